@@ -1,6 +1,8 @@
-//! Other questions to the same rules and limits. They only read.
+//! Questions that the rules and limits answer without a run: `explain` and `what-if`.
+//! They only read.
 
-/// Asks the source that the settings name: a saved cluster, or a live one.
+/// Evaluates `$ask` with `$source` as the source that the settings name: a snapshot or a
+/// live cluster.
 macro_rules! by_source {
     ($settings:ident, $stop:ident, |$source:ident| $ask:expr) => {{
         use crate::source::{cluster::Live, snapshot};
@@ -86,7 +88,8 @@ in_json! {
 }
 
 impl Head {
-    /// `unread`: what a verdict needs could not be read of some pod.
+    /// Builds the head. `unread` says that some pod lacks a fact that its verdict needs, because it
+    /// could not be read.
     fn new(settings: &Settings, facts: &ClusterFacts, unread: bool) -> Self {
         let ClusterFacts { errors, unseen, .. } = facts;
         Self {
@@ -104,7 +107,8 @@ impl Head {
         }
     }
 
-    /// What was asked, of which moment and by what.
+    /// Says what was asked, at which moment, and of which snapshot. `asked` ends where
+    /// the moment begins.
     fn about(&self, asked: &str) -> String {
         format!(
             "pod-reaper {}: {asked} {}{}. Nothing was changed.",
@@ -120,17 +124,17 @@ impl Head {
 }
 
 impl Judgement {
-    /// What is at risk, what to remember, and what to do.
+    /// Lists the blocks that say what is at risk, what to remember, and what to do.
     fn advice(&self) -> Vec<Block> {
-        let said = [("Risk", &self.risk), ("Note", &self.note)]
-            .into_iter()
-            .filter_map(|(label, says)| {
-                Some(Block::labelled(label, Tone::Caution, says.as_ref()?))
-            });
+        let texts = [("Risk", &self.risk), ("Note", &self.note)];
+        let texts = texts.into_iter().filter_map(|(label, text)| {
+            Some(Block::labelled(label, Tone::Caution, text.as_ref()?))
+        });
         let steps = (!self.steps.is_empty()).then(|| Block::Steps(self.steps.clone()));
-        said.chain(steps).collect()
+        texts.chain(steps).collect()
     }
 
+    /// Returns the verdict of the run about a pod, with its advice.
     fn of(judged: &Judged, run: &RunRecord<'_>) -> Self {
         let Advice { risk, steps } = run.adviser().advise(&[judged]);
         Self {
@@ -144,7 +148,8 @@ impl Judgement {
     }
 }
 
-/// The names of `known` that are most like `name`, as a question; nothing where none is like it.
+/// Asks whether one of the up to three `known` names most similar to `name` is meant; `None` if no
+/// known name is similar.
 fn near<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
     let near = known
         .map(|known| (strsim::jaro_winkler(name, known), known))

@@ -29,7 +29,7 @@ fn schema<T: JsonSchema>(kind: &str, title: &str) -> Value {
         .into_generator();
     let mut schema = generator.into_root_schema_for::<T>().to_value();
     schema["title"] = json!(format!("{title}, version 1"));
-    // Written by serde, which does not show it to the generator.
+    // Serde writes this field, but the generator does not see it.
     schema["properties"]["kind"] = json!({"const": kind});
     schema["required"]
         .as_array_mut()

@@ -1,4 +1,4 @@
-//! How a report is made of what a run found and did.
+//! Builds the report from the facts, the plan and the outcomes of a run.
 
 use std::collections::BTreeMap;
 
@@ -21,26 +21,27 @@ use crate::{
     words::{joined, natural},
 };
 
-/// Version of the JSON form. A field may be added; none changes its meaning without another number.
+/// Version of the JSON output. New fields keep the number; a field that changes its meaning needs a
+/// new one.
 pub const VERSION: u8 = 1;
 
-/// A run: what it was asked, what it found and decided, and what it did.
+/// Everything about a run: its settings, its facts, its plan, and what it did.
 #[derive(Debug)]
 pub struct RunRecord<'a> {
     pub settings: &'a Settings,
     pub facts: ClusterFacts,
     pub plan: Plan,
-    /// What happened to the pods that were to be reaped, by UID. A pod without one was not acted on, because the source
-    /// is a snapshot or the run only reads.
+    /// The outcomes of the pods to reap, by UID. A pod without an outcome was not touched, because
+    /// the source is a snapshot or the run only reads.
     pub outcomes: BTreeMap<Uid, Outcome>,
     /// The replacements that were waited for, by the UID of the reaped pod.
     pub replacements: BTreeMap<Uid, Replacement>,
-    /// kubectl, as printed commands call it.
+    /// How the printed commands call kubectl.
     pub kubectl: Kubectl,
 }
 
 impl<'a> RunRecord<'a> {
-    /// Decides about the pods that were gathered. Nothing is done yet.
+    /// Decides about the gathered pods, and acts on none.
     pub fn new(settings: &'a Settings, Gathered { facts, pods }: Gathered) -> Self {
         Self {
             plan: Plan::new(&facts, pods, &settings.policy, &settings.limits),
@@ -52,7 +53,7 @@ impl<'a> RunRecord<'a> {
         }
     }
 
-    /// Reports the run, as far as it has come.
+    /// Builds the report of the run so far.
     pub fn report(&self) -> Report {
         let Self {
             settings,
@@ -86,7 +87,6 @@ impl<'a> RunRecord<'a> {
             .filter_map(|(name, read)| self.node(name, read))
             .sorted_by_cached_key(|node| natural(&node.name))
             .collect_vec();
-        let states = pods.iter().filter_map(|pod| pod.replacement.as_ref());
         Report {
             version: VERSION,
             program_version: env!("CARGO_PKG_VERSION"),
@@ -107,8 +107,11 @@ impl<'a> RunRecord<'a> {
                 nodes_not_ready: nodes.len(),
                 pods: pods.len(),
                 verdicts: tally(Verdict::ALL, pods.iter().map(|pod| pod.verdict)),
-                outcomes: tally(OutcomeCode::ALL, pods.iter().filter_map(|pod| pod.outcome)),
-                replacements: tally(State::ALL, states.map(|replacement| replacement.state)),
+                outcomes: tally(OutcomeCode::ALL, self.outcomes.values().map(Outcome::code)),
+                replacements: tally(
+                    State::ALL,
+                    self.replacements.values().map(|found| found.state),
+                ),
             },
             nodes,
             pods,
@@ -156,13 +159,13 @@ impl<'a> RunRecord<'a> {
         }
     }
 
-    /// Whether what a verdict needs could not be read of some pod.
+    /// Reports whether some pod lacks a fact that its verdict needs, because it could not be read.
     pub(crate) fn lacks_facts(&self) -> bool {
         let mut pods = self.plan.pods.iter();
         pods.any(|judged| judged.code() == ReasonCode::FactsUnread)
     }
 
-    /// The most severe of what happened.
+    /// Returns the most severe exit code that anything in the run calls for.
     fn exit(&self) -> Exit {
         let any = |test: fn(&Judged) -> bool| self.plan.pods.iter().any(test);
         let failed = |outcome: &Outcome| outcome.code().is_failure();
@@ -181,8 +184,9 @@ impl<'a> RunRecord<'a> {
         }
     }
 
+    /// Builds the group of the pods at these indexes of the plan.
     fn group(&self, pods: Vec<usize>) -> Group {
-        let group = pods.iter().map(|place| &self.plan.pods[*place]);
+        let group = pods.iter().map(|index| &self.plan.pods[*index]);
         let group = group.collect_vec();
         let Advice { risk, steps } = self.adviser().advise(&group);
         let mut detail = group[0].sentence();
@@ -197,7 +201,7 @@ impl<'a> RunRecord<'a> {
         }
     }
 
-    /// `None` for a node that is Ready or gone.
+    /// Builds the entry of a node; `None` if the node is Ready or gone.
     fn node(&self, name: &str, read: &NodeRead) -> Option<NodeEntry> {
         let known = read.known();
         if matches!(read, NodeRead::Gone) || known.is_some_and(|node| node.ready == Ready::True) {
@@ -242,7 +246,7 @@ impl<'a> RunRecord<'a> {
         })
     }
 
-    /// What people have answered about a pod of a node that is not Ready.
+    /// Lists the answers that people gave about a pod. On a Ready node none are listed.
     pub(crate) fn answers(&self, judged: &Judged) -> Vec<Answer> {
         let failure = Case::of(&self.facts, &self.settings.policy, &judged.pod)
             .failure()
@@ -250,7 +254,7 @@ impl<'a> RunRecord<'a> {
         failure.map_or_else(Vec::new, |failure| failure.answers())
     }
 
-    /// What to remember once the pod is reaped; nothing where it is not to be reaped by the rules.
+    /// Lists what to remember once the pod is reaped; nothing if the rules do not reap it.
     pub(crate) fn notes(&self, judged: &Judged) -> Vec<String> {
         let Judged { pod, reason, .. } = judged;
         let mut notes = Vec::new();
@@ -262,13 +266,14 @@ impl<'a> RunRecord<'a> {
         notes
     }
 
-    /// What to remember once the pod is reaped in this run.
+    /// Joins the notes of a pod that this run reaps; `None` if a limit holds the pod back.
     pub(crate) fn note(&self, judged: &Judged) -> Option<String> {
         joined(self.notes(judged), "; ").filter(|_| judged.limit.is_none())
     }
 
-    /// Which volumes of the pod keep its replacement waiting, because they are attached to its node still. Where the node has
-    /// the taint out-of-service, Kubernetes detaches them at once.
+    /// Names the volumes that are still attached to the pod's node, as a phrase: they keep the
+    /// replacement waiting. `None` if there are none, or if the node has the taint
+    /// `out-of-service`, because Kubernetes then detaches them at once.
     pub(crate) fn detaches_late(&self, pod: &PodFacts) -> Option<String> {
         let facts = &self.facts;
         let node = facts
@@ -277,8 +282,10 @@ impl<'a> RunRecord<'a> {
             .filter(|node| !node.out_of_service)?;
         let attached = facts.attachments.get(&node.name)?;
         let is_attached = |name: &&String| {
-            let mut names = attached.iter().map(|it| it.volume.as_ref());
-            names.contains(&Some(*name))
+            let name = Some(*name);
+            attached
+                .iter()
+                .any(|attachment| attachment.volume.as_ref() == name)
         };
         let volumes = pod.volumes().map(|volume| &volume.name);
         let volumes = joined(volumes.filter(is_attached), ", ")?;
@@ -290,7 +297,7 @@ impl<'a> RunRecord<'a> {
 }
 
 impl BreakerEntry {
-    /// What holds the run, where something does.
+    /// Describes the limit that holds the whole run; `None` if nothing does.
     pub fn of(plan: &Plan) -> Option<Self> {
         let Limit { code, what } = plan.hold.as_ref()?;
         let detail = match code {
@@ -308,7 +315,7 @@ impl BreakerEntry {
     }
 }
 
-/// How many times each of `all` is among `found`, none left out.
+/// Counts how often each of `all` occurs in `found`, including those that never occur.
 pub(crate) fn tally<T: Ord, const N: usize>(
     all: [T; N],
     found: impl Iterator<Item = T>,

@@ -1,8 +1,9 @@
-//! Fits a page into the lines that a text may have: it is for one look.
+//! Folds a page into the number of lines that a text may have, since a text is for one look.
 //!
-//! Each section gets the lines that those before it, which matter more, leave; and every section is sure of a few. Cards
-//! are shown in brief before any is whole. Rows, and cards for which there is no room, are counted by their kind. What is
-//! more than that is cut.
+//! The sections stand in order of importance. Each gets the lines that the ones before it
+//! leave, but never fewer than a guaranteed few. Within a section, every card is shown in
+//! brief before any is shown whole. Rows, and cards without room, are counted by kind.
+//! Anything still too long is cut.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,22 +15,22 @@ use super::{
 };
 use crate::words::{after, counted, listed};
 
-/// A blank line and the heading.
+/// Lines of a section's heading: a blank line and the heading itself.
 const HEADING: usize = 2;
-/// How many lines every section is sure of.
-const LEAST: usize = 2;
+/// The most lines that a section is guaranteed below its heading.
+const GUARANTEED: usize = 2;
 
 impl Page {
-    /// The page, folded so that a text of it has at most so many lines. Sections that say nothing are left out.
+    /// Folds the page so that its text has at most `lines` lines, and drops empty sections.
     pub(crate) fn within(self, lines: usize) -> Self {
-        let about = Block::says(Tone::Quiet, format!("{} {}", self.about, self.settings));
+        let about = Block::paragraph(Tone::Quiet, format!("{} {}", self.about, self.settings));
         let fixed = 2 * text::lines(&self.lead) + text::lines(&[about]) + 1;
         let mut left = lines.saturating_sub(fixed);
         let mut sections = self.sections;
         sections.retain(|section| !section.blocks.is_empty());
-        let mut later = sections.iter().map(sure).sum::<usize>();
+        let mut later = sections.iter().map(guaranteed).sum::<usize>();
         for section in &mut sections {
-            later -= sure(section);
+            later -= guaranteed(section);
             if !section.is_whole {
                 let blocks = std::mem::take(&mut section.blocks);
                 section.blocks = fit(blocks, left.saturating_sub(later + HEADING));
@@ -40,18 +41,18 @@ impl Page {
     }
 }
 
-/// How many lines a section is sure of.
-fn sure(section: &Section) -> usize {
+/// Counts the lines that a section gets in any case, its heading included.
+fn guaranteed(section: &Section) -> usize {
     let all = &section.blocks;
     HEADING
         + if section.is_whole {
             text::lines(all)
         } else {
-            text::lines(&all[..all.len().min(LEAST)]).min(LEAST)
+            text::lines(&all[..all.len().min(GUARANTEED)]).min(GUARANTEED)
         }
 }
 
-/// As much of `blocks` as so many lines can show.
+/// Folds `blocks` into at most `lines` lines.
 fn fit(blocks: Vec<Block>, lines: usize) -> Vec<Block> {
     if text::lines(&blocks) <= lines {
         return blocks;
@@ -61,7 +62,7 @@ fn fit(blocks: Vec<Block>, lines: usize) -> Vec<Block> {
             Block::Entry(entry) => Either::Left(entry),
             other => Either::Right(other),
         });
-    // As many lines are kept for those that are only counted.
+    // This many lines are kept free to count the entries that are not shown.
     let counted = text::lines(&by_kind(entries.iter().cloned()));
     let left = lines.saturating_sub(text::lines(&shown) + counted);
     let cards = show_cards(&mut entries, left);
@@ -77,8 +78,9 @@ fn fit(blocks: Vec<Block>, lines: usize) -> Vec<Block> {
     cut(shown, lines)
 }
 
-/// Which entries are shown as cards: first one of each kind in brief, and those of them that ask for an answer whole; then
-/// the others in brief; then all whole.
+/// Chooses the entries to show as cards within `left` lines, and returns their indexes. In this
+/// order, as long as there is room: the first card of each kind in brief; those of them that ask
+/// for an answer, whole; the other cards in brief; and all cards whole.
 fn show_cards(entries: &mut [Entry], mut left: usize) -> BTreeSet<usize> {
     let kinds = entries.iter().counts_by(|entry| entry.kind.clone());
     let cards = entries.iter().positions(|entry| !entry.log.is_empty());
@@ -88,12 +90,8 @@ fn show_cards(entries: &mut [Entry], mut left: usize) -> BTreeSet<usize> {
     let all = first.iter().chain(&others).copied().collect_vec();
     let asks = |index: &usize| matches!(entries[*index].brief.last(), Some(Block::Steps(_)));
     let asking = first.iter().copied().filter(asks).collect_vec();
-    // The only one of its kind need not be counted where it is shown.
-    let counted = |index: &usize| {
-        let entry = &entries[*index];
-        let only = (kinds[&entry.kind] == 1).then(|| entry.clone());
-        (*index, text::lines(&by_kind(only)))
-    };
+    // A card that is the only one of its kind frees its line of the count once it is shown.
+    let counted = |index: &usize| (*index, usize::from(kinds[&entries[*index].kind] == 1));
     let mut heights = all.iter().map(counted).collect::<BTreeMap<_, _>>();
     let mut shown = BTreeSet::new();
     for (cards, is_brief) in [
@@ -117,7 +115,8 @@ fn show_cards(entries: &mut [Entry], mut left: usize) -> BTreeSet<usize> {
     shown
 }
 
-/// Entries of one kind in one line. A pod that is the only one of its kind is named.
+/// Folds the entries of each kind into one line that counts them. A row that is the only one of its
+/// kind stays.
 pub fn by_kind(entries: impl IntoIterator<Item = Entry>) -> Vec<Block> {
     let mut kinds = BTreeMap::<_, Vec<Entry>>::new();
     for entry in entries {
@@ -129,14 +128,15 @@ pub fn by_kind(entries: impl IntoIterator<Item = Entry>) -> Vec<Block> {
             ..row.clone()
         }),
         _ => Block::Fold {
-            says: summed(&alike),
+            line: summed(&alike),
             blocks: alike.into_iter().map(Block::Entry).collect(),
         },
     });
     folds.collect()
 }
 
-/// What entries of one kind are: how many pods, of what and where, or which nodes.
+/// Sums up entries of one kind: the number of their pods with workloads and nodes, or their names
+/// if they are nodes.
 fn summed(alike: &[Entry]) -> String {
     let kind = &alike[0].kind;
     let pods = alike.iter().map(|entry| entry.pods).sum();
@@ -144,19 +144,19 @@ fn summed(alike: &[Entry]) -> String {
         let names = alike.iter().map(|entry| &entry.name).collect_vec();
         return format!("{kind}: {}", listed(&names, NAMES));
     }
-    let of = |what: &str, many: &str, names: BTreeSet<String>| match names.len() {
-        0 | 1 => after(what, names.first()),
-        count => format!("{what}{count} {many}"),
+    let of = |before: &str, many: &str, names: BTreeSet<String>| match names.len() {
+        0 | 1 => after(before, names.first()),
+        count => format!("{before}{count} {many}"),
     };
     let workloads = alike.iter().flat_map(|entry| &entry.workloads);
     let workloads = workloads.map(ToString::to_string).collect();
     let nodes = alike.iter().filter_map(|entry| entry.node.clone());
     let longest = alike.iter().filter_map(|entry| entry.overdue).max();
     let kind = Some(format!("  [{kind}]")).filter(|_| !kind.is_empty());
-    // What went wrong, and why a replacement is not back, is told by one of them.
+    // One entry stands as the example of what went wrong, or why a replacement is not back.
     let mut wrong = alike.iter().filter(|entry| entry.is_wrong());
     let wrong = wrong.find_map(|entry| match entry.blocks.first()? {
-        Block::Says { text, .. } => Some(text),
+        Block::Paragraph { text, .. } => Some(text),
         _ => None,
     });
     let logged = alike.iter().any(|entry| !entry.log.is_empty());
@@ -172,7 +172,7 @@ fn summed(alike: &[Entry]) -> String {
     .concat()
 }
 
-/// As many of `blocks` as so many lines can show, and one that says how many others there are.
+/// Keeps as many of `blocks` as fit into `lines` lines. The last line counts the others.
 fn cut(mut blocks: Vec<Block>, lines: usize) -> Vec<Block> {
     if text::lines(&blocks) <= lines {
         return blocks;
@@ -186,7 +186,7 @@ fn cut(mut blocks: Vec<Block>, lines: usize) -> Vec<Block> {
         0 => rest.len().to_string(),
         pods => counted(pods, "pod", "pods"),
     };
-    let says = format!("and {count} more, which --output=json has");
-    blocks.push(Block::Fold { says, blocks: rest });
+    let line = format!("and {count} more, which --output=json has");
+    blocks.push(Block::Fold { line, blocks: rest });
     blocks
 }

@@ -1,4 +1,4 @@
-//! A report as a page: what comes first, and what is said once for all.
+//! Lays a report out as a page: the order of its sections, and what is said once for many pods.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,13 +18,14 @@ use crate::{
     words::{after, joined, listed},
 };
 
-/// The lines of a text: `kubectl logs --tail=100` shows them all, and a warning that follows.
+/// The most lines of a text. `kubectl logs --tail=100` shows them all, and two lines of
+/// the log besides.
 pub const LINES: usize = 98;
-/// The lines where few nodes failed, or the breaker holds the run.
+/// The most lines of a text if few nodes failed, or if the breaker holds the run.
 const FEW_LINES: usize = 60;
-/// Nodes that are few.
+/// The most failed nodes that count as few.
 const FEW_NODES: usize = 5;
-/// How many cards are unfolded: they are tall.
+/// The most cards that HTML shows unfolded, because they are tall.
 const FEW_CARDS: usize = 3;
 
 impl Render for Report {
@@ -33,7 +34,7 @@ impl Render for Report {
         Page {
             headline: phrases::headline(self),
             about: phrases::about(self),
-            place: after("", phrases::cluster(self)),
+            cluster: after("", phrases::cluster(self)),
             settings: phrases::settings(self),
             lead: lead(self),
             sections: sections(self),
@@ -43,13 +44,14 @@ impl Render for Report {
     }
 }
 
-/// What a person is asked about before the deletes: which pods, what goes with them, and what may still run.
+/// Returns the page that a person is shown before the deletes: the pods to reap, what to remember,
+/// and what to know about the nodes.
 pub fn question(report: &Report) -> Page {
     let asked = [Verdict::Reap.as_str(), "remember", "node-steps"];
     let mut sections = sections(report);
     sections.retain(|section| asked.contains(&section.id));
     for section in &mut sections {
-        // Here only a yes or a no is asked for.
+        // The person can only answer yes or no here, so no command is shown.
         section.blocks.retain(|block| {
             !matches!(block, Block::Steps(steps) if steps.iter().any(|step| step.command.is_some()))
         });
@@ -61,40 +63,38 @@ pub fn question(report: &Report) -> Page {
     .within(LINES)
 }
 
-/// What matters most comes first.
+/// Lists the sections, the most important first.
 fn sections(report: &Report) -> Vec<Section> {
     let breaker = report.breaker.as_ref();
     let hold = breaker.map(|breaker| {
-        let says = [phrases::breaker(breaker)];
-        let mut says = paragraphs(says.iter().chain(&breaker.in_common));
-        says.extend(breaker.compare.clone().map(step));
+        let why = [phrases::breaker(breaker)];
+        let mut blocks = paragraphs(why.iter().chain(&breaker.in_common));
+        blocks.extend(breaker.compare.clone().map(step));
         let heading = format!("Nothing is deleted ({})", breaker.reason);
-        Section::new("breaker", heading, Tone::Bad, says).whole()
+        Section::new("breaker", heading, Tone::Bad, blocks).whole()
     });
-    let of_pods = |verdict| {
+    let of_verdict = |verdict: Verdict, tone, blocks| {
+        let heading = phrases::heading(report, verdict);
+        Section::new(verdict.as_str(), heading, tone, blocks)
+    };
+    let rows = |verdict| {
         let pods = report
             .pods
             .iter()
             .filter(|pod| pod.verdict == verdict)
             .sorted_by_key(|pod| !phrases::went_wrong(pod));
-        let rows = pods.map(|pod| Block::Entry(row(pod))).collect();
-        let heading = phrases::heading(report, verdict);
-        Section::new(verdict.as_str(), heading, Tone::Strong, rows)
+        let rows = pods.map(row).map(Block::Entry).collect();
+        of_verdict(verdict, Tone::Strong, rows)
     };
-    let for_you = Section {
-        blocks: for_you(report),
-        tone: if breaker.is_none() {
-            Tone::Bad
-        } else {
-            Tone::Strong
-        },
-        ..of_pods(Verdict::Manual)
+    let urgent = if breaker.is_none() {
+        Tone::Bad
+    } else {
+        Tone::Strong
     };
-    let run_now = report.run_now.clone().map(step);
     let notices = report
         .notices
         .iter()
-        .filter(|it| !it.code.is_first())
+        .filter(|notice| !notice.code.is_first())
         .sorted_by_key(|notice| !notice.code.asks_for_a_look())
         .map(|notice| {
             let tone = if notice.code.asks_for_a_look() {
@@ -102,23 +102,24 @@ fn sections(report: &Report) -> Vec<Section> {
             } else {
                 Tone::Quiet
             };
-            Block::says(tone, format!("{}  [{}]", notice.detail, notice.code))
+            Block::paragraph(tone, format!("{}  [{}]", notice.detail, notice.code))
         });
-    let nodes = report.nodes.iter().map(|it| Block::Entry(node(report, it)));
+    let nodes = report.nodes.iter();
+    let nodes = nodes.map(|entry| Block::Entry(node(report, entry)));
     let of_all = format!(
         "Nodes not ready: {} of {}",
         report.summary.nodes_not_ready, report.summary.nodes
     );
     let sections = [
-        for_you,
+        of_verdict(Verdict::Manual, urgent, for_you(report)),
         Section::new(
             "run-now",
             "Once you have answered",
             Tone::Strong,
-            Vec::from_iter(run_now),
+            Vec::from_iter(report.run_now.clone().map(step)),
         )
         .whole(),
-        of_pods(Verdict::Reap),
+        rows(Verdict::Reap),
         Section::new(
             "remember",
             "To remember once they are reaped",
@@ -131,8 +132,8 @@ fn sections(report: &Report) -> Vec<Section> {
             Tone::Strong,
             node_steps(report),
         ),
-        of_pods(Verdict::Wait),
-        of_pods(Verdict::Leave),
+        rows(Verdict::Wait),
+        rows(Verdict::Leave),
         Section::new("notices", "Worth knowing", Tone::Caution, notices.collect()),
     ];
     let nodes = Section::new("nodes", of_all, Tone::Strong, nodes.collect());
@@ -147,7 +148,8 @@ fn step(step: Step) -> Block {
     Block::Steps(vec![step])
 }
 
-/// What is said first: what there is, and the one thing to do next.
+/// Returns the first lines of the page: the summary, the notices that come first, and the
+/// next step.
 fn lead(report: &Report) -> Vec<Block> {
     let for_you = report.breaker.is_none() && !report.groups.is_empty();
     let tone = if report.exit == Exit::Done && !for_you {
@@ -155,25 +157,27 @@ fn lead(report: &Report) -> Vec<Block> {
     } else {
         Tone::Bad
     };
-    let first = report.notices.iter().filter(|it| it.code.is_first());
-    let mut lead = vec![Block::says(tone, phrases::summary(report))];
-    lead.extend(first.map(|notice| Block::says(Tone::Caution, &notice.detail)));
+    let first = report.notices.iter();
+    let first = first.filter(|notice| notice.code.is_first());
+    let mut lead = vec![Block::paragraph(tone, phrases::summary(report))];
+    lead.extend(first.map(|notice| Block::paragraph(Tone::Caution, &notice.detail)));
     lead.extend(phrases::next(report).map(|next| Block::labelled("Next", Tone::Strong, next)));
     lead
 }
 
-/// A pod in a line.
+/// Returns the row of a pod.
 fn row(pod: &PodEntry) -> Entry {
-    let says = phrases::sentence(pod).map(|says| Block::says(Tone::Plain, says));
-    let replacement =
-        phrases::replacement(pod).map(|says| Block::labelled("Replacement", Tone::Plain, says));
-    let state = pod.replacement.as_ref().map(|it| it.state);
-    // The outcome, else the reason; that a pod is stuck is what its section says.
+    let mut blocks = paragraphs(phrases::sentence(pod));
+    let replacement = phrases::replacement(pod);
+    blocks.extend(replacement.map(|text| Block::labelled("Replacement", Tone::Plain, text)));
+    let state = pod.replacement.as_ref().map(|found| found.state);
+    // The outcome, else the reason. Of a pod to reap, the heading gives the reason already.
     let tag = match (pod.outcome, pod.verdict) {
         (Some(outcome), _) => Some(("outcome", outcome.as_str())),
         (None, Verdict::Reap) => None,
         (None, _) => Some(("reason", pod.reason.as_str())),
     };
+    let tag = tag.map(|(of, code)| Tag { of, code });
     let tone = match (pod.outcome, pod.verdict) {
         (Some(outcome), _) if outcome.is_failure() => Tone::Bad,
         _ if state.is_some_and(|state| state != ReplacementState::Back) => Tone::Caution,
@@ -188,29 +192,31 @@ fn row(pod: &PodEntry) -> Entry {
         ReasonCode::Answered => Some("Answered"),
         _ => None,
     };
-    // Pods with which more goes are not folded with the others.
-    let code = tag.map(|(_, code)| code);
-    let kind = code.or(harm.map(|_| pod.reason.as_str()));
+    // A pod that takes claims with it is not folded together with the others.
+    let kind = tag
+        .map(|tag| tag.code)
+        .or(harm.map(|_| pod.reason.as_str()));
     let mut entry = Entry::of_pod(
         &pod.namespace,
         &pod.name,
         pod.owner.as_ref(),
         pod.node.as_ref(),
     );
-    entry.facts.push(phrases::overdue(pod.overdue_seconds));
+    entry.columns.push(phrases::overdue(pod.overdue_seconds));
     Entry {
         verdict: Some(pod.verdict),
         overdue: Some(pod.overdue_seconds),
-        tag: tag.map(|(of, code)| Tag { of, code }),
+        tag,
         kind: after("", kind) + &after(", replacement ", state),
         harm,
         tone,
-        blocks: says.into_iter().chain(replacement).collect(),
+        blocks,
         ..entry
     }
 }
 
-/// Decisions, then what else needs a person. While the breaker holds, what has no command says nothing.
+/// Lists the groups that need a person: those that ask for an answer, then the others. While the
+/// breaker holds, groups without a command are only counted.
 fn for_you(report: &Report) -> Vec<Block> {
     let groups = report.groups.iter().sorted_by_key(|group| !group.asks());
     let is_silent = |group: &&Group| {
@@ -218,9 +224,9 @@ fn for_you(report: &Report) -> Vec<Block> {
         report.breaker.is_some() && steps.iter().all(|step| step.command.is_none())
     };
     let (silent, cards): (Vec<_>, Vec<_>) = groups.partition(is_silent);
-    let says =
+    let text =
         "Nothing is asked of you while the breaker holds: what is counted here may all be running.";
-    let mut blocks = paragraphs((!silent.is_empty()).then_some(says));
+    let mut blocks = paragraphs((!silent.is_empty()).then_some(text));
     let mut kinds = BTreeSet::new();
     let mut card = |group: &Group| {
         let is_first = kinds.insert(report.pods[group.pods[0]].reason);
@@ -231,28 +237,30 @@ fn for_you(report: &Report) -> Vec<Block> {
     blocks
 }
 
-/// Pods that a person has to look at, with what there is to do about all of them. Where there is little room, the first of
-/// its kind says why, too.
+/// Returns the card of a group, with the steps for all of its pods. In brief, only the first card
+/// of its reason says why.
 fn card(report: &Report, group: &Group, is_first: bool) -> Entry {
     let pods = group
         .pods
         .iter()
-        .map(|place| &report.pods[*place])
+        .map(|index| &report.pods[*index])
         .collect_vec();
     let mut entry = row(pods[0]);
     let (mut blocks, mut brief) = (Vec::new(), Vec::new());
     if pods.len() > 1 {
         let names = pods.iter().map(|pod| pod.name.as_str()).collect_vec();
         let (first, others) = first_of(&names);
-        blocks.push(Block::says(Tone::Plain, first));
-        blocks.extend(others);
-        brief.push(Block::says(Tone::Plain, listed(&names, FEW_NAMES)));
+        blocks.extend(paragraphs([first]).into_iter().chain(others));
+        brief = paragraphs([listed(&names, FEW_NAMES)]);
         let owners = pods.iter().filter_map(|pod| pod.owner.clone());
         entry.workloads = owners.sorted().dedup().collect();
         entry.pods = pods.len();
         entry.name = format!("{}: {} pods", pods[0].namespace, pods.len());
-        entry.facts[0] = entry.workloads.iter().join(", ");
-        entry.facts[2] = phrases::overdue_up_to(pods[0].overdue_seconds);
+        entry.columns = vec![
+            entry.workloads.iter().join(", "),
+            after("on ", entry.node.as_ref()),
+            phrases::overdue_up_to(pods[0].overdue_seconds),
+        ];
     }
     let mut why = paragraphs([&group.detail]);
     let risk = group.risk.as_ref();
@@ -263,9 +271,9 @@ fn card(report: &Report, group: &Group, is_first: bool) -> Entry {
         let asks = group.steps.iter().filter(|step| step.asks());
         brief.push(Block::Steps(asks.cloned().collect()));
     } else {
-        let see = format!("What to do: pod-reaper explain {}", phrases::name(pods[0]));
+        let explain = format!("What to do: pod-reaper explain {}", phrases::name(pods[0]));
         brief.extend(why.into_iter().filter(|_| is_first));
-        brief.push(Block::says(Tone::Plain, see));
+        brief.extend(paragraphs([explain]));
     }
     Entry {
         is_card: true,
@@ -278,7 +286,7 @@ fn card(report: &Report, group: &Group, is_first: bool) -> Entry {
     }
 }
 
-/// What the owners of reaped pods have written down for this moment, and what their replacements wait for.
+/// Lists the notes of the pods to reap; a note that several pods share is said once.
 fn remember(report: &Report) -> Vec<Block> {
     let mut notes = BTreeMap::<_, Vec<_>>::new();
     for pod in &report.pods {
@@ -290,13 +298,13 @@ fn remember(report: &Report) -> Vec<Block> {
         .into_iter()
         .flat_map(|(note, pods)| {
             let (names, rest) = first_of(&pods);
-            let says = Block::says(Tone::Plain, format!("{names}: {note}"));
-            [says].into_iter().chain(rest)
+            let first = paragraphs([format!("{names}: {note}")]);
+            first.into_iter().chain(rest)
         })
         .collect()
 }
 
-/// What to do about the nodes: the same for many of them is said once.
+/// Lists the steps for the nodes; powering off is said once for all of them.
 fn node_steps(report: &Report) -> Vec<Block> {
     let cut_off = phrases::to_power_off(report);
     let (names, rest) = first_of(&cut_off);
@@ -319,54 +327,52 @@ fn node_steps(report: &Report) -> Vec<Block> {
     first.into_iter().chain(rest).chain(steps).collect()
 }
 
-/// A node. Where many fail, they mostly do in one way, to the minute.
+/// Returns the entry of a node. When many nodes fail at once, most fail in the same minute, so
+/// nodes of one state and minute are of one kind.
 fn node(report: &Report, node: &NodeEntry) -> Entry {
     let minutes = node.not_ready_seconds.map(|time| time / 60 * 60);
     let lives = !node.signs_of_life.is_empty();
     let leaf = joined(&node.leaf_marks, ", ")
-        .map(|marks| Block::says(Tone::Caution, format!("A leaf node, by its {marks}.")));
+        .map(|marks| Block::paragraph(Tone::Caution, format!("A leaf node, by its {marks}.")));
     let volumes = node.volume_attachments.iter();
-    let volumes = volumes.map(|it| it.volume.as_ref().unwrap_or(&it.name));
+    let volumes = volumes.map(|attachment| attachment.volume.as_ref().unwrap_or(&attachment.name));
     let attached = joined(volumes, ", ")
-        .map(|names| Block::says(Tone::Quiet, format!("Volumes still attached: {names}.")));
+        .map(|names| Block::paragraph(Tone::Quiet, format!("Volumes still attached: {names}.")));
     Entry {
         name: node.name.clone(),
-        facts: vec![
+        columns: vec![
             phrases::node(node, report.judged_at),
             phrases::terminating(node),
         ],
         node: Some(node.name.clone()),
-        kind: [
-            phrases::state(node, minutes),
-            after("; ", leaf.as_ref().map(|_| "leaf nodes")),
-            after("; ", lives.then_some("with signs of life")),
-        ]
-        .concat(),
+        kind: phrases::state(node, minutes)
+            + &after("; ", leaf.as_ref().map(|_| "leaf nodes"))
+            + &after("; ", lives.then_some("with signs of life")),
         blocks: leaf.into_iter().chain(attached).collect(),
         ..Entry::default()
     }
 }
 
-/// What the codes of the report mean.
+/// Explains each code in the report once.
 fn words(report: &Report) -> Vec<Word> {
-    let pods = || report.pods.iter();
+    let summary = &report.summary;
+    let of_pods = report.pods.iter().map(|pod| pod.reason);
     let of_breaker = report.breaker.iter().map(|breaker| breaker.reason);
-    let reasons = pods()
-        .map(|pod| pod.reason)
+    let reasons = of_pods
         .chain(of_breaker)
         .sorted()
         .dedup()
         .map(|code| ("reason", code.as_str(), code.means(), code.advice()));
-    let outcomes = pods()
-        .filter_map(|pod| pod.outcome)
-        .sorted()
-        .dedup()
-        .map(|code| ("outcome", code.as_str(), code.means(), ""));
-    let states = pods()
-        .filter_map(|pod| Some(pod.replacement.as_ref()?.state))
-        .sorted()
-        .dedup()
-        .map(|state| ("replacement", state.as_str(), state.means(), ""));
+    let outcomes = summary
+        .outcomes
+        .iter()
+        .filter(|(_, count)| **count > 0)
+        .map(|(code, _)| ("outcome", code.as_str(), code.means(), ""));
+    let states = summary
+        .replacements
+        .iter()
+        .filter(|(_, count)| **count > 0)
+        .map(|(state, _)| ("replacement", state.as_str(), state.means(), ""));
     reasons
         .chain(outcomes)
         .chain(states)

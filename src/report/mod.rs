@@ -1,9 +1,10 @@
-//! The report: one value that every output format renders.
+//! The report: the one value that every output format shows.
 //!
-//! It is also, field by field, the JSON that `--output json` writes (docs/json.md). A writer makes text
-//! and knows no destination.
+//! Its fields are the JSON that `--output json` writes (docs/json.md). For people it
+//! becomes a page, which text, Markdown and HTML draw. A writer returns a string and does
+//! not know where that goes.
 
-/// Declares what is in the JSON, field by field; docs/json.md and the schemas have the same.
+/// Declares types of the JSON output. docs/json.md and the schemas document the same fields.
 macro_rules! in_json {
     ($($(#[$about:meta])* pub struct $name:ident $fields:tt)*) => {
         $(
@@ -36,9 +37,9 @@ pub(crate) use self::layout::{LINES, question};
 use self::page::Page;
 pub use self::types::{BreakerEntry, Group, NodeEntry, PodEntry, Report, SettingsEntry, Summary};
 
-/// What can be written in every form: as JSON, and as a page.
+/// A value that every output format can show: JSON as it is, the others as a page.
 pub trait Render: serde::Serialize {
-    /// What people read.
+    /// Returns the page that people read.
     fn page(&self) -> Page;
 }
 

@@ -1,7 +1,9 @@
-//! A page: what a report, an explanation or a forecast says, before it is text, Markdown or HTML.
+//! The page: the content of a report, an explanation or a forecast, before it is text, Markdown or
+//! HTML.
 //!
-//! What is folded or summed up is decided where a page is made (see [`super::fit`]), by the lines that a text of it has.
-//! Text shows the line that stands for a fold, HTML lets the reader unfold it, and Markdown shows all that is in it.
+//! [`super::fit`] decides what is folded and summed up, by the number of lines that the text would
+//! have. Of a fold, text shows only the line that sums it up, HTML shows that line and can unfold
+//! it, and Markdown shows all the blocks in it.
 
 use std::fmt::Display;
 
@@ -14,107 +16,113 @@ use crate::{
     words::{after, joined, listed},
 };
 
-/// What is drawn.
+/// The content of every format for people.
 #[derive(Debug, Clone, Default)]
 pub struct Page {
-    /// What matters most, in a few words: the title of HTML, and nothing where there is no HTML.
+    /// The most important fact in a few words: the title of the HTML. Empty if the page is never
+    /// written as HTML.
     pub headline: String,
-    /// What made it: program, mode, place, moment.
+    /// The program's version, the kind of run, the cluster or file, and the moment it was
+    /// judged at.
     pub about: String,
-    /// The cluster's name; nothing where it has none.
-    pub place: String,
-    /// What was asked for; nothing where that is said elsewhere.
+    /// The cluster's name, for the title of the HTML; empty if it has none.
+    pub cluster: String,
+    /// The settings as sentences, or the assumptions of a forecast; empty if there is
+    /// nothing to say.
     pub settings: String,
-    /// What is said first, and once more at the end of a text.
+    /// The first lines of the page; a text repeats them at its end.
     pub lead: Vec<Block>,
     pub sections: Vec<Section>,
-    /// The codes on the page, explained where there is room.
+    /// The meaning of each code on the page. Text, which has no room, leaves it out.
     pub words: Vec<Word>,
 }
 
-/// A part under its heading.
+/// A part of the page under a heading.
 #[derive(Debug, Clone, Default)]
 pub struct Section {
-    /// Unique on the page.
+    /// The section's anchor in HTML, unique on the page.
     pub id: &'static str,
     pub heading: String,
+    /// The colour of the heading in a text.
     pub tone: Tone,
     pub blocks: Vec<Block>,
-    /// A text may fold nothing of it.
+    /// Nothing in the section may be folded.
     pub is_whole: bool,
 }
 
 #[derive(Debug, Clone)]
 pub enum Block {
-    /// A paragraph, after a label where it has one, such as "Risk".
-    Says {
+    Paragraph {
         tone: Tone,
+        /// A word before the text, such as "Risk"; often empty.
         label: &'static str,
         text: String,
     },
-    /// What to do, in that order.
+    /// Things to do, in this order.
     Steps(Vec<Step>),
     Entry(Entry),
-    /// Blocks that a text leaves out, and the line that stands for them; none where that is empty.
+    /// Blocks that a text leaves out.
     Fold {
-        says: String,
+        /// The line that a text shows in place of the blocks; if empty, it shows none.
+        line: String,
         blocks: Vec<Block>,
     },
 }
 
-/// A pod, several that share what there is to do, or a node.
+/// A pod, several pods with the same steps, a node, or a rule.
 #[derive(Debug, Clone, Default)]
 pub struct Entry {
     pub name: String,
-    /// What tells the entry from others, one for each column; empty where it has no such thing.
-    pub facts: Vec<String>,
+    /// The cells of a table that follow the name; an empty string is an empty cell.
+    pub columns: Vec<String>,
     pub tag: Option<Tag>,
-    /// What is lost with the pods, in a word.
+    /// The loss that the steps or the reap cause, in a word or two.
     pub harm: Option<&'static str>,
     pub tone: Tone,
     pub namespace: Option<String>,
     pub verdict: Option<Verdict>,
     pub node: Option<String>,
-    /// What made the pods.
+    /// The owners of the pods.
     pub workloads: Vec<Owner>,
-    /// For how many seconds they are past their deadline, at most.
+    /// The seconds since the deletion deadline of the longest overdue pod.
     pub overdue: Option<i64>,
-    /// How many pods the entry is about; 0 where it is no pod.
+    /// The number of pods; 0 if the entry is not about pods.
     pub pods: usize,
-    /// Entries of one kind may be counted together.
+    /// Entries with the same kind can be folded into one line.
     pub kind: String,
-    /// The entry is more than a row of a table.
+    /// The entry is a card, which has room for blocks; otherwise it is a row of a table.
     pub is_card: bool,
-    /// The card is unfolded.
+    /// HTML shows the card unfolded.
     pub open: bool,
     pub blocks: Vec<Block>,
-    /// What a text shows in place of the blocks where it has no room for those.
+    /// The blocks that a text shows instead if it has no room for the others.
     pub brief: Vec<Block>,
     pub is_brief: bool,
-    /// Each pod that needs a person, in a line of the log.
+    /// A line of the log for each pod that needs a person, or for the node.
     pub log: Vec<String>,
 }
 
-/// A code of the contract, such as a reason.
+/// A code of the JSON output that an entry shows, such as its reason.
 #[derive(Debug, Clone, Copy)]
 pub struct Tag {
-    /// What kind of code: see [`Word::of`].
+    /// The kind of the code: see [`Word::of`].
     pub of: &'static str,
     pub code: &'static str,
 }
 
-/// What a code means.
+/// The explanation of a code.
 #[derive(Debug, Clone)]
 pub struct Word {
-    /// `reason`, `outcome` or `replacement`.
+    /// The kind of the code: `reason`, `outcome` or `replacement`.
     pub of: &'static str,
     pub code: &'static str,
     pub means: &'static str,
+    /// A sentence about what to do; empty if there is nothing to do.
     pub advice: &'static str,
 }
 
 codes! {
-    /// How something is meant.
+    /// The weight of a line: it decides the colour.
     #[derive(Default)]
     pub enum Tone {
         #[default]
@@ -127,39 +135,39 @@ codes! {
     }
 }
 
-/// The sections whose folded lines nothing else may say: notices are for this run alone, and what was not read or not
-/// evicted may be down.
+/// The sections whose folded lines go to the log, because nothing else repeats them: notices are
+/// about this run alone, and a pod that was not read or not evicted may be down.
 const LOGGED: [&str; 3] = ["remember", "notices", "unread"];
-/// How many names a line lists, and how many where there is little room.
+/// The most names that a line lists.
 pub const NAMES: usize = 10;
+/// The most names that a line lists if there is little room.
 pub const FEW_NAMES: usize = 3;
 
 impl Page {
-    /// What a text leaves out although nothing else may say it, each in a line: mostly a pod that needs a person.
+    /// Returns a line for the log about everything important that the text leaves out. Most of
+    /// these lines are about pods that need a person.
     pub fn unnamed(&self) -> Vec<&str> {
         let mut lines = Vec::new();
         for section in &self.sections {
             let is_logged = LOGGED.contains(&section.id);
             for block in &section.blocks {
-                match block {
-                    Block::Entry(entry) => {
-                        let listed = if entry.is_brief { FEW_NAMES } else { NAMES };
-                        lines.extend(entry.log.iter().skip(listed));
-                    }
-                    Block::Fold { blocks, .. } => {
-                        for block in unfolded(blocks) {
-                            match block {
-                                Block::Entry(entry) => lines.extend(&entry.log),
-                                Block::Says { tone, text, .. }
-                                    if is_logged && *tone != Tone::Quiet =>
-                                {
-                                    lines.push(text);
-                                }
-                                _ => {}
-                            }
+                if let Block::Entry(entry) = block {
+                    let listed = if entry.is_brief { FEW_NAMES } else { NAMES };
+                    lines.extend(entry.log.iter().skip(listed));
+                }
+                let Block::Fold { blocks, .. } = block else {
+                    continue;
+                };
+                for block in unfolded(blocks) {
+                    match block {
+                        Block::Entry(entry) => lines.extend(&entry.log),
+                        Block::Paragraph { tone, text, .. }
+                            if is_logged && *tone != Tone::Quiet =>
+                        {
+                            lines.push(text);
                         }
+                        _ => {}
                     }
-                    Block::Says { .. } | Block::Steps(_) => {}
                 }
             }
         }
@@ -192,32 +200,32 @@ impl Section {
 }
 
 impl Block {
-    pub fn says(tone: Tone, text: impl Into<String>) -> Self {
+    pub fn paragraph(tone: Tone, text: impl Into<String>) -> Self {
         Self::labelled("", tone, text)
     }
 
     pub fn labelled(label: &'static str, tone: Tone, text: impl Into<String>) -> Self {
         let text = text.into();
-        Self::Says { tone, label, text }
+        Self::Paragraph { tone, label, text }
     }
 
-    /// Whether both are in a list, or neither is.
+    /// Reports whether both blocks are items of a list, or neither is.
     pub fn are_alike(&self, other: &Self) -> bool {
         self.is_item() == other.is_item()
     }
 
-    /// Whether it is one of a list.
+    /// Reports whether the block is an item of a list in HTML.
     pub fn is_item(&self) -> bool {
         match self {
             Self::Entry(_) => true,
-            Self::Fold { says, .. } => !says.is_empty(),
-            Self::Says { .. } | Self::Steps(_) => false,
+            Self::Fold { line, .. } => !line.is_empty(),
+            Self::Paragraph { .. } | Self::Steps(_) => false,
         }
     }
 }
 
 impl Entry {
-    /// A pod, by what every page says of one.
+    /// Returns the entry of a pod, with its owner and its node as columns.
     pub fn of_pod(
         namespace: &str,
         name: &str,
@@ -226,7 +234,7 @@ impl Entry {
     ) -> Self {
         Self {
             name: format!("{namespace}/{name}"),
-            facts: vec![phrases::owner(name, owner), after("on ", node)],
+            columns: vec![phrases::owner(name, owner), after("on ", node)],
             namespace: Some(namespace.to_owned()),
             node: node.cloned(),
             workloads: owner.into_iter().cloned().collect(),
@@ -235,21 +243,19 @@ impl Entry {
         }
     }
 
-    /// Whether it is a row that did not go as it should.
+    /// Reports whether the entry is the row of a pod that was not reaped or replaced as
+    /// it should be.
     pub fn is_wrong(&self) -> bool {
         !self.is_card && matches!(self.tone, Tone::Caution | Tone::Bad)
     }
 
-    /// Its facts, those that it lacks aside.
-    pub fn known_facts(&self) -> impl Iterator<Item = &str> {
-        self.facts
-            .iter()
-            .filter(|fact| !fact.is_empty())
-            .map(String::as_str)
+    /// Lists the columns that are not empty.
+    pub fn filled_columns(&self) -> impl Iterator<Item = &String> {
+        self.columns.iter().filter(|column| !column.is_empty())
     }
 }
 
-/// Each step, behind a number where there are several.
+/// Pairs each step with the mark before it: a dash if it is the only one, otherwise its number.
 pub fn numbered(steps: &[Step]) -> impl Iterator<Item = (String, &Step)> {
     steps.iter().zip(1..).map(|(step, number)| {
         let mark = match steps.len() {
@@ -260,7 +266,7 @@ pub fn numbered(steps: &[Step]) -> impl Iterator<Item = (String, &Step)> {
     })
 }
 
-/// What is in folds too, without them.
+/// Lists all blocks, with each fold replaced by the blocks in it.
 pub fn unfolded(blocks: &[Block]) -> Vec<&Block> {
     blocks
         .iter()
@@ -271,7 +277,7 @@ pub fn unfolded(blocks: &[Block]) -> Vec<&Block> {
         .collect()
 }
 
-/// All entries, those in folds too.
+/// Lists all entries, including those in folds.
 pub fn entries(blocks: &[Block]) -> impl Iterator<Item = &Entry> {
     unfolded(blocks)
         .into_iter()
@@ -281,24 +287,24 @@ pub fn entries(blocks: &[Block]) -> impl Iterator<Item = &Entry> {
         })
 }
 
-/// The first of `names`, and the others in a fold that has no line of its own.
+/// Lists the first [`NAMES`] of `names` in a line, and the others in a fold without a line.
 pub fn first_of(names: &[impl AsRef<str> + Display]) -> (String, Option<Block>) {
     let rest = joined(names.iter().skip(NAMES), ", ").map(|rest| Block::Fold {
-        says: String::new(),
-        blocks: vec![Block::says(Tone::Plain, format!("The others: {rest}"))],
+        line: String::new(),
+        blocks: paragraphs([format!("The others: {rest}")]),
     });
     (listed(names, NAMES), rest)
 }
 
-/// A paragraph each.
+/// Makes a plain paragraph of each text.
 pub fn paragraphs(texts: impl IntoIterator<Item = impl Into<String>>) -> Vec<Block> {
     texts
         .into_iter()
-        .map(|text| Block::says(Tone::Plain, text))
+        .map(|text| Block::paragraph(Tone::Plain, text))
         .collect()
 }
 
-/// What could not be read, and what could not be seen.
+/// Returns the section of read errors, and the section of what the source does not show.
 pub fn unread(errors: &[ReadError], unseen: &[String]) -> [Section; 2] {
     let heading = format!("Could not be read: {}", errors.len());
     let causes = errors

@@ -1,4 +1,4 @@
-//! What every format for people says in the same words: said here once, laid out by each writer.
+//! The phrases and sentences of a report, which every format for people shares.
 
 use itertools::Itertools as _;
 use jiff::{SignedDuration, Timestamp};
@@ -13,10 +13,11 @@ use crate::{
     words::{after, clean, counted, counts, joined, listed, spoken},
 };
 
-/// How many nodes are named first.
+/// The most nodes that the first lines of a report name.
 const NAMED_NODES: usize = 3;
 
-/// What kind of run it was, where and when, and whether it could change anything.
+/// Says what kind of run it was, on which cluster, at which moment, and whether nothing
+/// was changed.
 pub fn about(report: &Report) -> String {
     let run = match report.mode {
         ModeCode::Snapshot => after("audit of ", report.snapshot.as_ref()),
@@ -37,12 +38,13 @@ pub fn about(report: &Report) -> String {
     )
 }
 
-/// The cluster, as it is called.
+/// Returns the cluster's name: as `--cluster-name` calls it, else its context and host. `None` for
+/// a snapshot without such a name.
 pub fn cluster(report: &Report) -> Option<&String> {
     report.cluster_name.as_ref().or(report.cluster.as_ref())
 }
 
-/// What was asked for.
+/// Says which thresholds, namespaces and guard the run had.
 pub fn settings(report: &Report) -> String {
     let settings = &report.settings;
     let namespaces = match (&settings.namespace_regex, &settings.namespace_exclude_regex) {
@@ -65,7 +67,7 @@ pub fn settings(report: &Report) -> String {
     )
 }
 
-/// Why nothing is deleted, and what to do about that.
+/// Says why nothing is deleted, and what to do about that.
 pub fn breaker(breaker: &BreakerEntry) -> String {
     let pods = counted(breaker.held, "pod is held", "pods are held");
     let rest = if breaker.reason == ReasonCode::MassOutage {
@@ -78,7 +80,7 @@ pub fn breaker(breaker: &BreakerEntry) -> String {
     format!("{}. {pods}. {rest}", breaker.detail)
 }
 
-/// Ready, its reason, and for how long.
+/// Returns a node's Ready status, its reason, and for how long the node has been NotReady.
 pub fn state(node: &NodeEntry, not_ready_seconds: Option<i64>) -> String {
     let Some(ready) = node.ready else {
         return "could not be read".to_owned();
@@ -92,7 +94,8 @@ pub fn state(node: &NodeEntry, not_ready_seconds: Option<i64>) -> String {
     )
 }
 
-/// The state of a node, without its name.
+/// Describes a node: its Ready status, the signs of life, the fencing mark and the
+/// out-of-service taint.
 pub fn node(node: &NodeEntry, now: Timestamp) -> String {
     let signs = node.signs_of_life.iter().map(|sign| reported(sign, now));
     let alive = match (joined(signs, ", "), &node.last_heard) {
@@ -103,16 +106,15 @@ pub fn node(node: &NodeEntry, now: Timestamp) -> String {
     let taint = node
         .out_of_service
         .then_some("; has the out-of-service taint");
-    [
+    format!(
+        "{}; {alive}{}{}",
         state(node, node.not_ready_seconds),
-        after("; ", Some(alive)),
         after("; fenced: ", node.fenced.as_ref()),
-        after("", taint),
-    ]
-    .concat()
+        after("", taint)
+    )
 }
 
-/// How many Terminating pods of a node have which verdict.
+/// Counts a node's Terminating pods by verdict.
 pub fn terminating(node: &NodeEntry) -> String {
     let words = [
         (Verdict::Reap, "to reap"),
@@ -124,13 +126,14 @@ pub fn terminating(node: &NodeEntry) -> String {
     joined(pods, ", ").unwrap_or("none Terminating".to_owned())
 }
 
-/// Whether anything was done, or tried.
+/// Reports whether the run deleted a pod, or tried to.
 fn any_acted(report: &Report) -> bool {
     let mut outcomes = report.pods.iter().filter_map(|pod| pod.outcome);
     outcomes.any(OutcomeCode::acted)
 }
 
-/// The heading over the pods with a verdict, which it counts: how many of them went well, where some did not.
+/// Returns the heading over the pods with a verdict, with their count. If some went wrong, it
+/// counts how many of them all went well.
 pub fn heading(report: &Report, verdict: Verdict) -> String {
     let words = match verdict {
         Verdict::Reap if any_acted(report) => "Reaped",
@@ -148,12 +151,12 @@ pub fn heading(report: &Report, verdict: Verdict) -> String {
     }
 }
 
-/// Whether a pod should be gone, and is not, or that is not known.
+/// Reports whether a pod should be gone, but is not, or is not known to be.
 pub fn went_wrong(pod: &PodEntry) -> bool {
     pod.outcome.is_some_and(|outcome| !outcome.went_well())
 }
 
-/// How long a pod is past its deadline, or has until then.
+/// Says for how long a pod has been overdue, or how soon it is due.
 pub fn overdue(overdue_seconds: i64) -> String {
     match overdue_seconds {
         within @ ..0 => format!("due in {}", seconds(-within)),
@@ -161,12 +164,13 @@ pub fn overdue(overdue_seconds: i64) -> String {
     }
 }
 
-/// How long the longest overdue of several pods is overdue.
+/// Says for how long the longest overdue of several pods has been overdue.
 pub fn overdue_up_to(overdue_seconds: i64) -> String {
     overdue(overdue_seconds).replace("overdue ", "overdue up to ")
 }
 
-/// What is said about a pod. What went as it should needs no sentence a pod.
+/// Returns the sentence about a pod: its outcome, else its reason. `None` if the heading says it
+/// all, because the pod was deleted, or is just to be reaped.
 pub fn sentence(pod: &PodEntry) -> Option<&str> {
     match (&pod.outcome_detail, pod.outcome) {
         (_, Some(OutcomeCode::Deleted | OutcomeCode::WouldDelete)) => None,
@@ -176,29 +180,32 @@ pub fn sentence(pod: &PodEntry) -> Option<&str> {
     }
 }
 
-/// What became of its replacement: its state, where it is, and why it is not back.
+/// Describes a pod's replacement: its state, name and node, since when it is Ready, or
+/// why it is not.
 pub fn replacement(pod: &PodEntry) -> Option<String> {
-    let of = pod.replacement.as_ref()?;
-    let since = of.since.map(|since| since.strftime("%F %TZ"));
-    let says = [
-        of.state.to_string(),
-        after(": ", of.name.as_ref().filter(|name| **name != pod.name)),
-        after(" on ", of.node.as_ref()),
+    let found = pod.replacement.as_ref()?;
+    let since = found.since.map(|since| since.strftime("%F %TZ"));
+    let other_name = found.name.as_ref().filter(|name| **name != pod.name);
+    let parts = [
+        found.state.to_string(),
+        after(": ", other_name),
+        after(" on ", found.node.as_ref()),
         after(", Ready since ", since),
-        after(", ", of.cause.as_ref()),
+        after(", ", found.cause.as_ref()),
     ];
-    Some(says.concat())
+    Some(parts.concat())
 }
 
-/// What needs a person, and what went, in a few words.
+/// Counts the pods by what becomes of them, those that need a person first.
 pub fn headline(report: &Report) -> String {
     let summary = &report.summary;
     let with = |verdict| summary.verdicts[&verdict];
     let held = report.breaker.as_ref().map(|breaker| breaker.held);
-    let you = match held {
-        None => (with(Verdict::Manual), "pod needs you|pods need you"),
-        Some(_) => (with(Verdict::Manual), "would need you"),
+    let need = match held {
+        None => "pod needs you|pods need you",
+        Some(_) => "would need you",
     };
+    let for_you = (with(Verdict::Manual), need);
     let outcomes = summary.outcomes.iter().map(|(code, count)| match code {
         OutcomeCode::WouldDelete => (*count, "would be deleted"),
         code => (*count, code.as_str()),
@@ -210,7 +217,7 @@ pub fn headline(report: &Report) -> String {
         (with(Verdict::Wait) - held.unwrap_or(0), "waiting"),
         (with(Verdict::Leave), "left alone"),
     ];
-    let pods = counts([you].into_iter().chain(outcomes).chain(others));
+    let pods = counts([for_you].into_iter().chain(outcomes).chain(others));
     let held = held.map(|held| format!("NOTHING IS DELETED, {held} held"));
     let mut parts = held.into_iter().chain(pods).collect_vec();
     if parts.is_empty() {
@@ -223,11 +230,12 @@ pub fn headline(report: &Report) -> String {
     parts.join(", ")
 }
 
-/// What matters most, in at most three lines: where, the headline, and which nodes are down.
+/// Returns the summary, in at most three lines: the cluster, the headline, and the nodes
+/// that are down.
 pub fn summary(report: &Report) -> String {
-    let place = cluster(report)
+    let source = cluster(report)
         .or(report.snapshot.as_ref())
-        .map(|place| format!("{place}: "));
+        .map(|source| format!("{source}: "));
     let down = report
         .nodes
         .iter()
@@ -246,22 +254,22 @@ pub fn summary(report: &Report) -> String {
     };
     format!(
         "{}{}. {nodes}. Exit code {}.",
-        after("", place),
+        after("", source),
         headline(report),
         report.exit.code()
     )
 }
 
-/// The one thing to do next, and what comes after it.
+/// Says what to do next, and what comes after that; `None` if there is nothing to do.
 pub fn next(report: &Report) -> Option<String> {
     if let Some(breaker) = &report.breaker {
-        let says = match breaker.reason {
+        let text = match breaker.reason {
             ReasonCode::MassOutage => {
                 "find out what the NotReady nodes have in common; until then nothing is deleted, and nothing asked of you."
             }
             _ => "run it again: how many nodes are NotReady could not be read.",
         };
-        return Some(says.to_owned());
+        return Some(text.to_owned());
     }
     let off = to_power_off(report);
     let off = (!off.is_empty()).then(|| {
@@ -286,7 +294,8 @@ pub fn next(report: &Report) -> Option<String> {
     joined(parts, ", then ").map(|parts| parts + ".")
 }
 
-/// The nodes that are certainly dead for the program, and may be alive all the same.
+/// Lists the nodes that a person has to power off, because pods were taken from them that may still
+/// run.
 pub fn to_power_off(report: &Report) -> Vec<&str> {
     report
         .nodes
@@ -296,7 +305,8 @@ pub fn to_power_off(report: &Report) -> Vec<&str> {
         .collect()
 }
 
-/// A pod that needs a person, in a line: why, and what to do, each command after what it is for.
+/// Says in a line of the log that a pod needs a person: the reason, and the steps with
+/// their commands.
 pub fn for_a_person(pod: &PodEntry) -> String {
     let (asks, looks): (Vec<&Step>, Vec<_>) = pod.steps.iter().partition(|step| step.asks());
     let steps = asks
@@ -316,7 +326,8 @@ pub fn name(pod: &PodEntry) -> String {
     format!("{}/{}", pod.namespace, pod.name)
 }
 
-/// What made the pod `name`; by its kind alone where the pod bears its name. Nothing where it has none.
+/// Returns the owner of the pod `name`. If the pod's name begins with the owner's, its kind is
+/// enough; without an owner, the text is empty.
 pub fn owner(name: &str, owner: Option<&Owner>) -> String {
     owner.map_or_else(String::new, |owner| match name.strip_prefix(&owner.name) {
         Some(rest) if rest.starts_with('-') => owner.kind.clone(),
@@ -324,12 +335,12 @@ pub fn owner(name: &str, owner: Option<&Owner>) -> String {
     })
 }
 
-/// A command as it is pasted, line by line.
+/// Lists the lines of a command, cleaned, as they are pasted.
 pub fn lines(command: &str) -> impl Iterator<Item = String> {
     command.split('\n').map(clean)
 }
 
-/// Seconds as people say them.
+/// Says a number of seconds as a duration, such as "1h 5m".
 pub fn seconds(seconds: i64) -> String {
     spoken(SignedDuration::from_secs(seconds))
 }

@@ -21,7 +21,7 @@ use crate::{
     source::snapshot::Saved,
 };
 
-/// Metrics and reports that call the cluster so.
+/// Returns the setting that metrics and reports call the cluster `name`.
 pub fn cluster_called(name: &str) -> MetricsTo {
     MetricsTo {
         cluster_name: Some(name.to_owned()),
@@ -65,7 +65,7 @@ pub fn run(mode: Mode, target: Target) -> Settings {
     }
 }
 
-/// Judges `objects` at three.
+/// Judges `objects` at three o'clock.
 pub fn judged<'a>(settings: &'a Settings, objects: &[Value]) -> RunRecord<'a> {
     let text = json!({"kind": "List", "items": objects}).to_string();
     let now = "2026-01-31T03:00:00Z"
@@ -77,7 +77,7 @@ pub fn judged<'a>(settings: &'a Settings, objects: &[Value]) -> RunRecord<'a> {
     RunRecord::new(settings, gathered)
 }
 
-/// Judges `objects`, and reports them with the outcomes of the pods, by UID.
+/// Judges `objects`, and reports them with the `outcomes` of the pods by UID.
 pub fn report(settings: &Settings, objects: &[Value], outcomes: &[(&str, Outcome)]) -> Report {
     let mut run = judged(settings, objects);
     for (uid, outcome) in outcomes {
@@ -86,7 +86,8 @@ pub fn report(settings: &Settings, objects: &[Value], outcomes: &[(&str, Outcome
     run.report()
 }
 
-/// A private cloud after ds06 lost power, with one pod of every other verdict and kind. Its five Ready nodes come first.
+/// Returns the objects of a private cloud after ds06 lost power, with pods of every verdict and
+/// kind. Its five Ready nodes come first.
 pub fn private_cloud() -> Vec<Value> {
     const REST: &str = "
         Node ds06: {}
@@ -128,7 +129,7 @@ pub fn private_cloud() -> Vec<Value> {
     [&ready[..], &objects(&yaml(REST))].concat()
 }
 
-/// A run that deleted, with every possible outcome.
+/// Returns the report of a run that deletes, with every possible outcome.
 pub fn every_outcome() -> Report {
     let names = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];
     let pods = names.map(|name| pod("app", &format!("{name}-0"), "ds06"));

@@ -22,7 +22,7 @@ use crate::{
     settings::Settings,
 };
 
-/// A pod: namespace/name, its verdict, and the outcome or else the reason.
+/// A pod as namespace/name, its verdict, and its outcome or else its reason.
 type Row = (String, String, Option<String>);
 
 fn reports() -> Vec<Report> {
@@ -70,14 +70,15 @@ fn in_json(report: &Report) -> BTreeSet<Row> {
             text(&pod["name"]).unwrap()
         );
         let verdict = text(&pod["verdict"]).unwrap();
-        // Other formats show only by the section that a pod to reap without an outcome is stuck.
+        // Of a pod to reap without an outcome, the other formats show the reason only by
+        // its section.
         let reason = text(&pod["reason"]).filter(|_| verdict != "reap");
         (name, verdict, text(&pod["outcome"]).or(reason))
     });
     pods.collect()
 }
 
-/// The text of an HTML page, without its tags.
+/// Returns the text of an HTML page without its tags.
 fn text_of_html(html: &str) -> String {
     let mut text = String::new();
     for token in Tokenizer::new(html) {
@@ -131,7 +132,8 @@ fn every_pod_is_on_the_page_and_every_format_draws_it() {
     }
 }
 
-/// A pod of one of forty workloads, which is held where it is told so.
+/// Returns a pod of one of forty workloads. Two of seven are held by a finalizer, one is not
+/// overdue yet, and one has a note.
 fn one_of_many(number: usize, node: &str) -> Value {
     let name = format!("app-{}-{number}", number % 40);
     let mut pod = pod(&format!("team-{}", number % 12), &name, node);
@@ -145,7 +147,8 @@ fn one_of_many(number: usize, node: &str) -> Value {
     }
 }
 
-/// 2,000 stuck pods on so many of so many nodes.
+/// Returns the report of a night in which `dead` of `all` nodes failed, with 2,000
+/// Terminating pods.
 fn night(dead: usize, all: usize) -> Report {
     let mut objects = (0..12)
         .map(|number| namespace(&format!("team-{number}")))
@@ -320,7 +323,7 @@ fn every_format_says_what_is_known_of_a_node() {
     }
 }
 
-/// A run whose replacements are in every state.
+/// Returns the report of a run with replacements in every state.
 fn every_replacement() -> Report {
     let mut report = every_outcome();
     let states = ReplacementState::ALL
@@ -408,7 +411,7 @@ fn counts(codes: &[&str]) -> Value {
     })
 }
 
-/// What the schema says beyond types: the codes that a field can hold.
+/// Lists the codes that each field can hold, which the schema has beyond the types.
 fn holds() -> [(&'static str, Value); 8] {
     let exits = [Exit::Done, Exit::Incomplete, Exit::Held, Exit::Manual].map(Exit::code);
     let by_verdict = counts(&Verdict::ALL.map(Verdict::as_str));
@@ -432,7 +435,7 @@ fn holds() -> [(&'static str, Value); 8] {
     ]
 }
 
-/// The schema of the JSON report, generated from its types and their documentation.
+/// Generates the schema of the JSON report from its types and their documentation.
 fn schema() -> Value {
     let generator = SchemaSettings::draft2020_12()
         .for_serialize()
@@ -440,7 +443,7 @@ fn schema() -> Value {
     let schema = generator.into_root_schema_for::<Report>();
     let mut schema = schema.to_value();
     schema["title"] = json!("pod-reaper's report, version 1");
-    // Written by serde, which does not show it to the generator.
+    // Serde writes this field, but the generator does not see it.
     schema["properties"]["kind"] = json!({"const": "Report"});
     schema["required"]
         .as_array_mut()
@@ -458,7 +461,7 @@ fn schema() -> Value {
     schema
 }
 
-/// The same schema, with every other field forbidden.
+/// Returns the same schema with all unknown fields forbidden.
 fn strict(schema: &Value) -> Value {
     fn close(schema: &mut schemars::Schema) {
         if schema.get("properties").is_some() {

@@ -1,4 +1,4 @@
-//! What a report holds, field by field: the JSON that `--output json` writes.
+//! The fields of a report, as `--output json` writes them.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ in_json! {
         pub version: u8,
         /// Version of the program.
         pub program_version: &'static str,
-        /// What the run was allowed to change: `delete`, `server-dry-run`, `client-dry-run`, `snapshot`.
+        /// What the run may change: `delete`, `server-dry-run`, `client-dry-run` or `snapshot`.
         pub mode: ModeCode,
         /// What `--cluster-name` calls the cluster.
         pub cluster_name: Option<String>,
@@ -37,8 +37,9 @@ in_json! {
         pub judged_at: Timestamp,
         /// What was asked for.
         pub settings: SettingsEntry,
-        /// What keeps the account from pods that are not Terminating: `proved`, by the guard, which has refused it the delete
-        /// of one; `not-required`, nothing but the program and RBAC; `not-asked`, since the run sends no writes.
+        /// What keeps the account from pods that are not Terminating. `proved`: the guard, which
+        /// has refused it the delete of one; `not-required`: nothing but the program and RBAC;
+        /// `not-asked`: nothing has to, as the run sends no writes.
         pub guard: GuardCode,
         /// Set while nothing may be deleted.
         pub breaker: Option<BreakerEntry>,
@@ -46,20 +47,21 @@ in_json! {
         pub nodes: Vec<NodeEntry>,
         /// Every Terminating pod that was looked at, the longest overdue first.
         pub pods: Vec<PodEntry>,
-        /// What has a run done at once, where a person is asked for an answer; null elsewhere.
+        /// How to start a run at once, if a person is asked for an answer; null otherwise.
         pub run_now: Option<Step>,
-        /// The pods that need a person, put together where they share what there is to do.
+        /// The pods that need a person, grouped by the steps that they share.
         #[serde(skip)]
         pub groups: Vec<Group>,
         /// What could not be read.
         pub errors: Vec<ReadError>,
         /// What the source does not show, as sentences.
         pub unseen: Vec<String>,
-        /// What there is to know besides. None changes the exit code.
+        /// What a person should know besides the verdicts. No notice changes the exit code.
         pub notices: Vec<NoticeEntry>,
         /// Counts.
         pub summary: Summary,
-        /// The exit code that follows from the report. A report that could not be written makes it 3, where it is milder.
+        /// The exit code that follows from the report. If the report cannot be written, a milder
+        /// code becomes 3.
         #[serde(rename = "exitCode")]
         pub exit: Exit,
     }
@@ -102,9 +104,10 @@ in_json! {
         pub detail: String,
         /// How many pods it held.
         pub held: usize,
-        /// What the NotReady nodes have in common that the others lack, and when they failed, as sentences; empty in what-if.
+        /// What the NotReady nodes have in common that the others lack, and when they failed, as
+        /// sentences; empty in what-if.
         pub in_common: Vec<String>,
-        /// How to look at that oneself.
+        /// How a person can compare the nodes.
         #[serde(skip)]
         pub compare: Option<Step>,
     }
@@ -119,8 +122,8 @@ in_json! {
         pub ready: Option<Ready>,
         /// Reason of the `Ready` condition.
         pub reason: Option<String>,
-        /// Since when it is NotReady: the later of what its condition, unless that is in the future, and its `NoSchedule`
-        /// taint say; null where neither says so.
+        /// Since when it is NotReady: the later of the times in its condition, unless that is in
+        /// the future, and in its `NoSchedule` taint; null if neither has one.
         pub since: Option<Timestamp>,
         /// For how long the node has been NotReady, in seconds.
         pub not_ready_seconds: Option<i64>,
@@ -129,14 +132,15 @@ in_json! {
         pub lease_renewed: Option<Timestamp>,
         /// How long ago the lease was renewed, in seconds.
         pub lease_age_seconds: Option<i64>,
-        /// What shows that its machine lives although it is not Ready; empty where nothing does.
+        /// The signs that its machine lives although it is not Ready; empty if there are none.
         pub signs_of_life: Vec<Heard>,
-        /// The last that was heard of its machine, whether that is a sign of life or not; null where that is nothing.
+        /// The last time its machine was heard, a sign of life or not; null if it never was.
         pub last_heard: Option<Heard>,
-        /// The mark that says that it is certainly off; null where there is none, where it shows a sign of life, or where it was
-        /// heard after the mark was set.
+        /// The mark that says that it is certainly off; null if there is none, if the node shows a
+        /// sign of life, or if it was heard after the mark was set.
         pub fenced: Option<String>,
-        /// It has the taint `node.kubernetes.io/out-of-service`: Kubernetes itself deletes its Terminating pods.
+        /// It has the taint `node.kubernetes.io/out-of-service`: Kubernetes itself deletes
+        /// its Terminating pods.
         pub out_of_service: bool,
         /// The marks that make it a leaf node; empty where it is not one.
         pub leaf_marks: Vec<String>,
@@ -160,7 +164,8 @@ in_json! {
         pub node: Option<String>,
         /// What made it.
         pub owner: Option<Owner>,
-        /// When its deletion was requested, mostly by eviction; null where the pod does not say what grace it was given.
+        /// When its deletion was requested, usually by eviction; null if its grace period
+        /// is unknown.
         pub deletion_requested: Option<Timestamp>,
         /// When the pod should have been gone.
         pub deletion_deadline: Timestamp,
@@ -176,7 +181,7 @@ in_json! {
         pub outcome: Option<OutcomeCode>,
         /// The outcome as a sentence.
         pub outcome_detail: Option<String>,
-        /// How far the pod has come that its controller started in its place; null where that was not waited for.
+        /// The pod that its controller started in its place; null if the run did not wait for it.
         pub replacement: Option<Replacement>,
         /// What to remember once the pod is reaped.
         pub note: Option<String>,
@@ -208,24 +213,24 @@ in_json! {
 /// Pods that need a person, of one reason, namespace, node and workload.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Group {
-    /// The places of the pods among those of the report, at least one.
+    /// The indexes of the pods in the report's list; at least one.
     pub pods: Vec<usize>,
-    /// Why, as a sentence.
+    /// The reason as a sentence.
     pub detail: String,
-    /// What is at risk.
+    /// The risk that a person takes with the steps.
     pub risk: Option<String>,
-    /// What to do about all of them, in order.
+    /// The steps for all of the pods, in order.
     pub steps: Vec<Step>,
 }
 
 impl Group {
-    /// Whether a person is asked for an answer.
+    /// Reports whether a person is asked for an answer.
     pub fn asks(&self) -> bool {
         self.steps.iter().any(Step::asks)
     }
 }
 
-/// Of a node that was not read, nothing is known: `unread`.
+/// Writes the status of the `Ready` condition, and `unread` for a node that could not be read.
 #[expect(
     clippy::ref_option,
     clippy::trivially_copy_pass_by_ref,

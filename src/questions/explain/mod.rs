@@ -1,7 +1,7 @@
-//! `pod-reaper explain`: why is this pod judged as it is?
+//! `pod-reaper explain`: why does this pod get its verdict?
 //!
-//! Reads what a run reads, and the pod besides, and evaluates every rule on it rather than up to the first that holds.
-//! Its plan is the run's own. Only reads are sent.
+//! It reads the same facts as a run, and the pod itself. It evaluates every rule on the pod, while
+//! a run stops at the first rule that holds. The plan is the same as a run's. Only reads are sent.
 
 mod page;
 
@@ -64,17 +64,17 @@ in_json! {
         pub created: Option<Timestamp>,
         /// When the pod should have been gone; null where it is not Terminating.
         pub deletion_deadline: Option<Timestamp>,
-        /// How long ago the deletion deadline was, in seconds; null where the pod is not Terminating.
+        /// Seconds since the deletion deadline; null if the pod is not Terminating.
         pub overdue_seconds: Option<i64>,
     }
 }
 
-/// Explains the verdict about `asked`.
+/// Explains the verdict about the pod `asked`.
 pub async fn run(settings: &Settings, asked: &PodName, stop: &Stop) -> Result<Explanation> {
     by_source!(settings, stop, |source| run_on(source, settings, asked))
 }
 
-/// Explains the verdict about `asked`, by what `source` has.
+/// Explains the verdict about the pod `asked` by the facts of `source`.
 pub async fn run_on(
     source: &impl Source,
     settings: &Settings,
@@ -90,10 +90,11 @@ pub async fn run_on(
     explain(asked, summary, &RunRecord::new(settings, gathered))
 }
 
-/// Says that there is no such pod, and which may be meant: one of that namespace, or that name in another one.
+/// Returns the error that there is no such pod, with a hint at the pods that may be meant: similar
+/// names in its namespace, and the same name in other namespaces.
 async fn absent(source: &impl Source, asked: &PodName) -> CouldNotRun {
     let PodName { namespace, name } = asked;
-    // A hint is not worth an error of its own.
+    // A failed search for a hint must not hide the error.
     let found = async |pods| source.summaries(&pods).await.unwrap_or_default().0;
     let here = found(PodsOf::Namespace(namespace.clone())).await;
     let near = near(name, here.iter().map(|pod| pod.name.as_str()));
@@ -115,7 +116,7 @@ async fn absent(source: &impl Source, asked: &PodName) -> CouldNotRun {
     CouldNotRun::Source(format!("there is no pod {asked}; {hint}"))
 }
 
-/// Explains the verdict of `run` about the pod that is asked about.
+/// Explains the verdict of `run` about the pod `asked`.
 fn explain(asked: &PodName, summary: PodSummary, run: &RunRecord<'_>) -> Result<Explanation> {
     let RunRecord {
         settings,
@@ -126,13 +127,13 @@ fn explain(asked: &PodName, summary: PodSummary, run: &RunRecord<'_>) -> Result<
     let mut pods = plan.pods.iter();
     let judged = pods.find(|judged| judged.pod.uid == summary.uid);
     if judged.is_none() && summary.terminating {
-        let own = format!("pod {asked}");
+        let what = format!("pod {asked}");
         let mut errors = facts.errors.iter();
-        let error = errors.find(|error| error.what.eq_ignore_ascii_case(&own));
+        let error = errors.find(|error| error.what.eq_ignore_ascii_case(&what));
         let lacks = "it is Terminating, but lacks what a verdict needs";
         let cause = error.map_or(lacks, |error| &error.cause);
-        let says = format!("{own} could not be read: {cause}");
-        return Err(CouldNotRun::Source(says));
+        let message = format!("{what} could not be read: {cause}");
+        return Err(CouldNotRun::Source(message));
     }
     let pod = judged.map(|judged| &judged.pod);
     let selected = judged.filter(|_| settings.namespaces.matches(&summary.namespace));
@@ -144,14 +145,20 @@ fn explain(asked: &PodName, summary: PodSummary, run: &RunRecord<'_>) -> Result<
             rule.decides = false;
         }
     }
-    let why_not = match judged {
-        None => not_terminating(&summary, facts.now),
-        Some(_) => format!(
-            "Its namespace {} is left out. The run looks at these namespaces: {}.",
-            summary.namespace, settings.namespaces
-        ),
+    let judgement = match selected {
+        Some(judged) => Judgement::of(judged, run),
+        None => Judgement {
+            detail: match judged {
+                None => not_terminating(&summary, facts.now),
+                Some(_) => format!(
+                    "Its namespace {} is left out. The run looks at these namespaces: {}.",
+                    summary.namespace, settings.namespaces
+                ),
+            },
+            ..Judgement::default()
+        },
     };
-    let unread = selected.is_some_and(|judged| judged.code() == ReasonCode::FactsUnread);
+    let unread = judgement.reason == Some(ReasonCode::FactsUnread);
     Ok(Explanation {
         head: Head::new(settings, facts, unread),
         pod: PodSeen {
@@ -168,17 +175,12 @@ fn explain(asked: &PodName, summary: PodSummary, run: &RunRecord<'_>) -> Result<
         rules,
         limits: selected.map_or_else(Vec::new, |judged| limits(plan, judged)),
         answers: selected.map_or_else(Vec::new, |judged| run.answers(judged)),
-        judgement: match selected {
-            Some(judged) => Judgement::of(judged, run),
-            None => Judgement {
-                detail: why_not,
-                ..Judgement::default()
-            },
-        },
+        judgement,
         all_rules: false,
     })
 }
 
+/// Says why no run judges a pod that is not Terminating.
 fn not_terminating(summary: &PodSummary, now: Timestamp) -> String {
     let age = summary
         .created
@@ -192,7 +194,8 @@ fn not_terminating(summary: &PodSummary, now: Timestamp) -> String {
     )
 }
 
-/// Limits turn `reap` into `wait`, so they decide where one of them stands beside the rules' verdict.
+/// Evaluates the limits of the run on a pod. A limit turns `reap` into `wait`, so the limit that is
+/// set beside the pod's verdict decides.
 fn limits(plan: &Plan, judged: &Judged) -> Vec<Evaluation> {
     let hold = plan.hold.clone();
     let cap = judged

@@ -1,4 +1,7 @@
-//! The explanation as a page: the verdict and the rule that decides, then what to do, then what was seen.
+//! Lays an explanation out as a page: the verdict with the rule that decides, the steps, and the
+//! facts that the rules saw.
+
+use std::iter;
 
 use itertools::Itertools as _;
 
@@ -13,7 +16,7 @@ use crate::{
     words::after,
 };
 
-/// The lines of a text without all rules.
+/// The most lines of a text without `--all-rules`.
 const LINES: usize = 30;
 
 impl Render for Explanation {
@@ -40,10 +43,10 @@ impl Render for Explanation {
             None => "not Terminating".to_owned(),
             Some(overdue) => format!("Terminating, {}", phrases::overdue(overdue)),
         };
-        let facts = [entry.name.as_str()].into_iter().chain(entry.known_facts());
+        let columns = iter::once(&entry.name).chain(entry.filled_columns());
         let first = vec![
-            Block::says(Tone::Strong, facts.chain([state.as_str()]).join("  ")),
-            Block::says(Tone::Plain, &judgement.detail),
+            Block::paragraph(Tone::Strong, columns.chain([&state]).join("  ")),
+            Block::paragraph(Tone::Plain, &judgement.detail),
         ];
         let mut advice = judgement.advice();
         if advice.is_empty() {
@@ -74,7 +77,9 @@ impl Render for Explanation {
     }
 }
 
-/// What people have answered, and what the rules saw; first those that hold besides the one that decides.
+/// Lists the answers of people, then the facts that the rules saw, those of rules that hold first.
+/// The rule that decides is left out, because the verdict has its facts; `--all-rules` shows each
+/// rule with its facts in a section of its own.
 fn facts_of(explanation: &Explanation) -> Vec<Block> {
     let answers = explanation.answers.iter().map(|answer| {
         let counts = after(" for nothing: ", answer.inert.as_ref());
@@ -89,6 +94,7 @@ fn facts_of(explanation: &Explanation) -> Vec<Block> {
     paragraphs(answers.chain(rules.map(|rule| rule.seen.clone())))
 }
 
+/// Returns the entry of a rule or a limit.
 fn rule(rule: &Evaluation) -> Block {
     let holds = match rule.holds {
         Some(true) => "yes",
@@ -105,7 +111,7 @@ fn rule(rule: &Evaluation) -> Block {
     Block::Entry(Entry {
         name: format!("{}{} {holds}{decides}", after("", number), rule.asks),
         tone,
-        blocks: vec![Block::says(Tone::Quiet, &rule.seen)],
+        blocks: vec![Block::paragraph(Tone::Quiet, &rule.seen)],
         ..Entry::default()
     })
 }

@@ -1,7 +1,8 @@
 //! `pod-reaper what-if`: what would happen if these nodes died now?
 //!
-//! What is supposed is put into the answers of the source: see [`supposed`]. A run's own gathering, rules and limits go
-//! by those, so that what is foretold cannot drift from what is done. Only reads are sent.
+//! A [`supposed`] source answers as if the nodes were dead. The gathering, the rules and
+//! the limits of a run then work on its answers, so a forecast cannot drift from a real
+//! run. Only reads are sent.
 
 pub mod each_node;
 mod page;
@@ -27,7 +28,8 @@ use crate::{
     words::joined,
 };
 
-/// The share of a zone's nodes from which on Kubernetes evicts slowly, or not at all.
+/// The percentage of NotReady nodes in a zone from which on Kubernetes evicts slowly, or not at all
+/// (`--unhealthy-zone-threshold` of kube-controller-manager).
 const KUBERNETES_PERCENT: usize = 55;
 
 in_json! {
@@ -45,7 +47,8 @@ in_json! {
         pub namespace_exclude_regex: Option<String>,
         /// Set where the breaker would hold the run.
         pub breaker: Option<BreakerEntry>,
-        /// Whether Kubernetes itself may stop evicting, or slow down: so many nodes would be NotReady, all zones taken together.
+        /// Whether so many nodes of all zones together would be NotReady that Kubernetes may evict
+        /// slowly, or not at all.
         pub kubernetes_stops_evicting: bool,
         /// Nodes that would be NotReady, leaf nodes included.
         pub nodes_not_ready: Option<usize>,
@@ -55,7 +58,8 @@ in_json! {
         pub pods: Vec<PodFate>,
         /// Workloads without a replica anywhere else.
         pub workloads: Vec<Workload>,
-        /// Pods of these nodes in namespaces that the filter leaves out: they would be evicted, and no run would reap them.
+        /// Pods of these nodes that would be evicted, but that no run would reap, because the
+        /// filter leaves out their namespaces.
         pub left_out: usize,
         /// Pods by fate; every fate is there.
         pub summary: BTreeMap<Fate, usize>,
@@ -75,8 +79,8 @@ in_json! {
         pub owner: Option<Owner>,
         /// What becomes of it.
         pub fate: Fate,
-        /// The verdict of a run, which judges no pod that Kubernetes would not evict. Its steps have no
-        /// commands: those are for a dead node, and this one lives.
+        /// The verdict of a run, which judges no pod that Kubernetes would not evict. Its steps
+        /// have no commands: those are for a dead node, and this one lives.
         #[serde(flatten)]
         pub judgement: Judgement,
     }
@@ -114,13 +118,13 @@ in_json! {
     }
 }
 
-/// Foretells what happens if `nodes` die.
+/// Forecasts what happens if `nodes` die.
 pub async fn run(settings: &Settings, nodes: &[String], stop: &Stop) -> Result<WhatIf> {
     let dead = nodes.iter().cloned().collect();
     by_source!(settings, stop, |source| run_on(source, settings, &dead))
 }
 
-/// Foretells what happens if the nodes of `dead` die, by what `source` has.
+/// Forecasts what happens if the nodes `dead` die, by the facts of `source`.
 pub async fn run_on(
     source: &impl Source,
     settings: &Settings,
@@ -128,17 +132,18 @@ pub async fn run_on(
 ) -> Result<WhatIf> {
     let mut foretold = foretell(source, settings, dead).await?;
     let nodes = &foretold.run.facts.nodes;
-    // A forecast for a node that does not exist would be a comfort without ground.
+    // A forecast for a node that does not exist would be a false comfort.
     if let Some(name) = dead
         .iter()
         .find(|name| matches!(nodes.get(*name), None | Some(NodeRead::Gone)))
     {
         let hint = near(name, foretold.standings.keys().map(String::as_str))
             .unwrap_or_else(|| "list them with: kubectl get nodes".to_owned());
-        let says = format!("there is no node {name}; {hint}");
-        return Err(CouldNotRun::Usage(says));
+        let message = format!("there is no node {name}; {hint}");
+        return Err(CouldNotRun::Usage(message));
     }
-    // A workload has all its replicas in one namespace.
+    // All replicas of a workload are in one namespace, so only the namespaces of the dead nodes'
+    // pods are read.
     let mut replicas = Replicas::default();
     let concerned = foretold
         .pods
@@ -156,15 +161,16 @@ pub async fn run_on(
     Ok(what_if(&foretold, &replicas, dead))
 }
 
-/// What a run would judge if some nodes had died.
+/// The run that would follow if some nodes had died.
 struct Foretold<'a> {
     run: RunRecord<'a>,
-    /// What every node would count as, none where that could not be read.
+    /// How the breaker would count each node; empty if the nodes could not be read.
     standings: Standings,
-    /// The pods of the dead nodes, as they are.
+    /// The pods of the dead nodes as they are now.
     pods: Vec<PodSummary>,
 }
 
+/// Judges the pods of the cluster as if the nodes `dead` had died.
 async fn foretell<'a>(
     source: &impl Source,
     settings: &'a Settings,
@@ -183,8 +189,8 @@ async fn foretell<'a>(
 }
 
 impl Foretold<'_> {
-    /// Each pod that a run looks at, with what a run judges of it, and what becomes of it: by the rules alone, as the breaker
-    /// delays an end, and does not change it.
+    /// Lists the dead nodes' pods that a run looks at, each with its verdict and its fate. The
+    /// rules alone decide the fate, because the breaker only delays it.
     fn fates(&self) -> impl Iterator<Item = (&PodSummary, Option<&Judged>, Fate)> {
         let judged = self.run.plan.pods.iter();
         let judged = judged
@@ -198,7 +204,7 @@ impl Foretold<'_> {
                 Some(Verdict::Reap) => Fate::Lost,
                 Some(Verdict::Manual) => Fate::NeedsPerson,
                 Some(Verdict::Wait | Verdict::Leave) => Fate::LeftTerminating,
-                // What a verdict needs could not be read of it.
+                // It lacks what a verdict needs.
                 None if pod.evicted() => Fate::LeftTerminating,
                 None if pod.stays.is_some() => Fate::Stays,
                 None => Fate::Finished,
@@ -207,7 +213,7 @@ impl Foretold<'_> {
         })
     }
 
-    /// Pods that would be evicted, and that no run looks at.
+    /// Counts the pods that would be evicted, but that no run looks at.
     fn left_out(&self) -> usize {
         let namespaces = &self.run.settings.namespaces;
         let left_out = |pod: &&PodSummary| pod.evicted() && !namespaces.matches(&pod.namespace);
@@ -217,25 +223,25 @@ impl Foretold<'_> {
 
 fn what_if(foretold: &Foretold<'_>, replicas: &Replicas, dead: &BTreeSet<String>) -> WhatIf {
     let Foretold { run, standings, .. } = foretold;
-    let pods = foretold.fates().filter_map(|(pod, judged, fate)| {
+    let pods = foretold.fates().map(|(pod, judged, fate)| {
         let judgement = match judged {
             Some(judged) => {
                 let mut judgement = Judgement::of(judged, run);
                 judgement.note = note(pod, judged, run, fate);
-                // The node lives: what is pasted now would be for nothing that has happened.
+                // The node lives, so a command pasted now would act on a failure that has
+                // not happened.
                 for step in &mut judgement.steps {
                     step.command = None;
                 }
                 judgement
             }
-            None if pod.evicted() => return None,
             None => Judgement {
-                detail: stays(pod.stays).to_owned(),
+                detail: not_judged(pod).to_owned(),
                 ..Judgement::default()
             },
         };
         let pod = pod.clone();
-        Some(PodFate {
+        PodFate {
             namespace: pod.namespace,
             name: pod.name,
             uid: pod.uid.to_string(),
@@ -243,10 +249,10 @@ fn what_if(foretold: &Foretold<'_>, replicas: &Replicas, dead: &BTreeSet<String>
             owner: pod.controller,
             fate,
             judgement,
-        })
+        }
     });
-    let workloads = replicas.0.iter().filter_map(|(workload, places)| {
-        only_on(workload, places, standings, |node| dead.contains(node))
+    let workloads = replicas.0.iter().filter_map(|(workload, by_node)| {
+        only_on(workload, by_node, standings, |node| dead.contains(node))
     });
     let order = |pod: &PodFate| {
         let name = (pod.namespace.clone(), pod.name.clone(), pod.uid.clone());
@@ -280,9 +286,10 @@ fn what_if(foretold: &Foretold<'_>, replicas: &Replicas, dead: &BTreeSet<String>
     }
 }
 
-/// Why Kubernetes would not evict a pod.
-fn stays(stays: Option<Stay>) -> &'static str {
-    match stays {
+/// Says why no run judges a pod.
+fn not_judged(pod: &PodSummary) -> &'static str {
+    match pod.stays {
+        _ if pod.evicted() => "It lacks what a verdict needs, so no run judges it.",
         Some(Stay::Static) => "A static pod: it belongs to its node.",
         Some(Stay::DaemonSet) => "Its DaemonSet makes it tolerate every failure of its node.",
         Some(Stay::Tolerates) => {
@@ -292,6 +299,7 @@ fn stays(stays: Option<Stay>) -> &'static str {
     }
 }
 
+/// Joins the notes of a pod, with what its fate adds to those of a run.
 fn note(pod: &PodSummary, judged: &Judged, run: &RunRecord<'_>, fate: Fate) -> Option<String> {
     let mut notes = run.notes(judged);
     let controller = pod.controller.as_ref();
@@ -305,8 +313,8 @@ fn note(pod: &PodSummary, judged: &Judged, run: &RunRecord<'_>, fate: Fate) -> O
     joined(notes, "; ")
 }
 
-/// Of each workload of a namespace, how many of its replicas serve on which node. A Job has no replicas, and a `DaemonSet`
-/// one a node.
+/// The number of replicas that serve on each node, by namespace and workload. Jobs and `DaemonSet`s
+/// are left out: a Job has no replicas, and a `DaemonSet` has one on every node.
 #[derive(Default)]
 struct Replicas(BTreeMap<(String, Owner), BTreeMap<String, usize>>);
 
@@ -322,16 +330,16 @@ impl Replicas {
                 continue;
             }
             let workload = (pod.namespace.clone(), workload.clone());
-            let places = self.0.entry(workload).or_default();
-            *places.entry(node.clone()).or_default() += 1;
+            let by_node = self.0.entry(workload).or_default();
+            *by_node.entry(node.clone()).or_default() += 1;
         }
     }
 }
 
-/// The workload, where it serves from `dead` nodes alone.
+/// Returns the workload if it has replicas on `dead` nodes, and none on a node that lives.
 fn only_on(
     (namespace, owner): &(String, Owner),
-    places: &BTreeMap<String, usize>,
+    by_node: &BTreeMap<String, usize>,
     standings: &Standings,
     dead: impl Fn(&str) -> bool,
 ) -> Option<Workload> {
@@ -339,11 +347,11 @@ fn only_on(
         let standing = standings.get(node);
         !dead(node) && (standings.is_empty() || standing.is_some_and(|node| node.ready))
     };
-    if places.keys().any(|node| lives(node)) {
+    if by_node.keys().any(|node| lives(node)) {
         return None;
     }
-    let here = places.iter().filter(|(node, _)| dead(node));
-    let replicas = here.map(|(_, count)| count).sum();
+    let on_dead = by_node.iter().filter(|(node, _)| dead(node));
+    let replicas = on_dead.map(|(_, count)| count).sum();
     let Owner { kind, name } = owner.clone();
     (replicas > 0).then(|| Workload {
         namespace: namespace.clone(),

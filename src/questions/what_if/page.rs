@@ -1,15 +1,13 @@
-//! The forecast as a page: what would need a person, or be lost, comes first.
+//! Lays a forecast out as a page: pods that would need a person, or would be lost, come first.
 
-use itertools::Itertools as _;
-
-use super::{Fate, PodFate, WhatIf};
+use super::{Fate, PodFate, WhatIf, Workload};
 use crate::{
     questions::Head,
     report::{
         LINES, Render,
         page::{Block, Entry, Page, Section, Tag, Tone, paragraphs},
     },
-    words::{after, counted, counts},
+    words::{after, counted, counts, joined},
 };
 
 const ASSUMED: &str = "Assumed: the kubelet is silent for longer than every toleration, grace period and threshold. Whether the \
@@ -22,7 +20,7 @@ impl Render for WhatIf {
     }
 }
 
-/// The page of a forecast.
+/// Returns the page of a forecast, of named nodes or of each node. `assumed` says what it assumes.
 pub(super) fn forecast_page(
     head: &Head,
     asked: &str,
@@ -34,7 +32,7 @@ pub(super) fn forecast_page(
     Page {
         about: head.about(asked),
         settings: assumed.to_owned(),
-        lead: vec![Block::says(Tone::Strong, lead)],
+        lead: vec![Block::paragraph(Tone::Strong, lead)],
         sections,
         ..Page::default()
     }
@@ -54,16 +52,22 @@ fn sections(forecast: &WhatIf) -> Vec<Section> {
             .pods
             .iter()
             .filter(|pod| pod.fate == fate)
-            .map(|pod| Block::Entry(entry(pod, forecast.nodes.len() > 1)));
+            .map(|pod| Block::Entry(entry(pod, forecast.nodes.len() == 1)));
         let heading = format!("{heading}: {}", forecast.summary[&fate]);
         Section::new(fate.as_str(), heading, tone, pods.collect())
     };
-    let workloads = forecast.workloads.iter().map(|it| {
-        let replicas = match it.replicas {
+    let workloads = forecast.workloads.iter().map(|workload| {
+        let Workload {
+            namespace,
+            kind,
+            name,
+            replicas,
+        } = workload;
+        let replicas = match replicas {
             1 => "its only replica is here".to_owned(),
             replicas => format!("all {replicas} running replicas are here"),
         };
-        format!("{}  {}/{}  {replicas}", it.namespace, it.kind, it.name)
+        format!("{namespace}  {kind}/{name}  {replicas}")
     });
     let alone = format!("No second replica anywhere: {}", forecast.workloads.len());
     let left_out = (forecast.left_out > 0).then_some(
@@ -97,6 +101,7 @@ fn sections(forecast: &WhatIf) -> Vec<Section> {
     parts.into_iter().chain(unread).collect()
 }
 
+/// Says how many nodes would be NotReady, and what the breaker and Kubernetes would do about that.
 fn breaker(forecast: &WhatIf) -> Vec<Block> {
     let total = forecast.nodes_total;
     let count = match forecast.nodes_not_ready {
@@ -111,24 +116,28 @@ fn breaker(forecast: &WhatIf) -> Vec<Block> {
             counted(breaker.held, "pod", "pods")
         )
     });
-    let mut says = paragraphs([count].into_iter().chain(held));
+    let mut blocks = paragraphs([count].into_iter().chain(held));
     if forecast.kubernetes_stops_evicting {
         let stops = "In a zone where more than 2 nodes and at least 55 % are NotReady, Kubernetes evicts slowly, or not at \
                      all where the zone has up to 50 nodes. Pods there may not become Terminating. A zone that is dead as \
                      a whole, beside healthy ones, is evicted at full speed.";
-        says.push(Block::says(Tone::Caution, stops));
+        blocks.push(Block::paragraph(Tone::Caution, stops));
     }
-    says
+    blocks
 }
 
-fn entry(pod: &PodFate, many_nodes: bool) -> Entry {
+/// Returns the entry of a pod. On the page of an `only_node`, it does not repeat the node's name.
+fn entry(pod: &PodFate, only_node: bool) -> Entry {
     let explained = matches!(pod.fate, Fate::NeedsPerson | Fate::LeftTerminating);
     let reason = pod.judgement.reason.filter(|_| explained);
     let detail = (explained || pod.fate == Fate::Stays)
-        .then(|| Block::says(Tone::Quiet, &pod.judgement.detail));
+        .then(|| Block::paragraph(Tone::Quiet, &pod.judgement.detail));
     let node = Some(&pod.node);
     let mut entry = Entry::of_pod(&pod.namespace, &pod.name, pod.owner.as_ref(), node);
-    entry.facts.truncate(if many_nodes { 2 } else { 1 });
+    if only_node {
+        // The node is the last column.
+        entry.columns.pop();
+    }
     Entry {
         tag: reason.map(|reason| Tag {
             of: "reason",
@@ -140,6 +149,7 @@ fn entry(pod: &PodFate, many_nodes: bool) -> Entry {
     }
 }
 
+/// Counts the pods by fate.
 fn summary(forecast: &WhatIf) -> String {
     let words = [
         (Fate::NeedsPerson, "needs you|need you"),
@@ -150,10 +160,5 @@ fn summary(forecast: &WhatIf) -> String {
         (Fate::Finished, "has finished|have finished"),
     ]
     .map(|(fate, words)| (forecast.summary[&fate], words));
-    let summary = counts(words).join(", ");
-    if summary.is_empty() {
-        "no pod is there".to_owned()
-    } else {
-        summary
-    }
+    joined(counts(words), ", ").unwrap_or("no pod is there".to_owned())
 }

@@ -1,5 +1,5 @@
-//! A source as it would be if some nodes had died: their kubelets have been silent for ever, and every pod that Kubernetes
-//! would evict from them has been stuck for as long. What could not be read stays unread.
+//! A source that answers as if some nodes had died. Their kubelets have always been silent, and
+//! every pod that Kubernetes would evict from them has always been stuck. Unread facts stay unread.
 
 use std::{
     cell::RefCell,
@@ -18,10 +18,11 @@ use crate::{
     source::{Memory, Pods, Scan, Source, Standings, Wanted},
 };
 
-/// The source as if the nodes of `dead` had died. Only these nodes are judged.
+/// The answers of `source` if the nodes `dead` had died. Only the pods of these nodes are judged.
 pub(super) struct Supposed<'a, S> {
     source: &'a S,
     dead: &'a BTreeSet<String>,
+    /// The pods of the dead nodes, once they are listed.
     summaries: RefCell<Vec<PodSummary>>,
 }
 
@@ -34,19 +35,20 @@ impl<'a, S: Source> Supposed<'a, S> {
         }
     }
 
-    /// The pods of the dead nodes, as they are.
+    /// Returns the pods of the dead nodes as they are now.
     pub fn pods(self) -> Vec<PodSummary> {
         self.summaries.into_inner()
     }
 }
 
+/// Changes a node's facts to those of a node that has always been silent.
 fn die(node: &mut NodeFacts) {
-    // A Ready node is heard until it dies, which is later than any mark on it was set.
+    // A Ready node is heard until it dies, and that is after any fencing mark on it was set.
     let heard = node.last_heard().map(|heard| heard.at);
     let refuted = node.ready == Ready::True && heard.is_some();
     node.fenced
         .retain(|mark| mark.stands(heard) && !(refuted && mark.set_by.is_some()));
-    // An answer is about the failure that it was given for, not about one that is supposed.
+    // An answer counts for the failure that it was given for, not for a supposed one.
     node.powered_off = None;
     node.ready = Ready::Unknown;
     node.ready_reason = Some("NodeStatusUnknown".to_owned());
@@ -72,7 +74,9 @@ impl<S: Source> Source for Supposed<'_, S> {
 
     async fn node(&self, name: &str, now: Timestamp) -> NodeRead {
         let mut read = self.source.node(name, now).await;
-        if let (NodeRead::Known(node), true) = (&mut read, self.dead.contains(name)) {
+        if let NodeRead::Known(node) = &mut read
+            && self.dead.contains(name)
+        {
             die(node);
         }
         read
@@ -82,12 +86,11 @@ impl<S: Source> Source for Supposed<'_, S> {
         let standings = || self.source.standings(now);
         let known = self.source.memory().standings.get_or_init(standings).await;
         let (mut standings, traits) = known.clone()?;
-        for (_, standing) in standings
-            .iter_mut()
-            .filter(|(name, _)| self.dead.contains(*name))
-        {
-            // It has only just died: nobody has put it away.
-            (standing.ready, standing.since) = (false, None);
+        for name in self.dead {
+            if let Some(standing) = standings.get_mut(name) {
+                // The node has only just died, so it is not one that was put away on purpose.
+                (standing.ready, standing.since) = (false, None);
+            }
         }
         Ok((standings, traits))
     }
@@ -122,13 +125,13 @@ impl<S: Source> Source for Supposed<'_, S> {
         let attachments = || self.source.attachments();
         let all = &self.source.memory().attachments;
         let all = all.get_or_init(attachments).await;
-        let on_dead = self.dead.iter().filter_map(|name| all.get_key_value(name));
-        on_dead
-            .map(|(name, on_node)| (name.clone(), on_node.clone()))
+        let dead = self.dead.iter();
+        dead.filter_map(|name| Some((name.clone(), all.get(name)?.clone())))
             .collect()
     }
 
-    // All else is as the source says. What is to be remembered is told to the source itself.
+    // Everything else is as the source says. The memory is the source's own, so that several
+    // forecasts ask for each fact once.
 
     async fn namespaces(&self) -> Option<Read<Namespaces>> {
         self.source.namespaces().await

@@ -1,9 +1,9 @@
-//! The report as one HTML file, for a browser, a mail or a printer: what needs a person first.
+//! Writes a page as one HTML file, for a browser, a mail or a printer.
 //!
-//! It loads nothing. Its policy forbids every source but the style and the script that are in it, by their
-//! digests, so that a text that got through the escaping still could not run. All content is there without the script,
-//! which mail readers strip: it only adds buttons that copy, a search, and filters. No element has a `style` attribute, which
-//! the policy would refuse.
+//! The file loads nothing. Its content security policy allows only its own style and script, by
+//! their digests, so a text that got through the escaping could still not run. The script only adds
+//! copy buttons, a search and filters: mail readers strip it, and no content depends on it. No
+//! element has a `style` attribute, because the policy would refuse it.
 
 use std::fmt;
 
@@ -20,7 +20,7 @@ use crate::words::clean;
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
-/// With the digests of both; a test writes it.
+/// The content security policy with the digests of both. A test writes this file.
 const POLICY: &str = include_str!("policy.txt");
 
 /// Writes `page` as HTML.
@@ -46,7 +46,7 @@ impl<'a> Blocks<'a> {
     }
 }
 
-/// What a template does to every value, unless it says `safe`.
+/// The escaper that the templates apply to every value that is not marked `safe`.
 #[derive(Clone, Copy, Default)]
 pub struct Cleaned;
 

@@ -1,5 +1,5 @@
 "use strict";
-// Adds what needs a script: a button a command, a search, and filters. Without it the page is whole.
+// Adds a copy button for each command, a search, and filters. The page is complete without them.
 (() => {
   const say = (text) => { document.getElementById("said").textContent = text; };
   const make = (name, text, parent) => {
@@ -9,7 +9,7 @@
     return made;
   };
 
-  // Where the clipboard is out of reach (a page in a mail reader), the older way; then at least the text is selected.
+  // If a page may not use the clipboard (in a mail reader, say), this selects the text and copies it the older way.
   const copy = async (code) => {
     try {
       await navigator.clipboard.writeText(code.textContent);
@@ -69,14 +69,14 @@
       chosen(entry, namespace) && chosen(entry, verdict) && words.every((word) => text(entry).includes(word));
     for (const pod of pods) pod.hidden = !matches(pod);
     const found = pods.filter((pod) => !pod.hidden);
-    // A node is shown with the pods on it.
+    // A node is shown if a pod on it is.
     const nodes = new Set(found.map((pod) => pod.dataset.node ?? "none"));
     for (const entry of others) entry.hidden = !matches(entry) && !nodes.has(entry.dataset.node);
     const all = found.length === pods.length;
     for (const fold of folds) {
       const inside = [...fold.querySelectorAll("[data-namespace], [data-node]")].filter((entry) => !entry.hidden).length;
       fold.hidden = !inside;
-      // What is found is unfolded, unless that is too much for an eye.
+      // A fold with matches is opened, unless it has too many to read at a glance.
       fold.open = all ? unfolded.has(fold) : inside <= 50;
       fold.firstElementChild.dataset.found = all ? "" : `, ${inside} of them found`;
     }

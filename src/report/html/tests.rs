@@ -1,4 +1,5 @@
-//! Tests of the page, parsed by an HTML tokenizer. What only a browser can show is tested in `scripts/browser`.
+//! Tests of the page, parsed by an HTML tokenizer. What only a browser can show is tested
+//! in `scripts/browser`.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use expect_test::expect_file;
@@ -15,7 +16,7 @@ use crate::{
     settings::Settings,
 };
 
-/// An element, or text.
+/// A tag or a text.
 #[derive(Debug, Clone, PartialEq)]
 enum Piece {
     Open(String, Vec<(String, String)>),
@@ -47,7 +48,7 @@ fn pieces(page: &str) -> Vec<Piece> {
     pieces
 }
 
-/// The page without style and script, whose content is no HTML.
+/// Removes style and script, whose content is no HTML.
 fn without_style_and_script(page: &str) -> String {
     let style = format!("<style>{STYLE}</style>");
     let script = format!("<script>{SCRIPT}</script>");
@@ -68,7 +69,7 @@ fn attribute<'a>(piece: &'a Piece, name: &str) -> Option<&'a str> {
         .map(|(_, value)| value.as_str())
 }
 
-/// The texts of every element with that name.
+/// Lists the texts of every element with this name.
 fn texts(pieces: &[Piece], element: &str) -> Vec<String> {
     let mut texts = Vec::new();
     let mut inside = false;
@@ -125,7 +126,7 @@ fn hostile() -> Report {
     report
 }
 
-/// The policy allows the style and script of the file by their digests.
+/// Checks that the policy allows the style and the script of the file by their digests.
 #[test]
 fn the_policy_forbids_everything_else() {
     let digest =
@@ -259,7 +260,8 @@ fn a_name_that_looks_like_markup_shows_as_text() {
     });
     let shown = shown.collect::<String>();
     let name = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>&lt;b&gt;</code>\u{fffd}";
-    // In namespace and name, owner, node, reason, note, finalizer, claim, volume and error.
+    // The name is in the namespace and name, owner, node, reason, note, finalizer, claim,
+    // volume and error.
     assert!(
         shown.matches(name).count() > 20,
         "{}",

@@ -1,8 +1,8 @@
-//! The report in GitHub's Markdown, for a ticket or a chat: what needs a person first, commands in fenced blocks.
+//! Writes a page in GitHub's Markdown, for a ticket or a chat, with commands in fenced blocks.
 //!
-//! Text from the cluster must not become markup, and must not mention anybody: GitHub makes a mention of `@name`, a link of
-//! `#1`, and a formula of `$…$`, also where Markdown itself sees plain text. It does so nowhere in code, so a word with
-//! such a letter is shown as code.
+//! Text from the cluster must not become markup, and must not mention anybody. GitHub turns `@name`
+//! into a mention, `#1` into a link, and `$…$` into a formula, even in text that is plain to
+//! Markdown itself. It does so nowhere in code, so a word with such a character is written as code.
 
 use std::fmt;
 
@@ -26,7 +26,7 @@ struct Document<'a> {
     page: &'a Page,
 }
 
-/// What is folded elsewhere is whole here.
+/// Blocks to draw. Markdown cannot unfold anything, so it shows the blocks in each fold.
 #[derive(Template)]
 #[template(path = "markdown/blocks.md")]
 struct Blocks<'a> {
@@ -39,7 +39,7 @@ impl<'a> Blocks<'a> {
         Self { all }
     }
 
-    /// Rows that follow each other are one table.
+    /// Groups the rows that follow each other, for one table; every other block is alone.
     fn runs(&self) -> impl Iterator<Item = &[&'a Block]> {
         let is_row = |block: &Block| matches!(block, Block::Entry(entry) if !entry.is_card);
         self.all
@@ -47,7 +47,7 @@ impl<'a> Blocks<'a> {
     }
 }
 
-/// What a template does to every value, unless it says `safe`.
+/// The escaper that the templates apply to every value that is not marked `safe`.
 #[derive(Clone, Copy, Default)]
 pub struct Prose;
 
@@ -57,22 +57,22 @@ impl Escaper for Prose {
     }
 }
 
-/// A command in a fence, below the item with that mark, which it belongs to.
+/// Writes a command in a fence, indented to belong to the list item with this mark.
 fn fenced(command: &str, mark: &str) -> String {
     let indent = format!("\n{}", " ".repeat(mark.len()));
     let command = phrases::lines(command).join(&indent);
-    // A fence that is longer than any run of backticks in it.
+    // The fence must be longer than any run of backticks in the command.
     let run = command
         .split(|letter| letter != '`')
         .map(str::len)
         .max()
         .unwrap_or_default();
     let fence = "`".repeat(3.max(run + 1));
-    let lines = [String::new(), format!("{fence}sh"), command, fence];
-    lines.join(&indent)
+    format!("{indent}{fence}sh{indent}{command}{indent}{fence}")
 }
 
-/// As code. What a code span of Markdown, or a table, would give a meaning to goes as entities into HTML's element.
+/// Writes text as code. If Markdown gives a meaning to a character even in a code span or a table,
+/// the text becomes an HTML `<code>` element with such characters as entities.
 fn code(text: &str) -> String {
     let text = clean(text);
     let plain =
@@ -93,15 +93,15 @@ fn code(text: &str) -> String {
     )
 }
 
-/// As running text. A word that could be markup is shown as code.
+/// Writes running text. A word that could be markup is written as code.
 fn prose(text: &str) -> String {
     let is_plain = |letter: char| letter.is_alphanumeric() || ".,:;()'/%?!+=-".contains(letter);
     let calls = ["://", "www.", "GH-"];
     let words = clean(text);
     let words = words.split_whitespace().enumerate();
-    let mut words = words.map(|(place, word)| {
+    let mut words = words.map(|(index, word)| {
         let is_plain = word.chars().all(is_plain) && !calls.iter().any(|call| word.contains(call));
-        if is_plain && (place > 0 || !begins_a_block(word)) {
+        if is_plain && (index > 0 || !begins_a_block(word)) {
             word.to_owned()
         } else {
             code(word)
@@ -110,7 +110,7 @@ fn prose(text: &str) -> String {
     words.join(" ")
 }
 
-/// A list, a rule or a heading, where it is the first word of a line.
+/// Reports whether the word would begin a list, a rule or a heading as the first one of a line.
 fn begins_a_block(word: &str) -> bool {
     let rest = word.trim_start_matches(|letter: char| letter.is_ascii_digit());
     rest.starts_with(['-', '+', '=']) || rest.len() < word.len() && rest.starts_with(['.', ')'])

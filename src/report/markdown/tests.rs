@@ -7,17 +7,17 @@ use serde_json::json;
 use super::*;
 use crate::report::{Render, Report, phrases, samples::*};
 
-/// The parsed page: its structure in short words, and all its text.
+/// The structure and the text of a parsed page.
 #[derive(Debug, Default, PartialEq)]
 struct Seen {
     headings: Vec<String>,
-    /// Rows of tables, each a list of cells.
+    /// The rows of all tables, each as a list of cells.
     rows: Vec<Vec<String>>,
     commands: Vec<String>,
     text: String,
-    /// Text that is not code, in which GitHub creates links and mentions.
+    /// The text outside code, in which GitHub creates links and mentions.
     outside_code: String,
-    /// Kinds of Markdown elements, each once, in the order of their first use.
+    /// The kinds of Markdown elements, each once, in the order of their first use.
     elements: Vec<String>,
 }
 
@@ -175,7 +175,8 @@ fn a_run_with_every_outcome() {
     );
 }
 
-/// Kubernetes allows none of these names; annotations, messages and snapshots can hold anything.
+/// Kubernetes allows none of these names, but annotations, messages and snapshots can
+/// hold any text.
 #[test]
 fn no_name_becomes_markup_or_a_mention() {
     let plain = parse(&write(&report_with("plain").page()));
@@ -267,7 +268,7 @@ fn no_name_becomes_markup_or_a_mention() {
     }
 }
 
-/// A report that has `name` in every text that comes from the cluster.
+/// Returns a report with `name` in every text that comes from the cluster.
 fn report_with(name: &str) -> Report {
     let mut leaf = annotated(node("leaf", "Unknown"), "kosmos-io/owned-by-cluster", name);
     leaf["metadata"]["labels"] = json!({"kosmos.io/node": "true"});

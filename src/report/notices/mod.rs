@@ -1,4 +1,5 @@
-//! What a person should know besides the verdicts, since silence reads as an all-clear. No notice changes the exit code.
+//! Notices: facts that a person should know besides the verdicts, because silence reads as an
+//! all-clear. No notice changes the exit code.
 
 use std::collections::BTreeMap;
 
@@ -24,15 +25,16 @@ codes! {
         LongWait = "long-wait",
         /// The namespace filter matches none of the namespaces there are.
         NoNamespace = "no-namespace",
-        /// A kind of `--manual-owner-kind` that no pod has.
+        /// A kind in `--manual-owner-kind` that is not built in, and that no judged pod's
+        /// owner has.
         UnknownKind = "unknown-kind",
         /// A snapshot is judged by its own newest time.
         TimeOfTheFile = "time-of-the-file",
         /// Pods that Kubernetes leaves on a dead node because they belong to it.
         StaysWithNode = "stays-with-node",
-        /// No API server's lease tells whether control plane nodes live.
+        /// Control plane nodes without a lease that tells whether their API server lives.
         ApiServerUnknown = "api-server-unknown",
-        /// What a person answered, and counts for nothing.
+        /// An answer of a person that counts for nothing.
         AnswerInert = "answer-inert",
         /// Terminating pods on Ready nodes, which are not looked at.
         OnReadyNodes = "on-ready-nodes",
@@ -40,12 +42,13 @@ codes! {
 }
 
 impl NoticeCode {
-    /// Whether it has to be read before anything else: what is below says nothing without it.
+    /// Reports whether the notice has to come first, because without it the rest of the
+    /// report misleads.
     pub fn is_first(self) -> bool {
         self == Self::NoNamespace
     }
 
-    /// Whether something is not as it should be, or may not be.
+    /// Reports whether something is wrong, or may be.
     pub fn asks_for_a_look(self) -> bool {
         !matches!(
             self,
@@ -53,7 +56,7 @@ impl NoticeCode {
         )
     }
 
-    /// A notice about `count` pods, or other things, of no node alone.
+    /// Makes a notice about `count` pods or other things, which are not all on one node.
     fn about(self, count: usize, detail: String) -> NoticeEntry {
         NoticeEntry {
             code: self,
@@ -78,7 +81,7 @@ in_json! {
     }
 }
 
-/// Kinds of owners that Kubernetes itself has.
+/// The kinds of owners that Kubernetes itself has.
 const BUILT_IN: [&str; 7] = [
     "StatefulSet",
     "Deployment",
@@ -88,18 +91,20 @@ const BUILT_IN: [&str; 7] = [
     "CronJob",
     "ReplicationController",
 ];
-/// A wait is long when it lasts for more than this many thresholds: many runs have taken place by then.
+/// A wait is long once it has lasted for more than this many thresholds: many runs have
+/// passed by then.
 const THRESHOLDS: i32 = 12;
-/// The threshold, for that, where none is set.
+/// The threshold that long waits are measured by if the thresholds of the run are zero.
 const LEAST_THRESHOLD: SignedDuration = SignedDuration::from_mins(1);
-/// For how many seconds most pods tolerate a node that is not Ready: no notice is given before.
+/// Seconds for which most pods tolerate a NotReady node. Before that, no eviction is missed.
 const TOLERATION: i64 = 300;
-/// By how much an eviction may be late: the node controller looks every 5 s, and taints a node of a zone every 10 s.
+/// How late an eviction may be: the node controller looks at the nodes every 5 s, and taints one
+/// node of a zone every 10 s.
 const LATE: SignedDuration = SignedDuration::from_secs(50);
-/// How many names a sentence lists.
+/// The most names that a sentence lists.
 const NAMES: usize = 10;
 
-/// The notices of a run.
+/// Lists the notices of a run.
 pub fn of_run(run: &RunRecord<'_>) -> Vec<NoticeEntry> {
     let RunRecord {
         settings,
@@ -107,7 +112,7 @@ pub fn of_run(run: &RunRecord<'_>) -> Vec<NoticeEntry> {
         plan,
         ..
     } = run;
-    let (never_evicted, staying) = unasked(run);
+    let (never_evicted, staying) = not_evicted(run);
     let unmatched = facts
         .unmatched_namespaces
         .filter(|_| plan.pods.is_empty())
@@ -153,11 +158,12 @@ pub fn of_run(run: &RunRecord<'_>) -> Vec<NoticeEntry> {
         .collect()
 }
 
-/// The pods of dead nodes that Kubernetes has not asked to go: those that should not be there, and those that belong
-/// there. A leaf node's pods run on.
-fn unasked(run: &RunRecord<'_>) -> (Vec<NoticeEntry>, NoticeEntry) {
+/// Returns the notices about pods that Kubernetes has not evicted from dead nodes: those for each
+/// node about pods that should be gone, and one about all pods that belong to their node. Leaf
+/// nodes are skipped, because their pods run on.
+fn not_evicted(run: &RunRecord<'_>) -> (Vec<NoticeEntry>, NoticeEntry) {
     let facts = &run.facts;
-    let (mut never, mut stay, mut staying) = (Vec::new(), Vec::new(), 0);
+    let (mut never_evicted, mut nodes, mut staying) = (Vec::new(), Vec::new(), 0);
     for (name, pods) in &facts.unasked {
         let node = facts.nodes.get(name).and_then(NodeRead::known);
         let Some(node) = node.filter(|node| node.ready != Ready::True && node.leaf.is_none())
@@ -180,7 +186,7 @@ fn unasked(run: &RunRecord<'_>) -> (Vec<NoticeEntry>, NoticeEntry) {
         let (belonging, others): (Vec<_>, Vec<_>) = pods.iter().partition(belongs);
         if !belonging.is_empty() {
             staying += belonging.len();
-            stay.push(format!("{name} ({})", belonging.len()));
+            nodes.push(format!("{name} ({})", belonging.len()));
         }
         let (for_ever, mut overdue): (Vec<_>, Vec<_>) =
             others.into_iter().partition(|pod| tolerates(pod).is_none());
@@ -192,22 +198,22 @@ fn unasked(run: &RunRecord<'_>) -> (Vec<NoticeEntry>, NoticeEntry) {
             "Each may still be running, since the node shows signs of life."
         };
         let heard = failure.last_heard();
-        let for_ever_says = format!(
+        let why_for_ever = format!(
             "Each tolerates such a node without a time limit, so Kubernetes never evicts it. {down} {heard} To have it \
              moved, delete it without --force: the next runs judge it like any other."
         );
-        let overdue_says = format!(
+        let why_overdue = format!(
             "Each one's toleration time is over, but Kubernetes has not evicted it: Kubernetes holds back while many \
              nodes are not Ready at once, or its controller manager does not work. {down} {heard}"
         );
-        for (pods, why) in [(for_ever, for_ever_says), (overdue, overdue_says)] {
+        for (pods, why) in [(for_ever, why_for_ever), (overdue, why_overdue)] {
             let names = pods.iter().sorted().map(|pod| {
-                let of = after(" of ", pod.workload.as_ref());
-                format!("{}/{}{of}", pod.namespace, pod.name)
+                let owner = after(" of ", pod.workload.as_ref());
+                format!("{}/{}{owner}", pod.namespace, pod.name)
             });
             let names = listed(&names.collect_vec(), NAMES);
             let detail = format!("Not evicted from NotReady node {name}: {names}. {why}");
-            never.push(NoticeEntry {
+            never_evicted.push(NoticeEntry {
                 node: Some(name.clone()),
                 ..NoticeCode::NeverEvicted.about(pods.len(), detail)
             });
@@ -215,12 +221,15 @@ fn unasked(run: &RunRecord<'_>) -> (Vec<NoticeEntry>, NoticeEntry) {
     }
     let detail = format!(
         "Pods that belong to their NotReady node, of DaemonSets or static, stay there, as expected: {}.",
-        listed(&stay, NAMES)
+        listed(&nodes, NAMES)
     );
-    (never, NoticeCode::StaysWithNode.about(staying, detail))
+    (
+        never_evicted,
+        NoticeCode::StaysWithNode.about(staying, detail),
+    )
 }
 
-/// The answers that count for nothing, each once, with the command that takes it away.
+/// Returns a notice about each answer that counts for nothing, with the command that removes it.
 fn inert_answers(run: &RunRecord<'_>) -> Vec<NoticeEntry> {
     let all = run.plan.pods.iter().flat_map(|judged| {
         let answers = run.answers(judged).into_iter();
@@ -241,7 +250,7 @@ fn inert_answers(run: &RunRecord<'_>) -> Vec<NoticeEntry> {
         .collect()
 }
 
-/// The control plane nodes of which nobody knows whether their API server lives.
+/// Returns the notice about the control plane nodes whose API server may or may not live.
 fn without_api_server(facts: &ClusterFacts) -> NoticeEntry {
     let nodes = facts
         .nodes
@@ -259,7 +268,8 @@ fn without_api_server(facts: &ClusterFacts) -> NoticeEntry {
     NoticeCode::ApiServerUnknown.about(nodes.len(), detail)
 }
 
-/// The waits that have lasted for many thresholds. What holds a whole run is no single node's.
+/// Returns a notice for each reason and node about the pods that have waited for many thresholds. A
+/// limit concerns the whole run, so its notice names no node.
 fn long_waits(run: &RunRecord<'_>) -> Vec<NoticeEntry> {
     let (policy, facts) = (&run.settings.policy, &run.facts);
     let threshold = policy.reap_older_than.max(policy.node_not_ready_for);
@@ -282,7 +292,7 @@ fn long_waits(run: &RunRecord<'_>) -> Vec<NoticeEntry> {
         let names = pods
             .iter()
             .map(|judged| format!("{}/{}", judged.pod.namespace, judged.pod.name));
-        // The first is the longest overdue.
+        // The plan has the longest overdue pod first.
         let detail = format!(
             "Still waiting{}, overdue for up to {}: {}. {}",
             after(" on node ", node),
@@ -298,7 +308,7 @@ fn long_waits(run: &RunRecord<'_>) -> Vec<NoticeEntry> {
     notices.collect()
 }
 
-/// Why a pod waits for so long, as far as its reason tells.
+/// Says why a pod waits for so long, and what to do about that if its reason tells.
 fn why(judged: &Judged, facts: &ClusterFacts) -> String {
     let node = facts.node_of(&judged.pod).and_then(NodeRead::known);
     let since = node.and_then(|node| node.not_ready_since(facts.now));

@@ -22,10 +22,14 @@ use crate::{
     stop::Stop,
 };
 
-/// Options of a client dry run, and objects beside a dead ds06 and a Ready ds05, as the samples describe them. Besides,
-/// `Running NAME` is a pod of shop on ds06 that nobody has asked to go: it is `of` a kind of owner, and `tolerates` a taint for
-/// so many seconds, or all `for ever`; `Stuck NAME` one that should have gone by a time; `Since STATUS` says since when Ready of
-/// ds06 is that; and by `Lease lives` its kubelet renews its lease.
+/// Reads a case: the options of a client dry run, and objects in the notation of the samples. A
+/// dead ds06 and a Ready ds05 are always there. The notation has these short forms besides:
+///
+/// - `Running NAME`: a pod in `shop` on ds06 that is not Terminating. Its owner is `of` a kind, and
+///   it `tolerates` a taint for a number of seconds, or every taint `for ever`.
+/// - `Stuck NAME`: a pod in `shop` on ds06 with this deletion deadline.
+/// - `Since STATUS`: the time since when the Ready condition of ds06 has this status.
+/// - `Lease lives`: the kubelet of ds06 renews its lease.
 fn scene(case: &str) -> (Settings, Vec<Value>) {
     let (options, described) = case.split_once('{').expect("a mapping");
     let mut base =
@@ -93,7 +97,7 @@ fn scene(case: &str) -> (Settings, Vec<Value>) {
     (settings, objects(&with(yaml(base), cluster)))
 }
 
-/// The notices, and how the run ends where they might have changed that.
+/// Returns the notices of a case, and the exit code if a notice could have changed it.
 fn told(case: &str) -> String {
     let (settings, objects) = scene(case);
     shown(&report(&settings, &objects, &[]))
@@ -140,7 +144,7 @@ fn pods_that_belong_to_their_node_are_one_line_for_all_nodes() {
     "#]]);
 }
 
-/// Judged at three.
+/// Every case is judged at three o'clock.
 #[test]
 fn an_eviction_that_is_not_due_yet_is_not_told_of() {
     check(&expect![[r#"
@@ -178,7 +182,8 @@ fn where_the_node_lives_its_pods_are_not_said_to_be_down() {
     "#]]);
 }
 
-/// Of a node that changes between Ready and NotReady; and of one that does not say since when, with no threshold.
+/// The nodes change between Ready and NotReady, or do not say since when they are NotReady; one run
+/// has no threshold.
 #[test]
 fn a_wait_is_long_after_twelve_thresholds() {
     check(&expect![[r#"
@@ -223,7 +228,7 @@ fn a_long_wait_with_another_exit_code_says_why_too() {
     "#]]);
 }
 
-/// Which namespaces there are is not known where none is saved.
+/// A snapshot without namespaces gives no such notice, because the namespaces are not known.
 #[test]
 fn a_filter_that_matches_no_namespace_is_told_of() {
     check(&expect![[r#"
@@ -271,7 +276,7 @@ fn of_many_names_the_first_are_listed() {
     );
 }
 
-/// Every format tells each notice, and none lets a name from the cluster become markup.
+/// Every format shows each notice, and none lets a name from the cluster become markup.
 #[test]
 fn every_format_tells_each_notice() {
     use crate::report::Render as _;
@@ -316,7 +321,7 @@ fn every_format_tells_each_notice() {
     );
 }
 
-/// What a run on a cluster tells, by a simulated API server.
+/// Returns the notices of a run on a cluster, which a simulated API server stands for.
 async fn told_of_cluster(settings: &Settings, objects: &[Value]) -> (Report, usize) {
     let now = "2026-01-31T03:00:00Z".parse().expect("a moment");
     let server = Server::new(Objects::new(now, objects.to_vec()));
@@ -337,7 +342,7 @@ async fn told_of_cluster(settings: &Settings, objects: &[Value]) -> (Report, usi
 async fn a_run_tells_the_same_of_a_cluster_as_of_its_snapshot() {
     const OBJECTS: &str = "Running db-0: {of: StatefulSet, tolerates: for ever}, Pod shop/a-0: {},
         Running exporter: {of: DaemonSet, tolerates: for ever}";
-    // Pods of a Ready node that are listed, too, are nobody's business.
+    // Pods of a Ready node may be listed, too. No notice is about them.
     const MORE: &str = "Running b: {of: StatefulSet, tolerates: for ever, spec: {nodeName: ds05}},
         Pod shop/c: {spec: {nodeName: ds05}}";
     for options in ["", "--namespace-regex=^shpo$", "--namespace-regex=shop"] {

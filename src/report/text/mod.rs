@@ -1,7 +1,8 @@
-//! A page as text: what matters most first, and once more at the end, where a terminal or `kubectl logs --tail` shows it.
+//! Writes a page as text. Its most important lines come first, and again at the end, where a
+//! terminal and `kubectl logs --tail` show them.
 //!
-//! A hundred columns; a word longer than that, a name mostly, is not broken, so that it can be copied, and a command stays on
-//! its line, so that it can be pasted.
+//! Lines have at most 100 columns. A longer word, usually a name, is not broken, so that it can be
+//! copied; a command stays on its own line, so that it can be pasted.
 
 use anstyle::{AnsiColor, Style};
 use textwrap::{Options, WordSeparator, WordSplitter};
@@ -12,24 +13,24 @@ use super::{
 };
 use crate::words::{after, clean};
 
-/// Width that a text keeps to where nothing is narrower: longer lines are hard to read.
+/// The width of a text on anything but a narrower terminal: longer lines are hard to read.
 const COLUMNS: usize = 100;
-/// Narrower than this nothing is made: a word would stand on every line.
+/// The least width of a text: below it, nearly every word would have a line of its own.
 const FEWEST_COLUMNS: usize = 40;
 const ITEM: &str = "  ";
 const DETAIL: &str = "      ";
 
-/// What text is written for.
+/// The properties of the terminal, file or pipe that a text is written for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Screen {
-    /// With ANSI escapes.
+    /// Write ANSI escapes for colours.
     pub colour: bool,
-    /// Columns.
+    /// The width in columns.
     pub columns: usize,
 }
 
 impl Default for Screen {
-    /// A file, a pipe, a log.
+    /// Returns the screen of a file, a pipe or a log.
     fn default() -> Self {
         Self {
             colour: false,
@@ -39,7 +40,8 @@ impl Default for Screen {
 }
 
 impl Screen {
-    /// A terminal that is `columns` wide; 0 where that is not known.
+    /// Returns the screen of a terminal that is `columns` wide; 0 means that the width is
+    /// not known.
     pub fn of_terminal(colour: bool, columns: usize) -> Self {
         let columns = match columns {
             0 => COLUMNS,
@@ -72,14 +74,14 @@ pub fn write(page: &Page, screen: Screen) -> String {
     text.text
 }
 
-/// How many lines of text `blocks` are, in a section.
+/// Counts the lines that `blocks` take in a section.
 pub fn lines(blocks: &[Block]) -> usize {
     let mut text = Text::new(Screen::default());
     text.blocks(ITEM, blocks);
     text.text.lines().count()
 }
 
-/// Text as it grows, in columns.
+/// The lines written so far.
 struct Text {
     text: String,
     screen: Screen,
@@ -96,7 +98,8 @@ impl Text {
         self.text.push('\n');
     }
 
-    /// A paragraph, wrapped; painted line by line, since escapes have no width.
+    /// Writes a wrapped paragraph. Colour is added line by line after wrapping, because the escapes
+    /// would count as columns.
     fn paragraph(&mut self, first: &str, rest: &str, tone: Tone, text: &str) {
         let options = Options::new(self.screen.columns)
             .initial_indent(first)
@@ -111,18 +114,18 @@ impl Text {
     }
 
     fn painted(&self, tone: Tone, text: &str) -> String {
-        let style = style(tone);
-        if self.screen.colour {
-            format!("{style}{text}{style:#}")
+        let style = if self.screen.colour {
+            style(tone)
         } else {
-            text.to_owned()
-        }
+            Style::new()
+        };
+        format!("{style}{text}{style:#}")
     }
 
     fn blocks(&mut self, indent: &str, blocks: &[Block]) {
         for block in blocks {
             match block {
-                Block::Says { tone, label, text } => {
+                Block::Paragraph { tone, label, text } => {
                     let label = after("", (!label.is_empty()).then(|| format!("{label}: ")));
                     self.paragraph(indent, indent, *tone, &(label + text));
                 }
@@ -131,32 +134,35 @@ impl Text {
                         let rest = format!("{indent}{:1$}", "", mark.len());
                         let first = format!("{indent}{mark}");
                         self.paragraph(&first, &rest, Tone::Plain, &step.what);
-                        for line in step.command.iter().flat_map(|it| phrases::lines(it)) {
+                        for line in step
+                            .command
+                            .iter()
+                            .flat_map(|command| phrases::lines(command))
+                        {
                             self.line(&format!("{rest}{line}"));
                         }
                     }
                 }
                 Block::Entry(entry) => self.entry(indent, entry),
-                Block::Fold { says, .. } if says.is_empty() => {}
-                Block::Fold { says, .. } => self.paragraph(indent, DETAIL, Tone::Quiet, says),
+                Block::Fold { line, .. } if line.is_empty() => {}
+                Block::Fold { line, .. } => self.paragraph(indent, DETAIL, Tone::Quiet, line),
             }
         }
     }
 
     fn entry(&mut self, indent: &str, entry: &Entry) {
-        let mut says = vec![entry.name.clone()];
-        // A long one, such as a node's state, is broken all the same.
-        let is_short = |fact: &str| fact.len() < self.screen.columns / 2;
-        says.extend(entry.known_facts().map(|fact| {
-            if is_short(fact) {
-                together(fact)
+        let mut parts = vec![entry.name.clone()];
+        parts.extend(entry.filled_columns().map(|column| {
+            // A long column, such as a node's state, is wrapped like other text.
+            if column.len() < self.screen.columns / 2 {
+                together(column)
             } else {
-                fact.to_owned()
+                column.clone()
             }
         }));
-        says.extend(entry.tag.map(|tag| format!("[{}]", tag.code)));
-        says.extend(entry.harm.filter(|_| !entry.is_card).map(together));
-        self.paragraph(indent, DETAIL, entry.tone, &says.join("  "));
+        parts.extend(entry.tag.map(|tag| format!("[{}]", tag.code)));
+        parts.extend(entry.harm.filter(|_| !entry.is_card).map(together));
+        self.paragraph(indent, DETAIL, entry.tone, &parts.join("  "));
         let blocks = if entry.is_brief {
             &entry.brief
         } else {
@@ -177,13 +183,13 @@ fn style(tone: Tone) -> Style {
     }
 }
 
-/// The words before a count, or before what is added in brackets.
+/// Puts a heading into capitals up to its count or its remark in brackets.
 fn in_capitals(heading: &str) -> String {
     let (words, rest) = heading.split_at(heading.find([':', '(']).unwrap_or(heading.len()));
     words.to_uppercase() + rest
 }
 
-/// Stands for a space at which a line is not broken, until it is written.
+/// Stands for a space that must not become a line break, until the line is written.
 const TOGETHER: char = '\u{a0}';
 
 fn together(fact: &str) -> String {

@@ -181,7 +181,8 @@ fn a_dry_run_names_what_would_be_deleted() {
     .assert_eq(&write(&report(&settings, &objects, &outcomes).page(), Screen::default()));
 }
 
-/// The report must not suggest to turn the breaker off, since that does not help where the count could not be read.
+/// The report must not suggest turning the breaker off, because that does not help if the nodes
+/// could not be counted.
 #[test]
 fn nodes_that_could_not_be_counted_hold_everything_and_are_reported() {
     let mut objects = private_cloud();
@@ -399,7 +400,7 @@ fn text_from_the_cluster_does_not_control_the_terminal() {
     assert_eq!(steering.collect::<Vec<_>>(), [], "{text}");
     assert!(text.contains("one two three"), "{text}");
     assert!(text.contains("COULD NOT BE READ: 1"), "{text}");
-    // With colours, the only escapes are the program's.
+    // With colours, the only escapes are those of the program.
     let ours = write(
         &report.page(),
         Screen {
@@ -413,10 +414,10 @@ fn text_from_the_cluster_does_not_control_the_terminal() {
     );
 }
 
-// Commands that are pasted.
+// The tests below paste the printed commands into a shell.
 
-/// A folder with a fake kubectl that records its arguments and input. Each node is `Unknown` to it; its other output is valid
-/// as a name and as base64.
+/// A folder with a fake kubectl that records its arguments and input. It says that each node is
+/// `Unknown`; its other output is valid both as a name and as base64.
 struct Shell(TempDir);
 
 const KUBECTL: &str = r#"#!/bin/sh
@@ -447,7 +448,7 @@ impl Shell {
         self.0.path().join("work")
     }
 
-    /// The calls of kubectl when `line` is pasted.
+    /// Pastes `line`, and returns the calls of kubectl.
     fn paste(&self, line: &str) -> String {
         let log = self.0.path().join("log");
         let _ = fs::remove_file(&log);
@@ -497,7 +498,7 @@ fn pasted_commands_send_what_they_show() {
     "#]].assert_eq(&asked);
 }
 
-/// Kubernetes allows none of these names; a snapshot, and an API server that is not one, can hold anything.
+/// Kubernetes allows none of these names, but a snapshot or a false API server can hold any text.
 #[test]
 fn every_name_is_one_word_to_the_shell() {
     let shell = Shell::new();
@@ -546,7 +547,8 @@ fn every_name_is_one_word_to_the_shell() {
         };
         let report = report(&run(Mode::ClientDryRun, target), &objects, &[]);
         let commands = commands(&report);
-        // A name that is no file's gets no command that writes or reads one, and one that is none of Kubernetes' no script.
+        // A name that cannot be a file's gets no command that writes or reads a file, and a name
+        // that Kubernetes does not allow gets no script.
         assert_eq!(commands.len(), 5, "{name}: {commands:?}");
         for command in commands {
             let asked = shell.paste(command);
@@ -558,8 +560,8 @@ fn every_name_is_one_word_to_the_shell() {
     }
 }
 
-/// An annotation is free text, which anybody may write who may edit a node. kubectl must not take it for an option, nor
-/// the shell for a path.
+/// An annotation is free text, and whoever may edit a node may write it. kubectl must not read it
+/// as an option, nor the shell as a path.
 #[test]
 fn a_leaf_cluster_is_part_of_a_command_only_where_its_name_is_valid() {
     for cluster in [

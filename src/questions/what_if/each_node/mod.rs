@@ -1,7 +1,7 @@
-//! `what-if --each-node`: every real node by itself, as if it alone died now.
+//! `what-if --each-node`: for every real node, what would happen if it alone died now?
 //!
-//! Each is foretold as [`what_if`](super) foretells a named one. Of its pods only numbers are kept, so that the memory does not
-//! grow with the cluster's pods.
+//! Each node has the forecast that [`what_if`](super) makes for a named one. Only counts of its
+//! pods are kept, so that the memory does not grow with the number of pods in the cluster.
 
 mod page;
 
@@ -25,9 +25,10 @@ use crate::{
     words::natural,
 };
 
-/// The toleration that `docs/downtime.md` compares with the default of 300 seconds.
+/// The toleration in seconds that `docs/downtime.md` compares with the default of 300.
 const SHORT_TOLERATION: i64 = 60;
-/// By how much the component `eager` shortens the wait for the next run, at most: every two minutes in place of ten.
+/// Seconds by which the component `eager` shortens the wait for the next run, at most: it runs
+/// every two minutes in place of ten.
 const EAGER: i64 = 480;
 
 in_json! {
@@ -79,7 +80,7 @@ in_json! {
         pub evicted: usize,
         /// Pods that would be reaped, and that their controller makes again.
         pub comes_back: usize,
-        /// Pods that come back, and whose volume is attached to the node: the replacement waits for its detach.
+        /// Pods that come back once a volume that is attached to the node is detached from it.
         pub wait_for_volume: usize,
         /// Pods that would be reaped, and that nothing makes again.
         pub lost: usize,
@@ -87,14 +88,14 @@ in_json! {
         pub needs_person: usize,
         /// Pods that a rule has wait, or leaves alone.
         pub left_terminating: usize,
-        /// Pods that tolerate a silent node for ever: they stay on it, down, and nothing evicts them.
+        /// Pods that tolerate a silent node for ever: they stay on it, down and never evicted.
         pub stays_down: usize,
         /// Pods in namespaces that the filter leaves out: no run would reap them.
         pub left_out: usize,
         /// Workloads without a replica anywhere else.
         pub without_replica: usize,
-        /// Seconds from the moment that Kubernetes calls the node unreachable until a run may reap the last of its pods; 0 where it
-        /// would reap none.
+        /// Seconds from the moment that Kubernetes calls the node unreachable until a run may reap
+        /// the last of its pods; 0 if it would reap none.
         pub seconds: i64,
     }
 }
@@ -125,16 +126,17 @@ in_json! {
     }
 }
 
-/// Foretells all real nodes.
+/// Forecasts the death of each real node.
 pub async fn run(settings: &Settings, stop: &Stop) -> Result<Forecast> {
     by_source!(settings, stop, |source| run_on(source, settings, |_, _| ()))
 }
 
-/// Foretells all real nodes by what `source` has. `seen` is shown the plan of a run for each node.
+/// Forecasts the death of each real node by the facts of `source`. `on_plan` is called with each
+/// node's name and the plan of the run that would follow.
 pub async fn run_on(
     source: &impl Source,
     settings: &Settings,
-    seen: impl Fn(&str, &Plan),
+    on_plan: impl Fn(&str, &Plan),
 ) -> Result<Forecast> {
     source.remember_claims().await;
     let nobody = BTreeSet::new();
@@ -154,15 +156,15 @@ pub async fn run_on(
     let (mut nodes, mut replicas) = (Vec::new(), Replicas::default());
     let mut unread = false;
     while let Some((name, foretold)) = all.try_next().await? {
-        seen(&name, &foretold.run.plan);
+        on_plan(&name, &foretold.run.plan);
         replicas.count(&foretold.pods, settings);
         unread |= foretold.run.lacks_facts();
         nodes.extend(NodeForecast::of(name, &foretold));
     }
     let mut workloads = BTreeMap::<_, Vec<_>>::new();
-    for (workload, places) in &replicas.0 {
-        for node in places.keys() {
-            let away = only_on(workload, places, &standings, |name| name == node);
+    for (workload, by_node) in &replicas.0 {
+        for node in by_node.keys() {
+            let away = only_on(workload, by_node, &standings, |name| name == node);
             workloads.entry(node).or_default().extend(away);
         }
     }
@@ -190,7 +192,8 @@ pub async fn run_on(
     })
 }
 
-/// How many seconds after its node became unreachable a run may reap the pod.
+/// Counts the seconds from the moment its node becomes unreachable until a run may reap the pod, if
+/// the pod tolerates the node for `tolerates` seconds.
 fn until_reaped(pod: &PodSummary, tolerates: i64, settings: &Settings) -> i64 {
     let policy = &settings.policy;
     let deadline = if pod.terminating {
@@ -203,6 +206,7 @@ fn until_reaped(pod: &PodSummary, tolerates: i64, settings: &Settings) -> i64 {
 }
 
 impl Counts {
+    /// Adds the counts of another node, and keeps the longer time.
     fn add(&mut self, other: &Self) {
         self.evicted += other.evicted;
         self.comes_back += other.comes_back;
@@ -218,7 +222,8 @@ impl Counts {
 }
 
 impl NodeForecast {
-    /// What is foretold of `node`; nothing of a leaf node, or of one that has gone meanwhile.
+    /// Counts the fates of the node's pods; `None` for a leaf node, or for one that no
+    /// longer exists.
     fn of(node: String, foretold: &Foretold<'_>) -> Option<Self> {
         let run = &foretold.run;
         let is_real = match run.facts.nodes.get(&node)? {
@@ -235,9 +240,10 @@ impl NodeForecast {
         counts.evicted = foretold.pods.iter().filter(|pod| pod.evicted()).count();
         counts.left_out = foretold.left_out();
         for (pod, judged, fate) in foretold.fates() {
-            let is_active = fate == Fate::Stays && !pod.finished;
-            counts.stays_down += usize::from(is_active && pod.stays == Some(Stay::Tolerates));
             match fate {
+                Fate::Stays if !pod.finished && pod.stays == Some(Stay::Tolerates) => {
+                    counts.stays_down += 1;
+                }
                 Fate::ComesBack => counts.comes_back += 1,
                 Fate::Lost => counts.lost += 1,
                 Fate::NeedsPerson => counts.needs_person += 1,
@@ -261,24 +267,29 @@ impl NodeForecast {
         is_real.then_some(forecast)
     }
 
-    /// The worst first.
+    /// Returns the key that sorts the worst node first.
     fn order(&self) -> impl Ord + use<> {
-        let it = &self.counts;
-        let stays = it.left_terminating + it.stays_down;
-        let bad = (it.needs_person, it.lost, it.without_replica, stays);
-        let late = (it.wait_for_volume, it.seconds, it.evicted);
+        let counts = &self.counts;
+        let stays = counts.left_terminating + counts.stays_down;
+        let bad = (
+            counts.needs_person,
+            counts.lost,
+            counts.without_replica,
+            stays,
+        );
+        let late = (counts.wait_for_volume, counts.seconds, counts.evicted);
         (std::cmp::Reverse((bad, late)), natural(&self.node))
     }
 
-    /// Whether all of it ends well without anybody.
+    /// Reports whether every pod comes back without a person.
     fn is_harmless(&self) -> bool {
-        let it = &self.counts;
-        let away = it.lost + it.needs_person + it.without_replica;
-        let left = it.left_terminating + it.stays_down + it.left_out;
+        let counts = &self.counts;
+        let away = counts.lost + counts.needs_person + counts.without_replica;
+        let left = counts.left_terminating + counts.stays_down + counts.left_out;
         away + left == 0 && !self.breaker_holds
     }
 
-    /// What would change this line.
+    /// Lists the settings that would make this node's forecast better.
     fn changes(&self) -> Vec<Change> {
         let Counts {
             stays_down,

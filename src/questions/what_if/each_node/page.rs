@@ -1,4 +1,5 @@
-//! The forecast of each node as a page: a line a node, and those that nobody needs to look at as one.
+//! Lays the forecast of each node out as a page: a line for each node with a loss, and one line for
+//! all nodes whose pods come back by themselves.
 
 use itertools::Itertools as _;
 
@@ -55,19 +56,20 @@ fn sections(forecast: &Forecast) -> Vec<Section> {
         .collect()
 }
 
-/// A node in a line, which the log has where there are too many.
+/// Returns the entry of a node. If there is no room for it, its line is in the log.
 fn line(node: &NodeForecast) -> Entry {
-    let facts = says(node);
+    let columns = parts(node);
     Entry {
         name: node.node.clone(),
         kind: "The others".to_owned(),
-        log: vec![format!("{} died: {}", node.node, facts.join(", "))],
-        facts,
+        log: vec![format!("{} died: {}", node.node, columns.join(", "))],
+        columns,
         ..Entry::default()
     }
 }
 
-fn says(node: &NodeForecast) -> Vec<String> {
+/// Says how many of a node's pods are lost, left or back, and when the last of them is reaped.
+fn parts(node: &NodeForecast) -> Vec<String> {
     let numbers = &node.counts;
     let waits = counts([(numbers.wait_for_volume, "waits|wait")])
         .next()
@@ -89,6 +91,7 @@ fn says(node: &NodeForecast) -> Vec<String> {
     .collect()
 }
 
+/// Says what a setting would save.
 fn saves(
     Change {
         says,
@@ -104,6 +107,7 @@ fn saves(
     format!("saves up to {saved}: {says}")
 }
 
+/// Sums up the forecasts of all nodes.
 fn summary(forecast: &Forecast) -> String {
     let whole = &forecast.whole;
     let parts = [

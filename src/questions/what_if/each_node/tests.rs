@@ -1,5 +1,6 @@
-//! Tests of what is counted, in which order, and what of it a text has room for. `tests/random/foretold.rs` verifies that each
-//! node is foretold as it is named alone, and as a run then decides.
+//! Tests of the counts, their order, and how they fit into a text.
+//! `tests/random/foretold.rs` verifies that each node has the forecast that it has when
+//! it is named alone, and that a run then agrees.
 
 use expect_test::expect;
 use futures_util::FutureExt;
@@ -19,7 +20,7 @@ fn foretold(settings: &Settings, objects: &[Value]) -> Forecast {
     answer.expect("nothing is waited for").expect("an answer")
 }
 
-/// A pod that runs, of a `StatefulSet`, with `more` laid over it.
+/// Returns a running pod of a `StatefulSet`, changed by `more`.
 fn running(name: &str, node: &str, more: Value) -> Value {
     let runs = json!({"metadata": {"deletionTimestamp": null}, "status": {"phase": "Running"}});
     samples::with(samples::with(samples::pod("shop", name, node), runs), more)
@@ -31,7 +32,7 @@ fn tolerating(seconds: Option<i64>) -> Value {
     json!({"spec": {"tolerations": [toleration]}})
 }
 
-/// Of each node something else is lost.
+/// Returns a cluster in which each node's death has another loss.
 fn cluster() -> Vec<Value> {
     let nodes = ["a", "b", "c", "d", "e", "f"].map(|name| samples::node(name, "True"));
     let leaf = json!({"metadata": {"labels": {"kosmos.io/node": "true"}}});
@@ -75,7 +76,7 @@ fn each_node_is_foretold_by_itself_and_the_worst_comes_first() {
         let node = answer.nodes.iter().find(|node| node.node == name);
         node.expect("it is there").counts.clone()
     };
-    // Toleration, grace, threshold.
+    // The seconds are those of toleration, grace period and threshold.
     let reaped = |comes_back, seconds| Counts {
         evicted: comes_back,
         comes_back,
@@ -149,7 +150,8 @@ fn what_would_help_the_worst_node_is_named_with_what_it_saves() {
     assert_eq!(saves(&objects), sooner);
 }
 
-/// A pod that is asked to go already, or that has finished, is not down because it tolerates its node for ever.
+/// A pod that is Terminating or has finished does not stay down, although it tolerates
+/// its node for ever.
 #[test]
 fn only_what_would_run_on_is_down_for_good() {
     for change in [
@@ -166,7 +168,7 @@ fn only_what_would_run_on_is_down_for_good() {
     }
 }
 
-/// Nothing evicts it, so nothing is Terminating: that is no all-clear.
+/// Nothing evicts such a pod, so nothing becomes Terminating, but that is no all-clear.
 #[test]
 fn a_pod_that_is_never_evicted_is_no_good_end() {
     let mut objects = cluster();
@@ -190,7 +192,8 @@ fn pods_of_other_namespaces_are_only_counted() {
     assert_eq!(whole, left_out);
 }
 
-/// Every forecast asks whether a pod is Terminating on a node that was put away, which has a forecast of its own.
+/// The forecast of each node asks whether a node that was put away has a Terminating pod, although
+/// that node has a forecast of its own.
 #[test]
 fn what_one_forecast_has_asked_is_there_for_the_next() {
     let long_ago = json!([{"type": "Ready", "status": "Unknown", "lastTransitionTime": "2026-01-01T00:00:00Z"}]);
