@@ -1,4 +1,5 @@
-//! Tests of what is supposed, and of which pods come back. `tests/` verifies that the rest is decided as in a run.
+//! Tests of the supposed facts, and of which pods come back. The tests in `tests/` verify that a
+//! run decides everything else in the same way.
 
 use futures_util::FutureExt;
 use pod_reaper_test_support::samples;
@@ -95,7 +96,7 @@ fn a_version_of_a_deployment_is_that_deployment() {
     );
 }
 
-/// What is foretold of `dead`, of a snapshot that holds `objects`.
+/// Forecasts the death of the nodes `dead` by a snapshot with `objects`.
 fn foretold(settings: &Settings, objects: &[Value], dead: &[&str]) -> WhatIf {
     let text = samples::list(objects.iter().cloned()).to_string();
     let mut options = settings.snapshot_options(Some(samples::NOW.parse().unwrap()));
@@ -150,7 +151,7 @@ fn the_supposed_nodes_are_counted_with_those_that_are_dead_already() {
     assert!(outage.contains("3 of 4 nodes are NotReady"), "{outage}");
 }
 
-/// Of the other nodes only the breaker asks whether a pod is Terminating there.
+/// Of the nodes that live, only the breaker asks whether they have a Terminating pod.
 #[test]
 fn a_node_that_was_put_away_counts_only_with_a_terminating_pod() {
     let away = |name| {
@@ -165,13 +166,13 @@ fn a_node_that_was_put_away_counts_only_with_a_terminating_pod() {
     };
     let breaker = |on| foretold(&audit(), &objects(on), &["a", "b"]).breaker;
     assert_eq!(breaker("a"), None);
-    // It has only just died, as far as is supposed.
+    // The supposed death is recent, so the node does not count as put away.
     let of_all = foretold(&audit(), &objects("a"), &["a", "b", "d"]).breaker;
     assert!(of_all.is_some_and(|breaker| breaker.detail.contains("3 of 4 nodes")));
     assert!(breaker("d").is_some_and(|breaker| breaker.detail.contains("3 of 4 nodes")));
 }
 
-/// Whether claims are created again is asked about a node that lives, as of one that is dead.
+/// A forecast reads whether claims are created again, as a run does, although the node lives.
 #[test]
 fn scratch_is_foretold_as_it_is_reaped() {
     let cache = samples::using(samples::pod("shop", "cache-0", "a"), "disk-cache-0");
@@ -198,6 +199,23 @@ fn scratch_is_foretold_as_it_is_reaped() {
     assert_eq!(
         reason(false),
         (Fate::NeedsPerson, Some(ReasonCode::LocalVolume))
+    );
+}
+
+#[test]
+fn a_pod_that_cannot_be_judged_stays_terminating() {
+    let mut pod = samples::pod("shop", "a-0", "a");
+    pod["metadata"]["uid"] = Value::Null;
+    let nodes = ["a", "b"].map(|name| samples::node(name, "True"));
+    let others = [samples::lease("a"), samples::namespace("shop"), pod];
+    let objects = nodes.into_iter().chain(others).collect::<Vec<_>>();
+    let forecast = foretold(&audit(), &objects, &["a"]);
+    assert_eq!(forecast.summary[&Fate::LeftTerminating], 1);
+    let pods = forecast.pods.iter();
+    assert_eq!(
+        pods.map(|pod| (pod.fate, pod.judgement.verdict))
+            .collect::<Vec<_>>(),
+        [(Fate::LeftTerminating, None)]
     );
 }
 
