@@ -79,6 +79,7 @@ labels:
 {{- define "pod-reaper.alerts" -}}
 {{- $text := .root.Files.Get .file -}}
 {{- range $label := list "cronjob" "owner_name" }}{{ $text = replace (printf "%s=\"pod-reaper\"" $label) (printf "%s=%q" $label $.name) $text }}{{ end -}}
+{{- $text = replace "\"pod-reaper|pod-reaper-forecast\"" (printf "\"%s|%s-forecast\"" .name (.name | trunc 43 | trimSuffix "-")) $text -}}
 {{- $text = replace "cronjob: pod-reaper" (printf "cronjob: %s" .name) $text -}}
 {{- $text = replace "CronJob pod-reaper" (printf "CronJob %s" .name) $text -}}
 {{- $text = replace "namespace=\"pod-reaper\"" (printf "namespace=%q" .root.Release.Namespace) $text -}}
