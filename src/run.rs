@@ -1,4 +1,4 @@
-//! One run, from facts to report. The steps are those of the design, in order.
+//! One run, from facts to report. Each step is a room of its own.
 
 use std::cell::Cell;
 
@@ -7,7 +7,7 @@ use jiff::SignedDuration;
 use tokio::time::Instant;
 
 use crate::{
-    cli::RequireGuard,
+    cli::{DryRun, RequireGuard},
     cluster::{Cluster, NODE_REFUSAL, REFUSAL, WriteMode},
     console::{prompt, terminal::status},
     execute::{execute, replacements},
@@ -17,15 +17,16 @@ use crate::{
     outcome::{Outcome, OutcomeCode},
     report::{Report, RunRecord},
     selector::Target,
-    settings::{Mode, Settings, Task},
+    settings::{GuardCode, ModeCode, Settings, Task},
     source::{cluster::Live, gather, snapshot},
     stop::Stop,
     words::spoken,
 };
 
-/// Runs as `settings` say, until `stop` says otherwise.
+/// Runs as `settings` demand and returns the report. `Err` if the facts could not be gathered, or
+/// if `stop` ended the run before that.
 pub async fn run(settings: &Settings, stop: &Stop) -> Result<Report> {
-    let begin = || {
+    let log_start = || {
         let namespaces = &settings.namespaces;
         let reap_older_than = spoken(settings.policy.reap_older_than);
         tracing::info!(%reap_older_than, "Looking for stuck Terminating pods; namespaces: {namespaces}");
@@ -37,75 +38,77 @@ pub async fn run(settings: &Settings, stop: &Stop) -> Result<Report> {
         } => {
             let saved = snapshot::open(file, settings.snapshot_options(*now));
             let saved = stop.or_stopped(saved).await?;
-            begin();
+            log_start();
             let gathered = saved.gather(&settings.wanted())?;
             Ok(RunRecord::new(settings, gathered).report())
         }
-        Task::Reap { target, mode } => {
-            let mode = agreed(*mode, target)?;
+        Task::Reap {
+            target,
+            dry_run,
+            yes,
+        } => {
+            let ask = *dry_run == DryRun::None && !yes && can_ask(target)?;
             let cluster = Cluster::connect(target, stop, &settings.node_selectors);
             let cluster = stop.or_stopped(cluster).await?;
-            begin();
-            run_on(&cluster, settings, mode, stop).await
+            log_start();
+            run_on(&cluster, settings, ask, stop).await
         }
     }
 }
 
-/// Where nobody can be asked, only `--yes` lets a run delete, or that it acts as the pod's own ServiceAccount: whoever
-/// started that pod has meant it.
-fn agreed(mode: Mode, target: &Target) -> Result<Mode> {
-    match mode {
-        Mode::Delete { ask: true } if !prompt::is_possible() => {
-            if Cluster::by_own_account(target) {
-                return Ok(Mode::Delete { ask: false });
-            }
-            let why = "this run may delete pods, and there is no terminal to ask at; add --yes to delete without a question, \
-                       or --dry-run to delete nothing";
-            Err(CouldNotRun::Usage(why.to_owned()))
-        }
-        mode => Ok(mode),
+/// Reports whether a person can be asked before the deletes. A run that nobody can be asked about
+/// may delete without `--yes` only if it acts as its pod's own ServiceAccount, because whoever
+/// started that pod meant it to delete. Any other is wrong usage.
+fn can_ask(target: &Target) -> Result<bool> {
+    let possible = prompt::is_possible();
+    if possible || Cluster::by_own_account(target) {
+        return Ok(possible);
     }
+    let why = "this run may delete pods, and there is no terminal to ask at; add --yes to delete without a question, \
+               or --dry-run to delete nothing";
+    Err(CouldNotRun::Usage(why.to_owned()))
 }
 
-/// Runs on a cluster that is connected already.
+/// Runs on a cluster that is already connected. With `ask`, a person has to confirm the deletes.
 pub async fn run_on(
     cluster: &Cluster,
     settings: &Settings,
-    mode: Mode,
+    ask: bool,
     stop: &Stop,
 ) -> Result<Report> {
-    // 1. to 3. What is known, and the pods to be judged. The guard proves itself beside that: nothing is written before.
+    // Gather the facts and the pods to judge. The guard proves itself meanwhile: no pod is deleted
+    // before both are done.
     let (source, wanted) = (Live::new(cluster), settings.wanted());
     let gathered = async {
         tokio::try_join!(
             Box::pin(gather(&source, &wanted, None)),
-            guard(settings, cluster, mode)
+            prove_guard(settings, cluster)
         )
     };
     let (gathered, ()) = stop.or_stopped(gathered).await?;
-    // 4. and 5. Decide each pod, then limit the run.
+    // Decide each pod by the rules, then put the limits of the run on the verdicts.
     let mut run = RunRecord::new(settings, gathered);
-    // 6. and 7. Delete, and look whether it worked.
-    act(&mut run, cluster, stop, mode).await;
-    let gone = |pod: &&PodFacts| {
+    // Delete what is to be reaped, verify it, and wait for the replacements.
+    act(&mut run, cluster, ask, stop).await;
+    let is_gone = |pod: &&PodFacts| {
         let outcome = run.outcomes.get(&pod.uid).map(Outcome::code);
-        matches!(mode, Mode::Delete { .. })
+        settings.task.mode() == ModeCode::Delete
             && matches!(outcome, Some(OutcomeCode::Deleted | OutcomeCode::Gone))
     };
-    let reaped = run.plan.reaps().filter(gone).collect_vec();
+    let reaped = run.plan.reaps().filter(is_gone).collect_vec();
     let wait = settings.wait_for_replacements;
-    let settled = |settled| status(&format!("{settled} of {} replacements", reaped.len()));
-    run.replacements = replacements(cluster, stop, &reaped, wait, &settled).await;
+    let progress = |settled| status(&format!("{settled} of {} replacements", reaped.len()));
+    run.replacements = replacements(cluster, stop, &reaped, wait, &progress).await;
     status("");
     Ok(run.report())
 }
 
-/// Has the guard prove itself, where it is required and something may be written.
-async fn guard(settings: &Settings, cluster: &Cluster, mode: Mode) -> Result<()> {
-    if mode == Mode::ClientDryRun {
+/// Has each required guard prove that it refuses this account's deletes, if this run may write.
+async fn prove_guard(settings: &Settings, cluster: &Cluster) -> Result<()> {
+    if settings.guard() != GuardCode::Proved {
         return Ok(());
     }
-    for (least, refusal, what) in [
+    for (least, refusal, refused) in [
         (RequireGuard::True, REFUSAL, "the delete of a running pod"),
         (
             RequireGuard::Nodes,
@@ -118,29 +121,32 @@ async fn guard(settings: &Settings, cluster: &Cluster, mode: Mode) -> Result<()>
                 .prove(refusal)
                 .await
                 .map_err(CouldNotRun::Unguarded)?;
-            tracing::info!("The guard is proved: it refuses this account {what}");
+            tracing::info!("The guard is proved: it refuses this account {refused}");
         }
     }
     Ok(())
 }
 
-/// Steps 6 and 7, as far as `mode` goes: every pod that is to be reaped gets an outcome. What was done is written as Events.
-async fn act(run: &mut RunRecord<'_>, cluster: &Cluster, stop: &Stop, mode: Mode) {
-    let since = Instant::now();
+/// Deletes and verifies as the run's mode allows, and gives each pod to be reaped an outcome. A run
+/// that deletes also writes Events.
+async fn act(run: &mut RunRecord<'_>, cluster: &Cluster, ask: bool, stop: &Stop) {
+    let start = Instant::now();
     let pods = run.plan.reaps().collect_vec();
     let all = |outcome: Outcome| {
         pods.iter()
             .map(|pod| (pod.uid.clone(), outcome.clone()))
             .collect()
     };
-    let write = match mode {
-        Mode::ClientDryRun => {
+    let write = match run.settings.task.mode() {
+        ModeCode::ClientDryRun | ModeCode::Snapshot => {
             run.outcomes = all(Outcome::WouldDelete);
             return;
         }
-        Mode::ServerDryRun => WriteMode::DryRun,
-        Mode::Delete { ask: true }
-            if !pods.is_empty() && !prompt::confirm(&cluster.place, &run.report(), stop).await =>
+        ModeCode::ServerDryRun => WriteMode::DryRun,
+        ModeCode::Delete
+            if ask
+                && !pods.is_empty()
+                && !prompt::confirm(&cluster.place, &run.report(), stop).await =>
         {
             let interrupted = stop
                 .reason()
@@ -148,17 +154,18 @@ async fn act(run: &mut RunRecord<'_>, cluster: &Cluster, stop: &Stop, mode: Mode
             run.outcomes = all(interrupted.unwrap_or(Outcome::WouldDelete));
             return;
         }
-        Mode::Delete { .. } => WriteMode::Real,
+        ModeCode::Delete => WriteMode::Real,
     };
     let done = Cell::new(0);
-    let step = || {
+    let progress = || {
         done.set(done.get() + 1);
         status(&format!("{} of {} pods", done.get(), pods.len()));
     };
     let (policy, facts) = (&run.settings.policy, &run.facts);
-    run.outcomes = execute(cluster, stop, policy, write, facts, &pods, &step).await;
+    run.outcomes = execute(cluster, stop, policy, write, facts, &pods, &progress).await;
     if write == WriteMode::Real && run.settings.events {
-        let elapsed = SignedDuration::try_from(since.elapsed()).unwrap_or_default();
+        // Events carry the API server's time: this machine's clock may be wrong.
+        let elapsed = SignedDuration::try_from(start.elapsed()).unwrap_or_default();
         let at = facts.now.saturating_add(elapsed).unwrap_or(facts.now);
         events::write(cluster, stop, run, at).await;
     }

@@ -1,4 +1,5 @@
-//! What was typed, validated into what the program needs.
+//! The settings of a run: the command line and its variables, converted to the types that the
+//! program works with.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -14,55 +15,57 @@ use crate::{
     source::{Wanted, snapshot},
 };
 
-/// A run, as it was asked for.
+/// The settings of one run or question.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// What is asked for.
+    /// The run or question to perform.
     pub command: Command,
-    /// Where the facts come from, and what may be done there.
+    /// The source of the facts, and what may be changed there.
     pub task: Task,
-    /// Which namespaces.
+    /// The namespaces whose pods are looked at.
     pub namespaces: NamespaceFilter,
-    /// The rules' choices.
+    /// The thresholds and choices that the rules apply.
     pub policy: Policy,
-    /// The run's limits.
+    /// The breaker's share and the cap.
     pub limits: Limits,
-    /// What the operator says of nodes.
+    /// The operator's selectors of further leaf nodes and of fenced nodes.
     pub node_selectors: NodeSelectors,
-    /// What has to prove itself before a run that may write.
+    /// The guards that must prove themselves before the run may write.
     pub require_guard: RequireGuard,
     /// Report Terminating pods on Ready nodes too.
     pub all: bool,
-    /// The whole run's time limit.
+    /// The time limit of the whole run.
     pub deadline: Duration,
     /// Exit 5 when something needs a person.
     pub exit_on_manual: bool,
-    /// Where the metrics of a run go, and what they and reports call the cluster.
+    /// The destinations of the metrics, and the cluster's name in metrics and reports.
     pub metrics: MetricsTo,
-    /// Write Kubernetes Events about what was done.
+    /// Write Kubernetes Events about the deletes and about pods that need a person.
     pub events: bool,
-    /// For how long the replacements of what was reaped are waited for.
+    /// How long to wait for the replacements of the reaped pods.
     pub wait_for_replacements: Duration,
-    /// The formats of the answer and the log.
+    /// The formats of the report and the log.
     pub form: Form,
 }
 
-/// What a run works on.
+/// The source that a run works on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Task {
-    /// A saved state: nothing can be changed.
+    /// A saved cluster state. Nothing can be changed.
     Audit {
-        /// The file; `-` is standard input.
+        /// The file's path. `-` is standard input.
         snapshot: PathBuf,
-        /// The moment to judge at.
+        /// The moment to judge at. `None` is the newest time observed in the file.
         now: Option<Timestamp>,
     },
     /// A cluster.
     Reap {
-        /// Which.
+        /// The kubeconfig and context that name the cluster.
         target: Target,
-        /// What may be changed.
-        mode: Mode,
+        /// The kind of dry run, if any.
+        dry_run: DryRun,
+        /// Delete without asking a person first.
+        yes: bool,
     },
 }
 
@@ -81,19 +84,19 @@ codes! {
 }
 
 impl Task {
-    /// What may be changed.
+    /// Returns what the run may change.
     pub fn mode(&self) -> ModeCode {
         match self {
             Self::Audit { .. } => ModeCode::Snapshot,
-            Self::Reap { mode, .. } => match mode {
-                Mode::Delete { .. } => ModeCode::Delete,
-                Mode::ServerDryRun => ModeCode::ServerDryRun,
-                Mode::ClientDryRun => ModeCode::ClientDryRun,
+            Self::Reap { dry_run, .. } => match dry_run {
+                DryRun::None => ModeCode::Delete,
+                DryRun::Server => ModeCode::ServerDryRun,
+                DryRun::Client => ModeCode::ClientDryRun,
             },
         }
     }
 
-    /// kubectl, as printed commands call it.
+    /// Returns kubectl with the options that printed commands need to reach the same cluster.
     pub fn kubectl(&self) -> Kubectl {
         match self {
             Self::Audit { .. } => Kubectl::default(),
@@ -101,27 +104,13 @@ impl Task {
         }
     }
 
-    /// The file, as reports name it.
+    /// Returns the snapshot's path, as reports show it, or `None` for a run on a cluster.
     pub fn snapshot(&self) -> Option<String> {
         let Self::Audit { snapshot, .. } = self else {
             return None;
         };
         Some(snapshot.display().to_string())
     }
-}
-
-/// What a run may change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
-    /// Delete, after a question on the terminal where `ask` is set.
-    Delete {
-        /// Without `--yes`.
-        ask: bool,
-    },
-    /// Send each delete as the server's own dry run.
-    ServerDryRun,
-    /// Send nothing but reads.
-    ClientDryRun,
 }
 
 codes! {
@@ -137,8 +126,8 @@ codes! {
 }
 
 impl Settings {
-    /// What keeps the account from pods that are not Terminating. A run that requires the guard has no report without
-    /// the proof.
+    /// Returns what keeps the run's account from deleting pods that are not Terminating. `Proved`
+    /// is certain, because a run that requires the guard ends without a report unless it is proved.
     pub fn guard(&self) -> GuardCode {
         match self.task.mode() {
             ModeCode::ClientDryRun | ModeCode::Snapshot => GuardCode::NotAsked,
@@ -147,7 +136,7 @@ impl Settings {
         }
     }
 
-    /// What is to be gathered.
+    /// Returns what to gather.
     pub fn wanted(&self) -> Wanted<'_> {
         Wanted {
             policy: &self.policy,
@@ -156,7 +145,7 @@ impl Settings {
         }
     }
 
-    /// How a snapshot is to be read, to be judged at `now`.
+    /// Returns the options for reading a snapshot that is judged at `now`.
     pub fn snapshot_options(&self, now: Option<Timestamp>) -> snapshot::Options {
         snapshot::Options {
             now,
@@ -168,7 +157,7 @@ impl Settings {
 
 impl From<Cli> for Settings {
     fn from(Cli { command, options }: Cli) -> Self {
-        // Every field by name: an option that nothing uses would not compile.
+        // Names every field, so that an option that nothing uses does not compile.
         let cli::Options {
             common,
             thresholds:
@@ -185,7 +174,7 @@ impl From<Cli> for Settings {
             wait_for_replacements,
             metrics,
         } = options;
-        // These two are a `namespace_regex` by now.
+        // `namespace` and `all_namespaces` have become part of `namespace_regex` already.
         let cli::Common {
             namespace_regex,
             namespace: _,
@@ -205,11 +194,6 @@ impl From<Cli> for Settings {
             context,
             kubeconfig,
         } = common;
-        let mode = match dry_run {
-            DryRun::None => Mode::Delete { ask: !yes },
-            DryRun::Server => Mode::ServerDryRun,
-            DryRun::Client => Mode::ClientDryRun,
-        };
         let signed =
             |duration: Duration| SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX);
         Self {
@@ -221,7 +205,8 @@ impl From<Cli> for Settings {
                         kubeconfig,
                         context,
                     },
-                    mode,
+                    dry_run,
+                    yes,
                 },
             },
             namespaces: NamespaceFilter {

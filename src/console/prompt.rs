@@ -1,4 +1,4 @@
-//! The question before a run that will delete, where a person is there to answer it.
+//! The question before the deletes, if a person is there to answer it.
 
 use std::{
     io::{IsTerminal as _, Write as _, stderr, stdin},
@@ -11,20 +11,20 @@ use crate::{
     stop::Stop,
 };
 
-/// An answer that takes longer does not count. Nodes and namespaces are read again before the deletes, but the breaker does not
-/// count the nodes again.
+/// How long a person may take to answer. It is short, because the breaker does not count the nodes
+/// again before the deletes, though each pod's node and namespace are read again.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Whether there is somebody who sees the question and can answer it.
+/// Reports whether somebody can see the question and answer it.
 pub fn is_possible() -> bool {
     stdin().is_terminal() && stderr().is_terminal()
 }
 
-/// Shows what would be deleted in `place`, as planned in `report`, and waits for a yes. Anything else is a no, and so is the
-/// end of the run's time.
+/// Shows what would be deleted in `place` according to `report`, and asks for a yes. Returns
+/// `false` for any other answer, and for none within a minute or before the run has to end.
 pub async fn confirm(place: &str, report: &Report, stop: &Stop) -> bool {
     let question = question(place, report);
-    // In a thread of its own, so that the deadline holds although a person may never answer.
+    // The answer is read in a thread of its own, so that the run can end although nobody answers.
     let answer = tokio::task::spawn_blocking(move || {
         let mut error = stderr().lock();
         error.write_all(question.as_bytes())?;
@@ -63,9 +63,9 @@ mod tests {
 
     use super::*;
     use crate::{
+        cli::DryRun,
         report::samples::{private_cloud, report, run},
         selector::Target,
-        settings::Mode,
     };
 
     #[test]
@@ -99,7 +99,7 @@ mod tests {
             scratch,
         );
         set("vault-0", "ownerReferences", json!([]));
-        let mut settings = run(Mode::Delete { ask: true }, Target::default());
+        let mut settings = run(DryRun::None, Target::default());
         settings.policy.reap_scratch = true;
         let report = report(&settings, &objects, &[]);
         let question = question("context prod (api.prod.example.com)", &report);

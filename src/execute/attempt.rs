@@ -1,4 +1,5 @@
-//! One pod's turn: read its node again, write, and settle what the answer means.
+//! One pod's turn: its node is read again, its claims and the pod are deleted, and each of the API
+//! server's answers becomes an outcome.
 
 use std::time::Duration;
 
@@ -14,10 +15,13 @@ use crate::{
     source::wanted_again,
 };
 
-/// How long one reading of a node serves its other pods too: short enough to leave their deletes most of the five seconds.
+/// How long one reading of a node also serves the node's other pods. It is short, so that most of
+/// the five seconds that a reading is valid are left for their deletes.
 const SHARED_FOR: Duration = Duration::from_secs(1);
 
 impl Run<'_> {
+    /// Deletes `pod`, if nothing speaks against it by now. `Ok` if the API server accepted the
+    /// delete, which is then still to be verified.
     pub async fn reap(&self, node: &Node<'_>, pod: &PodFacts) -> Result<(), NotAccepted> {
         self.may_begin()?;
         let accepted = self.attempt(node, pod).await;
@@ -27,7 +31,7 @@ impl Run<'_> {
         accepted
     }
 
-    /// Fails where the run has to end, so that nothing new may be begun.
+    /// Returns `Err` with the pod's outcome if the run has to end and must not begin anything new.
     fn may_begin(&self) -> Result<(), Outcome> {
         let interrupted = |why: &str| Err(Outcome::Interrupted(why.to_owned()));
         self.stop.reason().map_or(Ok(()), interrupted)
@@ -56,8 +60,8 @@ impl Run<'_> {
         match wanted_again(self.cluster, pod).await {
             Ok(false) => {}
             Ok(true) => {
-                let how = "A claim that it owns would go with it, but its StatefulSet wants the pod again.";
-                return Err(Outcome::Changed(how.to_owned()).into());
+                let why = "A claim that it owns would go with it, but its StatefulSet wants the pod again.";
+                return Err(Outcome::Changed(why.to_owned()).into());
             }
             Err(failure) => {
                 let why = format!("its StatefulSet could not be read again: {failure}");
@@ -72,7 +76,9 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Deletes the claims that go before `pod`, after a rehearsal of its own delete and of theirs.
+    /// Deletes the claims that are given up with `pod`. All deletes, the pod's included, are
+    /// rehearsed as server dry runs first, so that no claim is lost for a pod that cannot be
+    /// deleted.
     async fn give_up_claims(&self, node: &Node<'_>, pod: &PodFacts) -> Result<(), NotAccepted> {
         let (_, claims) = self.still_down(node, pod).await?;
         if claims.is_empty() {
@@ -87,9 +93,10 @@ impl Run<'_> {
         if self.mode == WriteMode::DryRun {
             return Ok(());
         }
-        // The rehearsal may have taken long, so the node is read anew before the first real delete. After this check a signal stops
-        // nothing: a pod that has lost a claim is deleted too.
-        node.last.lock().await.take();
+        // The rehearsal may have taken a while, so the node is read anew before the first real
+        // delete. From here on no signal stops a claim's delete or keeps the pod from being tried:
+        // a pod that has lost one claim should go too.
+        node.last_reading.lock().await.take();
         self.may_begin()?;
         for claim in &claims {
             self.delete_claim(node, pod, &claim.claim, WriteMode::Real)
@@ -98,8 +105,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Deletes one claim, as far as it is still to be given up; each try after another reading of the node. A claim that
-    /// changed meanwhile is left to the next run.
+    /// Deletes one claim of `pod`. Each try follows a fresh reading of the node, and is made only
+    /// if the claim is still to be given up. A claim that changed is left to the next run.
     async fn delete_claim(
         &self,
         node: &Node<'_>,
@@ -111,8 +118,8 @@ impl Run<'_> {
         loop {
             let (proof, claims) = self.still_down(node, pod).await?;
             let Some(claim) = claims.iter().find(|claim| claim.claim == name) else {
-                let how = format!("Claim {name} is not to be given up any more.");
-                return Err(Outcome::Changed(how));
+                let why = format!("Claim {name} is not to be given up any more.");
+                return Err(Outcome::Changed(why));
             };
             let written = self.cluster.delete_claim(pod, claim, &proof, mode).await;
             let may_be_gone = written
@@ -137,14 +144,18 @@ impl Run<'_> {
             };
             tried += 1;
             if let Some(pause) = failure.pause(tried) {
-                self.stop.pause(pause).await;
+                let stopped = self.stop.pause(pause).await;
+                if let Some(why) = stopped.filter(|_| mode == WriteMode::DryRun) {
+                    return Err(Outcome::Interrupted(format!("{why}, after {failure}")));
+                }
                 continue;
             }
             return Err(match failure.denial() {
                 _ if failure.code() == Some(409) => {
                     Outcome::Changed(format!("Claim {name} changed after it was judged."))
                 }
-                // RBAC's words, not the guard's.
+                // This is RBAC's wording. The guard's is another, and no right would help against
+                // it.
                 Some(words) if words.contains("cannot delete resource") => {
                     let by_hand = &pod.namespace;
                     Outcome::Denied(format!(
@@ -158,8 +169,9 @@ impl Run<'_> {
         }
     }
 
-    /// Deletes the pod. Once a try may have taken effect although no answer said so, "not there" proves nothing about who
-    /// did it, and the verifying list has to settle it.
+    /// Deletes the pod. Once a try without a clear answer may have taken effect, a later "not
+    /// found" no longer tells who deleted the pod. Then the result is `Unsure`, for the verifying
+    /// list to settle.
     async fn delete(
         &self,
         node: &Node<'_>,
@@ -172,8 +184,9 @@ impl Run<'_> {
             .map_err(|outcome| unsure.map_or(NotAccepted::Settled(outcome), NotAccepted::Unsure))
     }
 
-    /// Deletes the pod, after a patch of its status where the Job controller holds it; each try after another reading of the node.
-    /// `unsure` receives the last failure that may have deleted the pod all the same.
+    /// Deletes the pod. If the Job controller holds it, its status is patched first. Each try
+    /// follows a fresh reading of the node. `unsure` receives the last failure of a delete that may
+    /// have taken effect.
     async fn try_delete(
         &self,
         node: &Node<'_>,
@@ -182,12 +195,14 @@ impl Run<'_> {
         unsure: &mut Option<Failure>,
     ) -> Result<(), Outcome> {
         let mut tried = 0;
-        // A pod that changed is judged once more. The change that our own patch brings about does not count.
+        // A pod that changed gets one second chance. Our own patch changes the pod too, and adds
+        // one.
         let mut second_chances = 1;
         let mut patched = false;
         loop {
             let (proof, _) = self.still_down(node, &pod).await?;
-            // To read the node may have taken a while. A pod that is patched already, or has lost a claim, goes on to its delete.
+            // The run may have had to end while the node was read. A pod that was patched or has
+            // lost a claim is deleted all the same.
             if !patched && !self.given_up.borrow().contains_key(&pod.uid) {
                 self.may_begin()?;
             }
@@ -212,7 +227,8 @@ impl Run<'_> {
                 return Err(Outcome::Gone);
             }
             let conflict = failure.code() == Some(409);
-            // A patch with another UID answers 422, which admission may answer just as well: reading the pod shows which.
+            // The API server answers 422 to a patch with another pod's UID, but admission may
+            // answer that too. Reading the pod again tells them apart.
             if second_chances > 0 && (conflict || patching && failure.code() == Some(422)) {
                 second_chances -= 1;
                 let again = self.look_again(node, &pod).await?;
@@ -241,8 +257,8 @@ impl Run<'_> {
         }
     }
 
-    /// Judges `pod` by a fresh reading of its node. Returns the proof, and the claims to delete before the pod. An error is the
-    /// pod's outcome.
+    /// Judges `pod` by a fresh reading of its node. Returns the proof that a write needs, and the
+    /// claims to delete before the pod. `Err` is the pod's outcome if it may no longer be deleted.
     async fn still_down(
         &self,
         node: &Node<'_>,
@@ -253,7 +269,8 @@ impl Run<'_> {
         let unheard = fresh.facts.unheard.is_some();
         let known = NodeRead::Known(fresh.facts);
         let reason = Case::new(fresh.now, self.policy, Some(&known), pod).decide();
-        // What could not be read has not changed. A node whose lease could not be read does not count as off.
+        // A fact that could not be read has not changed, so it is a failure. A shared disk holds a
+        // pod whose node's lease could not be read, because the node then does not count as off.
         let unread = match reason.code {
             ReasonCode::FactsUnread => true,
             ReasonCode::SharedDisk => unheard,
@@ -269,11 +286,11 @@ impl Run<'_> {
         }
     }
 
-    /// The node as it is read now, or was a moment ago.
+    /// Reads the node, or returns its last reading if that is recent. `Err` is the pod's outcome.
     async fn fresh(&self, node: &Node<'_>) -> Result<FreshNode, Outcome> {
         let name = &node.judged.name;
-        let mut last = node.last.lock().await;
-        if let Some((taken, fresh)) = &*last
+        let mut last_reading = node.last_reading.lock().await;
+        if let Some((taken, fresh)) = &*last_reading
             && taken.elapsed() < SHARED_FOR
         {
             return fresh.clone();
@@ -287,17 +304,19 @@ impl Run<'_> {
                 "node {name} could not be read again: {failure}"
             ))),
         };
-        // A failure counts from its end, so that the node's other pods do not each wait for another one.
+        // A failure is kept from the time when it came, not from the request's start. Otherwise
+        // each of the node's pods would wait for a failure of its own.
         let taken = fresh
             .as_ref()
             .map_or_else(|_| Instant::now(), |fresh| fresh.at);
-        *last = Some((taken, fresh.clone()));
+        *last_reading = Some((taken, fresh.clone()));
         fresh
     }
 
-    /// Reads a pod that was found changed, and judges it again. An error is its outcome.
+    /// Reads a pod that has changed, and judges it again. Returns its present facts if it is still
+    /// to be reaped. `Err` is its outcome.
     async fn look_again(&self, node: &Node<'_>, judged: &PodFacts) -> Result<PodFacts, Outcome> {
-        let changed = |how: &str| Outcome::Changed(how.to_owned());
+        let changed = |why: &str| Outcome::Changed(why.to_owned());
         let raw = self
             .cluster
             .find::<RawPod>(&judged.namespace, &judged.name)
@@ -315,12 +334,13 @@ impl Run<'_> {
         if again.node != judged.node {
             return Err(changed("It is bound to another node now."));
         }
-        // A pod's volumes never change: what was found about its claims still holds. Were there others, nothing was asked
-        // about them, which the rules do not let through.
-        let (claims, known) = (again.claims.iter(), judged.claims.iter());
-        if claims
+        // A pod's volumes never change, so the facts about its claims still hold. If its claims
+        // differ nevertheless, nothing is known about them, and the rules do not let it through.
+        if again
+            .claims
+            .iter()
             .map(ClaimFacts::named)
-            .eq(known.map(ClaimFacts::named))
+            .eq(judged.claims.iter().map(ClaimFacts::named))
         {
             again.claims.clone_from(&judged.claims);
         }

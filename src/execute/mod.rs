@@ -1,7 +1,8 @@
-//! Acting on a plan: delete, then look whether it worked.
+//! Carries out a plan: deletes its pods, then verifies that they are gone.
 //!
-//! Every write is preceded by a reading of the pod's node that is at most five seconds old, and that is judged by
-//! the very rules that made the plan. One pod's failure is that pod's outcome; the others go on.
+//! Before each write, the pod's node has been read at most five seconds ago, and the same rules
+//! that made the plan have judged the pod by that reading. A failure with one pod becomes that
+//! pod's outcome. The other pods go on.
 
 mod attempt;
 mod replacements;
@@ -27,11 +28,11 @@ use crate::{
 
 pub use self::replacements::replacements;
 
-/// Why a delete is not known to be accepted.
+/// The end of a pod's turn without an accepted delete.
 enum NotAccepted {
-    /// What became of the pod: there is nothing to verify.
+    /// The pod's outcome is known, and there is nothing to verify.
     Settled(Outcome),
-    /// The failure that leaves open whether the delete was carried out.
+    /// This failure leaves open whether the delete took effect. The verifying list has to show it.
     Unsure(Failure),
 }
 
@@ -41,8 +42,8 @@ impl From<Outcome> for NotAccepted {
     }
 }
 
-/// Deletes `pods`, in their order but node by node, and gives each one's outcome by UID. `facts` are what they were
-/// judged by. Calls `progress` once for each pod.
+/// Deletes `pods` node by node, in their order within each node. Returns each pod's outcome, by
+/// UID. `facts` are those that the pods were judged by. `progress` is called once for each pod.
 pub async fn execute(
     cluster: &Cluster,
     stop: &Stop,
@@ -55,7 +56,7 @@ pub async fn execute(
     if pods.is_empty() {
         return BTreeMap::new();
     }
-    // Only a pod of a node that was judged has a turn.
+    // Only pods of nodes that were judged get a turn. The others keep this outcome.
     let unjudged = Outcome::Failed("its node was never judged".to_owned());
     let mut outcomes = pods
         .iter()
@@ -67,10 +68,11 @@ pub async fn execute(
         .unique_by(|judged| judged.name.clone())
         .map(|judged| Node {
             judged,
-            last: Mutex::default(),
+            last_reading: Mutex::default(),
         })
         .collect_vec();
-    // Read again right before the first delete: a person may have taken their time to answer the question.
+    // The namespaces are read again right before the first delete, because a person may have taken
+    // a while to confirm the deletes.
     let namespaces = cluster.namespaces().await;
     let run = &Run {
         cluster,
@@ -81,7 +83,8 @@ pub async fn execute(
         now: facts.now,
         given_up: RefCell::default(),
     };
-    // Node by node, so that one reading of a node serves as many of its pods as five seconds allow.
+    // The pods go node by node, so that one reading of a node serves as many of its pods as five
+    // seconds allow.
     let turns = nodes.iter().flat_map(|node| {
         let of_node = |pod: &&PodFacts| pod.node.as_ref() == Some(&node.judged.name);
         pods.iter()
@@ -120,12 +123,12 @@ pub async fn execute(
             .filter(|outcome| !outcome.code().went_well())
         {
             let claims = claims.into_iter().join(", ");
-            let went = match outcome.code() {
+            let consequence = match outcome.code() {
                 OutcomeCode::Unverified => "it is not known whether the pod is gone",
                 _ => "this run did not delete the pod",
             };
             *outcome = Outcome::Failed(format!(
-                "its claims are gone, or may be ({claims}), and {went}. {}",
+                "its claims are gone, or may be ({claims}), and {consequence}. {}",
                 outcome.sentence()
             ));
         }
@@ -133,13 +136,16 @@ pub async fn execute(
     outcomes
 }
 
+/// A node of the plan.
 struct Node<'a> {
+    /// The facts that its pods were judged by.
     judged: &'a NodeFacts,
-    /// When it was last read, and what was found. Held while it is read anew, so that its pods share that.
-    last: Mutex<Option<(Instant, Result<FreshNode, Outcome>)>>,
+    /// The result of the node's last reading, and its time. The lock is held while the node is read
+    /// anew, so that its other pods wait for that reading and share it.
+    last_reading: Mutex<Option<(Instant, Result<FreshNode, Outcome>)>>,
 }
 
-/// What the turns of all pods share.
+/// The context that the turns of all pods share.
 struct Run<'a> {
     cluster: &'a Cluster,
     stop: &'a Stop,
@@ -147,18 +153,19 @@ struct Run<'a> {
     mode: WriteMode,
     namespaces: Read<Namespaces>,
     now: Timestamp,
-    /// By the pod's UID, the claims whose delete was accepted, or may have been.
+    /// The claims whose delete was accepted or may have been, by the UID of their pod.
     given_up: RefCell<BTreeMap<Uid, BTreeSet<String>>>,
 }
 
-/// Logs only codes: messages of the API server are for the report.
+/// Logs the code of a pod's outcome. The API server's messages belong in the report, not in the
+/// log.
 fn log_outcome(pod: &PodFacts, outcome: &Outcome) {
     let uid = pod.uid.as_str();
-    let called = format!("{} in namespace {}", pod.name, pod.namespace);
+    let pod = format!("{} in namespace {}", pod.name, pod.namespace);
     match outcome.code() {
-        OutcomeCode::Deleted => tracing::info!(uid, "Successfully force-deleted pod {called}"),
-        code if code.is_failure() => tracing::warn!(uid, "Pod {called}: {code}, see the report"),
-        code => tracing::info!(uid, "Pod {called}: {code}"),
+        OutcomeCode::Deleted => tracing::info!(uid, "Successfully force-deleted pod {pod}"),
+        code if code.is_failure() => tracing::warn!(uid, "Pod {pod}: {code}, see the report"),
+        code => tracing::info!(uid, "Pod {pod}: {code}"),
     }
 }
 

@@ -9,12 +9,12 @@ use pod_reaper_test_support::{
 
 use super::*;
 use crate::{
+    cli::DryRun,
     report::{
         RunRecord,
         samples::{audit, judged, run},
     },
     selector::{NodeSelectors, Target},
-    settings::Mode,
 };
 
 const CLUSTER: &str = "
@@ -138,8 +138,8 @@ async fn the_looks_for_a_pod_that_its_job_keeps_become_rarer() {
     );
 }
 
-/// Reaps a Job's pod that runs, once each of `faults` was met by the next request of its kind: the outcome, and what was asked
-/// of the pod.
+/// Reaps a Job's pod that runs, once each of `faults` was met by the next request of its kind: the
+/// outcome, and what was asked of the pod.
 async fn reap_of_job(later: &str, faults: &[(Kind, Fault)]) -> (&'static str, Vec<String>) {
     let running = "Pod shop/job-0: {metadata: {finalizers: [batch.kubernetes.io/job-tracking]}}";
     let mut faults = faults.to_vec();
@@ -209,7 +209,8 @@ async fn the_pod_of_a_job_is_set_to_failed_before_it_is_deleted() {
     }
 }
 
-/// Between the two steps nothing ends the run: its Job would count a failure for a pod that is still there.
+/// Between the two steps nothing ends the run: its Job would count a failure for a pod that is
+/// still there.
 #[tokio::test(start_paused = true)]
 async fn a_pod_that_is_set_to_failed_is_deleted_though_the_run_has_to_end() {
     let late = |request: &Request| Fate {
@@ -240,11 +241,11 @@ const SCRATCH: &str = "
     PersistentVolume pv-b: {spec: {csi: null, local: {path: /x}, persistentVolumeReclaimPolicy: Delete}}
 ";
 
-/// Runs with `--reap-scratch` on [`SCRATCH`] with `more`, as a real run, and tells the outcome, what it says, and what was sent from the
-/// first write on.
+/// Runs with `--reap-scratch` on [`SCRATCH`] with `more`, as a real run, and tells the outcome,
+/// what it says, and what was sent from the first write on.
 async fn reap_scratch(
     more: &str,
-    mode: Mode,
+    mode: DryRun,
     mut fault: impl FnMut(&Request) -> Option<Fault> + Send + 'static,
 ) -> (String, Vec<String>) {
     let fate = move |request: &Request| Fate {
@@ -257,7 +258,7 @@ async fn reap_scratch(
 async fn reap_scratch_within(
     deadline: Duration,
     more: &str,
-    mode: Mode,
+    mode: DryRun,
     fate: impl FnMut(&Request) -> Fate + Send + 'static,
 ) -> (String, Vec<String>) {
     let mut settings = run(mode, Target::default());
@@ -268,7 +269,7 @@ async fn reap_scratch_within(
     let server = Server::with_faults(objects, fate);
     let (_signal, stop) = Stop::manual(deadline);
     let cluster = Cluster::new(server.client(), stop.clone(), NodeSelectors::default());
-    let report = crate::run::run_on(&cluster, &settings, mode, &stop)
+    let report = crate::run::run_on(&cluster, &settings, false, &stop)
         .await
         .unwrap();
     assert_eq!(server.lock().not_understood, Vec::<String>::new());
@@ -293,7 +294,7 @@ async fn reap_scratch_within(
     )
 }
 
-const REAL: Mode = Mode::Delete { ask: false };
+const REAL: DryRun = DryRun::None;
 const LOOK: &str = "GET /api/v1/nodes/ds06";
 const REHEARSAL: [&str; 3] = [
     "DELETE pods/cache-0?dryRun=All",
@@ -320,7 +321,7 @@ async fn scratch_goes_between_a_rehearsal_and_its_pod() {
         .concat()
     );
 
-    let (says, sent) = reap_scratch("{}", Mode::ServerDryRun, |_| None).await;
+    let (says, sent) = reap_scratch("{}", DryRun::Server, |_| None).await;
     assert!(says.starts_with("scratch would-delete"), "{says}");
     assert!(
         sent.iter()
@@ -330,13 +331,14 @@ async fn scratch_goes_between_a_rehearsal_and_its_pod() {
     assert_eq!(sent.len(), 4, "{sent:?}");
 }
 
-/// Who uses a claim, and whether it is made again, must not be known from before the claim was declared scratch.
+/// Who uses a claim, and whether it is made again, must not be known from before the claim was
+/// declared scratch.
 #[tokio::test(start_paused = true)]
 async fn what_tells_whether_claims_may_go_is_read_after_all_of_them() {
     let second = SCRATCH
         .replace("cache-0", "cache-1")
         .replace("pv-", "pv-of-1-");
-    let mut settings = run(Mode::ClientDryRun, Target::default());
+    let mut settings = run(DryRun::Client, Target::default());
     settings.policy.reap_scratch = true;
     let all = with(with(yaml(CLUSTER), yaml(SCRATCH)), yaml(&second));
     let slow = |request: &Request| Fate {
@@ -346,7 +348,7 @@ async fn what_tells_whether_claims_may_go_is_read_after_all_of_them() {
     let server = Server::with_faults(Objects::new(NOW.parse().unwrap(), objects(&all)), slow);
     let (_signal, stop) = Stop::manual(Duration::from_mins(8));
     let cluster = Cluster::new(server.client(), stop.clone(), NodeSelectors::default());
-    let report = crate::run::run_on(&cluster, &settings, Mode::ClientDryRun, &stop).await;
+    let report = crate::run::run_on(&cluster, &settings, false, &stop).await;
     let reasons = report
         .unwrap()
         .pods
@@ -491,7 +493,8 @@ async fn a_claim_that_went_alone_is_told() {
     }
 }
 
-/// What passes is tried again. A claim that changed, by a try that was not answered perhaps, is left to the next run.
+/// What passes is tried again. A claim that changed, by a try that was not answered perhaps, is
+/// left to the next run.
 #[tokio::test(start_paused = true)]
 async fn a_claim_is_tried_again_as_it_was_judged() {
     let gone = "scratch failed: It could not be deleted: its claims are gone, or may be (a-cache-0), and this \
@@ -565,6 +568,24 @@ async fn a_run_that_ends_gives_up_no_first_claim_and_finishes_after_it() {
             .collect::<Vec<_>>(),
         [CLAIMS[0], CLAIMS[1], "DELETE pods/cache-0"]
     );
+}
+
+/// Nothing is lost yet, so the run ends at once, as it does for a pod's delete.
+#[tokio::test(start_paused = true)]
+async fn a_run_that_has_to_end_while_a_claim_is_rehearsed_interrupts_its_pod() {
+    let busy = |request: &Request| Fate {
+        fault: (request.kind == Kind::DeleteClaim).then_some(Fault::Busy(503, Some(5))),
+        ..Fate::default()
+    };
+    for dry_run in [REAL, DryRun::Server] {
+        let deadline = Duration::from_secs(4);
+        let (says, sent) = reap_scratch_within(deadline, "{}", dry_run, busy).await;
+        assert!(
+            says.starts_with("scratch interrupted") && says.contains("the deadline, after"),
+            "{says}"
+        );
+        assert_eq!(sent, REHEARSAL[..2], "{dry_run:?}");
+    }
 }
 
 /// A claim's delete that is on its way for more than five seconds is given up before it arrives.

@@ -1,4 +1,4 @@
-//! Looking whether the deletes worked.
+//! Verifies, with a list of each node's pods, that the deletes worked.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -11,45 +11,48 @@ use crate::{
     outcome::Outcome,
 };
 
-/// How long the Job controller may take to let go of its pods.
+/// How long the Job controller may take to remove its finalizer from its pods.
 const JOB_PATIENCE: Duration = Duration::from_secs(10);
-/// The first pause between two looks, and the longest. Each look makes an API server before 1.31 read every pod of the
-/// cluster.
-const JOB_PAUSES: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(2));
+/// The pause after the first list. It doubles after each further one, because every list makes an
+/// API server before 1.31 read all pods of the cluster.
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+/// The longest pause between two lists.
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 impl Run<'_> {
-    /// What became of `pods` of one node. The delete of each was accepted; a failure beside a pod says why that is not known.
+    /// Returns the outcomes of `pods`, which are all of one node. The delete of each was accepted,
+    /// or may have been: then the failure beside the pod is why that is unknown.
     pub async fn verify(
         &self,
         node: &str,
         pods: Vec<(&PodFacts, Option<Failure>)>,
     ) -> Vec<(Uid, Outcome)> {
-        // What the last look saw that did not fail, and why a look failed.
+        // The UIDs in the last list that could be read, and why a list could not be read.
         let (mut present, mut failed) = (None, None);
         let deadline = Instant::now() + JOB_PATIENCE;
-        let (mut pause, longest) = JOB_PAUSES;
+        let mut pause = FIRST_PAUSE;
         loop {
             match self.cluster.pod_uids(node).await {
                 Ok(uids) => present = Some(uids),
                 Err(failure) => failed = Some(failure),
             }
-            let waits = |uids: &BTreeSet<Uid>| {
+            let holds_any = |uids: &BTreeSet<Uid>| {
                 let held = |pod: &PodFacts| pod.held_by_job() && uids.contains(&pod.uid);
                 pods.iter().any(|(pod, _)| held(pod))
             };
             if failed.is_some()
-                || !present.as_ref().is_some_and(waits)
+                || !present.as_ref().is_some_and(holds_any)
                 || Instant::now() + pause > deadline
                 || self.stop.reason().is_some()
             {
                 break;
             }
             self.stop.pause(pause).await;
-            pause = longest.min(2 * pause);
+            pause = LONGEST_PAUSE.min(2 * pause);
         }
         let outcomes = pods.into_iter().map(|(pod, unsure)| {
             let there = match (&present, &failed) {
-                // A UID that was absent once stays absent, even if later looks failed.
+                // A UID that was absent once stays absent, even if later lists failed.
                 (Some(uids), _) if !uids.contains(&pod.uid) => Ok(false),
                 (_, Some(failure)) => Err(failure),
                 _ => Ok(true),

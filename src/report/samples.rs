@@ -12,12 +12,13 @@ use tracing_subscriber::filter::LevelFilter;
 
 use super::*;
 use crate::{
+    cli::DryRun,
     cli::{Form, LogFormat, MetricsTo, Output},
     facts::Uid,
     limits::Limits,
     outcome::Outcome,
     selector::{NamespaceFilter, NodeSelectors, Target},
-    settings::{Mode, Settings, Task},
+    settings::{Settings, Task},
     source::snapshot::Saved,
 };
 
@@ -58,9 +59,13 @@ pub fn audit() -> Settings {
     }
 }
 
-pub fn run(mode: Mode, target: Target) -> Settings {
+pub fn run(dry_run: DryRun, target: Target) -> Settings {
     Settings {
-        task: Task::Reap { target, mode },
+        task: Task::Reap {
+            target,
+            dry_run,
+            yes: true,
+        },
         ..audit()
     }
 }
@@ -158,7 +163,7 @@ pub fn every_outcome() -> Report {
         lease("ds06"),
     ];
     let objects = objects.into_iter().chain(pods).collect::<Vec<_>>();
-    let settings = run(Mode::Delete { ask: false }, Target::default());
+    let settings = run(DryRun::None, Target::default());
     report(&settings, &objects, &outcomes)
 }
 

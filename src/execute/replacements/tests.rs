@@ -15,6 +15,7 @@ use tokio::sync::watch::Sender;
 
 use super::*;
 use crate::{
+    cli::DryRun,
     outcome::OutcomeCode,
     report::{
         Report, RunRecord,
@@ -22,7 +23,7 @@ use crate::{
     },
     run::run_on,
     selector::{NodeSelectors, Target},
-    settings::{Mode, Settings},
+    settings::Settings,
 };
 
 const DB: &str = "Pod shop/db-0: {}";
@@ -52,8 +53,8 @@ fn three() -> String {
         .concat()
 }
 
-/// What the API server has in place of `lost`. `new NAME` is a pod of the same controller as the first of `lost`, made after
-/// the eviction; `ready: NODE` of it is short for what a kubelet says.
+/// What the API server has in place of `lost`. `new NAME` is a pod of the same controller as the
+/// first of `lost`, made after the eviction; `ready: NODE` of it is short for what a kubelet says.
 fn after(lost: &[Value], described: &str) -> Vec<Value> {
     let first = lost.iter().find(|object| object["kind"] == "Pod").unwrap();
     let (mut new, mut others) = (Vec::new(), Value::Object(serde_json::Map::default()));
@@ -296,7 +297,8 @@ async fn every_state_is_told_with_its_cause() {
         ("no controller", "Pod shop/bare: {metadata: {ownerReferences: null}}", "{}"),
         ("scaled down", DB, "StatefulSet shop/db: {spec: {replicas: 0}}"),
         ("a rollout has taken over", WEB, "ReplicaSet shop/web: {spec: {replicas: 0}}"),
-        // Of a StatefulSet's pods the highest go first, so that its others need not be there to know.
+        // Of a StatefulSet's pods the highest go first, so that its others need not be there to
+        // know.
         ("an ordinal beyond the two that are wanted", db2, "StatefulSet shop/db: {spec: {replicas: 2}}"),
         ("one of the three that are wanted", db2, "StatefulSet shop/db: {spec: {replicas: 3}}"),
         ("one of two, from ordinal 1", db2, "StatefulSet shop/db: {spec: {replicas: 2, ordinals: {start: 1}}}"),
@@ -788,13 +790,13 @@ const OF_THE_WAIT: [Kind; 6] = [
     Kind::Job,
     Kind::Events,
 ];
-const DELETE: Mode = Mode::Delete { ask: false };
+const DELETE: DryRun = DryRun::None;
 
-/// The whole run, of a StatefulSet's pod and a Deployment's, with a fault of each request that only the wait sends, and a
-/// signal after so many seconds.
+/// The whole run, of a StatefulSet's pod and a Deployment's, with a fault of each request that only
+/// the wait sends, and a signal after so many seconds.
 async fn run_with(
     wait: u64,
-    mode: Mode,
+    mode: DryRun,
     fault: Option<Fault>,
     signal_after: Option<u64>,
 ) -> (Report, Vec<String>, Duration) {
@@ -817,7 +819,7 @@ async fn run_with(
     }
     let cluster = Cluster::new(server.client(), stop.clone(), NodeSelectors::default());
     let began = Instant::now();
-    let report = run_on(&cluster, &settings, mode, &stop)
+    let report = run_on(&cluster, &settings, false, &stop)
         .await
         .expect("a report");
     let requests = server.lock().requests.clone();
@@ -878,7 +880,7 @@ async fn the_wait_changes_neither_outcome_nor_exit_code() {
 
 #[tokio::test(start_paused = true)]
 async fn a_dry_run_waits_for_nothing() {
-    for mode in [Mode::ServerDryRun, Mode::ClientDryRun] {
+    for mode in [DryRun::Server, DryRun::Client] {
         let (dry, requests, took) = run_with(60, mode, None, None).await;
         assert!(dry.pods.iter().all(|pod| pod.replacement.is_none()));
         assert_eq!(

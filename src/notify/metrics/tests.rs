@@ -11,6 +11,7 @@ use expect_test::expect;
 
 use super::*;
 use crate::{
+    cli::DryRun,
     outcome::Outcome,
     questions::what_if::each_node::{Counts, NodeForecast},
     report::samples::{
@@ -18,10 +19,9 @@ use crate::{
         run,
     },
     selector::Target,
-    settings::Mode,
 };
 
-const DELETING: Mode = Mode::Delete { ask: false };
+const DELETING: DryRun = DryRun::None;
 
 fn metrics<'a>(settings: &'a Settings, report: Option<&Report>) -> Metrics<'a> {
     let mut metrics = Metrics::begin(settings);
@@ -275,8 +275,8 @@ fn the_notices_are_counted() {
     );
 }
 
-/// Exit code 5 counts as a success, since it is requested by an option. A dry run does not: it deletes nothing, and
-/// neither does a run whose question a person answers with no.
+/// Exit code 5 counts as a success, since it is requested by an option. A dry run does not: it
+/// deletes nothing, and neither does a run whose question a person answers with no.
 #[test]
 fn only_a_run_that_did_all_it_should_is_a_success() {
     let success = |page: &Exposition| {
@@ -304,7 +304,7 @@ fn only_a_run_that_did_all_it_should_is_a_success() {
         [true, false, false, false, false, true]
     );
     assert!(!success(&page(&deleting(), None, Exit::CouldNotRun)));
-    let dry = [Mode::ServerDryRun, Mode::ClientDryRun].map(|mode| run(mode, Target::default()));
+    let dry = [DryRun::Server, DryRun::Client].map(|mode| run(mode, Target::default()));
     for settings in [&dry[0], &dry[1], &audit()] {
         assert_eq!(all_well(settings), [false; 6], "{}", settings.task.mode());
     }
@@ -325,7 +325,7 @@ fn a_forecast_writes_its_one_metric_and_nothing_about_runs() {
     let settings = Settings {
         command: Command::EachNode,
         metrics: cluster_called("prod-eu"),
-        ..run(Mode::ClientDryRun, Target::default())
+        ..run(DryRun::Client, Target::default())
     };
     let node = |name: &str, needs_person| NodeForecast {
         node: name.to_owned(),
@@ -354,7 +354,7 @@ fn a_forecast_writes_its_one_metric_and_nothing_about_runs() {
 
 #[test]
 fn the_mode_is_written() {
-    for mode in [DELETING, Mode::ServerDryRun, Mode::ClientDryRun] {
+    for mode in [DELETING, DryRun::Server, DryRun::Client] {
         let settings = run(mode, Target::default());
         let text = page(&settings, None, Exit::CouldNotRun).text;
         for other in ModeCode::ALL

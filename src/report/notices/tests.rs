@@ -18,7 +18,7 @@ use crate::{
     cluster::Cluster,
     exit::Exit,
     report::{Report, samples::*},
-    settings::{Mode, Settings},
+    settings::Settings,
     stop::Stop,
 };
 
@@ -331,7 +331,7 @@ async fn told_of_cluster(settings: &Settings, objects: &[Value]) -> (Report, usi
         stop.clone(),
         settings.node_selectors.clone(),
     );
-    let report = crate::run::run_on(&cluster, settings, Mode::ClientDryRun, &stop)
+    let report = crate::run::run_on(&cluster, settings, false, &stop)
         .await
         .expect("a report");
     let requests = server.lock().requests.len();

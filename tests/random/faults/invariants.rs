@@ -5,7 +5,7 @@ use crate::{
     prelude::*,
     world::{By, no_facts, reached, unread},
 };
-use pod_reaper::{decide::Verdict, report::PodEntry, settings::Mode};
+use pod_reaper::{cli::DryRun, decide::Verdict, report::PodEntry};
 use pod_reaper_test_support::oracle::{Place, all_is_given_up};
 use serde_json::json;
 
@@ -19,7 +19,7 @@ const MOST_WRITES: usize = 10;
 /// The settings and limits of a run.
 pub struct Rules {
     pub settings: Arc<Settings>,
-    pub mode: Mode,
+    pub dry_run: DryRun,
     /// The time after which no request is started.
     pub last_start: Instant,
     /// The time by which the run has ended.
@@ -28,13 +28,13 @@ pub struct Rules {
 
 impl Rules {
     pub fn new(settings: Arc<Settings>, last_start: Instant, end: Instant) -> Self {
-        let mode = match &settings.task {
-            Task::Reap { mode, .. } => *mode,
+        let dry_run = match &settings.task {
+            Task::Reap { dry_run, .. } => *dry_run,
             Task::Audit { .. } => unreachable!("no snapshot is asked for"),
         };
         Self {
             settings,
-            mode,
+            dry_run,
             last_start,
             end,
         }
@@ -145,7 +145,7 @@ impl Watched {
     fn wrong_form(&self, request: &Request) -> Vec<String> {
         let (uid, version) = request.preconditions();
         // What is given up is rehearsed.
-        let dry = self.rules.mode == Mode::ServerDryRun || request.dry_run;
+        let dry = self.rules.dry_run == DryRun::Server || request.dry_run;
         let (body, content, asked) = if request.kind == Kind::Patch {
             // The message of the condition is for people and not checked.
             let condition = request
@@ -177,10 +177,7 @@ impl Watched {
             (options, "application/json", dry.then_some("dryRun=All"))
         };
         [
-            (
-                matches!(self.rules.mode, Mode::ClientDryRun),
-                "this run only reads",
-            ),
+            (self.rules.dry_run == DryRun::Client, "this run only reads"),
             (request.body != body, "its body is another"),
             (request.query.as_deref() != asked, "its query is another"),
             (
@@ -299,7 +296,7 @@ impl Watched {
             {
                 wrong.push("not every claim of its pod was rehearsed".to_owned());
             }
-            let rehearses = request.dry_run && self.rules.mode != Mode::ServerDryRun;
+            let rehearses = request.dry_run && self.rules.dry_run != DryRun::Server;
             if rehearses && goes.is_empty() {
                 wrong.push("there is nothing to rehearse".to_owned());
             }
@@ -335,7 +332,7 @@ impl Watched {
             .any(|pod| pod.facts.uid.as_str() == about);
         let wrong = [
             (
-                !matches!(self.rules.mode, Mode::Delete { .. }),
+                self.rules.dry_run != DryRun::None,
                 "a dry run writes no Event",
             ),
             (
@@ -466,7 +463,7 @@ impl Ended<'_> {
     /// Why a pod's outcome does not agree with the cluster.
     fn untrue(&self, pod: &PodEntry) -> Option<&'static str> {
         let state = self.state;
-        let real = state.rules.mode != Mode::ServerDryRun;
+        let real = state.rules.dry_run != DryRun::Server;
         let writes = state
             .writes
             .iter()
@@ -521,7 +518,7 @@ impl Ended<'_> {
             .namespaces
             .get(&pod.namespace)
             .filter(|_| state.received.namespace_lists > 1);
-        let unlisted = again.is_none() && state.rules.mode != Mode::ClientDryRun;
+        let unlisted = again.is_none() && state.rules.dry_run != DryRun::Client;
         let (holds, why) = match pod.outcome.map(OutcomeCode::as_str) {
             None => (
                 pod.verdict != Verdict::Reap && writes.is_empty(),
@@ -536,9 +533,9 @@ impl Ended<'_> {
             ),
             Some("gone") => (gone.is_some(), "it is still there"),
             Some("would-delete") => {
-                let asked = state.rules.mode == Mode::ClientDryRun || accepted;
+                let asked = state.rules.dry_run == DryRun::Client || accepted;
                 (
-                    asked && !touched && (!real || state.rules.mode == Mode::ClientDryRun),
+                    asked && !touched && (!real || state.rules.dry_run == DryRun::Client),
                     "the server was not asked",
                 )
             }
@@ -684,7 +681,9 @@ impl Ended<'_> {
             return Vec::new();
         }
         let Watched {
-            rules: Rules { settings, mode, .. },
+            rules: Rules {
+                settings, dry_run, ..
+            },
             world,
             ..
         } = self.state;
@@ -720,18 +719,18 @@ impl Ended<'_> {
             let gives_up = node
                 .and_then(NodeRead::known)
                 .is_some_and(|node| all_is_given_up(pod, node, &settings.policy, report.judged_at));
-            let outcome = match mode {
+            let outcome = match dry_run {
                 // Its claims went already.
-                Mode::Delete { .. } if by_job && lets_go_late && gives_up => "failed",
-                Mode::Delete { .. } if by_job && lets_go_late => "still-there",
+                DryRun::None if by_job && lets_go_late && gives_up => "failed",
+                DryRun::None if by_job && lets_go_late => "still-there",
                 // Such a pod was forced before, and is removed with the Job controller's finalizer: maybe before our
                 // delete.
-                Mode::Delete { .. } if by_job && pod.grace_seconds == Some(0) => outcomes
+                DryRun::None if by_job && pod.grace_seconds == Some(0) => outcomes
                     .get(pod.uid.as_str())
                     .copied()
                     .filter(|outcome| *outcome == "gone")
                     .unwrap_or("deleted"),
-                Mode::Delete { .. } => "deleted",
+                DryRun::None => "deleted",
                 _ => "would-delete",
             };
             (pod.uid.as_str(), outcome)

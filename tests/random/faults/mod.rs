@@ -123,7 +123,6 @@ fn run(seed: u64) -> Ran {
             (last_start, end) = (last_start.min(at), end.min(at + Duration::from_secs(20)));
         }
         let rules = Rules::new(Arc::clone(&settings), last_start, end);
-        let mode = rules.mode;
         let fates = trouble.clone().fates(dice.fork());
         let watched = Watched::new(world, cache, rules, trouble, changes, dice.fork());
         let server = Server::with_faults(watched, fates).page(page);
@@ -132,7 +131,7 @@ fn run(seed: u64) -> Ran {
             stop.clone(),
             settings.node_selectors.clone(),
         );
-        let result = run_on(&cluster, &settings, mode, &stop).await;
+        let result = run_on(&cluster, &settings, false, &stop).await;
         let server = server.lock();
         let (state, most_at_once, not_understood) =
             (&server.cluster, server.most_at_once, &server.not_understood);
