@@ -1,29 +1,29 @@
-//! How a run ends, as a process.
+//! The exit codes, and the errors that leave a run without a report.
 
 use std::process::ExitCode;
 
 use serde::{Serialize, Serializer};
 
-/// The exit codes of the contract. Their order is their severity: the most severe wins.
+/// The exit codes, by severity. If several apply, the most severe wins.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Exit {
-    /// Done.
+    /// Everything was done, or nothing was stuck.
     #[default]
     Done,
     /// Something needs a person, and `--exit-on-manual` is set.
     Manual,
-    /// Something could not be handled, read or reported.
+    /// Something could not be deleted, verified, read or reported.
     Incomplete,
-    /// The breaker held at least one pod.
+    /// The mass-outage breaker held at least one pod.
     Held,
-    /// It could not run.
+    /// The program could not run.
     CouldNotRun,
-    /// Wrong usage; clap ends the process with the same number.
+    /// The usage was wrong. clap uses the same number.
     Usage,
 }
 
 impl Exit {
-    /// The number.
+    /// Returns the number of the exit code.
     pub fn code(self) -> u8 {
         match self {
             Self::Done => 0,
@@ -36,13 +36,13 @@ impl Exit {
     }
 }
 
-/// The exit code; a failure where there is no report.
+/// A result whose error leaves the run without a report.
 pub type Result<T, E = CouldNotRun> = std::result::Result<T, E>;
 
-/// Why there is no report.
+/// The reason for which there is no report.
 #[derive(Debug, thiserror::Error)]
 pub enum CouldNotRun {
-    /// The user asked for something that cannot be.
+    /// The options or the kubeconfig contradict themselves or each other.
     #[error("{0}")]
     Usage(String),
     /// The source cannot be read.
@@ -53,10 +53,10 @@ pub enum CouldNotRun {
         "ended by {0} before anything was decided; nothing was deleted; run it again, with a longer --deadline if that was why"
     )]
     Stopped(&'static str),
-    /// The system refuses a runtime, or a listener for signals.
+    /// The system did not allow the async runtime or the signal handlers.
     #[error("could not start: {0}")]
     System(#[from] std::io::Error),
-    /// Nothing proved that the guard is in force.
+    /// The guard that the run requires could not prove itself.
     #[error("--require-guard: {0}; nothing was deleted")]
     Unguarded(String),
 }

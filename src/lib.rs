@@ -1,9 +1,11 @@
-//! Force-deletes pods stuck Terminating on NotReady Kubernetes nodes, and says what a person has to do about the rest.
+//! Force-deletes pods stuck Terminating on NotReady Kubernetes nodes, and tells a person what to do
+//! about the rest.
 //!
-//! Data flows one way: [`source`] gathers facts and pods, [`decide`] gives each pod a verdict, [`limits`] makes a plan of
-//! the verdicts, [`execute`] carries it out, [`report`] reports it, and [`notify`] passes it on. [`run`] is that sequence,
-//! readable from top to bottom. [`questions`] are put to the same rules. A room imports only rooms below it:
-//! `tests/rooms.rs` has their order, and checks it.
+//! Data flows one way. [`source`] gathers facts and pods. [`decide`] gives each pod a verdict.
+//! [`limits`] turns the verdicts into a plan. [`execute`] carries the plan out. [`report`]
+//! describes the result, and [`notify`] passes it on. [`run`] is this sequence, readable from top
+//! to bottom. [`questions`] answers what a run would decide, by the same rules. A module, or room,
+//! uses only modules below it. `tests/rooms.rs` has their order, and checks it.
 
 pub use rules::{advice, codes, decide, facts, limits, outcome, selector, words};
 

@@ -1,4 +1,5 @@
-//! Parse, start the log, run, write, hand over the metrics, map to an exit code.
+//! Parses the command line, starts the log, runs, writes the answer, delivers the metrics, and maps
+//! the result to an exit code.
 
 use std::process::ExitCode;
 
@@ -26,12 +27,13 @@ fn main() -> ExitCode {
         .into()
 }
 
-/// Says why it could not run, and gives the exit code.
+/// Prints why the program could not run, and returns the exit code.
 fn complain(error: &CouldNotRun) -> Exit {
     terminal::error(&error.to_string());
     error.into()
 }
 
+/// Starts the async runtime, performs the command in it, and delivers the metrics.
 fn start(settings: &Settings) -> Result<Exit> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -45,12 +47,13 @@ fn start(settings: &Settings) -> Result<Exit> {
         metrics.deliver(exit, &stop).await;
         Ok(exit)
     });
-    // Not waited for: a credential plugin, a question or a reader may still block a thread.
+    // Blocked threads are not waited for: one may still hang in a credential plugin, the question,
+    // or a reader of the report.
     runtime.shutdown_background();
     exit
 }
 
-/// Does what the command says, and writes what comes of it.
+/// Performs the command and writes its answer.
 async fn perform(settings: &Settings, stop: &Stop, metrics: &mut Metrics<'_>) -> Result<Exit> {
     let form = &settings.form;
     Ok(match &settings.command {
@@ -68,7 +71,7 @@ async fn perform(settings: &Settings, stop: &Stop, metrics: &mut Metrics<'_>) ->
             explanation.all_rules = *all_rules;
             output::write(explanation.head.exit, explanation, form, stop).await
         }
-        // The others are printed before there are settings.
+        // `main` has printed the last three already.
         Command::Run | Command::Completions(_) | Command::Man | Command::Version => {
             let report = run::run(settings, stop).await?;
             metrics.take(&report);

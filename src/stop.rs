@@ -1,4 +1,4 @@
-//! When a run has to end: a signal, or its deadline.
+//! The end of a run by a signal or by its deadline.
 
 use std::time::Duration;
 
@@ -10,28 +10,29 @@ use tokio::{
 
 use crate::exit::{CouldNotRun, Exit, Result};
 
-/// Kept back of the deadline for the requests in flight and the verifying list, and granted to them after a signal:
-/// less than the 30 s that Kubernetes gives a pod by default.
+/// The time for the requests in flight and the verifying list, at the end of the deadline or after
+/// a signal. It is less than the 30 s that Kubernetes grants a pod by default.
 const RESERVE: Duration = Duration::from_secs(20);
-/// A deadline that the clock cannot hold is as good as none.
+/// The limit of a deadline. Longer ones, which the clock might not be able to hold, are as good as
+/// none.
 const FAR: Duration = Duration::from_hours(24 * 365);
 
-/// A signal, and when it came.
+/// The signal's name and the time when it came, if it has.
 type Signalled = Option<(&'static str, Instant)>;
 
-/// Says at any moment whether new work may still be begun. Cheap to clone.
+/// Tells whether new work may still begin. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Stop {
     signalled: watch::Receiver<Signalled>,
-    /// Nothing new is begun after this.
+    /// The time after which nothing new begins.
     last_start: Instant,
-    /// Every request has been answered or given up by this.
+    /// The time by which every request has been answered or given up.
     end: Instant,
 }
 
 impl Stop {
-    /// Ends `deadline` from now, or earlier at SIGTERM or SIGINT. Listens from this call on; a second signal ends the
-    /// process at once.
+    /// Returns a stop that comes `deadline` from now, or earlier with SIGTERM or SIGINT. A second
+    /// signal ends the process at once. `Err` if the signals cannot be listened to.
     pub fn listen(deadline: Duration) -> std::io::Result<Self> {
         let (sender, stop) = Self::manual(deadline);
         let (mut terminate, mut interrupt) = (
@@ -47,13 +48,13 @@ impl Stop {
             };
             sender.send_replace(Some((next().await, Instant::now())));
             next().await;
-            // Asked twice: the report is not waited for.
+            // Whoever signals twice does not want to wait for the report.
             std::process::exit(Exit::Incomplete.code().into());
         });
         Ok(stop)
     }
 
-    /// Ends `deadline` from now, or when the sender says so.
+    /// Returns a stop that comes `deadline` from now, or when the sender sends a signal.
     pub fn manual(deadline: Duration) -> (watch::Sender<Signalled>, Self) {
         let (sender, signalled) = watch::channel(None);
         let deadline = deadline.min(FAR);
@@ -69,13 +70,13 @@ impl Stop {
         )
     }
 
-    /// Why nothing new may be begun, once that is so.
+    /// Returns why nothing new may begin, or `None` as long as it may.
     pub fn reason(&self) -> Option<&'static str> {
         let signal = self.signalled.borrow().map(|(name, _)| name);
         signal.or_else(|| (Instant::now() >= self.last_start).then_some("the deadline"))
     }
 
-    /// Waits until nothing new may be begun.
+    /// Waits until nothing new may begin, and returns why.
     pub async fn stopped(&self) -> &'static str {
         let mut signalled = self.signalled.clone();
         tokio::select! {
@@ -84,7 +85,7 @@ impl Stop {
         }
     }
 
-    /// Pauses for so long, or until nothing new may be begun: then says why.
+    /// Waits for `pause`. If nothing new may begin before that is over, returns why at once.
     pub async fn pause(&self, pause: Duration) -> Option<&'static str> {
         tokio::select! {
             () = tokio::time::sleep(pause) => None,
@@ -92,7 +93,7 @@ impl Stop {
         }
     }
 
-    /// The result of `work`, unless the run has to end before that.
+    /// Returns the result of `work`, or an error if the run has to end first.
     pub async fn or_stopped<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
         tokio::select! {
             done = work => done,
@@ -100,7 +101,8 @@ impl Stop {
         }
     }
 
-    /// Waits until a signal has come and nothing more is waited for, not even the reader of the report.
+    /// Waits until a signal has come and the time granted after it is over, so that not even a slow
+    /// reader of the report is waited for. The deadline alone does not end this wait.
     pub async fn given_up(&self) {
         let mut signalled = self.signalled.clone();
         match signalled
@@ -113,7 +115,8 @@ impl Stop {
         }
     }
 
-    /// How long a request begun now may take: `limit`, or what is left of the run.
+    /// Returns how long a request that begins now may take: `limit`, or the rest of the run if that
+    /// is shorter.
     pub fn at_most(&self, limit: Duration) -> Duration {
         let end = match *self.signalled.borrow() {
             Some((_, at)) => self.end.min(at + RESERVE),

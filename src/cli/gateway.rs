@@ -1,4 +1,4 @@
-//! `--push-gateway`: a URL that may hold a password.
+//! The value of `--push-gateway`, a URL that may contain a password.
 
 use std::{fmt, str::FromStr};
 
@@ -7,7 +7,7 @@ use percent_encoding::percent_decode_str;
 
 use crate::cluster::is_address;
 
-/// Shown without its password.
+/// The address of a Pushgateway. `Debug` shows no login.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PushGateway {
     /// The URL without the login.
@@ -19,20 +19,20 @@ pub struct PushGateway {
 #[derive(Clone, PartialEq, Eq)]
 pub struct Login {
     pub user: String,
-    /// Never shown.
+    /// The password, which is never shown.
     pub password: String,
 }
 
 impl FromStr for PushGateway {
     type Err = &'static str;
 
-    // The text may hold a password, so no error repeats any of it.
+    // The text may contain a password, so the error repeats nothing of it.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let wrong = "it is not the URL of a Pushgateway; write one such as http://pushgateway.monitoring:9091, with / ? # and @ \
                      in a password as %2F %3F %23 and %40";
         let uri = text.trim().parse::<Uri>().map_err(|_| wrong)?;
-        // Such a sign in a password ends the authority before its time: the rest of the password, or all of it, would
-        // then count as host, port or path, and be shown.
+        // Such a character in a password ends the URL's authority too early. The rest of the
+        // password would then count as host, port or path, and be shown.
         let whole = !text.contains(['#', '?']) && !uri.path().contains('@');
         let authority = uri.authority().filter(|_| whole).ok_or(wrong)?.as_str();
         let split = authority.rsplit_once('@');
@@ -92,10 +92,10 @@ mod tests {
             "http://gw:sec",
             "/x",
         ] {
-            let says = text.parse::<PushGateway>().expect_err(text);
+            let error = text.parse::<PushGateway>().expect_err(text);
             assert!(
-                says.contains("http://pushgateway.monitoring:9091") && !says.contains("sec"),
-                "{text}: {says}"
+                error.contains("http://pushgateway.monitoring:9091") && !error.contains("sec"),
+                "{text}: {error}"
             );
         }
     }

@@ -1,4 +1,4 @@
-//! What may be typed: commands, options, their environment variables, their help.
+//! The command line: commands, options, their environment variables and their help.
 
 mod gateway;
 mod options;
@@ -23,20 +23,23 @@ pub use self::gateway::{Login, PushGateway};
 pub use self::options::{Common, Form, MetricsTo, Options, Thresholds};
 pub use self::values::{DryRun, LogFormat, Output, PodName, RequireGuard};
 
+/// The command line and the environment, read and checked.
 #[derive(Debug)]
 pub struct Cli {
     pub command: Command,
-    /// All options. Those that the command does not take have no effect.
+    /// The options of all commands. Those that `command` does not take have their defaults.
     pub options: Options,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
+    /// Deletes and reports.
     Run,
-    /// With the nodes that are supposed to die, at least one.
+    /// Forecasts the failure of these nodes, of which there is at least one.
     WhatIf(Vec<String>),
-    /// The forecast of every node by itself.
+    /// Forecasts the failure of each node by itself.
     EachNode,
+    /// Explains the verdict on a pod.
     Explain {
         pod: PodName,
         all_rules: bool,
@@ -46,11 +49,12 @@ pub enum Command {
     Version,
 }
 
-/// Force-deletes pods stuck Terminating on NotReady nodes; leaves to a person what a program must not decide.
+/// Force-deletes pods stuck Terminating on NotReady nodes; leaves to a person what a program must
+/// not decide.
 ///
-/// Run it by hand, from a CronJob, or as an audit that changes nothing (--dry-run, --snapshot). The report goes to
-/// standard output, the log to standard error. An option can also be set by the environment variable shown with it;
-/// the command line takes precedence.
+/// Run it by hand, from a CronJob, or as an audit that changes nothing (--dry-run, --snapshot). The
+/// report goes to standard output, the log to standard error. An option can also be set by the
+/// environment variable shown with it; the command line takes precedence.
 #[derive(Debug, Parser)]
 #[command(name = "pod-reaper", version, max_term_width = 100, after_long_help = EXIT_CODES)]
 struct Line {
@@ -70,7 +74,8 @@ enum Typed {
         /// The same, as an option; repeatable
         #[arg(long, value_name = "NODE", num_args = 1.., value_delimiter = ',', value_parser = values::node())]
         node: Vec<String>,
-        /// Every node by itself, the worst first; alone with this the thresholds and the metrics matter
+        /// Every node by itself, the worst first; alone with this the thresholds and the metrics
+        /// matter
         #[arg(long, conflicts_with_all = ["nodes", "node"])]
         each_node: bool,
         #[command(flatten)]
@@ -105,9 +110,9 @@ enum Typed {
     Version,
 }
 
-/// The name by which kubectl finds the program as a plugin.
+/// The name under which kubectl finds the program as a plugin.
 const PLUGIN: &str = "kubectl-pod_reaper";
-/// What the short help shows.
+/// The options in the short help.
 const SHORT: [&str; 10] = [
     "namespace_regex",
     "namespace",
@@ -120,7 +125,7 @@ const SHORT: [&str; 10] = [
     "context",
     "kubeconfig",
 ];
-/// What `what-if` takes for `--each-node` alone.
+/// The options that `what-if` takes only with `--each-node`.
 const OF_EACH_NODE: [&str; 5] = [
     "reap_older_than",
     "node_not_ready_for",
@@ -140,26 +145,28 @@ Exit codes:
   5  with --exit-on-manual: something needs a person";
 
 impl Cli {
-    /// Reads the process's arguments and environment. Ends the process on --help, --version and wrong usage (2).
+    /// Reads the process's arguments and environment. Ends the process after `--help` and
+    /// `--version`, and with exit code 2 on wrong usage.
     pub fn from_process() -> Self {
         Self::try_from_args(std::env::args_os()).unwrap_or_else(|error| error.exit())
     }
 
-    /// Reads `args`, the program's name first, and the environment.
+    /// Reads `args`, which begin with the program's name, and the environment. `Err` is clap's
+    /// error, which `--help` and `--version` are too.
     pub fn try_from_args(args: impl IntoIterator<Item = OsString>) -> Result<Self, Error> {
         let mut args = args.into_iter().collect_vec();
-        let asks = subcommand_first(&mut args);
+        let has_subcommand = subcommand_first(&mut args);
         let program = args.first().map(OsString::as_os_str);
         let mut command = everywhere(whole(program), forget_empty_variable);
-        if asks {
-            // A variable whose option the subcommand does not take is meant for runs.
+        if has_subcommand {
+            // The variables of options that only a run takes are meant for runs, and ignored here.
             command = command.mut_args(without_variable);
         }
         let matches =
             command
                 .try_get_matches_from_mut(&args)
                 .map_err(|error| match error.kind() {
-                    // Help shows every variable, even an empty one.
+                    // The help is made anew, because it shows every variable, even an empty one.
                     ErrorKind::DisplayHelp => whole(program)
                         .try_get_matches_from(&args)
                         .err()
@@ -173,9 +180,10 @@ impl Cli {
         let inner = matches.subcommand().map_or(&matches, |(_, inner)| inner);
         Self::new(subcommand, options)
             .checked(inner)
-            .map_err(|says| command.error(ErrorKind::ArgumentConflict, says))
+            .map_err(|message| command.error(ErrorKind::ArgumentConflict, message))
     }
 
+    /// Converts what clap has parsed.
     fn new(subcommand: Option<Typed>, mut options: Options) -> Self {
         let command = match subcommand {
             None => Command::Run,
@@ -209,20 +217,22 @@ impl Cli {
             Some(Typed::Version) => Command::Version,
         };
         if command != Command::Run {
-            // A question changes nothing.
+            // All commands but the run only read.
             options.dry_run = DryRun::Client;
         }
         Self { command, options }
     }
 
-    /// Refuses what contradicts itself.
+    /// Refuses options that contradict each other, and resolves `-n`, `-A` and the variables that
+    /// `--snapshot` turns off. `Err` is the message. `matches` are those of the subcommand, if any.
     fn checked(mut self, matches: &ArgMatches) -> Result<Self, String> {
         let Options {
             common, metrics, ..
         } = &mut self.options;
         if let Command::Explain { pod, .. } = &mut self.command {
             let PodName { namespace, name } = pod;
-            // kubectl names a pod like this. `-n` says where it is then, and is no filter.
+            // kubectl prints a pod as POD or pod/POD. Then `-n` is the pod's namespace, and no
+            // filter.
             let bare = ["", "po", "pod", "pods"].contains(&namespace.as_str());
             *namespace = common
                 .namespace
@@ -258,7 +268,8 @@ impl Cli {
                 return Err(format!("{option} cannot be {why}"));
             }
         }
-        // `-n NAME` is `--namespace-regex` for exactly that one. It beats the variable.
+        // `-n NAME` is `--namespace-regex` for exactly this name. It takes precedence over the
+        // variable.
         if names_namespaces {
             let only = common
                 .namespace
@@ -266,15 +277,16 @@ impl Cli {
                 .map(|name| format!("^{}$", regex::escape(name)));
             common.namespace_regex = only.as_deref().map(values::regex).transpose()?;
         }
-        // An installation of 0.2.0 may still have it. What it protected must not be deleted by the way.
+        // An installation of 0.2.0 may still set this variable. The pods that it protected must not
+        // be deleted just because it no longer exists.
         let gone = std::env::var("UNREACHABLE_ONLY").unwrap_or_default();
         if !["", "false"].contains(&gone.to_ascii_lowercase().as_str()) {
             return Err(
                 "UNREACHABLE_ONLY no longer exists; remove it, and set KUBELET_ALIVE=hold to keep what it did".to_owned(),
             );
         }
-        // An audit of a saved state is no run that metrics could be about: its moment is past, and its cluster may be
-        // any. A variable is meant for runs, and counts for nothing here.
+        // Metrics are about runs. A snapshot shows a moment in the past, of any cluster. So
+        // variables that name a destination of metrics are ignored.
         if audits {
             (metrics.push_gateway, metrics.metrics_file) = (None, None);
         }
@@ -282,7 +294,7 @@ impl Cli {
     }
 }
 
-/// The whole command line. `program` is the name that it was called by.
+/// Builds the whole command line. `program` is the name that the program was called by.
 fn whole(program: Option<&OsStr>) -> clap::Command {
     let whole = everywhere(Line::command(), shaped)
         .mut_subcommands(|command| command.mut_args(of_question));
@@ -292,15 +304,15 @@ fn whole(program: Option<&OsStr>) -> clap::Command {
     }
 }
 
-/// Settings that all options of a kind share.
+/// Applies the settings that all options of a kind share.
 fn shaped(arg: Arg) -> Arg {
     let is_short = SHORT.contains(&arg.get_id().as_str());
-    // Help shows no values that are set.
+    // The help must not show the values of variables.
     let arg = arg.hide_env_values(true).hide_short_help(!is_short);
-    let number = |name: &str| ["DURATION", "N", "1-100"].contains(&name);
+    let is_number = |name: &str| ["DURATION", "N", "1-100"].contains(&name);
     match arg.get_action() {
         ArgAction::SetTrue if arg.get_env().is_none() => arg,
-        // What a variable switches on, the option can switch off.
+        // A variable that switches something on can be overridden by `--option=false`.
         ArgAction::SetTrue => {
             let arg = arg
                 .action(ArgAction::Set)
@@ -313,14 +325,17 @@ fn shaped(arg: Arg) -> Arg {
             arg.ignore_case(true).value_parser(values::boolean())
         }
         _ => {
-            // A negative number is a wrong value rather than an unknown option.
-            let number = arg.get_value_names().is_some_and(|names| number(&names[0]));
+            // A negative number is reported as a wrong value rather than as an unknown option.
+            let number = arg
+                .get_value_names()
+                .is_some_and(|names| is_number(&names[0]));
             arg.ignore_case(true).allow_hyphen_values(number)
         }
     }
 }
 
-/// A subcommand has few options, so its short help is the long one. It answers as text or JSON.
+/// Applies the settings of a subcommand's options. A subcommand has few options, so its short help
+/// shows all of them. It has only the formats text and JSON.
 fn of_question(arg: Arg) -> Arg {
     let arg = arg.hide_short_help(false);
     if arg.get_id() == "output" {
@@ -331,7 +346,8 @@ fn of_question(arg: Arg) -> Arg {
     }
 }
 
-/// Moves the subcommand to the front, because some of the options before it are its own. Returns whether there is one.
+/// Moves the subcommand before the options, because options in front of it may be its own. Returns
+/// whether there is a subcommand.
 fn subcommand_first(args: &mut [OsString]) -> bool {
     let options = Options::augment_args(clap::Command::new("")).allow_external_subcommands(true);
     let options = everywhere(options, |arg| without_variable(shaped(arg))).ignore_errors(true);
@@ -347,7 +363,8 @@ fn subcommand_first(args: &mut [OsString]) -> bool {
     known
 }
 
-/// The first of these options that stands on the command line. The subcommand may not have it.
+/// Returns the first of the options `ids` that is on the command line, as it is typed. Options that
+/// the command does not have are passed over.
 fn typed(matches: &ArgMatches, ids: &[&str]) -> Option<String> {
     let is_typed = |id: &&&str| {
         matches.ids().any(|known| known == **id)
@@ -357,7 +374,8 @@ fn typed(matches: &ArgMatches, ids: &[&str]) -> Option<String> {
     Some(format!("--{}", id.replace('_', "-")))
 }
 
-/// Says more where clap's own message says too little. The subcommand, if there is one, is the first of `args`.
+/// Replaces clap's message by a clearer one in some cases. The subcommand, if any, follows the
+/// program's name in `args`.
 fn clarify(mut error: Error, args: &[OsString], command: &mut clap::Command) -> Error {
     let subcommand = args.get(1).and_then(|name| command.find_subcommand(name));
     let asked = subcommand.unwrap_or(&*command);
@@ -367,7 +385,7 @@ fn clarify(mut error: Error, args: &[OsString], command: &mut clap::Command) -> 
     let Some(ContextValue::String(word)) = word.cloned() else {
         return error;
     };
-    let names = |typed: &OsString, arg: &Arg| {
+    let is_option = |typed: &OsString, arg: &Arg| {
         let option = typed
             .to_str()
             .and_then(|typed| typed.split('=').next()?.strip_prefix("--"));
@@ -376,26 +394,27 @@ fn clarify(mut error: Error, args: &[OsString], command: &mut clap::Command) -> 
     if let Some(arg) = asked.get_arguments().find(|arg| arg.to_string() == word) {
         let mut replace = |kind, by: String| error.insert(kind, ContextValue::String(by));
         if let Some(variable) = arg.get_env()
-            && !args.iter().any(|typed| names(typed, arg))
+            && !args.iter().any(|typed| is_option(typed, arg))
         {
             replace(
                 ContextKind::InvalidArg,
                 variable.to_string_lossy().into_owned(),
             );
         }
-        // It may hold a password.
+        // The URL may contain a password.
         if arg.get_id() == "push_gateway" {
             replace(ContextKind::InvalidValue, "…".to_owned());
         }
         return error;
     }
-    // kubectl's users separate the value by a blank.
-    let joined = |typed: &OsString| {
+    // kubectl's users are used to a blank between an option and its value.
+    let wants_equals = |typed: &OsString| {
         let mut all = asked.get_arguments();
-        all.any(|arg| arg.is_require_equals_set() && names(typed, arg))
+        all.any(|arg| arg.is_require_equals_set() && is_option(typed, arg))
     };
     let mut pairs = args.windows(2);
-    let says = if let Some(pair) = pairs.find(|pair| pair[1] == *word && joined(&pair[0])) {
+    let message = if let Some(pair) = pairs.find(|pair| pair[1] == *word && wants_equals(&pair[0]))
+    {
         format!(
             "{word:?} is not joined to its option; write {}={word}",
             pair[0].display()
@@ -410,10 +429,10 @@ fn clarify(mut error: Error, args: &[OsString], command: &mut clap::Command) -> 
     } else {
         return error;
     };
-    command.error(ErrorKind::UnknownArgument, says)
+    command.error(ErrorKind::UnknownArgument, message)
 }
 
-/// Warns of variables whose names are nearly ours: they have no effect.
+/// Warns of variables whose names nearly match one of ours, since they have no effect.
 pub fn warn_of_near_variables() {
     let options = Line::command();
     let ours = options
@@ -422,7 +441,8 @@ pub fn warn_of_near_variables() {
         .collect_vec();
     for name in std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()) {
         let typed = name.to_uppercase().replace('-', "_");
-        // A pod has several variables for each Service of its namespace.
+        // Kubernetes sets several variables for each Service in a pod's namespace, so a looser
+        // match would warn of those.
         let near = |our: &&&str| {
             our.len().abs_diff(typed.len()) < 3
                 && strsim::osa_distance(&typed, our) <= our.len() / 7
@@ -433,14 +453,14 @@ pub fn warn_of_near_variables() {
     }
 }
 
-/// Changes the options of the run and of its subcommands.
+/// Applies `change` to the options of the run and of all subcommands.
 fn everywhere(command: clap::Command, change: fn(Arg) -> Arg) -> clap::Command {
     command
         .mut_args(change)
         .mut_subcommands(|subcommand| subcommand.mut_args(change))
 }
 
-/// A variable that is empty counts as not set: that is how manifests unset one.
+/// Makes an empty variable count as not set, which is how manifests unset one.
 fn forget_empty_variable(arg: Arg) -> Arg {
     let value = arg.get_env().and_then(std::env::var_os);
     if value.is_some_and(|value| value.is_empty()) {

@@ -1,4 +1,5 @@
-//! The options, in the groups that the commands share. A group that a command takes is flattened into it.
+//! The options, in the groups that the commands share. A group that a command takes is flattened
+//! into it.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -30,7 +31,8 @@ pub struct Options {
     #[command(flatten)]
     pub thresholds: Thresholds,
 
-    /// Change nothing: "server" (or true, or no value) has the API server check each delete; "client" only reads
+    /// Change nothing: "server" (or true, or no value) has the API server check each delete;
+    /// "client" only reads
     #[arg(help_heading = LIMITS, long, display_order = 0, env, value_enum, hide_possible_values = true, value_name = "server|client|none", num_args = 0..=1, require_equals = true, default_value = "none", default_missing_value = "server", hide_default_value = true)]
     pub dry_run: DryRun,
 
@@ -40,9 +42,10 @@ pub struct Options {
     #[arg(help_heading = LIMITS, long, display_order = 0)]
     pub yes: bool,
 
-    /// Run only if the guard proves that it stops this account from deleting a running pod. The proof is a dry-run delete
-    /// of the run's own pod, which the downward API names; no other namespace is tried. "nodes" asks the same of the node
-    /// guard. --dry-run=client and --snapshot skip this check
+    /// Run only if the guard proves that it stops this account from deleting a running pod. The
+    /// proof is a dry-run delete of the run's own pod, which the downward API names; no other
+    /// namespace is tried. "nodes" asks the same of the node guard. --dry-run=client and --snapshot
+    /// skip this check
     #[arg(help_heading = LIMITS, long, env, value_enum, hide_possible_values = true, value_name = "true|false|nodes", num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true)]
     pub require_guard: RequireGuard,
 
@@ -58,8 +61,8 @@ pub struct Options {
     #[arg(help_heading = REPORT, long, env)]
     pub no_events: bool,
 
-    /// After the deletes, wait up to this long for the replacements to become Ready, and up to 10 s more to find out
-    /// why some are not. Choose less than the schedule's interval
+    /// After the deletes, wait up to this long for the replacements to become Ready, and up to 10 s
+    /// more to find out why some are not. Choose less than the schedule's interval
     #[arg(help_heading = REPORT, long, env, value_name = "DURATION", value_parser = values::span, default_value = "0s")]
     pub wait_for_replacements: Duration,
 
@@ -88,25 +91,26 @@ pub struct Common {
     #[arg(long, env, value_name = "REGEX", value_parser = values::regex)]
     pub namespace_exclude_regex: Option<Regex>,
 
-    /// Which pods are kept while their NotReady node shows a sign of life (Ready is False, or the machine still renews its
-    /// lease, say): "hold-unique" (all but those that may run twice, such as those of a ReplicaSet without storage), "hold"
-    /// (all) or "reap" (none)
+    /// Which pods are kept while their NotReady node shows a sign of life (Ready is False, or the
+    /// machine still renews its lease, say): "hold-unique" (all but those that may run twice, such
+    /// as those of a ReplicaSet without storage), "hold" (all) or "reap" (none)
     #[arg(long, env, hide_possible_values = true, value_name = "hold-unique|hold|reap", default_value_t = KubeletAlive::HoldUnique, value_parser = values::kubelet_alive())]
     pub kubelet_alive: KubeletAlive,
 
-    /// Leave pods of this kind of owner, such as StatefulSet, to a person; the Deployment or CronJob above the owner
-    /// counts too. Repeatable, or separated by commas
+    /// Leave pods of this kind of owner, such as StatefulSet, to a person; the Deployment or
+    /// CronJob above the owner counts too. Repeatable, or separated by commas
     #[arg(long, env, value_name = "KIND", value_delimiter = ',', value_parser = values::kind)]
     pub manual_owner_kind: Vec<String>,
 
-    /// Also reap pods that are kept only for claims on their node, if each of these claims is annotated pod-reaper.io/scratch:
-    /// "true", comes from the StatefulSet's templates and is used by no other pod. The claims are deleted first, and
-    /// their data is lost
+    /// Also reap pods that are kept only for claims on their node, if each of these claims is
+    /// annotated pod-reaper.io/scratch: "true", comes from the StatefulSet's templates and is used
+    /// by no other pod. The claims are deleted first, and their data is lost
     #[arg(long, env)]
     pub reap_scratch: bool,
 
-    /// Treat nodes that this selects as leaf nodes, in addition to those with a known mark: a label selector,
-    /// annotation:KEY[=VALUE] or taint:KEY[=VALUE]; repeatable, or separated by semicolons
+    /// Treat nodes that this selects as leaf nodes, in addition to those with a known mark: a label
+    /// selector, annotation:KEY[=VALUE] or taint:KEY[=VALUE]; repeatable, or separated by
+    /// semicolons
     #[arg(long, env, value_name = "SELECTOR", value_delimiter = ';', value_parser = values::node_selector)]
     pub leaf_node_selector: Vec<NodeSelector>,
 
@@ -118,8 +122,8 @@ pub struct Common {
     #[arg(help_heading = LIMITS, long, env, value_name = "N", default_value_t = 0, value_parser = values::count)]
     pub max_deletes: usize,
 
-    /// Delete nothing when more than 2 nodes are NotReady and they are at least this share of all nodes, or of the workers, or
-    /// when no other node could start a pod; 100 turns this off
+    /// Delete nothing when more than 2 nodes are NotReady and they are at least this share of all
+    /// nodes, or of the workers, or when no other node could start a pod; 100 turns this off
     #[arg(help_heading = LIMITS, long, env, value_name = "1-100", default_value_t = 55, value_parser = values::percent)]
     pub max_not_ready_percent: u8,
 
@@ -131,7 +135,8 @@ pub struct Common {
     #[command(flatten)]
     pub form: Form,
 
-    /// Audit a saved cluster state (kubectl get … -o json) instead of a cluster; "-" is standard input
+    /// Audit a saved cluster state (kubectl get … -o json) instead of a cluster; "-" is standard
+    /// input
     #[arg(help_heading = SOURCE, long, value_name = "FILE", value_parser = values::path)]
     pub snapshot: Option<PathBuf>,
 
@@ -143,7 +148,8 @@ pub struct Common {
     #[arg(help_heading = SOURCE, long, value_name = "NAME", value_parser = values::filled("write the name of a context"), conflicts_with = "snapshot")]
     pub context: Option<String>,
 
-    /// Kubeconfig file to use [default: KUBECONFIG, then ~/.kube/config, then the pod's ServiceAccount]
+    /// Kubeconfig file to use [default: KUBECONFIG, then ~/.kube/config, then the pod's
+    /// ServiceAccount]
     #[arg(help_heading = SOURCE, long, value_name = "FILE", value_parser = values::path, conflicts_with = "snapshot")]
     pub kubeconfig: Option<PathBuf>,
 }
@@ -193,11 +199,13 @@ pub struct MetricsTo {
     #[arg(help_heading = REPORT, long, env, value_name = "NAME", value_parser = values::cluster_name)]
     pub cluster_name: Option<String>,
 
-    /// Push the metrics of the run to this Prometheus Pushgateway; a password in the URL is never shown
+    /// Push the metrics of the run to this Prometheus Pushgateway; a password in the URL is never
+    /// shown
     #[arg(long, env, value_name = "URL")]
     pub push_gateway: Option<PushGateway>,
 
-    /// Write the metrics to this file (NAME.prom), which each run replaces, for the textfile collector of node-exporter
+    /// Write the metrics to this file (NAME.prom), which each run replaces, for the textfile
+    /// collector of node-exporter
     #[arg(long, env, value_name = "FILE", value_parser = values::path)]
     pub metrics_file: Option<PathBuf>,
 }

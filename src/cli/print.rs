@@ -1,4 +1,4 @@
-//! What is printed without looking at a cluster: completion scripts, the manual page, the version.
+//! The commands that need no cluster: completion scripts, the manual page, the version.
 
 use std::io;
 
@@ -7,7 +7,8 @@ use clap_complete::Shell;
 use super::{Command, everywhere, whole};
 
 impl Command {
-    /// What the command prints, if it needs nothing but the options themselves.
+    /// Returns the text that the command prints, or `None` for a command that needs a cluster or a
+    /// snapshot.
     pub fn print(&self) -> Option<io::Result<Vec<u8>>> {
         match self {
             Self::Completions(shell) => Some(Ok(completions(*shell))),
@@ -21,15 +22,15 @@ impl Command {
 fn completions(shell: Shell) -> Vec<u8> {
     let mut bytes = Vec::new();
     clap_complete::generate(shell, &mut whole(None), "pod-reaper", &mut bytes);
-    // The script for bash names a program with a hyphen in two ways, and then finds no subcommand's options
-    // (clap-rs/clap#6421).
+    // The script for bash spells the name of a program with a hyphen in two ways, so it does not
+    // find the options of subcommands (clap-rs/clap#6421).
     String::from_utf8_lossy(&bytes)
         .replace("pod__subcmd__reaper", "pod__reaper")
         .into_bytes()
 }
 
-/// The manual page: that of a run, with the options of each subcommand after it. Options that the short help leaves out are
-/// shown too: they would have no text otherwise.
+/// Writes the manual page: the page of a run, followed by the options of each subcommand. Options
+/// that are not in the short help are un-hidden first, because they would have no text otherwise.
 fn man() -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut whole = everywhere(whole(None), |arg| arg.hide_short_help(false));

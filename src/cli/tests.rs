@@ -1,5 +1,6 @@
-//! Tests of the parsers of option values. How options and environment combine is tested in `tests/cli/`, because a test
-//! in this file would read the environment of the process that runs it.
+//! Tests of the parsers of option values. How options and environment combine is tested in
+//! `tests/cli/`, because a test in this file would read the environment of the process that runs
+//! it.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Typed values: each has a type of its own, and its error says what to write.
+//! The values of options. Each parser's error says what to write.
 
 use std::{
     io::{self, IsTerminal as _},
@@ -20,7 +20,7 @@ use crate::{
     selector::{NodeSelector, is_name},
 };
 
-/// `--dry-run`.
+/// A value of `--dry-run`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum DryRun {
     /// Delete.
@@ -33,7 +33,7 @@ pub enum DryRun {
     Client,
 }
 
-/// `--require-guard`, from the least to the most.
+/// A value of `--require-guard`, in ascending order of strictness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum RequireGuard {
     /// Nothing has to prove itself.
@@ -44,7 +44,7 @@ pub enum RequireGuard {
     Nodes,
 }
 
-/// `--output`.
+/// A value of `--output`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Output {
     /// For a person.
@@ -60,7 +60,7 @@ pub enum Output {
 /// The words of [`Output`], as the help of `--output` shows them.
 pub(super) const OUTPUTS: &str = "text|json|markdown|html";
 
-/// `--log-format`.
+/// A value of `--log-format`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
     /// One line for each event.
@@ -69,12 +69,10 @@ pub enum LogFormat {
     Json,
 }
 
-/// A pod, by name.
+/// The name of a pod, with its namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PodName {
-    /// Its namespace.
     pub namespace: String,
-    /// Its name.
     pub name: String,
 }
 
@@ -84,11 +82,11 @@ impl std::fmt::Display for PodName {
     }
 }
 
-/// A duration as a person types it: `10m`, `1h 30m`.
+/// Parses a duration such as `10m` or `1h 30m`.
 pub(super) fn span(text: &str) -> Result<Duration, String> {
     let trimmed = text.trim();
     let why = if trimmed.contains('M') {
-        // humantime reads it as months of 30.44 days; here it is a slip for m.
+        // humantime reads M as months of 30.44 days. Here it is a typing error for m.
         "M would be months"
     } else if trimmed.ends_with(|letter: char| letter.is_ascii_digit()) {
         "a bare number has no unit"
@@ -140,7 +138,7 @@ pub(super) fn cluster_name(text: &str) -> Result<String, &'static str> {
     Ok(text.to_owned())
 }
 
-/// What holds more than blanks; else the `hint` says what to write.
+/// Returns a parser that accepts any text but blanks. `hint` ends its error message.
 pub(super) fn filled(hint: &'static str) -> impl Fn(&str) -> Result<String, String> + Clone {
     move |text| match text.trim() {
         "" => Err(format!("it is empty; {hint}")),
@@ -156,7 +154,7 @@ pub(super) fn path(text: &str) -> Result<PathBuf, String> {
     filled("write a file name")(text).map(PathBuf::from)
 }
 
-/// A name of an object; else the `hint` says what to write.
+/// Returns a parser of an object's name. `hint` ends its error message.
 pub(super) fn name(hint: &'static str) -> impl Fn(&str) -> Result<String, String> + Clone {
     move |text| {
         is_name(text)
@@ -165,7 +163,7 @@ pub(super) fn name(hint: &'static str) -> impl Fn(&str) -> Result<String, String
     }
 }
 
-/// A node, for `what-if`: by its name, or with its kind, as kubectl prints it.
+/// Returns a parser of a node's name, which may have the kind before it, as kubectl prints it.
 pub(super) fn node() -> impl Fn(&str) -> Result<String, String> + Clone {
     let is_name = name("write a node's name, as kubectl get nodes prints it");
     move |text| {
@@ -175,7 +173,7 @@ pub(super) fn node() -> impl Fn(&str) -> Result<String, String> + Clone {
     }
 }
 
-/// Without a slash, the namespace is empty.
+/// Parses `NAMESPACE/POD`, or `POD`, whose namespace is then empty.
 pub(super) fn pod_name(text: &str) -> Result<PodName, &'static str> {
     let (namespace, pod) = text.split_once('/').unwrap_or(("", text));
     if !is_name(pod) || !is_name(namespace) && pod != text {
@@ -187,22 +185,22 @@ pub(super) fn pod_name(text: &str) -> Result<PodName, &'static str> {
     })
 }
 
-/// The shells that completion is tested in.
+/// Returns a parser of the shells in which completion is tested.
 pub(super) fn shell() -> impl TypedValueParser<Value = Shell> {
     PossibleValuesParser::new(["bash", "zsh", "fish"]).try_map(|name| name.parse::<Shell>())
 }
 
-/// Yes or no.
+/// Returns a parser of `true` and `false`, in any case.
 pub(super) fn boolean() -> impl TypedValueParser<Value = bool> {
     PossibleValuesParser::new(["true", "false"]).map(|word| word.eq_ignore_ascii_case("true"))
 }
 
-/// `--output` of a question.
+/// Returns a parser of the formats that a question has.
 pub(super) fn question_output() -> impl TypedValueParser<Value = Output> {
     PossibleValuesParser::new(["text", "json"]).try_map(|word| Output::from_str(&word, true))
 }
 
-/// `--kubelet-alive`.
+/// Returns a parser of `--kubelet-alive`.
 pub(super) fn kubelet_alive() -> impl TypedValueParser<Value = KubeletAlive> {
     PossibleValuesParser::new(KubeletAlive::ALL.map(KubeletAlive::as_str)).try_map(|word| {
         let known = KubeletAlive::ALL
@@ -212,7 +210,8 @@ pub(super) fn kubelet_alive() -> impl TypedValueParser<Value = KubeletAlive> {
     })
 }
 
-/// At a terminal the report says what was done, right after the log.
+/// Returns the default of `--log-level`. At a terminal it is `warn`, because the report, right
+/// below the log, says what was done.
 pub(super) fn usual_log_level() -> &'static str {
     if io::stderr().is_terminal() {
         "warn"
@@ -221,7 +220,7 @@ pub(super) fn usual_log_level() -> &'static str {
     }
 }
 
-/// `--log-level`.
+/// Returns a parser of `--log-level`.
 pub(super) fn log_level() -> impl TypedValueParser<Value = LevelFilter> {
     PossibleValuesParser::new(["off", "error", "warn", "info", "debug", "trace"])
         .try_map(|level| level.parse::<LevelFilter>())

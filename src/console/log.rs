@@ -1,6 +1,7 @@
 //! The log, on standard error.
 //!
-//! Only our own events are shown. The client library logs bodies that it cannot parse, environment values and all.
+//! It shows only this program's own events. The client library also logs response bodies that it
+//! cannot parse, with whatever secrets they contain.
 
 use std::io::IsTerminal;
 
@@ -15,6 +16,7 @@ use tracing_subscriber::{
 use super::terminal;
 use crate::cli::LogFormat;
 
+/// Starts the log. Must be called once, before anything is logged.
 pub fn start(format: LogFormat, level: LevelFilter) {
     let own = Targets::new().with_target("pod_reaper", level);
     let ansi = terminal::colour(std::io::stderr().is_terminal());

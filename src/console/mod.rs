@@ -1,4 +1,4 @@
-//! The terminal and the log.
+//! The terminal, the log and standard output.
 
 pub mod log;
 pub mod output;

@@ -1,4 +1,4 @@
-//! Writing a report, an explanation or a forecast to standard output.
+//! Writes a report, an explanation or a forecast to standard output.
 
 use std::io::{self, BufWriter, ErrorKind, Write};
 
@@ -11,8 +11,9 @@ use crate::{
     words::clean,
 };
 
-/// Writes `document`, for as long as its reader takes, unless a signal ends the wait. Returns `exit`, which is what the document
-/// says, or the code that says that it could not be written.
+/// Writes `document`, and waits for a slow reader until a signal ends the wait. Returns the exit
+/// code: `exit`, which is the document's own, or `Exit::Incomplete` if that is more severe and the
+/// document could not be written.
 pub async fn write(
     exit: Exit,
     document: impl Render + Send + 'static,
@@ -23,11 +24,12 @@ pub async fn write(
         output, log_format, ..
     } = *form;
     let written = tokio::task::spawn_blocking(move || {
-        // Standard output's own buffer is flushed at each line.
+        // Standard output by itself would be flushed after each line.
         let mut out = BufWriter::new(io::stdout().lock());
         let text = match (output, log_format) {
-            // JSON is written as it is made: that of tens of thousands of pods would take as much memory as all the rest.
-            // Whatever collects a log of JSON collects this too, line by line.
+            // JSON is not collected in a string first: for tens of thousands of pods, that would
+            // take as much memory as all the rest. It is one line if the log is JSON too, because
+            // log collectors read line by line.
             (Output::Json, LogFormat::Json) => {
                 serde_json::to_writer(&mut out, &document)?;
                 "\n".to_owned()
@@ -38,7 +40,8 @@ pub async fn write(
             }
             (Output::Text, _) => {
                 let page = document.page();
-                // The text has no room for each of these, and it comes last.
+                // The text has no room to name each of these pods. They are logged before it, since
+                // the text is to come last.
                 for line in page.unnamed() {
                     tracing::warn!("{}", clean(line));
                 }
@@ -54,12 +57,12 @@ pub async fn write(
         written = written => written.unwrap_or_else(|error| Err(error.into())),
         () = stop.given_up() => Err(io::Error::new(ErrorKind::Interrupted, "a signal came first")),
     };
-    // A failure here undoes no delete, so a more severe code stays.
-    let then = "; the next run reports what is left";
-    exit.max(settled(written, "the report", then))
+    // A failure here does not undo any delete, so a more severe code is kept.
+    let remedy = "; the next run reports what is left";
+    exit.max(settled(written, "the report", remedy))
 }
 
-/// Writes a text for which no run is needed.
+/// Writes a text that needs no run, such as the manual page.
 pub fn write_text(text: io::Result<Vec<u8>>) -> Exit {
     let mut out = io::stdout().lock();
     let written = text
@@ -68,11 +71,12 @@ pub fn write_text(text: io::Result<Vec<u8>>) -> Exit {
     settled(written, "it", "")
 }
 
-/// A reader that has seen enough closes the pipe, which is no error.
-fn settled(written: io::Result<()>, what: &str, then: &str) -> Exit {
+/// Turns the result of writing into an exit code. A closed pipe is no failure: its reader has seen
+/// enough.
+fn settled(written: io::Result<()>, document: &str, remedy: &str) -> Exit {
     match written {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            terminal::error(&format!("{what} could not be written: {error}{then}"));
+            terminal::error(&format!("{document} could not be written: {error}{remedy}"));
             Exit::Incomplete
         }
         _ => Exit::Done,

@@ -1,21 +1,21 @@
-//! What only a person at a terminal sees: colours, the width of the window, and how far the deletes are.
+//! Everything that depends on a terminal: colours, the width of the window, and the status line.
 //!
-//! The report goes to standard output. How far they are goes to standard error, like the log and the question, and only to
-//! a terminal: what is piped on is never touched.
+//! The report goes to standard output. The status goes to standard error, like the log and the
+//! question, and only if that is a terminal, so that files and pipes contain nothing of it.
 
 use std::io::{self, IsTerminal, Write};
 
 use crate::{report::text::Screen, words::clean};
 
-/// No status is longer.
+/// The length of the longest status, in columns.
 const STATUS_WIDTH: usize = 40;
 
-/// Whether to use colours on a `terminal`, or on anything else (see no-color.org).
+/// Reports whether to use colours, given whether the output is a `terminal` (see no-color.org).
 pub fn colour(terminal: bool) -> bool {
     terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// Width and colours of standard output.
+/// Returns the width and colours of standard output.
 pub fn screen() -> Screen {
     let terminal = io::stdout().is_terminal();
     let size = terminal_size::terminal_size_of(io::stdout());
@@ -23,14 +23,14 @@ pub fn screen() -> Screen {
     Screen::of_terminal(colour(terminal), columns)
 }
 
-/// Prints an error on standard error. The log could lose it, by `--log-level=off`. What a server or a file said must not
-/// control the terminal.
+/// Prints an error on standard error. It is not logged, because `--log-level=off` would lose it.
+/// Control characters are removed, since the text may come from a server or a file.
 pub fn error(text: &str) {
     let _ = writeln!(io::stderr(), "error: {}", clean(text));
 }
 
-/// Shows how far something is, in place of what was shown before; nothing, if `line` is empty. Without escapes: some
-/// terminals know none.
+/// Replaces the status line by `line`. An empty one removes it. It is overwritten with blanks,
+/// because some terminals know no escape sequences.
 pub fn status(line: &str) {
     let mut error = io::stderr();
     if error.is_terminal() {
@@ -38,7 +38,7 @@ pub fn status(line: &str) {
     }
 }
 
-/// Standard error, for lines of the log.
+/// Standard error for the log, whose lines replace the status line.
 pub struct AboveTheStatus;
 
 impl Write for AboveTheStatus {

@@ -1,4 +1,4 @@
-//! Telling others what a run did: in the cluster, and to Prometheus.
+//! Passes on the results of a run: as Kubernetes Events, and as metrics for Prometheus.
 
 pub(crate) mod events;
 pub mod metrics;

@@ -1,8 +1,8 @@
-//! Kubernetes Events: what was done, and what waits for a person, where people who do not know this program look, with
-//! `kubectl describe` and `kubectl get events`.
+//! Kubernetes Events about the deletes, and about the pods that need a person. People who do not
+//! know this program see them with `kubectl describe` and `kubectl get events`.
 //!
-//! They come last, and change neither an outcome nor the exit code. What was deleted costs one Event for each owner and
-//! node, what waits for a person one for each pod.
+//! They are written last, and change neither an outcome nor the exit code. There is one Event for
+//! each owner and node of deleted pods, and one for each pod that needs a person.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -23,19 +23,19 @@ use crate::{
     words::{clean, counted, joined, listed},
 };
 
-/// The API's limit of a note, in bytes.
+/// The API's limit for an Event's note, in bytes.
 const NOTE_LIMIT: usize = 1_024;
-/// The API's limit of an instance's name, in bytes.
+/// The API's limit for the name of the instance that reports an Event, in bytes.
 const INSTANCE_LIMIT: usize = 128;
-/// Time limit for all Events of a run: the report waits for them.
+/// The time limit for all Events of a run, because the report waits for them.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// Writes the Events of a run, as of the moment `at` of the API server's clock, unless it has to end, or they take too long.
-/// What is refused is one warning in the log.
+/// Writes the Events of a run, dated `at`, a moment of the API server's clock. Stops early if the
+/// run has to end or the time limit is reached. Failures are logged as one warning.
 pub async fn write(cluster: &Cluster, stop: &Stop, run: &RunRecord<'_>, at: Timestamp) {
     let instance = &instance();
     let end = Instant::now() + LIMIT;
-    let cut = || {
+    let cut_short = || {
         stop.reason()
             .or_else(|| (Instant::now() >= end).then_some("their time limit"))
     };
@@ -44,13 +44,13 @@ pub async fn write(cluster: &Cluster, stop: &Stop, run: &RunRecord<'_>, at: Time
     let mut written = 0;
     let mut first_failure = None;
     let mut writes = stream::iter(&events)
-        .take_while(|_| future::ready(cut().is_none()))
+        .take_while(|_| future::ready(cut_short().is_none()))
         .map(|event| cluster.create_event(event, at, instance))
         .buffer_unordered(MAX_IN_FLIGHT);
     while let Some(result) = writes.next().await {
         match result {
             Ok(()) => written += 1,
-            // The pod has a Warning already, or its namespace is being deleted.
+            // The pod already has this Warning, or its namespace is being deleted.
             Err(failure)
                 if failure.code() == Some(409) || failure.is(StatusKind::NamespaceTerminating) => {}
             Err(failure) => {
@@ -64,14 +64,15 @@ pub async fn write(cluster: &Cluster, stop: &Stop, run: &RunRecord<'_>, at: Time
     }
     if let Some(failure) = first_failure {
         tracing::warn!("{}", warning(&failure));
-    } else if let Some(why) = cut() {
+    } else if let Some(why) = cut_short() {
         tracing::info!("Writing Kubernetes Events was ended by {why}: {written} of {all} written");
     } else if all > 0 {
         tracing::debug!("Kubernetes Events written: {written}");
     }
 }
 
-/// What is logged about a failure. The server's own words are left out, as everywhere in the log.
+/// Returns the warning for the log. The API server's own message is left out, as everywhere in the
+/// log.
 fn warning(failure: &Failure) -> String {
     let cause = match failure.code() {
         Some(code) => format!("the API server answered {code}"),
@@ -85,18 +86,23 @@ fn warning(failure: &Failure) -> String {
     format!("Not all Kubernetes Events could be written: {cause}; {advice}")
 }
 
-/// The pods that need a person.
+/// Lists the pods that need a person now. While the plan is held, the report asks for no answer, so
+/// pods that wait for one are left out.
 fn manual<'a>(run: &'a RunRecord<'_>) -> impl Iterator<Item = &'a Judged> {
-    let pods = run.plan.pods.iter();
-    pods.filter(|judged| judged.verdict() == Verdict::Manual)
+    let is_held = run.plan.hold.is_some();
+    run.plan.pods.iter().filter(move |judged| {
+        judged.verdict() == Verdict::Manual && !(is_held && judged.reason.asks_a_person())
+    })
 }
 
+/// Returns a reference to the node of this name, or `None` if it could not be read.
 fn reference(run: &RunRecord<'_>, name: &str) -> Option<Reference> {
     let read = run.facts.nodes.get(name);
     read.and_then(NodeRead::known).map(Reference::node)
 }
 
-/// One Event for each owner, node and reason of which pods were deleted, and one for each such node.
+/// Returns one Event for each owner, node and reason of deleted pods, and one for each of these
+/// nodes.
 fn done(run: &RunRecord<'_>) -> Vec<Event> {
     let mut owners = BTreeMap::<_, Vec<&PodFacts>>::new();
     let mut nodes = BTreeMap::<_, usize>::new();
@@ -104,8 +110,8 @@ fn done(run: &RunRecord<'_>) -> Vec<Event> {
         let pod = &judged.pod;
         let is_deleted = run.outcomes.get(&pod.uid) == Some(&Outcome::Deleted);
         if let Some(node) = pod.node.as_deref().filter(|_| is_deleted) {
-            let of = (node, Reference::controller(pod), judged.code());
-            owners.entry(of).or_default().push(pod);
+            let key = (node, Reference::controller(pod), judged.code());
+            owners.entry(key).or_default().push(pod);
             *nodes.entry(node).or_default() += 1;
         }
     }
@@ -129,7 +135,7 @@ fn done(run: &RunRecord<'_>) -> Vec<Event> {
     of_owners.chain(of_nodes).collect()
 }
 
-/// A Warning for each pod that needs a person.
+/// Returns a Warning for each pod that needs a person.
 fn waiting(run: &RunRecord<'_>) -> impl Iterator<Item = Event> {
     manual(run).map(|judged| {
         let pod = &judged.pod;
@@ -144,7 +150,7 @@ fn waiting(run: &RunRecord<'_>) -> impl Iterator<Item = Event> {
     })
 }
 
-/// A code of the report as Events spell it: `local-volume` is `LocalVolume`.
+/// Spells a code of the report as Events do: `local-volume` becomes `LocalVolume`.
 fn camel_case(code: &str) -> String {
     let words = code.split('-').map(|word| {
         let (first, rest) = word.split_at(1);
@@ -162,12 +168,15 @@ fn owner_note(node: &str, owner: &Reference, code: ReasonCode, pods: &[&PodFacts
     if owner.kind == "Pod" {
         return format!("Force-deleted: it was {stuck}. It has no controller to start another.");
     }
-    let what = match pods.len() {
+    let pods_were = match pods.len() {
         1 => "a pod that was".to_owned(),
         many => format!("{many} pods that were"),
     };
     let names = pods.iter().map(|pod| &pod.name).collect_vec();
-    format!("Force-deleted {what} {stuck}: {}", listed(&names, NAMES))
+    format!(
+        "Force-deleted {pods_were} {stuck}: {}",
+        listed(&names, NAMES)
+    )
 }
 
 fn node_note(name: &str, deleted: usize, manual: usize) -> String {
@@ -181,10 +190,11 @@ fn node_note(name: &str, deleted: usize, manual: usize) -> String {
 }
 
 fn manual_note(pod: &PodFacts, reason: &Reason) -> String {
-    // Its causes may hold the API server's words, which are not meant for everybody who reads Events.
+    // The causes of an unverified volume may hold the API server's messages, which are not meant
+    // for everybody who may read Events. So only the claims are named.
     let unverified = reason.ties.unverified.iter();
     let unverified = unverified.filter(|_| reason.code == ReasonCode::VolumeUnverified);
-    let why = match joined(unverified.map(|it| &it.claim), ", ") {
+    let why = match joined(unverified.map(|volume| &volume.claim), ", ") {
         None => &reason.sentence,
         Some(claims) => {
             &format!("It is unverified whether its storage is on the dead node: {claims}.")
@@ -197,7 +207,8 @@ fn manual_note(pod: &PodFacts, reason: &Reason) -> String {
     )
 }
 
-/// Cleans both, and cuts the head where they do not fit into a note together.
+/// Joins `head` and `tail`, without control characters, and shortens `head` so that both fit into a
+/// note.
 fn fit(head: &str, tail: &str) -> String {
     let (mut head, tail) = (clean(head), clean(tail));
     let room = NOTE_LIMIT.saturating_sub(tail.len());
@@ -208,7 +219,8 @@ fn fit(head: &str, tail: &str) -> String {
     head + &tail
 }
 
-/// The pod's name, which is its container's host name, or the machine's.
+/// Returns the name of this instance: its container's host name, which is its pod's name, or the
+/// machine's.
 fn instance() -> String {
     let name =
         std::env::var("HOSTNAME").or_else(|_| std::fs::read_to_string("/proc/sys/kernel/hostname"));

@@ -196,7 +196,18 @@ fn what_needs_a_person_is_a_warning_with_its_reason() {
     .assert_eq(&events);
 }
 
-/// The API server's message about a failed read is in the report only, since more people may read Events.
+/// The report then asks for no answer either. What the finalizer's controller or the link to a leaf
+/// cluster is about does not depend on how many nodes are NotReady.
+#[test]
+fn while_the_breaker_holds_no_warning_asks_for_an_answer() {
+    let down = (11..20).map(|at| node(&format!("ds{at}"), "Unknown"));
+    let warnings = all_waiting(&private_cloud().into_iter().chain(down).collect_vec());
+    let reasons = warnings.iter().map(|event| event.reason.as_str());
+    assert_eq!(reasons.collect_vec(), ["Finalizers", "KosmosLeaf"]);
+}
+
+/// The API server's message about a failed read is in the report only, since more people may read
+/// Events.
 #[test]
 fn the_message_of_the_api_server_is_not_in_a_note() {
     let plan = judged(&audit(), &private_cloud()).plan;

@@ -1,4 +1,5 @@
-//! A file for node-exporter's textfile collector, which may read it at any moment: so it is replaced, never rewritten.
+//! Writes the metrics to a file for node-exporter's textfile collector. The collector may read the
+//! file at any moment, so it is replaced by a complete new one.
 
 use std::{
     fs::{self, File},
@@ -9,7 +10,8 @@ use std::{
 
 use super::{Exposition, HELP, PREFIX};
 
-/// Replaces the file by `exposition`. Metrics that `exposition` lacks are kept from the former file.
+/// Replaces the file by `exposition`. Unless that is whole, metrics that it lacks are kept from the
+/// former file.
 pub(super) fn write(path: &Path, exposition: &Exposition) -> io::Result<()> {
     let mut text = exposition.text.clone();
     if !exposition.whole {
@@ -20,19 +22,19 @@ pub(super) fn write(path: &Path, exposition: &Exposition) -> io::Result<()> {
         }
     }
     let name = path.file_name().ok_or(ErrorKind::IsADirectory)?;
-    // Hidden, and without the ending .prom: the collector does not read it.
+    // The collector reads only names that end in .prom, so it ignores this file.
     let beside = path.with_file_name(format!(".{}.{}", name.to_string_lossy(), process::id()));
     let put = || {
         File::create_new(&beside)?.write_all(text.as_bytes())?;
         fs::rename(&beside, path)
     };
     put().inspect_err(|_| {
-        // The file may not even exist.
+        // Removing the file fails if it was never created.
         let _ = fs::remove_file(&beside);
     })
 }
 
-/// The metrics of our former file that `text` lacks.
+/// Returns the metrics of this program in `former` that `text` lacks.
 fn kept(former: &str, text: &str) -> String {
     let is_kept = |metric: &&str| {
         let name = metric.split(' ').next().unwrap_or_default();

@@ -1,14 +1,16 @@
-//! A run in numbers, for Prometheus.
+//! The metrics of a run or forecast, for Prometheus.
 //!
-//! A run ends before anybody could scrape it, so it hands its numbers over at its end: to a Pushgateway, or in a file for
-//! node-exporter's textfile collector. They are those of the report. Every series is there at zero too: else a quiet
-//! cluster would look like a broken reaper.
+//! A run ends before Prometheus could scrape it. So it delivers its metrics at its end, to a
+//! Pushgateway or in a file for node-exporter's textfile collector. The numbers are those of the
+//! report. Every series is written even if it is zero, because a quiet cluster would look like a
+//! broken reaper otherwise.
 //!
-//! The moment of the last success is what alerts are about, so only a success writes it: a run that was allowed to
-//! delete, did all that it should, and exits with 0, or with 5, where it has left the rest to a person. Any other run, a
-//! dry run too, leaves the former one standing: so an operator who forgot `DRY_RUN` is alerted that nothing is deleted.
-//! `pod_reaper_mode` says which kind the last run was. A run that could not look at the cluster says nothing about pods,
-//! and what the last one said of them stays.
+//! The alerts are about the time of the last success, so only a success writes it: a run that was
+//! allowed to delete, did all that it should, and exits with 0, or with 5 because it left the rest
+//! to a person. Any other run, such as a dry run, keeps the former time. So an operator who forgot
+//! `DRY_RUN` is alerted that nothing is deleted. `pod_reaper_mode` shows the kind of the last run.
+//! A run that could not read the cluster writes no metrics about pods, and keeps those of the run
+//! before.
 
 mod file;
 mod push;
@@ -32,29 +34,31 @@ use crate::{
     words::{after, joined},
 };
 
-/// Time limit for handing over: it must not keep a run from ending.
+/// The time limit of the delivery, which must not keep a run from ending.
 const LIMIT: Duration = Duration::from_secs(5);
-/// How each of our names begins.
+/// The prefix of all metric names.
 const PREFIX: &str = "pod_reaper_";
-/// How the text of each metric begins.
+/// The beginning of each metric in the text format.
 const HELP: &str = "# HELP ";
 
-/// What is handed over at the end of a run.
+/// The metrics of a run or forecast, collected until its end.
 #[derive(Debug)]
 pub struct Metrics<'a> {
     settings: &'a Settings,
     started: Instant,
-    /// Those of the report, in the text exposition format, version 0.0.4; empty until there is one.
+    /// The metrics of the report, in the text exposition format, version 0.0.4. Empty if there is
+    /// no report.
     text: String,
-    /// Whether a person said no to the deletes.
+    /// Whether a person refused the deletes.
     refused: bool,
 }
 
-/// What is written.
+/// The text to deliver.
 #[derive(Debug, Clone)]
 struct Exposition {
     text: String,
-    /// Whether it replaces all that was handed over before. Otherwise metrics that it lacks stay as they were.
+    /// Whether the text replaces all metrics that were delivered before. Otherwise metrics that it
+    /// lacks are kept.
     whole: bool,
 }
 
@@ -68,6 +72,7 @@ impl<'a> Metrics<'a> {
         }
     }
 
+    /// Adds the metrics of a report.
     pub fn take(&mut self, report: &Report) {
         let summary = &report.summary;
         let pods = ReasonCode::ALL.map(|code| {
@@ -118,8 +123,8 @@ impl<'a> Metrics<'a> {
         );
     }
 
-    /// A forecast in numbers, which stand beside those of runs: by node, how many pods would need a person.
-    /// One that lacks what could not be read is not handed over: it would say that nobody is needed.
+    /// Adds the metric of a forecast: by node, how many pods would need a person. A forecast for
+    /// which something could not be read adds nothing, because it would seem that nobody is needed.
     pub fn take_forecast(&mut self, forecast: &Forecast) {
         if forecast.head.exit != Exit::Done {
             return;
@@ -133,8 +138,8 @@ impl<'a> Metrics<'a> {
         );
     }
 
-    /// Adds a metric: what it is called, what it says, and of each series the labels and the value. All are gauges, since
-    /// each run starts from nothing.
+    /// Adds a metric with its name, help text, and the labels and value of each series. All metrics
+    /// are gauges, since each run starts counting at zero.
     fn add<N: Display>(
         &mut self,
         name: &str,
@@ -155,7 +160,8 @@ impl<'a> Metrics<'a> {
         }
     }
 
-    /// Hands the numbers over. A failure is a warning, and changes nothing.
+    /// Delivers the metrics to the configured destinations. A failure is logged as a warning, and
+    /// does not change the exit code.
     pub async fn deliver(self, exit: Exit, stop: &Stop) {
         let MetricsTo {
             push_gateway,
@@ -167,7 +173,8 @@ impl<'a> Metrics<'a> {
             return;
         }
         let cluster = self.settings.metrics.cluster_name.as_deref();
-        // This machine's clock: the cluster's may have been out of reach, and nothing is judged by it.
+        // The end is told by this machine's clock: the cluster's may be out of reach, and nothing
+        // is judged by this time.
         let took = self.started.elapsed();
         let exposition = self.exposition(exit, Timestamp::now(), took);
         let limit = stop.at_most(LIMIT);
@@ -187,12 +194,12 @@ impl<'a> Metrics<'a> {
                 return;
             };
             if forecast {
-                // A run replaces its own file.
+                // A run replaces its own file, so a forecast needs another.
                 let stem = path.file_stem().unwrap_or_default().to_string_lossy();
                 path.set_file_name(format!("{stem}-forecast.prom"));
             }
             let (done, exposition) = (format!("written to {}", path.display()), exposition.clone());
-            // In a thread of its own: a file system may hang.
+            // The file is written in a thread of its own, because a file system may hang.
             let written = tokio::task::spawn_blocking(move || file::write(&path, &exposition));
             let written = async {
                 written
@@ -207,22 +214,23 @@ impl<'a> Metrics<'a> {
         tokio::join!(push, write);
     }
 
+    /// Completes the text with the metrics of the process itself.
     fn exposition(mut self, exit: Exit, ended: Timestamp, took: Duration) -> Exposition {
         if self.settings.command == Command::EachNode {
             let text = self.text;
             return Exposition { text, whole: true };
         }
         let mode = self.settings.task.mode();
-        // At a terminal a person may have said no.
+        // A run whose deletes were refused at the terminal is no success, though it exits with 0.
         let success = mode == ModeCode::Delete
             && [Exit::Done, Exit::Manual].contains(&exit)
             && !self.text.is_empty()
             && !self.refused;
-        // An audit of a saved state hands nothing over.
+        // An audit of a snapshot delivers no metrics, so its mode has no series.
         let modes = ModeCode::ALL
             .into_iter()
             .filter(|mode| *mode != ModeCode::Snapshot)
-            .map(|it| (it, u8::from(it == mode)));
+            .map(|each| (each, u8::from(each == mode)));
         let ended = Duration::try_from(ended.as_duration())
             .unwrap_or_default()
             .as_secs_f64();
@@ -261,12 +269,12 @@ impl<'a> Metrics<'a> {
     }
 }
 
-/// One series without labels.
+/// Returns one series without labels.
 fn one<N>(value: N) -> [(String, N); 1] {
     [(String::new(), value)]
 }
 
-/// One series for each value of a label.
+/// Returns one series for each value of the label `name`.
 fn each<N>(
     name: &str,
     counts: impl IntoIterator<Item = (impl Display, N)>,
@@ -275,13 +283,14 @@ fn each<N>(
     counts.map(move |(value, count)| (label(name, value), count))
 }
 
-/// A label, escaped as the format asks for.
+/// Formats a label, with the escapes of the text format.
 fn label(name: &str, value: impl Display) -> String {
     let value = value.to_string().replace('\\', r"\\").replace('"', "\\\"");
     format!("{name}=\"{}\"", value.replace('\n', r"\n"))
 }
 
-/// Does `work`, for no longer than `limit`. A failure is logged, with what was not `done` and what to check.
+/// Does `work` for at most `limit`. If it fails, logs that the metrics were not `done`, and what to
+/// check.
 async fn within(
     limit: Duration,
     work: impl Future<Output = Result<(), String>>,

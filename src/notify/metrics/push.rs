@@ -1,4 +1,4 @@
-//! Handing numbers to a Pushgateway.
+//! Pushes the metrics to a Pushgateway.
 
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use http::{Method, Request, header, uri::Scheme};
@@ -10,14 +10,14 @@ use crate::{
     cluster::{USER_AGENT, root},
 };
 
-/// Hands `exposition` to `gateway`. Nothing is repeated, and no redirect followed.
+/// Pushes `exposition` to `gateway`. The request is not repeated, and no redirect is followed.
 pub(super) async fn push(
     gateway: &PushGateway,
     job: &str,
     cluster: Option<&str>,
     exposition: &Exposition,
 ) -> Result<(), String> {
-    // PUT replaces the whole group, POST only the families that it brings.
+    // PUT replaces the whole group. POST replaces only the metrics that it contains.
     let method = if exposition.whole {
         Method::PUT
     } else {
@@ -49,12 +49,13 @@ pub(super) async fn push(
     Err(format!("it answered {status}{hint}"))
 }
 
-/// The API server's kind of client serves here too. Only this URL and its login go into it.
+/// Builds a client of the same kind as the API server's. It knows only this URL and its login.
 fn client(gateway: &PushGateway) -> Result<Client, String> {
     let mut config = Config::new(gateway.url.clone());
     config.default_retry = false;
     if gateway.url.scheme() == Some(&Scheme::HTTP) {
-        // HTTP needs no root certificates. The client would look for the system's, and fail where there are none, as in our image.
+        // HTTP needs no root certificates. Without this, the client would look for those of the
+        // system, and fail in our image, which has none.
         config.root_cert = Some(Vec::new());
     }
     if let Some(Login { user, password }) = gateway.login.clone() {
@@ -67,7 +68,8 @@ fn client(gateway: &PushGateway) -> Result<Client, String> {
     Client::try_from(config).map_err(|error| root(&error))
 }
 
-/// The path of the group that a cluster's series of this job are in. The name is encoded, because it may hold a slash.
+/// Returns the path of the group of this job and cluster. The cluster's name is encoded, because it
+/// may contain a slash.
 fn group(job: &str, cluster: Option<&str>) -> String {
     let cluster =
         cluster.map(|name| format!("/cluster@base64/{}", BASE64_URL_SAFE_NO_PAD.encode(name)));
