@@ -50,7 +50,7 @@ in_json! {
     /// What a run decides about a pod, and what to do about that.
     #[derive(Default)]
     pub struct Judgement {
-        /// The verdict of a run; null where no run judges it.
+        /// The verdict of a run; null if no run judges it.
         pub verdict: Option<Verdict>,
         /// The reason's code.
         pub reason: Option<ReasonCode>,
@@ -73,7 +73,7 @@ in_json! {
         pub version: u8,
         /// Version of the program.
         pub program_version: &'static str,
-        /// The snapshot's file name; null where a cluster was read.
+        /// The snapshot's file name; null if a cluster was read.
         pub snapshot: Option<String>,
         /// The moment of the facts.
         pub judged_at: Timestamp,
@@ -81,7 +81,7 @@ in_json! {
         pub errors: Vec<ReadError>,
         /// What the source does not show, as sentences.
         pub unseen: Vec<String>,
-        /// 0, or 3 where something could not be read.
+        /// 0, or 3 if something could not be read.
         #[serde(rename = "exitCode")]
         pub exit: Exit,
     }

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use itertools::{Either, Itertools as _};
 
 use super::{
-    page::{Block, Entry, NAMES, Page, Section, Tone, entries},
+    page::{Block, Entry, NAMES, Page, Section, entries},
     phrases, text,
 };
 use crate::words::{after, counted, listed};
@@ -23,8 +23,7 @@ const GUARANTEED: usize = 2;
 impl Page {
     /// Folds the page so that its text has at most `lines` lines, and drops empty sections.
     pub(crate) fn within(self, lines: usize) -> Self {
-        let about = Block::paragraph(Tone::Quiet, format!("{} {}", self.about, self.settings));
-        let fixed = 2 * text::lines(&self.lead) + text::lines(&[about]) + 1;
+        let fixed = 2 * text::lines(&self.lead) + text::lines(&[self.footer()]) + 1;
         let mut left = lines.saturating_sub(fixed);
         let mut sections = self.sections;
         sections.retain(|section| !section.blocks.is_empty());
@@ -144,7 +143,7 @@ fn summed(alike: &[Entry]) -> String {
         let names = alike.iter().map(|entry| &entry.name).collect_vec();
         return format!("{kind}: {}", listed(&names, NAMES));
     }
-    let of = |before: &str, many: &str, names: BTreeSet<String>| match names.len() {
+    let named = |before: &str, many: &str, names: BTreeSet<String>| match names.len() {
         0 | 1 => after(before, names.first()),
         count => format!("{before}{count} {many}"),
     };
@@ -162,8 +161,8 @@ fn summed(alike: &[Entry]) -> String {
     let logged = alike.iter().any(|entry| !entry.log.is_empty());
     [
         counted(pods, "pod", "pods"),
-        of(" of ", "workloads", workloads),
-        of(" on ", "nodes", nodes.collect()),
+        named(" of ", "workloads", workloads),
+        named(" on ", "nodes", nodes.collect()),
         after(", ", longest.map(phrases::overdue_up_to)),
         after("", kind),
         after(" such as: ", wrong),

@@ -18,8 +18,7 @@ use crate::{
     words::{after, joined, listed},
 };
 
-/// The most lines of a text. `kubectl logs --tail=100` shows them all, and two lines of
-/// the log besides.
+/// The most lines of a text. `kubectl logs --tail=100` shows them all, and a warning that follows.
 pub const LINES: usize = 98;
 /// The most lines of a text if few nodes failed, or if the breaker holds the run.
 const FEW_LINES: usize = 60;

@@ -144,6 +144,11 @@ pub const NAMES: usize = 10;
 pub const FEW_NAMES: usize = 3;
 
 impl Page {
+    /// Returns the paragraph that stands below the sections of a text.
+    pub fn footer(&self) -> Block {
+        Block::paragraph(Tone::Quiet, format!("{} {}", self.about, self.settings))
+    }
+
     /// Returns a line for the log about everything important that the text leaves out. Most of
     /// these lines are about pods that need a person.
     pub fn unnamed(&self) -> Vec<&str> {

@@ -47,12 +47,6 @@ pub fn cluster(report: &Report) -> Option<&String> {
 /// Says which thresholds, namespaces and guard the run had.
 pub fn settings(report: &Report) -> String {
     let settings = &report.settings;
-    let namespaces = match (&settings.namespace_regex, &settings.namespace_exclude_regex) {
-        (None, None) => "all".to_owned(),
-        (Some(only), None) => format!("matching /{only}/"),
-        (None, Some(except)) => format!("all but those matching /{except}/"),
-        (Some(only), Some(except)) => format!("matching /{only}/ but not /{except}/"),
-    };
     let guard = match report.guard {
         GuardCode::Proved => " The guard is proved: this account can delete Terminating pods only.",
         GuardCode::NotRequired => {
@@ -61,9 +55,10 @@ pub fn settings(report: &Report) -> String {
         GuardCode::NotAsked => "",
     };
     format!(
-        "Stuck means {} past the deletion deadline, on a node NotReady for {}. Namespaces: {namespaces}.{guard}",
+        "Stuck means {} past the deletion deadline, on a node NotReady for {}. Namespaces: {}.{guard}",
         seconds(settings.reap_older_than_seconds),
-        seconds(settings.node_not_ready_for_seconds)
+        seconds(settings.node_not_ready_for_seconds),
+        settings.namespaces
     )
 }
 

@@ -35,7 +35,7 @@ in_json! {
         pub snapshot: Option<String>,
         /// The moment that everything was judged at.
         pub judged_at: Timestamp,
-        /// What was asked for.
+        /// The settings of the run.
         pub settings: SettingsEntry,
         /// What keeps the account from pods that are not Terminating. `proved`: the guard, which
         /// has refused it the delete of one; `not-required`: nothing but the program and RBAC;
@@ -58,7 +58,7 @@ in_json! {
         pub unseen: Vec<String>,
         /// What a person should know besides the verdicts. No notice changes the exit code.
         pub notices: Vec<NoticeEntry>,
-        /// Counts.
+        /// The counts of nodes, pods, outcomes and replacements.
         pub summary: Summary,
         /// The exit code that follows from the report. If the report cannot be written, a milder
         /// code becomes 3.
@@ -72,6 +72,9 @@ in_json! {
         pub namespace_regex: Option<String>,
         /// `--namespace-exclude-regex`.
         pub namespace_exclude_regex: Option<String>,
+        /// Both as a phrase.
+        #[serde(skip)]
+        pub namespaces: String,
         /// `--reap-older-than`.
         pub reap_older_than_seconds: i64,
         /// `--node-not-ready-for`.
@@ -98,7 +101,7 @@ in_json! {
 
     /// Why nothing may be deleted.
     pub struct BreakerEntry {
-        /// `mass-outage`, or `facts-unread` where the nodes could not be counted.
+        /// `mass-outage`, or `facts-unread` if the nodes could not be counted.
         pub reason: ReasonCode,
         /// The phrase that explains it.
         pub detail: String,
@@ -142,7 +145,7 @@ in_json! {
         /// It has the taint `node.kubernetes.io/out-of-service`: Kubernetes itself deletes
         /// its Terminating pods.
         pub out_of_service: bool,
-        /// The marks that make it a leaf node; empty where it is not one.
+        /// The marks that make it a leaf node; empty if it is not one.
         pub leaf_marks: Vec<String>,
         /// Its Terminating pods by verdict.
         pub pods: BTreeMap<Verdict, usize>,
@@ -162,7 +165,7 @@ in_json! {
         pub uid: String,
         /// Its node.
         pub node: Option<String>,
-        /// What made it.
+        /// The controller that made it.
         pub owner: Option<Owner>,
         /// When its deletion was requested, usually by eviction; null if its grace period
         /// is unknown.
@@ -177,7 +180,7 @@ in_json! {
         pub reason: ReasonCode,
         /// The reason as a sentence.
         pub detail: String,
-        /// What happened, where the verdict is `reap`.
+        /// What happened, if the verdict is `reap`.
         pub outcome: Option<OutcomeCode>,
         /// The outcome as a sentence.
         pub outcome_detail: Option<String>,
@@ -187,13 +190,13 @@ in_json! {
         pub note: Option<String>,
         /// What people have answered: on the pod, its claims and its node.
         pub answers: Vec<Answer>,
-        /// What is at risk, where the verdict is `manual`.
+        /// The risk, if the verdict is `manual`.
         pub risk: Option<String>,
         /// What a person should do about the pod, in order.
         pub steps: Vec<Step>,
     }
 
-    /// Counts.
+    /// The counts of a report.
     pub struct Summary {
         /// All nodes of the cluster.
         pub nodes: usize,
@@ -248,6 +251,7 @@ impl From<&Settings> for SettingsEntry {
         Self {
             namespace_regex: regex(&settings.namespaces.include),
             namespace_exclude_regex: regex(&settings.namespaces.exclude),
+            namespaces: settings.namespaces.to_string(),
             reap_older_than_seconds: settings.policy.reap_older_than.as_secs(),
             node_not_ready_for_seconds: settings.policy.node_not_ready_for.as_secs(),
             kubelet_alive: settings.policy.kubelet_alive,

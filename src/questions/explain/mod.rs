@@ -32,7 +32,7 @@ in_json! {
         pub head: Head,
         /// The pod.
         pub pod: PodSeen,
-        /// Every rule, in order; none where the pod is not Terminating.
+        /// Every rule, in order; none if the pod is not Terminating.
         pub rules: Vec<Evaluation>,
         /// The limits of the whole run, for a pod that a run looks at.
         pub limits: Vec<Evaluation>,
@@ -62,7 +62,7 @@ in_json! {
         pub phase: String,
         /// Since when it exists.
         pub created: Option<Timestamp>,
-        /// When the pod should have been gone; null where it is not Terminating.
+        /// When the pod should have been gone; null if it is not Terminating.
         pub deletion_deadline: Option<Timestamp>,
         /// Seconds since the deletion deadline; null if the pod is not Terminating.
         pub overdue_seconds: Option<i64>,

@@ -45,7 +45,7 @@ in_json! {
         pub namespace_regex: Option<String>,
         /// `--namespace-exclude-regex`.
         pub namespace_exclude_regex: Option<String>,
-        /// Set where the breaker would hold the run.
+        /// Set if the breaker would hold the run.
         pub breaker: Option<BreakerEntry>,
         /// Whether so many nodes of all zones together would be NotReady that Kubernetes may evict
         /// slowly, or not at all.
@@ -130,14 +130,14 @@ pub async fn run_on(
     settings: &Settings,
     dead: &BTreeSet<String>,
 ) -> Result<WhatIf> {
-    let mut foretold = foretell(source, settings, dead).await?;
-    let nodes = &foretold.run.facts.nodes;
+    let mut supposed = suppose(source, settings, dead).await?;
+    let nodes = &supposed.run.facts.nodes;
     // A forecast for a node that does not exist would be a false comfort.
     if let Some(name) = dead
         .iter()
         .find(|name| matches!(nodes.get(*name), None | Some(NodeRead::Gone)))
     {
-        let hint = near(name, foretold.standings.keys().map(String::as_str))
+        let hint = near(name, supposed.standings.keys().map(String::as_str))
             .unwrap_or_else(|| "list them with: kubectl get nodes".to_owned());
         let message = format!("there is no node {name}; {hint}");
         return Err(CouldNotRun::Usage(message));
@@ -145,7 +145,7 @@ pub async fn run_on(
     // All replicas of a workload are in one namespace, so only the namespaces of the dead nodes'
     // pods are read.
     let mut replicas = Replicas::default();
-    let concerned = foretold
+    let concerned = supposed
         .pods
         .iter()
         .filter(|pod| pod.serves && pod.workload.is_some())
@@ -157,12 +157,12 @@ pub async fn run_on(
         })?;
         replicas.count(&pods, settings);
     }
-    foretold.run.facts.errors = source.memory().errors();
-    Ok(what_if(&foretold, &replicas, dead))
+    supposed.run.facts.errors = source.memory().errors();
+    Ok(what_if(&supposed, &replicas, dead))
 }
 
 /// The run that would follow if some nodes had died.
-struct Foretold<'a> {
+struct SupposedRun<'a> {
     run: RunRecord<'a>,
     /// How the breaker would count each node; empty if the nodes could not be read.
     standings: Standings,
@@ -171,24 +171,24 @@ struct Foretold<'a> {
 }
 
 /// Judges the pods of the cluster as if the nodes `dead` had died.
-async fn foretell<'a>(
+async fn suppose<'a>(
     source: &impl Source,
     settings: &'a Settings,
     dead: &BTreeSet<String>,
-) -> Result<Foretold<'a>> {
+) -> Result<SupposedRun<'a>> {
     let supposed = Supposed::new(source, dead);
     let gathered = Box::pin(gather(&supposed, &settings.wanted(), None)).await?;
     let run = RunRecord::new(settings, gathered);
     let standings = supposed.standings(run.facts.now).await;
     let (standings, _) = standings.unwrap_or_default();
-    Ok(Foretold {
+    Ok(SupposedRun {
         run,
         standings,
         pods: supposed.pods(),
     })
 }
 
-impl Foretold<'_> {
+impl SupposedRun<'_> {
     /// Lists the dead nodes' pods that a run looks at, each with its verdict and its fate. The
     /// rules alone decide the fate, because the breaker only delays it.
     fn fates(&self) -> impl Iterator<Item = (&PodSummary, Option<&Judged>, Fate)> {
@@ -204,7 +204,7 @@ impl Foretold<'_> {
                 Some(Verdict::Reap) => Fate::Lost,
                 Some(Verdict::Manual) => Fate::NeedsPerson,
                 Some(Verdict::Wait | Verdict::Leave) => Fate::LeftTerminating,
-                // It lacks what a verdict needs.
+                // The pod lacks a fact that its verdict needs.
                 None if pod.evicted() => Fate::LeftTerminating,
                 None if pod.stays.is_some() => Fate::Stays,
                 None => Fate::Finished,
@@ -221,9 +221,9 @@ impl Foretold<'_> {
     }
 }
 
-fn what_if(foretold: &Foretold<'_>, replicas: &Replicas, dead: &BTreeSet<String>) -> WhatIf {
-    let Foretold { run, standings, .. } = foretold;
-    let pods = foretold.fates().map(|(pod, judged, fate)| {
+fn what_if(supposed: &SupposedRun<'_>, replicas: &Replicas, dead: &BTreeSet<String>) -> WhatIf {
+    let SupposedRun { run, standings, .. } = supposed;
+    let pods = supposed.fates().map(|(pod, judged, fate)| {
         let judgement = match judged {
             Some(judged) => {
                 let mut judgement = Judgement::of(judged, run);
@@ -280,7 +280,7 @@ fn what_if(foretold: &Foretold<'_>, replicas: &Replicas, dead: &BTreeSet<String>
         nodes_not_ready: (all > 0).then_some(not_ready),
         nodes_total: run.facts.node_count,
         workloads: workloads.collect(),
-        left_out: foretold.left_out(),
+        left_out: supposed.left_out(),
         summary: tally(Fate::ALL, pods.iter().map(|pod| pod.fate)),
         pods,
     }

@@ -47,7 +47,7 @@ fn sections(forecast: &WhatIf) -> Vec<Section> {
             (heading, Tone::Bad)
         }
     };
-    let of = |fate: Fate, tone, heading: &str| {
+    let of_fate = |fate: Fate, tone, heading: &str| {
         let pods = forecast
             .pods
             .iter()
@@ -76,26 +76,26 @@ fn sections(forecast: &WhatIf) -> Vec<Section> {
     let not_reaped = format!("Not reaped: {}", forecast.left_out);
     let parts = [
         Section::new("breaker", heading, tone, breaker(forecast)).whole(),
-        of(
+        of_fate(
             Fate::NeedsPerson,
             Tone::Bad,
             "Would need you (the report of the real run has the commands)",
         ),
-        of(
+        of_fate(
             Fate::Lost,
             Tone::Bad,
             "Lost (no controller creates these again)",
         ),
         Section::new("workloads", alone, Tone::Bad, paragraphs(workloads)),
-        of(Fate::LeftTerminating, Tone::Caution, "Stay Terminating"),
+        of_fate(Fate::LeftTerminating, Tone::Caution, "Stay Terminating"),
         Section::new("left-out", not_reaped, Tone::Caution, paragraphs(left_out)),
-        of(
+        of_fate(
             Fate::ComesBack,
             Tone::Good,
             "Come back by themselves (once reaped)",
         ),
-        of(Fate::Finished, Tone::Quiet, "Finished already"),
-        of(Fate::Stays, Tone::Quiet, "Stay on the node (never evicted)"),
+        of_fate(Fate::Finished, Tone::Quiet, "Finished already"),
+        of_fate(Fate::Stays, Tone::Quiet, "Stay on the node (never evicted)"),
     ];
     let unread = forecast.head.unread();
     parts.into_iter().chain(unread).collect()

@@ -19,11 +19,11 @@ use crate::{
 codes! {
     /// What a notice is about.
     pub enum NoticeCode {
-        /// Pods of a dead node that Kubernetes does not ask to go.
+        /// Pods of a dead node that Kubernetes does not evict.
         NeverEvicted = "never-evicted",
         /// Pods that have waited for many times the threshold.
         LongWait = "long-wait",
-        /// The namespace filter matches none of the namespaces there are.
+        /// The namespace filter matches no existing namespace.
         NoNamespace = "no-namespace",
         /// A kind in `--manual-owner-kind` that is not built in, and that no judged pod's
         /// owner has.
@@ -72,9 +72,9 @@ in_json! {
     pub struct NoticeEntry {
         /// What the notice is about.
         pub code: NoticeCode,
-        /// The node that the notice is about; null where that is none, or not one alone.
+        /// The node that the notice is about; null if it is about none, or about several.
         pub node: Option<String>,
-        /// How many pods the notice is about; 1 where it is about none.
+        /// How many pods the notice is about; 1 if it is about none.
         pub count: usize,
         /// The notice as sentences.
         pub detail: String,
@@ -298,7 +298,7 @@ fn long_waits(run: &RunRecord<'_>) -> Vec<NoticeEntry> {
             after(" on node ", node),
             spoken(pods[0].pod.overdue(facts.now)),
             listed(&names.collect_vec(), NAMES),
-            why(pods[0], facts)
+            cause_of_wait(pods[0], facts)
         );
         NoticeEntry {
             node: node.map(str::to_owned),
@@ -309,7 +309,7 @@ fn long_waits(run: &RunRecord<'_>) -> Vec<NoticeEntry> {
 }
 
 /// Says why a pod waits for so long, and what to do about that if its reason tells.
-fn why(judged: &Judged, facts: &ClusterFacts) -> String {
+fn cause_of_wait(judged: &Judged, facts: &ClusterFacts) -> String {
     let node = facts.node_of(&judged.pod).and_then(NodeRead::known);
     let since = node.and_then(|node| node.not_ready_since(facts.now));
     match (&judged.limit, judged.code()) {

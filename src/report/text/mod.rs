@@ -65,8 +65,7 @@ pub fn write(page: &Page, screen: Screen) -> String {
     }
     if !page.about.is_empty() {
         text.line("");
-        let about = [page.about.as_str(), &page.settings].join(" ");
-        text.paragraph("", "", Tone::Quiet, &about);
+        text.blocks("", &[page.footer()]);
     }
     if !page.sections.is_empty() {
         text.blocks("", &page.lead);

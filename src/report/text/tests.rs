@@ -174,8 +174,8 @@ fn a_dry_run_names_what_would_be_deleted() {
 
         pod-reaper 0.3.0: dry run, checked by the API server, judged at 2026-01-31 03:00:00Z. Nothing was
         changed. Stuck means 10m past the deletion deadline, on a node NotReady for 10m. Namespaces:
-        matching /^app/ but not /-test$/. No guard is required: RBAC alone limits what this account can
-        delete.
+        matching "^app", but not those matching "-test$". No guard is required: RBAC alone limits what this
+        account can delete.
         1 would be deleted. 1 of 2 nodes not Ready: ds06 for 2h. Exit code 0.
         Next: power off ds06 (what ran there may still run).
     "#]]

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::{StreamExt, TryStreamExt};
 
-use super::{Fate, Foretold, Replicas, Workload, foretell, only_on, supposed::Supposed};
+use super::{Fate, Replicas, SupposedRun, Workload, only_on, suppose, supposed::Supposed};
 use crate::{
     cluster::MAX_IN_FLIGHT,
     codes::codes,
@@ -53,7 +53,7 @@ in_json! {
         pub changes: Vec<Change>,
     }
 
-    /// What happens where one node dies.
+    /// What happens if one node dies.
     #[derive(Default)]
     pub struct NodeForecast {
         /// Its name.
@@ -68,12 +68,12 @@ in_json! {
         /// `seconds`, if no pod tolerated a silent node for more than [`SHORT_TOLERATION`].
         #[serde(skip)]
         pub(crate) tolerating_less: i64,
-        /// Pods of `StatefulSet`s that a local volume keeps.
+        /// The number of pods of `StatefulSet`s that need a person because of a local volume.
         #[serde(skip)]
         pub(crate) local: usize,
     }
 
-    /// Pods, and a time.
+    /// The counts of one node's pods, or of all nodes' pods.
     #[derive(Default)]
     pub struct Counts {
         /// Pods that Kubernetes would evict.
@@ -115,11 +115,11 @@ codes! {
 in_json! {
     /// What another setting would save.
     pub struct Change {
-        /// Which setting.
+        /// The setting.
         pub setting: Setting,
         /// What to set, and what follows, as a sentence.
         pub says: &'static str,
-        /// How many pods more would come back without a person, at most.
+        /// How many more pods would come back without a person, at most.
         pub saves_pods: usize,
         /// How many seconds sooner pods would be reaped, at most.
         pub saves_seconds: i64,
@@ -147,19 +147,19 @@ pub async fn run_on(
         .map_err(|Unread(cause)| CouldNotRun::Source(format!("could not list nodes: {cause}")))?;
     let alone = async |name: &String| {
         let dead = BTreeSet::from([name.clone()]);
-        let foretold = foretell(source, settings, &dead).await?;
-        Ok::<_, CouldNotRun>((name.clone(), foretold))
+        let supposed = suppose(source, settings, &dead).await?;
+        Ok::<_, CouldNotRun>((name.clone(), supposed))
     };
     let mut all = futures_util::stream::iter(standings.keys())
         .map(alone)
         .buffer_unordered(MAX_IN_FLIGHT);
     let (mut nodes, mut replicas) = (Vec::new(), Replicas::default());
     let mut unread = false;
-    while let Some((name, foretold)) = all.try_next().await? {
-        on_plan(&name, &foretold.run.plan);
-        replicas.count(&foretold.pods, settings);
-        unread |= foretold.run.lacks_facts();
-        nodes.extend(NodeForecast::of(name, &foretold));
+    while let Some((name, supposed)) = all.try_next().await? {
+        on_plan(&name, &supposed.run.plan);
+        replicas.count(&supposed.pods, settings);
+        unread |= supposed.run.lacks_facts();
+        nodes.extend(NodeForecast::of(name, &supposed));
     }
     let mut workloads = BTreeMap::<_, Vec<_>>::new();
     for (workload, by_node) in &replicas.0 {
@@ -224,8 +224,8 @@ impl Counts {
 impl NodeForecast {
     /// Counts the fates of the node's pods; `None` for a leaf node, or for one that no
     /// longer exists.
-    fn of(node: String, foretold: &Foretold<'_>) -> Option<Self> {
-        let run = &foretold.run;
+    fn of(node: String, supposed: &SupposedRun<'_>) -> Option<Self> {
+        let run = &supposed.run;
         let is_real = match run.facts.nodes.get(&node)? {
             NodeRead::Known(node) => node.leaf.is_none(),
             NodeRead::Unread(_) => true,
@@ -237,9 +237,9 @@ impl NodeForecast {
             ..Self::default()
         };
         let counts = &mut forecast.counts;
-        counts.evicted = foretold.pods.iter().filter(|pod| pod.evicted()).count();
-        counts.left_out = foretold.left_out();
-        for (pod, judged, fate) in foretold.fates() {
+        counts.evicted = supposed.pods.iter().filter(|pod| pod.evicted()).count();
+        counts.left_out = supposed.left_out();
+        for (pod, judged, fate) in supposed.fates() {
             match fate {
                 Fate::Stays if !pod.finished && pod.stays == Some(Stay::Tolerates) => {
                     counts.stays_down += 1;

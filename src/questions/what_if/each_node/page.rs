@@ -48,7 +48,7 @@ fn sections(forecast: &Forecast) -> Vec<Section> {
     let harmless = Section::new("harmless", heading, Tone::Good, paragraphs(all_back));
     let worst = forecast.nodes.first().map(|node| &node.node);
     let heading = after("What would help ", worst);
-    let changes = paragraphs(forecast.changes.iter().map(saves));
+    let changes = paragraphs(forecast.changes.iter().map(saving));
     let changes = Section::new("changes", heading, Tone::Plain, changes);
     [nodes, harmless.whole(), changes.whole()]
         .into_iter()
@@ -92,7 +92,7 @@ fn parts(node: &NodeForecast) -> Vec<String> {
 }
 
 /// Says what a setting would save.
-fn saves(
+fn saving(
     Change {
         says,
         saves_pods,
@@ -137,10 +137,11 @@ fn summary(forecast: &Forecast) -> String {
     let leaf = counts([(
         forecast.leaf_nodes,
         "leaf node left out|leaf nodes left out",
-    )]);
+    )])
+    .next();
     format!(
         "{nodes}, each dying alone, added up: {}{}",
         parts.join(", "),
-        after("; ", leaf.into_iter().next())
+        after("; ", leaf)
     )
 }
