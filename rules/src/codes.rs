@@ -1,7 +1,9 @@
-//! What a report holds as it is: words of the contract, an enum whose variants each have one spelling in every report, metric
-//! and document; and entries.
+//! Macros for the types that every report shows unchanged. `codes!` declares an enum whose variants
+//! each have one spelling in every report, metric and document. `entry!` declares a struct that is
+//! a part of a report.
 
-/// Declares an entry. Its name in the schemas may be another one.
+/// Declares a struct that is a part of a report. `as` gives its name in the JSON schemas if that
+/// differs.
 macro_rules! entry {
     ($(#[$about:meta])* pub struct $name:ident $(as $entry:literal)? { $($fields:tt)* }) => {
         #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
@@ -13,8 +15,8 @@ macro_rules! entry {
 }
 pub(crate) use entry;
 
-/// Declares such an enum. It serializes and prints itself as its code, and knows all of its variants.
-/// What each means, in sentences, may stand after its code.
+/// Declares an enum of code words. It serializes and prints as its code, and `ALL` lists its
+/// variants. A text after a code says, in whole sentences, what the code means.
 #[macro_export]
 macro_rules! codes {
     (
@@ -33,14 +35,14 @@ macro_rules! codes {
             /// Every variant, in the order of the declaration.
             pub const ALL: [Self; [$($code),*].len()] = [$(Self::$variant),*];
 
-            /// The word in every report; part of the contract.
+            /// Returns the word that every report shows; it is part of the contract.
             pub fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$variant => $code,)*
                 }
             }
 
-            /// What it means, in sentences; nothing where its declaration does not say.
+            /// Returns what the code means, in sentences; empty if the declaration does not say.
             pub fn means(self) -> &'static str {
                 match self {
                     $(Self::$variant => concat!($($means)?),)*
@@ -48,7 +50,7 @@ macro_rules! codes {
             }
         }
 
-        // By the word: maps by code are written in that order.
+        // Maps by code are written in this order, that of the words.
         impl Ord for $name {
             fn cmp(&self, other: &Self) -> std::cmp::Ordering {
                 self.as_str().cmp(other.as_str())
@@ -73,7 +75,7 @@ macro_rules! codes {
 
 pub use codes;
 
-/// The schema of such a word: one of its variants' codes.
+/// Implements the JSON schema of an enum of `codes!`: one of its variants' codes.
 #[cfg(feature = "testing")]
 #[macro_export]
 macro_rules! code_schema {

@@ -1,7 +1,8 @@
-//! What was read about the cluster, as plain types.
+//! The facts: what was read about the cluster, as plain types.
 //!
-//! Deciding works on these alone. They hold no Kubernetes type, so that the rules can be read, and tested,
-//! without knowing how an API server or a snapshot spells them; the room `kubernetes` makes them, once.
+//! Deciding works on these types alone. They hold no Kubernetes type, so that the rules can be read
+//! and tested without knowledge of the API's or a snapshot's format. Only the room `kubernetes`
+//! makes them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,10 +12,10 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use crate::codes::{codes, entry};
 
-/// A fact, or why it is not known. What is not known never permits a delete.
+/// A fact, or why it is not known. An unknown fact never permits a delete.
 pub type Read<T> = Result<T, Unread>;
 
-/// `metadata.uid`: what distinguishes an object from all others, of its name too.
+/// `metadata.uid`, which distinguishes an object from all others, even those of its name.
 #[derive(
     Debug,
     Clone,
@@ -34,13 +35,13 @@ pub type Read<T> = Result<T, Unread>;
 pub struct Uid(String);
 
 impl Uid {
-    /// As it is spelled.
+    /// Returns the UID's text.
     pub fn as_str(&self) -> &str {
         self
     }
 }
 
-/// `metadata.resourceVersion`: what distinguishes an object from what it was before.
+/// `metadata.resourceVersion`, which distinguishes an object's state from its earlier states.
 #[derive(
     Debug,
     Clone,
@@ -63,43 +64,48 @@ pub struct ResourceVersion(String);
 #[derive(Debug, Clone, PartialEq, Eq, Display)]
 pub struct Unread(pub String);
 
-/// What one run knows about the cluster at one moment, its Terminating pods aside: those become the plan.
+/// The facts of one run about the cluster at one moment, without its Terminating pods: those become
+/// the plan.
 #[derive(Debug, Clone, Default)]
 pub struct ClusterFacts {
     /// The moment to judge at: the API server's clock, or the snapshot's newest observation.
     pub now: Timestamp,
-    /// What the cluster is called by those who reach it; `None` for a snapshot.
+    /// The cluster's name, as the program reached it; `None` for a snapshot.
     pub place: Option<String>,
-    /// The nodes that were looked at, by name. A node that is not in here was not looked at.
+    /// The nodes that were looked at, by name. A node that is missing here was not looked at.
     pub nodes: BTreeMap<String, NodeRead>,
-    /// How much of the cluster is NotReady, for the breaker.
+    /// The number of NotReady nodes, for the breaker.
     pub census: Census,
-    /// What the real nodes have, each as a phrase, and how many of those that have it are NotReady: of all nodes that were
-    /// read for the census.
+    /// The traits of the real nodes that were read for the census, and how many of those nodes are
+    /// NotReady.
     pub traits: Traits,
-    /// `VolumeAttachments` by the node they name.
+    /// The `VolumeAttachments`, by the node that they name.
     pub attachments: BTreeMap<String, Vec<Attachment>>,
-    /// How many nodes the cluster has, Ready ones included.
+    /// The number of nodes in the cluster, Ready ones included.
     pub node_count: usize,
-    /// By node, the pods in matching namespaces that have not finished, and whose deletion was not requested.
+    /// The active pods in matching namespaces, by node: those that have not finished, and whose
+    /// deletion was not requested.
     pub unasked: BTreeMap<String, Vec<PodSummary>>,
-    /// How many namespaces there are, where the filter matches none of them.
+    /// The number of namespaces, if the namespace filter matches none of them.
     pub unmatched_namespaces: Option<usize>,
-    /// Terminating pods on Ready nodes that are left out, where the source shows them without being asked.
+    /// The number of Terminating pods on Ready nodes that are left out, if the source shows them
+    /// without being asked.
     pub on_ready_nodes: usize,
-    /// What could not be read although it should have been.
+    /// The reads that failed although they should not have.
     pub errors: Vec<ReadError>,
-    /// What the source does not show by its nature (a snapshot without leases, say), as sentences.
+    /// The facts that the source cannot show by its nature (a snapshot without leases, say), as
+    /// sentences.
     pub unseen: Vec<String>,
 }
 
 impl ClusterFacts {
-    /// The look that was taken at `pod`'s node; `None` where it has none, or was not looked at.
+    /// Returns the result of reading `pod`'s node; `None` if the pod has no node, or the node was
+    /// not looked at.
     pub fn node_of(&self, pod: &PodFacts) -> Option<&NodeRead> {
         self.nodes.get(pod.node.as_ref()?)
     }
 
-    /// Whether `pod` is on a node that is Ready: such pods are looked at only where all are asked for.
+    /// Reports whether `pod` is on a node that is Ready. Such pods are looked at only with `--all`.
     pub fn on_ready_node(&self, pod: &PodFacts) -> bool {
         self.node_of(pod)
             .and_then(NodeRead::known)
@@ -107,11 +113,11 @@ impl ClusterFacts {
     }
 }
 
-/// The value of `pod-reaper.io/skip` by which each namespace is opted out, where it is, by its name.
+/// For each namespace by name, the value of `pod-reaper.io/skip` that opts it out, if one does.
 pub type Namespaces = BTreeMap<String, Option<String>>;
 
-/// The value by which one namespace is opted out, by a list that may have failed. A namespace that is missing from the list
-/// may be a malformed one, so that is unread.
+/// Returns the value that opts the namespace `name` out, if one does. A namespace that is missing
+/// from the list may be a malformed one, so that counts as unread.
 pub fn opted_out(namespaces: &Read<Namespaces>, name: &str) -> Read<Option<String>> {
     let found = namespaces.as_ref().map_err(Unread::clone)?.get(name);
     found
@@ -129,19 +135,19 @@ entry! {
     }
 }
 
-/// One look at a node by name.
+/// The result of looking up one node by name.
 #[derive(Debug, Clone)]
 pub enum NodeRead {
-    /// It exists.
+    /// The node exists.
     Known(NodeFacts),
-    /// It does not exist.
+    /// The node does not exist.
     Gone,
-    /// Whether it exists could not be read.
+    /// A failed read hides whether the node exists.
     Unread(Unread),
 }
 
 impl NodeRead {
-    /// The facts, where there are any.
+    /// Returns the node's facts, if it exists and was read.
     pub fn known(&self) -> Option<&NodeFacts> {
         match self {
             Self::Known(node) => Some(node),
@@ -155,7 +161,7 @@ impl NodeRead {
 pub struct NodeFacts {
     /// `metadata.name`.
     pub name: String,
-    /// `metadata.uid`: a node that was deleted and registered again has another.
+    /// `metadata.uid`. A node that was deleted and registered again has another one.
     pub uid: Uid,
     /// `metadata.creationTimestamp`.
     pub created: Option<Timestamp>,
@@ -163,55 +169,60 @@ pub struct NodeFacts {
     pub ready: Ready,
     /// Reason of the `Ready` condition, such as `NodeStatusUnknown`.
     pub ready_reason: Option<String>,
-    /// `lastTransitionTime` of the `Ready` condition: by the kubelet's own clock, where it is the kubelet that says so.
+    /// `lastTransitionTime` of the `Ready` condition. The kubelet's own clock sets it if the
+    /// kubelet wrote the condition.
     pub ready_since: Option<Timestamp>,
-    /// When the node controller gave it the not-ready or unreachable taint `NoSchedule`, by the control plane's clock.
+    /// The time at which the node controller set the not-ready or unreachable taint `NoSchedule`,
+    /// by the control plane's clock.
     pub tainted_since: Option<Timestamp>,
-    /// Label `kubernetes.io/hostname`, which local volumes are bound to.
+    /// Label `kubernetes.io/hostname`, to which local volumes are bound.
     pub hostname: Option<String>,
-    /// What its own machine has written, each source once, by the latest time that it is known to have.
+    /// The last report of each source on the node's own machine.
     pub heard: Vec<Heard>,
-    /// What else it may have written, where that could not be read: as a phrase, with the cause.
+    /// Why a lease of the node's kubelet or API server could not be read, as a phrase, if so. It
+    /// may be a sign of life.
     pub unheard: Option<Unread>,
-    /// It is a control plane node, and no lease of an API server that could be read names its host.
+    /// True for a control plane node whose host no readable API server's lease names.
     pub no_api_server: bool,
-    /// The marks that say that its power or disks are cut.
+    /// The marks that say that the machine's power or disks are cut.
     pub fenced: Vec<FencingMark>,
     /// A person's answer: annotation `pod-reaper.io/powered-off`.
     pub powered_off: Option<String>,
-    /// Carries the taint `node.kubernetes.io/out-of-service`: the pod garbage collector deletes its Terminating pods.
+    /// The node carries the taint `node.kubernetes.io/out-of-service`: the pod garbage collector
+    /// deletes its Terminating pods.
     pub out_of_service: bool,
-    /// Set where the node stands for something other than one machine.
+    /// The leaf marks, if the node stands for something other than one machine.
     pub leaf: Option<Leaf>,
-    /// Carries the control-plane role.
+    /// The node carries the control-plane role.
     pub control_plane: bool,
-    /// Has a taint that keeps pods off the control plane.
+    /// The node has a taint that keeps pods off the control plane.
     pub reserved: bool,
-    /// Is cordoned.
+    /// The node is cordoned.
     pub cordoned: bool,
-    /// The value of `pod-reaper.io/skip`, annotation or label, where that opts it out.
+    /// The value of `pod-reaper.io/skip`, annotation or label, that opts the node out, if one does.
     pub opted_out: Option<String>,
 }
 
 impl NodeFacts {
-    /// Since when it has been NotReady, as known at `now`.
+    /// Returns the time since which the node has been NotReady, as known at `now`.
     pub fn not_ready_since(&self, now: Timestamp) -> Option<Timestamp> {
         not_ready_since(self.ready_since, self.tainted_since, now)
     }
 
-    /// The last that was heard of its machine.
+    /// Returns the newest report of the node's machine.
     pub fn last_heard(&self) -> Option<&Heard> {
         self.heard.iter().max_by_key(|heard| heard.at)
     }
 
-    /// The last that was heard from `by`.
+    /// Returns the last report of the source `by`.
     pub fn heard_by(&self, by: SignBy) -> Option<&Heard> {
         self.heard.iter().find(|heard| heard.by == by)
     }
 }
 
-/// Since when a node is NotReady, as known at `now`: the later of what its condition and its taint say. A condition of the
-/// future says nothing: that kubelet's clock is off.
+/// Returns the time since which a node has been NotReady, as known at `now`: the later of the times
+/// of its condition (`said`) and its taint (`tainted`). A condition's time in the future does not
+/// count: that kubelet's clock is wrong.
 pub fn not_ready_since(
     said: Option<Timestamp>,
     tainted: Option<Timestamp>,
@@ -224,23 +235,25 @@ entry! {
     /// A report of a node's own machine.
     #[derive(Copy)]
     pub struct Heard as "SignEntry" {
-        /// Who reported: `lease`, `node-problem-detector`, `eks-node-monitoring-agent`, `virt-handler`, `kube-apiserver`, or
-        /// `kubelet`, which says that the node is not Ready: Kubernetes takes that back as soon as the kubelet falls silent.
+        /// Who reported: `lease`, `node-problem-detector`, `eks-node-monitoring-agent`,
+        /// `virt-handler`, `kube-apiserver`, or `kubelet`, which says that the node is not Ready:
+        /// Kubernetes takes that back as soon as the kubelet falls silent.
         pub by: SignBy,
-        /// When: by the API server's stamp or the node's own clock, whichever is later and not in the future; of `kubelet` the
-        /// moment of judging.
-        // As a fact, either may be ahead of the clock by which a run judges: then it is later than anything that this clock has
-        // seen.
+        /// When: by the API server's stamp or the node's own clock, whichever is later and not in
+        /// the future; of `kubelet` the moment of judging.
+        // As a fact, the time may be ahead of the clock by which a run judges. It is then later
+        // than anything that this clock has seen.
         #[serde(serialize_with = "whole_seconds")]
         pub at: Timestamp,
-        /// How often that source writes, its usual delay included: a shorter silence means nothing.
+        /// How often the source writes, its usual delay included. A shorter silence means nothing.
         #[serde(skip)]
         pub period: SignedDuration,
     }
 }
 
 impl Heard {
-    /// As a person reads it at `now`: not in the future.
+    /// Returns the report with its time cut to `latest`, so that people never read of a time in the
+    /// future.
     #[must_use]
     pub fn sign(self, now: Timestamp) -> Self {
         Self {
@@ -250,18 +263,18 @@ impl Heard {
     }
 }
 
-/// A mark that says that a node is certainly off.
+/// A mark on a node which says that its machine is certainly off.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FencingMark {
     /// The mark, as a phrase.
     pub mark: String,
-    /// It was set at this time or before, as far as the API server has stamped that.
+    /// The latest time at which the mark may have been set, if the API server has stamped one.
     pub set_by: Option<Timestamp>,
 }
 
 impl FencingMark {
-    /// Whether it may still be true where the machine was last heard at that time. A mark may be left behind: a machine that
-    /// was heard since is on.
+    /// Reports whether the mark may still be true if the machine was last heard at `heard`. A mark
+    /// may be left behind: a machine that was heard after it was set is on.
     pub fn stands(&self, heard: Option<Timestamp>) -> bool {
         self.set_by
             .zip(heard)
@@ -269,11 +282,11 @@ impl FencingMark {
     }
 }
 
-/// By how much two API servers' clocks may differ: a stamp may be that far ahead of the answer's `Date`,
-/// or of what another one has stamped.
+/// The most by which two API servers' clocks may differ. A stamp may be that far ahead of the
+/// answer's `Date`, or of another server's stamp.
 pub const CLOCK_SKEW: SignedDuration = SignedDuration::from_secs(30);
 
-/// Writes a time that may say fractions of a second, which is more than any verdict is about, without them.
+/// Serializes a time in whole seconds. No verdict depends on the fractions.
 pub fn whole_seconds<T: Copy + Into<Option<Timestamp>>, S: Serializer>(
     at: &T,
     to: S,
@@ -282,19 +295,19 @@ pub fn whole_seconds<T: Copy + Into<Option<Timestamp>>, S: Serializer>(
 }
 
 codes! {
-    /// Who reports from a node.
+    /// The source of a report from a node.
     pub enum SignBy {
-        /// The kubelet, by renewing its lease.
+        /// The kubelet renewed its lease.
         Lease = "lease",
-        /// node-problem-detector, by the heartbeat of one of its conditions.
+        /// node-problem-detector wrote the heartbeat of one of its conditions.
         ProblemDetector = "node-problem-detector",
-        /// The node monitoring agent of EKS, likewise.
+        /// The node monitoring agent of EKS wrote the heartbeat of one of its conditions.
         NodeMonitoring = "eks-node-monitoring-agent",
-        /// `KubeVirt`'s virt-handler, by its annotation.
+        /// `KubeVirt`'s virt-handler wrote its annotation.
         VirtHandler = "virt-handler",
-        /// The API server of a control plane node, by its identity lease.
+        /// The API server of a control plane node renewed its identity lease.
         ApiServer = "kube-apiserver",
-        /// The kubelet, by a `Ready` that is `False`.
+        /// The kubelet says that `Ready` is `False`.
         Kubelet = "kubelet",
     }
 }
@@ -302,27 +315,27 @@ codes! {
 codes! {
     /// Status of a node's `Ready` condition, as `kubectl get node -o yaml` shows it.
     pub enum Ready {
-        /// The kubelet says that it is.
+        /// The kubelet says that the node is Ready.
         True = "True",
-        /// The kubelet says that it is not.
+        /// The kubelet says that the node is not Ready.
         False = "False",
-        /// The kubelet says nothing any more.
+        /// The kubelet no longer reports.
         Unknown = "Unknown",
-        /// There is no such condition.
+        /// The node has no `Ready` condition.
         Absent = "absent",
     }
 }
 
-/// What a leaf node stands for.
+/// The kind of thing that a leaf node stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeafKind {
     /// A leaf cluster of Kosmos.
     Kosmos,
-    /// No machine: what runs its pods is elsewhere.
+    /// A program without a machine: its pods run elsewhere.
     Virtual,
     /// A machine at the edge, which works on without its cluster.
     Edge,
-    /// What `--leaf-node-selector` selects.
+    /// A node that `--leaf-node-selector` selects.
     Selected,
 }
 
@@ -331,61 +344,61 @@ pub enum LeafKind {
 pub struct Leaf {
     /// The kind of the first mark that was seen.
     pub kind: LeafKind,
-    /// Who makes nodes with that mark; empty for the operator's selector.
+    /// The product whose nodes bear that mark; empty for the operator's selector.
     pub maker: &'static str,
     /// The marks that were seen, as phrases ("label kosmos.io/node").
     pub marks: Vec<String>,
-    /// The leaf cluster, where the node names it.
+    /// The leaf cluster, if the node names it.
     pub cluster: Option<String>,
 }
 
-/// How many nodes of each kind there are.
+/// The count of real nodes for the breaker.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Census {
-    /// Too few nodes are NotReady to be an outage, and a real one is Ready.
+    /// No count was needed: too few nodes are NotReady to be an outage, and a real node is Ready.
     #[default]
     NotNeeded,
-    /// Counted, leaf nodes and those that were put away left out.
+    /// The nodes were counted, without leaf nodes and those that were put away.
     Counted {
         /// All real nodes.
         all: Tally,
         /// The real nodes without the control-plane role.
         workers: Tally,
-        /// A pod could start on one of them.
+        /// True if a pod could start on one of the nodes.
         room: bool,
     },
-    /// Could not be counted.
+    /// The nodes could not be counted.
     Unread(Unread),
 }
 
-/// NotReady nodes among some.
+/// The number of NotReady nodes among a group of nodes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// NotReady.
+    /// The nodes that are NotReady.
     pub not_ready: usize,
-    /// Ready or not.
+    /// All nodes of the group, Ready or not.
     pub total: usize,
 }
 
-/// By what nodes may have in common, as a phrase, those that have it.
+/// The traits that real nodes may have in common, such as labels and versions.
 pub type Traits = BTreeMap<String, Tally>;
 
-/// What a node counts as, for the breaker.
+/// The role of a node in the breaker's count.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Standing {
-    /// Its `Ready` is `True`.
+    /// The node's `Ready` is `True`.
     pub ready: bool,
-    /// It stands for another cluster.
+    /// The node is a leaf node.
     pub leaf: bool,
-    /// It carries the control-plane role.
+    /// The node carries the control-plane role.
     pub control_plane: bool,
-    /// It has a taint that keeps pods off the control plane.
+    /// The node has a taint that keeps pods off the control plane.
     pub reserved: bool,
-    /// It is cordoned.
+    /// The node is cordoned.
     pub cordoned: bool,
-    /// Since when it is NotReady, where it is and that is known.
+    /// The time since which the node is NotReady; `None` if it is Ready or the time is not known.
     pub since: Option<Timestamp>,
-    /// A pod of it is Terminating, or may be.
+    /// A pod of the node is Terminating, or may be.
     pub terminating: bool,
 }
 
@@ -404,25 +417,27 @@ entry! {
 pub struct PodFacts {
     /// `metadata.namespace`.
     pub namespace: String,
-    /// `metadata.name`; several pods may share it, over namespaces and over time.
+    /// `metadata.name`. Other pods may share it, in other namespaces or at other times.
     pub name: String,
-    /// `metadata.uid`: what identifies the pod.
+    /// `metadata.uid`, which identifies the pod.
     pub uid: Uid,
-    /// `metadata.resourceVersion`: the state that was judged.
+    /// `metadata.resourceVersion` of the state that was judged.
     pub resource_version: ResourceVersion,
     /// `metadata.creationTimestamp`.
     pub created: Option<Timestamp>,
     /// `spec.nodeName`.
     pub node: Option<String>,
-    /// The controlling owner; another one, where none is that.
+    /// The owner that is the pod's controller; another owner if none is.
     pub owner: Option<Owner>,
-    /// What people call that: a `ReplicaSet`'s Deployment, a Job's `CronJob`, by their names.
+    /// The workload as people know it: the Deployment above a `ReplicaSet`, the `CronJob` above a
+    /// Job, both deduced from names; otherwise the owner.
     pub workload: Option<Owner>,
-    /// What distinguishes that owner from its namesakes, where it is the pod's controller.
+    /// The API version and UID of the owner, if it is the pod's controller.
     pub controller: Option<Identity>,
-    /// Selects, by the pod's own labels, the pods of a controller that gives each a new name.
+    /// A selector by the pod's own labels for the pods of its controller, if that gives each pod a
+    /// new name.
     pub siblings: Option<String>,
-    /// Its deletion is only supposed, by `what-if`: no answer belongs to that.
+    /// The deletion is only supposed, by `what-if`, so no answer can belong to it.
     pub supposed: bool,
     /// `metadata.deletionTimestamp`, which already includes the grace period.
     pub deletion_deadline: Timestamp,
@@ -432,48 +447,51 @@ pub struct PodFacts {
     pub finalizers: Vec<String>,
     /// `status.phase` is `Succeeded` or `Failed`.
     pub finished: bool,
-    /// The mirror of a static pod.
+    /// The pod mirrors a static pod.
     pub mirror: bool,
-    /// The value of `pod-reaper.io/skip`, annotation or label, where that opts it out.
+    /// The value of `pod-reaper.io/skip`, annotation or label, that opts the pod out, if one does.
     pub opted_out: Option<String>,
-    /// The value of `pod-reaper.io/skip` on its namespace, where that opts it out.
+    /// The value of `pod-reaper.io/skip` that opts the pod's namespace out, if one does.
     pub namespace_opted_out: Read<Option<String>>,
     /// Annotation `pod-reaper.io/after-reap`.
     pub after_reap: Option<String>,
     /// A person's answer: annotation `pod-reaper.io/reap`.
     pub reap: Option<String>,
-    /// The claim templates of its `StatefulSet`, where that was read: sets of equal ones are one workload if their names are
-    /// numbers of one series.
+    /// The claim templates of the pod's `StatefulSet`, if those were read. Sets with equal
+    /// templates are one workload if their names are numbers of one series.
     pub templates: Option<String>,
-    /// The claims it uses. Either each of them was looked up, or none.
+    /// The claims that the pod uses. Either all of them were looked up, or none.
     pub claims: Vec<ClaimFacts>,
-    /// Its first volume that is neither a claim nor of a kind that two pods may use at once, as a phrase.
+    /// The pod's first volume that is neither a claim nor of a kind that two pods may use at once,
+    /// as a phrase.
     pub own_volume: Option<String>,
-    /// Its first volume that is a disk on a storage network which it may write, as a phrase.
+    /// The pod's first volume that is a writable disk on a storage network, as a phrase.
     pub own_disk: Option<String>,
-    /// It carries the label `apps.kubernetes.io/pod-index`: its `StatefulSet` controller is of Kubernetes 1.28 at least.
+    /// The pod carries the label `apps.kubernetes.io/pod-index`, so its `StatefulSet` controller is
+    /// that of Kubernetes 1.28 or later.
     pub indexed: bool,
 }
 
-/// The Job controller's finalizer: the one that the reaper knows how to have released.
+/// The Job controller's finalizer, the one that the program knows how to have released.
 pub const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
 
 impl PodFacts {
-    /// How long past its deletion deadline it is; negative while it is within grace.
+    /// Returns how long the pod is past its deletion deadline; negative within the grace period.
     pub fn overdue(&self, now: Timestamp) -> SignedDuration {
         now.duration_since(self.deletion_deadline)
     }
 
-    /// When its deletion was asked for: the deadline is that moment and the grace. A later request with a shorter
-    /// grace moves the deadline and the grace alike.
+    /// Returns the time at which the deletion was requested, which is the deadline less the grace
+    /// period. A later request with a shorter grace period moves both alike.
     pub fn deletion_requested(&self) -> Option<Timestamp> {
         let grace_seconds = self.grace_seconds.filter(|_| !self.supposed)?;
         deletion_requested(self.deletion_deadline, grace_seconds)
     }
 
-    /// Whether another may run beside it: its controller makes such pods, and it has no storage of its own. A Job that
-    /// still holds its finalizer waits for this pod's end, because its author forbade overlap. A second pod of a `DaemonSet`
-    /// would be on the same disks. Kinds count only in Kubernetes' own API groups: others use the same names.
+    /// Reports whether another copy of the pod may run beside it: its controller makes such pods,
+    /// and it has no storage of its own. A Job that still holds its finalizer waits for this pod's
+    /// end, because its author forbade overlap. A second pod of a `DaemonSet` would use the same
+    /// disks. Kinds count only in Kubernetes' own API groups, because others use the same names.
     pub fn interchangeable(&self) -> bool {
         let made = self.made_by("ReplicaSet", "apps")
             || self.made_by("ReplicationController", "")
@@ -481,13 +499,15 @@ impl PodFacts {
         made && self.own_volume.is_none() && self.claims.iter().all(|claim| claim.ephemeral)
     }
 
-    /// Whether it owns a claim that none of its generic ephemeral volumes made: such a claim would go with it.
+    /// Reports whether the pod owns a claim that none of its generic ephemeral volumes made. Such a
+    /// claim would be deleted with the pod.
     pub fn owns_a_claim(&self) -> bool {
         let mut claims = self.claims.iter();
         claims.any(|claim| claim.owned != Owned::No && !claim.ephemeral)
     }
 
-    /// Whether a claim would go with it, or may: whose one is that could not be read is not known.
+    /// Reports whether a claim would be deleted with the pod, or may be: the owners of a claim that
+    /// could not be read are not known.
     pub fn may_own_a_claim(&self) -> bool {
         let unknown = |claim: &ClaimFacts| {
             matches!(claim.state, ClaimState::NotLookedUp | ClaimState::Unread(_))
@@ -495,7 +515,7 @@ impl PodFacts {
         self.owns_a_claim() || self.claims.iter().any(unknown)
     }
 
-    /// Whether its controller is of that kind, in that API group.
+    /// Reports whether the pod's controller is of that kind, in that API group.
     pub fn made_by(&self, kind: &str, group: &str) -> bool {
         self.owner.as_ref().is_some_and(|owner| owner.kind == kind)
             && self
@@ -504,21 +524,22 @@ impl PodFacts {
                 .is_some_and(|its| its.group() == group)
     }
 
-    /// Whether the Job controller still holds it.
+    /// Reports whether the Job controller still holds the pod.
     pub fn held_by_job(&self) -> bool {
         self.finalizers
             .iter()
             .any(|finalizer| finalizer == JOB_TRACKING)
     }
 
-    /// The volumes that its claims are bound to, where those were asked about.
+    /// Lists the volumes to which the pod's claims are bound, if the claims were looked up.
     pub fn volumes(&self) -> impl Iterator<Item = &VolumeFacts> {
         let bound = self.claims.iter().filter_map(ClaimFacts::bound);
         bound.map(|claim| &claim.volume)
     }
 }
 
-/// When a deletion was asked for that has to be over at `deadline` after so much grace.
+/// Returns the time at which a deletion was requested, from its `deadline` and its grace period;
+/// `None` if that is negative or too long.
 pub fn deletion_requested(deadline: Timestamp, grace_seconds: i64) -> Option<Timestamp> {
     (grace_seconds >= 0).then(|| {
         deadline
@@ -527,7 +548,7 @@ pub fn deletion_requested(deadline: Timestamp, grace_seconds: i64) -> Option<Tim
     })?
 }
 
-/// What is known about any pod, Terminating or not, before something happens to it. There may be tens of thousands.
+/// The facts about any pod, Terminating or not. There may be tens of thousands of these.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PodSummary {
     /// `metadata.namespace`.
@@ -542,48 +563,50 @@ pub struct PodSummary {
     pub phase: String,
     /// `metadata.creationTimestamp`.
     pub created: Option<Timestamp>,
-    /// Its deletion was asked for.
+    /// The pod's deletion was requested.
     pub terminating: bool,
-    /// It runs, is not Terminating, and does not say that it is not Ready.
+    /// The pod runs, is not Terminating, and does not say that it is not Ready.
     pub serves: bool,
-    /// The claims that it uses, a generic ephemeral volume's among them.
+    /// The claims that the pod uses, including those of generic ephemeral volumes.
     pub claims: Vec<String>,
-    /// Its phase is `Succeeded` or `Failed`: a delete takes it at once.
+    /// The phase is `Succeeded` or `Failed`: a delete removes the pod at once.
     pub finished: bool,
-    /// The controller that made it, and makes another when it is gone.
+    /// The controller that made the pod, and makes another when it is gone.
     pub controller: Option<Owner>,
-    /// What people call that: the Deployment of a `ReplicaSet`.
+    /// The workload as people know it: the Deployment above a `ReplicaSet`, say.
     pub workload: Option<Owner>,
-    /// Why Kubernetes never evicts it from a silent node.
+    /// Why Kubernetes never evicts the pod from a silent node, if so.
     pub stays: Option<Stay>,
-    /// For how many seconds it tolerates a node whose kubelet is silent; `None` is for ever.
+    /// For how many seconds the pod tolerates a node whose kubelet is silent; `None` is for ever.
     pub tolerates_silence: Option<i64>,
-    /// For how many seconds it tolerates a node whose kubelet says that it is not Ready; `None` is for ever.
+    /// For how many seconds the pod tolerates a node whose kubelet says that it is not Ready;
+    /// `None` is for ever.
     pub tolerates_not_ready: Option<i64>,
-    /// How many seconds it is given to end.
+    /// The pod's grace period in seconds.
     pub grace: i64,
 }
 
 impl PodSummary {
-    /// Whether Kubernetes would evict it from a dead node, so that a run meets it Terminating.
+    /// Reports whether Kubernetes would evict the pod from a dead node, so that a run finds it
+    /// Terminating.
     pub fn evicted(&self) -> bool {
         self.terminating || (self.stays.is_none() && !self.finished)
     }
 
-    /// Whether it runs, or is about to, and its deletion was not requested.
+    /// Reports whether the pod has not finished and its deletion was not requested.
     pub fn is_unasked(&self) -> bool {
         !self.terminating && !self.finished
     }
 }
 
-/// Why a pod stays on a node that is silent.
+/// Why a pod stays on a silent node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stay {
-    /// It mirrors a static pod.
+    /// The pod mirrors a static pod.
     Static,
-    /// Its `DaemonSet` has it tolerate every failure of its node.
+    /// The pod's `DaemonSet` has it tolerate every failure of its node.
     DaemonSet,
-    /// It tolerates a silent node without a time limit.
+    /// The pod tolerates a silent node without a time limit.
     Tolerates,
 }
 
@@ -599,17 +622,17 @@ entry! {
     }
 }
 
-/// What distinguishes an object from others of its kind and name.
+/// The API version and UID of an object, which distinguish it from others of its kind and name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
-    /// Such as `apps/v1`.
+    /// The API version, such as `apps/v1`.
     pub api_version: String,
     /// Its UID.
     pub uid: Uid,
 }
 
 impl Identity {
-    /// The API's group, without its version.
+    /// Returns the API group, without the version; empty for the core group.
     pub fn group(&self) -> &str {
         self.api_version
             .split_once('/')
@@ -622,21 +645,23 @@ impl Identity {
 pub struct ClaimFacts {
     /// The claim's name, in the pod's namespace.
     pub name: String,
-    /// The pod's generic ephemeral volume asks for it, so that it is to be this pod's alone.
+    /// True if a generic ephemeral volume of the pod asks for the claim, which is then to be this
+    /// pod's alone.
     pub ephemeral: bool,
-    /// Other pods of the node that use it.
+    /// Other pods of the node that use the claim.
     pub users: BTreeSet<String>,
-    /// Whether the pod's `StatefulSet` creates it again, for that pod alone; else what stands against it. `None` where it
-    /// was not asked, because the claim does not keep its pod on the node.
+    /// Whether the pod's `StatefulSet` creates the claim again, for that pod alone; the error is
+    /// the objection. `None` if that was not asked, because the claim does not keep its pod on the
+    /// node.
     pub renewed: Option<Result<(), Doubt>>,
-    /// Whether it goes with the pod.
+    /// Whether the claim is deleted with the pod.
     pub owned: Owned,
-    /// What is known about it.
+    /// The result of looking the claim up.
     pub state: ClaimState,
 }
 
 impl ClaimFacts {
-    /// A claim that was not looked up yet.
+    /// Returns a claim that was not looked up yet.
     pub fn not_looked_up(name: String, ephemeral: bool) -> Self {
         Self {
             name,
@@ -648,12 +673,13 @@ impl ClaimFacts {
         }
     }
 
-    /// As the pod names it: by its name, and whether a generic ephemeral volume of the pod asks for it.
+    /// Returns how the pod refers to the claim: by its name, and whether a generic ephemeral volume
+    /// of the pod asks for it.
     pub fn named(&self) -> (&str, bool) {
         (&self.name, self.ephemeral)
     }
 
-    /// What is known about it, where it is bound.
+    /// Returns the facts about the claim and its volume, if it is bound.
     pub fn bound(&self) -> Option<&BoundClaim> {
         match &self.state {
             ClaimState::Bound(bound) => Some(bound),
@@ -662,17 +688,17 @@ impl ClaimFacts {
     }
 }
 
-/// What stands against giving a claim up.
+/// An objection to giving a claim up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Doubt {
-    /// As a phrase.
+    /// The objection, as a phrase.
     pub why: String,
-    /// It is so; else it could only not be found out.
+    /// True if the objection is proved; false if a failed read leaves it open.
     pub proved: bool,
 }
 
 impl Doubt {
-    /// A doubt that is a fact.
+    /// Returns an objection that is proved.
     pub fn proved(why: impl Into<String>) -> Self {
         Self {
             why: why.into(),
@@ -680,7 +706,7 @@ impl Doubt {
         }
     }
 
-    /// A doubt because something could not be found out.
+    /// Returns an objection that a failed read leaves open.
     pub fn unread(why: impl Into<String>) -> Self {
         Self {
             why: why.into(),
@@ -689,28 +715,28 @@ impl Doubt {
     }
 }
 
-/// Whether a pod owns a claim, which the pod's UID proves: the claim goes with its last owner.
+/// Whether a pod owns a claim, by the pod's UID. A claim is deleted with its last owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Owned {
-    /// It does not.
+    /// The pod does not own the claim.
     No,
-    /// It does, and nothing else wants the claim.
+    /// The pod owns the claim, and nothing else wants it.
     Alone,
-    /// It does, and something may want the claim again: why, as a phrase.
+    /// The pod owns the claim, but something may want it again. Holds the cause, as a phrase.
     MayBeWanted(String),
 }
 
-/// What a look at a claim found.
+/// The result of looking up a claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundClaim {
-    /// UIDs of its owners.
+    /// The UIDs of the claim's owners.
     pub owners: Vec<Uid>,
-    /// What is known about it.
+    /// The claim's state.
     pub state: ClaimState,
 }
 
 impl From<ClaimState> for FoundClaim {
-    /// A claim that was not found has no owner.
+    /// Returns a claim without owners, as if it was not found.
     fn from(state: ClaimState) -> Self {
         Self {
             owners: Vec::new(),
@@ -719,23 +745,23 @@ impl From<ClaimState> for FoundClaim {
     }
 }
 
-/// What is known about a claim.
+/// The state of a claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClaimState {
-    /// Nothing was asked about it, because a rule decides that comes before those about claims.
+    /// The claim was not looked up, because a rule before those about claims decides.
     NotLookedUp,
     /// The claim, or its volume, could not be read.
     Unread(Unread),
-    /// It does not exist: it pins nothing.
+    /// The claim does not exist, so it pins nothing.
     Absent,
-    /// It exists and names no volume that exists: lost, or not bound.
+    /// The claim exists, but names no volume that exists: it is lost, or not bound.
     WithoutVolume {
-        /// The volume that is missing, where the claim names one.
+        /// The missing volume, if the claim names one.
         missing: Option<String>,
         /// The claim's phase.
         phase: Option<String>,
     },
-    /// It is bound.
+    /// The claim is bound to a volume that exists.
     Bound(BoundClaim),
 }
 
@@ -744,7 +770,8 @@ pub enum ClaimState {
 pub struct BoundClaim {
     /// `metadata.uid`.
     pub uid: Uid,
-    /// Several nodes may write its raw disk at once: `ReadWriteMany` with volumeMode `Block`.
+    /// Several nodes may write the claim's raw disk at once: it is `ReadWriteMany` with volumeMode
+    /// `Block`.
     pub shared_disk: bool,
     /// Annotation `pod-reaper.io/scratch: "true"`.
     pub scratch: bool,
@@ -752,9 +779,10 @@ pub struct BoundClaim {
     pub give_up: Option<String>,
     /// `metadata.creationTimestamp`.
     pub created: Option<Timestamp>,
-    /// Its resource version, unless it is opted out, or a finalizer of its own would hold it.
+    /// The claim's resource version; `None` if the claim is opted out, or a finalizer of its own
+    /// would hold it.
     pub version: Option<ResourceVersion>,
-    /// Its volume.
+    /// The claim's volume.
     pub volume: VolumeFacts,
 }
 
@@ -767,9 +795,10 @@ pub struct VolumeFacts {
     pub reclaim_policy: Option<String>,
     /// Where the data is.
     pub storage: Storage,
-    /// It is a disk on a storage network that two machines may write at once (in-tree `fc` or `iscsi`, not read-only): which.
+    /// The kind of disk, if it is one on a storage network that two machines may write at once
+    /// (in-tree `fc` or `iscsi`, not read-only).
     pub disk: Option<&'static str>,
-    /// `spec.nodeAffinity.required`: one of these terms must hold on a node.
+    /// `spec.nodeAffinity.required`: a node must satisfy one of these terms.
     pub affinity: Vec<AffinityTerm>,
 }
 
@@ -780,21 +809,22 @@ pub enum Storage {
     Local(String),
     /// `spec.hostPath`, with its path.
     HostPath(String),
-    /// Longhorn's `dataLocality: strict-local`: on the node that uses it, without any affinity.
+    /// Longhorn's `dataLocality: strict-local`: the data is on the node that uses it, without any
+    /// affinity.
     StrictLocal,
-    /// Behind a driver, which says by affinity where it can be reached.
+    /// A driver's storage. The volume's affinity says which nodes can reach it.
     Driver,
 }
 
-/// Requirements that must all hold.
+/// A set of requirements that must all hold on a node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AffinityTerm {
-    /// Of labels; a term without any matches no node.
+    /// The requirements on labels. A term without any matches no node.
     pub requirements: Vec<Requirement>,
-    /// It asks for a field of the node as well.
+    /// The term also requires a field of the node.
     pub fields: bool,
-    /// Real nodes that satisfy it, zones and regions left out: all of them, or two of more. `None` where it was not asked,
-    /// because it is known without that where the volume can be reached.
+    /// Real nodes that satisfy the term, apart from zones and regions: all of them, or two if there
+    /// are more. `None` if that was not asked, because the volume's reach is known without it.
     pub satisfied_by: Option<Read<Vec<String>>>,
 }
 
@@ -806,12 +836,12 @@ pub struct Requirement {
     pub key: String,
     /// `In`, `NotIn`, `Exists`, …
     pub operator: String,
-    /// The values it speaks of.
+    /// The values that the operator compares with.
     pub values: Vec<String>,
 }
 
 impl Requirement {
-    /// Whether it asks for a zone or a region: these hold many nodes.
+    /// Reports whether the requirement is about a zone or a region, which hold many nodes.
     pub fn of_zone(&self) -> bool {
         self.key.ends_with("zone") || self.key.ends_with("region")
     }

@@ -1,4 +1,4 @@
-//! What happened to a pod whose verdict was `reap`.
+//! The outcomes: what happened to a pod whose verdict was `reap`.
 
 use jiff::Timestamp;
 
@@ -7,7 +7,8 @@ use crate::{
     facts::Uid,
 };
 
-/// Declares the outcomes: each with its code, and the sentence that explains it to a person.
+/// Declares the outcomes. Each has a code, a sentence about the pod at hand, and a text for the
+/// book that says what the code means.
 macro_rules! outcomes {
     ($($(#[$doc:meta])* $variant:ident $(($why:ident))? = $code:literal, $sentence:literal, $means:literal;)*) => {
         /// What became of one pod in this run.
@@ -24,14 +25,14 @@ macro_rules! outcomes {
         }
 
         impl Outcome {
-            /// Its kind.
+            /// Returns the outcome's kind.
             pub fn code(&self) -> OutcomeCode {
                 match self {
                     $(Self::$variant { .. } => OutcomeCode::$variant,)*
                 }
             }
 
-            /// The sentence that explains it to a person.
+            /// Returns the sentence that explains the outcome to a person.
             pub fn sentence(&self) -> String {
                 match self {
                     $(Self::$variant $(($why))? => format!($sentence),)*
@@ -43,49 +44,50 @@ macro_rules! outcomes {
 }
 
 outcomes! {
-    /// Accepted, and seen to be gone.
+    /// The delete was accepted, and the pod is verified to be gone.
     Deleted = "deleted", "Force-deleted, and verified to be gone.",
         "It was deleted, and verified to be gone.";
-    /// It went by itself, or it is not known what deleted it.
+    /// The pod went by itself, or it is not known what deleted it.
     Gone = "gone", "It was gone already, or went while it was about to be deleted: nothing is left to do.",
         "Something else deleted it, or it is not known what did. Nothing is left to do.";
-    /// The pod is not the one that was judged: how, as a sentence.
+    /// The pod is not the one that was judged. Holds a sentence that says how it differs.
     Changed(how) = "changed", "{how} Not deleted.",
         "It is no longer the pod that was judged: not deleted. The next run judges it again.";
     /// The node is Ready again.
     NodeRecovered = "node-recovered", "The node was Ready again right before the delete: not deleted.",
         "Its node was Ready again right before the delete: not deleted.";
-    /// The node is not the one that was judged, or not to be judged so any more: how, as a sentence.
+    /// The node is not the one that was judged, or a rule about it now holds the pod. Holds a
+    /// sentence that says which.
     NodeChanged(how) = "node-changed", "{how} Not deleted.",
         "Right before the delete its node was another one, gone or alive, or a rule about it held the pod by then: not deleted.";
-    /// Its namespace was opted out after it was judged.
+    /// The pod's namespace was opted out after the pod was judged.
     OptedOut = "opted-out",
         "Its namespace was opted out by pod-reaper.io/skip after the pod was judged: not deleted.",
         "Its namespace was opted out after it was judged: not deleted.";
-    /// Rights or admission forbid it: the API server's message.
+    /// Rights or admission forbid the delete. Holds the API server's message.
     Denied(message) = "denied", "The API server refused the delete: {message}",
         "Rights or admission forbid the delete; the report has the message. Grant the right, or change what refuses.";
-    /// Anything else: the cause.
+    /// The delete failed for any other cause, which this holds.
     Failed(cause) = "failed", "It could not be deleted: {cause}",
         "The delete failed otherwise; the report has the cause. The next run tries again.";
-    /// Accepted, and still there.
+    /// The delete was accepted, and the pod is still there.
     StillThere = "still-there",
         "The API server accepted the delete, but the pod is still there: look for a finalizer on it.",
         "The delete was accepted, but the pod is still there: look for a finalizer.";
-    /// Accepted, but whether it is gone could not be read: why.
+    /// The delete was accepted, but a failed read hides whether the pod is gone. Holds the cause.
     Unverified(cause) = "unverified",
         "The API server accepted the delete, but whether it is gone could not be read: {cause}",
         "The delete was accepted, but whether the pod is gone could not be read. The next run looks again.";
-    /// The run had to end before its turn: why.
+    /// The run had to end before the pod's turn. Holds what ended it.
     Interrupted(cause) = "interrupted", "The run was ended before its turn, by {cause}; the next one takes it.",
         "A signal or the deadline came first. The next run takes it.";
-    /// A dry run would have deleted it.
+    /// A real run would have deleted the pod.
     WouldDelete = "would-delete", "A real run would force-delete it.",
         "A dry run, or a person said no when asked: a real run would force-delete it.";
 }
 
 impl OutcomeCode {
-    /// Whether the pod could not be handled, which exit code 3 says.
+    /// Reports whether the pod could not be handled, so that the run exits with code 3.
     pub fn is_failure(self) -> bool {
         matches!(
             self,
@@ -93,12 +95,12 @@ impl OutcomeCode {
         )
     }
 
-    /// Whether the pod is gone, or would be, as it should.
+    /// Reports whether the pod is gone, or would be in a real run.
     pub fn went_well(self) -> bool {
         matches!(self, Self::Deleted | Self::Gone | Self::WouldDelete)
     }
 
-    /// Whether anything was done, or tried, about the pod.
+    /// Reports whether the run did something about the pod, or tried to.
     pub fn acted(self) -> bool {
         !matches!(self, Self::WouldDelete | Self::Interrupted)
     }
@@ -107,21 +109,21 @@ impl OutcomeCode {
 codes! {
     /// How far a replacement has come.
     pub enum ReplacementState {
-        /// Ready, or finished already where it is a Job's.
+        /// The replacement is Ready, or has finished already if it is a Job's.
         Back = "back" => "It is Ready, or has finished already where it is a Job's.",
-        /// It has a node, and its containers do not run yet.
+        /// The replacement has a node, but its containers do not run yet.
         Starting = "starting" =>
             "It has a node, but its containers do not run yet: see the image, or a volume that is still attached to the dead node.",
-        /// It runs, and is not Ready.
+        /// The replacement runs, and is not Ready.
         NotReady = "not-ready" =>
             "Its containers run or crash: see its readiness probes and gates, and its log.",
-        /// It has no node, or is not made yet.
+        /// The replacement has no node, or is not made yet.
         Pending = "pending" =>
             "It has no node, or is not made yet: see the cause that the scheduler or the controller says. A DaemonSet's waits for its node.",
-        /// There will be none, and that is proved.
+        /// It is proved that there will be no replacement.
         None = "none" =>
             "There will be none: it had no controller, or that has ended, is gone, or wants no more pods.",
-        /// It could not be read.
+        /// The replacement could not be read.
         Unknown = "unknown" =>
             "It could not be read, or its controller may have given it another name; the cause says which.",
     }
@@ -147,7 +149,7 @@ entry! {
 }
 
 impl Replacement {
-    /// For where there is no pod.
+    /// Returns a replacement that is not there, in `state` because of `cause`.
     pub fn without_pod(state: ReplacementState, cause: impl Into<String>) -> Self {
         Self {
             state,
@@ -159,7 +161,7 @@ impl Replacement {
         }
     }
 
-    /// Adds to its cause.
+    /// Adds `more` to the cause.
     pub fn add(&mut self, more: &str) {
         let said = self
             .cause

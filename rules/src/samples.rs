@@ -1,5 +1,5 @@
-//! Facts for the tests of the rules and the limits: a pod that is to be reaped, and its node. Each test changes the
-//! facts that it tests.
+//! Facts for the tests of the rules and the limits: a pod that is to be reaped, and its node. Each
+//! test changes the facts that it is about.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -20,7 +20,7 @@ fn an_hour_ago() -> Timestamp {
     now() - SignedDuration::from_hours(1)
 }
 
-/// What the program does where no option is set.
+/// Returns the policy without any option set.
 pub fn policy() -> Policy {
     let ten_minutes = SignedDuration::from_mins(10);
     Policy {
@@ -32,7 +32,7 @@ pub fn policy() -> Policy {
     }
 }
 
-/// ds06, an hour after it died.
+/// Returns node ds06, an hour after it died.
 pub fn node() -> NodeFacts {
     NodeFacts {
         name: "ds06".to_owned(),
@@ -57,7 +57,7 @@ pub fn node() -> NodeFacts {
     }
 }
 
-/// A lease that was renewed at `at`.
+/// Returns the report of a lease that was renewed at `at`.
 pub fn lease(at: Timestamp) -> Heard {
     Heard {
         by: SignBy::Lease,
@@ -66,7 +66,7 @@ pub fn lease(at: Timestamp) -> Heard {
     }
 }
 
-/// A pod of ds06 that only the last rule applies to.
+/// Returns a pod of ds06 that only the last rule applies to.
 pub fn pod() -> PodFacts {
     let owner = Some(Owner {
         kind: "StatefulSet".to_owned(),
@@ -104,7 +104,8 @@ pub fn pod() -> PodFacts {
     }
 }
 
-/// A claim that is bound to that volume, and of which a `StatefulSet`'s template is not known.
+/// Returns a claim that is bound to a volume on `storage`. No template of a `StatefulSet` is known
+/// for it.
 pub fn bound(name: &str, storage: Storage) -> ClaimFacts {
     let volume = VolumeFacts {
         name: "pv-1".to_owned(),
@@ -139,8 +140,9 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// The pod of [`pod`] on the node of [`node`], unlike them as the words say, which a semicolon parts. A word about a claim
-    /// is about the last one. A time is an age, or lies ahead where it is negative.
+    /// Returns the pod of [`pod`] on the node of [`node`], with the changes that `words` names;
+    /// semicolons separate them. A word about a claim changes the last claim. A time is an age, and
+    /// lies ahead if it is negative.
     pub fn of(words: &str) -> Self {
         let mut scene = Self {
             policy: policy(),
@@ -321,8 +323,8 @@ impl Scene {
     }
 }
 
-/// Of each case of the text, which is a line with its name, a colon and words, what there is to tell: below it, and rewritten
-/// by `UPDATE_EXPECT=1`.
+/// Checks what `tell` lists for each case of the text. A case is a line with a name, a colon and
+/// words; the lines below it are the result, which `UPDATE_EXPECT=1` rewrites.
 #[cfg(test)]
 pub fn check_each(cases: &expect_test::Expect, tell: impl Fn(&str) -> Vec<String>) {
     let mut found = String::new();
@@ -349,7 +351,7 @@ fn change_bound(state: &mut ClaimState, what: &str, how: &str) -> bool {
         "held-or-skipped" => claim.version = None,
         "iscsi" => claim.volume.disk = Some("iSCSI"),
         "on" => claim.volume.affinity = how.split('|').map(term).collect(),
-        // Which nodes satisfy each term; of the last, which all further ones.
+        // Lists the nodes that satisfy each term; the last list counts for all further terms.
         "reached-by" => {
             let mut answers = how.split('|').map(|nodes| match nodes.trim() {
                 "unread" => Some(Err(not_read())),
@@ -367,7 +369,8 @@ fn change_bound(state: &mut ClaimState, what: &str, how: &str) -> bool {
     true
 }
 
-/// `zone In a b & disk Exists`; `field` asks for a field of the node, and `''` is the empty value.
+/// Parses a term such as `zone In a b & disk Exists`; `field` asks for a field of the node, and
+/// `''` is the empty value.
 pub fn term(text: &str) -> AffinityTerm {
     let mut term = AffinityTerm::default();
     for requirement in text.split('&').map(words) {
@@ -385,7 +388,8 @@ pub fn term(text: &str) -> AffinityTerm {
     term
 }
 
-/// `Kosmos`, of which the cluster is known, another maker of virtual nodes or of edge nodes, or an operator's selector.
+/// Returns the mark of Kosmos (`of edge-1` names the cluster), of another maker of virtual or edge
+/// nodes, or of an operator's selector.
 fn leaf(how: &str) -> Leaf {
     let (kind, maker, mark, cluster) = match how {
         "Kosmos" => (LeafKind::Kosmos, "Kosmos", "label kosmos.io/node", None),
@@ -430,7 +434,7 @@ pub fn span(text: &str) -> SignedDuration {
         .unwrap_or_else(|error| unreachable!("{text:?}: {error}"))
 }
 
-/// So long before now; none where it says no time.
+/// Returns the moment that is `age` before now; `None` if `age` is no duration.
 fn moment(age: &str) -> Option<Timestamp> {
     Some(now() - age.parse::<SignedDuration>().ok()?)
 }

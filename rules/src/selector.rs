@@ -1,7 +1,7 @@
-//! What an operator selects: a cluster, namespaces, nodes.
+//! The operator's selections: a cluster, namespaces and nodes.
 //!
-//! The API server would evaluate a label selector for us, but a snapshot has no server; kube writes selectors and reads
-//! none.
+//! The API server would evaluate a label selector for us, but a snapshot has no server. The kube
+//! crate writes selectors and cannot parse them.
 
 use std::{collections::BTreeMap, fmt, path::PathBuf, str::FromStr, sync::LazyLock};
 
@@ -13,7 +13,7 @@ use crate::{
     words::after,
 };
 
-/// Which cluster was asked for.
+/// The cluster that the operator asked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Target {
     /// `--kubeconfig`.
@@ -25,14 +25,14 @@ pub struct Target {
 /// `--namespace-regex` and `--namespace-exclude-regex`.
 #[derive(Debug, Clone, Default)]
 pub struct NamespaceFilter {
-    /// Only namespaces that this matches.
+    /// If set, only namespaces that it matches are looked at.
     pub include: Option<Regex>,
-    /// And not these.
+    /// Namespaces that it matches are not looked at.
     pub exclude: Option<Regex>,
 }
 
 impl NamespaceFilter {
-    /// Whether pods of `namespace` are looked at.
+    /// Reports whether pods of `namespace` are looked at.
     pub fn matches(&self, namespace: &str) -> bool {
         let is_in = |regex: &Regex| regex.is_match(namespace);
         self.include.as_ref().is_none_or(is_in) && !self.exclude.as_ref().is_some_and(is_in)
@@ -52,16 +52,17 @@ impl fmt::Display for NamespaceFilter {
     }
 }
 
-/// What the operator says of nodes, besides the marks that they bear.
+/// The operator's selectors for nodes, which count besides the marks that the nodes bear.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NodeSelectors {
-    /// Treat those that any of these selects as leaf nodes.
+    /// `--leaf-node-selector`: a node that any of these selects is treated as a leaf node.
     pub leaf: Vec<NodeSelector>,
-    /// Nodes that any of these selects are certainly off.
+    /// `--fenced-node-selector`: a node that any of these selects is certainly off.
     pub fenced: Vec<NodeSelector>,
 }
 
-/// What selects nodes: labels, an annotation or a taint, the latter two by their key and, where one is given, their value.
+/// A selector for nodes: by labels, by an annotation or by a taint. Annotation and taint have a key
+/// and, if one is given, a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NodeSelector {
     /// A label selector.
@@ -93,7 +94,7 @@ impl FromStr for NodeSelector {
     }
 }
 
-/// As it is reported: "label selector type=virtual".
+/// Formats the selector as the report shows it: "label selector type=virtual".
 impl fmt::Display for NodeSelector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (what, key, value) = match self {
@@ -106,7 +107,7 @@ impl fmt::Display for NodeSelector {
 }
 
 impl NodeSelector {
-    /// As it was typed.
+    /// Returns the selector as it was typed.
     pub fn typed(&self) -> String {
         match self {
             Self::Labels(selector) => selector.to_string(),
@@ -124,14 +125,15 @@ pub struct Selector {
 }
 
 impl Selector {
-    /// The keys that it asks about.
+    /// Lists the label keys that the selector asks about.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.requirements
             .iter()
             .map(|requirement| requirement.key.as_str())
     }
 
-    /// Whether every requirement holds on `labels`. A label that is absent is not in any set, as in Kubernetes.
+    /// Reports whether every requirement holds on `labels`. As in Kubernetes, an absent label is
+    /// not in any set.
     pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
         self.requirements.iter().all(|it| {
             let value = labels.get(&it.key);
@@ -151,7 +153,8 @@ impl Selector {
     }
 }
 
-/// One requirement, and what comes after it: `a=b`, `a==b`, `a!=b`, `a in (b,c)`, `a notin (b,c)`, `a>1`, `a<1`, `a` or `!a`.
+/// The pattern of one requirement and the rest after it. The requirement is one of `a=b`, `a==b`,
+/// `a!=b`, `a in (b,c)`, `a notin (b,c)`, `a>1`, `a<1`, `a` and `!a`.
 const REQUIREMENT: &str = r"(?xs)^\s* (?<not>!)? \s* (?<key>[^\s!=<>(),]+)
     (?: \s+ (?<set>in|notin) \s* \( (?<values>[^()]*) \) | \s* (?<sign>==?|!=|<|>) (?<value>[^,()]*) )?
     \s* (?: $ | ,(?<rest>.*)$ )";
@@ -159,7 +162,7 @@ const REQUIREMENT: &str = r"(?xs)^\s* (?<not>!)? \s* (?<key>[^\s!=<>(),]+)
 impl FromStr for Selector {
     type Err = String;
 
-    /// Reads requirements, separated by commas.
+    /// Parses requirements that commas separate.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         static SHAPE: LazyLock<Result<Regex, regex::Error>> =
             LazyLock::new(|| Regex::new(REQUIREMENT));
@@ -202,14 +205,14 @@ impl FromStr for Selector {
 }
 
 impl Requirement {
-    /// As a label selector says it.
+    /// Formats the requirement for a label selector. An error says why it has no such form.
     fn selector(&self) -> Read<String> {
         let Self {
             key,
             operator,
             values,
         } = self;
-        // Nothing that would mean more, inside of a selector, than one word.
+        // A letter with a meaning in selectors, such as a comma, would change what is selected.
         let plain = |word: &String| word.chars().all(|it| is_label_letter(it) || it == '/');
         let all = values.join(",");
         let selector = match (operator.as_str(), values.as_slice()) {
@@ -235,8 +238,8 @@ impl Requirement {
 }
 
 impl AffinityTerm {
-    /// What it asks for apart from zones and regions, as a label selector; `None` where that is nothing. An error says why
-    /// no selector can ask for it.
+    /// Returns what the term requires apart from zones and regions, as a label selector; `None` if
+    /// it requires nothing else. An error says why no selector can express it.
     pub fn selector(&self) -> Read<Option<String>> {
         if self.fields {
             return Err(Unread("it asks for a field of the node".to_owned()));
@@ -252,7 +255,7 @@ impl AffinityTerm {
 }
 
 fn label_key(key: &str) -> Result<String, String> {
-    // A prefix, where there is one, and the name.
+    // The optional prefix, and the name.
     let mut parts = key.splitn(2, '/');
     if parts.all(|part| !part.is_empty() && part.chars().all(is_label_letter)) {
         return Ok(key.to_owned());
@@ -272,7 +275,7 @@ fn is_label_letter(letter: char) -> bool {
     letter.is_ascii_alphanumeric() || "-_.".contains(letter)
 }
 
-/// Whether `name` is one that the API server accepts for pods, nodes and most else (RFC 1123).
+/// Reports whether the API server accepts `name` for pods, nodes and most other kinds (RFC 1123).
 pub fn is_name(name: &str) -> bool {
     let inner = |letter: char| matches!(letter, 'a'..='z' | '0'..='9' | '-' | '.');
     !name.is_empty() && name.chars().all(inner) && name.trim_matches(['-', '.']) == name

@@ -1,11 +1,12 @@
-//! How things are said, wherever they are said: durations, counts, the order of names, and text of others.
+//! The spelling of durations, counts, lists and names, and the cleaning of text from the cluster.
 
 use itertools::Itertools as _;
 use std::fmt::Display;
 
 use jiff::SignedDuration;
 
-/// A duration as people say it, in at most two units: "1h 5m", "9d 2h", and "minus 5m" for one that lies ahead.
+/// Formats a duration as people say it, in at most two units: "1h 5m", "9d 2h", and "minus 5m" if
+/// it is negative.
 pub fn spoken(duration: SignedDuration) -> String {
     let seconds = duration.as_secs().unsigned_abs();
     let counts = [
@@ -28,7 +29,7 @@ pub fn spoken(duration: SignedDuration) -> String {
     }
 }
 
-/// The first `most` of `names`, and how many more there are.
+/// Lists the first `most` of `names`, and says how many more there are.
 pub fn listed<T: AsRef<str>>(names: &[T], most: usize) -> String {
     let mut shown = names.iter().take(most).map(AsRef::as_ref);
     let shown = shown.join(", ");
@@ -38,18 +39,19 @@ pub fn listed<T: AsRef<str>>(names: &[T], most: usize) -> String {
     }
 }
 
-/// All `texts`, with `between` them; `None` where there are none.
+/// Joins `texts` with `between`; `None` if there is nothing to join.
 pub fn joined(texts: impl IntoIterator<Item = impl Display>, between: &str) -> Option<String> {
     let joined = texts.into_iter().join(between);
     (!joined.is_empty()).then_some(joined)
 }
 
-/// `what` behind `before`; nothing where there is none.
+/// Puts `before` in front of `what`; empty if there is no `what`.
 pub fn after(before: &str, what: Option<impl Display>) -> String {
     what.map_or_else(String::new, |what| format!("{before}{what}"))
 }
 
-/// Sorts as people count, `web-2` before `web-10`: each number has its length before it.
+/// Returns a key that sorts names as people count, `web-2` before `web-10`: the number's length
+/// comes before the number.
 pub fn natural(name: &str) -> String {
     let runs = name.chars().chunk_by(char::is_ascii_digit);
     let keys = runs.into_iter().map(|(is_number, run)| {
@@ -64,8 +66,10 @@ pub fn natural(name: &str) -> String {
     keys.collect()
 }
 
-/// Text from the cluster must not steer what shows it, nor pass for another text: control characters, and Unicode's
-/// format characters (which reorder text, or show nothing), are shown as a replacement.
+/// Shows control characters and Unicode's format and tag characters as replacement characters: text
+/// from the cluster must not steer the terminal that shows it, nor pass for another text. Format
+/// characters reorder text or show nothing; tag characters (U+E0001, U+E0020 to U+E007F) show
+/// nothing.
 pub fn clean(text: &str) -> String {
     let steers = |letter: char| {
         letter.is_control()
@@ -84,12 +88,13 @@ pub fn clean(text: &str) -> String {
         .collect()
 }
 
-/// A number with the words that go with it.
+/// Formats a number with its noun, in the singular or the plural.
 pub fn counted(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
 
-/// The numbers that are not zero, each with its words: "pod|pods" where those of one differ from those of many.
+/// Formats the numbers that are not zero, each with its noun: "pod|pods" if singular and plural
+/// differ.
 pub fn counts<'a>(all: impl IntoIterator<Item = (usize, &'a str)>) -> impl Iterator<Item = String> {
     let some = all.into_iter().filter(|(count, _)| *count > 0);
     some.map(|(count, words)| {

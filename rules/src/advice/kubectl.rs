@@ -1,4 +1,4 @@
-//! Lines to paste.
+//! The kubectl commands that advice prints for a person to paste.
 
 use std::borrow::Cow;
 
@@ -11,12 +11,12 @@ use crate::{
     words::after,
 };
 
-/// kubectl, pointed at the cluster that was judged.
+/// kubectl, with the options that point it at the cluster that was judged.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Kubectl(pub Target);
 
 impl Kubectl {
-    /// The options that point at the cluster, each after a blank.
+    /// Returns the options that choose the cluster, each with a blank before it.
     fn target(&self) -> String {
         let file = self
             .0
@@ -31,12 +31,14 @@ impl Kubectl {
         format!("kubectl{} {}", self.target(), all_quoted(words))
     }
 
-    /// A command whose end says which cluster: what it does to what comes first.
+    /// Returns a command with the options that choose the cluster at its end, so that a reader sees
+    /// first what the command does.
     pub(super) fn ends_with_target(&self, words: &[&str]) -> String {
         format!("kubectl {}{}", all_quoted(words), self.target())
     }
 
-    /// Changes an annotation of objects of a kind: `change` says how.
+    /// Returns the command that changes an annotation of the named objects of `kind`: `change` is
+    /// `KEY=VALUE` or `KEY-`, with any further options.
     pub(super) fn annotate(
         &self,
         kind: &str,
@@ -51,13 +53,14 @@ impl Kubectl {
         self.ends_with_target(&[&["annotate", kind], names, within, change].concat())
     }
 
-    /// Takes the annotation of an answer away.
+    /// Returns the command that removes the annotation of `answer`.
     pub fn withdraw(&self, answer: &Answer, namespace: &str) -> String {
         let key = format!("{}-", answer.annotation);
         self.annotate(answer.on, &[&answer.name], namespace, &[&key])
     }
 
-    /// Holds while the node is the one that was judged, and its Ready has not changed since.
+    /// Returns a shell condition. It is true while the node is the one that was judged and its
+    /// Ready condition has not changed since.
     pub(super) fn still_as_judged(&self, node: &NodeFacts) -> String {
         let status = r#"jsonpath={.metadata.uid}{range .status.conditions[?(@.type=="Ready")]}/{.status}/{.lastTransitionTime}{end}"#;
         let mut judged = node.uid.to_string();
@@ -75,12 +78,13 @@ fn all_quoted(words: &[&str]) -> String {
 }
 
 fn quoted(word: &str) -> String {
-    // shlex is stricter than any shell: it would quote pods,pvc and --tail=50 too.
+    // shlex is stricter than any shell needs: it would also quote pods,pvc and --tail=50.
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./,:=@%+".contains(letter);
     if !word.is_empty() && word.chars().all(is_plain) {
         return word.to_owned();
     }
-    // No name has a line break, which would end the line. shlex refuses nothing but NUL, which no shell could pass on.
+    // No name has a line break, which would end the command. shlex refuses only NUL, which no shell
+    // can pass on.
     let word = word.replace('\n', " ").replace('\0', "");
     shlex::try_quote(&word).map_or_else(|_| String::new(), Cow::into_owned)
 }

@@ -1,8 +1,10 @@
-//! What a person has to do about a pod that the program leaves to them: what is at risk, and the commands, in order.
+//! Advice to a person about a pod that the program leaves to them: the risk, and the commands in
+//! order.
 //!
-//! What needs a decision gets a line `kubectl annotate`, whose value is the time of the report: the next run judges
-//! everything anew, and does it where the answer still belongs to the same failure. No command destroys anything by itself,
-//! the out-of-service taint aside, which is bound to the node as it was judged.
+//! A decision is made by a `kubectl annotate` command whose value is the time of the report. The
+//! next run judges everything anew, and acts on the answer if it still belongs to the same failure.
+//! No command destroys anything by itself. The one exception is the out-of-service taint, whose
+//! command is bound to the node as it was judged.
 
 mod kubectl;
 
@@ -23,12 +25,12 @@ use crate::{
 
 pub use self::kubectl::Kubectl;
 
-/// What a person should know and do.
+/// The advice about one pod, or about several that share it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Advice {
-    /// The risk, in a line.
+    /// The risk, on one line.
     pub risk: Option<String>,
-    /// What to do, in order.
+    /// The steps, in order.
     pub steps: Vec<Step>,
 }
 
@@ -53,7 +55,7 @@ impl Step {
         }
     }
 
-    /// Something to do or to know for which there is nothing to paste.
+    /// Returns a step that has no command.
     fn remark(what: impl Into<String>) -> Self {
         Self {
             what: what.into(),
@@ -62,34 +64,34 @@ impl Step {
         }
     }
 
-    /// Instead of a line by which a person answers; `why` ends the sentence.
+    /// Returns the remark that stands in place of a command that answers; `why` ends its sentence.
     fn no_answer(why: &str) -> Self {
         Self::remark(format!("No answer is asked for{why}."))
     }
 
-    /// Whether it is a line by which a person answers.
+    /// Reports whether the step's command gives a person's answer.
     pub fn asks(&self) -> bool {
         let command = self.command.as_deref().unwrap_or_default();
         command.starts_with("kubectl annotate ")
     }
 }
 
-/// By what advice is given.
+/// Everything that advice depends on, apart from the pods.
 #[derive(Debug, Clone, Copy)]
 pub struct Adviser<'a> {
-    /// What the pods were judged by.
+    /// The facts by which the pods were judged.
     pub facts: &'a ClusterFacts,
-    /// What the operator chose.
+    /// The operator's choices.
     pub policy: &'a Policy,
-    /// What holds the run.
+    /// The limit that holds the whole run, if one does.
     pub hold: Option<&'a Limit>,
-    /// How the cluster is reached.
+    /// The kubectl that reaches the cluster.
     pub kubectl: &'a Kubectl,
 }
 
 impl Adviser<'_> {
-    /// Puts the pods of `all` that need a person together where they share what there is to do, by their places: those of one
-    /// reason, namespace, node and workload.
+    /// Groups the pods of `all` that need a person and share their advice, because they share
+    /// reason, namespace, node and workload. A group holds the pods' indices in `all`.
     pub fn alike(&self, all: &[Judged]) -> Vec<Vec<usize>> {
         let mut groups = BTreeMap::<_, Vec<usize>>::new();
         for (place, judged) in all.iter().enumerate() {
@@ -98,7 +100,7 @@ impl Adviser<'_> {
             }
             let pod = &judged.pod;
             let decides = judged.reason.asks_a_person();
-            // What is said of volumes and owners differs in their names alone.
+            // Sentences about volumes and owners differ only in names.
             let says = Some(judged.sentence()).filter(|_| !decides);
             let of = decides.then(|| {
                 let case = Case::of(self.facts, self.policy, pod);
@@ -108,12 +110,12 @@ impl Adviser<'_> {
             let key = (judged.code(), &pod.namespace, &pod.node, says, of);
             groups.entry(key).or_default().push(place);
         }
-        // In the order of the first pod of each.
+        // Groups are sorted by their first pod.
         groups.into_values().sorted().collect()
     }
 
-    /// What to do about `all`, which have the same reason, namespace and node. While something holds the run, or their node
-    /// shows a sign of life, nothing that destroys is printed.
+    /// Advises on `all`, which share reason, namespace and node. While a limit holds the run, or
+    /// the node shows a sign of life, the advice has no command that destroys something.
     pub fn advise(&self, all: &[&Judged]) -> Advice {
         let manual = |first: &&&Judged| first.reason.verdict() == Verdict::Manual;
         let Some(&first) = all.first().filter(manual) else {
@@ -151,8 +153,8 @@ impl Adviser<'_> {
         }
     }
 
-    /// What to do about a node, besides its pods. `reaped`: pods of it were, or would be, force-deleted. `dead`: it is not
-    /// expected back.
+    /// Advises on a node, apart from its pods. `reaped` says that pods of it were force-deleted, or
+    /// would be; `dead` says that the node is not expected back.
     pub fn advise_node(&self, failure: &NodeFailure<'_>, reaped: bool, dead: bool) -> Vec<Step> {
         let node = failure.node;
         let name = node.name.as_str();
@@ -189,7 +191,8 @@ impl Adviser<'_> {
         steps
     }
 
-    /// How to have a run at once, which acts on answers; said once. The name is this report's own: pasted twice, it is refused.
+    /// Returns the step that starts a run at once, which acts on answers; a report has it once. The
+    /// Job's name is unique to this report, so pasting the command a second time fails.
     pub fn run_now(&self) -> Step {
         let name = self.facts.now.strftime("answers-%Y%m%d-%H%M%S").to_string();
         let from = "--from=cronjob/pod-reaper";
@@ -200,7 +203,7 @@ impl Adviser<'_> {
         )
     }
 
-    /// How to see what the nodes that are not Ready have in common.
+    /// Returns the step that shows what the NotReady nodes have in common.
     pub fn compare_nodes(&self) -> Step {
         let labels = "topology.kubernetes.io/zone,node.kubernetes.io/instance-type";
         Step::new(
@@ -211,7 +214,8 @@ impl Adviser<'_> {
     }
 }
 
-/// What to do about a node that was reaped from, or would be: its containers may still be running.
+/// Returns the advice for a node from which pods were reaped, or would be: its containers may still
+/// be running.
 pub fn power_off(name: &str) -> Step {
     Step::remark(format!(
         "If {name} may only be cut off, power it off now: its containers may still be running beside the pods that \
@@ -219,12 +223,12 @@ pub fn power_off(name: &str) -> Step {
     ))
 }
 
-/// Where the steps are for what no answer is asked for.
+/// Ends a sentence with the reason why no answer is asked for, and points to the book.
 fn by_hand(why: &str) -> String {
     format!(": {why}. docs/by-hand.md has the steps")
 }
 
-/// What stands against asking for an answer, as a phrase.
+/// Returns the reason not to ask for an answer, as a phrase; `None` if nothing stands against it.
 fn against(judged: &Judged, failure: &NodeFailure<'_>) -> Option<String> {
     let pod = &judged.pod;
     let claims = asked(judged)
@@ -243,13 +247,15 @@ fn against(judged: &Judged, failure: &NodeFailure<'_>) -> Option<String> {
     inert.or_else(|| Some(doubts.find(|doubt| doubt.proved)?.why.clone()))
 }
 
-/// The claims that a person is asked to give up with the pod: those that nothing gives up already.
+/// Lists the claims that a person is asked to give up with the pod: the pinned ones that nothing
+/// gives up already.
 fn asked(judged: &Judged) -> impl Iterator<Item = &PinnedClaim> + Clone {
     let claims = judged.reason.ties.pinned.iter();
     claims.filter(|claim| claim.given_up.is_err())
 }
 
-/// What people would call one workload: its owner, or the series of numbered owners that it is of, which make equal claims.
+/// Returns what people would call one workload: the pod's owner, or its series of numbered owners
+/// whose claim templates are equal. `None` if the pod has no owner.
 fn workload(pod: &PodFacts) -> Option<(&str, &str, usize, Option<&str>)> {
     let Owner { kind, name } = pod.workload.as_ref().or(pod.owner.as_ref())?;
     let stem = name.trim_end_matches(|letter: char| letter.is_ascii_digit());
@@ -263,12 +269,13 @@ fn workload(pod: &PodFacts) -> Option<(&str, &str, usize, Option<&str>)> {
     })
 }
 
-/// Pods of one namespace to which the same advice is given, at least one; their node, where there is one, is the same.
+/// At least one pod, all of one namespace and one node (or none), that get the same advice.
 struct Alike<'a> {
     all: &'a [&'a Judged],
     first: &'a Judged,
     by: &'a Adviser<'a>,
-    /// Each reason for which a person has to decide about the first, as about the others.
+    /// The reasons why a person has to decide about the first pod; they are those of the others
+    /// too.
     reasons: Vec<ReasonCode>,
 }
 
@@ -299,7 +306,7 @@ impl Alike<'_> {
         kubectl.command(&[&["get", "pod"], &self.names()[..], &within, options].concat())
     }
 
-    /// The line by which a person answers.
+    /// Returns the step with the command by which a person answers.
     fn answer(
         &self,
         what: impl Into<String>,
@@ -308,7 +315,7 @@ impl Alike<'_> {
         annotation: &str,
     ) -> Step {
         let answer = format!("{annotation}={}", self.by.facts.now.strftime("%FT%TZ"));
-        // A report that is newer asks anew.
+        // A newer report asks again, with its own time.
         let change = [answer.as_str(), "--overwrite"];
         let kubectl = self.by.kubectl;
         Step::new(
@@ -317,12 +324,12 @@ impl Alike<'_> {
         )
     }
 
-    /// Whether the pods are left to a person for that, among other reasons.
+    /// Reports whether `code` is one of the reasons that leave the pods to a person.
     fn is(&self, code: ReasonCode) -> bool {
         self.reasons.contains(&code)
     }
 
-    /// Asks for each answer that the pods wait for, by the reasons that keep them.
+    /// Asks for every answer that the pods wait for, one for each reason that keeps them.
     fn ask(&self, failure: &NodeFailure<'_>) -> Advice {
         let (node, them) = (failure.node.name.as_str(), self.them());
         let [unverified, shared, owner] = [
@@ -337,7 +344,7 @@ impl Alike<'_> {
                 "If a volume is on {node}, the replacement waits for that node for ever."
             ));
         }
-        // No answer lets a claim go with its pod that may be wanted.
+        // No answer lets a pod take along a claim that may still be wanted.
         if !steps.is_empty() && self.pods().any(PodFacts::may_own_a_claim) {
             let why = "the pod owns a claim, or may, which would go with it";
             steps.push(Step::no_answer(&by_hand(why)));
@@ -355,7 +362,8 @@ impl Alike<'_> {
             NodeFailure { pod, ..*failure }.fenced().is_none()
         };
         if (shared || unverified) && self.pods().any(is_open) {
-            // In one step, so that nobody says so who was not told to see to it.
+            // It is one step, so that nobody declares the machine off without having been told to
+            // check it.
             let what = format!(
                 "Power {node} off, or cut off its disks, and check that at the machine itself, not by what the cluster says: \
                  what still runs there would write to the same disks. Then say so, and a run takes what waits for that. Where \
@@ -441,7 +449,8 @@ impl Alike<'_> {
         }
     }
 
-    /// Where to look for the data of volumes that may not be on the node; nothing where there are none.
+    /// Returns steps to find the data of volumes that may not be on the node; empty if there are no
+    /// such volumes.
     fn see_volumes(&self) -> Vec<Step> {
         let ties = |code| {
             let all = self.all.iter().filter(move |_| self.is(code));
@@ -478,7 +487,8 @@ impl Alike<'_> {
         steps
     }
 
-    /// What to look at where there is nothing to decide: something has to be repaired, as the reason itself advises.
+    /// Advises if there is nothing to decide, only something to repair. The risk is the reason's
+    /// own advice.
     fn repair(&self) -> Advice {
         let Judged { pod, reason, .. } = self.first;
         let kubectl = self.by.kubectl;
@@ -524,7 +534,8 @@ impl Alike<'_> {
         let get = ["get", "clusters.kosmos.io", cluster, "-o", kubeconfig];
         let get = self.by.kubectl.command(&get);
         let there = self.get_pods(&Kubectl::default(), &["-o", "wide"]);
-        // With an empty kubeconfig kubectl would ask the cluster that it runs in; with one that names a context it does not.
+        // With an empty kubeconfig, kubectl would ask the cluster that it runs in. With one that
+        // has a current context it does not, so the script checks that first.
         let script = format!(
             r#"( creds=$(mktemp) && trap 'rm -f "$creds"' EXIT INT &&
 {get} | base64 -d > "$creds" &&
@@ -539,7 +550,7 @@ kubectl --kubeconfig "$creds" config current-context &&
     }
 }
 
-/// The things of that noun, by name; of many only how many there are.
+/// Names up to three things after `noun`; of more it gives only the count.
 fn named(noun: &str, names: &[&str]) -> String {
     match names.len() {
         1 => format!("{noun} {}", names.join("")),

@@ -1,4 +1,4 @@
-//! Tests of when a command is printed, and of what comes before it.
+//! Tests of when the advice has a command, and of what it says before the command.
 
 #![expect(
     clippy::needless_raw_string_hashes,
@@ -32,7 +32,7 @@ fn judged(scene: &Scene) -> Judged {
     }
 }
 
-/// What is advised about the pod of the scene: the risk, and each step with its command.
+/// Lists the advice about the pod of the scene: the risk, and each step with its command.
 fn advised(words: &str) -> Vec<String> {
     let scene = Scene::of(words);
     let pod = judged(&scene);
@@ -42,7 +42,7 @@ fn advised(words: &str) -> Vec<String> {
     risk.into_iter().chain(told(&steps)).collect()
 }
 
-/// Which advises where nothing holds the run.
+/// Returns an adviser for a run that no limit holds.
 fn adviser<'a>(facts: &'a ClusterFacts, policy: &'a Policy) -> Adviser<'a> {
     static KUBECTL: Kubectl = Kubectl(Target {
         kubeconfig: None,
@@ -108,7 +108,7 @@ fn no_answer_is_asked_for_while_a_node_lives_or_may() {
     );
 }
 
-/// Each rule that holds is answered: the power first, what is lost last.
+/// Each rule that holds gets its answer: first the power, last what destroys data.
 #[test]
 fn every_rule_that_holds_has_its_answer() {
     check_each(
@@ -147,8 +147,8 @@ fn every_rule_that_holds_has_its_answer() {
     );
 }
 
-/// What would be inert, or destroy what does not come back, is not asked for. What could only not be read is said, and asked
-/// for all the same: the run asks again.
+/// No answer is asked for that would be inert, or would destroy what nothing makes again. If that
+/// could only not be read, the advice says so and asks all the same, since the run checks again.
 #[test]
 fn what_stands_against_an_answer_is_said_instead() {
     check_each(
@@ -177,7 +177,8 @@ fn what_stands_against_an_answer_is_said_instead() {
     );
 }
 
-/// Numbered siblings that make equal claims are one workload; two unrelated ones never share a command that gives up data.
+/// Numbered siblings with equal claim templates are one workload. Two unrelated workloads never
+/// share a command that gives up data.
 #[test]
 fn only_siblings_share_an_answer() {
     let of = |(owner, templates): (&str, Option<&str>)| {
@@ -207,7 +208,7 @@ fn only_siblings_share_an_answer() {
     assert_eq!(groups, expected);
 }
 
-/// No node is needed to see who holds a pod.
+/// The advice on finalizers needs no node.
 #[test]
 fn finalizers_are_explained_where_the_node_is_gone_too() {
     check_each(

@@ -1,7 +1,8 @@
-//! What a person decided, and whether that counts for the failure at hand.
+//! The answers of a person, and whether each counts for the failure at hand.
 //!
-//! An answer is bound to one failure by its time: everything that it is about was there before, and nothing was heard
-//! since. Pasted late, or left behind, it is inert.
+//! Its time binds an answer to one failure: everything that it is about existed before that time,
+//! and nothing was heard from the machine after it. An answer that is pasted late, or left behind,
+//! is inert.
 
 use derive_more::Display;
 use jiff::Timestamp;
@@ -12,11 +13,11 @@ use crate::{
     facts::{BoundClaim, ClusterFacts, NodeFacts, PodFacts},
 };
 
-/// On a claim: its data may be lost with the pod that is stuck now.
+/// The answer on a claim: its data may be lost with the pod that is stuck now.
 pub const GIVE_UP: &str = "pod-reaper.io/give-up";
-/// On a pod: its claims are kept, and it may go.
+/// The answer on a pod: the pod may go, and its claims are kept.
 pub const REAP: &str = "pod-reaper.io/reap";
-/// On a node: the machine is off.
+/// The answer on a node: the machine is off.
 pub const POWERED_OFF: &str = "pod-reaper.io/powered-off";
 
 entry! {
@@ -37,21 +38,22 @@ entry! {
     }
 }
 
-/// A node as it is judged at one moment: the failure that an answer has to belong to. The node may be Ready.
+/// A node as it is judged at one moment, with or without a pod of it. An answer has to belong to
+/// this failure of the node; the node may also be Ready.
 #[derive(Clone, Copy)]
 pub struct NodeFailure<'a> {
-    /// The moment.
+    /// The moment of judging.
     pub now: Timestamp,
-    /// What the operator chose.
+    /// The operator's choices.
     pub policy: &'a Policy,
     /// The node.
     pub node: &'a NodeFacts,
-    /// The pod that is stuck; `None` where only the node is asked about.
+    /// The stuck pod; `None` if the question is about the node alone.
     pub pod: Option<&'a PodFacts>,
 }
 
 impl<'a> NodeFailure<'a> {
-    /// Of `node`, whichever pod is asked about.
+    /// Returns `node` as the run judges it, without a pod.
     pub fn of(facts: &ClusterFacts, policy: &'a Policy, node: &'a NodeFacts) -> Self {
         Self {
             now: facts.now,
@@ -61,7 +63,8 @@ impl<'a> NodeFailure<'a> {
         }
     }
 
-    /// Why an answer of that value counts for nothing, as a phrase: one on `claim`, where that is given.
+    /// Returns why an answer whose annotation has this value counts for nothing, as a phrase;
+    /// `None` if it counts. `claim` is the claim that bears the annotation, if a claim does.
     pub(super) fn inert(&self, value: &str, claim: Option<&BoundClaim>) -> Option<String> {
         let Ok(at) = value.parse::<Timestamp>() else {
             return Some("its value is no time, such as 2026-01-31T03:00:00Z".to_owned());
@@ -100,12 +103,12 @@ impl<'a> NodeFailure<'a> {
         Some(why.to_owned())
     }
 
-    /// Whether the answer on the node counts.
+    /// Reports whether the node bears a `powered-off` answer that counts.
     pub(super) fn is_powered_off(&self) -> bool {
         self.counts(self.node.powered_off.as_ref())
     }
 
-    /// Whether the answer on the pod counts.
+    /// Reports whether the pod bears a `reap` answer that counts.
     pub(super) fn may_go(&self) -> bool {
         self.counts(self.pod.and_then(|pod| pod.reap.as_ref()))
     }
@@ -114,13 +117,14 @@ impl<'a> NodeFailure<'a> {
         answer.is_some_and(|value| self.inert(value, None).is_none())
     }
 
-    /// The bound claims of the pod, by their names.
+    /// Lists the pod's bound claims with their names.
     fn bound_claims(&self) -> impl Iterator<Item = (&str, &BoundClaim)> {
         let claims = self.pod.into_iter().flat_map(|pod| &pod.claims);
         claims.filter_map(|claim| Some((claim.name.as_str(), claim.bound()?)))
     }
 
-    /// Why an answer that is given now, on the pod or on those of its claims, would count for nothing, as a phrase.
+    /// Returns why an answer given now would count for nothing, as a phrase: one on the pod, or one
+    /// on any of the named claims. `None` if all would count.
     pub fn would_be_inert(&self, claims: &[&str]) -> Option<String> {
         let value = self.now.to_string();
         let mut asked = self
@@ -130,7 +134,7 @@ impl<'a> NodeFailure<'a> {
             .or_else(|| asked.find_map(|(_, claim)| self.inert(&value, Some(claim))))
     }
 
-    /// The answers on the pod, its claims and its node.
+    /// Lists the answers on the node, the pod and the pod's claims.
     pub fn answers(&self) -> Vec<Answer> {
         let answer = |annotation, on, name: &str, value: Option<&String>, claim| {
             let value = value?.clone();

@@ -1,4 +1,4 @@
-//! A pod on its node at a moment, and what follows for it from the rules.
+//! A pod on its node at one moment, and the verdict of the rules on it.
 
 use std::cell::OnceCell;
 
@@ -16,25 +16,26 @@ use crate::facts::{
     BoundClaim, ClaimFacts, ClaimState, ClusterFacts, NodeFacts, NodeRead, PodFacts,
 };
 
-/// A pod on its node at a moment: what the rules are asked about.
+/// A pod on its node at one moment. Each rule is a question about a case.
 pub struct Case<'a> {
     pub(super) now: Timestamp,
     pub(super) policy: &'a Policy,
     node: Option<&'a NodeRead>,
     pub(super) pod: &'a PodFacts,
-    /// What its claims bind it to, once that was asked.
+    /// The pod's ties, computed when a rule first needs them.
     ties: OnceCell<Ties>,
 }
 
 pub(super) const NOWHERE: &str = "There is no node to ask about.";
 
 impl<'a> Case<'a> {
-    /// `pod` as it is judged by `facts`.
+    /// Returns the case of `pod` among `facts`, at their moment.
     pub fn of(facts: &'a ClusterFacts, policy: &'a Policy, pod: &'a PodFacts) -> Self {
         Self::new(facts.now, policy, facts.node_of(pod), pod)
     }
 
-    /// `pod` as it is judged at `now`. `node` is what was read of the pod's node, `None` where nothing was.
+    /// Returns the case of `pod` at `now`. `node` is the result of reading the pod's node; `None`
+    /// if that was not read.
     pub fn new(
         now: Timestamp,
         policy: &'a Policy,
@@ -50,9 +51,10 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// Judges the pod.
+    /// Judges the pod: the first rule that holds decides.
     pub fn decide(&self) -> Reason {
-        // A rule that needs an unknown fact decides too: the reason is facts-unread.
+        // A rule that needs an unknown fact decides too, and keeps the pod: the reason is
+        // facts-unread.
         let decided = RULES.iter().find_map(|rule| match (rule.finding)(self) {
             Ok(reason) => Some(reason),
             Err(NoReason::Unknown(what, _)) => Some(Reason::unread(&what)),
@@ -67,14 +69,16 @@ impl<'a> Case<'a> {
         reason
     }
 
-    /// Whether the rules before the volume rules let the pod through, so that its claims have to be looked up.
+    /// Reports whether the rules before the volume rules let the pod through, so that its claims
+    /// have to be looked up.
     pub fn needs_claims(&self) -> bool {
         let mut before = RULES.iter().filter(|rule| rule.stage < Stage::Storage);
         !self.pod.claims.is_empty()
             && before.all(|rule| matches!((rule.finding)(self), Err(NoReason::Seen(_))))
     }
 
-    /// Whether the pod's pinned claims may be given up with it, so that more has to be known.
+    /// Returns what else has to be read about the pod's pinned claims, because they may be given up
+    /// with it; `None` if the pod has no such claims.
     pub fn asks_about_giving_up(&self) -> Option<GiveUp> {
         if !self.left_to_a_person().contains(&ReasonCode::LocalVolume) {
             return None;
@@ -90,16 +94,17 @@ impl<'a> Case<'a> {
         })
     }
 
-    /// The kind of each reason for which a person has to decide about the pod, which only such reasons keep.
+    /// Lists the reasons for which a person has to decide about the pod. They mean something only
+    /// for a pod that no earlier rule keeps.
     pub fn left_to_a_person(&self) -> Vec<ReasonCode> {
         let rules = RULES.iter().filter(|rule| rule.stage == Stage::Storage);
         let reasons = rules.filter_map(|rule| (rule.finding)(self).ok());
         reasons.map(|reason| reason.code).collect()
     }
 
-    /// Evaluates every rule, in order. The first that holds, or needs what is not known, is the one by which
-    /// [`Case::decide`] decides: both go over the same rules. The last rule holds wherever it is asked, so what it finds is
-    /// not shown where another decides.
+    /// Evaluates every rule, in order. [`Case::decide`] goes through the same rules, so the first
+    /// one here that holds, or needs an unknown fact, is the one that decides. The last rule does
+    /// not ask whether an earlier one holds, so its finding is not shown if another rule decides.
     pub fn evaluate(&self) -> Vec<Evaluation> {
         let mut decides = None;
         let evaluations = RULES.iter().zip(1..).map(|(rule, number)| {
@@ -125,7 +130,7 @@ impl<'a> Case<'a> {
         evaluations.collect()
     }
 
-    /// Its node's failure, where there is a look at the node.
+    /// Returns the pod's node as it is judged, with the pod; `None` if the node is not known.
     pub fn failure(&self) -> Option<NodeFailure<'a>> {
         Some(NodeFailure {
             now: self.now,
@@ -135,7 +140,8 @@ impl<'a> Case<'a> {
         })
     }
 
-    /// The failure of its node, for a rule that needs it. A node that could not be read lets no pod pass such a rule.
+    /// Returns the pod's node for a rule that needs it. The error tells a node that does not exist
+    /// from one that could not be read; the latter lets no pod pass the rule.
     pub(super) fn its_node(&self) -> Result<NodeFailure<'a>, NoReason> {
         self.failure().ok_or_else(|| {
             if self.nowhere() {
@@ -146,7 +152,8 @@ impl<'a> Case<'a> {
         })
     }
 
-    /// What its claims bind it to, for a rule that needs it. Claims that were not looked up let no pod pass such a rule.
+    /// Returns what the pod's claims bind it to, for a rule that needs that. Claims that were not
+    /// looked up let no pod pass the rule.
     pub(super) fn ties(&self) -> Result<&Ties, NoReason> {
         let (failure, claims) = (self.its_node()?, &self.pod.claims);
         if claims.iter().any(|it| it.state == ClaimState::NotLookedUp) {
@@ -163,12 +170,12 @@ impl<'a> Case<'a> {
         self.node.and_then(NodeRead::known)
     }
 
-    /// Whether there is no node that it could be on.
+    /// Reports whether the pod has no node: it was never assigned one, or the node is gone.
     pub(super) fn nowhere(&self) -> bool {
         self.pod.node.is_none() || matches!(self.node, Some(NodeRead::Gone))
     }
 
-    /// Why there is no look at the node, as a phrase.
+    /// Returns why the node is not known, as a phrase.
     pub(super) fn node_unread(&self) -> String {
         let why = match self.node {
             Some(NodeRead::Unread(unread)) => &unread.0,
@@ -181,7 +188,7 @@ impl<'a> Case<'a> {
         self.pod.node.as_deref().unwrap_or("its node")
     }
 
-    /// Whether its node is Ready, as a sentence.
+    /// Says whether the pod's node is Ready, as a sentence.
     pub(super) fn ready(&self) -> String {
         let name = self.node_name();
         match self.known() {

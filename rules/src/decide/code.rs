@@ -1,19 +1,19 @@
-//! The reasons of verdicts: each with its code, its verdict, what it means and what to do about it.
+//! The reasons of verdicts. Each has a code, a verdict, a meaning and advice.
 //!
-//! `docs/reasons.md` is made from this table. What was seen on a pod is its sentence, in `reason.rs`.
+//! `docs/reasons.md` is made from this table. The sentence about the pod at hand is in `reason.rs`.
 
 use crate::codes::codes;
 
 codes! {
-    /// What should be done with a Terminating pod.
+    /// The action that the program takes on a Terminating pod.
     pub enum Verdict {
         /// A person has to decide.
         Manual = "manual" => "A person decides: the report says what is at risk, and what to do.",
-        /// Force-delete it.
+        /// The program force-deletes the pod.
         Reap = "reap" => "It is force-deleted, so that its owner can start a replacement.",
-        /// Look again at the next run.
+        /// The next run judges the pod again.
         Wait = "wait" => "Not now: the next run judges it again.",
-        /// It is the work of another controller, or of the operator.
+        /// Another controller takes care of the pod, or the operator excluded it.
         Leave = "leave" => "It is the work of something else.",
     }
 }
@@ -21,21 +21,22 @@ codes! {
 macro_rules! reasons {
     ($($variant:ident = $code:literal => $verdict:ident, $means:literal, $advice:literal;)*) => {
         codes! {
-            /// The kind of a reason: of the rules in their order, then of the limits of a whole run.
+            /// The kind of a reason: those of the rules in their order, then those of a run's
+            /// limits.
             pub enum ReasonCode {
                 $($variant = $code => $means,)*
             }
         }
 
         impl ReasonCode {
-            /// What should be done.
+            /// Returns the verdict that goes with the reason.
             pub fn verdict(self) -> Verdict {
                 match self {
                     $(Self::$variant => Verdict::$verdict,)*
                 }
             }
 
-            /// What a person should do about it, in sentences.
+            /// Returns what a person should do, in sentences.
             pub fn advice(self) -> &'static str {
                 match self {
                     $(Self::$variant => $advice,)*

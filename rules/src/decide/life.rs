@@ -1,6 +1,7 @@
-//! Does the machine of a NotReady node live?
+//! Signs of life: evidence that the machine of a NotReady node still runs.
 //!
-//! Silence may be death; a heartbeat is not. A dead machine was last heard before its node became NotReady.
+//! Silence may be death; a heartbeat is not. A dead machine was last heard before its node became
+//! NotReady.
 
 use itertools::Itertools as _;
 use jiff::SignedDuration;
@@ -12,14 +13,15 @@ use super::{
 };
 use crate::facts::{Heard, Ready, SignBy};
 
-/// For how long something that was heard counts as a sign of life. With a patience shorter than the source's period, a
-/// verdict would depend on the moment of the run.
+/// Returns for how long a report counts as a sign of life. If that were shorter than the source's
+/// own period, the verdict would depend on the moment of the run.
 pub(super) fn counts_for(heard: &Heard, policy: &Policy) -> SignedDuration {
     heard.period.max(policy.node_not_ready_for)
 }
 
 impl<'a> NodeFailure<'a> {
-    /// What shows that the machine of the node, unless it is Ready, lives: of each source the last.
+    /// Lists the evidence that the node's machine lives: the last report of each source that still
+    /// counts. It is empty if the node is Ready.
     pub fn signs_of_life(&self) -> Vec<Heard> {
         let Self {
             now, policy, node, ..
@@ -33,7 +35,8 @@ impl<'a> NodeFailure<'a> {
                 && now.duration_since(heard.at) < counts_for(heard, policy)
         };
         let heard = node.heard.iter().filter(shows).map(|heard| heard.sign(now));
-        // Kubernetes makes Unknown of it as soon as the kubelet falls silent.
+        // Ready=False is a report by itself: Kubernetes turns it into Unknown as soon as the
+        // kubelet falls silent.
         let kubelet = (node.ready == Ready::False).then_some(Heard {
             by: SignBy::Kubelet,
             at: now,
@@ -42,19 +45,22 @@ impl<'a> NodeFailure<'a> {
         heard.chain(kubelet).collect()
     }
 
-    /// The signs of life as a phrase.
+    /// Returns the signs of life as a phrase.
     pub(super) fn signs(&self) -> String {
         let signs = self.signs_of_life();
         signs.iter().map(|sign| reported(sign, self.now)).join(", ")
     }
 
-    /// Whether its machine lives, or may, as far as reports tell: one that could not be read may be a sign of life.
+    /// Reports whether the machine lives, or may live: a report that could not be read may be a
+    /// sign of life.
     pub fn may_live(&self) -> bool {
         self.node.unheard.is_some() || !self.signs_of_life().is_empty()
     }
 
-    /// The mark by which the node is certainly off, a person's answer among them: one that is not too old for the pod,
-    /// where one is asked about. A machine that lives is not off, whatever the mark says.
+    /// Returns the mark, or the person's answer, which says that the machine is certainly off;
+    /// `None` if nothing does. A mark older than the last report does not count, nor does any mark
+    /// while the machine lives or may live. If there is a pod, an answer must also be newer than
+    /// its deletion.
     pub fn fenced(&self) -> Option<&'a str> {
         let heard = self.node.last_heard().map(|heard| heard.at);
         let mut marks = self.node.fenced.iter();
@@ -66,7 +72,7 @@ impl<'a> NodeFailure<'a> {
             .filter(|_| !self.may_live())
     }
 
-    /// When, and by what, the machine was last heard, as a sentence.
+    /// Says when and by what the machine was last heard, as a sentence.
     pub fn last_heard(&self) -> String {
         let Some(last) = self.node.last_heard() else {
             return "Nothing was ever heard of its machine.".to_owned();

@@ -1,9 +1,9 @@
 //! The eighteen rules: what should be done with one Terminating pod.
 //!
-//! Pure. Time is an argument, the facts are plain values, and nothing in reach could ask a server. The first rule
-//! that holds decides; the order is part of the contract, because it keeps commands that destroy a volume from
-//! being printed for a node that may come back. The rules themselves are a list, in `rules.rs`: deciding takes the
-//! first that holds, explaining evaluates them all.
+//! The rules are pure: time is an argument, the facts are plain values, and no function here could
+//! ask a server. The table is in `rules.rs`. Deciding takes the first rule that holds; explaining
+//! evaluates all of them. The order is part of the contract: it keeps commands that destroy a
+//! volume from being printed for a node that may come back.
 
 mod answer;
 mod case;
@@ -31,32 +31,33 @@ use crate::{
 codes! {
     /// `--kubelet-alive`: which pods a sign of life on their NotReady node protects.
     pub enum KubeletAlive {
-        /// Those of which two must not run at once.
+        /// Unique pods, of which two must not run at once.
         HoldUnique = "hold-unique",
-        /// All.
+        /// All pods.
         Hold = "hold",
-        /// None.
+        /// No pod.
         Reap = "reap",
     }
 }
 
-/// What the operator chose, as far as it bears on a single pod.
+/// The operator's choices that bear on a single pod.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Policy {
-    /// How long past its deletion deadline a pod counts as stuck. Not negative.
+    /// `--reap-older-than`: how long past its deletion deadline a pod counts as stuck. Not
+    /// negative.
     pub reap_older_than: SignedDuration,
-    /// How long its node must have been NotReady. Not negative.
+    /// `--node-not-ready-for`: how long the pod's node must have been NotReady. Not negative.
     pub node_not_ready_for: SignedDuration,
-    /// Which pods a sign of life of their node protects.
+    /// `--kubelet-alive`: which pods a sign of life of their node protects.
     pub kubelet_alive: KubeletAlive,
-    /// Kinds of owner or workload that are left to a person.
+    /// `--manual-owner-kind`: kinds of owner or workload whose pods are left to a person.
     pub manual_owner_kinds: Vec<String>,
-    /// Give up pinned claims that are declared scratch, with their pods.
+    /// `--reap-scratch`: pinned claims that are declared scratch are given up with their pods.
     pub reap_scratch: bool,
 }
 
 impl Policy {
-    /// Whether a sign of life on its node protects `pod`.
+    /// Reports whether a sign of life on its node protects `pod`.
     fn protects(&self, pod: &PodFacts) -> bool {
         match self.kubelet_alive {
             KubeletAlive::Hold => true,
@@ -66,9 +67,10 @@ impl Policy {
     }
 }
 
-/// Whether two words name one kind. A slip of the shift key, or a plural, must not delete.
+/// Reports whether two words name one kind, apart from case and plural: such a slip in
+/// `--manual-owner-kind` must not delete pods.
 pub fn same_kind(one: &str, other: &str) -> bool {
-    // "Policy" and "policies", "Batch" and "batches" have one stem.
+    // "Policy" and "policies" share a stem, and so do "Batch" and "batches".
     let stem = |kind: &str| {
         let kind = kind.to_ascii_lowercase().replace('y', "i");
         let kind = kind.trim_end_matches('s').trim_end_matches('e');
@@ -83,23 +85,25 @@ impl Reason {
         Some(rule.stage)
     }
 
-    /// Whether it leaves a dead node's pod to a person, whose answer may let it go.
+    /// Reports whether the reason leaves a dead node's pod to a person, whose answer may let it go.
     pub fn asks_a_person(&self) -> bool {
         self.stage() == Some(Stage::Storage)
     }
 
-    /// Whether it says that the pod's node is not expected back: NotReady for long enough, real, and not opted out.
+    /// Reports whether the reason implies that the pod's node is not expected back: it is real, not
+    /// opted out, and has been NotReady for long enough.
     pub fn node_is_dead(&self) -> bool {
         self.stage() > Some(Stage::Node)
     }
 }
 
-/// What has to be known of a pod whose claims may be given up with it.
+/// How much has to be read about a pod whose pinned claims may be given up with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum GiveUp {
-    /// What its `StatefulSet` creates again: a person may be asked to give its claims up.
+    /// Only whether its `StatefulSet` creates the claims again: a person may be asked to give them
+    /// up.
     MayBeAsked,
-    /// Every pod that uses the claims as well: they are scratch, or answered.
+    /// Also every other pod that uses the claims: they are declared scratch, or answered.
     Declared,
 }
 
@@ -110,7 +114,8 @@ entry! {
         pub number: Option<usize>,
         /// What it asks.
         pub asks: &'static str,
-        /// Whether it holds; null where that is not known, because the pod's node could not be read.
+        /// Whether it holds; null where that is not known, because the pod's node could not be
+        /// read.
         pub holds: Option<bool>,
         /// Whether the verdict follows from it.
         pub decides: bool,

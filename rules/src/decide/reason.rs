@@ -1,4 +1,4 @@
-//! Why a pod got its verdict, with the claims that it is about.
+//! The reason of a pod's verdict, with the claims that it is about.
 
 use jiff::Timestamp;
 
@@ -8,77 +8,77 @@ use crate::{
     words::spoken,
 };
 
-/// Why a pod got its verdict.
+/// The reason of a pod's verdict.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reason {
-    /// Its kind.
+    /// The kind of the reason.
     pub code: ReasonCode,
-    /// What was seen, as a sentence.
+    /// What the rule saw, as a sentence.
     pub sentence: String,
-    /// What the pod's claims bind it to, where the rules about them were asked.
+    /// What the pod's claims bind it to; empty if an earlier rule decides than those about claims.
     pub ties: Ties,
-    /// What to remember once the pod is reaped, as phrases.
+    /// Notes to show once the pod is reaped, as phrases.
     pub notes: Vec<String>,
 }
 
-/// What a pod's claims say about its moving elsewhere.
+/// What binds a pod to its node through its claims.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Ties {
-    /// Bound to its node.
+    /// Claims whose volumes are on the node.
     pub pinned: Vec<PinnedClaim>,
-    /// Reachable from no other node.
+    /// Claims whose volumes no other node can reach.
     pub confined: Vec<ConfinedClaim>,
-    /// Claims of which it is not known whether another node can reach the volume.
+    /// Claims that may be bound to the node: whether another node reaches the volume is not known.
     pub unverified: Vec<UnverifiedClaim>,
-    /// What to remember once the pod is reaped, as phrases.
+    /// Notes about claims to show once the pod is reaped, as phrases.
     pub notes: Vec<String>,
 }
 
-/// A claim whose volume only the dead node can reach.
+/// A claim whose volume is on the dead node, or has an affinity to that node alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PinnedClaim {
-    /// The claim.
+    /// The claim's name.
     pub claim: String,
-    /// Its UID, so that the printed command cannot hit a namesake.
+    /// The claim's UID: a namesake must not be deleted in its place.
     pub claim_uid: Uid,
-    /// Its volume.
+    /// The volume's name.
     pub volume: String,
-    /// The volume's reclaim policy: what becomes of the data.
+    /// The volume's reclaim policy, which decides what becomes of the data.
     pub reclaim_policy: Option<String>,
-    /// How the volume is bound to the node, as a phrase.
+    /// The bond between the volume and the node, as a phrase: "local, at /mnt/d1".
     pub bond: String,
-    /// The claim's resource version, where it is given up in that version; else why it is not, as a phrase.
+    /// The resource version in which the claim is given up; if it is not, the cause, as a phrase.
     pub given_up: Result<ResourceVersion, String>,
-    /// A person's answer gives it up.
+    /// True if a person's answer on the claim counts.
     pub answered: bool,
-    /// What stands against giving it up.
+    /// The objection to giving the claim up, if there is one.
     pub doubt: Option<Doubt>,
 }
 
-/// A claim whose volume no node but the dead one can reach, though it may not be there.
+/// A claim whose volume no other node can reach, although the data may be elsewhere.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfinedClaim {
-    /// The claim.
+    /// The claim's name.
     pub claim: String,
-    /// Its volume.
+    /// The volume's name.
     pub volume: String,
-    /// What the volume asks of a node, as a phrase.
+    /// The labels that the volume requires of a node, as a phrase.
     pub place: String,
 }
 
-/// A claim whose volume could not be verified.
+/// A claim of which it could not be verified that nothing binds it to the node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnverifiedClaim {
-    /// The claim.
+    /// The claim's name.
     pub claim: String,
-    /// The volume that it names and that does not exist.
+    /// The name of the claim's volume, if that volume does not exist.
     pub missing_volume: Option<String>,
-    /// What is wrong, as a phrase.
+    /// What is wrong or unknown, as a phrase.
     pub cause: String,
 }
 
 impl Reason {
-    /// A reason of that kind, as a sentence.
+    /// Returns a reason without ties and notes.
     pub fn new(code: ReasonCode, sentence: impl Into<String>) -> Self {
         Self {
             code,
@@ -88,17 +88,18 @@ impl Reason {
         }
     }
 
-    /// The reason where a fact could not be read: `what` says which, and why.
+    /// Returns the reason that keeps a pod because a fact could not be read; `what` names the fact
+    /// and the cause.
     pub(super) fn unread(what: &str) -> Self {
         Self::new(ReasonCode::FactsUnread, unread(what))
     }
 
-    /// What should be done.
+    /// Returns the verdict that goes with the reason.
     pub fn verdict(&self) -> Verdict {
         self.code.verdict()
     }
 
-    /// The claims that are given up with the pod.
+    /// Lists the claims that are given up with the pod; empty if it is not reaped.
     pub fn given_up(&self) -> &[PinnedClaim] {
         match self.verdict() {
             Verdict::Reap => &self.ties.pinned,
@@ -107,7 +108,7 @@ impl Reason {
     }
 }
 
-/// What was reported from a node, with its age: "its kubelet renewed its lease 4s ago".
+/// Formats a report of a node's machine, with its age: "its kubelet renewed its lease 4s ago".
 pub fn reported(Heard { by, at, .. }: &Heard, now: Timestamp) -> String {
     let age = spoken(now.duration_since(*at));
     match by {
@@ -118,12 +119,13 @@ pub fn reported(Heard { by, at, .. }: &Heard, now: Timestamp) -> String {
     }
 }
 
-/// When something was heard, and from whom: "4s ago (lease)".
+/// Formats the age and the source of a report: "4s ago (lease)".
 pub fn heard(Heard { by, at, .. }: &Heard, now: Timestamp) -> String {
     format!("{} ago ({by})", spoken(now.duration_since(*at)))
 }
 
-/// The sentence for a needed fact that could not be read: `what`, and why.
+/// Formats the sentence about a needed fact that could not be read; `what` names the fact and the
+/// cause.
 pub fn unread(what: &str) -> String {
     format!(
         "A fact that the decision needs could not be read: {}.",

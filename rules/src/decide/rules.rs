@@ -1,4 +1,5 @@
-//! The rules, in their order: each by itself, so that one that comes late can be asked although an early one holds.
+//! The table of the rules, in their order. Each rule stands by itself, so that `explain` can ask a
+//! late rule although an early one holds.
 
 use std::borrow::Cow;
 
@@ -19,39 +20,40 @@ use crate::{
     words::{after, joined, spoken},
 };
 
-/// How far judging has come. Claims are looked up only of pods that the rules before [`Stage::Storage`] let through.
+/// The stage of a rule. Claims are looked up only for pods that all rules before [`Stage::Storage`]
+/// let through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Stage {
-    /// Whether the pod is to be judged, and its node certainly dead.
+    /// Is the pod to be judged, and is its node certainly dead?
     Node,
-    /// What holds the pod beside its kubelet.
+    /// Does something other than its kubelet hold the pod?
     Finalizers,
-    /// What a person has to decide before it may go: mostly about its storage.
+    /// Must a person decide before the pod may go? Most of these rules are about its storage.
     Storage,
-    /// Nothing speaks against it.
+    /// Nothing keeps the pod.
     Reap,
 }
 
-/// One rule.
+/// A row of the table.
 pub(super) struct Rule {
     pub stage: Stage,
-    /// The reasons that it can give.
+    /// The reasons that the rule can give.
     pub gives: &'static [Code],
-    /// The question, for people.
+    /// The question that the rule asks, for people.
     pub asks: &'static str,
-    /// The answer.
+    /// The function that answers the question.
     pub finding: fn(&Case<'_>) -> Finding,
 }
 
-/// The reason where a rule holds; else why it gives none.
+/// The reason that a rule gives if it holds; otherwise why it gives none.
 pub(super) type Finding = Result<Reason, NoReason>;
 
 /// Why a rule gives no reason.
 pub(super) enum NoReason {
-    /// It does not hold: what was seen, as a sentence.
+    /// The rule does not hold. Holds what it saw, as a sentence.
     Seen(Cow<'static, str>),
-    /// The rule needs a fact that is not known, so the pod is kept. The first text completes "could not be read: …"; the second
-    /// is a sentence for `explain`.
+    /// The rule needs an unknown fact, so the pod is kept. The first text completes "could not be
+    /// read: …"; the second is a sentence for `explain`.
     Unknown(String, &'static str),
 }
 
@@ -66,7 +68,7 @@ fn seen(what: impl Into<Cow<'static, str>>) -> Finding {
 
 macro_rules! rules {
     ($($stage:ident: $($gives:ident)|+, $asks:literal => $finding:ident;)*) => {
-        /// In the order in which they are asked. People know them by their place in it.
+        /// The rules in the order in which they are asked; a rule's number is its position, from 1.
         pub(super) static RULES: &[Rule] = &[$(Rule {
             stage: Stage::$stage,
             gives: &[$(Code::$gives),+],
@@ -76,8 +78,9 @@ macro_rules! rules {
     };
 }
 
-// The stage, the reasons, the question, and what answers it. A rule looks at none of the others, with two exceptions: rule 13
-// gives claims up only where no later rule would keep the pod, and rule 18 asks whether an answer let the pod pass.
+// Each row has a stage, the reasons, the question and the function that answers it. No rule looks
+// at another, with two exceptions: rule 13 gives claims up only if no later rule would keep the
+// pod, and rule 18 asks whether an answer let the pod pass.
 rules! {
     Node: MirrorPod, "Is it the mirror of a static pod?" => mirror_pod;
     Node: OptedOut, "Is the pod, its namespace or its node opted out?" => opted_out;
@@ -142,7 +145,7 @@ fn node_gone(case: &Case<'_>) -> Finding {
             None => format!("It is not known whether {name} exists."),
         });
     }
-    // Finalizers hold it, whoever deletes it.
+    // Finalizers hold the pod whoever deletes it.
     if held_by(case.pod).is_some() {
         return seen(
             "Its node is gone, but the garbage collector cannot remove what finalizers hold.",
@@ -234,7 +237,7 @@ fn leaf_node(case: &Case<'_>) -> Finding {
     holds(code, says)
 }
 
-/// What `Ready` is where the kubelet says nothing.
+/// The values of `Ready` when the kubelet says nothing.
 const SILENT: [Ready; 2] = [Ready::Unknown, Ready::Absent];
 
 fn facts_unread(case: &Case<'_>) -> Finding {
@@ -247,7 +250,7 @@ fn facts_unread(case: &Case<'_>) -> Finding {
     if let Err(unread) = &case.pod.namespace_opted_out {
         return Ok(Reason::unread(&format!("the namespace: {unread}")));
     }
-    // A kubelet that says False was heard: nothing that its lease says could change a verdict.
+    // A kubelet that reports False was heard, so nothing in its lease could change a verdict.
     match &node.unheard {
         Some(unread) if SILENT.contains(&node.ready) => {
             Ok(Reason::unread(&format!("the node's lease: {unread}")))
@@ -258,8 +261,8 @@ fn facts_unread(case: &Case<'_>) -> Finding {
 
 const ALL_WAS_READ: &str = "The node, the namespace and, where needed, the lease were read.";
 
-/// A kubelet that renews its lease may be about to report. One that still has not after so many times the time for which a
-/// renewal counts will not.
+/// The number of renewal periods after which a node no longer counts as recovering. A kubelet that
+/// renews its lease may be about to report; one that has not reported after this long will not.
 const RECOVERS_WITHIN: i32 = 12;
 
 fn node_recovering(case: &Case<'_>) -> Finding {
@@ -293,7 +296,7 @@ fn node_recovering(case: &Case<'_>) -> Finding {
 fn node_just_failed(case: &Case<'_>) -> Finding {
     let node = case.its_node()?.node;
     if node.ready == Ready::True {
-        // Since when it is Ready says nothing here.
+        // The transition time of a Ready node says since when it is Ready, not NotReady.
         return seen(case.ready());
     }
     let Some(since) = node.not_ready_since(case.now) else {
@@ -369,7 +372,8 @@ fn finalizers(case: &Case<'_>) -> Finding {
     }
 }
 
-/// The finalizers other than the Job controller's, as a phrase; one without a name holds a pod too.
+/// Returns the finalizers other than the Job controller's, as a phrase; `None` if there are none. A
+/// finalizer with an empty name holds a pod too.
 fn held_by(pod: &PodFacts) -> Option<String> {
     let foreign = pod.finalizers.iter().filter(|it| *it != JOB_TRACKING);
     let foreign = foreign.collect_vec();
@@ -392,7 +396,7 @@ fn unheld(pod: &PodFacts) -> &'static str {
 fn local_volume(case: &Case<'_>) -> Finding {
     let pinned = &case.ties()?.pinned;
     let not_given_up = pinned.iter().find_map(|claim| claim.given_up.clone().err());
-    // Claims are given up only where nothing else would keep the pod.
+    // Claims are given up only if no other rule would keep the pod.
     let other = || {
         let mut others = RULES.iter().filter(|rule| {
             rule.stage == Stage::Storage && !rule.gives.contains(&Code::LocalVolume)
@@ -463,7 +467,7 @@ fn volume_unverified(case: &Case<'_>) -> Finding {
     )
 }
 
-/// What was seen of its claims, with their names.
+/// Completes `seen` with the names of the pod's claims, as a sentence.
 fn of_claims(pod: &PodFacts, seen: &str) -> String {
     match joined(pod.claims.iter().map(|claim| &claim.name), ", ") {
         Some(names) => format!("{seen}: {names}."),
@@ -487,7 +491,8 @@ fn shared_disk(case: &Case<'_>) -> Finding {
     )
 }
 
-/// What of `pod` two machines could write at once, as a phrase.
+/// Returns the first disk of `pod` that two machines could write at once, as a phrase; `None` if it
+/// has no such disk.
 fn disk_of_several(pod: &PodFacts) -> Option<String> {
     let of_claim = pod.claims.iter().find_map(|claim| {
         let (name, bound) = (&claim.name, claim.bound()?);
@@ -513,9 +518,10 @@ fn disk_of_several(pod: &PodFacts) -> Option<String> {
     })
 }
 
-/// The kind that makes `KubeVirt`'s pods; its disks are shared for live migration.
+/// The kind of the owner of `KubeVirt`'s pods. Their disks are shared, for live migration.
 const VIRTUAL_MACHINE: &str = "VirtualMachineInstance";
-/// Names of those pods begin so. One that hands them a disk while they run belongs to them.
+/// The prefix of the names of `KubeVirt`'s pods. KubeVirt's pod that attaches a disk to a running
+/// machine has one of them as its owner.
 const LAUNCHER_PREFIX: &str = "virt-launcher-";
 
 fn owner_kind(case: &Case<'_>) -> Finding {
@@ -525,7 +531,7 @@ fn owner_kind(case: &Case<'_>) -> Finding {
     let PodFacts {
         owner, workload, ..
     } = case.pod;
-    // What made the pod, and the workload above that where it is another object.
+    // The pod's owner, and the workload above it if that is another object.
     let owners = owner
         .iter()
         .chain(workload.iter().filter(|_| workload != owner));
@@ -594,7 +600,8 @@ fn nothing_binds(case: &Case<'_>) -> Finding {
     })
 }
 
-/// Whether a person's answer let `case` pass a rule: without its answers, one would hold.
+/// Reports whether a person's answer let `case` pass a rule, which would hold without the answers
+/// on the pod and the node.
 fn answered(case: &Case<'_>, failure: &NodeFailure<'_>, ties: &Ties) -> bool {
     let without = || {
         let node = NodeRead::Known(NodeFacts {

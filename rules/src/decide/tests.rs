@@ -1,7 +1,7 @@
-//! Tests of the rules: each by itself at its boundaries, then their order, then answers.
+//! Tests of the rules: first each by itself at its boundaries, then their order, then answers.
 //!
-//! A case is a line: its name, and what is unlike a pod that only the last rule applies to, as [`Scene::of`] reads it. Below
-//! it stands what comes out.
+//! A case is one line: its name, and how it differs from a pod that only the last rule applies to,
+//! in the words of [`Scene::of`]. The lines below it are the result.
 
 #![expect(
     clippy::needless_raw_string_hashes,
@@ -19,7 +19,7 @@ use crate::{
     words::spoken,
 };
 
-/// Judges each case, with `more`, under each of some further words.
+/// Judges each case once for each entry of `more`, whose words are added to those of the case.
 fn check_with(more: &str, further: &[&str], cases: &Expect) {
     let each = |words: &str| {
         let under = further
@@ -34,7 +34,7 @@ fn check(cases: &Expect) {
     check_with("", &[""], cases);
 }
 
-/// Its code, its sentence and its notes.
+/// Lists a reason's code and sentence, and its notes.
 fn told(reason: &Reason) -> String {
     let mut told = format!("{}: {}", reason.code, reason.sentence);
     if reason.verdict() == Verdict::Reap {
@@ -227,8 +227,8 @@ fn rule_7_what_was_not_read_waits() {
     assert_eq!(unread("the node: it is forbidden."), sentence);
 }
 
-/// A renewal counts for as long as the node has to be NotReady, or the lease holds where that is longer. A kubelet that
-/// restarts for ever does not recover.
+/// A renewal counts for `--node-not-ready-for`, or for the lease's duration if that is longer. A
+/// kubelet that restarts for ever does not count as recovering.
 #[test]
 fn rule_8_a_node_whose_lease_was_renewed_since_it_is_not_ready_is_recovering() {
     check(&expect![[r#"
@@ -303,7 +303,7 @@ fn rule_9_a_node_that_has_just_failed_is_given_time() {
     "#]]);
 }
 
-/// Whoever waits longer before a node counts as dead believes what was heard for longer.
+/// An operator who waits longer before a node counts as dead trusts a report for longer too.
 #[test]
 fn rule_10_what_was_heard_since_the_failure_protects_a_unique_pod() {
     check_with(
@@ -346,7 +346,7 @@ fn rule_10_what_was_heard_since_the_failure_protects_a_unique_pod() {
     );
 }
 
-/// By default, with `hold`, and with `reap`.
+/// The three columns are the default, `hold` and `reap`.
 #[test]
 fn rule_10_protects_whom_the_operator_wants() {
     check_with(
@@ -451,7 +451,7 @@ fn rules_11_and_12_finalizers_are_for_a_person() {
     "#]]);
 }
 
-/// A kind that is misspelt by a plural must not be let go.
+/// A kind that was typed in the plural must still hold its pods.
 #[test]
 fn a_plural_names_its_kind() {
     for (kind, plural) in [
@@ -523,7 +523,8 @@ fn rule_13_a_volume_whose_affinity_names_only_the_dead_node_is_for_a_person() {
     );
 }
 
-/// Where another node satisfies it, both do, only this one does, none does, and nobody has asked.
+/// The affinity is satisfied by another node, by both nodes, by this one alone, by none, and by an
+/// unknown set.
 #[test]
 fn a_volume_that_another_node_reaches_binds_nothing() {
     check_with(
@@ -580,7 +581,7 @@ fn a_volume_that_another_node_reaches_binds_nothing() {
                 = volume-unverified: It is unverified whether its storage is on the dead node: claim data: it is unknown whether another node reaches its volume pv-1: it was not asked for.
         "#]],
     );
-    // Nobody has to ask, nor does it matter which nodes there are now.
+    // These volumes are settled without a question, whatever nodes there are now.
     check_with(
         "claim",
         &[""],
@@ -775,7 +776,7 @@ fn rule_16_a_disk_that_two_machines_could_write_is_for_a_person() {
         that, fenced: own-disk its volume data is iSCSI; fenced
             = stuck-on-not-ready-node: It is stuck Terminating on a NotReady node and nothing binds it there.
     "#]]);
-    // A mark that was left behind: its node was heard since.
+    // The mark was left behind: the machine was heard after it was set.
     check_with(
         "owner VirtualMachineInstance apps/v1; --kubelet-alive reap; since 1h; lease 59m",
         &[""],
@@ -788,7 +789,7 @@ fn rule_16_a_disk_that_two_machines_could_write_is_for_a_person() {
                 = stuck-on-not-ready-node: It is stuck Terminating on a NotReady node and nothing binds it there.
         "#]],
     );
-    // Whether it lives is not known, so it is not known to be off.
+    // An unread lease leaves open whether the machine lives, so it is not certainly off.
     let scene = Scene::of("fenced; lease unread; --kubelet-alive reap");
     let node = scene.node.as_ref().and_then(NodeRead::known).unwrap();
     let failure = NodeFailure {
@@ -844,7 +845,8 @@ fn rule_18_the_rest_is_reaped() {
     "#]]);
 }
 
-/// In the order of the rules, of which the eighteenth always holds: its reason, and what makes it hold.
+/// The reasons in the order of the rules, each with words that make its rule hold. The eighteenth
+/// rule always holds.
 const TRIGGERS: &str = "
     mirror-pod: mirror
     opted-out: skip true
@@ -875,7 +877,7 @@ fn the_first_rule_that_holds_decides() {
         let code = |also: &str| Scene::of(&format!("{also}; {holds}")).judged().code;
         assert_eq!(code("").as_str(), *first, "alone");
         for (second, also_holds) in &triggers[at + 1..] {
-            // Rule 3 does not hold where finalizers remain, so that rules 11 and 12 decide there.
+            // Rule 3 does not hold if finalizers remain, so rules 11 and 12 decide there.
             let exclusive = *first == "node-gone" && also_holds.starts_with("held-by");
             assert!(
                 exclusive || code(also_holds).as_str() == *first,
@@ -885,7 +887,8 @@ fn the_first_rule_that_holds_decides() {
     }
 }
 
-/// The parts of rule 7 that its trigger above leaves out, and the part of rule 2 that reads the node.
+/// The branches of rule 7 that the trigger above leaves out, and the branch of rule 2 that reads
+/// the node.
 #[test]
 fn the_order_holds_for_every_form_of_a_rule() {
     check(&expect![[r#"
@@ -935,7 +938,7 @@ fn claims_are_asked_for_only_where_they_can_matter() {
     );
 }
 
-/// No rule about claims is passed where nothing was asked about them, and none holds.
+/// Claims that were not looked up let a pod pass no rule about claims, nor does any such rule hold.
 #[test]
 fn a_pod_about_whose_claims_nothing_was_asked_is_not_reaped() {
     let scene = Scene::of("unasked");
@@ -988,7 +991,7 @@ fn durations_are_written_in_whole_seconds() {
     for (duration, text) in [
         ("0s", "0s"),
         ("999ms", "0s"),
-        // They are cut, not rounded.
+        // Durations are cut, not rounded.
         ("59s 999ms", "59s"),
         ("65m", "1h 5m"),
         ("-2m", "minus 2m"),
@@ -997,10 +1000,11 @@ fn durations_are_written_in_whole_seconds() {
     }
 }
 
-/// A local claim that its StatefulSet makes again, and an answer about it.
+/// A local claim that its StatefulSet makes again, with an answer on it.
 const GIVEN_UP: &str = "local; renewed; give-up 2026-03-01T11:30:00Z";
 
-/// What each part of the binding of an answer keeps out, on a pod that it lets go otherwise.
+/// Each condition that binds an answer to its failure is broken by itself, on a pod that the answer
+/// lets go otherwise.
 #[test]
 fn an_answer_counts_for_one_failure() {
     check_with(
@@ -1054,7 +1058,8 @@ fn an_answer_counts_for_one_failure() {
     assert_eq!(claim.doubt, None);
 }
 
-/// The annotation alone gives up nothing, nor does the option: both together do, or an answer.
+/// Neither the scratch annotation alone nor the option alone gives a claim up: both together do, or
+/// an answer does.
 #[test]
 fn a_claim_is_given_up_only_where_it_is_declared() {
     check_with(
@@ -1077,7 +1082,7 @@ fn a_claim_is_given_up_only_where_it_is_declared() {
     );
 }
 
-/// What stands against giving a claim up stands against it whatever a person answers.
+/// An objection to giving a claim up also stands if a person answered.
 #[test]
 fn an_answer_gives_up_no_claim_that_is_not_made_again() {
     check_with(
@@ -1098,7 +1103,8 @@ fn an_answer_gives_up_no_claim_that_is_not_made_again() {
     );
 }
 
-/// Each annotation answers its own rule alone; and one that no rule needed is no answer.
+/// Each annotation answers its own rule alone. An annotation that no rule needed does not count as
+/// an answer.
 #[test]
 fn an_answer_answers_its_own_rule_alone() {
     let cases = expect![[r#"

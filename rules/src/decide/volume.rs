@@ -1,8 +1,9 @@
-//! What binds a pod's storage to its node?
+//! The bonds between a pod's storage and its node.
 //!
-//! A volume on the node itself is lost with it, and giving it up is for a person. One that some other node can reach lets
-//! the replacement start there. What is between the two, or is not known, is for a person too: without any command that
-//! destroys, because the data may be elsewhere.
+//! A volume on the node itself is lost with it, and only a person may give it up. A volume that
+//! some other node can reach lets the replacement start there. A person also decides about anything
+//! between the two and anything unknown, but gets no command that destroys, because the data may be
+//! elsewhere.
 
 use itertools::Itertools as _;
 
@@ -15,27 +16,27 @@ use crate::facts::{
     Storage, Unread, VolumeFacts,
 };
 
-/// How a claim is declared scratch.
+/// The annotation that declares a claim scratch.
 const SCRATCH: &str = "pod-reaper.io/scratch: \"true\"";
 
-/// Where a volume can be reached.
+/// Where a volume can be reached from.
 enum Reach {
-    /// Nowhere but on this node: how that is known, as a phrase.
+    /// From this node alone, because the volume is on it. Holds the evidence, as a phrase.
     Pinned(String),
-    /// From no other node.
+    /// From no other node, although the volume may not be on this one.
     Confined,
-    /// From others too.
+    /// From other nodes too.
     Free,
     Unverified(String),
 }
 
-/// Whether any claim of `pod` carries a person's answer.
+/// Reports whether any claim of `pod` carries a person's answer.
 pub(super) fn any_answer(pod: &PodFacts) -> bool {
     let mut bound = pod.claims.iter().filter_map(ClaimFacts::bound);
     bound.any(|claim| claim.give_up.is_some())
 }
 
-/// Sorts the claims of a pod by what they mean for its moving elsewhere.
+/// Sorts the claims of a pod by how each binds the pod to its node.
 pub(super) fn check(failure: &NodeFailure<'_>, claims: &[ClaimFacts]) -> Ties {
     let mut ties = Ties::default();
     for claim in claims {
@@ -51,7 +52,8 @@ pub(super) fn check(failure: &NodeFailure<'_>, claims: &[ClaimFacts]) -> Ties {
             missing_volume: None,
             cause,
         };
-        // A pod's own ephemeral claim goes with it and binds nothing. Only rule 16 (`shared-disk`) needs to know its volume.
+        // A pod's own ephemeral claim goes with it and binds nothing. Only rule 16 (`shared-disk`)
+        // needs to know its volume.
         let temporary = owned && claim.ephemeral;
         let wanted = match &claim.owned {
             Owned::MayBeWanted(cause) if !temporary => Some(unverified(format!(
@@ -81,7 +83,8 @@ pub(super) fn check(failure: &NodeFailure<'_>, claims: &[ClaimFacts]) -> Ties {
     ties
 }
 
-/// Puts a bound claim where it belongs in `ties`; else says why that is unknown.
+/// Adds a bound claim to `ties`, in the list where it belongs. Returns the cause if the claim is
+/// unverified.
 fn place(
     failure: &NodeFailure<'_>,
     claim: &ClaimFacts,
@@ -111,7 +114,7 @@ fn place(
     None
 }
 
-/// A claim whose volume is bound to the node, and whether it is given up.
+/// Returns a claim whose volume is bound to the node, and decides whether it is given up.
 fn pinned(
     failure: &NodeFailure<'_>,
     claim: &ClaimFacts,
@@ -119,7 +122,8 @@ fn pinned(
     bond: String,
 ) -> PinnedClaim {
     let name = &claim.name;
-    // What is proved comes first: it decides whether a person is asked, whatever else could not be read.
+    // Proved objections come first: they decide whether a person is asked, whatever else could not
+    // be read.
     let in_version = match &bound.version {
         None => Err(Doubt::proved(format!(
             "claim {name} is opted out, or a finalizer would hold it"
@@ -159,7 +163,7 @@ fn pinned(
     }
 }
 
-/// Where `volume`, which a pod on `node` uses, can be reached.
+/// Returns where `volume`, which a pod on `node` uses, can be reached from.
 fn reach(volume: &VolumeFacts, node: &NodeFacts) -> Reach {
     match &volume.storage {
         Storage::Local(path) => return Reach::Pinned(format!("local, at {path}")),
@@ -170,7 +174,7 @@ fn reach(volume: &VolumeFacts, node: &NodeFacts) -> Reach {
         Storage::Driver if volume.affinity.is_empty() => return Reach::Free,
         Storage::Driver => {}
     }
-    // A term that asks for nothing matches no node (Kubernetes' own reading), so it opens no way out.
+    // In Kubernetes, a term without requirements matches no node, so it adds none.
     let terms = volume.affinity.iter();
     let terms = terms.filter(|term| term.fields || !term.requirements.is_empty());
     let terms = terms.collect_vec();
@@ -194,8 +198,9 @@ fn reach(volume: &VolumeFacts, node: &NodeFacts) -> Reach {
     unverified.map_or(Reach::Confined, Reach::Unverified)
 }
 
-/// Whether `term` of a volume's affinity names this node and no other. Drivers use label keys of their own (TopoLVM
-/// `topology.topolvm.io/node`, OpenEBS `openebs.io/nodename`), so the values decide, not the key.
+/// Reports whether `term` of a volume's affinity names this node and no other. Drivers use label
+/// keys of their own (TopoLVM `topology.topolvm.io/node`, OpenEBS `openebs.io/nodename`), so the
+/// values decide, not the key.
 fn names_only(term: &AffinityTerm, node: &NodeFacts) -> bool {
     let is_name = |value: &String| *value == node.name || Some(value) == node.hostname.as_ref();
     term.requirements.iter().any(|it| {
@@ -204,8 +209,8 @@ fn names_only(term: &AffinityTerm, node: &NodeFacts) -> bool {
     })
 }
 
-/// Whether a real node other than `node` satisfies `term`, zones and regions left out: where nothing else is asked for,
-/// a node may come up there any time.
+/// Reports whether a real node other than `node` satisfies `term`, apart from zones and regions. A
+/// term that requires only those counts as satisfied: a node may come up in the zone at any time.
 fn elsewhere(term: &AffinityTerm, node: &NodeFacts) -> Read<bool> {
     if term.selector()?.is_none() {
         return Ok(true);
@@ -217,12 +222,12 @@ fn elsewhere(term: &AffinityTerm, node: &NodeFacts) -> Read<bool> {
     }
 }
 
-/// Whether it has to be asked which nodes satisfy the terms of `volume`'s affinity.
+/// Reports whether the source has to be asked which nodes satisfy the terms of `volume`'s affinity.
 pub fn is_to_ask(volume: &VolumeFacts, node: &NodeFacts) -> bool {
     matches!(reach(volume, node), Reach::Unverified(_))
 }
 
-/// Terms as a phrase: "zone in (a, b) or zone in (c)".
+/// Formats terms as a phrase: "zone in (a, b) or zone in (c)".
 fn spell(terms: &[AffinityTerm]) -> String {
     let term = |term: &AffinityTerm| {
         let requirements = term.requirements.iter().map(|it| {

@@ -1,11 +1,11 @@
-//! How much of the cluster is NotReady, as the breaker counts it.
+//! The census: how many nodes of the cluster are NotReady, as the breaker counts them.
 
 use jiff::{SignedDuration, Timestamp};
 
 use crate::facts::{Census, Standing, Tally};
 
 impl Census {
-    /// Counts the real nodes among `nodes` that were not put away by `now`.
+    /// Counts the real nodes among `nodes`, without those that were put away by `now`.
     pub fn count(now: Timestamp, nodes: impl IntoIterator<Item = Standing>) -> Self {
         let (mut all, mut workers, mut room) = (Tally::default(), Tally::default(), false);
         for node in nodes
@@ -23,7 +23,7 @@ impl Census {
 }
 
 impl Tally {
-    /// Counts one more.
+    /// Counts one more node.
     pub fn add(&mut self, ready: bool) {
         self.total += 1;
         self.not_ready += usize::from(!ready);
@@ -31,12 +31,13 @@ impl Tally {
 }
 
 impl Standing {
-    /// Whether a pod could start on it, if it has the room.
+    /// Reports whether a pod could start on the node, if the node has the room.
     pub fn is_open(&self) -> bool {
         self.ready && !self.cordoned && !self.reserved
     }
 
-    /// Whether somebody has put it away by `now`, so that it is not one that fails, unless a pod of it is Terminating.
+    /// Reports whether somebody has put the node away by `now`, unless a pod of it is Terminating.
+    /// A node that was put away is no part of an outage.
     pub fn may_be_put_away(&self, now: Timestamp) -> bool {
         let long_ago = |since: Timestamp| now.duration_since(since) > PUT_AWAY;
         !self.ready && self.cordoned && self.since.is_some_and(long_ago)

@@ -1,4 +1,5 @@
-//! What the NotReady nodes have in common that the others lack: a hint at what has failed, by what was read anyway.
+//! What the NotReady nodes have in common and the others lack. It hints at what has failed, and
+//! needs no further request.
 
 use std::{cmp::Reverse, collections::BTreeMap};
 
@@ -10,15 +11,15 @@ use crate::{
     words::{listed, spoken},
 };
 
-/// The number of lines that say what they have, in addition to the one that says when they failed.
+/// The most sentences about traits; one more says when the nodes failed.
 const LINES: usize = 3;
-/// How many traits of the same nodes are named.
+/// The most traits that one sentence names.
 const NAMES: usize = 3;
-/// Nodes that fail within this time fail at once: by the lease of each, the node controller notices one up to 15 s before
-/// another.
+/// Nodes that fail within this time of each other fail at once. The node controller notices each by
+/// its lease, so one may be noticed up to 15 s before another.
 const AT_ONCE: SignedDuration = SignedDuration::from_mins(1);
 
-/// As sentences, at most four; none where the nodes were not counted.
+/// Returns at most four sentences; none if no node was counted as NotReady.
 pub fn in_common(facts: &ClusterFacts) -> Vec<String> {
     let Census::Counted { all, .. } = &facts.census else {
         return Vec::new();
@@ -27,7 +28,8 @@ pub fn in_common(facts: &ClusterFacts) -> Vec<String> {
     let mut alike = BTreeMap::<_, Vec<&str>>::new();
     for (what, have) in &facts.traits {
         let (here, there) = (have.not_ready, have.total - have.not_ready);
-        // The share of the NotReady nodes that have it, less that of the others, in parts of `down * others`.
+        // The share of the NotReady nodes that have the trait, less the share of the others, in
+        // units of 1 / (`down * others`).
         let excess = (here * others).saturating_sub(there * down);
         if here > 1 && excess > 0 && 2 * excess >= down * others {
             alike
@@ -53,7 +55,7 @@ pub fn in_common(facts: &ClusterFacts) -> Vec<String> {
     lines
 }
 
-/// How many of them failed at once.
+/// Says how many of the nodes failed at once, or over what time they failed.
 fn when(facts: &ClusterFacts) -> Option<String> {
     let real = facts
         .nodes

@@ -1,4 +1,5 @@
-//! Limits over a whole run: the mass-outage breaker and the cap. They turn `reap` into `wait`, never back.
+//! The limits of a whole run: the mass-outage breaker and the cap. They turn `reap` into `wait`,
+//! never back.
 
 mod census;
 mod common;
@@ -13,51 +14,54 @@ use crate::{
     words::natural,
 };
 
-/// What the operator chose for a run as a whole.
+/// The operator's choices for a run as a whole.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// Most deletes of one run; `None` is no cap.
+    /// `--max-deletes`: the most deletes of one run; `None` is no cap.
     pub max_deletes: Option<usize>,
-    /// The breaker's share of NotReady nodes, 1 to 100; 100 turns it off.
+    /// `--max-not-ready-percent`: the share of NotReady nodes at which the breaker holds, 1 to 100;
+    /// 100 turns it off.
     pub max_not_ready_percent: u8,
 }
 
-/// More than this many nodes make an outage: with one or two NotReady a small cluster would never be reaped.
-/// Kubernetes' node lifecycle controller goes by the same two numbers in each zone (more than 2, and 55 %).
+/// Only more NotReady nodes than this make an outage: otherwise one or two would keep a small
+/// cluster from ever being reaped. Kubernetes' node lifecycle controller uses the same two numbers
+/// in each zone (more than 2, and 55 %).
 pub const FEW_NODES: usize = 2;
 
-/// A pod, what the rules say about it, and what a limit of the run makes of that.
+/// A pod, the reason that the rules give for it, and the limit that stands beside that.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Judged {
     /// The pod.
     pub pod: PodFacts,
-    /// What the rules say.
+    /// The reason by the rules.
     pub reason: Reason,
-    /// What turned `reap` into `wait`; only ever set where the rules say `reap`.
+    /// The limit that turns `reap` into `wait`; only set if the rules say `reap`.
     pub limit: Option<Limit>,
 }
 
-/// What turned one pod's `reap` into `wait`.
+/// A limit that turns a pod's `reap` into `wait`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limit {
     /// `mass-outage` or `facts-unread`, which hold the whole run, or `over-cap`.
     pub code: ReasonCode,
-    /// Of `mass-outage`, how many nodes are NotReady; of `over-cap`, the value of `--max-deletes`; of `facts-unread`, why the nodes
-    /// could not be counted.
+    /// Of `mass-outage`, how many nodes are NotReady; of `over-cap`, the value of `--max-deletes`;
+    /// of `facts-unread`, why the nodes could not be counted.
     pub what: String,
 }
 
 /// All verdicts, after the limits.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
-    /// Longest overdue first, then by namespace, name and UID.
+    /// The pods, longest overdue first, then by namespace, name and UID.
     pub pods: Vec<Judged>,
-    /// Set while nothing at all may be deleted: what every pod that would be reaped gets.
+    /// The limit that keeps the whole run from deleting anything, if one does. Every pod that would
+    /// be reaped has it.
     pub hold: Option<Limit>,
 }
 
 impl Judged {
-    /// What is to be done.
+    /// Returns the verdict: `wait` if a limit is set, otherwise that of the rules.
     pub fn verdict(&self) -> Verdict {
         if self.limit.is_some() {
             Verdict::Wait
@@ -66,13 +70,14 @@ impl Judged {
         }
     }
 
-    /// The kind of what decided: the limit, else the reason.
+    /// Returns the code of what decided: that of the limit if one is set, otherwise that of the
+    /// reason.
     pub fn code(&self) -> ReasonCode {
         let limit = self.limit.as_ref();
         limit.map_or(self.reason.code, |limit| limit.code)
     }
 
-    /// What decided, as a sentence.
+    /// Returns the sentence of what decided.
     pub fn sentence(&self) -> String {
         self.limit
             .as_ref()
@@ -81,7 +86,7 @@ impl Judged {
 }
 
 impl Plan {
-    /// Decides every pod by the rules, then puts the limits of the run on the verdicts.
+    /// Judges every pod by the rules, then applies the limits of the run.
     pub fn new(
         facts: &ClusterFacts,
         pods: Vec<PodFacts>,
@@ -99,7 +104,7 @@ impl Plan {
         Self::limited(pods.into_iter().map(judge).collect(), &facts.census, limits)
     }
 
-    /// Puts the limits of the run on the verdicts of the rules.
+    /// Applies the limits of the run to the verdicts of the rules.
     fn limited(mut pods: Vec<Judged>, census: &Census, limits: &Limits) -> Self {
         pods.sort_by_cached_key(|judged| order(&judged.pod));
         let hold = hold(census, limits.max_not_ready_percent);
@@ -118,7 +123,7 @@ impl Plan {
         Self { pods, hold }
     }
 
-    /// The pods to reap, in the order to do it.
+    /// Lists the pods to reap, in the order in which to do it.
     pub fn reaps(&self) -> impl Iterator<Item = &PodFacts> {
         self.pods
             .iter()
@@ -128,7 +133,7 @@ impl Plan {
 }
 
 impl Limit {
-    /// The sentence that explains it to a person.
+    /// Returns the sentence that explains the limit to a person.
     pub fn sentence(&self) -> String {
         let what = &self.what;
         match self.code {
@@ -145,7 +150,8 @@ impl Limit {
     }
 }
 
-/// The longest overdue first; the UID only so that namesakes have an order too.
+/// Returns the sort key of a pod in a plan. It ends with the UID so that namesakes have an order
+/// too.
 fn order(pod: &PodFacts) -> (Timestamp, String, String, Uid) {
     (
         pod.deletion_deadline,
@@ -155,7 +161,8 @@ fn order(pod: &PodFacts) -> (Timestamp, String, String, Uid) {
     )
 }
 
-/// What holds a run by the number of NotReady nodes and the permitted share.
+/// Returns the limit that holds the whole run, by the census and the permitted share; `None` if
+/// none does.
 fn hold(census: &Census, max_percent: u8) -> Option<Limit> {
     if max_percent >= 100 {
         return None;

@@ -32,7 +32,7 @@ fn pod(uid: &str, deadline: &str, words: &str) -> Judged {
     }
 }
 
-/// One pod of each verdict but `reap`.
+/// Returns one pod of each verdict but `reap`.
 fn others() -> [Judged; 3] {
     [
         pod("shop/left", "08:00", "skip true"),
@@ -49,8 +49,8 @@ fn tally(text: &str) -> Tally {
     }
 }
 
-/// What the limits make of pods, which the words give by UID and deadline: of each the reason, with the limit that stands
-/// beside it; and what is held.
+/// Applies the limits to pods that the words give by UID and deadline. Lists for each pod the
+/// reason and the limit beside it, then the limit that holds the run.
 fn limited(words: &str) -> Vec<String> {
     let (mut pods, mut census) = (Vec::new(), Census::NotNeeded);
     let mut limits = Limits {
@@ -161,7 +161,7 @@ fn the_breaker_holds_when_too_many_nodes_are_not_ready() {
     );
 }
 
-/// Nodes that the words describe, which a comma parts, for the breaker.
+/// Counts nodes for the breaker; commas separate the words for each.
 fn count(words: &str) -> Census {
     let nodes = words.split(',').map(|words| {
         let is = |word: &str| words.split_whitespace().any(|it| it == word);
@@ -180,7 +180,8 @@ fn count(words: &str) -> Census {
     Census::count(samples::now(), nodes)
 }
 
-/// A node was put away where it is cordoned, has been down for more than a day and has no Terminating pod.
+/// A node was put away if it is cordoned, has been down for more than a day and has no Terminating
+/// pod.
 #[test]
 fn a_node_that_was_put_away_counts_in_neither_number() {
     check_each(
@@ -334,7 +335,8 @@ fn counted(all: Tally, workers: Tally, room: bool) -> Census {
     Census::Counted { all, workers, room }
 }
 
-/// Six nodes of ten are NotReady; what each trait's nodes are, NotReady and Ready ones.
+/// Returns facts with six of ten nodes NotReady. Each trait has the number of its NotReady and of
+/// its Ready nodes; `failed` are the times of failure.
 fn outage(traits: &[(&str, usize, usize)], failed: &[&str]) -> ClusterFacts {
     let mut facts = ClusterFacts {
         now: samples::now(),
@@ -407,7 +409,7 @@ fn where_nothing_is_in_common_that_is_said() {
         &[("label disk=ssd", 4, 3)],
         &one_by_one,
     )));
-    // There are no others, so that nothing tells them apart.
+    // There are no other nodes, so nothing distinguishes the failed ones.
     let mut facts = outage(&[("label disk=ssd", 6, 0)], &[]);
     let all = Tally {
         not_ready: 6,

@@ -1,4 +1,4 @@
-//! The page of the book that is made from the tables.
+//! The page of the book that is made from the tables of codes.
 
 use std::fmt::Write;
 
