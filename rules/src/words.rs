@@ -77,6 +77,7 @@ pub fn clean(text: &str) -> String {
                 letter,
                 '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
                     | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
+                    | '\u{e0001}' | '\u{e0020}'..='\u{e007f}'
             )
     };
     text.chars()
@@ -101,4 +102,39 @@ pub fn counts<'a>(all: impl IntoIterator<Item = (usize, &'a str)>) -> impl Itera
         let (one, many) = words.split_once('|').unwrap_or((words, words));
         counted(count, one, many)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_that_is_not_seen_or_reorders_other_text_is_replaced() {
+        for letter in [
+            '\u{1b}',
+            '\u{7f}',
+            '\u{9b}',
+            '\u{ad}',
+            '\u{200b}',
+            '\u{202e}',
+            '\u{2066}',
+            '\u{feff}',
+            '\u{e0001}',
+            '\u{e0020}',
+            '\u{e0041}',
+            '\u{e007f}',
+        ] {
+            assert_eq!(clean(&format!("a{letter}b")), "a\u{fffd}b", "{letter:?}");
+        }
+        for text in [
+            "a b",
+            "caf\u{e9}",
+            "\u{65e5}\u{672c}",
+            "\u{1f600}",
+            "\u{e0100}",
+        ] {
+            assert_eq!(clean(text), text);
+        }
+        assert_eq!(clean("a\nb\tc"), "a b c");
+    }
 }

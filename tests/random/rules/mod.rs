@@ -663,12 +663,13 @@ fn the_text_keeps_to_its_columns_and_controls_no_terminal() {
 /// Whether it is a control character, an invisible one or one that changes the direction of writing.
 fn steers(letter: char) -> bool {
     letter.is_control()
-        || ['\u{ad}', '\u{61c}', '\u{180e}', '\u{feff}'].contains(&letter)
+        || ['\u{ad}', '\u{61c}', '\u{180e}', '\u{feff}', '\u{e0001}'].contains(&letter)
         || [
             ('\u{200b}', '\u{200f}'),
             ('\u{2028}', '\u{202e}'),
             ('\u{2060}', '\u{206f}'),
             ('\u{fff9}', '\u{fffb}'),
+            ('\u{e0020}', '\u{e007f}'),
         ]
         .iter()
         .any(|(first, last)| (*first..=*last).contains(&letter))
