@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use crate::{
     codes::{codes, entry},
     facts::Uid,
+    words::joined,
 };
 
 /// Declares the outcomes. Each has a code, a sentence about the pod at hand, and a text for the
@@ -163,11 +164,7 @@ impl Replacement {
 
     /// Adds `more` to the cause.
     pub fn add(&mut self, more: &str) {
-        let said = self
-            .cause
-            .take()
-            .map(|cause| cause + "; ")
-            .unwrap_or_default();
-        self.cause = Some(said + more);
+        let causes = self.cause.iter().map(String::as_str).chain([more]);
+        self.cause = joined(causes, "; ");
     }
 }
