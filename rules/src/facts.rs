@@ -381,7 +381,13 @@ pub struct Tally {
 }
 
 /// The traits that real nodes may have in common, such as labels and versions.
-pub type Traits = BTreeMap<String, Tally>;
+#[derive(Debug, Clone, Default)]
+pub struct Traits {
+    /// All nodes whose traits were counted, so that the shares are of the same nodes.
+    pub nodes: Tally,
+    /// The nodes that have a trait, by the trait as a phrase.
+    pub by_trait: BTreeMap<String, Tally>,
+}
 
 /// The role of a node in the breaker's count.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -129,6 +129,7 @@ impl RawNode {
         if standing.leaf {
             return;
         }
+        traits.nodes.add(standing.ready);
         let labels = self
             .metadata
             .labels
@@ -156,7 +157,7 @@ impl RawNode {
         .map(|(what, is)| format!("{what} {is}"));
         // Of two taints of one key, one counts.
         for each in labels.chain(taints).chain(info).collect::<BTreeSet<_>>() {
-            traits.entry(each).or_default().add(standing.ready);
+            traits.by_trait.entry(each).or_default().add(standing.ready);
         }
     }
 

@@ -299,14 +299,15 @@ impl<'a> RunRecord<'a> {
 impl BreakerEntry {
     /// Describes the limit that holds the whole run; `None` if nothing does.
     pub fn of(plan: &Plan) -> Option<Self> {
-        let Limit { code, what } = plan.hold.as_ref()?;
-        let detail = match code {
-            ReasonCode::MassOutage => what.clone(),
-            _ => format!("The nodes could not be counted: {what}"),
+        let hold = plan.hold.as_ref()?;
+        let detail = match hold {
+            Limit::MassOutage(state) => state.clone(),
+            Limit::NotCounted(cause) => format!("The nodes could not be counted: {cause}"),
+            Limit::OverCap(_) => return None,
         };
         let is_held = |judged: &&Judged| judged.limit.is_some();
         Some(Self {
-            reason: *code,
+            reason: hold.code(),
             detail,
             held: plan.pods.iter().filter(is_held).count(),
             in_common: Vec::new(),

@@ -350,7 +350,7 @@ async fn take_census(
 ) -> Result<(Census, Traits)> {
     let (mut standings, traits) = match source.standings(now).await {
         Ok(counted) => counted,
-        Err(unread) => return Ok((Census::Unread(unread), Traits::new())),
+        Err(unread) => return Ok((Census::Unread(unread), Traits::default())),
     };
     for (name, standing) in &mut standings {
         if standing.may_be_put_away(now) {

@@ -411,7 +411,7 @@ impl Source for Saved {
 
     async fn standings(&self, now: Timestamp) -> Read<(Standings, Traits)> {
         self.all_read::<RawNode>()?;
-        let (mut standings, mut traits) = (Standings::new(), Traits::new());
+        let (mut standings, mut traits) = (Standings::new(), Traits::default());
         for node in self.all::<RawNode>() {
             let standing = node.standing(&self.options.selectors, now);
             node.count_traits(standing, &mut traits);

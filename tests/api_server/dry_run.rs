@@ -120,7 +120,7 @@ fn the_breaker_holds_and_no_destructive_command_is_printed() {
     };
     assert_eq!(
         rack,
-        "3 of 3 NotReady nodes, and 0 of the 2 others: label example.com/rack=r7"
+        "3 of 3 NotReady nodes, and 0 of the 2 others: label example.com/rack=r7."
     );
     assert!(
         when.to_string()

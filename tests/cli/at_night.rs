@@ -180,20 +180,59 @@ fn where_most_nodes_are_down_the_breaker_comes_first() {
         "{report:?}"
     );
     let common =
-        "  140 of 150 NotReady nodes, and 4 of the 50 others: label topology.kubernetes.io/zone=b";
+        "  140 of 150 NotReady nodes, and 4 of the 50 others: label topology.kubernetes.io/zone=b.";
     let at = report
         .iter()
         .position(|line| line == common)
         .expect("what they have in common");
     assert_eq!(
         report[at + 1],
-        "  150 of 150 failed within a minute, from 2026-11-21 02:30:00Z on"
+        "  150 of 150 failed within a minute, from 2026-11-21 02:30:00Z on."
     );
     assert!(
         report
             .iter()
             .any(|line| line.contains("on 150 nodes, overdue up to 20m  [mass-outage]"))
     );
+}
+
+/// A node that was put away is missing from the census, but not from what the NotReady nodes have in
+/// common, which has a count of its own.
+#[test]
+fn each_sentence_about_what_not_ready_nodes_have_in_common_counts_the_same_nodes() {
+    let mut items = Vec::new();
+    for (name, ready) in [
+        ("down-1", false),
+        ("down-2", false),
+        ("down-3", false),
+        ("put-away", false),
+        ("up-1", true),
+        ("up-2", true),
+    ] {
+        let mut of_node = node(name, ready);
+        if !ready {
+            of_node[0]["metadata"]["labels"] = json!({"rack": "r7"});
+            items.push(pod(name, &format!("web-{name}"), None));
+        }
+        if name == "put-away" {
+            of_node[0]["spec"]["unschedulable"] = json!(true);
+            of_node[0]["status"]["conditions"][0]["lastTransitionTime"] =
+                json!("2026-11-18T02:30:00Z");
+            items.pop();
+        }
+        items.extend(of_node);
+    }
+    let report = lines(&items);
+    for said in [
+        "  3 of 5 nodes are NotReady. 3 pods are held.",
+        "  4 of 4 NotReady nodes, and 0 of the 2 others: label rack=r7.",
+        "  3 of 4 failed within a minute, from 2026-11-21 02:30:00Z on.",
+    ] {
+        assert!(
+            report.iter().any(|line| line.starts_with(said)),
+            "{said}: {report:#?}"
+        );
+    }
 }
 
 #[test]

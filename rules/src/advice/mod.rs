@@ -136,8 +136,8 @@ impl Adviser<'_> {
             risk: None,
             steps: vec![Step::no_answer(why)],
         };
-        match self.hold.map(|hold| hold.code) {
-            Some(ReasonCode::MassOutage) => no_answer(
+        match self.hold {
+            Some(Limit::MassOutage(_)) => no_answer(
                 " while so many nodes are NotReady: find out first what they have in common",
             ),
             Some(_) => {

@@ -27,6 +27,7 @@ enum Reach {
     Confined,
     /// From other nodes too.
     Free,
+    /// Not known. Holds the cause, as a phrase.
     Unverified(String),
 }
 

@@ -7,7 +7,7 @@ use itertools::Itertools as _;
 use jiff::SignedDuration;
 
 use crate::{
-    facts::{Census, ClusterFacts, NodeRead, Ready},
+    facts::{ClusterFacts, NodeRead, Ready, Traits},
     words::{listed, spoken},
 };
 
@@ -21,12 +21,13 @@ const AT_ONCE: SignedDuration = SignedDuration::from_mins(1);
 
 /// Returns at most four sentences; none if no node was counted as NotReady.
 pub fn in_common(facts: &ClusterFacts) -> Vec<String> {
-    let Census::Counted { all, .. } = &facts.census else {
+    let Traits { nodes, by_trait } = &facts.traits;
+    let (down, others) = (nodes.not_ready, nodes.total - nodes.not_ready);
+    if down == 0 {
         return Vec::new();
-    };
-    let (down, others) = (all.not_ready, all.total - all.not_ready);
+    }
     let mut alike = BTreeMap::<_, Vec<&str>>::new();
-    for (what, have) in &facts.traits {
+    for (what, have) in by_trait {
         let (here, there) = (have.not_ready, have.total - have.not_ready);
         // The share of the NotReady nodes that have the trait, less the share of the others, in
         // units of 1 / (`down * others`).
@@ -43,7 +44,7 @@ pub fn in_common(facts: &ClusterFacts) -> Vec<String> {
         .take(LINES)
         .map(|((_, here, there), what)| {
             let named = listed(what, NAMES);
-            format!("{here} of {down} NotReady nodes, and {there} of the {others} others: {named}")
+            format!("{here} of {down} NotReady nodes, and {there} of the {others} others: {named}.")
         })
         .collect_vec();
     if lines.is_empty() && others > 0 {
@@ -76,14 +77,14 @@ fn when(facts: &ClusterFacts) -> Option<String> {
         .max()?;
     Some(if 2 * count > times.len() {
         format!(
-            "{count} of {} failed within a minute, from {} on",
+            "{count} of {} failed within a minute, from {} on.",
             times.len(),
             times[from].strftime("%F %TZ")
         )
     } else {
         let over = spoken(last.duration_since(first));
         format!(
-            "They failed over {over}, the first at {}",
+            "They failed over {over}, the first at {}.",
             first.strftime("%F %TZ")
         )
     })

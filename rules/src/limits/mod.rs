@@ -10,7 +10,7 @@ use jiff::Timestamp;
 
 use crate::{
     decide::{Case, Policy, Reason, ReasonCode, Verdict, unread},
-    facts::{Census, ClusterFacts, PodFacts, Tally, Uid},
+    facts::{Census, ClusterFacts, PodFacts, Tally, Uid, Unread},
     words::natural,
 };
 
@@ -42,12 +42,13 @@ pub struct Judged {
 
 /// A limit that turns a pod's `reap` into `wait`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Limit {
-    /// `mass-outage` or `facts-unread`, which hold the whole run, or `over-cap`.
-    pub code: ReasonCode,
-    /// Of `mass-outage`, how many nodes are NotReady; of `over-cap`, the value of `--max-deletes`;
-    /// of `facts-unread`, why the nodes could not be counted.
-    pub what: String,
+pub enum Limit {
+    /// The breaker holds the whole run. Holds the state of the nodes, as a phrase.
+    MassOutage(String),
+    /// The whole run is held because the nodes could not be counted for the breaker.
+    NotCounted(Unread),
+    /// The pod is over the cap. Holds the value of `--max-deletes`.
+    OverCap(usize),
 }
 
 /// All verdicts, after the limits.
@@ -74,7 +75,7 @@ impl Judged {
     /// reason.
     pub fn code(&self) -> ReasonCode {
         let limit = self.limit.as_ref();
-        limit.map_or(self.reason.code, |limit| limit.code)
+        limit.map_or(self.reason.code, Limit::code)
     }
 
     /// Returns the sentence of what decided.
@@ -109,15 +110,11 @@ impl Plan {
         pods.sort_by_cached_key(|judged| order(&judged.pod));
         let hold = hold(census, limits.max_not_ready_percent);
         let most = limits.max_deletes.unwrap_or(usize::MAX);
-        let cap = Limit {
-            code: ReasonCode::OverCap,
-            what: most.to_string(),
-        };
         let reaps = pods
             .iter_mut()
             .filter(|judged| judged.reason.verdict() == Verdict::Reap);
         for (before, judged) in reaps.enumerate() {
-            let over = (before >= most).then(|| cap.clone());
+            let over = (before >= most).then_some(Limit::OverCap(most));
             judged.limit = hold.clone().or(over);
         }
         Self { pods, hold }
@@ -133,19 +130,27 @@ impl Plan {
 }
 
 impl Limit {
+    /// Returns the code of the limit.
+    pub fn code(&self) -> ReasonCode {
+        match self {
+            Self::MassOutage(_) => ReasonCode::MassOutage,
+            Self::NotCounted(_) => ReasonCode::FactsUnread,
+            Self::OverCap(_) => ReasonCode::OverCap,
+        }
+    }
+
     /// Returns the sentence that explains the limit to a person.
     pub fn sentence(&self) -> String {
-        let what = &self.what;
-        match self.code {
-            ReasonCode::MassOutage => format!(
-                "{what}: the cause is then more often the API server or the network. Nothing is deleted."
+        match self {
+            Self::MassOutage(state) => format!(
+                "{state}. Nothing is deleted: the cause is then more often the API server or the network."
             ),
-            ReasonCode::OverCap => format!(
-                "--max-deletes is {what}; pods overdue for longer went first. The next run takes it."
-            ),
-            _ => unread(&format!(
-                "how many nodes are NotReady, for the breaker: {what}"
+            Self::NotCounted(cause) => unread(&format!(
+                "how many nodes are NotReady, for the breaker: {cause}"
             )),
+            Self::OverCap(most) => format!(
+                "--max-deletes is {most}; pods overdue for longer went first. The next run takes it."
+            ),
         }
     }
 }
@@ -167,24 +172,22 @@ fn hold(census: &Census, max_percent: u8) -> Option<Limit> {
     if max_percent >= 100 {
         return None;
     }
-    let (code, what) = match census {
-        Census::NotNeeded => return None,
-        Census::Unread(unread) => (ReasonCode::FactsUnread, unread.0.clone()),
+    match census {
+        Census::NotNeeded => None,
+        Census::Unread(unread) => Some(Limit::NotCounted(unread.clone())),
         Census::Counted { all, workers, room } => {
             let mut tallies = [(all, "nodes"), (workers, "worker nodes")].into_iter();
             let too_many = tallies.find(|(tally, _)| too_many(**tally, max_percent));
-            let what = match too_many {
+            Some(Limit::MassOutage(match too_many {
                 Some((Tally { not_ready, total }, which)) => {
                     format!("{not_ready} of {total} {which} are NotReady")
                 }
                 None if *room => return None,
-                None => "nothing could start elsewhere: every other real node is NotReady, cordoned or kept for the control plane"
+                None => "No pod could start elsewhere, as every other real node is NotReady, cordoned or kept for the control plane"
                     .to_owned(),
-            };
-            (ReasonCode::MassOutage, what)
+            }))
         }
-    };
-    Some(Limit { code, what })
+    }
 }
 
 fn too_many(tally: Tally, max_percent: u8) -> bool {

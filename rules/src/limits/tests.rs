@@ -104,56 +104,56 @@ fn the_breaker_holds_when_too_many_nodes_are_not_ready() {
                 = a/b stuck-on-not-ready-node goes
             60 %: a/b 09:00; nodes 3/5
                 = a/b stuck-on-not-ready-node, limited: mass-outage
-                = Limit { code: MassOutage, what: "3 of 5 nodes are NotReady" }
+                = MassOutage("3 of 5 nodes are NotReady")
             50 %: a/b 09:00; nodes 3/6
                 = a/b stuck-on-not-ready-node goes
             exactly 55 %: a/b 09:00; nodes 11/20
                 = a/b stuck-on-not-ready-node, limited: mass-outage
-                = Limit { code: MassOutage, what: "11 of 20 nodes are NotReady" }
+                = MassOutage("11 of 20 nodes are NotReady")
             50 % of twenty: a/b 09:00; nodes 10/20
                 = a/b stuck-on-not-ready-node goes
             just below 55 %: a/b 09:00; nodes 54/99
                 = a/b stuck-on-not-ready-node goes
             50 %, at 50 %: a/b 09:00; nodes 3/6; percent 50
                 = a/b stuck-on-not-ready-node, limited: mass-outage
-                = Limit { code: MassOutage, what: "3 of 6 nodes are NotReady" }
+                = MassOutage("3 of 6 nodes are NotReady")
             50 %, at 51 %: a/b 09:00; nodes 3/6; percent 51
                 = a/b stuck-on-not-ready-node goes
             3 of 300, at 1 %: a/b 09:00; nodes 3/300; percent 1
                 = a/b stuck-on-not-ready-node, limited: mass-outage
-                = Limit { code: MassOutage, what: "3 of 300 nodes are NotReady" }
+                = MassOutage("3 of 300 nodes are NotReady")
             99 of 100, at 99 %: a/b 09:00; nodes 99/100; percent 99
                 = a/b stuck-on-not-ready-node, limited: mass-outage
-                = Limit { code: MassOutage, what: "99 of 100 nodes are NotReady" }
+                = MassOutage("99 of 100 nodes are NotReady")
             of all few, of the workers 60 %: a/b 09:00; nodes 3/8; workers 3/5
                 = a/b stuck-on-not-ready-node, limited: mass-outage
-                = Limit { code: MassOutage, what: "3 of 5 worker nodes are NotReady" }
+                = MassOutage("3 of 5 worker nodes are NotReady")
             of all few, of the workers 40 %: a/b 09:00; nodes 3/8; workers 2/5
                 = a/b stuck-on-not-ready-node goes
             both workers, which are two: a/b 09:00; nodes 2/5; workers 2/2
                 = a/b stuck-on-not-ready-node goes
             the control plane alone: a/b 09:00; nodes 3/5; workers 0/2
                 = a/b stuck-on-not-ready-node, limited: mass-outage
-                = Limit { code: MassOutage, what: "3 of 5 nodes are NotReady" }
+                = MassOutage("3 of 5 nodes are NotReady")
             none of two is Ready: a/b 09:00; nodes 2/2
                 = a/b stuck-on-not-ready-node, limited: mass-outage
-                = Limit { code: MassOutage, what: "nothing could start elsewhere: every other real node is NotReady, cordoned or kept for the control plane" }
+                = MassOutage("No pod could start elsewhere, as every other real node is NotReady, cordoned or kept for the control plane")
             the only one is not Ready: a/b 09:00; nodes 1/1
                 = a/b stuck-on-not-ready-node, limited: mass-outage
-                = Limit { code: MassOutage, what: "nothing could start elsewhere: every other real node is NotReady, cordoned or kept for the control plane" }
+                = MassOutage("No pod could start elsewhere, as every other real node is NotReady, cordoned or kept for the control plane")
             none is Ready, at 99 %: a/b 09:00; nodes 1/1; percent 99
                 = a/b stuck-on-not-ready-node, limited: mass-outage
-                = Limit { code: MassOutage, what: "nothing could start elsewhere: every other real node is NotReady, cordoned or kept for the control plane" }
+                = MassOutage("No pod could start elsewhere, as every other real node is NotReady, cordoned or kept for the control plane")
             no real node at all: a/b 09:00; nodes 0/0
                 = a/b stuck-on-not-ready-node, limited: mass-outage
-                = Limit { code: MassOutage, what: "nothing could start elsewhere: every other real node is NotReady, cordoned or kept for the control plane" }
+                = MassOutage("No pod could start elsewhere, as every other real node is NotReady, cordoned or kept for the control plane")
             100 % turns the share off: a/b 09:00; nodes 3/5; percent 100
                 = a/b stuck-on-not-ready-node goes
             100 % turns none Ready off: a/b 09:00; nodes 3/3; percent 100
                 = a/b stuck-on-not-ready-node goes
             not counted: a/b 09:00; unread
                 = a/b stuck-on-not-ready-node, limited: facts-unread
-                = Limit { code: FactsUnread, what: "nodes is forbidden" }
+                = NotCounted(Unread("nodes is forbidden"))
             not counted, and the breaker off: a/b 09:00; unread; percent 100
                 = a/b stuck-on-not-ready-node goes
         "#]],
@@ -264,16 +264,16 @@ fn held_pods_wait_and_the_others_are_left_as_they_are() {
                 = shop/waiting node-just-failed
                 = shop/db-0 stuck-on-not-ready-node, limited: mass-outage
                 = shop/db-1 stuck-on-not-ready-node, limited: mass-outage
-                = Limit { code: MassOutage, what: "3 of 3 nodes are NotReady" }
+                = MassOutage("3 of 3 nodes are NotReady")
             an outage with nothing to hold is reported all the same: others; nodes 3/3
                 = shop/left opted-out
                 = shop/manual finalizers
                 = shop/waiting node-just-failed
-                = Limit { code: MassOutage, what: "3 of 3 nodes are NotReady" }
+                = MassOutage("3 of 3 nodes are NotReady")
             a held run does not mention the cap: shop/db-0 09:00; shop/db-1 09:01; nodes 3/3; cap 1
                 = shop/db-0 stuck-on-not-ready-node, limited: mass-outage
                 = shop/db-1 stuck-on-not-ready-node, limited: mass-outage
-                = Limit { code: MassOutage, what: "3 of 3 nodes are NotReady" }
+                = MassOutage("3 of 3 nodes are NotReady")
         "#]],
         limited,
     );
@@ -342,13 +342,9 @@ fn outage(traits: &[(&str, usize, usize)], failed: &[&str]) -> ClusterFacts {
         now: samples::now(),
         ..ClusterFacts::default()
     };
-    let all = Tally {
-        not_ready: 6,
-        total: 10,
-    };
-    facts.census = counted(all, all, true);
+    facts.traits.nodes = tally("6/10");
     for (what, here, there) in traits {
-        facts.traits.insert(
+        facts.traits.by_trait.insert(
             (*what).to_owned(),
             Tally {
                 not_ready: *here,
@@ -387,10 +383,10 @@ fn what_the_not_ready_nodes_have_in_common_is_what_most_of_them_have_and_the_oth
     ];
     expect![[r#"
         [
-            "6 of 6 NotReady nodes, and 0 of the 4 others: label rack=r7, label zone=b",
-            "5 of 6 NotReady nodes, and 1 of the 4 others: kernel 6.1.9",
-            "3 of 6 NotReady nodes, and 0 of the 4 others: taint maintenance",
-            "4 of 6 failed within a minute, from 2026-03-01 09:00:50Z on",
+            "6 of 6 NotReady nodes, and 0 of the 4 others: label rack=r7, label zone=b.",
+            "5 of 6 NotReady nodes, and 1 of the 4 others: kernel 6.1.9.",
+            "3 of 6 NotReady nodes, and 0 of the 4 others: taint maintenance.",
+            "4 of 6 failed within a minute, from 2026-03-01 09:00:50Z on.",
         ]
     "#]]
     .assert_debug_eq(&in_common(&outage(&traits, &times)));
@@ -402,7 +398,7 @@ fn where_nothing_is_in_common_that_is_said() {
     expect![[r#"
         [
             "They share no label, taint or version that most of the other nodes lack.",
-            "They failed over 2h, the first at 2026-03-01 07:00:00Z",
+            "They failed over 2h, the first at 2026-03-01 07:00:00Z.",
         ]
     "#]]
     .assert_debug_eq(&in_common(&outage(
@@ -411,13 +407,11 @@ fn where_nothing_is_in_common_that_is_said() {
     )));
     // There are no other nodes, so nothing distinguishes the failed ones.
     let mut facts = outage(&[("label disk=ssd", 6, 0)], &[]);
-    let all = Tally {
-        not_ready: 6,
-        total: 6,
-    };
-    facts.census = counted(all, all, true);
+    facts.traits.nodes = tally("6/6");
     assert_eq!(in_common(&facts), [""; 0]);
-    facts.census = Census::NotNeeded;
+    // The nodes were not counted.
+    facts = outage(&[], &one_by_one);
+    facts.traits.nodes = Tally::default();
     assert_eq!(in_common(&facts), [""; 0]);
 }
 
@@ -435,6 +429,6 @@ fn a_long_list_of_traits_is_cut_and_the_whole_is_at_most_four_sentences() {
     assert_eq!(lines.len(), 4, "{lines:?}");
     assert_eq!(
         lines[0],
-        "6 of 6 NotReady nodes, and 0 of the 4 others: label k0=v, label k2=v, label k4=v"
+        "6 of 6 NotReady nodes, and 0 of the 4 others: label k0=v, label k2=v, label k4=v."
     );
 }

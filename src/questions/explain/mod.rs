@@ -201,7 +201,7 @@ fn limits(plan: &Plan, judged: &Judged) -> Vec<Evaluation> {
     let cap = judged
         .limit
         .clone()
-        .filter(|limit| limit.code == ReasonCode::OverCap);
+        .filter(|limit| limit.code() == ReasonCode::OverCap);
     let breaker = "Does the mass-outage breaker hold the run?";
     [
         (

@@ -313,10 +313,10 @@ fn cause_of_wait(judged: &Judged, facts: &ClusterFacts) -> String {
     let node = facts.node_of(&judged.pod).and_then(NodeRead::known);
     let since = node.and_then(|node| node.not_ready_since(facts.now));
     match (&judged.limit, judged.code()) {
-        (Some(Limit { what, .. }), ReasonCode::MassOutage) => format!(
-            "The breaker holds every run until enough nodes are Ready: {what}. Find out what these have in common."
+        (Some(Limit::MassOutage(state)), _) => format!(
+            "{state}. The breaker holds every run until enough nodes are Ready. Find out what the NotReady ones have in common."
         ),
-        (Some(Limit { what: cap, .. }), ReasonCode::OverCap) => {
+        (Some(Limit::OverCap(cap)), _) => {
             format!("--max-deletes={cap} is fewer than get stuck between two runs: raise it, or run more often.")
         }
         (_, ReasonCode::NodeJustFailed) if since.is_some() => format!(

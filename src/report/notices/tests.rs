@@ -223,7 +223,7 @@ fn a_long_wait_with_another_exit_code_says_why_too() {
             = long-wait ds06 1: Still waiting on node ds06, overdue for up to 2h 1m: shop/db-0. A fact that the decision needs could not be read: the namespace: it was not in the list.
             = exit: Incomplete
         the breaker: {Node ds07: {}, Node ds08: {}, Stuck db-0: '2026-01-31T00:59:00Z', Pod shop/db-1: {spec: {nodeName: ds07}, metadata: {deletionTimestamp: '2026-01-31T00:00:00Z'}}}
-            = long-wait - 2: Still waiting, overdue for up to 3h: shop/db-1, shop/db-0. The breaker holds every run until enough nodes are Ready: 3 of 4 nodes are NotReady. Find out what these have in common.
+            = long-wait - 2: Still waiting, overdue for up to 3h: shop/db-1, shop/db-0. 3 of 4 nodes are NotReady. The breaker holds every run until enough nodes are Ready. Find out what the NotReady ones have in common.
             = exit: Held
     "#]]);
 }

@@ -248,7 +248,7 @@ fn an_outage_that_holds_everything_prints_no_destructive_command() {
           the API server or the network than the nodes, and their pods may all be running. What the nodes
           have in common can show what has failed. Once you are sure that they are dead, run with
           --max-not-ready-percent=100.
-          6 of 6 failed within a minute, from 2026-01-31 01:00:00Z on
+          6 of 6 failed within a minute, from 2026-01-31 01:00:00Z on.
           - See what the NotReady nodes have in common:
             kubectl get nodes -o wide -L topology.kubernetes.io/zone,node.kubernetes.io/instance-type
 

@@ -7,7 +7,7 @@ pub mod node;
 
 use self::node::{Lease, Node, Skip, Stamps, asks, made, satisfies};
 use crate::prelude::*;
-use pod_reaper::facts::{BoundClaim, Identity, Owner, Read};
+use pod_reaper::facts::{BoundClaim, Identity, Owner, Read, Traits};
 use pod_reaper_test_support::samples;
 use rules::samples::term;
 use serde_json::json;
@@ -1239,7 +1239,7 @@ pub fn no_facts(now: Timestamp) -> ClusterFacts {
         place: None,
         nodes: BTreeMap::new(),
         census: Census::NotNeeded,
-        traits: BTreeMap::new(),
+        traits: Traits::default(),
         attachments: BTreeMap::new(),
         node_count: 0,
         unasked: BTreeMap::new(),
