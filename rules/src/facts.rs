@@ -537,10 +537,14 @@ impl PodFacts {
             .any(|finalizer| finalizer == JOB_TRACKING)
     }
 
+    /// Lists the pod's claims that are bound, if the claims were looked up.
+    pub fn bound_claims(&self) -> impl Iterator<Item = &BoundClaim> {
+        self.claims.iter().filter_map(ClaimFacts::bound)
+    }
+
     /// Lists the volumes to which the pod's claims are bound, if the claims were looked up.
     pub fn volumes(&self) -> impl Iterator<Item = &VolumeFacts> {
-        let bound = self.claims.iter().filter_map(ClaimFacts::bound);
-        bound.map(|claim| &claim.volume)
+        self.bound_claims().map(|claim| &claim.volume)
     }
 }
 

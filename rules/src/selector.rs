@@ -135,12 +135,12 @@ impl Selector {
     /// Reports whether every requirement holds on `labels`. As in Kubernetes, an absent label is
     /// not in any set.
     pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
-        self.requirements.iter().all(|it| {
-            let value = labels.get(&it.key);
+        self.requirements.iter().all(|requirement| {
+            let (value, values) = (labels.get(&requirement.key), &requirement.values);
             let number = |value: Option<&String>| value?.parse::<i64>().ok();
-            let numbers = || number(value).zip(number(it.values.first()));
-            let is_in = value.is_some_and(|value| it.values.contains(value));
-            match it.operator.as_str() {
+            let numbers = || number(value).zip(number(values.first()));
+            let is_in = value.is_some_and(|value| values.contains(value));
+            match requirement.operator.as_str() {
                 "Exists" => value.is_some(),
                 "DoesNotExist" => value.is_none(),
                 "In" => is_in,
@@ -213,7 +213,10 @@ impl Requirement {
             values,
         } = self;
         // A letter with a meaning in selectors, such as a comma, would change what is selected.
-        let plain = |word: &String| word.chars().all(|it| is_label_letter(it) || it == '/');
+        let plain = |word: &String| {
+            word.chars()
+                .all(|letter| is_label_letter(letter) || letter == '/')
+        };
         let all = values.join(",");
         let selector = match (operator.as_str(), values.as_slice()) {
             ("In", [_, ..]) => format!("{key} in ({all})"),

@@ -33,7 +33,7 @@ impl Kubectl {
 
     /// Returns a command with the options that choose the cluster at its end, so that a reader sees
     /// first what the command does.
-    pub(super) fn ends_with_target(&self, words: &[&str]) -> String {
+    pub(super) fn verb_first(&self, words: &[&str]) -> String {
         format!("kubectl {}{}", all_quoted(words), self.target())
     }
 
@@ -50,7 +50,7 @@ impl Kubectl {
             "node" => &[],
             _ => &["-n", namespace],
         };
-        self.ends_with_target(&[&["annotate", kind], names, within, change].concat())
+        self.verb_first(&[&["annotate", kind], names, within, change].concat())
     }
 
     /// Returns the command that removes the annotation of `answer`.

@@ -15,7 +15,8 @@ use itertools::Itertools as _;
 use crate::{
     codes::entry,
     decide::{
-        Case, GIVE_UP, NodeFailure, POWERED_OFF, PinnedClaim, Policy, REAP, ReasonCode, Verdict,
+        Case, ConfinedClaim, GIVE_UP, NodeFailure, POWERED_OFF, PinnedClaim, Policy, REAP,
+        ReasonCode, UnverifiedClaim, Verdict,
     },
     facts::{ClusterFacts, NodeRead, Owner, PodFacts},
     limits::{Judged, Limit},
@@ -199,7 +200,7 @@ impl Adviser<'_> {
         let create = ["create", "job", "-n", "pod-reaper", from, &name];
         Step::new(
             "The next run acts on what you answer, where it still belongs to the same failure. To have one at once:",
-            self.kubectl.ends_with_target(&create),
+            self.kubectl.verb_first(&create),
         )
     }
 
@@ -458,12 +459,16 @@ impl Alike<'_> {
         };
         let kubectl = self.by.kubectl;
         let mut steps = Vec::new();
-        for it in ties(ReasonCode::VolumeConfined).flat_map(|ties| &ties.confined) {
+        for ConfinedClaim {
+            claim,
+            volume,
+            requires,
+        } in ties(ReasonCode::VolumeConfined).flat_map(|ties| &ties.confined)
+        {
             let what = format!(
-                "See where the data of claim {} is: volume {} needs {}.",
-                it.claim, it.volume, it.place
+                "See where the data of claim {claim} is: volume {volume} needs {requires}."
             );
-            let describe = ["describe", "pv", &it.volume];
+            let describe = ["describe", "pv", volume];
             steps.push(Step::new(what, kubectl.command(&describe)));
         }
         if !steps.is_empty() {
@@ -473,13 +478,17 @@ impl Alike<'_> {
                 self.them()
             )));
         }
-        for it in ties(ReasonCode::VolumeUnverified).flat_map(|ties| &ties.unverified) {
-            let claim = &it.claim;
-            let what = match &it.missing_volume {
+        for UnverifiedClaim {
+            claim,
+            missing_volume,
+            cause,
+        } in ties(ReasonCode::VolumeUnverified).flat_map(|ties| &ties.unverified)
+        {
+            let what = match missing_volume {
                 Some(volume) => format!(
                     "Volume {volume} of claim {claim} does not exist: bring it back, or a new pod cannot start."
                 ),
-                None => format!("See claim {claim}, and where its volume is: {}.", it.cause),
+                None => format!("See claim {claim}, and where its volume is: {cause}."),
             };
             let get = ["get", "pvc", claim, "-n", self.namespace(), "-o", "wide"];
             steps.push(Step::new(what, kubectl.command(&get)));

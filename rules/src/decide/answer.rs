@@ -138,14 +138,12 @@ impl<'a> NodeFailure<'a> {
     pub fn answers(&self) -> Vec<Answer> {
         let answer = |annotation, on, name: &str, value: Option<&String>, claim| {
             let value = value?.clone();
-            let inert = self.inert(&value, claim);
-            let name = name.to_owned();
             Some(Answer {
                 annotation,
                 on,
-                name,
+                name: name.to_owned(),
+                inert: self.inert(&value, claim),
                 value,
-                inert,
             })
         };
         let (node, pod) = (self.node, self.pod);

@@ -12,9 +12,7 @@ use super::{
     rules::{NoReason, RULES, Stage},
     volume,
 };
-use crate::facts::{
-    BoundClaim, ClaimFacts, ClaimState, ClusterFacts, NodeFacts, NodeRead, PodFacts,
-};
+use crate::facts::{BoundClaim, ClaimState, ClusterFacts, NodeFacts, NodeRead, PodFacts};
 
 /// A pod on its node at one moment. Each rule is a question about a case.
 pub struct Case<'a> {
@@ -86,8 +84,7 @@ impl<'a> Case<'a> {
         let declared = |claim: &BoundClaim| {
             claim.give_up.is_some() || claim.scratch && self.policy.reap_scratch
         };
-        let mut bound = self.pod.claims.iter().filter_map(ClaimFacts::bound);
-        Some(if bound.any(declared) {
+        Some(if self.pod.bound_claims().any(declared) {
             GiveUp::Declared
         } else {
             GiveUp::MayBeAsked
@@ -156,7 +153,10 @@ impl<'a> Case<'a> {
     /// looked up let no pod pass the rule.
     pub(super) fn ties(&self) -> Result<&Ties, NoReason> {
         let (failure, claims) = (self.its_node()?, &self.pod.claims);
-        if claims.iter().any(|it| it.state == ClaimState::NotLookedUp) {
+        if claims
+            .iter()
+            .any(|claim| claim.state == ClaimState::NotLookedUp)
+        {
             return Err(NoReason::Unknown(
                 "its claims: nothing was asked about them".to_owned(),
                 "Nothing was asked about its claims.",

@@ -63,7 +63,7 @@ pub struct ConfinedClaim {
     /// The volume's name.
     pub volume: String,
     /// The labels that the volume requires of a node, as a phrase.
-    pub place: String,
+    pub requires: String,
 }
 
 /// A claim of which it could not be verified that nothing binds it to the node.

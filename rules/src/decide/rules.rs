@@ -12,8 +12,8 @@ use super::{
     case::{Case, NOWHERE},
     code::{ReasonCode as Code, Verdict},
     life::counts_for,
-    reason::{PinnedClaim, Reason, Ties},
-    same_kind, volume,
+    reason::{ConfinedClaim, PinnedClaim, Reason, Ties, UnverifiedClaim},
+    same_kind,
 };
 use crate::{
     facts::{JOB_TRACKING, LeafKind, NodeFacts, NodeRead, Owner, PodFacts, Ready, SignBy},
@@ -58,8 +58,8 @@ pub(super) enum NoReason {
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "the counterpart of `seen`")]
-fn holds(code: Code, says: impl Into<String>) -> Finding {
-    Ok(Reason::new(code, says))
+fn holds(code: Code, sentence: impl Into<String>) -> Finding {
+    Ok(Reason::new(code, sentence))
 }
 
 fn seen(what: impl Into<Cow<'static, str>>) -> Finding {
@@ -130,11 +130,11 @@ fn opted_out(case: &Case<'_>) -> Finding {
     let Some((who, Some(value))) = carrier else {
         return seen("Nothing opts it out by pod-reaper.io/skip, as far as could be read.");
     };
-    let mut says = format!("{who} is opted out by pod-reaper.io/skip.");
+    let mut sentence = format!("{who} is opted out by pod-reaper.io/skip.");
     if value != "true" {
-        says += &format!(" Its value {value:?} is neither true nor false, and counts as true.");
+        sentence += &format!(" Its value {value:?} is neither true nor false, and counts as true.");
     }
-    holds(Code::OptedOut, says)
+    holds(Code::OptedOut, sentence)
 }
 
 fn node_gone(case: &Case<'_>) -> Finding {
@@ -179,7 +179,7 @@ fn not_overdue(case: &Case<'_>) -> Finding {
             "It is {overdue_by} overdue; --reap-older-than is {stuck}."
         ));
     }
-    let says = if overdue.is_negative() {
+    let sentence = if overdue.is_negative() {
         let left = spoken(-overdue);
         format!(
             "It is within its grace period for another {left}; it counts as stuck {stuck} after that."
@@ -187,7 +187,7 @@ fn not_overdue(case: &Case<'_>) -> Finding {
     } else {
         format!("It is overdue by {overdue_by} and counts as stuck from {stuck} on.")
     };
-    holds(Code::NotOverdue, says)
+    holds(Code::NotOverdue, sentence)
 }
 
 fn leaf_node(case: &Case<'_>) -> Finding {
@@ -206,35 +206,34 @@ fn leaf_node(case: &Case<'_>) -> Finding {
     };
     let (maker, marks) = (leaf.maker, leaf.marks.join(", "));
     let link_is_cut = "There, NotReady mostly means that the link is cut";
-    let (code, what, means) = match (leaf.kind, &leaf.cluster) {
-        (LeafKind::Kosmos, Some(cluster)) => (
+    let (code, what, means) = match leaf.kind {
+        LeafKind::Kosmos => (
             Code::KosmosLeaf,
-            format!("stands for the Kosmos leaf cluster {cluster}"),
+            leaf.cluster.as_ref().map_or_else(
+                || "is a Kosmos leaf node and stands for another cluster".to_owned(),
+                |cluster| format!("stands for the Kosmos leaf cluster {cluster}"),
+            ),
             link_is_cut,
         ),
-        (LeafKind::Kosmos, None) => (
-            Code::KosmosLeaf,
-            "is a Kosmos leaf node and stands for another cluster".to_owned(),
-            link_is_cut,
-        ),
-        (LeafKind::Virtual, _) => (
+        LeafKind::Virtual => (
             Code::VirtualNode,
             format!("is a virtual node of {maker}, not a machine"),
             "There, NotReady means that the program that runs its pods does not report",
         ),
-        (LeafKind::Edge, _) => (
+        LeafKind::Edge => (
             Code::EdgeNode,
             format!("is an edge node of {maker}"),
             "It keeps working without its cluster, so NotReady means that the link is cut",
         ),
-        (LeafKind::Selected, _) => (
+        LeafKind::Selected => (
             Code::LeafNode,
             "matches --leaf-node-selector".to_owned(),
             link_is_cut,
         ),
     };
-    let says = format!("Its node {what} (seen: {marks}). {means}: the pod may well be running.");
-    holds(code, says)
+    let sentence =
+        format!("Its node {what} (seen: {marks}). {means}: the pod may well be running.");
+    holds(code, sentence)
 }
 
 /// The values of `Ready` when the kubelet says nothing.
@@ -375,7 +374,7 @@ fn finalizers(case: &Case<'_>) -> Finding {
 /// Returns the finalizers other than the Job controller's, as a phrase; `None` if there are none. A
 /// finalizer with an empty name holds a pod too.
 fn held_by(pod: &PodFacts) -> Option<String> {
-    let foreign = pod.finalizers.iter().filter(|it| *it != JOB_TRACKING);
+    let foreign = pod.finalizers.iter().filter(|name| *name != JOB_TRACKING);
     let foreign = foreign.collect_vec();
     let noun = match foreign.len() {
         0 => return None,
@@ -417,11 +416,12 @@ fn local_volume(case: &Case<'_>) -> Finding {
              ..
          }| format!("claim {claim} is bound to volume {volume} ({bond})"),
     );
-    let mut says = format!("Its storage is on the dead node: {}.", each.join("; "));
-    if case.policy.reap_scratch || volume::any_answer(case.pod) {
-        says += &format!(" It is not given up: {kept}.");
+    let mut sentence = format!("Its storage is on the dead node: {}.", each.join("; "));
+    let answered = || case.pod.bound_claims().any(|claim| claim.give_up.is_some());
+    if case.policy.reap_scratch || answered() {
+        sentence += &format!(" It is not given up: {kept}.");
     }
-    holds(Code::LocalVolume, says)
+    holds(Code::LocalVolume, sentence)
 }
 
 const PASSED: &str = "A person's answer lets it pass: pod-reaper.io/reap on the pod.";
@@ -435,12 +435,13 @@ fn volume_confined(case: &Case<'_>) -> Finding {
     if case.its_node()?.may_go() && !case.pod.may_own_a_claim() {
         return seen(PASSED);
     }
-    let mut each = confined.iter().map(|it| {
-        format!(
-            "claim {} is bound to volume {}, which needs {}",
-            it.claim, it.volume, it.place
-        )
-    });
+    let mut each = confined.iter().map(
+        |ConfinedClaim {
+             claim,
+             volume,
+             requires,
+         }| format!("claim {claim} is bound to volume {volume}, which needs {requires}"),
+    );
     holds(
         Code::VolumeConfined,
         format!("No other node can reach its storage: {}.", each.join("; ")),
@@ -457,7 +458,7 @@ fn volume_unverified(case: &Case<'_>) -> Finding {
     }
     let mut each = unverified
         .iter()
-        .map(|it| format!("claim {}: {}", it.claim, it.cause));
+        .map(|UnverifiedClaim { claim, cause, .. }| format!("claim {claim}: {cause}"));
     holds(
         Code::VolumeUnverified,
         format!(
@@ -520,7 +521,7 @@ fn disk_of_several(pod: &PodFacts) -> Option<String> {
 
 /// The kind of the owner of `KubeVirt`'s pods. Their disks are shared, for live migration.
 const VIRTUAL_MACHINE: &str = "VirtualMachineInstance";
-/// The prefix of the names of `KubeVirt`'s pods. KubeVirt's pod that attaches a disk to a running
+/// The prefix of the names of `KubeVirt`'s pods. `KubeVirt`'s pod that attaches a disk to a running
 /// machine has one of them as its owner.
 const LAUNCHER_PREFIX: &str = "virt-launcher-";
 
@@ -562,13 +563,13 @@ fn nothing_binds(case: &Case<'_>) -> Finding {
     let (failure, ties) = (case.its_node()?, case.ties()?);
     let node = &failure.node.name;
     let mut notes = ties.notes.clone();
-    notes.extend(ties.pinned.iter().map(|it| {
+    notes.extend(ties.pinned.iter().map(|pinned| {
         format!(
             "claim {} is deleted and recreated, empty; its volume {} stays behind, Released, until it is cleaned up (reclaim \
              policy {}), and a storage class that binds at once may choose {node} again",
-            it.claim,
-            it.volume,
-            it.reclaim_policy.as_deref().unwrap_or("none")
+            pinned.claim,
+            pinned.volume,
+            pinned.reclaim_policy.as_deref().unwrap_or("none")
         )
     }));
     if case.pod.controller.is_none() {
@@ -592,11 +593,11 @@ fn nothing_binds(case: &Case<'_>) -> Finding {
         " except claims that are given up, which are deleted first: ",
         joined(given_up, ", "),
     );
-    let says =
+    let sentence =
         format!("It is stuck Terminating on a NotReady node and nothing binds it there{except}.");
     Ok(Reason {
         notes,
-        ..Reason::new(code, says)
+        ..Reason::new(code, sentence)
     })
 }
 

@@ -12,7 +12,7 @@ use super::{
     reason::{ConfinedClaim, PinnedClaim, Ties, UnverifiedClaim},
 };
 use crate::facts::{
-    AffinityTerm, BoundClaim, ClaimFacts, ClaimState, Doubt, NodeFacts, Owned, PodFacts, Read,
+    AffinityTerm, BoundClaim, ClaimFacts, ClaimState, Doubt, NodeFacts, Owned, Read, Requirement,
     Storage, Unread, VolumeFacts,
 };
 
@@ -29,12 +29,6 @@ enum Reach {
     Free,
     /// Not known. Holds the cause, as a phrase.
     Unverified(String),
-}
-
-/// Reports whether any claim of `pod` carries a person's answer.
-pub(super) fn any_answer(pod: &PodFacts) -> bool {
-    let mut bound = pod.claims.iter().filter_map(ClaimFacts::bound);
-    bound.any(|claim| claim.give_up.is_some())
 }
 
 /// Sorts the claims of a pod by how each binds the pod to its node.
@@ -65,7 +59,7 @@ pub(super) fn check(failure: &NodeFailure<'_>, claims: &[ClaimFacts]) -> Ties {
         let of_state = match &claim.state {
             ClaimState::Unread(unread) => Some(unverified(unread.0.clone())),
             _ if temporary => None,
-            ClaimState::Bound(bound) => place(failure, claim, bound, &mut ties).map(unverified),
+            ClaimState::Bound(bound) => classify(failure, claim, bound, &mut ties).map(unverified),
             ClaimState::WithoutVolume { missing, phase } => {
                 let phase = phase.as_deref().unwrap_or("not set");
                 let cause = missing.as_ref().map_or_else(
@@ -86,7 +80,7 @@ pub(super) fn check(failure: &NodeFailure<'_>, claims: &[ClaimFacts]) -> Ties {
 
 /// Adds a bound claim to `ties`, in the list where it belongs. Returns the cause if the claim is
 /// unverified.
-fn place(
+fn classify(
     failure: &NodeFailure<'_>,
     claim: &ClaimFacts,
     bound: &BoundClaim,
@@ -99,7 +93,7 @@ fn place(
         Reach::Confined => ties.confined.push(ConfinedClaim {
             claim: claim.name.clone(),
             volume: name.clone(),
-            place: spell(&volume.affinity),
+            requires: spell(&volume.affinity),
         }),
         Reach::Free if volume.affinity.is_empty() => {}
         Reach::Free => ties.notes.push(format!(
@@ -204,9 +198,10 @@ fn reach(volume: &VolumeFacts, node: &NodeFacts) -> Reach {
 /// values decide, not the key.
 fn names_only(term: &AffinityTerm, node: &NodeFacts) -> bool {
     let is_name = |value: &String| *value == node.name || Some(value) == node.hostname.as_ref();
-    term.requirements.iter().any(|it| {
-        let names = it.operator == "In" && !it.of_zone();
-        names && !it.values.is_empty() && it.values.iter().all(is_name)
+    term.requirements.iter().any(|requirement| {
+        let values = &requirement.values;
+        let names = requirement.operator == "In" && !requirement.of_zone();
+        names && !values.is_empty() && values.iter().all(is_name)
     })
 }
 
@@ -231,12 +226,16 @@ pub fn is_to_ask(volume: &VolumeFacts, node: &NodeFacts) -> bool {
 /// Formats terms as a phrase: "zone in (a, b) or zone in (c)".
 fn spell(terms: &[AffinityTerm]) -> String {
     let term = |term: &AffinityTerm| {
-        let requirements = term.requirements.iter().map(|it| {
-            let (key, operator) = (&it.key, &it.operator);
+        let requirements = term.requirements.iter().map(|requirement| {
+            let Requirement {
+                key,
+                operator,
+                values,
+            } = requirement;
             match operator.as_str() {
                 "Exists" | "DoesNotExist" => format!("{key} {operator}"),
-                _ if it.values == [""] => format!("{key} {operator} (\"\")"),
-                _ => format!("{key} {operator} ({})", it.values.join(", ")),
+                _ if *values == [""] => format!("{key} {operator} (\"\")"),
+                _ => format!("{key} {operator} ({})", values.join(", ")),
             }
         });
         let fields = term.fields.then(|| "a field of the node".to_owned());

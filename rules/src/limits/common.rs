@@ -58,16 +58,10 @@ pub fn in_common(facts: &ClusterFacts) -> Vec<String> {
 
 /// Says how many of the nodes failed at once, or over what time they failed.
 fn when(facts: &ClusterFacts) -> Option<String> {
-    let real = facts
-        .nodes
-        .values()
-        .filter_map(NodeRead::known)
-        .filter(|node| node.leaf.is_none());
-    let down = real.filter(|node| node.ready != Ready::True);
-    let mut times = down
-        .filter_map(|node| node.not_ready_since(facts.now))
-        .collect_vec();
-    times.sort();
+    let nodes = facts.nodes.values().filter_map(NodeRead::known);
+    let down = nodes.filter(|node| node.leaf.is_none() && node.ready != Ready::True);
+    let times = down.filter_map(|node| node.not_ready_since(facts.now));
+    let times = times.sorted().collect_vec();
     let (first, last) = (*times.first()?, *times.last()?);
     let at_once = |from: usize| {
         times[from..].partition_point(|time| time.duration_since(times[from]) <= AT_ONCE)

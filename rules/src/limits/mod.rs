@@ -6,11 +6,9 @@ mod common;
 
 pub use self::common::in_common;
 
-use jiff::Timestamp;
-
 use crate::{
     decide::{Case, Policy, Reason, ReasonCode, Verdict, unread},
-    facts::{Census, ClusterFacts, PodFacts, Tally, Uid, Unread},
+    facts::{Census, ClusterFacts, PodFacts, Tally, Unread},
     words::natural,
 };
 
@@ -107,7 +105,15 @@ impl Plan {
 
     /// Applies the limits of the run to the verdicts of the rules.
     fn limited(mut pods: Vec<Judged>, census: &Census, limits: &Limits) -> Self {
-        pods.sort_by_cached_key(|judged| order(&judged.pod));
+        // The UID gives namesakes an order too.
+        pods.sort_by_cached_key(|Judged { pod, .. }| {
+            (
+                pod.deletion_deadline,
+                pod.namespace.clone(),
+                natural(&pod.name),
+                pod.uid.clone(),
+            )
+        });
         let hold = hold(census, limits.max_not_ready_percent);
         let most = limits.max_deletes.unwrap_or(usize::MAX);
         let reaps = pods
@@ -153,17 +159,6 @@ impl Limit {
             ),
         }
     }
-}
-
-/// Returns the sort key of a pod in a plan. It ends with the UID so that namesakes have an order
-/// too.
-fn order(pod: &PodFacts) -> (Timestamp, String, String, Uid) {
-    (
-        pod.deletion_deadline,
-        pod.namespace.clone(),
-        natural(&pod.name),
-        pod.uid.clone(),
-    )
 }
 
 /// Returns the limit that holds the whole run, by the census and the permitted share; `None` if
