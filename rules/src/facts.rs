@@ -71,7 +71,7 @@ pub struct ClusterFacts {
     /// The moment to judge at: the API server's clock, or the snapshot's newest observation.
     pub now: Timestamp,
     /// The cluster's name, as the program reached it; `None` for a snapshot.
-    pub place: Option<String>,
+    pub cluster_name: Option<String>,
     /// The nodes that were looked at, by name. A node that is missing here was not looked at.
     pub nodes: BTreeMap<String, NodeRead>,
     /// The number of NotReady nodes, for the breaker.
@@ -85,7 +85,7 @@ pub struct ClusterFacts {
     pub node_count: usize,
     /// The active pods in matching namespaces, by node: those that have not finished, and whose
     /// deletion was not requested.
-    pub unasked: BTreeMap<String, Vec<PodSummary>>,
+    pub active: BTreeMap<String, Vec<PodSummary>>,
     /// The number of namespaces, if the namespace filter matches none of them.
     pub unmatched_namespaces: Option<usize>,
     /// The number of Terminating pods on Ready nodes that are left out, if the source shows them
@@ -181,7 +181,7 @@ pub struct NodeFacts {
     pub heard: Vec<Heard>,
     /// Why a lease of the node's kubelet or API server could not be read, as a phrase, if so. It
     /// may be a sign of life.
-    pub unheard: Option<Unread>,
+    pub unread_leases: Option<Unread>,
     /// True for a control plane node whose host no readable API server's lease names.
     pub no_api_server: bool,
     /// The marks that say that the machine's power or disks are cut.
@@ -255,9 +255,9 @@ impl Heard {
     /// Returns the report with its time cut to `latest`, so that people never read of a time in the
     /// future.
     #[must_use]
-    pub fn sign(self, now: Timestamp) -> Self {
+    pub fn no_later_than(self, latest: Timestamp) -> Self {
         Self {
-            at: self.at.min(now),
+            at: self.at.min(latest),
             ..self
         }
     }
@@ -604,7 +604,7 @@ impl PodSummary {
     }
 
     /// Reports whether the pod has not finished and its deletion was not requested.
-    pub fn is_unasked(&self) -> bool {
+    pub fn is_active(&self) -> bool {
         !self.terminating && !self.finished
     }
 }

@@ -44,7 +44,7 @@ pub fn node() -> NodeFacts {
         tainted_since: Some(an_hour_ago()),
         hostname: Some("ds06.example".to_owned()),
         heard: vec![lease(an_hour_ago() - SignedDuration::from_secs(50))],
-        unheard: None,
+        unread_leases: None,
         no_api_server: false,
         fenced: Vec::new(),
         powered_off: None,
@@ -300,7 +300,7 @@ impl Scene {
             "leaf" => node.leaf = Some(leaf(how)),
             "lease" => {
                 node.heard.retain(|heard| heard.by != SignBy::Lease);
-                node.unheard = (how == "unread").then(not_read);
+                node.unread_leases = (how == "unread").then(not_read);
                 node.heard.extend(moment(how).map(lease));
             }
             by => {

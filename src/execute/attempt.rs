@@ -266,14 +266,14 @@ impl Run<'_> {
     ) -> Result<(StillDown, Vec<PinnedClaim>), Outcome> {
         let fresh = self.fresh(node).await?;
         let proof = StillDown::prove(&fresh, node.judged)?;
-        let unheard = fresh.facts.unheard.is_some();
+        let unread_leases = fresh.facts.unread_leases.is_some();
         let known = NodeRead::Known(fresh.facts);
         let reason = Case::new(fresh.now, self.policy, Some(&known), pod).decide();
         // A fact that could not be read has not changed, so it is a failure. A shared disk holds a
         // pod whose node's lease could not be read, because the node then does not count as off.
         let unread = match reason.code {
             ReasonCode::FactsUnread => true,
-            ReasonCode::SharedDisk => unheard,
+            ReasonCode::SharedDisk => unread_leases,
             _ => false,
         };
         match reason.verdict() {

@@ -367,7 +367,7 @@ impl RawNode {
         let name = required(&self.metadata.name, "metadata.name")?;
         let hostname = self.metadata.labels.get(HOSTNAME).cloned();
         let hosts = [name.as_str(), hostname.as_deref().unwrap_or(&name)];
-        let unheard = own.as_ref().err().or(api_servers.as_ref().err()).cloned();
+        let unread_leases = own.as_ref().err().or(api_servers.as_ref().err()).cloned();
         let may_have_server = self.may_have_api_server();
         let servers = api_servers.iter().flatten().filter(|_| may_have_server);
         let servers = servers.filter_map(|lease| lease.of_api_server(hosts, now));
@@ -395,7 +395,7 @@ impl RawNode {
             tainted_since,
             hostname,
             heard,
-            unheard,
+            unread_leases,
             no_api_server: may_have_server && no_server && api_servers.is_ok(),
             fenced: self.fenced(selectors),
             out_of_service: self.taints(OUT_OF_SERVICE).next().is_some(),

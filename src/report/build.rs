@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     advice::{Advice, Adviser, Kubectl, Step},
-    decide::{Answer, Case, NodeFailure, ReasonCode, Verdict},
+    decide::{Answer, Case, NodeAtTime, ReasonCode, Verdict},
     exit::Exit,
     facts::{ClusterFacts, NodeRead, PodFacts, Ready, SignBy, Uid},
     limits::{Judged, Limit, Plan, in_common},
@@ -92,7 +92,7 @@ impl<'a> RunRecord<'a> {
             program_version: env!("CARGO_PKG_VERSION"),
             mode: settings.task.mode(),
             cluster_name: settings.metrics.cluster_name.clone(),
-            cluster: facts.place.clone(),
+            cluster: facts.cluster_name.clone(),
             snapshot: settings.task.snapshot(),
             judged_at: facts.now,
             settings: (*settings).into(),
@@ -223,9 +223,11 @@ impl<'a> RunRecord<'a> {
         };
         let reaped = here().any(|judged| judged.verdict() == Verdict::Reap);
         let dead = here().any(|judged| judged.reason.node_is_dead());
-        let lease = node.heard_by(SignBy::Lease).map(|lease| lease.sign(now).at);
+        let lease = node
+            .heard_by(SignBy::Lease)
+            .map(|lease| lease.no_later_than(now).at);
         let not_ready_since = node.not_ready_since(now);
-        let failure = NodeFailure::of(&self.facts, &self.settings.policy, node);
+        let judged_node = NodeAtTime::of(&self.facts, &self.settings.policy, node);
         Some(NodeEntry {
             ready: Some(node.ready),
             reason: node.ready_reason.clone(),
@@ -233,25 +235,25 @@ impl<'a> RunRecord<'a> {
             not_ready_seconds: not_ready_since.map(since),
             lease_renewed: lease,
             lease_age_seconds: lease.map(since),
-            signs_of_life: failure.signs_of_life(),
-            last_heard: node.last_heard().map(|heard| heard.sign(now)),
-            fenced: failure.fenced().map(str::to_owned),
+            signs_of_life: judged_node.signs_of_life(),
+            last_heard: node.last_heard().map(|heard| heard.no_later_than(now)),
+            fenced: judged_node.fenced().map(str::to_owned),
             out_of_service: node.out_of_service,
             leaf_marks: node
                 .leaf
                 .as_ref()
                 .map_or_else(Vec::new, |leaf| leaf.marks.clone()),
-            steps: self.adviser().advise_node(&failure, reaped, dead),
+            steps: self.adviser().advise_node(&judged_node, reaped, dead),
             ..entry
         })
     }
 
     /// Lists the answers that people gave about a pod. On a Ready node none are listed.
     pub(crate) fn answers(&self, judged: &Judged) -> Vec<Answer> {
-        let failure = Case::of(&self.facts, &self.settings.policy, &judged.pod)
-            .failure()
-            .filter(|failure| failure.node.ready != Ready::True);
-        failure.map_or_else(Vec::new, |failure| failure.answers())
+        let judged_node = Case::of(&self.facts, &self.settings.policy, &judged.pod)
+            .judged_node()
+            .filter(|judged_node| judged_node.node.ready != Ready::True);
+        judged_node.map_or_else(Vec::new, |judged_node| judged_node.answers())
     }
 
     /// Lists what to remember once the pod is reaped; nothing if the rules do not reap it.

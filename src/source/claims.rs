@@ -231,7 +231,7 @@ fn users_on_node(facts: &ClusterFacts, pods: &[PodFacts]) -> UsersOnNode {
         let claim = (node.to_owned(), namespace.to_owned(), claim.to_owned());
         users.entry(claim).or_default().insert(user.to_owned());
     };
-    for (node, pods) in &facts.unasked {
+    for (node, pods) in &facts.active {
         for pod in pods {
             for claim in &pod.claims {
                 uses(node, &pod.namespace, claim, &pod.name);

@@ -77,7 +77,7 @@ impl Source for Live<'_> {
             .cluster
             .rows::<RawNode, _, 3>(["Name", "Status", "Roles"], take);
         let (now, mut scan) = rows.await.map_err(self.cluster.could_not("list nodes"))?;
-        scan.facts.place = Some(self.cluster.place.clone());
+        scan.facts.cluster_name = Some(self.cluster.place.clone());
         scan.facts.now = now.ok_or_else(|| {
             let why = "the API server's answer carries no Date, so there is no clock to judge by; nothing was deleted; \
                        let no proxy on the way remove it";
@@ -89,7 +89,7 @@ impl Source for Live<'_> {
     async fn node(&self, name: &str, _: Timestamp) -> NodeRead {
         match self.cluster.node(name).await {
             Ok(Some(fresh)) => {
-                if let Some(Unread(cause)) = &fresh.facts.unheard {
+                if let Some(Unread(cause)) = &fresh.facts.unread_leases {
                     self.memory.note(format!("lease of node {name}"), cause);
                 }
                 NodeRead::Known(fresh.facts)
@@ -142,8 +142,8 @@ impl Source for Live<'_> {
             let summary = pod.summary();
             if summary.terminating {
                 pods.terminating.push(pod.lean());
-            } else if summary.is_unasked() {
-                pods.unasked.push(summary);
+            } else if summary.is_active() {
+                pods.active.push(summary);
             }
         };
         match self.list(place, take).await {

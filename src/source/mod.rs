@@ -150,7 +150,7 @@ pub struct Pods {
     /// The Terminating ones.
     pub terminating: Vec<RawPod>,
     /// A summary of each of the others that runs: it tells why Kubernetes has not asked it to go.
-    pub unasked: Vec<PodSummary>,
+    pub active: Vec<PodSummary>,
     /// Every pod of the list could be read.
     pub whole: bool,
 }
@@ -203,12 +203,8 @@ pub async fn gather(
         memory.namespaces.get_or_init(|| source.namespaces()),
         source.attachments(),
     );
-    let PodLists {
-        pods,
-        unasked,
-        busy,
-    } = listed?;
-    (facts.nodes, facts.attachments, facts.unasked) = (nodes, attachments, unasked);
+    let PodLists { pods, active, busy } = listed?;
+    (facts.nodes, facts.attachments, facts.active) = (nodes, attachments, active);
     for on_node in facts.attachments.values_mut() {
         on_node.sort();
     }
@@ -299,7 +295,7 @@ struct PodLists {
     /// The Terminating ones, in matching namespaces.
     pods: Vec<RawPod>,
     /// The others, by node.
-    unasked: BTreeMap<String, Vec<PodSummary>>,
+    active: BTreeMap<String, Vec<PodSummary>>,
     /// Whether a node that was listed has, or may have, a Terminating pod.
     busy: BTreeMap<String, bool>,
 }
@@ -311,15 +307,15 @@ async fn list_pods(
     nodes: &[String],
 ) -> Result<PodLists> {
     let list = |place: PodsOf| async move { source.pods(&place).await };
-    let (mut all, mut unasked, mut busy) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
+    let (mut all, mut active, mut busy) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
     for (place, found) in each(source.places(nodes, wanted.all).await?, list).await {
         let mut found = found?;
         if let PodsOf::Node(name) = place {
             busy.insert(name.clone(), found.may_be_terminating());
             if nodes.contains(&name) {
                 let matches = |pod: &PodSummary| wanted.namespaces.matches(&pod.namespace);
-                found.unasked.retain(matches);
-                unasked.insert(name, found.unasked);
+                found.active.retain(matches);
+                active.insert(name, found.active);
             }
         }
         let matches = |pod: &RawPod| {
@@ -330,7 +326,7 @@ async fn list_pods(
     }
     Ok(PodLists {
         pods: all,
-        unasked,
+        active,
         busy,
     })
 }

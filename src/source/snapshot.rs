@@ -200,7 +200,7 @@ impl Saved {
             node.is_none_or(|node| node.ready() != Ready::True)
         };
         let summary = pod.summary();
-        let may_stay = summary.is_unasked() && node.as_ref().is_some_and(down);
+        let may_stay = summary.is_active() && node.as_ref().is_some_and(down);
         if self.options.every_pod || !summary.claims.is_empty() || may_stay {
             self.summaries.push(summary);
         }
@@ -432,17 +432,17 @@ impl Source for Saved {
             PodsOf::Node(name) => Some(name.clone()),
             _ => None,
         };
-        let unasked = self
+        let active = self
             .summaries
             .iter()
-            .filter(|pod| node.is_some() && pod.node == node && pod.is_unasked())
+            .filter(|pod| node.is_some() && pod.node == node && pod.is_active())
             .cloned();
         let mut terminating = self.pods_of(node.as_deref());
         terminating.retain(|pod| pod.metadata.terminating());
         Ok(Pods {
             terminating,
             // A file may hold a pod twice.
-            unasked: unasked
+            active: active
                 .sorted_unstable()
                 .dedup_by(|a, b| a.uid == b.uid)
                 .collect(),

@@ -23,7 +23,7 @@ use super::{
     *,
 };
 use crate::{
-    decide::{Case, NodeFailure, ReasonCode},
+    decide::{Case, NodeAtTime, ReasonCode},
     facts::{Census, ClaimFacts, ClaimState, ClusterFacts, NodeFacts},
     limits::Plan,
     report::samples::audit,
@@ -841,13 +841,13 @@ fn a_renewal_that_is_stamped_ahead_of_the_scan_is_later_than_a_failure_of_that_m
         Lease ds06: {metadata: {managedFields: [{time: '2026-01-31T03:00:01Z', fieldsV1: {'f:spec': {'f:renewTime': {}}}}]}}
     ";
     let node = node_by(&audit(), "ds06", more);
-    let failure = NodeFailure {
+    let judged_node = NodeAtTime {
         now: NOW.parse().expect("a moment"),
         policy: &audit().policy,
         node: &node,
         pod: None,
     };
-    assert!(failure.may_live());
+    assert!(judged_node.may_live());
 }
 
 /// Annotation or label, and any value but `false`: a slip of the key must not delete.
@@ -1272,7 +1272,7 @@ fn the_lease_of_an_api_server_is_a_heartbeat_of_its_control_plane_node() {
             };
             let node = read(&format!("'{NOW}'"));
             let by = node.heard.iter().map(|heard| heard.by);
-            let unread = read("1").unheard.is_some();
+            let unread = read("1").unread_leases.is_some();
             let by = by.collect::<Vec<_>>();
             format!("{by:?}, none: {}; unread: {unread}", node.no_api_server)
         },

@@ -15,7 +15,7 @@ use itertools::Itertools as _;
 use crate::{
     codes::entry,
     decide::{
-        Case, ConfinedClaim, GIVE_UP, NodeFailure, POWERED_OFF, PinnedClaim, Policy, REAP,
+        Case, ConfinedClaim, GIVE_UP, NodeAtTime, POWERED_OFF, PinnedClaim, Policy, REAP,
         ReasonCode, UnverifiedClaim, Verdict,
     },
     facts::{ClusterFacts, NodeRead, Owner, PodFacts},
@@ -105,7 +105,9 @@ impl Adviser<'_> {
             let says = Some(judged.sentence()).filter(|_| !decides);
             let of = decides.then(|| {
                 let case = Case::of(self.facts, self.policy, pod);
-                let against = case.failure().and_then(|failure| against(judged, &failure));
+                let against = case
+                    .judged_node()
+                    .and_then(|judged_node| against(judged, &judged_node));
                 (workload(pod), case.left_to_a_person(), against)
             });
             let key = (judged.code(), &pod.namespace, &pod.node, says, of);
@@ -129,8 +131,8 @@ impl Adviser<'_> {
             by: self,
             reasons: case.left_to_a_person(),
         };
-        let failure = case.failure().filter(|_| first.reason.asks_a_person());
-        let Some(failure) = failure else {
+        let judged_node = case.judged_node().filter(|_| first.reason.asks_a_person());
+        let Some(judged_node) = judged_node else {
             return alike.repair();
         };
         let no_answer = |why: &str| Advice {
@@ -144,24 +146,24 @@ impl Adviser<'_> {
             Some(_) => {
                 no_answer(" while it is not known how many nodes are NotReady: run it again")
             }
-            None if failure.may_live() => {
+            None if judged_node.may_live() => {
                 no_answer(" while the node is alive, or may be: repair it, or power it off")
             }
-            None => match against(first, &failure) {
+            None => match against(first, &judged_node) {
                 Some(why) => no_answer(&by_hand(&why)),
-                None => alike.ask(&failure),
+                None => alike.ask(&judged_node),
             },
         }
     }
 
     /// Advises on a node, apart from its pods. `reaped` says that pods of it were force-deleted, or
     /// would be; `dead` says that the node is not expected back.
-    pub fn advise_node(&self, failure: &NodeFailure<'_>, reaped: bool, dead: bool) -> Vec<Step> {
-        let node = failure.node;
+    pub fn advise_node(&self, judged_node: &NodeAtTime<'_>, reaped: bool, dead: bool) -> Vec<Step> {
+        let node = judged_node.node;
         let name = node.name.as_str();
         let attached = self.facts.attachments.get(name).map_or(0, Vec::len);
         let mut steps = Vec::new();
-        if reaped && failure.signs_of_life().is_empty() && failure.fenced().is_none() {
+        if reaped && judged_node.signs_of_life().is_empty() && judged_node.fenced().is_none() {
             steps.push(power_off(name));
         }
         if attached > 0 && node.out_of_service {
@@ -169,7 +171,7 @@ impl Adviser<'_> {
                 "{name} has the taint out-of-service: Kubernetes, from 1.26 on, deletes its Terminating pods and detaches \
                  its volumes at once. Remove it when its pods run elsewhere and the machine works again."
             )));
-        } else if attached > 0 && dead && self.hold.is_none() && !failure.may_live() {
+        } else if attached > 0 && dead && self.hold.is_none() && !judged_node.may_live() {
             let out_of_service = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute";
             let taint = format!(
                 "{} && {}",
@@ -230,12 +232,12 @@ fn by_hand(why: &str) -> String {
 }
 
 /// Returns the reason not to ask for an answer, as a phrase; `None` if nothing stands against it.
-fn against(judged: &Judged, failure: &NodeFailure<'_>) -> Option<String> {
+fn against(judged: &Judged, judged_node: &NodeAtTime<'_>) -> Option<String> {
     let pod = &judged.pod;
     let claims = asked(judged)
         .map(|claim| claim.claim.as_str())
         .collect_vec();
-    let objects = [pod.namespace.as_str(), &pod.name, &failure.node.name];
+    let objects = [pod.namespace.as_str(), &pod.name, &judged_node.node.name];
     if !objects
         .into_iter()
         .chain(claims.iter().copied())
@@ -243,7 +245,9 @@ fn against(judged: &Judged, failure: &NodeFailure<'_>) -> Option<String> {
     {
         return Some("one of the names is not one that an API server gives".to_owned());
     }
-    let inert = failure.would_be_inert(&claims).filter(|_| !pod.supposed);
+    let inert = judged_node
+        .would_be_inert(&claims)
+        .filter(|_| !pod.supposed);
     let mut doubts = asked(judged).filter_map(|claim| claim.doubt.as_ref());
     inert.or_else(|| Some(doubts.find(|doubt| doubt.proved)?.why.clone()))
 }
@@ -331,8 +335,8 @@ impl Alike<'_> {
     }
 
     /// Asks for every answer that the pods wait for, one for each reason that keeps them.
-    fn ask(&self, failure: &NodeFailure<'_>) -> Advice {
-        let (node, them) = (failure.node.name.as_str(), self.them());
+    fn ask(&self, judged_node: &NodeAtTime<'_>) -> Advice {
+        let (node, them) = (judged_node.node.name.as_str(), self.them());
         let [unverified, shared, owner] = [
             ReasonCode::VolumeUnverified,
             ReasonCode::SharedDisk,
@@ -360,7 +364,12 @@ impl Alike<'_> {
         }
         let is_open = |pod| {
             let pod = Some(pod);
-            NodeFailure { pod, ..*failure }.fenced().is_none()
+            NodeAtTime {
+                pod,
+                ..*judged_node
+            }
+            .fenced()
+            .is_none()
         };
         if (shared || unverified) && self.pods().any(is_open) {
             // It is one step, so that nobody declares the machine off without having been told to

@@ -102,8 +102,8 @@ fn no_answer_is_asked_for_while_a_node_lives_or_may() {
             };
             facts.attachments.insert("ds06".to_owned(), vec![left]);
             let node = facts.nodes["ds06"].known().unwrap();
-            let failure = NodeFailure::of(&facts, &policy, node);
-            told(&adviser(&facts, &policy).advise_node(&failure, false, true))
+            let judged_node = NodeAtTime::of(&facts, &policy, node);
+            told(&adviser(&facts, &policy).advise_node(&judged_node, false, true))
         },
     );
 }

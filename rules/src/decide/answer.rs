@@ -41,7 +41,7 @@ entry! {
 /// A node as it is judged at one moment, with or without a pod of it. An answer has to belong to
 /// this failure of the node; the node may also be Ready.
 #[derive(Clone, Copy)]
-pub struct NodeFailure<'a> {
+pub struct NodeAtTime<'a> {
     /// The moment of judging.
     pub now: Timestamp,
     /// The operator's choices.
@@ -52,7 +52,7 @@ pub struct NodeFailure<'a> {
     pub pod: Option<&'a PodFacts>,
 }
 
-impl<'a> NodeFailure<'a> {
+impl<'a> NodeAtTime<'a> {
     /// Returns `node` as the run judges it, without a pod.
     pub fn of(facts: &ClusterFacts, policy: &'a Policy, node: &'a NodeFacts) -> Self {
         Self {
@@ -104,12 +104,12 @@ impl<'a> NodeFailure<'a> {
     }
 
     /// Reports whether the node bears a `powered-off` answer that counts.
-    pub(super) fn is_powered_off(&self) -> bool {
+    pub(super) fn node_answer_counts(&self) -> bool {
         self.counts(self.node.powered_off.as_ref())
     }
 
     /// Reports whether the pod bears a `reap` answer that counts.
-    pub(super) fn may_go(&self) -> bool {
+    pub(super) fn pod_answer_counts(&self) -> bool {
         self.counts(self.pod.and_then(|pod| pod.reap.as_ref()))
     }
 

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::{
     Evaluation, GiveUp, Policy,
-    answer::NodeFailure,
+    answer::NodeAtTime,
     code::ReasonCode,
     reason::{Reason, Ties},
     rules::{NoReason, RULES, Stage},
@@ -128,8 +128,8 @@ impl<'a> Case<'a> {
     }
 
     /// Returns the pod's node as it is judged, with the pod; `None` if the node is not known.
-    pub fn failure(&self) -> Option<NodeFailure<'a>> {
-        Some(NodeFailure {
+    pub fn judged_node(&self) -> Option<NodeAtTime<'a>> {
+        Some(NodeAtTime {
             now: self.now,
             policy: self.policy,
             node: self.known()?,
@@ -139,8 +139,8 @@ impl<'a> Case<'a> {
 
     /// Returns the pod's node for a rule that needs it. The error tells a node that does not exist
     /// from one that could not be read; the latter lets no pod pass the rule.
-    pub(super) fn its_node(&self) -> Result<NodeFailure<'a>, NoReason> {
-        self.failure().ok_or_else(|| {
+    pub(super) fn required_node(&self) -> Result<NodeAtTime<'a>, NoReason> {
+        self.judged_node().ok_or_else(|| {
             if self.nowhere() {
                 NoReason::Seen(NOWHERE.into())
             } else {
@@ -152,7 +152,7 @@ impl<'a> Case<'a> {
     /// Returns what the pod's claims bind it to, for a rule that needs that. Claims that were not
     /// looked up let no pod pass the rule.
     pub(super) fn ties(&self) -> Result<&Ties, NoReason> {
-        let (failure, claims) = (self.its_node()?, &self.pod.claims);
+        let (judged_node, claims) = (self.required_node()?, &self.pod.claims);
         if claims
             .iter()
             .any(|claim| claim.state == ClaimState::NotLookedUp)
@@ -162,7 +162,7 @@ impl<'a> Case<'a> {
                 "Nothing was asked about its claims.",
             ));
         }
-        let check = || volume::check(&failure, claims);
+        let check = || volume::check(&judged_node, claims);
         Ok(self.ties.get_or_init(check))
     }
 

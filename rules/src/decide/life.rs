@@ -8,7 +8,7 @@ use jiff::SignedDuration;
 
 use super::{
     Policy,
-    answer::NodeFailure,
+    answer::NodeAtTime,
     reason::{heard, reported},
 };
 use crate::facts::{Heard, Ready, SignBy};
@@ -19,7 +19,7 @@ pub(super) fn counts_for(heard: &Heard, policy: &Policy) -> SignedDuration {
     heard.period.max(policy.node_not_ready_for)
 }
 
-impl<'a> NodeFailure<'a> {
+impl<'a> NodeAtTime<'a> {
     /// Lists the evidence that the node's machine lives: the last report of each source that still
     /// counts. It is empty if the node is Ready.
     pub fn signs_of_life(&self) -> Vec<Heard> {
@@ -34,7 +34,11 @@ impl<'a> NodeFailure<'a> {
             since.is_none_or(|since| heard.at > since)
                 && now.duration_since(heard.at) < counts_for(heard, policy)
         };
-        let heard = node.heard.iter().filter(shows).map(|heard| heard.sign(now));
+        let heard = node
+            .heard
+            .iter()
+            .filter(shows)
+            .map(|heard| heard.no_later_than(now));
         // Ready=False is a report by itself: Kubernetes turns it into Unknown as soon as the
         // kubelet falls silent.
         let kubelet = (node.ready == Ready::False).then_some(Heard {
@@ -54,7 +58,7 @@ impl<'a> NodeFailure<'a> {
     /// Reports whether the machine lives, or may live: a report that could not be read may be a
     /// sign of life.
     pub fn may_live(&self) -> bool {
-        self.node.unheard.is_some() || !self.signs_of_life().is_empty()
+        self.node.unread_leases.is_some() || !self.signs_of_life().is_empty()
     }
 
     /// Returns the mark, or the person's answer, which says that the machine is certainly off;
@@ -65,7 +69,7 @@ impl<'a> NodeFailure<'a> {
         let heard = self.node.last_heard().map(|heard| heard.at);
         let mut marks = self.node.fenced.iter();
         let mark = marks.find(|mark| mark.stands(heard));
-        let answer = self.is_powered_off();
+        let answer = self.node_answer_counts();
         let answer = answer.then_some("answer pod-reaper.io/powered-off");
         mark.map(|mark| mark.mark.as_str())
             .or(answer)
@@ -77,7 +81,7 @@ impl<'a> NodeFailure<'a> {
         let Some(last) = self.node.last_heard() else {
             return "Nothing was ever heard of its machine.".to_owned();
         };
-        let when = heard(&last.sign(self.now), self.now);
+        let when = heard(&last.no_later_than(self.now), self.now);
         format!("Its machine was last heard {when}.")
     }
 }

@@ -15,7 +15,7 @@ mod volume;
 
 use jiff::SignedDuration;
 
-pub use self::answer::{Answer, GIVE_UP, NodeFailure, POWERED_OFF, REAP};
+pub use self::answer::{Answer, GIVE_UP, NodeAtTime, POWERED_OFF, REAP};
 pub use self::case::Case;
 pub use self::code::{ReasonCode, Verdict};
 pub use self::reason::{

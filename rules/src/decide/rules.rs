@@ -8,7 +8,7 @@ use jiff::SignedDuration;
 
 use super::{
     KubeletAlive, Policy,
-    answer::NodeFailure,
+    answer::NodeAtTime,
     case::{Case, NOWHERE},
     code::{ReasonCode as Code, Verdict},
     life::counts_for,
@@ -250,7 +250,7 @@ fn facts_unread(case: &Case<'_>) -> Finding {
         return Ok(Reason::unread(&format!("the namespace: {unread}")));
     }
     // A kubelet that reports False was heard, so nothing in its lease could change a verdict.
-    match &node.unheard {
+    match &node.unread_leases {
         Some(unread) if SILENT.contains(&node.ready) => {
             Ok(Reason::unread(&format!("the node's lease: {unread}")))
         }
@@ -265,9 +265,9 @@ const ALL_WAS_READ: &str = "The node, the namespace and, where needed, the lease
 const RECOVERS_WITHIN: i32 = 12;
 
 fn node_recovering(case: &Case<'_>) -> Finding {
-    let NodeFailure {
+    let NodeAtTime {
         now, policy, node, ..
-    } = case.its_node()?;
+    } = case.required_node()?;
     if !SILENT.contains(&node.ready) {
         return seen(format!("The lease does not matter here. {}", case.ready()));
     }
@@ -293,7 +293,7 @@ fn node_recovering(case: &Case<'_>) -> Finding {
 }
 
 fn node_just_failed(case: &Case<'_>) -> Finding {
-    let node = case.its_node()?.node;
+    let node = case.required_node()?.node;
     if node.ready == Ready::True {
         // The transition time of a Ready node says since when it is Ready, not NotReady.
         return seen(case.ready());
@@ -321,10 +321,10 @@ fn node_just_failed(case: &Case<'_>) -> Finding {
 }
 
 fn kubelet_alive(case: &Case<'_>) -> Finding {
-    let failure = case.its_node()?;
-    let signs = failure.signs();
+    let judged_node = case.required_node()?;
+    let signs = judged_node.signs();
     if signs.is_empty() {
-        return seen(failure.last_heard());
+        return seen(judged_node.last_heard());
     }
     if !case.policy.protects(case.pod) {
         return seen(match case.policy.kubelet_alive {
@@ -334,7 +334,7 @@ fn kubelet_alive(case: &Case<'_>) -> Finding {
             _ => format!("A second copy may run beside it, although {signs}."),
         });
     }
-    let ready = failure.node.ready;
+    let ready = judged_node.node.ready;
     holds(
         Code::KubeletAlive,
         format!(
@@ -432,7 +432,7 @@ fn volume_confined(case: &Case<'_>) -> Finding {
         let none = "No claim that could be read is confined to the node";
         return seen(of_claims(case.pod, none));
     }
-    if case.its_node()?.may_go() && !case.pod.may_own_a_claim() {
+    if case.required_node()?.pod_answer_counts() && !case.pod.may_own_a_claim() {
         return seen(PASSED);
     }
     let mut each = confined.iter().map(
@@ -449,11 +449,14 @@ fn volume_confined(case: &Case<'_>) -> Finding {
 }
 
 fn volume_unverified(case: &Case<'_>) -> Finding {
-    let (failure, unverified) = (case.its_node()?, &case.ties()?.unverified);
+    let (judged_node, unverified) = (case.required_node()?, &case.ties()?.unverified);
     if unverified.is_empty() {
         return seen(of_claims(case.pod, "Each claim was read"));
     }
-    if failure.may_go() && !case.pod.may_own_a_claim() && failure.fenced().is_some() {
+    if judged_node.pod_answer_counts()
+        && !case.pod.may_own_a_claim()
+        && judged_node.fenced().is_some()
+    {
         return seen(PASSED);
     }
     let mut each = unverified
@@ -481,7 +484,7 @@ fn shared_disk(case: &Case<'_>) -> Finding {
     let Some(what) = disk_of_several(case.pod) else {
         return seen("It has no disk that several machines could write to at once.");
     };
-    if let Some(mark) = case.its_node()?.fenced() {
+    if let Some(mark) = case.required_node()?.fenced() {
         return seen(format!("Its node is certainly off: {mark}."));
     }
     holds(
@@ -550,7 +553,10 @@ fn owner_kind(case: &Case<'_>) -> Finding {
             kinds.as_deref().unwrap_or("no kind")
         ));
     };
-    if case.failure().is_some_and(|failure| failure.may_go()) {
+    if case
+        .judged_node()
+        .is_some_and(|judged_node| judged_node.pod_answer_counts())
+    {
         return seen(PASSED);
     }
     holds(
@@ -560,8 +566,8 @@ fn owner_kind(case: &Case<'_>) -> Finding {
 }
 
 fn nothing_binds(case: &Case<'_>) -> Finding {
-    let (failure, ties) = (case.its_node()?, case.ties()?);
-    let node = &failure.node.name;
+    let (judged_node, ties) = (case.required_node()?, case.ties()?);
+    let node = &judged_node.node.name;
     let mut notes = ties.notes.clone();
     notes.extend(ties.pinned.iter().map(|pinned| {
         format!(
@@ -575,13 +581,13 @@ fn nothing_binds(case: &Case<'_>) -> Finding {
     if case.pod.controller.is_none() {
         notes.push("nothing brings it back: it has no controller".to_owned());
     }
-    let signs = failure.signs();
+    let signs = judged_node.signs();
     if !signs.is_empty() {
         notes.push(format!(
             "its containers there may still run until node {node} is repaired or powered off: {signs}"
         ));
     }
-    let code = if answered(case, &failure, ties) {
+    let code = if answered(case, &judged_node, ties) {
         Code::Answered
     } else if ties.pinned.is_empty() {
         Code::Stuck
@@ -603,11 +609,11 @@ fn nothing_binds(case: &Case<'_>) -> Finding {
 
 /// Reports whether a person's answer let `case` pass a rule, which would hold without the answers
 /// on the pod and the node.
-fn answered(case: &Case<'_>, failure: &NodeFailure<'_>, ties: &Ties) -> bool {
+fn answered(case: &Case<'_>, judged_node: &NodeAtTime<'_>, ties: &Ties) -> bool {
     let without = || {
         let node = NodeRead::Known(NodeFacts {
             powered_off: None,
-            ..failure.node.clone()
+            ..judged_node.node.clone()
         });
         let pod = PodFacts {
             reap: None,
@@ -616,5 +622,6 @@ fn answered(case: &Case<'_>, failure: &NodeFailure<'_>, ties: &Ties) -> bool {
         Case::new(case.now, case.policy, Some(&node), &pod).decide()
     };
     ties.pinned.iter().any(|claim| claim.answered)
-        || (failure.may_go() || failure.is_powered_off()) && without().verdict() != Verdict::Reap
+        || (judged_node.pod_answer_counts() || judged_node.node_answer_counts())
+            && without().verdict() != Verdict::Reap
 }

@@ -792,13 +792,13 @@ fn rule_16_a_disk_that_two_machines_could_write_is_for_a_person() {
     // An unread lease leaves open whether the machine lives, so it is not certainly off.
     let scene = Scene::of("fenced; lease unread; --kubelet-alive reap");
     let node = scene.node.as_ref().and_then(NodeRead::known).unwrap();
-    let failure = NodeFailure {
+    let judged_node = NodeAtTime {
         now: now(),
         policy: &scene.policy,
         node,
         pod: None,
     };
-    assert_eq!(failure.fenced(), None);
+    assert_eq!(judged_node.fenced(), None);
 }
 
 #[test]

@@ -8,7 +8,7 @@
 use itertools::Itertools as _;
 
 use super::{
-    answer::NodeFailure,
+    answer::NodeAtTime,
     reason::{ConfinedClaim, PinnedClaim, Ties, UnverifiedClaim},
 };
 use crate::facts::{
@@ -32,7 +32,7 @@ enum Reach {
 }
 
 /// Sorts the claims of a pod by how each binds the pod to its node.
-pub(super) fn check(failure: &NodeFailure<'_>, claims: &[ClaimFacts]) -> Ties {
+pub(super) fn check(judged_node: &NodeAtTime<'_>, claims: &[ClaimFacts]) -> Ties {
     let mut ties = Ties::default();
     for claim in claims {
         let name = &claim.name;
@@ -59,7 +59,9 @@ pub(super) fn check(failure: &NodeFailure<'_>, claims: &[ClaimFacts]) -> Ties {
         let of_state = match &claim.state {
             ClaimState::Unread(unread) => Some(unverified(unread.0.clone())),
             _ if temporary => None,
-            ClaimState::Bound(bound) => classify(failure, claim, bound, &mut ties).map(unverified),
+            ClaimState::Bound(bound) => {
+                classify(judged_node, claim, bound, &mut ties).map(unverified)
+            }
             ClaimState::WithoutVolume { missing, phase } => {
                 let phase = phase.as_deref().unwrap_or("not set");
                 let cause = missing.as_ref().map_or_else(
@@ -81,15 +83,15 @@ pub(super) fn check(failure: &NodeFailure<'_>, claims: &[ClaimFacts]) -> Ties {
 /// Adds a bound claim to `ties`, in the list where it belongs. Returns the cause if the claim is
 /// unverified.
 fn classify(
-    failure: &NodeFailure<'_>,
+    judged_node: &NodeAtTime<'_>,
     claim: &ClaimFacts,
     bound: &BoundClaim,
     ties: &mut Ties,
 ) -> Option<String> {
     let volume = &bound.volume;
     let name = &volume.name;
-    match reach(volume, failure.node) {
-        Reach::Pinned(bond) => ties.pinned.push(pinned(failure, claim, bound, bond)),
+    match reach(volume, judged_node.node) {
+        Reach::Pinned(bond) => ties.pinned.push(pinned(judged_node, claim, bound, bond)),
         Reach::Confined => ties.confined.push(ConfinedClaim {
             claim: claim.name.clone(),
             volume: name.clone(),
@@ -111,7 +113,7 @@ fn classify(
 
 /// Returns a claim whose volume is bound to the node, and decides whether it is given up.
 fn pinned(
-    failure: &NodeFailure<'_>,
+    judged_node: &NodeAtTime<'_>,
     claim: &ClaimFacts,
     bound: &BoundClaim,
     bond: String,
@@ -135,10 +137,10 @@ fn pinned(
         },
     };
     let answer = bound.give_up.as_ref();
-    let inert = answer.map(|value| failure.inert(value, Some(bound)));
+    let inert = answer.map(|value| judged_node.inert(value, Some(bound)));
     let answered = inert == Some(None);
     let given_up = match inert {
-        _ if answered || bound.scratch && failure.policy.reap_scratch => {
+        _ if answered || bound.scratch && judged_node.policy.reap_scratch => {
             in_version.clone().map_err(|doubt| doubt.why)
         }
         Some(Some(why)) => Err(format!(

@@ -104,19 +104,19 @@ impl<S: Source> Source for Supposed<'_, S> {
             PodsOf::Node(node) if self.dead.contains(node) => node,
             _ => return self.source.pods(place).await,
         };
-        let (mut terminating, mut unasked) = (Vec::new(), Vec::new());
+        let (mut terminating, mut active) = (Vec::new(), Vec::new());
         for pod in self.source.every_pod(node).await? {
             let summary = pod.summary();
             if summary.evicted() {
                 terminating.push(pod.supposed());
-            } else if summary.is_unasked() {
-                unasked.push(summary.clone());
+            } else if summary.is_active() {
+                active.push(summary.clone());
             }
             self.summaries.borrow_mut().push(summary);
         }
         Ok(Pods {
             terminating,
-            unasked,
+            active,
             whole: true,
         })
     }

@@ -8,7 +8,7 @@ use jiff::SignedDuration;
 
 use crate::{
     codes::codes,
-    decide::{NodeFailure, ReasonCode, Verdict, same_kind},
+    decide::{NodeAtTime, ReasonCode, Verdict, same_kind},
     facts::{ClusterFacts, NodeRead, PodSummary, Ready, Stay},
     limits::{Judged, Limit},
     report::RunRecord,
@@ -164,7 +164,7 @@ pub fn of_run(run: &RunRecord<'_>) -> Vec<NoticeEntry> {
 fn not_evicted(run: &RunRecord<'_>) -> (Vec<NoticeEntry>, NoticeEntry) {
     let facts = &run.facts;
     let (mut never_evicted, mut nodes, mut staying) = (Vec::new(), Vec::new(), 0);
-    for (name, pods) in &facts.unasked {
+    for (name, pods) in &facts.active {
         let node = facts.nodes.get(name).and_then(NodeRead::known);
         let Some(node) = node.filter(|node| node.ready != Ready::True && node.leaf.is_none())
         else {
@@ -191,13 +191,13 @@ fn not_evicted(run: &RunRecord<'_>) -> (Vec<NoticeEntry>, NoticeEntry) {
         let (for_ever, mut overdue): (Vec<_>, Vec<_>) =
             others.into_iter().partition(|pod| tolerates(pod).is_none());
         overdue.retain(|pod| tolerates(pod).is_some_and(due));
-        let failure = NodeFailure::of(facts, &run.settings.policy, node);
-        let down = if failure.signs_of_life().is_empty() {
+        let judged_node = NodeAtTime::of(facts, &run.settings.policy, node);
+        let down = if judged_node.signs_of_life().is_empty() {
             "Each is down, unless the node is only cut off."
         } else {
             "Each may still be running, since the node shows signs of life."
         };
-        let heard = failure.last_heard();
+        let heard = judged_node.last_heard();
         let why_for_ever = format!(
             "Each tolerates such a node without a time limit, so Kubernetes never evicts it. {down} {heard} To have it \
              moved, delete it without --force: the next runs judge it like any other."

@@ -108,7 +108,7 @@ fn change_node(dice: &mut Dice, read: &mut NodeRead) {
         return;
     }
     if dice.permille(40) {
-        node.unheard = Some(Unread(text(dice)));
+        node.unread_leases = Some(Unread(text(dice)));
     }
     for mark in &mut node.fenced {
         mark.mark = text(dice);

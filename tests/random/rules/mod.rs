@@ -361,7 +361,7 @@ fn a_failed_read_adds_nothing() {
         |it, why| {
             for node in it.facts.nodes.values_mut() {
                 if let NodeRead::Known(node) = node {
-                    node.unheard = Some(why.clone());
+                    node.unread_leases = Some(why.clone());
                 }
             }
         },
@@ -428,7 +428,7 @@ fn lives(settings: &Settings, gathered: &Gathered, node: Option<&str>) -> bool {
         .and_then(|name| gathered.facts.nodes.get(name))
         .and_then(NodeRead::known);
     node.is_some_and(|node| {
-        node.unheard.is_some() || alive(node, &settings.policy, gathered.facts.now)
+        node.unread_leases.is_some() || alive(node, &settings.policy, gathered.facts.now)
     })
 }
 

@@ -493,7 +493,7 @@ impl Node {
                 .map_or(beat.at, |every| last(beat.at, every, now));
         }
         node.lease = node.lease.map(|lease| lease.at(now));
-        node.facts.unheard = servers.is_none().then(unread);
+        node.facts.unread_leases = servers.is_none().then(unread);
         let down = node.facts.ready != Ready::True && node.facts.control_plane;
         let names = |lease: &&Lease| {
             let host = lease.host.to_lowercase();

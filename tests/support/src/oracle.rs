@@ -70,7 +70,7 @@ impl Failure {
         Self {
             before: vec![node.created, not_ready_since(node, now)],
             heard: node.heard.iter().map(|heard| heard.at).max(),
-            silent: !alive(node, policy, now) && node.unheard.is_none(),
+            silent: !alive(node, policy, now) && node.unread_leases.is_none(),
             now,
         }
     }
@@ -133,7 +133,8 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
         || node.is_some_and(|node| out(&node.opted_out));
     let is = |test: &dyn Fn(&NodeFacts) -> bool| node.is_some_and(test);
     // Of one that says itself that it is not Ready, no rule needs more.
-    let may_be_heard = |node: &NodeFacts| node.unheard.is_some() && node.ready != Ready::False;
+    let may_be_heard =
+        |node: &NodeFacts| node.unread_leases.is_some() && node.ready != Ready::False;
     let unread = !gone && (node.is_none() || pod.namespace_opted_out.is_err() || is(&may_be_heard));
     let leaf = match node
         .and_then(|node| node.leaf.as_ref())
@@ -323,7 +324,7 @@ pub fn alive(node: &NodeFacts, policy: &Policy, now: Timestamp) -> bool {
 pub fn certainly_off(node: &NodeFacts, policy: &Policy, now: Timestamp) -> bool {
     let later = |set: Timestamp| node.heard.iter().any(|heard| heard.at > set);
     !alive(node, policy, now)
-        && node.unheard.is_none()
+        && node.unread_leases.is_none()
         && node
             .fenced
             .iter()
