@@ -176,7 +176,7 @@ fn row(pod: &PodEntry) -> Entry {
         (None, Verdict::Reap) => None,
         (None, _) => Some(("reason", pod.reason.as_str())),
     };
-    let tag = tag.map(|(of, code)| Tag { of, code });
+    let tag = tag.map(|(kind, code)| Tag { kind, code });
     let tone = match (pod.outcome, pod.verdict) {
         (Some(outcome), _) if outcome.is_failure() => Tone::Bad,
         _ if state.is_some_and(|state| state != ReplacementState::Back) => Tone::Caution,
@@ -276,7 +276,7 @@ fn card(report: &Report, group: &Group, is_first: bool) -> Entry {
     }
     Entry {
         is_card: true,
-        open: report.groups.len() <= FEW_CARDS,
+        is_open: report.groups.len() <= FEW_CARDS,
         harm: group.steps.iter().find_map(|step| step.harm),
         brief,
         blocks,
@@ -375,8 +375,8 @@ fn words(report: &Report) -> Vec<Word> {
     reasons
         .chain(outcomes)
         .chain(states)
-        .map(|(of, code, means, advice)| Word {
-            of,
+        .map(|(kind, code, means, advice)| Word {
+            kind,
             code,
             means,
             advice,

@@ -93,7 +93,7 @@ pub struct Entry {
     /// The entry is a card, which has room for blocks; otherwise it is a row of a table.
     pub is_card: bool,
     /// HTML shows the card unfolded.
-    pub open: bool,
+    pub is_open: bool,
     pub blocks: Vec<Block>,
     /// The blocks that a text shows instead if it has no room for the others.
     pub brief: Vec<Block>,
@@ -105,8 +105,8 @@ pub struct Entry {
 /// A code of the JSON output that an entry shows, such as its reason.
 #[derive(Debug, Clone, Copy)]
 pub struct Tag {
-    /// The kind of the code: see [`Word::of`].
-    pub of: &'static str,
+    /// The kind of the code: see [`Word::kind`].
+    pub kind: &'static str,
     pub code: &'static str,
 }
 
@@ -114,7 +114,7 @@ pub struct Tag {
 #[derive(Debug, Clone)]
 pub struct Word {
     /// The kind of the code: `reason`, `outcome` or `replacement`.
-    pub of: &'static str,
+    pub kind: &'static str,
     pub code: &'static str,
     pub means: &'static str,
     /// A sentence about what to do; empty if there is nothing to do.

@@ -140,7 +140,7 @@ fn entry(pod: &PodFate, only_node: bool) -> Entry {
     }
     Entry {
         tag: reason.map(|reason| Tag {
-            of: "reason",
+            kind: "reason",
             code: reason.as_str(),
         }),
         kind: after("", reason),
