@@ -16,8 +16,8 @@ use pod_reaper::{
 
 fn main() -> ExitCode {
     let cli = Cli::from_process();
-    if let Some(text) = cli.command.print() {
-        return output::write_text(text).into();
+    if let Command::Print(print) = &cli.command {
+        return output::write_text(print.text()).into();
     }
     let settings = Settings::from(cli);
     log::start(settings.form.log_format, settings.form.log_level);
@@ -71,8 +71,8 @@ async fn perform(settings: &Settings, stop: &Stop, metrics: &mut Metrics<'_>) ->
             explanation.all_rules = *all_rules;
             output::write(explanation.head.exit, explanation, form, stop).await
         }
-        // `main` has printed the last three already.
-        Command::Run | Command::Completions(_) | Command::Man | Command::Version => {
+        // `main` does not come here to print.
+        Command::Run | Command::Print(_) => {
             let report = run::run(settings, stop).await?;
             metrics.take(&report);
             output::write(report.exit, report, form, stop).await

@@ -16,11 +16,11 @@ use clap::{
     error::{ContextKind, ContextValue, Error, ErrorKind},
     parser::ValueSource,
 };
-use clap_complete::Shell;
 use itertools::Itertools as _;
 
 pub use self::gateway::{Login, PushGateway};
 pub use self::options::{Common, Form, MetricsTo, Options, Thresholds};
+pub use self::print::Print;
 pub use self::values::{DryRun, LogFormat, Output, PodName, RequireGuard};
 
 /// The command line and the environment, read and checked.
@@ -40,13 +40,9 @@ pub enum Command {
     /// Forecasts the failure of each node by itself.
     EachNode,
     /// Explains the verdict on a pod.
-    Explain {
-        pod: PodName,
-        all_rules: bool,
-    },
-    Completions(Shell),
-    Man,
-    Version,
+    Explain { pod: PodName, all_rules: bool },
+    /// Prints a text that needs no cluster.
+    Print(Print),
 }
 
 /// Force-deletes pods stuck Terminating on NotReady nodes; leaves to a person what a program must
@@ -98,16 +94,8 @@ enum Typed {
         #[command(flatten)]
         thresholds: Thresholds,
     },
-    /// Print a completion script: bash, zsh or fish
-    Completions {
-        /// The shell
-        #[arg(value_parser = values::shell())]
-        shell: Shell,
-    },
-    /// Print the manual page
-    Man,
-    /// Print the version
-    Version,
+    #[command(flatten)]
+    Print(Print),
 }
 
 /// The name under which kubectl finds the program as a plugin.
@@ -212,9 +200,7 @@ impl Cli {
                 (options.common, options.thresholds) = (common, thresholds);
                 Command::Explain { pod, all_rules }
             }
-            Some(Typed::Completions { shell }) => Command::Completions(shell),
-            Some(Typed::Man) => Command::Man,
-            Some(Typed::Version) => Command::Version,
+            Some(Typed::Print(print)) => Command::Print(print),
         };
         if command != Command::Run {
             // All commands but the run only read.

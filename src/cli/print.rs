@@ -2,19 +2,32 @@
 
 use std::io;
 
+use clap::Subcommand;
 use clap_complete::Shell;
 
-use super::{Command, everywhere, whole};
+use super::{everywhere, values, whole};
 
-impl Command {
-    /// Returns the text that the command prints, or `None` for a command that needs a cluster or a
-    /// snapshot.
-    pub fn print(&self) -> Option<io::Result<Vec<u8>>> {
+#[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
+pub enum Print {
+    /// Print a completion script: bash, zsh or fish
+    Completions {
+        /// The shell
+        #[arg(value_parser = values::shell())]
+        shell: Shell,
+    },
+    /// Print the manual page
+    Man,
+    /// Print the version
+    Version,
+}
+
+impl Print {
+    /// Returns the text to print.
+    pub fn text(&self) -> io::Result<Vec<u8>> {
         match self {
-            Self::Completions(shell) => Some(Ok(completions(*shell))),
-            Self::Man => Some(man()),
-            Self::Version => Some(Ok(whole(None).render_version().into_bytes())),
-            Self::Run | Self::WhatIf(_) | Self::EachNode | Self::Explain { .. } => None,
+            Self::Completions { shell } => Ok(completions(*shell)),
+            Self::Man => man(),
+            Self::Version => Ok(whole(None).render_version().into_bytes()),
         }
     }
 }

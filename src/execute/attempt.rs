@@ -37,6 +37,7 @@ impl Run<'_> {
         self.stop.reason().map_or(Ok(()), interrupted)
     }
 
+    /// Carries out a turn that has begun. A dry run ends it with `WouldDelete`.
     async fn attempt(&self, node: &Node<'_>, pod: &PodFacts) -> Result<(), NotAccepted> {
         match opted_out(&self.namespaces, &pod.namespace) {
             Ok(None) => {}

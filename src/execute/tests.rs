@@ -1,4 +1,4 @@
-//! Tests of the verification after the deletes.
+//! Tests of the deletes and of their verification.
 
 use std::time::Duration;
 
@@ -23,12 +23,12 @@ const CLUSTER: &str = "
     Namespace shop: {}
     Lease ds06: {}
 ";
-/// It has finished, and its Job still holds it.
+/// A Job's pod that has finished, and that the Job still holds.
 const HELD: &str = "
     Pod shop/held-0: {metadata: {finalizers: [batch.kubernetes.io/job-tracking]}, status: {phase: Failed}}
 ";
 
-/// Reaps what is stuck in the cluster with `more`: the outcomes by UID, and the trace.
+/// Reaps the stuck pods of the cluster with `more`. Returns their outcomes by UID, and the trace.
 async fn reaped(
     more: &str,
     fate: impl FnMut(&Request) -> Fate + Send + 'static,
@@ -36,7 +36,7 @@ async fn reaped(
     reaped_later(more, "{}", fate).await
 }
 
-/// The same, where the cluster has changed by `later` after it was judged.
+/// Does as `reaped`, on a cluster to which `later` has happened since it was judged.
 async fn reaped_later(
     more: &str,
     later: &str,
@@ -85,7 +85,7 @@ async fn a_pod_once_seen_to_be_gone_stays_gone_though_later_reads_fail() {
     assert_eq!(codes.collect::<Vec<_>>(), expected);
 }
 
-/// What could not be read has not changed: the next run judges the pod again.
+/// A lease that could not be read has not changed. The next run judges the pod again.
 #[tokio::test(start_paused = true)]
 async fn a_node_whose_lease_cannot_be_read_again_is_a_failure_and_no_change() {
     for (later, fault, expected) in [
@@ -110,7 +110,8 @@ async fn a_node_whose_lease_cannot_be_read_again_is_a_failure_and_no_change() {
     }
 }
 
-/// A pod's volumes never change. Were there another claim, nothing would be known about it.
+/// A pod's volumes never change. If it had another claim all the same, nothing would be known about
+/// that.
 #[tokio::test(start_paused = true)]
 async fn a_pod_that_changed_is_judged_by_the_claims_that_it_has_now() {
     let changed = |spec: &str| {
@@ -138,8 +139,8 @@ async fn the_looks_for_a_pod_that_its_job_keeps_become_rarer() {
     );
 }
 
-/// Reaps a Job's pod that runs, once each of `faults` was met by the next request of its kind: the
-/// outcome, and what was asked of the pod.
+/// Reaps a Job's pod that runs. Each of `faults` in turn meets the next request of its kind. Returns
+/// the outcome, and the requests about the pod.
 async fn reap_of_job(later: &str, faults: &[(Kind, Fault)]) -> (&'static str, Vec<String>) {
     let running = "Pod shop/job-0: {metadata: {finalizers: [batch.kubernetes.io/job-tracking]}}";
     let mut faults = faults.to_vec();
@@ -187,7 +188,7 @@ async fn the_pod_of_a_job_is_set_to_failed_before_it_is_deleted() {
             "changed",
             "PATCH DELETE GET DELETE GET DELETE",
         ),
-        // What refuses the patch may be admission, or that it is another pod by now.
+        // The patch is refused by admission, or because another pod has the name by now.
         ("{}", vec![invalid], "denied", "PATCH GET"),
         (another, vec![invalid], "changed", "PATCH GET"),
         ("{}", vec![busy], "still-there", "PATCH PATCH DELETE LIST"),
@@ -241,8 +242,8 @@ const SCRATCH: &str = "
     PersistentVolume pv-b: {spec: {csi: null, local: {path: /x}, persistentVolumeReclaimPolicy: Delete}}
 ";
 
-/// Runs with `--reap-scratch` on [`SCRATCH`] with `more`, as a real run, and tells the outcome,
-/// what it says, and what was sent from the first write on.
+/// Runs with `--reap-scratch` on [`SCRATCH`] with `more`. Returns the pod's reason, outcome and its
+/// sentence, and the deletes and the node's readings from the first delete on.
 async fn reap_scratch(
     more: &str,
     mode: DryRun,
@@ -275,7 +276,7 @@ async fn reap_scratch_within(
     assert_eq!(server.lock().not_understood, Vec::<String>::new());
     let pod = &report.pods[0];
     let outcome = pod.outcome.map_or("none", |outcome| outcome.as_str());
-    let says = pod
+    let detail = pod
         .outcome_detail
         .clone()
         .unwrap_or_else(|| pod.detail.clone());
@@ -287,10 +288,10 @@ async fn reap_scratch_within(
     let sent = requests[first..]
         .iter()
         .map(|sent| sent.replace("/api/v1/namespaces/shop/", ""));
-    let told = |sent: &String| sent.starts_with("DELETE") || sent.contains("/nodes/");
+    let is_told = |sent: &String| sent.starts_with("DELETE") || sent.contains("/nodes/");
     (
-        format!("{} {outcome}: {says}", pod.reason),
-        sent.filter(told).collect(),
+        format!("{} {outcome}: {detail}", pod.reason),
+        sent.filter(is_told).collect(),
     )
 }
 
@@ -308,8 +309,8 @@ const CLAIMS: [&str; 2] = [
 
 #[tokio::test(start_paused = true)]
 async fn scratch_goes_between_a_rehearsal_and_its_pod() {
-    let (says, sent) = reap_scratch("{}", REAL, |_| None).await;
-    assert!(says.starts_with("scratch deleted"), "{says}");
+    let (result, sent) = reap_scratch("{}", REAL, |_| None).await;
+    assert!(result.starts_with("scratch deleted"), "{result}");
     assert_eq!(
         sent,
         [
@@ -321,8 +322,8 @@ async fn scratch_goes_between_a_rehearsal_and_its_pod() {
         .concat()
     );
 
-    let (says, sent) = reap_scratch("{}", DryRun::Server, |_| None).await;
-    assert!(says.starts_with("scratch would-delete"), "{says}");
+    let (result, sent) = reap_scratch("{}", DryRun::Server, |_| None).await;
+    assert!(result.starts_with("scratch would-delete"), "{result}");
     assert!(
         sent.iter()
             .all(|sent| sent == LOOK || sent.ends_with("?dryRun=All")),
@@ -331,8 +332,8 @@ async fn scratch_goes_between_a_rehearsal_and_its_pod() {
     assert_eq!(sent.len(), 4, "{sent:?}");
 }
 
-/// Who uses a claim, and whether it is made again, must not be known from before the claim was
-/// declared scratch.
+/// A claim's users, and the StatefulSet that makes it again, must be read after the claim was seen to
+/// be declared scratch.
 #[tokio::test(start_paused = true)]
 async fn what_tells_whether_claims_may_go_is_read_after_all_of_them() {
     let second = SCRATCH
@@ -356,7 +357,7 @@ async fn what_tells_whether_claims_may_go_is_read_after_all_of_them() {
         .map(|pod| pod.reason.as_str());
     assert_eq!(reasons.collect::<Vec<_>>(), ["scratch"; 2]);
     let requests = server.lock().requests.clone();
-    let is = |what: &'static str| move |sent: &String| sent.contains(what);
+    let is = |path: &'static str| move |sent: &String| sent.contains(path);
     let claims = requests.iter().rposition(is("/persistentvolumeclaims/"));
     for later in ["/namespaces/shop/pods?", "/statefulsets/"] {
         let at = requests.iter().position(is(later));
@@ -434,22 +435,22 @@ async fn what_is_not_proved_to_be_scratch_stays() {
             "volume-confined would hold it anyway",
         ),
     ] {
-        let (says, sent) = reap_scratch(more, REAL, |_| None).await;
+        let (result, sent) = reap_scratch(more, REAL, |_| None).await;
         assert!(
-            says.starts_with("local-volume none") && says.contains(why),
-            "{name}: {says}"
+            result.starts_with("local-volume none") && result.contains(why),
+            "{name}: {result}"
         );
         assert_eq!(sent, Vec::<String>::new(), "{name}");
     }
-    // What could not be read: the StatefulSet, the pods of the namespace.
+    // The StatefulSet, or the pods of the namespace, cannot be read.
     for kind in [Kind::StatefulSet, Kind::PodsIn] {
         let fault = move |request: &Request| {
             (request.kind == kind).then_some(Fault::Status(403, false, false))
         };
-        let (says, sent) = reap_scratch("{}", REAL, fault).await;
+        let (result, sent) = reap_scratch("{}", REAL, fault).await;
         assert!(
-            says.starts_with("local-volume none") && says.contains("answered 403"),
-            "{kind:?}: {says}"
+            result.starts_with("local-volume none") && result.contains("answered 403"),
+            "{kind:?}: {result}"
         );
         assert_eq!(sent, Vec::<String>::new(), "{kind:?}");
     }
@@ -459,20 +460,20 @@ async fn what_is_not_proved_to_be_scratch_stays() {
 async fn a_claim_that_went_alone_is_told() {
     let forbidden = |kind: Kind, name: &'static str, dry: bool| {
         move |request: &Request| {
-            let is_it = request.kind == kind && request.name == name && request.dry_run == dry;
-            is_it.then_some(Fault::Status(403, false, false))
+            let is_met = request.kind == kind && request.name == name && request.dry_run == dry;
+            is_met.then_some(Fault::Status(403, false, false))
         }
     };
-    // Refused before anything went.
+    // The rehearsal is refused, before anything has gone.
     for fault in [
         forbidden(Kind::Delete, "cache-0", true),
         forbidden(Kind::DeleteClaim, "b-cache-0", true),
         forbidden(Kind::DeleteClaim, "a-cache-0", false),
     ] {
-        let (says, _) = reap_scratch("{}", REAL, fault).await;
-        assert!(says.starts_with("scratch denied"), "{says}");
+        let (result, _) = reap_scratch("{}", REAL, fault).await;
+        assert!(result.starts_with("scratch denied"), "{result}");
     }
-    // Refused after that.
+    // A real delete is refused.
     for (fault, gone) in [
         (
             forbidden(Kind::DeleteClaim, "b-cache-0", false),
@@ -483,27 +484,27 @@ async fn a_claim_that_went_alone_is_told() {
             "(a-cache-0, b-cache-0)",
         ),
     ] {
-        let (says, _) = reap_scratch("{}", REAL, fault).await;
-        let what =
+        let (result, _) = reap_scratch("{}", REAL, fault).await;
+        let consequence =
             format!("its claims are gone, or may be {gone}, and this run did not delete the pod.");
         assert!(
-            says.starts_with("scratch failed") && says.contains(&what),
-            "{says}"
+            result.starts_with("scratch failed") && result.contains(&consequence),
+            "{result}"
         );
     }
 }
 
-/// What passes is tried again. A claim that changed, by a try that was not answered perhaps, is
-/// left to the next run.
+/// A failure that may pass is followed by another try. A claim that changed, perhaps by a try without
+/// an answer, is left to the next run.
 #[tokio::test(start_paused = true)]
 async fn a_claim_is_tried_again_as_it_was_judged() {
     let gone = "scratch failed: It could not be deleted: its claims are gone, or may be (a-cache-0), and this \
                 run did not delete the pod. Claim a-cache-0 changed after it was judged.";
-    for (first, says, tries) in [
+    for (first, expected, tries) in [
         (Fault::Busy(429, None), "scratch deleted", 2),
         (Fault::Lost(false), "scratch deleted", 2),
         (Fault::Lost(true), gone, 2),
-        // Somebody else has deleted it: that keeps no pod.
+        // Somebody else has deleted the claim. The pod goes all the same.
         (Fault::Status(404, false, false), "scratch deleted", 1),
         (
             Fault::Denied(403),
@@ -517,13 +518,13 @@ async fn a_claim_is_tried_again_as_it_was_judged() {
         ),
     ] {
         let mut deletes = 0;
-        let (said, sent) = reap_scratch("{}", REAL, move |request| {
-            let is_it = request.kind == Kind::DeleteClaim && !request.dry_run;
-            deletes += usize::from(is_it);
-            (is_it && deletes == 1).then_some(first)
+        let (found, sent) = reap_scratch("{}", REAL, move |request| {
+            let is_delete = request.kind == Kind::DeleteClaim && !request.dry_run;
+            deletes += usize::from(is_delete);
+            (is_delete && deletes == 1).then_some(first)
         })
         .await;
-        assert!(said.starts_with(says), "{first:?}: {said}");
+        assert!(found.starts_with(expected), "{first:?}: {found}");
         assert_eq!(
             sent.iter().filter(|sent| *sent == CLAIMS[0]).count(),
             tries,
@@ -532,18 +533,18 @@ async fn a_claim_is_tried_again_as_it_was_judged() {
     }
 }
 
-/// A run that has to end begins nothing, and finishes what a claim has gone for.
+/// A run that has to end begins nothing new, and still deletes a pod that has lost a claim.
 #[tokio::test(start_paused = true)]
 async fn a_run_that_ends_gives_up_no_first_claim_and_finishes_after_it() {
     let deadline = Duration::from_secs(5);
     let slow = |kind: Kind, name: &'static str| {
         let mut first = true;
         move |request: &Request| {
-            let is_it = request.kind == kind
+            let is_met = request.kind == kind
                 && request.name == name
                 && (request.dry_run == (kind == Kind::Delete))
                 && std::mem::take(&mut first);
-            let back = if is_it {
+            let back = if is_met {
                 Duration::from_secs(4)
             } else {
                 Duration::ZERO
@@ -554,13 +555,13 @@ async fn a_run_that_ends_gives_up_no_first_claim_and_finishes_after_it() {
             }
         }
     };
-    let (says, sent) =
+    let (result, sent) =
         reap_scratch_within(deadline, "{}", REAL, slow(Kind::Delete, "cache-0")).await;
-    assert!(says.starts_with("scratch interrupted"), "{says}");
+    assert!(result.starts_with("scratch interrupted"), "{result}");
     assert_eq!(sent, REHEARSAL[..1]);
     let slow = slow(Kind::DeleteClaim, "a-cache-0");
-    let (says, sent) = reap_scratch_within(deadline, "{}", REAL, slow).await;
-    assert!(says.starts_with("scratch deleted"), "{says}");
+    let (result, sent) = reap_scratch_within(deadline, "{}", REAL, slow).await;
+    assert!(result.starts_with("scratch deleted"), "{result}");
     assert_eq!(
         sent.iter()
             .filter(|sent| *sent != LOOK)
@@ -579,10 +580,10 @@ async fn a_run_that_has_to_end_while_a_claim_is_rehearsed_interrupts_its_pod() {
     };
     for dry_run in [REAL, DryRun::Server] {
         let deadline = Duration::from_secs(4);
-        let (says, sent) = reap_scratch_within(deadline, "{}", dry_run, busy).await;
+        let (result, sent) = reap_scratch_within(deadline, "{}", dry_run, busy).await;
         assert!(
-            says.starts_with("scratch interrupted") && says.contains("the deadline, after"),
-            "{says}"
+            result.starts_with("scratch interrupted") && result.contains("the deadline, after"),
+            "{result}"
         );
         assert_eq!(sent, REHEARSAL[..2], "{dry_run:?}");
     }
@@ -602,8 +603,8 @@ async fn no_claim_goes_by_a_look_that_is_older_than_five_seconds() {
             ..Fate::default()
         }
     };
-    let (says, sent) = reap_scratch_within(Duration::from_mins(8), "{}", REAL, late).await;
-    assert!(says.starts_with("scratch failed"), "{says}");
+    let (result, sent) = reap_scratch_within(Duration::from_mins(8), "{}", REAL, late).await;
+    assert!(result.starts_with("scratch failed"), "{result}");
     assert!(
         !sent.contains(&CLAIMS[1].to_owned()) && !sent.contains(&"DELETE pods/cache-0".to_owned()),
         "{sent:?}"

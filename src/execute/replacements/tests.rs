@@ -53,8 +53,9 @@ fn three() -> String {
         .concat()
 }
 
-/// What the API server has in place of `lost`. `new NAME` is a pod of the same controller as the
-/// first of `lost`, made after the eviction; `ready: NODE` of it is short for what a kubelet says.
+/// Returns the objects that the API server has in place of `lost`. `new NAME` is a pod of the same
+/// controller as the first of `lost`, made after the eviction. Its `ready: NODE` is short for the
+/// status of a Ready pod.
 fn after(lost: &[Value], described: &str) -> Vec<Value> {
     let first = lost.iter().find(|object| object["kind"] == "Pod").unwrap();
     let (mut new, mut others) = (Vec::new(), Value::Object(serde_json::Map::default()));
@@ -135,7 +136,7 @@ async fn plainly(lost: &str, there: &str) -> Waited {
     waited(lost, there, |_| Fate::default(), |_, _| {}).await
 }
 
-/// Every request of that kind fails so.
+/// Waits as `plainly` does, while every request of this kind has this fault.
 async fn failing(lost: &str, there: &str, kind: Kind, fault: Fault) -> Waited {
     let fate = move |request: &Request| Fate {
         fault: (request.kind == kind).then_some(fault),
@@ -144,7 +145,7 @@ async fn failing(lost: &str, there: &str, kind: Kind, fault: Fault) -> Waited {
     waited(lost, there, fate, |_, _| {}).await
 }
 
-/// Does something at that time.
+/// Calls `change` after so many milliseconds.
 fn later(milliseconds: u64, change: impl FnOnce() + Send + 'static) {
     tokio::spawn(async move {
         tokio::time::sleep(Duration::from_millis(milliseconds)).await;
@@ -297,8 +298,8 @@ async fn every_state_is_told_with_its_cause() {
         ("no controller", "Pod shop/bare: {metadata: {ownerReferences: null}}", "{}"),
         ("scaled down", DB, "StatefulSet shop/db: {spec: {replicas: 0}}"),
         ("a rollout has taken over", WEB, "ReplicaSet shop/web: {spec: {replicas: 0}}"),
-        // Of a StatefulSet's pods the highest go first, so that its others need not be there to
-        // know.
+        // A StatefulSet is scaled down from its highest pod, so its number of replicas alone tells
+        // which pods it wants.
         ("an ordinal beyond the two that are wanted", db2, "StatefulSet shop/db: {spec: {replicas: 2}}"),
         ("one of the three that are wanted", db2, "StatefulSet shop/db: {spec: {replicas: 3}}"),
         ("one of two, from ordinal 1", db2, "StatefulSet shop/db: {spec: {replicas: 2, ordinals: {start: 1}}}"),
@@ -432,8 +433,8 @@ async fn every_state_is_told_with_its_cause() {
         told += &format!("{name}\n");
         for found in plainly(lost, there).await.found.into_values() {
             let (pod, cause) = (
-                found.name.map(|it| " ".to_owned() + &it),
-                found.cause.map(|it| ": ".to_owned() + &it),
+                found.name.map(|name| " ".to_owned() + &name),
+                found.cause.map(|cause| ": ".to_owned() + &cause),
             );
             let state = found.state.as_str();
             told += &format!(
@@ -568,7 +569,7 @@ async fn the_wait_ends_as_soon_as_all_are_settled() {
     );
 }
 
-/// The pod that is back in one look may have crashed by the next.
+/// A pod that is Ready at one look may have crashed by the next.
 #[tokio::test(start_paused = true)]
 async fn what_is_back_is_looked_at_once_more() {
     let back = "new db-0: {ready: ds02}";
@@ -587,7 +588,7 @@ async fn what_is_back_is_looked_at_once_more() {
     assert_eq!(of_db(&waited).0, State::NotReady);
 }
 
-/// What was found by then is told.
+/// The states that were found by then are kept.
 #[tokio::test(start_paused = true)]
 async fn a_hint_that_is_never_given_is_not_waited_for() {
     let starts = "new db-0: {spec: {nodeName: ds02}, status: {phase: Pending}}";
@@ -604,7 +605,7 @@ async fn a_hint_that_is_never_given_is_not_waited_for() {
     }
 }
 
-/// Not the controller's at each look: that is asked once, at the end, and so is what Events say.
+/// The controller and the Events are read once, at the end, and not at each look.
 #[tokio::test(start_paused = true)]
 async fn a_pod_that_is_not_made_costs_one_request_each_time() {
     let waited = plainly(DB, "{}").await;
@@ -614,7 +615,7 @@ async fn a_pod_that_is_not_made_costs_one_request_each_time() {
     assert_eq!(rest, ["GET /apis/apps/v1/namespaces/shop/statefulsets/db"]);
 }
 
-/// Each waits for its turn before its time runs, not in it.
+/// The time limit of a look begins when its turn comes.
 #[tokio::test(start_paused = true)]
 async fn many_workloads_are_looked_at_eight_at_once_and_fifty_a_second() {
     let lost = (0..400).map(|number| format!("Pod shop/db-{number}: {{}}\n"));
@@ -646,14 +647,17 @@ async fn many_workloads_are_looked_at_eight_at_once_and_fifty_a_second() {
     }
 }
 
-/// One request each time while a pod is on its way, whatever the number of pods of the workload.
+/// Each look is one request while a pod is on its way, however many pods the workload has.
 #[tokio::test(start_paused = true)]
 async fn a_workload_costs_one_request_each_time() {
     let starts = "{spec: {nodeName: ds02}, status: {phase: Pending}}";
     let there =
         format!("new web-5d4f-x: {starts}\nnew web-5d4f-y: {starts}\nnew web-5d4f-z: {starts}");
     let waited = plainly(&three(), &there).await;
-    let names = waited.found.values().map(|it| it.name.as_deref().unwrap());
+    let names = waited
+        .found
+        .values()
+        .map(|found| found.name.as_deref().unwrap());
     assert_eq!(
         names.collect::<Vec<_>>(),
         ["web-5d4f-x", "web-5d4f-y", "web-5d4f-z"]
@@ -668,7 +672,7 @@ async fn a_workload_costs_one_request_each_time() {
         .map(|(at, _)| at.parse::<u64>().unwrap() / 1000)
         .collect::<Vec<_>>();
     assert_eq!(at, [0, 1, 3, 7, 12, 17, 22, 27, 32, 37, 42, 47, 52, 57]);
-    // What the Events say is asked once for each pod.
+    // The Events are asked for once for each pod.
     assert_eq!(trace.len(), at.len() + 3, "{trace:#?}");
 }
 
@@ -692,7 +696,7 @@ async fn what_fails_is_unknown_and_the_wait_ends_in_time() {
             "the answer could not be read: it is not the object that was asked for",
             60,
         ),
-        // It is no API's.
+        // This 404 is not the API server's own.
         (
             Fault::Status(404, true, false),
             "the API server answered 404: Not Found",
@@ -734,7 +738,7 @@ async fn a_signal_ends_the_asking_for_causes_at_once() {
     );
 }
 
-/// The next look is the other try: an API server that is busy is asked no more often.
+/// A look is not repeated: the next one follows anyway, and a busy API server is asked no more often.
 #[tokio::test(start_paused = true)]
 async fn a_look_that_fails_is_one_request() {
     for (lost, kind) in [(DB, Kind::Pod), (WEB, Kind::PodsWith)] {
@@ -749,7 +753,7 @@ async fn a_look_that_fails_is_one_request() {
     }
 }
 
-/// They share the Warnings of their controller.
+/// Pods that were not made share the Warnings of their controller.
 #[tokio::test(start_paused = true)]
 async fn the_warnings_of_a_controller_are_asked_for_once() {
     let there = "
@@ -766,7 +770,7 @@ async fn the_warnings_of_a_controller_are_asked_for_once() {
     assert_eq!(asked.count(), 1, "{requests:#?}");
 }
 
-/// A controller that may not be read is said, and is no proof of anything.
+/// The cause tells that the controller may not be read. That proves nothing about the pod.
 #[tokio::test(start_paused = true)]
 async fn a_controller_that_cannot_be_read_leaves_the_pod_pending() {
     let waited = failing(
@@ -781,7 +785,7 @@ async fn a_controller_that_cannot_be_read_leaves_the_pod_pending() {
     assert_eq!(of_db(&waited), (State::Pending, cause));
 }
 
-/// The requests that only the wait sends, Events being off.
+/// The requests that only the wait sends, if no Events are written.
 const OF_THE_WAIT: [Kind; 6] = [
     Kind::Pod,
     Kind::PodsWith,
@@ -792,8 +796,8 @@ const OF_THE_WAIT: [Kind; 6] = [
 ];
 const DELETE: DryRun = DryRun::None;
 
-/// The whole run, of a StatefulSet's pod and a Deployment's, with a fault of each request that only
-/// the wait sends, and a signal after so many seconds.
+/// Runs on a StatefulSet's pod and a Deployment's, with a fault of each request that only the wait
+/// sends, and a signal after so many seconds. Returns the report, the requests and the time taken.
 async fn run_with(
     wait: u64,
     mode: DryRun,
@@ -826,7 +830,7 @@ async fn run_with(
     (report, requests, began.elapsed())
 }
 
-/// Of each pod the outcome, and whether it is told what became of its replacement.
+/// Returns each pod's outcome, and whether the report has the state of its replacement.
 fn outcomes(report: &Report) -> Vec<(Option<OutcomeCode>, bool)> {
     let pods = report.pods.iter();
     pods.map(|pod| (pod.outcome, pod.replacement.is_some()))
