@@ -63,7 +63,7 @@ async fn perform(settings: &Settings, stop: &Stop, metrics: &mut Metrics<'_>) ->
         }
         Command::EachNode => {
             let forecast = what_if::each_node::run(settings, stop).await?;
-            metrics.take_forecast(&forecast);
+            metrics.add_forecast(&forecast);
             output::write(forecast.head.exit, forecast, form, stop).await
         }
         Command::Explain { pod, all_rules } => {
@@ -74,7 +74,7 @@ async fn perform(settings: &Settings, stop: &Stop, metrics: &mut Metrics<'_>) ->
         // `main` does not come here to print.
         Command::Run | Command::Print(_) => {
             let report = run::run(settings, stop).await?;
-            metrics.take(&report);
+            metrics.add_report(&report);
             output::write(report.exit, report, form, stop).await
         }
     })

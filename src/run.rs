@@ -56,9 +56,9 @@ pub async fn run(settings: &Settings, stop: &Stop) -> Result<Report> {
     }
 }
 
-/// Reports whether a person can be asked before the deletes. A run that nobody can be asked about
-/// may delete without `--yes` only if it acts as its pod's own ServiceAccount, because whoever
-/// started that pod meant it to delete. Any other is wrong usage.
+/// Reports whether a person can confirm the deletes. If nobody can, only a run that acts as its pod's
+/// own ServiceAccount may delete without `--yes`, because whoever started that pod meant it to. For
+/// any other run this is wrong usage.
 fn can_ask(target: &Target) -> Result<bool> {
     let possible = prompt::is_possible();
     if possible || Cluster::by_own_account(target) {
@@ -168,5 +168,61 @@ async fn act(run: &mut RunRecord<'_>, cluster: &Cluster, ask: bool, stop: &Stop)
         let elapsed = SignedDuration::try_from(start.elapsed()).unwrap_or_default();
         let at = facts.now.saturating_add(elapsed).unwrap_or(facts.now);
         events::write(cluster, stop, run, at).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use pod_reaper_test_support::{
+        samples::{NOW, objects, yaml},
+        simulated::{Fate, Fault, Kind, Objects, Request, Server},
+    };
+
+    use super::*;
+    use crate::report::samples;
+
+    /// Runs on a cluster with one stuck pod, whose deletes are answered 404.
+    async fn run_on_one(settings: &Settings) -> Result<Report> {
+        let cluster = "{Node ds05: {ready: 'True'}, Node ds06: {}, Namespace shop: {}, Lease ds06: {}, Pod shop/db-0: {}}";
+        let fate = |request: &Request| Fate {
+            fault: (request.kind == Kind::Delete).then_some(Fault::Status(404, false, false)),
+            ..Fate::default()
+        };
+        let objects = Objects::new(NOW.parse().unwrap(), objects(&yaml(cluster)));
+        let server = Server::with_faults(objects, fate);
+        let (_signal, stop) = Stop::manual(settings.deadline);
+        let selectors = settings.node_selectors.clone();
+        let cluster = Cluster::new(server.client(), stop.clone(), selectors);
+        run_on(&cluster, settings, false, &stop).await
+    }
+
+    /// There is no guard here, so its proof fails.
+    #[tokio::test(start_paused = true)]
+    async fn a_required_guard_has_to_prove_itself_where_the_run_may_write() {
+        for (dry_run, is_asked) in [
+            (DryRun::None, true),
+            (DryRun::Server, true),
+            (DryRun::Client, false),
+        ] {
+            let mut settings = samples::run(dry_run, Target::default());
+            settings.require_guard = RequireGuard::True;
+            let error = run_on_one(&settings).await.err();
+            let is_unguarded = matches!(error, Some(CouldNotRun::Unguarded(_)));
+            assert_eq!(is_unguarded, is_asked, "{dry_run:?}: {error:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_a_run_that_deletes_waits_for_the_replacement_of_a_pod_that_is_gone() {
+        for (dry_run, waits) in [(DryRun::None, true), (DryRun::Server, false)] {
+            let mut settings = samples::run(dry_run, Target::default());
+            settings.wait_for_replacements = Duration::from_mins(1);
+            let report = run_on_one(&settings).await.expect("a report");
+            let pod = &report.pods[0];
+            assert_eq!(pod.outcome, Some(OutcomeCode::Gone), "{dry_run:?}");
+            assert_eq!(pod.replacement.is_some(), waits, "{dry_run:?}");
+        }
     }
 }

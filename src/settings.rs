@@ -70,15 +70,15 @@ pub enum Task {
 }
 
 codes! {
-    /// What a run was allowed to change, as reports and metrics name it.
+    /// The kinds of run, by what they may change. Reports and metrics show them.
     pub enum ModeCode {
-        /// It may delete.
+        /// The run may delete.
         Delete = "delete",
         /// The API server checks each delete.
         ServerDryRun = "server-dry-run",
-        /// It only reads.
+        /// The run only reads.
         ClientDryRun = "client-dry-run",
-        /// It audits a saved state.
+        /// The run audits a saved state.
         Snapshot = "snapshot",
     }
 }
@@ -114,13 +114,13 @@ impl Task {
 }
 
 codes! {
-    /// What keeps the account from pods that are not Terminating.
+    /// The protection of pods that are not Terminating from the run's account.
     pub enum GuardCode {
-        /// The guard, which has refused it the delete of one.
+        /// The guard refused this account the delete of a running pod.
         Proved = "proved",
-        /// Nothing but the program and RBAC.
+        /// No guard was required: only the program itself and RBAC protect these pods.
         NotRequired = "not-required",
-        /// Nothing has to: the run sends no writes.
+        /// No guard was asked, because the run sends no writes.
         NotAsked = "not-asked",
     }
 }

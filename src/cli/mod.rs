@@ -145,7 +145,7 @@ impl Cli {
         let mut args = args.into_iter().collect_vec();
         let has_subcommand = subcommand_first(&mut args);
         let program = args.first().map(OsString::as_os_str);
-        let mut command = everywhere(whole(program), forget_empty_variable);
+        let mut command = map_options(command_line(program), forget_empty_variable);
         if has_subcommand {
             // The variables of options that only a run takes are meant for runs, and ignored here.
             command = command.mut_args(without_variable);
@@ -155,7 +155,7 @@ impl Cli {
                 .try_get_matches_from_mut(&args)
                 .map_err(|error| match error.kind() {
                     // The help is made anew, because it shows every variable, even an empty one.
-                    ErrorKind::DisplayHelp => whole(program)
+                    ErrorKind::DisplayHelp => command_line(program)
                         .try_get_matches_from(&args)
                         .err()
                         .unwrap_or(error),
@@ -250,7 +250,7 @@ impl Cli {
                 "combined with --snapshot: metrics are about runs",
             ),
         ] {
-            if is_so && let Some(option) = typed(matches, options) {
+            if is_so && let Some(option) = first_typed(matches, options) {
                 return Err(format!("{option} cannot be {why}"));
             }
         }
@@ -281,9 +281,9 @@ impl Cli {
 }
 
 /// Builds the whole command line. `program` is the name that the program was called by.
-fn whole(program: Option<&OsStr>) -> clap::Command {
-    let whole = everywhere(Line::command(), shaped)
-        .mut_subcommands(|command| command.mut_args(of_question));
+fn command_line(program: Option<&OsStr>) -> clap::Command {
+    let whole = map_options(Line::command(), with_shared_settings)
+        .mut_subcommands(|command| command.mut_args(for_question));
     match program.map(Path::new).and_then(Path::file_stem) {
         Some(name) if name == PLUGIN => whole.bin_name("kubectl pod-reaper"),
         _ => whole,
@@ -291,7 +291,7 @@ fn whole(program: Option<&OsStr>) -> clap::Command {
 }
 
 /// Applies the settings that all options of a kind share.
-fn shaped(arg: Arg) -> Arg {
+fn with_shared_settings(arg: Arg) -> Arg {
     let is_short = SHORT.contains(&arg.get_id().as_str());
     // The help must not show the values of variables.
     let arg = arg.hide_env_values(true).hide_short_help(!is_short);
@@ -322,7 +322,7 @@ fn shaped(arg: Arg) -> Arg {
 
 /// Applies the settings of a subcommand's options. A subcommand has few options, so its short help
 /// shows all of them. It has only the formats text and JSON.
-fn of_question(arg: Arg) -> Arg {
+fn for_question(arg: Arg) -> Arg {
     let arg = arg.hide_short_help(false);
     if arg.get_id() == "output" {
         arg.value_name("text|json")
@@ -336,7 +336,8 @@ fn of_question(arg: Arg) -> Arg {
 /// whether there is a subcommand.
 fn subcommand_first(args: &mut [OsString]) -> bool {
     let options = Options::augment_args(clap::Command::new("")).allow_external_subcommands(true);
-    let options = everywhere(options, |arg| without_variable(shaped(arg))).ignore_errors(true);
+    let options =
+        map_options(options, |arg| without_variable(with_shared_settings(arg))).ignore_errors(true);
     let matches = options.try_get_matches_from(&*args).ok();
     let Some((name, rest)) = matches.as_ref().and_then(ArgMatches::subcommand) else {
         return false;
@@ -351,7 +352,7 @@ fn subcommand_first(args: &mut [OsString]) -> bool {
 
 /// Returns the first of the options `ids` that is on the command line, as it is typed. Options that
 /// the command does not have are passed over.
-fn typed(matches: &ArgMatches, ids: &[&str]) -> Option<String> {
+fn first_typed(matches: &ArgMatches, ids: &[&str]) -> Option<String> {
     let is_typed = |id: &&&str| {
         matches.ids().any(|known| known == **id)
             && matches.value_source(id) == Some(ValueSource::CommandLine)
@@ -440,7 +441,7 @@ pub fn warn_of_near_variables() {
 }
 
 /// Applies `change` to the options of the run and of all subcommands.
-fn everywhere(command: clap::Command, change: fn(Arg) -> Arg) -> clap::Command {
+fn map_options(command: clap::Command, change: fn(Arg) -> Arg) -> clap::Command {
     command
         .mut_args(change)
         .mut_subcommands(|subcommand| subcommand.mut_args(change))

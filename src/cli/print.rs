@@ -5,7 +5,7 @@ use std::io;
 use clap::Subcommand;
 use clap_complete::Shell;
 
-use super::{everywhere, values, whole};
+use super::{command_line, map_options, values};
 
 #[derive(Debug, Clone, PartialEq, Eq, Subcommand)]
 pub enum Print {
@@ -27,14 +27,14 @@ impl Print {
         match self {
             Self::Completions { shell } => Ok(completions(*shell)),
             Self::Man => man(),
-            Self::Version => Ok(whole(None).render_version().into_bytes()),
+            Self::Version => Ok(command_line(None).render_version().into_bytes()),
         }
     }
 }
 
 fn completions(shell: Shell) -> Vec<u8> {
     let mut bytes = Vec::new();
-    clap_complete::generate(shell, &mut whole(None), "pod-reaper", &mut bytes);
+    clap_complete::generate(shell, &mut command_line(None), "pod-reaper", &mut bytes);
     // The script for bash spells the name of a program with a hyphen in two ways, so it does not
     // find the options of subcommands (clap-rs/clap#6421).
     String::from_utf8_lossy(&bytes)
@@ -46,7 +46,7 @@ fn completions(shell: Shell) -> Vec<u8> {
 /// that are not in the short help are un-hidden first, because they would have no text otherwise.
 fn man() -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    let mut whole = everywhere(whole(None), |arg| arg.hide_short_help(false));
+    let mut whole = map_options(command_line(None), |arg| arg.hide_short_help(false));
     whole.build();
     clap_mangen::Man::new(whole.clone()).render(&mut bytes)?;
     for name in ["what-if", "explain"] {

@@ -14,7 +14,7 @@ use super::{
 
 #[test]
 fn the_options_do_not_contradict_each_other() {
-    whole(None).debug_assert();
+    command_line(None).debug_assert();
 }
 
 #[test]

@@ -59,7 +59,7 @@ pub async fn write(
     };
     // A failure here does not undo any delete, so a more severe code is kept.
     let remedy = "; the next run reports what is left";
-    exit.max(settled(written, "the report", remedy))
+    exit.max(exit_after(written, "the report", remedy))
 }
 
 /// Writes a text that needs no run, such as the manual page.
@@ -68,12 +68,12 @@ pub fn write_text(text: io::Result<Vec<u8>>) -> Exit {
     let written = text
         .and_then(|text| out.write_all(&text))
         .and_then(|()| out.flush());
-    settled(written, "it", "")
+    exit_after(written, "it", "")
 }
 
 /// Turns the result of writing into an exit code. A closed pipe is no failure: its reader has seen
 /// enough.
-fn settled(written: io::Result<()>, document: &str, remedy: &str) -> Exit {
+fn exit_after(written: io::Result<()>, document: &str, remedy: &str) -> Exit {
     match written {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             terminal::error(&format!("{document} could not be written: {error}{remedy}"));

@@ -39,7 +39,10 @@ pub async fn write(cluster: &Cluster, stop: &Stop, run: &RunRecord<'_>, at: Time
         stop.reason()
             .or_else(|| (Instant::now() >= end).then_some("their time limit"))
     };
-    let events = done(run).into_iter().chain(waiting(run)).collect_vec();
+    let events = deletions(run)
+        .into_iter()
+        .chain(warnings(run))
+        .collect_vec();
     let all = events.len();
     let mut written = 0;
     let mut first_failure = None;
@@ -63,7 +66,7 @@ pub async fn write(cluster: &Cluster, stop: &Stop, run: &RunRecord<'_>, at: Time
         }
     }
     if let Some(failure) = first_failure {
-        tracing::warn!("{}", warning(&failure));
+        tracing::warn!("{}", failure_text(&failure));
     } else if let Some(why) = cut_short() {
         tracing::info!("Writing Kubernetes Events was ended by {why}: {written} of {all} written");
     } else if all > 0 {
@@ -73,7 +76,7 @@ pub async fn write(cluster: &Cluster, stop: &Stop, run: &RunRecord<'_>, at: Time
 
 /// Returns the warning for the log. The API server's own message is left out, as everywhere in the
 /// log.
-fn warning(failure: &Failure) -> String {
+fn failure_text(failure: &Failure) -> String {
     let cause = match failure.code() {
         Some(code) => format!("the API server answered {code}"),
         None => "the API server gave no answer in time, or none that could be read".to_owned(),
@@ -103,7 +106,7 @@ fn reference(run: &RunRecord<'_>, name: &str) -> Option<Reference> {
 
 /// Returns one Event for each owner, node and reason of deleted pods, and one for each of these
 /// nodes.
-fn done(run: &RunRecord<'_>) -> Vec<Event> {
+fn deletions(run: &RunRecord<'_>) -> Vec<Event> {
     let mut owners = BTreeMap::<_, Vec<&PodFacts>>::new();
     let mut nodes = BTreeMap::<_, usize>::new();
     for judged in &run.plan.pods {
@@ -136,7 +139,7 @@ fn done(run: &RunRecord<'_>) -> Vec<Event> {
 }
 
 /// Returns a Warning for each pod that needs a person.
-fn waiting(run: &RunRecord<'_>) -> impl Iterator<Item = Event> {
+fn warnings(run: &RunRecord<'_>) -> impl Iterator<Item = Event> {
     manual(run).map(|judged| {
         let pod = &judged.pod;
         Event {

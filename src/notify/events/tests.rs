@@ -43,11 +43,11 @@ fn all_deleted(objects: &[Value]) -> Vec<Event> {
     run.outcomes = reaps
         .map(|pod| (pod.uid.clone(), Outcome::Deleted))
         .collect();
-    done(&run)
+    deletions(&run)
 }
 
 fn all_waiting(objects: &[Value]) -> Vec<Event> {
-    waiting(&judged(&audit(), objects)).collect()
+    warnings(&judged(&audit(), objects)).collect()
 }
 
 fn printed(events: &[Event]) -> String {
@@ -149,10 +149,10 @@ fn only_what_was_verified_to_be_gone_is_reported() {
         run.outcomes.insert(uid.into(), outcome);
     }
     // The last pod has no outcome at all.
-    assert_eq!(done(&run), []);
+    assert_eq!(deletions(&run), []);
 
     run.outcomes.insert("uid-app-db-3".into(), Outcome::Deleted);
-    let events = done(&run);
+    let events = deletions(&run);
     assert_eq!(events.len(), 2, "{events:?}");
     assert!(events[0].note.ends_with("ds06: db-3"), "{}", events[0].note);
     assert!(
@@ -261,7 +261,7 @@ fn a_refusal_names_the_remedy_and_repeats_no_answer() {
         kind: StatusKind::Other,
         retry_after: None,
     };
-    let seen = |failure: Failure| (failure.is_hopeless(), warning(&failure));
+    let seen = |failure: Failure| (failure.is_hopeless(), failure_text(&failure));
     expect![[r#"
         [
             (

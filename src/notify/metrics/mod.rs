@@ -73,7 +73,7 @@ impl<'a> Metrics<'a> {
     }
 
     /// Adds the metrics of a report.
-    pub fn take(&mut self, report: &Report) {
+    pub fn add_report(&mut self, report: &Report) {
         let summary = &report.summary;
         let pods = ReasonCode::ALL.map(|code| {
             let labels = [label("verdict", code.verdict()), label("reason", code)];
@@ -94,38 +94,38 @@ impl<'a> Metrics<'a> {
         self.add(
             "outcomes",
             "Pods that were to be reaped in the last run, by what happened.",
-            each("outcome", &summary.outcomes),
+            by_label("outcome", &summary.outcomes),
         );
         self.add(
             "nodes_not_ready",
             "NotReady nodes, leaf nodes and unread ones included.",
-            one(summary.nodes_not_ready),
+            unlabelled(summary.nodes_not_ready),
         );
         self.add(
             "breaker_held_pods",
             "Pods that the mass-outage breaker kept from being reaped.",
-            one(held),
+            unlabelled(held),
         );
         self.add(
             "read_errors",
             "Things that the last run could not read.",
-            one(report.errors.len()),
+            unlabelled(report.errors.len()),
         );
         self.add(
             "replacements",
             "Replacements that the last run waited for, by how far they had come at its end.",
-            each("state", &summary.replacements),
+            by_label("state", &summary.replacements),
         );
         self.add(
             "notices",
             "How many pods, or other things, the notices of the last run are about.",
-            each("notice", notices),
+            by_label("notice", notices),
         );
     }
 
     /// Adds the metric of a forecast: by node, how many pods would need a person. A forecast for
     /// which something could not be read adds nothing, because it would seem that nobody is needed.
-    pub fn take_forecast(&mut self, forecast: &Forecast) {
+    pub fn add_forecast(&mut self, forecast: &Forecast) {
         if forecast.head.exit != Exit::Done {
             return;
         }
@@ -134,7 +134,7 @@ impl<'a> Metrics<'a> {
         self.add(
             "forecast_needs_person",
             "Pods that would need a person if this node died.",
-            each("node", nodes),
+            by_label("node", nodes),
         );
     }
 
@@ -237,29 +237,33 @@ impl<'a> Metrics<'a> {
         self.add(
             "mode",
             "What the last run was allowed to change: 1 for its mode.",
-            each("mode", modes),
+            by_label("mode", modes),
         );
-        self.add("exit_code", "Exit code of the last run.", one(exit.code()));
+        self.add(
+            "exit_code",
+            "Exit code of the last run.",
+            unlabelled(exit.code()),
+        );
         self.add(
             "run_duration_seconds",
             "How long the last run took.",
-            one(took.as_secs_f64()),
+            unlabelled(took.as_secs_f64()),
         );
         self.add(
             "last_run_timestamp_seconds",
             "When the last run ended.",
-            one(ended),
+            unlabelled(ended),
         );
         self.add(
             "build_info",
             "The program's version.",
-            each("version", [(env!("CARGO_PKG_VERSION"), 1)]),
+            by_label("version", [(env!("CARGO_PKG_VERSION"), 1)]),
         );
         if success {
             self.add(
                 "last_success_timestamp_seconds",
                 "When a run that may delete last did all that it should; a person may still be needed.",
-                one(ended),
+                unlabelled(ended),
             );
         }
         Exposition {
@@ -270,12 +274,12 @@ impl<'a> Metrics<'a> {
 }
 
 /// Returns one series without labels.
-fn one<N>(value: N) -> [(String, N); 1] {
+fn unlabelled<N>(value: N) -> [(String, N); 1] {
     [(String::new(), value)]
 }
 
 /// Returns one series for each value of the label `name`.
-fn each<N>(
+fn by_label<N>(
     name: &str,
     counts: impl IntoIterator<Item = (impl Display, N)>,
 ) -> impl Iterator<Item = (String, N)> {

@@ -26,7 +26,7 @@ const DELETING: DryRun = DryRun::None;
 fn metrics<'a>(settings: &'a Settings, report: Option<&Report>) -> Metrics<'a> {
     let mut metrics = Metrics::begin(settings);
     if let Some(report) = report {
-        metrics.take(report);
+        metrics.add_report(report);
     }
     metrics
 }
@@ -340,7 +340,7 @@ fn a_forecast_writes_its_one_metric_and_nothing_about_runs() {
         ..Forecast::default()
     };
     let mut metrics = Metrics::begin(&settings);
-    metrics.take_forecast(&forecast);
+    metrics.add_forecast(&forecast);
     let page = metrics.exposition(Exit::Done, at("03"), Duration::ZERO);
     assert!(page.whole, "a node that is gone is forgotten");
     expect![[r##"
