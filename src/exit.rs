@@ -42,7 +42,7 @@ pub type Result<T, E = CouldNotRun> = std::result::Result<T, E>;
 /// The reason for which there is no report.
 #[derive(Debug, thiserror::Error)]
 pub enum CouldNotRun {
-    /// The options or the kubeconfig contradict themselves or each other.
+    /// The user asked for something impossible, such as a context that does not exist.
     #[error("{0}")]
     Usage(String),
     /// The source cannot be read.

@@ -1,7 +1,7 @@
 //! The log, on standard error.
 //!
 //! It shows only this program's own events. The client library also logs response bodies that it
-//! cannot parse, with whatever secrets they contain.
+//! cannot parse, including values of environment variables.
 
 use std::io::IsTerminal;
 

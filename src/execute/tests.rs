@@ -589,6 +589,23 @@ async fn a_run_that_has_to_end_while_a_claim_is_rehearsed_interrupts_its_pod() {
     }
 }
 
+/// The first claim may be gone already, so its delete is repeated, and the rest goes too.
+#[tokio::test(start_paused = true)]
+async fn a_run_that_has_to_end_while_a_claim_is_deleted_goes_on_with_its_pod() {
+    let mut is_first = true;
+    let busy = move |request: &Request| {
+        let is_met =
+            request.kind == Kind::DeleteClaim && !request.dry_run && std::mem::take(&mut is_first);
+        Fate {
+            fault: is_met.then_some(Fault::Busy(503, Some(5))),
+            ..Fate::default()
+        }
+    };
+    let (result, sent) = reap_scratch_within(Duration::from_secs(4), "{}", REAL, busy).await;
+    assert!(result.starts_with("scratch deleted"), "{result}");
+    assert!(sent.contains(&CLAIMS[1].to_owned()), "{sent:?}");
+}
+
 /// A claim's delete that is on its way for more than five seconds is given up before it arrives.
 #[tokio::test(start_paused = true)]
 async fn no_claim_goes_by_a_look_that_is_older_than_five_seconds() {

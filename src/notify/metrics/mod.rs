@@ -124,7 +124,8 @@ impl<'a> Metrics<'a> {
     }
 
     /// Adds the metric of a forecast: by node, how many pods would need a person. A forecast for
-    /// which something could not be read adds nothing, because it would seem that nobody is needed.
+    /// which something could not be read adds nothing, because its zeros would mean that nobody is
+    /// needed.
     pub fn add_forecast(&mut self, forecast: &Forecast) {
         if forecast.head.exit != Exit::Done {
             return;
@@ -173,8 +174,8 @@ impl<'a> Metrics<'a> {
             return;
         }
         let cluster = self.settings.metrics.cluster_name.as_deref();
-        // The end is told by this machine's clock: the cluster's may be out of reach, and nothing
-        // is judged by this time.
+        // The run's end is taken from this machine's clock, because the cluster's may be out of
+        // reach. Nothing is judged by it.
         let took = self.started.elapsed();
         let exposition = self.exposition(exit, Timestamp::now(), took);
         let limit = stop.at_most(LIMIT);
