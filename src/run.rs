@@ -146,7 +146,7 @@ async fn act(run: &mut RunRecord<'_>, cluster: &Cluster, ask: bool, stop: &Stop)
         ModeCode::Delete
             if ask
                 && !pods.is_empty()
-                && !prompt::confirm(&cluster.place, &run.report(), stop).await =>
+                && !prompt::confirm(&cluster.name, &run.report(), stop).await =>
         {
             let interrupted = stop
                 .reason()

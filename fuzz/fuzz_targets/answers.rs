@@ -89,7 +89,7 @@ fuzz_target!(|data: &[u8]| {
             6 => drop(cluster.namespaces().await),
             7 => drop(live.claim("n", "n").await),
             8 => drop(live.standings(now).await),
-            9 => drop(live.places(&[], true).await),
+            9 => drop(live.pod_lists(&[], true).await),
             10 => drop(cluster.last_warning("n", "n").await),
             _ => drop(cluster.real_nodes("disk in (ssd)").await),
         }

@@ -1,7 +1,7 @@
-//! Which cluster, and with whose credentials.
+//! Decides which cluster to use, with whose credentials, and sets up a client for it.
 //!
-//! `Config::infer` is not used: it goes on to the in-cluster account when a kubeconfig is broken, and obeys debugging
-//! variables. A cluster that the user named is the one that is used, or none is.
+//! If the user names a cluster, that one is used, or none. So `Config::infer` will not do: if a
+//! kubeconfig is broken, it falls back to the in-cluster account, and it obeys debugging variables.
 
 use std::{
     env,
@@ -34,31 +34,30 @@ use crate::{
     stop::Stop,
 };
 
-/// Longest wait for a client, in which a credential plugin may run.
+/// The longest wait for a client. A credential plugin may run in this time.
 const CONNECT_LIMIT: Duration = Duration::from_secs(30);
 
 impl Cluster {
-    /// Loads the credentials and sets up a client. Nothing is sent yet.
+    /// Loads the credentials and sets up a client. It sends nothing to the cluster yet.
     pub async fn connect(target: &Target, stop: &Stop, selectors: &NodeSelectors) -> Result<Self> {
         let (config, context) = config(target).await?;
         let server = &config.cluster_url;
         let host = server.host().unwrap_or_default();
         let called = context.map_or("the cluster".to_owned(), |name| format!("context {name}"));
-        let (place, address) = (
-            format!("{called} ({host})"),
-            format!("{called} at {server}"),
-        );
+        let name = format!("{called} ({host})");
+        let address = format!("{called} at {server}");
         let plugin = config
             .auth_info
             .exec
             .as_ref()
             .map(|exec| exec.command.clone().unwrap_or_default());
-        // Setting up a client may run a credential plugin, which blocks the thread and knows no time limit.
+        // Setting up a client may run a credential plugin,
+        // which blocks the thread and has no time limit.
         let client = tokio::task::spawn_blocking(move || client(config));
         let why = match tokio::time::timeout(stop.at_most(CONNECT_LIMIT), client).await {
             Ok(Ok(Ok(client))) => {
                 return Ok(Self {
-                    place,
+                    name,
                     address,
                     ..Self::new(client, stop.clone(), selectors.clone())
                 });
@@ -76,16 +75,17 @@ impl Cluster {
         )))
     }
 
-    /// Whether a run on `target` would act as the pod's own ServiceAccount.
+    /// Reports whether a run on `target` would use the pod's own ServiceAccount.
     pub fn by_own_account(target: &Target) -> bool {
         target.context.is_none() && kubeconfigs(target).is_none()
     }
 }
 
-/// Makes a client as kube does, with two differences. kube repeats a request, a delete too, for minutes after 429, 503 or
-/// 504; here only reads are repeated, by `Cluster::get`. And `TCP_NODELAY` is set, for which kube has no option: without it,
-/// TCP keeps the first request of a connection back until the other side has acknowledged the end of the TLS handshake,
-/// which may take 40 ms.
+/// Sets up a client as kube does, with two differences. First, kube repeats a request, even a
+/// delete, for minutes after 429, 503 or 504; here only `Cluster::get` repeats requests, and only
+/// reads. Second, `TCP_NODELAY` is set, for which kube has no option. Without it, TCP holds the
+/// first request of a connection back until the server has acknowledged the end of the TLS
+/// handshake, which may take 40 ms.
 fn client(config: Config) -> kube::Result<Client> {
     let mut connector = HttpConnector::new();
     connector.enforce_http(false);
@@ -102,7 +102,8 @@ fn client(config: Config) -> kube::Result<Client> {
     Ok(Client::new(service, config.default_namespace))
 }
 
-/// Why there is no client, and what to do. A plugin's output and environment may hold secrets, so none of it is repeated.
+/// Describes why there is no client, and what to do about it. A plugin's output and environment may
+/// hold secrets, so neither is repeated.
 fn unusable(error: &kube::Error, plugin: Option<&str>) -> String {
     match (error, plugin) {
         (kube::Error::Auth(AuthError::AuthExecStart(error)), Some(plugin))
@@ -119,8 +120,9 @@ fn unusable(error: &kube::Error, plugin: Option<&str>) -> String {
     }
 }
 
-/// The kubeconfigs to use, and what named them: `--kubeconfig`, else `KUBECONFIG`, else `~/.kube/config`. `None` where neither of
-/// the first two is set and the third does not exist: the pod's ServiceAccount is used then.
+/// Returns the paths of the kubeconfigs to use, and where they come from: `--kubeconfig`, else
+/// `KUBECONFIG`, else `~/.kube/config`. `None` if neither of the first two is set and the third
+/// does not exist; the pod's ServiceAccount is used then.
 fn kubeconfigs(target: &Target) -> Option<(&'static str, Vec<PathBuf>)> {
     let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
     if let Some(path) = &target.kubeconfig {
@@ -130,14 +132,15 @@ fn kubeconfigs(target: &Target) -> Option<(&'static str, Vec<PathBuf>)> {
         return Some(("KUBECONFIG", env::split_paths(&paths).collect()));
     }
     let default = Path::new(&set("HOME")?).join(".kube").join("config");
-    // A file that may not be read is an error, not a reason to act as somebody else.
+    // A file that cannot be looked at counts as existing. Reading it will fail; it is no reason to
+    // act with other credentials.
     default
         .try_exists()
         .unwrap_or(true)
         .then(|| ("kubeconfig", vec![default]))
 }
 
-/// The credentials, and the context that they are of; the pod's ServiceAccount has no context.
+/// Loads the credentials, and names their context; the pod's ServiceAccount has none.
 async fn config(target: &Target) -> Result<(Config, Option<String>)> {
     let Some((by, paths)) = kubeconfigs(target) else {
         if let Some(context) = &target.context {
@@ -164,16 +167,17 @@ async fn config(target: &Target) -> Result<(Config, Option<String>)> {
         ..KubeConfigOptions::default()
     };
     let config = Config::from_custom_kubeconfig(kubeconfig, &options).await;
-    // It names a file or an entry that is missing or damaged, and repeats no secret.
+    // kube's error names a file or an entry that is missing or damaged, and repeats no secret.
     let repair = "repair it, or name another";
     let mut config = config.map_err(|error| wrong(format!("{named}: {error}; {repair}")))?;
-    // kube would take a proxy from the environment, but cannot know which hosts it must not be used for.
+    // kube would take a proxy from the environment,
+    // but does not know for which hosts not to use it.
     config.proxy_url = None;
     Ok((config, Some(context)))
 }
 
-/// The context, if it is one that can be used. kube would act without credentials where the user is missing, and at the
-/// first request panic where the server has no scheme.
+/// Returns the name of the context, if the context can be used. kube would act without credentials
+/// if the user is missing, and would panic at the first request if the server has no scheme.
 fn checked(kubeconfig: &Kubeconfig, name: Option<&str>) -> Result<String, String> {
     let has = kubeconfig
         .contexts
@@ -228,10 +232,11 @@ fn checked(kubeconfig: &Kubeconfig, name: Option<&str>) -> Result<String, String
     Ok(name.to_owned())
 }
 
-/// Whether requests can be sent to `server`, and whether it can be shown: it holds no login.
+/// Reports whether requests can be sent to `server`, and
+/// the address can be shown because it holds no login.
 pub fn is_address(server: &Uri) -> bool {
     let known = [Some(&Scheme::HTTP), Some(&Scheme::HTTPS)].contains(&server.scheme());
-    // A port that is no number is part of neither host nor port.
+    // If the port is no number, `host` leaves it out and `port` is `None`.
     let whole = |it: &Authority| it.port().is_some() || it.as_str() == it.host();
     known
         && server
@@ -239,19 +244,20 @@ pub fn is_address(server: &Uri) -> bool {
             .is_some_and(|it| whole(it) && !it.as_str().contains('@'))
 }
 
-/// Like kubectl, passes over files of the list that do not exist, as long as one does.
+/// Reads and merges the kubeconfigs. Like kubectl, it
+/// skips files that do not exist, as long as one does.
 fn read(paths: &[PathBuf]) -> Result<Kubeconfig, String> {
     let mut merged = None;
     for path in paths {
         let wrong =
             |why: &dyn Display| format!("{}: {why}; repair it, or name another", path.display());
-        // A file that may exist is not passed over: the next one may name another cluster.
+        // A file that may exist is not skipped, because the next one may name another cluster.
         if !path.try_exists().map_err(|error| wrong(&error))? {
             continue;
         }
         let next = Kubeconfig::read_from(path).map_err(|error| match &error {
             KubeconfigError::ReadConfig(error, _) => wrong(error),
-            // Names only the place: the text there may be a token.
+            // The message has only line and column, because the text there may be a token.
             KubeconfigError::Parse(error) if let Some(at) = error.location() => {
                 let (line, column) = (at.line(), at.column());
                 wrong(&format!(

@@ -1,6 +1,6 @@
-//! Kubernetes Events: read, and written.
+//! Reads and writes Kubernetes Events.
 //!
-//! A run does not wait for them as long as for the requests that decide what is deleted.
+//! A run waits less for a write here than for a request that decides what is deleted.
 
 use std::time::Duration;
 
@@ -21,20 +21,22 @@ use crate::{
     kubernetes::RawEvent,
 };
 
-/// Who writes them.
+/// The name of this program as the writer of Events.
 pub const CONTROLLER: &str = "pod-reaper";
-/// Where Events about objects without a namespace are.
+/// The namespace of Events about objects without a namespace.
 const OF_THE_CLUSTER: &str = "default";
-/// Longest wait for an Event to be accepted.
+/// The longest wait for the API server to accept an Event.
 const LIMIT: Duration = Duration::from_secs(5);
 
+/// An Event to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// Whether it is a Warning. An object has one at most, for as long as the API server keeps it.
+    /// Whether it is a Warning. As long as the API server keeps a Warning about an object, no
+    /// second one is written.
     pub is_warning: bool,
-    /// The report's code of the reason, as Events spell it.
+    /// The report's code of the reason, spelled in the way of Events.
     pub reason: String,
-    /// The report's code of what was done, as Events spell it.
+    /// The report's code of what was done, spelled in the way of Events.
     pub action: String,
     pub regarding: Reference,
     /// The node, unless the Event is about the node itself.
@@ -42,21 +44,23 @@ pub struct Event {
     pub note: String,
 }
 
+/// A reference to an object, as Events have it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Reference {
-    /// Such as `apps/v1`.
+    /// The API's group and version, such as `apps/v1`.
     pub api_version: String,
     pub kind: String,
     pub namespace: Option<String>,
     pub name: String,
-    /// Its UID, by which `kubectl describe` finds its Events.
+    /// The object's UID. `kubectl describe` finds the object's Events by it.
     pub uid: Uid,
 }
 
 impl Cluster {
-    /// Writes an Event, which came about `at` that moment; `instance` is the pod or machine that this program runs on. Sent
-    /// once. The API server answers a second Warning about an object with 409, since both have the same name.
+    /// Writes an Event of the moment `at`; `instance` is the pod or machine that this program runs
+    /// on. The request is sent once. The API server answers a second Warning about an object with
+    /// 409, because both have the same name.
     pub async fn create_event(&self, event: &Event, at: Timestamp, instance: &str) -> Result<()> {
         let namespace = event
             .regarding
@@ -97,14 +101,15 @@ impl Cluster {
         self.send(write, until).await.map(drop)
     }
 
-    /// The newest Warning about the object of this UID, as far as it can be read: when it was written, and what it says.
+    /// Returns time and text of the newest Warning about the object of this UID; `None` if there is
+    /// none, or if it cannot be read.
     pub async fn last_warning(&self, namespace: &str, uid: &str) -> Option<(Timestamp, String)> {
         let selector = format!("regarding.uid%3D{},type%3DWarning", encode(uid));
         let query = format!("&fieldSelector={selector}");
-        let take = |last: &mut Option<_>, event: RawEvent| {
+        let keep_newest = |last: &mut Option<_>, event: RawEvent| {
             *last = last.take().max(event.says());
         };
-        self.list(namespace, &query, Accept::Object, take)
+        self.list(namespace, &query, Accept::Object, keep_newest)
             .await
             .ok()?
             .items
@@ -131,7 +136,7 @@ impl Reference {
         Self::core("Pod", Some(&pod.namespace), &pod.name, &pod.uid)
     }
 
-    /// The pod's controller, or the pod itself where it has none.
+    /// Refers to the pod's controller, or to the pod itself if it has none.
     pub fn controller(pod: &PodFacts) -> Self {
         let mut reference = Self::pod(pod);
         if let Some((owner, identity)) = pod.owner.clone().zip(pod.controller.clone()) {

@@ -1,8 +1,8 @@
-//! The API server: this is the only room that sends it requests.
+//! Talks to the API server. No other room sends it requests.
 //!
-//! Requests are built by hand over [`kube::Client::send`] rather than with `kube::Api`, because three things decide
-//! whether this program can be trusted and `Api` hides them: the `Date` of an answer, whether a request had to be
-//! repeated, and what exactly went over the wire.
+//! Requests are built by hand over [`kube::Client::send`] rather than with `kube::Api`, because
+//! `Api` hides three things that decide whether this program can be trusted: the `Date` of an
+//! answer, whether a request was repeated, and what exactly went over the wire.
 
 mod connect;
 mod events;
@@ -24,19 +24,21 @@ pub use self::request::{Accept, USER_AGENT};
 pub use self::write::{StillDown, WriteMode};
 use crate::{selector::NodeSelectors, stop::Stop};
 
-/// Most requests under way at once. The API server's own fairness gives a client of this kind some tens of seats;
-/// HTTP/1.1 means a connection each, so more would mostly cost handshakes.
+/// The most requests under way at once. The API server's priority and fairness gives a client of
+/// this kind some tens of seats. But with HTTP/1.1 each request under way needs a connection, so
+/// more would cost handshakes.
 pub const MAX_IN_FLIGHT: usize = 8;
 
+/// A cluster, and the credentials and limits of every request to it.
 pub struct Cluster {
     client: Client,
     permits: Semaphore,
     stop: Stop,
-    /// What the operator says of nodes.
+    /// The operator's selectors for leaf nodes and fenced nodes.
     pub selectors: NodeSelectors,
-    /// What reports call it: its context, where there is one, and its host.
-    pub place: String,
-    /// What errors call it: the server's whole address.
+    /// The cluster's name in reports: its context, if there is one, and its host.
+    pub name: String,
+    /// The cluster's name in errors, with the whole address of the server.
     address: String,
 }
 

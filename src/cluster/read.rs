@@ -1,4 +1,5 @@
-//! Reading: lists, tables and single objects. Raw objects become facts as soon as they arrive.
+//! Reads lists, tables and single objects. Each object of a list is handled as soon as its page
+//! arrives, so no list is ever held whole.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,57 +18,59 @@ use crate::{
     facts::{Attachment, Namespaces, NodeFacts, PodFacts, Uid, Unread},
     kubernetes::{
         Kind, ListMeta, RawAttachment, RawLease, RawList, RawNamespace, RawNode, RawPod,
-        RawStatefulSet, RawTable, identity_of_malformed, malformed,
+        RawStatefulSet, RawTable, full_name, identity_of_malformed, malformed,
     },
     outcome::{Replacement, ReplacementState as State},
 };
 
-/// Objects of one page. A page of whole pods of 11 KB is then about 5 MB, which bounds the memory of a run.
+/// The number of objects on one page. A page of whole pods, of 11 KB each, then has about 5 MB.
+/// That bounds the memory of a run.
 pub const PAGE: usize = 500;
-/// Nodes of one page of a list that ends once two nodes are found.
+/// The number of nodes on one page of a list that ends once two nodes are found.
 const FEW: usize = 10;
-/// Rows of one page: 0.3 MB.
+/// The number of rows on one page, of 0.3 MB.
 const ROWS: usize = 1_000;
-/// Lets the API server answer from its cache, where before 1.31 it reads every pod from etcd. Such a list may be some
-/// seconds old, which a write survives: it names the resource version that was read. The list comes in one piece
-/// whatever the limit, so only the pods of one node, or of one controller, are asked for in this way.
+/// Lets the API server answer from its cache. Without it, a server before 1.31 reads every pod from
+/// etcd. Such a list may be some seconds old. That does no harm, because a write names the resource
+/// version that was read. The list comes in one piece whatever the limit, so only the pods of one
+/// node or of one controller are listed in this way.
 const CACHED: &str = "&resourceVersion=0";
-/// A continue token has expired (the API server's history is five minutes long).
+/// The status code for an expired continue token: the API server keeps five minutes of history.
 const EXPIRED: u16 = 410;
 /// Selects the leases of API servers.
 const SERVERS: &str = "&labelSelector=apiserver.kubernetes.io%2Fidentity%3Dkube-apiserver";
-/// Selects the pods whose phase is final, which is any phase but these.
+/// Selects the pods whose phase is final: any phase but these three.
 const FINISHED: &str =
     "status.phase%21%3DPending,status.phase%21%3DRunning,status.phase%21%3DUnknown";
 /// The characters of a name that need no escape.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_');
 
-/// A node, and when it was read: a write needs a fresh one.
+/// A node, and the moment at which it was read. A write requires a fresh reading.
 #[derive(Debug, Clone)]
 pub struct FreshNode {
     pub facts: NodeFacts,
-    /// The API server's clock.
+    /// The moment of the answer, by the API server's clock.
     pub now: Timestamp,
-    /// When the request was sent, by our clock.
+    /// The moment before the request was sent, by our own clock.
     pub at: Instant,
 }
 
-/// Which pods a list asks for.
+/// A list of pods: those of a node, for example.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PodsOf {
     Node(String),
-    /// Pods that have no node yet.
+    /// The pods that have no node yet.
     NoNode,
-    /// Pods whose phase is final, on any node.
+    /// The pods whose phase is final, on any node.
     Finished,
     Namespace(String),
-    /// Pods of one name, in any namespace.
+    /// The pods of one name, in any namespace.
     Name(String),
 }
 
 impl PodsOf {
-    /// What messages about a failure call them.
-    pub fn what(&self) -> String {
+    /// Describes the list as errors do.
+    pub fn described(&self) -> String {
         match self {
             Self::Node(name) => format!("pods of node {name}"),
             Self::NoNode => "pods without a node".to_owned(),
@@ -76,8 +79,8 @@ impl PodsOf {
             Self::Name(name) => format!("pods named {name}"),
         }
     }
-
-    /// The namespace that they are in, empty where it may be any, and the query that selects them there.
+    /// Returns the namespace of the pods, which is empty for any namespace, and the query that
+    /// selects them there.
     fn query(&self) -> (&str, String) {
         let (field, value) = match self {
             Self::Namespace(name) => return (name, String::new()),
@@ -90,16 +93,17 @@ impl PodsOf {
     }
 }
 
-/// What was made of the objects of a list.
+/// The items made from the objects of a list.
 #[derive(Debug, Default)]
 pub struct Listed<T> {
     pub items: T,
-    /// Objects that could not be read, each with its cause.
+    /// The objects that could not be read: each one's name, with the cause.
     pub malformed: Vec<String>,
 }
 
 impl<T> Listed<T> {
-    /// What was made of the objects, if each could be read: an object that could not may be any.
+    /// Returns the items, or an error if any object could not be read, because that object may be
+    /// the one that matters.
     pub fn whole(self) -> Result<T> {
         let cause = self.malformed.into_iter().next();
         cause.map_or(Ok(self.items), |cause| Err(Failure::Unreadable(cause)))
@@ -107,9 +111,11 @@ impl<T> Listed<T> {
 }
 
 impl Cluster {
-    /// `VolumeAttachments` by node. They have no field selector for it, but their rows name it.
+    /// Lists all `VolumeAttachments` by node. No field selector selects them by node, but their
+    /// rows name it.
     pub async fn attachments(&self) -> Result<BTreeMap<String, Vec<Attachment>>> {
-        let take = |by_node: &mut BTreeMap<_, Vec<_>>, [name, volume, node]: [&str; 3]| {
+        let add_attachment = |by_node: &mut BTreeMap<_, Vec<_>>,
+                              [name, volume, node]: [&str; 3]| {
             let named = !["", "<unset>"].contains(&volume);
             by_node
                 .entry(node.to_owned())
@@ -119,11 +125,11 @@ impl Cluster {
                     volume: named.then(|| volume.to_owned()),
                 });
         };
-        let rows = self.rows::<RawAttachment, _, 3>(["Name", "PV", "Node"], take);
+        let rows = self.rows::<RawAttachment, _, 3>(["Name", "PV", "Node"], add_attachment);
         Ok(rows.await?.1)
     }
 
-    /// One node, whole, with its lease; `None` where it does not exist.
+    /// Reads one whole node with its leases; `None` if it does not exist.
     pub async fn node(&self, name: &str) -> Result<Option<FreshNode>> {
         let at = Instant::now();
         let path = object::<RawNode>("", name);
@@ -146,7 +152,8 @@ impl Cluster {
         Ok(Some(FreshNode { facts, now, at }))
     }
 
-    /// The leases of the API servers; none where they may not be listed: an account of an older installation lacks that right.
+    /// Lists the leases of the API servers. Returns none if this account may not list them: an
+    /// account of an older installation lacks that right.
     async fn api_servers(&self) -> Result<Vec<RawLease>, Unread> {
         let leases = self
             .list(RawLease::OF_API_SERVERS, SERVERS, Accept::Object, Vec::push)
@@ -157,42 +164,45 @@ impl Cluster {
         }
     }
 
-    /// The UIDs of all pods of `node`, as they are now. The cache is not asked: it may not know of a delete yet.
+    /// Lists the UIDs of all pods of `node`. The answer does not come from the cache, which may not
+    /// know of a delete yet.
     pub async fn pod_uids(&self, node: &str) -> Result<BTreeSet<Uid>> {
         let of_node = PodsOf::Node(node.to_owned());
         let (namespace, query) = of_node.query();
-        let take = |uids: &mut BTreeSet<_>, pod: RawPod| {
+        let add_uid = |uids: &mut BTreeSet<_>, pod: RawPod| {
             uids.insert(pod.metadata.uid);
         };
-        let pods = self.list(namespace, &query, Accept::MetadataList, take);
-        // Any pod could be the one that cannot be read, so no absence would be proved.
+        let pods = self.list(namespace, &query, Accept::MetadataList, add_uid);
+        // A pod that cannot be read may be any pod, so the list would not prove that one is gone.
         pods.await?.whole()
     }
 
-    /// The pods that may have taken the place of `lost`: the one of its name, or those of its controller where that gives
-    /// each a new name. The cache may answer: this is asked again and again, and no write follows from it.
+    /// Lists the pods that may replace `lost`: the pod of its name or, if its controller gives each
+    /// pod a new name, all pods of the controller. The answer may come from the cache, because this
+    /// list is asked for again and again and no write follows from it.
     pub async fn successors(&self, lost: &PodFacts) -> Result<Vec<RawPod>> {
         let (namespace, name) = (&lost.namespace, &lost.name);
         if let (Some(labels), Some(controller)) = (&lost.siblings, &lost.controller) {
             let query = format!("&labelSelector={}{CACHED}", encode(labels));
-            let take = |pods: &mut Vec<_>, pod: RawPod| {
+            let add_own = |pods: &mut Vec<_>, pod: RawPod| {
                 if pod.metadata.controlled_by(&controller.uid) {
                     pods.push(pod);
                 }
             };
-            let pods = self.list(namespace, &query, Accept::Look, take);
+            let pods = self.list(namespace, &query, Accept::Look, add_own);
             return Ok(pods.await?.items);
         }
         let path = object::<RawPod>(namespace, name);
         let namesake = self.find_at(&path, name, Accept::Look).await?;
-        // Its controller may have been created again, under the same name.
+        // Its controller is compared by name, because it may have been created again.
         let another =
             |pod: &RawPod| pod.metadata.uid != lost.uid && pod.summary().controller == lost.owner;
         let namesake = namesake.map(|(pod, _)| pod).filter(another);
         Ok(namesake.into_iter().collect())
     }
 
-    /// Why the controller of `lost`, which has at least `has` pods, has not made a replacement.
+    /// Finds out why the controller of `lost`, which has at least `has` pods, has not made a
+    /// replacement.
     pub async fn missing(&self, lost: &PodFacts, has: usize) -> Result<Replacement> {
         let controller = Reference::controller(lost);
         let (kind, name) = (&controller.kind, &controller.name);
@@ -216,13 +226,13 @@ impl Cluster {
             encode(name)
         );
         let found = self.find_at::<RawStatefulSet>(&path, name, Accept::Object);
-        // A controller that was created again counts only where its pods keep their names.
+        // A controller that was created again replaces the pod only if its pods keep their names.
         let is_it = |found: &RawStatefulSet| !renames || found.metadata.uid == controller.uid;
         let Some((found, _)) = found.await?.filter(|(found, _)| is_it(found)) else {
             let gone = "its controller no longer exists";
             return Ok(Replacement::without_pod(State::None, gone));
         };
-        // A StatefulSet that wants fewer pods does not want those of the highest ordinals.
+        // A StatefulSet that is scaled down gives up the pods with the highest ordinals.
         let ordinal = match kind.as_str() {
             "StatefulSet" => lost.name.rsplit('-').next(),
             _ => None,
@@ -231,22 +241,22 @@ impl Cluster {
         Ok(found.missing(ordinal.unwrap_or(has)))
     }
 
-    /// The value by which each namespace is opted out, where it is. A malformed one is missing, so that its pods' opt-out
-    /// counts as unread.
+    /// Lists all namespaces, each with the value that opts it out, if it has one. A malformed
+    /// namespace is left out, so the opt-out of its pods counts as unread.
     pub async fn namespaces(&self) -> Result<Namespaces> {
-        let take = |all: &mut Namespaces, RawNamespace { metadata: it }| {
+        let add_namespace = |all: &mut Namespaces, RawNamespace { metadata: it }| {
             let opted_out = it.opted_out();
             all.insert(it.name, opted_out);
         };
-        let listed = self.list("", "", Accept::MetadataList, take);
+        let listed = self.list("", "", Accept::MetadataList, add_namespace);
         Ok(listed.await?.items)
     }
 
-    /// The names of real nodes that the label selector selects: all of them, or two where there are more.
+    /// Names the real nodes that a label selector selects, two at most.
     pub async fn real_nodes(&self, selector: &str) -> Result<Vec<String>> {
         let (nodes, selector) = (collection::<RawNode>(""), encode(selector));
         let path = format!("{nodes}?limit={FEW}&labelSelector={selector}");
-        let take = |response: &Response, found: &mut Listed<Vec<_>>| {
+        let read_page = |response: &Response, found: &mut Listed<Vec<_>>| {
             let next = response.items(found, |names, node: RawNode| {
                 if !node.is_leaf(&self.selectors) {
                     names.push(node.metadata.name);
@@ -254,9 +264,9 @@ impl Cluster {
             })?;
             Ok(next.filter(|_| found.items.len() < 2))
         };
-        let mut found = self.pages(&path, Accept::Object, take).await?;
+        let mut found = self.pages(&path, Accept::Object, read_page).await?;
         found.items.truncate(2);
-        // A node that could not be read may be one that is selected.
+        // A node that could not be read may be a real one.
         if found.items.len() < 2 {
             found.whole()
         } else {
@@ -264,31 +274,32 @@ impl Cluster {
         }
     }
 
-    /// Lists `pods`, Terminating or not, each given to `take`. The cache may answer for the pods of one node: a write names the
-    /// resource version that was read.
+    /// Reads a list of pods, Terminating or not, and collects them by `add`. The pods of one node
+    /// may come from the cache, because a write names the resource version that was read.
     pub async fn pods<S: Default>(
         &self,
-        pods: &PodsOf,
-        take: impl Fn(&mut S, RawPod),
+        list: &PodsOf,
+        add: impl Fn(&mut S, RawPod),
     ) -> Result<Listed<S>> {
-        let cached = match pods {
+        let cached = match list {
             PodsOf::Node(_) => CACHED,
             _ => "",
         };
-        let (namespace, query) = pods.query();
+        let (namespace, query) = list.query();
         let query = query + cached;
-        self.list(namespace, &query, Accept::Object, take).await
+        self.list(namespace, &query, Accept::Object, add).await
     }
 
-    /// An object; `None` where the API server says that there is none.
+    /// Reads an object; `None` if the API server says that it does not exist.
     pub async fn find<T: Kind>(&self, namespace: &str, name: &str) -> Result<Option<T>> {
         let path = object::<T>(namespace, name);
         let found = self.find_at(&path, name, Accept::Object).await?;
         Ok(found.map(|(object, _)| object))
     }
 
-    /// The object at `path`, and the time of the response. It has to be the one that was asked for: every field of our types is
-    /// optional, so that anything would parse, and mean an object without volumes, affinity or marks.
+    /// Reads the object at `path`, and the time of the response. Fails if it is not the object
+    /// called `name`: every field of our types is optional, so any JSON object would parse, and
+    /// would pass for one without volumes, affinity or marks.
     async fn find_at<T: Kind>(
         &self,
         path: &str,
@@ -306,64 +317,66 @@ impl Cluster {
         Ok(Some((found, response.date)))
     }
 
-    /// Lists the objects that `query` selects, each given to `take`: those of `namespace`, or of all where that is empty.
+    /// Lists the objects that `query` selects, and collects
+    /// them by `add`. An empty `namespace` means all.
     pub async fn list<T: Kind, S: Default>(
         &self,
         namespace: &str,
         query: &str,
         accept: Accept,
-        take: impl Fn(&mut S, T),
+        add: impl Fn(&mut S, T),
     ) -> Result<Listed<S>> {
         let path = format!("{}?limit={PAGE}{query}", collection::<T>(namespace));
         self.pages(&path, accept, |response, listed| {
-            response.items(listed, &take)
+            response.items(listed, &add)
         })
         .await
     }
 
-    /// Lists all objects of a kind as rows; `take` is given the cells of `columns`. Returns the first page's time too, since no
-    /// page is older.
+    /// Lists all objects of a kind as rows, and collects the cells of `columns` by `add`. Returns
+    /// the time of the first page too: no page is older.
     pub async fn rows<T: Kind, S: Default, const N: usize>(
         &self,
         columns: [&str; N],
-        take: impl Fn(&mut S, [&str; N]),
+        add: impl Fn(&mut S, [&str; N]),
     ) -> Result<(Option<Timestamp>, S)> {
         let path = format!("{}?includeObject=None&limit={ROWS}", collection::<T>(""));
-        let page = |response: &Response, (date, taken): &mut (Option<_>, S)| {
+        let read_page = |response: &Response, (date, all): &mut (Option<_>, S)| {
             *date = date.or(response.date);
-            response.rows(columns, |cells| take(taken, cells))
+            response.rows(columns, |cells| add(all, cells))
         };
-        self.pages(&path, Accept::Table, page).await
+        self.pages(&path, Accept::Table, read_page).await
     }
 
-    /// Gives `take` all pages of a list, one after the other; `take` returns the query for the next one. When a page's token has
-    /// expired, the list is started again, once.
+    /// Reads the pages of a list, one after the other, until `read_page` returns no query for the
+    /// next page. If the token of a page has expired, it starts the list again, once.
     async fn pages<S: Default>(
         &self,
         path: &str,
         accept: Accept,
-        take: impl Fn(&Response, &mut S) -> Result<Option<String>>,
+        read_page: impl Fn(&Response, &mut S) -> Result<Option<String>>,
     ) -> Result<S> {
-        let (mut taken, mut page, mut restarted) = (S::default(), path.to_owned(), false);
+        let (mut all, mut page, mut restarted) = (S::default(), path.to_owned(), false);
         loop {
             let response = match self.get(&page, accept).await {
                 Err(failure) if failure.code() == Some(EXPIRED) && page != path && !restarted => {
-                    (taken, page, restarted) = (S::default(), path.to_owned(), true);
+                    (all, page, restarted) = (S::default(), path.to_owned(), true);
                     continue;
                 }
                 response => response?,
             };
-            let Some(next) = take(&response, &mut taken)? else {
-                return Ok(taken);
+            let Some(next) = read_page(&response, &mut all)? else {
+                return Ok(all);
             };
-            // A token names the version that it continues. A server whose cache is not ready answers with one.
+            // The token itself names the version that it continues. Even a cached list may have a
+            // next page: a server whose cache is not ready answers with pages.
             page = path.trim_end_matches(CACHED).to_owned() + &next;
         }
     }
 }
 
 impl Response {
-    /// Calls `each` with the cells of `columns`, row by row. Returns the query for the next page.
+    /// Calls `each` with the cells of `columns` of each row. Returns the query for the next page.
     fn rows<const N: usize>(
         &self,
         columns: [&str; N],
@@ -388,11 +401,11 @@ impl Response {
         Ok(continuation(&table.metadata))
     }
 
-    /// Gives each item of a page to `take`. Returns the query for the next page.
+    /// Collects the items of a page in `listed` by `add`. Returns the query for the next page.
     fn items<T: DeserializeOwned, S>(
         &self,
         listed: &mut Listed<S>,
-        take: impl Fn(&mut S, T),
+        add: impl Fn(&mut S, T),
     ) -> Result<Option<String>> {
         let list = self.parse::<RawList<'_>>()?;
         if !list.kind.ends_with("List") {
@@ -400,16 +413,12 @@ impl Response {
         }
         for item in list.items.unwrap_or_default() {
             match serde_json::from_str(item.get()) {
-                Ok(object) => take(&mut listed.items, object),
+                Ok(object) => add(&mut listed.items, object),
                 Err(error) => {
-                    let (namespace, mut name) = identity_of_malformed(item.get());
-                    let slash = if namespace.is_empty() { "" } else { "/" };
-                    if name.is_empty() {
-                        name += "an object without a name";
-                    }
+                    let (namespace, name) = identity_of_malformed(item.get());
+                    let name = full_name(&namespace, &name, "an object without a name");
                     let why = malformed(&error);
-                    let whole = format!("{namespace}{slash}{name}: {why}");
-                    listed.malformed.push(whole);
+                    listed.malformed.push(format!("{name}: {why}"));
                 }
             }
         }
@@ -422,7 +431,7 @@ fn continuation(metadata: &ListMeta) -> Option<String> {
     (!token.is_empty()).then(|| format!("&continue={token}"))
 }
 
-/// The path of the objects of a kind: of `namespace`, or of all where that is empty.
+/// Returns the path of all objects of a kind in `namespace`; an empty one means all namespaces.
 pub fn collection<T: Kind>(namespace: &str) -> String {
     let [api, plural] = T::API;
     if namespace.is_empty() {
@@ -432,7 +441,7 @@ pub fn collection<T: Kind>(namespace: &str) -> String {
     }
 }
 
-/// The path of one object of a kind.
+/// Returns the path of one object of a kind.
 pub fn object<T: Kind>(namespace: &str, name: &str) -> String {
     format!("{}/{}", collection::<T>(namespace), encode(name))
 }

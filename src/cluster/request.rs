@@ -70,7 +70,7 @@ impl Cluster {
             permits: Semaphore::new(MAX_IN_FLIGHT),
             stop,
             selectors,
-            place: String::new(),
+            name: String::new(),
             address: "the cluster".to_owned(),
         }
     }

@@ -327,7 +327,7 @@ async fn neither_the_verifying_list_nor_one_of_many_nodes_comes_from_the_cache()
         let pods = cluster.pods(&pods, Vec::<RawPod>::push).await;
         pods.map(|pods| pods.items.len())
     };
-    let places = Live::new(&cluster).places(&[], true).await;
+    let places = Live::new(&cluster).pod_lists(&[], true).await;
     let places = places.map_err(|error| unreadable(error.to_string()));
     let places = places.map(|places| places.len());
     let unplaced = listed(PodsOf::NoNode).await;

@@ -5,19 +5,21 @@ use jiff::{SignedDuration, Timestamp};
 use super::meta::Meta;
 use crate::facts::{Heard, SignBy};
 
-/// What the kubelet asks for by default (`nodeLeaseDurationSeconds`).
+/// The kubelet's default for the duration of its lease (`nodeLeaseDurationSeconds`).
 const DEFAULT_LEASE_SECONDS: i64 = 40;
-/// An API server renews its lease every 10 s, whatever duration that has: it is an hour (controlplane/apiserver/server.go).
+/// The time after which the renewal of an API server's lease is overdue: a server renews it every
+/// 10 s. The lease's own duration is no measure, because it is an hour
+/// (controlplane/apiserver/server.go).
 const API_SERVER_PERIOD: SignedDuration = SignedDuration::from_mins(1);
-/// Label and value of the lease of an API server, since Kubernetes 1.26.
+/// The label, with its value, of an API server's lease, since Kubernetes 1.26.
 const IDENTITY: (&str, &str) = ("apiserver.kubernetes.io/identity", "kube-apiserver");
-/// Its label that has the host's name.
+/// The label of an API server's lease that has the name of the host.
 const HOSTNAME: &str = "kubernetes.io/hostname";
 
 raw! {
     /// A lease.
     pub struct RawLease {
-        /// Its metadata.
+        /// The lease's metadata.
         pub metadata: Meta,
         spec: LeaseSpec,
     }
@@ -29,21 +31,23 @@ raw! {
 }
 
 impl RawLease {
-    /// Where the lease of each node is, under the node's name.
+    /// The namespace of the nodes' leases, each with the name of its node.
     pub const OF_NODES: &str = "kube-node-lease";
-    /// Where those of the API servers are.
+    /// The namespace of the API servers' leases.
     pub const OF_API_SERVERS: &str = "kube-system";
 
-    /// What it shows of the kubelet that renews it; `None` where it was never renewed.
+    /// Returns the last heartbeat of the kubelet that
+    /// renews this lease; `None` if it was never renewed.
     pub fn of_kubelet(&self, now: Timestamp) -> Option<Heard> {
         let seconds = self.spec.lease_duration_seconds;
         let period = SignedDuration::from_secs(seconds.unwrap_or(DEFAULT_LEASE_SECONDS));
         self.renewed(SignBy::Lease, period, now)
     }
 
-    /// What it shows of the API server that renews it, where that runs on a host of one of these names.
+    /// Returns the last heartbeat of the API server that renews this lease; `None` if it was never
+    /// renewed, or if the server runs on none of these hosts.
     pub fn of_api_server(&self, hosts: [&str; 2], now: Timestamp) -> Option<Heard> {
-        // The label has what the host calls itself, the node what --hostname-override says.
+        // The label has the host's own name; the node's name may come from --hostname-override.
         let host = self.metadata.labels.get(HOSTNAME)?;
         hosts
             .iter()

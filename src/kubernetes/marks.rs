@@ -1,17 +1,18 @@
-//! The marks by which a node is known to stand for something that this cluster does not see, or to work on without it.
+//! The marks of leaf nodes: nodes that stand for something that this cluster does not see, or that
+//! work on without their cluster.
 
 use std::sync::LazyLock;
 
 use crate::facts::LeafKind;
 
-/// Names of Kosmos's leaf nodes begin so, in its default mode.
+/// The prefix of the names of Kosmos's leaf nodes, in its default mode.
 pub const KOSMOS_PREFIX: &str = "kosmos-";
-/// Its value is the leaf cluster's name.
+/// The annotation whose value is the leaf cluster's name.
 pub const KOSMOS_OWNER: &str = "kosmos-io/owned-by-cluster";
-/// The table that a person edits; its head says how it is written.
+/// The table of marks, which people edit. Its head explains its form.
 const TABLE: &str = include_str!("marks.txt");
 
-/// Each mark, after what its nodes are and who makes them.
+/// Each mark of the table, after the kind and the maker of its nodes.
 pub static MARKS: LazyLock<Vec<(LeafKind, &str, &str)>> = LazyLock::new(|| {
     let (mut kind, mut maker) = (LeafKind::Virtual, "");
     let mut marks = Vec::new();
@@ -30,17 +31,17 @@ pub static MARKS: LazyLock<Vec<(LeafKind, &str, &str)>> = LazyLock::new(|| {
     marks
 });
 
-/// Stands before each mark, under its maker.
+/// The indent of each mark below its maker.
 const INDENT: &str = "    ";
 
-/// The lines of the table, without its comments.
+/// Lists the lines of the table without its comments.
 fn lines() -> impl Iterator<Item = &'static str> {
     TABLE
         .lines()
         .filter(|line| !line.is_empty() && !line.trim_start().starts_with('#'))
 }
 
-/// Whether `text` looks like `pattern`, which is written as in the table.
+/// Reports whether `text` matches `pattern`, which has the form of the table's patterns.
 pub fn looks_like(text: &str, pattern: &str) -> bool {
     let mut rest = pattern.chars();
     match rest.next() {
@@ -103,7 +104,8 @@ mod tests {
         expect_test::expect_file!["../../docs/leaf-nodes.md"].assert_eq(&made);
     }
 
-    /// A mark under an unknown word would be taken for a virtual node's, and one that is not indented for a maker.
+    /// A mark under an unknown word would be taken for a virtual node's, and one that is not
+    /// indented for a maker.
     #[test]
     fn each_line_of_the_table_is_a_mark_or_says_whose_marks_follow() {
         let makers = ["kosmos ", "virtual ", "edge "];
@@ -117,7 +119,8 @@ mod tests {
         }
     }
 
-    /// A mark that is misspelled would be on no node. A program that was built without a version ends in nothing.
+    /// A mark that is misspelled would be on no node. A program that was built without a version
+    /// ends in nothing.
     #[test]
     fn each_mark_of_the_table_is_looked_for() {
         let marks = MARKS.iter().map(|(_, _, mark)| mark);
@@ -139,7 +142,8 @@ mod tests {
         }
     }
 
-    /// The CronJob's pod may start on no node that a label or taint marks. A mark that is added here is to be added there.
+    /// The CronJob's pod may start on no node that a label or taint marks. A mark that is added
+    /// here is to be added there.
     #[test]
     fn the_reapers_own_pod_is_kept_off_every_node_with_a_mark_that_scheduling_knows() {
         let manifest: Value =

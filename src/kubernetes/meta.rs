@@ -1,51 +1,54 @@
-//! What all objects have alike: lists, metadata, and what is said of an object that cannot be parsed.
+//! The parts that all kinds of objects share: lists, metadata and conditions. Also, how to describe
+//! an object that cannot be parsed.
 
 use std::{collections::BTreeMap, ops::Deref};
 
+use itertools::Itertools as _;
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use serde_json::{Value, error::Category, value::RawValue};
 
 use crate::facts::{CLOCK_SKEW, ResourceVersion, Uid};
 
-/// A stamp of so long after the object was made may be that of its first writes, and the last that there will be.
+/// How long after its creation an object gets its first writes. On some servers the stamp of such a
+/// write is never renewed: see [`Meta::heard`].
 const BIRTH: SignedDuration = SignedDuration::from_mins(1);
-/// A message of the cluster is cut to this many characters.
+/// The length, in characters, that messages of the cluster are cut to.
 const MESSAGE_LIMIT: usize = 500;
-/// Annotation or label: the reaper keeps away.
+/// The annotation or label that opts an object out.
 pub const SKIP: &str = "pod-reaper.io/skip";
-/// The kubelet sets it on the API's copy of a static pod.
+/// The annotation that the kubelet sets on the API's copy of a static pod.
 pub const MIRROR: &str = "kubernetes.io/config.mirror";
 
-/// A list of objects, each still unparsed, so that a malformed one spoils only itself.
+/// A list of objects, each still unparsed, so a malformed object spoils only itself.
 #[derive(Debug, Deserialize)]
 pub struct RawList<'a> {
-    /// `List`, `PodList`, …
+    /// The list's kind: `List`, `PodList`, …
     #[serde(default)]
     pub kind: String,
     /// The list's own metadata.
     #[serde(default)]
     pub metadata: ListMeta,
-    /// The objects; null means none, but a list without the field is not a list.
+    /// The objects. A null means none, but an object without this field is not a list.
     #[serde(borrow, deserialize_with = "Option::deserialize")]
     pub items: Option<Vec<&'a RawValue>>,
 }
 
 raw! {
-    /// Where a list goes on.
+    /// The metadata of a list.
     pub struct ListMeta {
-        /// Token of the next page; empty on the last.
+        /// The token of the next page; empty on the last page.
         #[serde(rename = "continue")]
         pub next: String,
     }
 
     /// The rows that `kubectl get` prints.
     pub struct RawTable {
-        /// As a list has it.
+        /// The table's metadata, in the form of a list's.
         pub metadata: ListMeta,
-        /// What each row has.
+        /// The columns of each row.
         pub column_definitions: Vec<Column>,
-        /// Without their objects.
+        /// The rows, without their objects.
         pub rows: Vec<Row>,
     }
 
@@ -57,15 +60,15 @@ raw! {
         pub cells: Vec<Value>,
     }
 
-    /// `metadata` of any object, and the whole of one that is asked for by metadata alone.
+    /// The `metadata` of any object.
     pub struct Meta {
-        /// Name.
+        /// The object's name.
         pub name: String,
-        /// Namespace.
+        /// The object's namespace; empty if the kind has none.
         pub namespace: String,
-        /// UID.
+        /// The object's UID.
         pub uid: Uid,
-        /// Version of this state.
+        /// The version of this state of the object.
         pub resource_version: ResourceVersion,
         pub(super) deletion_timestamp: Option<Timestamp>,
         pub(super) deletion_grace_period_seconds: Option<i64>,
@@ -73,15 +76,16 @@ raw! {
         pub(super) annotations: BTreeMap<String, String>,
         pub(super) finalizers: Vec<String>,
         pub(super) owner_references: Vec<OwnerReference>,
-        /// When it was made.
+        /// The moment at which the object was created.
         pub creation_timestamp: Option<Timestamp>,
         pub(super) managed_fields: Vec<Written>,
     }
 
-    /// An entry of `managedFields`: what a manager has written, and when, by the API server's clock.
+    /// An entry of `managedFields`: the fields that a manager has written, and the time, by the API
+    /// server's clock.
     pub struct Written {
         time: Option<Timestamp>,
-        /// Parsed only where it is asked about: it is long.
+        /// The fields. They are long, so they are parsed only when they are asked about.
         fields_v1: Option<Box<RawValue>>,
     }
 
@@ -105,15 +109,16 @@ raw! {
 }
 
 impl Meta {
-    /// Drops what nothing asks of an object but a node or a lease: the stamps, and the annotations of others, which may be
-    /// 256 KiB.
-    pub fn drop_idle(&mut self) {
+    /// Drops what only the rules for nodes and leases use: the stamps, and the annotations of other
+    /// programs, which may have 256 KiB.
+    pub fn drop_unused(&mut self) {
         self.managed_fields = Vec::new();
         let ours = |key: &str| key.starts_with("pod-reaper.io/") || key == MIRROR;
         self.annotations.retain(|key, _| ours(key));
     }
 
-    /// When the field was last written, by a pointer into the fields that each entry owns.
+    /// Returns the stamp of the last write to a field, which is given as a JSON pointer into the
+    /// fields of an entry; `None` if no entry has the field.
     pub fn written(&self, field: &str) -> Option<Timestamp> {
         self.managed_fields
             .iter()
@@ -127,10 +132,12 @@ impl Meta {
             .max()
     }
 
-    /// When the writer of the field was last heard, as known at `now`: the later of the API server's stamp and the writer's
-    /// own word, `said`. The stamp is right whatever clock the writer has. But servers from 1.19 to 1.24 leave it as it was when
-    /// the object was made, because a renewal changes no more than the time (kubernetes#95240, fixed by #110058). So a word
-    /// that is ahead of all clocks counts only where the stamp is as old as the object, or missing.
+    /// Returns when the writer of a field was last heard, as known at `now`: the later of
+    /// the API server's stamp and `said`, the writer's own word. The stamp is right whatever
+    /// the writer's clock says. But servers from 1.19 to 1.24 leave it as it was when the
+    /// object was created, because a renewal changes only the time (kubernetes#95240, fixed
+    /// by #110058). So a word that is ahead of now by more than clocks differ counts only if
+    /// the stamp is as old as the object, or missing.
     pub fn heard(&self, field: &str, said: Option<Timestamp>, now: Timestamp) -> Option<Timestamp> {
         let stamped = self.written(field);
         let renews = |stamped: Timestamp| {
@@ -147,25 +154,27 @@ impl Meta {
         self.annotations.get(key).cloned()
     }
 
-    /// The value by which it is opted out. Only `false` does not: a slip of the key must not delete.
+    /// Returns the value that opts the object out; `None` if it is not opted out. Any value but
+    /// `false` opts it out, because a slip of the keyboard must not lead to a delete.
     pub fn opted_out(&self) -> Option<String> {
         [&self.labels, &self.annotations]
-            .map(|all| all.get(SKIP))
             .into_iter()
-            .find_map(|value| value.filter(|value| *value != "false").cloned())
+            .filter_map(|all| all.get(SKIP))
+            .find(|value| *value != "false")
+            .cloned()
     }
 
-    /// Its controller, where it has one.
+    /// Returns the object's controller; `None` if it has none.
     pub fn controller(&self) -> Option<&OwnerReference> {
         self.owner_references.iter().find(|owner| owner.controller)
     }
 
-    /// Whether the object of this UID is its controller.
+    /// Reports whether the object with this UID is the controller.
     pub fn controlled_by(&self, uid: &Uid) -> bool {
         self.controller().is_some_and(|owner| owner.uid == *uid)
     }
 
-    /// Whether its deletion was asked for.
+    /// Reports whether the object's deletion was requested.
     pub fn terminating(&self) -> bool {
         self.deletion_timestamp.is_some()
     }
@@ -176,27 +185,20 @@ impl Condition {
         self.status == "True"
     }
 
-    /// Reason and message, as far as they are there.
+    /// Returns reason and message, or the one of them that is there.
     pub fn says(&self) -> String {
         with_cause(&self.reason, &self.message)
     }
 }
 
-/// Joins two texts by a colon; where one is empty, it gives the other. The result is cut to `MESSAGE_LIMIT` characters.
+/// Joins two texts by a colon; if one is empty, returns the other. The result is cut to
+/// `MESSAGE_LIMIT` characters.
 pub fn with_cause(what: &str, why: &str) -> String {
-    let colon = if what.is_empty() || why.is_empty() {
-        ""
-    } else {
-        ": "
-    };
-    [what, colon, why]
-        .concat()
-        .chars()
-        .take(MESSAGE_LIMIT)
-        .collect()
+    let mut texts = [what, why].into_iter().filter(|text| !text.is_empty());
+    texts.join(": ").chars().take(MESSAGE_LIMIT).collect()
 }
 
-/// What a parser says, without the text that it met: that may be anything.
+/// Describes an error of the parser without the parsed text, which may be anything.
 pub fn malformed(error: &serde_json::Error) -> &'static str {
     match error.classify() {
         Category::Data => "a field has an unexpected type",
@@ -205,7 +207,7 @@ pub fn malformed(error: &serde_json::Error) -> &'static str {
     }
 }
 
-/// Namespace and name of an object that does not parse; empty as far as they cannot be read.
+/// Reads namespace and name of an object that does not parse. Each is empty if it cannot be read.
 pub fn identity_of_malformed(text: &str) -> (String, String) {
     let value = serde_json::from_str::<Value>(text).unwrap_or_default();
     let [namespace, name] = ["namespace", "name"].map(|field| {
@@ -217,7 +219,15 @@ pub fn identity_of_malformed(text: &str) -> (String, String) {
     (namespace, name)
 }
 
-/// A field without which the object is of no use.
+/// Names an object as people do, `namespace/name`. If
+/// the name is empty, `nameless` stands in its place.
+pub fn full_name(namespace: &str, name: &str, nameless: &str) -> String {
+    let slash = if namespace.is_empty() { "" } else { "/" };
+    let name = if name.is_empty() { nameless } else { name };
+    format!("{namespace}{slash}{name}")
+}
+
+/// Returns the value of a field that the object must have, called `what` in the error.
 pub fn required<T: Clone + Deref<Target = str>>(value: &T, what: &str) -> Result<T, String> {
     if value.is_empty() {
         Err(format!("{what} is missing"))
@@ -226,7 +236,7 @@ pub fn required<T: Clone + Deref<Target = str>>(value: &T, what: &str) -> Result
     }
 }
 
-/// A field that need not be there.
+/// Returns `None` for an empty text: the field was not given.
 pub fn given(text: String) -> Option<String> {
     Some(text).filter(|text| !text.is_empty())
 }

@@ -1,11 +1,13 @@
-//! What the Kubernetes API says, by kind, turned into facts once.
+//! The objects of the Kubernetes API, by kind, and how they become facts.
 //!
-//! The types here are as slim as the rules need, and every field is optional: one malformed object must not make its
-//! whole list unreadable, and what is not named here (environment values, above all) is never kept.
+//! The types here have only the fields that the rules need, and every field is optional. So one
+//! malformed object does not make its whole list unreadable, and nothing else of an object, above
+//! all no environment value, is ever kept.
 
 use serde::de::{Deserialize, DeserializeOwned, Deserializer};
 
-/// Declares raw types: every field is spelled in camel case, and may be absent or null, as for a program of Go.
+/// Declares raw types. Each field is spelled in camel case, and may be absent or null, as in a
+/// program written in Go.
 macro_rules! raw {
     ($($(#[$about:meta])* $scope:vis struct $name:ident {
         $($(#[$attribute:meta])* $seen:vis $field:ident: $type:ty,)*
@@ -36,20 +38,22 @@ mod volume;
 
 pub use self::lease::RawLease;
 pub use self::marks::KOSMOS_PREFIX;
-pub use self::meta::{ListMeta, Meta, RawList, RawTable, identity_of_malformed, malformed};
+pub use self::meta::{
+    ListMeta, Meta, RawList, RawTable, full_name, given, identity_of_malformed, malformed,
+};
 pub use self::node::RawNode;
 pub use self::observed::Observed;
 pub use self::pod::RawPod;
 pub use self::replacement::{NOT_MADE, RawEvent};
 pub use self::volume::{RawAttachment, RawClaim, RawStatefulSet, RawVolume};
 
-/// A kind of object: how the API and a saved state name it.
+/// A kind of object, with its names in the API and in a snapshot.
 pub trait Kind: DeserializeOwned + Clone + Send + 'static {
-    /// Such as `Pod`.
+    /// The name of the kind, such as `Pod`.
     const KIND: &'static str;
-    /// The path of its API, and its plural there.
+    /// The path of the kind's API, and the kind's plural there.
     const API: [&'static str; 2];
-    /// Whether each is in a namespace.
+    /// Whether its objects are in namespaces.
     const NAMESPACED: bool;
 
     fn metadata(&mut self) -> &mut Meta;
@@ -86,7 +90,7 @@ kinds! {
 raw! {
     /// A namespace.
     pub struct RawNamespace {
-        /// Its metadata.
+        /// The namespace's metadata.
         pub metadata: Meta,
     }
 }

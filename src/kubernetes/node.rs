@@ -1,4 +1,5 @@
-//! Nodes, and the marks by which one stands for something other than a machine of this cluster.
+//! Nodes: whether a node is a leaf node or fenced, when its machine was last heard, and how it
+//! becomes facts.
 
 use std::{cmp::Reverse, collections::BTreeSet};
 
@@ -21,40 +22,45 @@ use crate::{
 };
 
 const HOSTNAME: &str = "kubernetes.io/hostname";
-/// The role's label since Kubernetes 1.20, and before.
+/// The label of the control-plane role since Kubernetes 1.20, and the one before. The role's taint
+/// has the same key.
 const CONTROL_PLANE: [&str; 2] = [
     "node-role.kubernetes.io/control-plane",
     "node-role.kubernetes.io/master",
 ];
 
-/// Conditions that node-problem-detector writes, on the node's own machine. Not `NetworkUnavailable`, nor Harvester's
-/// `Drained`: the control plane writes those.
+/// The conditions that node-problem-detector writes, on the node's
+/// own machine. `NetworkUnavailable` and Harvester's `Drained` are
+/// left out, because the control plane writes them.
 const PROBLEMS: &str = "KernelDeadlock ReadonlyFilesystem KubeletUnhealthy ContainerRuntimeUnhealthy \
     FrequentKubeletRestart FrequentContainerdRestart FrequentDockerRestart FrequentUnregisterNetDevice CorruptDockerOverlay2";
-/// Conditions that the node monitoring agent of EKS writes, likewise (aws/eks-node-monitoring-agent).
+/// The conditions that the node monitoring agent of EKS writes, also on the node's own machine
+/// (aws/eks-node-monitoring-agent).
 const MONITORED: &str =
     "KernelReady NetworkingReady StorageReady ContainerRuntimeReady AcceleratedHardwareReady";
-/// Both write every 5 min.
+/// The time after which such a heartbeat is overdue: both programs write every 5 min.
 const CONDITION_PERIOD: SignedDuration = SignedDuration::from_mins(11);
-/// virt-handler writes every 1 to 2 min.
+/// The time after which virt-handler's heartbeat is overdue: it writes every 1 to 2 min.
 const VIRT_PERIOD: SignedDuration = SignedDuration::from_mins(5);
-/// virt-handler's heartbeat.
+/// The annotation with virt-handler's heartbeat.
 const VIRT_HEARTBEAT: &str = "kubevirt.io/heartbeat";
-/// The taints of a node, as an entry of `managedFields` says that it owns them: all or none.
+/// The name of a node's taints in `managedFields`. An entry there owns all taints, or none.
 const TAINTS_FIELD: &str = "/f:spec/f:taints";
-/// kube-fencing's word that its fencing Job succeeded; its other states prove nothing.
+/// The annotation by which kube-fencing says that its
+/// fencing Job succeeded. Its other states prove nothing.
 const FENCED: &str = "annotation:fencing/state=fenced";
-/// The cloud says that the machine is stopped. That is sure on AWS EC2 and `OpenStack` alone.
+/// The taint by which a cloud says that the machine is stopped.
 const SHUTDOWN: &str = "taint:node.cloudprovider.kubernetes.io/shutdown";
+/// The prefixes of providerIDs in the clouds where that taint is sure: AWS EC2 and `OpenStack`.
 const SURE_CLOUDS: [&str; 2] = ["aws://", "openstack://"];
-/// Names of Fargate's nodes begin so: on them the taint says the inverse.
+/// The prefix of the names of Fargate's nodes. On them the taint means the opposite.
 const FARGATE_PREFIX: &str = "fargate-";
 const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
 
 raw! {
     /// A node.
     pub struct RawNode {
-        /// Its metadata.
+        /// The node's metadata.
         pub metadata: Meta,
         spec: NodeSpec,
         status: NodeStatus,
@@ -92,12 +98,14 @@ raw! {
 }
 
 impl RawNode {
+    /// Returns the `Ready` condition. If there are several, the last one counts, as in kubectl's
+    /// Status column.
     fn ready_condition(&self) -> Option<&Condition> {
-        // The last one wins, as in kubectl's Status column.
         self.status.conditions.iter().rfind(|it| it.kind == "Ready")
     }
 
-    /// Status of its `Ready` condition. A status that is not one of the three known says nothing: `Unknown`.
+    /// Returns the status of the node's `Ready` condition. A status that is none of the three of
+    /// Kubernetes counts as `Unknown`.
     pub fn ready(&self) -> Ready {
         match self.ready_condition().map(|it| it.status.as_str()) {
             None => Ready::Absent,
@@ -107,9 +115,9 @@ impl RawNode {
         }
     }
 
-    /// Drops the messages of conditions, which no rule reads. With `stamps`, it drops `managedFields` of a Ready node too: only those of
-    /// a NotReady node are read.
-    pub fn drop_idle(&mut self, stamps: bool) {
+    /// Drops the messages of conditions, which no rule reads. With `stamps` it also drops the
+    /// `managedFields` of a Ready node: the rules read only those of a NotReady node.
+    pub fn drop_unused(&mut self, stamps: bool) {
         if stamps && self.ready() == Ready::True {
             self.metadata.managed_fields = Vec::new();
         }
@@ -118,13 +126,14 @@ impl RawNode {
         }
     }
 
-    /// Whether it is a leaf node.
+    /// Reports whether the node is a leaf node.
     pub fn is_leaf(&self, selectors: &NodeSelectors) -> bool {
         self.leaf(selectors).is_some()
     }
 
-    /// Counts what it has in `traits`, for what nodes that fail together may have in common. Its own name is none, nor
-    /// what Kubernetes writes because it is not Ready.
+    /// Adds the node to the count of each trait that it has: nodes that fail together may have one
+    /// in common. The node's own name is no trait, nor are the taints that Kubernetes sets because
+    /// the node is not Ready.
     pub fn count_traits(&self, standing: Standing, traits: &mut Traits) {
         if standing.leaf {
             return;
@@ -155,20 +164,20 @@ impl RawNode {
         .into_iter()
         .filter(|(_, is)| !is.is_empty())
         .map(|(what, is)| format!("{what} {is}"));
-        // Of two taints of one key, one counts.
+        // Two taints may have the same key and value; they are one trait.
         for each in labels.chain(taints).chain(info).collect::<BTreeSet<_>>() {
             traits.by_trait.entry(each).or_default().add(standing.ready);
         }
     }
 
-    /// Whether it carries the control-plane role.
+    /// Reports whether the node has the control-plane role.
     fn control_plane(&self) -> bool {
         CONTROL_PLANE
             .iter()
             .any(|key| self.metadata.labels.contains_key(*key))
     }
 
-    /// Whether a taint keeps pods off it as off a control plane. The taint has the key of the role's label.
+    /// Reports whether a taint of the control-plane role keeps pods off the node.
     fn reserved(&self) -> bool {
         CONTROL_PLANE
             .iter()
@@ -176,8 +185,8 @@ impl RawNode {
             .any(|taint| taint.effect != "PreferNoSchedule")
     }
 
-    /// Whether it stands for something that this cluster does not see, or works on without it: by any one mark, or the
-    /// operator's selector.
+    /// Returns the marks of a leaf node, from the table, the node's name and the operator's
+    /// selectors; `None` if the node has none. One mark is enough.
     fn leaf(&self, selectors: &NodeSelectors) -> Option<Leaf> {
         let found = MARKS
             .iter()
@@ -193,7 +202,8 @@ impl RawNode {
         let selected = selected.map(|it| (LeafKind::Selected, "", it.to_string()));
         let found = found.chain(named).chain(selected).collect_vec();
         let &(kind, maker, _) = found.first()?;
-        // It becomes part of commands to paste: only what can be the name of an object may.
+        // The cluster's name becomes part of commands to
+        // paste, so it must be a valid name of an object.
         let cluster = self.metadata.annotation(KOSMOS_OWNER);
         Some(Leaf {
             kind,
@@ -203,7 +213,7 @@ impl RawNode {
         })
     }
 
-    /// Whether a label selector selects it.
+    /// Reports whether a label selector selects the node.
     pub fn is_labelled(&self, selector: &Selector) -> bool {
         selector.matches(&self.metadata.labels)
     }
@@ -231,7 +241,7 @@ impl RawNode {
             .filter(move |taint| taint.key == key)
     }
 
-    /// What its machine has written on the node itself.
+    /// Lists the heartbeats that programs on the node's machine have written into the node object.
     fn heartbeats(&self, now: Timestamp) -> impl Iterator<Item = Heard> {
         let conditions = self.status.conditions.iter().filter_map(|condition| {
             let kind = condition.kind.as_str();
@@ -259,7 +269,7 @@ impl RawNode {
         })
     }
 
-    /// The marks that say that its power or disks are cut.
+    /// Lists the marks that say that the machine's power or disks are cut.
     fn fenced(&self, selectors: &NodeSelectors) -> Vec<FencingMark> {
         let provider = &self.spec.provider_id;
         let sure = SURE_CLOUDS.iter().any(|cloud| provider.starts_with(cloud))
@@ -276,7 +286,8 @@ impl RawNode {
             .collect()
     }
 
-    /// When that by which it is selected was there at the latest, as far as the API server has stamped that.
+    /// Returns a moment by which the mark that `selector` matches had certainly been set, from the
+    /// API server's stamps; `None` if no stamp tells.
     fn set_by(&self, selector: &NodeSelector) -> Option<Timestamp> {
         let written = |of: &str, key: &str| self.metadata.written(&owned_field(of, key));
         match selector {
@@ -292,14 +303,14 @@ impl RawNode {
         }
     }
 
-    /// The mark as a phrase, with what the node has there, where it has it.
+    /// Describes a mark of the table as the node has it; `None` if it does not have the mark.
     fn mark(&self, mark: &str) -> Option<String> {
-        let (place, looks) = mark.rsplit_once(' ')?;
+        let (part, looks) = mark.rsplit_once(' ')?;
         let (key, wanted) = looks.split_once('=').unwrap_or((looks, ""));
         let is =
             |value: &&String| wanted.is_empty() || !value.is_empty() && looks_like(value, wanted);
         let annotations = &self.metadata.annotations;
-        let said = match place {
+        let said = match part {
             "label" => {
                 return self
                     .metadata
@@ -320,11 +331,13 @@ impl RawNode {
             "providerID" => &self.spec.provider_id,
             _ => &self.status.node_info.kubelet_version,
         };
-        looks_like(said, looks).then(|| format!("{place} {said}"))
+        looks_like(said, looks).then(|| format!("{part} {said}"))
     }
 
-    /// When the kubelet or the node controller last said that it is Ready, or is not, and since when it has the taint of a
-    /// node that is not. The `NoExecute` taints of the same keys are renewed when the controller manager restarts.
+    /// Returns the time of the last transition of the `Ready` condition, by the kubelet or the node
+    /// controller, and the time since which the node has had the `NoSchedule` taint of a NotReady
+    /// node. The `NoExecute` taints of the same keys do not count, because they are renewed when
+    /// the controller manager restarts.
     fn transitions(&self) -> (Option<Timestamp>, Option<Timestamp>) {
         let taints = [NOT_READY, UNREACHABLE]
             .into_iter()
@@ -336,7 +349,8 @@ impl RawNode {
         (said, taints.filter_map(|taint| taint.time_added).max())
     }
 
-    /// What it counts as at `now`. A pod of it may be Terminating: that is not known from it.
+    /// Returns the node's role in the breaker's count at `now`. It is taken to have a Terminating
+    /// pod, because the node object does not tell.
     pub fn standing(&self, selectors: &NodeSelectors, now: Timestamp) -> Standing {
         let (ready, (said, tainted)) = (self.ready() == Ready::True, self.transitions());
         Standing {
@@ -350,13 +364,15 @@ impl RawNode {
         }
     }
 
-    /// Whether the leases of API servers tell whether it lives.
+    /// Reports whether an API server may run on the node, so that the server's lease tells whether
+    /// the machine lives.
     pub fn may_have_api_server(&self) -> bool {
         self.control_plane() && self.ready() != Ready::True
     }
 
-    /// As facts, known at `now`, with its own lease, where it has one, and those of the API servers, none where they may not be
-    /// listed. An error names what is missing.
+    /// Turns the node into facts, as known at `now`. `own` is the node's lease, and `api_servers`
+    /// are the leases of the API servers, none if this account may not list them. Fails with the
+    /// name of a missing field.
     pub fn into_facts(
         self,
         now: Timestamp,
@@ -379,7 +395,7 @@ impl RawNode {
             .chain(self.heartbeats(now))
             .chain(servers)
             .collect_vec();
-        // The last of each.
+        // Of each source, only the last heartbeat counts.
         heard.sort_by_key(|it| (it.by, Reverse(it.at)));
         heard.dedup_by_key(|it| it.by);
         let no_server = heard.iter().all(|it| it.by != SignBy::ApiServer);
@@ -409,7 +425,7 @@ impl RawNode {
     }
 }
 
-/// An annotation or a label, as an entry of `managedFields` says that it owns it.
+/// Returns the name of an annotation or label in `managedFields`, as a JSON pointer.
 fn owned_field(of: &str, key: &str) -> String {
     let key = key.replace('~', "~0").replace('/', "~1");
     format!("/f:metadata/f:{of}/f:{key}")

@@ -1,4 +1,5 @@
-//! When an object was last observed as it is, for a snapshot that does not say when it was taken.
+//! The moment at which an object was last observed, for
+//! a snapshot that does not tell when it was taken.
 
 use jiff::Timestamp;
 
@@ -6,8 +7,9 @@ use super::{lease::LeaseSpec, meta::Condition};
 use crate::facts::deletion_requested;
 
 raw! {
-    /// The moments at which an object was observed. A `deletionTimestamp` is none of them: it may lie in the future. The moment
-    /// at which the deletion was asked for is one.
+    /// The moments at which something happened to an object. The
+    /// `deletionTimestamp` is none of them, because it may lie in the future; the
+    /// moment at which the deletion was requested is one.
     pub struct Observed {
         metadata: ObservedMeta,
         spec: LeaseSpec,
@@ -31,7 +33,7 @@ raw! {
 }
 
 impl Observed {
-    /// The newest of them.
+    /// Returns the newest of these moments; `None` if the object has none.
     pub fn newest(&self) -> Option<Timestamp> {
         let meta = &self.metadata;
         let asked_for = meta

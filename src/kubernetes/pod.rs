@@ -1,47 +1,53 @@
-//! Pods.
+//! Pods: their fields, the labels that find their siblings, and how they become facts.
 
 use itertools::Itertools as _;
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, mem};
 
 use jiff::Timestamp;
 use serde::de::IgnoredAny;
 
-use super::meta::{Condition, MIRROR, Meta, OwnerReference, SKIP, given, required};
+use super::meta::{Condition, MIRROR, Meta, OwnerReference, SKIP, full_name, given, required};
 use crate::{
     decide::REAP,
     facts::{ClaimFacts, Identity, Owner, PodFacts, PodSummary, Read, Stay},
 };
 
-/// Key of the taint that Kubernetes gives a node whose kubelet is silent; evicts what does not tolerate it.
+/// The key of the taint that Kubernetes gives a node whose kubelet is silent. It evicts pods that
+/// do not tolerate it.
 pub const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
-/// The taint of a node whose kubelet says that it is not Ready.
+/// The key of the taint of a node whose kubelet says that it is not Ready.
 pub const NOT_READY: &str = "node.kubernetes.io/not-ready";
-/// For how many seconds a pod that says nothing tolerates either: Kubernetes writes that into each new pod.
+/// How many seconds a pod tolerates either taint if it does not say so itself. Kubernetes writes
+/// this toleration into each new pod.
 const DEFAULT_SECONDS: i64 = 300;
-/// The grace of a pod that says nothing.
+/// The grace period, in seconds, of a pod that does not give one.
 const DEFAULT_GRACE: i64 = 30;
-/// Set by the Deployment controller: the end of the `ReplicaSet`'s name.
+/// The label that the Deployment controller sets. Its value ends the name of the pod's
+/// `ReplicaSet`.
 const POD_TEMPLATE_HASH: &str = "pod-template-hash";
-/// Set by the `StatefulSet` controller, from Kubernetes 1.28 on.
+/// The label that the `StatefulSet` controller sets, since Kubernetes 1.28.
 const POD_INDEX: &str = "apps.kubernetes.io/pod-index";
 /// Controllers that give each pod a new name.
 const RENAMING: [&str; 3] = ["ReplicaSet", "ReplicationController", "Job"];
-/// End the keys of labels that only the pods of one such controller have, or of one index of it. Argo Rollouts has a hash of
-/// its own; the Job's is its UID, by today's key and the one before 1.27.
+/// How the keys of labels end that tell the pods of one such controller, or of one index of it,
+/// from all others. The beginnings differ: Argo Rollouts has a hash of its own, and the key of a
+/// Job's UID had no prefix before 1.27.
 const TELLING: [&str; 3] = [POD_TEMPLATE_HASH, "controller-uid", "job-completion-index"];
-/// Begins the labels that the API server copies from the node to the pod, since 1.35.
+/// The prefix of the labels that the API server copies from the node to the pod, since 1.35.
 const OF_NODE: &str = "topology.kubernetes.io/";
 
-/// A `CronJob` names its Jobs after itself and the time in minutes since 1970: eight digits until 2160. Fewer may be anything.
+/// The least number of digits in the time that a `CronJob` adds to its own name to name a Job: the
+/// minutes since 1970, eight digits until 2160. A shorter number may mean anything.
 const CRON_DIGITS: usize = 8;
 
 raw! {
     /// A pod.
     pub struct RawPod {
-        /// Its metadata.
+        /// The pod's metadata.
         pub metadata: Meta,
         spec: PodSpec,
         pub status: Status,
+        /// Whether a forecast supposes that the pod's deletion was requested.
         #[serde(skip)]
         supposed: bool,
     }
@@ -66,7 +72,8 @@ raw! {
         name: String,
         persistent_volume_claim: Option<ClaimSource>,
         ephemeral: Option<IgnoredAny>,
-        /// Of a kind that two pods may use at once. A volume is of one kind.
+        /// The volume's source, if it is of a kind that two pods
+        /// may use at once. A volume has only one source.
         #[serde(
             rename = "configMap",
             alias = "secret",
@@ -92,7 +99,7 @@ raw! {
         claim_name: String,
     }
 
-    /// Of a pod, or of what controls pods.
+    /// The status of a pod, or of a controller of pods.
     pub struct Status {
         pub phase: String,
         conditions: Vec<Condition>,
@@ -102,29 +109,27 @@ raw! {
 
     pub struct Container {
         pub restart_count: u64,
-        /// `waiting`, `running` or `terminated`; reason and message as a condition has them.
+        /// The state, by its name: `waiting`, `running` or `terminated`. It has reason and message
+        /// like a condition.
         pub state: BTreeMap<String, Condition>,
     }
 }
 
 impl PodVolume {
-    /// Whether it is neither a claim nor of a kind that two pods may use at once.
+    /// Reports whether the volume is neither a claim nor of a kind that two pods may use at once.
     fn is_own(&self) -> bool {
         let is_claim = self.persistent_volume_claim.is_some() || self.ephemeral.is_some();
         !is_claim && self.shared.is_none()
     }
 
     fn called(&self) -> String {
-        let name = match self.name.as_str() {
-            "" => "without a name",
-            name => name,
-        };
-        format!("volume {name}")
+        format!("volume {}", full_name("", &self.name, "without a name"))
     }
 }
 
-/// The kind of a disk that several machines may write, in a pod or in a `PersistentVolume`: its driver attaches and detaches
-/// nothing (volume/fc/attacher.go, volume/iscsi/attacher.go).
+/// Returns the kind of a disk that several machines may write, in a pod or in a `PersistentVolume`;
+/// `None` for any other disk. The drivers of these two kinds attach and detach nothing, so nothing
+/// keeps a second machine out (volume/fc/attacher.go, volume/iscsi/attacher.go).
 pub fn written_by_several(
     fc: Option<&NetworkDisk>,
     iscsi: Option<&NetworkDisk>,
@@ -135,8 +140,9 @@ pub fn written_by_several(
 }
 
 impl Toleration {
-    /// Whether it tolerates the taint `NoExecute` of that key, by Kubernetes' own rule. The taint has no value.
-    fn of(&self, taint: &str) -> bool {
+    /// Reports whether the toleration matches the `NoExecute` taint of that key, which has no
+    /// value. The rule is that of Kubernetes.
+    fn matches(&self, taint: &str) -> bool {
         ["", "NoExecute"].contains(&self.effect.as_str())
             && ["", taint].contains(&self.key.as_str())
             && match self.operator.as_str() {
@@ -152,7 +158,7 @@ impl Status {
         self.conditions.iter().find(|it| it.kind == kind)
     }
 
-    /// Whether the pod has done all that it will do: a delete takes it at once.
+    /// Reports whether the pod has finished: a delete then removes it at once.
     fn finished(&self) -> bool {
         matches!(self.phase.as_str(), "Succeeded" | "Failed")
     }
@@ -168,24 +174,25 @@ impl From<&OwnerReference> for Owner {
 }
 
 impl RawPod {
-    /// Without what nothing asks of a pod that is to go: tens of thousands are held at once.
-    #[must_use]
-    pub fn lean(mut self) -> Self {
-        self.metadata.drop_idle();
+    /// Drops what the rules never ask of a Terminating
+    /// pod, because tens of thousands are held at once.
+    pub fn drop_unused(&mut self) {
+        self.metadata.drop_unused();
         let siblings = self.labels_of_siblings();
         let kept = |key: &String| {
             [SKIP, POD_TEMPLATE_HASH, POD_INDEX].contains(&key.as_str()) || siblings.contains(key)
         };
         self.metadata.labels.retain(|key, _| kept(key));
         self.status = Status {
-            phase: self.status.phase,
+            phase: mem::take(&mut self.status.phase),
             ..Status::default()
         };
-        self
     }
 
-    /// Keys of the labels that select the other pods of its controller, where that gives each a new name: those
-    /// that tell its pods from others, else all that its template may have given them.
+    /// Returns the keys of the labels that select all pods of the same controller. They are needed
+    /// only if the controller gives each pod a new name; else there are none. Labels that only this
+    /// controller's pods have are enough; without any, all labels count that may come from the
+    /// controller's template.
     fn labels_of_siblings(&self) -> Vec<String> {
         let renaming = |owner: &OwnerReference| RENAMING.contains(&owner.kind.as_str());
         if !self.metadata.controller().is_some_and(renaming) {
@@ -198,27 +205,28 @@ impl RawPod {
         if telling.is_empty() { others } else { telling }
     }
 
-    /// The same pod, as if its deletion had been asked for and should have been over for ever.
+    /// Returns the pod as if its deletion had been requested, and had been overdue for ever.
     #[must_use]
     pub fn supposed(mut self) -> Self {
         (self.supposed, self.metadata.deletion_timestamp) = (true, Some(Timestamp::MIN));
         self
     }
 
-    /// Its node, where it has one.
+    /// Returns the pod's node; `None` if it has none.
     pub fn node(&self) -> Option<String> {
         given(self.spec.node_name.clone())
     }
 
-    /// For how many seconds it tolerates that taint, by the first toleration that fits, as in Kubernetes; `None` is for ever.
+    /// Returns for how many seconds the pod tolerates a taint; `None` means for ever. The first
+    /// toleration that matches counts, as in Kubernetes.
     fn tolerates(&self, taint: &str) -> Option<i64> {
         let mut tolerations = self.spec.tolerations.iter();
         tolerations
-            .find(|it| it.of(taint))
+            .find(|it| it.matches(taint))
             .map_or(Some(DEFAULT_SECONDS), |it| it.seconds)
     }
 
-    /// A summary of any pod, Terminating or not.
+    /// Summarizes the pod, Terminating or not.
     pub fn summary(&self) -> PodSummary {
         let Self {
             metadata, status, ..
@@ -254,13 +262,13 @@ impl RawPod {
         }
     }
 
-    /// The claims that it uses, as far as it names them.
+    /// Lists the claims that the pod uses, each an error if its name is missing.
     fn claims(&self) -> impl Iterator<Item = Result<ClaimFacts, String>> {
         self.spec.volumes.iter().filter_map(|volume| {
             let name = if let Some(claim) = &volume.persistent_volume_claim {
                 required(&claim.claim_name, "persistentVolumeClaim.claimName")
             } else {
-                // A generic ephemeral volume's claim is named after pod and volume.
+                // The claim of a generic ephemeral volume is named after the pod and the volume.
                 volume.ephemeral?;
                 let volume = required(&volume.name, "the name of a volume");
                 volume.map(|volume| format!("{}-{volume}", self.metadata.name))
@@ -270,23 +278,23 @@ impl RawPod {
         })
     }
 
-    /// Whether it mirrors a static pod.
+    /// Reports whether the pod mirrors a static pod.
     fn mirror(&self) -> bool {
         self.metadata.annotations.contains_key(MIRROR)
     }
 
-    /// What people call the pod's workload: its Deployment, where a `ReplicaSet` is only one of that one's versions; its
-    /// `CronJob`, where a Job is only one of its times.
+    /// Returns the workload that people know the pod by: the Deployment above its `ReplicaSet`, the
+    /// `CronJob` above its Job, else the controller itself.
     fn workload(&self, controller: &Owner) -> Owner {
         let Owner { kind, name } = controller;
-        let of_time = |(name, time): &(&str, &str)| {
+        let is_timed = |(name, time): &(&str, &str)| {
             !name.is_empty()
                 && time.len() >= CRON_DIGITS
                 && time.chars().all(|digit| digit.is_ascii_digit())
         };
         let hash = self.metadata.labels.get(POD_TEMPLATE_HASH);
         let (kind, name) = match kind.as_str() {
-            "Job" if let Some((name, _)) = name.rsplit_once('-').filter(of_time) => {
+            "Job" if let Some((name, _)) = name.rsplit_once('-').filter(is_timed) => {
                 ("CronJob", name)
             }
             "ReplicaSet"
@@ -303,8 +311,9 @@ impl RawPod {
         }
     }
 
-    /// As facts, nothing asked about its claims yet. The pod must be Terminating. An error names what is missing: without a
-    /// UID and a resource version a pod cannot be deleted safely, so it is no candidate.
+    /// Turns the pod into facts; its claims are not looked up yet. Fails with the name of a missing
+    /// field if the pod is not Terminating, or lacks its UID or resource version: without these it
+    /// cannot be deleted safely.
     pub fn into_facts(self, namespace_opted_out: Read<Option<String>>) -> Result<PodFacts, String> {
         let Self { metadata, spec, .. } = &self;
         let owner = metadata
@@ -324,7 +333,7 @@ impl RawPod {
             .into_iter()
             .map(|key| format!("{key}={}", metadata.labels[&key]));
         let mut claims = self.claims().collect::<Result<Vec<_>, _>>()?;
-        // One that the pod also names as any other claim is not its own.
+        // If the pod names one claim in both ways, the claim does not count as ephemeral.
         claims.sort_by(|a, b| a.named().cmp(&b.named()));
         claims.dedup_by(|a, b| a.name == b.name);
         let own_volume = spec.volumes.iter().find(|volume| volume.is_own());
@@ -414,7 +423,9 @@ mod tests {
             let pod = json!({"metadata": {"namespace": "shop", "name": "web-1", "uid": "p", "resourceVersion": "7",
                 "deletionTimestamp": "2026-01-31T02:00:00Z", "labels": labels, "ownerReferences": owner}});
             let read = || serde_json::from_value::<RawPod>(pod.clone()).unwrap();
-            for pod in [read(), read().lean()] {
+            let mut slim = read();
+            slim.drop_unused();
+            for pod in [read(), slim] {
                 let facts = pod.into_facts(Ok(None)).unwrap();
                 assert_eq!(facts.siblings.as_deref(), siblings, "{kind} of {version}");
             }

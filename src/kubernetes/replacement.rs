@@ -1,4 +1,5 @@
-//! How far the replacement of a pod has come, why its controller has not made one, and what an Event says of that.
+//! The replacement of a pod: how far it has come or, if there is none, why its controller has not
+//! made one, also by the word of Events.
 
 use jiff::Timestamp;
 
@@ -9,16 +10,17 @@ use super::{
 };
 use crate::outcome::{Replacement, ReplacementState as State};
 
-/// What is said of a pod that its controller has not made.
+/// The cause given for a pod that its controller has not made yet.
 pub const NOT_MADE: &str = "it is not made yet";
-/// What a container says while nothing is wrong with it.
+/// The reasons that a container gives while nothing is wrong with it.
 const NOTHING_WRONG: [&str; 4] = ["", "ContainerCreating", "PodInitializing", "Completed"];
-/// Controllers whose pods are to run for ever.
+/// The kinds of controllers whose pods are meant to run for ever.
 const LASTING: [&str; 3] = ["StatefulSet", "ReplicaSet", "ReplicationController"];
 
 impl RawPod {
-    /// Whether it runs or may yet run, or has done what a Job wanted: its controller makes no other in its place. A node
-    /// that is shut down in order leaves pods behind that have succeeded.
+    /// Reports whether the pod counts for its controller, which then makes no other in its place:
+    /// the pod runs, may yet run, or has done a Job's work. For any other controller a pod that has
+    /// succeeded does not count: a node that is shut down in order leaves such pods behind.
     pub fn counts(&self) -> bool {
         let lasting = self
             .metadata
@@ -29,7 +31,7 @@ impl RawPod {
         !self.metadata.terminating() && !over
     }
 
-    /// How far it has come.
+    /// Describes how far the pod, as a replacement, has come.
     pub fn into_replacement(self) -> Replacement {
         let (node, status) = (self.node(), &self.status);
         let says = |kind| status.condition(kind).map(Condition::says);
@@ -60,7 +62,8 @@ impl RawPod {
 }
 
 impl Status {
-    /// Worth knowing of a pod that is Ready: one that crashes again and again is so in between, where it has no probe.
+    /// Says how often containers were restarted, if they were. It matters even for a Ready pod:
+    /// without a probe, a pod that crashes again and again is Ready in between.
     fn restarts(&self) -> Option<String> {
         let restarts = self
             .container_statuses
@@ -70,7 +73,7 @@ impl Status {
         (restarts > 0).then(|| format!("its containers were restarted, {restarts} times so far"))
     }
 
-    /// What keeps a container from running, where one says so: the image above all.
+    /// Returns what keeps a container from running, if one says so. Most often that is the image.
     fn trouble(&self) -> Option<String> {
         self.init_container_statuses
             .iter()
@@ -82,7 +85,8 @@ impl Status {
 }
 
 impl RawStatefulSet {
-    /// Why it, which has at least `has` pods, or all below the ordinal `has`, has not made another.
+    /// Finds out why this controller has not made another pod. It has at least `has` pods; for a
+    /// `StatefulSet`, `has` is the ordinal of the missing pod.
     pub fn missing(&self, has: usize) -> Replacement {
         let holds = |kind| {
             self.status
@@ -90,7 +94,8 @@ impl RawStatefulSet {
                 .filter(|it| it.holds())
                 .map(Condition::says)
         };
-        // Only a Job has these two, and `Suspended`; only a ReplicaSet has `ReplicaFailure`.
+        // Only a Job has `Failed`, `Complete` and `Suspended`; only a ReplicaSet has
+        // `ReplicaFailure`.
         let ended = holds("Failed").or_else(|| holds("Complete"));
         let waits = holds("ReplicaFailure").or_else(|| holds("Suspended"));
         let start = self.spec.ordinals.start;
@@ -114,7 +119,7 @@ raw! {
     pub struct RawEvent {
         pub metadata: Meta,
         event_time: Option<Timestamp>,
-        /// Of the older kind of recorder, which most controllers and the kubelet have.
+        /// The time by the older kind of recorder, which most controllers and the kubelet use.
         deprecated_last_timestamp: Option<Timestamp>,
         reason: String,
         note: String,
@@ -122,7 +127,7 @@ raw! {
 }
 
 impl RawEvent {
-    /// When it was written, and what it says.
+    /// Returns time and text of the Event; `None` if it has no time.
     pub fn says(self) -> Option<(Timestamp, String)> {
         let at = self.event_time.max(self.deprecated_last_timestamp)?;
         Some((at, format!("{}: {}", self.reason, self.note)))

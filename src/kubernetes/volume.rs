@@ -1,4 +1,4 @@
-//! Claims, what makes them, volumes and their attachments.
+//! Claims, the `StatefulSet` that makes some of them, volumes, and attachments of volumes to nodes.
 
 use itertools::Itertools as _;
 use serde::de::IgnoredAny;
@@ -16,13 +16,14 @@ use crate::{
     },
 };
 
-/// Held until no pod uses the claim. Another finalizer would hold it for longer, and its `StatefulSet` with it.
+/// The finalizer that holds a claim until no pod uses it. Any other finalizer would hold the claim
+/// for longer, and its `StatefulSet` would have to wait for it.
 const PROTECTION: &str = "kubernetes.io/pvc-protection";
 
 raw! {
     /// A `PersistentVolumeClaim`.
     pub struct RawClaim {
-        /// Its metadata.
+        /// The claim's metadata.
         pub metadata: Meta,
         spec: ClaimSpec,
         status: Status,
@@ -34,9 +35,10 @@ raw! {
         volume_mode: String,
     }
 
-    /// A `StatefulSet`. What else controls pods has the same fields, as far as they are asked about.
+    /// A `StatefulSet`. Other controllers of pods have
+    /// the same fields, so far as they are used here.
     pub struct RawStatefulSet {
-        /// Its metadata.
+        /// The controller's metadata.
         pub metadata: Meta,
         pub(super) spec: SetSpec,
         pub(super) status: Status,
@@ -59,7 +61,7 @@ raw! {
 
     /// A `PersistentVolume`.
     pub struct RawVolume {
-        /// Its metadata.
+        /// The volume's metadata.
         pub metadata: Meta,
         spec: VolumeSpec,
     }
@@ -102,7 +104,7 @@ raw! {
 
     /// A `VolumeAttachment`.
     pub struct RawAttachment {
-        /// Its metadata.
+        /// The attachment's metadata.
         pub metadata: Meta,
         spec: AttachmentSpec,
     }
@@ -118,13 +120,14 @@ raw! {
 }
 
 impl RawClaim {
-    /// The volume it names.
+    /// Returns the volume that the claim names; `None` if it names none.
     pub fn volume_name(&self) -> Option<&str> {
         let name = self.spec.volume_name.as_str();
         Some(name).filter(|name| !name.is_empty())
     }
 
-    /// As facts, with the look that was taken at its volume: `Ok(None)` where there is none of that name.
+    /// Turns the claim into facts. `volume` is the reading
+    /// of its volume: `Ok(None)` if it does not exist.
     pub fn into_found(self, volume: Read<Option<RawVolume>>) -> FoundClaim {
         let Self {
             metadata,
@@ -169,7 +172,7 @@ impl RawClaim {
 }
 
 impl RawStatefulSet {
-    /// Whether it wants the pod of that name, so that it would make another.
+    /// Reports whether the set wants a pod of that name, so it would make another.
     pub fn wants(&self, pod: &str) -> bool {
         let SetSpec {
             replicas, ordinals, ..
@@ -181,7 +184,7 @@ impl RawStatefulSet {
         wanted && !self.metadata.terminating()
     }
 
-    /// Its claim templates: sets of equal ones make equal claims.
+    /// Returns the set's claim templates as one text. Sets with equal texts make equal claims.
     pub fn templates(&self) -> String {
         self.spec
             .volume_claim_templates
@@ -193,7 +196,7 @@ impl RawStatefulSet {
             .join(";")
     }
 
-    /// Whether it makes a claim of that name for the pod, which it still wants.
+    /// Reports whether the set still wants the pod, and makes a claim of that name for it.
     pub fn makes(&self, claim: &str, pod: &str) -> bool {
         self.spec
             .volume_claim_templates
@@ -205,7 +208,8 @@ impl RawStatefulSet {
 
 impl From<RawVolume> for VolumeFacts {
     fn from(RawVolume { metadata, spec }: RawVolume) -> Self {
-        // Longhorn's data is then on the node that uses it, without any affinity.
+        // With this setting, Longhorn keeps the data on
+        // the node that uses it, but sets no affinity.
         let strict_local = spec.csi.driver == "driver.longhorn.io"
             && spec.csi.volume_attributes.data_locality == "strict-local";
         let storage = match (spec.local, spec.host_path) {
@@ -236,7 +240,7 @@ impl From<NodeSelectorTerm> for AffinityTerm {
 }
 
 impl RawAttachment {
-    /// The node it is on, and the attachment.
+    /// Returns the node that the attachment names, and the attachment.
     pub fn into_facts(self) -> (String, Attachment) {
         let attachment = Attachment {
             name: self.metadata.name,

@@ -1,8 +1,13 @@
-//! The claims of pods: what has to be asked about them, and the facts that are made of the answers.
+//! The claims of pods: looks up each claim that a rule depends on, and completes the pod's facts.
+//!
+//! The order of the look-ups is a matter of safety. Whether a claim may be given up depends on a
+//! person's declaration on the claim, and on the claim's `StatefulSet` and its other users. Those
+//! two are read after every claim, so they are never older than the declaration.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeSet, HashMap};
 
 use futures_util::{StreamExt, stream};
+use itertools::Itertools as _;
 
 use super::Source;
 use crate::{
@@ -15,10 +20,12 @@ use crate::{
     kubernetes::RawStatefulSet,
 };
 
-/// The pods that use a claim, by node, namespace and claim. A claim whose volume is on one node cannot be in use on another.
-type UsersOnNode = BTreeMap<(String, String, String), BTreeSet<String>>;
+/// The names of the pods that use a claim, by node, namespace and claim. The key includes the node
+/// because a claim whose volume is on one node cannot be in use on another.
+type UsersOnNode = HashMap<(Option<String>, String, String), Vec<String>>;
 
-/// Looks up the claims of those of `pods` that the rules before the volume rules let through, and of those that `also` picks.
+/// Looks up the claims of each pod that the rules before the volume rules let through, or that
+/// `also` picks. Returns all pods.
 pub(super) async fn look_up(
     source: &impl Source,
     policy: &Policy,
@@ -29,7 +36,7 @@ pub(super) async fn look_up(
     let users = &users_on_node(facts, &pods);
     let needed = |pod: &&mut PodFacts| also(pod) || Case::of(facts, policy, pod).needs_claims();
     let mut due = pods.iter_mut().filter(needed).collect::<Vec<_>>();
-    // What tells whether a claim may be given up is read after every claim, so that it is never older than a declaration.
+    // First all claims, then what decides whether one may be given up: see the top of this file.
     stream::iter(&mut due)
         .for_each_concurrent(MAX_IN_FLIGHT, |pod| {
             ask_about_claims(source, facts, users, pod)
@@ -54,7 +61,7 @@ pub(super) async fn look_up(
     pods
 }
 
-/// Asks about each claim of `pod`, and about the nodes that its volume allows, where a rule needs that.
+/// Reads each claim of `pod` and, if a rule needs them, the nodes that the claim's volume allows.
 async fn ask_about_claims(
     source: &impl Source,
     facts: &ClusterFacts,
@@ -71,13 +78,9 @@ async fn ask_about_claims(
         if owners.contains(&pod.uid) {
             claim.owned = Owned::Alone;
         }
-        let place = pod.node.clone().unwrap_or_default();
-        let users = users.get(&(place, namespace.clone(), name.clone()));
-        let others = users
-            .into_iter()
-            .flatten()
-            .filter(|user| **user != pod.name);
-        claim.users = others.cloned().collect();
+        let users = users.get(&(pod.node.clone(), namespace.clone(), name.clone()));
+        let others = users.into_iter().flatten();
+        claim.users = others.filter(|user| **user != pod.name).cloned().collect();
         if let (ClaimState::Bound(bound), Some(node)) = (&mut state, node)
             && is_to_ask(&bound.volume, node)
         {
@@ -93,7 +96,8 @@ async fn ask_about_claims(
     }
 }
 
-/// Finds out whether something still wants the claims that `pod` owns, which go with it.
+/// Finds out whether something still wants the claims that `pod` owns, because they are deleted
+/// with the pod.
 async fn ask_about_owned(source: &impl Source, pod: &mut PodFacts) {
     if !pod.owns_a_claim() {
         return;
@@ -107,7 +111,8 @@ async fn ask_about_owned(source: &impl Source, pod: &mut PodFacts) {
 
 /// Finds out whether the pinned claims of `pod` may be given up with it.
 async fn ask_about_giving_up(source: &impl Source, asks: GiveUp, pod: &mut PodFacts) {
-    // Where a person is only to be asked, the question says that the set could not be read: that is no error of the run.
+    // As long as nothing is declared, a set that could not be read is no error of the run: the
+    // report asks a person all the same, and says that it could not be read.
     let is_declared = asks == GiveUp::Declared;
     let set = set_of(source, pod, is_declared).await;
     let users = source.memory().users.of(pod.namespace.clone());
@@ -115,17 +120,10 @@ async fn ask_about_giving_up(source: &impl Source, asks: GiveUp, pod: &mut PodFa
     for claim in &mut pod.claims {
         let uses = |user: &&PodSummary| user.uid != pod.uid && user.claims.contains(&claim.name);
         let listed = users.into_iter().flatten().flatten().filter(uses);
-        let names = listed.map(|user| user.name.clone()).collect::<Vec<_>>();
-        claim.users.extend(names);
+        claim.users.extend(listed.map(|user| user.name.clone()));
     }
-    let renewed = |claim: &ClaimFacts| {
-        renewed(
-            pod,
-            &claim.name,
-            set.as_ref(),
-            users.filter(|_| is_declared),
-        )
-    };
+    let users = users.filter(|_| is_declared);
+    let renewed = |claim: &ClaimFacts| renewed(pod, &claim.name, set.as_ref(), users);
     let renewed = pod.claims.iter().map(renewed).collect::<Vec<_>>();
     for (claim, renewed) in pod.claims.iter_mut().zip(renewed) {
         claim.renewed = Some(renewed);
@@ -134,7 +132,7 @@ async fn ask_about_giving_up(source: &impl Source, asks: GiveUp, pod: &mut PodFa
     pod.templates = set.as_ref().map(RawStatefulSet::templates);
 }
 
-/// Remembers the pods of a namespace that use claims.
+/// Lists the pods of a namespace that use claims, and keeps them in the memory.
 async fn remember_users(source: &impl Source, namespace: String) {
     let users = source.memory().users.of(namespace.clone());
     let list = async || {
@@ -149,23 +147,23 @@ async fn remember_users(source: &impl Source, namespace: String) {
     users.get_or_init(list).await;
 }
 
-/// The `StatefulSet` that controls `pod`; `None` where none does. `needed`: a verdict depends on it.
+/// Reads the `StatefulSet` that controls `pod`, or takes it from the memory; `None` if none
+/// controls the pod. `needed` says that a verdict depends on the set.
 async fn set_of(
     source: &impl Source,
     pod: &PodFacts,
     needed: bool,
 ) -> Option<Read<Option<RawStatefulSet>>> {
-    let (namespace, name) = key_of_set(pod)?;
-    let sets = source
-        .memory()
-        .sets
-        .of((namespace.clone(), name.clone(), needed));
-    let set = sets.get_or_init(|| source.stateful_set(&namespace, &name, needed));
+    let (namespace, name) = (&pod.namespace, name_of_set(pod)?);
+    let key = (namespace.clone(), name.clone(), needed);
+    let set = source.memory().sets.of(key);
+    let set = set.get_or_init(|| source.stateful_set(namespace, name, needed));
     Some(set.await.clone())
 }
 
-/// Whether the pod's `StatefulSet` creates `claim` again, for that pod alone; else what stands against it. `users` are the pods
-/// of the namespace that use claims; they are listed only for a claim that is declared to be given up.
+/// Checks that the pod's `StatefulSet` creates `claim` again, for that pod alone. An error says
+/// what speaks against it. `users` are the pods of the namespace that use claims; they are listed
+/// only if a claim is declared to be given up.
 fn renewed(
     pod: &PodFacts,
     claim: &str,
@@ -201,9 +199,11 @@ fn renewed(
     }
 }
 
-/// Whether something may still want the claims that `pod` owns. A `StatefulSet` makes its pod their owner when it is scaled
-/// down (`whenScaled: Delete`), and takes that back only once the pod is gone. A set that was replaced by another of its name
-/// does not control the pod any more.
+/// Decides whether something may still want the claims that `pod` owns. When a
+/// `StatefulSet` with `whenScaled: Delete` is scaled down, it makes the pod their owner,
+/// and it takes that back only once the pod is gone. So a set that wants the pod again
+/// wants its claims too. A namesake that has replaced the set is asked as well: it does not
+/// control the pod, but it may want a pod of that name.
 fn wanted(pod: &PodFacts, set: Option<Read<Option<RawStatefulSet>>>) -> Owned {
     Owned::MayBeWanted(match set {
         None => "no StatefulSet controls it, which would say whether it is wanted again".to_owned(),
@@ -215,47 +215,37 @@ fn wanted(pod: &PodFacts, set: Option<Read<Option<RawStatefulSet>>>) -> Owned {
     })
 }
 
-/// Whether a `StatefulSet` still wants the claims that `pod` owns: asked right before they go with it.
+/// Reports whether a `StatefulSet` still wants the claims that `pod` owns. It is asked again right
+/// before the pod is deleted, because the claims go with the pod.
 pub async fn wanted_again(cluster: &Cluster, pod: &PodFacts) -> Result<bool, Failure> {
-    let Some((namespace, name)) = key_of_set(pod).filter(|_| pod.owns_a_claim()) else {
+    let Some(name) = name_of_set(pod).filter(|_| pod.owns_a_claim()) else {
         return Ok(false);
     };
-    let set = cluster.find::<RawStatefulSet>(&namespace, &name).await?;
+    let set = cluster.find::<RawStatefulSet>(&pod.namespace, name).await?;
     Ok(set.is_some_and(|set| set.wants(&pod.name)))
 }
 
-/// Which pods of each node use which claims.
+/// Collects the users of each claim on each node. A finished pod does not use its claims any more.
 fn users_on_node(facts: &ClusterFacts, pods: &[PodFacts]) -> UsersOnNode {
-    let mut users = UsersOnNode::new();
-    let mut uses = |node: &str, namespace: &str, claim: &str, user: &str| {
-        let claim = (node.to_owned(), namespace.to_owned(), claim.to_owned());
-        users.entry(claim).or_default().insert(user.to_owned());
-    };
-    for (node, pods) in &facts.active {
-        for pod in pods {
-            for claim in &pod.claims {
-                uses(node, &pod.namespace, claim, &pod.name);
-            }
-        }
-    }
-    for pod in pods.iter().filter(|pod| !pod.finished) {
-        for claim in &pod.claims {
-            uses(
-                pod.node.as_deref().unwrap_or_default(),
-                &pod.namespace,
-                &claim.name,
-                &pod.name,
-            );
-        }
-    }
-    users
+    let judged = pods.iter().filter(|pod| !pod.finished).flat_map(|pod| {
+        let claims = pod.claims.iter();
+        claims.map(move |claim| (&pod.node, &pod.namespace, &claim.name, &pod.name))
+    });
+    let others = facts.active.values().flatten().flat_map(|pod| {
+        let claims = pod.claims.iter();
+        claims.map(move |claim| (&pod.node, &pod.namespace, claim, &pod.name))
+    });
+    judged
+        .chain(others)
+        .map(|(node, namespace, claim, user)| {
+            let key = (node.clone(), namespace.clone(), claim.clone());
+            (key, user.clone())
+        })
+        .into_group_map()
 }
 
-/// Namespace and name of the `StatefulSet` that controls the pod.
-fn key_of_set(pod: &PodFacts) -> Option<(String, String)> {
-    let owner = pod
-        .owner
-        .as_ref()
-        .filter(|_| pod.made_by("StatefulSet", "apps"))?;
-    Some((pod.namespace.clone(), owner.name.clone()))
+/// Returns the name of the `StatefulSet` that controls the pod; `None` if none does.
+fn name_of_set(pod: &PodFacts) -> Option<&String> {
+    let name = &pod.owner.as_ref()?.name;
+    pod.made_by("StatefulSet", "apps").then_some(name)
 }

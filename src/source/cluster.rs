@@ -1,4 +1,5 @@
-//! The source that is a cluster: each question is a request. The work grows with the failure, not with the cluster.
+//! The source that is a cluster: each question is one or more requests. The work grows with the
+//! failure, not with the cluster.
 
 use std::{
     cell::RefCell,
@@ -17,19 +18,20 @@ use crate::{
     kubernetes::{KOSMOS_PREFIX, RawClaim, RawNode, RawPod, RawStatefulSet, RawVolume},
 };
 
-/// What the Status column says of pods that live. A Terminating pod shows `Terminating`, or `Unknown` where its node
-/// was given up, unless its phase is final: then it shows what it would show anyway, one of these or anything else.
+/// The values of the Status column of pods that are not Terminating. A Terminating pod shows
+/// `Terminating`, or `Unknown` if its node was given up. Only in a final phase does it show what it
+/// would show anyway, one of these or anything else.
 const LIVING: &str = "Running Pending Completed Succeeded Failed Error OOMKilled Evicted ContainerStatusUnknown \
     CrashLoopBackOff ImagePullBackOff ErrImagePull CreateContainerConfigError CreateContainerError ContainerCreating PodInitializing SchedulingGated NotReady";
 
-/// A cluster, asked for one run.
+/// A cluster, as the source of one run.
 pub struct Live<'a> {
     cluster: &'a Cluster,
     memory: Memory,
 }
 
 impl<'a> Live<'a> {
-    /// Asks `cluster`.
+    /// Creates a source that asks `cluster`.
     pub fn new(cluster: &'a Cluster) -> Self {
         Self {
             cluster,
@@ -37,29 +39,27 @@ impl<'a> Live<'a> {
         }
     }
 
-    /// Lists `pods`, each given to `take`. A pod that could not be read is noted as an error.
+    /// Reads a list of pods, and collects them by `add`. The flag says whether all of them could be
+    /// read. Each that could not is noted as an error.
     async fn list<T: Default>(
         &self,
-        pods: &PodsOf,
-        take: impl Fn(&mut T, RawPod),
-    ) -> Result<Whole<T>, Failure> {
-        let Listed { items, malformed } = self.cluster.pods(pods, take).await?;
+        list: &PodsOf,
+        add: impl Fn(&mut T, RawPod),
+    ) -> Result<(T, bool), Failure> {
+        let Listed { items, malformed } = self.cluster.pods(list, add).await?;
         for cause in &malformed {
-            self.memory.note(pods.what(), cause);
+            self.memory.note(list.described(), cause);
         }
         Ok((items, malformed.is_empty()))
     }
 }
 
-/// What was made of a list, and whether each of its items could be read.
-type Whole<T> = (T, bool);
-
 impl Source for Live<'_> {
-    /// All nodes, as the rows that `kubectl get nodes` prints: 0.3 MB where the objects are 18 MB. What is not plainly `Ready`
-    /// has to be read whole, so a row that is misunderstood costs time, never safety. The API server has to say what time it
-    /// is.
+    /// Reads the rows that `kubectl get nodes` prints: 0.3 MB for a cluster whose node objects are
+    /// 18 MB. A node whose row is not plainly `Ready` is read whole later, so a misunderstood row
+    /// costs time, never safety. Fails if the answer does not tell the API server's time.
     async fn scan(&self, _: &Wanted<'_>) -> Result<Scan> {
-        let take = |scan: &mut Scan, [name, status, roles]: [&str; 3]| {
+        let add_node = |scan: &mut Scan, [name, status, roles]: [&str; 3]| {
             scan.facts.node_count += 1;
             let mut words = status.split(',');
             let mut roles = roles.split(',');
@@ -75,9 +75,9 @@ impl Source for Live<'_> {
         };
         let rows = self
             .cluster
-            .rows::<RawNode, _, 3>(["Name", "Status", "Roles"], take);
+            .rows::<RawNode, _, 3>(["Name", "Status", "Roles"], add_node);
         let (now, mut scan) = rows.await.map_err(self.cluster.could_not("list nodes"))?;
-        scan.facts.cluster_name = Some(self.cluster.place.clone());
+        scan.facts.cluster_name = Some(self.cluster.name.clone());
         scan.facts.now = now.ok_or_else(|| {
             let why = "the API server's answer carries no Date, so there is no clock to judge by; nothing was deleted; \
                        let no proxy on the way remove it";
@@ -90,67 +90,72 @@ impl Source for Live<'_> {
         match self.cluster.node(name).await {
             Ok(Some(fresh)) => {
                 if let Some(Unread(cause)) = &fresh.facts.unread_leases {
-                    self.memory.note(format!("lease of node {name}"), cause);
+                    self.memory
+                        .note(format_args!("lease of node {name}"), cause);
                 }
                 NodeRead::Known(fresh.facts)
             }
             Ok(None) => NodeRead::Gone,
-            Err(failure) => NodeRead::Unread(self.memory.note(format!("node {name}"), failure)),
+            Err(failure) => {
+                NodeRead::Unread(self.memory.note(format_args!("node {name}"), failure))
+            }
         }
     }
 
-    /// All nodes are read, because rows do not show which are leaf nodes. One that cannot be read is a failure: what it counts
-    /// as is not known. No pods are read, so that every node may have one that is Terminating.
+    /// Reads all nodes whole, because their rows do not show which are leaf nodes. Fails if one of
+    /// them cannot be read, because its role in the count is then unknown. No pods are read, so
+    /// each node is taken to have a Terminating one.
     async fn standings(&self, now: Timestamp) -> Read<(Standings, Traits)> {
-        let take = |(standings, traits): &mut (Standings, _), node: RawNode| {
+        let add_node = |(standings, traits): &mut (Standings, _), node: RawNode| {
             let standing = node.standing(&self.cluster.selectors, now);
             node.count_traits(standing, traits);
             standings.insert(node.metadata.name, standing);
         };
-        let nodes = self.cluster.list("", "", Accept::Object, take).await;
-        nodes.and_then(Listed::whole).map_err(|failure| {
-            let what = "all nodes, for the breaker".to_owned();
-            self.memory.note(what, failure)
-        })
+        let nodes = self.cluster.list("", "", Accept::Object, add_node).await;
+        let nodes = nodes.and_then(Listed::whole);
+        nodes.map_err(|failure| self.memory.note("all nodes, for the breaker", failure))
     }
 
-    /// Rows of all pods show which nodes have one that may be Terminating: 12.6 MB where the objects are 1,181 MB. A row that is
-    /// not understood has its node's pods listed, so that it cannot hide one.
-    async fn places(&self, nodes: &[String], all: bool) -> Result<BTreeSet<PodsOf>> {
-        let mut places = BTreeSet::new();
+    /// With `all`, reads the rows of all pods, to find the nodes with a pod that may be
+    /// Terminating: 12.6 MB for a cluster whose pod objects are 1,181 MB. A row with an unknown
+    /// status has its node's pods listed, so it cannot hide a Terminating pod.
+    async fn pod_lists(&self, nodes: &[String], all: bool) -> Result<BTreeSet<PodsOf>> {
+        let mut lists = BTreeSet::new();
         if all {
-            let take = |places: &mut BTreeSet<_>, [status, node]: [&str; 2]| {
+            let add_list = |lists: &mut BTreeSet<_>, [status, node]: [&str; 2]| {
                 let lives = LIVING.split(' ').any(|living| living == status);
                 if !lives && !status.starts_with("Init:") {
-                    places.insert(match node {
+                    lists.insert(match node {
                         "<none>" => PodsOf::NoNode,
                         _ => PodsOf::Node(node.to_owned()),
                     });
                 }
             };
-            let rows = self.cluster.rows::<RawPod, _, 2>(["Status", "Node"], take);
-            (_, places) = rows.await.map_err(self.cluster.could_not("list pods"))?;
-            // The row of a finished pod does not show that it is Terminating.
-            places.insert(PodsOf::Finished);
+            let columns = ["Status", "Node"];
+            let rows = self.cluster.rows::<RawPod, _, 2>(columns, add_list);
+            (_, lists) = rows.await.map_err(self.cluster.could_not("list pods"))?;
+            // The row of a finished pod does not show whether the pod is Terminating.
+            lists.insert(PodsOf::Finished);
         }
-        places.extend(nodes.iter().cloned().map(PodsOf::Node));
-        Ok(places)
+        lists.extend(nodes.iter().cloned().map(PodsOf::Node));
+        Ok(lists)
     }
 
-    async fn pods(&self, place: &PodsOf) -> Result<Pods> {
-        let take = |pods: &mut Pods, pod: RawPod| {
+    async fn pods(&self, list: &PodsOf) -> Result<Pods> {
+        let add_pod = |pods: &mut Pods, mut pod: RawPod| {
             let summary = pod.summary();
             if summary.terminating {
-                pods.terminating.push(pod.lean());
+                pod.drop_unused();
+                pods.terminating.push(pod);
             } else if summary.is_active() {
                 pods.active.push(summary);
             }
         };
-        match self.list(place, take).await {
+        match self.list(list, add_pod).await {
             Ok((pods, whole)) => Ok(Pods { whole, ..pods }),
             Err(failure) if failure.forbids() => Err(self.cluster.could_not("list pods")(failure)),
             Err(failure) => {
-                self.memory.note(place.what(), failure);
+                self.memory.note(list.described(), failure);
                 Ok(Pods::default())
             }
         }
@@ -168,33 +173,30 @@ impl Source for Live<'_> {
         pod.map_err(self.cluster.could_not(&what))
     }
 
-    async fn summaries(&self, pods: &PodsOf) -> Read<Whole<Vec<PodSummary>>> {
-        let take = |all: &mut Vec<_>, pod: RawPod| all.push(pod.summary());
-        let listed = self.list(pods, take).await;
-        listed.map_err(|failure| self.memory.note(pods.what(), failure))
+    async fn summaries(&self, list: &PodsOf) -> Read<(Vec<PodSummary>, bool)> {
+        let add_summary = |all: &mut Vec<_>, pod: RawPod| all.push(pod.summary());
+        let listed = self.list(list, add_summary).await;
+        listed.map_err(|failure| self.memory.note(list.described(), failure))
     }
 
     async fn namespaces(&self) -> Option<Read<Namespaces>> {
         let namespaces = self.cluster.namespaces().await;
-        Some(namespaces.map_err(|failure| self.memory.note("namespaces".to_owned(), failure)))
+        Some(namespaces.map_err(|failure| self.memory.note("namespaces", failure)))
     }
 
     async fn attachments(&self) -> BTreeMap<String, Vec<Attachment>> {
         self.cluster.attachments().await.unwrap_or_else(|failure| {
-            self.memory.note("VolumeAttachments".to_owned(), failure);
+            self.memory.note("VolumeAttachments", failure);
             BTreeMap::new()
         })
     }
 
     async fn claim(&self, namespace: &str, name: &str) -> FoundClaim {
-        let unread = |cause: String| {
-            let what = format!("claim {namespace}/{name}");
-            self.memory.note(what, cause)
-        };
+        let what = format!("claim {namespace}/{name}");
         let claim = match self.cluster.find::<RawClaim>(namespace, name).await {
             Ok(Some(claim)) => claim,
             Ok(None) => return ClaimState::Absent.into(),
-            Err(failure) => return ClaimState::Unread(unread(failure.to_string())).into(),
+            Err(failure) => return ClaimState::Unread(self.memory.note(what, failure)).into(),
         };
         let volume = match claim.volume_name() {
             None => Ok(None),
@@ -205,24 +207,24 @@ impl Source for Live<'_> {
         };
         let found = claim.into_found(volume);
         if let ClaimState::Unread(Unread(cause)) = &found.state {
-            unread(cause.clone());
+            self.memory.note(what, cause);
         }
         found
     }
 
-    /// A claim that cannot be listed, or read, is asked for when it is needed.
+    /// A claim that could not be listed or read is left out here, and read when it is needed.
     async fn remember_claims(&self) {
-        let take = |volumes: &mut BTreeMap<_, _>, mut volume: RawVolume| {
-            volume.metadata.drop_idle();
+        let add_volume = |volumes: &mut BTreeMap<_, _>, mut volume: RawVolume| {
+            volume.metadata.drop_unused();
             volumes.insert(volume.metadata.name.clone(), volume);
         };
-        let volumes = self.cluster.list("", "", Accept::Object, take).await;
+        let volumes = self.cluster.list("", "", Accept::Object, add_volume).await;
         let Ok(Listed { items: volumes, .. }) = volumes else {
             return;
         };
         let volumes = RefCell::new(volumes);
-        let take = |found: &mut Vec<_>, claim: RawClaim| {
-            // A volume is one claim's: there is no second copy.
+        let add_claim = |found: &mut Vec<_>, claim: RawClaim| {
+            // A volume belongs to one claim, so it is moved, not copied.
             let name = claim.volume_name();
             let volume = name.and_then(|name| volumes.borrow_mut().remove(name));
             if name.is_none() || volume.is_some() {
@@ -231,7 +233,7 @@ impl Source for Live<'_> {
                 found.push((key, claim.into_found(Ok(volume))));
             }
         };
-        let claims = self.cluster.list("", "", Accept::Object, take).await;
+        let claims = self.cluster.list("", "", Accept::Object, add_claim).await;
         for (key, claim) in claims.into_iter().flat_map(|claims| claims.items) {
             let _ = self.memory.claims.of(key).set(claim);
         }
@@ -240,7 +242,7 @@ impl Source for Live<'_> {
     async fn real_nodes(&self, selector: &str) -> Read<Vec<String>> {
         let nodes = self.cluster.real_nodes(selector).await;
         nodes.map_err(|failure| {
-            // A refused selector will be refused again: nothing failed to be read.
+            // The API server refuses this selector whenever it is asked, so no reading has failed.
             if failure.code() == Some(400) {
                 return Unread(failure.to_string());
             }
@@ -255,16 +257,15 @@ impl Source for Live<'_> {
         name: &str,
         needed: bool,
     ) -> Read<Option<RawStatefulSet>> {
-        let found = self.cluster.find::<RawStatefulSet>(namespace, name).await;
-        let lean = |mut set: RawStatefulSet| {
-            set.metadata.drop_idle();
-            set
-        };
-        found.map(|set| set.map(lean)).map_err(|failure| {
+        let mut found = self.cluster.find::<RawStatefulSet>(namespace, name).await;
+        if let Ok(Some(set)) = &mut found {
+            set.metadata.drop_unused();
+        }
+        found.map_err(|failure| {
             if !needed {
                 return Unread(failure.to_string());
             }
-            // Only giving up claims needs it: the account may lack that right alone.
+            // Only giving up claims needs StatefulSets, so the account may lack just this right.
             let lacks = if failure.forbids() {
                 "; cronjob/components/answers grants that right"
             } else {

@@ -1,5 +1,5 @@
-//! Gathering, steps 1 to 3 of a run: what is known about the cluster, and the Terminating pods to be judged. A run,
-//! `what-if` and `explain` all gather here, from a cluster or from a snapshot.
+//! Gathering, steps 1 to 3 of a run: collects the facts about the cluster, and the Terminating pods
+//! to be judged. A run, `what-if` and `explain` all gather here, from a cluster or from a snapshot.
 
 mod claims;
 pub mod cluster;
@@ -14,6 +14,7 @@ use std::{
 };
 
 use futures_util::{FutureExt, StreamExt};
+use itertools::Itertools as _;
 use jiff::Timestamp;
 use tokio::sync::OnceCell;
 
@@ -32,49 +33,55 @@ use crate::{
 
 pub use self::claims::wanted_again;
 
-/// Where facts come from. If one object cannot be read, the source notes an error, and the caller receives `Unread`.
-/// [`CouldNotRun`](crate::exit::CouldNotRun) is returned only if nothing can be judged.
+/// Where facts come from. If one object cannot be read, the source notes an error, and the caller
+/// receives `Unread`. A method returns [`CouldNotRun`](crate::exit::CouldNotRun) only if nothing
+/// can be judged.
 #[allow(async_fn_in_trait, reason = "one thread runs everything")]
 pub trait Source {
-    /// What the cheapest reading of all nodes tells.
+    /// Reads all nodes in the cheapest way.
     async fn scan(&self, wanted: &Wanted<'_>) -> Result<Scan>;
-    /// One node, whole, with its leases.
+    /// Reads one whole node with its leases.
     async fn node(&self, name: &str, now: Timestamp) -> NodeRead;
-    /// What every node counts as for the breaker, as if a pod of each were Terminating; and which traits the nodes have.
+    /// Returns every node's role in the breaker's count, as if each node had a Terminating pod, and
+    /// counts the traits of the nodes.
     async fn standings(&self, now: Timestamp) -> Read<(Standings, Traits)>;
-    /// The lists that hold the pods to be judged: those of `nodes`, and with `all` every list that may hold a Terminating pod.
-    async fn places(&self, nodes: &[String], all: bool) -> Result<BTreeSet<PodsOf>>;
-    /// The pods of such a list.
-    async fn pods(&self, place: &PodsOf) -> Result<Pods>;
-    /// All pods of a node, Terminating or not.
+    /// Returns the lists of pods to read: one for each of `nodes` and, with `all`, every other list
+    /// that may hold a Terminating pod.
+    async fn pod_lists(&self, nodes: &[String], all: bool) -> Result<BTreeSet<PodsOf>>;
+    /// Reads one of these lists.
+    async fn pods(&self, list: &PodsOf) -> Result<Pods>;
+    /// Reads all pods of a node, Terminating or not.
     async fn every_pod(&self, node: &str) -> Result<Vec<RawPod>>;
-    /// A pod by its name; `None` where it does not exist.
+    /// Reads a pod by its name; `None` if it does not exist.
     async fn pod(&self, namespace: &str, name: &str) -> Result<Option<RawPod>>;
-    /// A summary of each of `pods` that could be read, and whether all could.
-    async fn summaries(&self, pods: &PodsOf) -> Read<(Vec<PodSummary>, bool)>;
-    /// All namespaces; `None` where the source cannot hold any, as a file that was saved without them.
+    /// Summarizes the pods of a list that could be read, and reports whether all of them could.
+    async fn summaries(&self, list: &PodsOf) -> Read<(Vec<PodSummary>, bool)>;
+    /// Reads all namespaces; `None` if the source has
+    /// none at all, such as a file saved without them.
     async fn namespaces(&self) -> Option<Read<Namespaces>>;
-    /// `VolumeAttachments` by the node they name.
+    /// Reads all `VolumeAttachments`, by the node they name.
     async fn attachments(&self) -> BTreeMap<String, Vec<Attachment>>;
-    /// A claim with its volume.
+    /// Reads a claim with its volume.
     async fn claim(&self, namespace: &str, name: &str) -> FoundClaim;
-    /// Remembers claims with their volumes, where to list them all is cheaper than to ask for each.
+    /// Puts all claims, with their volumes, into the memory, if listing them all is cheaper than
+    /// reading each.
     async fn remember_claims(&self) {}
-    /// The real nodes that a label selector selects: all of them, or two of more.
+    /// Names the real nodes that a label selector selects.
+    /// If there are more than two, two are enough.
     async fn real_nodes(&self, selector: &str) -> Read<Vec<String>>;
-    /// A `StatefulSet`; `None` where it does not exist. Where it could not be read, that is an error of the run only if it is
-    /// `needed` for a verdict.
+    /// Reads a `StatefulSet`; `None` if it does not exist. A failure is noted as an error of the
+    /// run only if the set is `needed` for a verdict.
     async fn stateful_set(
         &self,
         namespace: &str,
         name: &str,
         needed: bool,
     ) -> Read<Option<RawStatefulSet>>;
-    /// What the source was asked so far.
+    /// Returns the memory of what this source has read so far.
     fn memory(&self) -> &Memory;
 }
 
-/// What a source was asked already, so that it is asked once; and what could not be read so far.
+/// Everything that a source has read so far, so it reads nothing twice, and the errors on the way.
 #[derive(Default)]
 pub struct Memory {
     errors: RefCell<BTreeSet<ReadError>>,
@@ -82,37 +89,38 @@ pub struct Memory {
     pub(crate) standings: OnceCell<Read<(Standings, Traits)>>,
     namespaces: OnceCell<Option<Read<Namespaces>>>,
     pub(crate) attachments: OnceCell<BTreeMap<String, Vec<Attachment>>>,
-    /// By node, whether a pod is Terminating there, or may be.
-    busy: Known<String, bool>,
+    /// By node, whether one of its pods is, or may be, Terminating.
+    has_terminating: Known<String, bool>,
     /// By namespace and name.
     claims: Known<(String, String), FoundClaim>,
-    /// By namespace, name, and whether a verdict needs it.
+    /// By namespace and name, and by whether a verdict needs the set.
     sets: Known<(String, String, bool), Read<Option<RawStatefulSet>>>,
-    /// By label selector, the real nodes.
+    /// The real nodes, by the label selector that selects them.
     selected: Known<String, Read<Vec<String>>>,
-    /// By namespace, the pods that use claims.
+    /// The pods that use claims, by namespace.
     users: Known<String, Read<Vec<PodSummary>>>,
 }
 
 impl Memory {
-    /// Takes note of what could not be read, and why.
-    pub fn note(&self, what: String, cause: impl Display) -> Unread {
+    /// Notes what could not be read, and why.
+    pub fn note(&self, what: impl Display, cause: impl Display) -> Unread {
         let cause = cause.to_string();
         let error = ReadError {
-            what,
+            what: what.to_string(),
             cause: cause.clone(),
         };
         self.errors.borrow_mut().insert(error);
         Unread(cause)
     }
 
-    /// All that could not be read, in order.
+    /// Lists everything that could not be read, in order.
     pub fn errors(&self) -> Vec<ReadError> {
         self.errors.borrow().iter().cloned().collect()
     }
 }
 
-/// What is known of each key. Whoever asks about a key while another is asking waits for the same answer.
+/// The answers to questions, each by its key. A task that asks while another is asking the same
+/// waits for that answer.
 #[derive(Debug)]
 struct Known<K, V>(RefCell<BTreeMap<K, Arc<OnceCell<V>>>>);
 
@@ -128,55 +136,61 @@ impl<K: Ord, V> Known<K, V> {
     }
 }
 
-/// What each node counts as for the breaker, by its name.
+/// Each node's role in the breaker's count, by the node's name.
 pub type Standings = BTreeMap<String, Standing>;
 
-/// What the cheapest reading of all nodes tells.
+/// What a source learns from its cheapest reading of all nodes.
 #[derive(Debug, Clone, Default)]
 pub struct Scan {
-    /// The facts that follow from it alone: the moment to judge at, the cluster's name, how many nodes there are.
+    /// The facts that this reading alone gives: the moment to judge at, the cluster's name, and the
+    /// number of nodes.
     pub facts: ClusterFacts,
     /// The nodes that are not plainly Ready.
     pub not_ready: Vec<String>,
-    /// A Ready node on which pods may start, as far as this reading shows.
+    /// A Ready node on which, to judge by this reading, pods can start.
     pub ready: Option<String>,
-    /// All that a report can say is read: a file costs no requests, and a forecast asks for it.
+    /// Whether to read all that a report can show, even if no verdict needs it: reading a file
+    /// costs no requests, and a forecast shows all of it.
     pub thorough: bool,
 }
 
-/// Pods of one place.
+/// The pods of one list.
 #[derive(Debug, Clone, Default)]
 pub struct Pods {
-    /// The Terminating ones.
+    /// The Terminating pods.
     pub terminating: Vec<RawPod>,
-    /// A summary of each of the others that runs: it tells why Kubernetes has not asked it to go.
+    /// A summary of each other pod that has not finished;
+    /// it tells why Kubernetes has not evicted the pod.
     pub active: Vec<PodSummary>,
-    /// Every pod of the list could be read.
+    /// Whether every pod of the list could be read.
     pub whole: bool,
 }
 
-/// What is to be gathered.
+/// What to gather.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted<'a> {
-    /// The rules' choices: claims are looked up only of pods that the rules before the volume rules let through.
+    /// The operator's choices for the rules: claims are looked up only for pods that the rules
+    /// before the volume rules let through.
     pub policy: &'a Policy,
     /// The namespaces whose pods are judged.
     pub namespaces: &'a NamespaceFilter,
-    /// Judge Terminating pods of Ready nodes too.
+    /// Whether to judge the Terminating pods of Ready nodes too.
     pub all: bool,
 }
 
-/// What was gathered.
+/// The result of gathering. It is complete: no fact is filled in later.
 #[derive(Debug, Clone)]
 pub struct Gathered {
-    /// What is known about the cluster.
+    /// The facts about the cluster.
     pub facts: ClusterFacts,
-    /// The Terminating pods in matching namespaces, with all that a rule asks about their claims. Apart from the facts,
-    /// because they go over into the plan: of tens of thousands there must be no second copy.
+    /// The Terminating pods in matching namespaces, with everything that a rule needs to know about
+    /// their claims. They are kept apart from the facts because the plan takes them over: there may
+    /// be tens of thousands, so they must not be copied.
     pub pods: Vec<PodFacts>,
 }
 
-/// Steps 1 to 3 of a run. `asked` is a Terminating pod that is judged in any case, wherever it is.
+/// Gathers all facts that the rules need: steps 1 to 3 of a run. `asked` is a Terminating pod to
+/// judge in any case, whatever its node and namespace.
 pub async fn gather(
     source: &impl Source,
     wanted: &Wanted<'_>,
@@ -195,7 +209,8 @@ pub async fn gather(
         return Ok(Gathered { facts, pods });
     }
 
-    // 2. Read those nodes whole, and list their pods; what else the rules ask about comes along.
+    // 2. Read those nodes whole and list their pods. Meanwhile, read the namespaces and
+    // attachments.
     let node = |name: String| async move { source.node(&name, now).await };
     let (nodes, listed, namespaces, attachments) = tokio::join!(
         each(suspects.iter().cloned(), node),
@@ -203,7 +218,11 @@ pub async fn gather(
         memory.namespaces.get_or_init(|| source.namespaces()),
         source.attachments(),
     );
-    let PodLists { pods, active, busy } = listed?;
+    let PodLists {
+        pods,
+        active,
+        has_terminating,
+    } = listed?;
     (facts.nodes, facts.attachments, facts.active) = (nodes, attachments, active);
     for on_node in facts.attachments.values_mut() {
         on_node.sort();
@@ -214,10 +233,10 @@ pub async fn gather(
     }
     let asked_uid = asked.as_ref().map(|pod| pod.metadata.uid.clone());
     let is_asked = |pod: &PodFacts| asked_uid.as_ref() == Some(&pod.uid);
-    // What was asked about comes last: the list may show it as it was before.
+    // The pod that was asked about comes last, because the list may show an older state of it.
     let raw = pods.into_iter().chain(asked);
     let mut pods = identified(source, raw, namespaces.as_ref());
-    // A pod may be on a node that was not read so far, and that is opted out or gone.
+    // A pod may be on a node that was not read yet; that node may be opted out, or gone.
     let others = pods
         .iter()
         .filter_map(|pod| pod.node.clone())
@@ -225,22 +244,23 @@ pub async fn gather(
         .collect::<BTreeSet<_>>();
     facts.nodes.extend(each(others, node).await);
     if !wanted.all {
-        // A node that became Ready between the scan and its reading counts as Ready.
+        // A node that became Ready after the scan counts as Ready.
         let found = pods.len();
         pods.retain(|pod| is_asked(pod) || !facts.on_ready_node(pod));
-        // A scan that is not thorough does not see all of them, so it cannot say how many are left out.
+        // Only a thorough scan sees all pods on Ready nodes, so only then is their number known.
         facts.on_ready_nodes = if thorough { found - pods.len() } else { 0 };
     }
-    log_namespaces(&pods);
+    log_counts(&pods);
 
-    // 3. Look up the claims of those that the rules let through so far; count the nodes if the breaker has to judge.
+    // 3. Look up the claims of the pods that the rules let through so far. Count the nodes if the
+    // breaker has to judge.
     let needs_census = thorough || !pods.is_empty();
     let ready = ready.filter(|_| suspects.len() <= FEW_NODES && !thorough);
     let census = async {
         if !needs_census || has_room(source, ready, now).await {
             return Ok(Default::default());
         }
-        take_census(source, now, &busy).await
+        take_census(source, now, &has_terminating).await
     };
     let (pods, census) = tokio::join!(
         claims::look_up(source, wanted.policy, &facts, pods, is_asked),
@@ -251,7 +271,7 @@ pub async fn gather(
     Ok(Gathered { facts, pods })
 }
 
-/// The pods as facts, each once: the last of its UID.
+/// Turns raw pods into facts. If several have the same UID, the last one counts.
 fn identified(
     source: &impl Source,
     pods: impl Iterator<Item = RawPod>,
@@ -263,7 +283,7 @@ fn identified(
         match raw.into_facts(namespaces.map_or(Ok(None), |all| opted_out(all, &namespace))) {
             Ok(pod) => drop(by_uid.insert(pod.uid.clone(), pod)),
             Err(cause) => {
-                let what = format!("pod {namespace}/{name}");
+                let what = format_args!("pod {namespace}/{name}");
                 source.memory().note(what, cause);
             }
         }
@@ -271,7 +291,7 @@ fn identified(
     by_uid.into_values().collect()
 }
 
-/// Whether pods could start on the node: it is a real one, and nothing keeps them off.
+/// Reports whether pods can start on the node: it is a real node, and nothing keeps pods off it.
 async fn has_room(source: &impl Source, node: Option<String>, now: Timestamp) -> bool {
     let Some(name) = node else { return false };
     let NodeRead::Known(node) = source.node(&name, now).await else {
@@ -280,7 +300,7 @@ async fn has_room(source: &impl Source, node: Option<String>, now: Timestamp) ->
     node.leaf.is_none() && node.ready == Ready::True && !node.cordoned && !node.reserved
 }
 
-/// Asks about each of `all`, as many at once as are allowed, and gives the answers by what was asked about.
+/// Calls `ask` for each key of `all`, up to [`MAX_IN_FLIGHT`] at once. Returns the answers by key.
 async fn each<K: Clone + Ord, V, F: Future<Output = V>>(
     all: impl IntoIterator<Item = K>,
     ask: impl Fn(K) -> F,
@@ -290,59 +310,62 @@ async fn each<K: Clone + Ord, V, F: Future<Output = V>>(
     asked.buffer_unordered(MAX_IN_FLIGHT).collect().await
 }
 
-/// What the lists of pods held.
+/// The pods of all lists.
+#[derive(Default)]
 struct PodLists {
-    /// The Terminating ones, in matching namespaces.
+    /// The Terminating pods in matching namespaces.
     pods: Vec<RawPod>,
-    /// The others, by node.
+    /// The other pods in matching namespaces that have not finished, by node.
     active: BTreeMap<String, Vec<PodSummary>>,
-    /// Whether a node that was listed has, or may have, a Terminating pod.
-    busy: BTreeMap<String, bool>,
+    /// By node, whether one of its pods is, or may be,
+    /// Terminating; only for nodes that were listed.
+    has_terminating: BTreeMap<String, bool>,
 }
 
-/// Lists the pods of `nodes`, and the Terminating ones of wherever else they are wanted.
+/// Lists the pods of `nodes`, and with `wanted.all` also the Terminating pods of other nodes.
 async fn list_pods(
     source: &impl Source,
     wanted: &Wanted<'_>,
     nodes: &[String],
 ) -> Result<PodLists> {
-    let list = |place: PodsOf| async move { source.pods(&place).await };
-    let (mut all, mut active, mut busy) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
-    for (place, found) in each(source.places(nodes, wanted.all).await?, list).await {
+    let read = |list: PodsOf| async move { source.pods(&list).await };
+    let mut all = PodLists::default();
+    for (list, found) in each(source.pod_lists(nodes, wanted.all).await?, read).await {
         let mut found = found?;
-        if let PodsOf::Node(name) = place {
-            busy.insert(name.clone(), found.may_be_terminating());
+        if let PodsOf::Node(name) = list {
+            let has_terminating = found.has_terminating();
+            all.has_terminating.insert(name.clone(), has_terminating);
             if nodes.contains(&name) {
                 let matches = |pod: &PodSummary| wanted.namespaces.matches(&pod.namespace);
                 found.active.retain(matches);
-                active.insert(name, found.active);
+                all.active.insert(name, found.active);
             }
         }
         let matches = |pod: &RawPod| {
             let namespace = &pod.metadata.namespace;
             namespace.is_empty() || wanted.namespaces.matches(namespace)
         };
-        all.extend(found.terminating.into_iter().filter(matches));
+        all.pods
+            .extend(found.terminating.into_iter().filter(matches));
     }
-    Ok(PodLists {
-        pods: all,
-        active,
-        busy,
-    })
+    Ok(all)
 }
 
 impl Pods {
-    fn may_be_terminating(&self) -> bool {
+    /// Reports whether a pod is Terminating. A pod that could not be read may be.
+    fn has_terminating(&self) -> bool {
         !self.whole || !self.terminating.is_empty()
     }
 }
 
-/// Counts the real nodes, for the breaker. That is needed where more than two are not Ready, or where no node is known on which
-/// pods could start. A node without a Terminating pod may have been put away: `busy` says which of the listed nodes have one.
+/// Counts the real nodes for the breaker. It is called if more than two nodes are not Ready, or if
+/// no node is known on which pods can start. A node without any Terminating pod may have been put
+/// away. For nodes that were listed already, `has_terminating` tells whether they have one; the
+/// others are listed here.
 async fn take_census(
     source: &impl Source,
     now: Timestamp,
-    busy: &BTreeMap<String, bool>,
+    has_terminating: &BTreeMap<String, bool>,
 ) -> Result<(Census, Traits)> {
     let (mut standings, traits) = match source.standings(now).await {
         Ok(counted) => counted,
@@ -350,28 +373,25 @@ async fn take_census(
     };
     for (name, standing) in &mut standings {
         if standing.may_be_put_away(now) {
-            let cell = source.memory().busy.of(name.clone());
-            standing.terminating = match busy.get(name) {
-                Some(busy) => *busy,
-                None => *cell.get_or_try_init(|| is_busy(source, name)).await?,
+            let known = source.memory().has_terminating.of(name.clone());
+            let list = async || {
+                let pods = source.pods(&PodsOf::Node(name.clone())).await;
+                pods.map(|pods| pods.has_terminating())
+            };
+            standing.terminating = match has_terminating.get(name) {
+                Some(listed) => *listed,
+                None => *known.get_or_try_init(list).await?,
             };
         }
     }
     Ok((Census::count(now, standings.into_values()), traits))
 }
 
-/// Whether a pod of the node is Terminating, or may be.
-async fn is_busy(source: &impl Source, node: &str) -> Result<bool> {
-    let pods = source.pods(&PodsOf::Node(node.to_owned())).await?;
-    Ok(pods.may_be_terminating())
-}
-
-fn log_namespaces(pods: &[PodFacts]) {
-    let mut counts = BTreeMap::<_, usize>::new();
-    for pod in pods.iter().filter(|pod| !pod.supposed) {
-        *counts.entry(pod.namespace.as_str()).or_default() += 1;
-    }
-    for (namespace, count) in counts {
+/// Logs how many pods of each namespace are to be judged. Pods of a forecast are not Terminating.
+fn log_counts(pods: &[PodFacts]) {
+    let real = pods.iter().filter(|pod| !pod.supposed);
+    let counts = real.counts_by(|pod| &pod.namespace);
+    for (namespace, count) in counts.into_iter().sorted_unstable() {
         tracing::info!("Namespace {namespace}: {count} Terminating to judge");
     }
 }

@@ -1,8 +1,9 @@
-//! The other source of facts: a saved cluster state.
+//! The source that is a snapshot: a file with a saved cluster state.
 //!
-//! Reads what `kubectl get nodes,ns,pods,pvc,pv,leases,volumeattachments,sts -A -o json --show-managed-fields` prints, any subset of
-//! it, as one list, as lists in lists, or as several documents in a row. A kind without any object in the file counts
-//! as not saved: what it would have shown is then unknown, never assumed.
+//! The file holds what `kubectl get nodes,ns,pods,pvc,pv,leases,volumeattachments,sts -A -o json
+//! --show-managed-fields` prints, or any part of it: as one list, as lists in lists, or as several
+//! documents in a row. A kind without any object in the file counts as not saved: its facts are
+//! then unknown, never assumed.
 
 use std::{
     any::Any,
@@ -28,7 +29,7 @@ use crate::{
     },
     kubernetes::{
         Kind, Meta, Observed, RawAttachment, RawClaim, RawLease, RawNamespace, RawNode, RawPod,
-        RawStatefulSet, RawVolume, identity_of_malformed, malformed,
+        RawStatefulSet, RawVolume, full_name, identity_of_malformed, malformed,
     },
     selector::{NodeSelectors, Selector},
 };
@@ -38,22 +39,22 @@ const CHUNK: usize = 64 * 1024;
 /// The command that makes a snapshot.
 pub(super) const SAVES_ONE: &str = "kubectl get nodes,ns,pods,pvc,pv,leases,volumeattachments,sts -A -o json --show-managed-fields";
 
-/// What the error says of a snapshot that does not say when it was taken.
+/// The error for a snapshot that does not tell when it was taken.
 pub(super) const UNDATED: &str =
     "nothing in it says when it was taken; set it with --now, such as --now 2026-01-31T03:00:00Z";
 
-/// How a snapshot is to be read.
+/// How to read a snapshot.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// The moment to judge at, where it is given.
+    /// The moment to judge at, if the operator gives one.
     pub now: Option<Timestamp>,
-    /// What the operator says of nodes.
+    /// The operator's selectors for leaf nodes and fenced nodes.
     pub selectors: NodeSelectors,
-    /// Keep all pods, not only those that a run judges.
+    /// Whether to keep all pods, not only those that a run judges.
     pub every_pod: bool,
 }
 
-/// What is kept of a snapshot: of the pods the Terminating ones, of everything what the rules ask about.
+/// The part of a snapshot that the rules ask about.
 #[derive(Default)]
 pub struct Saved {
     options: Options,
@@ -61,26 +62,30 @@ pub struct Saved {
     now: Timestamp,
     /// All objects but pods, each as the type of its kind.
     objects: BTreeMap<Key, Box<dyn Any + Send>>,
-    /// The pods by node. A run takes each out of here, as there may be tens of thousands.
+    /// The Terminating pods by node; with `every_pod` all pods. A run takes them out of here
+    /// instead of copying them, because there may be tens of thousands.
     pods: RefCell<BTreeMap<Option<String>, Vec<RawPod>>>,
-    /// Namespaces that have a pod.
+    /// The namespaces that have a pod.
     pod_namespaces: BTreeSet<String>,
-    /// The pods that use claims, or whose node may not be Ready; all, where every pod is kept.
+    /// Summaries of the pods that use claims or whose node
+    /// may not be Ready; with `every_pod` of all pods.
     summaries: Vec<PodSummary>,
+    /// The newest moment at which an object of the file was observed.
     newest: Option<Timestamp>,
-    /// Objects that could not be read, with the cause.
+    /// The objects that could not be read, each with the cause.
     malformed: BTreeMap<Key, String>,
     memory: Memory,
 }
 
-/// Kind, namespace and name; of a malformed object each is empty that could not be read.
+/// Kind, namespace and name of an object. Those of a
+/// malformed object are empty if they could not be read.
 type Key = (String, String, String);
 
 fn key(kind: &str, namespace: &str, name: &str) -> Key {
     (kind.to_owned(), namespace.to_owned(), name.to_owned())
 }
 
-/// Reads `file`, in a thread of its own: standard input (`-`) may never end.
+/// Reads `file` in a thread of its own, because standard input (`-`) may never end.
 pub async fn open(file: &Path, options: Options) -> Result<Saved> {
     let path = file.to_owned();
     tokio::task::spawn_blocking(move || {
@@ -97,21 +102,22 @@ pub async fn open(file: &Path, options: Options) -> Result<Saved> {
     .map_err(in_snapshot(file))
 }
 
-/// Names the file in the error that says why it cannot be judged.
+/// Adds the name of the file to an error about a snapshot.
 pub fn in_snapshot<E: Display>(file: &Path) -> impl Fn(E) -> CouldNotRun {
     move |cause| CouldNotRun::Source(format!("--snapshot {}: {cause}", file.display()))
 }
 
-fn lean<T: Kind>(object: &mut T) {
-    object.metadata().drop_idle();
+fn drop_unused<T: Kind>(object: &mut T) {
+    object.metadata().drop_unused();
 }
 
-/// The error for a snapshot that cannot be read, or is no text.
+/// Describes the error of a snapshot that cannot be read, or that is not text.
 pub(super) fn unreadable(error: &io::Error) -> String {
     format!("{error}; name a file that holds what `{SAVES_ONE}` prints, or - for standard input")
 }
 
-/// What a file is that is no JSON, by its first bytes, and what to do about it.
+/// Recognizes a file that is not JSON by its first
+/// bytes. Returns its format, and what to do about it.
 fn other_format(start: &[u8]) -> Option<&'static str> {
     let is_yaml = ["---", "apiVersion:", "items:", "kind:"]
         .iter()
@@ -127,7 +133,7 @@ fn other_format(start: &[u8]) -> Option<&'static str> {
 }
 
 impl Saved {
-    /// Reads a snapshot, of whatever size, to its end. An error says why it cannot be judged.
+    /// Reads a snapshot of any size to its end. An error says why it cannot be judged.
     pub fn read(source: impl io::Read, options: Options) -> Result<Self, String> {
         let mut saved = Self {
             options,
@@ -147,25 +153,26 @@ impl Saved {
             return Err(lacking("pods"));
         }
         let now = saved.options.now.or(saved.newest).ok_or(UNDATED)?;
-        // Whole seconds, as a server's clock says them.
+        // Whole seconds, like the time that a server tells.
         saved.now = Timestamp::from_second(now.as_second()).unwrap_or(now);
         Ok(saved)
     }
 
-    /// What [`gather`] gathers of it, without waiting.
+    /// Runs [`gather`] on this snapshot, without waiting.
     ///
     /// # Panics
-    /// Never: the answers are there.
+    /// Never, because every answer is in memory.
     #[expect(clippy::expect_used, reason = "no answer is waited for")]
     pub fn gather(&self, wanted: &Wanted<'_>) -> Result<Gathered> {
-        // Unconstrained: after 128 answers tokio would have the task wait for its next turn.
+        // Unconstrained, because after 128 answers tokio
+        // would make the task wait for its next turn.
         tokio::task::unconstrained(gather(self, wanted, None))
             .now_or_never()
             .expect("the answers are there")
     }
 
-    /// Takes one object. A list is empty: its items come one by one.
-    pub(super) fn take(&mut self, kind: &str, text: &str) {
+    /// Adds one object. A list arrives empty, because its items are added one by one.
+    pub(super) fn add(&mut self, kind: &str, text: &str) {
         if let Ok(observed) = serde_json::from_str::<Observed>(text) {
             self.newest = self.newest.max(observed.newest());
         }
@@ -178,15 +185,15 @@ impl Saved {
                     self.note_malformed(kind, identity_of_malformed(text), malformed(&error));
                 }
             },
-            // What is supposed of a node that is Ready may need its stamps.
-            "Node" => self.keep(text, |node: &mut RawNode| node.drop_idle(!every_pod)),
+            // A forecast supposes that a Ready node has died, and may need its stamps.
+            "Node" => self.keep(text, |node: &mut RawNode| node.drop_unused(!every_pod)),
             "Lease" => self.keep::<RawLease>(text, |_| {}),
-            "Namespace" => self.keep::<RawNamespace>(text, lean),
-            "StatefulSet" => self.keep::<RawStatefulSet>(text, lean),
-            "PersistentVolumeClaim" => self.keep::<RawClaim>(text, lean),
-            "PersistentVolume" => self.keep::<RawVolume>(text, lean),
-            "VolumeAttachment" => self.keep::<RawAttachment>(text, lean),
-            // Whatever else was saved along is nothing that the rules ask about.
+            "Namespace" => self.keep::<RawNamespace>(text, drop_unused),
+            "StatefulSet" => self.keep::<RawStatefulSet>(text, drop_unused),
+            "PersistentVolumeClaim" => self.keep::<RawClaim>(text, drop_unused),
+            "PersistentVolume" => self.keep::<RawVolume>(text, drop_unused),
+            "VolumeAttachment" => self.keep::<RawAttachment>(text, drop_unused),
+            // The rules ask about no other kind.
             _ => {}
         }
     }
@@ -194,7 +201,8 @@ impl Saved {
     fn keep_pod(&mut self, mut pod: RawPod) {
         let node = pod.node();
         self.pod_namespaces.insert(pod.metadata.namespace.clone());
-        // Unless its node is known to be Ready, a pod of it may have to be evicted: kubectl prints the nodes first.
+        // The nodes are known by now, because kubectl prints them first. If a node is not known to
+        // be Ready, the report has to tell which of its pods were not evicted.
         let down = |name: &String| {
             let node = self.get::<RawNode>("", name);
             node.is_none_or(|node| node.ready() != Ready::True)
@@ -205,16 +213,17 @@ impl Saved {
             self.summaries.push(summary);
         }
         if self.options.every_pod || pod.metadata.terminating() {
-            pod.metadata.drop_idle();
+            pod.metadata.drop_unused();
             self.pods.get_mut().entry(node).or_default().push(pod);
         }
     }
 
-    /// Keeps an object, after `lean` has dropped what nothing asks about.
-    fn keep<T: Kind>(&mut self, text: &str, lean: impl FnOnce(&mut T)) {
+    /// Parses an object and keeps it, after `drop_unused`
+    /// has dropped what the rules never ask about.
+    fn keep<T: Kind>(&mut self, text: &str, drop_unused: impl FnOnce(&mut T)) {
         let cause = match serde_json::from_str::<T>(text) {
             Ok(mut object) => {
-                lean(&mut object);
+                drop_unused(&mut object);
                 let Meta {
                     namespace, name, ..
                 } = object.metadata();
@@ -236,22 +245,16 @@ impl Saved {
         (namespace, name): (String, String),
         cause: &str,
     ) {
-        self.lacks(kind, &namespace, &name, cause);
+        self.note_error(kind, &namespace, &name, cause);
         let key = (kind.to_owned(), namespace, name);
         self.malformed.insert(key, cause.to_owned());
     }
 
-    /// Takes note of an object that lacks what the rules need.
-    fn lacks(&self, kind: &str, namespace: &str, name: &str, cause: &str) {
+    /// Notes an error for an object that lacks what the rules need.
+    fn note_error(&self, kind: &str, namespace: &str, name: &str, cause: &str) {
         let kind = if kind.is_empty() { "object" } else { kind };
-        let name = if name.is_empty() {
-            "without a name"
-        } else {
-            name
-        };
-        let slash = if namespace.is_empty() { "" } else { "/" };
-        let what = format!("{kind} {namespace}{slash}{name}");
-        self.memory.note(what, cause);
+        let name = full_name(namespace, name, "without a name");
+        self.memory.note(format_args!("{kind} {name}"), cause);
     }
 
     fn get<T: Kind>(&self, namespace: &str, name: &str) -> Option<&T> {
@@ -260,7 +263,7 @@ impl Saved {
             .downcast_ref()
     }
 
-    /// All objects of a kind, by namespace and name.
+    /// Lists all objects of a kind, ordered by namespace and name.
     fn all<T: Kind>(&self) -> impl Iterator<Item = &T> {
         self.objects
             .range(key(T::KIND, "", "")..)
@@ -268,7 +271,8 @@ impl Saved {
             .filter_map(|(_, object)| object.downcast_ref())
     }
 
-    /// An object; `None` only where it is proved that there is none. A malformed object of that name, or of no name, might be it.
+    /// Finds an object; `None` only if the file proves that it does not exist. A malformed object
+    /// of that name, or without a name, may be the one.
     fn proved<T: Kind>(&self, namespace: &str, name: &str) -> Read<Option<T>> {
         let may_be = |bad: &str, wanted: &str| bad.is_empty() || bad == wanted;
         let bad = self
@@ -306,7 +310,7 @@ impl Saved {
             .any(|bad| ["", T::KIND].contains(&bad))
     }
 
-    /// An error where an object of that kind could not be read.
+    /// Returns an error if an object of the kind could not be read.
     fn all_read<T: Kind>(&self) -> Read<()> {
         let unread = || Unread(format!("a {} of the snapshot could not be read", T::KIND));
         self.any_malformed::<T>().then(unread).map_or(Ok(()), Err)
@@ -316,11 +320,12 @@ impl Saved {
         self.any_malformed::<T>() || self.all::<T>().next().is_some()
     }
 
-    /// What a whole snapshot would hold besides, and the command that saves it.
+    /// Returns, as lines of text, what the file lacks and the command that saves it; nothing if the
+    /// file is complete.
     fn missing(&self, wanted: &Wanted<'_>) -> Vec<String> {
         let bound = self.all::<RawClaim>().any(|it| it.volume_name().is_some());
         let uses_claims = self.summaries.iter().any(|pod| !pod.claims.is_empty());
-        // Without -A, kubectl saves the pods of one namespace, and the names of all.
+        // Without -A, kubectl saves the pods of one namespace, but all namespaces.
         let one = self.pod_namespaces.len() == 1 && self.all::<RawNamespace>().count() != 1;
         let missing = [
             (
@@ -345,12 +350,13 @@ impl Saved {
         if missing.is_empty() {
             return Vec::new();
         }
-        // The command on a line of its own, to be copied.
+        // The command stands on a line of its own, so it is easy to copy.
         let lacks = format!("The file lacks {}. This saves all:", missing.join(", "));
         vec![lacks, SAVES_ONE.to_owned()]
     }
 
-    /// A run asks once, so that the pods are taken out; a forecast asks again for each node.
+    /// Returns the kept pods of a node. A run asks once, so the pods are moved; a forecast asks
+    /// again for each node, so they are copied.
     fn pods_of(&self, node: Option<&str>) -> Vec<RawPod> {
         let (node, mut pods) = (node.map(str::to_owned), self.pods.borrow_mut());
         let pods = if self.options.every_pod {
@@ -384,7 +390,7 @@ impl Source for Saved {
     async fn node(&self, name: &str, now: Timestamp) -> NodeRead {
         let raw = match self.proved::<RawNode>("", name) {
             Ok(Some(raw)) => raw,
-            // The file holds nodes, so that one that is not in it does not exist.
+            // The file holds nodes, so a node that is not in it does not exist.
             Ok(None) => return NodeRead::Gone,
             Err(unread) => return NodeRead::Unread(unread),
         };
@@ -403,7 +409,7 @@ impl Source for Saved {
         match raw.into_facts(now, &own, &api_servers, &self.options.selectors) {
             Ok(facts) => NodeRead::Known(facts),
             Err(cause) => {
-                self.lacks(RawNode::KIND, "", name, &cause);
+                self.note_error(RawNode::KIND, "", name, &cause);
                 NodeRead::Unread(Unread(cause))
             }
         }
@@ -420,15 +426,15 @@ impl Source for Saved {
         Ok((standings, traits))
     }
 
-    async fn places(&self, nodes: &[String], _: bool) -> Result<BTreeSet<PodsOf>> {
-        let place = |node: Option<String>| node.map_or(PodsOf::NoNode, PodsOf::Node);
+    async fn pod_lists(&self, nodes: &[String], _: bool) -> Result<BTreeSet<PodsOf>> {
+        let list = |node: Option<String>| node.map_or(PodsOf::NoNode, PodsOf::Node);
         let nodes = nodes.iter().cloned().map(Some);
         let more = self.pods.borrow();
-        Ok(nodes.chain(more.keys().cloned()).map(place).collect())
+        Ok(nodes.chain(more.keys().cloned()).map(list).collect())
     }
 
-    async fn pods(&self, place: &PodsOf) -> Result<Pods> {
-        let node = match place {
+    async fn pods(&self, list: &PodsOf) -> Result<Pods> {
+        let node = match list {
             PodsOf::Node(name) => Some(name.clone()),
             _ => None,
         };
@@ -459,7 +465,7 @@ impl Source for Saved {
         let pods = self.pods.borrow();
         match pods.values().flatten().rfind(|pod| is(&pod.metadata)) {
             Some(pod) => Ok(Some(pod.clone())),
-            // What could not be read may be this pod. That it is gone would then be a guess.
+            // A pod that could not be read may be this one, so its absence would be a guess.
             None => self.proved(namespace, name).map_err(|Unread(cause)| {
                 let cause = format!("pod {namespace}/{name} could not be read: {cause}");
                 CouldNotRun::Source(cause)
@@ -467,17 +473,18 @@ impl Source for Saved {
         }
     }
 
-    async fn summaries(&self, pods: &PodsOf) -> Read<(Vec<PodSummary>, bool)> {
-        let is = |pod: &&PodSummary| match pods {
+    async fn summaries(&self, list: &PodsOf) -> Read<(Vec<PodSummary>, bool)> {
+        let is_listed = |pod: &&PodSummary| match list {
             PodsOf::Namespace(namespace) => pod.namespace == *namespace,
             PodsOf::Name(name) => pod.name == *name,
             _ => false,
         };
-        let found = self.summaries.iter().filter(is).cloned();
+        let found = self.summaries.iter().filter(is_listed).cloned();
         Ok((found.collect(), !self.any_malformed::<RawPod>()))
     }
 
-    /// Without any namespace in the file, opt-outs are named as unseen in the report instead of holding every pod.
+    /// Returns `None` if the file has no namespace. The report then names opt-outs as unseen; an
+    /// error would hold every pod.
     async fn namespaces(&self) -> Option<Read<Namespaces>> {
         let all = self.all::<RawNamespace>().map(|it| &it.metadata);
         let all = all.map(|it| (it.name.clone(), it.opted_out()));

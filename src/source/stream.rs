@@ -1,7 +1,9 @@
-//! Going through a file once, object by object: it may be hundreds of megabytes, of which little is kept.
+//! Reads a snapshot once, object by object. The file may have
+//! hundreds of megabytes, and little of it is kept.
 //!
-//! Nothing larger than one object is ever held. The exception is a list that says its kind only after its items, where
-//! the items do not say theirs: those are held until it does. No `kubectl` prints such.
+//! Nothing larger than one object is held in memory, with one exception: if the items of a list do
+//! not say their kind, and the list says its own only after the items, the items are held until
+//! then. No `kubectl` prints such a list.
 
 use std::{collections::BTreeMap, fmt, io::Read};
 
@@ -13,7 +15,7 @@ use serde_json::value::RawValue;
 
 use super::snapshot::{SAVES_ONE, Saved, unreadable};
 
-/// Visits values that can hold no object.
+/// Declares the visits of values that cannot hold an object.
 macro_rules! unexpected {
     ($($visit:ident $type:ty),*) => {
         $(fn $visit<E>(self, _: $type) -> Result<(), E> {
@@ -23,7 +25,7 @@ macro_rules! unexpected {
     };
 }
 
-/// Shows `saved` each object of each document.
+/// Adds each object of each document to `saved`.
 pub(super) fn read(source: impl Read, saved: &mut Saved) -> Result<(), String> {
     let mut documents = serde_json::Deserializer::from_reader(source);
     while documents.end().is_err() {
@@ -41,19 +43,20 @@ pub(super) fn read(source: impl Read, saved: &mut Saved) -> Result<(), String> {
             None => format!("it is not what `{SAVES_ONE}` prints: {error}"),
         })?;
         for object in held {
-            saved.take("", &object);
+            saved.add("", &object);
         }
     }
     Ok(())
 }
 
-/// A document, the items of a list, or one of them.
+/// A document, the items of a list, or one item.
 struct Element<'a> {
     saved: &'a mut Saved,
-    /// The kind of an item that does not say its own. Empty where the list has not said it either.
+    /// The kind of an item that does not say its own; empty if the list has not said it either.
     list_kind: &'a str,
     /// Receives the objects whose kind is not known yet.
     held: &'a mut Vec<String>,
+    /// Whether this is the value of a list's `items`.
     is_items: bool,
 }
 
@@ -80,7 +83,8 @@ impl<'de> Visitor<'de> for Element<'_> {
         formatter.write_str("an object")
     }
 
-    /// The items of a list are taken as they come. The other fields are put together again, as the object's own text.
+    /// Visits a list or another object. The items of a list are visited as they come. The other
+    /// fields are put together again, as the text of the object itself.
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         let (mut fields, mut kind) = (BTreeMap::new(), String::new());
         let mut held = Vec::new();
@@ -109,11 +113,11 @@ impl<'de> Visitor<'de> for Element<'_> {
         if known.is_empty() {
             self.held.push(text);
         } else {
-            self.saved.take(known, &text);
+            self.saved.add(known, &text);
         }
         if let Some(item_kind) = known.strip_suffix("List") {
             for item in held {
-                self.saved.take(item_kind, &item);
+                self.saved.add(item_kind, &item);
             }
         }
         Ok(())
@@ -132,7 +136,7 @@ impl<'de> Visitor<'de> for Element<'_> {
         self.visit_unit()
     }
 
-    /// An empty list is null where a program of Go has written it.
+    /// Visits a null. A program written in Go may print it for an empty list of items.
     fn visit_unit<E>(self) -> Result<(), E> {
         if !self.is_items {
             self.note_malformed();

@@ -1,6 +1,8 @@
-//! Tests of reading a snapshot: missing objects, malformed objects, and the forms that kubectl prints.
+//! Tests of reading a snapshot: missing objects,
+//! malformed objects, and the forms that kubectl prints.
 //!
-//! Most of them assert the verdicts of the pods, since a mistake in reading matters where it changes a verdict.
+//! Most of them assert the verdicts of the pods, since a mistake in reading matters where it
+//! changes a verdict.
 
 #![expect(
     clippy::needless_raw_string_hashes,
@@ -569,8 +571,8 @@ fn paths(value: &Value) -> Vec<Vec<String>> {
     iter::once(Vec::new()).chain(below).collect()
 }
 
-/// Replaces each value of each object in turn by one of another type, such as text by a number. An object that cannot
-/// be read may hold pods, but must never let one be reaped.
+/// Replaces each value of each object in turn by one of another type, such as text by a number. An
+/// object that cannot be read may hold pods, but must never let one be reaped.
 #[test]
 fn a_malformed_value_anywhere_never_adds_a_pod_to_the_plan() {
     let state = cluster(HELD);
@@ -772,8 +774,9 @@ fn now_is_the_newest_observation_and_never_a_deletion_deadline() {
 
 #[test]
 fn the_later_of_the_servers_stamp_and_the_nodes_word_counts_unless_that_is_of_the_future() {
-    // What the node says, and who has written to the lease when. API servers before 1.25 do not stamp a renewal. Only where the
-    // lease was made long before does a stamp show that renewals are stamped.
+    // What the node says, and who has written to the lease when. API servers before 1.25 do not
+    // stamp a renewal. Only where the lease was made long before does a stamp show that renewals
+    // are stamped.
     check_each(
         &expect![[r#"
             an old stamp and a fresh word: FRESH; RENEWED STALE
@@ -832,7 +835,8 @@ fn the_later_of_the_servers_stamp_and_the_nodes_word_counts_unless_that_is_of_th
     );
 }
 
-/// One API server stamps the renewal a second ahead of the other one, by whose clock the node failed just now.
+/// One API server stamps the renewal a second ahead of the other one, by whose clock the node
+/// failed just now.
 #[test]
 fn a_renewal_that_is_stamped_ahead_of_the_scan_is_later_than_a_failure_of_that_moment() {
     let more = "
@@ -1203,8 +1207,8 @@ fn each_report_of_a_nodes_own_machine_is_a_heartbeat() {
         heard("    metadata: {annotations: {kubevirt.io/heartbeat: some time ago}}"),
         ""
     );
-    // Several conditions are one source: its last word counts. One that is ahead of all clocks is believed only where the
-    // stamp is of the node's first minute.
+    // Several conditions are one source: its last word counts. One that is ahead of all clocks is
+    // believed only where the stamp is of the node's first minute.
     let owns_problem = r#"'f:status': {'f:conditions': {'k:{"type":"KernelDeadlock"}': {'.': {}, 'f:lastHeartbeatTime': {}}}}"#;
     let both = |word: &str, made: &str, stamp: &str| {
         let stamped =
@@ -1232,8 +1236,8 @@ fn each_report_of_a_nodes_own_machine_is_a_heartbeat() {
 #[test]
 fn the_lease_of_an_api_server_is_a_heartbeat_of_its_control_plane_node() {
     let master = "metadata: {labels: {node-role.kubernetes.io/control-plane: '', kubernetes.io/hostname: CP-1}}";
-    // The node, the host and the identity of the lease. Beside what is heard, whether no such lease is missed; and what one
-    // does that could not be read, which may be it.
+    // The node, the host and the identity of the lease. Beside what is heard, whether no such lease
+    // is missed; and what one does that could not be read, which may be it.
     check_each(
         &expect![[r#"
             by its label's name: MASTER; cp-1; kube-apiserver
@@ -1402,7 +1406,8 @@ fn a_claim_is_the_pods_own_by_volume_name_and_owner() {
     }
 }
 
-/// A `StatefulSet` that is scaled down makes its pod the owner of the claims, with `whenScaled: Delete`.
+/// A `StatefulSet` that is scaled down makes its pod the owner of the claims, with
+/// `whenScaled: Delete`.
 #[test]
 fn a_claim_that_the_pod_owns_is_wanted_again_where_its_set_wants_the_pod_or_may() {
     check_each(
@@ -1442,7 +1447,8 @@ fn volumes_that_two_pods_may_use_at_once_are_known_by_kind() {
         let more = format!("Pod a: {{spec: {{volumes: [{{name: v, {volume}}}]}}}}");
         gathered(&more).pods.remove(0)
     };
-    // What makes it a pod's own, and what could be written by two; and the reason where a claim's volume is so.
+    // What makes it a pod's own, and what could be written by two; and the reason where a claim's
+    // volume is so.
     check_each(
         &expect![[r#"
             shared: configMap secret projected downwardAPI emptyDir image hostPath nfs ephemeral

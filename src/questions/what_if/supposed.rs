@@ -95,14 +95,14 @@ impl<S: Source> Source for Supposed<'_, S> {
         Ok((standings, traits))
     }
 
-    async fn places(&self, nodes: &[String], _: bool) -> Result<BTreeSet<PodsOf>> {
+    async fn pod_lists(&self, nodes: &[String], _: bool) -> Result<BTreeSet<PodsOf>> {
         Ok(nodes.iter().cloned().map(PodsOf::Node).collect())
     }
 
-    async fn pods(&self, place: &PodsOf) -> Result<Pods> {
-        let node = match place {
+    async fn pods(&self, list: &PodsOf) -> Result<Pods> {
+        let node = match list {
             PodsOf::Node(node) if self.dead.contains(node) => node,
-            _ => return self.source.pods(place).await,
+            _ => return self.source.pods(list).await,
         };
         let (mut terminating, mut active) = (Vec::new(), Vec::new());
         for pod in self.source.every_pod(node).await? {
