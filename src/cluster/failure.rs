@@ -1,4 +1,5 @@
-//! Why a request failed, and what follows from that: whether to repeat it, and whether it may have taken effect.
+//! Why a request failed. The cause decides whether to repeat the request, and whether it may have
+//! taken effect.
 
 use std::{error, io, time::Duration};
 
@@ -9,27 +10,30 @@ use rustls::{CertificateError, pki_types::UnixTime};
 use serde_json::Value;
 
 use super::Cluster;
-use crate::exit::CouldNotRun;
+use crate::{exit::CouldNotRun, kubernetes::given, words::after};
 
-/// A request is tried this often in all: a rolling restart of API servers turns away one or two tries.
+/// How often a request is tried in all. A rolling restart
+/// of the API servers turns away one or two tries.
 pub const TRIES: u32 = 4;
-/// Pause before the second try; doubled for each further one.
+/// The pause before the second try. It doubles with each further try.
 pub const FIRST_PAUSE: Duration = Duration::from_millis(200);
-/// A server that asks for a longer pause than this is not waited for: the CronJob comes back in minutes.
+/// The longest pause that a server may ask for. With a longer one the request fails at once: the
+/// CronJob runs again in minutes.
 pub const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-/// Messages of the API server are cut to this many characters.
+/// The length, in characters, that messages of the API server are cut to.
 pub const MESSAGE_LIMIT: usize = 1_000;
 
-/// What a Status object of the API says it is, as far as that matters here. It is read from the object's reason and
-/// causes: the message is for people.
+/// The kinds of failure that this program treats differently. The kind is taken from reason and
+/// causes of the API's Status object, not from its message, which is for people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatusKind {
+    /// The API server says that the object does not exist.
     NotFound,
     /// An admission webhook could not be called.
     Webhook,
-    /// The namespace is being deleted: nothing can be created there any more.
+    /// The namespace is being deleted, so nothing can be created there any more.
     NamespaceTerminating,
-    /// Anything else, or no Status at all: then something in between has answered.
+    /// Any other failure. If there is no Status object, a proxy or load balancer may have answered.
     Other,
 }
 
@@ -40,34 +44,32 @@ pub type Result<T, E = Failure> = std::result::Result<T, E>;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
     /// The API server answered, but not with success.
-    #[error("the API server answered {code}{}", colon(.message))]
+    #[error("the API server answered {code}{}", after(": ", given(message.clone())))]
     Status {
         code: u16,
-        /// The message of the API's Status object, or what the status means in HTTP.
+        /// The message of the API's Status object, or HTTP's name of the code.
         message: String,
         kind: StatusKind,
-        /// How long the server asks to be left alone.
+        /// The pause that the server asks for.
         retry_after: Option<Duration>,
     },
-    #[error("no answer within {} s", .0.as_secs())]
+    /// The API server did not answer within this time: the limit of a
+    /// request, or less near a deadline. The message gives milliseconds too,
+    /// because near a deadline it may be far less than 1 s.
+    #[error("no answer within {} s", (.0.as_secs_f64() * 1e3).round() / 1e3)]
     Timeout(Duration),
-    /// The connection failed; the root cause.
+    /// The connection failed, for this root cause.
     #[error("no connection: {0}")]
     Transport(String),
-    /// The answer is not what was asked for, or not complete.
+    /// The answer is incomplete, or not what was asked for.
     #[error("the answer could not be read: {0}")]
     Unreadable(String),
-    /// A write was not sent, because its node was read too long ago by its turn.
-    #[error("not sent: the node was looked at too long ago")]
-    NotSent,
+    /// A write was not sent, for this reason.
+    #[error("not sent: {0}")]
+    NotSent(&'static str),
 }
 
-fn colon(message: &str) -> String {
-    let colon = if message.is_empty() { "" } else { ": " };
-    format!("{colon}{message}")
-}
-
-/// A response that is not what was asked for.
+/// Makes the failure for a response that is not what was asked for.
 pub fn unreadable(why: impl Into<String>) -> Failure {
     Failure::Unreadable(why.into())
 }
@@ -80,18 +82,20 @@ impl Failure {
         }
     }
 
-    /// Whether the API server itself says that the failure is of that kind. A 404 from something in between, such as a proxy's
-    /// default page, does not prove that an object is absent.
+    /// Reports whether the API server itself says that the failure is of
+    /// this kind. A 404 from something in between, such as a proxy's default
+    /// page, does not prove that an object is absent.
     pub fn is(&self, wanted: StatusKind) -> bool {
         matches!(self, Self::Status { kind, .. } if *kind == wanted)
     }
 
-    /// Whether credentials or rights are at fault: asking again, or about another object, will not help.
+    /// Reports whether credentials or rights are at fault. Then it is of no use to ask again, or
+    /// about another object.
     pub fn forbids(&self) -> bool {
         matches!(self.code(), Some(401 | 403))
     }
 
-    /// What rights or admission say, where they forbid the request.
+    /// Returns the message of RBAC or admission, with the code, if one of them forbids the request.
     pub fn denial(&self) -> Option<String> {
         match self {
             Self::Status {
@@ -106,17 +110,19 @@ impl Failure {
         }
     }
 
-    /// Whether a write that failed so may have been carried out all the same.
+    /// Reports whether a write may have been carried out although it failed in this way.
     pub fn may_have_taken_effect(&self) -> bool {
         match self {
-            // A server answers 429 before it reads a request; the others may come from something in between, or too late.
+            // A server answers 429 before it reads the request. A 5xx may come from something in
+            // between, or after the write.
             Self::Status { code, .. } => matches!(code, 500..=599) && !self.is(StatusKind::Webhook),
             Self::Timeout(_) | Self::Transport(_) | Self::Unreadable(_) => true,
-            Self::NotSent => false,
+            Self::NotSent(_) => false,
         }
     }
 
-    /// Whether the next request is likely to fail too: the server does not answer, or has too much to do.
+    /// Reports whether the next request is likely to fail too, because the server does not answer
+    /// or is overloaded.
     pub fn is_hopeless(&self) -> bool {
         match self {
             Self::Unreadable(_) => false,
@@ -124,10 +130,11 @@ impl Failure {
         }
     }
 
-    /// How long to wait after so many tries until the next; `None` where another one is no use.
+    /// Returns the pause before the next try, after so
+    /// many tries; `None` if another try is of no use.
     pub fn pause(&self, tried: u32) -> Option<Duration> {
         let asked = match self {
-            // A 500 may pass, unless it is a webhook's.
+            // Any other 500 may pass.
             Self::Status {
                 kind: StatusKind::Webhook,
                 ..
@@ -137,8 +144,9 @@ impl Failure {
                 retry_after,
                 ..
             } => retry_after.unwrap_or_default(),
-            // What was not sent is sent after its node was read again.
-            Self::Timeout(_) | Self::Transport(_) | Self::NotSent => Duration::ZERO,
+            // The node is read again before each try, so a write
+            // that was not sent may be sent the next time.
+            Self::Timeout(_) | Self::Transport(_) | Self::NotSent(_) => Duration::ZERO,
             _ => return None,
         };
         let again = (1..TRIES).contains(&tried) && asked <= LONGEST_PAUSE;
@@ -146,7 +154,8 @@ impl Failure {
     }
 }
 
-/// Kind and message of a Status object. The text of any other body is left out: it may hold anything.
+/// Returns kind and message of a Status object. The text of any other body is left out, because it
+/// may hold anything.
 pub fn status_of(status: StatusCode, body: &[u8]) -> (StatusKind, String) {
     let answered = serde_json::from_slice::<Value>(body)
         .ok()
@@ -162,7 +171,7 @@ pub fn status_of(status: StatusCode, body: &[u8]) -> (StatusKind, String) {
     };
     let kind = match (status.as_u16(), answered["reason"].as_str()) {
         (404, Some("NotFound")) => StatusKind::NotFound,
-        // The cause of an internal error has no reason, only the error's text.
+        // The cause of an internal error has no reason, only a message.
         (500, Some("InternalError")) if has("message", "failed calling webhook") => {
             StatusKind::Webhook
         }
@@ -178,8 +187,8 @@ pub fn status_of(status: StatusCode, body: &[u8]) -> (StatusKind, String) {
     (kind, message.collect())
 }
 
-/// The innermost cause: the outer layers say only that a request failed. What a credential plugin says is not
-/// repeated: its error holds its output.
+/// Describes the innermost cause of an error, because the outer layers say only that a request
+/// failed. The error of a credential plugin is not repeated, because it holds the plugin's output.
 pub fn root(error: &(dyn error::Error + 'static)) -> String {
     let causes = std::iter::successors(Some(error), |cause| cause.source());
     if causes.clone().any(<dyn error::Error>::is::<AuthError>) {
@@ -195,13 +204,13 @@ pub fn root(error: &(dyn error::Error + 'static)) -> String {
     }
 }
 
-/// What an I/O error holds, which is not among its sources.
+/// Returns the error inside an I/O error, which is not among its sources.
 fn within<'a>(error: &'a (dyn error::Error + 'static)) -> &'a (dyn error::Error + 'static) {
     let inner = error.downcast_ref().and_then(io::Error::get_ref);
     inner.map_or(error, |inner| within(inner))
 }
 
-/// Why the server's certificate is refused, and what to do.
+/// Describes why the server's certificate is refused, and what to do about it.
 fn certificate(why: &CertificateError) -> String {
     let at = |time: &UnixTime| {
         let seconds = time.as_secs().try_into().unwrap_or(i64::MAX);
@@ -231,7 +240,7 @@ fn certificate(why: &CertificateError) -> String {
 }
 
 impl Cluster {
-    /// The error that ends a run because `what` failed, with what to do about it.
+    /// Makes the error that ends a run because it could not do `what`, with advice on what to do.
     pub fn could_not(&self, what: &str) -> impl Fn(Failure) -> CouldNotRun {
         move |failure| {
             let address = "check that this is the address of an API server";

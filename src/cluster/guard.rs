@@ -1,7 +1,8 @@
-//! Proof that the guard works: admission refuses this account the delete of a running pod.
+//! Proves that the guard works: admission must refuse this account the delete of a running pod.
 //!
-//! The running pod is the one that this runs in. It is the only pod that is not Terminating and that is ever named in a
-//! delete, so the request is a server dry run, twice marked, for exactly the pod that was read.
+//! The running pod is the one that this program runs in. No other pod is ever named in a delete
+//! without being Terminating. So the request is a server dry run, is marked as one twice, and names
+//! the UID and resource version that were just read.
 
 use std::{env, time::Duration};
 
@@ -13,37 +14,40 @@ use super::{
     Cluster, Failure, StatusKind, WriteMode, failure::unreadable, read::object, request::Accept,
     write::delete,
 };
-use crate::kubernetes::RawPod;
+use crate::{kubernetes::RawPod, words::after};
 
-/// The message of the first rule in `cronjob/components/guard/guard.yaml`, by which the guard is recognised among all that
-/// may refuse.
+/// The message of the first rule in `cronjob/components/guard/guard.yaml`. It tells the guard from
+/// everything else that may refuse a delete.
 pub const REFUSAL: &str = "pod-reaper's guard lets it touch only pods that are Terminating already";
 /// The message of the rule in `cronjob/components/node-guard/node-guard.yaml`.
 pub const NODE_REFUSAL: &str =
     "pod-reaper's node guard lets it touch only pods whose node is not Ready";
-/// How long to go on asking while nothing refuses: the API server takes about a second to put a policy in force.
+/// How long to ask again while nothing refuses. The API
+/// server takes about 1 s to put a policy in force.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The pause between two tries.
 const PAUSE: Duration = Duration::from_millis(500);
-/// What an API server says before it knows its policies.
+/// A part of what an API server says before it has loaded its policies.
 const NOT_READY: &str = "not yet ready to handle request";
+/// The error if the variables name no pod, or none that exists.
 const NO_POD: &str = "the variables POD_NAMESPACE and POD_NAME do not name the pod that this runs in, and the guard is \
     proved on no other; cronjob/base sets them. Outside a cluster leave --require-guard out";
 
 /// Why there is no proof.
 #[derive(Debug, PartialEq, Eq)]
 pub enum NoProof {
-    /// Asking again would not bring it.
+    /// The cause will not pass, so the run ends.
     Never(String),
-    /// Asking again may bring it.
+    /// The cause may pass, so asking again may bring the proof.
     NotYet(String),
-    /// The delete was let through. The guard may not be in force yet.
+    /// Nothing refused the delete. The guard may not be in force yet.
     LetThrough,
 }
 
 impl Cluster {
-    /// Returns once the guard with the message `refusal` has refused this account the delete of its own pod. An error says
-    /// what was found instead.
+    /// Asks for a delete of the program's own pod until the guard with the message `refusal` has
+    /// refused it. Returns an error if the guard does not refuse within 10 s, or if the cause will
+    /// not pass; the run must not write anything then.
     pub async fn prove(&self, refusal: &str) -> Result<(), String> {
         let [namespace, name] =
             ["POD_NAMESPACE", "POD_NAME"].map(|it| env::var(it).unwrap_or_default());
@@ -64,15 +68,15 @@ impl Cluster {
         }
     }
 
-    /// Asks once. The pod is read each time: its kubelet writes to it while it starts.
-    async fn ask(&self, refusal: &str, path: &str) -> Result<(), NoProof> {
+    /// Asks once. The pod is read each time, because its kubelet writes to it while it starts.
+    pub(super) async fn ask(&self, refusal: &str, path: &str) -> Result<(), NoProof> {
         let unread = |failure: Failure| {
-            let hint = if failure.is(StatusKind::NotFound) {
-                NO_POD
-            } else {
-                "it needs the right to get pods"
+            let hint = match failure.code() {
+                Some(403) => Some("it needs the right to get pods"),
+                _ => failure.is(StatusKind::NotFound).then_some(NO_POD),
             };
-            NoProof::Never(format!("its own pod could not be read: {failure}; {hint}"))
+            let hint = after("; ", hint);
+            NoProof::Never(format!("its own pod could not be read: {failure}{hint}"))
         };
         let own = self.get(path, Accept::Metadata).await.map_err(unread)?;
         let own = own.parse::<RawPod>().map_err(unread)?.metadata;
@@ -83,8 +87,8 @@ impl Cluster {
             let why = "its own pod is Terminating, so the guard lets it be deleted and proves nothing; the next run is another pod";
             return Err(NoProof::Never(why.to_owned()));
         }
-        // Where two policies refuse, the API server names either. The guard lets a dry run with `Orphan` pass, so that only
-        // the node guard can refuse it.
+        // If two policies refuse, the API server names only one of them, and that may be either.
+        // The guard lets a dry run with `Orphan` pass, so only the node guard can refuse that one.
         let propagation = if refusal == NODE_REFUSAL {
             "Orphan"
         } else {
@@ -98,7 +102,7 @@ impl Cluster {
         }
     }
 
-    /// Says that nothing refused the delete, and why that may be.
+    /// Describes the error that nothing refused the delete, with the likely cause.
     async fn let_through(&self, refusal: &str) -> String {
         if refusal == NODE_REFUSAL {
             return "the API server would let this account delete a pod whose node is Ready; apply \
@@ -110,8 +114,8 @@ impl Cluster {
         format!("the API server would let this account delete a running pod: {why}")
     }
 
-    /// What is wrong with the guard, as far as this account may read it. Its policy is recognised by the message, because an
-    /// installation may prefix the name.
+    /// Describes what is wrong with the guard, if this account may read its parts. The policy is
+    /// recognised by its message, because an installation may prefix its name.
     async fn what_is_missing(&self) -> String {
         let list = async |kind: &str| {
             let path = format!("/apis/admissionregistration.k8s.io/v1/validatingadmission{kind}");
@@ -162,7 +166,8 @@ impl Cluster {
     }
 }
 
-/// What a refusal proves.
+/// Decides what a failed delete proves: the guard with
+/// the message `refusal` is in force, or nothing.
 pub fn judge(refusal: &str, failure: &Failure) -> Result<(), NoProof> {
     let message = match failure {
         Failure::Status { message, .. } => message.as_str(),

@@ -1,4 +1,4 @@
-//! Sending requests: time limits, tries, and what is kept of a response.
+//! Sends requests, with their time limits and tries.
 
 use std::{error::Error, time::Duration};
 
@@ -15,15 +15,15 @@ use super::{
 };
 use crate::{kubernetes::malformed, selector::NodeSelectors, stop::Stop};
 
-/// Longest wait for one response, connection and body included. API servers answer these reads within a second; a
-/// server that needs longer is not one whose words should delete pods.
+/// The longest wait for one response, including connection and body. API servers answer such reads
+/// within 1 s. Nothing should be deleted on the word of a server that needs ten times as long.
 pub const REQUEST_LIMIT: Duration = Duration::from_secs(10);
-/// Tells audit logs who asked.
+/// The name of this program in audit logs.
 pub const USER_AGENT: &str = concat!("pod-reaper/", env!("CARGO_PKG_VERSION"));
 
 /// A response with a 2xx status.
 pub struct Response {
-    /// The server's clock, from the header `Date`.
+    /// The server's time, from the header `Date`.
     pub date: Option<Timestamp>,
     pub body: Vec<u8>,
 }
@@ -36,15 +36,16 @@ pub struct Write {
     pub body: Value,
 }
 
-/// In which form a response is asked for.
+/// The form of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Accept {
     /// Whole objects.
     Object,
-    /// Whole objects, without a second try: the caller asks again anyway.
+    /// Whole objects, but without a second try, for a caller that asks again anyway.
     Look,
-    /// Metadata alone, of one object, or of a list.
+    /// The metadata of one object.
     Metadata,
+    /// The metadata of each object of a list.
     MetadataList,
     /// The rows that `kubectl get` prints.
     Table,
@@ -75,7 +76,7 @@ impl Cluster {
         }
     }
 
-    /// Reads `path`, and tries again after a failure that may be over soon.
+    /// Reads `path`, and tries again after a failure that may pass.
     pub(super) async fn get(&self, path: &str, accept: Accept) -> Result<Response> {
         let mut tried = if accept == Accept::Look { TRIES - 1 } else { 0 };
         loop {
@@ -85,7 +86,7 @@ impl Cluster {
                 Err(failure) => failure,
             };
             tried += 1;
-            // A pause that outlasts the run leaves no time to ask.
+            // After a pause that outlasts the run, no time is left to ask.
             let in_time = |pause: &Duration| self.stop.at_most(*pause) == *pause;
             let Some(pause) = failure.pause(tried).filter(in_time) else {
                 return Err(failure);
@@ -95,7 +96,8 @@ impl Cluster {
         }
     }
 
-    /// Sends a write, once. After `fresh_until` it must not be sent any more: it may have had to wait for its turn.
+    /// Sends a write once, but never after `fresh_until`:
+    /// it may have to wait for its turn that long.
     pub(super) async fn send(
         &self,
         write: Write,
@@ -107,6 +109,7 @@ impl Cluster {
         self.exchange(request, fresh_until).await
     }
 
+    /// Sends a request when it has its turn, and reads the response.
     async fn exchange(
         &self,
         request: http::Result<Request<Body>>,
@@ -115,12 +118,15 @@ impl Cluster {
         let request = request.map_err(transport)?;
         let permit = self.permits.acquire().await.map_err(transport)?;
         let mut limit = self.stop.at_most(REQUEST_LIMIT);
-        // The limit includes renewing credentials and connecting: a request that is not out by then is never sent.
+        // The limit includes renewing credentials and connecting. So a write that is still waiting
+        // for these when `fresh_until` comes is never sent.
         if let Some(until) = fresh_until {
             let left = until.checked_duration_since(Instant::now());
-            limit = limit.min(left.ok_or(Failure::NotSent)?);
+            let too_late = Failure::NotSent("the node was looked at too long ago");
+            limit = limit.min(left.ok_or(too_late)?);
         }
-        // One limit around both, so that a body that never ends is cut off too, connection and all.
+        // One limit holds for response and body, so a body that never ends is cut off too, together
+        // with its connection.
         let answered = tokio::time::timeout(limit, async {
             let response = self.client.send(request).await.map_err(transport)?;
             let (parts, body) = response.into_parts();

@@ -61,7 +61,8 @@ fn the_servers_clock_is_read_as_http_writes_it() {
         read("Sun, 06 Nov 1994 08:49:37 GMT").as_deref(),
         Some("1994-11-06T08:49:37Z")
     );
-    // Go writes no other form. A date that cannot be read counts as absent, and nothing is deleted without one.
+    // Go writes no other form. A date that cannot be read counts as absent, and nothing is deleted
+    // without one.
     for text in [
         "",
         "now",
@@ -128,6 +129,8 @@ fn each_failure_is_retried_where_it_passes_and_says_whether_a_write_may_have_tak
     const WEBHOOK: &str =
         r#"Internal error occurred: failed calling webhook "w": Post "https://w": refused"#;
     let timeout = Failure::Timeout(Duration::from_secs(10));
+    let within_micros = |micros| Failure::Timeout(Duration::from_micros(micros));
+    let too_late = Failure::NotSent("the node was looked at too long ago");
     let transport = Failure::Transport("connection reset".to_owned());
     let unreadable = Failure::Unreadable("it is not JSON".to_owned());
     let (passes, stays, maybe, never, forbids, not) = (true, false, true, false, true, false);
@@ -152,7 +155,7 @@ fn each_failure_is_retried_where_it_passes_and_says_whether_a_write_may_have_tak
         // Admission comes before the write.
         (said(500, StatusKind::Webhook, WEBHOOK), stays, never, not),
         // Not before another look at its node.
-        (Failure::NotSent, passes, never, not),
+        (too_late.clone(), passes, never, not),
     ];
     let doubling = [200, 400, 800].map(Duration::from_millis).map(Some);
     for (failure, passes, maybe, forbids) in rows {
@@ -172,12 +175,12 @@ fn each_failure_is_retried_where_it_passes_and_says_whether_a_write_may_have_tak
         ),
         (status(599), "the API server answered 599"),
         (timeout, "no answer within 10 s"),
+        (within_micros(4_500_000), "no answer within 4.5 s"),
+        (within_micros(1_234_567), "no answer within 1.235 s"),
+        (within_micros(40_000), "no answer within 0.04 s"),
         (transport, "no connection: connection reset"),
         (unreadable, "the answer could not be read: it is not JSON"),
-        (
-            Failure::NotSent,
-            "not sent: the node was looked at too long ago",
-        ),
+        (too_late, "not sent: the node was looked at too long ago"),
     ] {
         assert_eq!(failure.to_string(), phrase);
     }
@@ -264,17 +267,23 @@ async fn no_pause_between_tries_outlasts_the_run() {
     assert_eq!(begun.elapsed(), Duration::from_secs(10));
 }
 
+/// A server that gives every request the same answer, and a client of it.
+fn answering(code: u16, body: &'static str) -> Cluster {
+    let serve = move |_| async move {
+        let mut response = http::Response::new(Body::from(body.as_bytes().to_vec()));
+        *response.status_mut() = StatusCode::from_u16(code).expect("a status");
+        Ok::<_, Infallible>(response)
+    };
+    let (_signal, stop) = Stop::manual(Duration::from_mins(8));
+    let client = Client::new(tower::service_fn(serve), "default");
+    Cluster::new(client, stop, NodeSelectors::default())
+}
+
 /// Anything would parse, since every field of the raw types may be absent.
 #[tokio::test]
 async fn a_response_that_is_not_what_was_asked_for_is_refused() {
     let asked = async |body: &'static str| {
-        let serve = move |_| async move {
-            let body = body.as_bytes().to_vec();
-            Ok::<_, Infallible>(http::Response::new(Body::from(body)))
-        };
-        let (_signal, stop) = Stop::manual(Duration::from_mins(8));
-        let client = Client::new(tower::service_fn(serve), "default");
-        let cluster = Cluster::new(client, stop, NodeSelectors::default());
+        let cluster = answering(200, body);
         let listed = cluster.pod_uids("n").await.map(drop);
         let found = cluster.find::<RawPod>("shop", "a").await.map(drop);
         let rows = cluster.attachments().await.map(drop);
@@ -327,9 +336,9 @@ async fn neither_the_verifying_list_nor_one_of_many_nodes_comes_from_the_cache()
         let pods = cluster.pods(&pods, Vec::<RawPod>::push).await;
         pods.map(|pods| pods.items.len())
     };
-    let places = Live::new(&cluster).pod_lists(&[], true).await;
-    let places = places.map_err(|error| unreadable(error.to_string()));
-    let places = places.map(|places| places.len());
+    let lists = Live::new(&cluster).pod_lists(&[], true).await;
+    let lists = lists.map_err(|error| unreadable(error.to_string()));
+    let lists = lists.map(|lists| lists.len());
     let unplaced = listed(PodsOf::NoNode).await;
     let finished = listed(PodsOf::Finished).await;
     let requests = server.lock().requests.clone();
@@ -340,7 +349,7 @@ async fn neither_the_verifying_list_nor_one_of_many_nodes_comes_from_the_cache()
     assert_eq!(cached, Vec::<String>::new());
     // Without a phase, both count as finished.
     assert_eq!(
-        [uids, places, unplaced, finished],
+        [uids, lists, unplaced, finished],
         [Ok(2), Ok(2), Ok(0), Ok(2)]
     );
 }
@@ -403,7 +412,8 @@ fn why_a_certificate_is_refused_is_said_in_words_and_dates() {
     );
 }
 
-/// The program recognises the guard by the message of its first rule, so the manifest must have the same message.
+/// The program recognises the guard by the message of its first rule, so the manifest must have the
+/// same message.
 #[test]
 fn the_guard_is_recognised_by_the_message_of_its_first_rule() {
     let manifest = include_str!("../../cronjob/components/guard/guard.yaml");
@@ -414,8 +424,8 @@ fn the_guard_is_recognised_by_the_message_of_its_first_rule() {
     assert!(messages.all(|message| !message.contains(REFUSAL)));
 }
 
-/// The guard's message is proof with any status code, and nothing else is. A refusal that may pass is distinguished
-/// from one that will not.
+/// The guard's message is proof with any status code, and nothing else is. A refusal that may pass
+/// is distinguished from one that will not.
 #[test]
 fn only_the_message_of_the_guard_is_proof() {
     let judged = |code, message: &str| {
@@ -467,4 +477,38 @@ fn only_the_message_of_the_guard_is_proof() {
         guard::judge(REFUSAL, &Failure::Transport(REFUSAL.to_owned())),
         Err(guard::NoProof::NotYet(_))
     ));
+}
+
+/// Without a reading of its own pod a run that requires the guard ends, and says what is missing if
+/// the answer tells.
+#[tokio::test(start_paused = true)]
+async fn an_own_pod_that_cannot_be_read_is_never_a_proof_whatever_the_cause() {
+    const ABSENT: &str =
+        r#"{"kind": "Status", "reason": "NotFound", "message": "pods \"b\" not found"}"#;
+    let mut causes = Vec::new();
+    for (code, body) in [
+        (401, ""),
+        (403, ""),
+        (404, ABSENT),
+        (404, "a proxy's page"),
+        (500, ""),
+        (200, "cut"),
+        (200, "{}"),
+    ] {
+        let cluster = answering(code, body);
+        let proof = cluster.ask(REFUSAL, "/api/v1/namespaces/a/pods/b").await;
+        let Err(guard::NoProof::Never(why)) = proof else {
+            panic!("{code} {body}: {proof:?}");
+        };
+        causes.push(why.replace("its own pod could not be read: ", ""));
+    }
+    expect![[r#"
+        the API server answered 401: Unauthorized
+        the API server answered 403: Forbidden; it needs the right to get pods
+        the API server answered 404: pods "b" not found; the variables POD_NAMESPACE and POD_NAME do not name the pod that this runs in, and the guard is proved on no other; cronjob/base sets them. Outside a cluster leave --require-guard out
+        the API server answered 404: Not Found
+        the API server answered 500: Internal Server Error
+        the answer could not be read: it is not JSON (line 1, column 1)
+        the answer could not be read: it has no UID or no resource version"#]]
+    .assert_eq(&causes.join("\n"));
 }

@@ -1,7 +1,9 @@
-//! The only three writes to pods and the claims that go with them, and what each must carry.
+//! The three writes that a run makes, apart from Events: delete a pod, delete a claim that is given
+//! up with its pod, and set a Job's pod to `Failed`.
 //!
-//! Each names the object's UID and resource version, so that the API server refuses it when the object is not the one
-//! that was judged, and each asks for a [`StillDown`]: proof that the node was seen NotReady a moment ago.
+//! Each write names the object's UID and resource version. The API server refuses it if the object
+//! has been replaced or changed since it was judged. Each write also requires a [`StillDown`]:
+//! proof that the pod's node was NotReady a moment ago.
 
 use std::time::Duration;
 
@@ -23,18 +25,21 @@ use crate::{
     outcome::Outcome,
 };
 
-/// For how long a reading of a node permits writes to its pods: 5 s, less what cancelling may take.
+/// How long a reading of a node permits writes to its pods: 5 s, less 0.5 s to cancel a request
+/// that is under way.
 const NODE_FRESH_FOR: Duration = Duration::from_millis(4_500);
 
+/// Whether a write takes effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteMode {
+    /// The server carries the write out.
     Real,
-    /// The server checks rights, admission and preconditions, and changes nothing.
+    /// The server checks rights, admission and preconditions, but changes nothing.
     DryRun,
 }
 
-/// Proof that a node was NotReady, real and the same node when it was last read. Only [`StillDown::prove`] makes one,
-/// and it expires.
+/// Proof that a node was NotReady when it was last read, was no leaf node, and was the same node
+/// that was judged. Only [`StillDown::prove`] makes a proof, and it expires.
 #[derive(Debug)]
 pub struct StillDown {
     node: String,
@@ -43,7 +48,8 @@ pub struct StillDown {
 }
 
 impl StillDown {
-    /// Judges a new reading of the node that was `judged` before. An error is the outcome of its pods.
+    /// Compares a new reading of the node with the facts that its pods were `judged` by. An error
+    /// is the outcome of these pods.
     pub fn prove(
         FreshNode { facts, now, at }: &FreshNode,
         judged: &NodeFacts,
@@ -67,8 +73,8 @@ impl StillDown {
 }
 
 impl Cluster {
-    /// Force-deletes `pod`, if it still has the resource version that was judged. The request is sent once, and the answer says no
-    /// more than that the server accepted it.
+    /// Force-deletes `pod`, if it still has the resource version that was judged. The request is
+    /// sent once. `Ok` means only that the server accepted it.
     pub async fn delete_pod(
         &self,
         pod: &PodFacts,
@@ -80,7 +86,9 @@ impl Cluster {
         self.write(delete, pod, node).await.map(drop)
     }
 
-    /// Deletes a claim of `pod` that is given up, if it still has the resource version in which that was declared or answered. The API server keeps it until the pod is gone.
+    /// Deletes a claim of `pod` that is given up, if the claim still has the
+    /// resource version in which it was declared scratch or answered. The
+    /// API server keeps the claim until the pod is gone.
     pub async fn delete_claim(
         &self,
         pod: &PodFacts,
@@ -88,14 +96,19 @@ impl Cluster {
         node: &StillDown,
         mode: WriteMode,
     ) -> Result<()> {
-        let version = claim.given_up.as_ref().map_err(|_| Failure::NotSent)?;
+        let version = claim
+            .given_up
+            .as_ref()
+            .map_err(|_| Failure::NotSent("the claim is not to be given up"))?;
         let path = object::<RawClaim>(&pod.namespace, &claim.claim);
         let delete = delete(path, &claim.claim_uid, version, mode, "Background");
         self.write(delete, pod, node).await.map(drop)
     }
 
-    /// Sets a pod that only the Job controller's finalizer holds to `Failed`, as the pod garbage collector does before
-    /// it deletes one: a Job with `podReplacementPolicy: Failed` lets go only then. Gives the new resource version.
+    /// Sets the phase of a pod that only the Job controller's finalizer holds to `Failed`, as the
+    /// pod garbage collector does before it deletes a pod: a Job with
+    /// `podReplacementPolicy: Failed` removes its finalizer only then. Returns the pod's new
+    /// resource version.
     pub async fn fail_job_pod(
         &self,
         pod: &PodFacts,
@@ -123,7 +136,7 @@ impl Cluster {
         let patch = Write {
             method: Method::PATCH,
             path: format!("{path}/status?fieldManager=pod-reaper{query}"),
-            // Strategic, so that the other conditions stay.
+            // A strategic merge keeps the other conditions; a plain merge would replace the list.
             content_type: "application/strategic-merge-patch+json",
             body: patch,
         };
@@ -138,16 +151,19 @@ impl Cluster {
         Ok(changed)
     }
 
+    /// Sends a write for `pod`, if `node` proves that the pod's own node is down.
     async fn write(&self, write: Write, pod: &PodFacts, node: &StillDown) -> Result<Response> {
         if pod.node.as_deref() != Some(&node.node) {
-            return Err(Failure::NotSent);
+            return Err(Failure::NotSent(
+                "the pod is on a node that was not looked at",
+            ));
         }
         self.send(write, Some(node.until)).await
     }
 }
 
-/// A delete for exactly this state of an object, at once. A dry run says so twice: the API server obeys the body where a
-/// delete has one; the query is what its log shows.
+/// Builds a delete for exactly this state of an object, without a grace period. A dry run is marked
+/// twice: the API server obeys the body of a delete, if there is one, but its log shows the query.
 pub fn delete(
     mut path: String,
     uid: &Uid,
