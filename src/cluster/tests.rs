@@ -1,4 +1,4 @@
-//! Tests of how an answer is interpreted, without a server.
+//! Tests of how answers are read and failures judged, without a real server.
 
 use std::{convert::Infallible, error::Error, fmt, time::Duration};
 
@@ -152,9 +152,9 @@ fn each_failure_is_retried_where_it_passes_and_says_whether_a_write_may_have_tak
         (timeout.clone(), passes, maybe, not),
         (transport.clone(), passes, maybe, not),
         (unreadable.clone(), stays, maybe, not),
-        // Admission comes before the write.
+        // Admission comes before the write, so nothing was written.
         (said(500, StatusKind::Webhook, WEBHOOK), stays, never, not),
-        // Not before another look at its node.
+        // A write is sent again only after another look at its node.
         (too_late.clone(), passes, never, not),
     ];
     let doubling = [200, 400, 800].map(Duration::from_millis).map(Some);
@@ -279,7 +279,7 @@ fn answering(code: u16, body: &'static str) -> Cluster {
     Cluster::new(client, stop, NodeSelectors::default())
 }
 
-/// Anything would parse, since every field of the raw types may be absent.
+/// Any JSON object would parse, because every field of the raw types may be absent.
 #[tokio::test]
 async fn a_response_that_is_not_what_was_asked_for_is_refused() {
     let asked = async |body: &'static str| {
@@ -347,7 +347,7 @@ async fn neither_the_verifying_list_nor_one_of_many_nodes_comes_from_the_cache()
         .filter(|sent| sent.contains("resourceVersion"))
         .collect::<Vec<_>>();
     assert_eq!(cached, Vec::<String>::new());
-    // Without a phase, both count as finished.
+    // Both pods lack a phase, so they count as finished.
     assert_eq!(
         [uids, lists, unplaced, finished],
         [Ok(2), Ok(2), Ok(0), Ok(2)]
@@ -380,7 +380,7 @@ fn the_root_cause_is_reported_but_not_what_a_credential_plugin_prints() {
     assert_eq!(root(&Outer(kube::Error::Auth(plugin))), says);
 }
 
-/// As it comes from the client: an I/O error in another.
+/// The client reports a certificate as an I/O error within another.
 #[test]
 fn why_a_certificate_is_refused_is_said_in_words_and_dates() {
     let at = |seconds| UnixTime::since_unix_epoch(Duration::from_secs(seconds));
@@ -479,8 +479,8 @@ fn only_the_message_of_the_guard_is_proof() {
     ));
 }
 
-/// Without a reading of its own pod a run that requires the guard ends, and says what is missing if
-/// the answer tells.
+/// If a run requires the guard and cannot read its own pod, it ends. It says what is missing only if the
+/// answer tells.
 #[tokio::test(start_paused = true)]
 async fn an_own_pod_that_cannot_be_read_is_never_a_proof_whatever_the_cause() {
     const ABSENT: &str =

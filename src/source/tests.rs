@@ -1,8 +1,8 @@
-//! Tests of reading a snapshot: missing objects,
-//! malformed objects, and the forms that kubectl prints.
+//! Tests of reading a snapshot: missing objects, malformed objects, and the forms that kubectl
+//! prints.
 //!
-//! Most of them assert the verdicts of the pods, since a mistake in reading matters where it
-//! changes a verdict.
+//! Most of them assert the verdicts of the pods, because a mistake in reading matters when it changes
+//! a verdict.
 
 #![expect(
     clippy::needless_raw_string_hashes,
@@ -44,7 +44,7 @@ const CLUSTER: &str = "
     Lease ds06: {}
 ";
 
-/// The cluster with what `more` changes and adds.
+/// The cluster with the changes and additions of `more`.
 fn cluster(more: &str) -> Vec<Value> {
     let more = if more.is_empty() { "{}" } else { more };
     objects(&with(yaml(CLUSTER), yaml(more)))
@@ -68,7 +68,7 @@ fn gathered_of(text: &str) -> Gathered {
     gathered_by(&audit(), Some(NOW), text).expect("a snapshot that can be judged")
 }
 
-/// What is gathered from the cluster with `more`.
+/// The facts gathered from the cluster with `more`.
 fn gathered(more: &str) -> Gathered {
     gathered_of(&list(cluster(more)))
 }
@@ -93,7 +93,7 @@ fn judged(Gathered { facts, pods }: Gathered, max_not_ready_percent: u8) -> Plan
     Plan::new(&facts, pods, &policy, &limits)
 }
 
-/// The reason of the one pod.
+/// The code of the reason for the only pod of the cluster.
 fn code(more: &str) -> &'static str {
     judged(gathered(more), 55).pods[0].code().as_str()
 }
@@ -121,7 +121,7 @@ fn verdicts_of(text: &str) -> String {
         writeln!(lines, "error: {}: {}", error.what, error.cause).expect("text");
     }
     for sentence in unseen {
-        // The last one is always the same, and names the kinds that are to be saved.
+        // The last line is always the same: the command that saves all kinds.
         if !sentence.starts_with("kubectl get nodes,ns,pods,pvc,pv,leases,volumeattachments,sts -A")
         {
             writeln!(lines, "unseen: {sentence}").expect("text");
@@ -130,7 +130,7 @@ fn verdicts_of(text: &str) -> String {
     lines
 }
 
-/// The verdicts in each of these clusters, under its name.
+/// The verdicts in each of these clusters, below the cluster's name.
 fn verdicts(clusters: &[(&str, &str)]) -> String {
     let verdicts = |(name, more): &(&str, &str)| {
         format!("{name}\n{}", verdicts_of(&list(cluster(more)))).replace('\n', "\n    ")
@@ -141,7 +141,7 @@ fn verdicts(clusters: &[(&str, &str)]) -> String {
         .collect()
 }
 
-/// The reason of every pod; none where the whole snapshot is refused.
+/// The code of the reason for every pod; none if the whole snapshot is refused.
 fn reasons(text: &str, max_not_ready_percent: u8) -> BTreeMap<String, &'static str> {
     let Ok(gathered) = gathered_by(&audit(), Some(NOW), text) else {
         return BTreeMap::new();
@@ -481,7 +481,7 @@ fn pods_of_ready_nodes_are_left_out_unless_all_are_wanted() {
 
 const BREAKER_OFF: u8 = 100;
 
-/// Pods that each a single obstacle holds, and two that nothing holds.
+/// Pods that are each held by a single obstacle, and two that nothing holds.
 const HELD: &str = r#"
     Pod free: {}
     Pod free-with-claim: {uses: network}
@@ -693,7 +693,7 @@ fn an_error_does_not_repeat_the_value() {
     assert!(!told.contains("MARKER"), "{told}");
 }
 
-/// Such an object may be the one that a lookup misses.
+/// An object that does not say its name may be the very one that is looked up.
 #[test]
 fn an_object_that_does_not_say_which_it_is_proves_nothing_absent() {
     let uses_local = "
@@ -717,7 +717,7 @@ fn an_item_that_is_no_object_affects_no_other() {
     for item in [json!(null), json!(5), json!([]), json!("")] {
         let text = list(cluster("Pod a: {}").into_iter().chain([item]));
         assert_eq!(gathered_of(&text).pods.len(), 1);
-        // It may have been a node.
+        // The item that could not be read may have been a node.
         assert_eq!(reaped(&text, 55), BTreeSet::new(), "{text}");
     }
 }
@@ -730,7 +730,7 @@ fn now_is_the_newest_observation_and_never_a_deletion_deadline() {
         gathered_by(&audit(), now, &list(cluster(more)))
             .map(|gathered| gathered.facts.now.to_string())
     };
-    // There is always a pod, whose deletion was asked for 30 s before its deadline.
+    // The file always has a pod, and its deletion was requested 30 s before its deadline.
     check_each(
         &expect![[r#"
             a deadline in the future: Pod b: {metadata: {deletionTimestamp: '2026-01-31T09:00:00Z', deletionGracePeriodSeconds: null}}
@@ -774,8 +774,8 @@ fn now_is_the_newest_observation_and_never_a_deletion_deadline() {
 
 #[test]
 fn the_later_of_the_servers_stamp_and_the_nodes_word_counts_unless_that_is_of_the_future() {
-    // What the node says, and who has written to the lease when. API servers before 1.25 do not
-    // stamp a renewal. Only where the lease was made long before does a stamp show that renewals
+    // Each row has the node's own word, and the stamps on the lease. API servers before 1.25 do not
+    // stamp a renewal. Only a stamp that is much later than the lease's creation shows that renewals
     // are stamped.
     check_each(
         &expect![[r#"
@@ -835,8 +835,8 @@ fn the_later_of_the_servers_stamp_and_the_nodes_word_counts_unless_that_is_of_th
     );
 }
 
-/// One API server stamps the renewal a second ahead of the other one, by whose clock the node
-/// failed just now.
+/// One API server stamps the renewal one second ahead of another API server, by whose clock the node
+/// has failed just now.
 #[test]
 fn a_renewal_that_is_stamped_ahead_of_the_scan_is_later_than_a_failure_of_that_moment() {
     let more = "
@@ -854,7 +854,8 @@ fn a_renewal_that_is_stamped_ahead_of_the_scan_is_later_than_a_failure_of_that_m
     assert!(judged_node.may_live());
 }
 
-/// Annotation or label, and any value but `false`: a slip of the key must not delete.
+/// Annotation and label opt out alike, with any value but `false`, because a slip of the keyboard must
+/// not lead to a delete.
 #[test]
 fn whatever_is_not_false_opts_out() {
     for value in ["true", "", "yes", "True", "flase", "false"] {
@@ -913,7 +914,7 @@ fn each_mark_alone_makes_a_leaf_node() {
     let seen = marks.trim().lines().map(|mark| {
         let more = format!("Pod a: {{}}\nNode ds06: {{{}}}", mark.trim());
         let gathered = gathered(&more);
-        // It is no real node.
+        // A leaf node does not count as a real node.
         assert_eq!(all_of(&gathered.facts), (0, 2), "{mark}");
         let node = gathered.facts.nodes["ds06"].known().expect(mark);
         let leaf = node.leaf.clone().expect(mark);
@@ -963,7 +964,7 @@ fn each_mark_alone_makes_a_leaf_node() {
     .assert_eq(&seen.collect::<String>());
 }
 
-/// Real nodes are named so too.
+/// Real nodes may have such a name too.
 #[test]
 fn the_name_of_a_kosmos_node_counts_where_it_is_of_no_machine() {
     for (info, leaf) in [
@@ -1005,7 +1006,7 @@ fn what_only_looks_like_a_mark_is_none() {
         let more = format!("Pod a: {{}}\nNode ds06: {{{more}}}");
         assert_eq!(code(&more), "stuck-on-not-ready-node", "{more}");
     }
-    // Inside a leaf cluster ordinary pods on ordinary nodes have the mark too.
+    // Inside a leaf cluster, ordinary pods on ordinary nodes have this label too.
     let marked = "Pod a: {metadata: {labels: {kosmos-io/pod: 'true'}}}";
     assert_eq!(code(marked), "stuck-on-not-ready-node");
 }
@@ -1094,7 +1095,7 @@ fn each_word_that_a_machine_is_off_counts_where_it_is_sure() {
         let expected = (value == "fenced").then_some("annotation fencing/state=fenced");
         assert_eq!(fenced, Vec::from_iter(expected), "{value}");
     }
-    // The taint and the provider; and whether it is out of service besides.
+    // Each row has the taint, the provider, and whether the node is out of service too.
     check_each(
         &expect![[r#"
             AWS: node.cloudprovider.kubernetes.io/shutdown aws:///eu-central-1a/i-0123
@@ -1162,7 +1163,7 @@ fn each_report_of_a_nodes_own_machine_is_a_heartbeat() {
             "KernelReady NetworkingReady StorageReady ContainerRuntimeReady AcceleratedHardwareReady",
             monitoring,
         ),
-        // The control plane, or the kubelet itself, writes these.
+        // The control plane or the kubelet writes these, so they are no heartbeats of another program.
         (
             "NetworkUnavailable Drained MemoryPressure DiskPressure PIDPressure",
             "",
@@ -1180,7 +1181,7 @@ fn each_report_of_a_nodes_own_machine_is_a_heartbeat() {
             assert_eq!(heard(&conditions), by, "{kind}");
         }
     }
-    // The API server's stamp on the entry that owns it counts too: the node's clock may be off.
+    // The API server's stamp on a heartbeat counts too, because the node's clock may be wrong.
     let stamped = |made: &str, time: &str, fields: &str| {
         format!(
             r#"
@@ -1207,8 +1208,8 @@ fn each_report_of_a_nodes_own_machine_is_a_heartbeat() {
         heard("    metadata: {annotations: {kubevirt.io/heartbeat: some time ago}}"),
         ""
     );
-    // Several conditions are one source: its last word counts. One that is ahead of all clocks is
-    // believed only where the stamp is of the node's first minute.
+    // Several conditions are one source, whose last word counts. A word that is ahead of all clocks is
+    // believed only if the stamp is of the node's first minute.
     let owns_problem = r#"'f:status': {'f:conditions': {'k:{"type":"KernelDeadlock"}': {'.': {}, 'f:lastHeartbeatTime': {}}}}"#;
     let both = |word: &str, made: &str, stamp: &str| {
         let stamped =
@@ -1236,8 +1237,8 @@ fn each_report_of_a_nodes_own_machine_is_a_heartbeat() {
 #[test]
 fn the_lease_of_an_api_server_is_a_heartbeat_of_its_control_plane_node() {
     let master = "metadata: {labels: {node-role.kubernetes.io/control-plane: '', kubernetes.io/hostname: CP-1}}";
-    // The node, the host and the identity of the lease. Beside what is heard, whether no such lease
-    // is missed; and what one does that could not be read, which may be it.
+    // Each row has the node, the host and the identity of the lease. Shown are the heartbeats, whether
+    // the node lacks such a lease, and whether its heartbeats count as unread if a lease is malformed.
     check_each(
         &expect![[r#"
             by its label's name: MASTER; cp-1; kube-apiserver
@@ -1386,7 +1387,7 @@ fn the_workload_above_an_owner_is_known_by_its_name() {
     );
 }
 
-/// What a look at the claim of the pod found.
+/// The claim of the pod, looked up.
 fn looked_up(more: &str) -> ClaimFacts {
     gathered(more).pods.remove(0).claims.remove(0)
 }
@@ -1406,8 +1407,8 @@ fn a_claim_is_the_pods_own_by_volume_name_and_owner() {
     }
 }
 
-/// A `StatefulSet` that is scaled down makes its pod the owner of the claims, with
-/// `whenScaled: Delete`.
+/// With `whenScaled: Delete`, a `StatefulSet` that is scaled down makes its pod the owner of the
+/// claims.
 #[test]
 fn a_claim_that_the_pod_owns_is_wanted_again_where_its_set_wants_the_pod_or_may() {
     check_each(
@@ -1447,8 +1448,8 @@ fn volumes_that_two_pods_may_use_at_once_are_known_by_kind() {
         let more = format!("Pod a: {{spec: {{volumes: [{{name: v, {volume}}}]}}}}");
         gathered(&more).pods.remove(0)
     };
-    // What makes it a pod's own, and what could be written by two; and the reason where a claim's
-    // volume is so.
+    // Shown is the volume that is the pod's own. The second table also shows the disk that two machines
+    // could write, and the code of the reason.
     check_each(
         &expect![[r#"
             shared: configMap secret projected downwardAPI emptyDir image hostPath nfs ephemeral
@@ -1525,7 +1526,7 @@ fn only_a_raw_disk_of_many_writers_is_shared() {
 
 #[test]
 fn where_a_volume_is_comes_from_its_driver_and_affinity() {
-    // The volume, and a node beside those of the cluster.
+    // Each row has the volume, and one more node for the cluster.
     check_each(
         &expect![[r#"
             Longhorn's: csi: {driver: driver.longhorn.io, volumeAttributes: {dataLocality: strict-local}}
