@@ -479,8 +479,8 @@ fn only_the_message_of_the_guard_is_proof() {
     ));
 }
 
-/// If a run requires the guard and cannot read its own pod, it ends. It says what is missing only if the
-/// answer tells.
+/// If a run requires the guard and cannot read its own pod, it ends. It says what is missing only
+/// if the answer tells.
 #[tokio::test(start_paused = true)]
 async fn an_own_pod_that_cannot_be_read_is_never_a_proof_whatever_the_cause() {
     const ABSENT: &str =

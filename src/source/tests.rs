@@ -1,8 +1,8 @@
-//! Tests of reading a snapshot: missing objects, malformed objects, and the forms that kubectl
-//! prints.
+//! Tests of reading a snapshot: missing objects,
+//! malformed objects, and the forms that kubectl prints.
 //!
-//! Most of them assert the verdicts of the pods, because a mistake in reading matters when it changes
-//! a verdict.
+//! Most of them assert the verdicts of the pods, because a mistake in reading matters when it
+//! changes a verdict.
 
 #![expect(
     clippy::needless_raw_string_hashes,
@@ -775,8 +775,8 @@ fn now_is_the_newest_observation_and_never_a_deletion_deadline() {
 #[test]
 fn the_later_of_the_servers_stamp_and_the_nodes_word_counts_unless_that_is_of_the_future() {
     // Each row has the node's own word, and the stamps on the lease. API servers before 1.25 do not
-    // stamp a renewal. Only a stamp that is much later than the lease's creation shows that renewals
-    // are stamped.
+    // stamp a renewal. Only a stamp that is much later than the lease's creation shows that
+    // renewals are stamped.
     check_each(
         &expect![[r#"
             an old stamp and a fresh word: FRESH; RENEWED STALE
@@ -835,8 +835,8 @@ fn the_later_of_the_servers_stamp_and_the_nodes_word_counts_unless_that_is_of_th
     );
 }
 
-/// One API server stamps the renewal one second ahead of another API server, by whose clock the node
-/// has failed just now.
+/// One API server stamps the renewal one second ahead of another API server, by whose clock the
+/// node has failed just now.
 #[test]
 fn a_renewal_that_is_stamped_ahead_of_the_scan_is_later_than_a_failure_of_that_moment() {
     let more = "
@@ -854,8 +854,8 @@ fn a_renewal_that_is_stamped_ahead_of_the_scan_is_later_than_a_failure_of_that_m
     assert!(judged_node.may_live());
 }
 
-/// Annotation and label opt out alike, with any value but `false`, because a slip of the keyboard must
-/// not lead to a delete.
+/// Annotation and label opt out alike, with any value but `false`, because a slip of the keyboard
+/// must not lead to a delete.
 #[test]
 fn whatever_is_not_false_opts_out() {
     for value in ["true", "", "yes", "True", "flase", "false"] {
@@ -1163,7 +1163,8 @@ fn each_report_of_a_nodes_own_machine_is_a_heartbeat() {
             "KernelReady NetworkingReady StorageReady ContainerRuntimeReady AcceleratedHardwareReady",
             monitoring,
         ),
-        // The control plane or the kubelet writes these, so they are no heartbeats of another program.
+        // The control plane or the kubelet writes these,
+        // so they are no heartbeats of another program.
         (
             "NetworkUnavailable Drained MemoryPressure DiskPressure PIDPressure",
             "",
@@ -1208,8 +1209,8 @@ fn each_report_of_a_nodes_own_machine_is_a_heartbeat() {
         heard("    metadata: {annotations: {kubevirt.io/heartbeat: some time ago}}"),
         ""
     );
-    // Several conditions are one source, whose last word counts. A word that is ahead of all clocks is
-    // believed only if the stamp is of the node's first minute.
+    // Several conditions are one source, whose last word counts. A word that is ahead of all clocks
+    // is believed only if the stamp is of the node's first minute.
     let owns_problem = r#"'f:status': {'f:conditions': {'k:{"type":"KernelDeadlock"}': {'.': {}, 'f:lastHeartbeatTime': {}}}}"#;
     let both = |word: &str, made: &str, stamp: &str| {
         let stamped =
@@ -1237,8 +1238,9 @@ fn each_report_of_a_nodes_own_machine_is_a_heartbeat() {
 #[test]
 fn the_lease_of_an_api_server_is_a_heartbeat_of_its_control_plane_node() {
     let master = "metadata: {labels: {node-role.kubernetes.io/control-plane: '', kubernetes.io/hostname: CP-1}}";
-    // Each row has the node, the host and the identity of the lease. Shown are the heartbeats, whether
-    // the node lacks such a lease, and whether its heartbeats count as unread if a lease is malformed.
+    // Each row has the node, the host and the identity of the lease. Shown are
+    // the heartbeats, whether the node lacks such a lease, and whether its
+    // heartbeats count as unread if a lease is malformed.
     check_each(
         &expect![[r#"
             by its label's name: MASTER; cp-1; kube-apiserver
@@ -1407,8 +1409,48 @@ fn a_claim_is_the_pods_own_by_volume_name_and_owner() {
     }
 }
 
-/// With `whenScaled: Delete`, a `StatefulSet` that is scaled down makes its pod the owner of the
-/// claims.
+/// A pod that Kubernetes has not evicted uses its claim too; one that has finished, or is on
+/// another node, does not.
+#[test]
+fn every_pod_of_the_node_uses_its_claims_until_it_has_finished() {
+    let claim = looked_up(
+        "
+        Pod a: {uses: c}
+        Pod evicted: {uses: c}
+        Pod stays: {uses: c, metadata: {deletionTimestamp: null}}
+        Pod finished: {uses: c, status: {phase: Succeeded}}
+        Pod over: {uses: c, status: {phase: Failed}, metadata: {deletionTimestamp: null}}
+        Pod elsewhere: {uses: c, spec: {nodeName: ds05}, metadata: {deletionTimestamp: null}}
+        Pod uses-another: {uses: d, metadata: {deletionTimestamp: null}}
+        PersistentVolumeClaim c: {}
+        PersistentVolume pv-1: {spec: {local: {path: /mnt}}}
+        ",
+    );
+    let users = ["evicted", "stays"].map(str::to_owned);
+    assert_eq!(claim.users, BTreeSet::from(users));
+}
+
+/// A node without a Terminating pod was put away. A pod that could not be read may be one.
+#[test]
+fn a_node_is_put_away_only_if_it_has_certainly_no_terminating_pod() {
+    let old = "
+        Node ds07:
+            spec: {unschedulable: true}
+            status: {conditions: [{type: Ready, status: Unknown, lastTransitionTime: '2026-01-29T02:00:00Z'}]}
+        Pod a: {}
+    ";
+    for (pod, not_ready) in [
+        ("Pod b: {spec: {nodeName: ds05}}", 1),
+        ("Pod b: {spec: {nodeName: ds07}}", 2),
+        ("Pod b: {metadata: 7, spec: 7}", 2),
+    ] {
+        let (counted, _) = all_of(&gathered(&format!("{old}\n        {pod}")).facts);
+        assert_eq!(counted, not_ready, "{pod}");
+    }
+}
+
+/// With `whenScaled: Delete`, a `StatefulSet` that is
+/// scaled down makes its pod the owner of the claims.
 #[test]
 fn a_claim_that_the_pod_owns_is_wanted_again_where_its_set_wants_the_pod_or_may() {
     check_each(
@@ -1448,8 +1490,8 @@ fn volumes_that_two_pods_may_use_at_once_are_known_by_kind() {
         let more = format!("Pod a: {{spec: {{volumes: [{{name: v, {volume}}}]}}}}");
         gathered(&more).pods.remove(0)
     };
-    // Shown is the volume that is the pod's own. The second table also shows the disk that two machines
-    // could write, and the code of the reason.
+    // Shown is the volume that is the pod's own. The second table also shows the disk that two
+    // machines could write, and the code of the reason.
     check_each(
         &expect![[r#"
             shared: configMap secret projected downwardAPI emptyDir image hostPath nfs ephemeral
