@@ -159,8 +159,7 @@ pub struct Scan {
 pub struct Pods {
     /// The Terminating pods.
     pub terminating: Vec<RawPod>,
-    /// A summary of each other pod that has not finished;
-    /// it tells why Kubernetes has not evicted the pod.
+    /// A summary of each active pod. It tells why Kubernetes has not evicted the pod.
     pub active: Vec<PodSummary>,
     /// Whether every pod of the list could be read.
     pub whole: bool,
@@ -315,7 +314,7 @@ async fn each<K: Clone + Ord, V, F: Future<Output = V>>(
 struct PodLists {
     /// The Terminating pods in matching namespaces.
     pods: Vec<RawPod>,
-    /// The other pods in matching namespaces that have not finished, by node.
+    /// The active pods in matching namespaces, by node.
     active: BTreeMap<String, Vec<PodSummary>>,
     /// By node, whether one of its pods is, or may be,
     /// Terminating; only for nodes that were listed.
