@@ -168,3 +168,33 @@ impl Replacement {
         self.cause = joined(causes, "; ");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use itertools::Itertools as _;
+
+    use super::*;
+
+    #[test]
+    fn each_outcome_counts_as_the_contract_says() {
+        let which = |is: fn(OutcomeCode) -> bool| {
+            let mut codes = OutcomeCode::ALL.into_iter().filter(|code| is(*code));
+            codes.join(" ")
+        };
+        let failures = "denied failed still-there unverified interrupted";
+        assert_eq!(which(OutcomeCode::is_failure), failures);
+        assert_eq!(which(OutcomeCode::went_well), "deleted gone would-delete");
+        let untouched = which(|code| !code.acted());
+        assert_eq!(untouched, "interrupted would-delete");
+    }
+
+    #[test]
+    fn causes_add_up() {
+        let mut replacement = Replacement::without_pod(ReplacementState::Pending, "no room");
+        replacement.add("an Event says so");
+        assert_eq!(
+            replacement.cause.as_deref(),
+            Some("no room; an Event says so")
+        );
+    }
+}

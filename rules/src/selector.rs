@@ -371,10 +371,60 @@ mod tests {
             "a within (b)",
             "a=b c",
             "a>b",
+            "a<b",
             "a>",
             ">1",
         ] {
             assert!(text.parse::<Selector>().is_err(), "{text:?}");
         }
+    }
+
+    #[test]
+    fn only_a_namespace_that_is_included_and_not_excluded_is_looked_at() {
+        for (include, exclude, matched) in [
+            (None, None, ["prod-a", "prod-b", "test"].as_slice()),
+            (Some("^prod-"), None, &["prod-a", "prod-b"]),
+            (None, Some("b$"), &["prod-a", "test"]),
+            (Some("^prod-"), Some("b$"), &["prod-a"]),
+        ] {
+            let [include, exclude] =
+                [include, exclude].map(|text| text.map(|text| Regex::new(text).expect(text)));
+            let filter = NamespaceFilter { include, exclude };
+            let mut found = vec!["prod-a", "prod-b", "test"];
+            found.retain(|name| filter.matches(name));
+            assert_eq!(found, matched, "{filter}");
+        }
+    }
+
+    #[test]
+    fn a_requirement_is_asked_for_as_kubernetes_reads_it_or_not_at_all() {
+        for (key, operator, values, selector) in [
+            ("a/b", "In", ["x", "y"].as_slice(), Some("a/b in (x,y)")),
+            ("a", "NotIn", &["x"], Some("a notin (x)")),
+            ("a", "Exists", &[], Some("a")),
+            ("a", "DoesNotExist", &[], Some("!a")),
+            ("a", "Gt", &["1"], Some("a>1")),
+            ("a", "Lt", &["1"], Some("a<1")),
+            ("", "In", &["x"], None),
+            ("a b", "In", &["x"], None),
+            ("a", "In", &["x,y"], None),
+            ("a", "In", &[], None),
+            ("a", "Lt", &["1", "2"], None),
+            ("a", "Near", &["x"], None),
+        ] {
+            let requirement = Requirement {
+                key: key.to_owned(),
+                operator: operator.to_owned(),
+                values: values.iter().map(ToString::to_string).collect(),
+            };
+            let asked = requirement.selector().ok();
+            assert_eq!(asked.as_deref(), selector, "{requirement:?}");
+        }
+    }
+
+    #[test]
+    fn a_selector_knows_each_key_that_it_asks_about() {
+        let selector: Selector = "a=b,!c,d in (e,f)".parse().expect("a selector");
+        assert_eq!(selector.keys().collect::<Vec<_>>(), ["a", "c", "d"]);
     }
 }

@@ -137,4 +137,22 @@ mod tests {
         }
         assert_eq!(clean("a\nb\tc"), "a b c");
     }
+
+    #[test]
+    fn names_are_sorted_as_people_count() {
+        let mut names = ["web-10", "web-2", "web", "db-1"];
+        names.sort_by_key(|name| natural(name));
+        assert_eq!(names, ["db-1", "web", "web-2", "web-10"]);
+    }
+
+    #[test]
+    fn zero_is_not_said() {
+        let said = counts([
+            (1, "pod|pods"),
+            (0, "pod|pods"),
+            (2, "pod|pods"),
+            (3, "lost"),
+        ]);
+        assert_eq!(said.collect::<Vec<_>>(), ["1 pod", "2 pods", "3 lost"]);
+    }
 }

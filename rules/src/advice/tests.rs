@@ -79,6 +79,8 @@ fn no_answer_is_asked_for_while_a_node_lives_or_may() {
                 = Risk: Do not force-delete it: it most likely runs, and would run beside its replacement. Restart the container runtime or the kubelet: once the node is Ready, it ends the pod. Or power the machine off: once it was silent for --node-not-ready-for, a run judges the pod again.
                 = See the conditions of the node, and when its lease was renewed. $ kubectl describe node ds06
             it has an unread lease: local; renewed; lease unread
+            nothing protects its pods: local; renewed; ready False; --kubelet-alive reap
+                = No answer is asked for while the node is alive, or may be: repair it, or power it off.
         "#]],
         advised,
     );
