@@ -232,13 +232,7 @@ impl Cluster {
             let gone = "its controller no longer exists";
             return Ok(Replacement::without_pod(State::None, gone));
         };
-        // A StatefulSet that is scaled down gives up the pods with the highest ordinals.
-        let ordinal = match kind.as_str() {
-            "StatefulSet" => lost.name.rsplit('-').next(),
-            _ => None,
-        };
-        let ordinal = ordinal.and_then(|ordinal| ordinal.parse().ok());
-        Ok(found.missing(ordinal.unwrap_or(has)))
+        Ok(found.missing(kind, &lost.name, has))
     }
 
     /// Lists all namespaces, each with the value that opts it out, if it has one. A malformed

@@ -85,9 +85,14 @@ impl Status {
 }
 
 impl RawStatefulSet {
-    /// Finds out why this controller has not made another pod. It has at least `has` pods; for a
-    /// `StatefulSet`, `has` is the ordinal of the missing pod.
-    pub fn missing(&self, has: usize) -> Replacement {
+    /// Finds out why this controller of that kind, which has at least `has` pods, has not made
+    /// another for `lost`. A `StatefulSet` numbers its pods, so it wants that one or none.
+    pub fn missing(&self, kind: &str, lost: &str, has: usize) -> Replacement {
+        let replicas = self.spec.replicas;
+        let is_wanted = match kind {
+            "StatefulSet" => self.numbers(lost),
+            _ => replicas.is_none_or(|wanted| (has as u64) < wanted),
+        };
         let holds = |kind| {
             self.status
                 .condition(kind)
@@ -98,9 +103,8 @@ impl RawStatefulSet {
         // `ReplicaFailure`.
         let ended = holds("Failed").or_else(|| holds("Complete"));
         let waits = holds("ReplicaFailure").or_else(|| holds("Suspended"));
-        let start = self.spec.ordinals.start;
-        let (state, cause) = match (self.spec.replicas, ended) {
-            (Some(wanted), _) if has as u64 >= wanted.saturating_add(start) => (
+        let (state, cause) = match (replicas, ended) {
+            (Some(wanted), _) if !is_wanted => (
                 State::None,
                 format!("its controller wants {wanted} pods by now"),
             ),

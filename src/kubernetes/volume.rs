@@ -174,14 +174,22 @@ impl RawClaim {
 impl RawStatefulSet {
     /// Reports whether the set wants a pod of that name, so it would make another.
     pub fn wants(&self, pod: &str) -> bool {
+        self.numbers(pod) && !self.metadata.terminating()
+    }
+
+    /// Reports whether the pod's ordinal is one of those that the set wants: as many as it has
+    /// replicas, from its first ordinal on.
+    pub(super) fn numbers(&self, pod: &str) -> bool {
         let SetSpec {
-            replicas, ordinals, ..
+            replicas,
+            ordinals: Ordinals { start },
+            ..
         } = &self.spec;
         let Some(Ok(ordinal)) = pod.rsplit('-').next().map(str::parse::<u64>) else {
             return false;
         };
-        let wanted = replicas.is_none_or(|count| ordinal < ordinals.start.saturating_add(count));
-        wanted && !self.metadata.terminating()
+        let after_start = ordinal.checked_sub(*start);
+        after_start.is_some_and(|after| replicas.is_none_or(|count| after < count))
     }
 
     /// Returns the set's claim templates as one text. Sets with equal texts make equal claims.

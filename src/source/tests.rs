@@ -266,6 +266,12 @@ fn scratch_is_proved_by_the_snapshot_or_not_at_all() {
             "StatefulSet cache: null",
             ReasonCode::LocalVolume,
         ),
+        // The set made this pod before its first ordinal was moved. It makes no other.
+        (
+            "numbered from 1 on",
+            "StatefulSet cache: {spec: {replicas: 3, ordinals: {start: 1}}}",
+            ReasonCode::LocalVolume,
+        ),
         (
             "another user",
             "Pod other: {uses: disk-cache-0}",
@@ -1461,6 +1467,10 @@ fn a_claim_that_the_pod_owns_is_wanted_again_where_its_set_wants_the_pod_or_may(
                 = Alone
             its set was made anew: {StatefulSet web: {spec: {replicas: 1}}, Pod web-1: {metadata: {ownerReferences: null}}}
                 = MayBeWanted("no StatefulSet controls it, which would say whether it is wanted again")
+            its first ordinal was moved: StatefulSet web: {spec: {replicas: 2, ordinals: {start: 2}}}
+                = Alone
+            its first ordinal is its own: StatefulSet web: {spec: {replicas: 1, ordinals: {start: 1}}}
+                = MayBeWanted("its StatefulSet wants the pod again")
             scaled up again: StatefulSet web: {spec: {replicas: 2}}
                 = MayBeWanted("its StatefulSet wants the pod again")
             not saved: {}

@@ -304,6 +304,7 @@ async fn every_state_is_told_with_its_cause() {
         ("one of the three that are wanted", db2, "StatefulSet shop/db: {spec: {replicas: 3}}"),
         ("one of two, from ordinal 1", db2, "StatefulSet shop/db: {spec: {replicas: 2, ordinals: {start: 1}}}"),
         ("beyond the one, from ordinal 1", db2, "StatefulSet shop/db: {spec: {replicas: 1, ordinals: {start: 1}}}"),
+        ("below the first ordinal", db2, "StatefulSet shop/db: {spec: {replicas: 2, ordinals: {start: 3}}}"),
         (
             "no room",
             DB,
@@ -513,6 +514,8 @@ async fn every_state_is_told_with_its_cause() {
             pending: it is not made yet
         beyond the one, from ordinal 1
             none: its controller wants 1 pods by now
+        below the first ordinal
+            none: its controller wants 2 pods by now
         no room
             pending db-0: it has no node: Unschedulable: 0/5 nodes are available: 1 node(s) were unreachable, 4 Insufficient memory.
         another controller's pod is none

@@ -90,13 +90,11 @@ fn failure_text(failure: &Failure) -> String {
     format!("Not all Kubernetes Events could be written: {cause}; {advice}")
 }
 
-/// Lists the pods that need a person now. While the plan is held, the report asks for no answer, so
-/// pods that wait for one are left out.
+/// Lists the pods that need a person. They do so while the plan is held too: nothing else may say
+/// that these pods are down, as such a run ends with exit code 0.
 fn manual<'a>(run: &'a RunRecord<'_>) -> impl Iterator<Item = &'a Judged> {
-    let is_held = run.plan.hold.is_some();
-    run.plan.pods.iter().filter(move |judged| {
-        judged.verdict() == Verdict::Manual && !(is_held && judged.reason.asks_a_person())
-    })
+    let pods = run.plan.pods.iter();
+    pods.filter(|judged| judged.verdict() == Verdict::Manual)
 }
 
 /// Returns a reference to the node of this name, or `None` if it could not be read.

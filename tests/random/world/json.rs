@@ -302,7 +302,8 @@ pub fn claim((namespace, name): &Key, claim: &Claim) -> Value {
 
 pub fn set(namespace: &str, set: &Set) -> Value {
     let templates = set.templates.iter().map(String::as_str).collect::<Vec<_>>();
-    let more = json!({"metadata": {"uid": "uid-of-owner"}, "spec": {"replicas": set.replicas}});
+    let spec = json!({"replicas": set.replicas, "ordinals": {"start": set.start}});
+    let more = json!({"metadata": {"uid": "uid-of-owner"}, "spec": spec});
     with(samples::set(namespace, SET, &templates), more)
 }
 

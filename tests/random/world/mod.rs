@@ -109,6 +109,8 @@ pub struct Set {
     pub templates: Vec<String>,
     /// How many pods it wants; nothing is all.
     pub replicas: Option<u64>,
+    /// The ordinal of the first.
+    pub start: u64,
 }
 
 impl Set {
@@ -116,7 +118,12 @@ impl Set {
         let ordinal = pod
             .rsplit_once('-')
             .and_then(|(_, ordinal)| ordinal.parse::<u64>().ok());
-        ordinal.is_some_and(|ordinal| self.replicas.is_none_or(|replicas| ordinal < replicas))
+        ordinal.is_some_and(|ordinal| {
+            let end = self
+                .replicas
+                .map_or(u64::MAX, |replicas| self.start + replicas);
+            (self.start..end).contains(&ordinal)
+        })
     }
 }
 
@@ -175,6 +182,7 @@ impl World {
                     Set {
                         templates,
                         replicas,
+                        start: dice.weigh(&[(24, 0), (1, 1), (1, 999)]),
                     },
                 );
             }
