@@ -1,8 +1,8 @@
 //! The facts: what was read about the cluster, as plain types.
 //!
 //! Deciding works on these types alone. They hold no Kubernetes type, so that the rules can be read
-//! and tested without knowledge of the API's or a snapshot's format. Only the room `kubernetes`
-//! makes them.
+//! and tested without knowledge of the API's or a snapshot's format. `kubernetes` makes the facts
+//! of one object; `source` completes those of claims and of the cluster.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -68,7 +68,8 @@ pub struct Unread(pub String);
 /// the plan.
 #[derive(Debug, Clone, Default)]
 pub struct ClusterFacts {
-    /// The moment to judge at: the API server's clock, or the snapshot's newest observation.
+    /// The moment to judge at: the API server's clock, or the snapshot's newest observation,
+    /// or `--now`.
     pub now: Timestamp,
     /// The cluster's name, as the program reached it; `None` for a snapshot.
     pub cluster_name: Option<String>,
@@ -355,7 +356,8 @@ pub struct Leaf {
 /// The count of real nodes for the breaker.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Census {
-    /// No count was needed: too few nodes are NotReady to be an outage, and a real node is Ready.
+    /// No count was needed: no pod is to be judged, or few nodes are NotReady and a real node is
+    /// Ready.
     #[default]
     NotNeeded,
     /// The nodes were counted, without leaf nodes and those that were put away.
@@ -658,11 +660,11 @@ pub struct ClaimFacts {
     /// True if a generic ephemeral volume of the pod asks for the claim, which is then to be this
     /// pod's alone.
     pub ephemeral: bool,
-    /// Other pods of the node that use the claim.
+    /// Other pods that use the claim: those of its node and, once a claim of the pod is declared
+    /// scratch or carries an answer, all of the namespace.
     pub users: BTreeSet<String>,
     /// Whether the pod's `StatefulSet` creates the claim again, for that pod alone; the error is
-    /// the objection. `None` if that was not asked, because the claim does not keep its pod on the
-    /// node.
+    /// the objection. `None` if none of the pod's claims keeps it on the node.
     pub renewed: Option<Result<(), Doubt>>,
     /// Whether the claim is deleted with the pod.
     pub owned: Owned,

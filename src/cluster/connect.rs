@@ -82,8 +82,8 @@ impl Cluster {
 }
 
 /// Sets up a client as kube does, with two differences. First, kube repeats a request, even a
-/// delete, for minutes after 429, 503 or 504; here only `Cluster::get` repeats requests, and only
-/// reads. Second, `TCP_NODELAY` is set, for which kube has no option. Without it, TCP holds the
+/// delete, for minutes after 429, 503 or 504; here `Cluster::get` repeats reads, and `execute` a
+/// write, each time after the node was read again. Second, `TCP_NODELAY` is set, for which kube has no option. Without it, TCP holds the
 /// first request of a connection back until the server has acknowledged the end of the TLS
 /// handshake, which may take 40 ms.
 fn client(config: Config) -> kube::Result<Client> {
@@ -189,7 +189,7 @@ fn checked(kubeconfig: &Kubeconfig, name: Option<&str>) -> Result<String, String
     }
     let name = name
         .filter(|name| !name.is_empty())
-        .unwrap_or("that is current");
+        .ok_or_else(|| format!("it names no current context; choose one with --context: {has}"))?;
     let context = kubeconfig
         .contexts
         .iter()

@@ -3,7 +3,8 @@
 //!
 //! Each write names the object's UID and resource version. The API server refuses it if the object
 //! has been replaced or changed since it was judged. Each write also requires a [`StillDown`]:
-//! proof that the pod's node was NotReady a moment ago.
+//! proof that the pod's node was NotReady a moment ago. [`delete`] also makes the guard's probe, a
+//! dry run, which needs no proof.
 
 use std::time::Duration;
 

@@ -36,9 +36,9 @@ struct Workload<'a> {
     open: bool,
 }
 
-/// The workloads by a pair of strings. If the controller gives each pod a new name, these are its
-/// UID and the labels of its pods, which tell the indexes of a Job apart. Otherwise the replacement
-/// is asked for by name, and they are the reaped pod's UID and nothing.
+/// The workloads, each by the request that finds its replacements. For a controller that gives each
+/// pod a new name, the key is its UID and the label selector of its pods: a Job has one for each
+/// index. For any other, the key is the reaped pod's UID and an empty text.
 type Workloads<'a> = BTreeMap<(&'a str, &'a str), Workload<'a>>;
 
 /// Waits until the replacements of `reaped` are back, for at most `wait`, or until the run has to
@@ -227,8 +227,8 @@ impl<'a> Workload<'a> {
                 }
             }
         }
-        // The pods that were not made come last, and share their controller's Warning. So keeping
-        // the last Warning is enough for reading each one once.
+        // Replacements that were not made come last and share their controller's Warning, so
+        // remembering one Warning avoids a second reading.
         let mut last = (Uid::default(), None);
         for (pod, replacement) in self.late() {
             let about = replacement.uid.clone();

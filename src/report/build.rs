@@ -222,7 +222,7 @@ impl<'a> RunRecord<'a> {
             return Some(entry);
         };
         let reaped = here().any(|judged| judged.verdict() == Verdict::Reap);
-        let dead = here().any(|judged| judged.reason.node_is_dead());
+        let dead = here().any(|judged| judged.reason.passed_the_node());
         let lease = node
             .heard_by(SignBy::Lease)
             .map(|lease| lease.no_later_than(now).at);

@@ -177,7 +177,7 @@ pub struct Wanted<'a> {
     pub all: bool,
 }
 
-/// The result of gathering. It is complete: no fact is filled in later.
+/// The result of gathering. No fact that a verdict needs is filled in later.
 #[derive(Debug, Clone)]
 pub struct Gathered {
     /// The facts about the cluster.
@@ -357,8 +357,8 @@ impl Pods {
     }
 }
 
-/// Counts the real nodes for the breaker. It is called if more than two nodes are not Ready, or if
-/// no node is known on which pods can start. A node without any Terminating pod may have been put
+/// Counts the real nodes for the breaker. It is called for a snapshot or a forecast, if more than
+/// two nodes are not Ready, or if no node is known on which pods can start. A node without any Terminating pod may have been put
 /// away. For nodes that were listed already, `has_terminating` tells whether they have one; the
 /// others are listed here.
 async fn take_census(

@@ -184,7 +184,7 @@ fn what_stands_against_an_answer_is_said_instead() {
 #[test]
 fn only_siblings_share_an_answer() {
     let of = |(owner, templates): (&str, Option<&str>)| {
-        let mut scene = Scene::of(&format!("local; renewed; named {owner}-0"));
+        let mut scene = Scene::of(&format!("local; called {owner}; renewed; named {owner}-0"));
         let owned = Some(crate::facts::Owner {
             kind: "StatefulSet".to_owned(),
             name: owner.to_owned(),
@@ -208,6 +208,52 @@ fn only_siblings_share_an_answer() {
     let groups = adviser(&facts(node), &policy).alike(&all.map(of));
     let expected: [&[usize]; 7] = [&[0, 1], &[2], &[3], &[4], &[5], &[6], &[7]];
     assert_eq!(groups, expected);
+}
+
+/// Pods that finalizers hold share advice only if these are the same.
+#[test]
+fn each_finalizer_is_advised_on_apart() {
+    let all = ["a.example/x", "a.example/x", "b.example/y"].map(|finalizer| {
+        let scene = Scene::of(&format!("held-by {finalizer}"));
+        judged(&scene)
+    });
+    let Scene { policy, node, .. } = Scene::of("");
+    let groups = adviser(&facts(node), &policy).alike(&all);
+    assert_eq!(groups, [&[0, 1][..], &[2]]);
+}
+
+/// An answer on the node may be too old for the pod that was evicted last.
+#[test]
+fn the_power_is_asked_for_while_any_pod_waits_for_it() {
+    let [first, last] = ["50m", "15m"].map(|overdue| {
+        let powered_off = "powered-off 2026-03-01T11:30:00Z";
+        Scene::of(&format!("lost; overdue {overdue}; {powered_off}"))
+    });
+    let facts = facts(first.node.clone());
+    let [one, other] = [&first, &last].map(judged);
+    for (pods, is_asked) in [(vec![&one], false), (vec![&one, &other], true)] {
+        let advice = adviser(&facts, &first.policy).advise(&pods);
+        let mut steps = told(&advice.steps).into_iter();
+        assert_eq!(steps.any(|step| step.contains(POWERED_OFF)), is_asked);
+    }
+}
+
+#[test]
+fn an_answer_is_withdrawn_where_it_was_given() {
+    let prod = Kubectl(Target {
+        kubeconfig: None,
+        context: Some("prod".to_owned()),
+    });
+    let mut scene = Scene::of("local; reap never; powered-off never");
+    let node = scene.node.take();
+    let facts = facts(node);
+    let case = Case::of(&facts, &scene.policy, &scene.pod);
+    let answers = case.judged_node().expect("a node").answers();
+    let commands = answers.iter().map(|answer| prod.withdraw(answer, "shop"));
+    expect![[r#"
+        kubectl annotate node ds06 pod-reaper.io/powered-off- --context prod
+        kubectl annotate pod db-0 -n shop pod-reaper.io/reap- --context prod"#]]
+    .assert_eq(&commands.collect_vec().join("\n"));
 }
 
 /// The advice on finalizers needs no node.

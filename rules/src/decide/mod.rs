@@ -90,9 +90,10 @@ impl Reason {
         self.stage() == Some(Stage::Storage)
     }
 
-    /// Reports whether the reason implies that the pod's node is not expected back: it is real, not
-    /// opted out, and has been NotReady for long enough.
-    pub fn node_is_dead(&self) -> bool {
+    /// Reports whether the rules about the node let the pod through: the node is gone, or it is real,
+    /// not opted out and has been NotReady for long enough. It may show a sign of life that does not
+    /// protect this pod.
+    pub fn passed_the_node(&self) -> bool {
         self.stage() > Some(Stage::Node)
     }
 }

@@ -594,13 +594,19 @@ fn nothing_binds(case: &Case<'_>) -> Finding {
     } else {
         Code::Scratch
     };
+    let (why, before_claims) = match code {
+        Code::Answered => (
+            "a person's answer lets it go",
+            "; claims that are given up are deleted first: ",
+        ),
+        _ => (
+            "nothing binds it there",
+            " except claims that are given up, which are deleted first: ",
+        ),
+    };
     let given_up = ties.pinned.iter().map(|claim| &claim.claim);
-    let except = after(
-        " except claims that are given up, which are deleted first: ",
-        joined(given_up, ", "),
-    );
-    let sentence =
-        format!("It is stuck Terminating on a NotReady node and nothing binds it there{except}.");
+    let claims = after(before_claims, joined(given_up, ", "));
+    let sentence = format!("It is stuck Terminating on a NotReady node and {why}{claims}.");
     Ok(Reason {
         notes,
         ..Reason::new(code, sentence)

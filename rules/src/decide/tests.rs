@@ -1012,9 +1012,9 @@ fn an_answer_counts_for_one_failure() {
         &[""],
         &expect![[r#"
             it lets it go:
-                = answered: It is stuck Terminating on a NotReady node and nothing binds it there except claims that are given up, which are deleted first: data. [claim data is deleted and recreated, empty; its volume pv-1 stays behind, Released, until it is cleaned up (reclaim policy Delete), and a storage class that binds at once may choose ds06 again]
+                = answered: It is stuck Terminating on a NotReady node and a person's answer lets it go; claims that are given up are deleted first: data. [claim data is deleted and recreated, empty; its volume pv-1 stays behind, Released, until it is cleaned up (reclaim policy Delete), and a storage class that binds at once may choose ds06 again]
             of now: give-up 2026-03-01T12:00:00Z
-                = answered: It is stuck Terminating on a NotReady node and nothing binds it there except claims that are given up, which are deleted first: data. [claim data is deleted and recreated, empty; its volume pv-1 stays behind, Released, until it is cleaned up (reclaim policy Delete), and a storage class that binds at once may choose ds06 again]
+                = answered: It is stuck Terminating on a NotReady node and a person's answer lets it go; claims that are given up are deleted first: data. [claim data is deleted and recreated, empty; its volume pv-1 stays behind, Released, until it is cleaned up (reclaim policy Delete), and a storage class that binds at once may choose ds06 again]
             no time: give-up yes
                 = local-volume: Its storage is on the dead node: claim data is bound to volume pv-1 (local, at /mnt/d1). It is not given up: the answer on claim data counts for nothing: its value is no time, such as 2026-01-31T03:00:00Z.
             empty: give-up
@@ -1042,7 +1042,7 @@ fn an_answer_counts_for_one_failure() {
             it lives, which nobody minds: ready False; --kubelet-alive reap
                 = local-volume: Its storage is on the dead node: claim data is bound to volume pv-1 (local, at /mnt/d1). It is not given up: the answer on claim data counts for nothing: the node's machine lives, or may.
             heard at that moment, which nobody minds: kube-apiserver 30m; --kubelet-alive reap
-                = answered: It is stuck Terminating on a NotReady node and nothing binds it there except claims that are given up, which are deleted first: data. [claim data is deleted and recreated, empty; its volume pv-1 stays behind, Released, until it is cleaned up (reclaim policy Delete), and a storage class that binds at once may choose ds06 again]
+                = answered: It is stuck Terminating on a NotReady node and a person's answer lets it go; claims that are given up are deleted first: data. [claim data is deleted and recreated, empty; its volume pv-1 stays behind, Released, until it is cleaned up (reclaim policy Delete), and a storage class that binds at once may choose ds06 again]
             heard since, which nobody minds: kube-apiserver 29m 59s; --kubelet-alive reap
                 = local-volume: Its storage is on the dead node: claim data is bound to volume pv-1 (local, at /mnt/d1). It is not given up: the answer on claim data counts for nothing: the node's machine was heard after it.
         "#]],
@@ -1068,16 +1068,16 @@ fn a_claim_is_given_up_only_where_it_is_declared() {
         &expect![[r#"
             neither:
                 = local-volume: Its storage is on the dead node: claim data is bound to volume pv-1 (local, at /mnt/d1).
-                = answered: It is stuck Terminating on a NotReady node and nothing binds it there except claims that are given up, which are deleted first: data. [claim data is deleted and recreated, empty; its volume pv-1 stays behind, Released, until it is cleaned up (reclaim policy Delete), and a storage class that binds at once may choose ds06 again]
+                = answered: It is stuck Terminating on a NotReady node and a person's answer lets it go; claims that are given up are deleted first: data. [claim data is deleted and recreated, empty; its volume pv-1 stays behind, Released, until it is cleaned up (reclaim policy Delete), and a storage class that binds at once may choose ds06 again]
             the annotation: scratch
                 = local-volume: Its storage is on the dead node: claim data is bound to volume pv-1 (local, at /mnt/d1).
-                = answered: It is stuck Terminating on a NotReady node and nothing binds it there except claims that are given up, which are deleted first: data. [claim data is deleted and recreated, empty; its volume pv-1 stays behind, Released, until it is cleaned up (reclaim policy Delete), and a storage class that binds at once may choose ds06 again]
+                = answered: It is stuck Terminating on a NotReady node and a person's answer lets it go; claims that are given up are deleted first: data. [claim data is deleted and recreated, empty; its volume pv-1 stays behind, Released, until it is cleaned up (reclaim policy Delete), and a storage class that binds at once may choose ds06 again]
             the option: --reap-scratch
                 = local-volume: Its storage is on the dead node: claim data is bound to volume pv-1 (local, at /mnt/d1). It is not given up: claim data is not annotated pod-reaper.io/scratch: "true".
-                = answered: It is stuck Terminating on a NotReady node and nothing binds it there except claims that are given up, which are deleted first: data. [claim data is deleted and recreated, empty; its volume pv-1 stays behind, Released, until it is cleaned up (reclaim policy Delete), and a storage class that binds at once may choose ds06 again]
+                = answered: It is stuck Terminating on a NotReady node and a person's answer lets it go; claims that are given up are deleted first: data. [claim data is deleted and recreated, empty; its volume pv-1 stays behind, Released, until it is cleaned up (reclaim policy Delete), and a storage class that binds at once may choose ds06 again]
             both: scratch; --reap-scratch
                 = scratch: It is stuck Terminating on a NotReady node and nothing binds it there except claims that are given up, which are deleted first: data. [claim data is deleted and recreated, empty; its volume pv-1 stays behind, Released, until it is cleaned up (reclaim policy Delete), and a storage class that binds at once may choose ds06 again]
-                = answered: It is stuck Terminating on a NotReady node and nothing binds it there except claims that are given up, which are deleted first: data. [claim data is deleted and recreated, empty; its volume pv-1 stays behind, Released, until it is cleaned up (reclaim policy Delete), and a storage class that binds at once may choose ds06 again]
+                = answered: It is stuck Terminating on a NotReady node and a person's answer lets it go; claims that are given up are deleted first: data. [claim data is deleted and recreated, empty; its volume pv-1 stays behind, Released, until it is cleaned up (reclaim policy Delete), and a storage class that binds at once may choose ds06 again]
         "#]],
     );
 }
