@@ -178,7 +178,7 @@ impl RawStatefulSet {
     }
 
     /// Reports whether the pod's ordinal is one of those that the set wants: as many as it has
-    /// replicas, from its first ordinal on.
+    /// replicas, from its first ordinal on (`stateful_set_utils.go` of Kubernetes).
     pub(super) fn numbers(&self, pod: &str) -> bool {
         let SetSpec {
             replicas,

@@ -10,7 +10,7 @@ use super::{
     types::{BreakerEntry, Group, NodeEntry, PodEntry, Report, Summary},
 };
 use crate::{
-    advice::{Advice, Adviser, Kubectl, Step},
+    advice::{Advice, Adviser, Kubectl},
     decide::{Answer, Case, NodeAtTime, ReasonCode, Verdict},
     exit::Exit,
     facts::{ClusterFacts, NodeRead, PodFacts, Ready, SignBy, Uid},
@@ -66,7 +66,10 @@ impl<'a> RunRecord<'a> {
             .iter()
             .map(|judged| self.pod(judged))
             .collect_vec();
-        let asks = pods.iter().flat_map(|pod| &pod.steps).any(Step::asks);
+        let asks = pods
+            .iter()
+            .flat_map(|pod| &pod.steps)
+            .any(|step| step.is_answer);
         let adviser = self.adviser();
         let groups = adviser
             .alike(&plan.pods)

@@ -217,7 +217,10 @@ fn row(pod: &PodEntry) -> Entry {
 /// Lists the groups that need a person: those that ask for an answer, then the others. While the
 /// breaker holds, groups without a command are only counted.
 fn for_you(report: &Report) -> Vec<Block> {
-    let groups = report.groups.iter().sorted_by_key(|group| !group.asks());
+    let groups = report
+        .groups
+        .iter()
+        .sorted_by_key(|group| !group.wants_answer());
     let is_silent = |group: &&Group| {
         let steps = &group.steps;
         report.breaker.is_some() && steps.iter().all(|step| step.command.is_none())
@@ -266,8 +269,8 @@ fn card(report: &Report, group: &Group, is_first: bool) -> Entry {
     why.extend(risk.map(|risk| Block::labelled("Risk", Tone::Caution, risk)));
     blocks.extend(why.clone());
     blocks.extend((!group.steps.is_empty()).then(|| Block::Steps(group.steps.clone())));
-    if group.asks() {
-        let asks = group.steps.iter().filter(|step| step.asks());
+    if group.wants_answer() {
+        let asks = group.steps.iter().filter(|step| step.is_answer);
         brief.push(Block::Steps(asks.cloned().collect()));
     } else {
         let explain = format!("What to do: pod-reaper explain {}", phrases::name(pods[0]));

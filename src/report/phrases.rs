@@ -272,7 +272,11 @@ pub fn next(report: &Report) -> Option<String> {
         format!("power off {nodes} (what ran there may still run)")
     });
     let wrong = report.pods.iter().filter(|pod| went_wrong(pod)).count();
-    let asked = report.groups.iter().filter(|group| group.asks()).count();
+    let asked = report
+        .groups
+        .iter()
+        .filter(|group| group.wants_answer())
+        .count();
     let then = counts([
         (wrong, "pod that was not reaped|pods that were not reaped"),
         (asked, "decision|decisions"),
@@ -303,7 +307,7 @@ pub fn to_power_off(report: &Report) -> Vec<&str> {
 /// Says in a line of the log that a pod needs a person: the reason, and the steps with
 /// their commands.
 pub fn for_a_person(pod: &PodEntry) -> String {
-    let (asks, looks): (Vec<&Step>, Vec<_>) = pod.steps.iter().partition(|step| step.asks());
+    let (asks, looks): (Vec<&Step>, Vec<_>) = pod.steps.iter().partition(|step| step.is_answer);
     let steps = asks
         .into_iter()
         .chain(looks.into_iter().take(1))

@@ -228,8 +228,8 @@ pub struct Group {
 
 impl Group {
     /// Reports whether a person is asked for an answer.
-    pub fn asks(&self) -> bool {
-        self.steps.iter().any(Step::asks)
+    pub fn wants_answer(&self) -> bool {
+        self.steps.iter().any(|step| step.is_answer)
     }
 }
 

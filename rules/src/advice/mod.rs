@@ -45,6 +45,9 @@ entry! {
         /// A word for what that takes away for good, where it does.
         #[serde(skip)]
         pub harm: Option<&'static str>,
+        /// True if the command gives a person's answer.
+        #[serde(skip)]
+        pub is_answer: bool,
     }
 }
 
@@ -62,18 +65,13 @@ impl Step {
             what: what.into(),
             command: None,
             harm: None,
+            is_answer: false,
         }
     }
 
     /// Returns the remark that stands in place of a command that answers; `why` ends its sentence.
     fn no_answer(why: &str) -> Self {
         Self::remark(format!("No answer is asked for{why}."))
-    }
-
-    /// Reports whether the step's command gives a person's answer.
-    pub fn asks(&self) -> bool {
-        let command = self.command.as_deref().unwrap_or_default();
-        command.starts_with("kubectl annotate ")
     }
 }
 
@@ -323,10 +321,11 @@ impl Alike<'_> {
         // A newer report asks again, with its own time.
         let change = [answer.as_str(), "--overwrite"];
         let kubectl = self.by.kubectl;
-        Step::new(
-            what,
-            kubectl.annotate(kind, names, self.namespace(), &change),
-        )
+        let command = kubectl.annotate(kind, names, self.namespace(), &change);
+        Step {
+            is_answer: true,
+            ..Step::new(what, command)
+        }
     }
 
     /// Reports whether `code` is one of the reasons that leave the pods to a person.
