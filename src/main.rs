@@ -71,8 +71,9 @@ async fn perform(settings: &Settings, stop: &Stop, metrics: &mut Metrics<'_>) ->
             explanation.all_rules = *all_rules;
             output::write(explanation.head.exit, explanation, form, stop).await
         }
-        // `main` does not come here to print.
-        Command::Run | Command::Print(_) => {
+        // `main` has printed it before.
+        Command::Print(print) => output::write_text(print.text()),
+        Command::Run => {
             let report = run::run(settings, stop).await?;
             metrics.add_report(&report);
             output::write(report.exit, report, form, stop).await

@@ -103,7 +103,7 @@ impl Stop {
 
     /// Waits until a signal has come and the time granted after it is over, so that not even a slow
     /// reader of the report is waited for. The deadline alone does not end this wait.
-    pub async fn given_up(&self) {
+    pub async fn grace_over(&self) {
         let mut signalled = self.signalled.clone();
         match signalled
             .wait_for(Option::is_some)

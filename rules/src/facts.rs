@@ -269,7 +269,8 @@ impl Heard {
 pub struct FencingMark {
     /// The mark, as a phrase.
     pub mark: String,
-    /// The latest time at which the mark may have been set, if the API server has stamped one.
+    /// A moment by which the mark had been set, by a stamp of the API server; `None` if no stamp
+    /// tells. The mark may be much older.
     pub set_by: Option<Timestamp>,
 }
 

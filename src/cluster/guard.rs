@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// The pause between two tries.
 const PAUSE: Duration = Duration::from_millis(500);
 /// A part of what an API server says before it has loaded its policies.
-const NOT_READY: &str = "not yet ready to handle request";
+const POLICIES_NOT_LOADED: &str = "not yet ready to handle request";
 /// The error if the variables name no pod, or none that exists.
 const NO_POD: &str = "the variables POD_NAMESPACE and POD_NAME do not name the pod that this runs in, and the guard is \
     proved on no other; cronjob/base sets them. Outside a cluster leave --require-guard out";
@@ -177,7 +177,9 @@ pub fn judge(refusal: &str, failure: &Failure) -> Result<(), NoProof> {
         return Ok(());
     }
     let what = match failure.code() {
-        _ if message.contains(NOT_READY) => "the API server does not know its policies yet",
+        _ if message.contains(POLICIES_NOT_LOADED) => {
+            "the API server does not know its policies yet"
+        }
         Some(409) => "its own pod keeps changing",
         Some(404) => "its own pod is gone",
         Some(400) => {
@@ -198,7 +200,10 @@ pub fn judge(refusal: &str, failure: &Failure) -> Result<(), NoProof> {
         _ => "it was not answered",
     };
     let why = format!("{what}: {failure}");
-    if message.contains(NOT_READY) || failure.code() == Some(409) || failure.pause(1).is_some() {
+    if message.contains(POLICIES_NOT_LOADED)
+        || failure.code() == Some(409)
+        || failure.pause(1).is_some()
+    {
         Err(NoProof::NotYet(why))
     } else {
         Err(NoProof::Never(why))

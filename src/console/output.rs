@@ -55,7 +55,7 @@ pub async fn write(
     });
     let written = tokio::select! {
         written = written => written.unwrap_or_else(|error| Err(error.into())),
-        () = stop.given_up() => Err(io::Error::new(ErrorKind::Interrupted, "a signal came first")),
+        () = stop.grace_over() => Err(io::Error::new(ErrorKind::Interrupted, "a signal came first")),
     };
     // A failure here does not undo any delete, so a more severe code is kept.
     let remedy = "; the next run reports what is left";

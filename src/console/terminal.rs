@@ -24,7 +24,7 @@ pub fn screen() -> Screen {
 }
 
 /// Prints an error on standard error. It is not logged, because `--log-level=off` would lose it.
-/// Control characters are removed, since the text may come from a server or a file.
+/// Control characters are replaced, since the text may come from a server or a file.
 pub fn error(text: &str) {
     let _ = writeln!(io::stderr(), "error: {}", clean(text));
 }

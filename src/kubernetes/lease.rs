@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::meta::Meta;
+use super::{meta::Meta, node::HOSTNAME};
 use crate::facts::{Heard, SignBy};
 
 /// The kubelet's default for the duration of its lease (`nodeLeaseDurationSeconds`).
@@ -13,9 +13,6 @@ const DEFAULT_LEASE_SECONDS: i64 = 40;
 const API_SERVER_PERIOD: SignedDuration = SignedDuration::from_mins(1);
 /// The label, with its value, of an API server's lease, since Kubernetes 1.26.
 const IDENTITY: (&str, &str) = ("apiserver.kubernetes.io/identity", "kube-apiserver");
-/// The label of an API server's lease that has the name of the host.
-const HOSTNAME: &str = "kubernetes.io/hostname";
-
 raw! {
     /// A lease.
     pub struct RawLease {

@@ -21,7 +21,7 @@ use crate::{
     selector::{NodeSelector, NodeSelectors, Selector, is_name},
 };
 
-const HOSTNAME: &str = "kubernetes.io/hostname";
+pub const HOSTNAME: &str = "kubernetes.io/hostname";
 /// The label of the control-plane role since Kubernetes 1.20, and the one before. The role's taint
 /// has the same key.
 const CONTROL_PLANE: [&str; 2] = [

@@ -31,8 +31,8 @@ pub struct RunRecord<'a> {
     pub settings: &'a Settings,
     pub facts: ClusterFacts,
     pub plan: Plan,
-    /// The outcomes of the pods to reap, by UID. A pod without an outcome was not touched, because
-    /// the source is a snapshot or the run only reads.
+    /// The outcomes of the pods to reap, by UID. There is none in a snapshot, an explanation or a
+    /// forecast, nor before the run has acted.
     pub outcomes: BTreeMap<Uid, Outcome>,
     /// The replacements that were waited for, by the UID of the reaped pod.
     pub replacements: BTreeMap<Uid, Replacement>,

@@ -23,13 +23,13 @@ pub const LINES: usize = 98;
 /// The most lines of a text if few nodes failed, or if the breaker holds the run.
 const FEW_LINES: usize = 60;
 /// The most failed nodes that count as few.
-const FEW_NODES: usize = 5;
+const SHORT_PAGE_NODES: usize = 5;
 /// The most cards that HTML shows unfolded, because they are tall.
 const FEW_CARDS: usize = 3;
 
 impl Render for Report {
     fn page(&self) -> Page {
-        let is_short = self.nodes.len() <= FEW_NODES || self.breaker.is_some();
+        let is_short = self.nodes.len() <= SHORT_PAGE_NODES || self.breaker.is_some();
         Page {
             headline: phrases::headline(self),
             about: phrases::about(self),

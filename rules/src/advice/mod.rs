@@ -103,10 +103,10 @@ impl Adviser<'_> {
             let says = Some(judged.sentence()).filter(|_| !decides);
             let of = decides.then(|| {
                 let case = Case::of(self.facts, self.policy, pod);
-                let against = case
+                let objection = case
                     .judged_node()
-                    .and_then(|judged_node| against(judged, &judged_node));
-                (workload(pod), case.left_to_a_person(), against)
+                    .and_then(|judged_node| objection(judged, &judged_node));
+                (workload(pod), case.left_to_a_person(), objection)
             });
             let key = (judged.code(), &pod.namespace, &pod.node, says, of);
             groups.entry(key).or_default().push(place);
@@ -123,10 +123,10 @@ impl Adviser<'_> {
             return Advice::default();
         };
         let case = Case::of(self.facts, self.policy, &first.pod);
-        let alike = Alike {
+        let alike = PodGroup {
             all,
             first,
-            by: self,
+            adviser: self,
             reasons: case.left_to_a_person(),
         };
         let judged_node = case.judged_node().filter(|_| first.reason.asks_a_person());
@@ -147,7 +147,7 @@ impl Adviser<'_> {
             None if judged_node.may_live() => {
                 no_answer(" while the node is alive, or may be: repair it, or power it off")
             }
-            None => match against(first, &judged_node) {
+            None => match objection(first, &judged_node) {
                 Some(why) => no_answer(&by_hand(&why)),
                 None => alike.ask(&judged_node),
             },
@@ -230,7 +230,7 @@ fn by_hand(why: &str) -> String {
 }
 
 /// Returns the reason not to ask for an answer, as a phrase; `None` if nothing stands against it.
-fn against(judged: &Judged, judged_node: &NodeAtTime<'_>) -> Option<String> {
+fn objection(judged: &Judged, judged_node: &NodeAtTime<'_>) -> Option<String> {
     let pod = &judged.pod;
     let claims = asked(judged)
         .map(|claim| claim.claim.as_str())
@@ -273,16 +273,16 @@ fn workload(pod: &PodFacts) -> Option<(&str, &str, usize, Option<&str>)> {
 }
 
 /// At least one pod, all of one namespace and one node (or none), that get the same advice.
-struct Alike<'a> {
+struct PodGroup<'a> {
     all: &'a [&'a Judged],
     first: &'a Judged,
-    by: &'a Adviser<'a>,
+    adviser: &'a Adviser<'a>,
     /// The reasons why a person has to decide about the first pod; they are those of the others
     /// too.
     reasons: Vec<ReasonCode>,
 }
 
-impl Alike<'_> {
+impl PodGroup<'_> {
     fn pods(&self) -> impl Iterator<Item = &PodFacts> {
         self.all.iter().map(|judged| &judged.pod)
     }
@@ -317,10 +317,10 @@ impl Alike<'_> {
         names: &[&str],
         annotation: &str,
     ) -> Step {
-        let answer = format!("{annotation}={}", self.by.facts.now.strftime("%FT%TZ"));
+        let answer = format!("{annotation}={}", self.adviser.facts.now.strftime("%FT%TZ"));
         // A newer report asks again, with its own time.
         let change = [answer.as_str(), "--overwrite"];
-        let kubectl = self.by.kubectl;
+        let kubectl = self.adviser.kubectl;
         let command = kubectl.annotate(kind, names, self.namespace(), &change);
         Step {
             is_answer: true,
@@ -465,7 +465,7 @@ impl Alike<'_> {
             let all = self.all.iter().filter(move |_| self.is(code));
             all.map(|judged| &judged.reason.ties)
         };
-        let kubectl = self.by.kubectl;
+        let kubectl = self.adviser.kubectl;
         let mut steps = Vec::new();
         for ConfinedClaim {
             claim,
@@ -508,7 +508,7 @@ impl Alike<'_> {
     /// own advice.
     fn repair(&self) -> Advice {
         let Judged { pod, reason, .. } = self.first;
-        let kubectl = self.by.kubectl;
+        let kubectl = self.adviser.kubectl;
         let get = |options: &[&str]| self.get_pods(kubectl, options);
         let mut steps = match reason.code {
             ReasonCode::Finalizers | ReasonCode::AlreadyForced => vec![
@@ -536,7 +536,7 @@ impl Alike<'_> {
                 see,
                 kubectl.command(&log.split(' ').collect_vec()),
             ));
-            let known = self.by.facts.node_of(pod).and_then(NodeRead::known);
+            let known = self.adviser.facts.node_of(pod).and_then(NodeRead::known);
             let cluster = known.and_then(|node| node.leaf.as_ref()?.cluster.as_deref());
             steps.extend(cluster.map(|cluster| self.in_leaf_cluster(cluster)));
         }
@@ -549,7 +549,7 @@ impl Alike<'_> {
     fn in_leaf_cluster(&self, cluster: &str) -> Step {
         let kubeconfig = "jsonpath={.spec.kubeconfig}";
         let get = ["get", "clusters.kosmos.io", cluster, "-o", kubeconfig];
-        let get = self.by.kubectl.command(&get);
+        let get = self.adviser.kubectl.command(&get);
         let there = self.get_pods(&Kubectl::default(), &["-o", "wide"]);
         // With an empty kubeconfig, kubectl would ask the cluster that it runs in. With one that
         // has a current context it does not, so the script checks that first.

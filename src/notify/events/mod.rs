@@ -209,8 +209,8 @@ fn manual_note(pod: &PodFacts, reason: &Reason) -> String {
     )
 }
 
-/// Joins `head` and `tail`, without control characters, and shortens `head` so that both fit into a
-/// note.
+/// Joins `head` and `tail`, with control characters replaced, and shortens `head` so that both fit
+/// into a note.
 fn fit(head: &str, tail: &str) -> String {
     let (mut head, tail) = (clean(head), clean(tail));
     let room = NOTE_LIMIT.saturating_sub(tail.len());

@@ -11,7 +11,7 @@ use crate::{
     decide::{NodeAtTime, ReasonCode, Verdict, same_kind},
     facts::{ClusterFacts, NodeRead, PodSummary, Ready, Stay},
     limits::{Judged, Limit},
-    report::RunRecord,
+    report::{RunRecord, page::NAMES},
     settings::Task,
     words::{after, listed, spoken},
 };
@@ -101,8 +101,6 @@ const TOLERATION: i64 = 300;
 /// How late an eviction may be: the node controller looks at the nodes every 5 s, and taints one
 /// node of a zone every 10 s.
 const LATE: SignedDuration = SignedDuration::from_secs(50);
-/// The most names that a sentence lists.
-const NAMES: usize = 10;
 
 /// Lists the notices of a run.
 pub fn of_run(run: &RunRecord<'_>) -> Vec<NoticeEntry> {
