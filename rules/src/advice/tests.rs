@@ -210,6 +210,18 @@ fn only_siblings_share_an_answer() {
     assert_eq!(groups, expected);
 }
 
+#[test]
+fn a_node_without_attached_volumes_needs_no_taint() {
+    for words in ["", "out-of-service"] {
+        let Scene { policy, node, .. } = Scene::of(words);
+        let facts = facts(node);
+        let node = facts.nodes["ds06"].known().unwrap();
+        let judged_node = NodeAtTime::of(&facts, &policy, node);
+        let steps = adviser(&facts, &policy).advise_node(&judged_node, false, true);
+        assert_eq!(steps, [], "{words}");
+    }
+}
+
 /// Pods that finalizers hold share advice only if these are the same.
 #[test]
 fn each_finalizer_is_advised_on_apart() {
