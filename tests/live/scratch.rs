@@ -186,3 +186,41 @@ fn an_executor_whose_claim_a_person_gives_up_runs_on_another_node() {
         "no Event says that it was answered"
     );
 }
+
+/// A StatefulSet whose first ordinal was moved up makes neither the pod nor the claim again.
+#[test]
+fn an_executor_that_its_set_no_longer_numbers_keeps_its_claim() {
+    let case = Case::start("an_executor_that_its_set_no_longer_numbers_keeps_its_claim");
+    annotate(&case, CLAIM, "pod-reaper.io/scratch", "true");
+    let claim = case.get(CLAIM)["metadata"]["uid"].clone();
+    case.stop(FAILING);
+    let evicted = case.until_evicted(FAILING);
+    case.until_stuck(&evicted);
+    let named = |name: &str| case.pods().into_iter().find(|pod| pod.name == name);
+    let old = named("impala-executor-000-0").expect("it is stuck");
+    let set = "/apis/apps/v1/namespaces/impala-impala01/statefulsets/impala-executor-000";
+    case.merge_patch(set, json!({"spec": {"ordinals": {"start": 1}}}));
+    case.until("the set makes its new first pod", || {
+        named("impala-executor-000-1")
+    });
+
+    let run = case.reap(&[&OPTIONS[..], &["--reap-scratch"]].concat());
+    run.says(&old.uid, ("local-volume", None));
+    let found = case.get(CLAIM);
+    let metadata = &found["metadata"];
+    assert_eq!(
+        (&metadata["uid"], metadata.get("deletionTimestamp")),
+        (&claim, None)
+    );
+
+    let force = ["--force", "--grace-period=0", "-n", "impala-impala01"];
+    kubectl(
+        &case,
+        &[&["delete", "pod", old.name.as_str()], &force[..]].concat(),
+    );
+    case.until("the set counts one pod, its new one", || {
+        let status = &case.get(set)["status"];
+        (status["replicas"] == 1 && named(&old.name).is_none()).then_some(())
+    });
+    assert!(named("impala-executor-000-1").is_some());
+}
