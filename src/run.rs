@@ -56,9 +56,9 @@ pub async fn run(settings: &Settings, stop: &Stop) -> Result<Report> {
     }
 }
 
-/// Reports whether a person can confirm the deletes. If nobody can, only a run that acts as its pod's
-/// own ServiceAccount may delete without `--yes`, because whoever started that pod meant it to. For
-/// any other run this is wrong usage.
+/// Reports whether a person can confirm the deletes. If nobody can, only a run that acts as its
+/// pod's own ServiceAccount may delete without `--yes`, because whoever started that pod meant it
+/// to. For any other run this is wrong usage.
 fn can_ask(target: &Target) -> Result<bool> {
     let possible = prompt::is_possible();
     if possible || Cluster::by_own_account(target) {

@@ -83,9 +83,9 @@ impl Cluster {
 
 /// Sets up a client as kube does, with two differences. First, kube repeats a request, even a
 /// delete, for minutes after 429, 503 or 504; here `Cluster::get` repeats reads, and `execute` a
-/// write, each time after the node was read again. Second, `TCP_NODELAY` is set, for which kube has no option. Without it, TCP holds the
-/// first request of a connection back until the server has acknowledged the end of the TLS
-/// handshake, which may take 40 ms.
+/// write, each time after the node was read again. Second, `TCP_NODELAY` is set, for which kube has
+/// no option. Without it, TCP holds the first request of a connection back until the server has
+/// acknowledged the end of the TLS handshake, which may take 40 ms.
 fn client(config: Config) -> kube::Result<Client> {
     let mut connector = HttpConnector::new();
     connector.enforce_http(false);

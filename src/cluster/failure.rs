@@ -130,8 +130,8 @@ impl Failure {
         }
     }
 
-    /// Returns the pause before the next try, if `tried` tries have failed; `None` if another try is
-    /// of no use.
+    /// Returns the pause before the next try, if `tried` tries have failed; `None` if another try
+    /// is of no use.
     pub fn pause(&self, tried: u32) -> Option<Duration> {
         let asked = match self {
             // Any other 500 may pass.

@@ -139,8 +139,8 @@ async fn the_looks_for_a_pod_that_its_job_keeps_become_rarer() {
     );
 }
 
-/// Reaps a Job's pod that runs. Each of `faults` in turn meets the next request of its kind. Returns
-/// the outcome, and the requests about the pod.
+/// Reaps a Job's pod that runs. Each of `faults` in turn meets the next request of its kind.
+/// Returns the outcome, and the requests about the pod.
 async fn reap_of_job(later: &str, faults: &[(Kind, Fault)]) -> (&'static str, Vec<String>) {
     let running = "Pod shop/job-0: {metadata: {finalizers: [batch.kubernetes.io/job-tracking]}}";
     let mut faults = faults.to_vec();
@@ -332,8 +332,8 @@ async fn scratch_goes_between_a_rehearsal_and_its_pod() {
     assert_eq!(sent.len(), 4, "{sent:?}");
 }
 
-/// A claim's users, and the StatefulSet that makes it again, must be read after the claim was seen to
-/// be declared scratch.
+/// A claim's users, and the StatefulSet that makes it again, must be read after the claim was seen
+/// to be declared scratch.
 #[tokio::test(start_paused = true)]
 async fn what_tells_whether_claims_may_go_is_read_after_all_of_them() {
     let second = SCRATCH
@@ -494,8 +494,8 @@ async fn a_claim_that_went_alone_is_told() {
     }
 }
 
-/// A failure that may pass is followed by another try. A claim that changed, perhaps by a try without
-/// an answer, is left to the next run.
+/// A failure that may pass is followed by another try. A claim that changed, perhaps by a try
+/// without an answer, is left to the next run.
 #[tokio::test(start_paused = true)]
 async fn a_claim_is_tried_again_as_it_was_judged() {
     let gone = "scratch failed: It could not be deleted: its claims are gone, or may be (a-cache-0), and this \

@@ -358,9 +358,9 @@ impl Pods {
 }
 
 /// Counts the real nodes for the breaker. It is called for a snapshot or a forecast, if more than
-/// two nodes are not Ready, or if no node is known on which pods can start. A node without any Terminating pod may have been put
-/// away. For nodes that were listed already, `has_terminating` tells whether they have one; the
-/// others are listed here.
+/// two nodes are not Ready, or if no node is known on which pods can start. A node without any
+/// Terminating pod may have been put away. For nodes that were listed already, `has_terminating`
+/// tells whether they have one; the others are listed here.
 async fn take_census(
     source: &impl Source,
     now: Timestamp,

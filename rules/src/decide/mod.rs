@@ -90,9 +90,9 @@ impl Reason {
         self.stage() == Some(Stage::Storage)
     }
 
-    /// Reports whether the rules about the node let the pod through: the node is gone, or it is real,
-    /// not opted out and has been NotReady for long enough. It may show a sign of life that does not
-    /// protect this pod.
+    /// Reports whether the rules about the node let the pod through: the node is gone, or it is
+    /// real, not opted out and has been NotReady for long enough. It may show a sign of life that
+    /// does not protect this pod.
     pub fn passed_the_node(&self) -> bool {
         self.stage() > Some(Stage::Node)
     }

@@ -741,7 +741,8 @@ async fn a_signal_ends_the_asking_for_causes_at_once() {
     );
 }
 
-/// A look is not repeated: the next one follows anyway, and a busy API server is asked no more often.
+/// A look is not repeated: the next one follows anyway, and a busy API server is asked no more
+/// often.
 #[tokio::test(start_paused = true)]
 async fn a_look_that_fails_is_one_request() {
     for (lost, kind) in [(DB, Kind::Pod), (WEB, Kind::PodsWith)] {

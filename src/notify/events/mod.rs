@@ -2,8 +2,8 @@
 //! know this program see them with `kubectl describe` and `kubectl get events`.
 //!
 //! They are written last, and change neither an outcome nor the exit code. There is one Event for
-//! each owner of deleted pods on a node, one for each of these nodes, and one for each pod that needs
-//! a person.
+//! each owner of deleted pods on a node, one for each of these nodes, and one for each pod that
+//! needs a person.
 
 use std::{collections::BTreeMap, time::Duration};
 
