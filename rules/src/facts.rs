@@ -4,7 +4,11 @@
 //! and tested without knowledge of the API's or a snapshot's format. `kubernetes` makes the facts
 //! of one object; `source` completes those of claims and of the cluster.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
 use derive_more::{Deref, Display, From};
 use jiff::{SignedDuration, Timestamp};
@@ -92,6 +96,8 @@ pub struct ClusterFacts {
     /// The number of Terminating pods on Ready nodes that are left out, if the source shows them
     /// without being asked.
     pub on_ready_nodes: usize,
+    /// Why the API server's clock is not believed, as a sentence, if the living nodes contradict it.
+    pub clock: Option<String>,
     /// The reads that failed although they should not have.
     pub errors: Vec<ReadError>,
     /// The facts that the source cannot show by its nature (a snapshot without leases, say), as
@@ -106,6 +112,12 @@ impl ClusterFacts {
         self.nodes.get(pod.node.as_ref()?)
     }
 
+    /// Returns how long `pod` is past the moment when it has to be gone; negative before that.
+    pub fn overdue(&self, pod: &PodFacts) -> SignedDuration {
+        let node = self.node_of(pod).and_then(NodeRead::known);
+        self.now.duration_since(pod.due(node))
+    }
+
     /// Reports whether `pod` is on a node that is Ready. Such pods are looked at only with `--all`.
     pub fn on_ready_node(&self, pod: &PodFacts) -> bool {
         self.node_of(pod)
@@ -114,12 +126,21 @@ impl ClusterFacts {
     }
 }
 
-/// For each namespace by name, the value of `pod-reaper.io/skip` that opts it out, if one does.
-pub type Namespaces = BTreeMap<String, Option<String>>;
+/// The namespaces, by name.
+pub type Namespaces = BTreeMap<String, NamespaceFacts>;
 
-/// Returns the value that opts the namespace `name` out, if one does. A namespace that is missing
-/// from the list may be a malformed one, so that counts as unread.
-pub fn opted_out(namespaces: &Read<Namespaces>, name: &str) -> Read<Option<String>> {
+/// A namespace.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NamespaceFacts {
+    /// The value of `pod-reaper.io/skip` that opts the namespace out, if one does.
+    pub opted_out: Option<String>,
+    /// The deletion of the namespace was requested, so everything in it goes.
+    pub deleted: bool,
+}
+
+/// Returns the facts of the namespace `name`. A namespace that is missing from the list may be a
+/// malformed one, so that counts as unread.
+pub fn namespace(namespaces: &Read<Namespaces>, name: &str) -> Read<NamespaceFacts> {
     let found = namespaces.as_ref().map_err(Unread::clone)?.get(name);
     found
         .cloned()
@@ -178,13 +199,17 @@ pub struct NodeFacts {
     pub tainted_since: Option<Timestamp>,
     /// Label `kubernetes.io/hostname`, to which local volumes are bound.
     pub hostname: Option<String>,
+    /// The zone that the node's labels name.
+    pub zone: Option<Zone>,
     /// The last report of each source on the node's own machine.
     pub heard: Vec<Heard>,
-    /// Why a lease of the node's kubelet or API server could not be read, as a phrase, if so. It
-    /// may be a sign of life.
-    pub unread_leases: Option<Unread>,
-    /// True for a control plane node whose host no readable API server's lease names.
-    pub no_api_server: bool,
+    /// The last renewal of the node's own lease; `None` if it was never renewed.
+    pub renewed: Option<Renewal>,
+    /// Why the node's own lease could not be read, as a phrase, if so. It may be a sign of life.
+    pub unread_lease: Option<Unread>,
+    /// The other Leases that name the node or a pod on it. The error says why they are not known:
+    /// they may be a sign of life.
+    pub named_by: Read<BTreeSet<NamedBy>>,
     /// The marks that say that the machine's power or disks are cut.
     pub fenced: Vec<FencingMark>,
     /// A person's answer: annotation `pod-reaper.io/powered-off`.
@@ -219,6 +244,84 @@ impl NodeFacts {
     pub fn heard_by(&self, by: SignBy) -> Option<&Heard> {
         self.heard.iter().find(|heard| heard.by == by)
     }
+
+    /// Reports whether it is not known if the node's API server lives: no API server's lease that
+    /// could be read names the host of this control plane node.
+    pub fn lacks_api_server(&self) -> bool {
+        self.control_plane && self.named_by.is_ok() && self.heard_by(SignBy::ApiServer).is_none()
+    }
+
+    /// Adds reports. Of each source only the last one is kept.
+    pub fn hear(&mut self, reports: impl IntoIterator<Item = Heard>) {
+        self.heard.extend(reports);
+        self.heard.sort_by_key(|it| (it.by, Reverse(it.at)));
+        self.heard.dedup_by_key(|it| it.by);
+    }
+
+    /// Reports whether the node's machine cannot have learnt of a deletion that was requested at
+    /// `when`: the kubelet was silent by then. Only the node and its own lease are asked.
+    fn never_learnt(&self, when: Timestamp) -> bool {
+        let own = self.heard.iter().filter(|heard| heard.by.is_of_node());
+        self.ready != Ready::False
+            && self.heard_by(SignBy::Lease).is_some()
+            && own
+                .map(|heard| heard.at)
+                .max()
+                .is_some_and(|last| when.duration_since(last) > LEARNS_WITHIN)
+    }
+}
+
+/// A kubelet that was heard this long before a deletion, or later, may have learnt of it.
+const LEARNS_WITHIN: SignedDuration = SignedDuration::from_mins(1);
+
+/// The labels of a node's region and zone.
+pub const ZONE_LABELS: [&str; 2] = [
+    "topology.kubernetes.io/region",
+    "topology.kubernetes.io/zone",
+];
+
+/// The values of a node's labels [`ZONE_LABELS`]; at least one of them is there. Kubernetes tells
+/// zones apart by both.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Zone(pub [Option<String>; 2]);
+
+impl Zone {
+    /// Returns the label selector of the zone's nodes.
+    pub fn selector(&self) -> String {
+        let labels = ZONE_LABELS.iter().zip(&self.0);
+        let labels = labels.map(|(key, value)| match value {
+            Some(value) => format!("{key}={value}"),
+            None => format!("!{key}"),
+        });
+        labels.collect::<Vec<_>>().join(",")
+    }
+}
+
+impl fmt::Display for Zone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words = self.0.iter().flatten().map(String::as_str);
+        f.write_str(&words.collect::<Vec<_>>().join("/"))
+    }
+}
+
+/// A Lease whose holder names a node, its host or a pod on it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct NamedBy {
+    /// The Lease's namespace.
+    pub namespace: String,
+    /// The Lease's name.
+    pub lease: String,
+    /// The name that its holder begins with.
+    pub holder: String,
+}
+
+/// The last renewal of a node's lease.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Renewal {
+    /// `spec.renewTime`, by the node's own clock.
+    pub said: Option<Timestamp>,
+    /// The API server's stamp on that field.
+    pub stamped: Option<Timestamp>,
 }
 
 /// Returns the time since which a node has been NotReady, as known at `now`: the later of the times
@@ -234,11 +337,10 @@ pub fn not_ready_since(
 
 entry! {
     /// A report of a node's own machine.
-    #[derive(Copy)]
     pub struct Heard as "SignEntry" {
         /// Who reported: `lease`, `node-problem-detector`, `eks-node-monitoring-agent`,
-        /// `virt-handler`, `kube-apiserver`, or `kubelet`, which says that the node is not Ready:
-        /// Kubernetes takes that back as soon as the kubelet falls silent.
+        /// `virt-handler`, `kube-apiserver`, `other-lease`, `program`, or `kubelet`, which says that
+        /// the node is not Ready: Kubernetes takes that back as soon as the kubelet falls silent.
         pub by: SignBy,
         /// When: by the API server's stamp or the node's own clock, whichever is later and not in
         /// the future; of `kubelet` the moment of judging.
@@ -246,9 +348,9 @@ entry! {
         // than anything that this clock has seen.
         #[serde(serialize_with = "whole_seconds")]
         pub at: Timestamp,
-        /// How often the source writes, its usual delay included. A shorter silence means nothing.
-        #[serde(skip)]
-        pub period: SignedDuration,
+        /// Which one, where the machine may have several: the Lease with its holder, or the program
+        /// with its pod.
+        pub what: Option<String>,
     }
 }
 
@@ -256,10 +358,10 @@ impl Heard {
     /// Returns the report with its time cut to `latest`, so that people never read of a time in the
     /// future.
     #[must_use]
-    pub fn no_later_than(self, latest: Timestamp) -> Self {
+    pub fn no_later_than(&self, latest: Timestamp) -> Self {
         Self {
             at: self.at.min(latest),
-            ..self
+            ..self.clone()
         }
     }
 }
@@ -309,8 +411,19 @@ codes! {
         VirtHandler = "virt-handler",
         /// The API server of a control plane node renewed its identity lease.
         ApiServer = "kube-apiserver",
+        /// A holder with the name of the node, or of a pod on it, renewed another Lease.
+        OtherLease = "other-lease",
+        /// A program in a Terminating pod wrote to its own pod.
+        Program = "program",
         /// The kubelet says that `Ready` is `False`.
         Kubelet = "kubelet",
+    }
+}
+
+impl SignBy {
+    /// Reports whether the node object and the node's own lease show the report.
+    pub fn is_of_node(self) -> bool {
+        !matches!(self, Self::ApiServer | Self::OtherLease | Self::Program)
     }
 }
 
@@ -367,6 +480,8 @@ pub enum Census {
         all: Tally,
         /// The real nodes without the control-plane role.
         workers: Tally,
+        /// The nodes of each zone.
+        zones: BTreeMap<Zone, Tally>,
         /// True if a pod could start on one of the nodes.
         room: bool,
     },
@@ -393,7 +508,7 @@ pub struct Traits {
 }
 
 /// The role of a node in the breaker's count.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Standing {
     /// The node's `Ready` is `True`.
     pub ready: bool,
@@ -407,8 +522,10 @@ pub struct Standing {
     pub cordoned: bool,
     /// The time since which the node is NotReady; `None` if it is Ready or the time is not known.
     pub since: Option<Timestamp>,
-    /// A pod of the node is Terminating, or may be.
-    pub terminating: bool,
+    /// The zone that the node's labels name.
+    pub zone: Option<Zone>,
+    /// The node has, or may have, a pod that no `DaemonSet` made and that mirrors no static pod.
+    pub occupied: bool,
 }
 
 entry! {
@@ -460,8 +577,8 @@ pub struct PodFacts {
     pub mirror: bool,
     /// The value of `pod-reaper.io/skip`, annotation or label, that opts the pod out, if one does.
     pub opted_out: Option<String>,
-    /// The value of `pod-reaper.io/skip` that opts the pod's namespace out, if one does.
-    pub namespace_opted_out: Read<Option<String>>,
+    /// The pod's namespace.
+    pub in_namespace: Read<NamespaceFacts>,
     /// Annotation `pod-reaper.io/after-reap`.
     pub after_reap: Option<String>,
     /// A person's answer: annotation `pod-reaper.io/reap`.
@@ -471,9 +588,6 @@ pub struct PodFacts {
     pub templates: Option<String>,
     /// The claims that the pod uses. Either all of them were looked up, or none.
     pub claims: Vec<ClaimFacts>,
-    /// The pod's first volume that is neither a claim nor of a kind that two pods may use at once,
-    /// as a phrase.
-    pub own_volume: Option<String>,
     /// The pod's first volume that is a writable disk on a storage network, as a phrase.
     pub own_disk: Option<String>,
     /// The pod carries the label `apps.kubernetes.io/pod-index`, so its `StatefulSet` controller is
@@ -485,9 +599,13 @@ pub struct PodFacts {
 pub const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
 
 impl PodFacts {
-    /// Returns how long the pod is past its deletion deadline; negative within the grace period.
-    pub fn overdue(&self, now: Timestamp) -> SignedDuration {
-        now.duration_since(self.deletion_deadline)
+    /// Returns the moment from which the pod counts as overdue: its deletion deadline or, if the
+    /// machine of `node` never learnt of the deletion, the request. No grace period is then waited
+    /// for.
+    pub fn due(&self, node: Option<&NodeFacts>) -> Timestamp {
+        let requested = self.deletion_requested();
+        let requested = requested.filter(|when| node.is_some_and(|node| node.never_learnt(*when)));
+        requested.unwrap_or(self.deletion_deadline)
     }
 
     /// Returns the time at which the deletion was requested, which is the deadline less the grace
@@ -497,31 +615,13 @@ impl PodFacts {
         deletion_requested(self.deletion_deadline, grace_seconds)
     }
 
-    /// Reports whether another copy of the pod may run beside it: its controller makes such pods,
-    /// and it has no storage of its own. A Job that still holds its finalizer waits for this pod's
-    /// end, because its author forbade overlap. A second pod of a `DaemonSet` would use the same
-    /// disks. Kinds count only in Kubernetes' own API groups, because others use the same names.
-    pub fn interchangeable(&self) -> bool {
-        let made = self.made_by("ReplicaSet", "apps")
-            || self.made_by("ReplicationController", "")
-            || self.made_by("Job", "batch") && !self.held_by_job();
-        made && self.own_volume.is_none() && self.claims.iter().all(|claim| claim.ephemeral)
-    }
-
-    /// Reports whether the pod owns a claim that none of its generic ephemeral volumes made. Such a
-    /// claim would be deleted with the pod.
-    pub fn owns_a_claim(&self) -> bool {
-        let mut claims = self.claims.iter();
-        claims.any(|claim| claim.owned != Owned::No && !claim.ephemeral)
-    }
-
-    /// Reports whether a claim would be deleted with the pod, or may be: the owners of a claim that
-    /// could not be read are not known.
-    pub fn may_own_a_claim(&self) -> bool {
-        let unknown = |claim: &ClaimFacts| {
+    /// Reports whether a claim would go with the pod that nothing proves unwanted, or may: the
+    /// owners of a claim that could not be read are not known.
+    pub fn may_take_a_claim(&self) -> bool {
+        self.claims.iter().any(|claim| {
             matches!(claim.state, ClaimState::NotLookedUp | ClaimState::Unread(_))
-        };
-        self.owns_a_claim() || self.claims.iter().any(unknown)
+                || matches!(claim.goes, Goes::Unwanted(..) | Goes::MayBeWanted(_))
+        })
     }
 
     /// Reports whether the pod's controller is of that kind, in that API group.
@@ -531,6 +631,12 @@ impl PodFacts {
                 .controller
                 .as_ref()
                 .is_some_and(|its| its.group() == group)
+    }
+
+    /// Reports whether the pod's controller is of an API group that is none of Kubernetes' own.
+    pub fn made_by_an_operator(&self) -> bool {
+        let group = self.controller.as_ref().map_or("", Identity::group);
+        group.contains('.') && !group.ends_with(".k8s.io")
     }
 
     /// Reports whether the Job controller still holds the pod.
@@ -662,13 +768,15 @@ pub struct ClaimFacts {
     /// pod's alone.
     pub ephemeral: bool,
     /// Other pods that use the claim: those of its node and, once a claim of the pod is declared
-    /// scratch or carries an answer, all of the namespace.
+    /// scratch, carries an answer or is being deleted, all of the namespace.
     pub users: BTreeSet<String>,
-    /// Whether the pod's `StatefulSet` creates the claim again, for that pod alone; the error is
-    /// the objection. `None` if none of the pod's claims keeps it on the node.
-    pub renewed: Option<Result<(), Doubt>>,
-    /// Whether the claim is deleted with the pod.
-    pub owned: Owned,
+    /// Who creates the claim again, for that pod alone; the error is the objection. `None` if none
+    /// of the pod's claims keeps it on the node.
+    pub renewed: Option<Result<Renewer, Doubt>>,
+    /// The claim's deletion was requested. It only waits for the pods that use it.
+    pub deleted: bool,
+    /// Whether the claim goes with the pod.
+    pub goes: Goes,
     /// The result of looking the claim up.
     pub state: ClaimState,
 }
@@ -681,7 +789,8 @@ impl ClaimFacts {
             ephemeral,
             users: BTreeSet::new(),
             renewed: None,
-            owned: Owned::No,
+            deleted: false,
+            goes: Goes::No,
             state: ClaimState::NotLookedUp,
         }
     }
@@ -728,14 +837,28 @@ impl Doubt {
     }
 }
 
-/// Whether a pod owns a claim, by the pod's UID. A claim is deleted with its last owner.
+/// What creates a claim again once it was given up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Renewer {
+    /// A template of the pod's `StatefulSet`.
+    Template,
+    /// A controller of an API group that is none of Kubernetes' own. Whether it does is its affair.
+    Operator,
+}
+
+/// Whether a claim goes with its pod, because the pod owns it by UID, or because its deletion was
+/// requested and only waits for the pod. A claim is deleted with its last owner, and with the last
+/// pod that uses it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Owned {
-    /// The pod does not own the claim.
+pub enum Goes {
+    /// The claim stays.
     No,
-    /// The pod owns the claim, and nothing else wants it.
-    Alone,
-    /// The pod owns the claim, but something may want it again. Holds the cause, as a phrase.
+    /// The claim is that of the pod's own generic ephemeral volume. It binds nothing.
+    Ephemeral,
+    /// The claim goes, or waits for other pods, and nothing wants it from this pod. Says how, as a
+    /// phrase, and names the pod that keeps the claim, if one does.
+    Unwanted(String, Option<String>),
+    /// The claim goes, but something may want it again. Holds the cause, as a phrase.
     MayBeWanted(String),
 }
 
@@ -744,6 +867,8 @@ pub enum Owned {
 pub struct FoundClaim {
     /// The UIDs of the claim's owners.
     pub owners: Vec<Uid>,
+    /// The claim's deletion was requested.
+    pub deleted: bool,
     /// The claim's state.
     pub state: ClaimState,
 }
@@ -753,6 +878,7 @@ impl From<ClaimState> for FoundClaim {
     fn from(state: ClaimState) -> Self {
         Self {
             owners: Vec::new(),
+            deleted: false,
             state,
         }
     }
@@ -809,10 +935,22 @@ pub struct VolumeFacts {
     /// Where the data is.
     pub storage: Storage,
     /// The kind of disk, if it is one on a storage network that two machines may write at once
-    /// (in-tree `fc` or `iscsi`, not read-only).
+    /// (in-tree `fc`, `iscsi` or `flexVolume`, not read-only).
     pub disk: Option<&'static str>,
+    /// The CSI driver, if the volume is a writable disk for one machine: only attaching keeps a
+    /// second one out.
+    pub driver: Option<Driver>,
     /// `spec.nodeAffinity.required`: a node must satisfy one of these terms.
     pub affinity: Vec<AffinityTerm>,
+}
+
+/// The CSI driver of a disk for one machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Driver {
+    /// The driver's name.
+    pub name: String,
+    /// Whether the volume is attached to the pod's node, or the driver attaches volumes at all.
+    pub attaches: Read<bool>,
 }
 
 /// Where a volume's data is.
@@ -837,7 +975,7 @@ pub struct AffinityTerm {
     /// The term also requires a field of the node.
     pub fields: bool,
     /// Real nodes that satisfy the term, apart from zones and regions: all of them, or two if there
-    /// are more. `None` if that was not asked, because the volume's reach is known without it.
+    /// are more. `None` if that was not asked.
     pub satisfied_by: Option<Read<Vec<String>>>,
 }
 

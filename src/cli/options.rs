@@ -91,10 +91,10 @@ pub struct Common {
     #[arg(long, env, value_name = "REGEX", value_parser = values::regex)]
     pub namespace_exclude_regex: Option<Regex>,
 
-    /// Which pods are kept while their NotReady node shows a sign of life (Ready is False, or the
-    /// machine still renews its lease, say): "hold-unique" (all but those that may run twice, such
-    /// as those of a ReplicaSet without storage), "hold" (all) or "reap" (none)
-    #[arg(long, env, hide_possible_values = true, value_name = "hold-unique|hold|reap", default_value_t = KubeletAlive::HoldUnique, value_parser = values::kubelet_alive())]
+    /// What a sign of life on a NotReady node does (Ready is False, or something on the machine
+    /// still writes to the API server): "hold" leaves its pods to a person, "reap" counts for
+    /// nothing
+    #[arg(long, env, hide_possible_values = true, value_name = "hold|reap", default_value_t = KubeletAlive::Hold, value_parser = values::kubelet_alive())]
     pub kubelet_alive: KubeletAlive,
 
     /// Leave pods of this kind of owner, such as StatefulSet, to a person; the Deployment or

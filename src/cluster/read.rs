@@ -15,9 +15,9 @@ use super::{
     request::{Accept, Response},
 };
 use crate::{
-    facts::{Attachment, Namespaces, NodeFacts, PodFacts, Uid, Unread},
+    facts::{Attachment, NamedBy, Namespaces, NodeFacts, PodFacts, Read, Uid, Unread},
     kubernetes::{
-        Kind, ListMeta, RawAttachment, RawLease, RawList, RawNamespace, RawNode, RawPod,
+        Holders, Kind, ListMeta, RawAttachment, RawLease, RawList, RawNamespace, RawNode, RawPod,
         RawStatefulSet, RawTable, full_name, identity_of_malformed, malformed,
     },
     outcome::{Replacement, ReplacementState as State},
@@ -39,6 +39,10 @@ const CACHED: &str = "&resourceVersion=0";
 const EXPIRED: u16 = 410;
 /// Selects the leases of API servers.
 const SERVERS: &str = "&labelSelector=apiserver.kubernetes.io%2Fidentity%3Dkube-apiserver";
+/// Selects the Leases that are not those of nodes.
+const OTHERS: &str = "&fieldSelector=metadata.namespace%21%3Dkube-node-lease";
+/// The most Leases that may name one node or its pods. Each of them is read.
+const MOST_LEASES: usize = 64;
 /// Selects the pods whose phase is final: any phase but these three.
 const FINISHED: &str =
     "status.phase%21%3DPending,status.phase%21%3DRunning,status.phase%21%3DUnknown";
@@ -125,43 +129,101 @@ impl Cluster {
                     volume: named.then(|| volume.to_owned()),
                 });
         };
-        let rows = self.rows::<RawAttachment, _, 3>(["Name", "PV", "Node"], add_attachment);
+        let rows = self.rows::<RawAttachment, _, 3>("", ["Name", "PV", "Node"], add_attachment);
         Ok(rows.await?.1)
     }
 
-    /// Reads one whole node with its leases; `None` if it does not exist.
-    pub async fn node(&self, name: &str) -> Result<Option<FreshNode>> {
+    /// Reads one whole node with its own lease; `None` if it does not exist. The other Leases that
+    /// named the node as it was `judged` are read again. What was heard of it then counts still.
+    pub async fn node(&self, name: &str, judged: Option<&NodeFacts>) -> Result<Option<FreshNode>> {
         let at = Instant::now();
         let path = object::<RawNode>("", name);
-        let (node, own) = tokio::join!(
+        let (node, own, others) = tokio::join!(
             self.find_at::<RawNode>(&path, name, Accept::Object),
-            self.find::<RawLease>(RawLease::OF_NODES, name)
+            self.find::<RawLease>(RawLease::OF_NODES, name),
+            self.leases_again(judged)
         );
         let Some((node, date)) = node? else {
             return Ok(None);
         };
         let now = date.ok_or_else(|| unreadable("it carries no Date"))?;
-        let api_servers = if node.may_have_api_server() {
-            self.api_servers().await
-        } else {
-            Ok(Vec::new())
-        };
         let own = own.map_err(|failure| Unread(failure.to_string()));
-        let facts = node.into_facts(now, &own, &api_servers, &self.selectors);
-        let facts = facts.map_err(Failure::Unreadable)?;
+        let facts = node.into_facts(now, &own, &self.selectors);
+        let mut facts = facts.map_err(Failure::Unreadable)?;
+        if let Some(judged) = judged {
+            facts.hear(judged.heard.iter().cloned());
+            facts.named_by.clone_from(&judged.named_by);
+            match others {
+                Ok(leases) => facts.hear(leases.iter().filter_map(|lease| lease.heard(now))),
+                Err(failure) => facts.named_by = Err(Unread(failure.to_string())),
+            }
+        }
         Ok(Some(FreshNode { facts, now, at }))
     }
 
-    /// Lists the leases of the API servers. Returns none if this account may not list them: an
-    /// account of an older installation lacks that right.
-    async fn api_servers(&self) -> Result<Vec<RawLease>, Unread> {
-        let leases = self
-            .list(RawLease::OF_API_SERVERS, SERVERS, Accept::Object, Vec::push)
-            .await;
-        match leases.and_then(Listed::whole) {
-            Err(failure) if failure.code() == Some(403) => Ok(Vec::new()),
-            leases => leases.map_err(|failure| Unread(format!("those of API servers: {failure}"))),
+    /// Reads again the other Leases that named a node as it was judged. A Lease with another
+    /// holder, or that is gone, tells nothing.
+    async fn leases_again(&self, judged: Option<&NodeFacts>) -> Result<Vec<RawLease>> {
+        let named_by = judged.and_then(|node| node.named_by.as_ref().ok());
+        let mut leases = Vec::new();
+        for NamedBy {
+            namespace,
+            lease,
+            holder,
+        } in named_by.into_iter().flatten()
+        {
+            let found = self.find::<RawLease>(namespace, lease).await?;
+            leases.extend(found.filter(|lease| lease.is_held_by(holder)));
         }
+        Ok(leases)
+    }
+
+    /// Reads the Leases outside of `kube-node-lease` that may name the nodes of `holders` or pods on
+    /// them, by node. Of all others only the rows are read, which have the holder.
+    pub async fn leases(&self, holders: &Holders) -> Result<BTreeMap<String, Read<Vec<RawLease>>>> {
+        let add_row = |found: &mut BTreeMap<_, BTreeSet<_>>, [name, holder]: [&str; 2]| {
+            for (node, lease) in holders.named_by(name, holder) {
+                found.entry(node.to_owned()).or_default().insert(lease);
+            }
+        };
+        let (_, found) = self
+            .rows::<RawLease, _, 2>(OTHERS, ["Name", "Holder"], add_row)
+            .await?;
+        let servers = async {
+            if !holders.has_api_server {
+                return Ok(Vec::new());
+            }
+            let leases = self.list(RawLease::OF_API_SERVERS, SERVERS, Accept::Object, Vec::push);
+            leases.await?.whole()
+        };
+        let servers = servers.await?;
+        let mut by_node = BTreeMap::new();
+        for node in holders.nodes() {
+            let names = found.get(&node).into_iter().flatten();
+            // Whoever may write Leases can hold a node's pods, but not the run.
+            let read = if names.clone().count() > MOST_LEASES {
+                Err(Unread(format!("more than {MOST_LEASES} Leases name it")))
+            } else {
+                let mut leases = servers.clone();
+                for (namespace, name) in names {
+                    leases.extend(self.leases_called(namespace.as_deref(), name).await?);
+                }
+                Ok(leases)
+            };
+            by_node.insert(node, read);
+        }
+        Ok(by_node)
+    }
+
+    /// Reads the Leases of a name, in one namespace or in any but that of the nodes' leases.
+    async fn leases_called(&self, namespace: Option<&str>, name: &str) -> Result<Vec<RawLease>> {
+        if let Some(namespace) = namespace {
+            return Ok(self.find(namespace, name).await?.into_iter().collect());
+        }
+        let query = format!("{OTHERS},metadata.name%3D{}", encode(name));
+        self.list("", &query, Accept::Object, Vec::push)
+            .await?
+            .whole()
     }
 
     /// Lists the UIDs of all pods of `node`. The answer does not come from the cache, which may not
@@ -239,8 +301,8 @@ impl Cluster {
     /// namespace is left out, so the opt-out of its pods counts as unread.
     pub async fn namespaces(&self) -> Result<Namespaces> {
         let add_namespace = |all: &mut Namespaces, RawNamespace { metadata: it }| {
-            let opted_out = it.opted_out();
-            all.insert(it.name, opted_out);
+            let facts = it.namespace_facts();
+            all.insert(it.name, facts);
         };
         let listed = self.list("", "", Accept::MetadataList, add_namespace);
         Ok(listed.await?.items)
@@ -327,14 +389,16 @@ impl Cluster {
         .await
     }
 
-    /// Lists all objects of a kind as rows, and collects the cells of `columns` by `add`. Returns
+    /// Lists the objects of a kind that `query` selects as rows, and collects the cells of `columns` by `add`. Returns
     /// the time of the first page too: no page is older.
     pub async fn rows<T: Kind, S: Default, const N: usize>(
         &self,
+        query: &str,
         columns: [&str; N],
         add: impl Fn(&mut S, [&str; N]),
     ) -> Result<(Option<Timestamp>, S)> {
-        let path = format!("{}?includeObject=None&limit={ROWS}", collection::<T>(""));
+        let all = collection::<T>("");
+        let path = format!("{all}?includeObject=None&limit={ROWS}{query}");
         let read_page = |response: &Response, (date, all): &mut (Option<_>, S)| {
             *date = date.or(response.date);
             response.rows(columns, |cells| add(all, cells))

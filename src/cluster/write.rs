@@ -97,10 +97,8 @@ impl Cluster {
         node: &StillDown,
         mode: WriteMode,
     ) -> Result<()> {
-        let version = claim
-            .given_up
-            .as_ref()
-            .map_err(|_| Failure::NotSent("the claim is not to be given up"))?;
+        let version = claim.version.as_ref().filter(|_| claim.given_up.is_ok());
+        let version = version.ok_or(Failure::NotSent("the claim is not to be given up"))?;
         let path = object::<RawClaim>(&pod.namespace, &claim.claim);
         let delete = delete(path, &claim.claim_uid, version, mode, "Background");
         self.write(delete, pod, node).await.map(drop)

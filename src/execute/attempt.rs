@@ -9,7 +9,7 @@ use super::{Node, NotAccepted, Run, log_outcome};
 use crate::{
     cluster::{Failure, FreshNode, StatusKind, StillDown, WriteMode},
     decide::{Case, PinnedClaim, ReasonCode, Verdict},
-    facts::{ClaimFacts, NodeRead, PodFacts, Unread, opted_out},
+    facts::{ClaimFacts, NamespaceFacts, NodeRead, PodFacts, Unread, namespace},
     kubernetes::RawPod,
     outcome::Outcome,
     source::wanted_again,
@@ -39,9 +39,11 @@ impl Run<'_> {
 
     /// Carries out a turn that has begun. A dry run ends it with `WouldDelete`.
     async fn attempt(&self, node: &Node<'_>, pod: &PodFacts) -> Result<(), NotAccepted> {
-        match opted_out(&self.namespaces, &pod.namespace) {
-            Ok(None) => {}
-            Ok(Some(_)) => return Err(Outcome::OptedOut.into()),
+        match namespace(&self.namespaces, &pod.namespace) {
+            Ok(NamespaceFacts {
+                opted_out: None, ..
+            }) => {}
+            Ok(_) => return Err(Outcome::OptedOut.into()),
             Err(Unread(why)) => {
                 let why = format!("its namespace could not be read again: {why}");
                 return Err(Outcome::Failed(why).into());
@@ -61,11 +63,11 @@ impl Run<'_> {
         match wanted_again(self.cluster, pod).await {
             Ok(false) => {}
             Ok(true) => {
-                let why = "A claim that it owns would go with it, but its StatefulSet wants the pod again.";
+                let why = "A claim would go with it that something wants by now.";
                 return Err(Outcome::Changed(why.to_owned()).into());
             }
             Err(failure) => {
-                let why = format!("its StatefulSet could not be read again: {failure}");
+                let why = format!("who wants its claims could not be read again: {failure}");
                 return Err(Outcome::Failed(why).into());
             }
         }
@@ -267,7 +269,7 @@ impl Run<'_> {
     ) -> Result<(StillDown, Vec<PinnedClaim>), Outcome> {
         let fresh = self.fresh(node).await?;
         let proof = StillDown::prove(&fresh, node.judged)?;
-        let unread_leases = fresh.facts.unread_leases.is_some();
+        let unread_leases = fresh.facts.unread_lease.is_some() || fresh.facts.named_by.is_err();
         let known = NodeRead::Known(fresh.facts);
         let reason = Case::new(fresh.now, self.policy, Some(&known), pod).decide();
         // A fact that could not be read has not changed, so it is a failure. A shared disk holds a
@@ -278,7 +280,7 @@ impl Run<'_> {
             _ => false,
         };
         match reason.verdict() {
-            Verdict::Reap => Ok((proof, reason.ties.pinned)),
+            Verdict::Reap => Ok((proof, reason.given_up().cloned().collect())),
             _ if unread => Err(Outcome::Failed(format!(
                 "node {} could not be judged again: {}",
                 node.judged.name, reason.sentence
@@ -296,7 +298,7 @@ impl Run<'_> {
         {
             return fresh.clone();
         }
-        let fresh = match self.cluster.node(name).await {
+        let fresh = match self.cluster.node(name, Some(node.judged)).await {
             Ok(Some(fresh)) => Ok(fresh),
             Ok(None) => Err(Outcome::NodeChanged(
                 "The node no longer exists.".to_owned(),
@@ -318,7 +320,7 @@ impl Run<'_> {
     /// to be reaped. `Err` is its outcome.
     async fn look_again(&self, node: &Node<'_>, judged: &PodFacts) -> Result<PodFacts, Outcome> {
         let changed = |why: &str| Outcome::Changed(why.to_owned());
-        let raw = self
+        let mut raw = self
             .cluster
             .find::<RawPod>(&judged.namespace, &judged.name)
             .await
@@ -326,11 +328,14 @@ impl Run<'_> {
                 Outcome::Failed(format!("it changed and could not be read again: {failure}"))
             })?
             .ok_or(Outcome::Gone)?;
+        raw.drop_stamps();
         if raw.metadata.uid != judged.uid {
             return Err(changed("Another pod has taken its name."));
         }
+        let mut now = node.judged.clone();
+        now.hear(raw.heard());
         let mut again = raw
-            .into_facts(judged.namespace_opted_out.clone())
+            .into_facts(judged.in_namespace.clone())
             .map_err(|why| changed(&format!("It changed, and now {why}.")))?;
         if again.node != judged.node {
             return Err(changed("It is bound to another node now."));
@@ -345,7 +350,7 @@ impl Run<'_> {
         {
             again.claims.clone_from(&judged.claims);
         }
-        let known = NodeRead::Known(node.judged.clone());
+        let known = NodeRead::Known(now);
         let reason = Case::new(self.now, self.policy, Some(&known), &again).decide();
         if reason.verdict() == Verdict::Reap {
             Ok(again)

@@ -1,18 +1,20 @@
-//! Leases: the heartbeats of kubelets and API servers.
+//! Leases: the heartbeats of kubelets, API servers and whatever else elects a leader.
 
-use jiff::{SignedDuration, Timestamp};
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
 
 use super::{meta::Meta, node::HOSTNAME};
-use crate::facts::{Heard, SignBy};
+use crate::facts::{Heard, NamedBy, NodeFacts, Renewal, SignBy};
 
-/// The kubelet's default for the duration of its lease (`nodeLeaseDurationSeconds`).
-const DEFAULT_LEASE_SECONDS: i64 = 40;
-/// The time after which the renewal of an API server's lease is overdue: a server renews it every
-/// 10 s. The lease's own duration is no measure, because it is an hour
-/// (controlplane/apiserver/server.go).
-const API_SERVER_PERIOD: SignedDuration = SignedDuration::from_mins(1);
-/// The label, with its value, of an API server's lease, since Kubernetes 1.26.
+/// The label, with its value, of an API server's lease, since Kubernetes 1.26. The holder of such a
+/// lease is no name of its host; its label `kubernetes.io/hostname` is.
 const IDENTITY: (&str, &str) = ("apiserver.kubernetes.io/identity", "kube-apiserver");
+/// The field of a renewal in `managedFields`.
+const RENEWED: &str = "/f:spec/f:renewTime";
+/// The length, in characters, that a holder is cut to in a sentence.
+const HOLDER_LIMIT: usize = 80;
+
 raw! {
     /// A lease.
     pub struct RawLease {
@@ -23,7 +25,7 @@ raw! {
 
     pub struct LeaseSpec {
         pub renew_time: Option<Timestamp>,
-        pub lease_duration_seconds: Option<i64>,
+        holder_identity: String,
     }
 }
 
@@ -33,41 +35,133 @@ impl RawLease {
     /// The namespace of the API servers' leases.
     pub const OF_API_SERVERS: &str = "kube-system";
 
-    /// Returns the last heartbeat of the kubelet that
-    /// renews this lease; `None` if it was never renewed.
-    pub fn of_kubelet(&self, now: Timestamp) -> Option<Heard> {
-        let seconds = self.spec.lease_duration_seconds;
-        let period = SignedDuration::from_secs(seconds.unwrap_or(DEFAULT_LEASE_SECONDS));
-        self.renewed(SignBy::Lease, period, now)
-    }
-
-    /// Returns the last heartbeat of the API server that renews this lease; `None` if it was never
-    /// renewed, or if the server runs on none of these hosts.
-    pub fn of_api_server(&self, hosts: [&str; 2], now: Timestamp) -> Option<Heard> {
-        // The label has the host's own name; the node's name may come from --hostname-override.
-        let host = self.metadata.labels.get(HOSTNAME)?;
-        hosts
-            .iter()
-            .any(|known| known.eq_ignore_ascii_case(host))
-            .then(|| self.renewed(SignBy::ApiServer, API_SERVER_PERIOD, now))?
-    }
-
     pub fn is_of_node(&self) -> bool {
         self.metadata.namespace == Self::OF_NODES
     }
 
-    pub fn is_of_api_server(&self) -> bool {
-        self.metadata.namespace == Self::OF_API_SERVERS
-            && self
-                .metadata
-                .labels
-                .get(IDENTITY.0)
-                .is_some_and(|it| it == IDENTITY.1)
+    fn is_of_api_server(&self) -> bool {
+        let label = self.metadata.labels.get(IDENTITY.0);
+        self.metadata.namespace == Self::OF_API_SERVERS && label.is_some_and(|it| it == IDENTITY.1)
     }
 
-    fn renewed(&self, by: SignBy, period: SignedDuration, now: Timestamp) -> Option<Heard> {
-        let said = self.spec.renew_time;
-        let at = self.metadata.heard("/f:spec/f:renewTime", said, now)?;
-        Some(Heard { by, at, period })
+    /// Returns the last renewal, if there was any.
+    pub fn renewal(&self) -> Option<Renewal> {
+        let renewal = Renewal {
+            said: self.spec.renew_time,
+            stamped: self.metadata.written(RENEWED),
+        };
+        (renewal != Renewal::default()).then_some(renewal)
+    }
+
+    /// Returns the report of whoever renews the lease; `None` if it was never renewed.
+    pub fn heard(&self, now: Timestamp) -> Option<Heard> {
+        let at = self.metadata.heard(RENEWED, self.spec.renew_time, now)?;
+        let Meta {
+            namespace, name, ..
+        } = &self.metadata;
+        let (by, what) = if self.is_of_node() {
+            (SignBy::Lease, None)
+        } else if self.is_of_api_server() {
+            (SignBy::ApiServer, None)
+        } else {
+            let holder = self.spec.holder_identity.chars().take(HOLDER_LIMIT);
+            let holder = holder.collect::<String>();
+            let what = format!("Lease {namespace}/{name}, held by {holder}");
+            (SignBy::OtherLease, Some(what))
+        };
+        Some(Heard { by, at, what })
+    }
+
+    /// Reports whether the lease is held by something called `who`, a node, a host or a pod: the
+    /// holder is that name, alone or followed by `_` and anything. Of an API server's lease, its
+    /// host counts.
+    pub fn is_held_by(&self, who: &str) -> bool {
+        let names = |name: &str| name.eq_ignore_ascii_case(who);
+        // The label has the host's own name; the node's name may come from --hostname-override.
+        let host = self.metadata.labels.get(HOSTNAME);
+        self.is_of_api_server() && host.is_some_and(|host| names(host))
+            || beginnings(&self.spec.holder_identity).any(names)
+    }
+}
+
+/// Lists the names that `holder` may begin with: all of it, and each part before a `_`.
+fn beginnings(holder: &str) -> impl Iterator<Item = &str> {
+    let parts = holder.match_indices('_').map(|(at, _)| &holder[..at]);
+    parts.chain([holder])
+}
+
+/// What on the machines of some nodes may hold Leases.
+#[derive(Debug, Clone, Default)]
+pub struct Holders {
+    /// The nodes, by their names and hostnames in lower case.
+    hosts: BTreeMap<String, String>,
+    /// Namespace and node of each pod, by its name.
+    pods: BTreeMap<String, Vec<(String, String)>>,
+    /// True if an API server may run on one of the nodes.
+    pub has_api_server: bool,
+}
+
+/// A Lease to read: its namespace, if it is known, and its name.
+pub type LeaseName = (Option<String>, String);
+
+impl Holders {
+    /// Adds a node with the pods on it, each by namespace and name.
+    pub fn add(&mut self, node: &NodeFacts, pods: &BTreeSet<(String, String)>) {
+        let names = [Some(&node.name), node.hostname.as_ref()];
+        for name in names.into_iter().flatten() {
+            self.hosts
+                .insert(name.to_ascii_lowercase(), node.name.clone());
+        }
+        for (namespace, name) in pods {
+            let place = (namespace.clone(), node.name.clone());
+            self.pods.entry(name.clone()).or_default().push(place);
+        }
+        self.has_api_server |= node.control_plane;
+    }
+
+    /// Lists the names of the nodes.
+    pub fn nodes(&self) -> impl Iterator<Item = String> {
+        self.hosts.values().cloned()
+    }
+
+    /// Lists the nodes that a Lease called `name` may name by its holder, each with the Lease to
+    /// read. A pod holds Leases of its own namespace alone.
+    pub fn named_by<'a>(
+        &'a self,
+        name: &'a str,
+        holder: &'a str,
+    ) -> impl Iterator<Item = (&'a str, LeaseName)> {
+        beginnings(holder).flat_map(move |who| {
+            let host = self.hosts.get(&who.to_ascii_lowercase());
+            let host = host.map(|node| (node.as_str(), (None, name.to_owned())));
+            let pods = self.pods.get(who).into_iter().flatten();
+            let pods = pods.map(|(namespace, node)| {
+                (node.as_str(), (Some(namespace.clone()), name.to_owned()))
+            });
+            host.into_iter().chain(pods)
+        })
+    }
+
+    /// Returns how `lease` names `node`, its host or a pod on it; empty if it does not.
+    pub fn of<'a>(
+        &'a self,
+        node: &'a str,
+        lease: &'a RawLease,
+    ) -> impl Iterator<Item = NamedBy> + 'a {
+        let Meta {
+            namespace, name, ..
+        } = &lease.metadata;
+        let hosts = self.hosts.iter().filter(move |(_, of)| *of == node);
+        let hosts = hosts.map(|(host, _)| host.as_str());
+        let hosts = hosts.filter(|host| lease.is_held_by(host));
+        let pods = beginnings(&lease.spec.holder_identity).filter(move |who| {
+            let mut places = self.pods.get(*who).into_iter().flatten();
+            places.any(|(within, of)| within == namespace && of == node)
+        });
+        hosts.chain(pods).map(move |holder| NamedBy {
+            namespace: namespace.clone(),
+            lease: name.clone(),
+            holder: holder.to_owned(),
+        })
     }
 }

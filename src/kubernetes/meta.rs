@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use serde_json::{Value, error::Category, value::RawValue};
 
-use crate::facts::{CLOCK_SKEW, ResourceVersion, Uid};
+use crate::facts::{CLOCK_SKEW, NamespaceFacts, ResourceVersion, Uid};
 
 /// How long after its creation an object gets its first writes. On some servers the stamp of such a
 /// write is never renewed: see [`Meta::heard`].
@@ -84,7 +84,8 @@ raw! {
     /// An entry of `managedFields`: the fields that a manager has written, and the time, by the API
     /// server's clock.
     pub struct Written {
-        time: Option<Timestamp>,
+        pub(super) manager: String,
+        pub(super) time: Option<Timestamp>,
         /// The fields. They are long, so they are parsed only when they are asked about.
         fields_v1: Option<Box<RawValue>>,
     }
@@ -162,6 +163,14 @@ impl Meta {
             .filter_map(|all| all.get(SKIP))
             .find(|value| *value != "false")
             .cloned()
+    }
+
+    /// Returns the facts of a namespace.
+    pub fn namespace_facts(&self) -> NamespaceFacts {
+        NamespaceFacts {
+            opted_out: self.opted_out(),
+            deleted: self.terminating(),
+        }
     }
 
     /// Returns the object's controller; `None` if it has none.

@@ -36,7 +36,7 @@ mod pod;
 mod replacement;
 mod volume;
 
-pub use self::lease::RawLease;
+pub use self::lease::{Holders, RawLease};
 pub use self::marks::KOSMOS_PREFIX;
 pub use self::meta::{
     ListMeta, Meta, RawList, RawTable, full_name, given, identity_of_malformed, malformed,
@@ -45,7 +45,7 @@ pub use self::node::RawNode;
 pub use self::observed::Observed;
 pub use self::pod::RawPod;
 pub use self::replacement::{NOT_MADE, RawEvent};
-pub use self::volume::{RawAttachment, RawClaim, RawStatefulSet, RawVolume};
+pub use self::volume::{RawAttachment, RawClaim, RawDriver, RawStatefulSet, RawVolume};
 
 /// A kind of object, with its names in the API and in a snapshot.
 pub trait Kind: DeserializeOwned + Clone + Send + 'static {
@@ -83,6 +83,7 @@ kinds! {
     RawVolume = "PersistentVolume" "/api/v1" "persistentvolumes" false,
     RawLease = "Lease" "/apis/coordination.k8s.io/v1" "leases" true,
     RawAttachment = "VolumeAttachment" "/apis/storage.k8s.io/v1" "volumeattachments" false,
+    RawDriver = "CSIDriver" "/apis/storage.k8s.io/v1" "csidrivers" false,
     RawStatefulSet = "StatefulSet" "/apis/apps/v1" "statefulsets" true,
     RawEvent = "Event" "/apis/events.k8s.io/v1" "events" true,
 }

@@ -1,10 +1,10 @@
 //! Nodes: whether a node is a leaf node or fenced, when its machine was last heard, and how it
 //! becomes facts.
 
-use std::{cmp::Reverse, collections::BTreeSet};
+use std::collections::BTreeSet;
 
 use itertools::Itertools as _;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 use super::{
     lease::RawLease,
@@ -16,7 +16,7 @@ use crate::{
     decide::POWERED_OFF,
     facts::{
         FencingMark, Heard, Leaf, LeafKind, NodeFacts, Read, Ready, SignBy, Standing, Traits,
-        not_ready_since,
+        Unread, ZONE_LABELS, Zone, not_ready_since,
     },
     selector::{NodeSelector, NodeSelectors, Selector, is_name},
 };
@@ -38,10 +38,6 @@ const PROBLEMS: &str = "KernelDeadlock ReadonlyFilesystem KubeletUnhealthy Conta
 /// (aws/eks-node-monitoring-agent).
 const MONITORED: &str =
     "KernelReady NetworkingReady StorageReady ContainerRuntimeReady AcceleratedHardwareReady";
-/// The time after which such a heartbeat is overdue: both programs write every 5 min.
-const CONDITION_PERIOD: SignedDuration = SignedDuration::from_mins(11);
-/// The time after which virt-handler's heartbeat is overdue: it writes every 1 to 2 min.
-const VIRT_PERIOD: SignedDuration = SignedDuration::from_mins(5);
 /// The annotation with virt-handler's heartbeat.
 const VIRT_HEARTBEAT: &str = "kubevirt.io/heartbeat";
 /// The name of a node's taints in `managedFields`. An entry there owns all taints, or none.
@@ -51,6 +47,7 @@ const TAINTS_FIELD: &str = "/f:spec/f:taints";
 const FENCED: &str = "annotation:fencing/state=fenced";
 /// The taint by which a cloud says that the machine is stopped.
 const SHUTDOWN: &str = "taint:node.cloudprovider.kubernetes.io/shutdown";
+const SHUTDOWN_KEY: &str = "node.cloudprovider.kubernetes.io/shutdown";
 /// The prefixes of providerIDs in the clouds where that taint is sure: AWS EC2 and `OpenStack`.
 const SURE_CLOUDS: [&str; 2] = ["aws://", "openstack://"];
 /// The prefix of the names of Fargate's nodes. On them the taint means the opposite.
@@ -134,7 +131,7 @@ impl RawNode {
     /// Adds the node to the count of each trait that it has: nodes that fail together may have one
     /// in common. The node's own name is no trait, nor are the taints that Kubernetes sets because
     /// the node is not Ready.
-    pub fn count_traits(&self, standing: Standing, traits: &mut Traits) {
+    pub fn count_traits(&self, standing: &Standing, traits: &mut Traits) {
         if standing.leaf {
             return;
         }
@@ -255,22 +252,22 @@ impl RawNode {
             };
             let field =
                 format!(r#"/f:status/f:conditions/k:{{"type":"{kind}"}}/f:lastHeartbeatTime"#);
-            Some((by, CONDITION_PERIOD, field, condition.last_heartbeat_time?))
+            Some((by, field, condition.last_heartbeat_time?))
         });
         let virt_handler = self.metadata.annotations.get(VIRT_HEARTBEAT);
         let virt_handler = virt_handler.and_then(|said| {
             let field = owned_field("annotations", VIRT_HEARTBEAT);
-            Some((SignBy::VirtHandler, VIRT_PERIOD, field, said.parse().ok()?))
+            Some((SignBy::VirtHandler, field, said.parse().ok()?))
         });
         let all = conditions.chain(virt_handler);
-        all.filter_map(move |(by, period, field, said)| {
+        all.filter_map(move |(by, field, said)| {
             let at = self.metadata.heard(&field, Some(said), now)?;
-            Some(Heard { by, at, period })
+            Some(Heard { by, at, what: None })
         })
     }
 
     /// Lists the marks that say that the machine's power or disks are cut.
-    fn fenced(&self, selectors: &NodeSelectors) -> Vec<FencingMark> {
+    fn fenced(&self, selectors: &NodeSelectors, now: Timestamp) -> Vec<FencingMark> {
         let provider = &self.spec.provider_id;
         let sure = SURE_CLOUDS.iter().any(|cloud| provider.starts_with(cloud))
             && !self.metadata.name.starts_with(FARGATE_PREFIX);
@@ -281,14 +278,20 @@ impl RawNode {
             .filter(|it| self.is_selected(it))
             .map(|selector| FencingMark {
                 mark: selector.to_string(),
-                set_by: self.set_by(&selector),
+                set_by: self.set_by(&selector, now),
             })
             .collect()
     }
 
     /// Returns a moment by which the mark that `selector` matches had certainly been set, from the
     /// API server's stamps; `None` if no stamp tells.
-    fn set_by(&self, selector: &NodeSelector) -> Option<Timestamp> {
+    fn set_by(&self, selector: &NodeSelector, now: Timestamp) -> Option<Timestamp> {
+        // The cloud's controller sets this taint only on a node that is not Ready, takes it off once
+        // the node is, and writes no time (cloud-provider, node_lifecycle_controller.go).
+        let failed = || {
+            let (said, tainted) = self.transitions();
+            not_ready_since(said, tainted, now)
+        };
         let written = |of: &str, key: &str| self.metadata.written(&owned_field(of, key));
         match selector {
             NodeSelector::Labels(labels) => {
@@ -299,7 +302,10 @@ impl RawNode {
                 .taints(key)
                 .filter_map(|taint| taint.time_added)
                 .max()
-                .or_else(|| self.metadata.written(TAINTS_FIELD)),
+                .or_else(|| match key.as_str() {
+                    SHUTDOWN_KEY => failed(),
+                    _ => self.metadata.written(TAINTS_FIELD),
+                }),
         }
     }
 
@@ -349,6 +355,13 @@ impl RawNode {
         (said, taints.filter_map(|taint| taint.time_added).max())
     }
 
+    /// Returns the zone that the node's labels name; `None` if they name neither region nor zone.
+    fn zone(&self) -> Option<Zone> {
+        let label = |key: &str| self.metadata.labels.get(key).cloned().and_then(given);
+        let zone = ZONE_LABELS.map(label);
+        zone.iter().any(Option::is_some).then_some(Zone(zone))
+    }
+
     /// Returns the node's role in the breaker's count at `now`. It is taken to have a Terminating
     /// pod, because the node object does not tell.
     pub fn standing(&self, selectors: &NodeSelectors, now: Timestamp) -> Standing {
@@ -360,48 +373,30 @@ impl RawNode {
             reserved: self.reserved(),
             cordoned: self.spec.unschedulable,
             since: not_ready_since(said, tainted, now).filter(|_| !ready),
-            terminating: true,
+            zone: self.zone(),
+            occupied: true,
         }
     }
 
-    /// Reports whether an API server may run on the node, so that the server's lease tells whether
-    /// the machine lives.
-    pub fn may_have_api_server(&self) -> bool {
-        self.control_plane() && self.ready() != Ready::True
-    }
-
-    /// Turns the node into facts, as known at `now`. `own` is the node's lease, and `api_servers`
-    /// are the leases of the API servers, none if this account may not list them. Fails with the
-    /// name of a missing field.
+    /// Turns the node into facts, as known at `now`. `own` is the node's lease. No other lease was
+    /// read. Fails with the name of a missing field.
     pub fn into_facts(
         self,
         now: Timestamp,
         own: &Read<Option<RawLease>>,
-        api_servers: &Read<Vec<RawLease>>,
         selectors: &NodeSelectors,
     ) -> Result<NodeFacts, String> {
         let name = required(&self.metadata.name, "metadata.name")?;
         let hostname = self.metadata.labels.get(HOSTNAME).cloned();
-        let hosts = [name.as_str(), hostname.as_deref().unwrap_or(&name)];
-        let unread_leases = own.as_ref().err().or(api_servers.as_ref().err()).cloned();
-        let may_have_server = self.may_have_api_server();
-        let servers = api_servers.iter().flatten().filter(|_| may_have_server);
-        let servers = servers.filter_map(|lease| lease.of_api_server(hosts, now));
-        let kubelet = own
-            .iter()
-            .flatten()
-            .filter_map(|lease| lease.of_kubelet(now));
-        let mut heard = kubelet
+        let lease = own.as_ref().ok().and_then(Option::as_ref);
+        let kubelet = lease.and_then(|lease| lease.heard(now));
+        let heard = kubelet
+            .into_iter()
             .chain(self.heartbeats(now))
-            .chain(servers)
             .collect_vec();
-        // Of each source, only the last heartbeat counts.
-        heard.sort_by_key(|it| (it.by, Reverse(it.at)));
-        heard.dedup_by_key(|it| it.by);
-        let no_server = heard.iter().all(|it| it.by != SignBy::ApiServer);
         let (ready_since, tainted_since) = self.transitions();
         let ready_condition = self.ready_condition();
-        Ok(NodeFacts {
+        let mut facts = NodeFacts {
             uid: required(&self.metadata.uid, "metadata.uid")?,
             created: self.metadata.creation_timestamp,
             powered_off: self.metadata.annotation(POWERED_OFF),
@@ -410,10 +405,12 @@ impl RawNode {
             ready_since,
             tainted_since,
             hostname,
-            heard,
-            unread_leases,
-            no_api_server: may_have_server && no_server && api_servers.is_ok(),
-            fenced: self.fenced(selectors),
+            zone: self.zone(),
+            heard: Vec::new(),
+            renewed: lease.and_then(RawLease::renewal),
+            unread_lease: own.as_ref().err().cloned(),
+            named_by: Err(Unread("they were not asked for".to_owned())),
+            fenced: self.fenced(selectors, now),
             out_of_service: self.taints(OUT_OF_SERVICE).next().is_some(),
             leaf: self.leaf(selectors),
             control_plane: self.control_plane(),
@@ -421,7 +418,9 @@ impl RawNode {
             cordoned: self.spec.unschedulable,
             opted_out: self.metadata.opted_out(),
             name,
-        })
+        };
+        facts.hear(heard);
+        Ok(facts)
     }
 }
 

@@ -9,7 +9,10 @@ use serde::de::IgnoredAny;
 use super::meta::{Condition, MIRROR, Meta, OwnerReference, SKIP, full_name, given, required};
 use crate::{
     decide::REAP,
-    facts::{ClaimFacts, Identity, Owner, PodFacts, PodSummary, Read, Stay},
+    facts::{
+        ClaimFacts, Heard, Identity, NamespaceFacts, Owner, PodFacts, PodSummary, Read, SignBy,
+        Stay,
+    },
 };
 
 /// The key of the taint that Kubernetes gives a node whose kubelet is silent. It evicts pods that
@@ -33,6 +36,9 @@ const RENAMING: [&str; 3] = ["ReplicaSet", "ReplicationController", "Job"];
 /// from all others. The beginnings differ: Argo Rollouts has a hash of its own, and the key of a
 /// Job's UID had no prefix before 1.27.
 const TELLING: [&str; 3] = [POD_TEMPLATE_HASH, "controller-uid", "job-completion-index"];
+/// Programs that run in a pod and write to that pod, by the manager that `managedFields` names:
+/// Patroni does every 10 s (patroni/dcs/kubernetes.py).
+const PROGRAMS: [&str; 1] = ["Patroni"];
 /// The prefix of the labels that the API server copies from the node to the pod, since 1.35.
 const OF_NODE: &str = "topology.kubernetes.io/";
 
@@ -50,6 +56,9 @@ raw! {
         /// Whether a forecast supposes that the pod's deletion was requested.
         #[serde(skip)]
         supposed: bool,
+        /// The last word of a program that runs in the pod, once it was listened for.
+        #[serde(skip)]
+        word: Option<(&'static str, Timestamp)>,
     }
 
     struct PodSpec {
@@ -72,22 +81,10 @@ raw! {
         name: String,
         persistent_volume_claim: Option<ClaimSource>,
         ephemeral: Option<IgnoredAny>,
-        /// The volume's source, if it is of a kind that two pods
-        /// may use at once. A volume has only one source.
-        #[serde(
-            rename = "configMap",
-            alias = "secret",
-            alias = "projected",
-            alias = "downwardAPI",
-            alias = "emptyDir",
-            alias = "image",
-            alias = "hostPath",
-            alias = "nfs"
-        )]
-        shared: Option<IgnoredAny>,
         // Disks on a storage network.
         fc: Option<NetworkDisk>,
         iscsi: Option<NetworkDisk>,
+        flex_volume: Option<NetworkDisk>,
     }
 
     /// A disk that every machine of its network reaches.
@@ -116,26 +113,19 @@ raw! {
 }
 
 impl PodVolume {
-    /// Reports whether the volume is neither a claim nor of a kind that two pods may use at once.
-    fn is_own(&self) -> bool {
-        let is_claim = self.persistent_volume_claim.is_some() || self.ephemeral.is_some();
-        !is_claim && self.shared.is_none()
-    }
-
     fn called(&self) -> String {
         format!("volume {}", full_name("", &self.name, "without a name"))
     }
 }
 
 /// Returns the kind of a disk that several machines may write, in a pod or in a `PersistentVolume`;
-/// `None` for any other disk. The drivers of these two kinds attach and detach nothing, so nothing
-/// keeps a second machine out (volume/fc/attacher.go, volume/iscsi/attacher.go).
-pub fn written_by_several(
-    fc: Option<&NetworkDisk>,
-    iscsi: Option<&NetworkDisk>,
-) -> Option<&'static str> {
-    let kinds = [("Fibre Channel", fc), ("iSCSI", iscsi)].into_iter();
-    let mut may_be_written = kinds.filter(|(_, disk)| disk.is_some_and(|disk| !disk.read_only));
+/// `None` for any other disk. Nothing attaches or detaches these three kinds (volume/fc/attacher.go,
+/// volume/iscsi/attacher.go; most flexVolume drivers), so nothing keeps a second machine out.
+pub fn written_by_several(kinds: [Option<&NetworkDisk>; 3]) -> Option<&'static str> {
+    let disks = ["Fibre Channel", "iSCSI", "a flexVolume"]
+        .into_iter()
+        .zip(kinds);
+    let mut may_be_written = disks.filter(|(_, disk)| disk.is_some_and(|disk| !disk.read_only));
     may_be_written.next().map(|(kind, _)| kind)
 }
 
@@ -174,10 +164,34 @@ impl From<&OwnerReference> for Owner {
 }
 
 impl RawPod {
+    /// Drops the stamps and the annotations of other programs, after listening for the programs
+    /// in the pod.
+    pub fn drop_stamps(&mut self) {
+        let written = self.metadata.managed_fields.iter();
+        let words = written.filter_map(|entry| {
+            let program = PROGRAMS.iter().find(|program| **program == entry.manager)?;
+            Some((*program, entry.time?))
+        });
+        self.word = words.max_by_key(|(_, at)| *at);
+        self.metadata.drop_unused();
+    }
+
+    /// Returns the last word of a program that runs in the pod, if the pod is Terminating. The
+    /// stamps must have been dropped.
+    pub fn heard(&self) -> Option<Heard> {
+        let (program, at) = self.word.filter(|_| self.metadata.terminating())?;
+        let Meta {
+            namespace, name, ..
+        } = &self.metadata;
+        let what = Some(format!("{program} in pod {namespace}/{name}"));
+        let by = SignBy::Program;
+        Some(Heard { by, at, what })
+    }
+
     /// Drops what the rules never ask of a Terminating
     /// pod, because tens of thousands are held at once.
     pub fn drop_unused(&mut self) {
-        self.metadata.drop_unused();
+        self.drop_stamps();
         let siblings = self.labels_of_siblings();
         let kept = |key: &String| {
             [SKIP, POD_TEMPLATE_HASH, POD_INDEX].contains(&key.as_str()) || siblings.contains(key)
@@ -209,6 +223,7 @@ impl RawPod {
     #[must_use]
     pub fn supposed(mut self) -> Self {
         (self.supposed, self.metadata.deletion_timestamp) = (true, Some(Timestamp::MIN));
+        self.word = None;
         self
     }
 
@@ -314,7 +329,7 @@ impl RawPod {
     /// Turns the pod into facts; its claims are not looked up yet. Fails with the name of a missing
     /// field if the pod is not Terminating, or lacks its UID or resource version: without these it
     /// cannot be deleted safely.
-    pub fn into_facts(self, namespace_opted_out: Read<Option<String>>) -> Result<PodFacts, String> {
+    pub fn into_facts(self, in_namespace: Read<NamespaceFacts>) -> Result<PodFacts, String> {
         let Self { metadata, spec, .. } = &self;
         let owner = metadata
             .owner_references
@@ -336,9 +351,9 @@ impl RawPod {
         // If the pod names one claim in both ways, the claim does not count as ephemeral.
         claims.sort_by(|a, b| a.named().cmp(&b.named()));
         claims.dedup_by(|a, b| a.name == b.name);
-        let own_volume = spec.volumes.iter().find(|volume| volume.is_own());
         let own_disk = spec.volumes.iter().find_map(|volume| {
-            let disk = written_by_several(volume.fc.as_ref(), volume.iscsi.as_ref())?;
+            let kinds = [&volume.fc, &volume.iscsi, &volume.flex_volume];
+            let disk = written_by_several(kinds.map(Option::as_ref))?;
             Some(format!("its {} is {disk}", volume.called()))
         });
         Ok(PodFacts {
@@ -363,9 +378,8 @@ impl RawPod {
             mirror: self.mirror(),
             indexed: metadata.labels.contains_key(POD_INDEX),
             opted_out: metadata.opted_out(),
-            namespace_opted_out,
+            in_namespace,
             after_reap: metadata.annotation("pod-reaper.io/after-reap"),
-            own_volume: own_volume.map(PodVolume::called),
             own_disk,
             claims,
             finalizers: self.metadata.finalizers,
@@ -426,7 +440,7 @@ mod tests {
             let mut slim = read();
             slim.drop_unused();
             for pod in [read(), slim] {
-                let facts = pod.into_facts(Ok(None)).unwrap();
+                let facts = pod.into_facts(Ok(NamespaceFacts::default())).unwrap();
                 assert_eq!(facts.siblings.as_deref(), siblings, "{kind} of {version}");
             }
         }

@@ -11,14 +11,17 @@ use super::{
 use crate::{
     decide::GIVE_UP,
     facts::{
-        AffinityTerm, Attachment, BoundClaim, ClaimState, FoundClaim, Read, Requirement, Storage,
-        Unread, VolumeFacts,
+        AffinityTerm, Attachment, BoundClaim, ClaimState, Driver, FoundClaim, Read, Requirement,
+        Storage, Unread, VolumeFacts,
     },
 };
 
 /// The finalizer that holds a claim until no pod uses it. Any other finalizer would hold the claim
 /// for longer, and its `StatefulSet` would have to wait for it.
 const PROTECTION: &str = "kubernetes.io/pvc-protection";
+
+/// The mode of a volume without a file system.
+const BLOCK: &str = "Block";
 
 raw! {
     /// A `PersistentVolumeClaim`.
@@ -33,6 +36,17 @@ raw! {
         volume_name: String,
         access_modes: Vec<String>,
         volume_mode: String,
+    }
+
+    /// A `CSIDriver`.
+    pub struct RawDriver {
+        /// The driver's metadata, whose name volumes give.
+        pub metadata: Meta,
+        spec: DriverSpec,
+    }
+
+    struct DriverSpec {
+        attach_required: Option<bool>,
     }
 
     /// A `StatefulSet`. Other controllers of pods have
@@ -67,11 +81,13 @@ raw! {
     }
 
     struct VolumeSpec {
+        volume_mode: String,
         local: Option<VolumePath>,
         host_path: Option<VolumePath>,
         csi: CsiSource,
         fc: Option<NetworkDisk>,
         iscsi: Option<NetworkDisk>,
+        flex_volume: Option<NetworkDisk>,
         persistent_volume_reclaim_policy: Option<String>,
         node_affinity: VolumeNodeAffinity,
     }
@@ -82,6 +98,8 @@ raw! {
 
     struct CsiSource {
         driver: String,
+        fs_type: String,
+        read_only: bool,
         volume_attributes: CsiAttributes,
     }
 
@@ -136,7 +154,11 @@ impl RawClaim {
         } = self;
         let free =
             metadata.opted_out().is_none() && metadata.finalizers.iter().all(|it| it == PROTECTION);
-        let many = spec.access_modes.iter().any(|mode| mode == "ReadWriteMany");
+        let has = |wanted: &str| spec.access_modes.iter().any(|mode| mode == wanted);
+        let many = has("ReadWriteMany");
+        let once = has("ReadWriteOncePod");
+        let only_read = !spec.access_modes.is_empty() && !many && !once && !has("ReadWriteOnce");
+        let deleted = metadata.terminating();
         let missing = given(spec.volume_name);
         let lost = status.phase == "Lost";
         let owners = metadata
@@ -146,7 +168,7 @@ impl RawClaim {
             .collect();
         let bound = |volume: RawVolume| {
             Ok(ClaimState::Bound(BoundClaim {
-                shared_disk: many && spec.volume_mode == "Block",
+                shared_disk: many && spec.volume_mode == BLOCK,
                 scratch: metadata.annotation("pod-reaper.io/scratch").as_deref() == Some("true"),
                 give_up: metadata.annotation(GIVE_UP),
                 created: metadata.creation_timestamp,
@@ -154,7 +176,14 @@ impl RawClaim {
                     .ok()
                     .filter(|_| free),
                 uid: required(&metadata.uid, "metadata.uid")?,
-                volume: volume.into(),
+                volume: {
+                    let block =
+                        [&spec.volume_mode, &volume.spec.volume_mode].contains(&&BLOCK.to_owned());
+                    let is_disk = block || once || volume.spec.csi.is_for_one_machine() && !many;
+                    let mut facts = VolumeFacts::from(volume);
+                    facts.driver = facts.driver.filter(|_| is_disk && !only_read);
+                    facts
+                },
             }))
         };
         let state = match volume {
@@ -167,7 +196,34 @@ impl RawClaim {
                 phase: given(status.phase),
             },
         };
-        FoundClaim { owners, state }
+        FoundClaim {
+            owners,
+            deleted,
+            state,
+        }
+    }
+}
+
+impl RawVolume {
+    /// Reports whether a CSI driver makes the volume.
+    pub fn has_driver(&self) -> bool {
+        !self.spec.csi.driver.is_empty()
+    }
+}
+
+impl CsiSource {
+    /// Reports whether the file system is one that a single machine has to write.
+    fn is_for_one_machine(&self) -> bool {
+        let kinds = ["ext", "xfs", "btrfs"];
+        kinds.iter().any(|kind| self.fs_type.starts_with(kind))
+    }
+}
+
+impl RawDriver {
+    /// Reports whether the driver's volumes are attached to machines, which keeps a second machine
+    /// out until they are detached.
+    pub fn attaches(&self) -> bool {
+        self.spec.attach_required.unwrap_or(true)
     }
 }
 
@@ -226,12 +282,19 @@ impl From<RawVolume> for VolumeFacts {
             (None, None) if strict_local => Storage::StrictLocal,
             (None, None) => Storage::Driver,
         };
+        let driver = given(spec.csi.driver).filter(|_| !spec.csi.read_only);
         let terms = spec.node_affinity.required.node_selector_terms.into_iter();
         Self {
             name: metadata.name,
             reclaim_policy: spec.persistent_volume_reclaim_policy,
             storage,
-            disk: written_by_several(spec.fc.as_ref(), spec.iscsi.as_ref()),
+            disk: written_by_several(
+                [&spec.fc, &spec.iscsi, &spec.flex_volume].map(Option::as_ref),
+            ),
+            driver: driver.map(|name| Driver {
+                name,
+                attaches: Err(Unread("it was not asked for".to_owned())),
+            }),
             affinity: terms.map(AffinityTerm::from).collect(),
         }
     }

@@ -13,7 +13,7 @@ use crate::{
     advice::{Advice, Adviser, Kubectl},
     decide::{Answer, Case, NodeAtTime, ReasonCode, Verdict},
     exit::Exit,
-    facts::{ClusterFacts, NodeRead, PodFacts, Ready, SignBy, Uid},
+    facts::{ClusterFacts, NodeRead, PodFacts, Ready, SignBy, Uid, Zone},
     limits::{Judged, Limit, Plan, in_common},
     outcome::{Outcome, OutcomeCode, Replacement, ReplacementState as State},
     settings::Settings,
@@ -102,7 +102,7 @@ impl<'a> RunRecord<'a> {
             guard: settings.guard(),
             breaker: BreakerEntry::of(plan).map(|entry| BreakerEntry {
                 in_common: in_common(facts),
-                compare: Some(adviser.compare_nodes()),
+                steps: adviser.while_held(),
                 ..entry
             }),
             summary: Summary {
@@ -131,7 +131,7 @@ impl<'a> RunRecord<'a> {
         Adviser {
             facts: &self.facts,
             policy: &self.settings.policy,
-            hold: self.plan.hold.as_ref(),
+            plan: &self.plan,
             kubectl: &self.kubectl,
         }
     }
@@ -148,7 +148,7 @@ impl<'a> RunRecord<'a> {
             owner: pod.owner.clone(),
             deletion_requested: pod.deletion_requested(),
             deletion_deadline: pod.deletion_deadline,
-            overdue_seconds: pod.overdue(self.facts.now).as_secs(),
+            overdue_seconds: self.facts.overdue(pod).as_secs(),
             verdict: judged.verdict(),
             reason: judged.code(),
             detail: judged.sentence(),
@@ -302,21 +302,21 @@ impl<'a> RunRecord<'a> {
 }
 
 impl BreakerEntry {
-    /// Describes the limit that holds the whole run; `None` if nothing does.
+    /// Describes the limits that hold the whole run, or zones; `None` if nothing does.
     pub fn of(plan: &Plan) -> Option<Self> {
-        let hold = plan.hold.as_ref()?;
-        let detail = match hold {
-            Limit::MassOutage(state) => state.clone(),
-            Limit::NotCounted(cause) => format!("The nodes could not be counted: {cause}"),
-            Limit::OverCap(_) => return None,
+        let holds = plan.hold.iter().chain(plan.zones.values()).collect_vec();
+        let hold = holds.first()?;
+        let is_held = |judged: &&Judged| {
+            let limit = judged.limit.as_ref();
+            limit.is_some_and(|limit| !matches!(limit, Limit::OverCap(_)))
         };
-        let is_held = |judged: &&Judged| judged.limit.is_some();
         Some(Self {
             reason: hold.code(),
-            detail,
+            detail: holds.iter().map(|hold| hold.state()).join("; "),
+            zones: plan.zones.keys().map(Zone::to_string).collect(),
             held: plan.pods.iter().filter(is_held).count(),
             in_common: Vec::new(),
-            compare: None,
+            steps: Vec::new(),
         })
     }
 }

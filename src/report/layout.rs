@@ -68,8 +68,9 @@ fn sections(report: &Report) -> Vec<Section> {
     let hold = breaker.map(|breaker| {
         let why = [phrases::breaker(breaker)];
         let mut blocks = paragraphs(why.iter().chain(&breaker.in_common));
-        blocks.extend(breaker.compare.clone().map(step));
-        let heading = format!("Nothing is deleted ({})", breaker.reason);
+        blocks.extend(breaker.steps.iter().cloned().map(step));
+        let of = after(" in zone ", joined(&breaker.zones, ", "));
+        let heading = format!("Nothing is deleted{of} ({})", breaker.reason);
         Section::new("breaker", heading, Tone::Bad, blocks).whole()
     });
     let of_verdict = |verdict: Verdict, tone, blocks| {

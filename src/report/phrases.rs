@@ -67,10 +67,10 @@ pub fn breaker(breaker: &BreakerEntry) -> String {
     let pods = counted(breaker.held, "pod is held", "pods are held");
     let rest = if breaker.reason == ReasonCode::MassOutage {
         "When that many fail at once, the cause is more often the API server or the network than the nodes, and their \
-         pods may all be running. What the nodes have in common can show what has failed. Once you are sure that they \
-         are dead, run with --max-not-ready-percent=100."
+         pods may all be running. What the nodes have in common can show what has failed: look at the network first. Once \
+         machines are switched off, say so for them, or run with --max-not-ready-percent=100."
     } else {
-        "Without that number, a dead node cannot be told from an outage. The next run tries again."
+        "Without that, a dead node cannot be told from one that lives. The next run tries again."
     };
     format!("{}. {pods}. {rest}", breaker.detail)
 }

@@ -99,20 +99,21 @@ in_json! {
         pub all: bool,
     }
 
-    /// Why nothing may be deleted.
+    /// Why nothing may be deleted, in the whole cluster or in some zones.
     pub struct BreakerEntry {
-        /// `mass-outage`, or `facts-unread` if the nodes could not be counted.
+        /// `mass-outage`, or `facts-unread` if a fact about the whole run is not known.
         pub reason: ReasonCode,
         /// The phrase that explains it.
         pub detail: String,
+        /// The zones that it holds, each by region and zone; empty if it holds the whole run.
+        pub zones: Vec<String>,
         /// How many pods it held.
         pub held: usize,
         /// What the NotReady nodes have in common that the others lack, and when they failed, as
         /// sentences; empty in what-if.
         pub in_common: Vec<String>,
-        /// How a person can compare the nodes.
-        #[serde(skip)]
-        pub compare: Option<Step>,
+        /// What a person can do: compare the nodes, and say which of them are off.
+        pub steps: Vec<Step>,
     }
 
     /// A node.

@@ -14,10 +14,10 @@ use crate::{
     cluster::{Cluster, Failure, MAX_IN_FLIGHT, PodsOf},
     decide::{Case, GiveUp, Policy, is_to_ask},
     facts::{
-        ClaimFacts, ClaimState, ClusterFacts, Doubt, FoundClaim, NodeRead, Owned, PodFacts,
-        PodSummary, Read, Unread,
+        ClaimFacts, ClaimState, ClusterFacts, Doubt, FoundClaim, Goes, NodeRead, PodFacts,
+        PodSummary, Read, Renewer, Unread, VolumeFacts,
     },
-    kubernetes::RawStatefulSet,
+    kubernetes::{RawPod, RawStatefulSet},
 };
 
 /// The names of the pods that use a claim, by node, namespace and claim. The key includes the node
@@ -43,7 +43,7 @@ pub(super) async fn look_up(
         })
         .await;
     stream::iter(&mut due)
-        .for_each_concurrent(MAX_IN_FLIGHT, |pod| ask_about_owned(source, pod))
+        .for_each_concurrent(MAX_IN_FLIGHT, |pod| ask_about_going(source, pod))
         .await;
     let asks = |pod: &PodFacts| Case::of(facts, policy, pod).asks_about_giving_up();
     let due = due.into_iter().filter_map(|pod| Some((asks(pod)?, pod)));
@@ -74,10 +74,19 @@ async fn ask_about_claims(
         let (namespace, name) = (&pod.namespace, &claim.name);
         let found = memory.claims.of((namespace.clone(), name.clone()));
         let found = found.get_or_init(|| source.claim(namespace, name)).await;
-        let FoundClaim { owners, mut state } = found.clone();
-        if owners.contains(&pod.uid) {
-            claim.owned = Owned::Alone;
-        }
+        let FoundClaim {
+            owners,
+            deleted,
+            mut state,
+        } = found.clone();
+        claim.deleted = deleted;
+        claim.goes = match owners.contains(&pod.uid) {
+            true if claim.ephemeral => Goes::Ephemeral,
+            owned if owned || deleted => {
+                Goes::MayBeWanted("whether it is wanted was not asked".to_owned())
+            }
+            _ => Goes::No,
+        };
         let users = users.get(&(pod.node.clone(), namespace.clone(), name.clone()));
         let others = users.into_iter().flatten();
         claim.users = others.filter(|user| **user != pod.name).cloned().collect();
@@ -92,20 +101,51 @@ async fn ask_about_claims(
                 }
             }
         }
+        if let (ClaimState::Bound(bound), Some(node)) = (&mut state, node)
+            && let VolumeFacts {
+                name,
+                driver: Some(driver),
+                ..
+            } = &mut bound.volume
+        {
+            let attached = facts.attachments.get(&node.name).into_iter().flatten();
+            let detached = memory.detached.get_or_init(|| source.detached_drivers());
+            driver.attaches = if attached
+                .filter_map(|it| it.volume.as_ref())
+                .any(|it| it == name)
+            {
+                Ok(true)
+            } else {
+                let detached = detached.await.as_ref().map_err(Unread::clone);
+                detached.map(|detached| !detached.contains(&driver.name))
+            };
+        }
         claim.state = state;
     }
 }
 
-/// Finds out whether something still wants the claims that `pod` owns, because they are deleted
-/// with the pod.
-async fn ask_about_owned(source: &impl Source, pod: &mut PodFacts) {
-    if !pod.owns_a_claim() {
+/// Finds out whether something still wants the claims that go with `pod`.
+async fn ask_about_going(source: &impl Source, pod: &mut PodFacts) {
+    let goes = |claim: &&ClaimFacts| matches!(claim.goes, Goes::MayBeWanted(_));
+    let going = pod.claims.iter().filter(goes).collect_vec();
+    let (any, owned) = (!going.is_empty(), going.iter().any(|claim| !claim.deleted));
+    let deleted = going.iter().any(|claim| claim.deleted);
+    if !any {
         return;
     }
-    let wanted = wanted(pod, set_of(source, pod, true).await);
-    let owned = |claim: &&mut ClaimFacts| claim.owned != Owned::No && !claim.ephemeral;
-    for claim in pod.claims.iter_mut().filter(owned) {
-        claim.owned.clone_from(&wanted);
+    let set = set_of(source, pod, owned).await;
+    if deleted {
+        remember_users(source, pod.namespace.clone()).await;
+    }
+    let users = source.memory().users.of(pod.namespace.clone());
+    let users = users.get().and_then(|users| users.as_ref().ok());
+    let wanted = |claim: &ClaimFacts| match &claim.goes {
+        Goes::MayBeWanted(_) => wanted(pod, claim, set.as_ref(), users),
+        goes => goes.clone(),
+    };
+    let wanted = pod.claims.iter().map(wanted).collect_vec();
+    for (claim, goes) in pod.claims.iter_mut().zip(wanted) {
+        claim.goes = goes;
     }
 }
 
@@ -169,13 +209,17 @@ fn renewed(
     claim: &str,
     set: Option<&Read<Option<RawStatefulSet>>>,
     users: Option<&Read<Vec<PodSummary>>>,
-) -> Result<(), Doubt> {
-    let unread =
-        |what: &str, why: &str| Err(Doubt::unread(format!("{what} could not be read: {why}")));
+) -> Result<Renewer, Doubt> {
     let set = match set {
+        None if pod.made_by_an_operator() => {
+            return listed(users).map(|()| Renewer::Operator);
+        }
         None => return Err(Doubt::proved("no StatefulSet made it")),
         Some(Ok(None)) => return Err(Doubt::proved("its StatefulSet does not exist")),
-        Some(Err(Unread(why))) => return unread("its StatefulSet", why),
+        Some(Err(Unread(why))) => {
+            let why = format!("its StatefulSet could not be read: {why}");
+            return Err(Doubt::unread(why));
+        }
         Some(Ok(Some(set))) => set,
     };
     if pod.controller.as_ref().map(|its| &its.uid) != Some(&set.metadata.uid) {
@@ -193,32 +237,80 @@ fn renewed(
              Kubernetes 1.28, which does not always create such a claim again",
         ));
     }
+    listed(users).map(|()| Renewer::Template)
+}
+
+/// Returns the objection that the pods of the namespace could not be listed, if they were to be.
+fn listed(users: Option<&Read<Vec<PodSummary>>>) -> Result<(), Doubt> {
     match users {
-        Some(Err(Unread(why))) => unread("the pods of its namespace", why),
+        Some(Err(Unread(why))) => Err(Doubt::unread(format!(
+            "the pods of its namespace could not be read: {why}"
+        ))),
         _ => Ok(()),
     }
 }
 
-/// Decides whether something may still want the claims that `pod` owns. When a
-/// `StatefulSet` with `whenScaled: Delete` is scaled down, it makes the pod their owner,
-/// and it takes that back only once the pod is gone. So a set that wants the pod again
-/// wants its claims too. A namesake that has replaced the set is asked as well: it does not
-/// control the pod, but it may want a pod of that name.
-fn wanted(pod: &PodFacts, set: Option<Read<Option<RawStatefulSet>>>) -> Owned {
-    Owned::MayBeWanted(match set {
-        None => "no StatefulSet controls it, which would say whether it is wanted again".to_owned(),
+/// Decides whether something may still want a claim that goes with `pod`. When a `StatefulSet` with
+/// `whenScaled: Delete` is scaled down, it makes the pod its claims' owner, and it takes that back
+/// only once the pod is gone. So a set that wants the pod again wants its claims too. A namesake
+/// that has replaced the set is asked as well: it does not control the pod, but it may want a pod of
+/// that name. `users` are the pods of the namespace that use claims, if those were listed.
+fn wanted(
+    pod: &PodFacts,
+    claim: &ClaimFacts,
+    set: Option<&Read<Option<RawStatefulSet>>>,
+    users: Option<&Vec<PodSummary>>,
+) -> Goes {
+    let goes = if claim.deleted {
+        "is being deleted, and goes with its last pod, data included"
+    } else {
+        "is its own alone and goes with it, data included"
+    };
+    let unwanted = |user| Goes::Unwanted(goes.to_owned(), user);
+    if pod.in_namespace.as_ref().is_ok_and(|it| it.deleted) {
+        return unwanted(None);
+    }
+    let uses = |user: &&PodSummary| {
+        user.uid != pod.uid && user.is_active() && user.claims.contains(&claim.name)
+    };
+    let user = users
+        .filter(|_| claim.deleted)
+        .and_then(|users| users.iter().find(uses));
+    if let Some(user) = user {
+        return unwanted(Some(user.name.clone()));
+    }
+    Goes::MayBeWanted(match set {
+        None => {
+            "no StatefulSet controls the pod, which would say whether it is wanted again".to_owned()
+        }
         Some(Ok(Some(set))) if set.wants(&pod.name) => {
             "its StatefulSet wants the pod again".to_owned()
         }
-        Some(Ok(_)) => return Owned::Alone,
+        Some(Ok(_)) => return unwanted(None),
         Some(Err(Unread(why))) => format!("its StatefulSet could not be read: {why}"),
     })
 }
 
-/// Reports whether a `StatefulSet` still wants the claims that `pod` owns. It is asked again right
-/// before the pod is deleted, because the claims go with the pod.
+/// Reports whether a claim that goes with `pod` is wanted by now. It is asked right before the pod
+/// is deleted.
 pub async fn wanted_again(cluster: &Cluster, pod: &PodFacts) -> Result<bool, Failure> {
-    let Some(name) = name_of_set(pod).filter(|_| pod.owns_a_claim()) else {
+    if pod.in_namespace.as_ref().is_ok_and(|it| it.deleted) {
+        return Ok(false);
+    }
+    let mut asks_the_set = false;
+    for claim in &pod.claims {
+        match &claim.goes {
+            Goes::Unwanted(_, Some(user)) => {
+                let user = cluster.find::<RawPod>(&pod.namespace, user).await?;
+                if !user.is_some_and(|user| user.summary().is_active()) {
+                    return Ok(true);
+                }
+            }
+            Goes::Unwanted(_, None) => asks_the_set = true,
+            Goes::No | Goes::Ephemeral | Goes::MayBeWanted(_) => {}
+        }
+    }
+    let Some(name) = name_of_set(pod).filter(|_| asks_the_set) else {
         return Ok(false);
     };
     let set = cluster.find::<RawStatefulSet>(&pod.namespace, name).await?;

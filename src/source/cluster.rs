@@ -15,7 +15,10 @@ use crate::{
     facts::{
         Attachment, ClaimState, FoundClaim, Namespaces, NodeRead, PodSummary, Read, Traits, Unread,
     },
-    kubernetes::{KOSMOS_PREFIX, RawClaim, RawNode, RawPod, RawStatefulSet, RawVolume},
+    kubernetes::{
+        Holders, KOSMOS_PREFIX, RawClaim, RawDriver, RawLease, RawNode, RawPod, RawStatefulSet,
+        RawVolume,
+    },
 };
 
 /// The values of the Status column of pods that are not Terminating. A Terminating pod shows
@@ -23,6 +26,9 @@ use crate::{
 /// would show anyway, one of these or anything else.
 const LIVING: &str = "Running Pending Completed Succeeded Failed Error OOMKilled Evicted ContainerStatusUnknown \
     CrashLoopBackOff ImagePullBackOff ErrImagePull CreateContainerConfigError CreateContainerError ContainerCreating PodInitializing SchedulingGated NotReady";
+
+/// How many Ready nodes a reading of all nodes keeps. Only a few of them are asked.
+const SOME: usize = 8;
 
 /// A cluster, as the source of one run.
 pub struct Live<'a> {
@@ -65,17 +71,17 @@ impl Source for Live<'_> {
             let mut roles = roles.split(',');
             if words.next() != Some("Ready") || words.any(|word| word != "SchedulingDisabled") {
                 scan.not_ready.push(name.to_owned());
-            } else if scan.ready.is_none()
-                && status == "Ready"
-                && !roles.any(|role| ["control-plane", "master"].contains(&role))
-                && !name.starts_with(KOSMOS_PREFIX)
-            {
-                scan.ready = Some(name.to_owned());
+            } else if !name.starts_with(KOSMOS_PREFIX) && scan.ready.len() < SOME {
+                let open = status == "Ready"
+                    && !roles.any(|role| ["control-plane", "master"].contains(&role));
+                // Those on which pods can start come first.
+                let at = if open { 0 } else { scan.ready.len() };
+                scan.ready.insert(at, name.to_owned());
             }
         };
         let rows = self
             .cluster
-            .rows::<RawNode, _, 3>(["Name", "Status", "Roles"], add_node);
+            .rows::<RawNode, _, 3>("", ["Name", "Status", "Roles"], add_node);
         let (now, mut scan) = rows.await.map_err(self.cluster.could_not("list nodes"))?;
         scan.facts.cluster_name = Some(self.cluster.name.clone());
         scan.facts.now = now.ok_or_else(|| {
@@ -87,9 +93,9 @@ impl Source for Live<'_> {
     }
 
     async fn node(&self, name: &str, _: Timestamp) -> NodeRead {
-        match self.cluster.node(name).await {
+        match self.cluster.node(name, None).await {
             Ok(Some(fresh)) => {
-                if let Some(Unread(cause)) = &fresh.facts.unread_leases {
+                if let Some(Unread(cause)) = &fresh.facts.unread_lease {
                     self.memory
                         .note(format_args!("lease of node {name}"), cause);
                 }
@@ -108,7 +114,7 @@ impl Source for Live<'_> {
     async fn standings(&self, now: Timestamp) -> Read<(Standings, Traits)> {
         let add_node = |(standings, traits): &mut (Standings, _), node: RawNode| {
             let standing = node.standing(&self.cluster.selectors, now);
-            node.count_traits(standing, traits);
+            node.count_traits(&standing, traits);
             standings.insert(node.metadata.name, standing);
         };
         let nodes = self.cluster.list("", "", Accept::Object, add_node).await;
@@ -132,7 +138,7 @@ impl Source for Live<'_> {
                 }
             };
             let columns = ["Status", "Node"];
-            let rows = self.cluster.rows::<RawPod, _, 2>(columns, add_list);
+            let rows = self.cluster.rows::<RawPod, _, 2>("", columns, add_list);
             (_, lists) = rows.await.map_err(self.cluster.could_not("list pods"))?;
             // The row of a finished pod does not show whether the pod is Terminating.
             lists.insert(PodsOf::Finished);
@@ -144,8 +150,10 @@ impl Source for Live<'_> {
     async fn pods(&self, list: &PodsOf) -> Result<Pods> {
         let add_pod = |pods: &mut Pods, mut pod: RawPod| {
             let summary = pod.summary();
+            pods.add(&summary);
             if summary.terminating {
                 pod.drop_unused();
+                pods.heard.extend(pod.heard());
                 pods.terminating.push(pod);
             } else if summary.is_active() {
                 pods.active.push(summary);
@@ -182,6 +190,29 @@ impl Source for Live<'_> {
     async fn namespaces(&self) -> Option<Read<Namespaces>> {
         let namespaces = self.cluster.namespaces().await;
         Some(namespaces.map_err(|failure| self.memory.note("namespaces", failure)))
+    }
+
+    async fn leases(&self, holders: &Holders) -> Option<BTreeMap<String, Read<Vec<RawLease>>>> {
+        match self.cluster.leases(holders).await {
+            Ok(leases) => Some(leases),
+            Err(failure) if failure.forbids() => None,
+            Err(failure) => {
+                let unread = self.memory.note("Leases", failure);
+                let nodes = holders.nodes().map(|node| (node, Err(unread.clone())));
+                Some(nodes.collect())
+            }
+        }
+    }
+
+    async fn detached_drivers(&self) -> Read<BTreeSet<String>> {
+        let add_driver = |names: &mut BTreeSet<_>, driver: RawDriver| {
+            if !driver.attaches() {
+                names.insert(driver.metadata.name);
+            }
+        };
+        let drivers = self.cluster.list("", "", Accept::Object, add_driver).await;
+        let drivers = drivers.and_then(Listed::whole);
+        drivers.map_err(|failure| self.memory.note("CSIDrivers", failure))
     }
 
     async fn attachments(&self) -> BTreeMap<String, Vec<Attachment>> {

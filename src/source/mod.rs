@@ -10,25 +10,28 @@ use std::{
     cell::RefCell,
     collections::{BTreeMap, BTreeSet},
     fmt::Display,
+    mem,
     sync::Arc,
 };
 
 use futures_util::{FutureExt, StreamExt};
 use itertools::Itertools as _;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use tokio::sync::OnceCell;
 
 use crate::{
     cluster::{MAX_IN_FLIGHT, PodsOf},
-    decide::Policy,
+    decide::{Case, Policy},
     exit::Result,
     facts::{
-        Attachment, Census, ClusterFacts, FoundClaim, Namespaces, NodeRead, PodFacts, PodSummary,
-        Read, ReadError, Ready, Standing, Traits, Unread, opted_out,
+        self, Attachment, Census, ClusterFacts, FoundClaim, Heard, NamespaceFacts, Namespaces,
+        NodeFacts, NodeRead, PodFacts, PodSummary, Read, ReadError, Ready, Standing, Stay, Traits,
+        Unread,
     },
-    kubernetes::{RawPod, RawStatefulSet},
+    kubernetes::{Holders, RawLease, RawPod, RawStatefulSet},
     limits::FEW_NODES,
     selector::NamespaceFilter,
+    words::spoken,
 };
 
 pub use self::claims::wanted_again;
@@ -40,10 +43,15 @@ pub use self::claims::wanted_again;
 pub trait Source {
     /// Reads all nodes in the cheapest way.
     async fn scan(&self, wanted: &Wanted<'_>) -> Result<Scan>;
-    /// Reads one whole node with its leases.
+    /// Reads one whole node with its own lease.
     async fn node(&self, name: &str, now: Timestamp) -> NodeRead;
-    /// Returns every node's role in the breaker's count, as if each node had a Terminating pod, and
-    /// counts the traits of the nodes.
+    /// Reads the other Leases that name the nodes of `holders` or their pods, by node; `None` if
+    /// this account may not list them.
+    async fn leases(&self, holders: &Holders) -> Option<BTreeMap<String, Read<Vec<RawLease>>>>;
+    /// Names the CSI drivers that attach nothing.
+    async fn detached_drivers(&self) -> Read<BTreeSet<String>>;
+    /// Returns every node's role in the breaker's count, as if each node were occupied, and counts
+    /// the traits of the nodes.
     async fn standings(&self, now: Timestamp) -> Read<(Standings, Traits)>;
     /// Returns the lists of pods to read: one for each of `nodes` and, with `all`, every other list
     /// that may hold a Terminating pod.
@@ -89,8 +97,12 @@ pub struct Memory {
     pub(crate) standings: OnceCell<Read<(Standings, Traits)>>,
     namespaces: OnceCell<Option<Read<Namespaces>>>,
     pub(crate) attachments: OnceCell<BTreeMap<String, Vec<Attachment>>>,
-    /// By node, whether one of its pods is, or may be, Terminating.
-    has_terminating: Known<String, bool>,
+    /// By node, whether it is occupied.
+    occupied: Known<String, bool>,
+    /// What some Ready nodes tell.
+    living: OnceCell<Living>,
+    /// The CSI drivers that attach nothing.
+    detached: OnceCell<Read<BTreeSet<String>>>,
     /// By namespace and name.
     claims: Known<(String, String), FoundClaim>,
     /// By namespace and name, and by whether a verdict needs the set.
@@ -147,8 +159,8 @@ pub struct Scan {
     pub facts: ClusterFacts,
     /// The nodes that are not plainly Ready.
     pub not_ready: Vec<String>,
-    /// A Ready node on which, to judge by this reading, pods can start.
-    pub ready: Option<String>,
+    /// Some Ready nodes, those first on which, to judge by this reading, pods can start.
+    pub ready: Vec<String>,
     /// Whether to read all that a report can show, even if no verdict needs it: reading a file
     /// costs no requests, and a forecast shows all of it.
     pub thorough: bool,
@@ -161,6 +173,12 @@ pub struct Pods {
     pub terminating: Vec<RawPod>,
     /// A summary of each active pod. It tells why Kubernetes has not evicted the pod.
     pub active: Vec<PodSummary>,
+    /// Namespace and name of every pod.
+    pub names: BTreeSet<(String, String)>,
+    /// Whether there is a pod that no `DaemonSet` made and that mirrors no static pod.
+    pub occupied: bool,
+    /// The last words of programs in Terminating pods.
+    pub heard: Vec<Heard>,
     /// Whether every pod of the list could be read.
     pub whole: bool,
 }
@@ -220,9 +238,14 @@ pub async fn gather(
     let PodLists {
         pods,
         active,
-        has_terminating,
+        on_node,
     } = listed?;
     (facts.nodes, facts.attachments, facts.active) = (nodes, attachments, active);
+    for (name, node) in &mut facts.nodes {
+        if let (NodeRead::Known(node), Some(pods)) = (node, on_node.get(name)) {
+            node.hear(pods.heard.iter().cloned());
+        }
+    }
     for on_node in facts.attachments.values_mut() {
         on_node.sort();
     }
@@ -251,20 +274,32 @@ pub async fn gather(
     }
     log_counts(&pods);
 
-    // 3. Look up the claims of the pods that the rules let through so far. Count the nodes if the
-    // breaker has to judge.
-    let needs_census = thorough || !pods.is_empty();
-    let ready = ready.filter(|_| suspects.len() <= FEW_NODES && !thorough);
-    let census = async {
-        if !needs_census || has_room(source, ready, now).await {
-            return Ok(Default::default());
+    // 3. Read what else may show life, then look up the claims of the pods that the rules let
+    // through so far. Meanwhile, compare the clocks, and count the nodes if the breaker has to judge.
+    let is_judged = thorough || !pods.is_empty();
+    let few = suspects.len() <= FEW_NODES && !thorough;
+    let count = async {
+        if !is_judged {
+            return (None, Ok(Default::default()));
         }
-        take_census(source, now, &has_terminating).await
+        let living = memory
+            .living
+            .get_or_init(|| ask_the_living(source, &ready, now));
+        let Living { clock, room } = living.await.clone();
+        if few && room {
+            return (clock, Ok(Default::default()));
+        }
+        (clock, take_census(source, now, &on_node).await)
     };
-    let (pods, census) = tokio::join!(
-        claims::look_up(source, wanted.policy, &facts, pods, is_asked),
-        census,
-    );
+    let (is_asked, on_node) = (&is_asked, &on_node);
+    let look_up = async move {
+        let mut facts = facts;
+        read_leases(source, wanted.policy, &mut facts, &pods, on_node).await;
+        let pods = claims::look_up(source, wanted.policy, &facts, pods, is_asked).await;
+        (facts, pods)
+    };
+    let ((mut facts, pods), (clock, census)) = tokio::join!(look_up, count);
+    facts.clock = clock;
     (facts.census, facts.traits) = census?;
     facts.errors = source.memory().errors();
     Ok(Gathered { facts, pods })
@@ -279,7 +314,8 @@ fn identified(
     let mut by_uid = BTreeMap::new();
     for raw in pods {
         let (namespace, name) = (raw.metadata.namespace.clone(), raw.metadata.name.clone());
-        match raw.into_facts(namespaces.map_or(Ok(None), |all| opted_out(all, &namespace))) {
+        let known = |all| facts::namespace(all, &namespace);
+        match raw.into_facts(namespaces.map_or(Ok(NamespaceFacts::default()), known)) {
             Ok(pod) => drop(by_uid.insert(pod.uid.clone(), pod)),
             Err(cause) => {
                 let what = format_args!("pod {namespace}/{name}");
@@ -288,15 +324,6 @@ fn identified(
         }
     }
     by_uid.into_values().collect()
-}
-
-/// Reports whether pods can start on the node: it is a real node, and nothing keeps pods off it.
-async fn has_room(source: &impl Source, node: Option<String>, now: Timestamp) -> bool {
-    let Some(name) = node else { return false };
-    let NodeRead::Known(node) = source.node(&name, now).await else {
-        return false;
-    };
-    node.leaf.is_none() && node.ready == Ready::True && !node.cordoned && !node.reserved
 }
 
 /// Calls `ask` for each key of `all`, up to [`MAX_IN_FLIGHT`] at once. Returns the answers by key.
@@ -316,9 +343,8 @@ struct PodLists {
     pods: Vec<RawPod>,
     /// The active pods in matching namespaces, by node.
     active: BTreeMap<String, Vec<PodSummary>>,
-    /// By node, whether one of its pods is, or may be,
-    /// Terminating; only for nodes that were listed.
-    has_terminating: BTreeMap<String, bool>,
+    /// By node, all else about its pods, in whatever namespace; only for nodes that were listed.
+    on_node: BTreeMap<String, Pods>,
 }
 
 /// Lists the pods of `nodes`, and with `wanted.all` also the Terminating pods of other nodes.
@@ -331,40 +357,160 @@ async fn list_pods(
     let mut all = PodLists::default();
     for (list, found) in each(source.pod_lists(nodes, wanted.all).await?, read).await {
         let mut found = found?;
-        if let PodsOf::Node(name) = list {
-            let has_terminating = found.has_terminating();
-            all.has_terminating.insert(name.clone(), has_terminating);
-            if nodes.contains(&name) {
-                let matches = |pod: &PodSummary| wanted.namespaces.matches(&pod.namespace);
-                found.active.retain(matches);
-                all.active.insert(name, found.active);
-            }
-        }
         let matches = |pod: &RawPod| {
             let namespace = &pod.metadata.namespace;
             namespace.is_empty() || wanted.namespaces.matches(namespace)
         };
-        all.pods
-            .extend(found.terminating.into_iter().filter(matches));
+        let terminating = mem::take(&mut found.terminating);
+        all.pods.extend(terminating.into_iter().filter(matches));
+        if let PodsOf::Node(name) = list {
+            let mut active = mem::take(&mut found.active);
+            if nodes.contains(&name) {
+                active.retain(|pod| wanted.namespaces.matches(&pod.namespace));
+                all.active.insert(name.clone(), active);
+            }
+            all.on_node.insert(name, found);
+        }
     }
     Ok(all)
 }
 
 impl Pods {
-    /// Reports whether a pod is Terminating. A pod that could not be read may be.
-    fn has_terminating(&self) -> bool {
-        !self.whole || !self.terminating.is_empty()
+    /// Adds a pod to what is known of all of them.
+    pub fn add(&mut self, pod: &PodSummary) {
+        self.names.insert((pod.namespace.clone(), pod.name.clone()));
+        self.occupied |= !matches!(pod.stays, Some(Stay::DaemonSet | Stay::Static));
+    }
+
+    /// Reports whether the node is occupied. A pod that could not be read may be any pod.
+    fn occupies(&self) -> bool {
+        self.occupied || !self.whole
+    }
+}
+
+/// The number of Ready nodes whose clocks are compared with that of the API server.
+const COMPARED: usize = 3;
+/// The age from which on no renewal by a living node shows that the API server's clock is right: a
+/// node renews its lease every 10 s.
+const TOO_OLD: SignedDuration = SignedDuration::from_mins(5);
+
+/// What some Ready nodes tell.
+#[derive(Debug, Clone, Default)]
+struct Living {
+    /// Why the API server's clock is not believed, as a phrase, if so.
+    clock: Option<String>,
+    /// Whether pods can start on the first of them.
+    room: bool,
+}
+
+/// Compares the API server's clock with the leases of some Ready nodes, until one has just renewed
+/// its lease by its own clock too. If there is none to ask, the clock is believed.
+async fn ask_the_living(source: &impl Source, ready: &[String], now: Timestamp) -> Living {
+    let (mut living, mut first, mut asked, mut fresh) = (Living::default(), None, 0, false);
+    for (place, name) in ready.iter().enumerate() {
+        let NodeRead::Known(node) = source.node(name, now).await else {
+            continue;
+        };
+        if node.leaf.is_some() || node.ready != Ready::True {
+            continue;
+        }
+        living.room |= place == 0 && !node.cordoned && !node.reserved;
+        let Some((said, renewed)) = node.renewed.and_then(|it| Some((it.said?, it))) else {
+            continue;
+        };
+        if now.duration_since(said) < TOO_OLD {
+            return living;
+        }
+        fresh |= renewed
+            .stamped
+            .is_some_and(|at| now.duration_since(at) < TOO_OLD);
+        first = first.or(Some((name, said)));
+        asked += 1;
+        if asked == COMPARED {
+            break;
+        }
+    }
+    let Some((name, said)) = first else {
+        return living;
+    };
+    let cause = if fresh {
+        "the API server has just stamped such a renewal, so the nodes' clocks and its own differ: mend them"
+    } else {
+        "the API server's stamps are no newer, so its clock is wrong, or its data was restored"
+    };
+    let cause = format!(
+        "by the API server's clock, none of {asked} nodes that are Ready has renewed its lease for {} (such as {name}); {cause}",
+        spoken(now.duration_since(said))
+    );
+    source.memory().note("the time, to judge by", &cause);
+    Living {
+        clock: Some(cause),
+        ..living
+    }
+}
+
+/// Reads the other Leases that name a NotReady node or a pod on it, and adds to the facts what they
+/// tell, if a rule depends on that.
+async fn read_leases(
+    source: &impl Source,
+    policy: &Policy,
+    facts: &mut ClusterFacts,
+    pods: &[PodFacts],
+    on_node: &BTreeMap<String, Pods>,
+) {
+    let is_down = |node: &&NodeFacts| node.ready != Ready::True;
+    let down = || {
+        facts
+            .nodes
+            .values()
+            .filter_map(NodeRead::known)
+            .filter(is_down)
+    };
+    let is_marked = |node: &NodeFacts| !node.fenced.is_empty() || node.powered_off.is_some();
+    let mut judged = pods.iter();
+    if !down().any(is_marked) && !judged.any(|pod| Case::of(facts, policy, pod).needs_leases()) {
+        return;
+    }
+    let (mut holders, none) = (Holders::default(), BTreeSet::new());
+    for node in down() {
+        let pods = on_node.get(&node.name);
+        holders.add(node, pods.map_or(&none, |pods| &pods.names));
+    }
+    let mut read = source.leases(&holders).await;
+    if read.is_none() {
+        facts.unseen.push(
+            "This account may not list Leases: whether something but a kubelet on a NotReady node still renews one is not seen."
+                .to_owned(),
+        );
+    }
+    let now = facts.now;
+    for (name, node) in &mut facts.nodes {
+        let NodeRead::Known(node) = node else {
+            continue;
+        };
+        if node.ready == Ready::True {
+            continue;
+        }
+        let leases = read.as_mut().and_then(|read| read.remove(name));
+        match leases.unwrap_or(Ok(Vec::new())) {
+            Err(unread) => node.named_by = Err(unread),
+            Ok(leases) => {
+                let named_by = leases.iter().flat_map(|lease| holders.of(name, lease));
+                node.named_by = Ok(named_by.collect());
+                node.hear(leases.iter().filter_map(|lease| lease.heard(now)));
+            }
+        }
     }
 }
 
 /// Counts the real nodes for the breaker. It is called for a snapshot or a forecast, if more than
-/// two nodes are not Ready, or if no node is known on which pods can start. A node without any
-/// Terminating pod may have been put away. For nodes that were listed already, `has_terminating`
-/// tells whether they have one; the others are listed here.
+/// two nodes are not Ready, or if no node is known on which pods can start. A node that is not
+/// occupied may have been put away. `on_node` has the pods of the nodes that were listed already;
+/// the others are listed here.
 async fn take_census(
     source: &impl Source,
     now: Timestamp,
-    has_terminating: &BTreeMap<String, bool>,
+    on_node: &BTreeMap<String, Pods>,
 ) -> Result<(Census, Traits)> {
     let (mut standings, traits) = match source.standings(now).await {
         Ok(counted) => counted,
@@ -372,13 +518,13 @@ async fn take_census(
     };
     for (name, standing) in &mut standings {
         if standing.may_be_put_away(now) {
-            let known = source.memory().has_terminating.of(name.clone());
+            let known = source.memory().occupied.of(name.clone());
             let list = async || {
                 let pods = source.pods(&PodsOf::Node(name.clone())).await;
-                pods.map(|pods| pods.has_terminating())
+                pods.map(|pods| pods.occupies())
             };
-            standing.terminating = match has_terminating.get(name) {
-                Some(listed) => *listed,
+            standing.occupied = match on_node.get(name) {
+                Some(listed) => listed.occupies(),
                 None => *known.get_or_try_init(list).await?,
             };
         }

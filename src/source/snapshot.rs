@@ -28,8 +28,8 @@ use crate::{
         Ready, Traits, Unread,
     },
     kubernetes::{
-        Kind, Meta, Observed, RawAttachment, RawClaim, RawLease, RawNamespace, RawNode, RawPod,
-        RawStatefulSet, RawVolume, full_name, identity_of_malformed, malformed,
+        Holders, Kind, Meta, Observed, RawAttachment, RawClaim, RawDriver, RawLease, RawNamespace,
+        RawNode, RawPod, RawStatefulSet, RawVolume, full_name, identity_of_malformed, malformed,
     },
     selector::{NodeSelectors, Selector},
 };
@@ -37,7 +37,7 @@ use crate::{
 /// How many bytes are read from the file at once.
 const CHUNK: usize = 64 * 1024;
 /// The command that makes a snapshot.
-pub(super) const SAVES_ONE: &str = "kubectl get nodes,ns,pods,pvc,pv,leases,volumeattachments,sts -A -o json --show-managed-fields";
+pub(super) const SAVES_ONE: &str = "kubectl get nodes,ns,pods,pvc,pv,leases,volumeattachments,csidrivers,sts -A -o json --show-managed-fields";
 
 /// The error for a snapshot that does not tell when it was taken.
 pub(super) const UNDATED: &str =
@@ -193,6 +193,7 @@ impl Saved {
             "PersistentVolumeClaim" => self.keep::<RawClaim>(text, drop_unused),
             "PersistentVolume" => self.keep::<RawVolume>(text, drop_unused),
             "VolumeAttachment" => self.keep::<RawAttachment>(text, drop_unused),
+            "CSIDriver" => self.keep::<RawDriver>(text, drop_unused),
             // The rules ask about no other kind.
             _ => {}
         }
@@ -208,12 +209,12 @@ impl Saved {
             node.is_none_or(|node| node.ready() != Ready::True)
         };
         let summary = pod.summary();
-        let may_stay = summary.is_active() && node.as_ref().is_some_and(down);
-        if self.options.every_pod || !summary.claims.is_empty() || may_stay {
+        let is_down = node.as_ref().is_some_and(down);
+        if self.options.every_pod || !summary.claims.is_empty() || is_down {
             self.summaries.push(summary);
         }
         if self.options.every_pod || pod.metadata.terminating() {
-            pod.metadata.drop_unused();
+            pod.drop_stamps();
             self.pods.get_mut().entry(node).or_default().push(pod);
         }
     }
@@ -342,6 +343,10 @@ impl Saved {
             ),
             (uses_claims && !self.is_saved::<RawClaim>(), "pvc"),
             (bound && !self.is_saved::<RawVolume>(), "pv"),
+            (
+                !self.is_saved::<RawDriver>() && self.all::<RawVolume>().any(RawVolume::has_driver),
+                "csidrivers (whether anything attaches a disk)",
+            ),
         ]
         .into_iter()
         .filter(|(is, _)| *is)
@@ -382,7 +387,14 @@ impl Source for Saved {
                 .filter(|node| node.ready() != Ready::True)
                 .map(|node| node.metadata.name.clone())
                 .collect(),
-            ready: None,
+            ready: if self.options.now.is_none() {
+                self.all::<RawNode>()
+                    .filter(|node| node.ready() == Ready::True)
+                    .map(|node| node.metadata.name.clone())
+                    .collect()
+            } else {
+                Vec::new()
+            },
             thorough: true,
         })
     }
@@ -394,19 +406,8 @@ impl Source for Saved {
             Ok(None) => return NodeRead::Gone,
             Err(unread) => return NodeRead::Unread(unread),
         };
-        let bad = self.malformed.iter().find(|((kind, namespace, _), _)| {
-            kind == RawLease::KIND && namespace == RawLease::OF_API_SERVERS
-        });
         let own = self.proved(RawLease::OF_NODES, name);
-        let api_servers = match bad {
-            Some((_, cause)) => Err(Unread(format!("those of API servers: {cause}"))),
-            None => Ok(self
-                .all()
-                .filter(|it| RawLease::is_of_api_server(it))
-                .cloned()
-                .collect()),
-        };
-        match raw.into_facts(now, &own, &api_servers, &self.options.selectors) {
+        match raw.into_facts(now, &own, &self.options.selectors) {
             Ok(facts) => NodeRead::Known(facts),
             Err(cause) => {
                 self.note_error(RawNode::KIND, "", name, &cause);
@@ -415,12 +416,35 @@ impl Source for Saved {
         }
     }
 
+    async fn leases(&self, holders: &Holders) -> Option<BTreeMap<String, Read<Vec<RawLease>>>> {
+        let bad = self.malformed.iter().find(|((kind, namespace, _), _)| {
+            ["", RawLease::KIND].contains(&kind.as_str()) && namespace != RawLease::OF_NODES
+        });
+        let of_node = |node: String| {
+            let others = self.all().filter(|lease| !RawLease::is_of_node(lease));
+            let named = others.filter(|lease| holders.of(&node, lease).next().is_some());
+            let read = match bad {
+                Some((_, cause)) => Err(Unread(format!("one of them: {cause}"))),
+                None => Ok(named.cloned().collect()),
+            };
+            (node, read)
+        };
+        Some(holders.nodes().map(of_node).collect())
+    }
+
+    /// A file without any driver counts as one whose drivers attach.
+    async fn detached_drivers(&self) -> Read<BTreeSet<String>> {
+        self.all_read::<RawDriver>()?;
+        let drivers = self.all::<RawDriver>().filter(|driver| !driver.attaches());
+        Ok(drivers.map(|driver| driver.metadata.name.clone()).collect())
+    }
+
     async fn standings(&self, now: Timestamp) -> Read<(Standings, Traits)> {
         self.all_read::<RawNode>()?;
         let (mut standings, mut traits) = (Standings::new(), Traits::default());
         for node in self.all::<RawNode>() {
             let standing = node.standing(&self.options.selectors, now);
-            node.count_traits(standing, &mut traits);
+            node.count_traits(&standing, &mut traits);
             standings.insert(node.metadata.name.clone(), standing);
         }
         Ok((standings, traits))
@@ -438,14 +462,15 @@ impl Source for Saved {
             PodsOf::Node(name) => Some(name.clone()),
             _ => None,
         };
-        let active = self
-            .summaries
-            .iter()
-            .filter(|pod| node.is_some() && pod.node == node && pod.is_active())
-            .cloned();
+        let on_node = self.summaries.iter();
+        let on_node = on_node.filter(|pod| node.is_some() && pod.node == node);
         let mut terminating = self.pods_of(node.as_deref());
         terminating.retain(|pod| pod.metadata.terminating());
+        let mut pods = Pods::default();
+        on_node.clone().for_each(|pod| pods.add(pod));
+        let active = on_node.filter(|pod| pod.is_active()).cloned();
         Ok(Pods {
+            heard: terminating.iter().filter_map(RawPod::heard).collect(),
             terminating,
             // A file may hold a pod twice.
             active: active
@@ -453,6 +478,7 @@ impl Source for Saved {
                 .dedup_by(|a, b| a.uid == b.uid)
                 .collect(),
             whole: !self.any_malformed::<RawPod>(),
+            ..pods
         })
     }
 
@@ -487,7 +513,7 @@ impl Source for Saved {
     /// error would hold every pod.
     async fn namespaces(&self) -> Option<Read<Namespaces>> {
         let all = self.all::<RawNamespace>().map(|it| &it.metadata);
-        let all = all.map(|it| (it.name.clone(), it.opted_out()));
+        let all = all.map(|it| (it.name.clone(), it.namespace_facts()));
         self.is_saved::<RawNamespace>().then(|| Ok(all.collect()))
     }
 

@@ -18,10 +18,10 @@ use crate::{
         Case, ConfinedClaim, GIVE_UP, NodeAtTime, POWERED_OFF, PinnedClaim, Policy, REAP,
         ReasonCode, UnverifiedClaim, Verdict,
     },
-    facts::{ClusterFacts, NodeRead, Owner, PodFacts},
-    limits::{Judged, Limit},
+    facts::{Census, ClusterFacts, NodeRead, Owner, PodFacts, Ready, VolumeFacts, Zone},
+    limits::{Judged, Limit, Plan},
     selector::is_name,
-    words::{joined, natural},
+    words::{after, joined, natural},
 };
 
 pub use self::kubectl::Kubectl;
@@ -82,8 +82,8 @@ pub struct Adviser<'a> {
     pub facts: &'a ClusterFacts,
     /// The operator's choices.
     pub policy: &'a Policy,
-    /// The limit that holds the whole run, if one does.
-    pub hold: Option<&'a Limit>,
+    /// The plan, whose limits hold nodes.
+    pub plan: &'a Plan,
     /// The kubectl that reaches the cluster.
     pub kubectl: &'a Kubectl,
 }
@@ -137,13 +137,14 @@ impl Adviser<'_> {
             risk: None,
             steps: vec![Step::no_answer(why)],
         };
-        match self.hold {
-            Some(Limit::MassOutage(_)) => no_answer(
+        match self.plan.by_node.get(&judged_node.node.name) {
+            Some(Limit::MassOutage(_) | Limit::NoRoom) => no_answer(
                 " while so many nodes are NotReady: find out first what they have in common",
             ),
-            Some(_) => {
-                no_answer(" while it is not known how many nodes are NotReady: run it again")
-            }
+            Some(limit) => no_answer(&format!(
+                " while a fact about the whole run is not known: {}",
+                limit.state()
+            )),
             None if judged_node.may_live() => {
                 no_answer(" while the node is alive, or may be: repair it, or power it off")
             }
@@ -169,7 +170,11 @@ impl Adviser<'_> {
                 "{name} has the taint out-of-service: Kubernetes, from 1.26 on, deletes its Terminating pods and detaches \
                  its volumes at once. Remove it when its pods run elsewhere and the machine works again."
             )));
-        } else if attached > 0 && dead && self.hold.is_none() && !judged_node.may_live() {
+        } else if attached > 0
+            && dead
+            && !self.plan.by_node.contains_key(name)
+            && !judged_node.may_live()
+        {
             let out_of_service = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute";
             let taint = format!(
                 "{} && {}",
@@ -204,8 +209,61 @@ impl Adviser<'_> {
         )
     }
 
+    /// Returns the steps by which a person says that held nodes are off: one for each zone, by its
+    /// labels if all its nodes are meant.
+    fn power_off_held(&self) -> Vec<Step> {
+        let held = self.plan.by_node.iter();
+        let held = held.filter(|(_, limit)| matches!(limit, Limit::MassOutage(_)));
+        let held = held.filter_map(|(name, _)| self.facts.nodes.get(name)?.known());
+        let of_zone = held
+            .filter(|node| node.ready != Ready::True && node.leaf.is_none() && is_name(&node.name))
+            .filter(|node| {
+                let judged_node = NodeAtTime::of(self.facts, self.policy, node);
+                judged_node.would_be_inert(&[]).is_none()
+            })
+            .into_group_map_by(|node| node.zone.as_ref());
+        let answer = format!("{POWERED_OFF}={}", self.facts.now.strftime("%FT%TZ"));
+        let steps = of_zone.into_iter().sorted_by_key(|(zone, _)| *zone);
+        let steps = steps.map(|(zone, nodes)| {
+            let tally = zone.and_then(|zone| match &self.facts.census {
+                Census::Counted { zones, .. } => zones.get(zone),
+                _ => None,
+            });
+            let whole = tally.is_some_and(|it| it.total == it.not_ready && it.total == nodes.len());
+            let selector = zone.filter(|_| whole).map(Zone::selector);
+            let names = nodes.iter().map(|node| node.name.as_str());
+            let names = names.sorted_by_cached_key(|name| natural(name)).collect_vec();
+            let which = match &selector {
+                Some(selector) => vec!["-l", selector],
+                None => names,
+            };
+            let of = after(" of zone ", zone);
+            let what = format!(
+                "If you have switched off {} NotReady nodes{of} at the machines themselves, say so, and a run takes their pods:",
+                nodes.len()
+            );
+            let command = self
+                .kubectl
+                .annotate("node", &which, "", &[&answer, "--overwrite"]);
+            Step {
+                is_answer: true,
+                ..Step::new(what, command)
+            }
+        });
+        steps.collect()
+    }
+
+    /// Returns the steps while limits hold nodes: to look at what has failed, then to say which
+    /// nodes are off.
+    pub fn while_held(&self) -> Vec<Step> {
+        [self.compare_nodes()]
+            .into_iter()
+            .chain(self.power_off_held())
+            .collect()
+    }
+
     /// Returns the step that shows what the NotReady nodes have in common.
-    pub fn compare_nodes(&self) -> Step {
+    fn compare_nodes(&self) -> Step {
         let labels = "topology.kubernetes.io/zone,node.kubernetes.io/instance-type";
         Step::new(
             "See what the NotReady nodes have in common:",
@@ -232,8 +290,9 @@ fn by_hand(why: &str) -> String {
 /// Returns the reason not to ask for an answer, as a phrase; `None` if nothing stands against it.
 fn objection(judged: &Judged, judged_node: &NodeAtTime<'_>) -> Option<String> {
     let pod = &judged.pod;
-    let claims = asked(judged)
-        .map(|claim| claim.claim.as_str())
+    let pinned = asked(judged).map(|claim| claim.claim.as_str());
+    let claims = pinned
+        .chain(deleted(judged).map(|(claim, _)| claim))
         .collect_vec();
     let objects = [pod.namespace.as_str(), &pod.name, &judged_node.node.name];
     if !objects
@@ -255,6 +314,12 @@ fn objection(judged: &Judged, judged_node: &NodeAtTime<'_>) -> Option<String> {
 fn asked(judged: &Judged) -> impl Iterator<Item = &PinnedClaim> + Clone {
     let claims = judged.reason.ties.pinned.iter();
     claims.filter(|claim| claim.given_up.is_err())
+}
+
+/// Lists the claims that are being deleted although they may be wanted, with their volumes.
+fn deleted(judged: &Judged) -> impl Iterator<Item = (&str, &VolumeFacts)> + Clone {
+    let claims = judged.reason.ties.unverified.iter();
+    claims.filter_map(|claim| Some((claim.claim.as_str(), claim.deleted.as_ref()?)))
 }
 
 /// Returns what people would call one workload: the pod's owner, or its series of numbered owners
@@ -336,21 +401,23 @@ impl PodGroup<'_> {
     /// Asks for every answer that the pods wait for, one for each reason that keeps them.
     fn ask(&self, judged_node: &NodeAtTime<'_>) -> Advice {
         let (node, them) = (judged_node.node.name.as_str(), self.them());
-        let [unverified, shared, owner] = [
-            ReasonCode::VolumeUnverified,
-            ReasonCode::SharedDisk,
-            ReasonCode::OwnerKind,
-        ]
-        .map(|code| self.is(code));
+        let [shared, owner] =
+            [ReasonCode::SharedDisk, ReasonCode::OwnerKind].map(|code| self.is(code));
+        let confined = self.is(ReasonCode::VolumeConfined);
+        let ties = self.all.iter().map(|judged| &judged.reason.ties);
+        let unverified = self.is(ReasonCode::VolumeUnverified)
+            && ties
+                .flat_map(|ties| &ties.unverified)
+                .any(|claim| claim.deleted.is_none());
         let (mut risks, mut steps) = (Vec::new(), self.see_volumes());
         if unverified {
             risks.push(format!(
                 "If a volume is on {node}, the replacement waits for that node for ever."
             ));
         }
-        // No answer lets a pod take along a claim that may still be wanted.
-        if !steps.is_empty() && self.pods().any(PodFacts::may_own_a_claim) {
-            let why = "the pod owns a claim, or may, which would go with it";
+        // The answer on a pod lets it take along no claim.
+        if (confined || unverified) && self.pods().any(PodFacts::may_take_a_claim) {
+            let why = "a claim would go with the pod, or may";
             steps.push(Step::no_answer(&by_hand(why)));
             let risk = joined(risks, " ");
             return Advice { risk, steps };
@@ -387,14 +454,16 @@ impl PodGroup<'_> {
                  copy: make sure that the machine is powered off."
             ));
         }
-        if self.is(ReasonCode::VolumeConfined) || unverified || owner {
+        if confined || unverified || owner {
             let what = format!("Let {them} go; every claim is kept. A run then does it.");
             steps.push(self.answer(what, "pod", &self.names(), REAP));
         }
-        if asked(self.first).next().is_some() {
-            risks.push(format!(
-                "If {node} can come back, wait for it: what it ran then starts again, with its data."
-            ));
+        if asked(self.first).next().is_some() || deleted(self.first).next().is_some() {
+            if asked(self.first).next().is_some() {
+                risks.push(format!(
+                    "If {node} can come back, wait for it: what it ran then starts again, with its data."
+                ));
+            }
             steps.push(self.give_up(node));
         }
         if self.pods().any(|pod| pod.controller.is_none()) {
@@ -408,20 +477,25 @@ impl PodGroup<'_> {
 
     /// Asks to give up the claims that bind the pods to `node`.
     fn give_up(&self, node: &str) -> Step {
-        let claims = self
-            .all
-            .iter()
-            .flat_map(|judged| asked(judged))
-            .collect_vec();
-        let names = claims.iter().map(|claim| claim.claim.as_str());
-        let names = names
-            .sorted_by_cached_key(|name| natural(name))
-            .dedup()
-            .collect_vec();
-        let mut volumes = BTreeMap::<_, Vec<_>>::new();
-        for claim in &claims {
+        let all = self.all.iter();
+        let pinned = all.clone().flat_map(|judged| asked(judged)).collect_vec();
+        let going = all.flat_map(|judged| deleted(judged));
+        let of_pinned = pinned.iter().map(|claim| {
             let policy = claim.reclaim_policy.as_deref();
-            volumes.entry(policy).or_default().push(&*claim.volume);
+            (claim.claim.as_str(), claim.volume.as_str(), policy)
+        });
+        let claims = of_pinned
+            .chain(going.map(|(claim, volume)| {
+                let policy = volume.reclaim_policy.as_deref();
+                (claim, volume.name.as_str(), policy)
+            }))
+            .unique()
+            .sorted_by_cached_key(|(name, ..)| natural(name))
+            .collect_vec();
+        let names = claims.iter().map(|(name, ..)| *name).dedup().collect_vec();
+        let mut volumes = BTreeMap::<_, Vec<_>>::new();
+        for (_, volume, policy) in &claims {
+            volumes.entry(*policy).or_default().push(*volume);
         }
         let is_lost = volumes.keys().any(|policy| *policy != Some("Retain"));
         let mut lost = volumes.into_iter().map(|(policy, volumes)| {
@@ -434,19 +508,29 @@ impl PodGroup<'_> {
                 None => format!("{data} must be considered lost (it names no reclaim policy)"),
             }
         });
+        let (it, them) = (if names.len() == 1 { "it" } else { "them" }, self.them());
+        let then = if pinned.iter().all(|claim| claim.deleted) {
+            format!("lets {them} go, and Kubernetes deletes {it}")
+        } else if pinned.iter().any(|claim| claim.by_operator) {
+            format!(
+                "deletes {it} with {them}; whether {it} comes back is the affair of the operator that controls {them}"
+            )
+        } else {
+            format!(
+                "deletes {it} with {them}, and {}, empty",
+                if self.all.len() == 1 {
+                    "its StatefulSet creates both again"
+                } else {
+                    "their StatefulSets create them all again"
+                }
+            )
+        };
         let mut what = format!(
-            "Give up {}: {}. A run then deletes {} with {}, and {}, empty.",
+            "Give up {}: {}. A run then {then}.",
             named("claim", &names),
-            lost.join("; "),
-            if names.len() == 1 { "it" } else { "them" },
-            self.them(),
-            if self.all.len() == 1 {
-                "its StatefulSet creates both again"
-            } else {
-                "their StatefulSets create them all again"
-            },
+            lost.join("; ")
         );
-        if let Some(doubt) = claims.iter().find_map(|claim| claim.doubt.as_ref()) {
+        if let Some(doubt) = pinned.iter().find_map(|claim| claim.doubt.as_ref()) {
             what += &format!(
                 " Whether it would come back is not known ({}): the run asks again.",
                 doubt.why
@@ -467,15 +551,10 @@ impl PodGroup<'_> {
         };
         let kubectl = self.adviser.kubectl;
         let mut steps = Vec::new();
-        for ConfinedClaim {
-            claim,
-            volume,
-            requires,
-        } in ties(ReasonCode::VolumeConfined).flat_map(|ties| &ties.confined)
+        for ConfinedClaim { claim, volume, why } in
+            ties(ReasonCode::VolumeConfined).flat_map(|ties| &ties.confined)
         {
-            let what = format!(
-                "See where the data of claim {claim} is: volume {volume} needs {requires}."
-            );
+            let what = format!("See where the data of claim {claim} is: volume {volume} {why}.");
             let describe = ["describe", "pv", volume];
             steps.push(Step::new(what, kubectl.command(&describe)));
         }
@@ -489,19 +568,45 @@ impl PodGroup<'_> {
         for UnverifiedClaim {
             claim,
             missing_volume,
+            deleted,
             cause,
         } in ties(ReasonCode::VolumeUnverified).flat_map(|ties| &ties.unverified)
         {
-            let what = match missing_volume {
-                Some(volume) => format!(
+            let what = match (missing_volume, deleted) {
+                (_, Some(volume)) => {
+                    steps.push(self.keep(claim, volume));
+                    continue;
+                }
+                (Some(volume), _) => format!(
                     "Volume {volume} of claim {claim} does not exist: bring it back, or a new pod cannot start."
                 ),
-                None => format!("See claim {claim}, and where its volume is: {cause}."),
+                _ => format!("See claim {claim}, and where its volume is: {cause}."),
             };
             let get = ["get", "pvc", claim, "-n", self.namespace(), "-o", "wide"];
             steps.push(Step::new(what, kubectl.command(&get)));
         }
         steps
+    }
+
+    /// Advises on the data of a claim that is being deleted.
+    fn keep(&self, claim: &str, volume: &VolumeFacts) -> Step {
+        let (VolumeFacts { name, .. }, retain) = (volume, "Retain");
+        if volume.reclaim_policy.as_deref() == Some(retain) {
+            return Step::remark(format!(
+                "Claim {claim} is being deleted, and goes with its last pod. Volume {name} has the policy {retain}: its data \
+                 stays, and a replacement starts empty."
+            ));
+        }
+        let change = format!(r#"{{"spec":{{"persistentVolumeReclaimPolicy":"{retain}"}}}}"#);
+        Step::new(
+            format!(
+                "Somebody deleted claim {claim}; it goes with its last pod, and takes the data of volume {name} along. To keep \
+                 that, set the volume to {retain} first:"
+            ),
+            self.adviser
+                .kubectl
+                .command(&["patch", "pv", name, "-p", &change]),
+        )
     }
 
     /// Advises if there is nothing to decide, only something to repair. The risk is the reason's
@@ -531,7 +636,7 @@ impl PodGroup<'_> {
         };
         if reason.code == ReasonCode::KosmosLeaf {
             let log = "logs -n kosmos-system deployment/clustertree-cluster-manager --tail=50";
-            let see = "See why Kosmos does not reach the leaf cluster. For the next time, install kosmos-guard.";
+            let see = "See why Kosmos does not reach the leaf cluster. If kosmos-guard is not installed, install it for the next time.";
             steps.push(Step::new(
                 see,
                 kubectl.command(&log.split(' ').collect_vec()),

@@ -104,7 +104,7 @@ impl<'a> NodeAtTime<'a> {
     }
 
     /// Reports whether the node bears a `powered-off` answer that counts.
-    pub(super) fn node_answer_counts(&self) -> bool {
+    pub fn node_answer_counts(&self) -> bool {
         self.counts(self.node.powered_off.as_ref())
     }
 

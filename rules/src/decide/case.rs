@@ -13,6 +13,7 @@ use super::{
     volume,
 };
 use crate::facts::{BoundClaim, ClaimState, ClusterFacts, NodeFacts, NodeRead, PodFacts};
+use crate::words::spoken;
 
 /// A pod on its node at one moment. Each rule is a question about a case.
 pub struct Case<'a> {
@@ -73,6 +74,13 @@ impl<'a> Case<'a> {
         let mut before = RULES.iter().filter(|rule| rule.stage < Stage::Storage);
         !self.pod.claims.is_empty()
             && before.all(|rule| matches!((rule.finding)(self), Err(NoReason::Seen(_))))
+    }
+
+    /// Reports whether the rules that ask only the node and its own lease let the pod through, so
+    /// that everything else that may show life has to be read.
+    pub fn needs_leases(&self) -> bool {
+        let mut before = RULES.iter().filter(|rule| rule.stage < Stage::Life);
+        before.all(|rule| matches!((rule.finding)(self), Err(NoReason::Seen(_))))
     }
 
     /// Returns what else has to be read about the pod's pinned claims, because they may be given up
@@ -164,6 +172,18 @@ impl<'a> Case<'a> {
         }
         let check = || volume::check(&judged_node, claims);
         Ok(self.ties.get_or_init(check))
+    }
+
+    /// Says that a grace period was not waited for, as a sentence after others; empty if it was.
+    pub(super) fn grace_not_waited_for(&self) -> String {
+        let (due, deadline) = (self.pod.due(self.known()), self.pod.deletion_deadline);
+        if due >= deadline {
+            return String::new();
+        }
+        let grace = spoken(deadline.duration_since(due));
+        format!(
+            " Its grace period of {grace} is not waited for: its node had fallen silent before the deletion was requested."
+        )
     }
 
     pub(super) fn known(&self) -> Option<&'a NodeFacts> {

@@ -7,32 +7,26 @@ use itertools::Itertools as _;
 use jiff::SignedDuration;
 
 use super::{
-    Policy,
     answer::NodeAtTime,
     reason::{heard, reported},
 };
-use crate::facts::{Heard, Ready, SignBy};
+use crate::facts::{Heard, Ready, SignBy, Unread};
 
-/// Returns for how long a report counts as a sign of life. If that were shorter than the source's
-/// own period, the verdict would depend on the moment of the run.
-pub(super) fn counts_for(heard: &Heard, policy: &Policy) -> SignedDuration {
-    heard.period.max(policy.node_not_ready_for)
-}
+/// For how long a report counts as a sign of life, whatever its source: twice the longest period
+/// with which any of them writes, and a minute.
+const COUNTS_FOR: SignedDuration = SignedDuration::from_mins(11);
 
 impl<'a> NodeAtTime<'a> {
     /// Lists the evidence that the node's machine lives: the last report of each source that still
     /// counts. It is empty if the node is Ready.
     pub fn signs_of_life(&self) -> Vec<Heard> {
-        let Self {
-            now, policy, node, ..
-        } = *self;
+        let Self { now, node, .. } = *self;
         if node.ready == Ready::True {
             return Vec::new();
         }
         let since = node.not_ready_since(now);
         let shows = |heard: &&Heard| {
-            since.is_none_or(|since| heard.at > since)
-                && now.duration_since(heard.at) < counts_for(heard, policy)
+            since.is_none_or(|since| heard.at > since) && now.duration_since(heard.at) < COUNTS_FOR
         };
         let heard = node
             .heard
@@ -44,7 +38,7 @@ impl<'a> NodeAtTime<'a> {
         let kubelet = (node.ready == Ready::False).then_some(Heard {
             by: SignBy::Kubelet,
             at: now,
-            period: SignedDuration::ZERO,
+            what: None,
         });
         heard.chain(kubelet).collect()
     }
@@ -58,7 +52,13 @@ impl<'a> NodeAtTime<'a> {
     /// Reports whether the machine lives, or may live: a report that could not be read may be a
     /// sign of life.
     pub fn may_live(&self) -> bool {
-        self.node.unread_leases.is_some() || !self.signs_of_life().is_empty()
+        self.unread().is_some() || !self.signs_of_life().is_empty()
+    }
+
+    /// Returns why a Lease that may show that the machine lives could not be read, as a phrase.
+    pub(super) fn unread(&self) -> Option<&'a Unread> {
+        let others = self.node.named_by.as_ref().err();
+        self.node.unread_lease.as_ref().or(others)
     }
 
     /// Returns the mark, or the person's answer, which says that the machine is certainly off;

@@ -1,4 +1,4 @@
-//! The eighteen rules: what should be done with one Terminating pod.
+//! The seventeen rules: what should be done with one Terminating pod.
 //!
 //! The rules are pure: time is an argument, the facts are plain values, and no function here could
 //! ask a server. The table is in `rules.rs`. Deciding takes the first rule that holds; explaining
@@ -23,19 +23,16 @@ pub use self::reason::{
 };
 use self::rules::{RULES, Stage};
 pub use self::volume::is_to_ask;
-use crate::{
-    codes::{codes, entry},
-    facts::PodFacts,
-};
+use crate::codes::{codes, entry};
 
 codes! {
-    /// `--kubelet-alive`: which pods a sign of life on their NotReady node protects.
+    /// `--kubelet-alive`: what a sign of life on a NotReady node does.
     pub enum KubeletAlive {
-        /// Unique pods, of which two must not run at once.
-        HoldUnique = "hold-unique",
-        /// All pods.
+        /// It leaves the node's pods to a person.
         Hold = "hold",
-        /// No pod.
+        /// The same, by a name from when some pods were left out.
+        HoldUnique = "hold-unique",
+        /// Nothing.
         Reap = "reap",
     }
 }
@@ -48,23 +45,12 @@ pub struct Policy {
     pub reap_older_than: SignedDuration,
     /// `--node-not-ready-for`: how long the pod's node must have been NotReady. Not negative.
     pub node_not_ready_for: SignedDuration,
-    /// `--kubelet-alive`: which pods a sign of life of their node protects.
+    /// `--kubelet-alive`: what a sign of life of a pod's node does.
     pub kubelet_alive: KubeletAlive,
     /// `--manual-owner-kind`: kinds of owner or workload whose pods are left to a person.
     pub manual_owner_kinds: Vec<String>,
     /// `--reap-scratch`: pinned claims that are declared scratch are given up with their pods.
     pub reap_scratch: bool,
-}
-
-impl Policy {
-    /// Reports whether a sign of life on its node protects `pod`.
-    fn protects(&self, pod: &PodFacts) -> bool {
-        match self.kubelet_alive {
-            KubeletAlive::Hold => true,
-            KubeletAlive::HoldUnique => !pod.interchangeable(),
-            KubeletAlive::Reap => false,
-        }
-    }
 }
 
 /// Reports whether two words name one kind, apart from case and plural: such a slip in
@@ -91,10 +77,10 @@ impl Reason {
     }
 
     /// Reports whether the rules about the node let the pod through: the node is gone, or it is
-    /// real, not opted out and has been NotReady for long enough. It may show a sign of life that
-    /// does not protect this pod.
+    /// real, not opted out, has been NotReady for long enough and shows no sign of life, unless
+    /// `--kubelet-alive` is `reap`.
     pub fn passed_the_node(&self) -> bool {
-        self.stage() > Some(Stage::Node)
+        self.stage() > Some(Stage::Life)
     }
 }
 

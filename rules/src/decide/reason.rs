@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use super::code::{ReasonCode, Verdict};
 use crate::{
-    facts::{Doubt, Heard, ResourceVersion, SignBy, Uid},
+    facts::{Doubt, Heard, ResourceVersion, SignBy, Uid, VolumeFacts},
     words::spoken,
 };
 
@@ -47,10 +47,17 @@ pub struct PinnedClaim {
     pub reclaim_policy: Option<String>,
     /// The bond between the volume and the node, as a phrase: "local, at /mnt/d1".
     pub bond: String,
-    /// The resource version in which the claim is given up; if it is not, the cause, as a phrase.
-    pub given_up: Result<ResourceVersion, String>,
+    /// The resource version in which the claim may be deleted; `None` if something holds it, or
+    /// its deletion was requested already.
+    pub version: Option<ResourceVersion>,
+    /// Whether the claim is given up; if it is not, the cause, as a phrase.
+    pub given_up: Result<(), String>,
     /// True if a person's answer on the claim counts.
     pub answered: bool,
+    /// The claim's deletion was requested already: it goes with its last pod.
+    pub deleted: bool,
+    /// Whether the claim comes back is the affair of the operator that controls the pod.
+    pub by_operator: bool,
     /// The objection to giving the claim up, if there is one.
     pub doubt: Option<Doubt>,
 }
@@ -62,8 +69,8 @@ pub struct ConfinedClaim {
     pub claim: String,
     /// The volume's name.
     pub volume: String,
-    /// The labels that the volume requires of a node, as a phrase.
-    pub requires: String,
+    /// Why no other node is known to reach it, as a phrase that follows the volume's name.
+    pub why: String,
 }
 
 /// A claim of which it could not be verified that nothing binds it to the node.
@@ -73,6 +80,8 @@ pub struct UnverifiedClaim {
     pub claim: String,
     /// The name of the claim's volume, if that volume does not exist.
     pub missing_volume: Option<String>,
+    /// The claim's volume, if the claim is being deleted, and may be wanted.
+    pub deleted: Option<VolumeFacts>,
     /// What is wrong or unknown, as a phrase.
     pub cause: String,
 }
@@ -99,19 +108,21 @@ impl Reason {
         self.code.verdict()
     }
 
-    /// Lists the claims that are given up with the pod; empty if it is not reaped.
-    pub fn given_up(&self) -> &[PinnedClaim] {
-        match self.verdict() {
-            Verdict::Reap => &self.ties.pinned,
-            _ => &[],
-        }
+    /// Lists the claims that are deleted before the pod; there are none if it is not reaped.
+    pub fn given_up(&self) -> impl Iterator<Item = &PinnedClaim> + Clone {
+        let is_reaped = self.verdict() == Verdict::Reap;
+        let claims = self.ties.pinned.iter();
+        claims.filter(move |claim| is_reaped && !claim.deleted)
     }
 }
 
 /// Formats a report of a node's machine, with its age: "its kubelet renewed its lease 4s ago".
-pub fn reported(Heard { by, at, .. }: &Heard, now: Timestamp) -> String {
+pub fn reported(Heard { by, at, what }: &Heard, now: Timestamp) -> String {
     let age = spoken(now.duration_since(*at));
+    let what = what.as_deref().unwrap_or("something on it");
     match by {
+        SignBy::OtherLease => format!("{what}, was renewed {age} ago"),
+        SignBy::Program => format!("{what} wrote to its own pod {age} ago"),
         SignBy::Lease => format!("its kubelet renewed its lease {age} ago"),
         SignBy::ApiServer => format!("its API server renewed its lease {age} ago"),
         SignBy::Kubelet => "its kubelet reports that itself".to_owned(),

@@ -11,12 +11,14 @@ use super::{
     answer::NodeAtTime,
     case::{Case, NOWHERE},
     code::{ReasonCode as Code, Verdict},
-    life::counts_for,
     reason::{ConfinedClaim, PinnedClaim, Reason, Ties, UnverifiedClaim},
     same_kind,
 };
 use crate::{
-    facts::{JOB_TRACKING, LeafKind, NodeFacts, NodeRead, Owner, PodFacts, Ready, SignBy},
+    facts::{
+        ClaimState, JOB_TRACKING, LeafKind, NodeFacts, NodeRead, Owner, PodFacts, Read, Ready,
+        SignBy, Unread,
+    },
     words::{after, joined, spoken},
 };
 
@@ -24,8 +26,10 @@ use crate::{
 /// let through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Stage {
-    /// Is the pod to be judged, and is its node certainly dead?
+    /// Is the pod to be judged, and has its node been NotReady for long enough?
     Node,
+    /// Does anything on the node's machine live?
+    Life,
     /// Does something other than its kubelet hold the pod?
     Finalizers,
     /// Must a person decide before the pod may go? Most of these rules are about its storage.
@@ -79,8 +83,8 @@ macro_rules! rules {
 }
 
 // Each row has a stage, the reasons, the question and the function that answers it. No rule looks
-// at another, with two exceptions: rule 13 gives claims up only if no later rule would keep the
-// pod, and rule 18 asks whether an answer let the pod pass.
+// at another, with two exceptions: rule 12 gives claims up only if no later rule would keep the
+// pod, and rule 17 asks whether an answer let the pod pass.
 rules! {
     Node: MirrorPod, "Is it the mirror of a static pod?" => mirror_pod;
     Node: OptedOut, "Is the pod, its namespace or its node opted out?" => opted_out;
@@ -89,11 +93,9 @@ rules! {
     Node: NotOverdue, "Is it overdue by less than --reap-older-than?" => not_overdue;
     Node: KosmosLeaf | VirtualNode | EdgeNode | LeafNode, "Is its node a leaf node?" => leaf_node;
     Node: FactsUnread, "Could a needed fact not be read?" => facts_unread;
-    Node: NodeRecovering,
-        "Is its node recovering: silent, but with a lease that was renewed since it is NotReady?" => node_recovering;
     Node: NodeJustFailed,
         "Has its node been NotReady for less than --node-not-ready-for?" => node_just_failed;
-    Node: KubeletAlive, "Does its node show a sign of life that protects it?" => kubelet_alive;
+    Life: KubeletAlive, "Does its node show a sign of life?" => kubelet_alive;
     Finalizers: AlreadyForced,
         "Was it already force-deleted, and do finalizers still hold it?" => already_forced;
     Finalizers: Finalizers,
@@ -119,11 +121,14 @@ fn mirror_pod(case: &Case<'_>) -> Finding {
 }
 
 fn opted_out(case: &Case<'_>) -> Finding {
-    let namespace = case.pod.namespace_opted_out.as_ref().ok();
+    let namespace = case.pod.in_namespace.as_ref().ok();
     let node = case.known().and_then(|node| node.opted_out.as_ref());
     let carriers = [
         ("The pod", case.pod.opted_out.as_ref()),
-        ("Its namespace", namespace.and_then(Option::as_ref)),
+        (
+            "Its namespace",
+            namespace.and_then(|it| it.opted_out.as_ref()),
+        ),
         ("Its node", node),
     ];
     let carrier = carriers.into_iter().find(|(_, value)| value.is_some());
@@ -172,11 +177,13 @@ fn node_ready(case: &Case<'_>) -> Finding {
 }
 
 fn not_overdue(case: &Case<'_>) -> Finding {
-    let (overdue, threshold) = (case.pod.overdue(case.now), case.policy.reap_older_than);
+    let (due, threshold) = (case.pod.due(case.known()), case.policy.reap_older_than);
+    let overdue = case.now.duration_since(due);
     let (overdue_by, stuck) = (spoken(overdue), spoken(threshold));
+    let unheard = case.grace_not_waited_for();
     if overdue >= threshold {
         return seen(format!(
-            "It is {overdue_by} overdue; --reap-older-than is {stuck}."
+            "It is {overdue_by} overdue; --reap-older-than is {stuck}.{unheard}"
         ));
     }
     let sentence = if overdue.is_negative() {
@@ -185,7 +192,7 @@ fn not_overdue(case: &Case<'_>) -> Finding {
             "It is within its grace period for another {left}; it counts as stuck {stuck} after that."
         )
     } else {
-        format!("It is overdue by {overdue_by} and counts as stuck from {stuck} on.")
+        format!("It is overdue by {overdue_by} and counts as stuck from {stuck} on.{unheard}")
     };
     holds(Code::NotOverdue, sentence)
 }
@@ -246,11 +253,11 @@ fn facts_unread(case: &Case<'_>) -> Finding {
         }
         return seen(ALL_WAS_READ);
     };
-    if let Err(unread) = &case.pod.namespace_opted_out {
+    if let Err(unread) = &case.pod.in_namespace {
         return Ok(Reason::unread(&format!("the namespace: {unread}")));
     }
     // A kubelet that reports False was heard, so nothing in its lease could change a verdict.
-    match &node.unread_leases {
+    match &node.unread_lease {
         Some(unread) if SILENT.contains(&node.ready) => {
             Ok(Reason::unread(&format!("the node's lease: {unread}")))
         }
@@ -260,37 +267,9 @@ fn facts_unread(case: &Case<'_>) -> Finding {
 
 const ALL_WAS_READ: &str = "The node, the namespace and, where needed, the lease were read.";
 
-/// The number of renewal periods after which a node no longer counts as recovering. A kubelet that
-/// renews its lease may be about to report; one that has not reported after this long will not.
-const RECOVERS_WITHIN: i32 = 12;
-
-fn node_recovering(case: &Case<'_>) -> Finding {
-    let NodeAtTime {
-        now, policy, node, ..
-    } = case.required_node()?;
-    if !SILENT.contains(&node.ready) {
-        return seen(format!("The lease does not matter here. {}", case.ready()));
-    }
-    let Some(lease) = node.heard_by(SignBy::Lease) else {
-        return seen("The node's lease was never renewed.");
-    };
-    let (age, counts) = (now.duration_since(lease.at), counts_for(lease, policy));
-    let renewed = format!(
-        "The node's lease was renewed {} ago",
-        spoken(age.max(SignedDuration::ZERO))
-    );
-    let since = node.not_ready_since(now);
-    let Some(since) = since.filter(|since| lease.at > *since) else {
-        return seen(format!("{renewed}, before it became NotReady."));
-    };
-    if age >= counts || now.duration_since(since) >= counts.saturating_mul(RECOVERS_WITHIN) {
-        return seen(format!("{renewed}, after it became NotReady."));
-    }
-    holds(
-        Code::NodeRecovering,
-        format!("{renewed}, after the node became NotReady: its kubelet may be about to report."),
-    )
-}
+/// The programs that watch a node for problems write every 5 min. A node that bears their marks has
+/// to be silent for longer than that, so that they had their turn.
+const DETECTED_WITHIN: SignedDuration = SignedDuration::from_mins(6);
 
 fn node_just_failed(case: &Case<'_>) -> Finding {
     let node = case.required_node()?.node;
@@ -304,43 +283,55 @@ fn node_just_failed(case: &Case<'_>) -> Finding {
             "The node is NotReady, but does not say since when.",
         );
     };
-    let (time, threshold) = (
-        case.now.duration_since(since),
+    let time = case.now.duration_since(since);
+    let (is, option) = (
+        spoken(time.max(SignedDuration::ZERO)),
         case.policy.node_not_ready_for,
     );
-    let (is, asked) = (spoken(time.max(SignedDuration::ZERO)), spoken(threshold));
-    if time >= threshold {
-        return seen(format!(
-            "It has been NotReady for {is}; --node-not-ready-for is {asked}."
-        ));
+    let mut least = format!("--node-not-ready-for is {}", spoken(option));
+    let detectors = [SignBy::ProblemDetector, SignBy::NodeMonitoring];
+    let detector = detectors
+        .into_iter()
+        .find(|by| node.heard_by(*by).is_some());
+    let detector = detector.filter(|_| option < DETECTED_WITHIN);
+    if let Some(by) = detector {
+        least += &format!(
+            ", and {by}, which writes every 5m, is waited for until {}",
+            spoken(DETECTED_WITHIN)
+        );
+    }
+    if time >= detector.map_or(option, |_| DETECTED_WITHIN) {
+        return seen(format!("It has been NotReady for {is}; {least}."));
     }
     holds(
         Code::NodeJustFailed,
-        format!("The node has been NotReady for only {is}; --node-not-ready-for is {asked}."),
+        format!("The node has been NotReady for only {is}; {least}."),
     )
 }
 
 fn kubelet_alive(case: &Case<'_>) -> Finding {
     let judged_node = case.required_node()?;
     let signs = judged_node.signs();
-    if signs.is_empty() {
-        return seen(judged_node.last_heard());
+    if case.policy.kubelet_alive == KubeletAlive::Reap {
+        let although = after(", although ", Some(signs).filter(|signs| !signs.is_empty()));
+        return seen(format!("--kubelet-alive is reap{although}."));
     }
-    if !case.policy.protects(case.pod) {
-        return seen(match case.policy.kubelet_alive {
-            KubeletAlive::Reap => {
-                format!("--kubelet-alive=reap protects no pod, although {signs}.")
-            }
-            _ => format!("A second copy may run beside it, although {signs}."),
-        });
+    if !signs.is_empty() {
+        let ready = judged_node.node.ready;
+        return holds(
+            Code::KubeletAlive,
+            format!(
+                "The node's Ready is {ready}, but its machine is alive: {signs}. The pod's containers most likely still run."
+            ),
+        );
     }
-    let ready = judged_node.node.ready;
-    holds(
-        Code::KubeletAlive,
-        format!(
-            "The node's Ready is {ready}, but its machine is alive: {signs}. The pod's containers most likely still run."
-        ),
-    )
+    match judged_node.unread() {
+        Some(why) if judged_node.node.ready != Ready::True => Err(NoReason::Unknown(
+            format!("the Leases that may name the node or its pods: {why}"),
+            "Not all Leases that may show life could be read.",
+        )),
+        _ => seen(judged_node.last_heard()),
+    }
 }
 
 fn already_forced(case: &Case<'_>) -> Finding {
@@ -432,19 +423,18 @@ fn volume_confined(case: &Case<'_>) -> Finding {
         let none = "No claim that could be read is confined to the node";
         return seen(of_claims(case.pod, none));
     }
-    if case.required_node()?.pod_answer_counts() && !case.pod.may_own_a_claim() {
+    if case.required_node()?.pod_answer_counts() && !case.pod.may_take_a_claim() {
         return seen(PASSED);
     }
-    let mut each = confined.iter().map(
-        |ConfinedClaim {
-             claim,
-             volume,
-             requires,
-         }| format!("claim {claim} is bound to volume {volume}, which needs {requires}"),
-    );
+    let mut each = confined.iter().map(|ConfinedClaim { claim, volume, why }| {
+        format!("claim {claim} is bound to volume {volume}, which {why}")
+    });
     holds(
         Code::VolumeConfined,
-        format!("No other node can reach its storage: {}.", each.join("; ")),
+        format!(
+            "No other node is known to reach its storage: {}.",
+            each.join("; ")
+        ),
     )
 }
 
@@ -454,7 +444,7 @@ fn volume_unverified(case: &Case<'_>) -> Finding {
         return seen(of_claims(case.pod, "Each claim was read"));
     }
     if judged_node.pod_answer_counts()
-        && !case.pod.may_own_a_claim()
+        && !case.pod.may_take_a_claim()
         && judged_node.fenced().is_some()
     {
         return seen(PASSED);
@@ -481,45 +471,71 @@ fn of_claims(pod: &PodFacts, seen: &str) -> String {
 
 fn shared_disk(case: &Case<'_>) -> Finding {
     case.ties()?;
-    let Some(what) = disk_of_several(case.pod) else {
+    let what = disk_of_several(case.pod);
+    if what == Ok(None) {
         return seen("It has no disk that several machines could write to at once.");
-    };
+    }
     if let Some(mark) = case.required_node()?.fenced() {
         return seen(format!("Its node is certainly off: {mark}."));
     }
-    holds(
-        Code::SharedDisk,
-        format!(
-            "Two machines could write to its disk at once ({what}), and its node is not certainly off."
+    match what {
+        Ok(what) => holds(
+            Code::SharedDisk,
+            format!(
+                "Two machines could write to its disk at once ({}), and its node is not certainly off.",
+                what.unwrap_or_default()
+            ),
         ),
-    )
+        Err(Unread(why)) => Err(NoReason::Unknown(
+            format!("whether anything attaches its disk: {why}"),
+            "It is not known whether anything attaches its disk.",
+        )),
+    }
 }
 
 /// Returns the first disk of `pod` that two machines could write at once, as a phrase; `None` if it
 /// has no such disk.
-fn disk_of_several(pod: &PodFacts) -> Option<String> {
-    let of_claim = pod.claims.iter().find_map(|claim| {
-        let (name, bound) = (&claim.name, claim.bound()?);
+fn disk_of_several(pod: &PodFacts) -> Read<Option<String>> {
+    let mut unread = Ok(None);
+    for claim in &pod.claims {
+        let (name, Some(bound)) = (&claim.name, claim.bound()) else {
+            continue;
+        };
         if bound.shared_disk {
-            return Some(format!(
-                "claim {name} is ReadWriteMany and a raw block device"
-            ));
+            let what = format!("claim {name} is ReadWriteMany and a raw block device");
+            return Ok(Some(what));
         }
-        let disk = bound.volume.disk?;
-        Some(format!(
-            "volume {} of claim {name} is {disk}, which locks no other machine out",
-            bound.volume.name
-        ))
-    });
-    let of_pod = || {
-        let disk = pod.own_disk.as_ref()?;
-        Some(format!("{disk}, which locks no other machine out"))
-    };
-    of_claim.or_else(of_pod).or_else(|| {
+        let volume = &bound.volume;
+        let of_driver = volume
+            .driver
+            .as_ref()
+            .and_then(|driver| match &driver.attaches {
+                Ok(attaches) => {
+                    (!attaches).then(|| format!("of {}, which attaches nothing", driver.name))
+                }
+                Err(why) => {
+                    unread = Err(why.clone());
+                    None
+                }
+            });
+        if let Some(disk) = volume.disk.map(str::to_owned).or(of_driver) {
+            return Ok(Some(format!(
+                "volume {} of claim {name} is {disk}, which locks no other machine out",
+                volume.name
+            )));
+        }
+    }
+    let of_pod = pod.own_disk.as_ref();
+    let of_pod = of_pod.map(|disk| format!("{disk}, which locks no other machine out"));
+    let of_machine = || {
         let Owner { kind, name } = pod.owner.as_ref()?;
         let machine = kind == VIRTUAL_MACHINE || kind == "Pod" && name.starts_with(LAUNCHER_PREFIX);
         machine.then(|| format!("it belongs to the virtual machine {name}"))
-    })
+    };
+    match of_pod.or_else(of_machine) {
+        None => unread,
+        found => Ok(found),
+    }
 }
 
 /// The kind of the owner of `KubeVirt`'s pods. Their disks are shared, for live migration.
@@ -569,11 +585,17 @@ fn nothing_binds(case: &Case<'_>) -> Finding {
     let (judged_node, ties) = (case.required_node()?, case.ties()?);
     let node = &judged_node.node.name;
     let mut notes = ties.notes.clone();
-    notes.extend(ties.pinned.iter().map(|pinned| {
+    let given_up = ties.pinned.iter().filter(|claim| !claim.deleted);
+    notes.extend(given_up.clone().map(|pinned| {
         format!(
-            "claim {} is deleted and recreated, empty; its volume {} stays behind, Released, until it is cleaned up (reclaim \
+            "claim {} is deleted{}; its volume {} stays behind, Released, until it is cleaned up (reclaim \
              policy {}), and a storage class that binds at once may choose {node} again",
             pinned.claim,
+            if pinned.by_operator {
+                ", and whether it is recreated is its operator's affair"
+            } else {
+                " and recreated, empty"
+            },
             pinned.volume,
             pinned.reclaim_policy.as_deref().unwrap_or("none")
         )
@@ -589,7 +611,7 @@ fn nothing_binds(case: &Case<'_>) -> Finding {
     }
     let code = if answered(case, &judged_node, ties) {
         Code::Answered
-    } else if ties.pinned.is_empty() {
+    } else if given_up.clone().next().is_none() {
         Code::Stuck
     } else {
         Code::Scratch
@@ -604,9 +626,11 @@ fn nothing_binds(case: &Case<'_>) -> Finding {
             " except claims that are given up, which are deleted first: ",
         ),
     };
-    let given_up = ties.pinned.iter().map(|claim| &claim.claim);
+    let given_up = given_up.map(|claim| &claim.claim);
     let claims = after(before_claims, joined(given_up, ", "));
-    let sentence = format!("It is stuck Terminating on a NotReady node and {why}{claims}.");
+    let unheard = case.grace_not_waited_for();
+    let sentence =
+        format!("It is stuck Terminating on a NotReady node and {why}{claims}.{unheard}");
     Ok(Reason {
         notes,
         ..Reason::new(code, sentence)
@@ -621,13 +645,19 @@ fn answered(case: &Case<'_>, judged_node: &NodeAtTime<'_>, ties: &Ties) -> bool 
             powered_off: None,
             ..judged_node.node.clone()
         });
-        let pod = PodFacts {
-            reap: None,
-            ..case.pod.clone()
-        };
+        let mut pod = case.pod.clone();
+        pod.reap = None;
+        for claim in &mut pod.claims {
+            if let ClaimState::Bound(bound) = &mut claim.state {
+                bound.give_up = None;
+            }
+        }
         Case::new(case.now, case.policy, Some(&node), &pod).decide()
     };
     ties.pinned.iter().any(|claim| claim.answered)
-        || (judged_node.pod_answer_counts() || judged_node.node_answer_counts())
+        || judged_node
+            .answers()
+            .iter()
+            .any(|answer| answer.inert.is_none())
             && without().verdict() != Verdict::Reap
 }

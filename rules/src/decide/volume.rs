@@ -12,8 +12,8 @@ use super::{
     reason::{ConfinedClaim, PinnedClaim, Ties, UnverifiedClaim},
 };
 use crate::facts::{
-    AffinityTerm, BoundClaim, ClaimFacts, ClaimState, Doubt, NodeFacts, Owned, Read, Requirement,
-    Storage, Unread, VolumeFacts,
+    AffinityTerm, BoundClaim, ClaimFacts, ClaimState, Doubt, Goes, NodeFacts, Read, Renewer,
+    Requirement, Storage, Unread, VolumeFacts,
 };
 
 /// The annotation that declares a claim scratch.
@@ -36,26 +36,42 @@ pub(super) fn check(judged_node: &NodeAtTime<'_>, claims: &[ClaimFacts]) -> Ties
     let mut ties = Ties::default();
     for claim in claims {
         let name = &claim.name;
-        let owned = claim.owned != Owned::No;
-        if owned {
+        let unverified = |cause| UnverifiedClaim {
+            claim: name.clone(),
+            missing_volume: None,
+            deleted: None,
+            cause,
+        };
+        let wanted = match &claim.goes {
+            Goes::No | Goes::Ephemeral => None,
+            Goes::Unwanted(how, _) => {
+                ties.notes.push(format!("claim {name} {how}"));
+                None
+            }
+            Goes::MayBeWanted(_) if claim.deleted && is_given_up(judged_node, claim) => {
+                ties.notes.push(format!(
+                    "claim {name} is being deleted, and goes with it, data included"
+                ));
+                None
+            }
+            Goes::MayBeWanted(cause) if claim.deleted => Some(UnverifiedClaim {
+                deleted: claim.bound().map(|bound| bound.volume.clone()),
+                ..unverified(format!(
+                    "it is being deleted, so that it goes with its last pod, and {cause}"
+                ))
+            }),
+            Goes::MayBeWanted(cause) => Some(unverified(format!(
+                "the pod owns it, so that it goes with the pod, and {cause}"
+            ))),
+        };
+        // A pod's own ephemeral claim goes with it and binds nothing. Only rule 15 (`shared-disk`)
+        // needs to know its volume.
+        let temporary = claim.goes == Goes::Ephemeral;
+        if temporary {
             ties.notes.push(format!(
                 "claim {name} is its own alone and goes with it, data included"
             ));
         }
-        let unverified = |cause| UnverifiedClaim {
-            claim: name.clone(),
-            missing_volume: None,
-            cause,
-        };
-        // A pod's own ephemeral claim goes with it and binds nothing. Only rule 16 (`shared-disk`)
-        // needs to know its volume.
-        let temporary = owned && claim.ephemeral;
-        let wanted = match &claim.owned {
-            Owned::MayBeWanted(cause) if !temporary => Some(unverified(format!(
-                "the pod owns it, so that it goes with the pod, but {cause}"
-            ))),
-            _ => None,
-        };
         let of_state = match &claim.state {
             ClaimState::Unread(unread) => Some(unverified(unread.0.clone())),
             _ if temporary => None,
@@ -80,6 +96,14 @@ pub(super) fn check(judged_node: &NodeAtTime<'_>, claims: &[ClaimFacts]) -> Ties
     ties
 }
 
+/// Reports whether a person's answer on the claim counts.
+fn is_given_up(judged_node: &NodeAtTime<'_>, claim: &ClaimFacts) -> bool {
+    let answer = claim
+        .bound()
+        .and_then(|bound| Some((bound.give_up.as_ref()?, bound)));
+    answer.is_some_and(|(value, bound)| judged_node.inert(value, Some(bound)).is_none())
+}
+
 /// Adds a bound claim to `ties`, in the list where it belongs. Returns the cause if the claim is
 /// unverified.
 fn classify(
@@ -95,7 +119,7 @@ fn classify(
         Reach::Confined => ties.confined.push(ConfinedClaim {
             claim: claim.name.clone(),
             volume: name.clone(),
-            requires: spell(&volume.affinity),
+            why: confined_by(volume),
         }),
         Reach::Free if volume.affinity.is_empty() => {}
         Reach::Free => ties.notes.push(format!(
@@ -121,29 +145,31 @@ fn pinned(
     let name = &claim.name;
     // Proved objections come first: they decide whether a person is asked, whatever else could not
     // be read.
-    let in_version = match &bound.version {
-        None => Err(Doubt::proved(format!(
+    let renewer = match &claim.renewed {
+        // This program does not delete it, so nothing has to create it again.
+        _ if claim.deleted => Ok(None),
+        _ if bound.version.is_none() => Err(Doubt::proved(format!(
             "claim {name} is opted out, or a finalizer would hold it"
         ))),
-        Some(_) if !claim.users.is_empty() => Err(Doubt::proved(format!(
+        _ if !claim.users.is_empty() => Err(Doubt::proved(format!(
             "claim {name} is also used by {}",
             claim.users.iter().join(", ")
         ))),
-        Some(version) => match claim.renewed.clone() {
-            Some(renewed) => renewed.map(|()| version.clone()),
-            None => Err(Doubt::unread(
-                "it was not asked whether it would be created again",
-            )),
-        },
+        Some(renewed) => renewed.clone().map(Some),
+        None => Err(Doubt::unread(
+            "it was not asked whether it would be created again",
+        )),
     };
     let answer = bound.give_up.as_ref();
     let inert = answer.map(|value| judged_node.inert(value, Some(bound)));
     let answered = inert == Some(None);
-    let given_up = match inert {
-        _ if answered || bound.scratch && judged_node.policy.reap_scratch => {
-            in_version.clone().map_err(|doubt| doubt.why)
-        }
-        Some(Some(why)) => Err(format!(
+    let is_scratch = bound.scratch && judged_node.policy.reap_scratch && !claim.deleted;
+    let given_up = match (&renewer, inert) {
+        (Err(doubt), _) if answered || is_scratch => Err(doubt.why.clone()),
+        (Ok(_), _) if answered => Ok(()),
+        (Ok(Some(Renewer::Template)), _) if is_scratch => Ok(()),
+        (Ok(_), _) if is_scratch => Err("no StatefulSet made it".to_owned()),
+        (_, Some(Some(why))) => Err(format!(
             "the answer on claim {name} counts for nothing: {why}"
         )),
         _ => Err(format!("claim {name} is not annotated {SCRATCH}")),
@@ -151,48 +177,82 @@ fn pinned(
     PinnedClaim {
         claim: name.clone(),
         claim_uid: bound.uid.clone(),
+        version: bound.version.clone().filter(|_| !claim.deleted),
         volume: bound.volume.name.clone(),
         reclaim_policy: bound.volume.reclaim_policy.clone(),
         bond,
         given_up,
         answered,
-        doubt: in_version.err(),
+        deleted: claim.deleted,
+        by_operator: renewer == Ok(Some(Renewer::Operator)),
+        doubt: renewer.err(),
     }
 }
 
-/// Returns where `volume`, which a pod on `node` uses, can be reached from.
+/// Returns where `volume`, which a pod on `node` uses, can be reached from. Zones and regions are
+/// left out: a node may come up in a zone at any time.
 fn reach(volume: &VolumeFacts, node: &NodeFacts) -> Reach {
-    match &volume.storage {
-        Storage::Local(path) => return Reach::Pinned(format!("local, at {path}")),
-        Storage::HostPath(path) => return Reach::Pinned(format!("hostPath, at {path}")),
-        Storage::StrictLocal => {
-            return Reach::Pinned("Longhorn, dataLocality strict-local".to_owned());
-        }
-        Storage::Driver if volume.affinity.is_empty() => return Reach::Free,
-        Storage::Driver => {}
+    if volume.storage == Storage::StrictLocal {
+        return Reach::Pinned("Longhorn, dataLocality strict-local".to_owned());
+    }
+    let directory = directory(volume);
+    if volume.affinity.is_empty() && directory.is_none() {
+        return Reach::Free;
     }
     // In Kubernetes, a term without requirements matches no node, so it adds none.
     let terms = volume.affinity.iter();
     let terms = terms.filter(|term| term.fields || !term.requirements.is_empty());
     let terms = terms.collect_vec();
-    if terms.is_empty() {
+    let is_left =
+        |term: &&AffinityTerm| term.fields || term.requirements.iter().any(|it| !it.of_zone());
+    // Nobody knows which nodes share a directory that no affinity binds.
+    if terms.is_empty() || directory.is_some() && !terms.iter().all(is_left) {
         return Reach::Confined;
     }
-    if terms.iter().all(|term| names_only(term, node)) {
-        return Reach::Pinned(format!(
-            "reachable only from this node, by {}",
-            spell(&volume.affinity)
-        ));
-    }
     let mut unverified = None;
-    for term in terms {
+    for term in &terms {
         match elsewhere(term, node) {
             Ok(true) => return Reach::Free,
             Ok(false) => {}
             Err(Unread(cause)) => unverified = Some(cause),
         }
     }
-    unverified.map_or(Reach::Confined, Reach::Unverified)
+    if let Some(cause) = unverified {
+        return Reach::Unverified(cause);
+    }
+    if terms.iter().all(|term| names_only(term, node)) {
+        let affinity = || {
+            format!(
+                "reachable only from this node, by {}",
+                spell(&volume.affinity)
+            )
+        };
+        return Reach::Pinned(directory.unwrap_or_else(affinity));
+    }
+    Reach::Confined
+}
+
+/// Returns the directory of a node that the volume is, as a phrase; `None` if it is no directory.
+fn directory(volume: &VolumeFacts) -> Option<String> {
+    match &volume.storage {
+        Storage::Local(path) => Some(format!("local, at {path}")),
+        Storage::HostPath(path) => Some(format!("hostPath, at {path}")),
+        Storage::StrictLocal | Storage::Driver => None,
+    }
+}
+
+/// Returns why no other node is known to reach a confined volume, as a phrase that follows its
+/// name.
+fn confined_by(volume: &VolumeFacts) -> String {
+    let is_bound = volume.affinity.iter().any(|term| {
+        term.requirements
+            .iter()
+            .any(|requirement| !requirement.of_zone())
+    });
+    match directory(volume).filter(|_| !is_bound) {
+        Some(directory) => format!("is a directory that other nodes may share ({directory})"),
+        None => format!("needs {}", spell(&volume.affinity)),
+    }
 }
 
 /// Reports whether `term` of a volume's affinity names this node and no other. Drivers use label

@@ -1,5 +1,7 @@
 //! The census: how many nodes of the cluster are NotReady, as the breaker counts them.
 
+use std::collections::BTreeMap;
+
 use jiff::{SignedDuration, Timestamp};
 
 use crate::facts::{Census, Standing, Tally};
@@ -8,17 +10,26 @@ impl Census {
     /// Counts the real nodes among `nodes`, without those that were put away by `now`.
     pub fn count(now: Timestamp, nodes: impl IntoIterator<Item = Standing>) -> Self {
         let (mut all, mut workers, mut room) = (Tally::default(), Tally::default(), false);
+        let mut zones = BTreeMap::<_, Tally>::new();
         for node in nodes
             .into_iter()
-            .filter(|node| !node.leaf && (node.terminating || !node.may_be_put_away(now)))
+            .filter(|node| !node.leaf && (node.occupied || !node.may_be_put_away(now)))
         {
             all.add(node.ready);
             if !node.control_plane {
                 workers.add(node.ready);
             }
             room |= node.is_open();
+            if let Some(zone) = node.zone {
+                zones.entry(zone).or_default().add(node.ready);
+            }
         }
-        Self::Counted { all, workers, room }
+        Self::Counted {
+            all,
+            workers,
+            zones,
+            room,
+        }
     }
 }
 
@@ -36,13 +47,14 @@ impl Standing {
         self.ready && !self.cordoned && !self.reserved
     }
 
-    /// Reports whether somebody has put the node away by `now`, unless a pod of it is Terminating.
-    /// A node that was put away is no part of an outage.
+    /// Reports whether somebody has put the node away by `now`, unless it is occupied. A node that
+    /// was put away is no part of an outage.
     pub fn may_be_put_away(&self, now: Timestamp) -> bool {
         let long_ago = |since: Timestamp| now.duration_since(since) > PUT_AWAY;
-        !self.ready && self.cordoned && self.since.is_some_and(long_ago)
+        !self.ready && self.since.is_some_and(long_ago)
     }
 }
 
-/// A node that has been cordoned and NotReady for longer than this was put away.
+/// A node that has been NotReady for longer than this was put away, if nothing is left on it but
+/// what stays on every node.
 const PUT_AWAY: SignedDuration = SignedDuration::from_hours(24);

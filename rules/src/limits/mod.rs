@@ -6,9 +6,11 @@ mod common;
 
 pub use self::common::in_common;
 
+use std::collections::BTreeMap;
+
 use crate::{
-    decide::{Case, Policy, Reason, ReasonCode, Verdict, unread},
-    facts::{Census, ClusterFacts, PodFacts, Tally, Unread},
+    decide::{Case, NodeAtTime, Policy, Reason, ReasonCode, Verdict, unread},
+    facts::{Census, ClusterFacts, NodeRead, PodFacts, Tally, Unread, Zone},
     words::natural,
 };
 
@@ -41,22 +43,28 @@ pub struct Judged {
 /// A limit that turns a pod's `reap` into `wait`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Limit {
-    /// The breaker holds the whole run. Holds the state of the nodes, as a phrase.
+    /// Too many nodes are NotReady, of all or of a zone. Holds how many, as a phrase. Nodes that a
+    /// person says are off are not held.
     MassOutage(String),
-    /// The whole run is held because the nodes could not be counted for the breaker.
-    NotCounted(Unread),
+    /// No pod could start elsewhere.
+    NoRoom,
+    /// Something that bears on the whole run is not known. Holds what and why, as a phrase.
+    Unread(String),
     /// The pod is over the cap. Holds the value of `--max-deletes`.
     OverCap(usize),
 }
 
 /// All verdicts, after the limits.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Plan {
     /// The pods, longest overdue first, then by namespace, name and UID.
     pub pods: Vec<Judged>,
-    /// The limit that keeps the whole run from deleting anything, if one does. Every pod that would
-    /// be reaped has it.
+    /// The limit that holds the whole run, if one does.
     pub hold: Option<Limit>,
+    /// The limits that hold zones, if nothing holds the whole run.
+    pub zones: BTreeMap<Zone, Limit>,
+    /// By node, the limit that holds its pods, if one does.
+    pub by_node: BTreeMap<String, Limit>,
 }
 
 impl Judged {
@@ -100,30 +108,58 @@ impl Plan {
                 limit: None,
             }
         };
-        Self::limited(pods.into_iter().map(judge).collect(), &facts.census, limits)
+        let pods = pods.into_iter().map(judge).collect();
+        Self::limited(facts, pods, policy, limits)
     }
 
     /// Applies the limits of the run to the verdicts of the rules.
-    fn limited(mut pods: Vec<Judged>, census: &Census, limits: &Limits) -> Self {
+    fn limited(
+        facts: &ClusterFacts,
+        mut pods: Vec<Judged>,
+        policy: &Policy,
+        limits: &Limits,
+    ) -> Self {
         // The UID gives namesakes an order too.
         pods.sort_by_cached_key(|Judged { pod, .. }| {
             (
-                pod.deletion_deadline,
+                pod.due(facts.node_of(pod).and_then(NodeRead::known)),
                 pod.namespace.clone(),
                 natural(&pod.name),
                 pod.uid.clone(),
             )
         });
-        let hold = hold(census, limits.max_not_ready_percent);
-        let most = limits.max_deletes.unwrap_or(usize::MAX);
-        let reaps = pods
+        let hold = hold(facts, limits.max_not_ready_percent);
+        let zones = match hold {
+            None => zones(&facts.census, limits.max_not_ready_percent),
+            Some(_) => BTreeMap::new(),
+        };
+        let nodes = facts.nodes.values().filter_map(NodeRead::known);
+        let by_node = nodes.filter_map(|node| {
+            let is_off = || NodeAtTime::of(facts, policy, node).node_answer_counts();
+            let of_zone = || zones.get(node.zone.as_ref()?);
+            let limit = hold.as_ref().or_else(of_zone)?;
+            let is_held = !matches!(limit, Limit::MassOutage(_)) || !is_off();
+            is_held.then(|| (node.name.clone(), limit.clone()))
+        });
+        let by_node = by_node.collect::<BTreeMap<_, _>>();
+        let (mut taken, most) = (0, limits.max_deletes.unwrap_or(usize::MAX));
+        for judged in pods
             .iter_mut()
-            .filter(|judged| judged.reason.verdict() == Verdict::Reap);
-        for (before, judged) in reaps.enumerate() {
-            let over = (before >= most).then_some(Limit::OverCap(most));
-            judged.limit = hold.clone().or(over);
+            .filter(|judged| judged.reason.verdict() == Verdict::Reap)
+        {
+            let node = judged.pod.node.as_ref();
+            judged.limit = node.and_then(|node| by_node.get(node)).cloned();
+            if judged.limit.is_none() {
+                judged.limit = (taken >= most).then_some(Limit::OverCap(most));
+                taken += 1;
+            }
         }
-        Self { pods, hold }
+        Self {
+            pods,
+            hold,
+            zones,
+            by_node,
+        }
     }
 
     /// Lists the pods to reap, in the order in which to do it.
@@ -139,54 +175,78 @@ impl Limit {
     /// Returns the code of the limit.
     pub fn code(&self) -> ReasonCode {
         match self {
-            Self::MassOutage(_) => ReasonCode::MassOutage,
-            Self::NotCounted(_) => ReasonCode::FactsUnread,
+            Self::MassOutage(_) | Self::NoRoom => ReasonCode::MassOutage,
+            Self::Unread(_) => ReasonCode::FactsUnread,
             Self::OverCap(_) => ReasonCode::OverCap,
+        }
+    }
+
+    /// Returns the state that the limit is about, as a phrase.
+    pub fn state(&self) -> String {
+        match self {
+            Self::MassOutage(state) | Self::Unread(state) => state.clone(),
+            Self::NoRoom => "No pod could start elsewhere, as every other real node is NotReady, cordoned or kept for the control plane"
+                .to_owned(),
+            Self::OverCap(most) => format!("--max-deletes is {most}"),
         }
     }
 
     /// Returns the sentence that explains the limit to a person.
     pub fn sentence(&self) -> String {
+        let state = self.state();
         match self {
-            Self::MassOutage(state) => format!(
-                "{state}. Nothing is deleted: the cause is then more often the API server or the network."
+            Self::MassOutage(_) => format!(
+                "{state}. Nothing is deleted there: the cause is then more often the API server or the network."
             ),
-            Self::NotCounted(cause) => unread(&format!(
-                "how many nodes are NotReady, for the breaker: {cause}"
-            )),
-            Self::OverCap(most) => format!(
-                "--max-deletes is {most}; pods overdue for longer went first. The next run takes it."
-            ),
+            Self::NoRoom => format!("{state}."),
+            Self::Unread(_) => unread(&state),
+            Self::OverCap(_) => {
+                format!("{state}; pods overdue for longer went first. The next run takes it.")
+            }
         }
     }
 }
 
-/// Returns the limit that holds the whole run, by the census and the permitted share; `None` if
-/// none does.
-fn hold(census: &Census, max_percent: u8) -> Option<Limit> {
-    if max_percent >= 100 {
-        return None;
+/// Returns the limit that holds the whole run; `None` if none does.
+fn hold(facts: &ClusterFacts, max_percent: u8) -> Option<Limit> {
+    if let Some(clock) = &facts.clock {
+        return Some(Limit::Unread(format!("the time: {clock}")));
     }
-    match census {
+    match &facts.census {
+        _ if max_percent >= 100 => None,
         Census::NotNeeded => None,
-        Census::Unread(unread) => Some(Limit::NotCounted(unread.clone())),
-        Census::Counted { all, workers, room } => {
-            let mut tallies = [(all, "nodes"), (workers, "worker nodes")].into_iter();
-            let too_many = tallies.find(|(tally, _)| too_many(**tally, max_percent));
-            Some(Limit::MassOutage(match too_many {
-                Some((Tally { not_ready, total }, which)) => {
-                    format!("{not_ready} of {total} {which} are NotReady")
-                }
-                None if *room => return None,
-                None => "No pod could start elsewhere, as every other real node is NotReady, cordoned or kept for the control plane"
-                    .to_owned(),
-            }))
-        }
+        Census::Unread(Unread(cause)) => Some(Limit::Unread(format!(
+            "how many nodes are NotReady, for the breaker: {cause}"
+        ))),
+        Census::Counted {
+            all, workers, room, ..
+        } => [(all, "nodes"), (workers, "worker nodes")]
+            .into_iter()
+            .find_map(|(tally, which)| too_many(*tally, which, max_percent))
+            .or((!room).then_some(Limit::NoRoom)),
     }
 }
 
-fn too_many(tally: Tally, max_percent: u8) -> bool {
-    tally.not_ready > FEW_NODES && tally.not_ready * 100 >= tally.total * usize::from(max_percent)
+/// Returns the limits that hold single zones, if there are several.
+fn zones(census: &Census, max_percent: u8) -> BTreeMap<Zone, Limit> {
+    let Census::Counted { zones, .. } = census else {
+        return BTreeMap::new();
+    };
+    let several = zones.len() > 1 && max_percent < 100;
+    let held = zones
+        .iter()
+        .filter(|_| several)
+        .filter_map(|(zone, tally)| {
+            let which = format!("nodes of zone {zone}");
+            Some((zone.clone(), too_many(*tally, &which, max_percent)?))
+        });
+    held.collect()
+}
+
+fn too_many(tally: Tally, which: &str, max_percent: u8) -> Option<Limit> {
+    let Tally { not_ready, total } = tally;
+    let is = not_ready > FEW_NODES && not_ready * 100 >= total * usize::from(max_percent);
+    is.then(|| Limit::MassOutage(format!("{not_ready} of {total} {which} are NotReady")))
 }
 
 #[cfg(test)]

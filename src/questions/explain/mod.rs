@@ -163,7 +163,7 @@ fn explain(asked: &PodName, summary: PodSummary, run: &RunRecord<'_>) -> Result<
         head: Head::new(settings, facts, unread),
         pod: PodSeen {
             deletion_deadline: pod.map(|pod| pod.deletion_deadline),
-            overdue_seconds: pod.map(|pod| pod.overdue(facts.now).as_secs()),
+            overdue_seconds: pod.map(|pod| facts.overdue(pod).as_secs()),
             namespace: summary.namespace,
             name: summary.name,
             uid: summary.uid.to_string(),
@@ -197,12 +197,13 @@ fn not_terminating(summary: &PodSummary, now: Timestamp) -> String {
 /// Evaluates the limits of the run on a pod. A limit turns `reap` into `wait`, so the limit that is
 /// set beside the pod's verdict decides.
 fn limits(plan: &Plan, judged: &Judged) -> Vec<Evaluation> {
-    let hold = plan.hold.clone();
+    let node = judged.pod.node.as_ref();
+    let hold = node.and_then(|node| plan.by_node.get(node)).cloned();
     let cap = judged
         .limit
         .clone()
         .filter(|limit| limit.code() == ReasonCode::OverCap);
-    let breaker = "Does the mass-outage breaker hold the run?";
+    let breaker = "Does a limit hold the run, or the zone of its node?";
     [
         (
             breaker,

@@ -14,7 +14,7 @@ use crate::{
     facts::{
         Attachment, FoundClaim, Namespaces, NodeFacts, NodeRead, PodSummary, Read, Ready, Traits,
     },
-    kubernetes::{RawPod, RawStatefulSet},
+    kubernetes::{Holders, RawLease, RawPod, RawStatefulSet},
     source::{Memory, Pods, Scan, Source, Standings, Wanted},
 };
 
@@ -53,7 +53,7 @@ fn die(node: &mut NodeFacts) {
     node.ready = Ready::Unknown;
     node.ready_reason = Some("NodeStatusUnknown".to_owned());
     (node.ready_since, node.tainted_since) = (Some(Timestamp::MIN), None);
-    (node.heard, node.no_api_server) = (Vec::new(), false);
+    (node.heard, node.renewed, node.named_by) = (Vec::new(), None, Ok(BTreeSet::new()));
 }
 
 impl<S: Source> Source for Supposed<'_, S> {
@@ -82,6 +82,14 @@ impl<S: Source> Source for Supposed<'_, S> {
         read
     }
 
+    async fn leases(&self, _: &Holders) -> Option<BTreeMap<String, Read<Vec<RawLease>>>> {
+        Some(BTreeMap::new())
+    }
+
+    async fn detached_drivers(&self) -> Read<BTreeSet<String>> {
+        self.source.detached_drivers().await
+    }
+
     async fn standings(&self, now: Timestamp) -> Read<(Standings, Traits)> {
         let standings = || self.source.standings(now);
         let known = self.source.memory().standings.get_or_init(standings).await;
@@ -105,8 +113,10 @@ impl<S: Source> Source for Supposed<'_, S> {
             _ => return self.source.pods(list).await,
         };
         let (mut terminating, mut active) = (Vec::new(), Vec::new());
+        let mut pods = Pods::default();
         for pod in self.source.every_pod(node).await? {
             let summary = pod.summary();
+            pods.add(&summary);
             if summary.evicted() {
                 terminating.push(pod.supposed());
             } else if summary.is_active() {
@@ -118,6 +128,7 @@ impl<S: Source> Source for Supposed<'_, S> {
             terminating,
             active,
             whole: true,
+            ..pods
         })
     }
 

@@ -8,9 +8,9 @@ use jiff::SignedDuration;
 
 use crate::{
     codes::codes,
-    decide::{NodeAtTime, ReasonCode, Verdict, same_kind},
+    decide::{KubeletAlive, NodeAtTime, ReasonCode, Verdict, same_kind},
     facts::{ClusterFacts, NodeRead, PodSummary, Ready, Stay},
-    limits::{Judged, Limit},
+    limits::{FEW_NODES, Judged, Limit, in_common},
     report::{RunRecord, page::NAMES},
     settings::Task,
     words::{after, listed, spoken},
@@ -36,6 +36,10 @@ codes! {
         ApiServerUnknown = "api-server-unknown",
         /// An answer of a person that counts for nothing.
         AnswerInert = "answer-inert",
+        /// What the NotReady nodes have in common, if no limit holds them.
+        InCommon = "in-common",
+        /// A value of an option whose meaning has changed.
+        RetiredValue = "retired-value",
         /// Terminating pods on Ready nodes, which are not looked at.
         OnReadyNodes = "on-ready-nodes",
     }
@@ -141,6 +145,14 @@ pub fn of_run(run: &RunRecord<'_>) -> Vec<NoticeEntry> {
         );
         NoticeCode::TimeOfTheFile.about(1, detail)
     });
+    let retired = (settings.policy.kubelet_alive == KubeletAlive::HoldUnique).then(|| {
+        let detail = "--kubelet-alive=hold-unique is read as hold: no pod of a node that shows a sign of life is reaped, \
+                      whoever made it.";
+        NoticeCode::RetiredValue.about(1, detail.to_owned())
+    });
+    let down = facts.traits.nodes.not_ready;
+    let is_shown = down > FEW_NODES && plan.hold.is_none() && plan.zones.is_empty();
+    let in_common = is_shown.then(|| NoticeCode::InCommon.about(down, in_common(facts).join(" ")));
     let elsewhere = facts.on_ready_nodes;
     let on_ready = format!("{elsewhere} more on Ready nodes; --all lists them");
     never_evicted
@@ -150,6 +162,8 @@ pub fn of_run(run: &RunRecord<'_>) -> Vec<NoticeEntry> {
         .chain(inert_answers(run))
         .chain(unmatched)
         .chain(unknown)
+        .chain(retired)
+        .chain(in_common)
         .chain(newest)
         .chain([staying, NoticeCode::OnReadyNodes.about(elsewhere, on_ready)])
         .filter(|notice| notice.count > 0)
@@ -254,7 +268,7 @@ fn without_api_server(facts: &ClusterFacts) -> NoticeEntry {
         .nodes
         .values()
         .filter_map(NodeRead::known)
-        .filter(|node| node.no_api_server)
+        .filter(|node| node.ready != Ready::True && node.lacks_api_server())
         .map(|node| &node.name)
         .collect_vec();
     let detail = format!(
@@ -273,9 +287,8 @@ fn long_waits(run: &RunRecord<'_>) -> Vec<NoticeEntry> {
     let threshold = policy.reap_older_than.max(policy.node_not_ready_for);
     let least = threshold.is_zero().then_some(LEAST_THRESHOLD);
     let long = least.unwrap_or(threshold).saturating_mul(THRESHOLDS);
-    let is_long = |judged: &&Judged| {
-        judged.verdict() == Verdict::Wait && judged.pod.overdue(facts.now) > long
-    };
+    let is_long =
+        |judged: &&Judged| judged.verdict() == Verdict::Wait && facts.overdue(&judged.pod) > long;
     let mut groups = BTreeMap::<_, Vec<&Judged>>::new();
     for judged in run.plan.pods.iter().filter(is_long) {
         let node = judged
@@ -294,7 +307,7 @@ fn long_waits(run: &RunRecord<'_>) -> Vec<NoticeEntry> {
         let detail = format!(
             "Still waiting{}, overdue for up to {}: {}. {}",
             after(" on node ", node),
-            spoken(pods[0].pod.overdue(facts.now)),
+            spoken(facts.overdue(&pods[0].pod)),
             listed(&names.collect_vec(), NAMES),
             cause_of_wait(pods[0], facts)
         );
@@ -312,7 +325,7 @@ fn cause_of_wait(judged: &Judged, facts: &ClusterFacts) -> String {
     let since = node.and_then(|node| node.not_ready_since(facts.now));
     match (&judged.limit, judged.code()) {
         (Some(Limit::MassOutage(state)), _) => format!(
-            "{state}. The breaker holds every run until enough nodes are Ready. Find out what the NotReady ones have in common."
+            "{state}. The breaker holds them in every run until enough nodes are Ready. Find out what the NotReady ones have in common."
         ),
         (Some(Limit::OverCap(cap)), _) => {
             format!("--max-deletes={cap} is fewer than get stuck between two runs: raise it, or run more often.")
@@ -327,9 +340,6 @@ fn cause_of_wait(judged: &Judged, facts: &ClusterFacts) -> String {
         }
         (_, ReasonCode::NodeJustFailed) => {
             "The node's Ready condition says no time, or one in the future; no run takes them until it does.".to_owned()
-        }
-        (_, ReasonCode::NodeRecovering) => {
-            "The node's kubelet renews its lease, but the node's Ready stays Unknown: look at that kubelet.".to_owned()
         }
         _ => judged.sentence(),
     }
