@@ -1,14 +1,16 @@
 //! Facts for the tests of the rules and the limits: a pod that is to be reaped, and its node. Each
 //! test changes the facts that it is about.
 
+use std::collections::BTreeSet;
+
 use jiff::{SignedDuration, Timestamp};
 
 use crate::{
     decide::{Case, KubeletAlive, Policy, Reason},
     facts::{
-        AffinityTerm, BoundClaim, ClaimFacts, ClaimState, Doubt, FencingMark, Heard, Identity,
-        Leaf, LeafKind, NodeFacts, NodeRead, Owned, Owner, PodFacts, Ready, Requirement, SignBy,
-        Storage, Unread, VolumeFacts,
+        AffinityTerm, BoundClaim, ClaimFacts, ClaimState, Doubt, Driver, FencingMark, Goes, Heard,
+        Identity, Leaf, LeafKind, NamespaceFacts, NodeFacts, NodeRead, Owner, PodFacts, Ready,
+        Renewer, Requirement, SignBy, Storage, Unread, VolumeFacts, Zone,
     },
 };
 
@@ -26,7 +28,7 @@ pub fn policy() -> Policy {
     Policy {
         reap_older_than: ten_minutes,
         node_not_ready_for: ten_minutes,
-        kubelet_alive: KubeletAlive::HoldUnique,
+        kubelet_alive: KubeletAlive::Hold,
         manual_owner_kinds: Vec::new(),
         reap_scratch: false,
     }
@@ -43,9 +45,11 @@ pub fn node() -> NodeFacts {
         ready_since: Some(an_hour_ago()),
         tainted_since: Some(an_hour_ago()),
         hostname: Some("ds06.example".to_owned()),
+        zone: None,
         heard: vec![lease(an_hour_ago() - SignedDuration::from_secs(50))],
-        unread_leases: None,
-        no_api_server: false,
+        renewed: None,
+        unread_lease: None,
+        named_by: Ok(BTreeSet::new()),
         fenced: Vec::new(),
         powered_off: None,
         out_of_service: false,
@@ -62,7 +66,7 @@ pub fn lease(at: Timestamp) -> Heard {
     Heard {
         by: SignBy::Lease,
         at,
-        period: SignedDuration::from_secs(40),
+        what: None,
     }
 }
 
@@ -93,33 +97,38 @@ pub fn pod() -> PodFacts {
         finished: false,
         mirror: false,
         opted_out: None,
-        namespace_opted_out: Ok(None),
+        in_namespace: Ok(NamespaceFacts::default()),
         after_reap: None,
         reap: None,
         templates: None,
         claims: Vec::new(),
-        own_volume: None,
         own_disk: None,
         indexed: false,
     }
 }
 
-/// Returns a claim that is bound to a volume on `storage`. No template of a `StatefulSet` is known
-/// for it.
+/// Returns a claim that is bound to a volume on `storage`. A directory is bound to ds06 alone. No
+/// template of a `StatefulSet` is known for it.
 pub fn bound(name: &str, storage: Storage) -> ClaimFacts {
+    let affinity = match storage {
+        Storage::Local(_) | Storage::HostPath(_) => vec![term("kubernetes.io/hostname In ds06")],
+        Storage::StrictLocal | Storage::Driver => Vec::new(),
+    };
     let volume = VolumeFacts {
         name: "pv-1".to_owned(),
         reclaim_policy: Some("Delete".to_owned()),
         storage,
         disk: None,
-        affinity: Vec::new(),
+        driver: None,
+        affinity,
     };
     ClaimFacts {
         name: name.to_owned(),
         ephemeral: false,
-        users: std::collections::BTreeSet::new(),
+        users: BTreeSet::new(),
         renewed: None,
-        owned: Owned::No,
+        deleted: false,
+        goes: Goes::No,
         state: ClaimState::Bound(BoundClaim {
             uid: "c-1".into(),
             shared_disk: false,
@@ -197,15 +206,17 @@ impl Scene {
             "mirror" => pod.mirror = true,
             "skip" => pod.opted_out = Some(how.to_owned()),
             "namespace" => {
-                pod.namespace_opted_out = match how {
+                pod.in_namespace = match how {
                     "unread" => Err(not_read()),
-                    skip => Ok(skip.strip_prefix("skip ").map(str::to_owned)),
+                    how => Ok(NamespaceFacts {
+                        opted_out: how.strip_prefix("skip ").map(str::to_owned),
+                        deleted: how == "deleted",
+                    }),
                 }
             }
             "held-by" => pod.finalizers = words(how),
             "grace" => pod.grace_seconds = how.parse().ok(),
             "reap" => pod.reap = Some(how.to_owned()),
-            "own-volume" => pod.own_volume = Some(how.to_owned()),
             "own-disk" => pod.own_disk = Some(how.to_owned()),
             "workload" => pod.workload = Some(named(how)),
             "owner" => {
@@ -260,9 +271,12 @@ impl Scene {
             "called" => how.clone_into(&mut claim.name),
             "ephemeral" => claim.ephemeral = true,
             "used-by" => claim.users = [how.to_owned()].into(),
-            "owned" => claim.owned = Owned::Alone,
-            "wanted" => claim.owned = Owned::MayBeWanted(how.to_owned()),
-            "renewed" => claim.renewed = Some(Ok(())),
+            "owned" => claim.goes = Goes::Ephemeral,
+            "unwanted" => claim.goes = Goes::Unwanted(how.to_owned(), None),
+            "wanted" => claim.goes = Goes::MayBeWanted(how.to_owned()),
+            "deleted" => claim.deleted = true,
+            "renewed" => claim.renewed = Some(Ok(Renewer::Template)),
+            "by-operator" => claim.renewed = Some(Ok(Renewer::Operator)),
             "not-renewed" => claim.renewed = Some(Err(Doubt::proved(how))),
             "renewal-unread" => claim.renewed = Some(Err(Doubt::unread(how))),
             _ => return change_bound(&mut claim.state, what, how),
@@ -297,26 +311,24 @@ impl Scene {
                 mark: "annotation fencing/state=fenced".to_owned(),
                 set_by: moment(how),
             }),
+            "zone" => node.zone = Some(Zone([None, Some(how.to_owned())])),
+            "leases" => node.named_by = Err(not_read()),
             "leaf" => node.leaf = Some(leaf(how)),
             "lease" => {
                 node.heard.retain(|heard| heard.by != SignBy::Lease);
-                node.unread_leases = (how == "unread").then(not_read);
+                node.unread_lease = (how == "unread").then(not_read);
                 node.heard.extend(moment(how).map(lease));
             }
             by => {
                 let Some(by) = SignBy::ALL.into_iter().find(|code| code.as_str() == by) else {
                     return false;
                 };
-                let minutes = match by {
-                    SignBy::VirtHandler => 5,
-                    SignBy::ApiServer => 1,
-                    _ => 11,
-                };
-                node.heard.push(Heard {
-                    by,
-                    at: now() - span(how),
-                    period: SignedDuration::from_mins(minutes),
-                });
+                let (age, what) = how
+                    .split_once(" by ")
+                    .map_or((how, None), |(age, what)| (age, Some(what)));
+                let what = what.map(str::to_owned);
+                let at = now() - span(age);
+                node.hear([Heard { by, at, what }]);
             }
         }
         true
@@ -351,6 +363,16 @@ fn change_bound(state: &mut ClaimState, what: &str, how: &str) -> bool {
         "held-or-skipped" => claim.version = None,
         "iscsi" => claim.volume.disk = Some("iSCSI"),
         "on" => claim.volume.affinity = how.split('|').map(term).collect(),
+        "no-affinity" => claim.volume.affinity.clear(),
+        "retain" => claim.volume.reclaim_policy = Some("Retain".to_owned()),
+        "driver" => {
+            let attaches = match how {
+                "unread" => Err(not_read()),
+                how => Ok(how == "attaches"),
+            };
+            let name = "csi.example".to_owned();
+            claim.volume.driver = Some(Driver { name, attaches });
+        }
         // Lists the nodes that satisfy each term; the last list counts for all further terms.
         "reached-by" => {
             let mut answers = how.split('|').map(|nodes| match nodes.trim() {
@@ -369,10 +391,13 @@ fn change_bound(state: &mut ClaimState, what: &str, how: &str) -> bool {
     true
 }
 
-/// Parses a term such as `zone In a b & disk Exists`; `field` asks for a field of the node, and
+/// Parses a term such as `zone In a b & disk Exists`, which no other node satisfies; `field` asks for a field of the node, and
 /// `''` is the empty value.
 pub fn term(text: &str) -> AffinityTerm {
-    let mut term = AffinityTerm::default();
+    let mut term = AffinityTerm {
+        satisfied_by: Some(Ok(Vec::new())),
+        ..AffinityTerm::default()
+    };
     for requirement in text.split('&').map(words) {
         match &requirement[..] {
             [] => {}

@@ -48,10 +48,16 @@ fn adviser<'a>(facts: &'a ClusterFacts, policy: &'a Policy) -> Adviser<'a> {
         kubeconfig: None,
         context: None,
     });
+    static PLAN: Plan = Plan {
+        pods: Vec::new(),
+        hold: None,
+        zones: BTreeMap::new(),
+        by_node: BTreeMap::new(),
+    };
     Adviser {
         facts,
         policy,
-        hold: None,
+        plan: &PLAN,
         kubectl: &KUBECTL,
     }
 }
@@ -75,6 +81,8 @@ fn no_answer_is_asked_for_while_a_node_lives_or_may() {
                 = Risk: Do not force-delete it: it most likely runs, and would run beside its replacement. Restart the container runtime or the kubelet: once the node is Ready, it ends the pod. Or power the machine off: once it was silent for --node-not-ready-for, a run judges the pod again.
                 = See the conditions of the node, and when its lease was renewed. $ kubectl describe node ds06
             it renews its lease: local; renewed; lease 0s
+                = Risk: Do not force-delete it: it most likely runs, and would run beside its replacement. Restart the container runtime or the kubelet: once the node is Ready, it ends the pod. Or power the machine off: once it was silent for --node-not-ready-for, a run judges the pod again.
+                = See the conditions of the node, and when its lease was renewed. $ kubectl describe node ds06
             it is reported from: local; renewed; virt-handler 0s
                 = Risk: Do not force-delete it: it most likely runs, and would run beside its replacement. Restart the container runtime or the kubelet: once the node is Ready, it ends the pod. Or power the machine off: once it was silent for --node-not-ready-for, a run judges the pod again.
                 = See the conditions of the node, and when its lease was renewed. $ kubectl describe node ds06
@@ -143,7 +151,7 @@ fn every_rule_that_holds_has_its_answer() {
             an unread claim: unread
                 = Risk: If a volume is on ds06, the replacement waits for that node for ever.
                 = See claim data, and where its volume is: it is forbidden. $ kubectl get pvc data -n shop -o wide
-                = No answer is asked for: the pod owns a claim, or may, which would go with it. docs/by-hand.md has the steps.
+                = No answer is asked for: a claim would go with the pod, or may. docs/by-hand.md has the steps.
         "#]],
         advised,
     );
@@ -169,8 +177,8 @@ fn what_stands_against_an_answer_is_said_instead() {
                 = No answer is asked for: it is not known when the pod's deletion was asked for. docs/by-hand.md has the steps.
             owned by the pod: claim; wanted its StatefulSet wants the pod again
                 = Risk: If a volume is on ds06, the replacement waits for that node for ever.
-                = See claim data, and where its volume is: the pod owns it, so that it goes with the pod, but its StatefulSet wants the pod again. $ kubectl get pvc data -n shop -o wide
-                = No answer is asked for: the pod owns a claim, or may, which would go with it. docs/by-hand.md has the steps.
+                = See claim data, and where its volume is: the pod owns it, so that it goes with the pod, and its StatefulSet wants the pod again. $ kubectl get pvc data -n shop -o wide
+                = No answer is asked for: a claim would go with the pod, or may. docs/by-hand.md has the steps.
             unread: local; renewal-unread it is forbidden
                 = Risk: If ds06 can come back, wait for it: what it ran then starts again, with its data.
                 = Give up claim data: the data of volume pv-1 is lost for good (policy Delete). A run then deletes it with the pod, and its StatefulSet creates both again, empty. Whether it would come back is not known (it is forbidden): the run asks again. $ kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite

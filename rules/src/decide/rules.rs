@@ -455,7 +455,7 @@ fn volume_unverified(case: &Case<'_>) -> Finding {
     holds(
         Code::VolumeUnverified,
         format!(
-            "It is unverified whether its storage is on the dead node: {}.",
+            "It is unverified what a delete would do to its data: {}.",
             each.join("; ")
         ),
     )
@@ -628,7 +628,12 @@ fn nothing_binds(case: &Case<'_>) -> Finding {
     };
     let given_up = given_up.map(|claim| &claim.claim);
     let claims = after(before_claims, joined(given_up, ", "));
-    let unheard = case.grace_not_waited_for();
+    let by_deadline = case.now.duration_since(case.pod.deletion_deadline);
+    let unheard = if by_deadline < case.policy.reap_older_than {
+        case.grace_not_waited_for()
+    } else {
+        String::new()
+    };
     let sentence =
         format!("It is stuck Terminating on a NotReady node and {why}{claims}.{unheard}");
     Ok(Reason {

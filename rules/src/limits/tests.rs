@@ -52,7 +52,12 @@ fn tally(text: &str) -> Tally {
 /// Applies the limits to pods that the words give by UID and deadline. Lists for each pod the
 /// reason and the limit beside it, then the limit that holds the run.
 fn limited(words: &str) -> Vec<String> {
-    let (mut pods, mut census) = (Vec::new(), Census::NotNeeded);
+    let (mut pods, mut node) = (Vec::new(), samples::node());
+    let mut facts = ClusterFacts {
+        now: samples::now(),
+        ..ClusterFacts::default()
+    };
+    let zone = |name: &str| Zone([Some("eu".to_owned()), Some(name.to_owned())]);
     let mut limits = Limits {
         max_deletes: None,
         max_not_ready_percent: 55,
@@ -62,25 +67,31 @@ fn limited(words: &str) -> Vec<String> {
         match what {
             "nodes" => {
                 let all = tally(how);
-                census = Census::Counted {
-                    all,
-                    workers: all,
-                    room: all.not_ready < all.total,
-                };
+                facts.census = counted(all, all, all.not_ready < all.total);
             }
             "workers" => {
-                if let Census::Counted { workers, room, .. } = &mut census {
+                if let Census::Counted { workers, room, .. } = &mut facts.census {
                     (*workers, *room) = (tally(how), true);
                 }
             }
-            "unread" => census = Census::Unread(Unread("nodes is forbidden".to_owned())),
+            "zone" => {
+                let (name, how) = how.split_once(' ').unwrap();
+                if let Census::Counted { zones, .. } = &mut facts.census {
+                    zones.insert(zone(name), tally(how));
+                }
+            }
+            "in" => node.zone = Some(zone(how)),
+            "off" => node.powered_off = Some("2026-03-01T11:30:00Z".to_owned()),
+            "clock" => facts.clock = Some("it is wrong".to_owned()),
+            "unread" => facts.census = Census::Unread(Unread("nodes is forbidden".to_owned())),
             "percent" => limits.max_not_ready_percent = how.parse().unwrap(),
             "cap" => limits.max_deletes = how.parse().ok(),
             "others" => pods.extend(others()),
             uid => pods.push(pod(uid, how, "")),
         }
     }
-    let plan = Plan::limited(pods, &census, &limits);
+    facts.nodes = [("ds06".to_owned(), NodeRead::Known(node))].into();
+    let plan = Plan::limited(&facts, pods, &samples::policy(), &limits);
     let reaped = plan.reaps().map(|pod| &pod.uid).collect::<Vec<_>>();
     let pods = plan.pods.iter().map(|judged| {
         let (uid, reason, code) = (&judged.pod.uid, judged.reason.code, judged.code());
@@ -88,7 +99,12 @@ fn limited(words: &str) -> Vec<String> {
         let goes = if reaped.contains(&uid) { " goes" } else { "" };
         format!("{uid} {reason}{}{goes}", limit.unwrap_or_default())
     });
-    let held = plan.hold.iter().map(|hold| format!("{hold:?}"));
+    let zones = plan.zones.values();
+    let held = plan
+        .hold
+        .iter()
+        .chain(zones)
+        .map(|hold| format!("{hold:?}"));
     pods.chain(held).collect()
 }
 
@@ -137,23 +153,61 @@ fn the_breaker_holds_when_too_many_nodes_are_not_ready() {
                 = MassOutage("3 of 5 nodes are NotReady")
             none of two is Ready: a/b 09:00; nodes 2/2
                 = a/b stuck-on-not-ready-node, limited: mass-outage
-                = MassOutage("No pod could start elsewhere, as every other real node is NotReady, cordoned or kept for the control plane")
+                = NoRoom
             the only one is not Ready: a/b 09:00; nodes 1/1
                 = a/b stuck-on-not-ready-node, limited: mass-outage
-                = MassOutage("No pod could start elsewhere, as every other real node is NotReady, cordoned or kept for the control plane")
+                = NoRoom
             none is Ready, at 99 %: a/b 09:00; nodes 1/1; percent 99
                 = a/b stuck-on-not-ready-node, limited: mass-outage
-                = MassOutage("No pod could start elsewhere, as every other real node is NotReady, cordoned or kept for the control plane")
+                = NoRoom
             no real node at all: a/b 09:00; nodes 0/0
                 = a/b stuck-on-not-ready-node, limited: mass-outage
-                = MassOutage("No pod could start elsewhere, as every other real node is NotReady, cordoned or kept for the control plane")
+                = NoRoom
             100 % turns the share off: a/b 09:00; nodes 3/5; percent 100
                 = a/b stuck-on-not-ready-node goes
             100 % turns none Ready off: a/b 09:00; nodes 3/3; percent 100
                 = a/b stuck-on-not-ready-node goes
+            one zone of several: a/b 09:00; nodes 3/9; zone a 3/3; zone b 0/6; in a
+                = a/b stuck-on-not-ready-node, limited: mass-outage
+                = MassOutage("3 of 3 nodes of zone eu/a are NotReady")
+            another one's pods: a/b 09:00; nodes 3/9; zone a 3/3; zone b 0/6; in b
+                = a/b stuck-on-not-ready-node goes
+                = MassOutage("3 of 3 nodes of zone eu/a are NotReady")
+            a node in no zone: a/b 09:00; nodes 3/9; zone a 3/3; zone b 0/6
+                = a/b stuck-on-not-ready-node goes
+                = MassOutage("3 of 3 nodes of zone eu/a are NotReady")
+            two of a zone are few: a/b 09:00; nodes 2/9; zone a 2/2; zone b 0/7; in a
+                = a/b stuck-on-not-ready-node goes
+            55 % of a zone: a/b 09:00; nodes 11/40; zone a 11/20; zone b 0/20; in a
+                = a/b stuck-on-not-ready-node, limited: mass-outage
+                = MassOutage("11 of 20 nodes of zone eu/a are NotReady")
+            just below 55 % of a zone: a/b 09:00; nodes 6/40; zone a 6/11; zone b 0/29; in a
+                = a/b stuck-on-not-ready-node goes
+            the only zone, and nodes in none: a/b 09:00; nodes 3/9; zone a 3/3; in a
+                = a/b stuck-on-not-ready-node goes
+            a zone, and the breaker off: a/b 09:00; nodes 3/9; zone a 3/3; zone b 0/6; in a; percent 100
+                = a/b stuck-on-not-ready-node goes
+            a zone, and the node is off: a/b 09:00; nodes 3/9; zone a 3/3; zone b 0/6; in a; off
+                = a/b stuck-on-not-ready-node goes
+                = MassOutage("3 of 3 nodes of zone eu/a are NotReady")
+            a held zone takes no place in the cap: a/b 09:00; nodes 3/9; zone a 3/3; zone b 0/6; in a; cap 1
+                = a/b stuck-on-not-ready-node, limited: mass-outage
+                = MassOutage("3 of 3 nodes of zone eu/a are NotReady")
+            60 %, and the node is off: a/b 09:00; nodes 3/5; off
+                = a/b stuck-on-not-ready-node goes
+                = MassOutage("3 of 5 nodes are NotReady")
+            none is Ready, and the node is off: a/b 09:00; nodes 1/1; off
+                = a/b stuck-on-not-ready-node, limited: mass-outage
+                = NoRoom
+            the clock is wrong: a/b 09:00; clock
+                = a/b stuck-on-not-ready-node, limited: facts-unread
+                = Unread("the time: it is wrong")
+            the clock is wrong, and the node is off: a/b 09:00; clock; off; percent 100
+                = a/b stuck-on-not-ready-node, limited: facts-unread
+                = Unread("the time: it is wrong")
             not counted: a/b 09:00; unread
                 = a/b stuck-on-not-ready-node, limited: facts-unread
-                = NotCounted(Unread("nodes is forbidden"))
+                = Unread("how many nodes are NotReady, for the breaker: nodes is forbidden")
             not counted, and the breaker off: a/b 09:00; unread; percent 100
                 = a/b stuck-on-not-ready-node goes
         "#]],
@@ -174,30 +228,31 @@ fn count(words: &str) -> Census {
             cordoned: is("cordoned"),
             since: down
                 .and_then(|since| Some(samples::now() - since.parse::<SignedDuration>().ok()?)),
-            terminating: is("terminating"),
+            zone: None,
+            occupied: is("occupied"),
         }
     });
     Census::count(samples::now(), nodes)
 }
 
-/// A node was put away if it is cordoned, has been down for more than a day and has no Terminating
-/// pod.
+/// A node was put away if it has been down for more than a day, and only what stays on every node is
+/// left on it.
 #[test]
 fn a_node_that_was_put_away_counts_in_neither_number() {
     check_each(
         &expect![[r#"
-            for more than a day: cordoned down 24h 1s, ready, down 24h
-                = Counted { all: Tally { not_ready: 1, total: 2 }, workers: Tally { not_ready: 1, total: 2 }, room: true }
-            for a day: cordoned down 24h, ready, down 24h
-                = Counted { all: Tally { not_ready: 2, total: 3 }, workers: Tally { not_ready: 2, total: 3 }, room: true }
-            since no one knows when: cordoned down unknown, ready, down 24h
-                = Counted { all: Tally { not_ready: 2, total: 3 }, workers: Tally { not_ready: 2, total: 3 }, room: true }
-            not cordoned: down 24h 1s, ready, down 24h
-                = Counted { all: Tally { not_ready: 2, total: 3 }, workers: Tally { not_ready: 2, total: 3 }, room: true }
-            with a Terminating pod: cordoned terminating down 24h 1s, ready, down 24h
-                = Counted { all: Tally { not_ready: 2, total: 3 }, workers: Tally { not_ready: 2, total: 3 }, room: true }
+            for more than a day: down 24h 1s, ready, down 24h
+                = Counted { all: Tally { not_ready: 1, total: 2 }, workers: Tally { not_ready: 1, total: 2 }, zones: {}, room: true }
+            for a day: down 24h, ready, down 24h
+                = Counted { all: Tally { not_ready: 2, total: 3 }, workers: Tally { not_ready: 2, total: 3 }, zones: {}, room: true }
+            since no one knows when: down unknown, ready, down 24h
+                = Counted { all: Tally { not_ready: 2, total: 3 }, workers: Tally { not_ready: 2, total: 3 }, zones: {}, room: true }
+            cordoned as well: cordoned down 24h 1s, ready, down 24h
+                = Counted { all: Tally { not_ready: 1, total: 2 }, workers: Tally { not_ready: 1, total: 2 }, zones: {}, room: true }
+            with a pod: occupied down 24h 1s, ready, down 24h
+                = Counted { all: Tally { not_ready: 2, total: 3 }, workers: Tally { not_ready: 2, total: 3 }, zones: {}, room: true }
             Ready, and only cordoned: cordoned, ready, down 24h
-                = Counted { all: Tally { not_ready: 1, total: 3 }, workers: Tally { not_ready: 1, total: 3 }, room: true }
+                = Counted { all: Tally { not_ready: 1, total: 3 }, workers: Tally { not_ready: 1, total: 3 }, zones: {}, room: true }
         "#]],
         |words| vec![format!("{:?}", count(words))],
     );
@@ -208,11 +263,11 @@ fn the_census_counts_real_nodes() {
     check_each(
         &expect![[r#"
             two of four: control-plane, ready, down 24h, control-plane down 24h, leaf, leaf down 24h, leaf down 24h
-                = Counted { all: Tally { not_ready: 2, total: 4 }, workers: Tally { not_ready: 1, total: 2 }, room: true }
+                = Counted { all: Tally { not_ready: 2, total: 4 }, workers: Tally { not_ready: 1, total: 2 }, zones: {}, room: true }
             leaves that are down: ready, leaf down 24h, leaf down 24h, leaf down 24h
-                = Counted { all: Tally { not_ready: 0, total: 1 }, workers: Tally { not_ready: 0, total: 1 }, room: true }
+                = Counted { all: Tally { not_ready: 0, total: 1 }, workers: Tally { not_ready: 0, total: 1 }, zones: {}, room: true }
             leaves that are Ready: down 24h, leaf, leaf
-                = Counted { all: Tally { not_ready: 1, total: 1 }, workers: Tally { not_ready: 1, total: 1 }, room: false }
+                = Counted { all: Tally { not_ready: 1, total: 1 }, workers: Tally { not_ready: 1, total: 1 }, zones: {}, room: false }
         "#]],
         |words| vec![format!("{:?}", count(words))],
     );
@@ -249,7 +304,7 @@ fn leaf_nodes_neither_trip_the_breaker_nor_hold_it_off() {
             max_deletes: None,
             max_not_ready_percent: 55,
         };
-        let plan = Plan::limited(Vec::new(), &count(nodes), &limits);
+        let plan = limited_by(Vec::new(), count(nodes), &limits);
         assert_eq!(plan.hold.is_some(), holds, "{nodes}");
     }
 }
@@ -327,12 +382,26 @@ fn a_reaped_pod_keeps_what_was_seen() {
         max_deletes: Some(1),
         max_not_ready_percent: 55,
     };
-    let plan = Plan::limited(vec![noted.clone()], &census, &limits);
+    let plan = limited_by(vec![noted.clone()], census, &limits);
     assert_eq!(plan.pods, [noted]);
 }
 
 fn counted(all: Tally, workers: Tally, room: bool) -> Census {
-    Census::Counted { all, workers, room }
+    Census::Counted {
+        all,
+        workers,
+        zones: BTreeMap::new(),
+        room,
+    }
+}
+
+fn limited_by(pods: Vec<Judged>, census: Census, limits: &Limits) -> Plan {
+    let facts = ClusterFacts {
+        now: samples::now(),
+        census,
+        ..ClusterFacts::default()
+    };
+    Plan::limited(&facts, pods, &samples::policy(), limits)
 }
 
 /// Returns facts with six of ten nodes NotReady. Each trait has the number of its NotReady and of
