@@ -17,8 +17,8 @@ use super::{
 use crate::{
     facts::{Attachment, NamedBy, Namespaces, NodeFacts, PodFacts, Read, Uid, Unread},
     kubernetes::{
-        Holders, Kind, ListMeta, RawAttachment, RawLease, RawList, RawNamespace, RawNode, RawPod,
-        RawStatefulSet, RawTable, full_name, identity_of_malformed, malformed,
+        Holders, Kind, LeaseName, ListMeta, RawAttachment, RawLease, RawList, RawNamespace,
+        RawNode, RawPod, RawStatefulSet, RawTable, full_name, identity_of_malformed, malformed,
     },
     outcome::{Replacement, ReplacementState as State},
 };
@@ -181,16 +181,18 @@ impl Cluster {
     /// Reads the Leases outside of `kube-node-lease` that may name the nodes of `holders` or pods on
     /// them, by node. Of all others only the rows are read, which have the holder.
     pub async fn leases(&self, holders: &Holders) -> Result<BTreeMap<String, Read<Vec<RawLease>>>> {
-        let add_row = |found: &mut BTreeMap<_, BTreeSet<_>>, [name, holder]: [&str; 2]| {
+        type Found = (bool, BTreeMap<String, BTreeSet<LeaseName>>);
+        let add_row = |(has_server, found): &mut Found, [name, holder]: [&str; 2]| {
+            *has_server |= name.starts_with(RawLease::API_SERVER);
             for (node, lease) in holders.named_by(name, holder) {
                 found.entry(node.to_owned()).or_default().insert(lease);
             }
         };
-        let (_, found) = self
+        let (_, (has_server, found)) = self
             .rows::<RawLease, _, 2>(OTHERS, ["Name", "Holder"], add_row)
             .await?;
         let servers = async {
-            if !holders.has_api_server {
+            if !has_server {
                 return Ok(Vec::new());
             }
             let leases = self.list(RawLease::OF_API_SERVERS, SERVERS, Accept::Object, Vec::push);

@@ -34,6 +34,8 @@ impl RawLease {
     pub const OF_NODES: &str = "kube-node-lease";
     /// The namespace of the API servers' leases.
     pub const OF_API_SERVERS: &str = "kube-system";
+    /// The prefix of their names.
+    pub const API_SERVER: &str = "apiserver-";
 
     pub fn is_of_node(&self) -> bool {
         self.metadata.namespace == Self::OF_NODES
@@ -97,8 +99,6 @@ pub struct Holders {
     hosts: BTreeMap<String, String>,
     /// Namespace and node of each pod, by its name.
     pods: BTreeMap<String, Vec<(String, String)>>,
-    /// True if an API server may run on one of the nodes.
-    pub has_api_server: bool,
 }
 
 /// A Lease to read: its namespace, if it is known, and its name.
@@ -116,7 +116,6 @@ impl Holders {
             let place = (namespace.clone(), node.name.clone());
             self.pods.entry(name.clone()).or_default().push(place);
         }
-        self.has_api_server |= node.control_plane;
     }
 
     /// Lists the names of the nodes.

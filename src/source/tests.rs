@@ -218,35 +218,48 @@ fn what_a_file_lacks_is_never_taken_for_absent() {
         complete
             plain stuck-on-not-ready-node
             web-0 stuck-on-not-ready-node
+            unseen: The file lacks csidrivers (whether anything attaches a disk). This saves all:
+            unseen: kubectl get nodes,ns,pods,pvc,pv,leases,volumeattachments,csidrivers,sts -A -o json --show-managed-fields
         without volumes
             plain stuck-on-not-ready-node
-            web-0 volume-unverified: It is unverified whether its storage is on the dead node: claim data-0: persistentvolumes were not saved in the snapshot.
+            web-0 volume-unverified: It is unverified what a delete would do to its data: claim data-0: persistentvolumes were not saved in the snapshot.
             unseen: The file lacks pv. This saves all:
+            unseen: kubectl get nodes,ns,pods,pvc,pv,leases,volumeattachments,csidrivers,sts -A -o json --show-managed-fields
         without claims
             plain stuck-on-not-ready-node
-            web-0 volume-unverified: It is unverified whether its storage is on the dead node: claim data-0: persistentvolumeclaims were not saved in the snapshot.
-            unseen: The file lacks pvc. This saves all:
+            web-0 volume-unverified: It is unverified what a delete would do to its data: claim data-0: persistentvolumeclaims were not saved in the snapshot.
+            unseen: The file lacks pvc, csidrivers (whether anything attaches a disk). This saves all:
+            unseen: kubectl get nodes,ns,pods,pvc,pv,leases,volumeattachments,csidrivers,sts -A -o json --show-managed-fields
         another claim shows that this one does not exist
             web-0 stuck-on-not-ready-node
+            unseen: The file lacks csidrivers (whether anything attaches a disk). This saves all:
+            unseen: kubectl get nodes,ns,pods,pvc,pv,leases,volumeattachments,csidrivers,sts -A -o json --show-managed-fields
         another volume shows that the claim has lost its own
-            web-0 volume-unverified: It is unverified whether its storage is on the dead node: claim data-0: its volume gone does not exist.
+            web-0 volume-unverified: It is unverified what a delete would do to its data: claim data-0: its volume gone does not exist.
+            unseen: The file lacks csidrivers (whether anything attaches a disk). This saves all:
+            unseen: kubectl get nodes,ns,pods,pvc,pv,leases,volumeattachments,csidrivers,sts -A -o json --show-managed-fields
         an unbound claim
-            web-0 volume-unverified: It is unverified whether its storage is on the dead node: claim data-0: it names no volume (phase Pending).
+            web-0 volume-unverified: It is unverified what a delete would do to its data: claim data-0: it names no volume (phase Pending).
         a claim that is Lost
-            web-0 volume-unverified: It is unverified whether its storage is on the dead node: claim data-0: its volume pv-1 does not exist.
+            web-0 volume-unverified: It is unverified what a delete would do to its data: claim data-0: its volume pv-1 does not exist.
+            unseen: The file lacks csidrivers (whether anything attaches a disk). This saves all:
+            unseen: kubectl get nodes,ns,pods,pvc,pv,leases,volumeattachments,csidrivers,sts -A -o json --show-managed-fields
         without namespaces
             b stuck-on-not-ready-node
             a stuck-on-not-ready-node
             unseen: The file lacks namespaces (whether they are opted out). This saves all:
+            unseen: kubectl get nodes,ns,pods,pvc,pv,leases,volumeattachments,csidrivers,sts -A -o json --show-managed-fields
         one namespace of two
             b facts-unread: A fact that the decision needs could not be read: the namespace: it was not in the list.
             a stuck-on-not-ready-node
         without leases
             a stuck-on-not-ready-node
             unseen: The file lacks leases (whether a node lives). This saves all:
+            unseen: kubectl get nodes,ns,pods,pvc,pv,leases,volumeattachments,csidrivers,sts -A -o json --show-managed-fields
         a leader's election is no heartbeat
             a stuck-on-not-ready-node
             unseen: The file lacks leases (whether a node lives). This saves all:
+            unseen: kubectl get nodes,ns,pods,pvc,pv,leases,volumeattachments,csidrivers,sts -A -o json --show-managed-fields
         a running pod shows that none is stuck
     "#]].assert_eq(&verdicts(&clusters));
 }
@@ -449,8 +462,10 @@ fn a_null_counts_as_an_absent_field() {
     ";
     expect![[r#"
         nulls
-            a stuck-on-not-ready-node
             b stuck-on-not-ready-node
+            a stuck-on-not-ready-node
+            unseen: The file lacks csidrivers (whether anything attaches a disk). This saves all:
+            unseen: kubectl get nodes,ns,pods,pvc,pv,leases,volumeattachments,csidrivers,sts -A -o json --show-managed-fields
     "#]]
     .assert_eq(&verdicts(&[("nulls", more)]));
 }
@@ -476,10 +491,10 @@ fn pods_of_ready_nodes_are_left_out_unless_all_are_wanted() {
     );
     expect![[r#"
         all
-            never-placed node-gone: It was never assigned to a node; the pod garbage collector takes care of it.
-            orphan node-gone: Node ds99 no longer exists; the pod garbage collector takes care of it.
             slow node-ready: Its node is Ready: the kubelet there is stopping it; if it does not, look at that kubelet.
             stuck stuck-on-not-ready-node
+            never-placed node-gone: It was never assigned to a node; the pod garbage collector takes care of it.
+            orphan node-gone: Node ds99 no longer exists; the pod garbage collector takes care of it.
     "#]].assert_eq(&verdicts(&[("all", more)]));
 }
 
@@ -536,16 +551,16 @@ fn each_obstacle_holds_its_pod() {
     let reasons = reasons(&list(cluster(HELD)), BREAKER_OFF).into_iter();
     let lines = reasons.map(|(pod, reason)| format!("{pod} {reason}\n"));
     expect![[r#"
-        ephemeral local-volume
+        ephemeral volume-confined
         free stuck-on-not-ready-node
         free-with-claim stuck-on-not-ready-node
         held finalizers
-        host-path local-volume
+        host-path volume-confined
         leaf-by-annotation kosmos-leaf
         leaf-by-label kosmos-leaf
         leaf-by-name kosmos-leaf
         leaf-by-taint kosmos-leaf
-        local local-volume
+        local volume-confined
         lost volume-unverified
         mirror mirror-pod
         namespace-opted-out opted-out
@@ -670,24 +685,35 @@ fn what_is_malformed_is_named_holds_what_depends_on_it_and_nothing_else() {
     });
     expect![[r#"
         PersistentVolumeClaim data-a: {spec: {volumeName: 5}}
-        a volume-unverified: It is unverified whether its storage is on the dead node: claim data-a: the snapshot's PersistentVolumeClaim could not be read: a field has an unexpected type.
+        a volume-unverified: It is unverified what a delete would do to its data: claim data-a: the snapshot's PersistentVolumeClaim could not be read: a field has an unexpected type.
         error: PersistentVolumeClaim data/data-a: a field has an unexpected type
+        unseen: The file lacks csidrivers (whether anything attaches a disk). This saves all:
+        unseen: kubectl get nodes,ns,pods,pvc,pv,leases,volumeattachments,csidrivers,sts -A -o json --show-managed-fields
         PersistentVolume pv-a: {spec: {local: {path: 5}}}
-        a volume-unverified: It is unverified whether its storage is on the dead node: claim data-a: the snapshot's PersistentVolume could not be read: a field has an unexpected type.
+        a volume-unverified: It is unverified what a delete would do to its data: claim data-a: the snapshot's PersistentVolume could not be read: a field has an unexpected type.
         error: PersistentVolume pv-a: a field has an unexpected type
+        unseen: The file lacks csidrivers (whether anything attaches a disk). This saves all:
+        unseen: kubectl get nodes,ns,pods,pvc,pv,leases,volumeattachments,csidrivers,sts -A -o json --show-managed-fields
         Lease ds06: {spec: {renewTime: noon}}
         a facts-unread: A fact that the decision needs could not be read: the node's lease: the snapshot's Lease could not be read: a field has an unexpected type.
         error: Lease kube-node-lease/ds06: a field has an unexpected type
+        unseen: The file lacks csidrivers (whether anything attaches a disk). This saves all:
+        unseen: kubectl get nodes,ns,pods,pvc,pv,leases,volumeattachments,csidrivers,sts -A -o json --show-managed-fields
         Lease ds06: {metadata: {labels: {a: 5}}, spec: {renewTime: '2026-01-31T03:00:00Z'}}
         a facts-unread: A fact that the decision needs could not be read: the node's lease: the snapshot's Lease could not be read: a field has an unexpected type.
         error: Lease kube-node-lease/ds06: a field has an unexpected type
+        unseen: The file lacks csidrivers (whether anything attaches a disk). This saves all:
+        unseen: kubectl get nodes,ns,pods,pvc,pv,leases,volumeattachments,csidrivers,sts -A -o json --show-managed-fields
         Node ds06: {spec: {taints: 5}}
         a facts-unread: A fact that the decision needs could not be read: the node: the snapshot's Node could not be read: a field has an unexpected type.
         error: Node ds06: a field has an unexpected type
+        unseen: The file lacks csidrivers (whether anything attaches a disk). This saves all:
+        unseen: kubectl get nodes,ns,pods,pvc,pv,leases,volumeattachments,csidrivers,sts -A -o json --show-managed-fields
         Namespace data: {metadata: {annotations: {pod-reaper.io/skip: 5}}}
         a facts-unread: A fact that the decision needs could not be read: the namespace: it was not in the list.
         error: Namespace data: a field has an unexpected type
-        unseen: The file lacks pods of other namespaces, if there are any (-A). This saves all:
+        unseen: The file lacks pods of other namespaces, if there are any (-A), csidrivers (whether anything attaches a disk). This saves all:
+        unseen: kubectl get nodes,ns,pods,pvc,pv,leases,volumeattachments,csidrivers,sts -A -o json --show-managed-fields
     "#]].assert_eq(&told.concat());
 }
 
@@ -1152,12 +1178,12 @@ fn each_word_that_a_machine_is_off_counts_where_it_is_sure() {
 fn each_report_of_a_nodes_own_machine_is_a_heartbeat() {
     let heard = |more: &str| {
         let heard = ds06(more).heard.into_iter();
-        let heard = heard.map(|it| format!("{:?} {} {:#}", it.by, it.at, it.period));
+        let heard = heard.map(|it| format!("{:?} {}", it.by, it.at));
         heard.collect::<Vec<_>>().join(", ")
     };
     let (detector, monitoring) = (
-        "ProblemDetector 2026-01-31T01:00:00Z 11m",
-        "NodeMonitoring 2026-01-31T01:00:00Z 11m",
+        "ProblemDetector 2026-01-31T01:00:00Z",
+        "NodeMonitoring 2026-01-31T01:00:00Z",
     );
     for (kinds, by) in [
         (
@@ -1236,7 +1262,7 @@ fn each_report_of_a_nodes_own_machine_is_a_heartbeat() {
         (ahead, "2026-01-31T01:58:59Z", stamp, stamp),
         (ahead, "2026-01-31T01:59:00Z", stamp, ahead),
     ] {
-        let expected = format!("ProblemDetector {at} 11m");
+        let expected = format!("ProblemDetector {at}");
         assert_eq!(both(word, made, stamp), expected, "{word} {made} {stamp}");
     }
 }
@@ -1260,7 +1286,7 @@ fn the_lease_of_an_api_server_is_a_heartbeat_of_its_control_plane_node() {
             nobody asks of one that is Ready: ready: 'True', MASTER; cp-1; kube-apiserver
                 = [], none: false; unread: true
             no control plane: ; cp-1.example; kube-apiserver
-                = [], none: false; unread: true
+                = [ApiServer], none: false; unread: true
         "#]],
         |case| {
             let words = case.replace("MASTER", master);
@@ -1285,14 +1311,17 @@ fn the_lease_of_an_api_server_is_a_heartbeat_of_its_control_plane_node() {
             };
             let node = read(&format!("'{NOW}'"));
             let by = node.heard.iter().map(|heard| heard.by);
-            let unread = read("1").unread_leases.is_some();
+            let unread = read("1").named_by.is_err();
             let by = by.collect::<Vec<_>>();
-            format!("{by:?}, none: {}; unread: {unread}", node.no_api_server)
+            format!(
+                "{by:?}, none: {}; unread: {unread}",
+                node.lacks_api_server()
+            )
         },
     );
     let none = "{Pod a: {spec: {nodeName: cp-1.example}}, Node cp-1.example: {";
     let alone = node_by(&audit(), "cp-1.example", &format!("{none}{master}}}}}"));
-    assert!(alone.heard.is_empty() && alone.no_api_server);
+    assert!(alone.heard.is_empty() && alone.lacks_api_server());
 }
 
 #[test]
@@ -1402,7 +1431,7 @@ fn looked_up(more: &str) -> ClaimFacts {
 
 #[test]
 fn a_claim_is_the_pods_own_by_volume_name_and_owner() {
-    for (uid, owned) in [("uid-data-web-0", "Alone"), ("uid-before", "No")] {
+    for (uid, owned) in [("uid-data-web-0", "Ephemeral"), ("uid-before", "No")] {
         let more = format!(
             "
             Pod web-0: {{spec: {{volumes: [{{name: scratch, ephemeral: {{volumeClaimTemplate: {{spec: {{}}}}}}}}]}}}}
@@ -1411,7 +1440,7 @@ fn a_claim_is_the_pods_own_by_volume_name_and_owner() {
             PersistentVolume pv-1: {{spec: {{local: {{path: /mnt}}}}}}
             "
         );
-        assert_eq!(format!("{:?}", looked_up(&more).owned), owned);
+        assert_eq!(format!("{:?}", looked_up(&more).goes), owned);
     }
 }
 
@@ -1462,13 +1491,13 @@ fn a_claim_that_the_pod_owns_is_wanted_again_where_its_set_wants_the_pod_or_may(
     check_each(
         &expect![[r#"
             scaled down: StatefulSet web: {spec: {replicas: 1}}
-                = Alone
+                = Unwanted("is its own alone and goes with it, data included", None)
             gone: StatefulSet other: {spec: {replicas: 1}}
-                = Alone
+                = Unwanted("is its own alone and goes with it, data included", None)
             its set was made anew: {StatefulSet web: {spec: {replicas: 1}}, Pod web-1: {metadata: {ownerReferences: null}}}
-                = MayBeWanted("no StatefulSet controls it, which would say whether it is wanted again")
+                = MayBeWanted("no StatefulSet controls the pod, which would say whether it is wanted again")
             its first ordinal was moved: StatefulSet web: {spec: {replicas: 2, ordinals: {start: 2}}}
-                = Alone
+                = Unwanted("is its own alone and goes with it, data included", None)
             its first ordinal is its own: StatefulSet web: {spec: {replicas: 1, ordinals: {start: 1}}}
                 = MayBeWanted("its StatefulSet wants the pod again")
             scaled up again: StatefulSet web: {spec: {replicas: 2}}
@@ -1489,46 +1518,34 @@ fn a_claim_that_the_pod_owns_is_wanted_again_where_its_set_wants_the_pod_or_may(
             "
             );
             let described = with(yaml(&described), yaml(set)).to_string();
-            format!("{:?}", looked_up(&described).owned)
+            format!("{:?}", looked_up(&described).goes)
         },
     );
 }
 
 #[test]
-fn volumes_that_two_pods_may_use_at_once_are_known_by_kind() {
+fn disks_that_two_machines_may_write_are_known_by_kind() {
     let pod = |volume: &str| {
         let more = format!("Pod a: {{spec: {{volumes: [{{name: v, {volume}}}]}}}}");
         gathered(&more).pods.remove(0)
     };
-    // Shown is the volume that is the pod's own. The second table also shows the disk that two
-    // machines could write, and the code of the reason.
-    check_each(
-        &expect![[r#"
-            shared: configMap secret projected downwardAPI emptyDir image hostPath nfs ephemeral
-                = {None}
-            its own: csi rbd cephfs awsElasticBlockStore gitRepo newInKubernetes2
-                = {Some("volume v")}
-        "#]],
-        |kinds| {
-            let kinds = kinds.split(' ');
-            let own = kinds.map(|kind| pod(&format!("{kind}: {{}}")).own_volume);
-            format!("{:?}", own.collect::<BTreeSet<_>>())
-        },
-    );
+    // Shown is the disk that two machines could write, and the code of the reason.
     check_each(
         &expect![[r#"
             a claim has rules of its own: persistentVolumeClaim: {claimName: c}
-                = None None stuck-on-not-ready-node
+                = None stuck-on-not-ready-node
             iSCSI: iscsi: {lun: 0}
-                = Some("volume v") Some("its volume v is iSCSI") shared-disk
+                = Some("its volume v is iSCSI") shared-disk
             Fibre Channel: fc: {readOnly: false}
-                = Some("volume v") Some("its volume v is Fibre Channel") shared-disk
+                = Some("its volume v is Fibre Channel") shared-disk
             iSCSI that is read: iscsi: {readOnly: true}
-                = Some("volume v") None stuck-on-not-ready-node
+                = None stuck-on-not-ready-node
             Fibre Channel that is read: fc: {readOnly: true}
-                = Some("volume v") None stuck-on-not-ready-node
+                = None stuck-on-not-ready-node
+            flexVolume: flexVolume: {driver: example.org/lun}
+                = Some("its volume v is a flexVolume") shared-disk
             Ceph: rbd: {}
-                = Some("volume v") None stuck-on-not-ready-node
+                = None stuck-on-not-ready-node
         "#]],
         |volume| {
             let more = format!(
@@ -1539,7 +1556,7 @@ fn volumes_that_two_pods_may_use_at_once_are_known_by_kind() {
             "
             );
             let pod = pod(volume);
-            format!("{:?} {:?} {}", pod.own_volume, pod.own_disk, code(&more))
+            format!("{:?} {}", pod.own_disk, code(&more))
         },
     );
 }

@@ -183,16 +183,16 @@ fn a_note_names_the_first_pods_and_counts_all_within_its_limit() {
 fn what_needs_a_person_is_a_warning_with_its_reason() {
     let objects = private_cloud();
     let events = printed(&all_waiting(&objects));
-    expect![[r"
+    expect![[r#"
         compute-hive01: Warning Finalizers Manual v1 Pod/held-0 (uid-compute-hive01-held-0) uid-ds06
           Not force-deleted: it needs a person. It is held by finalizer example.com/backup, whose controller has work to do before the pod can go. See: pod-reaper explain compute-hive01/held-0
-        impala-impala01: Warning LocalVolume Manual v1 Pod/impala-executor-000-0 (uid-impala-impala01-impala-executor-000-0) uid-ds06
-          Not force-deleted: it needs a person. Its storage is on the dead node: claim scratch-cache-volume-impala-executor-000-0 is bound to volume pvc-scratch (local, at /opt/local-path). See: pod-reaper explain impala-impala01/impala-executor-000-0
+        impala-impala01: Warning VolumeConfined Manual v1 Pod/impala-executor-000-0 (uid-impala-impala01-impala-executor-000-0) uid-ds06
+          Not force-deleted: it needs a person. No other node is known to reach its storage: claim scratch-cache-volume-impala-executor-000-0 is bound to volume pvc-scratch, which is a directory that other nodes may share (local, at /opt/local-path). See: pod-reaper explain impala-impala01/impala-executor-000-0
         impala-impala01: Warning VolumeUnverified Manual v1 Pod/statestored-0 (uid-impala-impala01-statestored-0) uid-ds06
           Not force-deleted: it needs a person. It is unverified whether its storage is on the dead node: statestored. See: pod-reaper explain impala-impala01/statestored-0
         vault: Warning KosmosLeaf Manual v1 Pod/web-0 (uid-vault-web-0) uid-kosmos-cluster7
           Not force-deleted: it needs a person. Its node stands for the Kosmos leaf cluster cluster7 (seen: label kosmos.io/node, annotation kosmos-io/owned-by-cluster=cluster7, name prefix kosmos-). There, NotReady mostly means that the link is cut: the pod may well be running. See: pod-reaper explain vault/web-0
-    "]]
+    "#]]
     .assert_eq(&events);
 }
 
@@ -211,6 +211,7 @@ fn while_the_breaker_holds_what_needs_a_person_is_a_warning_too() {
 fn the_message_of_the_api_server_is_not_in_a_note() {
     let plan = judged(&audit(), &private_cloud()).plan;
     let claims = ["data", "log"].map(|claim| UnverifiedClaim {
+        deleted: None,
         claim: claim.to_owned(),
         missing_volume: None,
         cause: "the API server answered 403: MARKER".to_owned(),

@@ -112,6 +112,7 @@ fn of_kind(objects: &[Value], resource: Resource) -> Vec<(Value, ())> {
         Resource::Events => "Event",
         Resource::ReplicaSets => "ReplicaSet",
         Resource::Jobs => "Job",
+        Resource::Drivers => "CSIDriver",
     };
     objects
         .iter()

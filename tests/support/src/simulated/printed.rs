@@ -34,7 +34,8 @@ pub(super) fn list(kind: Kind, next: &str, items: Vec<Value>) -> Value {
             Kind::Nodes | Kind::NodesWith => "NodeList",
             Kind::Pods | Kind::PodsIn | Kind::PodsWith => "PodList",
             Kind::Events => "EventList",
-            Kind::ServerLeases => "LeaseList",
+            Kind::ServerLeases | Kind::LeasesNamed => "LeaseList",
+            Kind::Drivers => "CSIDriverList",
             _ => "PartialObjectMetadataList",
         };
         return json!({"kind": kind, "metadata": metadata, "items": items});
@@ -50,6 +51,7 @@ fn columns(kind: Kind) -> &'static [&'static str] {
     match kind {
         Kind::NodeRows => &["Name", "Status", "Roles", "Age", "Version"],
         Kind::PodRows => &["Name", "Ready", "Status", "Restarts", "Age", "IP", "Node"],
+        Kind::LeaseRows => &["Name", "Holder", "Age"],
         _ => &["Name", "Attacher", "PV", "Node", "Attached", "Age"],
     }
 }
@@ -64,6 +66,10 @@ fn cells(kind: Kind, object: &Value) -> Value {
         Kind::PodRows => {
             let node = text(&object["spec"]["nodeName"], "<none>");
             json!([name, "1/1", pod_status(object), "0", "1d", "<none>", node])
+        }
+        Kind::LeaseRows => {
+            let holder = text(&object["spec"]["holderIdentity"], "");
+            json!([name, holder, "1d"])
         }
         _ => {
             let spec = &object["spec"];

@@ -9,6 +9,8 @@ use super::Labels;
 
 /// Selects the finished pods, whose phase is none of these.
 const UNFINISHED: &str = "status.phase!=Pending,status.phase!=Running,status.phase!=Unknown";
+/// Selects the leases that are not those of kubelets.
+const OTHERS: &str = "metadata.namespace!=kube-node-lease";
 const SELECTS_NODE: &str = "spec.nodeName=";
 /// Objects on a page: where rows are asked for, whole objects, and nodes of which two are enough.
 const ROWS: usize = 1_000;
@@ -34,6 +36,13 @@ pub enum Kind {
     Lease,
     /// The leases of API servers.
     ServerLeases,
+    /// The holders of all leases but those of kubelets.
+    LeaseRows,
+    /// Those of one name.
+    LeasesNamed,
+    /// One of them.
+    OtherLease,
+    Drivers,
     Pod,
     StatefulSet,
     ReplicaSet,
@@ -64,6 +73,7 @@ pub enum Resource {
     Events,
     ReplicaSets,
     Jobs,
+    Drivers,
 }
 
 /// A request.
@@ -92,7 +102,7 @@ pub struct Request {
 }
 
 impl Kind {
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 30] = [
         Self::NodeRows,
         Self::PodRows,
         Self::AttachmentRows,
@@ -106,6 +116,10 @@ impl Kind {
         Self::Node,
         Self::Lease,
         Self::ServerLeases,
+        Self::LeaseRows,
+        Self::LeasesNamed,
+        Self::OtherLease,
+        Self::Drivers,
         Self::Pod,
         Self::StatefulSet,
         Self::ReplicaSet,
@@ -127,7 +141,10 @@ impl Kind {
     }
 
     pub(super) fn is_rows(self) -> bool {
-        matches!(self, Self::NodeRows | Self::PodRows | Self::AttachmentRows)
+        matches!(
+            self,
+            Self::NodeRows | Self::PodRows | Self::AttachmentRows | Self::LeaseRows
+        )
     }
 
     pub(super) fn is_list(self) -> bool {
@@ -145,6 +162,8 @@ impl Kind {
                     | Self::PodUids
                     | Self::Events
                     | Self::ServerLeases
+                    | Self::LeasesNamed
+                    | Self::Drivers
             )
     }
 
@@ -162,7 +181,12 @@ impl Kind {
             Self::AttachmentRows => Resource::Attachments,
             Self::Namespaces => Resource::Namespaces,
             Self::Events | Self::Event => Resource::Events,
-            Self::Lease | Self::ServerLeases => Resource::Leases,
+            Self::Lease
+            | Self::ServerLeases
+            | Self::LeaseRows
+            | Self::LeasesNamed
+            | Self::OtherLease => Resource::Leases,
+            Self::Drivers => Resource::Drivers,
             Self::Claim | Self::Claims | Self::DeleteClaim => Resource::Claims,
             Self::StatefulSet => Resource::StatefulSets,
             Self::ReplicaSet => Resource::ReplicaSets,
@@ -307,6 +331,26 @@ impl Request {
                 "leases",
                 name,
             ] if get => (Kind::Lease, "", name),
+            [
+                "apis",
+                "coordination.k8s.io",
+                "v1",
+                "namespaces",
+                namespace,
+                "leases",
+                name,
+            ] if get => (Kind::OtherLease, namespace, name),
+            ["apis", "coordination.k8s.io", "v1", "leases"] if rows && selector == OTHERS => {
+                (Kind::LeaseRows, "", "")
+            }
+            ["apis", "coordination.k8s.io", "v1", "leases"]
+                if list && !metadata && selector.starts_with(OTHERS) =>
+            {
+                (Kind::LeasesNamed, "", "")
+            }
+            ["apis", "storage.k8s.io", "v1", "csidrivers"] if list && !metadata => {
+                (Kind::Drivers, "", "")
+            }
             ["api", "v1", "namespaces", namespace, "pods", name] if get => {
                 (Kind::Pod, namespace, name)
             }
