@@ -205,9 +205,12 @@ impl RawClaim {
 }
 
 impl RawVolume {
-    /// Reports whether a CSI driver makes the volume.
-    pub fn has_driver(&self) -> bool {
-        !self.spec.csi.driver.is_empty()
+    /// Reports whether a CSI driver makes the volume, as a disk for one machine.
+    pub fn is_disk_of_driver(&self) -> bool {
+        let VolumeSpec {
+            csi, volume_mode, ..
+        } = &self.spec;
+        !csi.driver.is_empty() && (volume_mode == BLOCK || csi.is_for_one_machine())
     }
 }
 

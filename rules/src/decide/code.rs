@@ -67,12 +67,8 @@ reasons! {
          that comes back in that time ends it cleanly.",
         "Nothing. A later run takes it.";
     KosmosLeaf = "kosmos-leaf" => Manual,
-        "Its node stands for another cluster, joined by Kosmos. NotReady mostly means that the \
-         link is cut: the pod may well be running.",
-        "Do not force-delete it: a second copy would start, and Kosmos may never end the first; \
-         without a controller it is lost. Repairing the link ends the pod within seconds, so \
-         choose the moment. If that cluster is lost for good, delete the node, not its pods: what \
-         runs there may run on.";
+        "Its node stands for another cluster, joined by Kosmos. NotReady mostly means that the link is cut: the pod may well be running.",
+        "Do not force-delete it: a StatefulSet would start a second copy, as a ReplicaSet or Job did at the eviction, and Kosmos may never end the first; without a controller the pod is lost. Repairing the link ends the pod, within seconds after a short cut and later after a long one, so choose the moment. If that cluster is lost for good, delete the node, not its pods: what runs there may run on, and Kosmos makes the node again only when its cluster manager restarts.";
     VirtualNode = "virtual-node" => Manual,
         "Its node is a program that runs or simulates pods elsewhere (Virtual Kubelet, Liqo, \
          interLink, KWOK or the like), and does not report: the pod may well be running.",
@@ -88,10 +84,8 @@ reasons! {
          not see, and the pod may be running there.",
         "Repair the link. Do not force-delete the pod before you know that it has stopped.";
     FactsUnread = "facts-unread" => Wait,
-        "Something that a rule needs could not be read: the node, the namespace, the node's \
-         lease, or how many nodes are NotReady.",
-        "See the cause in the report: mostly a missing right, or trouble of the API server. The \
-         next run tries again.";
+        "Something that a rule needs could not be read: the node, the namespace, the node's lease or another Lease that may show life, whether anything attaches a disk, how many nodes are NotReady, or the time: no Ready node has renewed its lease within 5 minutes by the API server's clock.",
+        "See the cause in the report: mostly a missing right, a wrong clock, or trouble of the API server. The next run tries again.";
     NodeRecovering = "node-recovering" => Wait,
         "Its node is silent, but its lease was renewed after it became NotReady, and less than \
          --node-not-ready-for ago (or than the lease lasts, where that is longer): the kubelet \
@@ -99,19 +93,11 @@ reasons! {
         "Nothing at first. If it stays so, read the kubelet's log: it may restart again and \
          again.";
     NodeJustFailed = "node-just-failed" => Wait,
-        "Its node has been NotReady for less than --node-not-ready-for, or nobody knows since \
-         when: the kubelet may only be restarting. The later counts of the times of its Ready \
-         condition, unless that lies in the future, and its NoSchedule taint.",
+        "Its node has been NotReady for less than --node-not-ready-for (or than 6 minutes, if that is more, where node-problem-detector or the monitoring agent of EKS watches it), or nobody knows since when: the kubelet may only be restarting. The later counts of the times of its Ready condition, unless that lies in the future, and its NoSchedule taint.",
         "Nothing. A later run takes the pod if the node stays NotReady.";
     KubeletAlive = "kubelet-alive" => Manual,
-        "Its node is NotReady, but shows a sign of life: Ready is False, which only a kubelet \
-         that reports keeps so, or something on the machine was heard since. The containers most \
-         likely run, so --kubelet-alive protects all pods but those that may run twice \
-         (hold-unique), or all (hold).",
-        "Do not force-delete it: it most likely runs, and would run beside its replacement. \
-         Restart the container runtime or the kubelet: once the node is Ready, it ends the pod. \
-         Or power the machine off: once it was silent for --node-not-ready-for, a run judges the \
-         pod again.";
+        "Its node is NotReady, but shows a sign of life: Ready is False, which only a kubelet that reports keeps so, or something on the machine wrote to the API server after the node became NotReady and less than 11 minutes ago. The containers most likely run. What may run twice runs elsewhere since its eviction, so a delete would gain nothing.",
+        "Do not force-delete it: it most likely runs, and would run beside its replacement. Restart the container runtime or the kubelet: once the node is Ready, it ends the pod. Or power the machine off: once it was silent for 11 minutes, a run judges the pod again.";
     AlreadyForced = "already-forced" => Manual,
         "It was force-deleted before it had finished, and finalizers still hold it. Another \
          delete changes nothing.",
@@ -121,29 +107,17 @@ reasons! {
         "Find that controller, and have it finish. A finalizer that is stripped by hand leaves \
          behind, unnoticed, what had to be cleaned up.";
     LocalVolume = "local-volume" => Manual,
-        "A claim is bound to a volume on the dead node: local, hostPath, Longhorn's strict-local, \
-         or with an affinity to this node alone. A replacement would wait for that node for ever.",
-        "If the node can come back, wait for it: the data comes with it. If not, give the claim \
-         up by the annotation in the report: the next run then deletes claim and pod.";
+        "A claim is bound to a volume on the dead node: no other node meets its affinity, zones and regions aside, and that names this node alone; or it is Longhorn's strict-local. A replacement would wait for that node for ever.",
+        "If the node can come back, wait for it: the data comes with it. If not, give the claim up by the annotation in the report: the next run then deletes claim and pod.";
     VolumeConfined = "volume-confined" => Manual,
-        "A claim is bound to a volume that no other node can reach, zones and regions aside. Its \
-         data may be elsewhere, so the claim is kept whatever a person answers.",
-        "Find out where the data is. Bring up a node that the volume allows, and the next run \
-         takes the pod. Or let the pod go by the annotation in the report: its replacement waits \
-         for such a node.";
+        "A claim is bound to a volume that no other node is known to reach, zones and regions aside: its affinity names something else than this node, or it is a directory without an affinity, which other nodes may share. Its data may be elsewhere, so the claim is kept whatever a person answers.",
+        "Find out where the data is. Bring up a node that the volume allows, and the next run takes the pod. Or let the pod go by the annotation in the report: its replacement waits for such a node.";
     VolumeUnverified = "volume-unverified" => Manual,
-        "A claim or its volume could not be read or is missing, or it is not known which nodes \
-         reach it: the data may be on the dead node. Or the pod owns the claim, which would go \
-         with it, and its StatefulSet wants the pod again or could not be read.",
-        "Find out where the volume is, by the commands in the report. Once you know that it is \
-         elsewhere, and that the machine is off, say so by the annotations there.";
+        "A claim or its volume could not be read or is missing, or it is not known which nodes reach it: the data may be on the dead node. Or a claim would go with the pod, which owns it or is the last to use it after somebody deleted it, and may still be wanted.",
+        "Find out where the volume is, by the commands in the report. Once you know that it is elsewhere, and that the machine is off, say so by the annotations there. To keep the data of a claim that somebody deleted, set its volume to Retain first.";
     SharedDisk = "shared-disk" => Manual,
-        "Two machines could write its disk at once: a ReadWriteMany raw block device, Fibre \
-         Channel or iSCSI of Kubernetes' own kinds that is not read-only, or a virtual machine of \
-         KubeVirt. And nothing says that the node is fenced: off for certain.",
-        "Power the machine off, or cut off its disks; check that at the machine itself, and say \
-         so by the annotation in the report. Automatic fencing marks the node: by the annotation \
-         fencing/state=fenced, or by what --fenced-node-selector selects.";
+        "Two machines could write its disk at once: a ReadWriteMany raw block device, Fibre Channel, iSCSI or a flexVolume of Kubernetes' own kinds that is not read-only, a disk for one machine whose CSI driver attaches nothing, or a virtual machine of KubeVirt. And nothing says that the node is fenced: off for certain.",
+        "Power the machine off, or cut off its disks; check that at the machine itself, and say so by the annotation in the report. Automatic fencing marks the node: by the annotation fencing/state=fenced, or by what --fenced-node-selector selects.";
     OwnerKind = "owner-kind" => Manual,
         "Its owner, or the workload above, is of a kind that --manual-owner-kind names: you chose \
          to decide yourself.",
@@ -165,11 +139,8 @@ reasons! {
         "Nothing for the pod. If the node may only be cut off, power it off now: its containers \
          may still be running.";
     MassOutage = "mass-outage" => Wait,
-        "The breaker: too many nodes are NotReady (--max-not-ready-percent), or no other node \
-         could start anything. When so many fail at once, the cause is more often the API server \
-         or the network, and their pods may all be running.",
-        "Find what the nodes have in common. Only once you are sure that they are dead, run with \
-         --max-not-ready-percent=100.";
+        "The breaker: too many nodes are NotReady, of all or of the pod's zone (--max-not-ready-percent), or no other node could start anything. When so many fail at once, the cause is more often the API server or the network, and their pods may all be running.",
+        "Find what the nodes have in common, and look at the network first. Once machines are switched off, say so by the annotation in the report, or run with --max-not-ready-percent=100.";
     OverCap = "over-cap" => Wait,
         "A run deletes at most --max-deletes pods, and others were overdue for longer.",
         "Nothing. The next run goes on with the rest.";

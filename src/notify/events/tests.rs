@@ -186,8 +186,8 @@ fn what_needs_a_person_is_a_warning_with_its_reason() {
     expect![[r#"
         compute-hive01: Warning Finalizers Manual v1 Pod/held-0 (uid-compute-hive01-held-0) uid-ds06
           Not force-deleted: it needs a person. It is held by finalizer example.com/backup, whose controller has work to do before the pod can go. See: pod-reaper explain compute-hive01/held-0
-        impala-impala01: Warning VolumeConfined Manual v1 Pod/impala-executor-000-0 (uid-impala-impala01-impala-executor-000-0) uid-ds06
-          Not force-deleted: it needs a person. No other node is known to reach its storage: claim scratch-cache-volume-impala-executor-000-0 is bound to volume pvc-scratch, which is a directory that other nodes may share (local, at /opt/local-path). See: pod-reaper explain impala-impala01/impala-executor-000-0
+        impala-impala01: Warning LocalVolume Manual v1 Pod/impala-executor-000-0 (uid-impala-impala01-impala-executor-000-0) uid-ds06
+          Not force-deleted: it needs a person. Its storage is on the dead node: claim scratch-cache-volume-impala-executor-000-0 is bound to volume pvc-scratch (local, at /opt/local-path). See: pod-reaper explain impala-impala01/impala-executor-000-0
         impala-impala01: Warning VolumeUnverified Manual v1 Pod/statestored-0 (uid-impala-impala01-statestored-0) uid-ds06
           Not force-deleted: it needs a person. It is unverified whether its storage is on the dead node: statestored. See: pod-reaper explain impala-impala01/statestored-0
         vault: Warning KosmosLeaf Manual v1 Pod/web-0 (uid-vault-web-0) uid-kosmos-cluster7

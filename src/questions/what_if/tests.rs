@@ -186,7 +186,7 @@ fn scratch_is_foretold_as_it_is_reaped() {
         samples::lease("a"),
         samples::set("shop", "cache", &["disk"]),
         samples::scratch("shop", "disk-cache-0", "pv-1"),
-        samples::volume("pv-1", &json!({"local": {"path": "/x"}})),
+        samples::directory("pv-1", "a"),
         cache,
     ];
     let reason = |scratch| {

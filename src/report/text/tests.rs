@@ -66,7 +66,7 @@ fn an_audit_of_a_dead_node() {
           and 1 more, which --output=json has
 
         WAITING: 2
-          2 pods of 2 workloads on ds06, overdue up to 4m 30s  [not-overdue]
+          2 pods of 2 workloads on ds06, overdue up to 5m  [not-overdue]
 
         LEFT ALONE: 2
           compute-hive01/slow-0  StatefulSet  on ds01  overdue 1h 55m  [node-ready]
@@ -208,8 +208,8 @@ fn nodes_that_could_not_be_counted_hold_everything_and_are_reported() {
         Next: run it again: how many nodes are NotReady could not be read.
 
         NOTHING IS DELETED (facts-unread)
-          The nodes could not be counted: a Node of the snapshot could not be read. 4 pods are held. Without
-          that number, a dead node cannot be told from an outage. The next run tries again.
+          how many nodes are NotReady, for the breaker: a Node of the snapshot could not be read. 4 pods are
+          held. Without that, a dead node cannot be told from one that lives. The next run tries again.
           - See what the NotReady nodes have in common:
             kubectl get nodes -o wide -L topology.kubernetes.io/zone,node.kubernetes.io/instance-type
 
@@ -246,11 +246,14 @@ fn an_outage_that_holds_everything_prints_no_destructive_command() {
         NOTHING IS DELETED (mass-outage)
           6 of 6 nodes are NotReady. 5 pods are held. When that many fail at once, the cause is more often
           the API server or the network than the nodes, and their pods may all be running. What the nodes
-          have in common can show what has failed. Once you are sure that they are dead, run with
-          --max-not-ready-percent=100.
+          have in common can show what has failed: look at the network first. Once machines are switched
+          off, say so for them, or run with --max-not-ready-percent=100.
           6 of 6 failed within a minute, from 2026-01-31 01:00:00Z on.
           - See what the NotReady nodes have in common:
             kubectl get nodes -o wide -L topology.kubernetes.io/zone,node.kubernetes.io/instance-type
+          - If you have switched off 6 NotReady nodes at the machines themselves, say so, and a run takes
+            their pods:
+            kubectl annotate node ds01 ds02 ds03 ds04 ds05 ds06 pod-reaper.io/powered-off=2026-01-31T03:00:00Z --overwrite
 
     "#]]
     .assert_eq(&text[start..end]);
@@ -270,7 +273,7 @@ fn a_quiet_cluster() {
         COULD NOT BE SEEN
           The file lacks pods of other namespaces, if there are any (-A), namespaces (whether they are opted
           out), leases (whether a node lives). This saves all:
-          kubectl get nodes,ns,pods,pvc,pv,leases,volumeattachments,sts -A -o json --show-managed-fields
+          kubectl get no,ns,po,pvc,pv,leases,volumeattachments,csidrivers,sts -Ao json --show-managed-fields
 
         pod-reaper 0.3.0: audit of state.json, judged at 2026-01-31 03:00:00Z. Nothing was changed. Stuck
         means 10m past the deletion deadline, on a node NotReady for 10m. Namespaces: all.

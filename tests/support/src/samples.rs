@@ -143,9 +143,30 @@ pub fn objects(described: &Value) -> Vec<Value> {
             "StatefulSet" => set(space, name, &[]),
             _ => json!({"kind": kind, "metadata": {"namespace": given, "name": name, "uid": format!("uid-of-{name}")}}),
         };
-        with(sample, more)
+        bound_to_its_node(with(sample, more))
     });
     objects.collect()
+}
+
+/// A volume that is a directory of a node.
+pub fn directory(name: &str, node: &str) -> Value {
+    let requirement = json!({"key": "kubernetes.io/hostname", "operator": "In", "values": [node]});
+    let terms = json!([{"matchExpressions": [requirement]}]);
+    let affinity = json!({"required": {"nodeSelectorTerms": terms}});
+    volume(
+        name,
+        &json!({"local": {"path": "/x"}, "nodeAffinity": affinity}),
+    )
+}
+
+/// Gives a volume that is a directory its affinity to ds06, unless it has or denies one.
+fn bound_to_its_node(mut object: Value) -> Value {
+    let spec = &object["spec"];
+    let is_one = spec["local"].is_object() || spec["hostPath"].is_object();
+    if is_one && spec.get("nodeAffinity").is_none() {
+        object["spec"]["nodeAffinity"] = directory("", "ds06")["spec"]["nodeAffinity"].clone();
+    }
+    object
 }
 
 /// A list, as `kubectl get … -o json` prints it.

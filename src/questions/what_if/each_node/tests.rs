@@ -42,7 +42,7 @@ fn cluster() -> Vec<Value> {
         samples::with(samples::node("leaf", "True"), leaf),
         samples::namespace("shop"),
         samples::claim("shop", "local", "pv-local"),
-        samples::volume("pv-local", &json!({"local": {"path": "/x"}})),
+        samples::directory("pv-local", "a"),
         samples::claim("shop", "moves", "pv-moves"),
         samples::volume("pv-moves", &json!({"csi": {"driver": "ceph"}})),
         json!({"kind": "VolumeAttachment", "metadata": {"name": "csi-1"},
