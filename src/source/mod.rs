@@ -495,6 +495,9 @@ async fn read_leases(
         match leases.unwrap_or(Ok(Vec::new())) {
             Err(unread) => node.named_by = Err(unread),
             Ok(leases) => {
+                // Those of a name in all namespaces were read, and those of all API servers.
+                let names = |lease: &&RawLease| holders.of(name, lease).next().is_some();
+                let leases = leases.iter().filter(names).collect_vec();
                 let named_by = leases.iter().flat_map(|lease| holders.of(name, lease));
                 node.named_by = Ok(named_by.collect());
                 node.hear(leases.iter().filter_map(|lease| lease.heard(now)));
