@@ -1,7 +1,8 @@
 //! What shows that a node's machine lives, and what a pod takes with it, as a real API server says both.
 
-use crate::prelude::*;
+use crate::{prelude::*, support::objects::lease_of};
 
+const REAP: &str = "stuck-on-not-ready-node";
 const SERVERS: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
 const SETS: &str = "/apis/apps/v1/namespaces/apps/statefulsets";
 
@@ -57,6 +58,114 @@ fn a_control_plane_node_whose_api_server_works_shows_a_sign_of_life() {
         notices.contains("api-server-unknown") && notices.contains("other"),
         "{notices}"
     );
+}
+
+/// A machine of each node may renew a Lease of any namespace: the holder is the node, its host, or a pod on it, which is here
+/// in a namespace that is not looked at. Of all others, and of all nodes' own, no body is read.
+#[test]
+fn a_lease_that_something_on_the_node_renews_keeps_its_pods() {
+    // The node is called as its Lease. The Lease's namespace, its holder, how many minutes ago it was renewed, and whether the
+    // node's machine lives.
+    let rows = [
+        ("by-a-pod", "apps", "by-a-pod-0", 10, true),
+        ("and-a-suffix", "apps", "and-a-suffix-0_5d1c", 10, true),
+        ("by-the-node", "kube-system", "by-the-node", 10, true),
+        (
+            "by-its-host",
+            "other",
+            "BY-ITS-HOST.example.org_a_b",
+            10,
+            true,
+        ),
+        ("from-elsewhere", "other", "from-elsewhere-0", 0, false),
+        ("by-another", "apps", "by-another-00", 0, false),
+        ("long-ago", "apps", "long-ago-0", 12, false),
+    ];
+    let cluster = fresh();
+    for ready in ["ready-1", "ready-2"] {
+        Node::ready(ready).create(&cluster);
+    }
+    namespace(&cluster, "other");
+    let pods = rows.map(|(node, within, holder, minutes, _)| {
+        let host = format!("{node}.example.org");
+        let dead = Node::not_ready(node, 3600).label("kubernetes.io/hostname", &host);
+        dead.create(&cluster);
+        Pod::on(node, "apps", &format!("{node}-0")).create(&cluster);
+        lease_of(&cluster, (within, node), holder, minutes * 60);
+        uid(&Pod::on(node, "stuck", node)
+            .owned_by("ReplicaSet", "web")
+            .terminating(&cluster, 1))
+    });
+    until_overdue();
+    let rows_of_leases = Arc::new(Mutex::new(String::new()));
+    let listed = Arc::clone(&rows_of_leases);
+    let proxy = Proxy::with_faults(cluster.server(), move |seen| {
+        let listed = Arc::clone(&listed);
+        if !seen.path.contains("/v1/leases?includeObject") {
+            return Act::Forward;
+        }
+        Act::rewrite(move |reply| {
+            *listed.lock().expect("a text") += &String::from_utf8_lossy(&reply.body);
+        })
+    });
+    let options = ["--namespace-regex=^stuck$", "--max-not-ready-percent=100"];
+    let ended = run(&proxy.kubeconfig, &[&SHORT[..], &options].concat());
+    ended.is_whole();
+    for ((node, within, holder, _, lives), pod) in rows.into_iter().zip(&pods) {
+        let expected = if lives {
+            ("kubelet-alive", None)
+        } else {
+            (REAP, Some("deleted"))
+        };
+        assert_eq!(ended.reason_and_outcome(pod), expected, "{node}");
+        let named = format!("Lease {within}/{node}, held by {holder}, was renewed");
+        let detail = ended.pod(pod)["detail"].as_str().unwrap();
+        assert_eq!(detail.contains(&named), lives, "{detail}");
+    }
+    let listed = rows_of_leases.lock().expect("a text");
+    assert!(
+        listed.contains("from-elsewhere-0") && !listed.contains("ready-1"),
+        "{listed}"
+    );
+    assert!(!listed.contains("renewTime"), "{listed}");
+    let read = proxy.seen().into_iter().map(|seen| seen.path);
+    let read = read.filter(|path| path.contains("/leases") && !path.contains("kube-node-lease/"));
+    let names = |path: String| {
+        let path = path.replace("metadata.name%3D", "/leases/");
+        let name = path.split_once("/leases/")?.1;
+        Some(name.split('&').next()?.to_owned())
+    };
+    let read = read.filter_map(names).collect::<BTreeSet<_>>();
+    let expected = [
+        "and-a-suffix",
+        "by-a-pod",
+        "by-its-host",
+        "by-the-node",
+        "long-ago",
+    ];
+    assert_eq!(read, expected.map(str::to_owned).into());
+}
+
+/// A pod that has lost the election renews a Lease between decision and delete.
+#[test]
+fn a_lease_that_named_the_node_is_read_again_before_each_write() {
+    let cluster = fresh();
+    one_dead_of_three(&cluster);
+    let pod = uid(&Pod::on("dead", "apps", "leader-0").terminating(&cluster, 1));
+    lease_of(&cluster, ("apps", "leader"), "leader-0", 3600);
+    until_overdue();
+    let (reads, server) = (AtomicUsize::new(0), cluster.server());
+    let proxy = Proxy::start(server, move |seen| {
+        if seen.path.ends_with("/leases/leader") && reads.fetch_add(1, Ordering::SeqCst) == 1 {
+            server.delete(&seen.path, json!({}));
+            lease_of(server, ("apps", "leader"), "leader-0", 0);
+        }
+    });
+    let ended = run(&proxy.kubeconfig, &SHORT);
+    ended.says(&pod, (REAP, Some("node-changed")));
+    let why = ended.pod(&pod)["outcomeDetail"].as_str().unwrap();
+    assert!(why.contains("Lease apps/leader, held by leader-0"), "{why}");
+    assert!(!proxy.seen().iter().any(Seen::is_write));
 }
 
 /// A `StatefulSet` with `whenScaled: Delete` makes the pod the owner of its claims when it is scaled down.

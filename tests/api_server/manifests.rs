@@ -43,13 +43,27 @@ fn rights(role: &Value) -> Vec<(String, Value)> {
     rights
 }
 
-/// The six-node case with a pod that the Job controller holds, so that a run uses every right.
+/// The stuck pods that a run of [`everything_stuck`] reaps.
+const ALL: usize = six_nodes::STUCK.len() + 2;
+
+/// The six-node case with a pod that the Job controller holds, and one on a disk that its driver may attach to no machine,
+/// so that a run uses every right.
 fn everything_stuck(cluster: &ControlPlane) -> String {
     six_nodes::failed(cluster);
     // Whether it lives is asked of the leases of API servers too.
     Node::not_ready("cp", 3600)
         .label("node-role.kubernetes.io/control-plane", "")
         .create(cluster);
+    Volume::of(
+        "disk",
+        yaml("{csi: {driver: csi.example.org, fsType: ext4, volumeHandle: disk}}"),
+    )
+    .claimed_by("etl", "disk")
+    .create(cluster);
+    Pod::on(six_nodes::DEAD, "etl", "on-a-disk")
+        .owned_by("ReplicaSet", "web")
+        .claim("disk")
+        .terminating(cluster, 1);
     let pod = Pod::on(six_nodes::DEAD, "etl", "held-by-job")
         .owned_by("Job", "held")
         .finalizer(JOB_TRACKING);
@@ -213,10 +227,7 @@ fn the_dry_run_overlay_reports_and_is_never_refused() {
     let report: Value = serde_json::from_slice(&output.stdout).expect("a report");
     assert_eq!(report["mode"], "client-dry-run");
     assert_eq!(report["errors"], json!([]));
-    assert_eq!(
-        report["summary"]["outcomes"]["would-delete"],
-        six_nodes::STUCK.len() + 1
-    );
+    assert_eq!(report["summary"]["outcomes"]["would-delete"], ALL);
 }
 
 /// Before Kubernetes 1.30 there are no policies, and the base is what is installed: the role alone.
@@ -278,8 +289,8 @@ fn a_full_run_is_never_refused_and_uses_every_right() {
         .chain(variables);
     let variables = variables.collect::<Vec<_>>();
 
-    // The Job's pod, and the one with scratch.
-    let all = six_nodes::STUCK.len() + 2;
+    // And the one with scratch.
+    let all = ALL + 1;
     let proxy = with_a_changing_pod(cluster);
     let dry = run_with(
         &proxy.kubeconfig_of(ACCOUNT),
@@ -361,7 +372,7 @@ fn without_any_one_right_the_run_reports_it() {
     everything_stuck(&cluster);
     install(&cluster, DEFAULT);
     own_pod(&cluster, "pod-reaper");
-    let all = six_nodes::STUCK.len() + 1;
+    let all = ALL;
     // The right; the exit code and the number of deletes without it; and the same with the guard required.
     let expected = "
         get nodes: 3 none, 3 none
@@ -369,16 +380,17 @@ fn without_any_one_right_the_run_reports_it() {
         list namespaces: 3 none, 3 none
         list pods: 1 none, 1 none
         get pods: 3 all but one, 1 none
-        get persistentvolumeclaims: 3 all but one, 3 all but one
-        get persistentvolumes: 3 all but one, 3 all but one
+        get persistentvolumeclaims: 3 all but two, 3 all but two
+        get persistentvolumes: 3 all but two, 3 all but two
         list volumeattachments: 3 all, 3 all
+        list csidrivers: 3 all but one, 3 all but one
         delete pods: 3 none, 1 none
         patch pods/status: 3 all but one, 3 all but one
         # A dry run writes no Events. `events` tests a real run without these two.
         create events: 0 all, 0 all
         list events: 0 all, 0 all
         get leases: 3 none, 3 none
-        # The control plane node then shows no sign of life by its API server, and a notice says so.
+        # What still renews another Lease then shows no sign of life, and the report says so.
         list leases: 0 all, 0 all
         # No pod owns a claim.
         get statefulsets: 0 all, 0 all
@@ -397,7 +409,7 @@ fn without_any_one_right_the_run_reports_it() {
         let (verb, resource) = right.split_once(' ').expect("two words");
         let group = match resource {
             "leases" => "coordination.k8s.io",
-            "volumeattachments" => "storage.k8s.io",
+            "volumeattachments" | "csidrivers" => "storage.k8s.io",
             "events" => "events.k8s.io",
             "statefulsets" | "replicasets" => "apps",
             "jobs" => "batch",
@@ -432,6 +444,7 @@ fn without_any_one_right_the_run_reports_it() {
                 0 => "none",
                 some if some == all => "all",
                 some if some + 1 == all => "all but one",
+                some if some + 2 == all => "all but two",
                 _ => "some",
             };
             format!("{} {would}", output.status.code().unwrap_or_default())
@@ -583,6 +596,8 @@ fn without_any_one_right_the_forecast_reports_it() {
         ("get persistentvolumes", (0, 1)),
         ("list persistentvolumes", (0, 1)),
         ("list volumeattachments", (3, 1)),
+        // No claim depends on them.
+        ("list csidrivers", (0, 1)),
         ("get leases", (3, 0)),
         // As in a run.
         ("list leases", (0, 1)),

@@ -1,6 +1,6 @@
 //! A forbidden request is reported, and never taken for an absent object.
 
-use crate::prelude::*;
+use crate::{prelude::*, support::objects::lease_of};
 
 const REAP: &str = "stuck-on-not-ready-node";
 
@@ -13,8 +13,9 @@ pub fn reading() -> Vec<Value> {
         - {apiGroups: [''], resources: [pods], verbs: [get, list]}
         - {apiGroups: [''], resources: [persistentvolumeclaims], verbs: [get]}
         - {apiGroups: [''], resources: [persistentvolumes], verbs: [get]}
-        - {apiGroups: [coordination.k8s.io], resources: [leases], verbs: [get]}
+        - {apiGroups: [coordination.k8s.io], resources: [leases], verbs: [get, list]}
         - {apiGroups: [storage.k8s.io], resources: [volumeattachments], verbs: [list]}
+        - {apiGroups: [storage.k8s.io], resources: [csidrivers], verbs: [list]}
         ",
     );
     rules.as_array().expect("rules").clone()
@@ -74,6 +75,64 @@ fn every_other_read_that_is_forbidden_spares_pods_and_is_reported() {
         assert_eq!(reasons, [without_claim, with_claim], "{resource}");
         run.ends(3);
     }
+}
+
+/// As after an upgrade from 0.3.0 without its role.
+#[test]
+fn a_role_that_lacks_the_newest_rights_is_told_what_that_costs() {
+    let cluster = fresh();
+    one_dead_of_three(&cluster);
+    let stuck = |name: &str| Pod::on("dead", "apps", name).owned_by("StatefulSet", "db");
+    let plain = uid(&stuck("plain").terminating(&cluster, 1));
+    lease_of(&cluster, ("apps", "leader"), "plain", 0);
+    until_overdue();
+    let dry = [&SHORT[..], &["--dry-run=client"]].concat();
+    let mut rules = reading();
+    for rule in &mut rules {
+        if rule["resources"][0] == "leases" {
+            rule["verbs"] = json!(["get"]);
+        }
+    }
+    rules.retain(|rule| rule["resources"][0] != "csidrivers");
+    let older = user(&cluster, "older", &rules);
+    let told = run(&older, &dry);
+    told.is_whole();
+    told.says(&plain, (REAP, None));
+    let unseen = told.report["unseen"].as_array().expect("sentences");
+    let [leases] = &unseen[..] else {
+        panic!("{unseen:?}")
+    };
+    assert!(
+        leases.to_string().contains("may not list Leases"),
+        "{leases}"
+    );
+    let with_all = run(&user(&cluster, "newer", &reading()), &dry);
+    with_all.says(&plain, ("kubelet-alive", None));
+
+    let claims = ["disk-1", "disk-2"].map(|disk| {
+        let spec =
+            format!("{{csi: {{driver: iscsi.csi.k8s.io, fsType: ext4, volumeHandle: {disk}}}}}");
+        Volume::of(disk, yaml(&spec))
+            .claimed_by("apps", disk)
+            .create(&cluster);
+        uid(&stuck(disk).claim(disk).terminating(&cluster, 1))
+    });
+    until_overdue();
+    let told = run(&older, &dry);
+    told.ends(3);
+    told.says(&plain, (REAP, None));
+    for pod in &claims {
+        told.says(pod, ("facts-unread", None));
+    }
+    let errors = told.report["errors"].as_array().expect("errors");
+    let [drivers] = &errors[..] else {
+        panic!("{errors:?}")
+    };
+    let cause = drivers["cause"].as_str().expect("a cause");
+    assert!(
+        cause.contains("cannot list resource \"csidrivers\""),
+        "{cause}"
+    );
 }
 
 #[test]

@@ -57,7 +57,7 @@ fn a_run_finds_what_an_audit_of_everything_finds() {
     let cluster = fresh();
     all_sorts(&cluster);
     until_overdue();
-    let kinds = "nodes,namespaces,pods,pvc,pv,leases,volumeattachments";
+    let kinds = "nodes,namespaces,pods,pvc,pv,leases,volumeattachments,csidrivers";
     for (all, count) in [(&["--all"][..], 11), (&[], 3)] {
         let scanned = run(
             &cluster.kubeconfig,

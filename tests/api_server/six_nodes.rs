@@ -232,7 +232,7 @@ fn record() {
     minutes(5);
     evict(&cluster, 30);
     minutes(13);
-    let what = "nodes,namespaces,pods,pvc,pv,leases,volumeattachments";
+    let what = "nodes,namespaces,pods,pvc,pv,leases,volumeattachments,csidrivers";
     let output = cluster.kubectl(["get", what, "-A", "-o", "json"]);
     assert!(
         output.status.success(),

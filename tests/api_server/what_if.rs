@@ -88,5 +88,5 @@ fn kubectl_runs_it_as_a_plugin() {
     let says = String::from_utf8_lossy(&answer.stderr);
     assert_eq!(answer.status.code(), Some(0), "{says}");
     let answer = serde_json::from_slice::<Value>(&answer.stdout).unwrap();
-    assert_eq!(answer["rules"].as_array().map(Vec::len), Some(18));
+    assert_eq!(answer["rules"].as_array().map(Vec::len), Some(17));
 }

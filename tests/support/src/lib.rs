@@ -79,13 +79,14 @@ const ADMISSION: [&str; 4] = [
 
 /// Kinds of objects that tests leave, apart from [`ADMISSION`] and namespaces. The server's own objects stay:
 /// see [`is_the_servers_own`].
-const KINDS: [&str; 22] = [
+const KINDS: [&str; 23] = [
     "/api/v1/pods",
     "/api/v1/persistentvolumeclaims",
     "/api/v1/persistentvolumes",
     "/apis/storage.k8s.io/v1/volumeattachments",
+    "/apis/storage.k8s.io/v1/csidrivers",
     "/api/v1/nodes",
-    "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases",
+    "/apis/coordination.k8s.io/v1/leases?labelSelector=!apiserver.kubernetes.io/identity",
     "/api/v1/events",
     "/api/v1/configmaps",
     "/api/v1/resourcequotas",

@@ -177,7 +177,7 @@ impl Node {
         let taints = self.object["spec"]["taints"].clone();
         cluster.create("/api/v1/nodes", self.object);
         if let Some(lease) = self.lease {
-            create_lease(cluster, &name, &lease);
+            create_lease(cluster, ("kube-node-lease", &name), &name, &lease);
         }
         // Admission taints every new node as not ready.
         cluster.merge_patch(&node_path(&name), json!({"spec": {"taints": taints}}))
@@ -189,8 +189,13 @@ pub fn node_path(name: &str) -> String {
     format!("/api/v1/nodes/{name}")
 }
 
-fn lease_path(node: &str) -> String {
-    format!("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{node}")
+/// Where the lease of a node is found.
+pub fn lease_path(node: &str) -> String {
+    path_of_lease(("kube-node-lease", node))
+}
+
+fn path_of_lease((namespace, name): (&str, &str)) -> String {
+    format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}")
 }
 
 /// Changes the Ready condition of an existing node, as of now.
@@ -215,21 +220,35 @@ fn ready_condition(status: &str, reason: &str, since: i64) -> Value {
 
 /// The server stamps each write with its own time in `managedFields`. It accepts an older stamp from a client only with
 /// another change, and that change must leave no newer stamp behind. So a label is added and removed.
-fn create_lease(cluster: &ControlPlane, node: &str, lease: &Lease) {
+fn create_lease(
+    cluster: &ControlPlane,
+    (namespace, name): (&str, &str),
+    holder: &str,
+    lease: &Lease,
+) {
     let more = format!(
         "
-        metadata: {{labels: {{passing: 'true'}}}}
-        spec: {{holderIdentity: '{node}', leaseDurationSeconds: 40, renewTime: '{}'}}
+        metadata: {{namespace: '{namespace}', labels: {{passing: 'true'}}}}
+        spec: {{holderIdentity: '{holder}', leaseDurationSeconds: 40, renewTime: '{}'}}
         ",
         micro_seconds_ago(lease.says)
     );
-    let object = with(samples::lease(node), yaml(&more));
-    let path = lease_path(node);
-    let collection = path.trim_end_matches(node).trim_end_matches('/');
+    let object = with(samples::lease(name), yaml(&more));
+    let path = path_of_lease((namespace, name));
+    let collection = path.trim_end_matches(name).trim_end_matches('/');
     let mut object = cluster.create(&format!("{collection}?fieldManager=kubelet"), object);
     object["metadata"]["labels"] = Value::Null;
     object["metadata"]["managedFields"][0]["time"] = json!(seconds_ago(lease.stamped));
     cluster.put(&format!("{path}?fieldManager=test"), object);
+}
+
+/// Writes a Lease, by namespace and name, that `holder` renewed so many seconds ago, by both clocks.
+pub fn lease_of(cluster: &ControlPlane, lease: (&str, &str), holder: &str, seconds_ago: i64) {
+    let renewed = Lease {
+        says: seconds_ago,
+        stamped: seconds_ago,
+    };
+    create_lease(cluster, lease, holder, &renewed);
 }
 
 /// A pod that is bound to a node and was running there.
