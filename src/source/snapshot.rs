@@ -1,6 +1,6 @@
 //! The source that is a snapshot: a file with a saved cluster state.
 //!
-//! The file holds what `kubectl get nodes,ns,pods,pvc,pv,leases,volumeattachments,sts -A -o json
+//! The file holds what `kubectl get nodes,ns,pods,pvc,pv,leases,volumeattachments,csidrivers,sts -A -o json
 //! --show-managed-fields` prints, or any part of it: as one list, as lists in lists, or as several
 //! documents in a row. A kind without any object in the file counts as not saved: its facts are
 //! then unknown, never assumed.
@@ -37,7 +37,7 @@ use crate::{
 /// How many bytes are read from the file at once.
 const CHUNK: usize = 64 * 1024;
 /// The command that makes a snapshot.
-pub(super) const SAVES_ONE: &str = "kubectl get nodes,ns,pods,pvc,pv,leases,volumeattachments,sts -A -o json --show-managed-fields";
+pub(super) const SAVES_ONE: &str = "kubectl get nodes,ns,pods,pvc,pv,leases,volumeattachments,csidrivers,sts -A -o json --show-managed-fields";
 
 /// The error for a snapshot that does not tell when it was taken.
 pub(super) const UNDATED: &str =

@@ -122,8 +122,9 @@ fn verdicts_of(text: &str) -> String {
     }
     for sentence in unseen {
         // The last line is always the same: the command that saves all kinds.
-        if !sentence.starts_with("kubectl get nodes,ns,pods,pvc,pv,leases,volumeattachments,sts -A")
-        {
+        if !sentence.starts_with(
+            "kubectl get nodes,ns,pods,pvc,pv,leases,volumeattachments,csidrivers,sts -A",
+        ) {
             writeln!(lines, "unseen: {sentence}").expect("text");
         }
     }
@@ -322,7 +323,7 @@ fn without_nodes_or_pods_nothing_is_judged() {
     ] {
         let refused = gathered_by(&audit(), Some(NOW), &text).expect_err(what);
         let expected = format!(
-            "it holds no {what}; save it with `kubectl get nodes,ns,pods,pvc,pv,leases,volumeattachments,sts -A -o json --show-managed-fields`"
+            "it holds no {what}; save it with `kubectl get nodes,ns,pods,pvc,pv,leases,volumeattachments,csidrivers,sts -A -o json --show-managed-fields`"
         );
         assert_eq!(refused, expected, "{text:?}");
     }

@@ -9,7 +9,7 @@ use std::os::unix::fs::symlink;
 /// A folder in which the commands of a page find what they name.
 fn workplace() -> TempDir {
     let folder = TempDir::new().unwrap();
-    for name in ["cronjob", "charts", "tests"] {
+    for name in ["cronjob", "charts", "scripts", "tests"] {
         symlink(in_repository(name), folder.path().join(name)).unwrap();
     }
     folder
@@ -57,7 +57,9 @@ fn every_command_of_the_pages_works_as_it_stands() {
                 // A context is the reader's own.
                 let elsewhere = pages::not_run(command).is_some() || command.contains("--context");
                 !elsewhere
-                    && (command.starts_with("kubectl ") || command.starts_with("pod-reaper "))
+                    && ["kubectl ", "pod-reaper ", "scripts/deploy "]
+                        .iter()
+                        .any(|program| command.starts_with(program))
             });
         let commands = commands.collect::<Vec<_>>();
         if commands.is_empty() {
@@ -66,7 +68,8 @@ fn every_command_of_the_pages_works_as_it_stands() {
         let workplace = workplace();
         // What a page supposes: an installation, no Job of another page, and a state that was saved.
         for before in [
-            "kubectl apply -k cronjob/",
+            "scripts/deploy YOUR-REGISTRY/pod-reaper:0 prod-eu",
+            "kubectl apply -k deploy/",
             "kubectl delete job -n pod-reaper look --ignore-not-found",
         ] {
             let (success, says) = typed(&cluster, before, workplace.path());

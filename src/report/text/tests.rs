@@ -270,7 +270,7 @@ fn a_quiet_cluster() {
         COULD NOT BE SEEN
           The file lacks pods of other namespaces, if there are any (-A), namespaces (whether they are opted
           out), leases (whether a node lives). This saves all:
-          kubectl get nodes,ns,pods,pvc,pv,leases,volumeattachments,sts -A -o json --show-managed-fields
+          kubectl get nodes,ns,pods,pvc,pv,leases,volumeattachments,csidrivers,sts -A -o json --show-managed-fields
 
         pod-reaper 0.3.0: audit of state.json, judged at 2026-01-31 03:00:00Z. Nothing was changed. Stuck
         means 10m past the deletion deadline, on a node NotReady for 10m. Namespaces: all.
