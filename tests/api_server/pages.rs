@@ -89,6 +89,42 @@ fn every_command_of_the_pages_works_as_it_stands() {
     assert!(worked > 25, "only {worked} commands were found");
 }
 
+/// k9s puts the values of its variables into the arguments, as text.
+#[test]
+fn the_plugins_of_k9s_answer() {
+    let cluster = fresh();
+    six_nodes::failed(&cluster);
+    let workplace = workplace();
+    typed(
+        &cluster,
+        r#"ln -s "$(command -v cat)" .programs/less"#,
+        workplace.path(),
+    );
+    let file = fs::read_to_string(in_repository("integrations/k9s.yaml")).unwrap();
+    let plugins = yaml(&file)["plugins"].as_object().unwrap().clone();
+    for (name, selected, says) in [
+        ("pod-reaper-explain", "huebackend-0", "VERDICT: "),
+        ("pod-reaper-what-if", "ds01", "\nSummary: "),
+    ] {
+        let plugin = &plugins[name];
+        assert_eq!(
+            (&plugin["command"], &plugin["args"][0]),
+            (&json!("sh"), &json!("-c"))
+        );
+        let line = plugin["args"][1].as_str().unwrap();
+        let line = line
+            .replace("$NAMESPACE", "compute-hive01")
+            .replace("$NAME", selected)
+            .replace("$CONTEXT", "test");
+        let (success, said) = typed(&cluster, &line, workplace.path());
+        assert!(
+            success && format!("\n{said}").contains(says),
+            "{line}\n{said}"
+        );
+    }
+    assert_eq!(plugins.len(), 2);
+}
+
 /// A line without what differs between two runs.
 fn alike(line: &str) -> String {
     let line = line.split_once(" uid=").map_or(line, |(before, _)| before);
