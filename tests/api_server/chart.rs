@@ -12,7 +12,7 @@ use crate::{
         transcript::{bash, ended, plays},
     },
 };
-use std::{process::Output, sync::LazyLock};
+use std::{os::unix::fs::symlink, process::Output, sync::LazyLock};
 
 const CHART: &str = "charts/pod-reaper";
 const RELEASE: &str = "night-shift";
@@ -313,32 +313,48 @@ fn the_image_that_an_operator_names_is_in_each_kustomization() {
         objects(&kustomize(&in_repository("cronjob/overlays/dry-run"))),
         "the component is the overlay"
     );
-    // In the base of a copy, as `kustomize edit set image` writes it there.
-    let dir = TempDir::new().expect("a folder");
-    let copy = dir.path().join("copy");
-    let copied = Command::new("cp")
-        .args(["-r", &folder("cronjob"), &copy.display().to_string()])
-        .status();
-    assert!(copied.expect("cp starts").success());
-    let file = copy.join("base/kustomization.yaml");
-    let text = fs::read_to_string(&file).expect("the base");
-    let (head, tag) = text
-        .split_once("  newTag: ")
-        .expect("the image's tag comes last");
-    assert_eq!(tag.lines().count(), 1, "{tag}");
-    fs::write(
-        &file,
-        format!("{head}  newName: registry.example.com/tools/pod-reaper\n  newTag: \"7\"\n"),
-    )
-    .expect("our folder");
-    for folder in [
-        "",
-        "base",
-        "overlays/dry-run",
-        "overlays/one-off",
-        "overlays/one-of-many",
+    // As the script writes it beside a tree that stays as it is, with what a person adds to it.
+    let checkout = TempDir::new().expect("a folder");
+    for name in ["cronjob", "scripts"] {
+        symlink(in_repository(name), checkout.path().join(name)).expect("a link");
+    }
+    let deploy = checkout.path().join("deploy");
+    let run = |arguments: &[&str]| {
+        let script = checkout.path().join("scripts/deploy");
+        let ended = Command::new(script).args(arguments).output();
+        ended.expect("it starts").status.code()
+    };
+    assert_eq!(run(&["localhost:5000/other:1", "prod-eu"]), Some(0));
+    let file = deploy.join("kustomization.yaml");
+    let text = fs::read_to_string(&file).expect("text");
+    let mine = text.replacen(
+        "# - ../cronjob/components/eager",
+        "- ../cronjob/components/forecast",
+        1,
+    );
+    assert_ne!(mine, text);
+    fs::write(&file, &mine).expect("our folder");
+    assert_eq!(run(&[own]), Some(0));
+    for folder in ["dry-run", "prod-eu"] {
+        image(folder, &kustomize(&deploy.join(folder)));
+    }
+    let everything = kustomize(&deploy);
+    let used = everything.matches(own).count();
+    assert!(
+        used == 2 && everything.contains("name: pod-reaper-forecast"),
+        "{everything}"
+    );
+    let values = deploy.join("image/values.yaml").display().to_string();
+    let chart = rendered(RELEASE, NAMESPACE, &["--values", &values]);
+    assert!(chart.contains(&format!("image: {own}\n")), "{chart}");
+    for wrong in [
+        &[][..],
+        &["pod-reaper"],
+        &["localhost:5000/x"],
+        &[own, "../x"],
+        &[own, "image"],
     ] {
-        image(folder, &kustomize(&copy.join(folder)));
+        assert_eq!(run(wrong), Some(2), "{wrong:?}");
     }
 }
 

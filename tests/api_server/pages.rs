@@ -9,7 +9,7 @@ use std::os::unix::fs::symlink;
 /// A folder in which the commands of a page find what they name.
 fn workplace() -> TempDir {
     let folder = TempDir::new().unwrap();
-    for name in ["cronjob", "charts", "tests"] {
+    for name in ["cronjob", "charts", "scripts", "tests"] {
         symlink(in_repository(name), folder.path().join(name)).unwrap();
     }
     folder
@@ -57,7 +57,9 @@ fn every_command_of_the_pages_works_as_it_stands() {
                 // A context is the reader's own.
                 let elsewhere = pages::not_run(command).is_some() || command.contains("--context");
                 !elsewhere
-                    && (command.starts_with("kubectl ") || command.starts_with("pod-reaper "))
+                    && ["kubectl ", "pod-reaper ", "scripts/deploy "]
+                        .iter()
+                        .any(|program| command.starts_with(program))
             });
         let commands = commands.collect::<Vec<_>>();
         if commands.is_empty() {
@@ -66,7 +68,8 @@ fn every_command_of_the_pages_works_as_it_stands() {
         let workplace = workplace();
         // What a page supposes: an installation, no Job of another page, and a state that was saved.
         for before in [
-            "kubectl apply -k cronjob/",
+            "scripts/deploy YOUR-REGISTRY/pod-reaper:0 prod-eu",
+            "kubectl apply -k deploy/",
             "kubectl delete job -n pod-reaper look --ignore-not-found",
         ] {
             let (success, says) = typed(&cluster, before, workplace.path());
@@ -84,6 +87,42 @@ fn every_command_of_the_pages_works_as_it_stands() {
         }
     }
     assert!(worked > 25, "only {worked} commands were found");
+}
+
+/// k9s puts the values of its variables into the arguments, as text.
+#[test]
+fn the_plugins_of_k9s_answer() {
+    let cluster = fresh();
+    six_nodes::failed(&cluster);
+    let workplace = workplace();
+    typed(
+        &cluster,
+        r#"ln -s "$(command -v cat)" .programs/less"#,
+        workplace.path(),
+    );
+    let file = fs::read_to_string(in_repository("integrations/k9s.yaml")).unwrap();
+    let plugins = yaml(&file)["plugins"].as_object().unwrap().clone();
+    for (name, selected, says) in [
+        ("pod-reaper-explain", "huebackend-0", "VERDICT: "),
+        ("pod-reaper-what-if", "ds01", "\nSummary: "),
+    ] {
+        let plugin = &plugins[name];
+        assert_eq!(
+            (&plugin["command"], &plugin["args"][0]),
+            (&json!("sh"), &json!("-c"))
+        );
+        let line = plugin["args"][1].as_str().unwrap();
+        let line = line
+            .replace("$NAMESPACE", "compute-hive01")
+            .replace("$NAME", selected)
+            .replace("$CONTEXT", "test");
+        let (success, said) = typed(&cluster, &line, workplace.path());
+        assert!(
+            success && format!("\n{said}").contains(says),
+            "{line}\n{said}"
+        );
+    }
+    assert_eq!(plugins.len(), 2);
 }
 
 /// A line without what differs between two runs.

@@ -324,3 +324,66 @@ plugins:
     assert_eq!(admitted(&cluster, &without, |_| {}), Ok(()));
     cluster.stop();
 }
+
+/// A value as Lua writes it.
+fn lua(value: &Value) -> String {
+    match value {
+        Value::Null => "nil".to_owned(),
+        Value::Array(items) => format!(
+            "{{{}}}",
+            items.iter().map(lua).collect::<Vec<_>>().join(", ")
+        ),
+        Value::Object(fields) => {
+            let fields = fields
+                .iter()
+                .map(|(name, value)| format!("[{name:?}] = {}", lua(value)));
+            format!("{{{}}}", fields.collect::<Vec<_>>().join(", "))
+        }
+        plain => plain.to_string(),
+    }
+}
+
+/// Argo CD gives a check the object as `obj`, in Lua 5.1 and without its libraries but for the basic one.
+#[test]
+fn argo_cd_is_told_what_needs_somebody() {
+    let checks = yaml(&fs::read_to_string(in_repository("integrations/argo-cd.yaml")).unwrap());
+    let failed = |reason: &str| {
+        format!(
+            "{{conditions: [{{type: FailureTarget, status: 'True', reason: {reason}, message: m}},
+                {{type: Failed, status: 'True', reason: {reason}, message: m}}]}}"
+        )
+    };
+    let ours = "{labels: {app.kubernetes.io/name: pod-reaper}}";
+    let late =
+        "lastScheduleTime: '2026-11-21T03:10:00Z', lastSuccessfulTime: '2026-11-21T03:00:04Z'";
+    for (kind, metadata, spec, status, says) in [
+        ("CronJob", ours, "{suspend: true}", format!("{{{late}}}"), "Suspended No run starts"),
+        ("CronJob", ours, "{}", "{}".into(), "Healthy No run has started yet"),
+        ("CronJob", ours, "{}", format!("{{{late}}}"), "Degraded The last run failed, or left pods to a person"),
+        ("CronJob", ours, "{}", format!("{{active: [{{kind: Job}}], {late}}}"), "Healthy Last success: 2026-11-21T03:00:04Z"),
+        ("CronJob", ours, "{}", "{lastScheduleTime: '2026-11-21T03:10:00Z', lastSuccessfulTime: '2026-11-21T03:10:00Z'}".into(), "Healthy Last success"),
+        ("CronJob", ours, "{}", "{lastScheduleTime: '2026-11-21T03:10:00Z'}".into(), "Degraded The last run failed"),
+        ("CronJob", "{}", "{}", "{lastScheduleTime: '2026-11-21T03:10:00Z'}".into(), "Healthy No run has succeeded yet"),
+        ("CronJob", "{}", "{}", format!("{{{late}}}"), "Degraded The last run has not succeeded"),
+        ("Job", ours, "{}", failed("PodFailurePolicy"), "Degraded Pods are left to a person"),
+        ("Job", ours, "{}", failed("BackoffLimitExceeded"), "Degraded m"),
+        ("Job", "{}", "{}", failed("PodFailurePolicy"), "Degraded m"),
+        ("Job", ours, "{}", "{conditions: [{type: Complete, status: 'True', message: m}]}".into(), "Healthy m"),
+        ("Job", "{}", "{}", "{conditions: [{type: Suspended, status: 'True', message: m}]}".into(), "Suspended m"),
+        ("Job", "{}", "{}", "{conditions: [{type: Failed, status: 'False'}]}".into(), "Progressing"),
+        ("Job", ours, "{}", "{active: 1}".into(), "Progressing"),
+    ] {
+        let object = yaml(&format!("{{metadata: {metadata}, spec: {spec}, status: {status}}}"));
+        let check = checks["data"][format!("resource.customizations.health.batch_{kind}")].as_str();
+        let program = format!(
+            "local print = print\nos, io, string, table, math, require = nil\nobj = {}\nlocal function check()\n{}\nend\n\
+             local found = check()\nprint(found.status .. ' ' .. (found.message or ''))",
+            lua(&object),
+            check.expect("a check")
+        );
+        let output = Command::new("lua5.1").args(["-e", &program]).output();
+        let output = output.expect("tests/run installs lua5.1");
+        let said = shown(&output);
+        assert!(output.status.success() && said.contains(says), "{kind} {metadata} {spec} {status}: {said}");
+    }
+}

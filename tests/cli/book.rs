@@ -24,9 +24,11 @@ fn workplace() -> TempDir {
     symlink(root.join("tests"), folder.path().join("tests")).expect("a link");
     let programs = folder.path().join(".programs");
     fs::create_dir(&programs).expect("a folder");
-    for name in ["pod-reaper", "kubectl-pod_reaper"] {
-        symlink(env!("CARGO_BIN_EXE_pod-reaper"), programs.join(name)).expect("a link");
-    }
+    symlink(
+        env!("CARGO_BIN_EXE_pod-reaper"),
+        programs.join("pod-reaper"),
+    )
+    .expect("a link");
     folder
 }
 
@@ -347,11 +349,11 @@ fn the_readme_answers_early_and_is_short() {
         "![0 s: the node dies",
         "## When not to use it",
         "## Is it safe?",
-        "cargo run --quiet -- --snapshot tests/data/six-nodes.json\n",
-        "Not published yet",
-        "release/build",
+        "cargo run -- --snapshot tests/data/six-nodes.json\n",
+        "No image is published yet",
+        "docker build",
         "## Develop",
-        "three quarters of an hour",
+        "half an hour the first time",
         "```sh\ntests/run\n",
     ];
     let places = order.map(|text| readme.find(text).expect(text));
@@ -595,6 +597,11 @@ fn the_page_about_installing_has_every_folder_and_that_about_releases_the_tested
 #[test]
 fn it_is_a_plugin_of_kubectl_by_its_name() {
     let workplace = workplace();
+    // As the page installs it, beside the program.
+    let by_hand = pages::blocks(&pages::read("docs/by-hand.md"));
+    let mut commands = by_hand.iter().flat_map(pages::commands);
+    let install = commands.find(|command| command.starts_with("ln -s "));
+    assert_eq!(shown(&install.expect("a command"), workplace.path()), "");
     let plugin = shown(
         "kubectl-pod_reaper what-if ds06 --snapshot tests/data/six-nodes.json",
         workplace.path(),
