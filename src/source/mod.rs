@@ -3,6 +3,7 @@
 
 mod claims;
 pub mod cluster;
+mod copies;
 pub mod snapshot;
 mod stream;
 
@@ -99,6 +100,8 @@ pub struct Memory {
     selected: Known<String, Read<Vec<String>>>,
     /// The pods that use claims, by namespace.
     users: Known<String, Read<Vec<PodSummary>>>,
+    /// The Ready pods that use claims, by namespace.
+    serving: Known<String, copies::Serving>,
 }
 
 impl Memory {
@@ -266,6 +269,7 @@ pub async fn gather(
         census,
     );
     (facts.census, facts.traits) = census?;
+    facts.copies = copies::count(source, &facts, &pods).await;
     facts.errors = source.memory().errors();
     Ok(Gathered { facts, pods })
 }

@@ -11,6 +11,7 @@ mod kubectl;
 use std::collections::BTreeMap;
 
 use itertools::Itertools as _;
+use jiff::Timestamp;
 
 use crate::{
     codes::entry,
@@ -18,21 +19,31 @@ use crate::{
         Case, ConfinedClaim, GIVE_UP, NodeAtTime, POWERED_OFF, PinnedClaim, Policy, REAP,
         ReasonCode, UnverifiedClaim, Verdict,
     },
-    facts::{ClusterFacts, NodeRead, Owner, PodFacts},
+    facts::{ClaimFacts, ClusterFacts, NodeRead, Owner, PodFacts, Read, Unread},
     limits::{Judged, Limit},
     selector::is_name,
-    words::{joined, natural},
+    words::{after, counted, joined, natural},
 };
 
 pub use self::kubectl::Kubectl;
 
-/// The advice about one pod, or about several that share it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Advice {
-    /// The risk, on one line.
-    pub risk: Option<String>,
-    /// The steps, in order.
-    pub steps: Vec<Step>,
+entry! {
+    /// The advice about one pod, or about several that share it.
+    #[derive(Default)]
+    #[serde(rename_all = "camelCase")]
+    pub struct Advice as "AdviceEntry" {
+        /// What to find out or do before the steps, as sentences.
+        pub first: Option<String>,
+        /// What is at risk.
+        pub risk: Option<String>,
+        /// What a person is asked to give up.
+        pub losses: Vec<Loss>,
+        /// How many other pods of the workload are Ready; null if nothing is to be given up, or if
+        /// it could not be read.
+        pub ready_elsewhere: Option<usize>,
+        /// What a person should do, in order.
+        pub steps: Vec<Step>,
+    }
 }
 
 entry! {
@@ -48,6 +59,30 @@ entry! {
         /// True if the command gives a person's answer.
         #[serde(skip)]
         pub is_answer: bool,
+    }
+}
+
+entry! {
+    /// A claim whose data a person is asked to give up.
+    #[serde(rename_all = "camelCase")]
+    pub struct Loss as "LossEntry" {
+        /// The claim.
+        pub claim: String,
+        /// Its volume.
+        pub volume: String,
+        /// What becomes of the volume once the claim is deleted: `Delete` or `Retain`.
+        pub reclaim_policy: Option<String>,
+        /// How much it holds at most, such as `10Gi`.
+        pub capacity: Option<String>,
+        /// Since when the claim exists.
+        pub created: Option<Timestamp>,
+    }
+}
+
+impl Advice {
+    /// Reports whether a person is asked for an answer.
+    pub fn wants_answer(&self) -> bool {
+        self.steps.iter().any(|step| step.is_answer)
     }
 }
 
@@ -86,6 +121,17 @@ pub struct Adviser<'a> {
     pub hold: Option<&'a Limit>,
     /// The kubectl that reaches the cluster.
     pub kubectl: &'a Kubectl,
+    /// The installation whose next run acts on answers, if the run is of one.
+    pub installed: Option<&'a Installed>,
+}
+
+/// The namespace and the name of the installed `CronJob`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Installed {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub cronjob: String,
 }
 
 impl Adviser<'_> {
@@ -134,8 +180,8 @@ impl Adviser<'_> {
             return alike.repair();
         };
         let no_answer = |why: &str| Advice {
-            risk: None,
             steps: vec![Step::no_answer(why)],
+            ..Advice::default()
         };
         match self.hold {
             Some(Limit::MassOutage(_)) => no_answer(
@@ -196,10 +242,15 @@ impl Adviser<'_> {
     /// Job's name is unique to this report, so pasting the command a second time fails.
     pub fn run_now(&self) -> Step {
         let name = self.facts.now.strftime("answers-%Y%m%d-%H%M%S").to_string();
-        let from = "--from=cronjob/pod-reaper";
-        let create = ["create", "job", "-n", "pod-reaper", from, &name];
+        // The names in `cronjob/`, where nothing says which installation it is.
+        let default = ("pod-reaper", "pod-reaper");
+        let (namespace, cronjob) = self
+            .installed
+            .map_or(default, |it| (&it.namespace, &it.cronjob));
+        let from = format!("--from=cronjob/{cronjob}");
+        let create = ["create", "job", "-n", namespace, &from, &name];
         Step::new(
-            "The next run acts on what you answer, where it still belongs to the same failure. To have one at once:",
+            "The next run acts on your answers. To have one at once:",
             self.kubectl.verb_first(&create),
         )
     }
@@ -342,7 +393,7 @@ impl PodGroup<'_> {
             ReasonCode::OwnerKind,
         ]
         .map(|code| self.is(code));
-        let (mut risks, mut steps) = (Vec::new(), self.see_volumes());
+        let (mut first, mut risks, mut steps) = (Vec::new(), Vec::new(), self.see_volumes());
         if unverified {
             risks.push(format!(
                 "If a volume is on {node}, the replacement waits for that node for ever."
@@ -352,8 +403,18 @@ impl PodGroup<'_> {
         if !steps.is_empty() && self.pods().any(PodFacts::may_own_a_claim) {
             let why = "the pod owns a claim, or may, which would go with it";
             steps.push(Step::no_answer(&by_hand(why)));
-            let risk = joined(risks, " ");
-            return Advice { risk, steps };
+            return Advice {
+                risk: joined(risks, " "),
+                steps,
+                ..Advice::default()
+            };
+        }
+        let losses = self.losses();
+        if !losses.is_empty() {
+            first.push(format!(
+                "If {node} can come back, wait for it: what it ran then starts again, with its data. If not, power it \
+                 off before you answer: the answer starts a second copy."
+            ));
         }
         if shared {
             risks.push(format!(
@@ -382,46 +443,87 @@ impl PodGroup<'_> {
             steps.push(self.answer(what, "node", &[node], POWERED_OFF));
         }
         if owner {
+            if losses.is_empty() {
+                first.push(format!("Make sure that {node} is powered off."));
+            }
             risks.push(format!(
-                "If {node} is only cut off, what it ran may still be running there, and a replacement would be a second \
-                 copy: make sure that the machine is powered off."
+                "If {node} is only cut off, what it ran may still be running there, and a replacement would be a second copy."
             ));
         }
         if self.is(ReasonCode::VolumeConfined) || unverified || owner {
             let what = format!("Let {them} go; every claim is kept. A run then does it.");
             steps.push(self.answer(what, "pod", &self.names(), REAP));
         }
-        if asked(self.first).next().is_some() {
-            risks.push(format!(
-                "If {node} can come back, wait for it: what it ran then starts again, with its data."
-            ));
-            steps.push(self.give_up(node));
+        let copies = self.copies();
+        if !losses.is_empty() {
+            first.push(self.by_whom());
+            steps.push(self.give_up(node, &losses, copies.clone()));
         }
         if self.pods().any(|pod| pod.controller.is_none()) {
             risks.push(format!(
                 "Nothing brings {them} back: there is no controller."
             ));
         }
-        let risk = joined(risks, " ");
-        Advice { risk, steps }
+        Advice {
+            first: joined(first, " "),
+            risk: joined(risks, " "),
+            ready_elsewhere: copies.and_then(|(_, copies)| copies.ok()),
+            losses,
+            steps,
+        }
     }
 
-    /// Asks to give up the claims that bind the pods to `node`.
-    fn give_up(&self, node: &str) -> Step {
-        let claims = self
-            .all
-            .iter()
-            .flat_map(|judged| asked(judged))
-            .collect_vec();
-        let names = claims.iter().map(|claim| claim.claim.as_str());
-        let names = names
-            .sorted_by_cached_key(|name| natural(name))
+    /// Lists the claims that a person is asked to give up with the pods.
+    fn losses(&self) -> Vec<Loss> {
+        let losses = self.all.iter().flat_map(|judged| {
+            asked(judged).map(|pinned| {
+                let mut claims = judged.pod.claims.iter();
+                let claim = claims.find(|claim| claim.name == pinned.claim);
+                let bound = claim.and_then(ClaimFacts::bound);
+                Loss {
+                    claim: pinned.claim.clone(),
+                    volume: pinned.volume.clone(),
+                    reclaim_policy: pinned.reclaim_policy.clone(),
+                    capacity: bound.and_then(|bound| bound.capacity.clone()),
+                    created: bound.and_then(|bound| bound.created),
+                }
+            })
+        });
+        losses
+            .sorted_by_cached_key(|loss| natural(&loss.claim))
             .dedup()
-            .collect_vec();
+            .collect()
+    }
+
+    /// Returns the workload of the pods, and how many other pods of it are Ready.
+    fn copies(&self) -> Option<(Owner, Read<usize>)> {
+        let key = (self.namespace().to_owned(), self.first.pod.series()?);
+        let copies = self.adviser.facts.copies.get(&key)?.clone();
+        Some((key.1, copies))
+    }
+
+    /// Says whose run deletes the claims that are given up: the installation has that right only
+    /// with a component.
+    fn by_whom(&self) -> String {
+        let comes_back = if self.all.len() == 1 {
+            "its StatefulSet creates both again"
+        } else {
+            "their StatefulSets create them all again"
+        };
+        format!(
+            "The installation needs the component answers for it; else run it yourself: pod-reaper -n {}. Each claim is \
+             deleted with its pod, and {comes_back}, empty.",
+            self.namespace()
+        )
+    }
+
+    /// Asks to give up `losses`, the claims that bind the pods to `node`.
+    fn give_up(&self, node: &str, losses: &[Loss], copies: Option<(Owner, Read<usize>)>) -> Step {
+        let names = losses.iter().map(|loss| loss.claim.as_str()).collect_vec();
         let mut volumes = BTreeMap::<_, Vec<_>>::new();
-        for claim in &claims {
-            let policy = claim.reclaim_policy.as_deref();
-            volumes.entry(policy).or_default().push(&*claim.volume);
+        for loss in losses {
+            let policy = loss.reclaim_policy.as_deref();
+            volumes.entry(policy).or_default().push(&*loss.volume);
         }
         let is_lost = volumes.keys().any(|policy| *policy != Some("Retain"));
         let mut lost = volumes.into_iter().map(|(policy, volumes)| {
@@ -435,18 +537,34 @@ impl PodGroup<'_> {
             }
         });
         let mut what = format!(
-            "Give up {}: {}. A run then deletes {} with {}, and {}, empty.",
+            "Give up {}{}: {}.",
             named("claim", &names),
+            after(
+                "",
+                joined(size_and_age(losses), ", ").map(|both| format!(" ({both})"))
+            ),
             lost.join("; "),
-            if names.len() == 1 { "it" } else { "them" },
-            self.them(),
-            if self.all.len() == 1 {
-                "its StatefulSet creates both again"
-            } else {
-                "their StatefulSets create them all again"
-            },
         );
-        if let Some(doubt) = claims.iter().find_map(|claim| claim.doubt.as_ref()) {
+        match copies {
+            None => {}
+            Some((workload, Ok(0))) => {
+                let last = ["these are its last copies", "this is its last copy"];
+                let last = last[usize::from(self.all.len() == 1)];
+                what += &format!(" No other pod of {workload} is Ready: {last}.");
+            }
+            Some((workload, Ok(copies))) => {
+                what += &format!(
+                    " Ready elsewhere: {} of {workload}.",
+                    counted(copies, "pod", "pods")
+                );
+            }
+            Some((workload, Err(Unread(why)))) => {
+                what +=
+                    &format!(" How many other pods of {workload} are Ready is not known ({why}).");
+            }
+        }
+        let mut claims = self.all.iter().flat_map(|judged| asked(judged));
+        if let Some(doubt) = claims.find_map(|claim| claim.doubt.as_ref()) {
             what += &format!(
                 " Whether it would come back is not known ({}): the run asks again.",
                 doubt.why
@@ -543,6 +661,7 @@ impl PodGroup<'_> {
         Advice {
             risk: Some(reason.code.advice().to_owned()),
             steps,
+            ..Advice::default()
         }
     }
 
@@ -565,6 +684,30 @@ kubectl --kubeconfig "$creds" config current-context &&
         );
         Step::new(what, script)
     }
+}
+
+/// Says how much the claims hold at most, and when they were made, as phrases.
+fn size_and_age(losses: &[Loss]) -> impl Iterator<Item = String> {
+    let each = if losses.len() == 1 { "" } else { " each" };
+    let sizes = losses.iter().filter_map(|loss| loss.capacity.as_ref());
+    let sizes = sizes.counts().into_iter().sorted().collect_vec();
+    let size = match &sizes[..] {
+        [] => None,
+        [(size, _)] => Some(format!("{size}{each}")),
+        sizes => joined(
+            sizes
+                .iter()
+                .map(|(size, count)| format!("{count} of {size}")),
+            ", ",
+        ),
+    };
+    let days = losses.iter().filter_map(|loss| loss.created);
+    let days = days.map(|created| created.strftime("%F").to_string());
+    let made = days.minmax().into_option().map(|(first, last)| {
+        let until = Some(&last).filter(|last| **last != first);
+        format!("made {first}{}", after(" to ", until))
+    });
+    size.into_iter().chain(made)
 }
 
 /// Names up to three things after `noun`; of more it gives only the count.
