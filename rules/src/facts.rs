@@ -98,6 +98,8 @@ pub struct ClusterFacts {
     pub on_ready_nodes: usize,
     /// Why the API server's clock is not believed, as a sentence, if the living nodes contradict it.
     pub clock: Option<String>,
+    /// The Ready copies of the workloads whose data a person may give up.
+    pub copies: Copies,
     /// The reads that failed although they should not have.
     pub errors: Vec<ReadError>,
     /// The facts that the source cannot show by its nature (a snapshot without leases, say), as
@@ -918,6 +920,8 @@ pub struct BoundClaim {
     pub give_up: Option<String>,
     /// `metadata.creationTimestamp`.
     pub created: Option<Timestamp>,
+    /// `status.capacity.storage`.
+    pub capacity: Option<String>,
     /// The claim's resource version; `None` if the claim is opted out, or a finalizer of its own
     /// would hold it.
     pub version: Option<ResourceVersion>,
@@ -995,5 +999,40 @@ impl Requirement {
     /// Reports whether the requirement is about a zone or a region, which hold many nodes.
     pub fn of_zone(&self) -> bool {
         self.key.ends_with("zone") || self.key.ends_with("region")
+    }
+}
+
+/// How many pods of a workload are Ready on nodes that are not NotReady, by namespace and
+/// [`PodFacts::series`]. It is only known of workloads whose data a person may give up.
+pub type Copies = BTreeMap<(String, Owner), Read<usize>>;
+
+impl PodFacts {
+    /// Returns the workload with its numbered siblings, if the claim templates are known:
+    /// `impala-executor-000` and `-001` are `impala-executor-*`.
+    pub fn series(&self) -> Option<Owner> {
+        let Owner { kind, name } = self.workload.as_ref().or(self.owner.as_ref())?;
+        let stem = name.trim_end_matches(|letter: char| letter.is_ascii_digit());
+        let is_numbered =
+            stem.len() < name.len() && stem.ends_with('-') && self.templates.is_some();
+        Some(Owner {
+            kind: kind.clone(),
+            name: if is_numbered {
+                format!("{stem}*")
+            } else {
+                name.clone()
+            },
+        })
+    }
+}
+
+impl Owner {
+    /// Reports whether `other` is this workload, or one of this series.
+    pub fn includes(&self, other: &Self) -> bool {
+        let number = self
+            .name
+            .strip_suffix('*')
+            .and_then(|stem| other.name.strip_prefix(stem));
+        let is_numbered = |rest: &str| rest.bytes().all(|letter| letter.is_ascii_digit());
+        self.kind == other.kind && (self.name == other.name || number.is_some_and(is_numbered))
     }
 }

@@ -135,6 +135,7 @@ pub fn bound(name: &str, storage: Storage) -> ClaimFacts {
             scratch: false,
             give_up: None,
             created: Some(now() - SignedDuration::from_hours(2400)),
+            capacity: Some("10Gi".to_owned()),
             version: Some("c-v1".into()),
             volume,
         }),

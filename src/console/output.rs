@@ -1,6 +1,8 @@
 //! Writes a report, an explanation or a forecast to standard output.
 
-use std::io::{self, BufWriter, ErrorKind, Write};
+use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
+
+use tracing_subscriber::filter::LevelFilter;
 
 use super::terminal;
 use crate::{
@@ -10,6 +12,9 @@ use crate::{
     stop::Stop,
     words::clean,
 };
+
+/// The most lines about what a text leaves out that scroll by at a terminal.
+const MOST_LINES: usize = 20;
 
 /// Writes `document`, and waits for a slow reader until a signal ends the wait. Returns the exit
 /// code: `exit`, which is the document's own, or `Exit::Incomplete` if that is more severe and the
@@ -21,7 +26,9 @@ pub async fn write(
     stop: &Stop,
 ) -> Exit {
     let Form {
-        output, log_format, ..
+        output,
+        log_format,
+        log_level,
     } = *form;
     let written = tokio::task::spawn_blocking(move || {
         // Standard output by itself would be flushed after each line.
@@ -39,11 +46,25 @@ pub async fn write(
                 "\n".to_owned()
             }
             (Output::Text, _) => {
-                let page = document.page();
-                // The text has no room to name each of these pods. They are logged before it, since
-                // the text is to come last.
-                for line in page.unnamed() {
+                let mut page = document.page();
+                // The text has no room for these. They are logged before it, since the text is to
+                // come last.
+                let at_a_terminal = io::stderr().is_terminal();
+                let lines = page.unnamed(!at_a_terminal);
+                if log_level < LevelFilter::WARN && !lines.is_empty() {
+                    page.settings +=
+                        &format!(" Left out here: {}; --output=json has all.", lines.len());
+                }
+                let most = if at_a_terminal {
+                    MOST_LINES
+                } else {
+                    usize::MAX
+                };
+                for line in lines.iter().take(most) {
                     tracing::warn!("{}", clean(line));
+                }
+                if let more @ 1.. = lines.len().saturating_sub(most) {
+                    tracing::warn!("and {more} more, which --output=json has");
                 }
                 text::write(&page, terminal::screen())
             }

@@ -111,7 +111,7 @@ mod tests {
               impala-impala01/impala-executor-000-0  StatefulSet  on ds06  overdue 1h 55m  Destroys scratch
               vault/vault-0  on ds06  overdue 1h 55m
 
-            TO REMEMBER ONCE THEY ARE REAPED
+            AFTERWARDS
               impala-impala01/impala-executor-000-0: claim scratch-cache-volume-impala-executor-000-0 is deleted
               and recreated, empty; its volume pvc-scratch stays behind, Released, until it is cleaned up
               (reclaim policy Delete), and a storage class that binds at once may choose ds06 again

@@ -29,7 +29,16 @@ raw! {
         /// The claim's metadata.
         pub metadata: Meta,
         spec: ClaimSpec,
-        status: Status,
+        status: ClaimStatus,
+    }
+
+    struct ClaimStatus {
+        phase: String,
+        capacity: Capacity,
+    }
+
+    struct Capacity {
+        storage: Option<String>,
     }
 
     struct ClaimSpec {
@@ -172,6 +181,7 @@ impl RawClaim {
                 scratch: metadata.annotation("pod-reaper.io/scratch").as_deref() == Some("true"),
                 give_up: metadata.annotation(GIVE_UP),
                 created: metadata.creation_timestamp,
+                capacity: status.capacity.storage.clone(),
                 version: required(&metadata.resource_version, "")
                     .ok()
                     .filter(|_| free),

@@ -33,7 +33,7 @@ use itertools::Itertools as _;
 use jiff::Timestamp;
 
 use crate::{
-    advice::{Advice, Step},
+    advice::Advice,
     decide::{ReasonCode, Verdict},
     exit::Exit,
     facts::{ClusterFacts, ReadError},
@@ -58,10 +58,9 @@ in_json! {
         pub detail: String,
         /// What to remember once the pod is reaped.
         pub note: Option<String>,
-        /// What is at risk.
-        pub risk: Option<String>,
-        /// What a person should do, in order.
-        pub steps: Vec<Step>,
+        /// What a person should do.
+        #[serde(flatten)]
+        pub advice: Advice,
     }
 }
 
@@ -125,25 +124,20 @@ impl Head {
 
 impl Judgement {
     /// Lists the blocks that say what is at risk, what to remember, and what to do.
-    fn advice(&self) -> Vec<Block> {
-        let texts = [("Risk", &self.risk), ("Note", &self.note)];
-        let texts = texts.into_iter().filter_map(|(label, text)| {
-            Some(Block::labelled(label, Tone::Caution, text.as_ref()?))
-        });
-        let steps = (!self.steps.is_empty()).then(|| Block::Steps(self.steps.clone()));
-        texts.chain(steps).collect()
+    fn blocks(&self) -> Vec<Block> {
+        let note = self.note.as_ref();
+        let note = note.map(|note| Block::labelled("Note", Tone::Caution, note));
+        page::advised(&self.advice).chain(note).collect()
     }
 
     /// Returns the verdict of the run about a pod, with its advice.
     fn of(judged: &Judged, run: &RunRecord<'_>) -> Self {
-        let Advice { risk, steps } = run.adviser().advise(&[judged]);
         Self {
             verdict: Some(judged.verdict()),
             reason: Some(judged.code()),
             detail: judged.sentence(),
             note: run.note(judged),
-            risk,
-            steps,
+            advice: run.adviser().advise(&[judged]),
         }
     }
 }

@@ -10,11 +10,11 @@ use super::{
     types::{BreakerEntry, Group, NodeEntry, PodEntry, Report, Summary},
 };
 use crate::{
-    advice::{Advice, Adviser, Kubectl},
+    advice::{Adviser, Installed, Kubectl},
     decide::{Answer, Case, NodeAtTime, ReasonCode, Verdict},
     exit::Exit,
     facts::{ClusterFacts, NodeRead, PodFacts, Ready, SignBy, Uid, Zone},
-    limits::{Judged, Limit, Plan, in_common},
+    limits::{FEW_NODES, Judged, Limit, Plan, in_common},
     outcome::{Outcome, OutcomeCode, Replacement, ReplacementState as State},
     settings::Settings,
     source::Gathered,
@@ -38,6 +38,8 @@ pub struct RunRecord<'a> {
     pub replacements: BTreeMap<Uid, Replacement>,
     /// How the printed commands call kubectl.
     pub kubectl: Kubectl,
+    /// The installation that the run is of, if it is known.
+    pub installed: Option<Installed>,
 }
 
 impl<'a> RunRecord<'a> {
@@ -50,6 +52,7 @@ impl<'a> RunRecord<'a> {
             outcomes: BTreeMap::new(),
             replacements: BTreeMap::new(),
             kubectl: settings.task.kubectl(),
+            installed: None,
         }
     }
 
@@ -66,10 +69,7 @@ impl<'a> RunRecord<'a> {
             .iter()
             .map(|judged| self.pod(judged))
             .collect_vec();
-        let asks = pods
-            .iter()
-            .flat_map(|pod| &pod.steps)
-            .any(|step| step.is_answer);
+        let asks = pods.iter().any(|pod| pod.advice.wants_answer());
         let adviser = self.adviser();
         let groups = adviser
             .alike(&plan.pods)
@@ -90,6 +90,8 @@ impl<'a> RunRecord<'a> {
             .filter_map(|(name, read)| self.node(name, read))
             .sorted_by_cached_key(|node| natural(&node.name))
             .collect_vec();
+        let few = facts.traits.nodes.not_ready <= FEW_NODES;
+        let in_common = if few { Vec::new() } else { in_common(facts) };
         Report {
             version: VERSION,
             program_version: env!("CARGO_PKG_VERSION"),
@@ -100,8 +102,9 @@ impl<'a> RunRecord<'a> {
             judged_at: facts.now,
             settings: (*settings).into(),
             guard: settings.guard(),
+            in_common: in_common.clone(),
             breaker: BreakerEntry::of(plan).map(|entry| BreakerEntry {
-                in_common: in_common(facts),
+                in_common,
                 steps: adviser.while_held(),
                 ..entry
             }),
@@ -133,13 +136,13 @@ impl<'a> RunRecord<'a> {
             policy: &self.settings.policy,
             plan: &self.plan,
             kubectl: &self.kubectl,
+            installed: self.installed.as_ref(),
         }
     }
 
     fn pod(&self, judged: &Judged) -> PodEntry {
         let pod = &judged.pod;
         let outcome = self.outcomes.get(&pod.uid);
-        let Advice { risk, steps } = self.adviser().advise(&[judged]);
         PodEntry {
             namespace: pod.namespace.clone(),
             name: pod.name.clone(),
@@ -157,8 +160,7 @@ impl<'a> RunRecord<'a> {
             replacement: self.replacements.get(&pod.uid).cloned(),
             note: self.note(judged),
             answers: self.answers(judged),
-            risk,
-            steps,
+            advice: self.adviser().advise(&[judged]),
         }
     }
 
@@ -191,7 +193,6 @@ impl<'a> RunRecord<'a> {
     fn group(&self, pods: Vec<usize>) -> Group {
         let group = pods.iter().map(|index| &self.plan.pods[*index]);
         let group = group.collect_vec();
-        let Advice { risk, steps } = self.adviser().advise(&group);
         let mut detail = group[0].sentence();
         if !group.iter().map(|judged| judged.sentence()).all_equal() {
             detail += " The others likewise.";
@@ -199,8 +200,7 @@ impl<'a> RunRecord<'a> {
         Group {
             pods,
             detail,
-            risk,
-            steps,
+            advice: self.adviser().advise(&group),
         }
     }
 
@@ -298,6 +298,14 @@ impl<'a> RunRecord<'a> {
             "its replacement may have to wait until {volumes} is detached from {}, 6 minutes after this pod is gone",
             node.name
         ))
+    }
+}
+
+impl Report {
+    /// Reports whether a limit holds the whole run.
+    pub fn is_held(&self) -> bool {
+        let breaker = self.breaker.as_ref();
+        breaker.is_some_and(|breaker| breaker.zones.is_empty())
     }
 }
 

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use itertools::{Either, Itertools as _};
 
 use super::{
+    layout::FEW_LINES,
     page::{Block, Entry, NAMES, Page, Section, entries},
     phrases, text,
 };
@@ -17,8 +18,8 @@ use crate::words::{after, counted, listed};
 
 /// Lines of a section's heading: a blank line and the heading itself.
 const HEADING: usize = 2;
-/// The most lines that a section is guaranteed below its heading.
-const GUARANTEED: usize = 2;
+/// The lines that a section is guaranteed below its heading, of a short text and of a long one.
+const GUARANTEED: [usize; 2] = [1, 3];
 
 impl Page {
     /// Folds the page so that its text has at most `lines` lines, and drops empty sections.
@@ -27,6 +28,8 @@ impl Page {
         let mut left = lines.saturating_sub(fixed);
         let mut sections = self.sections;
         sections.retain(|section| !section.blocks.is_empty());
+        let least = GUARANTEED[usize::from(lines > FEW_LINES)];
+        let guaranteed = |section: &Section| guaranteed(section, least);
         let mut later = sections.iter().map(guaranteed).sum::<usize>();
         for section in &mut sections {
             later -= guaranteed(section);
@@ -41,13 +44,13 @@ impl Page {
 }
 
 /// Counts the lines that a section gets in any case, its heading included.
-fn guaranteed(section: &Section) -> usize {
+fn guaranteed(section: &Section, least: usize) -> usize {
     let all = &section.blocks;
     HEADING
         + if section.is_whole {
             text::lines(all)
         } else {
-            text::lines(&all[..all.len().min(GUARANTEED)]).min(GUARANTEED)
+            text::lines(&all[..all.len().min(least)]).min(least)
         }
 }
 
@@ -56,6 +59,17 @@ fn fit(blocks: Vec<Block>, lines: usize) -> Vec<Block> {
     if text::lines(&blocks) <= lines {
         return blocks;
     }
+    // Rows that are one by workload may be one by their kind.
+    let blocks = blocks.into_iter().flat_map(|block| match block {
+        Block::Fold { line, blocks } if !line.is_empty() => blocks,
+        other => vec![other],
+    });
+    let mut blocks = blocks.collect_vec();
+    // What stands below the entries stays there.
+    let last = blocks
+        .iter()
+        .rposition(|block| matches!(block, Block::Entry(_)));
+    let below = blocks.split_off(last.map_or(blocks.len(), |last| last + 1));
     let (mut entries, mut shown): (Vec<_>, Vec<_>) =
         blocks.into_iter().partition_map(|block| match block {
             Block::Entry(entry) => Either::Left(entry),
@@ -63,7 +77,7 @@ fn fit(blocks: Vec<Block>, lines: usize) -> Vec<Block> {
         });
     // This many lines are kept free to count the entries that are not shown.
     let counted = text::lines(&by_kind(entries.iter().cloned()));
-    let left = lines.saturating_sub(text::lines(&shown) + counted);
+    let left = lines.saturating_sub(text::lines(&shown) + text::lines(&below) + counted);
     let cards = show_cards(&mut entries, left);
     let mut others = Vec::new();
     for (index, entry) in entries.into_iter().enumerate() {
@@ -74,12 +88,13 @@ fn fit(blocks: Vec<Block>, lines: usize) -> Vec<Block> {
         }
     }
     shown.extend(by_kind(others));
+    shown.extend(below);
     cut(shown, lines)
 }
 
 /// Chooses the entries to show as cards within `left` lines, and returns their indexes. In this
-/// order, as long as there is room: the first card of each kind in brief; those of them that ask
-/// for an answer, whole; the other cards in brief; and all cards whole.
+/// order, as long as there is room: the first card of each kind that asks for an answer, whole; the
+/// first card of each kind, then the other cards, in brief; and all cards whole.
 fn show_cards(entries: &mut [Entry], mut left: usize) -> BTreeSet<usize> {
     let kinds = entries.iter().counts_by(|entry| entry.kind.clone());
     let cards = entries.iter().positions(|entry| !entry.log.is_empty());
@@ -94,12 +109,15 @@ fn show_cards(entries: &mut [Entry], mut left: usize) -> BTreeSet<usize> {
     let mut heights = all.iter().map(counted).collect::<BTreeMap<_, _>>();
     let mut shown = BTreeSet::new();
     for (cards, is_brief) in [
-        (&first, true),
         (&asking, false),
+        (&first, true),
         (&others, true),
         (&all, false),
     ] {
         for index in cards {
+            if shown.contains(index) && is_brief {
+                continue;
+            }
             let was_brief = std::mem::replace(&mut entries[*index].is_brief, is_brief);
             let height = text::lines(&[Block::Entry(entries[*index].clone())]);
             if let Some(rest) = (left + heights[index]).checked_sub(height) {
@@ -122,7 +140,7 @@ pub fn by_kind(entries: impl IntoIterator<Item = Entry>) -> Vec<Block> {
         kinds.entry(entry.kind.clone()).or_default().push(entry);
     }
     let folds = kinds.into_values().map(|alike| match &alike[..] {
-        [row] if row.pods == 1 && !row.is_card => Block::Entry(Entry {
+        [row] if row.pods <= 1 && !row.is_card => Block::Entry(Entry {
             is_brief: !row.is_wrong(),
             ..row.clone()
         }),
@@ -140,8 +158,12 @@ fn summed(alike: &[Entry]) -> String {
     let kind = &alike[0].kind;
     let pods = alike.iter().map(|entry| entry.pods).sum();
     if pods == 0 {
-        let names = alike.iter().map(|entry| &entry.name).collect_vec();
-        return format!("{kind}: {}", listed(&names, NAMES));
+        let names = alike.iter().map(|entry| entry.name.as_str());
+        let names = match &names.collect_vec()[..] {
+            [first, .., last] if alike.len() > NAMES => format!("{first} … {last}"),
+            names => listed(names, NAMES),
+        };
+        return format!("{} {kind}: {names}", alike.len());
     }
     let named = |before: &str, many: &str, names: BTreeSet<String>| match names.len() {
         0 | 1 => after(before, names.first()),
@@ -149,6 +171,7 @@ fn summed(alike: &[Entry]) -> String {
     };
     let workloads = alike.iter().flat_map(|entry| &entry.workloads);
     let workloads = workloads.map(ToString::to_string).collect();
+    let namespaces = alike.iter().filter_map(|entry| entry.namespace.clone());
     let nodes = alike.iter().filter_map(|entry| entry.node.clone());
     let longest = alike.iter().filter_map(|entry| entry.overdue).max();
     let kind = Some(format!("  [{kind}]")).filter(|_| !kind.is_empty());
@@ -162,6 +185,7 @@ fn summed(alike: &[Entry]) -> String {
     [
         counted(pods, "pod", "pods"),
         named(" of ", "workloads", workloads),
+        named(" in ", "namespaces", namespaces.collect()),
         named(" on ", "nodes", nodes.collect()),
         after(", ", longest.map(phrases::overdue_up_to)),
         after("", kind),

@@ -7,7 +7,10 @@ use itertools::Itertools as _;
 use super::{
     Group, NodeEntry, PodEntry, Render, Report,
     fit::by_kind,
-    page::{Block, Entry, FEW_NAMES, Page, Section, Tag, Tone, Word, first_of, paragraphs, unread},
+    page::{
+        Block, Entry, FEW_NAMES, Page, Section, Tag, Tone, Word, advised, first_of, paragraphs,
+        unread,
+    },
     phrases,
 };
 use crate::{
@@ -19,17 +22,19 @@ use crate::{
 };
 
 /// The most lines of a text. `kubectl logs --tail=100` shows them all, and a warning that follows.
-pub const LINES: usize = 98;
+pub const LINES: usize = 97;
 /// The most lines of a text if few nodes failed, or if the breaker holds the run.
-const FEW_LINES: usize = 60;
+pub(super) const FEW_LINES: usize = 59;
 /// The most failed nodes that count as few.
 const SHORT_PAGE_NODES: usize = 5;
+/// The most rows alike that are shown one by one.
+const FEW_ROWS: usize = 3;
 /// The most cards that HTML shows unfolded, because they are tall.
 const FEW_CARDS: usize = 3;
 
 impl Render for Report {
     fn page(&self) -> Page {
-        let is_short = self.nodes.len() <= SHORT_PAGE_NODES || self.breaker.is_some();
+        let is_short = self.nodes.len() <= SHORT_PAGE_NODES || self.is_held();
         Page {
             headline: phrases::headline(self),
             about: phrases::about(self),
@@ -67,7 +72,7 @@ fn sections(report: &Report) -> Vec<Section> {
     let breaker = report.breaker.as_ref();
     let hold = breaker.map(|breaker| {
         let why = [phrases::breaker(breaker)];
-        let mut blocks = paragraphs(why.iter().chain(&breaker.in_common));
+        let mut blocks = paragraphs(why.iter().chain(&report.in_common));
         blocks.extend(breaker.steps.iter().cloned().map(step));
         let of = after(" in zone ", joined(&breaker.zones, ", "));
         let heading = format!("Nothing is deleted{of} ({})", breaker.reason);
@@ -83,10 +88,9 @@ fn sections(report: &Report) -> Vec<Section> {
             .iter()
             .filter(|pod| pod.verdict == verdict)
             .sorted_by_key(|pod| !phrases::went_wrong(pod));
-        let rows = pods.map(row).map(Block::Entry).collect();
-        of_verdict(verdict, Tone::Strong, rows)
+        of_verdict(verdict, Tone::Strong, alike(pods.map(row), one_workload))
     };
-    let urgent = if breaker.is_none() {
+    let urgent = if !report.is_held() {
         Tone::Bad
     } else {
         Tone::Strong
@@ -104,28 +108,16 @@ fn sections(report: &Report) -> Vec<Section> {
             };
             Block::paragraph(tone, format!("{}  [{}]", notice.detail, notice.code))
         });
-    let nodes = report.nodes.iter();
-    let nodes = nodes.map(|entry| Block::Entry(node(report, entry)));
+    let nodes = report.nodes.iter().map(|entry| node(report, entry));
+    let nodes = alike(nodes, |entry| entry.kind.clone());
     let of_all = format!(
         "Nodes not ready: {} of {}",
         report.summary.nodes_not_ready, report.summary.nodes
     );
     let sections = [
         of_verdict(Verdict::Manual, urgent, for_you(report)),
-        Section::new(
-            "run-now",
-            "Once you have answered",
-            Tone::Strong,
-            Vec::from_iter(report.run_now.clone().map(step)),
-        )
-        .whole(),
         rows(Verdict::Reap),
-        Section::new(
-            "remember",
-            "To remember once they are reaped",
-            Tone::Caution,
-            remember(report),
-        ),
+        Section::new("remember", "Afterwards", Tone::Caution, remember(report)),
         Section::new(
             "node-steps",
             "What to do about the nodes",
@@ -136,7 +128,9 @@ fn sections(report: &Report) -> Vec<Section> {
         rows(Verdict::Leave),
         Section::new("notices", "Worth knowing", Tone::Caution, notices.collect()),
     ];
-    let nodes = Section::new("nodes", of_all, Tone::Strong, nodes.collect());
+    let in_common = report.in_common.iter().filter(|_| breaker.is_none());
+    let nodes = [nodes, paragraphs(in_common)].concat();
+    let nodes = Section::new("nodes", of_all, Tone::Strong, nodes);
     hold.into_iter()
         .chain(sections)
         .chain(unread(&report.errors, &report.unseen))
@@ -151,7 +145,7 @@ fn step(step: Step) -> Block {
 /// Returns the first lines of the page: the summary, the notices that come first, and the
 /// next step.
 fn lead(report: &Report) -> Vec<Block> {
-    let for_you = report.breaker.is_none() && !report.groups.is_empty();
+    let for_you = !report.is_held() && !report.groups.is_empty();
     let tone = if report.exit == Exit::Done && !for_you {
         Tone::Strong
     } else {
@@ -221,10 +215,10 @@ fn for_you(report: &Report) -> Vec<Block> {
     let groups = report
         .groups
         .iter()
-        .sorted_by_key(|group| !group.wants_answer());
+        .sorted_by_key(|group| !group.advice.wants_answer());
     let is_silent = |group: &&Group| {
-        let steps = &group.steps;
-        report.breaker.is_some() && steps.iter().all(|step| step.command.is_none())
+        let steps = &group.advice.steps;
+        report.is_held() && steps.iter().all(|step| step.command.is_none())
     };
     let (silent, cards): (Vec<_>, Vec<_>) = groups.partition(is_silent);
     let text =
@@ -237,11 +231,12 @@ fn for_you(report: &Report) -> Vec<Block> {
     };
     blocks.extend(cards.into_iter().map(&mut card).map(Block::Entry));
     blocks.extend(by_kind(silent.into_iter().map(card)));
+    blocks.extend(report.run_now.clone().map(step));
     blocks
 }
 
-/// Returns the card of a group, with the steps for all of its pods. In brief, only the first card
-/// of its reason says why.
+/// Returns the card of a group, with the steps for all of its pods. In brief, only the first card of
+/// its reason says why, and a card without a question leaves its commands to the log.
 fn card(report: &Report, group: &Group, is_first: bool) -> Entry {
     let pods = group
         .pods
@@ -265,28 +260,59 @@ fn card(report: &Report, group: &Group, is_first: bool) -> Entry {
             phrases::overdue_up_to(pods[0].overdue_seconds),
         ];
     }
+    let asks = group.advice.wants_answer();
     let mut why = paragraphs([&group.detail]);
-    let risk = group.risk.as_ref();
-    why.extend(risk.map(|risk| Block::labelled("Risk", Tone::Caution, risk)));
+    why.extend(advised(&group.advice));
     blocks.extend(why.clone());
-    blocks.extend((!group.steps.is_empty()).then(|| Block::Steps(group.steps.clone())));
-    if group.wants_answer() {
-        let asks = group.steps.iter().filter(|step| step.is_answer);
-        brief.push(Block::Steps(asks.cloned().collect()));
+    if asks {
+        let steps = group.advice.steps.iter().filter(|step| step.is_answer);
+        brief.push(Block::Steps(steps.cloned().collect()));
     } else {
+        why.retain(|block| is_first && !matches!(block, Block::Steps(_)));
+        brief.extend(why);
         let explain = format!("What to do: pod-reaper explain {}", phrases::name(pods[0]));
-        brief.extend(why.into_iter().filter(|_| is_first));
         brief.extend(paragraphs([explain]));
     }
     Entry {
         is_card: true,
         is_open: report.groups.len() <= FEW_CARDS,
-        harm: group.steps.iter().find_map(|step| step.harm),
+        harm: group.advice.steps.iter().find_map(|step| step.harm),
         brief,
         blocks,
         log: pods.into_iter().map(phrases::for_a_person).collect(),
         ..entry
     }
+}
+
+/// Lists `entries`, with those alike in one line if they are more than [`FEW_ROWS`]: `key` is the
+/// same of such entries. What went wrong has a line of its own.
+fn alike<K: Ord>(entries: impl Iterator<Item = Entry>, key: fn(&Entry) -> K) -> Vec<Block> {
+    let mut groups = BTreeMap::<_, Vec<_>>::new();
+    for (place, entry) in entries.enumerate() {
+        let alone = entry.is_wrong().then_some(place);
+        let group = groups.entry((alone, key(&entry))).or_default();
+        group.push((place, entry));
+    }
+    let rows = groups.into_values().flat_map(|group| {
+        let (places, entries): (Vec<_>, Vec<_>) = group.into_iter().unzip();
+        let blocks = if entries.len() > FEW_ROWS {
+            by_kind(entries)
+        } else {
+            entries.into_iter().map(Block::Entry).collect()
+        };
+        places.into_iter().zip(blocks)
+    });
+    let rows = rows.sorted_by_key(|(place, _)| *place);
+    rows.map(|(_, block)| block).collect()
+}
+
+/// What pods share that are one row: their fate, namespace and workload.
+fn one_workload(entry: &Entry) -> impl Ord + use<> {
+    (
+        entry.kind.clone(),
+        entry.namespace.clone(),
+        entry.workloads.clone(),
+    )
 }
 
 /// Lists the notes of the pods to reap; a note that several pods share is said once.
@@ -348,7 +374,8 @@ fn node(report: &Report, node: &NodeEntry) -> Entry {
             phrases::terminating(node),
         ],
         node: Some(node.name.clone()),
-        kind: phrases::state(node, minutes)
+        kind: "nodes, ".to_owned()
+            + &phrases::state(node, minutes)
             + &after("; ", leaf.as_ref().map(|_| "leaf nodes"))
             + &after("; ", lives.then_some("with signs of life")),
         blocks: leaf.into_iter().chain(attached).collect(),

@@ -9,7 +9,7 @@ use std::fmt::Display;
 
 use super::phrases;
 use crate::{
-    advice::Step,
+    advice::{Advice, Step},
     codes::codes,
     decide::Verdict,
     facts::{Owner, ReadError},
@@ -149,35 +149,59 @@ impl Page {
         Block::paragraph(Tone::Quiet, format!("{} {}", self.about, self.settings))
     }
 
-    /// Returns a line for the log about everything important that the text leaves out. Most of
-    /// these lines are about pods that need a person.
-    pub fn unnamed(&self) -> Vec<&str> {
+    /// Returns the lines for the log about everything important that the text leaves out: a line
+    /// for each command, or with `each_pod` for each pod that needs a person, and each notice.
+    pub fn unnamed(&self, each_pod: bool) -> Vec<String> {
         let mut lines = Vec::new();
         for section in &self.sections {
             let is_logged = LOGGED.contains(&section.id);
             for block in &section.blocks {
-                if let Block::Entry(entry) = block {
-                    let listed = if entry.is_brief { FEW_NAMES } else { NAMES };
-                    lines.extend(entry.log.iter().skip(listed));
-                }
-                let Block::Fold { blocks, .. } = block else {
-                    continue;
-                };
-                for block in unfolded(blocks) {
-                    match block {
-                        Block::Entry(entry) => lines.extend(&entry.log),
-                        Block::Paragraph { tone, text, .. }
-                            if is_logged && *tone != Tone::Quiet =>
-                        {
-                            lines.push(text);
+                match block {
+                    Block::Entry(entry) => lines.extend(entry.unnamed(each_pod, true)),
+                    Block::Fold { blocks, .. } => {
+                        for block in unfolded(blocks) {
+                            match block {
+                                Block::Entry(entry) => {
+                                    lines.extend(entry.unnamed(each_pod, false));
+                                }
+                                Block::Steps(steps) => {
+                                    lines.extend(
+                                        commands(steps).map(|(what, it)| format!("{what} {it}")),
+                                    );
+                                }
+                                Block::Paragraph { tone, text, .. }
+                                    if is_logged && *tone != Tone::Quiet =>
+                                {
+                                    lines.push(text.clone());
+                                }
+                                Block::Paragraph { .. } | Block::Fold { .. } => {}
+                            }
                         }
-                        _ => {}
                     }
+                    _ => {}
                 }
             }
         }
-        lines.into_iter().map(String::as_str).collect()
+        lines
     }
+}
+
+/// Lists the steps that have a command, with it.
+fn commands(steps: &[Step]) -> impl Iterator<Item = (&str, &str)> {
+    steps
+        .iter()
+        .filter_map(|step| Some((step.what.as_str(), step.command.as_deref()?)))
+}
+
+/// Lists the commands in the blocks of an entry.
+fn commands_in(blocks: &[Block]) -> impl Iterator<Item = &str> {
+    let steps = blocks.iter().filter_map(|block| match block {
+        Block::Steps(steps) => Some(steps),
+        _ => None,
+    });
+    steps
+        .flat_map(|steps| commands(steps))
+        .map(|(_, command)| command)
 }
 
 impl Section {
@@ -254,10 +278,54 @@ impl Entry {
         !self.is_card && matches!(self.tone, Tone::Caution | Tone::Bad)
     }
 
+    /// Returns the blocks that a text shows.
+    pub fn shown(&self) -> &[Block] {
+        if self.is_brief {
+            &self.brief
+        } else {
+            &self.blocks
+        }
+    }
+
+    /// Returns the lines for the log about what a text leaves out, whether it shows the entry or
+    /// not.
+    fn unnamed(&self, each_pod: bool, is_shown: bool) -> Vec<String> {
+        let shown = commands_in(if is_shown { self.shown() } else { &[] }).collect::<Vec<_>>();
+        let hidden = commands_in(&self.blocks).filter(|command| !shown.contains(command));
+        let lines = hidden.map(|command| {
+            let tag = self.tag.map(|tag| format!(" [{}]", tag.code));
+            let node = after(" on ", self.node.as_ref());
+            format!("{}{node}{}: {command}", self.name, after("", tag))
+        });
+        let mut lines = lines.collect::<Vec<_>>();
+        let named = match self.is_brief {
+            _ if !is_shown || !lines.is_empty() => 0,
+            false => NAMES,
+            true => FEW_NAMES,
+        };
+        if each_pod || lines.is_empty() && self.pods == 0 {
+            lines = self.log.iter().skip(named).cloned().collect();
+        }
+        lines
+    }
+
     /// Lists the columns that are not empty.
     pub fn filled_columns(&self) -> impl Iterator<Item = &String> {
         self.columns.iter().filter(|column| !column.is_empty())
     }
+}
+
+/// Lists the blocks that say what to do first, what is at risk, and what to do.
+pub fn advised(advice: &Advice) -> impl Iterator<Item = Block> {
+    let texts = [
+        ("First", Tone::Strong, &advice.first),
+        ("Risk", Tone::Caution, &advice.risk),
+    ];
+    let texts = texts
+        .into_iter()
+        .filter_map(|(label, tone, text)| Some(Block::labelled(label, tone, text.as_ref()?)));
+    let steps = Some(Block::Steps(advice.steps.clone())).filter(|_| !advice.steps.is_empty());
+    texts.chain(steps)
 }
 
 /// Pairs each step with the mark before it: a dash if it is the only one, otherwise its number.

@@ -7,7 +7,7 @@ use super::{BreakerEntry, NodeEntry, PodEntry, Report};
 use crate::{
     advice::{Step, power_off},
     decide::{ReasonCode, Verdict, heard, reported},
-    facts::Owner,
+    facts::{Owner, Ready},
     outcome::OutcomeCode,
     settings::{GuardCode, ModeCode},
     words::{after, clean, counted, counts, joined, listed, spoken},
@@ -82,6 +82,10 @@ pub fn state(node: &NodeEntry, not_ready_seconds: Option<i64>) -> String {
     };
     let reason = node.reason.as_ref().map(|reason| format!(" ({reason})"));
     let time = not_ready_seconds.map_or("an unknown time".to_owned(), seconds);
+    // The node lifecycle controller calls a node so whose kubelet says nothing.
+    if node.reason.as_deref() == Some("NodeStatusUnknown") && ready == Ready::Unknown {
+        return format!("silent for {time}");
+    }
     format!(
         "Ready is {}{} for {time}",
         ready.as_str(),
@@ -133,7 +137,7 @@ pub fn heading(report: &Report, verdict: Verdict) -> String {
     let words = match verdict {
         Verdict::Reap if any_acted(report) => "Reaped",
         Verdict::Reap => "To be reaped (nothing was changed)",
-        Verdict::Manual if report.breaker.is_some() => "Would need you",
+        Verdict::Manual if report.is_held() => "Would need you",
         Verdict::Wait => "Waiting",
         Verdict::Leave => "Left alone",
         Verdict::Manual => "Needs you",
@@ -196,9 +200,10 @@ pub fn headline(report: &Report) -> String {
     let summary = &report.summary;
     let with = |verdict| summary.verdicts[&verdict];
     let held = report.breaker.as_ref().map(|breaker| breaker.held);
-    let need = match held {
-        None => "pod needs you|pods need you",
-        Some(_) => "would need you",
+    let need = if report.is_held() {
+        "would need you"
+    } else {
+        "pod needs you|pods need you"
     };
     let for_you = (with(Verdict::Manual), need);
     let outcomes = summary.outcomes.iter().map(|(code, count)| match code {
@@ -213,10 +218,12 @@ pub fn headline(report: &Report) -> String {
         (with(Verdict::Leave), "left alone"),
     ];
     let pods = counts([for_you].into_iter().chain(outcomes).chain(others));
-    let held = held.map(|held| format!("NOTHING IS DELETED, {held} held"));
+    let zones = report.breaker.iter().flat_map(|breaker| &breaker.zones);
+    let of = after(" IN ZONE ", joined(zones, ", "));
+    let held = held.map(|held| format!("NOTHING IS DELETED{of}, {held} held"));
     let mut parts = held.into_iter().chain(pods).collect_vec();
     if parts.is_empty() {
-        parts.push("no Terminating pod to judge".to_owned());
+        parts.push("no stuck pods".to_owned());
     }
     parts.extend(counts([(report.errors.len(), "could not be read")]));
     let states = summary.replacements.iter();
@@ -255,42 +262,77 @@ pub fn summary(report: &Report) -> String {
     )
 }
 
-/// Says what to do next, and what comes after that; `None` if there is nothing to do.
+/// Says what to do next and what comes after that, in the order of the sections that do it; `None`
+/// if there is nothing to do.
 pub fn next(report: &Report) -> Option<String> {
-    if let Some(breaker) = &report.breaker {
+    if let Some(breaker) = report.breaker.as_ref().filter(|_| report.is_held()) {
         let text = match breaker.reason {
-            ReasonCode::MassOutage => {
-                "find out what the NotReady nodes have in common; until then nothing is deleted, and nothing asked of you."
-            }
-            _ => "run it again: how many nodes are NotReady could not be read.",
+            ReasonCode::MassOutage => format!(
+                "bring nodes back, after a look at the network and the API server: below {} % it deletes again. If they \
+                 are certainly dead, run it with --max-not-ready-percent=100.",
+                report.settings.max_not_ready_percent
+            ),
+            _ => format!(
+                "see why this is not known, and run it again: {}.",
+                breaker.detail
+            ),
         };
-        return Some(text.to_owned());
+        return Some(text);
     }
-    let off = to_power_off(report);
-    let off = (!off.is_empty()).then(|| {
-        let nodes = listed(&off, NAMED_NODES);
-        format!("power off {nodes} (what ran there may still run)")
-    });
-    let wrong = report.pods.iter().filter(|pod| went_wrong(pod)).count();
-    let asked = report
-        .groups
+    let of_groups = |asks: bool| {
+        let groups = report.groups.iter();
+        let groups = groups.filter(move |group| group.advice.wants_answer() == asks);
+        groups.map(|group| name(&report.pods[group.pods[0]]))
+    };
+    let wrong = report.pods.iter().filter(|pod| went_wrong(pod)).map(name);
+    let off = to_power_off(report).into_iter().map(str::to_owned);
+    let unread = report.errors.iter().map(|error| error.what.clone());
+    let zones = report.breaker.iter().flat_map(|breaker| &breaker.zones);
+    let parts = [
+        (
+            "look at the network of zone ",
+            zones.cloned().collect_vec(),
+            "",
+        ),
+        ("decide about ", of_groups(true).collect(), ""),
+        ("look at ", of_groups(false).collect(), ""),
+        ("see why it was not reaped: ", wrong.collect(), ""),
+        (
+            "power off ",
+            off.collect(),
+            " (what ran there may still run)",
+        ),
+        ("see what could not be read: ", unread.collect(), ""),
+    ];
+    let parts = parts.into_iter().filter(|(_, names, _)| !names.is_empty());
+    let parts = parts.map(|(does, names, why)| format!("{does}{}{why}", listed(&names, 1)));
+    let waits = || {
+        first_due(report)
+            .map(|(pod, time)| format!("nothing yet; {} is due in {}", name(pod), seconds(time)))
+    };
+    joined(parts, ", then ")
+        .or_else(waits)
+        .map(|parts| parts + ".")
+}
+
+/// Returns the pod that only waits for time to pass and is the first that a run may reap, with the
+/// seconds until then.
+fn first_due(report: &Report) -> Option<(&PodEntry, i64)> {
+    let settings = &report.settings;
+    let waiting = report
+        .pods
         .iter()
-        .filter(|group| group.wants_answer())
-        .count();
-    let then = counts([
-        (wrong, "pod that was not reaped|pods that were not reaped"),
-        (asked, "decision|decisions"),
-        (
-            report.groups.len() - asked,
-            "thing to look at|things to look at",
-        ),
-        (
-            report.errors.len(),
-            "thing that could not be read|things that could not be read",
-        ),
-    ]);
-    let parts = off.into_iter().chain(joined(then, ", "));
-    joined(parts, ", then ").map(|parts| parts + ".")
+        .filter(|pod| [ReasonCode::NotOverdue, ReasonCode::NodeJustFailed].contains(&pod.reason));
+    let due = waiting.filter_map(|pod| {
+        let node = report
+            .nodes
+            .iter()
+            .find(|node| Some(&node.name) == pod.node.as_ref())?;
+        let silence = settings.node_not_ready_for_seconds - node.not_ready_seconds?;
+        let overdue = settings.reap_older_than_seconds - pod.overdue_seconds;
+        Some((pod, silence.max(overdue).max(0)))
+    });
+    due.min_by_key(|(_, time)| *time)
 }
 
 /// Lists the nodes that a person has to power off, because pods were taken from them that may still
@@ -307,17 +349,20 @@ pub fn to_power_off(report: &Report) -> Vec<&str> {
 /// Says in a line of the log that a pod needs a person: the reason, and the steps with
 /// their commands.
 pub fn for_a_person(pod: &PodEntry) -> String {
-    let (asks, looks): (Vec<&Step>, Vec<_>) = pod.steps.iter().partition(|step| step.is_answer);
-    let steps = asks
-        .into_iter()
-        .chain(looks.into_iter().take(1))
-        .map(|step| step.what.clone() + &after(" ", step.command.as_ref()));
+    // An answer is not asked for without what it says; any other command only looks.
+    let says = |step: &Step| match &step.command {
+        Some(command) if step.is_answer => format!("{} {command}", step.what),
+        Some(command) => command.clone(),
+        None => step.what.clone(),
+    };
+    let (asks, looks): (Vec<_>, Vec<_>) = pod.advice.steps.iter().partition(|step| step.is_answer);
+    let steps = asks.into_iter().chain(looks).map(says);
     format!(
         "{} on {} needs a person [{}]: {}",
         name(pod),
         pod.node.as_deref().unwrap_or("no node"),
         pod.reason,
-        steps.into_iter().join(" ")
+        steps.into_iter().join("; ")
     )
 }
 

@@ -169,7 +169,7 @@ pub fn every_outcome() -> Report {
 
 pub fn commands(report: &Report) -> Vec<&String> {
     let nodes = report.nodes.iter().flat_map(|node| &node.steps);
-    let pods = report.pods.iter().flat_map(|pod| &pod.steps);
+    let pods = report.pods.iter().flat_map(|pod| &pod.advice.steps);
     nodes
         .chain(pods)
         .chain(&report.run_now)

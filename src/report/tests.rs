@@ -116,7 +116,7 @@ fn every_pod_is_on_the_page_and_every_format_draws_it() {
             let shown = text.contains(&format!("  {name}  "));
             assert!(shown || text.contains(" pods "), "{name}: {text}");
             let unnamed = page
-                .unnamed()
+                .unnamed(true)
                 .iter()
                 .any(|line| line.starts_with(&format!("{name} ")));
             assert!(unnamed || shown || verdict != "manual", "{name}");
@@ -198,12 +198,10 @@ fn a_text_is_for_one_look_and_loses_no_pod_that_needs_a_person() {
         };
         let shown = words(&text);
         let others = [words(&markdown::write(&page)), words(&html::write(&page))];
-        let logged = page
-            .unnamed()
-            .into_iter()
-            .filter_map(|line| line.split_once(" on "));
+        let unnamed = page.unnamed(true);
+        let logged = unnamed.iter().filter_map(|line| line.split_once(" on "));
         let logged = logged.map(|(name, _)| name).collect::<BTreeSet<_>>();
-        let told = format!("{text}{}", page.unnamed().join("\n"));
+        let told = format!("{text}{}", unnamed.join("\n"));
         let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
         let noted = report.pods.iter().filter(|pod| pod.note.is_some());
         let noted = noted.map(phrases::name).filter(|name| !told.contains(name));
@@ -303,7 +301,7 @@ fn every_format_says_what_is_known_of_a_node() {
         .collect::<Vec<_>>();
     expect![[r#"
         Ready is False (NodeStatusUnknown) for 2h; signs of life: its kubelet renewed its lease 4s ago, its kubelet reports that itself; has the out-of-service taint
-        Ready is Unknown (NodeStatusUnknown) for 2h; last heard 2h ago (lease); fenced: annotation fencing/state=fenced"#]].assert_eq(&says.join("\n"));
+        silent for 2h; last heard 2h ago (lease); fenced: annotation fencing/state=fenced"#]].assert_eq(&says.join("\n"));
     let wide = text::Screen {
         colour: false,
         columns: 1_000,

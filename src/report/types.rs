@@ -7,7 +7,7 @@ use serde::Serializer;
 
 use super::notices::NoticeEntry;
 use crate::{
-    advice::Step,
+    advice::{Advice, Step},
     decide::{Answer, KubeletAlive, ReasonCode, Verdict},
     exit::Exit,
     facts::{Attachment, Heard, Owner, ReadError, Ready, whole_seconds},
@@ -43,6 +43,9 @@ in_json! {
         pub guard: GuardCode,
         /// Set while nothing may be deleted.
         pub breaker: Option<BreakerEntry>,
+        /// What the NotReady nodes have in common that the others lack, and when they failed, as
+        /// sentences; empty up to two NotReady nodes.
+        pub in_common: Vec<String>,
         /// Every node that is NotReady or could not be read.
         pub nodes: Vec<NodeEntry>,
         /// Every Terminating pod that was looked at, the longest overdue first.
@@ -191,10 +194,9 @@ in_json! {
         pub note: Option<String>,
         /// What people have answered: on the pod, its claims and its node.
         pub answers: Vec<Answer>,
-        /// The risk, if the verdict is `manual`.
-        pub risk: Option<String>,
-        /// What a person should do about the pod, in order.
-        pub steps: Vec<Step>,
+        /// What a person should do about the pod.
+        #[serde(flatten)]
+        pub advice: Advice,
     }
 
     /// The counts of a report.
@@ -221,17 +223,8 @@ pub struct Group {
     pub pods: Vec<usize>,
     /// The reason as a sentence.
     pub detail: String,
-    /// The risk that a person takes with the steps.
-    pub risk: Option<String>,
-    /// The steps for all of the pods, in order.
-    pub steps: Vec<Step>,
-}
-
-impl Group {
-    /// Reports whether a person is asked for an answer.
-    pub fn wants_answer(&self) -> bool {
-        self.steps.iter().any(|step| step.is_answer)
-    }
+    /// What to do about all of the pods.
+    pub advice: Advice,
 }
 
 /// Writes the status of the `Ready` condition, and `unread` for a node that could not be read.

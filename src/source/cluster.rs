@@ -71,12 +71,15 @@ impl Source for Live<'_> {
             let mut roles = roles.split(',');
             if words.next() != Some("Ready") || words.any(|word| word != "SchedulingDisabled") {
                 scan.not_ready.push(name.to_owned());
-            } else if !name.starts_with(KOSMOS_PREFIX) && scan.ready.len() < SOME {
+            } else if !name.starts_with(KOSMOS_PREFIX) {
                 let open = status == "Ready"
                     && !roles.any(|role| ["control-plane", "master"].contains(&role));
-                // Those on which pods can start come first.
-                let at = if open { 0 } else { scan.ready.len() };
-                scan.ready.insert(at, name.to_owned());
+                if open && !scan.is_open {
+                    (scan.is_open, scan.ready) =
+                        (true, [&[name.to_owned()], &scan.ready[..]].concat());
+                } else if scan.ready.len() < SOME {
+                    scan.ready.push(name.to_owned());
+                }
             }
         };
         let rows = self

@@ -3,6 +3,7 @@
 
 mod claims;
 pub mod cluster;
+mod copies;
 pub mod snapshot;
 mod stream;
 
@@ -111,6 +112,8 @@ pub struct Memory {
     selected: Known<String, Read<Vec<String>>>,
     /// The pods that use claims, by namespace.
     users: Known<String, Read<Vec<PodSummary>>>,
+    /// The Ready pods that use claims, by namespace.
+    serving: Known<String, copies::Serving>,
 }
 
 impl Memory {
@@ -159,8 +162,11 @@ pub struct Scan {
     pub facts: ClusterFacts,
     /// The nodes that are not plainly Ready.
     pub not_ready: Vec<String>,
-    /// Some Ready nodes, those first on which, to judge by this reading, pods can start.
+    /// Some Ready nodes. The first is one on which pods can start, to judge by this reading, if
+    /// there is such a node.
     pub ready: Vec<String>,
+    /// Whether there is such a node.
+    pub is_open: bool,
     /// Whether to read all that a report can show, even if no verdict needs it: reading a file
     /// costs no requests, and a forecast shows all of it.
     pub thorough: bool,
@@ -219,6 +225,7 @@ pub async fn gather(
         not_ready: suspects,
         ready,
         thorough,
+        ..
     } = source.scan(wanted).await?;
     let (now, memory) = (facts.now, source.memory());
     if suspects.is_empty() && !wanted.all && !thorough && asked.is_none() {
@@ -301,6 +308,7 @@ pub async fn gather(
     let ((mut facts, pods), (clock, census)) = tokio::join!(look_up, count);
     facts.clock = clock;
     (facts.census, facts.traits) = census?;
+    facts.copies = copies::count(source, &facts, &pods).await;
     facts.errors = source.memory().errors();
     Ok(Gathered { facts, pods })
 }

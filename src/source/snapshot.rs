@@ -397,6 +397,7 @@ impl Source for Saved {
                 Vec::new()
             },
             thorough: true,
+            ..Scan::default()
         })
     }
 

@@ -47,7 +47,12 @@ fn shown(command: &str, workplace: &Path) -> String {
         .current_dir(workplace)
         .output()
         .expect("bash");
-    String::from_utf8(output.stdout).expect("text")
+    let text = String::from_utf8(output.stdout).expect("text");
+    // A report logs what it has no room for.
+    let lines = text
+        .split_inclusive('\n')
+        .filter(|line| !line.contains("  WARN "));
+    lines.collect()
 }
 
 /// The page with what its commands print now. Where lines are left out that no longer fit, it has the whole output.

@@ -133,11 +133,12 @@ fn every_option_can_be_set_by_settings_and_by_values_and_there_are_no_others() {
         variables(&yaml("charts/pod-reaper/values.yaml")["options"]),
         settings
     );
-    // The shipped settings are the defaults of the program, but for the wait.
+    // The shipped settings are the defaults of the program, but for the wait, and that a person is called.
     for (name, default) in known {
         let shipped = settings[&name].as_str();
         match default {
             _ if name == "WAIT_FOR_REPLACEMENTS" => assert_eq!(shipped, "1m"),
+            _ if name == "EXIT_ON_MANUAL" => assert_eq!(shipped, "true"),
             Some(default) => assert_eq!(shipped, default, "{name}"),
             None if name == "DRY_RUN" => assert_eq!(shipped, "none"),
             None if name == "LOG_LEVEL" => assert_eq!(shipped, "info"),
@@ -211,7 +212,7 @@ fn the_schema_refuses_what_cannot_work() {
         a schedule of four fields: {schedule: '* * * *'}
         a forecast of four fields: {forecast: {schedule: '* * * *'}}
         no deadline: {activeDeadlineSeconds: 0}
-        no failed Job for the alerts to see: {historyLimit: 0}
+        no failed Job for the alerts to see: {failedHistoryLimit: 0}
         its own pod's name: {env: [{name: POD_NAME, value: x}]}
         a variable that is no text: {env: [{name: MAX_DELETES, value: 5}]}
         a variable from nowhere: {env: [{name: PUSH_GATEWAY, valueFrom: {}}]}

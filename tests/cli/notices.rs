@@ -46,7 +46,7 @@ fn notices_are_in_every_format_and_change_no_exit_code() {
           --now sets another time.  [time-of-the-file]
 
         NODES NOT READY: 1 of 3
-          ds06  Ready is Unknown (NodeStatusUnknown) for 2h; last heard 2h ago (lease)  1 to reap"#]]
+          ds06  silent for 2h; last heard 2h ago (lease)  1 to reap"#]]
     .assert_eq(notices.expect("a section before the summary").0.trim());
     for format in ["markdown", "html"] {
         let page = judge(&["--output", format]).out;

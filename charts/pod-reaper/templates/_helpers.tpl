@@ -11,6 +11,7 @@
 {{- $_ := set .Values "schedule" "*/2 * * * *" }}
 {{- $_ := set .Values "activeDeadlineSeconds" 110 }}
 {{- $_ := set .Values "historyLimit" 15 }}
+{{- $_ := set .Values "failedHistoryLimit" 9 }}
 {{- $_ := set .Values.options "deadline" "90s" }}
 {{- $_ := set .Values.options "waitForReplacements" "30s" }}
 {{- end }}

@@ -11,6 +11,7 @@ mod kubectl;
 use std::collections::BTreeMap;
 
 use itertools::Itertools as _;
+use jiff::Timestamp;
 
 use crate::{
     codes::entry,
@@ -18,21 +19,33 @@ use crate::{
         Case, ConfinedClaim, GIVE_UP, NodeAtTime, POWERED_OFF, PinnedClaim, Policy, REAP,
         ReasonCode, UnverifiedClaim, Verdict,
     },
-    facts::{Census, ClusterFacts, NodeRead, Owner, PodFacts, Ready, VolumeFacts, Zone},
+    facts::{
+        Census, ClusterFacts, NodeRead, Owner, PodFacts, Read, Ready, Unread, VolumeFacts, Zone,
+    },
     limits::{Judged, Limit, Plan},
     selector::is_name,
-    words::{after, joined, natural},
+    words::{after, counted, joined, natural},
 };
 
 pub use self::kubectl::Kubectl;
 
-/// The advice about one pod, or about several that share it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Advice {
-    /// The risk, on one line.
-    pub risk: Option<String>,
-    /// The steps, in order.
-    pub steps: Vec<Step>,
+entry! {
+    /// The advice about one pod, or about several that share it.
+    #[derive(Default)]
+    #[serde(rename_all = "camelCase")]
+    pub struct Advice as "AdviceEntry" {
+        /// What to find out or do before the steps, as sentences.
+        pub first: Option<String>,
+        /// What is at risk.
+        pub risk: Option<String>,
+        /// What a person is asked to give up.
+        pub losses: Vec<Loss>,
+        /// How many other pods of the workload are Ready; null if nothing is to be given up, or if
+        /// it could not be read.
+        pub ready_elsewhere: Option<usize>,
+        /// What a person should do, in order.
+        pub steps: Vec<Step>,
+    }
 }
 
 entry! {
@@ -48,6 +61,30 @@ entry! {
         /// True if the command gives a person's answer.
         #[serde(skip)]
         pub is_answer: bool,
+    }
+}
+
+entry! {
+    /// A claim whose data a person is asked to give up.
+    #[serde(rename_all = "camelCase")]
+    pub struct Loss as "LossEntry" {
+        /// The claim.
+        pub claim: String,
+        /// Its volume.
+        pub volume: String,
+        /// What becomes of the volume once the claim is deleted: `Delete` or `Retain`.
+        pub reclaim_policy: Option<String>,
+        /// How much it holds at most, such as `10Gi`.
+        pub capacity: Option<String>,
+        /// Since when the claim exists.
+        pub created: Option<Timestamp>,
+    }
+}
+
+impl Advice {
+    /// Reports whether a person is asked for an answer.
+    pub fn wants_answer(&self) -> bool {
+        self.steps.iter().any(|step| step.is_answer)
     }
 }
 
@@ -86,6 +123,17 @@ pub struct Adviser<'a> {
     pub plan: &'a Plan,
     /// The kubectl that reaches the cluster.
     pub kubectl: &'a Kubectl,
+    /// The installation whose next run acts on answers, if the run is of one.
+    pub installed: Option<&'a Installed>,
+}
+
+/// The namespace and the name of the installed `CronJob`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Installed {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub cronjob: String,
 }
 
 impl Adviser<'_> {
@@ -134,8 +182,8 @@ impl Adviser<'_> {
             return alike.repair();
         };
         let no_answer = |why: &str| Advice {
-            risk: None,
             steps: vec![Step::no_answer(why)],
+            ..Advice::default()
         };
         match self.plan.by_node.get(&judged_node.node.name) {
             Some(Limit::MassOutage(_) | Limit::NoRoom) => no_answer(
@@ -201,10 +249,15 @@ impl Adviser<'_> {
     /// Job's name is unique to this report, so pasting the command a second time fails.
     pub fn run_now(&self) -> Step {
         let name = self.facts.now.strftime("answers-%Y%m%d-%H%M%S").to_string();
-        let from = "--from=cronjob/pod-reaper";
-        let create = ["create", "job", "-n", "pod-reaper", from, &name];
+        // The names in `cronjob/`, where nothing says which installation it is.
+        let default = ("pod-reaper", "pod-reaper");
+        let (namespace, cronjob) = self
+            .installed
+            .map_or(default, |it| (&it.namespace, &it.cronjob));
+        let from = format!("--from=cronjob/{cronjob}");
+        let create = ["create", "job", "-n", namespace, &from, &name];
         Step::new(
-            "The next run acts on what you answer, where it still belongs to the same failure. To have one at once:",
+            "The next run acts on your answers. To have one at once:",
             self.kubectl.verb_first(&create),
         )
     }
@@ -290,10 +343,7 @@ fn by_hand(why: &str) -> String {
 /// Returns the reason not to ask for an answer, as a phrase; `None` if nothing stands against it.
 fn objection(judged: &Judged, judged_node: &NodeAtTime<'_>) -> Option<String> {
     let pod = &judged.pod;
-    let pinned = asked(judged).map(|claim| claim.claim.as_str());
-    let claims = pinned
-        .chain(deleted(judged).map(|(claim, _)| claim))
-        .collect_vec();
+    let claims = to_give_up(judged).collect_vec();
     let objects = [pod.namespace.as_str(), &pod.name, &judged_node.node.name];
     if !objects
         .into_iter()
@@ -316,10 +366,16 @@ fn asked(judged: &Judged) -> impl Iterator<Item = &PinnedClaim> + Clone {
     claims.filter(|claim| claim.given_up.is_err())
 }
 
-/// Lists the claims that are being deleted although they may be wanted, with their volumes.
-fn deleted(judged: &Judged) -> impl Iterator<Item = (&str, &VolumeFacts)> + Clone {
-    let claims = judged.reason.ties.unverified.iter();
-    claims.filter_map(|claim| Some((claim.claim.as_str(), claim.deleted.as_ref()?)))
+/// Lists all claims that a person is asked to give up with the pod: also those that are being
+/// deleted although they may be wanted.
+fn to_give_up(judged: &Judged) -> impl Iterator<Item = &str> + Clone {
+    let going = judged.reason.ties.unverified.iter();
+    let going = going.filter(|claim| claim.deleted.is_some());
+    let going = going.map(|claim| claim.claim.as_str());
+    asked(judged)
+        .map(|claim| claim.claim.as_str())
+        .chain(going)
+        .unique()
 }
 
 /// Returns what people would call one workload: the pod's owner, or its series of numbered owners
@@ -409,7 +465,7 @@ impl PodGroup<'_> {
             && ties
                 .flat_map(|ties| &ties.unverified)
                 .any(|claim| claim.deleted.is_none());
-        let (mut risks, mut steps) = (Vec::new(), self.see_volumes());
+        let (mut first, mut risks, mut steps) = (Vec::new(), Vec::new(), self.see_volumes());
         if unverified {
             risks.push(format!(
                 "If a volume is on {node}, the replacement waits for that node for ever."
@@ -419,8 +475,18 @@ impl PodGroup<'_> {
         if (confined || unverified) && self.pods().any(PodFacts::may_take_a_claim) {
             let why = "a claim would go with the pod, or may";
             steps.push(Step::no_answer(&by_hand(why)));
-            let risk = joined(risks, " ");
-            return Advice { risk, steps };
+            return Advice {
+                risk: joined(risks, " "),
+                steps,
+                ..Advice::default()
+            };
+        }
+        let losses = self.losses();
+        if !losses.is_empty() {
+            first.push(format!(
+                "If {node} can come back, wait for it: what it ran then starts again, with its data. If not, power it \
+                 off before you answer: the answer starts a second copy."
+            ));
         }
         if shared {
             risks.push(format!(
@@ -449,53 +515,92 @@ impl PodGroup<'_> {
             steps.push(self.answer(what, "node", &[node], POWERED_OFF));
         }
         if owner {
+            if losses.is_empty() {
+                first.push(format!("Make sure that {node} is powered off."));
+            }
             risks.push(format!(
-                "If {node} is only cut off, what it ran may still be running there, and a replacement would be a second \
-                 copy: make sure that the machine is powered off."
+                "If {node} is only cut off, what it ran may still be running there, and a replacement would be a second copy."
             ));
         }
         if confined || unverified || owner {
             let what = format!("Let {them} go; every claim is kept. A run then does it.");
             steps.push(self.answer(what, "pod", &self.names(), REAP));
         }
-        if asked(self.first).next().is_some() || deleted(self.first).next().is_some() {
-            if asked(self.first).next().is_some() {
-                risks.push(format!(
-                    "If {node} can come back, wait for it: what it ran then starts again, with its data."
-                ));
-            }
-            steps.push(self.give_up(node));
+        let copies = self.copies();
+        if !losses.is_empty() {
+            first.push(self.by_whom());
+            steps.push(self.give_up(node, &losses, copies.clone()));
         }
         if self.pods().any(|pod| pod.controller.is_none()) {
             risks.push(format!(
                 "Nothing brings {them} back: there is no controller."
             ));
         }
-        let risk = joined(risks, " ");
-        Advice { risk, steps }
+        Advice {
+            first: joined(first, " "),
+            risk: joined(risks, " "),
+            ready_elsewhere: copies.and_then(|(_, copies)| copies.ok()),
+            losses,
+            steps,
+        }
     }
 
-    /// Asks to give up the claims that bind the pods to `node`.
-    fn give_up(&self, node: &str) -> Step {
-        let all = self.all.iter();
-        let pinned = all.clone().flat_map(|judged| asked(judged)).collect_vec();
-        let going = all.flat_map(|judged| deleted(judged));
-        let of_pinned = pinned.iter().map(|claim| {
-            let policy = claim.reclaim_policy.as_deref();
-            (claim.claim.as_str(), claim.volume.as_str(), policy)
+    /// Lists the claims that a person is asked to give up with the pods.
+    fn losses(&self) -> Vec<Loss> {
+        let losses = self.all.iter().flat_map(|judged| {
+            to_give_up(judged).filter_map(|name| {
+                let mut claims = judged.pod.claims.iter();
+                let bound = claims.find(|claim| claim.name == name)?.bound()?;
+                Some(Loss {
+                    claim: name.to_owned(),
+                    volume: bound.volume.name.clone(),
+                    reclaim_policy: bound.volume.reclaim_policy.clone(),
+                    capacity: bound.capacity.clone(),
+                    created: bound.created,
+                })
+            })
         });
-        let claims = of_pinned
-            .chain(going.map(|(claim, volume)| {
-                let policy = volume.reclaim_policy.as_deref();
-                (claim, volume.name.as_str(), policy)
-            }))
-            .unique()
-            .sorted_by_cached_key(|(name, ..)| natural(name))
-            .collect_vec();
-        let names = claims.iter().map(|(name, ..)| *name).dedup().collect_vec();
+        losses
+            .sorted_by_cached_key(|loss| natural(&loss.claim))
+            .dedup()
+            .collect()
+    }
+
+    /// Returns the workload of the pods, and how many other pods of it are Ready.
+    fn copies(&self) -> Option<(Owner, Read<usize>)> {
+        let key = (self.namespace().to_owned(), self.first.pod.series()?);
+        let copies = self.adviser.facts.copies.get(&key)?.clone();
+        Some((key.1, copies))
+    }
+
+    /// Says whose run deletes the claims that are given up: the installation has that right only
+    /// with a component.
+    fn by_whom(&self) -> String {
+        let mut claims = self.all.iter().flat_map(|judged| asked(judged));
+        if claims.clone().all(|claim| claim.deleted) {
+            return "Kubernetes deletes the claim once its last pod is gone.".to_owned();
+        }
+        let comes_back = if claims.any(|claim| claim.by_operator) {
+            "whether it comes back is the affair of the operator that controls the pod"
+        } else if self.all.len() == 1 {
+            "its StatefulSet creates both again, empty"
+        } else {
+            "their StatefulSets create them all again, empty"
+        };
+        format!(
+            "The installation needs the component answers for it; else run it yourself: pod-reaper -n {}. Each claim is \
+             deleted with its pod, and {comes_back}.",
+            self.namespace()
+        )
+    }
+
+    /// Asks to give up `losses`, the claims that bind the pods to `node`.
+    fn give_up(&self, node: &str, losses: &[Loss], copies: Option<(Owner, Read<usize>)>) -> Step {
+        let names = losses.iter().map(|loss| loss.claim.as_str()).collect_vec();
         let mut volumes = BTreeMap::<_, Vec<_>>::new();
-        for (_, volume, policy) in &claims {
-            volumes.entry(*policy).or_default().push(*volume);
+        for loss in losses {
+            let policy = loss.reclaim_policy.as_deref();
+            volumes.entry(policy).or_default().push(&*loss.volume);
         }
         let is_lost = volumes.keys().any(|policy| *policy != Some("Retain"));
         let mut lost = volumes.into_iter().map(|(policy, volumes)| {
@@ -508,29 +613,35 @@ impl PodGroup<'_> {
                 None => format!("{data} must be considered lost (it names no reclaim policy)"),
             }
         });
-        let (it, them) = (if names.len() == 1 { "it" } else { "them" }, self.them());
-        let then = if pinned.iter().all(|claim| claim.deleted) {
-            format!("lets {them} go, and Kubernetes deletes {it}")
-        } else if pinned.iter().any(|claim| claim.by_operator) {
-            format!(
-                "deletes {it} with {them}; whether {it} comes back is the affair of the operator that controls {them}"
-            )
-        } else {
-            format!(
-                "deletes {it} with {them}, and {}, empty",
-                if self.all.len() == 1 {
-                    "its StatefulSet creates both again"
-                } else {
-                    "their StatefulSets create them all again"
-                }
-            )
-        };
         let mut what = format!(
-            "Give up {}: {}. A run then {then}.",
+            "Give up {}{}: {}.",
             named("claim", &names),
-            lost.join("; ")
+            after(
+                "",
+                joined(size_and_age(losses), ", ").map(|both| format!(" ({both})"))
+            ),
+            lost.join("; "),
         );
-        if let Some(doubt) = pinned.iter().find_map(|claim| claim.doubt.as_ref()) {
+        match copies {
+            None => {}
+            Some((workload, Ok(0))) => {
+                let last = ["these are its last copies", "this is its last copy"];
+                let last = last[usize::from(self.all.len() == 1)];
+                what += &format!(" No other pod of {workload} is Ready: {last}.");
+            }
+            Some((workload, Ok(copies))) => {
+                what += &format!(
+                    " Ready elsewhere: {} of {workload}.",
+                    counted(copies, "pod", "pods")
+                );
+            }
+            Some((workload, Err(Unread(why)))) => {
+                what +=
+                    &format!(" How many other pods of {workload} are Ready is not known ({why}).");
+            }
+        }
+        let mut claims = self.all.iter().flat_map(|judged| asked(judged));
+        if let Some(doubt) = claims.find_map(|claim| claim.doubt.as_ref()) {
             what += &format!(
                 " Whether it would come back is not known ({}): the run asks again.",
                 doubt.why
@@ -648,6 +759,7 @@ impl PodGroup<'_> {
         Advice {
             risk: Some(reason.code.advice().to_owned()),
             steps,
+            ..Advice::default()
         }
     }
 
@@ -670,6 +782,30 @@ kubectl --kubeconfig "$creds" config current-context &&
         );
         Step::new(what, script)
     }
+}
+
+/// Says how much the claims hold at most, and when they were made, as phrases.
+fn size_and_age(losses: &[Loss]) -> impl Iterator<Item = String> {
+    let each = if losses.len() == 1 { "" } else { " each" };
+    let sizes = losses.iter().filter_map(|loss| loss.capacity.as_ref());
+    let sizes = sizes.counts().into_iter().sorted().collect_vec();
+    let size = match &sizes[..] {
+        [] => None,
+        [(size, _)] => Some(format!("{size}{each}")),
+        sizes => joined(
+            sizes
+                .iter()
+                .map(|(size, count)| format!("{count} of {size}")),
+            ", ",
+        ),
+    };
+    let days = losses.iter().filter_map(|loss| loss.created);
+    let days = days.map(|created| created.strftime("%F").to_string());
+    let made = days.minmax().into_option().map(|(first, last)| {
+        let until = Some(&last).filter(|last| **last != first);
+        format!("made {first}{}", after(" to ", until))
+    });
+    size.into_iter().chain(made)
 }
 
 /// Names up to three things after `noun`; of more it gives only the count.

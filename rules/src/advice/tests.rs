@@ -37,9 +37,12 @@ fn advised(words: &str) -> Vec<String> {
     let scene = Scene::of(words);
     let pod = judged(&scene);
     let facts = facts(scene.node);
-    let Advice { risk, steps } = adviser(&facts, &scene.policy).advise(&[&pod]);
+    let Advice {
+        first, risk, steps, ..
+    } = adviser(&facts, &scene.policy).advise(&[&pod]);
+    let first = first.map(|first| format!("First: {first}"));
     let risk = risk.map(|risk| format!("Risk: {risk}"));
-    risk.into_iter().chain(told(&steps)).collect()
+    first.into_iter().chain(risk).chain(told(&steps)).collect()
 }
 
 /// Returns an adviser for a run that no limit holds.
@@ -59,6 +62,7 @@ fn adviser<'a>(facts: &'a ClusterFacts, policy: &'a Policy) -> Adviser<'a> {
         policy,
         plan: &PLAN,
         kubectl: &KUBECTL,
+        installed: None,
     }
 }
 
@@ -75,8 +79,8 @@ fn no_answer_is_asked_for_while_a_node_lives_or_may() {
     check_each(
         &expect![[r#"
             it is dead: local; renewed
-                = Risk: If ds06 can come back, wait for it: what it ran then starts again, with its data.
-                = Give up claim data: the data of volume pv-1 is lost for good (policy Delete). A run then deletes it with the pod, and its StatefulSet creates both again, empty. $ kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
+                = First: If ds06 can come back, wait for it: what it ran then starts again, with its data. If it cannot, power it off before you answer, since another copy starts then. The next run with the component answers, or your own (pod-reaper -n shop), then deletes each claim with its pod, and its StatefulSet creates both again, empty.
+                = Give up claim data (10Gi, made 2025-11-21): the data of volume pv-1 is lost for good (policy Delete). $ kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
             it says that it is not Ready: local; renewed; ready False
                 = Risk: Do not force-delete it: it most likely runs, and would run beside its replacement. Restart the container runtime or the kubelet: once the node is Ready, it ends the pod. Or power the machine off: once it was silent for --node-not-ready-for, a run judges the pod again.
                 = See the conditions of the node, and when its lease was renewed. $ kubectl describe node ds06
@@ -124,15 +128,16 @@ fn every_rule_that_holds_has_its_answer() {
     check_each(
         &expect![[r#"
             a local volume: local; renewed
-                = Risk: If ds06 can come back, wait for it: what it ran then starts again, with its data.
-                = Give up claim data: the data of volume pv-1 is lost for good (policy Delete). A run then deletes it with the pod, and its StatefulSet creates both again, empty. $ kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
+                = First: If ds06 can come back, wait for it: what it ran then starts again, with its data. If it cannot, power it off before you answer, since another copy starts then. The next run with the component answers, or your own (pod-reaper -n shop), then deletes each claim with its pod, and its StatefulSet creates both again, empty.
+                = Give up claim data (10Gi, made 2025-11-21): the data of volume pv-1 is lost for good (policy Delete). $ kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
             and a shared disk: local; renewed; claim; called shared; shared
-                = Risk: If ds06 still runs, its machine and the replacement's would write to one disk at once, which destroys its data. If ds06 can come back, wait for it: what it ran then starts again, with its data.
+                = First: If ds06 can come back, wait for it: what it ran then starts again, with its data. If it cannot, power it off before you answer, since another copy starts then. The next run with the component answers, or your own (pod-reaper -n shop), then deletes each claim with its pod, and its StatefulSet creates both again, empty.
+                = Risk: If ds06 still runs, its machine and the replacement's would write to one disk at once, which destroys its data.
                 = Power ds06 off, or cut off its disks, and check that at the machine itself, not by what the cluster says: what still runs there would write to the same disks. Then say so, and a run takes what waits for that. Where fencing is automatic, have it mark the node (annotation fencing/state=fenced, or what --fenced-node-selector selects) and unmark it when it is back. $ kubectl annotate node ds06 pod-reaper.io/powered-off=2026-03-01T12:00:00Z --overwrite
-                = Give up claim data: the data of volume pv-1 is lost for good (policy Delete). A run then deletes it with the pod, and its StatefulSet creates both again, empty. $ kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
+                = Give up claim data (10Gi, made 2025-11-21): the data of volume pv-1 is lost for good (policy Delete). $ kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
             of a fenced node: local; renewed; claim; called shared; shared; fenced
-                = Risk: If ds06 can come back, wait for it: what it ran then starts again, with its data.
-                = Give up claim data: the data of volume pv-1 is lost for good (policy Delete). A run then deletes it with the pod, and its StatefulSet creates both again, empty. $ kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
+                = First: If ds06 can come back, wait for it: what it ran then starts again, with its data. If it cannot, power it off before you answer, since another copy starts then. The next run with the component answers, or your own (pod-reaper -n shop), then deletes each claim with its pod, and its StatefulSet creates both again, empty.
+                = Give up claim data (10Gi, made 2025-11-21): the data of volume pv-1 is lost for good (policy Delete). $ kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
             a shared disk: claim; shared
                 = Risk: If ds06 still runs, its machine and the replacement's would write to one disk at once, which destroys its data.
                 = Power ds06 off, or cut off its disks, and check that at the machine itself, not by what the cluster says: what still runs there would write to the same disks. Then say so, and a run takes what waits for that. Where fencing is automatic, have it mark the node (annotation fencing/state=fenced, or what --fenced-node-selector selects) and unmark it when it is back. $ kubectl annotate node ds06 pod-reaper.io/powered-off=2026-03-01T12:00:00Z --overwrite
@@ -180,8 +185,8 @@ fn what_stands_against_an_answer_is_said_instead() {
                 = See claim data, and where its volume is: the pod owns it, so that it goes with the pod, and its StatefulSet wants the pod again. $ kubectl get pvc data -n shop -o wide
                 = No answer is asked for: a claim would go with the pod, or may. docs/by-hand.md has the steps.
             unread: local; renewal-unread it is forbidden
-                = Risk: If ds06 can come back, wait for it: what it ran then starts again, with its data.
-                = Give up claim data: the data of volume pv-1 is lost for good (policy Delete). A run then deletes it with the pod, and its StatefulSet creates both again, empty. Whether it would come back is not known (it is forbidden): the run asks again. $ kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
+                = First: If ds06 can come back, wait for it: what it ran then starts again, with its data. If it cannot, power it off before you answer, since another copy starts then. The next run with the component answers, or your own (pod-reaper -n shop), then deletes each claim with its pod, and its StatefulSet creates both again, empty.
+                = Give up claim data (10Gi, made 2025-11-21): the data of volume pv-1 is lost for good (policy Delete). Whether it would come back is not known (it is forbidden): the run asks again. $ kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
         "#]],
         advised,
     );

@@ -48,9 +48,7 @@ pub fn in_common(facts: &ClusterFacts) -> Vec<String> {
         })
         .collect_vec();
     if lines.is_empty() && others > 0 {
-        lines.push(
-            "They share no label, taint or version that most of the other nodes lack.".to_owned(),
-        );
+        lines.push("No common zone, label, taint or version found.".to_owned());
     }
     lines.extend(when(facts));
     lines
@@ -63,6 +61,9 @@ fn when(facts: &ClusterFacts) -> Option<String> {
     let times = down.filter_map(|node| node.not_ready_since(facts.now));
     let times = times.sorted().collect_vec();
     let (first, last) = (*times.first()?, *times.last()?);
+    if times.len() == 1 {
+        return None;
+    }
     let at_once = |from: usize| {
         times[from..].partition_point(|time| time.duration_since(times[from]) <= AT_ONCE)
     };

@@ -466,7 +466,7 @@ fn where_nothing_is_in_common_that_is_said() {
     let one_by_one = ["07:00:00", "08:00:00", "09:00:00"];
     expect![[r#"
         [
-            "They share no label, taint or version that most of the other nodes lack.",
+            "No common zone, label, taint or version found.",
             "They failed over 2h, the first at 2026-03-01 07:00:00Z.",
         ]
     "#]]

@@ -48,7 +48,7 @@ impl Render for Explanation {
             Block::paragraph(Tone::Strong, columns.chain([&state]).join("  ")),
             Block::paragraph(Tone::Plain, &judgement.detail),
         ];
-        let mut advice = judgement.advice();
+        let mut advice = judgement.blocks();
         if advice.is_empty() {
             advice = paragraphs(judgement.reason.map(ReasonCode::advice));
         }

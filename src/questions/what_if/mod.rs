@@ -230,7 +230,7 @@ fn what_if(supposed: &SupposedRun<'_>, replicas: &Replicas, dead: &BTreeSet<Stri
                 judgement.note = note(pod, judged, run, fate);
                 // The node lives, so a command pasted now would act on a failure that has
                 // not happened.
-                for step in &mut judgement.steps {
+                for step in &mut judgement.advice.steps {
                     step.command = None;
                 }
                 judgement

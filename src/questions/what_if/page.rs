@@ -144,7 +144,7 @@ fn entry(pod: &PodFate, only_node: bool) -> Entry {
             code: reason.as_str(),
         }),
         kind: after("", reason),
-        blocks: detail.into_iter().chain(pod.judgement.advice()).collect(),
+        blocks: detail.into_iter().chain(pod.judgement.blocks()).collect(),
         ..entry
     }
 }

@@ -10,7 +10,7 @@ use crate::{
     codes::codes,
     decide::{KubeletAlive, NodeAtTime, ReasonCode, Verdict, same_kind},
     facts::{ClusterFacts, NodeRead, PodSummary, Ready, Stay},
-    limits::{FEW_NODES, Judged, Limit, in_common},
+    limits::{Judged, Limit},
     report::{RunRecord, page::NAMES},
     settings::Task,
     words::{after, listed, spoken},
@@ -36,8 +36,6 @@ codes! {
         ApiServerUnknown = "api-server-unknown",
         /// An answer of a person that counts for nothing.
         AnswerInert = "answer-inert",
-        /// What the NotReady nodes have in common, if no limit holds them.
-        InCommon = "in-common",
         /// A value of an option whose meaning has changed.
         RetiredValue = "retired-value",
         /// Terminating pods on Ready nodes, which are not looked at.
@@ -150,9 +148,6 @@ pub fn of_run(run: &RunRecord<'_>) -> Vec<NoticeEntry> {
                       whoever made it.";
         NoticeCode::RetiredValue.about(1, detail.to_owned())
     });
-    let down = facts.traits.nodes.not_ready;
-    let is_shown = down > FEW_NODES && plan.hold.is_none() && plan.zones.is_empty();
-    let in_common = is_shown.then(|| NoticeCode::InCommon.about(down, in_common(facts).join(" ")));
     let elsewhere = facts.on_ready_nodes;
     let on_ready = format!("{elsewhere} more on Ready nodes; --all lists them");
     never_evicted
@@ -163,7 +158,6 @@ pub fn of_run(run: &RunRecord<'_>) -> Vec<NoticeEntry> {
         .chain(unmatched)
         .chain(unknown)
         .chain(retired)
-        .chain(in_common)
         .chain(newest)
         .chain([staying, NoticeCode::OnReadyNodes.about(elsewhere, on_ready)])
         .filter(|notice| notice.count > 0)

@@ -162,12 +162,7 @@ impl Text {
         parts.extend(entry.tag.map(|tag| format!("[{}]", tag.code)));
         parts.extend(entry.harm.filter(|_| !entry.is_card).map(together));
         self.paragraph(indent, DETAIL, entry.tone, &parts.join("  "));
-        let blocks = if entry.is_brief {
-            &entry.brief
-        } else {
-            &entry.blocks
-        };
-        self.blocks(DETAIL, blocks);
+        self.blocks(DETAIL, entry.shown());
     }
 }
 

@@ -32,32 +32,34 @@ fn an_audit_of_a_dead_node() {
     expect![[r#"
         state.json: 4 pods need you, 4 to be reaped, 2 waiting, 2 left alone, 1 could not be read. 2 of 7
         nodes not Ready: ds06 for 2h, kosmos-cluster7 for 2h. Exit code 3.
-        Next: power off ds06 (what ran there may still run), then 2 decisions, 2 things to look at, 1 thing
-        that could not be read.
+        Next: decide about impala-impala01/impala-executor-000-0 and 1 more, then look at
+        compute-hive01/held-0 and 1 more, then power off ds06 (what ran there may still run), then see what
+        could not be read: Pod impala-impala01/odd-0.
 
         NEEDS YOU: 4
           impala-impala01/impala-executor-000-0  StatefulSet  on ds06  overdue 1h 55m  [local-volume]
-              - Give up claim scratch-cache-volume-impala-executor-000-0: the data of volume pvc-scratch is
-                lost for good (policy Delete). A run then deletes it with the pod, and its StatefulSet
-                creates both again, empty.
+              - Give up claim scratch-cache-volume-impala-executor-000-0 (made 2026-01-01): the data of
+                volume pvc-scratch is lost for good (policy Delete). How many other pods of
+                StatefulSet/impala-executor-* are Ready is not known (not all pods of the namespace are
+                readable).
                 kubectl annotate pvc scratch-cache-volume-impala-executor-000-0 -n impala-impala01 pod-reaper.io/give-up=2026-01-31T03:00:00Z --overwrite
-          1 pod of StatefulSet/held on ds06, overdue up to 1h 55m  [finalizers]; named in the log
-          1 pod of StatefulSet/web on kosmos-cluster7, overdue up to 1h 55m  [kosmos-leaf]; named in the log
-          1 pod of StatefulSet/statestored on ds06, overdue up to 1h 55m  [volume-unverified]; named in the
-              log
-
-        ONCE YOU HAVE ANSWERED
-          - The next run acts on what you answer, where it still belongs to the same failure. To have one at
-            once:
+          compute-hive01/held-0  StatefulSet  on ds06  overdue 1h 55m  [finalizers]
+              It is held by finalizer example.com/backup, whose controller has work to do before the pod can
+              go.
+              Risk: Find that controller, and have it finish. A finalizer that is stripped by hand leaves
+              behind, unnoticed, what had to be cleaned up.
+              What to do: pod-reaper explain compute-hive01/held-0
+          1 pod of StatefulSet/web in vault on kosmos-cluster7, overdue up to 1h 55m  [kosmos-leaf]; named
+              in the log
+          1 pod of StatefulSet/statestored in impala-impala01 on ds06, overdue up to 1h 55m
+              [volume-unverified]; named in the log
+          - The next run acts on your answers. To have one at once:
             kubectl create job -n pod-reaper --from=cronjob/pod-reaper answers-20260131-030000
 
         TO BE REAPED (nothing was changed): 4
-          compute-hive01/huebackend-0  StatefulSet  on ds06  overdue 1h 55m
-          impala-impala01/catalogd-0  StatefulSet  on ds06  overdue 1h 55m
-          impala-impala01/huebackend-0  StatefulSet  on ds06  overdue 1h 55m
-          vault/vault-0  StatefulSet  on ds06  overdue 1h 55m
+          4 pods of 3 workloads in 3 namespaces on ds06, overdue up to 1h 55m
 
-        TO REMEMBER ONCE THEY ARE REAPED
+        AFTERWARDS
           and 2 more, which --output=json has
 
         WHAT TO DO ABOUT THE NODES
@@ -66,29 +68,27 @@ fn an_audit_of_a_dead_node() {
           and 1 more, which --output=json has
 
         WAITING: 2
-          2 pods of 2 workloads on ds06, overdue up to 5m  [not-overdue]
+          2 pods of 2 workloads in compute-hive01 on ds06, overdue up to 5m  [not-overdue]
 
         LEFT ALONE: 2
-          compute-hive01/slow-0  StatefulSet  on ds01  overdue 1h 55m  [node-ready]
-          compute-hive01/quiet-0  StatefulSet  on ds06  overdue 1h 55m  [opted-out]
+          and 2 pods more, which --output=json has
 
         WORTH KNOWING
-          Judged at 2026-01-31 03:00:00Z, the newest time in the file; what happened later is not known.
-          --now sets another time.  [time-of-the-file]
+          and 1 more, which --output=json has
 
         COULD NOT BE READ: 1
           Pod impala-impala01/odd-0: a field has an unexpected type
 
         NODES NOT READY: 2 of 7
-          Ready is Unknown (NodeStatusUnknown) for 2h: ds06
-          Ready is Unknown (NodeStatusUnknown) for 2h; leaf nodes: kosmos-cluster7
+          and 2 more, which --output=json has
 
         pod-reaper 0.3.0: audit of state.json, judged at 2026-01-31 03:00:00Z. Nothing was changed. Stuck
         means 10m past the deletion deadline, on a node NotReady for 10m. Namespaces: all.
         state.json: 4 pods need you, 4 to be reaped, 2 waiting, 2 left alone, 1 could not be read. 2 of 7
         nodes not Ready: ds06 for 2h, kosmos-cluster7 for 2h. Exit code 3.
-        Next: power off ds06 (what ran there may still run), then 2 decisions, 2 things to look at, 1 thing
-        that could not be read.
+        Next: decide about impala-impala01/impala-executor-000-0 and 1 more, then look at
+        compute-hive01/held-0 and 1 more, then power off ds06 (what ran there may still run), then see what
+        could not be read: Pod impala-impala01/odd-0.
     "#]].assert_eq(&write(&report.page(), Screen::default()));
 }
 
@@ -97,7 +97,8 @@ fn a_run_with_every_outcome() {
     expect![[r#"
         1 changed, 1 deleted, 1 denied, 1 failed, 1 gone, 1 interrupted, 1 node-changed, 1 node-recovered, 1
         still-there, 1 unverified. 1 of 2 nodes not Ready: ds06 for 2h. Exit code 3.
-        Next: power off ds06 (what ran there may still run), then 8 pods that were not reaped.
+        Next: see why it was not reaped: app/c-0 and 7 more, then power off ds06 (what ran there may still
+        run).
 
         REAPED: 2 of 10
           app/c-0  StatefulSet  on ds06  overdue 1h 55m  [changed]
@@ -126,14 +127,15 @@ fn a_run_with_every_outcome() {
             pods that replace them.
 
         NODES NOT READY: 1 of 2
-          ds06  Ready is Unknown (NodeStatusUnknown) for 2h; last heard 2h ago (lease)  10 to reap
+          ds06  silent for 2h; last heard 2h ago (lease)  10 to reap
 
         pod-reaper 0.3.0: run, judged at 2026-01-31 03:00:00Z. Stuck means 10m past the deletion deadline,
         on a node NotReady for 10m. Namespaces: all. No guard is required: RBAC alone limits what this
         account can delete.
         1 changed, 1 deleted, 1 denied, 1 failed, 1 gone, 1 interrupted, 1 node-changed, 1 node-recovered, 1
         still-there, 1 unverified. 1 of 2 nodes not Ready: ds06 for 2h. Exit code 3.
-        Next: power off ds06 (what ran there may still run), then 8 pods that were not reaped.
+        Next: see why it was not reaped: app/c-0 and 7 more, then power off ds06 (what ran there may still
+        run).
     "#]]
     .assert_eq(&write(&every_outcome().page(), Screen::default()));
 }
@@ -162,7 +164,7 @@ fn a_dry_run_names_what_would_be_deleted() {
         TO BE REAPED (nothing was changed): 1
           app/a-0  StatefulSet  on ds06  overdue 1h 55m  [would-delete]
 
-        TO REMEMBER ONCE THEY ARE REAPED
+        AFTERWARDS
           app/a-0: tell somebody
 
         WHAT TO DO ABOUT THE NODES
@@ -170,7 +172,7 @@ fn a_dry_run_names_what_would_be_deleted() {
             pods that replace them.
 
         NODES NOT READY: 1 of 2
-          ds06  Ready is Unknown (NodeStatusUnknown) for 2h; last heard 2h ago (lease)  1 to reap
+          ds06  silent for 2h; last heard 2h ago (lease)  1 to reap
 
         pod-reaper 0.3.0: dry run, checked by the API server, judged at 2026-01-31 03:00:00Z. Nothing was
         changed. Stuck means 10m past the deletion deadline, on a node NotReady for 10m. Namespaces:
@@ -240,8 +242,8 @@ fn an_outage_that_holds_everything_prints_no_destructive_command() {
     expect![[r#"
         NOTHING IS DELETED, 5 held, 4 would need you, 2 waiting, 1 left alone, 1 could not be
         read. 7 of 7 nodes not Ready: ds01 for 2h, ds02 for 2h, ds03 for 2h and 4 more. Exit code 4.
-        Next: find out what the NotReady nodes have in common; until then nothing is deleted, and nothing
-        asked of you.
+        Next: bring nodes back, after a look at the network and the API server: below 55 % it deletes again.
+        If they are certainly dead, run it with --max-not-ready-percent=100.
 
         NOTHING IS DELETED (mass-outage)
           6 of 6 nodes are NotReady. 5 pods are held. When that many fail at once, the cause is more often
@@ -264,7 +266,7 @@ fn a_quiet_cluster() {
     let alive = json!({"kind": "Pod", "metadata": {"name": "a"}});
     let quiet = [node("ds01", "True"), node("ds02", "True"), alive.clone()];
     expect![[r#"
-        state.json: no Terminating pod to judge. All 2 nodes are Ready. Exit code 0.
+        state.json: no stuck pods. All 2 nodes are Ready. Exit code 0.
 
         WORTH KNOWING
           Judged at 2026-01-31 03:00:00Z, the newest time in the file; what happened later is not known.
@@ -277,7 +279,7 @@ fn a_quiet_cluster() {
 
         pod-reaper 0.3.0: audit of state.json, judged at 2026-01-31 03:00:00Z. Nothing was changed. Stuck
         means 10m past the deletion deadline, on a node NotReady for 10m. Namespaces: all.
-        state.json: no Terminating pod to judge. All 2 nodes are Ready. Exit code 0.
+        state.json: no stuck pods. All 2 nodes are Ready. Exit code 0.
     "#]]
     .assert_eq(&write(&report(&audit(), &quiet, &[]).page(), Screen::default()));
     let one = write(

@@ -5,7 +5,11 @@ use crate::{
     prelude::*,
     world::{By, no_facts, reached, unread},
 };
-use pod_reaper::{cli::DryRun, decide::Verdict, report::PodEntry};
+use pod_reaper::{
+    cli::DryRun,
+    decide::Verdict,
+    report::{PodEntry, Render as _, text},
+};
 use pod_reaper_test_support::oracle::{Place, all_is_given_up};
 use serde_json::json;
 
@@ -431,6 +435,7 @@ impl Ended<'_> {
                         )
                     }));
                 }
+                wrong.extend(folded_away(report));
                 wrong.extend(self.unreported(report));
                 wrong.extend(self.misjudged(report));
                 wrong.extend(self.not_reaped(report));
@@ -750,6 +755,34 @@ impl Ended<'_> {
         }
         wrong
     }
+}
+
+/// The commands that neither the text nor its log has, at a terminal or elsewhere. One for several pods stands for that of
+/// each.
+fn folded_away(report: &Report) -> Vec<String> {
+    let page = report.page();
+    let text = text::write(&page, text::Screen::default());
+    let of_pods = report.pods.iter().flat_map(|pod| &pod.advice.steps);
+    let of_nodes = report.nodes.iter().flat_map(|node| &node.steps);
+    let steps = of_pods.chain(of_nodes).chain(&report.run_now);
+    let commands = steps.filter_map(|step| step.command.as_ref());
+    let lines = commands.flat_map(|command| command.lines());
+    let missing = [false, true].map(|each_pod| {
+        let told = format!("{text}\n{}", page.unnamed(each_pod).join("\n"));
+        let told = told
+            .lines()
+            .map(|line| line.split(' ').collect::<BTreeSet<_>>());
+        let told = told.collect::<Vec<_>>();
+        lines.clone().filter(move |line| {
+            !told
+                .iter()
+                .any(|told| line.split(' ').all(|word| told.contains(word)))
+        })
+    });
+    let missing = missing.into_iter().flatten();
+    missing
+        .map(|line| format!("neither the text nor the log has {line}: {text}"))
+        .collect()
 }
 
 /// The exit code that follows from the rest of the report.

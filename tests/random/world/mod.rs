@@ -1229,6 +1229,7 @@ pub fn claim_state(
                 scratch: claim.scratch == Some("true"),
                 give_up: claim.give_up.clone(),
                 created: claim.created,
+                capacity: None,
                 version: claim.free().map(Into::into),
                 volume,
             })
@@ -1253,6 +1254,7 @@ pub fn no_facts(now: Timestamp) -> ClusterFacts {
         active: BTreeMap::new(),
         unmatched_namespaces: None,
         on_ready_nodes: 0,
+        copies: BTreeMap::new(),
         errors: Vec::new(),
         unseen: Vec::new(),
     }

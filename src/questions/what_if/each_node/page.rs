@@ -61,7 +61,7 @@ fn line(node: &NodeForecast) -> Entry {
     let columns = parts(node);
     Entry {
         name: node.node.clone(),
-        kind: "The others".to_owned(),
+        kind: "more".to_owned(),
         log: vec![format!("{} died: {}", node.node, columns.join(", "))],
         columns,
         ..Entry::default()
