@@ -10,6 +10,7 @@ use crate::{
     cli::{DryRun, RequireGuard},
     cluster::{Cluster, NODE_REFUSAL, REFUSAL, WriteMode},
     console::{prompt, terminal::status},
+    decide::Verdict,
     execute::{execute, replacements},
     exit::{CouldNotRun, Result},
     facts::PodFacts,
@@ -100,6 +101,11 @@ pub async fn run_on(
     let progress = |settled| status(&format!("{settled} of {} replacements", reaped.len()));
     run.replacements = replacements(cluster, stop, &reaped, wait, &progress).await;
     status("");
+    // Only what needs a person names the installation.
+    let mut pods = run.plan.pods.iter();
+    if pods.any(|judged| judged.verdict() == Verdict::Manual) {
+        run.installed = cluster.installed().await;
+    }
     Ok(run.report())
 }
 

@@ -49,11 +49,7 @@ impl Cluster {
     /// refused it. Returns an error if the guard does not refuse within 10 s, or if the cause will
     /// not pass; the run must not write anything then.
     pub async fn prove(&self, refusal: &str) -> Result<(), String> {
-        let [namespace, name] =
-            ["POD_NAMESPACE", "POD_NAME"].map(|it| env::var(it).unwrap_or_default());
-        if namespace.is_empty() || name.is_empty() {
-            return Err(NO_POD.to_owned());
-        }
+        let (namespace, name) = own_pod().ok_or(NO_POD)?;
         let path = object::<RawPod>(&namespace, &name);
         let until = Instant::now() + self.stop.at_most(PATIENCE);
         loop {
@@ -164,6 +160,12 @@ impl Cluster {
             |actions| format!("the binding of the guard's policy {policy} does not deny: its validationActions are {actions}"),
         )
     }
+}
+
+/// Returns the namespace and the name of the pod that this runs in, as the downward API names them.
+pub(super) fn own_pod() -> Option<(String, String)> {
+    let set = |name| env::var(name).ok().filter(|value| !value.is_empty());
+    Some((set("POD_NAMESPACE")?, set("POD_NAME")?))
 }
 
 /// Decides what a failed delete proves: the guard with

@@ -8,6 +8,7 @@ mod connect;
 mod events;
 mod failure;
 mod guard;
+mod installed;
 mod read;
 mod request;
 mod write;

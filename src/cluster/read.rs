@@ -358,7 +358,7 @@ impl Cluster {
     /// Reads the object at `path`, and the time of the response. Fails if it is not the object
     /// called `name`: every field of our types is optional, so any JSON object would parse, and
     /// would pass for one without volumes, affinity or marks.
-    async fn find_at<T: Kind>(
+    pub(super) async fn find_at<T: Kind>(
         &self,
         path: &str,
         name: &str,

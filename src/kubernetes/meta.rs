@@ -178,6 +178,14 @@ impl Meta {
         self.owner_references.iter().find(|owner| owner.controller)
     }
 
+    /// Names the owner of that kind; `None` if there is none.
+    pub fn owned_by(&self, kind: &str) -> Option<&str> {
+        let mut owners = self.owner_references.iter();
+        owners
+            .find(|owner| owner.kind == kind)
+            .map(|owner| owner.name.as_str())
+    }
+
     /// Reports whether the object with this UID is the controller.
     pub fn controlled_by(&self, uid: &Uid) -> bool {
         self.controller().is_some_and(|owner| owner.uid == *uid)

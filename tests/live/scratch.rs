@@ -108,6 +108,14 @@ fn an_executor_whose_claim_a_person_gives_up_runs_on_another_node() {
     let user = json!({"securityContext": {"runAsUser": USER}});
     let spec = json!({"suspend": true, "jobTemplate": {"spec": {"template": {"spec": user}}}});
     case.merge_patch(&format!("{CRONJOBS}/pod-reaper"), json!({"spec": spec}));
+    // An installation by another name.
+    let mut renamed = case.get(&format!("{CRONJOBS}/pod-reaper"));
+    renamed["metadata"] = json!({"name": "night-shift", "namespace": "pod-reaper"});
+    case.create(CRONJOBS, renamed);
+    kubectl(
+        &case,
+        &["delete", "cronjob", "-n", "pod-reaper", "pod-reaper"],
+    );
     let account = kubeconfig(&case);
     // The container of a tick is simulated, so the test runs the program in its place, with its account and settings.
     let tick = |job: &str| {
@@ -131,10 +139,10 @@ fn an_executor_whose_claim_a_person_gives_up_runs_on_another_node() {
         assert!(output.status.success(), "{theirs}\n{}", shown(&output));
     };
     let answered = |name: &str| {
-        let from = "--from=cronjob/pod-reaper";
+        let from = "--from=cronjob/night-shift";
         kubectl(&case, &["create", "job", "-n", "pod-reaper", from, name]);
         let asks = tick(name);
-        asks.ends(0);
+        asks.ends(5);
         asks.says(&old.uid, ("local-volume", None));
         is_untouched();
         let [answer] = commands(&asks, &old.uid)

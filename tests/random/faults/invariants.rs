@@ -767,19 +767,20 @@ fn folded_away(report: &Report) -> Vec<String> {
     let steps = of_pods.chain(of_nodes).chain(&report.run_now);
     let commands = steps.filter_map(|step| step.command.as_ref());
     let lines = commands.flat_map(|command| command.lines());
-    let missing = [false, true].map(|each_pod| {
+    let mut missing = Vec::new();
+    for each_pod in [false, true] {
         let told = format!("{text}\n{}", page.unnamed(each_pod).join("\n"));
         let told = told
             .lines()
-            .map(|line| line.split(' ').collect::<BTreeSet<_>>());
+            .map(|line| line.split([' ', ';']).collect::<BTreeSet<_>>());
         let told = told.collect::<Vec<_>>();
-        lines.clone().filter(move |line| {
-            !told
-                .iter()
-                .any(|told| line.split(' ').all(|word| told.contains(word)))
-        })
-    });
-    let missing = missing.into_iter().flatten();
+        let is_told = |line: &&str| {
+            let mut told = told.iter();
+            told.any(|told| line.split([' ', ';']).all(|word| told.contains(word)))
+        };
+        missing.extend(lines.clone().filter(|line| !is_told(line)));
+    }
+    let missing = missing.into_iter();
     missing
         .map(|line| format!("neither the text nor the log has {line}: {text}"))
         .collect()

@@ -457,14 +457,14 @@ fn what_is_asked_for_lets_the_pod_go() {
                     .unwrap();
                 pod.workload.as_ref().or(pod.owner.as_ref())
             });
-            let asks = group.steps.iter().any(|step| step.is_answer);
+            let asks = group.advice.steps.iter().any(|step| step.is_answer);
             let mut names = workloads.map(|workload| workload.map(|it| it.name.as_str()));
             let first = names.next();
             let one = names.all(|name| Some(name) == first);
             assert!(!asks || one || first.flatten().is_some_and(|name| name.contains('-')));
         }
         for entry in &before.pods {
-            let steps = entry.steps.iter().filter(|step| step.is_answer);
+            let steps = entry.advice.steps.iter().filter(|step| step.is_answer);
             let commands = steps.flat_map(|step| &step.command).collect::<Vec<_>>();
             if commands.is_empty() {
                 continue;
@@ -544,7 +544,7 @@ fn destructive_commands_are_printed_only_for_what_is_certainly_dead() {
         let destructive = report
             .pods
             .iter()
-            .filter(|pod| pod.steps.iter().any(destroys))
+            .filter(|pod| pod.advice.steps.iter().any(destroys))
             .collect::<Vec<_>>();
         if report.breaker.is_some() {
             assert!(
@@ -575,7 +575,7 @@ fn destructive_commands_are_printed_only_for_what_is_certainly_dead() {
                 "{} gets such a command for {reason:?}",
                 pod.uid
             );
-            assert!(reason == LocalVolume || !entry.steps.iter().any(gives_up_a_claim));
+            assert!(reason == LocalVolume || !entry.advice.steps.iter().any(gives_up_a_claim));
             let node = case
                 .gathered
                 .facts
@@ -587,7 +587,7 @@ fn destructive_commands_are_printed_only_for_what_is_certainly_dead() {
             };
             let shared = pod.claims.iter().any(shared);
             assert!(
-                !shared || !entry.steps.iter().any(gives_up_a_claim),
+                !shared || !entry.advice.steps.iter().any(gives_up_a_claim),
                 "{}: others use it",
                 pod.uid
             );
@@ -636,8 +636,8 @@ fn destructive_commands_are_printed_only_for_what_is_certainly_dead() {
 fn the_text_keeps_to_its_columns_and_controls_no_terminal() {
     for_every_cluster(|case| {
         let report = report(case, &case.settings(), &case.gathered);
-        let steps = report.pods.iter().flat_map(|pod| &pod.steps);
-        let steps = steps.chain(report.groups.iter().flat_map(|group| &group.steps));
+        let steps = report.pods.iter().flat_map(|pod| &pod.advice.steps);
+        let steps = steps.chain(report.groups.iter().flat_map(|group| &group.advice.steps));
         let steps = steps.chain(report.nodes.iter().flat_map(|node| &node.steps));
         let steps = steps.chain(&report.run_now);
         let steps = steps.chain(report.breaker.iter().filter_map(|it| it.compare.as_ref()));
