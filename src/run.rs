@@ -19,7 +19,7 @@ use crate::{
     report::{Report, RunRecord},
     selector::Target,
     settings::{GuardCode, ModeCode, Settings, Task},
-    source::{cluster::Live, gather, snapshot},
+    source::{Gathered, cluster::Live, gather, snapshot},
     stop::Stop,
     words::spoken,
 };
@@ -41,6 +41,7 @@ pub async fn run(settings: &Settings, stop: &Stop) -> Result<Report> {
             let saved = stop.or_stopped(saved).await?;
             log_start();
             let gathered = saved.gather(&settings.wanted())?;
+            has_namespace(settings, &gathered)?;
             Ok(RunRecord::new(settings, gathered).report())
         }
         Task::Reap {
@@ -48,7 +49,7 @@ pub async fn run(settings: &Settings, stop: &Stop) -> Result<Report> {
             dry_run,
             yes,
         } => {
-            let ask = *dry_run == DryRun::None && !yes && can_ask(target)?;
+            let ask = *dry_run == DryRun::None && !yes && can_ask(target).await?;
             let cluster = Cluster::connect(target, stop, &settings.node_selectors);
             let cluster = stop.or_stopped(cluster).await?;
             log_start();
@@ -60,14 +61,29 @@ pub async fn run(settings: &Settings, stop: &Stop) -> Result<Report> {
 /// Reports whether a person can confirm the deletes. If nobody can, only a run that acts as its
 /// pod's own ServiceAccount may delete without `--yes`, because whoever started that pod meant it
 /// to. For any other run this is wrong usage.
-fn can_ask(target: &Target) -> Result<bool> {
+async fn can_ask(target: &Target) -> Result<bool> {
     let possible = prompt::is_possible();
     if possible || Cluster::by_own_account(target) {
         return Ok(possible);
     }
+    // A file or a context that is missing is the first thing to put right.
+    Cluster::check(target).await?;
     let why = "this run may delete pods, and there is no terminal to ask at; add --yes to delete without a question, \
                or --dry-run to delete nothing";
     Err(CouldNotRun::Usage(why.to_owned()))
+}
+
+/// Fails if the one namespace that was typed does not exist: an empty report would be a false
+/// comfort.
+fn has_namespace(settings: &Settings, Gathered { facts, pods }: &Gathered) -> Result<()> {
+    match &settings.namespace {
+        Some(name) if facts.unmatched_namespaces.is_some() && pods.is_empty() => {
+            Err(CouldNotRun::Usage(format!(
+                "there is no namespace {name}; list them with: kubectl get namespaces"
+            )))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Runs on a cluster that is already connected. With `ask`, a person has to confirm the deletes.
@@ -87,6 +103,7 @@ pub async fn run_on(
         )
     };
     let (gathered, ()) = stop.or_stopped(gathered).await?;
+    has_namespace(settings, &gathered)?;
     // Decide each pod by the rules, then put the limits of the run on the verdicts.
     let mut run = RunRecord::new(settings, gathered);
     // Delete what is to be reaped, verify it, and wait for the replacements.

@@ -22,6 +22,8 @@ pub struct Settings {
     pub command: Command,
     /// The source of the facts, and what may be changed there.
     pub task: Task,
+    /// The one namespace that was typed, `-n`.
+    pub namespace: Option<String>,
     /// The namespaces whose pods are looked at.
     pub namespaces: NamespaceFilter,
     /// The thresholds and choices that the rules apply.
@@ -177,7 +179,7 @@ impl From<Cli> for Settings {
         // `namespace` and `all_namespaces` have become part of `namespace_regex` already.
         let cli::Common {
             namespace_regex,
-            namespace: _,
+            namespace,
             all_namespaces: _,
             namespace_exclude_regex,
             kubelet_alive,
@@ -209,6 +211,7 @@ impl From<Cli> for Settings {
                     yes,
                 },
             },
+            namespace,
             namespaces: NamespaceFilter {
                 include: namespace_regex,
                 exclude: namespace_exclude_regex,

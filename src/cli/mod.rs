@@ -216,7 +216,7 @@ impl Cli {
             common, metrics, ..
         } = &mut self.options;
         if let Command::Explain { pod, .. } = &mut self.command {
-            let PodName { namespace, name } = pod;
+            let PodName { namespace, .. } = pod;
             // kubectl prints a pod as POD or pod/POD. Then `-n` is the pod's namespace, and no
             // filter.
             let bare = ["", "po", "pod", "pods"].contains(&namespace.as_str());
@@ -224,10 +224,9 @@ impl Cli {
                 .namespace
                 .take_if(|_| bare)
                 .unwrap_or_else(|| std::mem::take(namespace));
-            if namespace.is_empty() {
-                return Err(format!(
-                    "{name} in which namespace? Add -n NAMESPACE, or write vault/{name}"
-                ));
+            // Without a namespace, the one pod of that name is meant.
+            if bare && ["po", "pod", "pods"].contains(&namespace.as_str()) {
+                namespace.clear();
             }
         }
         let audits = common.snapshot.is_some();

@@ -16,7 +16,7 @@ use regex::Regex;
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::{
-    decide::KubeletAlive,
+    decide::{BUILT_IN, KubeletAlive, same_kind},
     selector::{NodeSelector, is_name},
 };
 
@@ -147,7 +147,19 @@ pub(super) fn filled(hint: &'static str) -> impl Fn(&str) -> Result<String, Stri
 }
 
 pub(super) fn kind(text: &str) -> Result<String, String> {
-    filled("write a kind such as StatefulSet")(text.trim())
+    let kind = filled("write a kind such as StatefulSet")(text.trim())?;
+    let is_slip = |known: &&&str| {
+        // Of a short name, two letters are half of it.
+        let most = if known.len() < 8 { 1 } else { 2 };
+        !same_kind(known, &kind)
+            && strsim::osa_distance(&known.to_lowercase(), &kind.to_lowercase()) <= most
+    };
+    match BUILT_IN.iter().find(is_slip) {
+        Some(known) if !BUILT_IN.iter().any(|it| same_kind(it, &kind)) => Err(format!(
+            "it is no kind, and would protect nothing; did you mean {known}?"
+        )),
+        _ => Ok(kind),
+    }
 }
 
 pub(super) fn path(text: &str) -> Result<PathBuf, String> {

@@ -75,6 +75,11 @@ impl Cluster {
         )))
     }
 
+    /// Checks that the kubeconfig and the context of `target` are there. It reads only files.
+    pub async fn check(target: &Target) -> Result<()> {
+        config(target).await.map(drop)
+    }
+
     /// Reports whether a run on `target` would use the pod's own ServiceAccount.
     pub fn by_own_account(target: &Target) -> bool {
         target.context.is_none() && kubeconfigs(target).is_none()

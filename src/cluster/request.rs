@@ -78,6 +78,7 @@ impl Cluster {
 
     /// Reads `path`, and tries again after a failure that may pass.
     pub(super) async fn get(&self, path: &str, accept: Accept) -> Result<Response> {
+        let start = Instant::now();
         let mut tried = if accept == Accept::Look { TRIES - 1 } else { 0 };
         loop {
             let request = request(Method::GET, path, accept).body(Body::empty());
@@ -89,8 +90,19 @@ impl Cluster {
             // After a pause that outlasts the run, no time is left to ask.
             let in_time = |pause: &Duration| self.stop.at_most(*pause) == *pause;
             let Some(pause) = failure.pause(tried).filter(in_time) else {
-                return Err(failure);
+                return Err(match failure {
+                    Failure::Timeout(_) if tried > 1 && accept != Accept::Look => {
+                        Failure::Transport(format!(
+                            "{failure}, asked {tried} times in {} s",
+                            start.elapsed().as_secs()
+                        ))
+                    }
+                    failure => failure,
+                });
             };
+            if matches!(failure, Failure::Timeout(_)) {
+                tracing::warn!("{path}: {failure}; asking again");
+            }
             tracing::debug!(path, tried, code = failure.code(), "asking again");
             tokio::time::sleep(pause).await;
         }

@@ -37,6 +37,7 @@ pub fn audit() -> Settings {
             snapshot: "state.json".into(),
             now: None,
         },
+        namespace: None,
         namespaces: NamespaceFilter::default(),
         policy: policy(),
         limits: Limits {

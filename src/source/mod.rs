@@ -229,6 +229,11 @@ pub async fn gather(
     } = source.scan(wanted).await?;
     let (now, memory) = (facts.now, source.memory());
     if suspects.is_empty() && !wanted.all && !thorough && asked.is_none() {
+        if wanted.namespaces.include.is_some() || wanted.namespaces.exclude.is_some() {
+            let namespaces = memory.namespaces.get_or_init(|| source.namespaces());
+            facts.unmatched_namespaces = unmatched(wanted, namespaces.await.as_ref());
+            facts.errors = memory.errors();
+        }
         let pods = Vec::new();
         return Ok(Gathered { facts, pods });
     }
@@ -256,10 +261,7 @@ pub async fn gather(
     for on_node in facts.attachments.values_mut() {
         on_node.sort();
     }
-    if let Some(Ok(known)) = namespaces {
-        let none = !known.keys().any(|name| wanted.namespaces.matches(name));
-        facts.unmatched_namespaces = (none && !known.is_empty()).then_some(known.len());
-    }
+    facts.unmatched_namespaces = unmatched(wanted, namespaces.as_ref());
     let asked_uid = asked.as_ref().map(|pod| pod.metadata.uid.clone());
     let is_asked = |pod: &PodFacts| asked_uid.as_ref() == Some(&pod.uid);
     // The pod that was asked about comes last, because the list may show an older state of it.
@@ -311,6 +313,13 @@ pub async fn gather(
     facts.copies = copies::count(source, &facts, &pods).await;
     facts.errors = source.memory().errors();
     Ok(Gathered { facts, pods })
+}
+
+/// Counts the namespaces, if the filter matches none of them.
+fn unmatched(wanted: &Wanted<'_>, namespaces: Option<&Read<Namespaces>>) -> Option<usize> {
+    let known = namespaces?.as_ref().ok()?;
+    let none = !known.keys().any(|name| wanted.namespaces.matches(name));
+    (none && !known.is_empty()).then_some(known.len())
 }
 
 /// Turns raw pods into facts. If several have the same UID, the last one counts.

@@ -224,7 +224,7 @@ fn each_sentence_about_what_not_ready_nodes_have_in_common_counts_the_same_nodes
     }
     let report = lines(&items);
     for said in [
-        "  3 of 5 nodes are NotReady. 3 pods are held.",
+        "  3 of 5 nodes are NotReady: 60 %, and the limit is 55 %. 3 pods are held.",
         "  4 of 4 NotReady nodes, and 0 of the 2 others: label rack=r7.",
         "  3 of 4 failed within a minute, from 2026-11-21 02:30:00Z on.",
     ] {

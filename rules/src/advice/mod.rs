@@ -635,9 +635,9 @@ impl PodGroup<'_> {
                     counted(copies, "pod", "pods")
                 );
             }
-            Some((workload, Err(Unread(why)))) => {
-                what +=
-                    &format!(" How many other pods of {workload} are Ready is not known ({why}).");
+            // The cause may be a message of the API server, which no log repeats.
+            Some((workload, Err(_))) => {
+                what += &format!(" How many other pods of {workload} are Ready is not known.");
             }
         }
         let mut claims = self.all.iter().flat_map(|judged| asked(judged));

@@ -53,6 +53,17 @@ pub struct Policy {
     pub reap_scratch: bool,
 }
 
+/// The kinds of owners that Kubernetes itself has.
+pub const BUILT_IN: [&str; 7] = [
+    "StatefulSet",
+    "Deployment",
+    "ReplicaSet",
+    "DaemonSet",
+    "Job",
+    "CronJob",
+    "ReplicationController",
+];
+
 /// Reports whether two words name one kind, apart from case and plural: such a slip in
 /// `--manual-owner-kind` must not delete pods.
 pub fn same_kind(one: &str, other: &str) -> bool {

@@ -246,7 +246,12 @@ fn zones(census: &Census, max_percent: u8) -> BTreeMap<Zone, Limit> {
 fn too_many(tally: Tally, which: &str, max_percent: u8) -> Option<Limit> {
     let Tally { not_ready, total } = tally;
     let is = not_ready > FEW_NODES && not_ready * 100 >= total * usize::from(max_percent);
-    is.then(|| Limit::MassOutage(format!("{not_ready} of {total} {which} are NotReady")))
+    is.then(|| {
+        let percent = not_ready * 100 / total;
+        Limit::MassOutage(format!(
+            "{not_ready} of {total} {which} are NotReady: {percent} %, and the limit is {max_percent} %"
+        ))
+    })
 }
 
 #[cfg(test)]

@@ -120,37 +120,37 @@ fn the_breaker_holds_when_too_many_nodes_are_not_ready() {
                 = a/b stuck-on-not-ready-node goes
             60 %: a/b 09:00; nodes 3/5
                 = a/b stuck-on-not-ready-node, limited: mass-outage
-                = MassOutage("3 of 5 nodes are NotReady")
+                = MassOutage("3 of 5 nodes are NotReady: 60 %, and the limit is 55 %")
             50 %: a/b 09:00; nodes 3/6
                 = a/b stuck-on-not-ready-node goes
             exactly 55 %: a/b 09:00; nodes 11/20
                 = a/b stuck-on-not-ready-node, limited: mass-outage
-                = MassOutage("11 of 20 nodes are NotReady")
+                = MassOutage("11 of 20 nodes are NotReady: 55 %, and the limit is 55 %")
             50 % of twenty: a/b 09:00; nodes 10/20
                 = a/b stuck-on-not-ready-node goes
             just below 55 %: a/b 09:00; nodes 54/99
                 = a/b stuck-on-not-ready-node goes
             50 %, at 50 %: a/b 09:00; nodes 3/6; percent 50
                 = a/b stuck-on-not-ready-node, limited: mass-outage
-                = MassOutage("3 of 6 nodes are NotReady")
+                = MassOutage("3 of 6 nodes are NotReady: 50 %, and the limit is 50 %")
             50 %, at 51 %: a/b 09:00; nodes 3/6; percent 51
                 = a/b stuck-on-not-ready-node goes
             3 of 300, at 1 %: a/b 09:00; nodes 3/300; percent 1
                 = a/b stuck-on-not-ready-node, limited: mass-outage
-                = MassOutage("3 of 300 nodes are NotReady")
+                = MassOutage("3 of 300 nodes are NotReady: 1 %, and the limit is 1 %")
             99 of 100, at 99 %: a/b 09:00; nodes 99/100; percent 99
                 = a/b stuck-on-not-ready-node, limited: mass-outage
-                = MassOutage("99 of 100 nodes are NotReady")
+                = MassOutage("99 of 100 nodes are NotReady: 99 %, and the limit is 99 %")
             of all few, of the workers 60 %: a/b 09:00; nodes 3/8; workers 3/5
                 = a/b stuck-on-not-ready-node, limited: mass-outage
-                = MassOutage("3 of 5 worker nodes are NotReady")
+                = MassOutage("3 of 5 worker nodes are NotReady: 60 %, and the limit is 55 %")
             of all few, of the workers 40 %: a/b 09:00; nodes 3/8; workers 2/5
                 = a/b stuck-on-not-ready-node goes
             both workers, which are two: a/b 09:00; nodes 2/5; workers 2/2
                 = a/b stuck-on-not-ready-node goes
             the control plane alone: a/b 09:00; nodes 3/5; workers 0/2
                 = a/b stuck-on-not-ready-node, limited: mass-outage
-                = MassOutage("3 of 5 nodes are NotReady")
+                = MassOutage("3 of 5 nodes are NotReady: 60 %, and the limit is 55 %")
             none of two is Ready: a/b 09:00; nodes 2/2
                 = a/b stuck-on-not-ready-node, limited: mass-outage
                 = NoRoom
@@ -169,18 +169,18 @@ fn the_breaker_holds_when_too_many_nodes_are_not_ready() {
                 = a/b stuck-on-not-ready-node goes
             one zone of several: a/b 09:00; nodes 3/9; zone a 3/3; zone b 0/6; in a
                 = a/b stuck-on-not-ready-node, limited: mass-outage
-                = MassOutage("3 of 3 nodes of zone eu/a are NotReady")
+                = MassOutage("3 of 3 nodes of zone eu/a are NotReady: 100 %, and the limit is 55 %")
             another one's pods: a/b 09:00; nodes 3/9; zone a 3/3; zone b 0/6; in b
                 = a/b stuck-on-not-ready-node goes
-                = MassOutage("3 of 3 nodes of zone eu/a are NotReady")
+                = MassOutage("3 of 3 nodes of zone eu/a are NotReady: 100 %, and the limit is 55 %")
             a node in no zone: a/b 09:00; nodes 3/9; zone a 3/3; zone b 0/6
                 = a/b stuck-on-not-ready-node goes
-                = MassOutage("3 of 3 nodes of zone eu/a are NotReady")
+                = MassOutage("3 of 3 nodes of zone eu/a are NotReady: 100 %, and the limit is 55 %")
             two of a zone are few: a/b 09:00; nodes 2/9; zone a 2/2; zone b 0/7; in a
                 = a/b stuck-on-not-ready-node goes
             55 % of a zone: a/b 09:00; nodes 11/40; zone a 11/20; zone b 0/20; in a
                 = a/b stuck-on-not-ready-node, limited: mass-outage
-                = MassOutage("11 of 20 nodes of zone eu/a are NotReady")
+                = MassOutage("11 of 20 nodes of zone eu/a are NotReady: 55 %, and the limit is 55 %")
             just below 55 % of a zone: a/b 09:00; nodes 6/40; zone a 6/11; zone b 0/29; in a
                 = a/b stuck-on-not-ready-node goes
             the only zone, and nodes in none: a/b 09:00; nodes 3/9; zone a 3/3; in a
@@ -189,13 +189,13 @@ fn the_breaker_holds_when_too_many_nodes_are_not_ready() {
                 = a/b stuck-on-not-ready-node goes
             a zone, and the node is off: a/b 09:00; nodes 3/9; zone a 3/3; zone b 0/6; in a; off
                 = a/b stuck-on-not-ready-node goes
-                = MassOutage("3 of 3 nodes of zone eu/a are NotReady")
+                = MassOutage("3 of 3 nodes of zone eu/a are NotReady: 100 %, and the limit is 55 %")
             a held zone takes no place in the cap: a/b 09:00; nodes 3/9; zone a 3/3; zone b 0/6; in a; cap 1
                 = a/b stuck-on-not-ready-node, limited: mass-outage
-                = MassOutage("3 of 3 nodes of zone eu/a are NotReady")
+                = MassOutage("3 of 3 nodes of zone eu/a are NotReady: 100 %, and the limit is 55 %")
             60 %, and the node is off: a/b 09:00; nodes 3/5; off
                 = a/b stuck-on-not-ready-node goes
-                = MassOutage("3 of 5 nodes are NotReady")
+                = MassOutage("3 of 5 nodes are NotReady: 60 %, and the limit is 55 %")
             none is Ready, and the node is off: a/b 09:00; nodes 1/1; off
                 = a/b stuck-on-not-ready-node, limited: mass-outage
                 = NoRoom
@@ -319,16 +319,16 @@ fn held_pods_wait_and_the_others_are_left_as_they_are() {
                 = shop/waiting node-just-failed
                 = shop/db-0 stuck-on-not-ready-node, limited: mass-outage
                 = shop/db-1 stuck-on-not-ready-node, limited: mass-outage
-                = MassOutage("3 of 3 nodes are NotReady")
+                = MassOutage("3 of 3 nodes are NotReady: 100 %, and the limit is 55 %")
             an outage with nothing to hold is reported all the same: others; nodes 3/3
                 = shop/left opted-out
                 = shop/manual finalizers
                 = shop/waiting node-just-failed
-                = MassOutage("3 of 3 nodes are NotReady")
+                = MassOutage("3 of 3 nodes are NotReady: 100 %, and the limit is 55 %")
             a held run does not mention the cap: shop/db-0 09:00; shop/db-1 09:01; nodes 3/3; cap 1
                 = shop/db-0 stuck-on-not-ready-node, limited: mass-outage
                 = shop/db-1 stuck-on-not-ready-node, limited: mass-outage
-                = MassOutage("3 of 3 nodes are NotReady")
+                = MassOutage("3 of 3 nodes are NotReady: 100 %, and the limit is 55 %")
         "#]],
         limited,
     );

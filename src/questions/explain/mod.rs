@@ -13,8 +13,8 @@ use crate::{
     cluster::PodsOf,
     decide::{Answer, Case, Evaluation, ReasonCode},
     exit::{CouldNotRun, Result},
-    facts::{Owner, PodSummary},
-    limits::{Judged, Plan},
+    facts::{Census, NodeRead, Owner, PodSummary, Tally, Unread},
+    limits::{FEW_NODES, Judged, Limit},
     questions::{Head, Judgement, near},
     report::{RunRecord, in_json},
     settings::Settings,
@@ -66,6 +66,8 @@ in_json! {
         pub deletion_deadline: Option<Timestamp>,
         /// Seconds since the deletion deadline; null if the pod is not Terminating.
         pub overdue_seconds: Option<i64>,
+        /// From when on a run may reap it; null if it waits for more than time.
+        pub reaped_from: Option<Timestamp>,
     }
 }
 
@@ -80,6 +82,7 @@ pub async fn run_on(
     settings: &Settings,
     asked: &PodName,
 ) -> Result<Explanation> {
+    let asked = &found(source, asked).await?;
     let raw = source.pod(&asked.namespace, &asked.name).await?;
     let Some(raw) = raw else {
         return Err(absent(source, asked).await);
@@ -88,6 +91,31 @@ pub async fn run_on(
     let terminating = summary.terminating.then_some(raw);
     let gathered = gather(source, &settings.wanted(), terminating).await?;
     explain(asked, summary, &RunRecord::new(settings, gathered))
+}
+
+/// Returns the pod with its namespace. Without one, there has to be one pod of that name.
+async fn found(source: &impl Source, asked: &PodName) -> Result<PodName> {
+    let PodName { namespace, name } = asked;
+    if !namespace.is_empty() {
+        return Ok(asked.clone());
+    }
+    let pods = source.summaries(&PodsOf::Name(name.clone())).await;
+    let (pods, _) =
+        pods.map_err(|Unread(cause)| CouldNotRun::Source(format!("could not list pods: {cause}")))?;
+    let namespaces = pods.iter().map(|pod| &pod.namespace).unique();
+    match &namespaces.collect_vec()[..] {
+        [namespace] => Ok(PodName {
+            namespace: (*namespace).clone(),
+            name: name.clone(),
+        }),
+        [] => Err(CouldNotRun::Usage(format!(
+            "there is no pod {name} in any namespace; list all with: kubectl get pods -A"
+        ))),
+        several => Err(CouldNotRun::Usage(format!(
+            "{name} in which namespace? Add -n with one of: {}",
+            several.iter().join(", ")
+        ))),
+    }
 }
 
 /// Returns the error that there is no such pod, with a hint at the pods that may be meant: similar
@@ -113,7 +141,7 @@ async fn absent(source: &impl Source, asked: &PodName) -> CouldNotRun {
             format!("it may be gone already; list the pods with: kubectl get pods -n {namespace}")
         }
     };
-    CouldNotRun::Source(format!("there is no pod {asked}; {hint}"))
+    CouldNotRun::Usage(format!("there is no pod {asked}; {hint}"))
 }
 
 /// Explains the verdict of `run` about the pod `asked`.
@@ -164,6 +192,7 @@ fn explain(asked: &PodName, summary: PodSummary, run: &RunRecord<'_>) -> Result<
         pod: PodSeen {
             deletion_deadline: pod.map(|pod| pod.deletion_deadline),
             overdue_seconds: pod.map(|pod| facts.overdue(pod).as_secs()),
+            reaped_from: selected.and_then(|judged| reaped_from(judged, run)),
             namespace: summary.namespace,
             name: summary.name,
             uid: summary.uid.to_string(),
@@ -173,11 +202,26 @@ fn explain(asked: &PodName, summary: PodSummary, run: &RunRecord<'_>) -> Result<
             created: summary.created,
         },
         rules,
-        limits: selected.map_or_else(Vec::new, |judged| limits(plan, judged)),
+        limits: selected.map_or_else(Vec::new, |judged| limits(run, judged)),
         answers: selected.map_or_else(Vec::new, |judged| run.answers(judged)),
         judgement,
         all_rules: false,
     })
+}
+
+/// Returns the moment from which on a run may reap a pod that only waits for time to pass.
+fn reaped_from(judged: &Judged, run: &RunRecord<'_>) -> Option<Timestamp> {
+    let (policy, facts) = (&run.settings.policy, &run.facts);
+    let waits = [ReasonCode::NotOverdue, ReasonCode::NodeJustFailed];
+    let node = facts.node_of(&judged.pod).and_then(NodeRead::known)?;
+    let since = node.not_ready_since(facts.now)?;
+    let due = judged
+        .pod
+        .due(Some(node))
+        .saturating_add(policy.reap_older_than);
+    let silent = since.saturating_add(policy.node_not_ready_for);
+    let from = due.ok()?.max(silent.ok()?);
+    waits.contains(&judged.code()).then_some(from)
 }
 
 /// Says why no run judges a pod that is not Terminating.
@@ -196,24 +240,48 @@ fn not_terminating(summary: &PodSummary, now: Timestamp) -> String {
 
 /// Evaluates the limits of the run on a pod. A limit turns `reap` into `wait`, so the limit that is
 /// set beside the pod's verdict decides.
-fn limits(plan: &Plan, judged: &Judged) -> Vec<Evaluation> {
+fn limits(run: &RunRecord<'_>, judged: &Judged) -> Vec<Evaluation> {
+    let RunRecord {
+        settings,
+        facts,
+        plan,
+        ..
+    } = run;
     let node = judged.pod.node.as_ref();
     let hold = node.and_then(|node| plan.by_node.get(node)).cloned();
-    let cap = judged
-        .limit
-        .clone()
-        .filter(|limit| limit.code() == ReasonCode::OverCap);
-    let breaker = "Does a limit hold the run, or the zone of its node?";
+    let over_cap = |limit: &Limit| limit.code() == ReasonCode::OverCap;
+    let cap = judged.limit.clone().filter(over_cap);
+    let percent = settings.limits.max_not_ready_percent;
+    let not_held = match &facts.census {
+        _ if percent >= 100 => "--max-not-ready-percent=100 turns it off.".to_owned(),
+        Census::Counted {
+            all: Tally { not_ready, total },
+            ..
+        } => {
+            format!(
+                "{not_ready} of {total} nodes are NotReady; it holds from {percent} % and {} on.",
+                FEW_NODES + 1
+            )
+        }
+        _ => format!("At most {FEW_NODES} nodes are NotReady."),
+    };
+    let not_capped = match settings.limits.max_deletes {
+        None => "There is no cap.".to_owned(),
+        Some(most) => format!(
+            "{} pods are to be reaped; --max-deletes is {most}.",
+            plan.reaps().count()
+        ),
+    };
     [
         (
-            breaker,
+            "Does a limit hold the run, or the zone of its node?",
             hold,
-            "Too few nodes are NotReady for that, or it is switched off.",
+            not_held,
         ),
         (
             "Are there more pods to reap than --max-deletes?",
             cap,
-            "Too few of them go before it.",
+            not_capped,
         ),
     ]
     .map(|(asks, limit, otherwise)| Evaluation {
@@ -221,7 +289,7 @@ fn limits(plan: &Plan, judged: &Judged) -> Vec<Evaluation> {
         asks,
         holds: Some(limit.is_some()),
         decides: limit.is_some() && limit == judged.limit,
-        seen: limit.map_or_else(|| otherwise.to_owned(), |limit| limit.sentence()),
+        seen: limit.map_or(otherwise, |limit| limit.sentence()),
     })
     .into()
 }

@@ -1,7 +1,7 @@
 //! Lays an explanation out as a page: the verdict with the rule that decides, the steps, and the
 //! facts that the rules saw.
 
-use std::iter;
+use std::{cmp::Reverse, iter};
 
 use itertools::Itertools as _;
 
@@ -44,10 +44,18 @@ impl Render for Explanation {
             Some(overdue) => format!("Terminating, {}", phrases::overdue(overdue)),
         };
         let columns = iter::once(&entry.name).chain(entry.filled_columns());
-        let first = vec![
+        let mut first = vec![
             Block::paragraph(Tone::Strong, columns.chain([&state]).join("  ")),
             Block::paragraph(Tone::Plain, &judgement.detail),
         ];
+        first.extend(pod.reaped_from.map(|from| {
+            let time = phrases::seconds(from.duration_since(self.head.judged_at).as_secs().max(0));
+            let text = format!(
+                "A run may reap it from {} on, in {time}.",
+                from.strftime("%F %TZ")
+            );
+            Block::paragraph(Tone::Plain, text)
+        }));
         let mut advice = judgement.blocks();
         if advice.is_empty() {
             advice = paragraphs(judgement.reason.map(ReasonCode::advice));
@@ -77,20 +85,27 @@ impl Render for Explanation {
     }
 }
 
-/// Lists the answers of people, then the facts that the rules saw, those of rules that hold first.
-/// The rule that decides is left out, because the verdict has its facts; `--all-rules` shows each
+/// Lists the answers of people, then the facts that the rules saw: of rules that hold, then of those
+/// that were asked before the one that decides, the last of them first. The rule that decides is left out, because the verdict has its facts; `--all-rules` shows each
 /// rule with its facts in a section of its own.
 fn facts_of(explanation: &Explanation) -> Vec<Block> {
     let answers = explanation.answers.iter().map(|answer| {
         let counts = after(" for nothing: ", answer.inert.as_ref());
         format!("Answer {answer}: it counts{counts}.")
     });
+    let mut all = explanation.rules.iter();
+    let decides = all.find(|rule| rule.decides).and_then(|rule| rule.number);
+    let decides = decides.unwrap_or(usize::MAX);
     let rules = explanation
         .rules
         .iter()
         .chain(&explanation.limits)
         .filter(|rule| !rule.decides && !explanation.all_rules)
-        .sorted_by_key(|rule| rule.holds == Some(false));
+        .sorted_by_key(|rule| {
+            let asked = |number: &usize| *number < decides;
+            let before = rule.number.filter(asked).map(Reverse);
+            (rule.holds == Some(false), before.is_none(), before)
+        });
     paragraphs(answers.chain(rules.map(|rule| rule.seen.clone())))
 }
 

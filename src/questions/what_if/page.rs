@@ -4,7 +4,7 @@ use super::{Fate, PodFate, WhatIf, Workload};
 use crate::{
     questions::Head,
     report::{
-        LINES, Render,
+        BreakerEntry, LINES, Render,
         page::{Block, Entry, Page, Section, Tag, Tone, paragraphs},
     },
     words::{after, counted, counts, joined},
@@ -40,13 +40,11 @@ pub(super) fn forecast_page(
 }
 
 fn sections(forecast: &WhatIf) -> Vec<Section> {
-    let (heading, tone) = match &forecast.breaker {
-        None => ("The breaker would not hold the run".to_owned(), Tone::Good),
-        Some(breaker) => {
-            let heading = format!("The breaker would hold the run ({})", breaker.reason);
-            (heading, Tone::Bad)
-        }
-    };
+    let hold = forecast.breaker.as_ref().map(|breaker| {
+        let heading = format!("The breaker would hold the run ({})", breaker.reason);
+        Section::new("breaker", heading, Tone::Bad, held(forecast, breaker)).whole()
+    });
+    let of_nodes = Section::new("nodes", "The nodes", Tone::Quiet, nodes(forecast));
     let of_fate = |fate: Fate, tone, heading: &str| {
         let pods = forecast
             .pods
@@ -75,7 +73,6 @@ fn sections(forecast: &WhatIf) -> Vec<Section> {
     );
     let not_reaped = format!("Not reaped: {}", forecast.left_out);
     let parts = [
-        Section::new("breaker", heading, tone, breaker(forecast)).whole(),
         of_fate(
             Fate::NeedsPerson,
             Tone::Bad,
@@ -98,32 +95,46 @@ fn sections(forecast: &WhatIf) -> Vec<Section> {
         of_fate(Fate::Stays, Tone::Quiet, "Stay on the node (never evicted)"),
     ];
     let unread = forecast.head.unread();
-    parts.into_iter().chain(unread).collect()
+    let parts = hold.into_iter().chain(parts).chain([of_nodes]);
+    parts.chain(unread).collect()
 }
 
-/// Says how many nodes would be NotReady, and what the breaker and Kubernetes would do about that.
-fn breaker(forecast: &WhatIf) -> Vec<Block> {
+/// Says what the breaker would do.
+fn held(forecast: &WhatIf, breaker: &BreakerEntry) -> Vec<Block> {
+    let held = format!(
+        "{}. {} to reap would wait until that changes, or until a person who knows that the nodes are dead runs it with \
+         --max-not-ready-percent=100. The lines below say what happens then.",
+        breaker.detail,
+        counted(breaker.held, "pod", "pods")
+    );
+    let mut blocks = paragraphs([held]);
+    blocks.extend(evicts_slowly(forecast));
+    blocks
+}
+
+/// Says how many nodes would be NotReady, unless the breaker says so.
+fn nodes(forecast: &WhatIf) -> Vec<Block> {
+    if forecast.breaker.is_some() {
+        return Vec::new();
+    }
     let total = forecast.nodes_total;
     let count = match forecast.nodes_not_ready {
-        Some(not_ready) => format!("{not_ready} of {total} nodes would be NotReady."),
-        None => format!("It could not be read how many of {total} nodes would be NotReady."),
+        Some(not_ready) => format!("{not_ready} of {total} would be NotReady."),
+        None => format!("It could not be read how many of {total} would be NotReady."),
     };
-    let held = forecast.breaker.as_ref().map(|breaker| {
-        format!(
-            "{}. {} to reap would wait until that changes, or until a person who knows that the nodes are dead runs it \
-             with --max-not-ready-percent=100. The lines below say what happens then.",
-            breaker.detail,
-            counted(breaker.held, "pod", "pods")
-        )
-    });
-    let mut blocks = paragraphs([count].into_iter().chain(held));
-    if forecast.kubernetes_stops_evicting {
-        let stops = "In a zone where more than 2 nodes and at least 55 % are NotReady, Kubernetes evicts slowly, or not at \
-                     all where the zone has up to 50 nodes. Pods there may not become Terminating. A zone that is dead as \
-                     a whole, beside healthy ones, is evicted at full speed.";
-        blocks.push(Block::paragraph(Tone::Caution, stops));
-    }
+    let mut blocks = paragraphs([count]);
+    blocks.extend(evicts_slowly(forecast));
     blocks
+}
+
+/// Says what Kubernetes would do about so many NotReady nodes.
+fn evicts_slowly(forecast: &WhatIf) -> Option<Block> {
+    let stops = "In a zone where more than 2 nodes and at least 55 % are NotReady, Kubernetes evicts slowly, or not at \
+                 all where the zone has up to 50 nodes. Pods there may not become Terminating. A zone that is dead as \
+                 a whole, beside healthy ones, is evicted at full speed.";
+    forecast
+        .kubernetes_stops_evicting
+        .then(|| Block::paragraph(Tone::Caution, stops))
 }
 
 /// Returns the entry of a pod. On the page of an `only_node`, it does not repeat the node's name.

@@ -8,7 +8,7 @@ use jiff::SignedDuration;
 
 use crate::{
     codes::codes,
-    decide::{KubeletAlive, NodeAtTime, ReasonCode, Verdict, same_kind},
+    decide::{BUILT_IN, KubeletAlive, NodeAtTime, ReasonCode, Verdict, same_kind},
     facts::{ClusterFacts, NodeRead, PodSummary, Ready, Stay},
     limits::{Judged, Limit},
     report::{RunRecord, page::NAMES},
@@ -83,16 +83,6 @@ in_json! {
     }
 }
 
-/// The kinds of owners that Kubernetes itself has.
-const BUILT_IN: [&str; 7] = [
-    "StatefulSet",
-    "Deployment",
-    "ReplicaSet",
-    "DaemonSet",
-    "Job",
-    "CronJob",
-    "ReplicationController",
-];
 /// A wait is long once it has lasted for more than this many thresholds: many runs have
 /// passed by then.
 const THRESHOLDS: i32 = 12;

@@ -30,7 +30,7 @@ fn sections(forecast: &Forecast) -> Vec<Section> {
         forecast.nodes.iter().partition(|node| node.is_harmless());
     let lines = bad.iter().map(|node| Block::Entry(line(node)));
     let heading = format!(
-        "Something is away, lost or left, the worst first: {}",
+        "Nodes with lasting damage, the worst first: {}",
         counted(bad.len(), "node", "nodes")
     );
     let nodes = Section::new("nodes", heading, Tone::Bad, lines.collect());
