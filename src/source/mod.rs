@@ -3,6 +3,7 @@
 
 mod claims;
 pub mod cluster;
+mod limits;
 pub mod snapshot;
 mod stream;
 
@@ -145,6 +146,11 @@ impl<K, V> Default for Known<K, V> {
 impl<K: Ord, V> Known<K, V> {
     pub fn of(&self, key: K) -> Arc<OnceCell<V>> {
         self.0.borrow_mut().entry(key).or_default().clone()
+    }
+
+    fn knows(&self, key: &K) -> bool {
+        let known = self.0.borrow();
+        known.get(key).is_some_and(|answer| answer.initialized())
     }
 }
 

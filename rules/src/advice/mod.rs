@@ -583,7 +583,13 @@ impl PodGroup<'_> {
                 _ => format!("See claim {claim}, and where its volume is: {cause}."),
             };
             let get = ["get", "pvc", claim, "-n", self.namespace(), "-o", "wide"];
-            steps.push(Step::new(what, kubectl.command(&get)));
+            // What cannot be the name of a claim is only in the pod.
+            let command = if is_name(claim) {
+                kubectl.command(&get)
+            } else {
+                self.get_pods(kubectl, &["-o", "yaml"])
+            };
+            steps.push(Step::new(what, command));
         }
         steps
     }
