@@ -308,16 +308,18 @@ pub fn to_power_off(report: &Report) -> Vec<&str> {
 /// their commands.
 pub fn for_a_person(pod: &PodEntry) -> String {
     let (asks, looks): (Vec<&Step>, Vec<_>) = pod.steps.iter().partition(|step| step.is_answer);
-    let steps = asks
-        .into_iter()
-        .chain(looks.into_iter().take(1))
-        .map(|step| step.what.clone() + &after(" ", step.command.as_ref()));
+    // What a step that only looks is for may repeat a message of the API server.
+    let says = |step: &Step| match &step.command {
+        Some(command) if step.is_answer => format!("{} {command}", step.what),
+        command => after("", command.as_ref()),
+    };
+    let steps = asks.into_iter().chain(looks.into_iter().take(1)).map(says);
     format!(
         "{} on {} needs a person [{}]: {}",
         name(pod),
         pod.node.as_deref().unwrap_or("no node"),
         pod.reason,
-        steps.into_iter().join(" ")
+        joined(steps, "; ").as_deref().unwrap_or("see the report")
     )
 }
 

@@ -32,7 +32,7 @@ use crate::{
     kubernetes::{Holders, RawLease, RawPod, RawStatefulSet},
     limits::FEW_NODES,
     selector::NamespaceFilter,
-    words::spoken,
+    words::{clean, spoken},
 };
 
 pub use self::claims::wanted_again;
@@ -546,6 +546,7 @@ fn log_counts(pods: &[PodFacts]) {
     let real = pods.iter().filter(|pod| !pod.supposed);
     let counts = real.counts_by(|pod| &pod.namespace);
     for (namespace, count) in counts.into_iter().sorted_unstable() {
+        let namespace = clean(namespace);
         tracing::info!("Namespace {namespace}: {count} Terminating to judge");
     }
 }

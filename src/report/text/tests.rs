@@ -58,19 +58,20 @@ fn an_audit_of_a_dead_node() {
           vault/vault-0  StatefulSet  on ds06  overdue 1h 55m
 
         TO REMEMBER ONCE THEY ARE REAPED
-          and 2 more, which --output=json has
+          vault/vault-0: its author says: 'unseal Vault: vault operator unseal'
+          and 1 more, which --output=json has
 
         WHAT TO DO ABOUT THE NODES
-          - If ds06 may only be cut off, power it off now: its containers may still be running beside the
-            pods that replace them.
-          and 1 more, which --output=json has
+          and 2 more, which --output=json has
 
         WAITING: 2
           2 pods of 2 workloads on ds06, overdue up to 5m  [not-overdue]
 
         LEFT ALONE: 2
-          compute-hive01/slow-0  StatefulSet  on ds01  overdue 1h 55m  [node-ready]
           compute-hive01/quiet-0  StatefulSet  on ds06  overdue 1h 55m  [opted-out]
+              The pod is opted out by pod-reaper.io/skip.
+          compute-hive01/slow-0  StatefulSet  on ds01  overdue 1h 55m  [node-ready]
+              Its node is Ready: the kubelet there is stopping it; if it does not, look at that kubelet.
 
         WORTH KNOWING
           Judged at 2026-01-31 03:00:00Z, the newest time in the file; what happened later is not known.
@@ -163,7 +164,7 @@ fn a_dry_run_names_what_would_be_deleted() {
           app/a-0  StatefulSet  on ds06  overdue 1h 55m  [would-delete]
 
         TO REMEMBER ONCE THEY ARE REAPED
-          app/a-0: tell somebody
+          app/a-0: its author says: 'tell somebody'
 
         WHAT TO DO ABOUT THE NODES
           - If ds06 may only be cut off, power it off now: its containers may still be running beside the
