@@ -714,6 +714,12 @@ impl PodSummary {
         self.terminating || (self.stays.is_none() && !self.finished)
     }
 
+    /// Reports whether the pod uses the claim, or may do so.
+    pub fn uses(&self, claim: &str) -> bool {
+        let mut claims = self.claims.iter();
+        claims.any(|used| used == claim || used == ANY_CLAIM)
+    }
+
     /// Reports whether the pod has not finished and its deletion was not requested.
     pub fn is_active(&self) -> bool {
         !self.terminating && !self.finished
@@ -783,7 +789,20 @@ pub struct ClaimFacts {
     pub state: ClaimState,
 }
 
+/// The most claims of one pod that are kept and looked up.
+pub const MOST_CLAIMS: usize = 64;
+/// The name that stands for any claim of a namespace. No claim can have it.
+pub const ANY_CLAIM: &str = "*";
+
 impl ClaimFacts {
+    /// Returns what stands for the claims of a pod that are too many to look up, for this cause.
+    pub fn any(cause: String) -> Self {
+        Self {
+            state: ClaimState::Unread(Unread(cause)),
+            ..Self::not_looked_up(ANY_CLAIM.to_owned(), false)
+        }
+    }
+
     /// Returns a claim that was not looked up yet.
     pub fn not_looked_up(name: String, ephemeral: bool) -> Self {
         Self {

@@ -278,10 +278,15 @@ fn is_label_letter(letter: char) -> bool {
     letter.is_ascii_alphanumeric() || "-_.".contains(letter)
 }
 
+/// The length of the longest name, in characters.
+const LONGEST_NAME: usize = 253;
+
 /// Reports whether the API server accepts `name` for pods, nodes and most other kinds (RFC 1123).
 pub fn is_name(name: &str) -> bool {
     let inner = |letter: char| matches!(letter, 'a'..='z' | '0'..='9' | '-' | '.');
-    !name.is_empty() && name.chars().all(inner) && name.trim_matches(['-', '.']) == name
+    (1..=LONGEST_NAME).contains(&name.len())
+        && name.chars().all(inner)
+        && name.trim_matches(['-', '.']) == name
 }
 
 #[cfg(test)]

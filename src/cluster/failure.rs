@@ -9,7 +9,7 @@ use kube::client::AuthError;
 use rustls::{CertificateError, pki_types::UnixTime};
 use serde_json::Value;
 
-use super::Cluster;
+use super::{Cluster, request::MOST};
 use crate::{exit::CouldNotRun, kubernetes::given, words::after};
 
 /// How often a request is tried in all. A rolling restart
@@ -64,6 +64,9 @@ pub enum Failure {
     /// The answer is incomplete, or not what was asked for.
     #[error("the answer could not be read: {0}")]
     Unreadable(String),
+    /// The answer was given up while it was read. A list may be asked for in smaller pages.
+    #[error("the answer is larger than {} MiB", MOST >> 20)]
+    TooLarge,
     /// A write was not sent, for this reason.
     #[error("not sent: {0}")]
     NotSent(&'static str),
@@ -116,7 +119,7 @@ impl Failure {
             // A server answers 429 before it reads the request. A 5xx may come from something in
             // between, or after the write.
             Self::Status { code, .. } => matches!(code, 500..=599) && !self.is(StatusKind::Webhook),
-            Self::Timeout(_) | Self::Transport(_) | Self::Unreadable(_) => true,
+            Self::Timeout(_) | Self::Transport(_) | Self::Unreadable(_) | Self::TooLarge => true,
             Self::NotSent(_) => false,
         }
     }
@@ -125,7 +128,7 @@ impl Failure {
     /// or is overloaded.
     pub fn is_hopeless(&self) -> bool {
         match self {
-            Self::Unreadable(_) => false,
+            Self::Unreadable(_) | Self::TooLarge => false,
             other => other.code().is_none_or(|code| code == 429 || code >= 500),
         }
     }

@@ -13,6 +13,8 @@ mod read;
 mod request;
 mod write;
 
+use std::sync::Arc;
+
 use kube::Client;
 use tokio::sync::Semaphore;
 
@@ -34,6 +36,8 @@ pub const MAX_IN_FLIGHT: usize = 8;
 pub struct Cluster {
     client: Client,
     permits: Semaphore,
+    /// The right to a large body, which one response at a time has.
+    large: Arc<Semaphore>,
     stop: Stop,
     /// The operator's selectors for leaf nodes and fenced nodes.
     pub selectors: NodeSelectors,

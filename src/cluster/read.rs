@@ -5,14 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::time::Instant;
 
 use super::{
     Cluster, Failure, Reference, StatusKind,
     failure::{Result, unreadable},
-    request::{Accept, Response},
+    request::{Accept, MOST, Response},
 };
 use crate::{
     facts::{Attachment, NamedBy, Namespaces, NodeFacts, PodFacts, Read, Uid, Unread},
@@ -21,6 +20,7 @@ use crate::{
         RawNode, RawPod, RawStatefulSet, RawTable, full_name, identity_of_malformed, malformed,
     },
     outcome::{Replacement, ReplacementState as State},
+    selector::is_name,
 };
 
 /// The number of objects on one page. A page of whole pods, of 11 KB each, then has about 5 MB.
@@ -30,6 +30,10 @@ pub const PAGE: usize = 500;
 const FEW: usize = 10;
 /// The number of rows on one page, of 0.3 MB.
 const ROWS: usize = 1_000;
+/// The divisor of the limit after a page that was too large: three steps lead from [`PAGE`] to 1.
+const SMALLER: usize = 8;
+/// The part of the largest body up to which the next page may have twice as many objects.
+const LARGER: usize = 4;
 /// Lets the API server answer from its cache. Without it, a server before 1.31 reads every pod from
 /// etcd. Such a list may be some seconds old. That does no harm, because a write names the resource
 /// version that was read. The list comes in one piece whatever the limit, so only the pods of one
@@ -43,6 +47,13 @@ const SERVERS: &str = "&labelSelector=apiserver.kubernetes.io%2Fidentity%3Dkube-
 const OTHERS: &str = "&fieldSelector=metadata.namespace%21%3Dkube-node-lease";
 /// The most Leases that may name one node or its pods. Each of them is read.
 const MOST_LEASES: usize = 64;
+/// The controllers that are asked why they make no pod.
+const KNOWN: [(&str, &str); 4] = [
+    ("apps/v1", "StatefulSet"),
+    ("apps/v1", "ReplicaSet"),
+    ("apps/v1", "DaemonSet"),
+    ("batch/v1", "Job"),
+];
 /// Selects the pods whose phase is final: any phase but these three.
 const FINISHED: &str =
     "status.phase%21%3DPending,status.phase%21%3DRunning,status.phase%21%3DUnknown";
@@ -271,7 +282,9 @@ impl Cluster {
         let controller = Reference::controller(lost);
         let (kind, name) = (&controller.kind, &controller.name);
         let renames = lost.siblings.is_some();
-        if !["apps/v1", "batch/v1"].contains(&&*controller.api_version) {
+        // Whoever wrote the owner may have meant another path.
+        let is_known = KNOWN.contains(&(&*controller.api_version, kind)) && is_name(name);
+        if !is_known {
             let state = if renames {
                 State::Pending
             } else {
@@ -312,8 +325,8 @@ impl Cluster {
 
     /// Names the real nodes that a label selector selects, two at most.
     pub async fn real_nodes(&self, selector: &str) -> Result<Vec<String>> {
-        let (nodes, selector) = (collection::<RawNode>(""), encode(selector));
-        let path = format!("{nodes}?limit={FEW}&labelSelector={selector}");
+        let path = format!("{}?limit=", collection::<RawNode>(""));
+        let query = format!("&labelSelector={}", encode(selector));
         let read_page = |response: &Response, found: &mut Listed<Vec<_>>| {
             let next = response.items(found, |names, node: RawNode| {
                 if !node.is_leaf(&self.selectors) {
@@ -322,7 +335,8 @@ impl Cluster {
             })?;
             Ok(next.filter(|_| found.items.len() < 2))
         };
-        let mut found = self.pages(&path, Accept::Object, read_page).await?;
+        let found = self.pages((&path, FEW, &query), Accept::Object, read_page);
+        let mut found = found.await?;
         found.items.truncate(2);
         // A node that could not be read may be a real one.
         if found.items.len() < 2 {
@@ -348,8 +362,12 @@ impl Cluster {
         self.list(namespace, &query, Accept::Object, add).await
     }
 
-    /// Reads an object; `None` if the API server says that it does not exist.
+    /// Reads an object; `None` if the API server says that it does not exist, or if none can have
+    /// that name. Whoever wrote it may have meant another path.
     pub async fn find<T: Kind>(&self, namespace: &str, name: &str) -> Result<Option<T>> {
+        if !is_name(name) {
+            return Ok(None);
+        }
         let path = object::<T>(namespace, name);
         let found = self.find_at(&path, name, Accept::Object).await?;
         Ok(found.map(|(object, _)| object))
@@ -369,6 +387,7 @@ impl Cluster {
             response => response?,
         };
         let mut found = response.parse::<T>()?;
+        found.metadata().shorten();
         if found.metadata().name != name {
             return Err(unreadable("it is not the object that was asked for"));
         }
@@ -384,8 +403,8 @@ impl Cluster {
         accept: Accept,
         add: impl Fn(&mut S, T),
     ) -> Result<Listed<S>> {
-        let path = format!("{}?limit={PAGE}{query}", collection::<T>(namespace));
-        self.pages(&path, accept, |response, listed| {
+        let path = format!("{}?limit=", collection::<T>(namespace));
+        self.pages((&path, PAGE, query), accept, |response, listed| {
             response.items(listed, &add)
         })
         .await
@@ -399,38 +418,59 @@ impl Cluster {
         columns: [&str; N],
         add: impl Fn(&mut S, [&str; N]),
     ) -> Result<(Option<Timestamp>, S)> {
-        let all = collection::<T>("");
-        let path = format!("{all}?includeObject=None&limit={ROWS}{query}");
+        let path = format!("{}?includeObject=None&limit=", collection::<T>(""));
         let read_page = |response: &Response, (date, all): &mut (Option<_>, S)| {
             *date = date.or(response.date);
             response.rows(columns, |cells| add(all, cells))
         };
-        self.pages(&path, Accept::Table, read_page).await
+        self.pages((&path, ROWS, query), Accept::Table, read_page)
+            .await
     }
 
     /// Reads the pages of a list, one after the other, until `read_page` returns no query for the
-    /// next page. If the token of a page has expired, it starts the list again, once.
+    /// next page. A page is asked for by the path up to the limit, the most objects on a page, and
+    /// the rest of the query. If the token of a page has expired, it starts the list again, once. If
+    /// a page is too large, it asks for smaller ones.
     async fn pages<S: Default>(
         &self,
-        path: &str,
+        (path, most, query): (&str, usize, &str),
         accept: Accept,
         read_page: impl Fn(&Response, &mut S) -> Result<Option<String>>,
     ) -> Result<S> {
-        let (mut all, mut page, mut restarted) = (S::default(), path.to_owned(), false);
+        let (mut all, mut next, mut restarted) = (S::default(), String::new(), false);
+        let (mut limit, mut in_pages) = (most, false);
         loop {
-            let response = match self.get(&page, accept).await {
-                Err(failure) if failure.code() == Some(EXPIRED) && page != path && !restarted => {
-                    (all, page, restarted) = (S::default(), path.to_owned(), true);
+            // A token names itself the version that it continues. Even a cached list may have a
+            // next page: a server whose cache is not ready answers with pages.
+            let whole = next.is_empty() && !in_pages;
+            let rest = if whole {
+                query
+            } else {
+                query.trim_end_matches(CACHED)
+            };
+            let response = match self
+                .get(&format!("{path}{limit}{rest}{next}"), accept)
+                .await
+            {
+                Err(failure)
+                    if failure.code() == Some(EXPIRED) && !next.is_empty() && !restarted =>
+                {
+                    (all, next, restarted) = (S::default(), String::new(), true);
+                    continue;
+                }
+                Err(Failure::TooLarge) if limit > 1 => {
+                    (limit, in_pages) = ((limit / SMALLER).max(1), true);
                     continue;
                 }
                 response => response?,
             };
-            let Some(next) = read_page(&response, &mut all)? else {
+            if response.body.len() < MOST / LARGER {
+                limit = most.min(limit * 2);
+            }
+            let Some(token) = read_page(&response, &mut all)? else {
                 return Ok(all);
             };
-            // The token itself names the version that it continues. Even a cached list may have a
-            // next page: a server whose cache is not ready answers with pages.
-            page = path.trim_end_matches(CACHED).to_owned() + &next;
+            next = token;
         }
     }
 }
@@ -462,7 +502,7 @@ impl Response {
     }
 
     /// Collects the items of a page in `listed` by `add`. Returns the query for the next page.
-    fn items<T: DeserializeOwned, S>(
+    fn items<T: Kind, S>(
         &self,
         listed: &mut Listed<S>,
         add: impl Fn(&mut S, T),
@@ -472,8 +512,11 @@ impl Response {
             return Err(unreadable("it is not a list"));
         }
         for item in list.items.unwrap_or_default() {
-            match serde_json::from_str(item.get()) {
-                Ok(object) => add(&mut listed.items, object),
+            match serde_json::from_str::<T>(item.get()) {
+                Ok(mut object) => {
+                    object.metadata().shorten();
+                    add(&mut listed.items, object);
+                }
                 Err(error) => {
                     let (namespace, name) = identity_of_malformed(item.get());
                     let name = full_name(&namespace, &name, "an object without a name");

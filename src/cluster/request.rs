@@ -1,13 +1,17 @@
-//! Sends requests, with their time limits and tries.
+//! Sends requests, with their time limits, size limits and tries.
 
-use std::{error::Error, time::Duration};
+use std::{error::Error, sync::Arc, time::Duration};
 
 use http::{Method, Request, header, request};
+use http_body_util::BodyExt as _;
 use jiff::Timestamp;
 use kube::{Client, client::Body};
 use serde::Deserialize;
 use serde_json::Value;
-use tokio::{sync::Semaphore, time::Instant};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::{Instant, error::Elapsed, timeout_at},
+};
 
 use super::{
     Cluster, MAX_IN_FLIGHT,
@@ -18,6 +22,11 @@ use crate::{kubernetes::malformed, selector::NodeSelectors, stop::Stop};
 /// The longest wait for one response, including connection and body. API servers answer such reads
 /// within 1 s. Nothing should be deleted on the word of a server that needs ten times as long.
 pub const REQUEST_LIMIT: Duration = Duration::from_secs(10);
+/// How many bytes of a body each request may hold. A list of a hundred pods has about as many.
+const EACH: usize = 1 << 20;
+/// How many bytes of a body one request at a time may hold. The largest object has 9 MB: etcd takes
+/// 1.5 MiB, of which JSON spells a byte with up to six characters, as `<`.
+pub const MOST: usize = 10 << 20;
 /// The name of this program in audit logs.
 pub const USER_AGENT: &str = concat!("pod-reaper/", env!("CARGO_PKG_VERSION"));
 
@@ -26,6 +35,9 @@ pub struct Response {
     /// The server's time, from the header `Date`.
     pub date: Option<Timestamp>,
     pub body: Vec<u8>,
+    /// The right to a body of more than [`EACH`] bytes, for as long as it is held.
+    #[expect(dead_code, reason = "it is held, not read")]
+    pub alone: Option<OwnedSemaphorePermit>,
 }
 
 /// A request that may change something.
@@ -69,6 +81,7 @@ impl Cluster {
         Self {
             client,
             permits: Semaphore::new(MAX_IN_FLIGHT),
+            large: Arc::new(Semaphore::new(1)),
             stop,
             selectors,
             name: String::new(),
@@ -127,7 +140,7 @@ impl Cluster {
         request: http::Result<Request<Body>>,
         fresh_until: Option<Instant>,
     ) -> Result<Response> {
-        let request = request.map_err(transport)?;
+        let request = request.map_err(|_| Failure::NotSent("no request has such a path"))?;
         let permit = self.permits.acquire().await.map_err(transport)?;
         let mut limit = self.stop.at_most(REQUEST_LIMIT);
         // The limit includes renewing credentials and connecting. So a write that is still waiting
@@ -139,19 +152,18 @@ impl Cluster {
         }
         // One limit holds for response and body, so a body that never ends is cut off too, together
         // with its connection.
-        let answered = tokio::time::timeout(limit, async {
-            let response = self.client.send(request).await.map_err(transport)?;
-            let (parts, body) = response.into_parts();
-            Ok((parts, body.collect_bytes().await.map_err(transport)?))
-        })
-        .await;
+        let late = |_| Failure::Timeout(limit);
+        let until = Instant::now() + limit;
+        let answered = timeout_at(until, self.client.send(request)).await;
+        let (parts, body) = answered.map_err(late)?.map_err(transport)?.into_parts();
+        let (body, alone) = self.read(body, until, late).await?;
         drop(permit);
-        let (parts, body) = answered.map_err(|_| Failure::Timeout(limit))??;
         let header = |name| parts.headers.get(name)?.to_str().ok();
         if parts.status.is_success() {
             Ok(Response {
                 date: header(header::DATE).and_then(http_date),
-                body: body.into(),
+                body,
+                alone,
             })
         } else {
             let retry_after = header(header::RETRY_AFTER)
@@ -165,6 +177,36 @@ impl Cluster {
                 retry_after,
             })
         }
+    }
+
+    /// Reads a body until `until`, or fails as `late` says. Whoever wrote the objects decides how
+    /// long it is, so all bodies that are held at once are limited. The wait for the right to a
+    /// large one is not the server's, so it does not count.
+    async fn read(
+        &self,
+        mut body: Body,
+        mut until: Instant,
+        late: impl Fn(Elapsed) -> Failure,
+    ) -> Result<(Vec<u8>, Option<OwnedSemaphorePermit>)> {
+        let (mut read, mut alone) = (Vec::new(), None);
+        while let Some(frame) = timeout_at(until, body.frame()).await.map_err(&late)? {
+            // The other frames are trailers.
+            let data = frame.map_err(transport)?.into_data().unwrap_or_default();
+            let length = read.len() + data.len();
+            if length > MOST {
+                return Err(Failure::TooLarge);
+            }
+            if length > EACH && alone.is_none() {
+                let waits = Instant::now();
+                let large = Arc::clone(&self.large).acquire_owned().await;
+                alone = Some(large.map_err(transport)?);
+                until += waits.elapsed();
+                // A vector that grows would be copied, and take twice as much meanwhile.
+                read.reserve_exact(MOST - read.len());
+            }
+            read.extend_from_slice(&data);
+        }
+        Ok((read, alone))
     }
 }
 

@@ -24,7 +24,7 @@ use crate::{
 
 use super::{
     failure::{FIRST_PAUSE, LONGEST_PAUSE, MESSAGE_LIMIT, TRIES, status_of, unreadable},
-    request::{Response, http_date},
+    request::{MOST, Response, http_date},
     *,
 };
 
@@ -240,6 +240,7 @@ fn what_a_parser_read_is_never_repeated() {
         let answer = Response {
             date: None,
             body: body.as_bytes().to_vec(),
+            alone: None,
         };
         let failure = answer
             .parse::<Wanted>()
@@ -326,6 +327,65 @@ async fn the_first_list_of_a_nodes_pods_may_come_from_the_cache() {
         pages.map(|page| format!("{list}{page}"))
     );
     assert_eq!(found.map(|pods| pods.items.len()), Ok(2));
+}
+
+/// The cache ignores the limit, so a list that is too large for one page is not asked of it again.
+#[tokio::test(start_paused = true)]
+async fn a_list_that_is_too_large_is_given_up_and_read_in_smaller_pages() {
+    let (server, cluster) = two_pages();
+    let large = |number: usize, bytes: usize| {
+        let mut large = pod("shop", &format!("pod-{number}"), "n");
+        large["spec"]["padding"] = "x".repeat(bytes).into();
+        large
+    };
+    let few = MOST / 30;
+    let sizes = (0..40).map(|number| if number < 35 { few } else { 10 });
+    let large = sizes
+        .enumerate()
+        .map(|(number, bytes)| large(number, bytes));
+    {
+        let mut state = server.lock();
+        (state.page, state.cluster.objects) = (usize::MAX, large.collect());
+    }
+    let pods = PodsOf::Node("n".to_owned());
+    let found = cluster.pods(&pods, Vec::<RawPod>::push).await;
+    let names = found.map(|pods| pods.items.into_iter().map(|pod| pod.metadata.name));
+    let expected = (0..40).map(|number| format!("pod-{number}"));
+    assert!(names.expect("all are read").eq(expected));
+    let requests = server.lock().requests.join("\n");
+    let list = "GET /api/v1/pods?limit=";
+    let query = "&fieldSelector=spec.nodeName%3Dn";
+    expect![[r"
+        500&resourceVersion=0
+        62
+        7
+        14&continue=l2i7
+        14&continue=l2i21
+        14&continue=l2i35"]]
+    .assert_eq(&requests.replace(list, "").replace(query, ""));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_is_too_large_is_not_read() {
+    let (server, cluster) = two_pages();
+    let mut large = pod("shop", "a", "n");
+    large["spec"]["padding"] = "x".repeat(MOST).into();
+    server.lock().cluster.objects[0] = large;
+    let found = cluster.find::<RawPod>("shop", "a").await.map(drop);
+    assert_eq!(found, Err(Failure::TooLarge));
+    let of_node = PodsOf::Node("n".to_owned());
+    let listed = cluster.pods(&of_node, Vec::<RawPod>::push).await;
+    assert_eq!(listed.map(drop), Err(Failure::TooLarge));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_name_that_no_object_can_have_is_not_asked_for() {
+    let (server, cluster) = two_pages();
+    for name in ["..", ".", "", "a/b", "a?b", "A", "a%2f", &"a".repeat(254)] {
+        let found = cluster.find::<RawPod>("shop", name).await;
+        assert!(matches!(found, Ok(None)), "{name}");
+    }
+    assert_eq!(server.lock().requests, Vec::<String>::new());
 }
 
 #[tokio::test(start_paused = true)]

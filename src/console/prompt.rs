@@ -115,10 +115,11 @@ mod tests {
               impala-impala01/impala-executor-000-0: claim scratch-cache-volume-impala-executor-000-0 is deleted
               and recreated, empty; its volume pvc-scratch stays behind, Released, until it is cleaned up
               (reclaim policy Delete), and a storage class that binds at once may choose ds06 again
+              vault/vault-0: its author says: 'unseal Vault: vault operator unseal'; nothing brings it back: it
+              has no controller
               impala-impala01/catalogd-0: its replacement waits for a node that its volume allows: pvc-zone
               needs topology.kubernetes.io/zone In (b); its replacement may have to wait until pvc-zone is
               detached from ds06, 6 minutes after this pod is gone
-              vault/vault-0: unseal Vault: vault operator unseal; nothing brings it back: it has no controller
 
             WHAT TO DO ABOUT THE NODES
               - If ds06 may only be cut off, power it off now: its containers may still be running beside the

@@ -24,6 +24,7 @@ use crate::{
     facts::{ClusterFacts, Namespaces, NodeFacts, PodFacts, Read, Uid, Unread},
     outcome::{Outcome, OutcomeCode},
     stop::Stop,
+    words::clean,
 };
 
 pub use self::replacements::replacements;
@@ -161,7 +162,7 @@ struct Run<'a> {
 /// log.
 fn log_outcome(pod: &PodFacts, outcome: &Outcome) {
     let uid = pod.uid.as_str();
-    let pod = format!("{} in namespace {}", pod.name, pod.namespace);
+    let pod = clean(&format!("{} in namespace {}", pod.name, pod.namespace));
     match outcome.code() {
         OutcomeCode::Deleted => tracing::info!(uid, "Successfully force-deleted pod {pod}"),
         code if code.is_failure() => tracing::warn!(uid, "Pod {pod}: {code}, see the report"),

@@ -15,6 +15,11 @@ use crate::facts::{CLOCK_SKEW, NamespaceFacts, ResourceVersion, Uid};
 const BIRTH: SignedDuration = SignedDuration::from_mins(1);
 /// The length, in characters, that messages of the cluster are cut to.
 const MESSAGE_LIMIT: usize = 500;
+/// The most owners and finalizers of an object that are kept, and the most bytes of a text in them
+/// or in an annotation of ours. Kubernetes writes a few, of at most 253 bytes; others may write as
+/// much as etcd takes.
+pub const MANY: usize = 16;
+const LONG: usize = 1_000;
 /// The annotation or label that opts an object out.
 pub const SKIP: &str = "pod-reaper.io/skip";
 /// The annotation that the kubelet sets on the API's copy of a static pod.
@@ -110,6 +115,26 @@ raw! {
 }
 
 impl Meta {
+    /// Keeps no more of what a pod's author may write than a run can hold of tens of thousands. If
+    /// there are more owners than [`MANY`], one more is kept, so that this is seen.
+    pub fn shorten(&mut self) {
+        self.owner_references.sort_by_key(|owner| !owner.controller);
+        self.owner_references.truncate(MANY + 1);
+        for owner in &mut self.owner_references {
+            for text in [&mut owner.api_version, &mut owner.kind, &mut owner.name] {
+                cut(text);
+            }
+        }
+        let more = self.finalizers.len().saturating_sub(MANY);
+        if more > 0 {
+            self.finalizers.truncate(MANY);
+            self.finalizers.push(format!("{more} more"));
+        }
+        let ours = |(key, _): &(&String, _)| key.starts_with("pod-reaper.io/");
+        let ours = self.annotations.iter_mut().filter(ours);
+        ours.for_each(|(_, value)| cut(value));
+    }
+
     /// Drops what only the rules for nodes and leases use: the stamps, and the annotations of other
     /// programs, which may have 256 KiB.
     pub fn drop_unused(&mut self) {
@@ -195,6 +220,11 @@ impl Meta {
     pub fn terminating(&self) -> bool {
         self.deletion_timestamp.is_some()
     }
+}
+
+/// Cuts a text that nothing in Kubernetes makes so long.
+pub fn cut(text: &mut String) {
+    text.truncate(text.floor_char_boundary(LONG));
 }
 
 impl Condition {

@@ -4,7 +4,9 @@
 //! malformed object does not make its whole list unreadable, and nothing else of an object, above
 //! all no environment value, is ever kept.
 
-use serde::de::{Deserialize, DeserializeOwned, Deserializer};
+use std::{fmt, marker::PhantomData};
+
+use serde::de::{Deserialize, DeserializeOwned, Deserializer, SeqAccess, Visitor};
 
 /// Declares raw types. Each field is spelled in camel case, and may be absent or null, as in a
 /// program written in Go.
@@ -94,6 +96,39 @@ raw! {
         /// The namespace's metadata.
         pub metadata: Meta,
     }
+}
+
+/// Reads a list item by item, and keeps what `add` takes of it: whoever wrote the list decides how
+/// many items it has. A null is an empty list.
+fn folded<'de, T, S, D>(from: D, add: fn(&mut S, T)) -> Result<S, D::Error>
+where
+    T: Deserialize<'de>,
+    S: Default,
+    D: Deserializer<'de>,
+{
+    struct Fold<T, S>(fn(&mut S, T), PhantomData<T>);
+
+    impl<'de, T: Deserialize<'de>, S: Default> Visitor<'de> for Fold<T, S> {
+        type Value = S;
+
+        fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+            formatter.write_str("a list")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<S, A::Error> {
+            let mut kept = S::default();
+            while let Some(item) = items.next_element()? {
+                self.0(&mut kept, item);
+            }
+            Ok(kept)
+        }
+
+        fn visit_unit<E>(self) -> Result<S, E> {
+            Ok(S::default())
+        }
+    }
+
+    from.deserialize_any(Fold(add, PhantomData))
 }
 
 fn or_default<'de, T, D>(from: D) -> Result<T, D::Error>

@@ -4,14 +4,17 @@ use itertools::Itertools as _;
 use std::{collections::BTreeMap, mem};
 
 use jiff::Timestamp;
-use serde::de::IgnoredAny;
+use serde::de::{Deserialize, Deserializer, IgnoredAny};
 
-use super::meta::{Condition, MIRROR, Meta, OwnerReference, SKIP, full_name, given, required};
+use super::{
+    folded,
+    meta::{Condition, MANY, MIRROR, Meta, OwnerReference, SKIP, cut, full_name, given, required},
+};
 use crate::{
     decide::REAP,
     facts::{
-        ClaimFacts, Heard, Identity, NamespaceFacts, Owner, PodFacts, PodSummary, Read, SignBy,
-        Stay,
+        ClaimFacts, Heard, Identity, MOST_CLAIMS, NamespaceFacts, Owner, PodFacts, PodSummary,
+        Read, SignBy, Stay,
     },
 };
 
@@ -64,8 +67,8 @@ raw! {
     struct PodSpec {
         node_name: String,
         termination_grace_period_seconds: Option<i64>,
-        volumes: Vec<PodVolume>,
-        tolerations: Vec<Toleration>,
+        volumes: Volumes,
+        tolerations: Tolerations,
     }
 
     struct Toleration {
@@ -112,7 +115,58 @@ raw! {
     }
 }
 
+/// The volumes that matter: as many that use claims as are kept, and the first of each other kind.
+#[derive(Debug, Clone, Default)]
+struct Volumes(Vec<PodVolume>);
+
+impl<'de> Deserialize<'de> for Volumes {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let add = |kept: &mut Vec<PodVolume>, mut volume: PodVolume| {
+            if let Some(claim) = &mut volume.persistent_volume_claim {
+                cut(&mut claim.claim_name);
+            }
+            let kind = |it: &PodVolume| (it.uses_claim(), it.disk());
+            let most = if volume.uses_claim() {
+                MOST_CLAIMS + 1
+            } else {
+                1
+            };
+            if kept.iter().filter(|it| kind(it) == kind(&volume)).count() < most {
+                kept.push(volume);
+            }
+        };
+        folded(from, add).map(Self)
+    }
+}
+
+/// The tolerations that matter: the first that matches, of each of the two taints.
+#[derive(Debug, Clone, Default)]
+struct Tolerations(Vec<Toleration>);
+
+impl<'de> Deserialize<'de> for Tolerations {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let add = |kept: &mut Vec<Toleration>, toleration: Toleration| {
+            let first = |taint: &&str| {
+                toleration.matches(taint) && !kept.iter().any(|it| it.matches(taint))
+            };
+            if [UNREACHABLE, NOT_READY].iter().any(first) {
+                kept.push(toleration);
+            }
+        };
+        folded(from, add).map(Self)
+    }
+}
+
 impl PodVolume {
+    fn uses_claim(&self) -> bool {
+        self.persistent_volume_claim.is_some() || self.ephemeral.is_some()
+    }
+
+    /// Returns the kind of the disk, if several machines may write it.
+    fn disk(&self) -> Option<&'static str> {
+        written_by_several([&self.fc, &self.iscsi, &self.flex_volume].map(Option::as_ref))
+    }
+
     fn called(&self) -> String {
         format!("volume {}", full_name("", &self.name, "without a name"))
     }
@@ -216,7 +270,10 @@ impl RawPod {
         let (telling, mut others): (Vec<_>, Vec<_>) =
             keys.partition(|key| TELLING.iter().any(|end| key.ends_with(end)));
         others.retain(|key| key != SKIP && !key.starts_with(OF_NODE));
-        if telling.is_empty() { others } else { telling }
+        let mut keys = if telling.is_empty() { others } else { telling };
+        // Fewer labels select more pods, of which the controller's are then chosen.
+        keys.truncate(MANY);
+        keys
     }
 
     /// Returns the pod as if its deletion had been requested, and had been overdue for ever.
@@ -235,7 +292,7 @@ impl RawPod {
     /// Returns for how many seconds the pod tolerates a taint; `None` means for ever. The first
     /// toleration that matches counts, as in Kubernetes.
     fn tolerates(&self, taint: &str) -> Option<i64> {
-        let mut tolerations = self.spec.tolerations.iter();
+        let mut tolerations = self.spec.tolerations.0.iter();
         tolerations
             .find(|it| it.matches(taint))
             .map_or(Some(DEFAULT_SECONDS), |it| it.seconds)
@@ -265,7 +322,7 @@ impl RawPod {
             node: self.node(),
             serves: status.phase == "Running" && !terminating && ready,
             finished: status.finished(),
-            phase: status.phase.clone(),
+            phase: status.phase.chars().take(MANY).collect(),
             created: metadata.creation_timestamp,
             terminating,
             workload: controller.as_ref().map(|owner| self.workload(owner)),
@@ -277,20 +334,33 @@ impl RawPod {
         }
     }
 
-    /// Lists the claims that the pod uses, each an error if its name is missing.
+    /// Lists the claims that the pod uses, each an error if its name is missing. If they are more
+    /// than are kept, one stands for them all.
     fn claims(&self) -> impl Iterator<Item = Result<ClaimFacts, String>> {
-        self.spec.volumes.iter().filter_map(|volume| {
-            let name = if let Some(claim) = &volume.persistent_volume_claim {
-                required(&claim.claim_name, "persistentVolumeClaim.claimName")
-            } else {
-                // The claim of a generic ephemeral volume is named after the pod and the volume.
-                volume.ephemeral?;
-                let volume = required(&volume.name, "the name of a volume");
-                volume.map(|volume| format!("{}-{volume}", self.metadata.name))
-            };
-            let ephemeral = volume.persistent_volume_claim.is_none();
-            Some(name.map(|name| ClaimFacts::not_looked_up(name, ephemeral)))
-        })
+        let volumes = &self.spec.volumes.0;
+        let count = volumes.iter().filter(|it| it.uses_claim()).count();
+        let is_kept = count <= MOST_CLAIMS;
+        let any = (!is_kept).then(|| {
+            let why =
+                format!("its pod uses more than {MOST_CLAIMS}, and no more of a pod are looked up");
+            Ok(ClaimFacts::any(why))
+        });
+        let kept = volumes
+            .iter()
+            .filter(move |_| is_kept)
+            .filter_map(|volume| {
+                let name = if let Some(claim) = &volume.persistent_volume_claim {
+                    required(&claim.claim_name, "persistentVolumeClaim.claimName")
+                } else {
+                    // The claim of a generic ephemeral volume is named after the pod and the volume.
+                    volume.ephemeral?;
+                    let volume = required(&volume.name, "the name of a volume");
+                    volume.map(|volume| format!("{}-{volume}", self.metadata.name))
+                };
+                let ephemeral = volume.persistent_volume_claim.is_none();
+                Some(name.map(|name| ClaimFacts::not_looked_up(name, ephemeral)))
+            });
+        kept.chain(any)
     }
 
     /// Reports whether the pod mirrors a static pod.
@@ -351,11 +421,11 @@ impl RawPod {
         // If the pod names one claim in both ways, the claim does not count as ephemeral.
         claims.sort_by(|a, b| a.named().cmp(&b.named()));
         claims.dedup_by(|a, b| a.name == b.name);
-        let own_disk = spec.volumes.iter().find_map(|volume| {
-            let kinds = [&volume.fc, &volume.iscsi, &volume.flex_volume];
-            let disk = written_by_several(kinds.map(Option::as_ref))?;
-            Some(format!("its {} is {disk}", volume.called()))
-        });
+        let own_disk = spec
+            .volumes
+            .0
+            .iter()
+            .find_map(|volume| Some(format!("its {} is {}", volume.called(), volume.disk()?)));
         Ok(PodFacts {
             name: required(&metadata.name, "metadata.name")?,
             namespace: required(&metadata.namespace, "metadata.namespace")?,

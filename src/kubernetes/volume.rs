@@ -5,7 +5,7 @@ use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use super::{
-    meta::{Meta, given, required},
+    meta::{MANY, Meta, given, required},
     pod::{NetworkDisk, Status, written_by_several},
 };
 use crate::{
@@ -197,6 +197,11 @@ impl RawClaim {
             }))
         };
         let state = match volume {
+            // The pod may be among the owners that were not kept.
+            _ if metadata.owner_references.len() > MANY => {
+                let why = format!("it has more than {MANY} owners");
+                ClaimState::Unread(Unread(why))
+            }
             Err(unread) => ClaimState::Unread(unread),
             Ok(Some(volume)) if !lost && missing.is_some() => {
                 bound(volume).unwrap_or_else(|why| ClaimState::Unread(Unread(why)))

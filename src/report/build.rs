@@ -264,7 +264,9 @@ impl<'a> RunRecord<'a> {
         let Judged { pod, reason, .. } = judged;
         let mut notes = Vec::new();
         if reason.verdict() == Verdict::Reap {
-            notes.extend(pod.after_reap.clone());
+            // Its author may write what looks like a note of ours.
+            let said = pod.after_reap.iter().map(|note| note.replace('\'', "\""));
+            notes.extend(said.map(|note| format!("its author says: '{note}'")));
             notes.extend(reason.notes.iter().cloned());
             notes.extend(self.detaches_late(pod));
         }

@@ -327,8 +327,7 @@ fn remember(report: &Report) -> Vec<Block> {
         .into_iter()
         .flat_map(|(note, pods)| {
             let (names, rest) = first_of(&pods);
-            let first = paragraphs([format!("{names}: {note}")]);
-            first.into_iter().chain(rest)
+            [Block::about(&names, note)].into_iter().chain(rest)
         })
         .collect()
 }

@@ -57,6 +57,9 @@ pub enum Block {
         /// A word before the text, such as "Risk"; often empty.
         label: &'static str,
         text: String,
+        /// What follows this part of the text is not logged: a message of the API server, or what a
+        /// pod's author wrote.
+        logged: usize,
     },
     /// Things to do, in this order.
     Steps(Vec<Step>),
@@ -169,10 +172,10 @@ impl Page {
                                         commands(steps).map(|(what, it)| format!("{what} {it}")),
                                     );
                                 }
-                                Block::Paragraph { tone, text, .. }
-                                    if is_logged && *tone != Tone::Quiet =>
-                                {
-                                    lines.push(text.clone());
+                                Block::Paragraph {
+                                    tone, text, logged, ..
+                                } if is_logged && *tone != Tone::Quiet => {
+                                    lines.push(text[..*logged].to_owned());
                                 }
                                 Block::Paragraph { .. } | Block::Fold { .. } => {}
                             }
@@ -235,7 +238,22 @@ impl Block {
 
     pub fn labelled(label: &'static str, tone: Tone, text: impl Into<String>) -> Self {
         let text = text.into();
-        Self::Paragraph { tone, label, text }
+        Self::Paragraph {
+            tone,
+            label,
+            logged: text.len(),
+            text,
+        }
+    }
+
+    /// Returns a paragraph that names what it is about. Only that is logged.
+    pub fn about(what: &str, text: &str) -> Self {
+        Self::Paragraph {
+            tone: Tone::Plain,
+            label: "",
+            logged: what.len(),
+            text: format!("{what}: {text}"),
+        }
     }
 
     /// Reports whether both blocks are items of a list, or neither is.
@@ -380,11 +398,10 @@ pub fn paragraphs(texts: impl IntoIterator<Item = impl Into<String>>) -> Vec<Blo
 /// Returns the section of read errors, and the section of what the source does not show.
 pub fn unread(errors: &[ReadError], unseen: &[String]) -> [Section; 2] {
     let heading = format!("Could not be read: {}", errors.len());
-    let causes = errors
-        .iter()
-        .map(|error| format!("{}: {}", error.what, error.cause));
+    let errors = errors.iter();
+    let causes = errors.map(|error| Block::about(&error.what, &error.cause));
     [
-        Section::new("unread", heading, Tone::Bad, paragraphs(causes)),
+        Section::new("unread", heading, Tone::Bad, causes.collect()),
         Section::new(
             "unseen",
             "Could not be seen",

@@ -349,20 +349,19 @@ pub fn to_power_off(report: &Report) -> Vec<&str> {
 /// Says in a line of the log that a pod needs a person: the reason, and the steps with
 /// their commands.
 pub fn for_a_person(pod: &PodEntry) -> String {
-    // An answer is not asked for without what it says; any other command only looks.
-    let says = |step: &Step| match &step.command {
-        Some(command) if step.is_answer => format!("{} {command}", step.what),
-        Some(command) => command.clone(),
-        None => step.what.clone(),
+    // What a step is for may repeat a message of the API server.
+    let says = |step: &Step| {
+        let command = step.command.as_ref()?;
+        Some(after("", step.harm.map(|harm| format!("{harm}: "))) + command)
     };
     let (asks, looks): (Vec<_>, Vec<_>) = pod.advice.steps.iter().partition(|step| step.is_answer);
-    let steps = asks.into_iter().chain(looks).map(says);
+    let steps = asks.into_iter().chain(looks).filter_map(says);
     format!(
         "{} on {} needs a person [{}]: {}",
         name(pod),
         pod.node.as_deref().unwrap_or("no node"),
         pod.reason,
-        steps.into_iter().join("; ")
+        joined(steps, "; ").as_deref().unwrap_or("see the report")
     )
 }
 

@@ -174,6 +174,33 @@ fn night(dead: usize, all: usize) -> Report {
     report
 }
 
+/// Safety rule 9: the log names what a text folds, and repeats neither what the API server says of it nor what its author
+/// wrote.
+#[test]
+fn the_log_repeats_no_message_and_no_note_however_much_is_folded() {
+    for (dead, all) in [(1, 6), (20, 100), (150, 200)] {
+        let mut report = night(dead, all);
+        for error in &mut report.errors {
+            error.cause = "MARKER".to_owned();
+        }
+        for (number, pod) in report.pods.iter_mut().enumerate() {
+            pod.note = Some(format!("MARKER {number}"));
+            pod.detail = "MARKER".to_owned();
+            for step in pod.advice.steps.iter_mut().filter(|step| !step.is_answer) {
+                step.what += " MARKER";
+            }
+        }
+        for group in &mut report.groups {
+            group.detail = "MARKER".to_owned();
+        }
+        let page = report.page();
+        let lines = page.unnamed(true);
+        assert!(lines.len() > 300, "{dead}: {lines:?}");
+        let repeats = lines.iter().find(|line| line.contains("MARKER"));
+        assert_eq!(repeats, None, "{dead}");
+    }
+}
+
 #[test]
 fn a_text_is_for_one_look_and_loses_no_pod_that_needs_a_person() {
     for (dead, all, lines) in [

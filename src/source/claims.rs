@@ -9,13 +9,13 @@ use std::collections::{BTreeSet, HashMap};
 use futures_util::{StreamExt, stream};
 use itertools::Itertools as _;
 
-use super::Source;
+use super::{Source, limits};
 use crate::{
     cluster::{Cluster, Failure, MAX_IN_FLIGHT, PodsOf},
     decide::{Case, GiveUp, Policy, is_to_ask},
     facts::{
-        ClaimFacts, ClaimState, ClusterFacts, Doubt, FoundClaim, Goes, NodeRead, PodFacts,
-        PodSummary, Read, Renewer, Unread, VolumeFacts,
+        ANY_CLAIM, ClaimFacts, ClaimState, ClusterFacts, Doubt, FoundClaim, Goes, NodeRead,
+        PodFacts, PodSummary, Read, Renewer, Unread, VolumeFacts,
     },
     kubernetes::{RawPod, RawStatefulSet},
 };
@@ -36,6 +36,7 @@ pub(super) async fn look_up(
     let users = &users_on_node(facts, &pods);
     let needed = |pod: &&mut PodFacts| also(pod) || Case::of(facts, policy, pod).needs_claims();
     let mut due = pods.iter_mut().filter(needed).collect::<Vec<_>>();
+    limits::admit(source.memory(), &mut due, also);
     // First all claims, then what decides whether one may be given up: see the top of this file.
     stream::iter(&mut due)
         .for_each_concurrent(MAX_IN_FLIGHT, |pod| {
@@ -87,8 +88,9 @@ async fn ask_about_claims(
             }
             _ => Goes::No,
         };
-        let users = users.get(&(pod.node.clone(), namespace.clone(), name.clone()));
-        let others = users.into_iter().flatten();
+        let users = [name, ANY_CLAIM]
+            .map(|used| users.get(&(pod.node.clone(), namespace.clone(), used.to_owned())));
+        let others = users.into_iter().flatten().flatten();
         claim.users = others.filter(|user| **user != pod.name).cloned().collect();
         if let (ClaimState::Bound(bound), Some(node)) = (&mut state, node)
             && is_to_ask(&bound.volume, node)
@@ -158,7 +160,7 @@ async fn ask_about_giving_up(source: &impl Source, asks: GiveUp, pod: &mut PodFa
     let users = source.memory().users.of(pod.namespace.clone());
     let users = users.get();
     for claim in &mut pod.claims {
-        let uses = |user: &&PodSummary| user.uid != pod.uid && user.claims.contains(&claim.name);
+        let uses = |user: &&PodSummary| user.uid != pod.uid && user.uses(&claim.name);
         let listed = users.into_iter().flatten().flatten().filter(uses);
         claim.users.extend(listed.map(|user| user.name.clone()));
     }
@@ -327,11 +329,19 @@ fn users_on_node(facts: &ClusterFacts, pods: &[PodFacts]) -> UsersOnNode {
         let claims = pod.claims.iter();
         claims.map(move |claim| (&pod.node, &pod.namespace, claim, &pod.name))
     });
-    judged
-        .chain(others)
+    let all = judged.chain(others).collect_vec();
+    let uses = all
+        .iter()
+        .counts_by(|(node, namespace, claim, _)| (*node, *namespace, *claim));
+    // Most claims have one user, who need not be kept.
+    let matters = |(node, namespace, claim, _): &(_, _, &String, _)| {
+        uses[&(*node, *namespace, *claim)] > 1 || *claim == ANY_CLAIM
+    };
+    all.iter()
+        .filter(|used| matters(used))
         .map(|(node, namespace, claim, user)| {
-            let key = (node.clone(), namespace.clone(), claim.clone());
-            (key, user.clone())
+            let [namespace, claim, user] = [namespace, claim, user].map(|name| (*name).clone());
+            (((*node).clone(), namespace, claim), user)
         })
         .into_group_map()
 }

@@ -4,6 +4,7 @@
 mod claims;
 pub mod cluster;
 mod copies;
+mod limits;
 pub mod snapshot;
 mod stream;
 
@@ -32,7 +33,7 @@ use crate::{
     kubernetes::{Holders, RawLease, RawPod, RawStatefulSet},
     limits::FEW_NODES,
     selector::NamespaceFilter,
-    words::spoken,
+    words::{clean, spoken},
 };
 
 pub use self::claims::wanted_again;
@@ -148,6 +149,11 @@ impl<K, V> Default for Known<K, V> {
 impl<K: Ord, V> Known<K, V> {
     pub fn of(&self, key: K) -> Arc<OnceCell<V>> {
         self.0.borrow_mut().entry(key).or_default().clone()
+    }
+
+    fn knows(&self, key: &K) -> bool {
+        let known = self.0.borrow();
+        known.get(key).is_some_and(|answer| answer.initialized())
     }
 }
 
@@ -557,6 +563,7 @@ fn log_counts(pods: &[PodFacts]) {
     let real = pods.iter().filter(|pod| !pod.supposed);
     let counts = real.counts_by(|pod| &pod.namespace);
     for (namespace, count) in counts.into_iter().sorted_unstable() {
+        let namespace = clean(namespace);
         tracing::info!("Namespace {namespace}: {count} Terminating to judge");
     }
 }

@@ -1369,6 +1369,94 @@ fn a_claim_is_looked_up_in_the_pods_own_namespace() {
     assert_eq!(code(more), "stuck-on-not-ready-node");
 }
 
+/// A pod with so many claims, of the deadline with this minute.
+fn pod_with(name: &str, minute: u32, claims: impl IntoIterator<Item = String>) -> Value {
+    let claims = claims.into_iter().enumerate();
+    let volumes = claims.map(|(number, claim)| {
+        let source = json!({"claimName": claim});
+        json!({"name": format!("v{number}"), "persistentVolumeClaim": source})
+    });
+    let deadline = format!("2026-01-31T01:{minute:02}:00Z");
+    let pod = samples::due(samples::pod("data", name, "ds06"), &deadline);
+    with(
+        pod,
+        json!({"spec": {"volumes": volumes.collect::<Vec<_>>()}}),
+    )
+}
+
+/// What a pod's author spells, and how often, is no error of the run, and holds no other pod.
+#[test]
+fn claims_are_looked_up_as_long_as_they_can_be_and_are_not_too_many() {
+    let saved = cluster(
+        "PersistentVolumeClaim saved: {}\nNamespace other: {}\nPod other/web: {uses: other-0}",
+    );
+    let spelled = ["..", ".", "a/b", "a?b", "A", "a%2f", &"a".repeat(300)];
+    let spelled = spelled
+        .iter()
+        .zip('a'..)
+        .map(|(claim, name)| pod_with(&format!("named-{name}"), 0, [(*claim).to_owned()]));
+    let many = [64, 65, 8_000].map(|count: u32| {
+        pod_with(
+            &format!("of-{count}"),
+            1,
+            (0..count).map(|claim| format!("of-{count}-{claim}")),
+        )
+    });
+    // With those of the pod of 64, they are more than a namespace's share. All use the first one.
+    let crowd = (0..11).map(|pod| {
+        let own = (0..60).map(|claim| format!("crowd-{pod}-{claim}"));
+        pod_with(
+            &format!("crowd-{pod}"),
+            2 + pod,
+            own.chain(["crowd-0-0".to_owned()]),
+        )
+    });
+    let pods = spelled.chain(many).chain(crowd);
+    let text = list(saved.into_iter().chain(pods));
+    expect![[r#"
+        named-a volume-unverified: It is unverified what a delete would do to its data: claim ..: no claim can have this name.
+        named-b volume-unverified: It is unverified what a delete would do to its data: claim .: no claim can have this name.
+        named-c volume-unverified: It is unverified what a delete would do to its data: claim a/b: no claim can have this name.
+        named-d volume-unverified: It is unverified what a delete would do to its data: claim a?b: no claim can have this name.
+        named-e volume-unverified: It is unverified what a delete would do to its data: claim A: no claim can have this name.
+        named-f volume-unverified: It is unverified what a delete would do to its data: claim a%2f: no claim can have this name.
+        named-g volume-unverified: It is unverified what a delete would do to its data: claim aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa: no claim can have this name.
+        of-64 stuck-on-not-ready-node
+        of-65 volume-unverified: It is unverified what a delete would do to its data: claim *: its pod uses more than 64, and no more of a pod are looked up.
+        of-8000 volume-unverified: It is unverified what a delete would do to its data: claim *: its pod uses more than 64, and no more of a pod are looked up.
+        crowd-0 stuck-on-not-ready-node
+        crowd-1 stuck-on-not-ready-node
+        crowd-2 stuck-on-not-ready-node
+        crowd-3 stuck-on-not-ready-node
+        web stuck-on-not-ready-node
+        crowd-4 stuck-on-not-ready-node
+        crowd-5 stuck-on-not-ready-node
+        crowd-6 stuck-on-not-ready-node
+        crowd-7 stuck-on-not-ready-node
+        crowd-8 stuck-on-not-ready-node
+        crowd-9 volume-unverified: It is unverified what a delete would do to its data: claim *: more than 640 claims of its namespace are due, and a run looks up no more.
+        crowd-10 volume-unverified: It is unverified what a delete would do to its data: claim *: more than 640 claims of its namespace are due, and a run looks up no more.
+        unseen: The file lacks pv. This saves all:
+        unseen: kubectl get no,ns,po,pvc,pv,leases,volumeattachments,csidrivers,sts -Ao json --show-managed-fields
+    "#]].assert_eq(&verdicts_of(&text));
+}
+
+/// A pod of which not all claims are known may use any claim of its namespace.
+#[test]
+fn whoever_uses_more_claims_than_are_known_may_use_any() {
+    let more = "
+        Pod web-0: {uses: data-0}
+        PersistentVolumeClaim data-0: {volume: pv}
+        PersistentVolume pv: {spec: {local: {path: /mnt}}}
+    ";
+    let many = pod_with("many", 0, (0..65).map(|claim| format!("c{claim}")));
+    let text = list(cluster(more).into_iter().chain([many]));
+    let pods = gathered_of(&text).pods;
+    let users = pods.iter().find(|pod| pod.name == "web-0");
+    let users = &users.expect("it is judged").claims[0].users;
+    assert_eq!(users.iter().collect::<Vec<_>>(), ["many"]);
+}
+
 #[test]
 fn the_workload_above_an_owner_is_known_by_its_name() {
     check_each(

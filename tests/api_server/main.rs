@@ -29,6 +29,7 @@ mod rights;
 mod scan;
 mod scratch;
 mod six_nodes;
+mod tenants;
 mod terminal;
 mod together;
 mod what_if;

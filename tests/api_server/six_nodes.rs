@@ -173,7 +173,7 @@ fn the_case_is_judged_pod_by_pod_and_only_the_stuck_ones_go() {
     assert_eq!(
         note,
         Some(
-            "vault-0 starts sealed: unseal it by hand; its replacement may have to wait until pvc-vault is detached from ds06, 6 minutes \
+            "its author says: 'vault-0 starts sealed: unseal it by hand'; its replacement may have to wait until pvc-vault is detached from ds06, 6 minutes \
              after this pod is gone"
         )
     );

@@ -135,9 +135,9 @@ fn a_report_of_two_thousand_pods_is_for_one_look() {
         }
         // What is lost comes before the command. While the breaker holds there is none.
         let does = if dead == 150 {
-            "No answer is asked for"
+            "see the report"
         } else {
-            "Give up "
+            "Destroys data: kubectl annotate pvc "
         };
         let says = format!("needs a person [local-volume]: {does}");
         assert!(logged.err.contains(&says), "{}", logged.err);

@@ -27,7 +27,7 @@ fn with_a_pod_that_stays() -> String {
 #[test]
 fn notices_are_in_every_format_and_change_no_exit_code() {
     let judge = |args: &[&str]| {
-        let mut run = reaper(&["--snapshot", "-", "--manual-owner-kind", "StatfulSet"]);
+        let mut run = reaper(&["--snapshot", "-", "--manual-owner-kind", "Postgres"]);
         run.command.args(args);
         run.input(with_a_pod_that_stays()).run().exits(0)
     };
@@ -40,8 +40,8 @@ fn notices_are_in_every_format_and_change_no_exit_code() {
           without a time limit, so Kubernetes never evicts it. Each is down, unless the node is only cut
           off. Its machine was last heard 2h ago (lease). To have it moved, delete it without --force: the
           next runs judge it like any other.  [never-evicted]
-          --manual-owner-kind names StatfulSet, which is not a built-in kind of Kubernetes, and no judged
-          pod has an owner of it: if it is misspelt, it protects nothing.  [unknown-kind]
+          --manual-owner-kind names Postgres, which is not a built-in kind of Kubernetes, and no judged pod
+          has an owner of it: if it is misspelt, it protects nothing.  [unknown-kind]
           Judged at 2026-01-31 03:00:00Z, the newest time in the file; what happened later is not known.
           --now sets another time.  [time-of-the-file]
 

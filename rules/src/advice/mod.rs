@@ -19,9 +19,7 @@ use crate::{
         Case, ConfinedClaim, GIVE_UP, NodeAtTime, POWERED_OFF, PinnedClaim, Policy, REAP,
         ReasonCode, UnverifiedClaim, Verdict,
     },
-    facts::{
-        Census, ClusterFacts, NodeRead, Owner, PodFacts, Read, Ready, Unread, VolumeFacts, Zone,
-    },
+    facts::{Census, ClusterFacts, NodeRead, Owner, PodFacts, Read, Ready, VolumeFacts, Zone},
     limits::{Judged, Limit, Plan},
     selector::is_name,
     words::{after, counted, joined, natural},
@@ -694,7 +692,13 @@ impl PodGroup<'_> {
                 _ => format!("See claim {claim}, and where its volume is: {cause}."),
             };
             let get = ["get", "pvc", claim, "-n", self.namespace(), "-o", "wide"];
-            steps.push(Step::new(what, kubectl.command(&get)));
+            // What cannot be the name of a claim is only in the pod.
+            let command = if is_name(claim) {
+                kubectl.command(&get)
+            } else {
+                self.get_pods(kubectl, &["-o", "yaml"])
+            };
+            steps.push(Step::new(what, command));
         }
         steps
     }

@@ -8,6 +8,8 @@ use std::{
     process,
 };
 
+use jiff::Timestamp;
+
 use super::{Exposition, HELP, PREFIX};
 
 /// Replaces the file by `exposition`. Unless that is whole, metrics that it lacks are kept from the
@@ -22,8 +24,11 @@ pub(super) fn write(path: &Path, exposition: &Exposition) -> io::Result<()> {
         }
     }
     let name = path.file_name().ok_or(ErrorKind::IsADirectory)?;
-    // The collector reads only names that end in .prom, so it ignores this file.
-    let beside = path.with_file_name(format!(".{}.{}", name.to_string_lossy(), process::id()));
+    // The collector reads only names that end in .prom, so it ignores this file. Two pods may share
+    // the folder, and both are process 1 there, so the name has the moment as well.
+    let at = Timestamp::now().as_nanosecond();
+    let beside = format!(".{}.{}.{at}", name.to_string_lossy(), process::id());
+    let beside = path.with_file_name(beside);
     let put = || {
         File::create_new(&beside)?.write_all(text.as_bytes())?;
         fs::rename(&beside, path)

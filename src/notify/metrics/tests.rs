@@ -438,6 +438,22 @@ fn a_run_that_fails_keeps_the_series_that_it_does_not_know() {
     assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1);
 }
 
+/// Two pods may write to one volume, each as the process 1 of its container.
+#[test]
+fn writers_that_do_not_know_of_each_other_write_whole_files() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = &folder.path().join("pod-reaper.prom");
+    let page = &page(&deleting(), None, Exit::CouldNotRun);
+    std::thread::scope(|scope| {
+        let write = || (0..100).for_each(|_| file::write(path, page).expect("it is written"));
+        scope.spawn(write);
+        scope.spawn(write);
+    });
+    let text = fs::read_to_string(path).expect("a file");
+    assert_eq!(text, page.text);
+    assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1);
+}
+
 #[test]
 fn nothing_is_kept_of_a_file_that_is_not_ours() {
     let folder = tempfile::tempdir().expect("a folder");

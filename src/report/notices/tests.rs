@@ -223,7 +223,7 @@ fn a_long_wait_with_another_exit_code_says_why_too() {
             = long-wait ds06 1: Still waiting on node ds06, overdue for up to 2h 1m: shop/db-0. A fact that the decision needs could not be read: the namespace: it was not in the list.
             = exit: Incomplete
         the breaker: {Node ds07: {}, Node ds08: {}, Stuck db-0: '2026-01-31T00:59:00Z', Pod shop/db-1: {spec: {nodeName: ds07}, metadata: {deletionTimestamp: '2026-01-31T00:00:00Z'}}}
-            = long-wait - 2: Still waiting, overdue for up to 3h: shop/db-1, shop/db-0. 3 of 4 nodes are NotReady. The breaker holds them in every run until enough nodes are Ready. Find out what the NotReady ones have in common.
+            = long-wait - 2: Still waiting, overdue for up to 3h: shop/db-1, shop/db-0. 3 of 4 nodes are NotReady: 75 %, and the limit is 55 %. The breaker holds them in every run until enough nodes are Ready. Find out what the NotReady ones have in common.
             = exit: Held
     "#]]);
 }
@@ -242,8 +242,8 @@ fn a_filter_that_matches_no_namespace_is_told_of() {
 #[test]
 fn a_kind_that_no_pod_has_is_told_of() {
     check(&expect![[r#"
-        one of four: --manual-owner-kind=StatfulSet,clonesets,Job,deployments {Pod shop/web-0: {metadata: {ownerReferences: [{apiVersion: apps/v1, kind: CloneSet, name: web, uid: x, controller: true}]}}}
-            = unknown-kind - 1: --manual-owner-kind names StatfulSet, which is not a built-in kind of Kubernetes, and no judged pod has an owner of it: if it is misspelt, it protects nothing.
+        one of four: --manual-owner-kind=Postgres,clonesets,Job,deployments {Pod shop/web-0: {metadata: {ownerReferences: [{apiVersion: apps/v1, kind: CloneSet, name: web, uid: x, controller: true}]}}}
+            = unknown-kind - 1: --manual-owner-kind names Postgres, which is not a built-in kind of Kubernetes, and no judged pod has an owner of it: if it is misspelt, it protects nothing.
     "#]]);
     let built_in = BUILT_IN.join(",");
     let none = told(&format!(
@@ -362,7 +362,7 @@ async fn a_run_tells_the_same_of_a_cluster_as_of_its_snapshot() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn where_every_node_is_ready_no_request_is_sent_for_a_notice() {
+async fn where_every_node_is_ready_only_a_filter_is_asked_about() {
     let (settings, objects) = scene(
         "--namespace-regex=^shpo$ {Node ds06: null, Lease ds06: null,
         Running db-0: {of: StatefulSet, tolerates: for ever, spec: {nodeName: ds05}}}",
@@ -372,5 +372,7 @@ async fn where_every_node_is_ready_no_request_is_sent_for_a_notice() {
         ..settings
     };
     let (report, requests) = told_of_cluster(&settings, &objects).await;
-    assert_eq!((report.notices, requests), (Vec::new(), 1));
+    let codes = report.notices.iter().map(|notice| notice.code);
+    let codes = codes.collect::<Vec<_>>();
+    assert_eq!((codes, requests), (vec![NoticeCode::NoNamespace], 2));
 }

@@ -124,7 +124,9 @@ impl Text {
     fn blocks(&mut self, indent: &str, blocks: &[Block]) {
         for block in blocks {
             match block {
-                Block::Paragraph { tone, label, text } => {
+                Block::Paragraph {
+                    tone, label, text, ..
+                } => {
                     let label = after("", (!label.is_empty()).then(|| format!("{label}: ")));
                     self.paragraph(indent, indent, *tone, &(label + text));
                 }

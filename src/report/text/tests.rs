@@ -38,17 +38,18 @@ fn an_audit_of_a_dead_node() {
 
         NEEDS YOU: 4
           impala-impala01/impala-executor-000-0  StatefulSet  on ds06  overdue 1h 55m  [local-volume]
+              Its storage is on the dead node: claim scratch-cache-volume-impala-executor-000-0 is bound to
+              volume pvc-scratch (local, at /opt/local-path).
+              First: If ds06 can come back, wait for it: what it ran then starts again, with its data. If
+              not, power it off before you answer: the answer starts a second copy. The installation needs
+              the component answers for it; else run it yourself: pod-reaper -n impala-impala01. Each claim
+              is deleted with its pod, and its StatefulSet creates both again, empty.
               - Give up claim scratch-cache-volume-impala-executor-000-0 (made 2026-01-01): the data of
                 volume pvc-scratch is lost for good (policy Delete). How many other pods of
-                StatefulSet/impala-executor-* are Ready is not known (not all pods of the namespace are
-                readable).
+                StatefulSet/impala-executor-* are Ready is not known.
                 kubectl annotate pvc scratch-cache-volume-impala-executor-000-0 -n impala-impala01 pod-reaper.io/give-up=2026-01-31T03:00:00Z --overwrite
-          compute-hive01/held-0  StatefulSet  on ds06  overdue 1h 55m  [finalizers]
-              It is held by finalizer example.com/backup, whose controller has work to do before the pod can
-              go.
-              Risk: Find that controller, and have it finish. A finalizer that is stripped by hand leaves
-              behind, unnoticed, what had to be cleaned up.
-              What to do: pod-reaper explain compute-hive01/held-0
+          1 pod of StatefulSet/held in compute-hive01 on ds06, overdue up to 1h 55m  [finalizers]; named in
+              the log
           1 pod of StatefulSet/web in vault on kosmos-cluster7, overdue up to 1h 55m  [kosmos-leaf]; named
               in the log
           1 pod of StatefulSet/statestored in impala-impala01 on ds06, overdue up to 1h 55m
@@ -60,12 +61,11 @@ fn an_audit_of_a_dead_node() {
           4 pods of 3 workloads in 3 namespaces on ds06, overdue up to 1h 55m
 
         AFTERWARDS
-          and 2 more, which --output=json has
+          vault/vault-0: its author says: 'unseal Vault: vault operator unseal'
+          and 1 more, which --output=json has
 
         WHAT TO DO ABOUT THE NODES
-          - If ds06 may only be cut off, power it off now: its containers may still be running beside the
-            pods that replace them.
-          and 1 more, which --output=json has
+          and 2 more, which --output=json has
 
         WAITING: 2
           2 pods of 2 workloads in compute-hive01 on ds06, overdue up to 5m  [not-overdue]
@@ -165,7 +165,7 @@ fn a_dry_run_names_what_would_be_deleted() {
           app/a-0  StatefulSet  on ds06  overdue 1h 55m  [would-delete]
 
         AFTERWARDS
-          app/a-0: tell somebody
+          app/a-0: its author says: 'tell somebody'
 
         WHAT TO DO ABOUT THE NODES
           - If ds06 may only be cut off, power it off now: its containers may still be running beside the
@@ -207,7 +207,8 @@ fn nodes_that_could_not_be_counted_hold_everything_and_are_reported() {
     expect![[r#"
         NOTHING IS DELETED, 4 held, 4 would need you, 2 waiting, 2 left alone, 2 could not be
         read. 2 of 7 nodes not Ready: ds06 for 2h, kosmos-cluster7 for 2h. Exit code 3.
-        Next: run it again: how many nodes are NotReady could not be read.
+        Next: see why this is not known, and run it again: how many nodes are NotReady, for the breaker: a
+        Node of the snapshot could not be read.
 
         NOTHING IS DELETED (facts-unread)
           how many nodes are NotReady, for the breaker: a Node of the snapshot could not be read. 4 pods are
@@ -246,10 +247,10 @@ fn an_outage_that_holds_everything_prints_no_destructive_command() {
         If they are certainly dead, run it with --max-not-ready-percent=100.
 
         NOTHING IS DELETED (mass-outage)
-          6 of 6 nodes are NotReady. 5 pods are held. When that many fail at once, the cause is more often
-          the API server or the network than the nodes, and their pods may all be running. What the nodes
-          have in common can show what has failed: look at the network first. Once machines are switched
-          off, say so for them, or run with --max-not-ready-percent=100.
+          6 of 6 nodes are NotReady: 100 %, and the limit is 55 %. 5 pods are held. When that many fail at
+          once, the cause is more often the API server or the network than the nodes, and their pods may all
+          be running. What the nodes have in common can show what has failed: look at the network first.
+          Once machines are switched off, say so for them, or run with --max-not-ready-percent=100.
           6 of 6 failed within a minute, from 2026-01-31 01:00:00Z on.
           - See what the NotReady nodes have in common:
             kubectl get nodes -o wide -L topology.kubernetes.io/zone,node.kubernetes.io/instance-type

@@ -278,10 +278,11 @@ impl Request {
         let limit = query
             .get("limit")
             .and_then(|limit| limit.parse::<usize>().ok());
-        let rows =
-            get && table && query.get("includeObject") == Some(&"None") && limit == Some(ROWS);
-        let list = get && !table && limit == Some(OBJECTS);
-        let few = get && !table && limit == Some(FEW);
+        // A page that was too large is asked for again with a smaller limit.
+        let within = |most| limit.is_some_and(|limit| (1..=most).contains(&limit));
+        let rows = get && table && query.get("includeObject") == Some(&"None") && within(ROWS);
+        let list = get && !table && within(OBJECTS);
+        let few = get && !table && within(FEW);
         let decoded = |name: &str| query.get(name).map(|text| decode(text));
         let selector = decoded("fieldSelector").unwrap_or_default();
         let with_labels = decoded("labelSelector");
@@ -437,9 +438,10 @@ impl Request {
             .strip_prefix(SELECTS_NODE)
             .is_some_and(|node| !node.is_empty());
         let may_be_old = kind == Kind::PodsWith || kind == Kind::Pods && by_name;
+        let is_first = limit == Some(OBJECTS);
         let cached = match query.get("resourceVersion") {
             Some(&"0") if page.is_none() && may_be_old => true,
-            None if page.is_some() || !may_be_old => false,
+            None if page.is_some() || !may_be_old || !is_first => false,
             _ => return None,
         };
         let body = if body.is_empty() {

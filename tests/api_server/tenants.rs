@@ -1,0 +1,181 @@
+//! What the pods of one namespace hold stops nothing for the others: neither by its size, nor by the number of claims, nor by
+//! what it spells.
+
+use crate::{load::measure, prelude::*, support::objects::in_parallel};
+
+/// Parallel requests while the pods are written. Each has megabytes.
+const BUILDERS: usize = 4;
+/// The number of large pods on a node.
+const LARGE: usize = 40;
+
+/// The container of a pod that is as large as etcd takes it. JSON spells `<` with six characters, so it has 9 MB there.
+fn large_argument() -> Value {
+    json!({"spec": {"containers": [{"name": "main", "image": "example/main:1", "args": ["<".repeat(1_450_000)]}]}})
+}
+
+/// Much of whatever a run reads of a pod, in a pod that is as large as etcd takes it.
+fn many_of_each() -> Vec<(&'static str, Value)> {
+    let some = |count: usize, item: fn(usize) -> Value| (0..count).map(item).collect::<Vec<_>>();
+    let args = some(450_000, |_| json!("<"));
+    let toleration = |_| json!({"operator": "Exists"});
+    let volume = |number| json!({"name": format!("v{number}"), "emptyDir": {}});
+    let claim = |number| {
+        let source = json!({"claimName": format!("c{number}")});
+        json!({"name": format!("v{number}"), "persistentVolumeClaim": source})
+    };
+    let owner = |number| {
+        let uid = format!("u{number}");
+        json!({"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": uid})
+    };
+    let keys = |count: usize| {
+        let keys = (0..count).map(|number| (format!("k{number}"), json!("")));
+        Value::from_iter(keys)
+    };
+    let containers = json!([{"name": "main", "image": "example/main:1", "args": args}]);
+    vec![
+        ("args", json!({"spec": {"containers": containers}})),
+        (
+            "tolerations",
+            json!({"spec": {"tolerations": some(70_000, toleration)}}),
+        ),
+        (
+            "volumes",
+            json!({"spec": {"volumes": some(15_000, volume)}}),
+        ),
+        ("claims", json!({"spec": {"volumes": some(8_000, claim)}})),
+        (
+            "owners",
+            json!({"metadata": {"ownerReferences": some(15_000, owner)}}),
+        ),
+        ("labels", json!({"metadata": {"labels": keys(40_000)}})),
+        (
+            "a-note",
+            json!({"metadata": {"annotations": {"pod-reaper.io/after-reap": "<".repeat(250_000)}}}),
+        ),
+    ]
+}
+
+/// Writes a pod and marks it for deletion. Returns its UID.
+fn stuck(cluster: &ControlPlane, pod: Pod, namespace: &str, name: &str) -> String {
+    let path = format!("/api/v1/namespaces/{namespace}/pods");
+    let (status, pod) = cluster.request("POST", &path, Some(pod.object()));
+    assert_eq!(status, 201, "{name}: {pod}");
+    cluster.delete(&pod_path(namespace, name), json!({"gracePeriodSeconds": 1}));
+    uid(&pod)
+}
+
+#[test]
+fn large_pods_end_no_run() {
+    let cluster = fresh();
+    for name in ["tenant", "others"] {
+        namespace(&cluster, name);
+    }
+    for node in 0..5 {
+        Node::ready(&format!("ready-{node}")).create(&cluster);
+    }
+    for dead in [1, 4] {
+        let nodes = (0..dead).map(|node| format!("dead-{dead}-{node}"));
+        let nodes = nodes.collect::<Vec<_>>();
+        for node in &nodes {
+            Node::not_ready(node, 3600).create(&cluster);
+        }
+        let pods = nodes.iter().flat_map(|node| {
+            let large = (0..LARGE).map(|number| (number.to_string(), large_argument()));
+            let many = many_of_each().into_iter();
+            let many = many.map(|(what, more)| (what.to_owned(), more));
+            large
+                .chain(many)
+                .map(move |(name, more)| (node, name, more))
+        });
+        in_parallel(BUILDERS, pods, |(node, name, more)| {
+            let name = format!("{node}-{name}");
+            let pod = Pod::on(node, "tenant", &name).with(more);
+            stuck(&cluster, pod, "tenant", &name)
+        });
+        let others = nodes.iter().map(|node| {
+            let pod = Pod::on(node, "others", node).owned_by("StatefulSet", "web");
+            stuck(&cluster, pod, "others", node)
+        });
+        let others = others.collect::<BTreeSet<_>>();
+        until_overdue();
+        let what = format!("{LARGE} large pods on each of {dead} nodes");
+        let run = measure(&cluster.kubeconfig, &[]);
+        run.holds(&what);
+        let deleted = run.with("deleted");
+        assert!(others.is_subset(&deleted), "{what}");
+        assert!(deleted.len() >= dead * LARGE, "{what}: {}", deleted.len());
+    }
+}
+
+/// The volumes of a pod that uses so many claims, which do not exist.
+fn absent_claims(pod: &str, count: usize) -> Value {
+    let volumes = (0..count).map(|number| {
+        let source = json!({"claimName": format!("{pod}-{number}")});
+        json!({"name": format!("v{number}"), "persistentVolumeClaim": source})
+    });
+    json!({"spec": {"volumes": volumes.collect::<Vec<_>>()}})
+}
+
+#[test]
+fn claims_and_owners_of_any_number_and_spelling_end_no_run() {
+    let cluster = fresh();
+    one_dead_of_three(&cluster);
+    for name in ["tenant", "others"] {
+        namespace(&cluster, name);
+    }
+    let of_8000 = (0..3).map(|pod| (format!("of-8000-{pod}"), 8_000));
+    let of_64 = (0..1_000).map(|pod| (format!("of-64-{pod}"), 64));
+    in_parallel(BUILDERS, of_8000.chain(of_64), |(name, claims)| {
+        let pod = Pod::on("dead", "tenant", &name).with(absent_claims(&name, claims));
+        stuck(&cluster, pod, "tenant", &name)
+    });
+    let spelled = ["..", ".", "a/../b", "a?limit=1", "A", "%2e%2e"];
+    let unverified = spelled.iter().zip('a'..).map(|(claim, name)| {
+        let name = format!("claim-{name}");
+        let volume = json!({"name": "v", "persistentVolumeClaim": {"claimName": claim}});
+        let pod = Pod::on("dead", "tenant", &name).with(json!({"spec": {"volumes": [volume]}}));
+        stuck(&cluster, pod, "tenant", &name)
+    });
+    let unverified = unverified.collect::<Vec<_>>();
+    let owners = [
+        ("../../../nodes?a=", "a"),
+        ("StatefulSet", ".."),
+        ("Job", "a/b"),
+        (" ", "a"),
+    ];
+    let reaped = owners.iter().zip('a'..).map(|((kind, owner), name)| {
+        let name = format!("owner-{name}");
+        let owner = json!({"apiVersion": "apps/v1", "kind": kind, "name": owner, "uid": "u", "controller": true});
+        let pod = Pod::on("dead", "tenant", &name);
+        let pod = pod.with(json!({"metadata": {"ownerReferences": [owner]}}));
+        stuck(&cluster, pod, "tenant", &name)
+    });
+    let reaped = reaped.collect::<Vec<_>>();
+    Volume::csi("pv", "rbd.csi.ceph.com")
+        .claimed_by("others", "data")
+        .create(&cluster);
+    let pod = Pod::on("dead", "others", "web-0").owned_by("StatefulSet", "web");
+    let other = stuck(&cluster, pod.claim("data"), "others", "web-0");
+    until_overdue();
+
+    let proxy = Proxy::start(cluster.server(), |_| {});
+    let run = measure(&proxy.kubeconfig, &["--wait-for-replacements", "1s"]);
+    // Beside the bound, the plan holds 64,000 claims.
+    run.holds_within(96, "88,000 claims and odd names");
+    run.run.says(&other, (STUCK, Some("deleted")));
+    for uid in unverified {
+        run.run.says(&uid, ("volume-unverified", None));
+    }
+    for uid in reaped {
+        run.run.says(&uid, (STUCK, Some("deleted")));
+    }
+    let paths = proxy.seen().into_iter().map(|seen| seen.path);
+    let paths = paths.collect::<Vec<_>>();
+    let of_tenant = "/namespaces/tenant/persistentvolumeclaims/";
+    let claims = paths.iter().filter(|path| path.contains(of_tenant)).count();
+    assert_eq!(claims, 640);
+    let odd = paths
+        .iter()
+        .filter(|path| path.contains("..") || path.contains("%2"));
+    assert_eq!(odd.collect::<Vec<_>>(), Vec::<&String>::new());
+}
