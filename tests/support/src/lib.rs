@@ -32,7 +32,7 @@
 pub mod exporter;
 pub mod installed;
 pub mod objects;
-//pub mod oracle;
+pub mod oracle;
 pub mod pages;
 pub mod program;
 pub mod proxy;
