@@ -71,7 +71,7 @@ fn die(world: &mut World, dead: &BTreeSet<String>) {
             (beat.at, beat.every) = (last(at.unwrap_or(beat.at)), None);
             beat.stamped = beat.stamped.map(|_| 0);
         }
-        for lease in &mut node.lease {
+        if let Some(lease) = &mut node.lease {
             let at = heard(lease.said(), lease.stamped(), Some(made()), start());
             (lease.renewed, lease.skew, lease.goes_on) = (at.map(last), 0, false);
         }

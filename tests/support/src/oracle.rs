@@ -544,8 +544,8 @@ fn place_of_volume(volume: &VolumeFacts, node: &NodeFacts) -> Place {
     });
     let reached = reached.collect::<Vec<_>>();
     let order = [
-        Place::Unverified,
         Place::Free,
+        Place::Unverified,
         Place::Confined,
         Place::Pinned,
     ];
