@@ -40,6 +40,25 @@ fn is_on(dead: &BTreeSet<String>, node: Option<&String>) -> bool {
 fn die(world: &mut World, dead: &BTreeSet<String>) {
     let died = start() - SignedDuration::from_hours(20);
     let before = SignedDuration::from_hours(30);
+    let moved = world.leases.iter().map(|lease| {
+        let node = world
+            .named_by(lease)
+            .find(|node| dead.contains(&node.facts.name))?;
+        Some(node.facts.ready == Ready::True)
+    });
+    for (lease, lived) in moved
+        .collect::<Vec<_>>()
+        .into_iter()
+        .zip(&mut world.leases)
+        .filter_map(|(lived, it)| Some((&mut it.lease, lived?)))
+    {
+        let at = heard(lease.said(), lease.stamped(), Some(made()), start());
+        (lease.renewed, lease.skew, lease.goes_on) = (
+            at.map(|at| if lived { died } else { at - before }),
+            0,
+            false,
+        );
+    }
     let nodes = world.nodes.values_mut();
     for node in nodes.filter(|node| dead.contains(&node.facts.name)) {
         // One that was Ready was heard until it died, and any mark is older. Of one that was not, all is older.
@@ -52,7 +71,7 @@ fn die(world: &mut World, dead: &BTreeSet<String>) {
             (beat.at, beat.every) = (last(at.unwrap_or(beat.at)), None);
             beat.stamped = beat.stamped.map(|_| 0);
         }
-        for lease in node.lease.iter_mut().chain(&mut node.server) {
+        if let Some(lease) = &mut node.lease {
             let at = heard(lease.said(), lease.stamped(), Some(made()), start());
             (lease.renewed, lease.skew, lease.goes_on) = (at.map(last), 0, false);
         }
@@ -67,6 +86,10 @@ fn die(world: &mut World, dead: &BTreeSet<String>) {
     }
     let pods = world.pods.values_mut();
     for pod in pods.filter(|pod| is_on(dead, pod.facts.node.as_ref())) {
+        pod.word = pod
+            .word
+            .filter(|_| !is_evicted(pod))
+            .map(|(by, at)| (by, at - before));
         if is_evicted(pod) {
             (pod.terminating, pod.facts.grace_seconds) = (true, Some(30));
         }

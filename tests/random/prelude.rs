@@ -12,8 +12,8 @@ pub(crate) use pod_reaper::{
     exit::CouldNotRun,
     facts::{
         AffinityTerm, Attachment, Census, ClaimFacts, ClaimState, ClusterFacts, Doubt,
-        JOB_TRACKING, NodeFacts, NodeRead, Owned, PodFacts, Ready, Requirement, Storage, Uid,
-        Unread, VolumeFacts,
+        JOB_TRACKING, NodeFacts, NodeRead, PodFacts, Ready, Requirement, Storage, Uid, Unread,
+        VolumeFacts,
     },
     limits::{Judged, Plan},
     outcome::OutcomeCode,
@@ -27,7 +27,7 @@ pub(crate) use pod_reaper::{
     stop::Stop,
 };
 pub(crate) use pod_reaper_test_support::{
-    oracle::{Failure, first_reason, objections, outage, place_of, standing},
+    oracle::{Failure, Outage, due, first_reason, objections, place_of, standing},
     simulated::{Dice, Fault, Kind, Objects, Refusal, Request, Resource, Server, Trouble},
 };
 pub(crate) use serde_json::Value;

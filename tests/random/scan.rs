@@ -7,7 +7,7 @@ use crate::prelude::*;
 use pod_reaper::{
     cli::PodName,
     cluster::Cluster,
-    decide::Reason,
+    decide::{Reason, Verdict},
     questions::explain::{self, Explanation},
     selector::NodeSelectors,
     source::gather,
@@ -18,6 +18,7 @@ use pod_reaper_test_support::samples;
 #[derive(Debug, Clone)]
 struct Case {
     cluster: Objects,
+    clock_is_wrong: Option<bool>,
     page: usize,
 }
 
@@ -65,23 +66,24 @@ fn by_scan(case: &Case, settings: &Settings) -> (ClusterFacts, Plan) {
     })
 }
 
-fn by_reading_all(case: &Case, settings: &Settings) -> (ClusterFacts, Verdicts) {
+/// By the clock of `scanned`: with `--now`, a file's is not questioned.
+fn by_reading_all(case: &Case, settings: &Settings, scanned: &ClusterFacts) -> Verdicts {
     let saved = Saved::read(
         case.cluster.saved().as_bytes(),
         settings.snapshot_options(Some(start())),
     );
-    let Gathered { facts, pods } = saved.unwrap().gather(&settings.wanted()).unwrap();
+    let Gathered { mut facts, pods } = saved.unwrap().gather(&settings.wanted()).unwrap();
+    facts.clock.clone_from(&scanned.clock);
     let plan = Plan::new(&facts, pods, &settings.policy, &settings.limits);
     // A snapshot has pods of nodes that are gone. A scan without `--all` does not read them.
     let there = |node: &Option<String>| {
         let node = node.as_ref().and_then(|name| facts.nodes.get(name));
         node.is_some_and(|node| node.known().is_some())
     };
-    let verdicts = verdicts(&plan)
-        .into_iter()
+    let verdicts = verdicts(&plan).into_iter();
+    verdicts
         .filter(|(_, _, node, _)| settings.all || there(node))
-        .collect();
-    (facts, verdicts)
+        .collect()
 }
 
 /// Checks `property` on random clusters.
@@ -89,7 +91,15 @@ fn for_every_cluster(cases: u64, property: impl Fn(&Case, Settings)) -> bool {
     for_every_world(cases, |dice, world, settings| {
         let page = 1 + dice.below(3);
         let cluster = Objects::new(start(), world.all());
-        property(&Case { cluster, page }, settings);
+        let clock_is_wrong = world.clock_is_wrong();
+        property(
+            &Case {
+                cluster,
+                clock_is_wrong,
+                page,
+            },
+            settings,
+        );
     })
 }
 
@@ -103,7 +113,10 @@ pub fn for_every_world(cases: u64, mut property: impl FnMut(&mut Dice, World, Se
         args.retain(|arg| selects || !arg.contains("-node-selector="));
         let settings = options::settings(&args);
         let mut world = World::random(&mut dice);
-        let terms = world.volumes.values_mut().flat_map(|it| &mut it.affinity);
+        let terms = world
+            .volumes
+            .values_mut()
+            .flat_map(|it| &mut it.facts.affinity);
         let asked = terms.flat_map(|term| &mut term.requirements);
         for value in asked.flat_map(|asked| &mut asked.values) {
             // The API server refuses to ask for a value that no label can have. A file does not.
@@ -123,8 +136,12 @@ fn the_scan_chooses_what_reading_everything_chooses() {
         let (facts, plan) = by_scan(case, &settings);
         answers.borrow_mut().note(&facts, &settings.policy, &plan);
         let scanned = verdicts(&plan);
-        let (_, read) = by_reading_all(case, &settings);
+        let read = by_reading_all(case, &settings, &facts);
         assert_eq!(&facts.errors, &vec![]);
+        let reaps = |judged: &Judged| judged.reason.code.verdict() == Verdict::Reap;
+        if let Some(wrong) = case.clock_is_wrong.filter(|_| plan.pods.iter().any(reaps)) {
+            assert_eq!(facts.clock.is_some(), wrong, "{:?}", facts.clock);
+        }
         assert_eq!(&scanned, &read);
         for (_, is, seen) in &counts {
             let such = plan.pods.iter().filter(|judged| is(&judged.reason));
@@ -145,7 +162,7 @@ const SEEN: [(&str, Is); 11] = [
     ("no controller", |reason| notes(reason, "nothing brings")),
     ("waits", |reason| notes(reason, "its replacement waits")),
     ("answered", |reason| reason.code == ReasonCode::Answered),
-    ("given up", |reason| !reason.given_up().is_empty()),
+    ("given up", |reason| reason.given_up().next().is_some()),
     ("Ready", |reason| reason.code == ReasonCode::NodeReady),
     ("alive", |reason| reason.code == ReasonCode::KubeletAlive),
     ("local", |reason| reason.code == ReasonCode::LocalVolume),

@@ -1,9 +1,9 @@
 //! The invariants of each write when it is sent, and of the report when the run has ended.
 
-use super::watched::{Watched, Write};
+use super::watched::{Received, Watched, Write};
 use crate::{
     prelude::*,
-    world::{By, no_facts, reached, unread},
+    world::{By, attached, no_facts, reached, unread},
 };
 use pod_reaper::{
     cli::DryRun,
@@ -14,7 +14,7 @@ use pod_reaper_test_support::oracle::{Place, all_is_given_up};
 use serde_json::json;
 
 /// The maximum age of a read of the node at a write.
-const FRESH: Duration = Duration::from_secs(5);
+pub const FRESH: Duration = Duration::from_secs(5);
 /// The maximum of requests at the same time.
 const AT_ONCE: usize = 8;
 /// The maximum of writes to one pod: four tries, each repeated once after a conflict, and those of the Job step.
@@ -90,22 +90,6 @@ impl Watched {
             .is_some_and(|cap| uids.len() > cap)
         {
             wrong.push("it is over the cap".to_owned());
-        }
-        let percent = self.rules.settings.limits.max_not_ready_percent;
-        let few = self.received.rows.iter().filter(|ready| !**ready).count() <= 2;
-        let holds = match &self.received.census {
-            Some(nodes) => {
-                let now = self.world.date();
-                let nodes = nodes.iter().map(|node| {
-                    let terminating = self.received.terminating.get(&node.name);
-                    standing(node, now, terminating.copied().unwrap_or(true))
-                });
-                outage(nodes, now, percent)
-            }
-            None => percent < 100 && !(few && self.received.real_ready),
-        };
-        if holds {
-            wrong.push("the breaker should have held it".to_owned());
         }
         let which = format!(
             "{:?} of {}/{} ({uid}, {version})",
@@ -231,8 +215,9 @@ impl Watched {
         if self.received.namespace_lists < 2 {
             wrong.push("the namespaces were not listed again".to_owned());
         }
-        let opted_out = self.received.namespaces.get(&pod.namespace).cloned();
-        pod.namespace_opted_out = opted_out.ok_or_else(unread);
+        let namespace = self.received.namespaces.get(&pod.namespace).cloned();
+        pod.in_namespace = namespace.ok_or_else(unread);
+        let node = pod.node.clone().unwrap_or_default();
         let users = self.received.users.get(&pod.namespace);
         let set = self.received.sets.get(&pod.namespace).map(Option::as_ref);
         let claim = |name: &str| {
@@ -243,14 +228,19 @@ impl Watched {
         let volume = |name: &str| {
             let volume = self.received.volumes.get(name).cloned();
             let selected = self.received.selected.values();
-            Ok(volume
+            let volume = volume
                 .ok_or_else(unread)?
-                .map(|volume| reached(volume, selected)))
+                .map(|volume| reached(volume, selected));
+            let Received {
+                attachments,
+                drivers,
+                ..
+            } = &self.received;
+            Ok(volume.map(|volume| attached(volume, &node, attachments, drivers.as_ref())))
         };
         let set = set.ok_or_else(unread);
         pod.claims = self.world.known_claims(&pod, users, &set, claim, volume);
         let mut facts = no_facts(start());
-        let node = pod.node.clone().unwrap_or_default();
         if let Some(look) = self
             .received
             .looks
@@ -264,15 +254,9 @@ impl Watched {
                 .filter(|(taken, _)| taken.elapsed() <= FRESH);
             let mut seen = look.node.clone();
             seen.lease = lease.and_then(|(_, lease)| lease.clone());
-            let down = seen.facts.control_plane && seen.facts.ready != Ready::True;
-            let servers = if down {
-                self.received.servers.as_deref()
-            } else {
-                Some(&[][..])
-            };
-            let read = seen
-                .at(look.date, servers.filter(|_| lease.is_some()))
-                .facts;
+            let elsewhere = self.received.elsewhere(&seen, look.date);
+            let mut read = seen.at(look.date, elsewhere).facts;
+            read.unread_lease = lease.is_none().then(unread);
             if self.received.judged.get(&node) != Some(&read.uid) {
                 wrong.push("its node is not the one that was judged".to_owned());
             }
@@ -283,9 +267,12 @@ impl Watched {
         let objections = objections(&facts, policy, &pod);
         wrong.extend(objections.into_iter().map(str::to_owned));
         if let Some(NodeRead::Known(node)) = facts.nodes.values().next() {
+            if self.holds(node, facts.now) {
+                wrong.push("the breaker should have held it".to_owned());
+            }
             let goes = |claim: &&ClaimFacts| place_of(claim, node) == Place::Pinned;
             let goes = pod.claims.iter().filter(goes).collect::<Vec<_>>();
-            let failure = Failure::of(node, &pod, policy, facts.now);
+            let failure = Failure::of(node, &pod, facts.now);
             let of_request = goes.iter().find(|claim| claim.name == request.name);
             let may_go = of_request.is_some_and(|it| given_up(request, &failure, policy, it));
             if of_claim && !may_go {
@@ -306,6 +293,25 @@ impl Watched {
             }
         }
         wrong
+    }
+
+    /// Whether the breaker holds the pods of `node`, by the nodes that were counted.
+    fn holds(&self, node: &NodeFacts, now: Timestamp) -> bool {
+        let Received {
+            census,
+            rows,
+            occupied,
+            real_ready,
+            ..
+        } = &self.received;
+        let percent = self.rules.settings.limits.max_not_ready_percent;
+        let few = rows.iter().filter(|ready| !**ready).count() <= 2;
+        let Some(nodes) = census else {
+            return percent < 100 && !(few && *real_ready);
+        };
+        let occupied = |node: &NodeFacts| occupied.get(&node.name).copied().unwrap_or(true);
+        let nodes = nodes.iter().map(|node| standing(node, now, occupied(node)));
+        Outage::of(nodes, now, percent).holds(node, now)
     }
 
     /// Whether the delete of that claim was tried, after that of the pod, and before any that was real.
@@ -512,7 +518,7 @@ impl Ended<'_> {
             .world
             .nodes
             .get(node)
-            .is_none_or(|node| node.changed || node.lives());
+            .is_none_or(|node| node.changed || state.world.lives(node));
         // The last list that shows whether it still exists.
         let listed = state.received.uids.get(node);
         let seen = listed.is_some_and(|(_, uids)| uids.contains(&pod.uid.as_str().into()));
@@ -563,7 +569,7 @@ impl Ended<'_> {
             Some("opted-out") => {
                 let listed = state.received.namespaces.get(&pod.namespace);
                 (
-                    matches!(listed, Some(Some(_))) && writes.is_empty(),
+                    listed.is_some_and(|it| it.opted_out.is_some()) && writes.is_empty(),
                     "its namespace is not, or it was written",
                 )
             }
@@ -651,7 +657,8 @@ impl Ended<'_> {
                 // A node of which the lease is unread is not fenced for sure.
                 "facts-unread" | "volume-unverified" | "shared-disk" if trouble.is_faulty() => true,
                 "over-cap" => free && limits.max_deletes.is_some(),
-                "mass-outage" => free && self.outage(report.judged_at),
+                "facts-unread" if self.before.clock_is_wrong() == Some(true) => free,
+                "mass-outage" => free && self.holds(facts, pod),
                 _ => !free && (entry.reason == exact || trouble.is_faulty()),
             };
             if !explained {
@@ -664,20 +671,20 @@ impl Ended<'_> {
         wrong
     }
 
-    fn outage(&self, now: Timestamp) -> bool {
-        let terminates = |node: &str| {
-            let mut pods = self.before.pods.values().filter(|pod| pod.terminating);
-            // What a fault hides may be Terminating.
-            self.state.trouble.is_faulty()
-                || pods.any(|pod| pod.facts.node.as_deref() == Some(node))
-        };
-        let nodes = self.before.nodes.values().map(|node| &node.facts);
-        let nodes = nodes.map(|node| standing(node, now, terminates(&node.name)));
-        outage(
+    /// Whether a limit holds a pod of `facts`, apart from the cap.
+    fn holds(&self, facts: &ClusterFacts, pod: &PodFacts) -> bool {
+        let now = facts.now;
+        // What a fault hides may be there.
+        let occupied = |node: &str| self.state.trouble.is_faulty() || self.before.occupied(node);
+        let nodes = facts.nodes.values().filter_map(NodeRead::known);
+        let nodes = nodes.map(|node| standing(node, now, occupied(&node.name)));
+        let outage = Outage::of(
             nodes,
             now,
             self.state.rules.settings.limits.max_not_ready_percent,
-        )
+        );
+        let node = facts.node_of(pod).and_then(NodeRead::known);
+        node.is_some_and(|node| outage.holds(node, now))
     }
 
     /// Pods of a run without faults that were to be reaped and were not.
@@ -696,14 +703,15 @@ impl Ended<'_> {
         let due = before.pods.iter().filter(|pod| {
             settings.namespaces.matches(&pod.namespace)
                 && objections(&before.facts, &settings.policy, pod).is_empty()
+                && !self.holds(&before.facts, pod)
+                && self.before.clock_is_wrong() != Some(true)
         });
         let mut due = due.collect::<Vec<_>>();
-        due.sort_by_key(|pod| (pod.deletion_deadline, &pod.namespace, &pod.name));
-        due.truncate(if self.outage(report.judged_at) {
-            0
-        } else {
-            settings.limits.max_deletes.unwrap_or(usize::MAX)
-        });
+        let since = |pod: &PodFacts| {
+            crate::prelude::due(pod, before.facts.node_of(pod).and_then(NodeRead::known))
+        };
+        due.sort_by_key(|pod| (since(pod), &pod.namespace, &pod.name));
+        due.truncate(settings.limits.max_deletes.unwrap_or(usize::MAX));
         let lets_go_late = world
             .job_controller
             .is_none_or(|after| after > Duration::from_secs(9));

@@ -1,15 +1,16 @@
 //! The cluster behind the server, with a record of what the program has received. Every write is checked by what the
 //! program could know.
 
-use super::invariants::Rules;
+use super::invariants::{FRESH, Rules};
 use crate::{
     prelude::*,
     world::{
-        Claim, Facts, Key, SET, Set, claims_of, json,
-        node::{Lease, Node},
+        Claim, Facts, Key, SET, Set, User, json,
+        node::{Lease, Node, Other},
+        unread,
     },
 };
-use pod_reaper::facts::ResourceVersion;
+use pod_reaper::facts::{Heard, NamespaceFacts, Read, ResourceVersion};
 use pod_reaper_test_support::simulated::{Cluster, Content, Delivery, Whole};
 
 pub struct Watched {
@@ -61,10 +62,18 @@ pub struct Received {
     pub rows: Vec<bool>,
     /// All nodes.
     pub census: Option<Vec<NodeFacts>>,
-    /// By node, whether the last complete list of its pods showed a Terminating one.
-    pub terminating: BTreeMap<String, bool>,
-    /// The leases of API servers, in the last complete list; none where that was forbidden.
-    pub servers: Option<Vec<Lease>>,
+    /// By node, whether the last complete list of its pods showed one that counts for the breaker.
+    pub occupied: BTreeMap<String, bool>,
+    /// The leases that are not kubelets', in the first complete list of rows; none where that was forbidden.
+    pub rows_of_leases: Option<Vec<Other>>,
+    /// What was read of each; nothing where it was gone.
+    pub others: BTreeMap<Key, Vec<(Instant, Option<Other>)>>,
+    /// Namespace and name of the pods on each node, and what they said.
+    pub on: BTreeMap<String, BTreeSet<Key>>,
+    pub words: BTreeMap<String, Vec<Heard>>,
+    /// Node and attachment, in the last complete list.
+    pub attachments: Vec<(String, Attachment)>,
+    pub drivers: Option<BTreeMap<String, Option<bool>>>,
     pub sets: BTreeMap<String, Option<Set>>,
     /// Whether some real node was seen on which a pod could start.
     pub real_ready: bool,
@@ -73,8 +82,8 @@ pub struct Received {
     /// The last read of each node.
     pub looks: BTreeMap<String, Look>,
     pub leases: BTreeMap<String, (Instant, Option<Lease>)>,
-    /// By which value each is opted out, in the last complete list; and how many such lists there were.
-    pub namespaces: BTreeMap<String, Option<String>>,
+    /// In the last complete list; and how many such lists there were.
+    pub namespaces: BTreeMap<String, NamespaceFacts>,
     pub namespace_lists: usize,
     /// The nodes that label selectors selected.
     pub selected: BTreeMap<String, Node>,
@@ -82,8 +91,8 @@ pub struct Received {
     pub pods: BTreeMap<(Uid, ResourceVersion), PodFacts>,
     pub claims: BTreeMap<Key, Option<Claim>>,
     pub volumes: BTreeMap<String, Option<VolumeFacts>>,
-    /// By namespace, the last complete list of its pods: their UIDs and claims.
-    pub users: BTreeMap<String, Vec<(Uid, Vec<String>)>>,
+    /// By namespace, the last complete list of its pods.
+    pub users: BTreeMap<String, Vec<User>>,
     /// The last complete list of the UIDs on each node.
     pub uids: BTreeMap<String, (Instant, BTreeSet<Uid>)>,
 }
@@ -222,12 +231,13 @@ impl Cluster for Watched {
         let object = json::pod(&pod);
         // The program has to rely on the answer. A dry run's says nothing of the pod.
         pod.facts.finished |= request.kind == Kind::Patch && !request.dry_run;
-        Ok((object, Facts::Pod(Arc::new(pod.facts), true)))
+        pod.terminating = true;
+        Ok((object, Facts::Pod(Arc::new(pod))))
     }
 
     fn answered(&mut self, request: &Request, status: u16, fault: Option<Fault>) {
-        if request.kind == Kind::ServerLeases && status == 403 {
-            self.received.servers = Some(Vec::new());
+        if request.kind == Kind::LeaseRows && status == 403 {
+            self.received.rows_of_leases.get_or_insert_default();
         }
         if let Some(write) = self.write_of(request) {
             write.answered = Some(status);
@@ -254,6 +264,36 @@ fn is_open(node: &NodeFacts) -> bool {
 }
 
 impl Received {
+    /// What is known at `now` of what is heard elsewhere of a node: whatever names it was read, and read again not long ago.
+    pub fn elsewhere(&self, node: &Node, now: Timestamp) -> Read<Vec<Heard>> {
+        let name = &node.facts.name;
+        let pods = || {
+            self.on
+                .get(name)
+                .into_iter()
+                .flatten()
+                .map(|(within, name)| (within.as_str(), name.as_str()))
+        };
+        let mut heard = self.words.get(name).cloned().unwrap_or_default();
+        let rows = self.rows_of_leases.as_ref().ok_or_else(unread)?;
+        for row in rows.iter().filter(|row| row.is_held_by(node, pods())) {
+            let reads = self
+                .others
+                .get(&(row.namespace.clone(), row.name.clone()))
+                .ok_or_else(unread)?;
+            let fresh = reads
+                .last()
+                .is_some_and(|(taken, _)| taken.elapsed() <= FRESH);
+            fresh.then_some(()).ok_or_else(unread)?;
+            let named = reads
+                .iter()
+                .filter_map(|(_, lease)| lease.as_ref())
+                .filter(|it| it.is_held_by(node, pods()));
+            heard.extend(named.filter_map(|lease| lease.heard(now)));
+        }
+        Ok(heard)
+    }
+
     fn note(&mut self, request: &Request, delivery: Delivery<Facts>) {
         let Delivery {
             taken,
@@ -286,6 +326,10 @@ impl Received {
             (Kind::Lease, Content::Object(Facts::Lease(lease))) => {
                 self.leases.insert(name, (taken, Some(lease)));
             }
+            (Kind::OtherLease, Content::Absent) => self.other(key(), taken, None),
+            (Kind::OtherLease, Content::Object(Facts::Other(lease))) => {
+                self.other(key(), taken, Some(*lease))
+            }
             (Kind::StatefulSet, Content::Absent) if name == SET => {
                 self.sets.insert(request.namespace.clone(), None);
             }
@@ -300,11 +344,29 @@ impl Received {
             (Kind::Volume, Content::Object(Facts::Volume(volume))) => {
                 self.volumes.insert(name, Some(volume));
             }
-            (_, Content::Object(Facts::Pod(facts, true))) => self.pod(facts),
+            (_, Content::Object(Facts::Pod(pod))) => self.pod(&pod),
             (kind, Content::Page { readable, whole }) => {
                 for facts in readable {
                     match (kind, facts) {
-                        (Kind::Pods, Facts::Pod(facts, true)) => self.pod(facts),
+                        (Kind::Pods, Facts::Pod(pod)) => {
+                            let PodFacts {
+                                namespace,
+                                name,
+                                node,
+                                ..
+                            } = &pod.facts;
+                            let node = node.clone().unwrap_or_default();
+                            self.on
+                                .entry(node.clone())
+                                .or_default()
+                                .insert((namespace.clone(), name.clone()));
+                            self.words.entry(node).or_default().extend(pod.heard());
+                            self.pod(&pod);
+                        }
+                        (Kind::ServerLeases | Kind::LeasesNamed, Facts::Other(lease)) => {
+                            let key = (lease.namespace.clone(), lease.name.clone());
+                            self.other(key, taken, Some(*lease));
+                        }
                         (Kind::NodesWith, Facts::Node(node)) => {
                             self.selected
                                 .insert(node.facts.name.clone(), Arc::unwrap_or_clone(node));
@@ -320,9 +382,15 @@ impl Received {
         }
     }
 
-    fn pod(&mut self, facts: Arc<PodFacts>) {
-        let id = (facts.uid.clone(), facts.resource_version.clone());
-        self.pods.insert(id, Arc::unwrap_or_clone(facts));
+    fn pod(&mut self, pod: &Pod) {
+        let id = (pod.facts.uid.clone(), pod.facts.resource_version.clone());
+        if pod.terminating {
+            self.pods.insert(id, pod.facts.clone());
+        }
+    }
+
+    fn other(&mut self, key: Key, taken: Instant, lease: Option<Other>) {
+        self.others.entry(key).or_default().push((taken, lease));
     }
 
     fn list(
@@ -340,23 +408,35 @@ impl Received {
         match request.kind {
             Kind::NodeRows => self.rows = nodes.map(|node| node.ready == Ready::True).collect(),
             Kind::Nodes if !malformed => self.census = Some(nodes.collect()),
-            Kind::ServerLeases if !malformed => {
+            Kind::LeaseRows if !malformed => {
                 let leases = readable.into_iter().filter_map(|facts| match facts {
-                    Facts::Lease(lease) => Some(lease),
+                    Facts::Other(lease) => Some(*lease),
                     _ => None,
                 });
-                self.servers = Some(leases.collect());
+                self.rows_of_leases.get_or_insert(leases.collect());
+            }
+            Kind::AttachmentRows if !malformed => {
+                let attachments = readable.into_iter().filter_map(|facts| match facts {
+                    Facts::Attachment(node, it) => Some((node, it)),
+                    _ => None,
+                });
+                self.attachments = attachments.collect();
+            }
+            Kind::Drivers if !malformed => {
+                let drivers = readable.into_iter().filter_map(|facts| match facts {
+                    Facts::Driver(name, attaches) => Some((name, attaches)),
+                    _ => None,
+                });
+                self.drivers = Some(drivers.collect());
             }
             Kind::Pods if let Some(node) = request.of_node() => {
-                let terminating = readable
-                    .iter()
-                    .any(|facts| matches!(facts, Facts::Pod(_, true)));
-                self.terminating
-                    .insert(node.to_owned(), terminating || malformed);
+                let occupies = |facts: &Facts| matches!(facts, Facts::Pod(pod) if pod.occupies());
+                let occupied = malformed || readable.iter().any(occupies);
+                self.occupied.insert(node.to_owned(), occupied);
             }
             Kind::Namespaces => {
                 let pairs = readable.into_iter().filter_map(|facts| match facts {
-                    Facts::Namespace(name, opted_out) => Some((name, opted_out)),
+                    Facts::Namespace(name, facts) => Some((name, facts)),
                     _ => None,
                 });
                 self.namespaces = pairs.collect();
@@ -364,7 +444,7 @@ impl Received {
             }
             Kind::PodsIn if !malformed => {
                 let users = readable.iter().filter_map(|facts| match facts {
-                    Facts::Pod(pod, _) => Some((pod.uid.clone(), claims_of(pod))),
+                    Facts::Pod(pod) => Some(pod.user()),
                     _ => None,
                 });
                 self.users
@@ -372,7 +452,7 @@ impl Received {
             }
             Kind::PodUids if !malformed => {
                 let uids = readable.iter().filter_map(|facts| match facts {
-                    Facts::Pod(pod, _) => Some(pod.uid.clone()),
+                    Facts::Pod(pod) => Some(pod.facts.uid.clone()),
                     _ => None,
                 });
                 let node = request.of_node().unwrap_or_default().to_owned();

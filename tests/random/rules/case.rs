@@ -2,7 +2,7 @@
 
 use crate::prelude::*;
 use pod_reaper::{
-    facts::{ReadError, Standing},
+    facts::{Goes, ReadError, Standing},
     outcome::Outcome,
 };
 
@@ -63,9 +63,10 @@ impl Case {
         let known = known.map(|node| standing(node, facts.now, true));
         facts.census = match dice.weigh(&[(8, 0), (6, 1), (1, 2)]) {
             0 => Census::NotNeeded,
-            1 => Census::count(facts.now, known.chain(further_nodes.iter().copied())),
+            1 => Census::count(facts.now, known.chain(further_nodes.iter().cloned())),
             _ => Census::Unread(Unread(text(&mut dice))),
         };
+        facts.clock = dice.permille(30).then(|| text(&mut dice));
         let outcomes = (0..3).map(|_| outcome(&mut dice)).collect();
         let order = pods.iter().map(|_| dice.below(1 << 16)).collect();
         Self {
@@ -108,7 +109,10 @@ fn change_node(dice: &mut Dice, read: &mut NodeRead) {
         return;
     }
     if dice.permille(40) {
-        node.unread_leases = Some(Unread(text(dice)));
+        node.unread_lease = Some(Unread(text(dice)));
+    }
+    if dice.permille(40) {
+        node.named_by = Err(Unread(text(dice)));
     }
     for mark in &mut node.fenced {
         mark.mark = text(dice);
@@ -127,8 +131,8 @@ fn change_times(dice: &mut Dice, node: &mut NodeFacts) {
     for heard in &mut node.heard {
         heard.at = match dice.weigh(&[(30, 0), (3, 1), (2, 2)]) {
             0 => heard.at,
-            // By the period of its source, or by the failure.
-            1 => start() - heard.period + about(dice),
+            // By the period of all sources, or by the failure.
+            1 => start() - SignedDuration::from_mins(11) + about(dice),
             _ => since + about(dice),
         };
     }
@@ -148,10 +152,11 @@ fn change_times(dice: &mut Dice, node: &mut NodeFacts) {
 fn change_pod(dice: &mut Dice, pod: &mut PodFacts) {
     pod.name = text(dice);
     if dice.permille(100) {
-        pod.deletion_deadline = edge(dice);
+        let grace = SignedDuration::from_secs(pod.grace_seconds.unwrap_or_default());
+        pod.deletion_deadline = edge(dice) + dice.pick(&[SignedDuration::ZERO, grace]);
     }
     if dice.permille(40) {
-        pod.namespace_opted_out = Err(Unread(text(dice)));
+        pod.in_namespace = Err(Unread(text(dice)));
     }
     for owner in [&mut pod.owner, &mut pod.workload].into_iter().flatten() {
         let machine = owner.name.starts_with("virt-launcher-");
@@ -161,7 +166,7 @@ fn change_pod(dice: &mut Dice, pod: &mut PodFacts) {
             text(dice)
         );
     }
-    for own in [&mut pod.after_reap, &mut pod.own_volume, &mut pod.own_disk] {
+    for own in [&mut pod.after_reap, &mut pod.own_disk] {
         *own = own.take().map(|_| text(dice));
     }
     for finalizer in pod
@@ -181,7 +186,7 @@ fn change_pod(dice: &mut Dice, pod: &mut PodFacts) {
                 proved: dice.permille(700),
             };
         }
-        if let Owned::MayBeWanted(why) = &mut claim.owned {
+        if let Goes::MayBeWanted(why) | Goes::Unwanted(why, _) = &mut claim.goes {
             *why = text(dice);
         }
         if dice.permille(20) {
@@ -193,6 +198,9 @@ fn change_pod(dice: &mut Dice, pod: &mut PodFacts) {
         }
     }
     for volume in volumes_mut(pod) {
+        if let Some(driver) = volume.driver.as_mut().filter(|_| dice.permille(100)) {
+            driver.attaches = Err(Unread(text(dice)));
+        }
         volume.name = text(dice);
         volume.reclaim_policy = dice
             .pick(&[None, Some("Retain"), Some("Delete")])

@@ -1,8 +1,8 @@
 //! Objects as the API server writes them, and their facts.
 
 use super::{
-    Claim, Facts, Key, Pod, SET, Set,
-    node::{Lease, Node, Place, Reporter, Skip, made},
+    Claim, Facts, Key, Namespace, Pod, SET, Set, Volume,
+    node::{Lease, Node, Other, Place, Reporter, Skip, made},
 };
 use crate::prelude::*;
 use pod_reaper_test_support::samples::{self, with};
@@ -12,39 +12,36 @@ use serde_json::json;
 const HEARTBEAT: &str = "kubevirt.io/heartbeat";
 
 pub fn node_and_facts(node: &Node, now: Timestamp) -> (Value, Facts) {
-    let node = node.at(now, Some([]));
+    let node = node.at(now, Ok(Vec::new()));
     (self::node(&node, now), Facts::Node(Arc::new(node)))
 }
 
-/// The lease of a kubelet, and the one of an API server.
-pub fn leases_and_facts(node: &Node, now: Timestamp) -> [Option<(Value, Facts)>; 2] {
-    let facts = |lease: &Lease, named: Value| {
-        (
-            self::lease(&lease.at(now), &named),
-            Facts::Lease(lease.at(now)),
-        )
-    };
+/// The lease of a kubelet.
+pub fn lease_and_facts(node: &Node, now: Timestamp) -> Option<(Value, Facts)> {
+    let lease = node.lease.as_ref()?.at(now);
     let name = &node.facts.name;
-    let own = json!({"name": name, "namespace": "kube-node-lease"});
-    let of_server = |lease: &Lease| {
-        let labels = json!({"kubernetes.io/hostname": lease.host,
-            "apiserver.kubernetes.io/identity": if lease.of_another { "another" } else { "kube-apiserver" }});
-        facts(
-            lease,
-            json!({"name": format!("apiserver-{name}"), "namespace": "kube-system", "labels": labels}),
-        )
+    let named = json!({"name": name, "namespace": "kube-node-lease"});
+    Some((self::lease(&lease, name, &named), Facts::Lease(lease)))
+}
+
+/// Another lease.
+pub fn other_and_facts(other: &Other, now: Timestamp) -> (Value, Facts) {
+    let lease = other.lease.at(now);
+    let mut named = json!({"name": other.name, "namespace": other.namespace});
+    if let Some((host, of)) = &other.server {
+        named["labels"] =
+            json!({"kubernetes.io/hostname": host, "apiserver.kubernetes.io/identity": of});
+    }
+    let object = self::lease(&lease, &other.holder, &named);
+    let other = Other {
+        lease,
+        ..other.clone()
     };
-    [
-        node.lease.as_ref().map(|lease| facts(lease, own)),
-        node.server.as_ref().map(of_server),
-    ]
+    (object, Facts::Other(Box::new(other)))
 }
 
 pub fn pod_and_facts(pod: &Pod) -> (Value, Facts) {
-    (
-        self::pod(pod),
-        Facts::Pod(Arc::new(pod.facts.clone()), pod.terminating),
-    )
+    (self::pod(pod), Facts::Pod(Arc::new(pod.clone())))
 }
 
 fn node(node: &Node, now: Timestamp) -> Value {
@@ -182,7 +179,7 @@ fn skip(skip: Skip, labels: &mut Value, annotations: &mut Value) {
     }
 }
 
-fn lease(lease: &Lease, named: &Value) -> Value {
+fn lease(lease: &Lease, holder: &str, named: &Value) -> Value {
     let stamp = lease
         .stamped()
         .map(|at| json!({"time": time(at), "fieldsV1": {"f:spec": {"f:renewTime": {}}}}));
@@ -191,7 +188,7 @@ fn lease(lease: &Lease, named: &Value) -> Value {
     json!({
         "kind": "Lease",
         "metadata": with(named.clone(), metadata),
-        "spec": {"renewTime": lease.said().map(time), "leaseDurationSeconds": lease.duration},
+        "spec": {"renewTime": lease.said().map(time), "leaseDurationSeconds": lease.duration, "holderIdentity": holder},
     })
 }
 
@@ -211,10 +208,10 @@ pub fn pod(pod: &Pod) -> Value {
             (false, false) => vec![named],
         }
     });
-    let own = match (&facts.own_volume, &facts.own_disk) {
-        (_, Some(_)) => json!({"name": "own", "fc": {"lun": 0}}),
-        (Some(_), None) => json!({"name": "own", "iscsi": {"readOnly": true}}),
-        (None, None) => json!({"name": "shared", "nfs": {}}),
+    // One that is only read is shared by all.
+    let own = match &facts.own_disk {
+        Some(disk) => json!({"name": "own", (disk): {"lun": 0}}),
+        None => json!({"name": "own", "iscsi": {"readOnly": true}}),
     };
     let volumes = volumes
         .chain([json!({"name": "token", "projected": {}}), own])
@@ -252,6 +249,9 @@ pub fn pod(pod: &Pod) -> Value {
         (None, None)
     };
     let looks = pod.looks;
+    let written = pod
+        .word
+        .map(|(manager, at)| entry(manager, at, &json!({"f:metadata": {}})));
     json!({
         "kind": "Pod",
         "shows": looks.shows,
@@ -265,6 +265,7 @@ pub fn pod(pod: &Pod) -> Value {
             "annotations": annotations,
             "finalizers": facts.finalizers,
             "ownerReferences": owner.collect::<Vec<_>>(),
+            "managedFields": written.as_slice(),
             "deletionTimestamp": deadline,
             "deletionGracePeriodSeconds": grace,
         },
@@ -289,7 +290,8 @@ pub fn claim((namespace, name): &Key, claim: &Claim) -> Value {
     skip(claim.skip, &mut labels, &mut annotations);
     let more = json!({
         "metadata": {"uid": claim.uid, "ownerReferences": owners, "resourceVersion": claim.version,
-            "creationTimestamp": claim.created.map(time), "labels": labels, "annotations": annotations},
+            "creationTimestamp": claim.created.map(time), "labels": labels, "annotations": annotations,
+            "deletionTimestamp": claim.terminating.then(|| time(made())), "finalizers": ["kubernetes.io/pvc-protection"]},
         "spec": {
             "volumeName": claim.volume,
             "accessModes": [if claim.many_writers { "ReadWriteMany" } else { "ReadWriteOnce" }],
@@ -307,7 +309,13 @@ pub fn set(namespace: &str, set: &Set) -> Value {
     with(samples::set(namespace, SET, &templates), more)
 }
 
-pub fn volume(volume: &VolumeFacts) -> Value {
+pub fn volume(
+    Volume {
+        facts: volume,
+        csi,
+        modes,
+    }: &Volume,
+) -> Value {
     let requirement = |Requirement {
                            key,
                            operator,
@@ -323,23 +331,25 @@ pub fn volume(volume: &VolumeFacts) -> Value {
         json!({"matchExpressions": expressions, "matchFields": term.fields.then(|| vec![field])})
     };
     let terms = volume.affinity.iter().map(term).collect::<Vec<_>>();
-    let mut spec = json!({"persistentVolumeReclaimPolicy": volume.reclaim_policy});
-    let csi = |driver: &str, locality: &str| json!({"driver": driver, "volumeAttributes": {"dataLocality": locality}});
-    match &volume.storage {
-        Storage::Local(path) => spec["local"] = json!({"path": path}),
-        Storage::HostPath(path) => spec["hostPath"] = json!({"path": path}),
-        Storage::StrictLocal => spec["csi"] = csi("driver.longhorn.io", "strict-local"),
-        // The same words of other drivers, and other words of Longhorn's, bind nothing.
-        Storage::Driver if volume.affinity.is_empty() => {
-            spec["csi"] = csi("driver.longhorn.io", "best-effort");
+    let [access, mode, fs] = modes;
+    let mut spec = json!({"persistentVolumeReclaimPolicy": volume.reclaim_policy,
+        "accessModes": access.split('+').collect::<Vec<_>>(), "volumeMode": mode});
+    // The same words of other drivers, and other words of Longhorn's, bind nothing.
+    let strict = volume.storage == Storage::StrictLocal || *csi != "driver.longhorn.io";
+    let locality = if strict {
+        "strict-local"
+    } else {
+        "best-effort"
+    };
+    match (&volume.storage, volume.disk) {
+        (Storage::Local(path), _) => spec["local"] = json!({"path": path}),
+        (Storage::HostPath(path), _) => spec["hostPath"] = json!({"path": path}),
+        (_, Some(disk)) => spec[disk] = json!({"lun": 0}),
+        (_, None) if csi.is_empty() => spec["iscsi"] = json!({"lun": 0, "readOnly": true}),
+        (_, None) => {
+            spec["csi"] =
+                json!({"driver": csi, "fsType": fs, "volumeAttributes": {"dataLocality": locality}})
         }
-        Storage::Driver => spec["csi"] = csi("csi.example", "strict-local"),
-    }
-    // One that is only read is shared by all.
-    match volume.disk {
-        Some("iSCSI") => spec["iscsi"] = json!({"lun": 0, "readOnly": false}),
-        Some(_) => spec["fc"] = json!({"lun": 0}),
-        None => spec["iscsi"] = json!({"lun": 0, "readOnly": true}),
     }
     if !terms.is_empty() {
         spec["nodeAffinity"] = json!({"required": {"nodeSelectorTerms": terms}});
@@ -359,10 +369,16 @@ pub fn attachment(node: &str, attachment: &Attachment) -> Value {
     })
 }
 
-pub fn namespace(name: &str, skip: Skip) -> Value {
+pub fn driver(name: &str, attaches: Option<bool>) -> Value {
+    json!({"kind": "CSIDriver", "metadata": {"name": name}, "spec": {"attachRequired": attaches}})
+}
+
+pub fn namespace(name: &str, Namespace { skip, deleted }: Namespace) -> Value {
     let (mut labels, mut annotations) = (json!({"kubernetes.io/metadata.name": name}), json!({}));
     self::skip(skip, &mut labels, &mut annotations);
-    let metadata = json!({"labels": labels, "annotations": annotations});
+    let deleted = deleted.then(|| time(made()));
+    let metadata =
+        json!({"labels": labels, "annotations": annotations, "deletionTimestamp": deleted});
     with(samples::namespace(name), json!({"metadata": metadata}))
 }
 

@@ -5,9 +5,11 @@
 pub mod json;
 pub mod node;
 
-use self::node::{Lease, Node, Skip, Stamps, asks, made, satisfies};
+use self::node::{Lease, Node, Other, Skip, Stamps, asks, made, satisfies};
 use crate::prelude::*;
-use pod_reaper::facts::{BoundClaim, Identity, Owner, Read, Traits};
+use pod_reaper::facts::{
+    BoundClaim, Driver, Goes, Heard, Identity, NamespaceFacts, Owner, Read, Renewer, SignBy,
+};
 use pod_reaper_test_support::samples;
 use rules::samples::term;
 use serde_json::json;
@@ -20,12 +22,15 @@ pub type Key = (String, String);
 pub enum Facts {
     Node(Arc<Node>),
     Lease(Lease),
+    Other(Box<Other>),
     Set(Set),
-    /// A pod, Terminating or not.
-    Pod(Arc<PodFacts>, bool),
-    Namespace(String, Option<String>),
+    Pod(Arc<Pod>),
+    Namespace(String, NamespaceFacts),
     Claim(Claim),
     Volume(VolumeFacts),
+    /// Node and attachment.
+    Attachment(String, Attachment),
+    Driver(String, Option<bool>),
     Nothing,
 }
 
@@ -35,9 +40,13 @@ pub struct World {
     versions: usize,
     pub nodes: BTreeMap<String, Node>,
     pub pods: BTreeMap<Key, Pod>,
-    pub namespaces: BTreeMap<String, Skip>,
+    pub namespaces: BTreeMap<String, Namespace>,
+    /// The leases that are not kubelets', each of another namespace or name.
+    pub leases: Vec<Other>,
     pub claims: BTreeMap<Key, Claim>,
-    pub volumes: BTreeMap<String, VolumeFacts>,
+    pub volumes: BTreeMap<String, Volume>,
+    /// Whether the `CSIDriver` of that name attaches volumes.
+    pub drivers: BTreeMap<String, Option<bool>>,
     /// Node and attachment.
     pub attachments: Vec<(String, Attachment)>,
     /// How long the Job controller takes to remove its finalizer from a failed pod.
@@ -59,6 +68,8 @@ pub struct Pod {
     pub template: Option<&'static str>,
     /// Whether a volume names a claim that another volume of it makes.
     pub names_its_own: bool,
+    /// Who has written to it, and when.
+    pub word: Option<(&'static str, Timestamp)>,
     pub looks: Looks,
     pub changed: bool,
     /// Whether this program force-deleted it.
@@ -75,6 +86,73 @@ pub struct Looks {
     /// The status in its row, unless another comes first.
     pub shows: &'static str,
     pub reason: Option<&'static str>,
+}
+
+impl Pod {
+    /// The word of a program that runs in it, where it is Terminating.
+    pub fn heard(&self) -> Option<Heard> {
+        let said = self
+            .word
+            .filter(|(manager, _)| self.terminating && *manager == "Patroni");
+        said.map(|(_, at)| Heard {
+            by: SignBy::Program,
+            at,
+            what: None,
+        })
+    }
+
+    /// Whether it is neither a `DaemonSet`'s nor a mirror.
+    pub fn occupies(&self) -> bool {
+        let of_daemon = |its: &Identity| {
+            its.api_version == "apps/v1" && self.facts.made_by("DaemonSet", "apps")
+        };
+        !self.facts.mirror && !self.facts.controller.as_ref().is_some_and(of_daemon)
+    }
+
+    pub fn user(&self) -> User {
+        User {
+            uid: self.facts.uid.clone(),
+            name: self.facts.name.clone(),
+            claims: claims_of(&self.facts),
+            goes: self.terminating,
+        }
+    }
+}
+
+/// Which claims a pod uses.
+#[derive(Debug, Clone)]
+pub struct User {
+    uid: Uid,
+    name: String,
+    claims: Vec<String>,
+    /// Whether it is Terminating.
+    goes: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct Namespace {
+    pub skip: Skip,
+    /// Whether its deletion was asked for.
+    pub deleted: bool,
+}
+
+impl Namespace {
+    fn facts(self) -> NamespaceFacts {
+        NamespaceFacts {
+            opted_out: self.skip.opted_out(),
+            deleted: self.deleted,
+        }
+    }
+}
+
+/// A volume as facts, of its driver only the name.
+#[derive(Debug, Clone)]
+pub struct Volume {
+    pub facts: VolumeFacts,
+    /// Its CSI driver; nothing where it has none.
+    pub csi: &'static str,
+    /// Its access modes, its mode and the type of its file system.
+    pub modes: [&'static str; 3],
 }
 
 #[derive(Debug, Clone)]
@@ -155,8 +233,10 @@ impl World {
             nodes: BTreeMap::new(),
             pods: BTreeMap::new(),
             namespaces: BTreeMap::new(),
+            leases: Vec::new(),
             claims: BTreeMap::new(),
             volumes: BTreeMap::new(),
+            drivers: BTreeMap::new(),
             attachments: Vec::new(),
             job_controller: dice.weigh(&[
                 (3, Some(Duration::ZERO)),
@@ -168,9 +248,9 @@ impl World {
             gone: BTreeMap::new(),
         };
         for namespace in NAMESPACES {
-            world
-                .namespaces
-                .insert(namespace.to_owned(), Skip::random(dice));
+            let (skip, deleted) = (Skip::random(dice), dice.permille(80));
+            let facts = Namespace { skip, deleted };
+            world.namespaces.insert(namespace.to_owned(), facts);
             let templates = ["data0", "data1"]
                 .into_iter()
                 .filter(|_| dice.permille(900));
@@ -186,6 +266,17 @@ impl World {
                     },
                 );
             }
+        }
+        for name in DRIVERS {
+            let is_there = dice.weigh(&[
+                (5, Some(None)),
+                (3, Some(Some(false))),
+                (4, Some(Some(true))),
+                (1, None),
+            ]);
+            world
+                .drivers
+                .extend(is_there.map(|attaches| (name.to_owned(), attaches)));
         }
         let dead = dice.weigh(&[(16, 1), (16, 2), (4, 3), (2, 4), (2, 0), (1, 8)]);
         let ready = dice.weigh(&[(16, 2), (16, 3), (8, 5), (4, 1), (2, 0), (1, 12)]);
@@ -204,6 +295,18 @@ impl World {
             for _ in 0..dice.below(most) {
                 world.add_pod(dice, Some(name.clone()));
             }
+        }
+        world.add_leases(dice);
+        if dice.permille(30) {
+            // By the word of every living node, the server's clock is wrong, or just not.
+            let skew = dice.pick(&[-1_200, -306, -296, -295, -294]);
+            let living = world
+                .nodes
+                .values_mut()
+                .filter(|node| node.facts.ready == Ready::True);
+            living
+                .filter_map(|node| node.lease.as_mut())
+                .for_each(|lease| lease.skew = skew);
         }
         if dice.permille(100) {
             world.add_pod(dice, None);
@@ -271,34 +374,11 @@ impl World {
             };
             start() - SignedDuration::from_secs(age)
         };
-        let renewed = if life == 1 { 4 } else { age(dice) };
-        let lease = |dice: &mut Dice, renewed: i64, goes_on, host: String| Lease {
-            renewed: dice
-                .permille(950)
-                .then(|| start() - SignedDuration::from_secs(renewed)),
-            duration: dice.pick(&[10, 40]),
-            stamps: dice.weigh(&[(2, Stamps::None), (2, Stamps::First), (6, Stamps::Each)]),
-            skew: dice.weigh(&[(20, 0), (1, -1_200), (1, 1_200), (1, 20)]),
-            goes_on,
-            host,
-            of_another: dice.permille(150),
-        };
         let own_lease = dice
             .permille(850)
-            .then(|| lease(dice, renewed, life == 1, String::new()));
+            .then(|| (if life == 1 { 4 } else { age(dice) }, life == 1));
+        let own_lease = own_lease.map(|(renewed, goes_on)| lease(dice, renewed, goes_on));
         let control_plane = dice.permille(250);
-        // Its API server may call the host otherwise.
-        let host = dice.pick(&["h", "H", "x"]);
-        let heard = age(dice);
-        let server = (control_plane && dice.permille(700)).then(|| {
-            let goes_on = dead && dice.permille(150);
-            lease(
-                dice,
-                if goes_on { 4 } else { heard },
-                goes_on,
-                format!("{host}{number}"),
-            )
-        });
         let skip = Skip::random(dice);
         let mut node = Node {
             facts: NodeFacts {
@@ -310,10 +390,15 @@ impl World {
                 ready_reason: Some("NodeStatusUnknown".to_owned()),
                 ready_since: dice.permille(970).then(|| since(dice)),
                 tainted_since: dice.permille(700).then(|| since(dice)),
-                hostname: dice.permille(800).then(|| format!("h{number}")),
+                // Sometimes that of another.
+                hostname: dice
+                    .permille(800)
+                    .then(|| format!("h{}", number - number.min(dice.weigh(&[(30, 0), (1, 1)])))),
+                zone: None,
                 heard: Vec::new(),
-                unread_leases: None,
-                no_api_server: false,
+                renewed: None,
+                unread_lease: None,
+                named_by: Ok(BTreeSet::new()),
                 fenced: Vec::new(),
                 out_of_service: false,
                 leaf: None,
@@ -332,13 +417,17 @@ impl World {
             skip,
             beats: Vec::new(),
             lease: own_lease,
-            server,
             fences: Vec::new(),
             changed: false,
         };
         node.label("disk", dice.pick(&["", "ssd", "hdd"]));
         node.label("example.org/gen", dice.pick(&["", "3", "4", "five"]));
-        node.label("topology.kubernetes.io/zone", dice.pick(&["a", "b"]));
+        node.label(
+            "topology.kubernetes.io/zone",
+            dice.pick(&["a", "a", "b", ""]),
+        );
+        node.label("topology.kubernetes.io/region", dice.pick(&["r", "", ""]));
+        node.facts.zone = node.zone();
         let hostname = node.facts.hostname.clone();
         node.label("kubernetes.io/hostname", &hostname.unwrap_or_default());
         let topology = if dice.permille(700) {
@@ -373,7 +462,7 @@ impl World {
             let age = i64::try_from(dice.below(50)).unwrap();
             node.show_life(dice, start() - SignedDuration::from_secs(age));
         }
-        let at = node.at(start(), Some([])).facts;
+        let at = node.at(start(), Ok(Vec::new())).facts;
         node.facts.powered_off = answer(dice, &moments(&at));
         if dice.permille(300) {
             let attachment = Attachment {
@@ -408,12 +497,17 @@ impl World {
         ]);
         let (owner, workload, template, controller) = random_owner(dice);
         let of_set = owner.as_ref().is_some_and(|owner| owner.name == SET);
-        let deletion_deadline = start() - SignedDuration::from_secs(age(dice));
-        let grace_seconds = dice.pick(&[None, Some(0), Some(30), Some(30)]);
+        let grace_seconds =
+            dice.weigh(&[(3, None), (3, Some(0)), (6, Some(30)), (2, Some(604_800))]);
+        let grace = SignedDuration::from_secs(grace_seconds.unwrap_or(0));
+        // Of a long one, the deletion was asked for so long ago.
+        let asked = start()
+            - SignedDuration::from_secs(age(dice))
+            - grace.min(SignedDuration::from_secs(30));
+        let deletion_deadline = asked + grace;
         let created = created(dice);
-        let asked = deletion_deadline - SignedDuration::from_secs(grace_seconds.unwrap_or(0));
         let on = node.as_ref().and_then(|node| self.nodes.get(node));
-        let on = on.map(|node| moments(&node.at(start(), Some([])).facts));
+        let on = on.map(|node| moments(&node.at(start(), Ok(Vec::new())).facts));
         let mut answerable = on.unwrap_or_default();
         answerable.extend([created, Some(asked)]);
         let reap = answer(dice, &answerable);
@@ -457,7 +551,7 @@ impl World {
             claim.ephemeral = false;
         }
         let skip = Skip::random(dice);
-        let volume = dice.weigh(&[(30, (false, false)), (1, (true, false)), (1, (true, true))]);
+        let own_disk = dice.weigh(&[(60, None), (1, Some("fc")), (1, Some("flexVolume"))]);
         let facts = PodFacts {
             namespace: namespace.clone(),
             name: name.clone(),
@@ -479,13 +573,12 @@ impl World {
             finished: dice.permille(120),
             mirror: dice.permille(20),
             opted_out: skip.opted_out(),
-            namespace_opted_out: Ok(None),
+            in_namespace: Ok(NamespaceFacts::default()),
             after_reap: dice.permille(50).then(|| "unseal it".to_owned()),
             reap,
             templates: None,
             claims,
-            own_volume: volume.0.then(|| "one".to_owned()),
-            own_disk: volume.1.then(|| "one".to_owned()),
+            own_disk: own_disk.map(str::to_owned),
             // By a controller before 1.28, no pod is.
             indexed: of_set && dice.permille(930),
         };
@@ -496,6 +589,19 @@ impl World {
             skip,
             template,
             names_its_own,
+            word: dice.permille(80).then(|| {
+                let managers = [
+                    (8, "Patroni"),
+                    (1, "patroni"),
+                    (1, "Patroni-2"),
+                    (1, "kubelet"),
+                ];
+                let age = age(dice);
+                (
+                    dice.weigh(&managers),
+                    start() - SignedDuration::from_secs(age),
+                )
+            }),
             looks: Looks {
                 phase: dice.weigh(&[(6, "Running"), (1, "Pending"), (1, "Unknown")]),
                 finished: dice.pick(&["Failed", "Succeeded"]),
@@ -531,7 +637,11 @@ impl World {
             .unwrap_or("h0");
         let (mut storage, mut affinity) = random_storage(dice, own_name, own_host);
         if of_set && dice.permille(800) {
-            (storage, affinity) = (Storage::HostPath("/var/scratch".to_owned()), Vec::new());
+            let path = "/var/scratch".to_owned();
+            (storage, affinity) = (
+                Storage::HostPath(path),
+                on("kubernetes.io/hostname In HOST", own_name, own_host),
+            );
         }
         let shared = !of_set || dice.permille(100);
         let exists = dice.permille(950);
@@ -541,16 +651,55 @@ impl World {
             _ => (Some(volume.clone()), "Bound"),
         };
         if dice.permille(950) {
-            let reclaim_policy = Some("Delete".to_owned());
-            let disk = dice.weigh(&[(40, None), (1, Some("iSCSI")), (1, Some("Fibre Channel"))]);
+            let is_path = matches!(storage, Storage::Local(_) | Storage::HostPath(_));
+            let is_strict = storage == Storage::StrictLocal;
+            let mut disk = dice.weigh(&[
+                (60, None),
+                (1, Some("iscsi")),
+                (1, Some("fc")),
+                (1, Some("flexVolume")),
+            ]);
+            disk = disk.filter(|_| !is_path && !is_strict);
+            let csi = dice.pick(&DRIVERS[usize::from(!is_strict && !affinity.is_empty())..]);
+            let csi = if is_strict { DRIVERS[0] } else { csi };
+            let csi = if is_path || disk.is_some() { "" } else { csi };
+            let modes = MODES
+                .trim()
+                .lines()
+                .map(|line| line.split_whitespace().collect::<Vec<_>>());
+            let modes = dice.pick(
+                &modes
+                    .map(|words| [words[0], words[1], words[2], words[3]])
+                    .collect::<Vec<_>>(),
+            );
+            let may_be_written = modes[0] == "disk" && !csi.is_empty();
+            let driver = may_be_written.then(|| Driver {
+                name: csi.to_owned(),
+                attaches: Err(unread()),
+            });
             let facts = VolumeFacts {
                 name: volume.clone(),
-                reclaim_policy,
+                reclaim_policy: Some("Delete".to_owned()),
                 storage,
                 disk,
+                driver,
                 affinity,
             };
-            self.volumes.insert(volume, facts);
+            if dice.permille(500) {
+                let on = if dice.permille(900) {
+                    own_name
+                } else {
+                    "another"
+                };
+                let attachment = Attachment {
+                    name: format!("of-{volume}"),
+                    volume: Some(volume.clone()),
+                };
+                self.attachments.push((on.to_owned(), attachment));
+            }
+            let fs = if modes[3] == "-" { "" } else { modes[3] };
+            let modes = [modes[1], modes[2], fs];
+            self.volumes.insert(volume, Volume { facts, csi, modes });
         }
         if exists {
             let claim = Claim {
@@ -565,7 +714,7 @@ impl World {
                 give_up: None,
                 created: created(dice),
                 skip: Skip::random(dice),
-                terminating: false,
+                terminating: dice.permille(60),
                 many_writers: shared && dice.permille(250),
                 block: dice.permille(300),
                 volume: bound,
@@ -580,25 +729,23 @@ impl World {
     pub fn facts(&self, now: Timestamp) -> Gathered {
         let pods = self.pods.values().filter(|pod| pod.terminating).map(|pod| {
             let mut facts = pod.facts.clone();
-            let opted_out = self
-                .namespaces
-                .get(&facts.namespace)
-                .map(|skip| skip.opted_out());
-            facts.namespace_opted_out = opted_out.ok_or_else(unread);
+            let namespace = self.namespaces.get(&facts.namespace);
+            facts.in_namespace = namespace.map(|it| it.facts()).ok_or_else(unread);
             let users = self
                 .pods
                 .values()
                 .filter(|user| user.facts.namespace == facts.namespace);
-            let users = users
-                .map(|user| (user.facts.uid.clone(), claims_of(&user.facts)))
-                .collect::<Vec<_>>();
+            let users = users.map(Pod::user).collect::<Vec<_>>();
             let claim = |name: &str| {
                 let key = (facts.namespace.clone(), name.to_owned());
                 Ok(self.claims.get(&key))
             };
             let volume = |name: &str| {
-                let volume = self.volumes.get(name).cloned();
-                Ok(volume.map(|volume| reached(volume, self.nodes.values())))
+                let volume = self.volumes.get(name).map(|volume| volume.facts.clone());
+                let volume = volume.map(|volume| reached(volume, self.nodes.values()));
+                let node = facts.node.as_deref().unwrap_or_default();
+                Ok(volume
+                    .map(|volume| attached(volume, node, &self.attachments, Some(&self.drivers))))
             };
             let set = Ok(self.sets.get(&facts.namespace));
             facts.claims = self.known_claims(&facts, Some(&users), &set, claim, volume);
@@ -619,16 +766,12 @@ impl World {
             }
             facts
         });
-        let mut nodes = self
+        let read = |node: &Node| NodeRead::Known(node.at(now, Ok(self.elsewhere(node, now))).facts);
+        let nodes = self
             .nodes
             .iter()
-            .map(|(name, node)| {
-                (
-                    name.clone(),
-                    NodeRead::Known(node.at(now, Some(self.servers())).facts),
-                )
-            })
-            .collect::<BTreeMap<_, _>>();
+            .map(|(name, node)| (name.clone(), read(node)));
+        let mut nodes = nodes.collect::<BTreeMap<_, _>>();
         for name in self.pods.values().filter_map(|pod| pod.facts.node.clone()) {
             nodes.entry(name).or_insert(NodeRead::Gone);
         }
@@ -654,10 +797,21 @@ impl World {
         let nodes = self.nodes.values().filter(|node| named(&node.facts.name));
         match resource {
             Resource::Nodes => nodes.map(|node| json::node_and_facts(node, now)).collect(),
-            Resource::Leases => nodes
-                .flat_map(|node| json::leases_and_facts(node, now))
-                .flatten()
-                .collect(),
+            Resource::Leases => {
+                let of_nodes = of.is_none_or(|(namespace, _)| namespace == "kube-node-lease");
+                let own = nodes
+                    .filter(|_| of_nodes)
+                    .filter_map(|node| json::lease_and_facts(node, now));
+                let is = |other: &&Other| {
+                    of.is_none_or(|of| of == (other.namespace.as_str(), other.name.as_str()))
+                };
+                let others = self
+                    .leases
+                    .iter()
+                    .filter(is)
+                    .map(|other| json::other_and_facts(other, now));
+                own.chain(others).collect()
+            }
             Resource::Pods => {
                 let pods = self.pods.iter().filter(|(key, _)| is(key));
                 pods.map(|(_, pod)| json::pod_and_facts(pod)).collect()
@@ -670,9 +824,12 @@ impl World {
                 claims.map(facts).collect()
             }
             Resource::Volumes => {
-                let volumes = self.volumes.values().filter(|volume| named(&volume.name));
+                let volumes = self
+                    .volumes
+                    .values()
+                    .filter(|volume| named(&volume.facts.name));
                 let facts =
-                    |volume: &VolumeFacts| (json::volume(volume), Facts::Volume(volume.clone()));
+                    |volume: &Volume| (json::volume(volume), Facts::Volume(volume.facts.clone()));
                 volumes.map(facts).collect()
             }
             Resource::StatefulSets => {
@@ -686,16 +843,26 @@ impl World {
                 sets.map(facts).collect()
             }
             Resource::Namespaces => {
-                let facts = |(name, skip): (&String, &Skip)| {
-                    let facts = Facts::Namespace(name.clone(), skip.opted_out());
-                    (json::namespace(name, *skip), facts)
+                let facts = |(name, it): (&String, &Namespace)| {
+                    let facts = Facts::Namespace(name.clone(), it.facts());
+                    (json::namespace(name, *it), facts)
                 };
                 self.namespaces.iter().map(facts).collect()
             }
             Resource::Attachments => {
-                let object = |(node, it): &(String, Attachment)| json::attachment(node, it);
-                let objects = self.attachments.iter().map(object);
-                objects.map(|object| (object, Facts::Nothing)).collect()
+                let facts = |(node, it): &(String, Attachment)| {
+                    (
+                        json::attachment(node, it),
+                        Facts::Attachment(node.clone(), it.clone()),
+                    )
+                };
+                self.attachments.iter().map(facts).collect()
+            }
+            Resource::Drivers => {
+                let facts = |(name, it): (&String, &Option<bool>)| {
+                    (json::driver(name, *it), Facts::Driver(name.clone(), *it))
+                };
+                self.drivers.iter().map(facts).collect()
             }
             Resource::Events | Resource::ReplicaSets | Resource::Jobs => Vec::new(),
         }
@@ -712,6 +879,7 @@ impl World {
             Resource::StatefulSets,
             Resource::Namespaces,
             Resource::Attachments,
+            Resource::Drivers,
         ];
         let objects = kinds.into_iter().flat_map(|kind| self.objects(kind, None));
         let more = [
@@ -720,13 +888,147 @@ impl World {
             samples::claim("another", "another", "another"),
             samples::volume("another", &json!({})),
             samples::set("another", "another", &[]),
+            json::driver("another", None),
         ];
         objects.map(|(object, _)| object).chain(more).collect()
     }
 
-    /// The leases of API servers.
-    pub fn servers(&self) -> impl Iterator<Item = &Lease> {
-        self.nodes.values().filter_map(|node| node.server.as_ref())
+    /// Namespace and name of the pods on a node.
+    fn on(&self, node: &Node) -> impl Iterator<Item = (&str, &str)> {
+        let pods = self
+            .pods
+            .values()
+            .filter(|pod| pod.facts.node.as_ref() == Some(&node.facts.name));
+        pods.map(|pod| (pod.facts.namespace.as_str(), pod.facts.name.as_str()))
+    }
+
+    /// The nodes that the holder of a lease names, or on which a pod is that it names.
+    pub fn named_by(&self, lease: &Other) -> impl Iterator<Item = &Node> {
+        self.nodes
+            .values()
+            .filter(|node| lease.is_held_by(node, self.on(node)))
+    }
+
+    /// What is heard at `now` of a node, in other leases and in its pods.
+    pub fn elsewhere(&self, node: &Node, now: Timestamp) -> Vec<Heard> {
+        let leases = self
+            .leases
+            .iter()
+            .filter(|lease| lease.is_held_by(node, self.on(node)));
+        let pods = self
+            .pods
+            .values()
+            .filter(|pod| pod.facts.node.as_ref() == Some(&node.facts.name));
+        leases
+            .filter_map(|lease| lease.heard(now))
+            .chain(pods.filter_map(Pod::heard))
+            .collect()
+    }
+
+    /// Whether something on the node goes on to report.
+    pub fn lives(&self, node: &Node) -> bool {
+        let mut others = self.leases.iter().filter(|other| other.lease.goes_on);
+        node.lives() || others.any(|other| other.is_held_by(node, self.on(node)))
+    }
+
+    /// Whether the living nodes contradict the server's clock; nothing where that depends on which of them are asked.
+    pub fn clock_is_wrong(&self) -> Option<bool> {
+        let now = self.date();
+        let real = self
+            .nodes
+            .values()
+            .filter(|node| node.facts.ready == Ready::True && node.facts.leaf.is_none());
+        let said = real.filter_map(|node| Some(node.lease.as_ref()?.at(now).said()));
+        let fresh = |said: Timestamp| now.duration_since(said) < SignedDuration::from_mins(5);
+        let all = said.map(|said| said.is_some_and(fresh)).collect::<Vec<_>>();
+        let (any, every) = (all.contains(&true), !all.contains(&false));
+        (every || !any || all.len() <= 3).then_some(!any && !every)
+    }
+
+    /// Whether the node has a pod that makes it count for the breaker, as long as it is not Ready.
+    pub fn occupied(&self, node: &str) -> bool {
+        let mut pods = self
+            .pods
+            .values()
+            .filter(|pod| pod.facts.node.as_deref() == Some(node));
+        pods.any(Pod::occupies)
+    }
+
+    /// Adds the leases of API servers, and those that leaders hold, some of them on nodes that are down.
+    fn add_leases(&mut self, dice: &mut Dice) {
+        for (number, node) in self.nodes.values().enumerate() {
+            let NodeFacts {
+                name,
+                hostname,
+                control_plane,
+                ready,
+                ..
+            } = &node.facts;
+            let host = hostname.clone().unwrap_or_else(|| name.clone());
+            let holders = if *control_plane && dice.permille(700) {
+                "SERVER"
+            } else {
+                "-"
+            };
+            let elects = *ready != Ready::True && dice.permille(250);
+            let elected = elects.then(|| dice.pick(&HOLDERS.trim().lines().collect::<Vec<_>>()));
+            for holder in [holders]
+                .into_iter()
+                .chain(elected)
+                .filter(|holder| *holder != "-")
+            {
+                let pods = self
+                    .pods
+                    .values()
+                    .filter(|pod| pod.facts.node.as_ref() == Some(name));
+                let pods = pods.map(|pod| (pod.facts.namespace.as_str(), pod.facts.name.as_str()));
+                let (within, pod) =
+                    dice.pick(&pods.chain([("shop", "no-pod")]).collect::<Vec<_>>());
+                let namespace = match dice.below(4) {
+                    0 => dice.pick(&NAMESPACES),
+                    1 => "kube-system",
+                    _ => within,
+                };
+                let of_server = holder.trim() == "SERVER";
+                let server = of_server.then(|| {
+                    let host = dice
+                        .weigh(&[
+                            (4, host.clone().as_str()),
+                            (1, &host.to_uppercase()),
+                            (1, "x"),
+                        ])
+                        .to_owned();
+                    (host, dice.weigh(&[(6, "kube-apiserver"), (1, "another")]))
+                });
+                let goes_on = *ready != Ready::True && dice.permille(250);
+                let renewed = if goes_on { 4 } else { age(dice) };
+                let holder = holder
+                    .trim()
+                    .replace("POD", pod)
+                    .replace("NAME", name)
+                    .replace("HOST", &host);
+                let other = Other {
+                    namespace: if of_server { "kube-system" } else { namespace }.to_owned(),
+                    name: if of_server {
+                        format!("apiserver-{number}")
+                    } else {
+                        dice.pick(&["leader", "lock"]).to_owned()
+                    },
+                    holder: if dice.permille(150) {
+                        holder.to_uppercase()
+                    } else {
+                        holder
+                    },
+                    server,
+                    lease: lease(dice, renewed, goes_on),
+                };
+                let is_it =
+                    |it: &Other| (&it.namespace, &it.name) == (&other.namespace, &other.name);
+                if !self.leases.iter().any(is_it) {
+                    self.leases.push(other);
+                }
+            }
+        }
     }
 
     /// What is known about the claims of `pod`, by what was read of its set, of each claim and of each volume; `users` are
@@ -734,7 +1036,7 @@ impl World {
     pub fn known_claims<'a>(
         &self,
         pod: &PodFacts,
-        users: Option<&Vec<(Uid, Vec<String>)>>,
+        users: Option<&Vec<User>>,
         set: &Read<Option<&Set>>,
         claim: impl Fn(&str) -> Read<Option<&'a Claim>>,
         volume: impl Fn(&str) -> Read<Option<VolumeFacts>>,
@@ -750,27 +1052,40 @@ impl World {
                 let mut templates = set.templates.iter();
                 set.wants(&pod.name) && templates.any(|name| Some(name.as_str()) == of_template)
             });
-            let alone = users.is_some_and(|users| {
-                let mut others = users.iter().filter(|(uid, _)| *uid != pod.uid);
-                others.all(|(_, claims)| !claims.iter().any(|claim| claim == name))
-            });
+            let uses =
+                |user: &&User| user.uid != pod.uid && user.claims.iter().any(|claim| claim == name);
+            let others = users.map(|users| users.iter().filter(uses).collect::<Vec<_>>());
+            let alone = others.as_ref().is_some_and(Vec::is_empty);
             let found = claim(name);
             let owns = |found: Option<&Claim>| found.is_some_and(|it| it.owners.contains(&pod.uid));
-            let owned = match (found.clone().is_ok_and(owns), unwanted(pod, set)) {
-                (false, _) => Owned::No,
-                (true, Err(why)) if !ephemeral => Owned::MayBeWanted(why),
-                (true, _) => Owned::Alone,
+            let deleted = found
+                .clone()
+                .is_ok_and(|found| found.is_some_and(|it| it.terminating));
+            let mut keep = others.iter().flatten().filter(|user| deleted && !user.goes);
+            let kept = keep.next().map(|user| user.name.clone());
+            let unwanted =
+                unwanted(pod, set) || pod.in_namespace.as_ref().is_ok_and(|it| it.deleted);
+            let goes = match found.clone().is_ok_and(owns) {
+                true if ephemeral => Goes::Ephemeral,
+                owned if !owned && !deleted => Goes::No,
+                _ if unwanted || kept.is_some() => Goes::Unwanted(String::new(), kept),
+                _ => Goes::MayBeWanted("not known".to_owned()),
+            };
+            let doubt = || Doubt::proved("not known");
+            let renewed = if made {
+                Ok(Renewer::Template)
+            } else {
+                of_operator(pod)
+                    .then_some(Renewer::Operator)
+                    .ok_or_else(doubt)
             };
             ClaimFacts {
                 name: name.to_owned(),
                 ephemeral,
                 users: BTreeSet::new(),
-                renewed: Some(if made && alone {
-                    Ok(())
-                } else {
-                    Err(Doubt::proved("not known"))
-                }),
-                owned,
+                renewed: Some(if alone { renewed } else { Err(doubt()) }),
+                deleted,
+                goes,
                 state: claim_state(found, &volume),
             }
         });
@@ -889,7 +1204,7 @@ impl World {
         if pod.facts.finished {
             pod.released_at = self.job_controller.map(|after| Instant::now() + after);
         }
-        if !pod.terminating {
+        if !pod.terminating || pod.facts.deletion_deadline > now {
             (pod.terminating, pod.facts.deletion_deadline) = (true, now);
         }
         self.remove_if_free(key);
@@ -931,7 +1246,7 @@ impl World {
                 return;
             };
             node.changed = true;
-            let moments = moments(&node.at(now, Some([])).facts);
+            let moments = moments(&node.at(now, Ok(Vec::new())).facts);
             match what {
                 0 => {
                     node.facts.ready = Ready::True;
@@ -997,7 +1312,11 @@ impl World {
             17 => pod.facts.finished = true,
             18 => {
                 let namespace = key.0;
-                self.namespaces.insert(namespace, Skip::out(dice));
+                let facts = Namespace {
+                    skip: Skip::out(dice),
+                    deleted: false,
+                };
+                self.namespaces.insert(namespace, facts);
             }
             19 => {
                 if let Some(claim) = pod.facts.claims.first() {
@@ -1040,14 +1359,17 @@ impl World {
 /// The `StatefulSet` that exists in its namespace.
 pub const SET: &str = "set";
 
-/// Whether nothing wants the claims that the pod owns, by the `StatefulSet` of the name [`SET`], as far as that was read.
-fn unwanted(pod: &PodFacts, set: &Read<Option<&Set>>) -> Result<(), String> {
-    match set {
-        _ if !is_of_a_set(pod) => not_known(),
-        _ if pod.owner.as_ref().is_none_or(|owner| owner.name != SET) => Ok(()),
-        Ok(set) if !set.is_some_and(|set| set.wants(&pod.name)) => Ok(()),
-        Ok(_) | Err(_) => not_known(),
-    }
+/// Whether nothing wants the claims that go with the pod, by the `StatefulSet` of the name [`SET`], as far as that was read.
+fn unwanted(pod: &PodFacts, set: &Read<Option<&Set>>) -> bool {
+    let is_there = pod.owner.as_ref().is_some_and(|owner| owner.name == SET);
+    let read = if is_there { set.clone() } else { Ok(None) };
+    is_of_a_set(pod) && read.is_ok_and(|set| !set.is_some_and(|set| set.wants(&pod.name)))
+}
+
+/// Whether its controller is of none of Kubernetes' own groups.
+fn of_operator(pod: &PodFacts) -> bool {
+    let version = pod.controller.as_ref().map(|it| it.api_version.as_str());
+    version.is_some_and(|version| !["v1", "apps/v1", "batch/v1"].contains(&version))
 }
 
 fn is_of_a_set(pod: &PodFacts) -> bool {
@@ -1060,10 +1382,6 @@ fn is_of_a_set(pod: &PodFacts) -> bool {
             .controller
             .as_ref()
             .is_some_and(|it| it.api_version.starts_with("apps/"))
-}
-
-fn not_known() -> Result<(), String> {
-    Err("not known".to_owned())
 }
 
 pub fn claims_of(pod: &PodFacts) -> Vec<String> {
@@ -1136,9 +1454,45 @@ fn random_owner(dice: &mut Dice) -> RandomOwner {
     (owner(kind, name), workload, template, controller)
 }
 
+/// Holders of leases, in terms of the name and the host of a node and the name of a pod on it.
+const HOLDERS: &str = "
+    NAME
+    NAME_0a1b_2
+    HOST
+    HOST_0a1b
+    NAMEx
+    x_NAME
+    NAME-0_HOST
+    POD
+    POD_0a1b
+    POD_0a1b_2
+    PODx
+    x_POD
+    SERVER
+";
+
+const DRIVERS: [&str; 2] = ["driver.longhorn.io", "csi.example"];
+
+/// Whether it is a disk for one machine; its access modes, its mode and the type of its file system.
+const MODES: &str = "
+    disk ReadWriteOnce Block -
+    disk ReadWriteOncePod Filesystem -
+    disk ReadWriteOnce Filesystem ext4
+    disk ReadWriteOnce Filesystem xfs
+    disk ReadOnlyMany+ReadWriteOnce Filesystem btrfs
+    disk ReadWriteMany Block ext4
+    - ReadWriteMany Filesystem ext4
+    - ReadWriteOnce+ReadWriteMany Filesystem ext3
+    - ReadWriteOnce Filesystem nfs
+    - ReadWriteOnce Filesystem -
+";
+
 /// Required affinities of volumes, in terms of the name and the host of their own node.
 const AFFINITIES: &str = "
     topology.topolvm.io/node In NAME
+    kubernetes.io/hostname In HOST NAME
+    kubernetes.io/hostname In HOST & topology.kubernetes.io/zone In a
+    topology.kubernetes.io/region In r
     kubernetes.io/hostname In HOST another
     kubernetes.io/hostname In HOST h1 h2
     kubernetes.io/hostname NotIn HOST
@@ -1162,25 +1516,52 @@ const AFFINITIES: &str = "
     & | kubernetes.io/hostname In h1 | disk In ssd
 ";
 
+/// An affinity, of a volume that belongs to the node of this name and host.
+fn on(text: &str, own_name: &str, own_host: &str) -> Vec<AffinityTerm> {
+    let text = text.replace("NAME", own_name).replace("HOST", own_host);
+    text.split('|').map(term).collect()
+}
+
 fn random_storage(dice: &mut Dice, own_name: &str, own_host: &str) -> (Storage, Vec<AffinityTerm>) {
-    let on = |text: &str| {
-        let text = text.replace("NAME", own_name).replace("HOST", own_host);
-        text.split('|').map(term).collect()
-    };
+    let on = |text: &str| on(text, own_name, own_host);
+    let path = || "/mnt/disk".to_owned();
     match dice.weigh(&[(24, 0), (3, 1), (2, 2), (1, 3), (1, 4), (20, 5)]) {
         0 => (Storage::Driver, Vec::new()),
         1 => (Storage::Driver, on("topology.kubernetes.io/zone In a b")),
-        2 => (
-            Storage::Local("/mnt/disk".to_owned()),
-            on("kubernetes.io/hostname In HOST"),
-        ),
-        3 => (Storage::HostPath("/var/data".to_owned()), Vec::new()),
+        2 => (Storage::Local(path()), on("kubernetes.io/hostname In HOST")),
+        3 => (Storage::HostPath(path()), Vec::new()),
         4 => (Storage::StrictLocal, Vec::new()),
         _ => {
             let affinities = AFFINITIES.trim().lines().collect::<Vec<_>>();
-            (Storage::Driver, on(dice.pick(&affinities)))
+            let storage = match dice.below(6) {
+                0 => Storage::Local(path()),
+                1 => Storage::HostPath(path()),
+                _ => Storage::Driver,
+            };
+            (storage, on(dice.pick(&affinities)))
         }
     }
+}
+
+/// A volume, with what is known of the driver that it may have, as used on `node`.
+pub fn attached(
+    mut volume: VolumeFacts,
+    node: &str,
+    attachments: &[(String, Attachment)],
+    drivers: Option<&BTreeMap<String, Option<bool>>>,
+) -> VolumeFacts {
+    let is_it =
+        |(on, it): &(String, Attachment)| on == node && it.volume.as_ref() == Some(&volume.name);
+    let is_attached = attachments.iter().any(is_it);
+    if let Some(driver) = &mut volume.driver {
+        let says = drivers.map(|drivers| drivers.get(&driver.name).copied().flatten());
+        driver.attaches = if is_attached {
+            Ok(true)
+        } else {
+            says.map(|says| says != Some(false)).ok_or_else(unread)
+        };
+    }
+    volume
 }
 
 /// A volume, with the real nodes among `nodes` from which it can be reached.
@@ -1245,18 +1626,7 @@ pub fn unread() -> Unread {
 pub fn no_facts(now: Timestamp) -> ClusterFacts {
     ClusterFacts {
         now,
-        cluster_name: None,
-        nodes: BTreeMap::new(),
-        census: Census::NotNeeded,
-        traits: Traits::default(),
-        attachments: BTreeMap::new(),
-        node_count: 0,
-        active: BTreeMap::new(),
-        unmatched_namespaces: None,
-        on_ready_nodes: 0,
-        copies: BTreeMap::new(),
-        errors: Vec::new(),
-        unseen: Vec::new(),
+        ..ClusterFacts::default()
     }
 }
 
@@ -1267,9 +1637,21 @@ pub fn start() -> Timestamp {
 
 /// An age in seconds: mostly long ago, sometimes at, just before or just after a threshold or a lease's duration.
 fn age(dice: &mut Dice) -> i64 {
-    let edge = dice.pick(&[0, 10, 40, 60, 600]) + dice.pick(&[-1, 0, 1]);
+    let edge = dice.pick(&[0, 10, 60, 600, 660]) + dice.pick(&[-1, 0, 1]);
     let long = LONG + i64::try_from(dice.below(4)).unwrap();
     dice.weigh(&[(50, long), (7, edge), (1, -LONG)])
+}
+
+fn lease(dice: &mut Dice, renewed: i64, goes_on: bool) -> Lease {
+    Lease {
+        renewed: dice
+            .permille(950)
+            .then(|| start() - SignedDuration::from_secs(renewed)),
+        duration: dice.pick(&[10, 40]),
+        stamps: dice.weigh(&[(2, Stamps::None), (2, Stamps::First), (6, Stamps::Each)]),
+        skew: dice.weigh(&[(20, 0), (1, -1_200), (1, 1_200), (1, 20)]),
+        goes_on,
+    }
 }
 
 /// When an object was made: mostly long before any failure, sometimes about when its node failed, or nobody knows.

@@ -1,13 +1,15 @@
 //! A node as the API shows it: labels, annotations, taints, conditions and `managedFields`, and the facts that follow from
 //! them by the design's text.
 
-use super::{start, unread};
+use super::start;
 use crate::prelude::*;
 use Place::{Annotation, Label, Name, Taint, Version};
-use pod_reaper::facts::{FencingMark, Heard, Leaf, LeafKind, SignBy};
-use pod_reaper_test_support::oracle::of_many;
+use pod_reaper::facts::{
+    FencingMark, Heard, Leaf, LeafKind, Read, Renewal, SignBy, ZONE_LABELS, Zone,
+};
+use pod_reaper_test_support::oracle::{not_ready_since, of_many};
 
-/// A lease, of a kubelet or of an API server.
+/// A lease, of a kubelet or of another program.
 #[derive(Debug, Clone)]
 pub struct Lease {
     pub renewed: Option<Timestamp>,
@@ -18,9 +20,6 @@ pub struct Lease {
     pub skew: i64,
     /// Whether it is renewed, every 10 s.
     pub goes_on: bool,
-    /// The host that it names, where it is an API server's, and whether it is that of another program.
-    pub host: String,
-    pub of_another: bool,
 }
 
 /// When all leases and most objects were made: long before the run, since a stamp of a young object may be that of a renewal.
@@ -57,13 +56,58 @@ impl Lease {
         }
     }
 
-    fn heard(&self, by: SignBy, period: i64, now: Timestamp) -> Option<Heard> {
-        let at = heard(self.said(), self.stamped(), Some(made()), now)?;
-        Some(Heard {
-            by,
-            at,
-            period: SignedDuration::from_secs(period),
-        })
+    fn heard(&self, by: SignBy, now: Timestamp) -> Option<Heard> {
+        let lease = self.at(now);
+        let at = heard(lease.said(), lease.stamped(), Some(made()), now)?;
+        Some(Heard { by, at, what: None })
+    }
+}
+
+/// A lease that is not a kubelet's.
+#[derive(Debug, Clone)]
+pub struct Other {
+    pub namespace: String,
+    pub name: String,
+    pub holder: String,
+    /// The host of an API server and the value of the label that makes it one's.
+    pub server: Option<(String, &'static str)>,
+    pub lease: Lease,
+}
+
+impl Other {
+    fn serves(&self) -> Option<&String> {
+        let (host, of) = self.server.as_ref()?;
+        (*of == "kube-apiserver" && self.namespace == "kube-system").then_some(host)
+    }
+
+    /// Whether its holder is the node, its host or one of these pods on it, by namespace and name.
+    pub fn is_held_by<'a>(
+        &self,
+        node: &Node,
+        mut pods: impl Iterator<Item = (&'a str, &'a str)>,
+    ) -> bool {
+        let begins = |holder: &str, name: &str| {
+            let rest = holder.strip_prefix(name);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
+        };
+        let mut hosts = [Some(&node.facts.name), node.facts.hostname.as_ref()]
+            .into_iter()
+            .flatten();
+        let holder = self.holder.to_lowercase();
+        hosts.any(|host| {
+            let host = host.to_lowercase();
+            begins(&holder, &host) || self.serves().is_some_and(|its| its.to_lowercase() == host)
+        }) || pods.any(|(within, name)| within == self.namespace && begins(&self.holder, name))
+    }
+
+    /// What it says at `now` of whoever holds it.
+    pub fn heard(&self, now: Timestamp) -> Option<Heard> {
+        let by = if self.serves().is_some() {
+            SignBy::ApiServer
+        } else {
+            SignBy::OtherLease
+        };
+        self.lease.heard(by, now)
     }
 }
 
@@ -242,8 +286,6 @@ pub struct Node {
     pub skip: Skip,
     pub beats: Vec<Beat>,
     pub lease: Option<Lease>,
-    /// That of its API server.
-    pub server: Option<Lease>,
     /// Where it is said that it is off, and when that was stamped.
     pub fences: Vec<(Place, Option<Timestamp>)>,
     /// Whether it changed since the run began.
@@ -467,25 +509,17 @@ impl Node {
             .lease
             .as_ref()
             .map_or(Stamps::Each, |lease| lease.stamps);
-        let host = String::new();
         self.lease = Some(Lease {
             renewed: Some(now),
             duration: 40,
             stamps,
             skew: 0,
             goes_on: again,
-            host,
-            of_another: false,
         });
     }
 
-    /// It as it is at `now`: with the last of the reports that go on. Of API servers, `servers` are the leases, where they
-    /// could be read.
-    pub fn at<'a>(
-        &self,
-        now: Timestamp,
-        servers: Option<impl IntoIterator<Item = &'a Lease>>,
-    ) -> Self {
+    /// It as it is at `now`: with the last of the reports that go on, and what is heard of it elsewhere.
+    pub fn at(&self, now: Timestamp, elsewhere: Read<Vec<Heard>>) -> Self {
         let mut node = self.clone();
         for beat in &mut node.beats {
             beat.at = beat
@@ -493,64 +527,53 @@ impl Node {
                 .map_or(beat.at, |every| last(beat.at, every, now));
         }
         node.lease = node.lease.map(|lease| lease.at(now));
-        node.facts.unread_leases = servers.is_none().then(unread);
-        let down = node.facts.ready != Ready::True && node.facts.control_plane;
-        let names = |lease: &&Lease| {
-            let host = lease.host.to_lowercase();
-            let may_be = down && !lease.of_another;
-            may_be
-                && (host == node.facts.name
-                    || node.labels.get("kubernetes.io/hostname") == Some(&host))
-        };
-        let servers = servers.into_iter().flatten().filter(names);
-        let servers = servers.filter_map(|lease| lease.at(now).heard(SignBy::ApiServer, 60, now));
-        let own = node
-            .lease
-            .iter()
-            .filter_map(|lease| lease.heard(SignBy::Lease, lease.duration, now));
+        let own = node.lease.iter();
+        node.facts.renewed = own.clone().find_map(|lease| {
+            let (said, stamped) = (Some(lease.said()?), lease.stamped());
+            Some(Renewal { said, stamped })
+        });
+        let own = own.filter_map(|lease| lease.heard(SignBy::Lease, now));
         let beats = node.beats.iter().filter_map(|beat| {
-            let (by, minutes) = match beat.by {
-                Reporter::Problem(kind) if MONITORED.contains(&kind) => {
-                    (SignBy::NodeMonitoring, 11)
-                }
-                Reporter::Problem(_) => (SignBy::ProblemDetector, 11),
-                Reporter::Virt => (SignBy::VirtHandler, 5),
+            let by = match beat.by {
+                Reporter::Problem(kind) if MONITORED.contains(&kind) => SignBy::NodeMonitoring,
+                Reporter::Problem(_) => SignBy::ProblemDetector,
+                Reporter::Virt => SignBy::VirtHandler,
                 Reporter::Others(_) => return None,
             };
             let stamped = beat.stamped.map(|_| beat.at);
             let at = heard(Some(beat.said()), stamped, node.facts.created, now)?;
-            Some(Heard {
-                by,
-                at,
-                period: SignedDuration::from_mins(minutes),
-            })
+            Some(Heard { by, at, what: None })
         });
-        node.facts.heard = own.chain(beats).chain(servers).collect();
-        let by_server = |heard: &Heard| heard.by == SignBy::ApiServer;
-        node.facts.no_api_server =
-            node.facts.control_plane && !node.facts.heard.iter().any(by_server);
-        // Whoever writes the node's taints has just done so.
+        let heard = own.chain(beats).collect::<Vec<_>>();
+        (node.facts.heard, node.facts.named_by) =
+            (Vec::new(), elsewhere.clone().map(|_| BTreeSet::new()));
+        node.facts
+            .hear(heard.into_iter().chain(elsewhere.into_iter().flatten()));
+        // Whoever writes the node's taints has just done so, but the shutdown taint is set on a node that is not Ready.
         let fences = node.fences.iter().filter(|(place, _)| {
             !(matches!(place, Taint(SHUTDOWN, _)) && node.facts.name.starts_with("fargate-"))
         });
         let fences = fences.map(|(place, set)| FencingMark {
             mark: String::new(),
-            set_by: if matches!(place, Taint(..)) {
-                set.or(Some(now))
-            } else {
-                *set
+            set_by: match place {
+                Taint(SHUTDOWN, _) => set.or_else(|| not_ready_since(&node.facts, now)),
+                Taint(..) => set.or(Some(now)),
+                _ => *set,
             },
         });
         node.facts.fenced = fences.collect();
         node
     }
 
+    /// Its zone, by its labels.
+    pub fn zone(&self) -> Option<Zone> {
+        let zone = ZONE_LABELS.map(|key| self.labels.get(key).cloned());
+        zone.iter().any(Option::is_some).then_some(Zone(zone))
+    }
+
     /// Whether reports of it go on, so that it changes by itself.
     pub fn lives(&self) -> bool {
-        [&self.lease, &self.server]
-            .into_iter()
-            .flatten()
-            .any(|lease| lease.goes_on)
+        self.lease.as_ref().is_some_and(|lease| lease.goes_on)
             || self.beats.iter().any(|beat| beat.every.is_some())
     }
 }

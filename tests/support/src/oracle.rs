@@ -5,10 +5,19 @@ use jiff::{SignedDuration, Timestamp};
 use pod_reaper::{
     decide::{KubeletAlive, Policy, ReasonCode},
     facts::{
-        AffinityTerm, ClaimFacts, ClaimState, ClusterFacts, JOB_TRACKING, LeafKind, NodeFacts,
-        NodeRead, Owned, PodFacts, Ready, Requirement, SignBy, Standing, Storage, VolumeFacts,
+        AffinityTerm, ClaimFacts, ClaimState, ClusterFacts, Goes, JOB_TRACKING, LeafKind,
+        NodeFacts, NodeRead, PodFacts, Ready, Renewer, Requirement, SignBy, Standing, Storage,
+        VolumeFacts, Zone,
     },
 };
+use std::collections::BTreeSet;
+
+/// For how long a sign of life counts: twice the longest beat, and a minute.
+const BEATS: SignedDuration = SignedDuration::from_mins(11);
+/// For how long a node must be NotReady at least where one of the detectors writes, which do every five minutes.
+const DETECTS: SignedDuration = SignedDuration::from_mins(6);
+/// Who is heard this long before a deletion, or later, may have learnt of it.
+const LEARNS: SignedDuration = SignedDuration::from_mins(1);
 
 /// The objections to the delete of `pod`, without the limits. A pod without an objection must be deleted.
 pub fn objections(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<&'static str> {
@@ -45,12 +54,14 @@ fn needs_an_answer(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> boo
     let Some(NodeRead::Known(node)) = node else {
         return false;
     };
-    let failure = Failure::of(node, &pod, policy, facts.now);
-    let mut gives_up = pod
-        .claims
-        .iter()
-        .filter(|claim| place_of(claim, node) == Place::Pinned);
-    let given_up = gives_up.any(|claim| failure.gives_up(claim));
+    let failure = Failure::of(node, &pod, facts.now);
+    let mut given_up = false;
+    for claim in &mut pod.claims {
+        given_up |= place_of(claim, node) == Place::Pinned && failure.gives_up(claim);
+        if let ClaimState::Bound(bound) = &mut claim.state {
+            bound.give_up = None;
+        }
+    }
     node.powered_off = None;
     given_up || !rules(&facts, policy, &pod).is_empty()
 }
@@ -66,26 +77,19 @@ pub struct Failure {
 
 impl Failure {
     /// The failure of `node`.
-    pub fn of_node(node: &NodeFacts, policy: &Policy, now: Timestamp) -> Self {
+    pub fn of_node(node: &NodeFacts, now: Timestamp) -> Self {
         Self {
             before: vec![node.created, not_ready_since(node, now)],
             heard: node.heard.iter().map(|heard| heard.at).max(),
-            silent: !alive(node, policy, now) && node.unread_leases.is_none(),
+            silent: is_silent(node, now),
             now,
         }
     }
 
     /// The failure of `node` that `pod` is stuck by.
-    pub fn of(node: &NodeFacts, pod: &PodFacts, policy: &Policy, now: Timestamp) -> Self {
-        let asked = pod
-            .grace_seconds
-            .filter(|grace| *grace >= 0)
-            .and_then(|grace| {
-                let grace = SignedDuration::from_secs(grace);
-                pod.deletion_deadline.checked_sub(grace).ok()
-            });
-        let mut failure = Self::of_node(node, policy, now);
-        failure.before.extend([pod.created, asked]);
+    pub fn of(node: &NodeFacts, pod: &PodFacts, now: Timestamp) -> Self {
+        let mut failure = Self::of_node(node, now);
+        failure.before.extend([pod.created, asked(pod)]);
         failure
     }
 
@@ -129,13 +133,11 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
         .any(|finalizer| finalizer != JOB_TRACKING);
     let out = |opted: &Option<String>| opted.is_some();
     let opted_out = out(&pod.opted_out)
-        || pod.namespace_opted_out.as_ref().is_ok_and(out)
+        || pod.in_namespace.as_ref().is_ok_and(|it| out(&it.opted_out))
         || node.is_some_and(|node| out(&node.opted_out));
     let is = |test: &dyn Fn(&NodeFacts) -> bool| node.is_some_and(test);
-    // Of one that says itself that it is not Ready, no rule needs more.
-    let may_be_heard =
-        |node: &NodeFacts| node.unread_leases.is_some() && node.ready != Ready::False;
-    let unread = !gone && (node.is_none() || pod.namespace_opted_out.is_err() || is(&may_be_heard));
+    let unread = !gone
+        && (node.is_none() || pod.in_namespace.is_err() || is(&|node| node.unread_lease.is_some()));
     let leaf = match node
         .and_then(|node| node.leaf.as_ref())
         .map(|leaf| leaf.kind)
@@ -146,17 +148,21 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
         Some(LeafKind::Kosmos) | None => ReasonCode::KosmosLeaf,
     };
     let just_failed = |node: &NodeFacts| {
+        let least = if node.heard.iter().any(|heard| DETECTORS.contains(&heard.by)) {
+            DETECTS
+        } else {
+            SignedDuration::ZERO
+        };
         not_ready_since(node, now)
-            .is_none_or(|since| now.duration_since(since) < policy.node_not_ready_for)
+            .is_none_or(|since| now.duration_since(since) < policy.node_not_ready_for.max(least))
     };
-    let protected = match policy.kubelet_alive {
-        KubeletAlive::Hold => true,
-        KubeletAlive::HoldUnique => two_must_not_run(pod),
-        KubeletAlive::Reap => false,
-    };
+    let alive = |node: &NodeFacts| alive(node, now);
+    let may_live = |node: &NodeFacts| !alive(node) && node.named_by.is_err();
+    let protected = policy.kubelet_alive != KubeletAlive::Reap;
     let any = |test: &dyn Fn(&ClaimFacts) -> bool| pod.claims.iter().any(test);
     let place = |place: Place| is(&|node| any(&|claim| place_of(claim, node) == place));
-    let unverified = is(&|node| any(&|claim| is_unverified(claim, node)));
+    let unverified =
+        is(&|node| any(&|claim| is_unverified(claim, node, &Failure::of(node, pod, now))));
     let kinds = [&pod.owner, &pod.workload]
         .into_iter()
         .flatten()
@@ -170,20 +176,27 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
     let flagged = flagged
         .into_iter()
         .any(|(listed, kind)| singular(listed) == singular(kind));
-    let failure = |node: &NodeFacts| Failure::of(node, pod, policy, now);
-    let off = is(&|node| {
-        certainly_off(node, policy, now) || failure(node).counts(node.powered_off.as_ref())
-    });
-    let may_go = is(&|node| failure(node).counts(pod.reap.as_ref()));
-    // An owned claim would go with the pod, and one that was not read may be owned.
-    let owned = |claim: &ClaimFacts| claim.owned != Owned::No && !claim.ephemeral;
-    let keeps_all = !any(&|claim| owned(claim) || is_unread(claim));
+    let off = is(&|node| is_off(node, now));
+    let may_go = is(&|node| Failure::of(node, pod, now).counts(pod.reap.as_ref()));
+    // One that was not read may go with its pod.
+    let stays =
+        |claim: &ClaimFacts| matches!(claim.goes, Goes::No | Goes::Ephemeral) && !is_unread(claim);
+    let may_go = may_go && !any(&|claim| !stays(claim));
     let shared = shares_a_disk(pod) && !off;
+    let attaches = |claim: &ClaimFacts| match &claim.state {
+        ClaimState::Bound(bound) => bound
+            .volume
+            .driver
+            .as_ref()
+            .is_none_or(|driver| driver.attaches.is_ok()),
+        _ => true,
+    };
+    let maybe_shared = !off && !shared && any(&|claim| !attaches(claim));
     let flagged = flagged && !may_go;
-    let confined = place(Place::Confined) && !(may_go && keeps_all);
-    let unverified = unverified && !(may_go && keeps_all && off);
-    // Rule 13 lets pass what it alone keeps.
-    let others = confined || unverified || shared || flagged;
+    let confined = place(Place::Confined) && !may_go;
+    let unverified = unverified && !(may_go && off);
+    // Rule 12 lets pass what it alone keeps.
+    let others = confined || unverified || shared || maybe_shared || flagged;
     let given_up = !others && is(&|node| all_is_given_up(pod, node, policy, now));
     let ready = |node: &NodeFacts| node.ready == Ready::True;
     let was_forced = pod.grace_seconds == Some(0) && !pod.finished;
@@ -193,7 +206,7 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
         (gone && !foreign, "its node is gone", ReasonCode::NodeGone),
         (is(&ready), "its node is ready", ReasonCode::NodeReady),
         (
-            now.duration_since(pod.deletion_deadline) < policy.reap_older_than,
+            now.duration_since(due(pod, node)) < policy.reap_older_than,
             "it is not overdue",
             ReasonCode::NotOverdue,
         ),
@@ -204,19 +217,19 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
         ),
         (unread, "a fact was not read", ReasonCode::FactsUnread),
         (
-            is(&|node| !ready(node) && recovers(node, policy, now)),
-            "its node recovers",
-            ReasonCode::NodeRecovering,
-        ),
-        (
             is(&|node| !ready(node) && just_failed(node)),
             "its node just failed",
             ReasonCode::NodeJustFailed,
         ),
         (
-            protected && is(&|node| alive(node, policy, now)),
+            protected && is(&alive),
             "its node shows a sign of life",
             ReasonCode::KubeletAlive,
+        ),
+        (
+            protected && is(&may_live),
+            "its node may live",
+            ReasonCode::FactsUnread,
         ),
         (
             foreign && was_forced,
@@ -245,6 +258,11 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
             "two machines could write its disk",
             ReasonCode::SharedDisk,
         ),
+        (
+            maybe_shared,
+            "two machines might write its disk",
+            ReasonCode::FactsUnread,
+        ),
         (flagged, "its owner's kind is manual", ReasonCode::OwnerKind),
         (
             node.is_none(),
@@ -269,7 +287,7 @@ fn singular(kind: &str) -> String {
 }
 
 /// The later of the condition's time, unless it is of the future, and the taint's.
-fn not_ready_since(node: &NodeFacts, now: Timestamp) -> Option<Timestamp> {
+pub fn not_ready_since(node: &NodeFacts, now: Timestamp) -> Option<Timestamp> {
     match (
         node.ready_since.filter(|since| *since <= now),
         node.tainted_since,
@@ -279,82 +297,75 @@ fn not_ready_since(node: &NodeFacts, now: Timestamp) -> Option<Timestamp> {
     }
 }
 
-/// What was written on the node's machine later than NotReady-since: who wrote, when, and for how long that shows life.
-fn heard_since<'a>(
-    node: &'a NodeFacts,
-    policy: &'a Policy,
-    now: Timestamp,
-) -> impl Iterator<Item = (SignBy, SignedDuration, SignedDuration)> + 'a {
-    let since = not_ready_since(node, now);
-    // One that is ahead of now is later than anything that this clock has seen.
-    let later = node
-        .heard
-        .iter()
-        .filter(move |heard| since.is_none_or(|since| heard.at > since));
-    later.map(move |heard| {
-        let lasts = [heard.period, policy.node_not_ready_for]
-            .into_iter()
-            .max()
-            .unwrap_or_default();
-        (heard.by, now.duration_since(heard.at), lasts)
-    })
+/// When its deletion was asked for.
+fn asked(pod: &PodFacts) -> Option<Timestamp> {
+    let grace = pod
+        .grace_seconds
+        .filter(|grace| *grace >= 0 && !pod.supposed)?;
+    pod.deletion_deadline
+        .checked_sub(SignedDuration::from_secs(grace))
+        .ok()
 }
 
-/// Rule 8: its kubelet has renewed the lease since, and not for too long already.
-fn recovers(node: &NodeFacts, policy: &Policy, now: Timestamp) -> bool {
-    let down = not_ready_since(node, now).map(|since| now.duration_since(since));
-    node.ready != Ready::False
-        && heard_since(node, policy, now).any(|(by, age, lasts)| {
-            by == SignBy::Lease && age < lasts && down.is_some_and(|down| down < lasts * 12)
-        })
+const DETECTORS: [SignBy; 2] = [SignBy::ProblemDetector, SignBy::NodeMonitoring];
+
+/// Since when it counts as overdue: since its deletion was asked for, where its node's machine had been silent by then.
+pub fn due(pod: &PodFacts, node: Option<&NodeFacts>) -> Timestamp {
+    let asked = asked(pod).filter(|asked| {
+        let Some(node) = node.filter(|node| node.ready != Ready::False) else {
+            return false;
+        };
+        let stands_on = |by| DETECTORS.contains(&by) || by == SignBy::VirtHandler;
+        let mut own = node
+            .heard
+            .iter()
+            .filter(|heard| heard.by == SignBy::Lease || stands_on(heard.by));
+        own.clone().any(|heard| heard.by == SignBy::Lease)
+            && own.all(|heard| asked.duration_since(heard.at) > LEARNS)
+    });
+    asked.unwrap_or(pod.deletion_deadline)
 }
 
 /// Whether a node that is not Ready shows a sign of life.
-pub fn alive(node: &NodeFacts, policy: &Policy, now: Timestamp) -> bool {
+pub fn alive(node: &NodeFacts, now: Timestamp) -> bool {
+    let since = not_ready_since(node, now);
+    // A word that is ahead of now is later than anything that this clock has seen.
+    let mut later = node
+        .heard
+        .iter()
+        .map(|heard| heard.at)
+        .filter(|at| since.is_none_or(|since| *at > since));
     match node.ready {
         Ready::True => false,
         Ready::False => true,
-        Ready::Unknown | Ready::Absent => {
-            heard_since(node, policy, now).any(|(_, age, lasts)| age < lasts)
-        }
+        Ready::Unknown | Ready::Absent => later.any(|at| now.duration_since(at) < BEATS),
     }
 }
 
-/// Whether a node is fenced: by a mark that nothing which was heard later refutes.
-pub fn certainly_off(node: &NodeFacts, policy: &Policy, now: Timestamp) -> bool {
-    let later = |set: Timestamp| node.heard.iter().any(|heard| heard.at > set);
-    !alive(node, policy, now)
-        && node.unread_leases.is_none()
-        && node
-            .fenced
-            .iter()
-            .any(|mark| !mark.set_by.is_some_and(later))
+/// Whether it is known that it shows none.
+pub fn is_silent(node: &NodeFacts, now: Timestamp) -> bool {
+    !alive(node, now) && node.unread_lease.is_none() && node.named_by.is_ok()
 }
 
-/// Whether the pod is unique: not interchangeable.
-pub fn two_must_not_run(pod: &PodFacts) -> bool {
-    let kind = pod.owner.as_ref().map_or("", |owner| owner.kind.as_str());
-    let group = pod.controller.as_ref().map(|its| {
-        its.api_version
-            .split_once('/')
-            .map_or("", |(group, _)| group)
-    });
-    let lets_go = !pod
-        .finalizers
+/// Whether a node is fenced: by a mark that nothing which was heard later refutes, or by an answer.
+pub fn is_off(node: &NodeFacts, now: Timestamp) -> bool {
+    let later = |set: Timestamp| node.heard.iter().any(|heard| heard.at > set);
+    let marked = node
+        .fenced
         .iter()
-        .any(|finalizer| finalizer == JOB_TRACKING);
-    let made = match (group, kind) {
-        (Some("apps"), "ReplicaSet") | (Some(""), "ReplicationController") => true,
-        (Some("batch"), "Job") => lets_go,
-        _ => false,
-    };
-    !made || pod.own_volume.is_some() || pod.claims.iter().any(|claim| !claim.ephemeral)
+        .any(|mark| !mark.set_by.is_some_and(later));
+    marked && is_silent(node, now) || Failure::of_node(node, now).counts(node.powered_off.as_ref())
 }
 
 /// Whether two machines could write a disk of the pod.
 pub fn shares_a_disk(pod: &PodFacts) -> bool {
     let of_claim = |claim: &ClaimFacts| match &claim.state {
-        ClaimState::Bound(bound) => bound.shared_disk || bound.volume.disk.is_some(),
+        ClaimState::Bound(bound) => {
+            let driver = bound.volume.driver.as_ref();
+            bound.shared_disk
+                || bound.volume.disk.is_some()
+                || driver.is_some_and(|driver| driver.attaches == Ok(false))
+        }
         _ => false,
     };
     let machine = pod.owner.as_ref().is_some_and(|owner| {
@@ -371,50 +382,82 @@ pub fn all_is_given_up(pod: &PodFacts, node: &NodeFacts, policy: &Policy, now: T
         .iter()
         .filter(|claim| place_of(claim, node) == Place::Pinned)
         .peekable();
-    let failure = Failure::of(node, pod, policy, now);
-    // That it is made anew says too that no other pod uses it.
+    let failure = Failure::of(node, pod, now);
+    // That it is made anew says too that no other pod uses it. One that is being deleted is nobody's to delete.
     let given_up = |claim: &ClaimFacts| {
         let ClaimState::Bound(bound) = &claim.state else {
             return false;
         };
-        claim.renewed == Some(Ok(()))
-            && claim.users.is_empty()
-            && bound.version.is_some()
-            && (bound.scratch && policy.reap_scratch || failure.gives_up(claim))
+        let alone = claim.users.is_empty() && bound.version.is_some();
+        let scratch =
+            bound.scratch && policy.reap_scratch && claim.renewed == Some(Ok(Renewer::Template));
+        let answered = failure.gives_up(claim);
+        alone && (scratch || answered && matches!(claim.renewed, Some(Ok(_))))
+            || claim.deleted && answered
     };
     pinned.peek().is_some() && pinned.all(given_up)
 }
 
-/// Whether the breaker holds.
-pub fn outage(nodes: impl IntoIterator<Item = Standing>, now: Timestamp, max_percent: u8) -> bool {
-    let day = SignedDuration::from_hours(24);
-    let put_away = |node: &Standing| {
-        let long = node
-            .since
-            .is_some_and(|since| now.duration_since(since) > day);
-        !node.ready && node.cordoned && long && !node.terminating
-    };
-    let real = nodes
-        .into_iter()
-        .filter(|node| !node.leaf && !put_away(node))
-        .collect::<Vec<_>>();
-    let too_many = |of: &[&Standing]| {
-        let failed = of.iter().filter(|node| !node.ready).count();
-        failed > 2 && failed * 100 >= of.len() * usize::from(max_percent)
-    };
-    let all = real.iter().collect::<Vec<_>>();
-    let workers = real
-        .iter()
-        .filter(|node| !node.control_plane)
-        .collect::<Vec<_>>();
-    let room = real
-        .iter()
-        .any(|node| node.ready && !node.cordoned && !node.reserved);
-    max_percent < 100 && (too_many(&all) || too_many(&workers) || !room)
+/// What the breaker holds.
+pub struct Outage {
+    /// Nothing could start elsewhere.
+    full: bool,
+    /// Of all nodes, or of those without the control-plane role.
+    share: bool,
+    zones: BTreeSet<Zone>,
+}
+
+impl Outage {
+    pub fn of(nodes: impl IntoIterator<Item = Standing>, now: Timestamp, max_percent: u8) -> Self {
+        let day = SignedDuration::from_hours(24);
+        let put_away = |node: &Standing| {
+            let long = node
+                .since
+                .is_some_and(|since| now.duration_since(since) > day);
+            !node.ready && long && !node.occupied
+        };
+        let counts = |node: &Standing| !node.leaf && !put_away(node);
+        let real = nodes.into_iter().filter(counts).collect::<Vec<_>>();
+        let too_many = |is: &dyn Fn(&Standing) -> bool| {
+            let of = real.iter().filter(|node| is(node));
+            let failed = of.clone().filter(|node| !node.ready).count();
+            failed > 2 && failed * 100 >= of.count() * usize::from(max_percent)
+        };
+        let on = max_percent < 100;
+        let mut zones = real
+            .iter()
+            .filter_map(|node| node.zone.clone())
+            .collect::<BTreeSet<_>>();
+        let several = zones.len() > 1;
+        zones.retain(|zone| on && several && too_many(&|node| node.zone.as_ref() == Some(zone)));
+        let mut open = real
+            .iter()
+            .filter(|node| node.ready && !node.cordoned && !node.reserved);
+        Self {
+            full: on && open.next().is_none(),
+            share: on && (too_many(&|_| true) || too_many(&|node| !node.control_plane)),
+            zones,
+        }
+    }
+
+    /// Whether it holds the whole run, the nodes that a person has switched off aside.
+    pub fn of_all(&self) -> bool {
+        self.full || self.share
+    }
+
+    /// Whether it holds the pods of `node`.
+    pub fn holds(&self, node: &NodeFacts, now: Timestamp) -> bool {
+        let switched_off = Failure::of_node(node, now).counts(node.powered_off.as_ref());
+        let in_zone = node
+            .zone
+            .as_ref()
+            .is_some_and(|zone| self.zones.contains(zone));
+        self.full || !switched_off && (self.share || in_zone)
+    }
 }
 
 /// What a node counts as for the breaker.
-pub fn standing(node: &NodeFacts, now: Timestamp, terminating: bool) -> Standing {
+pub fn standing(node: &NodeFacts, now: Timestamp, occupied: bool) -> Standing {
     let ready = node.ready == Ready::True;
     Standing {
         ready,
@@ -427,7 +470,8 @@ pub fn standing(node: &NodeFacts, now: Timestamp, terminating: bool) -> Standing
         } else {
             not_ready_since(node, now)
         },
-        terminating,
+        zone: node.zone.clone(),
+        occupied,
     }
 }
 
@@ -450,7 +494,7 @@ pub fn place_of(claim: &ClaimFacts, node: &NodeFacts) -> Place {
         ClaimState::Absent => Place::Free,
         // That of the pod's own generic ephemeral volume binds nothing; but its disk may be one that two machines write.
         ClaimState::Bound(_) | ClaimState::WithoutVolume { .. }
-            if claim.ephemeral && claim.owned != Owned::No =>
+            if claim.goes == Goes::Ephemeral =>
         {
             Place::Free
         }
@@ -461,48 +505,61 @@ pub fn place_of(claim: &ClaimFacts, node: &NodeFacts) -> Place {
     }
 }
 
-/// Whether rule 15 holds for `claim`: also where it goes with its pod, although it is wanted.
-pub fn is_unverified(claim: &ClaimFacts, node: &NodeFacts) -> bool {
-    let wanted = !claim.ephemeral && matches!(claim.owned, Owned::MayBeWanted(_));
+/// Whether rule 14 holds for `claim`: also where it goes with its pod, although it is wanted.
+pub fn is_unverified(claim: &ClaimFacts, node: &NodeFacts, failure: &Failure) -> bool {
+    let given_up = claim.deleted && failure.gives_up(claim);
+    let wanted = matches!(claim.goes, Goes::MayBeWanted(_)) && !given_up;
     wanted && claim.state != ClaimState::Absent || place_of(claim, node) == Place::Unverified
 }
 
 fn place_of_volume(volume: &VolumeFacts, node: &NodeFacts) -> Place {
-    if volume.storage != Storage::Driver {
+    let is_path = matches!(volume.storage, Storage::Local(_) | Storage::HostPath(_));
+    if volume.storage == Storage::StrictLocal {
         return Place::Pinned;
     }
     if volume.affinity.is_empty() {
-        return Place::Free;
+        return if is_path {
+            Place::Confined
+        } else {
+            Place::Free
+        };
     }
-    let own = |value: &String| *value == node.name || Some(value) == node.hostname.as_ref();
-    let names_it = |term: &&AffinityTerm| {
-        term.requirements.iter().any(|asked| {
-            asked.operator == "In"
-                && !of_many(asked)
-                && !asked.values.is_empty()
-                && asked.values.iter().all(own)
-        })
-    };
+    let of_zones = |term: &AffinityTerm| !term.fields && term.requirements.iter().all(of_many);
+    let mut terms = volume.affinity.iter();
+    if is_path && terms.any(|term| !term.requirements.is_empty() && of_zones(term)) {
+        return Place::Confined;
+    }
     // A term without any requirement matches no node.
     let terms = volume
         .affinity
         .iter()
         .filter(|term| term.fields || !term.requirements.is_empty());
-    if terms.clone().count() > 0 && terms.clone().all(|term| names_it(&term)) {
-        return Place::Pinned;
-    }
     let reached = terms.map(|term| match &term.satisfied_by {
         _ if term.fields || !term.requirements.iter().all(can_be_asked) => Place::Unverified,
-        _ if term.requirements.iter().all(of_many) => Place::Free,
+        _ if of_zones(term) => Place::Free,
         Some(Ok(names)) if names.iter().any(|name| *name != node.name) => Place::Free,
+        Some(Ok(_)) if names_it(term, node) => Place::Pinned,
         Some(Ok(_)) => Place::Confined,
         Some(Err(_)) | None => Place::Unverified,
     });
     let reached = reached.collect::<Vec<_>>();
-    let first = [Place::Free, Place::Unverified]
-        .into_iter()
-        .find(|place| reached.contains(place));
+    let order = [
+        Place::Free,
+        Place::Unverified,
+        Place::Confined,
+        Place::Pinned,
+    ];
+    let first = order.into_iter().find(|place| reached.contains(place));
     first.unwrap_or(Place::Confined)
+}
+
+/// Whether a term asks for this node by its name or its host.
+fn names_it(term: &AffinityTerm, node: &NodeFacts) -> bool {
+    let own = |value: &String| *value == node.name || Some(value) == node.hostname.as_ref();
+    let asked = term.requirements.iter().filter(|asked| !of_many(asked));
+    asked
+        .filter(|asked| asked.operator == "In" && !asked.values.is_empty())
+        .any(|asked| asked.values.iter().all(own))
 }
 
 /// Whether a label selector can say it. Zones and regions are left out.
