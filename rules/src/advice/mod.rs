@@ -679,6 +679,7 @@ impl PodGroup<'_> {
             missing_volume,
             deleted,
             cause,
+            ..
         } in ties(ReasonCode::VolumeUnverified).flat_map(|ties| &ties.unverified)
         {
             let what = match (missing_volume, deleted) {

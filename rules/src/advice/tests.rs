@@ -247,17 +247,14 @@ fn each_finalizer_is_advised_on_apart() {
     assert_eq!(groups, [&[0, 1][..], &[2]]);
 }
 
-/// An answer on the node may be too old for the pod that was evicted last.
+/// Of an answer on the node, only what is said of the node is asked: it counts for a pod that was
+/// evicted later too.
 #[test]
-fn the_power_is_asked_for_while_any_pod_waits_for_it() {
-    let [first, last] = ["50m", "15m"].map(|overdue| {
-        let powered_off = "powered-off 2026-03-01T11:30:00Z";
-        Scene::of(&format!("lost; overdue {overdue}; {powered_off}"))
-    });
-    let facts = facts(first.node.clone());
-    let [one, other] = [&first, &last].map(judged);
-    for (pods, is_asked) in [(vec![&one], false), (vec![&one, &other], true)] {
-        let advice = adviser(&facts, &first.policy).advise(&pods);
+fn the_power_is_asked_for_once_a_node() {
+    for (answer, is_asked) in [("", true), ("; powered-off 2026-03-01T11:30:00Z", false)] {
+        let scene = Scene::of(&format!("lost; overdue 15m{answer}"));
+        let facts = facts(scene.node.clone());
+        let advice = adviser(&facts, &scene.policy).advise(&[&judged(&scene)]);
         let mut steps = told(&advice.steps).into_iter();
         assert_eq!(steps.any(|step| step.contains(POWERED_OFF)), is_asked);
     }

@@ -103,9 +103,14 @@ impl<'a> NodeAtTime<'a> {
         Some(why.to_owned())
     }
 
-    /// Reports whether the node bears a `powered-off` answer that counts.
+    /// Reports whether the node bears a `powered-off` answer that counts. Only what is said of the
+    /// node is asked.
     pub fn node_answer_counts(&self) -> bool {
-        self.counts(self.node.powered_off.as_ref())
+        self.without_pod().counts(self.node.powered_off.as_ref())
+    }
+
+    fn without_pod(&self) -> Self {
+        Self { pod: None, ..*self }
     }
 
     /// Reports whether the pod bears a `reap` answer that counts.
@@ -142,7 +147,11 @@ impl<'a> NodeAtTime<'a> {
                 annotation,
                 on,
                 name: name.to_owned(),
-                inert: self.inert(&value, claim),
+                inert: if on == "node" {
+                    self.without_pod().inert(&value, None)
+                } else {
+                    self.inert(&value, claim)
+                },
                 value,
             })
         };

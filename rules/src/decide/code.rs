@@ -86,12 +86,6 @@ reasons! {
     FactsUnread = "facts-unread" => Wait,
         "Something that a rule needs could not be read: the node, the namespace, the node's lease or another Lease that may show life, whether anything attaches a disk, how many nodes are NotReady, or the time: no Ready node has renewed its lease within 5 minutes by the API server's clock.",
         "See the cause in the report: mostly a missing right, a wrong clock, or trouble of the API server. The next run tries again.";
-    NodeRecovering = "node-recovering" => Wait,
-        "Its node is silent, but its lease was renewed after it became NotReady, and less than \
-         --node-not-ready-for ago (or than the lease lasts, where that is longer): the kubelet \
-         may be about to report. After 12 times that, the next rules decide.",
-        "Nothing at first. If it stays so, read the kubelet's log: it may restart again and \
-         again.";
     NodeJustFailed = "node-just-failed" => Wait,
         "Its node has been NotReady for less than --node-not-ready-for (or than 6 minutes, if that is more, where node-problem-detector or the monitoring agent of EKS watches it), or nobody knows since when: the kubelet may only be restarting. The later counts of the times of its Ready condition, unless that lies in the future, and its NoSchedule taint.",
         "Nothing. A later run takes the pod if the node stays NotReady.";

@@ -443,8 +443,11 @@ fn volume_unverified(case: &Case<'_>) -> Finding {
     if unverified.is_empty() {
         return seen(of_claims(case.pod, "Each claim was read"));
     }
+    // If it could only not be read whether another node reaches the volume, no answer may depend on
+    // that: once it is read, the claim may prove to be on this node.
     if judged_node.pod_answer_counts()
         && !case.pod.may_take_a_claim()
+        && !unverified.iter().any(|claim| claim.names_node)
         && judged_node.fenced().is_some()
     {
         return seen(PASSED);
@@ -569,9 +572,10 @@ fn owner_kind(case: &Case<'_>) -> Finding {
             kinds.as_deref().unwrap_or("no kind")
         ));
     };
-    if case
-        .judged_node()
-        .is_some_and(|judged_node| judged_node.pod_answer_counts())
+    if !case.pod.may_take_a_claim()
+        && case
+            .judged_node()
+            .is_some_and(|judged_node| judged_node.pod_answer_counts())
     {
         return seen(PASSED);
     }
@@ -611,7 +615,7 @@ fn nothing_binds(case: &Case<'_>) -> Finding {
     }
     let code = if answered(case, &judged_node, ties) {
         Code::Answered
-    } else if given_up.clone().next().is_none() {
+    } else if ties.pinned.is_empty() {
         Code::Stuck
     } else {
         Code::Scratch

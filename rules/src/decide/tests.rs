@@ -923,7 +923,6 @@ fn codes_and_verdicts_are_those_of_the_contract() {
         edge-node manual
         leaf-node manual
         facts-unread wait
-        node-recovering wait
         node-just-failed wait
         kubelet-alive manual
         already-forced manual

@@ -40,6 +40,7 @@ pub(super) fn check(judged_node: &NodeAtTime<'_>, claims: &[ClaimFacts]) -> Ties
             claim: name.clone(),
             missing_volume: None,
             deleted: None,
+            names_node: false,
             cause,
         };
         let wanted = match &claim.goes {
@@ -76,7 +77,15 @@ pub(super) fn check(judged_node: &NodeAtTime<'_>, claims: &[ClaimFacts]) -> Ties
             ClaimState::Unread(unread) => Some(unverified(unread.0.clone())),
             _ if temporary => None,
             ClaimState::Bound(bound) => {
-                classify(judged_node, claim, bound, &mut ties).map(unverified)
+                let cause = classify(judged_node, claim, bound, &mut ties);
+                cause.map(|cause| UnverifiedClaim {
+                    names_node: bound
+                        .volume
+                        .affinity
+                        .iter()
+                        .all(|term| names_only(term, judged_node.node)),
+                    ..unverified(cause)
+                })
             }
             ClaimState::WithoutVolume { missing, phase } => {
                 let phase = phase.as_deref().unwrap_or("not set");
@@ -146,8 +155,6 @@ fn pinned(
     // Proved objections come first: they decide whether a person is asked, whatever else could not
     // be read.
     let renewer = match &claim.renewed {
-        // This program does not delete it, so nothing has to create it again.
-        _ if claim.deleted => Ok(None),
         _ if bound.version.is_none() => Err(Doubt::proved(format!(
             "claim {name} is opted out, or a finalizer would hold it"
         ))),
@@ -155,7 +162,7 @@ fn pinned(
             "claim {name} is also used by {}",
             claim.users.iter().join(", ")
         ))),
-        Some(renewed) => renewed.clone().map(Some),
+        Some(renewed) => renewed.clone(),
         None => Err(Doubt::unread(
             "it was not asked whether it would be created again",
         )),
@@ -163,11 +170,12 @@ fn pinned(
     let answer = bound.give_up.as_ref();
     let inert = answer.map(|value| judged_node.inert(value, Some(bound)));
     let answered = inert == Some(None);
-    let is_scratch = bound.scratch && judged_node.policy.reap_scratch && !claim.deleted;
+    let is_scratch = bound.scratch && judged_node.policy.reap_scratch;
     let given_up = match (&renewer, inert) {
+        // This program does not delete it, so nothing has to create it again.
+        _ if answered && claim.deleted => Ok(()),
         (Err(doubt), _) if answered || is_scratch => Err(doubt.why.clone()),
-        (Ok(_), _) if answered => Ok(()),
-        (Ok(Some(Renewer::Template)), _) if is_scratch => Ok(()),
+        (Ok(renewer), _) if answered || is_scratch && *renewer == Renewer::Template => Ok(()),
         (Ok(_), _) if is_scratch => Err("no StatefulSet made it".to_owned()),
         (_, Some(Some(why))) => Err(format!(
             "the answer on claim {name} counts for nothing: {why}"
@@ -184,8 +192,8 @@ fn pinned(
         given_up,
         answered,
         deleted: claim.deleted,
-        by_operator: renewer == Ok(Some(Renewer::Operator)),
-        doubt: renewer.err(),
+        by_operator: renewer == Ok(Renewer::Operator),
+        doubt: renewer.err().filter(|_| !claim.deleted),
     }
 }
 

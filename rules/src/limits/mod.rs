@@ -218,12 +218,11 @@ fn hold(facts: &ClusterFacts, max_percent: u8) -> Option<Limit> {
         Census::Unread(Unread(cause)) => Some(Limit::Unread(format!(
             "how many nodes are NotReady, for the breaker: {cause}"
         ))),
-        Census::Counted {
-            all, workers, room, ..
-        } => [(all, "nodes"), (workers, "worker nodes")]
+        // No answer lifts this one.
+        Census::Counted { room: false, .. } => Some(Limit::NoRoom),
+        Census::Counted { all, workers, .. } => [(all, "nodes"), (workers, "worker nodes")]
             .into_iter()
-            .find_map(|(tally, which)| too_many(*tally, which, max_percent))
-            .or((!room).then_some(Limit::NoRoom)),
+            .find_map(|(tally, which)| too_many(*tally, which, max_percent)),
     }
 }
 

@@ -319,16 +319,16 @@ fn held_pods_wait_and_the_others_are_left_as_they_are() {
                 = shop/waiting node-just-failed
                 = shop/db-0 stuck-on-not-ready-node, limited: mass-outage
                 = shop/db-1 stuck-on-not-ready-node, limited: mass-outage
-                = MassOutage("3 of 3 nodes are NotReady: 100 %, and the limit is 55 %")
+                = NoRoom
             an outage with nothing to hold is reported all the same: others; nodes 3/3
                 = shop/left opted-out
                 = shop/manual finalizers
                 = shop/waiting node-just-failed
-                = MassOutage("3 of 3 nodes are NotReady: 100 %, and the limit is 55 %")
+                = NoRoom
             a held run does not mention the cap: shop/db-0 09:00; shop/db-1 09:01; nodes 3/3; cap 1
                 = shop/db-0 stuck-on-not-ready-node, limited: mass-outage
                 = shop/db-1 stuck-on-not-ready-node, limited: mass-outage
-                = MassOutage("3 of 3 nodes are NotReady: 100 %, and the limit is 55 %")
+                = NoRoom
         "#]],
         limited,
     );

@@ -212,6 +212,7 @@ fn the_message_of_the_api_server_is_not_in_a_note() {
     let plan = judged(&audit(), &private_cloud()).plan;
     let claims = ["data", "log"].map(|claim| UnverifiedClaim {
         deleted: None,
+        names_node: false,
         claim: claim.to_owned(),
         missing_volume: None,
         cause: "the API server answered 403: MARKER".to_owned(),

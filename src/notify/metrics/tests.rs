@@ -88,7 +88,6 @@ fn a_quiet_run_writes_every_series_at_zero() {
         pod_reaper_pods{cluster="prod-eu",verdict="manual",reason="edge-node"} 0
         pod_reaper_pods{cluster="prod-eu",verdict="manual",reason="leaf-node"} 0
         pod_reaper_pods{cluster="prod-eu",verdict="wait",reason="facts-unread"} 0
-        pod_reaper_pods{cluster="prod-eu",verdict="wait",reason="node-recovering"} 0
         pod_reaper_pods{cluster="prod-eu",verdict="wait",reason="node-just-failed"} 0
         pod_reaper_pods{cluster="prod-eu",verdict="manual",reason="kubelet-alive"} 0
         pod_reaper_pods{cluster="prod-eu",verdict="manual",reason="already-forced"} 0

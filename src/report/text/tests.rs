@@ -247,16 +247,14 @@ fn an_outage_that_holds_everything_prints_no_destructive_command() {
         If they are certainly dead, run it with --max-not-ready-percent=100.
 
         NOTHING IS DELETED (mass-outage)
-          6 of 6 nodes are NotReady: 100 %, and the limit is 55 %. 5 pods are held. When that many fail at
-          once, the cause is more often the API server or the network than the nodes, and their pods may all
-          be running. What the nodes have in common can show what has failed: look at the network first.
-          Once machines are switched off, say so for them, or run with --max-not-ready-percent=100.
+          No pod could start elsewhere, as every other real node is NotReady, cordoned or kept for the
+          control plane. 5 pods are held. When that many fail at once, the cause is more often the API
+          server or the network than the nodes, and their pods may all be running. What the nodes have in
+          common can show what has failed: look at the network first. Once machines are switched off, say so
+          for them, or run with --max-not-ready-percent=100.
           6 of 6 failed within a minute, from 2026-01-31 01:00:00Z on.
           - See what the NotReady nodes have in common:
             kubectl get nodes -o wide -L topology.kubernetes.io/zone,node.kubernetes.io/instance-type
-          - If you have switched off 6 NotReady nodes at the machines themselves, say so, and a run takes
-            their pods:
-            kubectl annotate node ds01 ds02 ds03 ds04 ds05 ds06 pod-reaper.io/powered-off=2026-01-31T03:00:00Z --overwrite
 
     "#]]
     .assert_eq(&text[start..end]);

@@ -510,6 +510,7 @@ fn destructive_commands_are_printed_only_for_what_is_certainly_dead() {
         "a volume is confined",
         "a volume is unverified",
         "two machines could write its disk",
+        "two machines might write its disk",
         "its owner's kind is manual",
     ];
     let destroys = |step: &Step| {

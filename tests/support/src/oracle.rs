@@ -137,7 +137,9 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
         || node.is_some_and(|node| out(&node.opted_out));
     let is = |test: &dyn Fn(&NodeFacts) -> bool| node.is_some_and(test);
     let unread = !gone
-        && (node.is_none() || pod.in_namespace.is_err() || is(&|node| node.unread_lease.is_some()));
+        && (node.is_none()
+            || pod.in_namespace.is_err()
+            || is(&|node| node.unread_lease.is_some() && node.ready != Ready::False));
     let leaf = match node
         .and_then(|node| node.leaf.as_ref())
         .map(|leaf| leaf.kind)
@@ -194,7 +196,15 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
     let maybe_shared = !off && !shared && any(&|claim| !attaches(claim));
     let flagged = flagged && !may_go;
     let confined = place(Place::Confined) && !may_go;
-    let unverified = unverified && !(may_go && off);
+    // Safety rule 3: what could only not be read may prove to be on this node, and then no such answer counts.
+    let may_be_here = |claim: &ClaimFacts| match &claim.state {
+        ClaimState::Bound(bound) => is(&|node| {
+            let mut terms = bound.volume.affinity.iter();
+            place_of(claim, node) == Place::Unverified && terms.all(|term| names_it(term, node))
+        }),
+        _ => false,
+    };
+    let unverified = unverified && !(may_go && off && !any(&may_be_here));
     // Rule 12 lets pass what it alone keeps.
     let others = confined || unverified || shared || maybe_shared || flagged;
     let given_up = !others && is(&|node| all_is_given_up(pod, node, policy, now));
