@@ -236,6 +236,13 @@ fn the_chart_renders_what_kustomize_renders() {
          gatewayCA.configMap=pod-reaper-gateway-ca,prometheusRule.enabled=true,prometheusRule.ownMetrics=true,\
          image.repository={IMAGE},image.digest={DIGEST}"
     );
+    // As the component says in its comment.
+    let component = folder("cronjob/components/network-policy/kustomization.yaml");
+    let component = fs::read_to_string(component).expect("the component");
+    let named = component
+        .lines()
+        .filter_map(|line| line.strip_prefix("#     "));
+    let named = named.map(|line| format!("{line}\n")).collect::<String>();
     for (what, values, kustomized, count) in [
         (
             "the default",
@@ -254,6 +261,14 @@ fn the_chart_renders_what_kustomize_renders() {
             "guard.enabled=false",
             kustomize(&in_repository("cronjob/base")),
             5,
+        ),
+        (
+            "the API server's address",
+            &format!(
+                "{OWN_NAMESPACE},networkPolicy.enabled=true,networkPolicy.apiServer.cidrs={{192.0.2.1/32}}"
+            ),
+            self::kustomized("cronjob", &["network-policy"], &named),
+            15,
         ),
         (
             "answers",
