@@ -21,7 +21,7 @@ fn main() -> ExitCode {
     }
     let settings = Settings::from(cli);
     log::start(settings.form.log_format, settings.form.log_level);
-    cli::warn_of_near_variables();
+    cli::warn_of_what_has_no_effect();
     start(&settings)
         .unwrap_or_else(|error| complain(&error))
         .into()

@@ -22,6 +22,7 @@ pub use self::gateway::{Login, PushGateway};
 pub use self::options::{Common, Form, MetricsTo, Options, Thresholds};
 pub use self::print::Print;
 pub use self::values::{DryRun, LogFormat, Output, PodName, RequireGuard};
+use crate::words::after;
 
 /// The command line and the environment, read and checked.
 #[derive(Debug)]
@@ -121,6 +122,8 @@ const OF_EACH_NODE: [&str; 5] = [
     "push_gateway",
     "metrics_file",
 ];
+/// The variables that the template of a pod sets, and a `ConfigMap` cannot.
+const OF_THE_TEMPLATE: [&str; 2] = ["REQUIRE_GUARD", "REAP_SCRATCH"];
 const EXIT_CODES: &str = "\
 Exit codes:
   0  done, also when nothing was stuck
@@ -418,8 +421,12 @@ fn clarify(mut error: Error, args: &[OsString], command: &mut clap::Command) -> 
     command.error(ErrorKind::UnknownArgument, message)
 }
 
-/// Warns of variables whose names nearly match one of ours, since they have no effect.
-pub fn warn_of_near_variables() {
+/// Warns of variables whose names nearly match one of ours, and of settings that are none of ours:
+/// they have no effect.
+///
+/// The settings are the keys of a `ConfigMap`, of which a pod gets only the options as variables.
+/// `POD_SETTINGS` is the folder where the `ConfigMap` is mounted. Only the names are read.
+pub fn warn_of_what_has_no_effect() {
     let options = Line::command();
     let ours = options
         .get_arguments()
@@ -435,6 +442,19 @@ pub fn warn_of_near_variables() {
         };
         if let Some(our) = ours.iter().find(near).filter(|our| **our != name) {
             tracing::warn!("The variable {name} has no effect; did you mean {our}?");
+        }
+    }
+    let settings = ours.iter().filter(|our| !OF_THE_TEMPLATE.contains(our));
+    let folder = std::env::var_os("POD_SETTINGS").map(std::fs::read_dir);
+    let keys = folder.into_iter().flatten().flatten().flatten();
+    let keys = keys.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    // Kubernetes keeps the content in hidden folders.
+    for key in keys.filter(|key| !key.starts_with("..")).sorted() {
+        if settings.clone().all(|our| **our != key) {
+            let mut near = settings.clone();
+            let near = near.find(|our| strsim::osa_distance(our, &key) < 3);
+            let hint = after("; did you mean ", near);
+            tracing::warn!("The setting {key:?} has no effect{hint}");
         }
     }
 }

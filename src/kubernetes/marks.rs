@@ -1,45 +1,152 @@
 //! The marks of leaf nodes: nodes that stand for something that this cluster does not see, or that
 //! work on without their cluster.
 
-use std::sync::LazyLock;
-
 use crate::facts::LeafKind;
 
 /// The prefix of the names of Kosmos's leaf nodes, in its default mode.
 pub const KOSMOS_PREFIX: &str = "kosmos-";
 /// The annotation whose value is the leaf cluster's name.
 pub const KOSMOS_OWNER: &str = "kosmos-io/owned-by-cluster";
-/// The table of marks, which people edit. Its head explains its form.
-const TABLE: &str = include_str!("marks.txt");
 
-/// Each mark of the table, after the kind and the maker of its nodes.
-pub static MARKS: LazyLock<Vec<(LeafKind, &str, &str)>> = LazyLock::new(|| {
-    let (mut kind, mut maker) = (LeafKind::Virtual, "");
-    let mut marks = Vec::new();
-    for line in lines() {
-        if let Some(mark) = line.strip_prefix(INDENT) {
-            marks.push((kind, maker, mark));
-        } else if let Some((word, name)) = line.split_once(' ') {
-            maker = name;
-            kind = match word {
-                "kosmos" => LeafKind::Kosmos,
-                "edge" => LeafKind::Edge,
-                _ => LeafKind::Virtual,
-            };
+/// A mark of leaf nodes. Each alone is enough.
+#[derive(Debug, Clone, Copy)]
+pub struct Mark {
+    /// What the nodes stand for.
+    pub kind: LeafKind,
+    /// Who makes them.
+    pub maker: &'static str,
+    /// Where the mark is.
+    pub place: Place,
+    /// The key, or how it looks. Empty where the place has none.
+    pub key: &'static str,
+    /// How the value looks; `None` is any.
+    pub value: Option<&'static str>,
+}
+
+/// A part of a node that can carry a mark.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// A label.
+    Label,
+    /// A taint, with any value and effect.
+    Taint,
+    /// An annotation.
+    Annotation,
+    /// The version that the kubelet reports.
+    KubeletVersion,
+    /// The name of the machine at its provider.
+    ProviderId,
+}
+
+impl Place {
+    /// Returns the word for it, as reports and pages have it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Label => "label",
+            Self::Taint => "taint",
+            Self::Annotation => "annotation",
+            Self::KubeletVersion => "kubelet version",
+            Self::ProviderId => "providerID",
         }
     }
-    marks
-});
-
-/// The indent of each mark below its maker.
-const INDENT: &str = "    ";
-
-/// Lists the lines of the table without its comments.
-fn lines() -> impl Iterator<Item = &'static str> {
-    TABLE
-        .lines()
-        .filter(|line| !line.is_empty() && !line.trim_start().starts_with('#'))
 }
+
+/// Makes the rows of the table.
+macro_rules! marks {
+    () => { None };
+    ($value:literal) => { Some($value) };
+    ($($kind:ident $maker:literal { $($place:ident $($key:literal)? $(= $value:literal)?;)* })*) => {
+        &[$($(Mark {
+            kind: LeafKind::$kind,
+            maker: $maker,
+            place: Place::$place,
+            key: concat!($($key)?),
+            value: marks!($($value)?),
+        },)*)*]
+    };
+}
+
+/// The marks, of each kind and maker together. The first that a node carries names its maker, so
+/// what is built on Virtual Kubelet comes before it.
+///
+/// In a key and in a value, … stands for anything, as a whole value for anything but nothing; # for
+/// a number.
+///
+/// They are from the sources of the projects named, and from nodes of a real Kosmos, Virtual
+/// Kubelet and KWOK. What real nodes have too is not a mark: the role "agent", an empty
+/// providerID, a role "edge", a label that keeps load balancers away.
+pub const MARKS: &[Mark] = marks! {
+    Kosmos "Kosmos" {
+        // Two spellings; label and taint share one key.
+        Label "kosmos.io/node";
+        Taint "kosmos.io/node";
+        Annotation "kosmos-io/owned-by-cluster";
+    }
+    Virtual "Liqo" {
+        Label "liqo.io/type" = "virtual-node";
+        Taint "virtual-node.liqo.io/not-allowed";
+    }
+    Virtual "interLink" {
+        Label "virtual-node.interlink/type";
+        Taint "virtual-node.interlink/no-schedule";
+    }
+    Virtual "Alibaba Cloud" {
+        Label "k8s.aliyun.com/vnode";
+        Taint "k8s.aliyun.com/vnode";
+    }
+    Virtual "Tencent Cloud" {
+        Label "node.kubernetes.io/instance-type" = "eklet";
+        Taint "eks.tke.cloud.tencent.com/eklet";
+    }
+    Virtual "Oracle Cloud" {
+        Annotation "oci.oraclecloud.com/virtual-node-pool-id";
+        // Its real nodes have ocid1.instance (oci-cloud-controller-manager, IsVirtualNode).
+        ProviderId = "ocid1.virtualnode…";
+    }
+    Virtual "Koupleless" {
+        Label "virtual-kubelet.koupleless.io/component" = "vnode";
+        Taint "schedule.koupleless.io/virtual-node";
+    }
+    Virtual "KWOK" {
+        Label "kwok.x-k8s.io/node" = "fake";
+        Annotation "kwok.x-k8s.io/node" = "fake";
+        // Of its own template. A pod that lands there is said to have run, and has not.
+        Label "type" = "kwok";
+        KubeletVersion = "kwok-…";
+    }
+    Virtual "vcluster" {
+        Label "vcluster.loft.sh/fake-node" = "true";
+    }
+    Virtual "Virtual Kubelet" {
+        Label "type" = "virtual-kubelet";
+        Label "virtual-kubelet.io/provider";
+        Taint "virtual-kubelet.io/provider";
+        // Its library writes two of them, for every provider that is built on it.
+        Annotation "virtual-kubelet.io/…";
+        KubeletVersion = "v#.#.#-vk-…";
+    }
+    Edge "KubeEdge" {
+        KubeletVersion = "…-kubeedge-…";
+    }
+    Edge "OpenYurt" {
+        Label "openyurt.io/is-edge-worker" = "true";
+        Annotation "apps.openyurt.io/binding" = "true";
+        Annotation "node.beta.openyurt.io/autonomy" = "true";
+        Annotation "node.openyurt.io/autonomy-duration" = "…";
+    }
+    // At the customer's site: the kubelet ends no pod while it does not reach AWS (aws/eks-hybrid).
+    Edge "EKS Hybrid Nodes" {
+        Label "eks.amazonaws.com/compute-type" = "hybrid";
+        ProviderId = "eks-hybrid:///…";
+    }
+    Edge "ACK Edge" {
+        Label "alibabacloud.com/is-edge-worker" = "true";
+        Annotation "node.alibabacloud.com/autonomy-duration" = "…";
+    }
+    Edge "SuperEdge" {
+        Label "superedge.io/node-edge" = "enable";
+    }
+};
 
 /// Reports whether `text` matches `pattern`, which has the form of the table's patterns.
 pub fn looks_like(text: &str, pattern: &str) -> bool {
@@ -67,25 +174,26 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::{kubernetes::RawNode, selector::NodeSelectors};
+    use crate::kubernetes::RawNode;
 
     #[test]
     fn the_table_of_the_book_is_made_of_the_marks() {
-        let mark = |mark: &str| {
-            let (place, looks) = mark.rsplit_once(' ').expect("a place");
-            let any = if looks.ends_with("/…") && place == "annotation" {
+        let looks = |mark: &Mark| {
+            let place = mark.place.as_str();
+            let any = if mark.key.ends_with('…') {
                 "any "
             } else {
                 ""
             };
-            let (looks, unless) = match looks.strip_suffix("=…") {
-                Some(key) => (key, ", unless empty"),
-                None => (looks, ""),
+            let (value, unless) = match mark.value.unwrap_or_default() {
+                "…" => ("", ", unless empty"),
+                value => (value, ""),
             };
-            let looks = looks.replace("#.#.#", "…");
+            let looks = [mark.key, value].into_iter().filter(|it| !it.is_empty());
+            let looks = looks.format("=").to_string().replace("#.#.#", "…");
             format!("{any}{place} `{looks}`{unless}")
         };
-        let makers = MARKS.iter().chunk_by(|(kind, maker, _)| (*kind, *maker));
+        let makers = MARKS.iter().chunk_by(|mark| (mark.kind, mark.maker));
         let rows = makers.into_iter().map(|((kind, maker), marks)| {
             let code = match kind {
                 LeafKind::Kosmos => "kosmos-leaf",
@@ -93,7 +201,7 @@ mod tests {
                 LeafKind::Edge => "edge-node",
                 LeafKind::Selected => unreachable!("it has no maker"),
             };
-            let marks = marks.map(|(_, _, looks)| mark(looks)).join("; ");
+            let marks = marks.map(looks).join("; ");
             format!("| `{code}` | {maker} | {marks} |\n")
         });
         let table = rows.collect::<String>();
@@ -104,41 +212,62 @@ mod tests {
         expect_test::expect_file!["../../docs/leaf-nodes.md"].assert_eq(&made);
     }
 
-    /// A mark under an unknown word would be taken for a virtual node's, and one that is not
-    /// indented for a maker.
+    /// The node guard asks of the pod's node what the rules ask. `tests/api_server/node_guard.rs`
+    /// shows it each mark.
     #[test]
-    fn each_line_of_the_table_is_a_mark_or_says_whose_marks_follow() {
-        let makers = ["kosmos ", "virtual ", "edge "];
-        let of_nobody = lines().next().is_some_and(|line| line.starts_with(' '));
-        assert!(!of_nobody, "the first mark is nobody's");
-        for line in lines().filter(|line| !line.starts_with(INDENT)) {
-            assert!(
-                makers.iter().any(|word| line.starts_with(word)),
-                "{line:?} says neither what nodes are nor how a mark looks"
-            );
+    fn the_expression_of_the_node_guard_is_made_of_the_marks() {
+        let regex = |pattern: &str| {
+            let parts = pattern.chars().map(|letter| match letter {
+                '…' if pattern == "…" => ".+".to_owned(),
+                '…' => ".*".to_owned(),
+                '#' => "[0-9]+".to_owned(),
+                '.' => "[.]".to_owned(),
+                letter => letter.to_string(),
+            });
+            format!("matches('^{}$')", parts.format(""))
+        };
+        let is = |text: &str, wanted: &str| match wanted.contains(['…', '#']) {
+            true => format!("{text}.{}", regex(wanted)),
+            false => format!("{text} == '{wanted}'"),
+        };
+        let asked = |mark: &Mark| {
+            let (key, place) = (mark.key, mark.place.as_str());
+            match (mark.place, mark.value) {
+                (Place::KubeletVersion, Some(value)) => is("variables.info.kubeletVersion", value),
+                (Place::ProviderId, Some(value)) => is("variables.providerID", value),
+                (_, Some(value)) => is(&format!("variables.{place}s[?'{key}'].orValue('')"), value),
+                (_, None) if key.contains('…') => {
+                    format!("variables.{place}s.exists(key, key.{})", regex(key))
+                }
+                (_, None) => format!("'{key}' in variables.{place}s"),
+            }
+        };
+        let named = format!(
+            "variables.info.machineID == '' && variables.info.systemUUID == '' && \
+             params.metadata.name.startsWith('{KOSMOS_PREFIX}')"
+        );
+        let expression = MARKS.iter().map(asked).chain([named]).join(" ||\n      ");
+        let head = "  - name: leaf\n    expression: >-\n      ";
+        let next = "\n  - name: ";
+        let manifest = include_str!("../../cronjob/components/node-guard/node-guard.yaml");
+        let mut parts = manifest.split(head);
+        let mut made = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            let (_, after) = part.split_once(next).expect("the variable after it");
+            made += &[head, &expression, next, after].concat();
         }
+        expect_test::expect_file!["../../cronjob/components/node-guard/node-guard.yaml"]
+            .assert_eq(&made);
     }
 
-    /// A mark that is misspelled would be on no node. A program that was built without a version
-    /// ends in nothing.
+    /// A mark that is misspelled would be on no node.
     #[test]
     fn each_mark_of_the_table_is_looked_for() {
-        let marks = MARKS.iter().map(|(_, _, mark)| mark);
-        for (mark, anything) in marks.cartesian_product(["x", ""]) {
-            let (place, looks) = mark.rsplit_once(' ').expect("a place");
-            let looks = looks.replace("=…", "=x").replace('…', anything);
-            let looks = looks.replace('#', "15");
-            let (key, value) = looks.split_once('=').unwrap_or((&looks, ""));
-            let node = match place {
-                "label" => json!({"metadata": {"labels": {key: value}}}),
-                "annotation" => json!({"metadata": {"annotations": {key: value}}}),
-                "taint" => json!({"spec": {"taints": [{"key": key}]}}),
-                "providerID" => json!({"spec": {"providerID": looks}}),
-                "kubelet version" => json!({"status": {"nodeInfo": {"kubeletVersion": looks}}}),
-                _ => unreachable!("{mark} is nowhere"),
-            };
-            let node = serde_json::from_value::<RawNode>(node).expect("a node");
-            assert!(node.is_leaf(&NodeSelectors::default()), "{mark}");
+        let nodes = include_str!("../../tests/data/leaf-marks.yaml");
+        let nodes = serde_saphyr::from_str::<Vec<RawNode>>(nodes).expect("nodes");
+        for mark in MARKS {
+            let is_there = nodes.iter().any(|node| node.mark(mark).is_some());
+            assert!(is_there, "{mark:?} is on none");
         }
     }
 
@@ -157,13 +286,10 @@ mod tests {
             1,
             "a node has to match only one of several terms"
         );
-        let marks = |place: &'static str| {
-            let all = MARKS.iter();
-            all.filter_map(move |(_, _, mark)| mark.strip_prefix(place))
-        };
-        let of_labels = marks("label ").map(|label| match label.split_once('=') {
-            None => json!({"key": label, "operator": "DoesNotExist"}),
-            Some((key, value)) => json!({"key": key, "operator": "NotIn", "values": [value]}),
+        let marks = |place: Place| MARKS.iter().filter(move |mark| mark.place == place);
+        let of_labels = marks(Place::Label).map(|mark| match mark.value {
+            None => json!({"key": mark.key, "operator": "DoesNotExist"}),
+            Some(value) => json!({"key": mark.key, "operator": "NotIn", "values": [value]}),
         });
         let linux = json!({"key": "kubernetes.io/os", "operator": "In", "values": ["linux"]});
         let expected: BTreeSet<_> = of_labels
@@ -184,7 +310,7 @@ mod tests {
         for toleration in pod["tolerations"].as_array().expect("tolerations") {
             let key = toleration["key"].as_str().unwrap_or_default();
             assert_ne!(key, "", "{toleration} is of any taint");
-            let tolerated = marks("taint ").any(|mark| mark == key);
+            let tolerated = marks(Place::Taint).any(|mark| mark.key == key);
             assert!(!tolerated, "{toleration} is of a mark");
         }
     }

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use super::{
     lease::RawLease,
-    marks::{KOSMOS_OWNER, KOSMOS_PREFIX, MARKS, looks_like},
+    marks::{KOSMOS_OWNER, KOSMOS_PREFIX, MARKS, Mark, Place, looks_like},
     meta::{Condition, Meta, given, required},
     pod::{NOT_READY, UNREACHABLE},
 };
@@ -187,7 +187,7 @@ impl RawNode {
     fn leaf(&self, selectors: &NodeSelectors) -> Option<Leaf> {
         let found = MARKS
             .iter()
-            .filter_map(|&(kind, maker, mark)| Some((kind, maker, self.mark(mark)?)));
+            .filter_map(|mark| Some((mark.kind, mark.maker, self.mark(mark)?)));
         let info = &self.status.node_info;
         let no_machine = info.machine_id.is_empty() && info.system_uuid.is_empty();
         let named = no_machine && self.metadata.name.starts_with(KOSMOS_PREFIX);
@@ -310,34 +310,33 @@ impl RawNode {
     }
 
     /// Describes a mark of the table as the node has it; `None` if it does not have the mark.
-    fn mark(&self, mark: &str) -> Option<String> {
-        let (part, looks) = mark.rsplit_once(' ')?;
-        let (key, wanted) = looks.split_once('=').unwrap_or((looks, ""));
-        let is =
-            |value: &&String| wanted.is_empty() || !value.is_empty() && looks_like(value, wanted);
-        let annotations = &self.metadata.annotations;
-        let said = match part {
-            "label" => {
-                return self
-                    .metadata
-                    .labels
-                    .get(key)
-                    .filter(is)
-                    .map(|_| mark.to_owned());
-            }
-            "taint" => return self.taints(key).next().map(|_| mark.to_owned()),
-            "annotation" if key.ends_with('…') => {
-                let key = annotations.keys().find(|it| looks_like(it, key))?;
-                return Some(format!("annotation {key}"));
-            }
-            "annotation" => {
-                let value = annotations.get(key).filter(is)?;
-                return Some(format!("annotation {key}={value}"));
-            }
-            "providerID" => &self.spec.provider_id,
-            _ => &self.status.node_info.kubelet_version,
+    pub(super) fn mark(&self, mark: &Mark) -> Option<String> {
+        let is = |value: &&String| {
+            let like = |wanted| !value.is_empty() && looks_like(value, wanted);
+            mark.value.is_none_or(like)
         };
-        looks_like(said, looks).then(|| format!("{part} {said}"))
+        let said = match mark.place {
+            Place::Label => {
+                let value = self.metadata.labels.get(mark.key).filter(is)?;
+                let value = mark.value.map(|_| format!("={value}"));
+                format!("{}{}", mark.key, value.unwrap_or_default())
+            }
+            Place::Taint => self.taints(mark.key).next()?.key.clone(),
+            Place::Annotation => {
+                let mut all = self.metadata.annotations.iter();
+                let (key, value) =
+                    all.find(|(key, value)| looks_like(key, mark.key) && is(value))?;
+                match key == mark.key {
+                    true => format!("{key}={value}"),
+                    false => key.clone(),
+                }
+            }
+            Place::KubeletVersion => Some(&self.status.node_info.kubelet_version)
+                .filter(is)?
+                .clone(),
+            Place::ProviderId => Some(&self.spec.provider_id).filter(is)?.clone(),
+        };
+        Some(format!("{} {said}", mark.place.as_str()))
     }
 
     /// Returns the time of the last transition of the `Ready` condition, by the kubelet or the node

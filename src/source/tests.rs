@@ -890,42 +890,10 @@ fn whatever_is_not_false_opts_out() {
 /// Without its mark the node would count as a dead machine, and its pod would be force-deleted.
 #[test]
 fn each_mark_alone_makes_a_leaf_node() {
-    let marks = "
-        metadata: {labels: {kosmos.io/node: 'true'}}
-        metadata: {labels: {kosmos.io/node: 'false'}}
-        metadata: {annotations: {kosmos-io/owned-by-cluster: cluster7}}
-        metadata: {annotations: {kosmos-io/owned-by-cluster: ''}}
-        spec: {taints: [{key: a}, {key: kosmos.io/node, value: 'true'}]}
-        metadata: {labels: {liqo.io/type: virtual-node}}
-        spec: {taints: [{key: virtual-node.liqo.io/not-allowed}]}
-        metadata: {labels: {virtual-node.interlink/type: x}}
-        spec: {taints: [{key: virtual-node.interlink/no-schedule}]}
-        metadata: {labels: {k8s.aliyun.com/vnode: ''}}
-        spec: {taints: [{key: k8s.aliyun.com/vnode}]}
-        metadata: {labels: {node.kubernetes.io/instance-type: eklet}}
-        spec: {taints: [{key: eks.tke.cloud.tencent.com/eklet}]}
-        metadata: {labels: {virtual-kubelet.koupleless.io/component: vnode}}
-        spec: {taints: [{key: schedule.koupleless.io/virtual-node}]}
-        metadata: {labels: {kwok.x-k8s.io/node: fake}}
-        metadata: {annotations: {kwok.x-k8s.io/node: fake}}
-        metadata: {labels: {type: kwok}}
-        status: {nodeInfo: {kubeletVersion: kwok-0.8.0}}
-        metadata: {labels: {vcluster.loft.sh/fake-node: 'true'}}
-        metadata: {labels: {type: virtual-kubelet}}
-        metadata: {labels: {virtual-kubelet.io/provider: azure}}
-        spec: {taints: [{key: virtual-kubelet.io/provider}]}
-        metadata: {annotations: {virtual-kubelet.io/last-applied-node-status: '{}'}}
-        status: {nodeInfo: {kubeletVersion: v1.15.2-vk-N/A}}
-        status: {nodeInfo: {kubeletVersion: v1.15.2-vk-v1.11.0}}
-        status: {nodeInfo: {kubeletVersion: v1.29.5-kubeedge-v1.18.0}}
-        metadata: {labels: {openyurt.io/is-edge-worker: 'true'}}
-        metadata: {annotations: {apps.openyurt.io/binding: 'true'}}
-        metadata: {annotations: {node.beta.openyurt.io/autonomy: 'true'}}
-        metadata: {annotations: {node.openyurt.io/autonomy-duration: 2h}}
-        metadata: {labels: {superedge.io/node-edge: enable}}
-    ";
-    let seen = marks.trim().lines().map(|mark| {
-        let more = format!("Pod a: {{}}\nNode ds06: {{{}}}", mark.trim());
+    let marks = include_str!("../../tests/data/leaf-marks.yaml").lines();
+    let marks = marks.filter_map(|line| line.strip_prefix("- "));
+    let seen = marks.map(|mark| {
+        let more = format!("Pod a: {{}}\nNode ds06: {mark}");
         let gathered = gathered(&more);
         // A leaf node does not count as a real node.
         assert_eq!(all_of(&gathered.facts), (0, 2), "{mark}");

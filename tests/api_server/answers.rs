@@ -289,7 +289,7 @@ fn only_a_changed_answer_is_asked_about() {
             "scratch",
             "changer",
             ("PATCH", data.clone(), annotated(SCRATCH, Some("true"))),
-            None,
+            Some(NOT_YOURS),
         ),
         (
             "beside an answer",

@@ -113,11 +113,11 @@ pub fn own_pod(cluster: &ControlPlane, namespace: &str) {
 }
 
 fn at_once() -> Value {
-    json!({"gracePeriodSeconds": 0})
+    json!({"gracePeriodSeconds": 0, "propagationPolicy": "Background"})
 }
 
 pub fn dry_run() -> Value {
-    json!({"gracePeriodSeconds": 0, "dryRun": ["All"]})
+    json!({"gracePeriodSeconds": 0, "propagationPolicy": "Background", "dryRun": ["All"]})
 }
 
 /// What the server says to the account that would delete it.
@@ -403,6 +403,15 @@ const ATTACKS: &str = "
 - {fail: held, with: {metadata: {annotations: null}}, says: nothing of a pod's metadata}
 - {fail: held, with: {metadata: {finalizers: null}}, says: nothing of a pod's metadata}
 - {patch: /api/v1/namespaces/apps/pods/stuck, with: {metadata: {labels: {app: other}}}, says: nothing of a pod but its status}
+# Have a pod that may go wait for its dependents, or leave them behind.
+- {delete: /api/v1/namespaces/apps/pods/stuck, with: {gracePeriodSeconds: 0}, says: the propagation Background}
+- {delete: /api/v1/namespaces/apps/pods/stuck, with: {gracePeriodSeconds: 0, orphanDependents: true}, says: the propagation Background}
+- {delete: /api/v1/namespaces/apps/pods/stuck, with: {gracePeriodSeconds: 0, propagationPolicy: Foreground}, says: the propagation Background}
+";
+/// As a dry run it is the probe of the node guard.
+const ORPHANS: &str = "
+- {delete: /api/v1/namespaces/apps/pods/stuck, with: {gracePeriodSeconds: 0, propagationPolicy: Orphan}, says: the propagation Background}
+- {delete: '/api/v1/namespaces/apps/pods?fieldSelector=metadata.name%3Dstuck', with: {gracePeriodSeconds: 0, propagationPolicy: Orphan}, says: the propagation Background}
 ";
 
 pub fn it_stops_what_the_program_never_does(cluster: &ControlPlane, how: &str, account: &str) {
@@ -459,6 +468,7 @@ pub fn it_stops_what_the_program_never_does(cluster: &ControlPlane, how: &str, a
     let before = cluster.get("/api/v1/pods")["items"].clone();
     let guard = (how, account, "pod-reaper-guard");
     let answers = attacked(cluster, guard, ATTACKS, &[true, false]);
+    attacked(cluster, guard, ORPHANS, &[false]);
     assert_eq!(
         cluster.get("/api/v1/pods")["items"],
         before,

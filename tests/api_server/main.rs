@@ -7,6 +7,7 @@
     reason = "tests say what is wrong by panicking"
 )]
 
+mod account;
 mod answers;
 mod chart;
 mod commands;

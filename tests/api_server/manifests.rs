@@ -230,6 +230,45 @@ fn the_dry_run_overlay_reports_and_is_never_refused() {
     assert_eq!(report["summary"]["outcomes"]["would-delete"], ALL);
 }
 
+/// Whoever may write the ConfigMap sets options, and nothing else: neither another API server or credentials, nor what the
+/// components set.
+#[test]
+fn a_config_map_sets_options_and_nothing_else() {
+    let others = "KUBECONFIG KUBERNETES_SERVICE_HOST KUBERNETES_SERVICE_PORT KUBE_RS_DEBUG_OVERRIDE_URL \
+        KUBE_RS_DEBUG_IMPERSONATE_USER SSL_CERT_FILE SSL_CERT_DIR HTTPS_PROXY HTTP_PROXY NO_PROXY https_proxy all_proxy \
+        HOME PATH LD_PRELOAD RUST_LOG RUST_BACKTRACE POD_NAME POD_NAMESPACE POD_SETTINGS REQUIRE_GUARD REAP_SCRATCH";
+    let cluster = fresh();
+    install(&cluster, DEFAULT);
+    kubectl(
+        &cluster,
+        &[
+            "apply",
+            "-f",
+            &folder("cronjob/components/forecast/cronjob.yaml"),
+        ],
+    );
+    let both = ["pod-reaper", "pod-reaper-forecast"];
+    let before = both.map(|name| settings_of(&cluster, "pod-reaper", name));
+    let map = "/api/v1/namespaces/pod-reaper/configmaps/pod-reaper";
+    let hostile = others
+        .split_whitespace()
+        .map(|name| (name.to_owned(), json!("hostile")));
+    let hostile = Value::Object(hostile.collect());
+    cluster.merge_patch(map, json!({"data": hostile}));
+    assert_eq!(
+        both.map(|name| settings_of(&cluster, "pod-reaper", name)),
+        before
+    );
+    cluster.merge_patch(map, json!({"data": {"MAX_DELETES": "7"}}));
+    let set = ("MAX_DELETES".to_owned(), "7".to_owned());
+    for name in both {
+        assert!(
+            settings_of(&cluster, "pod-reaper", name).contains(&set),
+            "{name}"
+        );
+    }
+}
+
 /// Before Kubernetes 1.30 there are no policies, and the base is what is installed: the role alone.
 #[test]
 fn the_base_alone_reaps_what_is_stuck_and_nothing_else() {

@@ -5,6 +5,8 @@ use crate::{guard::status_patch, prelude::*};
 use pod_reaper::cluster::NODE_REFUSAL;
 
 const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
+const LEAF_REFUSAL: &str =
+    "pod-reaper's node guard lets it touch no pod of a leaf node or of a node that is opted out";
 const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
 
 fn message(answer: &Value) -> &str {
@@ -28,8 +30,30 @@ fn install(cluster: &ControlPlane) {
     });
 }
 
+/// Creates NotReady nodes that the program spares for what is written on them: leaf nodes, each by one mark, and nodes that are
+/// opted out. Returns their names.
+fn spared_nodes(cluster: &ControlPlane) -> Vec<String> {
+    let mut marks = yaml(include_str!("../data/leaf-marks.yaml"));
+    let marks = marks.as_array_mut().expect("marks");
+    for place in ["labels", "annotations"] {
+        for value in ["true", ""] {
+            marks.push(json!({"metadata": {place: {"pod-reaper.io/skip": value}}}));
+        }
+    }
+    let no_machine = json!({"status": {"nodeInfo": {"machineID": "", "systemUUID": ""}}});
+    let marks = marks.drain(..).enumerate();
+    let named = marks.map(|(at, mark)| (format!("spared-{at}"), mark));
+    let named = named.chain([("kosmos-far".to_owned(), no_machine)]);
+    named
+        .map(|(name, mark)| {
+            Node::not_ready(&name, 3600).with(mark).create(cluster);
+            name
+        })
+        .collect()
+}
+
 #[test]
-fn a_pod_whose_node_is_ready_is_out_of_reach_and_every_other_is_not() {
+fn a_pod_whose_node_is_ready_a_leaf_node_or_opted_out_is_out_of_reach_and_every_other_is_not() {
     let cluster = fresh();
     one_dead_of_three(&cluster);
     Node::ready("false")
@@ -40,6 +64,13 @@ fn a_pod_whose_node_is_ready_is_out_of_reach_and_every_other_is_not() {
         "/api/v1/nodes",
         json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "empty"}}),
     );
+    Node::not_ready("skip-false", 3600)
+        .annotation("pod-reaper.io/skip", "false")
+        .create(&cluster);
+    Node::not_ready("kosmos-machine", 3600)
+        .with(json!({"status": {"nodeInfo": {"machineID": "1"}}}))
+        .create(&cluster);
+    let spared = spared_nodes(&cluster);
     install(&cluster);
     grant(&cluster, "stolen", ACCOUNT, ALL_OF_PODS);
     let job = |node: &str, name: &str| {
@@ -50,15 +81,11 @@ fn a_pod_whose_node_is_ready_is_out_of_reach_and_every_other_is_not() {
             .terminating(&cluster, 600)
     };
     let status = |name: &str| format!("{}/status", pod_path("apps", name));
-    for (node, refused) in [
-        ("ready-1", true),
-        ("ready-2", true),
-        ("dead", false),
-        ("false", false),
-        ("bare", false),
-        ("empty", false),
-        ("gone", false),
-    ] {
+    let reached = "dead false bare empty gone skip-false kosmos-machine";
+    let reached = reached.split(' ').map(|node| (node, ""));
+    let spared = spared.iter().map(|node| (node.as_str(), LEAF_REFUSAL));
+    let ready = ["ready-1", "ready-2"].map(|node| (node, NODE_REFUSAL));
+    for (node, refusal) in reached.chain(spared).chain(ready) {
         let pod = job(node, node);
         for (method, path, body) in [
             ("DELETE", pod_path("apps", node), dry_run()),
@@ -76,7 +103,7 @@ fn a_pod_whose_node_is_ready_is_out_of_reach_and_every_other_is_not() {
             (
                 "DELETE",
                 pod_path("apps", node),
-                json!({"gracePeriodSeconds": 0}),
+                json!({"gracePeriodSeconds": 0, "propagationPolicy": "Background"}),
             ),
         ] {
             let mut said = (0, Value::Null);
@@ -85,8 +112,8 @@ fn a_pod_whose_node_is_ready_is_out_of_reach_and_every_other_is_not() {
                 !message(&said.1).contains("cannot ")
             });
             let what = format!("{node}: {method} {path}: {}", message(&said.1));
-            assert_eq!(said.0, if refused { 403 } else { 200 }, "{what}");
-            assert_eq!(message(&said.1).ends_with(NODE_REFUSAL), refused, "{what}");
+            assert_eq!(said.0, if refusal.is_empty() { 200 } else { 403 }, "{what}");
+            assert!(message(&said.1).ends_with(refusal), "{what}");
         }
     }
     // The probe's form opens nothing: what is no dry run is the guard's as ever, and another's dry run is nobody's.
@@ -145,8 +172,10 @@ fn a_pod_whose_node_is_ready_is_out_of_reach_and_every_other_is_not() {
         );
     }
     // Nor where no node is left, as in a cluster that was scaled to none.
-    for node in ["ready-1", "ready-2", "dead", "false", "bare", "empty"] {
-        cluster.delete(&node_path(node), json!({}));
+    let nodes = cluster.get("/api/v1/nodes");
+    for node in nodes["items"].as_array().expect("nodes") {
+        let name = node["metadata"]["name"].as_str().expect("a name");
+        cluster.delete(&node_path(name), json!({}));
     }
     let on_ready = pod_path("apps", "ready-1");
     until("no node is left for the account", || {

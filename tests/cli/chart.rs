@@ -119,6 +119,23 @@ fn every_option_can_be_set_by_settings_and_by_values_and_there_are_no_others() {
             "{component}"
         );
     }
+    // The pod of a run, and that of a forecast, get each from a key of its own. The chart loops over its values.
+    for folder in ["base", "components/forecast"] {
+        let path = root().join(format!("cronjob/{folder}/cronjob.yaml"));
+        let manifest = fs::read_to_string(&path).expect("a manifest");
+        let (begin, end) = (
+            "by tests/cli/chart.rs.\n",
+            "            # End of the options.\n",
+        );
+        let (head, rest) = manifest.split_once(begin).expect("where they begin");
+        let (_, tail) = rest.split_once(end).expect("where they end");
+        let entries = known.keys().map(|name| {
+            let key = format!("{{name: pod-reaper, key: {name}, optional: true}}");
+            format!("            - {{name: {name}, valueFrom: {{configMapKeyRef: {key}}}}}\n")
+        });
+        let entries = entries.collect::<String>();
+        expect_file![path].assert_eq(&[head, begin, &entries, end, tail].concat());
+    }
     let settings = read("cronjob/base/settings.env");
     let settings = settings
         .lines()
@@ -214,6 +231,7 @@ fn the_schema_refuses_what_cannot_work() {
         no deadline: {activeDeadlineSeconds: 0}
         no failed Job for the alerts to see: {failedHistoryLimit: 0}
         its own pod's name: {env: [{name: POD_NAME, value: x}]}
+        any variables: {envFrom: [{configMapRef: {name: a}}]}
         a variable that is no text: {env: [{name: MAX_DELETES, value: 5}]}
         a variable from nowhere: {env: [{name: PUSH_GATEWAY, valueFrom: {}}]}
         a resource that pods do not have: {resources: {request: {cpu: '1'}}}

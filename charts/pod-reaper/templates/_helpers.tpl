@@ -88,7 +88,7 @@ labels:
 {{- (fromYaml $text).groups | toYaml }}
 {{- end -}}
 
-{{- /* The account of forecasts, which only reads; that of runs, where none is created. */ -}}
+{{- /* The account of forecasts and of `helm test`, which only reads; that of runs, where none is created. */ -}}
 {{- define "pod-reaper.forecaster" -}}
 {{- include "pod-reaper.account" . }}{{ if .Values.serviceAccount.create }}-forecast{{ end }}
 {{- end -}}
@@ -97,7 +97,7 @@ labels:
 {{- define "pod-reaper.pod" -}}
 restartPolicy: Never
 serviceAccountName: {{ include (ternary "pod-reaper.forecaster" "pod-reaper.account" (hasKey . "forecast")) .root }}
-automountServiceAccountToken: true
+automountServiceAccountToken: false
 {{- with .root.Values.imagePullSecrets }}
 imagePullSecrets:
   {{- toYaml . | nindent 2 }}
@@ -116,6 +116,13 @@ nodeSelector:
 affinity:
   {{- if or .root.Values.avoidLeafNodes .root.Values.architectures .root.Values.nodeAffinity }}
   nodeAffinity:
+    {{- if .root.Values.avoidLeafNodes }}
+    preferredDuringSchedulingIgnoredDuringExecution:
+    - weight: 100
+      preference:
+        matchExpressions:
+        - {key: node-role.kubernetes.io/control-plane, operator: Exists}
+    {{- end }}
     requiredDuringSchedulingIgnoredDuringExecution:
       nodeSelectorTerms:
       - matchExpressions:
@@ -167,17 +174,20 @@ containers:
   {{- with .args }}
   args: {{ toJson . }}
   {{- end }}
-  envFrom:
-  - configMapRef:
-      name: {{ include "pod-reaper.name" .root }}
-  {{- with .root.Values.envFrom }}
-  {{- toYaml . | nindent 2 }}
-  {{- end }}
   env:
   - name: POD_NAME
     valueFrom: {fieldRef: {fieldPath: metadata.name}}
   - name: POD_NAMESPACE
     valueFrom: {fieldRef: {fieldPath: metadata.namespace}}
+  - {name: POD_SETTINGS, value: /etc/pod-reaper/settings}
+  {{- $own := dict }}
+  {{- range .root.Values.env }}{{ $_ := set $own .name true }}{{ end }}
+  {{- range $option, $value := .root.Values.options }}
+  {{- $variable := $option | snakecase | upper }}
+  {{- if not (hasKey $own $variable) }}
+  - {name: {{ $variable }}, valueFrom: {configMapKeyRef: {name: {{ include "pod-reaper.name" $.root }}, key: {{ $variable }}, optional: true}}}
+  {{- end }}
+  {{- end }}
   {{- if and .root.Values.guard.enabled (not .forecast) }}
   - {name: REQUIRE_GUARD, value: {{ ternary "nodes" "true" .root.Values.nodeGuard.enabled | quote }}}
   {{- end }}
@@ -202,17 +212,23 @@ containers:
     readOnlyRootFilesystem: true
     capabilities:
       drop: [ALL]
-  {{- if or $ca.configMap $ca.secret .root.Values.volumeMounts }}
   volumeMounts:
+  - {name: token, mountPath: /var/run/secrets/kubernetes.io/serviceaccount, readOnly: true}
+  - {name: settings, mountPath: /etc/pod-reaper/settings, readOnly: true}
   {{- if or $ca.configMap $ca.secret }}
   - {name: gateway-ca, mountPath: /etc/pod-reaper/gateway-ca, readOnly: true}
   {{- end }}
   {{- with .root.Values.volumeMounts }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
-  {{- end }}
-{{- if or $ca.configMap $ca.secret .root.Values.volumes }}
 volumes:
+- name: token
+  projected:
+    sources:
+    - serviceAccountToken: {path: token, expirationSeconds: 600}
+    - configMap: {name: kube-root-ca.crt, items: [{key: ca.crt, path: ca.crt}]}
+    - downwardAPI: {items: [{path: namespace, fieldRef: {fieldPath: metadata.namespace}}]}
+- {name: settings, configMap: {name: {{ include "pod-reaper.name" .root }}, optional: true}}
 {{- if $ca.configMap }}
 - {name: gateway-ca, configMap: {name: {{ $ca.configMap }}}}
 {{- else if $ca.secret }}
@@ -220,6 +236,5 @@ volumes:
 {{- end }}
 {{- with .root.Values.volumes }}
 {{- toYaml . | nindent 0 }}
-{{- end }}
 {{- end }}
 {{- end -}}

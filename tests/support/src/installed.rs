@@ -165,12 +165,28 @@ pub fn kubeconfig(cluster: &ControlPlane) -> PathBuf {
     kubeconfig_of(cluster, "pod-reaper", "pod-reaper")
 }
 
-/// The same for a ServiceAccount of another name.
+/// The same for a ServiceAccount of another name. The guard refuses a token that is bound to no pod: it is bound to one of the
+/// CronJob of that name, which no controller has to start.
 pub fn kubeconfig_of(cluster: &ControlPlane, namespace: &str, name: &str) -> PathBuf {
-    let request = yaml(
-        "{apiVersion: authentication.k8s.io/v1, kind: TokenRequest, spec: {expirationSeconds: 3600}}",
-    );
-    let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token");
+    let pods = format!("/api/v1/namespaces/{namespace}/pods");
+    let holder = format!("{name}-of-the-token");
+    let path = pod_path(namespace, &holder);
+    let pod = cluster.try_get(&path).unwrap_or_else(|| {
+        let cronjobs = format!("/apis/batch/v1/namespaces/{namespace}/cronjobs/{name}");
+        let spec = &cluster.get(&cronjobs)["spec"]["jobTemplate"]["spec"]["template"]["spec"];
+        cluster.create(
+            &pods,
+            json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": holder}, "spec": spec}),
+        )
+    });
+    let account = pod["spec"]["serviceAccountName"]
+        .as_str()
+        .expect("an account");
+    let bound =
+        json!({"apiVersion": "v1", "kind": "Pod", "name": holder, "uid": pod["metadata"]["uid"]});
+    let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
+        "spec": {"expirationSeconds": 3600, "boundObjectRef": bound}});
+    let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token");
     let answer = cluster.create(&path, request);
     let token = answer["status"]["token"].as_str().expect("a token");
     let own = fs::read_to_string(&cluster.kubeconfig).expect("a kubeconfig");
@@ -186,19 +202,30 @@ pub fn settings(cluster: &ControlPlane) -> Vec<(String, String)> {
 
 /// The same for a CronJob of another name.
 pub fn settings_of(cluster: &ControlPlane, namespace: &str, name: &str) -> Vec<(String, String)> {
-    let map = cluster.get(&format!("/api/v1/namespaces/{namespace}/configmaps/{name}"));
-    let data = map["data"].as_object().expect("settings").iter();
     let cronjob = cluster.get(&format!(
         "/apis/batch/v1/namespaces/{namespace}/cronjobs/{name}"
     ));
     let container = &cronjob["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"][0];
-    // An entry of its own wins over the ConfigMap. What the kubelet would fill in has no value.
-    let own = container["env"].as_array().expect("variables").iter();
-    let own =
-        own.filter_map(|entry| Some((entry["name"].as_str()?.to_owned(), entry.get("value")?)));
-    let all = data.map(|(name, value)| (name.clone(), value)).chain(own);
-    all.map(|(name, value)| (name, value.as_str().expect("text").to_owned()))
-        .collect()
+    assert_eq!(
+        container["envFrom"],
+        Value::Null,
+        "any variable could be set"
+    );
+    let variables = container["env"].as_array().expect("variables").iter();
+    let variables = variables.filter_map(|entry| {
+        let from = &entry["valueFrom"]["configMapKeyRef"];
+        // What else the kubelet would fill in has no value here.
+        let value = match from["name"].as_str() {
+            None => entry.get("value")?.clone(),
+            Some(map) => {
+                let map = cluster.get(&format!("/api/v1/namespaces/{namespace}/configmaps/{map}"));
+                map["data"].get(from["key"].as_str()?)?.clone()
+            }
+        };
+        let name = entry["name"].as_str().expect("a name");
+        Some((name.to_owned(), value.as_str().expect("text").to_owned()))
+    });
+    variables.collect()
 }
 
 /// The variable of one of the chart's values: `reapOlderThan` as `REAP_OLDER_THAN`.
