@@ -232,6 +232,7 @@ impl<'a> RunRecord<'a> {
         let not_ready_since = node.not_ready_since(now);
         let judged_node = NodeAtTime::of(&self.facts, &self.settings.policy, node);
         Some(NodeEntry {
+            zone: node.zone.as_ref().map(Zone::to_string),
             ready: Some(node.ready),
             reason: node.ready_reason.clone(),
             since: not_ready_since,

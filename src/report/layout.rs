@@ -373,7 +373,7 @@ fn node(report: &Report, node: &NodeEntry) -> Entry {
             phrases::terminating(node),
         ],
         node: Some(node.name.clone()),
-        kind: "nodes, ".to_owned()
+        kind: format!("nodes{}, ", after(" of ", node.zone.as_ref()))
             + &phrases::state(node, minutes)
             + &after("; ", leaf.as_ref().map(|_| "leaf nodes"))
             + &after("; ", lives.then_some("with signs of life")),

@@ -327,6 +327,17 @@ impl Entry {
         lines
     }
 
+    /// Names the columns of a table of such entries.
+    pub fn headings(&self) -> impl Iterator<Item = &'static str> {
+        let names: &[_] = if self.pods > 0 {
+            &["Owner", "Node", "Overdue"]
+        } else {
+            &["State", "Pods"]
+        };
+        let names = names.iter().copied().chain(std::iter::repeat(""));
+        names.take(self.columns.len())
+    }
+
     /// Lists the columns that are not empty.
     pub fn filled_columns(&self) -> impl Iterator<Item = &String> {
         self.columns.iter().filter(|column| !column.is_empty())

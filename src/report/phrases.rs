@@ -378,6 +378,12 @@ pub fn owner(name: &str, owner: Option<&Owner>) -> String {
     })
 }
 
+/// Returns the line of a fold for a page that holds what is in it.
+pub fn unfolded(line: &str) -> &str {
+    let line = line.trim_end_matches(", which --output=json has");
+    line.trim_end_matches("; named in the log")
+}
+
 /// Lists the lines of a command, cleaned, as they are pasted.
 pub fn lines(command: &str) -> impl Iterator<Item = String> {
     command.split('\n').map(clean)

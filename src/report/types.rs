@@ -124,6 +124,8 @@ in_json! {
     pub struct NodeEntry {
         /// Its name.
         pub name: String,
+        /// The region and zone that its labels name, with a slash between them.
+        pub zone: Option<String>,
         /// Status of its `Ready` condition: `False`, `Unknown`, `absent`, or `unread`.
         #[serde(serialize_with = "ready")]
         pub ready: Option<Ready>,
