@@ -279,7 +279,7 @@ fn is_label_letter(letter: char) -> bool {
 }
 
 /// The length of the longest name, in characters.
-const LONGEST_NAME: usize = 253;
+pub const LONGEST_NAME: usize = 253;
 
 /// Reports whether the API server accepts `name` for pods, nodes and most other kinds (RFC 1123).
 pub fn is_name(name: &str) -> bool {

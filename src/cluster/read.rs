@@ -230,13 +230,19 @@ impl Cluster {
 
     /// Reads the Leases of a name, in one namespace or in any but that of the nodes' leases.
     async fn leases_called(&self, namespace: Option<&str>, name: &str) -> Result<Vec<RawLease>> {
+        let add_lease = |leases: &mut Vec<_>, mut lease: RawLease| {
+            lease.drop_unused();
+            leases.push(lease);
+        };
         if let Some(namespace) = namespace {
-            return Ok(self.find(namespace, name).await?.into_iter().collect());
+            let mut leases = Vec::new();
+            let found = self.find(namespace, name).await?.into_iter();
+            found.for_each(|lease| add_lease(&mut leases, lease));
+            return Ok(leases);
         }
         let query = format!("{OTHERS},metadata.name%3D{}", encode(name));
-        self.list("", &query, Accept::Object, Vec::push)
-            .await?
-            .whole()
+        let leases = self.list("", &query, Accept::Object, add_lease);
+        leases.await?.whole()
     }
 
     /// Lists the UIDs of all pods of `node`. The answer does not come from the cache, which may not

@@ -4,8 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
-use super::{meta::Meta, node::HOSTNAME};
-use crate::facts::{Heard, NamedBy, NodeFacts, Renewal, SignBy};
+use super::{
+    meta::{Meta, Written, cut},
+    node::HOSTNAME,
+};
+use crate::{
+    facts::{Heard, NamedBy, NodeFacts, Renewal, SignBy},
+    selector::LONGEST_NAME,
+};
 
 /// The label, with its value, of an API server's lease, since Kubernetes 1.26. The holder of such a
 /// lease is no name of its host; its label `kubernetes.io/hostname` is.
@@ -44,6 +50,17 @@ impl RawLease {
     fn is_of_api_server(&self) -> bool {
         let label = self.metadata.labels.get(IDENTITY.0);
         self.metadata.namespace == Self::OF_API_SERVERS && label.is_some_and(|it| it == IDENTITY.1)
+    }
+
+    /// Drops what no rule asks of a lease that may be anybody's, because many are held at once.
+    pub fn drop_unused(&mut self) {
+        cut(&mut self.spec.holder_identity);
+        self.metadata.annotations.clear();
+        let kept = [IDENTITY.0, HOSTNAME];
+        self.metadata
+            .labels
+            .retain(|key, _| kept.contains(&key.as_str()));
+        self.metadata.managed_fields.retain(Written::is_short);
     }
 
     /// Returns the last renewal, if there was any.
@@ -86,8 +103,10 @@ impl RawLease {
     }
 }
 
-/// Lists the names that `holder` may begin with: all of it, and each part before a `_`.
+/// Lists the names that `holder` may begin with: all of it, and each part before a `_`. No name is
+/// longer than that of the longest object, though a holder may be.
 fn beginnings(holder: &str) -> impl Iterator<Item = &str> {
+    let holder = &holder[..holder.floor_char_boundary(LONGEST_NAME + 1)];
     let parts = holder.match_indices('_').map(|(at, _)| &holder[..at]);
     parts.chain([holder])
 }

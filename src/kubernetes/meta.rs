@@ -222,6 +222,14 @@ impl Meta {
     }
 }
 
+impl Written {
+    /// Reports whether the entry is as long as a program may write it that renews a lease.
+    pub fn is_short(&self) -> bool {
+        let fields = self.fields_v1.as_ref();
+        fields.is_none_or(|fields| fields.get().len() <= LONG)
+    }
+}
+
 /// Cuts a text that nothing in Kubernetes makes so long.
 pub fn cut(text: &mut String) {
     text.truncate(text.floor_char_boundary(LONG));

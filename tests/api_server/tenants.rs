@@ -162,12 +162,14 @@ fn claims_and_owners_of_any_number_and_spelling_end_no_run() {
     let run = measure(&proxy.kubeconfig, &["--wait-for-replacements", "1s"]);
     // Beside the bound, the plan holds 64,000 claims.
     run.holds_within(96, "88,000 claims and odd names");
-    run.run.says(&other, (STUCK, Some("deleted")));
+    run.run
+        .says(&other, ("stuck-on-not-ready-node", Some("deleted")));
     for uid in unverified {
         run.run.says(&uid, ("volume-unverified", None));
     }
     for uid in reaped {
-        run.run.says(&uid, (STUCK, Some("deleted")));
+        run.run
+            .says(&uid, ("stuck-on-not-ready-node", Some("deleted")));
     }
     let paths = proxy.seen().into_iter().map(|seen| seen.path);
     let paths = paths.collect::<Vec<_>>();
