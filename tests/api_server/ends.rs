@@ -4,10 +4,10 @@ use crate::{
     prelude::*,
     support::{
         objects::lease_path,
-        proxy::{Clock, at},
+        proxy::{Clock, at, shifted},
     },
 };
-use jiff::{SignedDuration, Timestamp, fmt::rfc2822::DateTimeParser, tz::TimeZone};
+use jiff::{SignedDuration, Timestamp};
 use std::{os::unix::fs::PermissionsExt as _, sync::atomic::AtomicU32};
 
 const REAP: &str = "stuck-on-not-ready-node";
@@ -35,13 +35,6 @@ fn left(cluster: &ControlPlane) -> BTreeSet<String> {
         .iter()
         .map(uid)
         .collect()
-}
-
-/// The same time by another clock, as HTTP writes it.
-fn shifted(date: &str, minutes: i64) -> String {
-    let now: Timestamp = DateTimeParser::new().parse_timestamp(date).expect("a date");
-    let then = (now + SignedDuration::from_mins(minutes)).to_zoned(TimeZone::UTC);
-    then.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()
 }
 
 const BEHIND: Clock = |date| Some(shifted(date, -20));
