@@ -86,6 +86,8 @@ fn a_lease_that_something_on_the_node_renews_keeps_its_pods() {
         Node::ready(ready).create(&cluster);
     }
     namespace(&cluster, "other");
+    let in_other = "/apis/coordination.k8s.io/v1/namespaces/other/leases";
+    cluster.create(in_other, yaml("{metadata: {name: without-a-holder}}"));
     let pods = rows.map(|(node, within, holder, minutes, _)| {
         let host = format!("{node}.example.org");
         let dead = Node::not_ready(node, 3600).label("kubernetes.io/hostname", &host);
