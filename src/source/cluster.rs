@@ -198,7 +198,7 @@ impl Source for Live<'_> {
     async fn leases(&self, holders: &Holders) -> Option<BTreeMap<String, Read<Vec<RawLease>>>> {
         match self.cluster.leases(holders).await {
             Ok(leases) => Some(leases),
-            Err(failure) if failure.forbids() => None,
+            Err(failure) if failure.code() == Some(403) => None,
             Err(failure) => {
                 let unread = self.memory.note("Leases", failure);
                 let nodes = holders.nodes().map(|node| (node, Err(unread.clone())));

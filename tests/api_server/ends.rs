@@ -4,10 +4,10 @@ use crate::{
     prelude::*,
     support::{
         objects::lease_path,
-        proxy::{Clock, at},
+        proxy::{Clock, at, shifted},
     },
 };
-use jiff::{SignedDuration, Timestamp, fmt::rfc2822::DateTimeParser, tz::TimeZone};
+use jiff::{SignedDuration, Timestamp};
 use std::{os::unix::fs::PermissionsExt as _, sync::atomic::AtomicU32};
 
 const REAP: &str = "stuck-on-not-ready-node";
@@ -37,13 +37,6 @@ fn left(cluster: &ControlPlane) -> BTreeSet<String> {
         .collect()
 }
 
-/// The same time by another clock, as HTTP writes it.
-fn shifted(date: &str, minutes: i64) -> String {
-    let now: Timestamp = DateTimeParser::new().parse_timestamp(date).expect("a date");
-    let then = (now + SignedDuration::from_mins(minutes)).to_zoned(TimeZone::UTC);
-    then.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()
-}
-
 const BEHIND: Clock = |date| Some(shifted(date, -20));
 const AHEAD: Clock = |date| Some(shifted(date, 20));
 
@@ -52,6 +45,8 @@ const AHEAD: Clock = |date| Some(shifted(date, 20));
 fn now_is_what_the_api_server_says() {
     let cluster = fresh();
     one_dead_of_three(&cluster);
+    // Without it, nobody knows whether the node has heard of their grace periods, so these are waited for.
+    cluster.delete(&lease_path("dead"), json!({}));
     // A second, 10 minutes and an hour.
     let pods = [("stuck", 1), ("later", 600), ("much-later", 3600)];
     let pods =

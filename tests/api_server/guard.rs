@@ -882,7 +882,7 @@ fn another_policy(cluster: &ControlPlane, ask: impl Fn() -> String) -> String {
     let bindings = format!("{ADMISSION}/validatingadmissionpolicybindings");
     let path = format!("{bindings}/another");
     // The guard permits its delete.
-    Pod::on("dead", "denied", "terminating").terminating(cluster, 600);
+    Pod::on("ready-1", "denied", "terminating").terminating(cluster, 600);
     let denies = || rehearsed(ACCOUNT, cluster, &pod_path("denied", "terminating")).0 == 403;
     loop {
         let binding = "

@@ -97,7 +97,7 @@ fn a_role_that_lacks_the_newest_rights_is_told_what_that_costs() {
     let older = user(&cluster, "older", &rules);
     let told = run(&older, &dry);
     told.is_whole();
-    told.says(&plain, (REAP, None));
+    told.says(&plain, (REAP, Some("would-delete")));
     let unseen = told.report["unseen"].as_array().expect("sentences");
     let [leases] = &unseen[..] else {
         panic!("{unseen:?}")
@@ -120,7 +120,7 @@ fn a_role_that_lacks_the_newest_rights_is_told_what_that_costs() {
     until_overdue();
     let told = run(&older, &dry);
     told.ends(3);
-    told.says(&plain, (REAP, None));
+    told.says(&plain, (REAP, Some("would-delete")));
     for pod in &claims {
         told.says(pod, ("facts-unread", None));
     }

@@ -1,18 +1,8 @@
 //! Nodes that are NotReady and not dead: one whose kubelet still reports, and virtual nodes.
 
-use crate::prelude::*;
+use crate::{prelude::*, support::objects::lease_of};
 
-/// The pods on the failing node of which two must not run at once. One is of a Job that forbids it, the others are of a
-/// StatefulSet, and one has a disk.
-const UNIQUE: [&str; 5] = [
-    "compute-hive01/import",
-    "compute-hive01/huebackend-0",
-    "impala-impala01/huebackend-0",
-    "impala-impala01/impala-executor-000-0",
-    "vault/vault-0",
-];
-
-/// The one on a local disk.
+/// The pod on a local disk.
 const ON_DISK: &str = "impala-impala01/impala-executor-000-0";
 
 /// How long a lease lasts in `scripts/controlplane/start`.
@@ -28,9 +18,8 @@ fn run_here<'a>(case: &Case, pods: impl IntoIterator<Item = &'a Seen>) {
 }
 
 /// The container runtime hangs: Ready becomes False, the lease is renewed, the containers run on, and Kubernetes evicts
-/// nevertheless. The unique pods are left to a person and the others are reaped; with `--kubelet-alive=reap` the unique
-/// ones are reaped too. When the runtime has recovered, the kubelet stops the containers of what was reaped, and confirms
-/// the deletion that was left.
+/// nevertheless. The pods are left to a person; with `--kubelet-alive=reap` they are reaped. When the runtime has recovered,
+/// the kubelet stops the containers of what was reaped, and confirms the deletion that was left.
 #[test]
 fn a_kubelet_lives_and_its_node_is_not_ready() {
     let case = Case::start("a_kubelet_lives_and_its_node_is_not_ready");
@@ -48,13 +37,11 @@ fn a_kubelet_lives_and_its_node_is_not_ready() {
         "its kubelet lives"
     );
     run_here(&case, &evicted);
-    let (unique, others) = by_uniqueness(evicted);
 
     let run = case.reap(&OPTIONS);
     run.ends(0);
-    all_are(&run, &others, REAPED);
-    all_are(&run, &unique, ("kubelet-alive", None));
-    for pod in &unique {
+    all_are(&run, &evicted, ("kubelet-alive", None));
+    for pod in &evicted {
         let entry = run.pod(&pod.uid);
         assert_eq!(entry["verdict"], "manual", "{entry}");
         let detail = entry["detail"].as_str().expect("a sentence");
@@ -64,30 +51,21 @@ fn a_kubelet_lives_and_its_node_is_not_ready() {
         let harmless = !commands.iter().any(|command| destroys(command));
         assert!(harmless && !commands.is_empty(), "{entry}");
     }
-    case.until_replaced(&others);
-    assert_eq!(case.evictable_on(FAILING), unique);
+    assert_eq!(case.evictable_on(FAILING), evicted);
 
     let run = case.reap(&[&OPTIONS[..], &["--kubelet-alive", "reap"]].concat());
     run.ends(0);
-    let (on_disk, moved): (Vec<_>, Vec<_>) =
-        unique.into_iter().partition(|pod| pod.called() == ON_DISK);
-    all_are(&run, &on_disk, ("local-volume", None));
+    let (on_disk, moved) = without_a_disk(&run, evicted);
     all_are(&run, &moved, REAPED);
     case.until_replaced(&moved);
     assert_eq!(case.evictable_on(FAILING), on_disk);
-    run_here(&case, moved.iter().chain(&others));
+    run_here(&case, &moved);
 
     case.recover_runtime(FAILING);
     case.until_ready_is("True", FAILING);
     case.until("the kubelet has stopped all that was evicted", || {
         let running = case.running_in_containers(FAILING);
-        let was_evicted = |uid: &String| {
-            moved
-                .iter()
-                .chain(&others)
-                .chain(&on_disk)
-                .any(|pod| pod.uid == *uid)
-        };
+        let was_evicted = |uid: &String| moved.iter().chain(&on_disk).any(|pod| pod.uid == *uid);
         (!running.iter().any(was_evicted)).then_some(())
     });
     case.until("the pod of the local disk is back on it", || {
@@ -106,8 +84,8 @@ fn a_kubelet_lives_and_its_node_is_not_ready() {
     );
 }
 
-/// A silent node shows a sign of life between the decision and the deletes. The second look finds it, and its unique pods
-/// stay. The others are reaped: the node has been NotReady for as long as the option asks.
+/// A silent node shows a sign of life between the decision and the deletes. The second look finds it, and its pods stay,
+/// although the node has been NotReady for as long as the option asks.
 #[test]
 fn alive_between_the_decision_and_the_deletes() {
     let case = Case::start("alive_between_the_decision_and_the_deletes");
@@ -129,25 +107,15 @@ fn alive_between_the_decision_and_the_deletes() {
     let options = [&OPTIONS[..], &["--node-not-ready-for", "0s"]].concat();
     let run = case.reap_through(&proxy.kubeconfig, &options);
     run.ends(0);
-    let (unique, others) = by_uniqueness(evicted);
+    let (_, others) = without_a_disk(&run, evicted.clone());
     all_are(
         &run,
-        unique.iter().filter(|pod| pod.called() != ON_DISK),
+        &others,
         ("stuck-on-not-ready-node", Some("node-changed")),
     );
-    all_are(&run, &others, REAPED);
-    assert_eq!(case.evictable_on(FAILING), unique);
-    let is_of_a_unique_pod = |seen: &proxy::Seen| {
-        seen.is_change()
-            && unique
-                .iter()
-                .any(|pod| seen.path.ends_with(&format!("/pods/{}", pod.name)))
-    };
-    assert!(
-        !proxy.seen().iter().any(is_of_a_unique_pod),
-        "{:?}",
-        proxy.seen()
-    );
+    assert_eq!(case.evictable_on(FAILING), evicted);
+    let seen = proxy.seen();
+    assert!(!seen.iter().any(proxy::Seen::is_change), "{seen:?}");
 }
 
 /// A kubelet is started again and again. Its container runtime does not answer, so each time it renews its lease and ends
@@ -156,82 +124,92 @@ fn alive_between_the_decision_and_the_deletes() {
 #[test]
 fn a_kubelet_starts_again_and_again() {
     let case = Case::start("a_kubelet_starts_again_and_again");
-    let silence = Duration::from_secs(11);
-    let options = [&OPTIONS[..], &["--node-not-ready-for", "11s"]].concat();
-    let until_silent_for = |seconds: Duration| {
-        case.until("the kubelet is silent for so long", || {
-            let silent = Timestamp::now().duration_since(case.lease_says(FAILING));
-            // One second more, because the server's `Date` has whole seconds.
-            (silent.unsigned_abs() > seconds + Duration::from_secs(1)).then_some(())
-        });
-    };
     case.restart_without_runtime(FAILING);
     case.stop(FAILING);
     let evicted = case.until_evicted(FAILING);
     case.until_stuck(&evicted);
-    let (unique, others) = by_uniqueness(evicted);
-    let recovers_until = case.ready_since(FAILING) + 12 * silence;
-
-    // Whether a person is asked.
-    let judge = |how: &[&str]| {
-        let renewed = case.lease_says(FAILING);
-        let run = case.reap(&[&options[..], how].concat());
-        run.ends(0);
-        let judged_at: Timestamp = run.report["judgedAt"]
-            .as_str()
-            .unwrap()
-            .parse()
-            .expect("a time");
-        let asked = run.reason_and_outcome(&unique[0].uid).0 == "kubelet-alive";
-        // The taint, whose time counts too, is put on after the condition.
-        let not_yet = judged_at < recovers_until + Duration::from_mins(1);
-        assert!(
-            if asked {
-                judged_at >= recovers_until
-            } else {
-                not_yet
-            },
-            "{judged_at}, {recovers_until}"
-        );
-        if judged_at >= renewed + silence {
-            return false;
-        }
-        let reason = if asked {
-            "kubelet-alive"
-        } else {
-            "node-recovering"
-        };
-        all_are(
-            &run,
-            unique.iter().chain(others.iter().filter(|_| !asked)),
-            (reason, None),
-        );
-        asked
-    };
-    loop {
+    for _ in 0..2 {
         case.restart_without_runtime(FAILING);
-        let asked = judge(&[]);
+        let run = case.reap(&OPTIONS);
+        all_are(&run, &evicted, ("kubelet-alive", None));
         assert_eq!(
             case.ready(FAILING),
             "Unknown",
             "a lease makes no node Ready"
         );
         case.stop(FAILING);
-        until_silent_for(LEASE);
-        // A dry run, because if the machine of the test stands still now, the silence becomes a death.
-        if judge(&["--dry-run"]) && asked {
-            break;
-        }
+        let renewed = case.lease_says(FAILING);
+        case.until("its lease has run out", || {
+            (Timestamp::now() > renewed + LEASE).then_some(())
+        });
+        let run = case.reap(&OPTIONS);
+        run.ends(0);
+        all_are(&run, &evicted, ("kubelet-alive", None));
     }
-    assert_eq!(case.evictable_on(FAILING), unique);
+    is_alive_until_it_is_silent_for_minutes(&case, evicted);
+}
 
-    until_silent_for(silence);
-    let run = case.reap(&options);
+/// A pod leads by a Lease, and renews it from the machine whose kubelet has stopped. So it lives, and with it all pods
+/// there. When it is killed too, they are reaped.
+#[test]
+fn a_leader_on_a_silent_node() {
+    let case = Case::start("a_leader_on_a_silent_node");
+    let holder = "huebackend-0_5d1c7a52-9d0e-4d5e-9a43-6c7f0a3ac7c1";
+    lease_of(&case, ("compute-hive01", "hue"), holder, 0);
+    // What an election does for as long as it leads. It ends by itself once there is no API server.
+    let renew = r#"while "$0" patch lease hue -n compute-hive01 --type=merge -p \
+        "{\"spec\":{\"renewTime\":\"$(date -u +%FT%T.000000Z)\"}}" >/dev/null; do sleep 2; done"#;
+    let mut leader = Command::new("sh")
+        .args(["-c", renew])
+        .arg(&case.kubectl)
+        .env("KUBECONFIG", &case.kubeconfig)
+        .spawn()
+        .expect("a shell");
+    case.stop(FAILING);
+    let evicted = case.until_evicted(FAILING);
+    case.until_stuck(&evicted);
+    let led = case.ready_since(FAILING);
+    case.until("it leads although its node is silent", || {
+        let lease = case.get("/apis/coordination.k8s.io/v1/namespaces/compute-hive01/leases/hue");
+        let renewed: Timestamp = lease["spec"]["renewTime"].as_str()?.parse().ok()?;
+        (renewed > led).then_some(())
+    });
+
+    let run = case.reap(&OPTIONS);
     run.ends(0);
-    let (on_disk, moved): (Vec<_>, Vec<_>) =
-        unique.into_iter().partition(|pod| pod.called() == ON_DISK);
+    all_are(&run, &evicted, ("kubelet-alive", None));
+    let named = format!("Lease compute-hive01/hue, held by {holder}, was renewed");
+    for pod in &evicted {
+        let detail = run.pod(&pod.uid)["detail"].as_str().expect("a sentence");
+        assert!(detail.contains(&named), "{detail}");
+        assert!(
+            !commands(&run, &pod.uid)
+                .iter()
+                .any(|command| destroys(command))
+        );
+    }
+    assert_eq!(case.evictable_on(FAILING), evicted);
+
+    leader.kill().expect("it runs");
+    leader.wait().expect("it ends");
+    is_alive_until_it_is_silent_for_minutes(&case, evicted);
+}
+
+/// The machine of the failing node, which was just heard, is dead. For some minutes nobody knows; then its pods are reaped.
+#[track_caller]
+fn is_alive_until_it_is_silent_for_minutes(case: &Case, evicted: Vec<Seen>) {
+    let soon = case.later(5);
+    let run = case.reap_through(&soon.kubeconfig, &OPTIONS);
+    run.ends(0);
+    all_are(&run, &evicted, ("kubelet-alive", None));
+    assert_eq!(case.evictable_on(FAILING), evicted);
+
+    let later = case.later(12);
+    let run = case.reap_through(&later.kubeconfig, &OPTIONS);
+    run.ends(0);
+    let (on_disk, moved) = without_a_disk(&run, evicted);
     all_are(&run, &moved, REAPED);
-    case.until_replaced(&[moved, others].concat());
+    case.until_replaced(&moved);
     assert_eq!(case.evictable_on(FAILING), on_disk);
 }
 
@@ -275,10 +253,8 @@ fn the_clock_of_a_node_is_an_hour_late() {
 
     let run = case.reap(&OPTIONS);
     run.ends(0);
-    let (unique, others) = by_uniqueness(evicted);
-    all_are(&run, &unique, ("kubelet-alive", None));
-    all_are(&run, &others, REAPED);
-    assert_eq!(case.evictable_on(FAILING), unique);
+    all_are(&run, &evicted, ("kubelet-alive", None));
+    assert_eq!(case.evictable_on(FAILING), evicted);
 }
 
 /// The processes behind the nodes of a Virtual Kubelet and of KWOK stop, and a machine dies. Kubernetes evicts from all
@@ -459,22 +435,12 @@ fn destroys(command: &str) -> bool {
     command.contains("delete") || command.contains("annotate")
 }
 
-/// The unique pods, and the others.
-fn by_uniqueness(pods: Vec<Seen>) -> (Vec<Seen>, Vec<Seen>) {
-    let (unique, others): (Vec<_>, Vec<_>) = pods
-        .into_iter()
-        .partition(|pod| UNIQUE.contains(&&*pod.called()));
-    let kinds = |pods: &[Seen]| {
-        let mut kinds: Vec<_> = pods.iter().map(|pod| pod.owner_kind.clone()).collect();
-        kinds.sort();
-        kinds
-    };
-    let stateful = "StatefulSet";
-    assert_eq!(
-        kinds(&unique),
-        ["Job", stateful, stateful, stateful, stateful],
-        "{unique:?}"
-    );
-    assert_eq!(kinds(&others), ["Job", "ReplicaSet"], "{others:?}");
-    (unique, others)
+/// The pods without the one on a local disk, which is checked to be left for that.
+#[track_caller]
+fn without_a_disk(run: &Run, pods: Vec<Seen>) -> (Vec<Seen>, Vec<Seen>) {
+    let (on_disk, others): (Vec<_>, Vec<_>) =
+        pods.into_iter().partition(|pod| pod.called() == ON_DISK);
+    assert_eq!(on_disk.len(), 1);
+    all_are(run, &on_disk, ("local-volume", None));
+    (on_disk, others)
 }

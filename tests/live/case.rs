@@ -213,6 +213,11 @@ impl Case {
         next
     }
 
+    /// A proxy to the API server as it will be in so many minutes, if the failing node is silent until then.
+    pub fn later(&self, minutes: i64) -> Proxy {
+        Proxy::later(self.live.0, minutes, &[FAILING])
+    }
+
     /// A proxy to the API server that calls `act` before the node is read for the second time: after the decision,
     /// before the deletes.
     pub fn before_the_second_look(&self, node: &str, act: fn(Live)) -> Proxy {
@@ -457,8 +462,14 @@ impl Live {
             .filter_map(|pod| pod.deadline)
             .max()
             .expect("a Terminating pod");
+        self.until_overdue(last);
+    }
+
+    /// Waits until what should have been gone at `due` is overdue by the threshold.
+    #[track_caller]
+    pub fn until_overdue(self, due: Timestamp) {
         // One second more, because the server's `Date` has whole seconds.
-        let stuck = last + THRESHOLD + Duration::from_secs(1);
+        let stuck = due + THRESHOLD + Duration::from_secs(1);
         self.until("the pods are stuck", || {
             (Timestamp::now() >= stuck).then_some(())
         });

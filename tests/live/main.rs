@@ -21,5 +21,6 @@ mod outage;
 mod prelude;
 mod replacements;
 mod scratch;
+mod storage;
 
 use pod_reaper_test_support as support;

@@ -1,6 +1,6 @@
 //! One node fails.
 
-use crate::prelude::*;
+use crate::{prelude::*, support::objects::stateful_set};
 
 /// Reason and outcome of the pods on the failing node. The DaemonSet's pod is not Terminating.
 const FATES: [(&str, &str, Option<&str>); 7] = [
@@ -148,4 +148,44 @@ fn without_another_disk_the_pod_waits_for_storage() {
             .contains("didn't find available persistent volumes to bind");
         (is_new && pod["status"]["phase"] == "Pending" && says).then_some(())
     });
+}
+
+/// A pod that has a week to stop, and whose node has been silent for over a minute when its deletion is asked for: nobody
+/// there has heard of that week.
+#[test]
+fn a_pod_has_a_week_to_stop() {
+    const WEEK: u64 = 7 * 24 * 3600;
+    let case = Case::start("a_pod_has_a_week_to_stop");
+    let tolerates = |key: &str| json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 90});
+    let tolerations = [
+        "node.kubernetes.io/unreachable",
+        "node.kubernetes.io/not-ready",
+    ]
+    .map(tolerates);
+    let here = json!({"kubernetes.io/hostname": FAILING});
+    let spec = json!({"terminationGracePeriodSeconds": WEEK, "nodeSelector": here, "tolerations": tolerations});
+    let pod = json!({"spec": {"template": {"spec": spec}}});
+    stateful_set(&case, "compute-hive01", "rabbitmq", pod);
+    let rabbit = || {
+        case.evictable_on(FAILING)
+            .into_iter()
+            .find(|pod| pod.name == "rabbitmq-0")
+    };
+    case.until("it runs", || rabbit().filter(Seen::is_running));
+    case.stop(FAILING);
+    let evicted = case.until("it is Terminating", || {
+        rabbit().filter(|pod| pod.deadline.is_some())
+    });
+    let requested = evicted.deadline.expect("its deadline") - Duration::from_secs(WEEK);
+    let heard = case.lease_renewed(FAILING).max(case.lease_says(FAILING));
+    assert!(requested.duration_since(heard) > SignedDuration::from_mins(1));
+
+    let waiting = case.reap(&[&OPTIONS[..], &["--dry-run"]].concat());
+    case.until_overdue(requested);
+    let run = case.reap(&OPTIONS);
+    run.ends(0);
+    run.says(&evicted.uid, REAPED);
+    // A machine that stands still may have let it become stuck before the first run.
+    let (reason, _) = waiting.reason_and_outcome(&evicted.uid);
+    assert!(["not-overdue", REAPED.0].contains(&reason), "{reason}");
 }

@@ -1,4 +1,4 @@
-//! All nodes fail at once, for which the nodes are rarely the cause.
+//! All nodes fail at once, or all of a zone, for which the nodes are rarely the cause.
 
 use crate::prelude::*;
 
@@ -71,4 +71,71 @@ fn everything_is_down() {
     all_are(&run, &reaped, REAPED);
     case.until_replaced(&reaped);
     assert!(is_as_before(&case.untouched()), "{:?}", case.untouched());
+}
+
+/// The three nodes of a zone are down at once, beside a healthy zone. Kubernetes evicts, since the zone is dead as a whole;
+/// the breaker holds, since the zone may only be cut off. A person who has switched the machines off says so.
+#[test]
+fn a_zone_is_down() {
+    let zoned = SIX.map(|node| {
+        let zone = if node <= FAILING { "a" } else { "b" };
+        format!("{node},topology.kubernetes.io/zone={zone}")
+    });
+    let zoned = zoned.each_ref().map(String::as_str);
+    let case = Case::with_nodes("a_zone_is_down", &zoned, 1);
+    let (down, up) = SIX.split_at(3);
+    let elsewhere = || {
+        up.iter()
+            .flat_map(|node| case.pods_on(node))
+            .filter(Seen::is_running)
+    };
+    let before = elsewhere().collect::<Vec<_>>();
+    for node in down {
+        case.stop(node);
+    }
+    let evicted = down.iter().flat_map(|node| case.until_evicted(node));
+    let evicted = evicted.collect::<Vec<_>>();
+    case.until_stuck(&evicted);
+    let left = || {
+        down.iter()
+            .flat_map(|node| case.evictable_on(node))
+            .collect::<Vec<_>>()
+    };
+
+    let held = case.reap(&OPTIONS);
+    held.ends(4);
+    let is_local = |pod: &&Seen| pod.name == "impala-executor-000-0";
+    let (local, others): (Vec<_>, Vec<_>) = evicted.iter().partition(is_local);
+    all_are(&held, others.iter().copied(), ("mass-outage", None));
+    all_are(&held, local.iter().copied(), ("local-volume", None));
+    let breaker = &held.report["breaker"];
+    assert_eq!(breaker["zones"], json!(["a"]), "{breaker}");
+    assert_eq!(left(), evicted);
+
+    let answer = breaker["steps"].as_array().and_then(|steps| steps.last());
+    let answer = answer
+        .and_then(|step| step["command"].as_str())
+        .expect("a command");
+    assert!(answer.contains("pod-reaper.io/powered-off="), "{answer}");
+    let output = paste(&case, answer);
+    assert!(output.status.success(), "{answer}\n{}", shown(&output));
+    for node in &SIX {
+        let node = case.get(&format!("/api/v1/nodes/{node}"));
+        let is_off = node["metadata"]["annotations"]["pod-reaper.io/powered-off"].is_string();
+        assert_eq!(
+            is_off,
+            node["metadata"]["labels"]["topology.kubernetes.io/zone"] == "a"
+        );
+    }
+    let run = case.reap(&OPTIONS);
+    run.ends(0);
+    all_are(&run, others.iter().copied(), REAPED);
+    all_are(&run, local.iter().copied(), ("local-volume", None));
+    // On each node of the other zone there is one of these already.
+    let movable = others
+        .into_iter()
+        .filter(|pod| !pod.name.starts_with("statestored-"));
+    case.until_replaced(&movable.cloned().collect::<Vec<_>>());
+    let after = elsewhere().collect::<Vec<_>>();
+    assert!(before.iter().all(|pod| after.contains(pod)), "{after:?}");
 }

@@ -16,8 +16,9 @@ use crate::prelude::*;
 use std::collections::HashMap;
 
 const REAP: &str = "stuck-on-not-ready-node";
-/// In seconds. A read that is never answered takes 42: four tries of 10 s, and the pauses.
-const DEADLINE: u64 = 120;
+/// In seconds. A read that is never answered takes 42: four tries of 10 s, and the pauses. Leases that are not answered are
+/// those of the dead node, then those of two Ready ones.
+const DEADLINE: u64 = 240;
 /// Time to start and end a process on a busy machine.
 const SLACK: Duration = Duration::from_secs(20);
 

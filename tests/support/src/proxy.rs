@@ -13,7 +13,8 @@ use std::{
     time::Instant,
 };
 
-use serde_json::Value;
+use jiff::{SignedDuration, Timestamp, fmt::rfc2822::DateTimeParser, tz::TimeZone};
+use serde_json::{Value, json};
 
 use super::ControlPlane;
 
@@ -125,6 +126,13 @@ const PASSED_ON: [&str; 4] = ["accept", "content-type", "user-agent", "impersona
 /// Changes the `Date` of an answer.
 pub type Clock = fn(&str) -> Option<String>;
 
+/// The same time by another clock, as HTTP writes it.
+pub fn shifted(date: &str, minutes: i64) -> String {
+    let now: Timestamp = DateTimeParser::new().parse_timestamp(date).expect("a date");
+    let then = (now + SignedDuration::from_mins(minutes)).to_zoned(TimeZone::UTC);
+    then.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()
+}
+
 /// A running proxy; its threads end with the test program.
 pub struct Proxy {
     /// For pod-reaper's `--kubeconfig`.
@@ -162,6 +170,32 @@ impl Proxy {
         Self::with_faults(cluster, move |seen| {
             before(seen);
             at(clock)
+        })
+    }
+
+    /// As [`Proxy::start`], and as if so many minutes had passed, in which all nodes but these renewed their leases and
+    /// nothing else happened.
+    pub fn later(
+        cluster: &'static ControlPlane,
+        minutes: i64,
+        silent: &'static [&'static str],
+    ) -> Self {
+        Self::with_faults(cluster, move |seen| {
+            let lease = seen.path.split_once("/kube-node-lease/leases/");
+            let lives = lease.is_some_and(|(_, node)| !silent.contains(&node));
+            Act::rewrite(move |reply| {
+                if let Some(date) = reply.date() {
+                    *date = shifted(date, minutes);
+                }
+                let mut lease: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
+                let renewed = lease["spec"]["renewTime"].as_str();
+                if let Some(renewed) = renewed.filter(|_| lives) {
+                    let renewed: Timestamp = renewed.parse().expect("a time");
+                    let later = renewed + SignedDuration::from_mins(minutes);
+                    lease["spec"]["renewTime"] = json!(format!("{later:.6}"));
+                    reply.body = lease.to_string().into_bytes();
+                }
+            })
         })
     }
 

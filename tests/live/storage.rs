@@ -1,0 +1,148 @@
+//! What the delete of a pod would do to its data, with the controllers that act on that.
+
+use crate::prelude::*;
+
+const CLAIM: &str = "/api/v1/namespaces/compute-hive01/persistentvolumeclaims/data-ledger-0";
+const DISK: &str = "/api/v1/persistentvolumes/disk-of-ledger";
+
+/// Somebody deletes the claim of a set, and it waits for its pod. Then the node dies. The delete of the pod would be that of
+/// the data: the volume has the policy Delete. A person keeps the volume, and lets the pod go. Nobody knows either which
+/// nodes share a directory that no affinity binds; that data is not given up.
+#[test]
+fn a_claim_is_deleted_by_mistake() {
+    let case = Case::start("a_claim_is_deleted_by_mistake");
+    case.apply(SETS);
+    let stateful = || {
+        let mut pods = case.pods_on(FAILING);
+        pods.retain(|pod| ["archive-0", "ledger-0"].contains(&&*pod.name) && pod.is_running());
+        pods
+    };
+    case.until("both run", || (stateful().len() == 2).then_some(()));
+    let claim = case.get(CLAIM)["metadata"]["uid"].clone();
+    case.delete(CLAIM, json!({}));
+    case.stop(FAILING);
+    let evicted = case.until_evicted(FAILING);
+    case.until_stuck(&evicted);
+    let (kept, others): (Vec<_>, Vec<_>) = evicted
+        .into_iter()
+        .partition(|pod| ["archive-0", "ledger-0"].contains(&&*pod.name));
+    let [archive, ledger] = &kept[..] else {
+        panic!("{kept:?}")
+    };
+    let is_kept = |policy: &str| {
+        let found = case.get(CLAIM);
+        assert!(found["metadata"]["deletionTimestamp"].is_string());
+        assert_eq!(found["metadata"]["uid"], claim);
+        let disk = case.get(DISK);
+        assert_eq!(disk["metadata"].get("deletionTimestamp"), None);
+        assert_eq!(disk["spec"]["persistentVolumeReclaimPolicy"], policy);
+        assert_eq!(disk["status"]["phase"], "Bound");
+    };
+
+    let run = case.reap(&OPTIONS);
+    run.ends(0);
+    let moved = others
+        .into_iter()
+        .filter(|pod| pod.name != "impala-executor-000-0")
+        .collect::<Vec<_>>();
+    all_are(&run, &moved, REAPED);
+    run.says(&ledger.uid, ("volume-unverified", None));
+    run.says(&archive.uid, ("volume-confined", None));
+    case.until_replaced(&moved);
+    assert!(
+        kept.iter()
+            .all(|pod| case.evictable_on(FAILING).contains(pod))
+    );
+    is_kept("Delete");
+    let asked = commands(&run, &archive.uid).join("\n");
+    assert!(
+        !asked.contains("give-up") && asked.contains(" annotate pod archive-0 "),
+        "{asked}"
+    );
+
+    let asked = commands(&run, &ledger.uid);
+    let [retain, give_up] = &asked[..] else {
+        panic!("{asked:?}")
+    };
+    assert!(retain.contains(" patch pv disk-of-ledger "), "{retain}");
+    assert!(
+        give_up.contains(" annotate pvc data-ledger-0 "),
+        "{give_up}"
+    );
+    for command in [retain, give_up] {
+        let output = paste(&case, command);
+        assert!(output.status.success(), "{command}\n{}", shown(&output));
+        is_kept("Retain");
+    }
+    let run = case.reap(&OPTIONS);
+    run.ends(0);
+    run.says(&ledger.uid, ("answered", Some("deleted")));
+    run.says(&archive.uid, ("volume-confined", None));
+    case.until("the set makes a claim anew", || {
+        case.try_get(CLAIM)
+            .filter(|found| found["metadata"]["uid"] != claim)
+    });
+    case.until("the data stays", || {
+        (case.get(DISK)["status"]["phase"] == "Released").then_some(())
+    });
+    assert_eq!(case.get(DISK)["metadata"].get("deletionTimestamp"), None);
+}
+
+const SETS: &str = "
+apiVersion: v1
+kind: List
+items:
+- apiVersion: storage.k8s.io/v1
+  kind: StorageClass
+  metadata: {name: network}
+  provisioner: kubernetes.io/no-provisioner
+- apiVersion: v1
+  kind: PersistentVolume
+  metadata: {name: disk-of-ledger}
+  spec: &disk
+    storageClassName: network
+    capacity: {storage: 1Gi}
+    accessModes: [ReadWriteOnce]
+    persistentVolumeReclaimPolicy: Delete
+    claimRef: {namespace: compute-hive01, name: data-ledger-0}
+    nfs: {server: 192.0.2.1, path: /ledger}
+- apiVersion: v1
+  kind: PersistentVolume
+  metadata: {name: disk-of-archive}
+  spec:
+    <<: *disk
+    claimRef: {namespace: compute-hive01, name: data-archive-0}
+    nfs: null
+    hostPath: {path: /}
+- apiVersion: apps/v1
+  kind: StatefulSet
+  metadata: {name: ledger, namespace: compute-hive01}
+  spec: &set
+    serviceName: ledger
+    selector: {matchLabels: {app: ledger}}
+    template: &pod
+      metadata: {labels: {app: ledger}}
+      spec:
+        terminationGracePeriodSeconds: 2
+        nodeSelector: {kubernetes.io/hostname: ds03}
+        tolerations:
+        - {key: node.kubernetes.io/unreachable, operator: Exists, effect: NoExecute, tolerationSeconds: 1}
+        - {key: node.kubernetes.io/not-ready, operator: Exists, effect: NoExecute, tolerationSeconds: 1}
+        containers:
+        - {name: main, image: pretended, volumeMounts: [{name: data, mountPath: /data}]}
+    volumeClaimTemplates:
+    - metadata: {name: data}
+      spec:
+        storageClassName: network
+        accessModes: [ReadWriteOnce]
+        resources: {requests: {storage: 1Gi}}
+- apiVersion: apps/v1
+  kind: StatefulSet
+  metadata: {name: archive, namespace: compute-hive01}
+  spec:
+    <<: *set
+    selector: {matchLabels: {app: archive}}
+    template:
+      <<: *pod
+      metadata: {labels: {app: archive}}
+";
