@@ -155,6 +155,9 @@ fn run(seed: u64) -> Ran {
             before: &before,
             at: Instant::now(),
         };
+        if !ended.wrongs().is_empty() {
+            eprintln!("DUMP {}", Objects::new(start(), before.all()).saved());
+        }
         let (wrongs, writes, stale_lists) =
             (ended.wrongs(), state.writes.len(), state.stale_lists());
         let (trace, faults) = (server.trace.clone(), server.faults.clone());

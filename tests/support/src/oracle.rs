@@ -137,7 +137,9 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
         || node.is_some_and(|node| out(&node.opted_out));
     let is = |test: &dyn Fn(&NodeFacts) -> bool| node.is_some_and(test);
     let unread = !gone
-        && (node.is_none() || pod.in_namespace.is_err() || is(&|node| node.unread_lease.is_some()));
+        && (node.is_none()
+            || pod.in_namespace.is_err()
+            || is(&|node| node.unread_lease.is_some() && node.ready != Ready::False));
     let leaf = match node
         .and_then(|node| node.leaf.as_ref())
         .map(|leaf| leaf.kind)
@@ -176,7 +178,19 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
     let flagged = flagged
         .into_iter()
         .any(|(listed, kind)| singular(listed) == singular(kind));
-    let off = is(&|node| is_off(node, now));
+    // reported: of `powered-off`, the program asks what is said of the pod too.
+    let asked_of_pod = |node: &NodeFacts| {
+        let switched_off = Failure::of(node, pod, now).counts(node.powered_off.as_ref());
+        switched_off
+            || is_off(
+                &NodeFacts {
+                    powered_off: None,
+                    ..node.clone()
+                },
+                now,
+            )
+    };
+    let off = is(&asked_of_pod);
     let may_go = is(&|node| Failure::of(node, pod, now).counts(pod.reap.as_ref()));
     // One that was not read may go with its pod.
     let stays =
