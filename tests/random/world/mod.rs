@@ -798,7 +798,8 @@ impl World {
         match resource {
             Resource::Nodes => nodes.map(|node| json::node_and_facts(node, now)).collect(),
             Resource::Leases => {
-                let of_nodes = of.is_none_or(|(namespace, _)| namespace == "kube-node-lease");
+                let of_nodes =
+                    of.is_none_or(|(namespace, _)| ["", "kube-node-lease"].contains(&namespace));
                 let own = nodes
                     .filter(|_| of_nodes)
                     .filter_map(|node| json::lease_and_facts(node, now));
