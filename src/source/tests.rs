@@ -941,6 +941,12 @@ fn each_mark_alone_makes_a_leaf_node() {
         edge-node: OpenYurt: annotation node.beta.openyurt.io/autonomy=true
         edge-node: OpenYurt: annotation node.openyurt.io/autonomy-duration=2h
         edge-node: SuperEdge: label superedge.io/node-edge=enable
+        virtual-node: Oracle Cloud: annotation oci.oraclecloud.com/virtual-node-pool-id=pool
+        virtual-node: Oracle Cloud: providerID ocid1.virtualnode.oc1.x
+        edge-node: EKS Hybrid Nodes: label eks.amazonaws.com/compute-type=hybrid
+        edge-node: EKS Hybrid Nodes: providerID eks-hybrid:///eu-west-1/c/mi-1
+        edge-node: ACK Edge: label alibabacloud.com/is-edge-worker=true
+        edge-node: ACK Edge: annotation node.alibabacloud.com/autonomy-duration=1h
     "#]]
     .assert_eq(&seen.collect::<String>());
 }
