@@ -90,6 +90,7 @@ raw! {
     }
 
     struct VolumeSpec {
+        access_modes: Vec<String>,
         volume_mode: String,
         local: Option<VolumePath>,
         host_path: Option<VolumePath>,
@@ -163,10 +164,7 @@ impl RawClaim {
         } = self;
         let free =
             metadata.opted_out().is_none() && metadata.finalizers.iter().all(|it| it == PROTECTION);
-        let has = |wanted: &str| spec.access_modes.iter().any(|mode| mode == wanted);
-        let many = has("ReadWriteMany");
-        let once = has("ReadWriteOncePod");
-        let only_read = !spec.access_modes.is_empty() && !many && !once && !has("ReadWriteOnce");
+        let many = spec.access_modes.iter().any(|mode| mode == "ReadWriteMany");
         let deleted = metadata.terminating();
         let missing = given(spec.volume_name);
         let lost = status.phase == "Lost";
@@ -186,14 +184,7 @@ impl RawClaim {
                     .ok()
                     .filter(|_| free),
                 uid: required(&metadata.uid, "metadata.uid")?,
-                volume: {
-                    let block =
-                        [&spec.volume_mode, &volume.spec.volume_mode].contains(&&BLOCK.to_owned());
-                    let is_disk = block || once || volume.spec.csi.is_for_one_machine() && !many;
-                    let mut facts = VolumeFacts::from(volume);
-                    facts.driver = facts.driver.filter(|_| is_disk && !only_read);
-                    facts
-                },
+                volume: volume.into(),
             }))
         };
         let state = match volume {
@@ -220,20 +211,24 @@ impl RawClaim {
 }
 
 impl RawVolume {
-    /// Reports whether a CSI driver makes the volume, as a disk for one machine.
-    pub fn is_disk_of_driver(&self) -> bool {
+    /// Returns the CSI driver, if it makes the volume as a writable disk for one machine.
+    pub fn driver_of_disk(&self) -> Option<&str> {
         let VolumeSpec {
-            csi, volume_mode, ..
+            csi,
+            volume_mode,
+            access_modes,
+            ..
         } = &self.spec;
-        !csi.driver.is_empty() && (volume_mode == BLOCK || csi.is_for_one_machine())
-    }
-}
-
-impl CsiSource {
-    /// Reports whether the file system is one that a single machine has to write.
-    fn is_for_one_machine(&self) -> bool {
-        let kinds = ["ext", "xfs", "btrfs"];
-        kinds.iter().any(|kind| self.fs_type.starts_with(kind))
+        let has = |wanted: &str| access_modes.iter().any(|mode| mode == wanted);
+        let file_systems = ["ext", "xfs", "btrfs"];
+        let of_one = file_systems
+            .iter()
+            .any(|kind| csi.fs_type.starts_with(kind));
+        let is_disk =
+            volume_mode == BLOCK || has("ReadWriteOncePod") || of_one && !has("ReadWriteMany");
+        let only_read = access_modes.iter().all(|mode| mode == "ReadOnlyMany");
+        let is_written = !csi.read_only && (access_modes.is_empty() || !only_read);
+        Some(csi.driver.as_str()).filter(|driver| !driver.is_empty() && is_disk && is_written)
     }
 }
 
@@ -289,7 +284,9 @@ impl RawStatefulSet {
 }
 
 impl From<RawVolume> for VolumeFacts {
-    fn from(RawVolume { metadata, spec }: RawVolume) -> Self {
+    fn from(volume: RawVolume) -> Self {
+        let driver = volume.driver_of_disk().map(str::to_owned);
+        let RawVolume { metadata, spec } = volume;
         // With this setting, Longhorn keeps the data on
         // the node that uses it, but sets no affinity.
         let strict_local = spec.csi.driver == "driver.longhorn.io"
@@ -300,7 +297,6 @@ impl From<RawVolume> for VolumeFacts {
             (None, None) if strict_local => Storage::StrictLocal,
             (None, None) => Storage::Driver,
         };
-        let driver = given(spec.csi.driver).filter(|_| !spec.csi.read_only);
         let terms = spec.node_affinity.required.node_selector_terms.into_iter();
         Self {
             name: metadata.name,

@@ -430,15 +430,26 @@ struct Living {
 /// its lease by its own clock too. If there is none to ask, the clock is believed.
 async fn ask_the_living(source: &impl Source, ready: &[String], now: Timestamp) -> Living {
     let (mut living, mut first, mut asked, mut fresh) = (Living::default(), None, 0, false);
+    let mut unread = None;
     for (place, name) in ready.iter().enumerate() {
-        let NodeRead::Known(node) = source.node(name, now).await else {
-            continue;
+        if asked == COMPARED {
+            break;
+        }
+        let node = match source.node(name, now).await {
+            NodeRead::Known(node) => node,
+            NodeRead::Gone => continue,
+            NodeRead::Unread(why) => {
+                (unread, asked) = (Some(why), asked + 1);
+                continue;
+            }
         };
         if node.leaf.is_some() || node.ready != Ready::True {
             continue;
         }
         living.room |= place == 0 && !node.cordoned && !node.reserved;
+        asked += usize::from(node.renewed.is_some() || node.unread_lease.is_some());
         let Some((said, renewed)) = node.renewed.and_then(|it| Some((it.said?, it))) else {
+            unread = node.unread_lease.or(unread);
             continue;
         };
         if now.duration_since(said) < TOO_OLD {
@@ -448,12 +459,9 @@ async fn ask_the_living(source: &impl Source, ready: &[String], now: Timestamp) 
             .stamped
             .is_some_and(|at| now.duration_since(at) < TOO_OLD);
         first = first.or(Some((name, said)));
-        asked += 1;
-        if asked == COMPARED {
-            break;
-        }
     }
     let Some((name, said)) = first else {
+        living.clock = unread.map(|why| format!("no lease of a Ready node could be read: {why}"));
         return living;
     };
     let cause = if fresh {

@@ -345,7 +345,9 @@ impl Saved {
             (bound && !self.is_saved::<RawVolume>(), "pv"),
             (
                 !self.is_saved::<RawDriver>()
-                    && self.all::<RawVolume>().any(RawVolume::is_disk_of_driver),
+                    && self
+                        .all::<RawVolume>()
+                        .any(|it| it.driver_of_disk().is_some()),
                 "csidrivers (whether anything attaches a disk)",
             ),
         ]

@@ -112,7 +112,7 @@ fn the_breaker_holds_and_no_destructive_command_is_printed() {
     held.says(&stuck, ("mass-outage", None));
     assert_eq!(
         held.report["breaker"]["detail"],
-        "3 of 5 nodes are NotReady"
+        "3 of 5 nodes are NotReady: 60 %, and the limit is 55 %"
     );
     let common = &held.report["breaker"]["inCommon"];
     let [rack, when] = &common.as_array().expect("sentences")[..] else {

@@ -244,6 +244,7 @@ fn each_of_many_clusters_has_its_own_group_at_the_gateway() {
         .envs(settings)
         .envs([("POD_NAMESPACE", "pod-reaper"), ("POD_NAME", OWN)])
         .env("PUSH_GATEWAY", gateway.url())
+        .env("EXIT_ON_MANUAL", "false")
         // As in the image.
         .envs([
             ("SSL_CERT_FILE", "/nonexistent"),

@@ -119,7 +119,9 @@ fn it_comes_runs_and_goes_in_a_namespace_of_others() {
 
         assert_eq!(labels(), labels_before, "{how}");
         kubectl(&cluster, &["delete", "-f", &manifests]);
-        cluster.delete(&pod_path(SHARED, OWN), json!({"gracePeriodSeconds": 0}));
+        for own in [OWN.to_owned(), format!("{name}-of-the-token")] {
+            cluster.delete(&pod_path(SHARED, &own), json!({"gracePeriodSeconds": 0}));
+        }
         let after = everything(&cluster);
         let gone = BTreeSet::from(["Pod apps/stuck".to_owned()]);
         assert_eq!(

@@ -46,18 +46,12 @@ fn die(world: &mut World, dead: &BTreeSet<String>) {
             .find(|node| dead.contains(&node.facts.name))?;
         Some(node.facts.ready == Ready::True)
     });
-    for (lease, lived) in moved
-        .collect::<Vec<_>>()
-        .into_iter()
-        .zip(&mut world.leases)
-        .filter_map(|(lived, it)| Some((&mut it.lease, lived?)))
-    {
-        let at = heard(lease.said(), lease.stamped(), Some(made()), start());
-        (lease.renewed, lease.skew, lease.goes_on) = (
-            at.map(|at| if lived { died } else { at - before }),
-            0,
-            false,
-        );
+    // A forecast asks for no other Leases: whether one of them refutes a mark of fencing is not foretold.
+    for (lived, it) in moved.collect::<Vec<_>>().into_iter().zip(&mut world.leases) {
+        if let Some(lived) = lived {
+            let lease = &mut it.lease;
+            (lease.renewed, lease.skew, lease.goes_on) = (lived.then_some(died), 0, false);
+        }
     }
     let nodes = world.nodes.values_mut();
     for node in nodes.filter(|node| dead.contains(&node.facts.name)) {

@@ -24,7 +24,7 @@ const READS: [Read; 12] = [
     ("namespaces", &["/api/v1/namespaces?"], 0, "facts-unread"),
     (
         "a Ready node and the census",
-        &["/nodes/ready-2", "/nodes?limit"],
+        &["/nodes/ready-", "/nodes?limit"],
         0,
         "facts-unread",
     ),

@@ -13,6 +13,9 @@ use pod_reaper::{
 use pod_reaper_test_support::oracle::{Place, all_is_given_up};
 use serde_json::json;
 
+/// What a run could not read if the living nodes contradict the server's clock.
+const TIME: &str = "the time, to judge by";
+
 /// The maximum age of a read of the node at a write.
 pub const FRESH: Duration = Duration::from_secs(5);
 /// The maximum of requests at the same time.
@@ -657,7 +660,7 @@ impl Ended<'_> {
                 // A node of which the lease is unread is not fenced for sure.
                 "facts-unread" | "volume-unverified" | "shared-disk" if trouble.is_faulty() => true,
                 "over-cap" => free && limits.max_deletes.is_some(),
-                "facts-unread" if self.before.clock_is_wrong() == Some(true) => free,
+                "facts-unread" if report.errors.iter().any(|it| it.what == TIME) => free,
                 "mass-outage" => free && self.holds(facts, pod),
                 _ => !free && (entry.reason == exact || trouble.is_faulty()),
             };
@@ -700,11 +703,12 @@ impl Ended<'_> {
             ..
         } = self.state;
         let before = self.before.facts(report.judged_at);
+        let clock = report.errors.iter().any(|error| error.what == TIME);
         let due = before.pods.iter().filter(|pod| {
             settings.namespaces.matches(&pod.namespace)
                 && objections(&before.facts, &settings.policy, pod).is_empty()
                 && !self.holds(&before.facts, pod)
-                && self.before.clock_is_wrong() != Some(true)
+                && !clock
         });
         let mut due = due.collect::<Vec<_>>();
         let since = |pod: &PodFacts| {
@@ -755,7 +759,10 @@ impl Ended<'_> {
                 "it should have come to {expected:?}, and came to {outcomes:?}"
             ));
         }
-        if !report.errors.is_empty() {
+        if self.before.clock_is_wrong() == Some(!clock) && !before.pods.is_empty() {
+            wrong.push(format!("that the clock is wrong is reported: {clock}"));
+        }
+        if report.errors.iter().any(|error| error.what != TIME) {
             wrong.push(format!(
                 "nothing failed, and it reports {:?}",
                 report.errors
