@@ -9,9 +9,9 @@ import (
 	"reflect"
 	"time"
 
-	"go.opentelemetry.io/otel/trace/noop"
 	clientset "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/component-base/tracing"
 	cri "k8s.io/cri-api/pkg/apis"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/cmd/kubelet/app"
@@ -96,7 +96,7 @@ func run(
 		HostUtil:                  hostutil.NewFakeHostUtil(nil),
 		PodStartupLatencyTracker:  util.NewPodStartupLatencyTracker(),
 		NodeStartupLatencyTracker: call(util.NewNodeStartupLatencyTracker, klog.TODO()).(util.NodeStartupLatencyTracker),
-		TracerProvider:            noop.NewTracerProvider(),
+		TracerProvider:            tracing.NewNoopTracerProvider(),
 		// A real one reads /dev/kmsg.
 		Recorder: &record.FakeRecorder{},
 	}
