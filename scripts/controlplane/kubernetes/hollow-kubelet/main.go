@@ -1,7 +1,6 @@
 // The kubelet's own code on a simulated container runtime.
 //
-// Kubemark's hollow kubelet does the same, but has no options for the intervals that these tests shorten, and needs a
-// folder, a port and a socket for each node. This one registers, renews, starts and confirms what a real kubelet would.
+// It registers, renews, starts and confirms what a real kubelet would, at the intervals that these tests shorten.
 //
 // SIGUSR1 makes the container runtime fail, and SIGUSR2 restores it. In between the kubelet runs, renews its lease, and
 // reports that its node is not Ready.
@@ -13,7 +12,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
@@ -34,7 +32,6 @@ import (
 	"k8s.io/klog/v2"
 	cadvisor "k8s.io/kubernetes/pkg/kubelet/cadvisor/testing"
 	"k8s.io/kubernetes/pkg/kubelet/cm"
-	"k8s.io/kubernetes/pkg/kubemark"
 )
 
 func main() {
@@ -67,17 +64,12 @@ func main() {
 	heartbeats, err := clientset.NewForConfig(config)
 	check(err)
 
-	flags, settings := with(kubemark.GetHollowKubeletConfig, map[string]any{
-		"NodeName":    *name,
-		"KubeletPort": freePort(),
-		"MaxPods":     110,
-		"NodeLabels":  parse(*labels),
-	})
+	flags, settings := configured(*name, parse(*labels))
 	settings.Address = "127.0.0.1"
 	settings.NodeLeaseDurationSeconds = int32(*leaseSeconds)
 	// A change is reported within one second, in place of ten.
 	settings.NodeStatusUpdateFrequency.Duration = time.Second
-	// As by default, and not as in Kubemark: the attach-detach controller attaches the volumes of this node.
+	// As by default: the attach-detach controller attaches the volumes of this node.
 	settings.EnableControllerAttachDetach = true
 	serveDriver(flags.RootDirectory, *name)
 
@@ -99,28 +91,8 @@ func main() {
 			containers.Unlock()
 		}
 	}()
-	kubelet := any(kubemark.NewHollowKubelet(
-		flags, settings, client, heartbeats,
-		&cadvisor.Fake{NodeName: *name}, cri.NewFakeImageService(), containers, manager,
-	))
-	// Older versions take no context.
-	switch kubelet := kubelet.(type) {
-	case interface{ Run(context.Context) }:
-		kubelet.Run(ctx)
-	case interface{ Run() }:
-		kubelet.Run()
-	}
-}
-
-// with calls a function whose argument has these fields, whatever its type is called: that changed between versions.
-func with[Options, Flags, Settings any](get func(*Options) (Flags, Settings), fields map[string]any) (Flags, Settings) {
-	written, err := json.Marshal(fields)
-	check(err)
-	options := new(Options)
-	decoder := json.NewDecoder(bytes.NewReader(written))
-	decoder.DisallowUnknownFields()
-	check(decoder.Decode(options))
-	return get(options)
+	machine := &cadvisor.Fake{NodeName: *name}
+	run(ctx, flags, settings, client, heartbeats, containers, cri.NewFakeImageService(), machine, manager)
 }
 
 func runtimeIs(ready bool) *runtimeapi.RuntimeStatus {
