@@ -252,7 +252,7 @@ fn the_chart_renders_what_kustomize_renders() {
         ),
         (
             "the dry run",
-            &format!("{OWN_NAMESPACE},options.dryRun=client"),
+            &format!("{OWN_NAMESPACE},options.dryRun=client,options.exitOnManual=false"),
             kustomize(&in_repository("cronjob/overlays/dry-run")),
             14,
         ),
