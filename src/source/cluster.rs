@@ -71,8 +71,9 @@ impl Source for Live<'_> {
             let mut roles = roles.split(',');
             if words.next() != Some("Ready") || words.any(|word| word != "SchedulingDisabled") {
                 scan.not_ready.push(name.to_owned());
-            } else if !name.starts_with(KOSMOS_PREFIX) {
+            } else {
                 let open = status == "Ready"
+                    && !name.starts_with(KOSMOS_PREFIX)
                     && !roles.any(|role| ["control-plane", "master"].contains(&role));
                 if open && !scan.is_open {
                     (scan.is_open, scan.ready) =

@@ -4,7 +4,7 @@
 use crate::{
     prelude::*,
     scan::{for_every_world, runtime},
-    world::node::{Place, heard, made},
+    world::node::{heard, made},
 };
 use std::cell::RefCell;
 
@@ -69,10 +69,16 @@ fn die(world: &mut World, dead: &BTreeSet<String>) {
             let at = heard(lease.said(), lease.stamped(), Some(made()), start());
             (lease.renewed, lease.skew, lease.goes_on) = (at.map(last), 0, false);
         }
+        let said = node.facts.ready_since.filter(|since| *since <= start());
+        let failed = said.max(node.facts.tainted_since);
         for (place, set) in &mut node.fences {
-            // A taint without a time was set when any taint was last written.
-            let written = matches!(place, Place::Taint(..));
-            *set = set.or(written.then(start)).map(|set| set - before);
+            // A taint without a time was set when any taint was last written; that of a cloud when the node failed.
+            let written = match place.key() {
+                ("taint", "node.cloudprovider.kubernetes.io/shutdown") => failed,
+                ("taint", _) => Some(start()),
+                _ => None,
+            };
+            *set = set.or(written).map(|set| set - before);
         }
         node.doubtful = false;
         node.facts.ready = Ready::Unknown;

@@ -232,7 +232,7 @@ impl NodeForecast {
             NodeRead::Gone => false,
         };
         let mut forecast = Self {
-            breaker_holds: run.plan.hold.is_some(),
+            breaker_holds: run.plan.hold.is_some() || !run.plan.zones.is_empty(),
             node,
             ..Self::default()
         };
