@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::{Node, NotAccepted, Run, log_outcome};
 use crate::{
     cluster::{Failure, FreshNode, StatusKind, StillDown, WriteMode},
-    decide::{Case, PinnedClaim, ReasonCode, Verdict},
+    decide::{Case, NodeAtTime, PinnedClaim, ReasonCode, Verdict},
     facts::{ClaimFacts, NamespaceFacts, NodeRead, PodFacts, Unread, namespace},
     kubernetes::RawPod,
     outcome::Outcome,
@@ -269,6 +269,21 @@ impl Run<'_> {
     ) -> Result<(StillDown, Vec<PinnedClaim>), Outcome> {
         let fresh = self.fresh(node).await?;
         let proof = StillDown::prove(&fresh, node.judged)?;
+        // The answer may have lifted the breaker, which the rules do not ask about.
+        let counts = |now, node| {
+            let (policy, pod) = (self.policy, None);
+            NodeAtTime {
+                now,
+                policy,
+                node,
+                pod,
+            }
+            .node_answer_counts()
+        };
+        if counts(self.now, node.judged) && !counts(fresh.now, &fresh.facts) {
+            let why = "The answer pod-reaper.io/powered-off on the node no longer counts.";
+            return Err(Outcome::NodeChanged(why.to_owned()));
+        }
         let unread_leases = fresh.facts.unread_lease.is_some() || fresh.facts.named_by.is_err();
         let known = NodeRead::Known(fresh.facts);
         let reason = Case::new(fresh.now, self.policy, Some(&known), pod).decide();

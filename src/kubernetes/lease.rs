@@ -114,8 +114,9 @@ fn beginnings(holder: &str) -> impl Iterator<Item = &str> {
 /// What on the machines of some nodes may hold Leases.
 #[derive(Debug, Clone, Default)]
 pub struct Holders {
-    /// The nodes, by their names and hostnames in lower case.
-    hosts: BTreeMap<String, String>,
+    /// The nodes, by their names and hostnames in lower case. A machine that has registered under a
+    /// new name may keep its hostname.
+    hosts: BTreeMap<String, BTreeSet<String>>,
     /// Namespace and node of each pod, by its name.
     pods: BTreeMap<String, Vec<(String, String)>>,
 }
@@ -128,8 +129,8 @@ impl Holders {
     pub fn add(&mut self, node: &NodeFacts, pods: &BTreeSet<(String, String)>) {
         let names = [Some(&node.name), node.hostname.as_ref()];
         for name in names.into_iter().flatten() {
-            self.hosts
-                .insert(name.to_ascii_lowercase(), node.name.clone());
+            let nodes = self.hosts.entry(name.to_ascii_lowercase()).or_default();
+            nodes.insert(node.name.clone());
         }
         for (namespace, name) in pods {
             let place = (namespace.clone(), node.name.clone());
@@ -138,8 +139,8 @@ impl Holders {
     }
 
     /// Lists the names of the nodes.
-    pub fn nodes(&self) -> impl Iterator<Item = String> {
-        self.hosts.values().cloned()
+    pub fn nodes(&self) -> BTreeSet<String> {
+        self.hosts.values().flatten().cloned().collect()
     }
 
     /// Lists the nodes that a Lease called `name` may name by its holder, each with the Lease to
@@ -150,13 +151,14 @@ impl Holders {
         holder: &'a str,
     ) -> impl Iterator<Item = (&'a str, LeaseName)> {
         beginnings(holder).flat_map(move |who| {
-            let host = self.hosts.get(&who.to_ascii_lowercase());
-            let host = host.map(|node| (node.as_str(), (None, name.to_owned())));
+            let hosts = self.hosts.get(&who.to_ascii_lowercase());
+            let hosts = hosts.into_iter().flatten();
+            let hosts = hosts.map(|node| (node.as_str(), (None, name.to_owned())));
             let pods = self.pods.get(who).into_iter().flatten();
             let pods = pods.map(|(namespace, node)| {
                 (node.as_str(), (Some(namespace.clone()), name.to_owned()))
             });
-            host.into_iter().chain(pods)
+            hosts.chain(pods)
         })
     }
 
@@ -169,7 +171,7 @@ impl Holders {
         let Meta {
             namespace, name, ..
         } = &lease.metadata;
-        let hosts = self.hosts.iter().filter(move |(_, of)| *of == node);
+        let hosts = self.hosts.iter().filter(move |(_, of)| of.contains(node));
         let hosts = hosts.map(|(host, _)| host.as_str());
         let hosts = hosts.filter(|host| lease.is_held_by(host));
         let pods = beginnings(&lease.spec.holder_identity).filter(move |who| {

@@ -202,7 +202,10 @@ impl Source for Live<'_> {
             Err(failure) if failure.code() == Some(403) => None,
             Err(failure) => {
                 let unread = self.memory.note("Leases", failure);
-                let nodes = holders.nodes().map(|node| (node, Err(unread.clone())));
+                let nodes = holders
+                    .nodes()
+                    .into_iter()
+                    .map(|node| (node, Err(unread.clone())));
                 Some(nodes.collect())
             }
         }

@@ -433,7 +433,7 @@ impl Source for Saved {
             };
             (node, read)
         };
-        Some(holders.nodes().map(of_node).collect())
+        Some(holders.nodes().into_iter().map(of_node).collect())
     }
 
     /// A file without any driver counts as one whose drivers attach.
