@@ -226,9 +226,12 @@ mod tests {
             });
             format!("matches('^{}$')", parts.format(""))
         };
-        let is = |text: &str, wanted: &str| match wanted.contains(['…', '#']) {
-            true => format!("{text}.{}", regex(wanted)),
-            false => format!("{text} == '{wanted}'"),
+        let is = |text: &str, wanted: &str| {
+            if wanted.contains(['…', '#']) {
+                format!("{text}.{}", regex(wanted))
+            } else {
+                format!("{text} == '{wanted}'")
+            }
         };
         let asked = |mark: &Mark| {
             let (key, place) = (mark.key, mark.place.as_str());

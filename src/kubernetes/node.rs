@@ -326,9 +326,10 @@ impl RawNode {
                 let mut all = self.metadata.annotations.iter();
                 let (key, value) =
                     all.find(|(key, value)| looks_like(key, mark.key) && is(value))?;
-                match key == mark.key {
-                    true => format!("{key}={value}"),
-                    false => key.clone(),
+                if key == mark.key {
+                    format!("{key}={value}")
+                } else {
+                    key.clone()
                 }
             }
             Place::KubeletVersion => Some(&self.status.node_info.kubelet_version)

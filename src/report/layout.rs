@@ -90,10 +90,10 @@ fn sections(report: &Report) -> Vec<Section> {
             .sorted_by_key(|pod| !phrases::went_wrong(pod));
         of_verdict(verdict, Tone::Strong, alike(pods.map(row), one_workload))
     };
-    let urgent = if !report.is_held() {
-        Tone::Bad
-    } else {
+    let urgent = if report.is_held() {
         Tone::Strong
+    } else {
+        Tone::Bad
     };
     let notices = report
         .notices

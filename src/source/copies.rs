@@ -27,7 +27,7 @@ pub(super) async fn count(source: &impl Source, facts: &ClusterFacts, pods: &[Po
     }
     let is_up = |name: &String| {
         let node = facts.nodes.get(name).and_then(NodeRead::known);
-        facts.nodes.get(name).is_none() || node.is_some_and(|node| node.ready == Ready::True)
+        !facts.nodes.contains_key(name) || node.is_some_and(|node| node.ready == Ready::True)
     };
     let counted = stream::iter(asked).map(async |(namespace, workloads)| {
         let serving = source.memory().serving.of(namespace.clone());

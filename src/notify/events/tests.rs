@@ -183,7 +183,7 @@ fn a_note_names_the_first_pods_and_counts_all_within_its_limit() {
 fn what_needs_a_person_is_a_warning_with_its_reason() {
     let objects = private_cloud();
     let events = printed(&all_waiting(&objects));
-    expect![[r#"
+    expect![[r"
         compute-hive01: Warning Finalizers Manual v1 Pod/held-0 (uid-compute-hive01-held-0) uid-ds06
           Not force-deleted: it needs a person. It is held by finalizer example.com/backup, whose controller has work to do before the pod can go. See: pod-reaper explain compute-hive01/held-0
         impala-impala01: Warning LocalVolume Manual v1 Pod/impala-executor-000-0 (uid-impala-impala01-impala-executor-000-0) uid-ds06
@@ -192,7 +192,7 @@ fn what_needs_a_person_is_a_warning_with_its_reason() {
           Not force-deleted: it needs a person. It is unverified whether its storage is on the dead node: statestored. See: pod-reaper explain impala-impala01/statestored-0
         vault: Warning KosmosLeaf Manual v1 Pod/web-0 (uid-vault-web-0) uid-kosmos-cluster7
           Not force-deleted: it needs a person. Its node stands for the Kosmos leaf cluster cluster7 (seen: label kosmos.io/node, annotation kosmos-io/owned-by-cluster=cluster7, name prefix kosmos-). There, NotReady mostly means that the link is cut: the pod may well be running. See: pod-reaper explain vault/web-0
-    "#]]
+    "]]
     .assert_eq(&events);
 }
 

@@ -328,7 +328,7 @@ impl Received {
             }
             (Kind::OtherLease, Content::Absent) => self.other(key(), taken, None),
             (Kind::OtherLease, Content::Object(Facts::Other(lease))) => {
-                self.other(key(), taken, Some(*lease))
+                self.other(key(), taken, Some(*lease));
             }
             (Kind::StatefulSet, Content::Absent) if name == SET => {
                 self.sets.insert(request.namespace.clone(), None);

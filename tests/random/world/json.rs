@@ -347,8 +347,7 @@ pub fn volume(
         (_, Some(disk)) => spec[disk] = json!({"lun": 0}),
         (_, None) if csi.is_empty() => spec["iscsi"] = json!({"lun": 0, "readOnly": true}),
         (_, None) => {
-            spec["csi"] =
-                json!({"driver": csi, "fsType": fs, "volumeAttributes": {"dataLocality": locality}})
+            spec["csi"] = json!({"driver": csi, "fsType": fs, "volumeAttributes": {"dataLocality": locality}});
         }
     }
     if !terms.is_empty() {
