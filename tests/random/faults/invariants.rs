@@ -436,7 +436,10 @@ impl Ended<'_> {
                     ));
                 }
                 for pod in &report.pods {
-                    let untrue = self.untrue(pod);
+                    // An answer that counted, and does not any more, has changed, whatever else of the node has not.
+                    let withdrawn = pod.outcome_detail.as_ref();
+                    let withdrawn = withdrawn.is_some_and(|it| it.contains("no longer counts"));
+                    let untrue = self.untrue(pod).filter(|_| !withdrawn);
                     wrong.extend(untrue.map(|why| {
                         format!(
                             "{}: {:?} is untrue: {why} ({:?})",
