@@ -422,7 +422,7 @@ fn artifact_hub_finds_what_it_shows() {
     for link in shown {
         let url = link["url"].as_str().expect("an address");
         let path = url
-            .strip_prefix("https://github.com/YOU/pod-reaper/")
+            .strip_prefix(concat!(env!("CARGO_PKG_REPOSITORY"), "/"))
             .expect(url);
         if let Some((_, file)) = path.split_once("/main/") {
             assert!(root().join(file).exists(), "{url}");
