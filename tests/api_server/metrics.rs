@@ -514,35 +514,3 @@ fn metrics_that_cannot_be_handed_over_change_nothing_and_are_one_warning() {
         shown(&output)
     );
 }
-
-/// promtool checks rules, so each expression of the dashboard is written as a rule.
-#[test]
-fn the_expressions_of_the_dashboard_are_promql() {
-    let dashboard = fs::read_to_string(installed::folder(
-        "cronjob/components/dashboard/dashboard.json",
-    ))
-    .expect("a file");
-    let dashboard: Value = serde_json::from_str(&dashboard).expect("JSON");
-    let panels = dashboard["panels"].as_array().expect("panels").iter();
-    let targets = panels.flat_map(|panel| panel["targets"].as_array().expect("targets"));
-    let rules = targets.map(|target| {
-        let expression = target["expr"]
-            .as_str()
-            .expect("an expression")
-            .replace("$cluster", ".*");
-        json!({"alert": "Panel", "expr": expression, "labels": {}})
-    });
-    let rules = rules.collect::<Vec<_>>();
-    assert!(rules.len() >= 12, "{rules:?}");
-    let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("rules.yaml");
-    // JSON is valid YAML.
-    let groups = json!({"groups": [{"name": "dashboard", "rules": rules}]}).to_string();
-    fs::write(&file, groups).expect("our folder");
-    let checked = Command::new(needed("promtool"))
-        .args(["check", "rules"])
-        .arg(&file)
-        .output()
-        .expect("promtool");
-    assert!(checked.status.success(), "{}", shown(&checked));
-}

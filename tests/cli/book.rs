@@ -311,6 +311,16 @@ fn every_link_leads_somewhere() {
             }
         }
     }
+    // What the program names by its address.
+    let advice = pages::read("rules/src/advice/mod.rs");
+    let named = advice.split("{BOOK}/").skip(1).map(|rest| {
+        let (page, rest) = rest.split_once('#').expect("an anchor");
+        let end = rest.find(|letter: char| !letter.is_ascii_lowercase() && letter != '-');
+        (format!("docs/{page}"), &rest[..end.expect("its end")])
+    });
+    for (page, anchor) in named {
+        assert!(anchors(&page).contains(anchor), "{page}#{anchor}");
+    }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(followed > 60, "only {followed} links were found");
 }

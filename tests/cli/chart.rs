@@ -82,6 +82,32 @@ fn copies_are_those_of_cronjob() {
     }
 }
 
+/// `tests/run` has promtool try each expression, by series that it is given.
+#[test]
+fn every_panel_of_the_dashboard_says_what_it_needs_and_is_tried() {
+    let dashboard = yaml("cronjob/components/dashboard/dashboard.json");
+    let panels = dashboard["panels"].as_array().expect("panels").iter();
+    let mut asked = BTreeSet::new();
+    for panel in panels.filter(|panel| panel["type"] != "row") {
+        let about = panel["description"].as_str().expect("a description");
+        for target in panel["targets"].as_array().expect("targets") {
+            let expression = target["expr"].as_str().expect("an expression");
+            let needs = if expression.contains("pod_reaper_") {
+                "Needs a Pushgateway, or node-exporter. "
+            } else {
+                "Needs kube-state-metrics. "
+            };
+            assert!(about.starts_with(needs), "{expression}: {about}");
+            asked.insert(expression.replace("$cluster", ".*"));
+        }
+    }
+    let tried = yaml("tests/data/alerts-dashboard-test.yaml");
+    let tests = tried["tests"].as_array().expect("tests").iter();
+    let tried = tests.flat_map(|test| test["promql_expr_test"].as_array().expect("expressions"));
+    let tried = tried.map(|test| test["expr"].as_str().expect("an expression").to_owned());
+    assert_eq!(tried.collect::<BTreeSet<_>>(), asked);
+}
+
 /// The variables of these options, as the chart's `ConfigMap` has them.
 fn variables(options: &Value) -> BTreeMap<String, String> {
     let options = options.as_object().into_iter().flatten();
@@ -396,7 +422,7 @@ fn artifact_hub_finds_what_it_shows() {
     for link in shown {
         let url = link["url"].as_str().expect("an address");
         let path = url
-            .strip_prefix("https://github.com/YOU/pod-reaper/")
+            .strip_prefix(concat!(env!("CARGO_PKG_REPOSITORY"), "/"))
             .expect(url);
         if let Some((_, file)) = path.split_once("/main/") {
             assert!(root().join(file).exists(), "{url}");

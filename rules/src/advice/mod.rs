@@ -333,9 +333,15 @@ pub fn power_off(name: &str) -> Step {
     ))
 }
 
+/// The address of the book. A release is built with that of its version.
+const BOOK: &str = match option_env!("POD_REAPER_BOOK") {
+    Some(address) => address,
+    None => concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/main/docs"),
+};
+
 /// Ends a sentence with the reason why no answer is asked for, and points to the book.
 fn by_hand(why: &str) -> String {
-    format!(": {why}. docs/by-hand.md has the steps")
+    format!(": {why}. The steps are in {BOOK}/by-hand.md#with-kubectl-alone")
 }
 
 /// Returns the reason not to ask for an answer, as a phrase; `None` if nothing stands against it.

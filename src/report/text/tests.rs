@@ -82,7 +82,7 @@ fn an_audit_of_a_dead_node() {
         NODES NOT READY: 2 of 7
           and 2 more, which --output=json has
 
-        pod-reaper 0.3.0: audit of state.json, judged at 2026-01-31 03:00:00Z. Nothing was changed. Stuck
+        pod-reaper 0.4.0: audit of state.json, judged at 2026-01-31 03:00:00Z. Nothing was changed. Stuck
         means 10m past the deletion deadline, on a node NotReady for 10m. Namespaces: all.
         state.json: 4 pods need you, 4 to be reaped, 2 waiting, 2 left alone, 1 could not be read. 2 of 7
         nodes not Ready: ds06 for 2h, kosmos-cluster7 for 2h. Exit code 3.
@@ -129,7 +129,7 @@ fn a_run_with_every_outcome() {
         NODES NOT READY: 1 of 2
           ds06  silent for 2h; last heard 2h ago (lease)  10 to reap
 
-        pod-reaper 0.3.0: run, judged at 2026-01-31 03:00:00Z. Stuck means 10m past the deletion deadline,
+        pod-reaper 0.4.0: run, judged at 2026-01-31 03:00:00Z. Stuck means 10m past the deletion deadline,
         on a node NotReady for 10m. Namespaces: all. No guard is required: RBAC alone limits what this
         account can delete.
         1 changed, 1 deleted, 1 denied, 1 failed, 1 gone, 1 interrupted, 1 node-changed, 1 node-recovered, 1
@@ -174,7 +174,7 @@ fn a_dry_run_names_what_would_be_deleted() {
         NODES NOT READY: 1 of 2
           ds06  silent for 2h; last heard 2h ago (lease)  1 to reap
 
-        pod-reaper 0.3.0: dry run, checked by the API server, judged at 2026-01-31 03:00:00Z. Nothing was
+        pod-reaper 0.4.0: dry run, checked by the API server, judged at 2026-01-31 03:00:00Z. Nothing was
         changed. Stuck means 10m past the deletion deadline, on a node NotReady for 10m. Namespaces:
         matching "^app", but not those matching "-test$". No guard is required: RBAC alone limits what this
         account can delete.
@@ -276,7 +276,7 @@ fn a_quiet_cluster() {
           out), leases (whether a node lives). This saves all:
           kubectl get no,ns,po,pvc,pv,leases,volumeattachments,csidrivers,sts -Ao json --show-managed-fields
 
-        pod-reaper 0.3.0: audit of state.json, judged at 2026-01-31 03:00:00Z. Nothing was changed. Stuck
+        pod-reaper 0.4.0: audit of state.json, judged at 2026-01-31 03:00:00Z. Nothing was changed. Stuck
         means 10m past the deletion deadline, on a node NotReady for 10m. Namespaces: all.
         state.json: no stuck pods. All 2 nodes are Ready. Exit code 0.
     "#]]

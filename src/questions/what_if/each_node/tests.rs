@@ -115,7 +115,7 @@ fn each_node_is_foretold_by_itself_and_the_worst_comes_first() {
           saves up to 1 pod: tolerationSeconds for node.kubernetes.io/unreachable in the pods that tolerate
           it for ever: they would be evicted
 
-        pod-reaper 0.3.0: what if one node died? As of 2026-01-31 03:00:00Z, by state.json. Nothing was
+        pod-reaper 0.4.0: what if one node died? As of 2026-01-31 03:00:00Z, by state.json. Nothing was
         changed. Assumed: that node alone dies, and a zone has another node for its volumes. A time counts
         from when Kubernetes calls it unreachable, until a run may reap the last of its pods: toleration,
         grace period and thresholds. what-if NODE names the pods.
