@@ -13,7 +13,7 @@ use crate::{
     decide::Verdict,
     execute::{execute, replacements},
     exit::{CouldNotRun, Result},
-    facts::PodFacts,
+    limits::{Judged, Plan},
     notify::events,
     outcome::{Outcome, OutcomeCode},
     report::{Report, RunRecord},
@@ -41,8 +41,7 @@ pub async fn run(settings: &Settings, stop: &Stop) -> Result<Report> {
             let saved = stop.or_stopped(saved).await?;
             log_start();
             let gathered = saved.gather(&settings.wanted())?;
-            has_namespace(settings, &gathered)?;
-            Ok(RunRecord::new(settings, gathered).report())
+            Ok(planned(settings, gathered)?.report())
         }
         Task::Reap {
             target,
@@ -73,19 +72,6 @@ async fn can_ask(target: &Target) -> Result<bool> {
     Err(CouldNotRun::Usage(why.to_owned()))
 }
 
-/// Fails if the one namespace that was typed does not exist: an empty report would be a false
-/// comfort.
-fn has_namespace(settings: &Settings, Gathered { facts, pods }: &Gathered) -> Result<()> {
-    match &settings.namespace {
-        Some(name) if facts.unmatched_namespaces.is_some() && pods.is_empty() => {
-            Err(CouldNotRun::Usage(format!(
-                "there is no namespace {name}; list them with: kubectl get namespaces"
-            )))
-        }
-        _ => Ok(()),
-    }
-}
-
 /// Runs on a cluster that is already connected. With `ask`, a person has to confirm the deletes.
 pub async fn run_on(
     cluster: &Cluster,
@@ -93,8 +79,16 @@ pub async fn run_on(
     ask: bool,
     stop: &Stop,
 ) -> Result<Report> {
-    // Gather the facts and the pods to judge. The guard proves itself meanwhile: no pod is deleted
-    // before both are done.
+    let gathered = gathered(cluster, settings, stop).await?;
+    let mut run = planned(settings, gathered)?;
+    act(&mut run, cluster, ask, stop).await;
+    follow_up(&mut run, cluster, stop).await;
+    Ok(run.report())
+}
+
+/// Gathers the facts and the pods to judge. The guard proves itself meanwhile: no pod is deleted
+/// before both are done.
+async fn gathered(cluster: &Cluster, settings: &Settings, stop: &Stop) -> Result<Gathered> {
     let (source, wanted) = (Live::new(cluster), settings.wanted());
     let gathered = async {
         tokio::try_join!(
@@ -103,27 +97,22 @@ pub async fn run_on(
         )
     };
     let (gathered, ()) = stop.or_stopped(gathered).await?;
-    has_namespace(settings, &gathered)?;
-    // Decide each pod by the rules, then put the limits of the run on the verdicts.
-    let mut run = RunRecord::new(settings, gathered);
-    // Delete what is to be reaped, verify it, and wait for the replacements.
-    act(&mut run, cluster, ask, stop).await;
-    let is_gone = |pod: &&PodFacts| {
-        let outcome = run.outcomes.get(&pod.uid).map(Outcome::code);
-        settings.task.mode() == ModeCode::Delete
-            && matches!(outcome, Some(OutcomeCode::Deleted | OutcomeCode::Gone))
-    };
-    let reaped = run.plan.reaps().filter(is_gone).collect_vec();
-    let wait = settings.wait_for_replacements;
-    let progress = |settled| status(&format!("{settled} of {} replacements", reaped.len()));
-    run.replacements = replacements(cluster, stop, &reaped, wait, &progress).await;
-    status("");
-    // Only what needs a person names the installation.
-    let mut pods = run.plan.pods.iter();
-    if pods.any(|judged| judged.verdict() == Verdict::Manual) {
-        run.installed = cluster.installed().await;
+    Ok(gathered)
+}
+
+/// Decides each pod by the rules, then puts the limits of the run on the verdicts. Fails if the one
+/// namespace that was typed does not exist: an empty report would be a false comfort.
+fn planned(settings: &Settings, Gathered { facts, pods }: Gathered) -> Result<RunRecord<'_>> {
+    if let Some(name) = &settings.namespace
+        && facts.unmatched_namespaces.is_some()
+        && pods.is_empty()
+    {
+        return Err(CouldNotRun::Usage(format!(
+            "there is no namespace {name}; list them with: kubectl get namespaces"
+        )));
     }
-    Ok(run.report())
+    let plan = Plan::new(&facts, pods, &settings.policy, &settings.limits);
+    Ok(RunRecord::new(settings, facts, plan))
 }
 
 /// Has each required guard prove that it refuses this account's deletes, if this run may write.
@@ -157,40 +146,54 @@ async fn act(run: &mut RunRecord<'_>, cluster: &Cluster, ask: bool, stop: &Stop)
     let pods = run.plan.reaps().collect_vec();
     let all = |outcome: Outcome| {
         pods.iter()
-            .map(|pod| (pod.uid.clone(), outcome.clone()))
+            .map(|judged| (judged.pod.uid.clone(), outcome.clone()))
             .collect()
     };
-    let write = match run.settings.task.mode() {
+    let mode = match run.settings.task.mode() {
         ModeCode::ClientDryRun | ModeCode::Snapshot => {
             run.outcomes = all(Outcome::WouldDelete);
             return;
         }
         ModeCode::ServerDryRun => WriteMode::DryRun,
-        ModeCode::Delete
-            if ask
-                && !pods.is_empty()
-                && !prompt::confirm(&cluster.name, &run.report(), stop).await =>
-        {
-            let interrupted = stop
-                .reason()
-                .map(|why| Outcome::Interrupted(why.to_owned()));
-            run.outcomes = all(interrupted.unwrap_or(Outcome::WouldDelete));
-            return;
-        }
         ModeCode::Delete => WriteMode::Real,
     };
+    if ask && !pods.is_empty() && !prompt::confirm(&cluster.name, &run.report(), stop).await {
+        let interrupted = |why: &str| Outcome::Interrupted(why.to_owned());
+        run.outcomes = all(stop.reason().map_or(Outcome::WouldDelete, interrupted));
+        return;
+    }
     let done = Cell::new(0);
     let progress = || {
         done.set(done.get() + 1);
         status(&format!("{} of {} pods", done.get(), pods.len()));
     };
     let (policy, facts) = (&run.settings.policy, &run.facts);
-    run.outcomes = execute(cluster, stop, policy, write, facts, &pods, &progress).await;
-    if write == WriteMode::Real && run.settings.events {
+    run.outcomes = execute(cluster, stop, policy, mode, facts, &pods, &progress).await;
+    if mode == WriteMode::Real && run.settings.events {
         // Events carry the API server's time: this machine's clock may be wrong.
         let elapsed = SignedDuration::try_from(start.elapsed()).unwrap_or_default();
         let at = facts.now.saturating_add(elapsed).unwrap_or(facts.now);
         events::write(cluster, stop, run, at).await;
+    }
+}
+
+/// Waits for the replacements of the pods that are gone, and asks which installation the run is of,
+/// which only what needs a person names.
+async fn follow_up(run: &mut RunRecord<'_>, cluster: &Cluster, stop: &Stop) {
+    let is_gone = |judged: &&Judged| {
+        let outcome = run.outcomes.get(&judged.pod.uid).map(Outcome::code);
+        run.settings.task.mode() == ModeCode::Delete
+            && matches!(outcome, Some(OutcomeCode::Deleted | OutcomeCode::Gone))
+    };
+    let reaped = run.plan.reaps().filter(is_gone);
+    let reaped = reaped.map(|judged| &judged.pod).collect_vec();
+    let wait = run.settings.wait_for_replacements;
+    let progress = |settled| status(&format!("{settled} of {} replacements", reaped.len()));
+    run.replacements = replacements(cluster, stop, &reaped, wait, &progress).await;
+    status("");
+    let mut pods = run.plan.pods.iter();
+    if pods.any(|judged| judged.verdict() == Verdict::Manual) {
+        run.installed = cluster.installed().await;
     }
 }
 

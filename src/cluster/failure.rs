@@ -24,7 +24,8 @@ pub const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 pub const MESSAGE_LIMIT: usize = 1_000;
 
 /// The kinds of failure that this program treats differently. The kind is taken from reason and
-/// causes of the API's Status object, not from its message, which is for people.
+/// causes of the API's Status object, not from its message, which is for people. RBAC alone is known
+/// by its words, because its Status is that of an admission plugin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatusKind {
     /// The API server says that the object does not exist.
@@ -33,6 +34,8 @@ pub enum StatusKind {
     Webhook,
     /// The namespace is being deleted, so nothing can be created there any more.
     NamespaceTerminating,
+    /// RBAC refuses a delete: no right grants it.
+    NoRight,
     /// Any other failure. If there is no Status object, a proxy or load balancer may have answered.
     Other,
 }
@@ -172,6 +175,7 @@ pub fn status_of(status: StatusCode, body: &[u8]) -> (StatusKind, String) {
                 .is_some_and(|it| it.starts_with(start))
         })
     };
+    let said = answered["message"].as_str();
     let kind = match (status.as_u16(), answered["reason"].as_str()) {
         (404, Some("NotFound")) => StatusKind::NotFound,
         // The cause of an internal error has no reason, only a message.
@@ -179,10 +183,12 @@ pub fn status_of(status: StatusCode, body: &[u8]) -> (StatusKind, String) {
             StatusKind::Webhook
         }
         (403, _) if has("reason", "NamespaceTerminating") => StatusKind::NamespaceTerminating,
+        (403, _) if said.is_some_and(|it| it.contains("cannot delete resource")) => {
+            StatusKind::NoRight
+        }
         _ => StatusKind::Other,
     };
-    let message = answered["message"]
-        .as_str()
+    let message = said
         .or(status.canonical_reason())
         .unwrap_or_default()
         .chars()

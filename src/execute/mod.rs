@@ -8,10 +8,7 @@ mod attempt;
 mod replacements;
 mod verify;
 
-use std::{
-    cell::RefCell,
-    collections::{BTreeMap, BTreeSet},
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::{StreamExt, stream};
 use itertools::Itertools as _;
@@ -19,29 +16,17 @@ use jiff::Timestamp;
 use tokio::{sync::Mutex, time::Instant};
 
 use crate::{
-    cluster::{Cluster, Failure, FreshNode, MAX_IN_FLIGHT, WriteMode},
+    cluster::{Cluster, FreshNode, MAX_IN_FLIGHT, WriteMode},
     decide::Policy,
     facts::{ClusterFacts, Namespaces, NodeFacts, PodFacts, Read, Uid, Unread},
+    limits::Judged,
     outcome::{Outcome, OutcomeCode},
     stop::Stop,
-    words::clean,
+    words::{clean, joined},
 };
 
+use self::attempt::Turn;
 pub use self::replacements::replacements;
-
-/// The end of a pod's turn without an accepted delete.
-enum NotAccepted {
-    /// The pod's outcome is known, and there is nothing to verify.
-    Settled(Outcome),
-    /// This failure leaves open whether the delete took effect. The verifying list has to show it.
-    Unsure(Failure),
-}
-
-impl From<Outcome> for NotAccepted {
-    fn from(outcome: Outcome) -> Self {
-        Self::Settled(outcome)
-    }
-}
 
 /// Deletes `pods` node by node, in their order within each node. Returns each pod's outcome, by
 /// UID. `facts` are those that the pods were judged by. `progress` is called once for each pod.
@@ -51,7 +36,7 @@ pub async fn execute(
     policy: &Policy,
     mode: WriteMode,
     facts: &ClusterFacts,
-    pods: &[&PodFacts],
+    pods: &[&Judged],
     progress: &dyn Fn(),
 ) -> BTreeMap<Uid, Outcome> {
     if pods.is_empty() {
@@ -61,14 +46,14 @@ pub async fn execute(
     let unjudged = Outcome::Failed("its node was never judged".to_owned());
     let mut outcomes = pods
         .iter()
-        .map(|pod| (pod.uid.clone(), unjudged.clone()))
+        .map(|judged| (judged.pod.uid.clone(), unjudged.clone()))
         .collect::<BTreeMap<_, _>>();
     let nodes = pods
         .iter()
-        .filter_map(|pod| facts.node_of(pod)?.known())
-        .unique_by(|judged| judged.name.clone())
-        .map(|judged| Node {
-            judged,
+        .filter_map(|judged| facts.node_of(&judged.pod)?.known())
+        .unique_by(|node| node.name.clone())
+        .map(|as_judged| Node {
+            as_judged,
             last_reading: Mutex::default(),
         })
         .collect_vec();
@@ -82,35 +67,41 @@ pub async fn execute(
         mode,
         namespaces: namespaces.map_err(|failure| Unread(failure.to_string())),
         now: facts.now,
-        given_up: RefCell::default(),
     };
     // The pods go node by node, so that one reading of a node serves as many of its pods as five
     // seconds allow.
     let turns = nodes.iter().flat_map(|node| {
-        let of_node = |pod: &&PodFacts| pod.node.as_ref() == Some(&node.judged.name);
-        pods.iter()
-            .copied()
-            .filter(of_node)
-            .map(move |pod| (node, pod))
+        let here = |judged: &&&Judged| judged.pod.node.as_ref() == Some(&node.as_judged.name);
+        pods.iter().filter(here).map(move |judged| Turn {
+            run,
+            node,
+            judged,
+            lost_claims: BTreeSet::new(),
+            unsure: None,
+        })
     });
     let mut sent = stream::iter(turns)
-        .map(|(node, pod)| async move {
-            let sent = run.reap(node, pod).await;
+        .map(|mut turn| async move {
+            let sent = match turn.may_begin() {
+                Ok(()) => turn.take().await.inspect_err(|outcome| {
+                    if turn.unsure.is_none() {
+                        log_outcome(&turn.judged.pod, outcome);
+                    }
+                }),
+                ended => ended,
+            };
             progress();
-            (node.judged.name.as_str(), pod, sent)
+            (turn, sent)
         })
         .buffer_unordered(MAX_IN_FLIGHT);
-    let mut open = BTreeMap::<_, Vec<_>>::new();
-    while let Some((node, pod, sent)) = sent.next().await {
-        let unsure = match sent {
-            Ok(()) => None,
-            Err(NotAccepted::Unsure(failure)) => Some(failure),
-            Err(NotAccepted::Settled(outcome)) => {
-                outcomes.insert(pod.uid.clone(), outcome);
-                continue;
-            }
-        };
-        open.entry(node).or_default().push((pod, unsure));
+    let (mut open, mut lost_claims) = (BTreeMap::<_, Vec<_>>::new(), Vec::new());
+    while let Some((turn, sent)) = sent.next().await {
+        let (node, pod) = (turn.node.as_judged.name.as_str(), &turn.judged.pod);
+        lost_claims.push((&pod.uid, turn.lost_claims));
+        match (sent, turn.unsure) {
+            (Err(outcome), None) => drop(outcomes.insert(pod.uid.clone(), outcome)),
+            (_, unsure) => open.entry(node).or_default().push((pod, unsure)),
+        }
     }
     let verified = stream::iter(open)
         .map(|(node, pods)| run.verify(node, pods))
@@ -118,12 +109,11 @@ pub async fn execute(
         .collect::<Vec<_>>()
         .await;
     outcomes.extend(verified.into_iter().flatten());
-    for (uid, claims) in run.given_up.take() {
-        if let Some(outcome) = outcomes
-            .get_mut(&uid)
-            .filter(|outcome| !outcome.code().went_well())
+    for (uid, claims) in lost_claims {
+        if let Some(claims) = joined(claims, ", ")
+            && let Some(outcome) = outcomes.get_mut(uid)
+            && !outcome.code().went_well()
         {
-            let claims = claims.into_iter().join(", ");
             let consequence = match outcome.code() {
                 OutcomeCode::Unverified => "it is not known whether the pod is gone",
                 _ => "this run did not delete the pod",
@@ -140,7 +130,7 @@ pub async fn execute(
 /// A node of the plan.
 struct Node<'a> {
     /// The facts that its pods were judged by.
-    judged: &'a NodeFacts,
+    as_judged: &'a NodeFacts,
     /// The result of the node's last reading, and its time. The lock is held while the node is read
     /// anew, so that its other pods wait for that reading and share it.
     last_reading: Mutex<Option<(Instant, Result<FreshNode, Outcome>)>>,
@@ -154,8 +144,6 @@ struct Run<'a> {
     mode: WriteMode,
     namespaces: Read<Namespaces>,
     now: Timestamp,
-    /// The claims whose delete was accepted or may have been, by the UID of their pod.
-    given_up: RefCell<BTreeMap<Uid, BTreeSet<String>>>,
 }
 
 /// Logs the code of a pod's outcome. The API server's messages belong in the report, not in the

@@ -11,13 +11,12 @@ use super::{
 };
 use crate::{
     advice::{Adviser, Installed, Kubectl},
-    decide::{Answer, Case, NodeAtTime, ReasonCode, Verdict},
+    decide::{Answer, Case, ReasonCode, Verdict},
     exit::Exit,
     facts::{ClusterFacts, NodeRead, PodFacts, Ready, SignBy, Uid, Zone},
     limits::{FEW_NODES, Judged, Limit, Plan, in_common},
     outcome::{Outcome, OutcomeCode, Replacement, ReplacementState as State},
     settings::Settings,
-    source::Gathered,
     words::{joined, natural},
 };
 
@@ -43,12 +42,12 @@ pub struct RunRecord<'a> {
 }
 
 impl<'a> RunRecord<'a> {
-    /// Decides about the gathered pods, and acts on none.
-    pub fn new(settings: &'a Settings, Gathered { facts, pods }: Gathered) -> Self {
+    /// Returns the record of a run that has a plan, and has not acted yet.
+    pub fn new(settings: &'a Settings, facts: ClusterFacts, plan: Plan) -> Self {
         Self {
-            plan: Plan::new(&facts, pods, &settings.policy, &settings.limits),
-            facts,
             settings,
+            facts,
+            plan,
             outcomes: BTreeMap::new(),
             replacements: BTreeMap::new(),
             kubectl: settings.task.kubectl(),
@@ -230,7 +229,6 @@ impl<'a> RunRecord<'a> {
             .heard_by(SignBy::Lease)
             .map(|lease| lease.no_later_than(now).at);
         let not_ready_since = node.not_ready_since(now);
-        let judged_node = NodeAtTime::of(&self.facts, &self.settings.policy, node);
         Some(NodeEntry {
             zone: node.zone.as_ref().map(Zone::to_string),
             ready: Some(node.ready),
@@ -239,25 +237,25 @@ impl<'a> RunRecord<'a> {
             not_ready_seconds: not_ready_since.map(since),
             lease_renewed: lease,
             lease_age_seconds: lease.map(since),
-            signs_of_life: judged_node.signs_of_life(),
+            signs_of_life: node.signs_of_life(now),
             last_heard: node.last_heard().map(|heard| heard.no_later_than(now)),
-            fenced: judged_node.fenced().map(str::to_owned),
+            fenced: node.fenced(now).map(str::to_owned),
             out_of_service: node.out_of_service,
             leaf_marks: node
                 .leaf
                 .as_ref()
                 .map_or_else(Vec::new, |leaf| leaf.marks.clone()),
-            steps: self.adviser().advise_node(&judged_node, reaped, dead),
+            steps: self.adviser().advise_node(node, reaped, dead),
             ..entry
         })
     }
 
     /// Lists the answers that people gave about a pod. On a Ready node none are listed.
     pub(crate) fn answers(&self, judged: &Judged) -> Vec<Answer> {
-        let judged_node = Case::of(&self.facts, &self.settings.policy, &judged.pod)
-            .judged_node()
-            .filter(|judged_node| judged_node.node.ready != Ready::True);
-        judged_node.map_or_else(Vec::new, |judged_node| judged_node.answers())
+        if self.facts.on_ready_node(&judged.pod) {
+            return Vec::new();
+        }
+        Case::of(&self.facts, &self.settings.policy, &judged.pod).answers()
     }
 
     /// Lists what to remember once the pod is reaped; nothing if the rules do not reap it.

@@ -15,11 +15,11 @@ use crate::{
     cli::DryRun,
     cli::{Form, LogFormat, MetricsTo, Output},
     facts::Uid,
-    limits::Limits,
+    limits::{Limits, Plan},
     outcome::Outcome,
     selector::{NamespaceFilter, NodeSelectors, Target},
     settings::{Settings, Task},
-    source::snapshot::Saved,
+    source::{Gathered, snapshot::Saved},
 };
 
 /// Returns the setting that metrics and reports call the cluster `name`.
@@ -79,8 +79,9 @@ pub fn judged<'a>(settings: &'a Settings, objects: &[Value]) -> RunRecord<'a> {
         .expect("a moment");
     let saved = Saved::read(text.as_bytes(), settings.snapshot_options(Some(now)));
     let saved = saved.expect("a snapshot");
-    let gathered = saved.gather(&settings.wanted()).expect("nothing fails");
-    RunRecord::new(settings, gathered)
+    let Gathered { facts, pods } = saved.gather(&settings.wanted()).expect("nothing fails");
+    let plan = Plan::new(&facts, pods, &settings.policy, &settings.limits);
+    RunRecord::new(settings, facts, plan)
 }
 
 /// Judges `objects`, and reports them with the `outcomes` of the pods by UID.

@@ -12,7 +12,7 @@ use itertools::Itertools as _;
 use super::{Source, limits};
 use crate::{
     cluster::{Cluster, Failure, MAX_IN_FLIGHT, PodsOf},
-    decide::{Case, GiveUp, Policy, is_to_ask},
+    decide::{Case, GiveUp, Policy, Stage, is_to_ask},
     facts::{
         ANY_CLAIM, ClaimFacts, ClaimState, ClusterFacts, Doubt, FoundClaim, Goes, NodeRead,
         PodFacts, PodSummary, Read, Renewer, Unread, VolumeFacts,
@@ -34,7 +34,8 @@ pub(super) async fn look_up(
     also: impl Fn(&PodFacts) -> bool,
 ) -> Vec<PodFacts> {
     let users = &users_on_node(facts, &pods);
-    let needed = |pod: &&mut PodFacts| also(pod) || Case::of(facts, policy, pod).needs_claims();
+    let passed = |pod: &PodFacts| Case::of(facts, policy, pod).decide().stage >= Stage::Storage;
+    let needed = |pod: &&mut PodFacts| also(pod) || !pod.claims.is_empty() && passed(pod);
     let mut due = pods.iter_mut().filter(needed).collect::<Vec<_>>();
     limits::admit(source.memory(), &mut due, also);
     // First all claims, then what decides whether one may be given up: see the top of this file.

@@ -23,7 +23,7 @@ use tokio::sync::OnceCell;
 
 use crate::{
     cluster::{MAX_IN_FLIGHT, PodsOf},
-    decide::{Case, Policy},
+    decide::{Case, Policy, Stage},
     exit::Result,
     facts::{
         self, Attachment, Census, ClusterFacts, FoundClaim, Heard, NamespaceFacts, Namespaces,
@@ -498,8 +498,8 @@ async fn read_leases(
             .filter(is_down)
     };
     let is_marked = |node: &NodeFacts| !node.fenced.is_empty() || node.powered_off.is_some();
-    let mut judged = pods.iter();
-    if !down().any(is_marked) && !judged.any(|pod| Case::of(facts, policy, pod).needs_leases()) {
+    let passed = |pod| Case::of(facts, policy, pod).decide().stage >= Stage::Life;
+    if !down().any(is_marked) && !pods.iter().any(passed) {
         return;
     }
     let (mut holders, none) = (Holders::default(), BTreeSet::new());

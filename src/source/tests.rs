@@ -25,7 +25,7 @@ use super::{
     *,
 };
 use crate::{
-    decide::{Case, NodeAtTime, ReasonCode},
+    decide::{Case, ReasonCode},
     facts::{Census, ClaimFacts, ClaimState, ClusterFacts, NodeFacts},
     limits::Plan,
     report::samples::audit,
@@ -858,13 +858,7 @@ fn a_renewal_that_is_stamped_ahead_of_the_scan_is_later_than_a_failure_of_that_m
         Lease ds06: {metadata: {managedFields: [{time: '2026-01-31T03:00:01Z', fieldsV1: {'f:spec': {'f:renewTime': {}}}}]}}
     ";
     let node = node_by(&audit(), "ds06", more);
-    let judged_node = NodeAtTime {
-        now: NOW.parse().expect("a moment"),
-        policy: &audit().policy,
-        node: &node,
-        pod: None,
-    };
-    assert!(judged_node.may_live());
+    assert!(node.may_live(NOW.parse().expect("a moment")));
 }
 
 /// Annotation and label opt out alike, with any value but `false`, because a slip of the keyboard

@@ -28,9 +28,8 @@ impl Answers {
     /// Notes those of a plan.
     pub fn note(&mut self, facts: &ClusterFacts, policy: &Policy, plan: &Plan) {
         for judged in &plan.pods {
-            if let Some(judged_node) = Case::of(facts, policy, &judged.pod).judged_node() {
-                self.note_of(judged.code(), &judged_node.answers());
-            }
+            let answers = Case::of(facts, policy, &judged.pod).answers();
+            self.note_of(judged.code(), &answers);
         }
     }
 

@@ -162,7 +162,9 @@ const SEEN: [(&str, Is); 11] = [
     ("no controller", |reason| notes(reason, "nothing brings")),
     ("waits", |reason| notes(reason, "its replacement waits")),
     ("answered", |reason| reason.code == ReasonCode::Answered),
-    ("given up", |reason| reason.given_up().next().is_some()),
+    ("given up", |reason| {
+        reason.claims_to_delete().next().is_some()
+    }),
     ("Ready", |reason| reason.code == ReasonCode::NodeReady),
     ("alive", |reason| reason.code == ReasonCode::KubeletAlive),
     ("local", |reason| reason.code == ReasonCode::LocalVolume),

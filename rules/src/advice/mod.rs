@@ -8,7 +8,7 @@
 
 mod kubectl;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, iter};
 
 use itertools::Itertools as _;
 use jiff::Timestamp;
@@ -16,10 +16,12 @@ use jiff::Timestamp;
 use crate::{
     codes::entry,
     decide::{
-        Case, ConfinedClaim, GIVE_UP, NodeAtTime, POWERED_OFF, PinnedClaim, Policy, REAP,
-        ReasonCode, UnverifiedClaim, Verdict,
+        Case, ConfinedClaim, GIVE_UP, POWERED_OFF, PinnedClaim, Policy, REAP, ReasonCode,
+        UnverifiedClaim, Verdict,
     },
-    facts::{Census, ClusterFacts, NodeRead, Owner, PodFacts, Read, Ready, VolumeFacts, Zone},
+    facts::{
+        Census, ClusterFacts, NodeFacts, NodeRead, Owner, PodFacts, Read, Ready, VolumeFacts, Zone,
+    },
     limits::{Judged, Limit, Plan},
     selector::is_name,
     words::{after, counted, joined, natural},
@@ -147,13 +149,7 @@ impl Adviser<'_> {
             let decides = judged.reason.asks_a_person();
             // Sentences about volumes and owners differ only in names.
             let says = Some(judged.sentence()).filter(|_| !decides);
-            let of = decides.then(|| {
-                let case = Case::of(self.facts, self.policy, pod);
-                let objection = case
-                    .judged_node()
-                    .and_then(|judged_node| objection(judged, &judged_node));
-                (workload(pod), case.left_to_a_person(), objection)
-            });
+            let of = decides.then(|| (workload(pod), &judged.reason.asks, self.objection(judged)));
             let key = (judged.code(), &pod.namespace, &pod.node, says, of);
             groups.entry(key).or_default().push(place);
         }
@@ -168,22 +164,20 @@ impl Adviser<'_> {
         let Some(&first) = all.first().filter(manual) else {
             return Advice::default();
         };
-        let case = Case::of(self.facts, self.policy, &first.pod);
         let alike = PodGroup {
             all,
             first,
             adviser: self,
-            reasons: case.left_to_a_person(),
         };
-        let judged_node = case.judged_node().filter(|_| first.reason.asks_a_person());
-        let Some(judged_node) = judged_node else {
+        let node = self.facts.node_of(&first.pod).and_then(NodeRead::known);
+        let Some(node) = node.filter(|_| first.reason.asks_a_person()) else {
             return alike.repair();
         };
         let no_answer = |why: &str| Advice {
             steps: vec![Step::no_answer(why)],
             ..Advice::default()
         };
-        match self.plan.by_node.get(&judged_node.node.name) {
+        match self.plan.by_node.get(&node.name) {
             Some(Limit::MassOutage(_) | Limit::NoRoom) => no_answer(
                 " while so many nodes are NotReady: find out first what they have in common",
             ),
@@ -191,24 +185,23 @@ impl Adviser<'_> {
                 " while a fact about the whole run is not known: {}",
                 limit.state()
             )),
-            None if judged_node.may_live() => {
+            None if node.may_live(self.facts.now) => {
                 no_answer(" while the node is alive, or may be: repair it, or power it off")
             }
-            None => match objection(first, &judged_node) {
+            None => match self.objection(first) {
                 Some(why) => no_answer(&by_hand(&why)),
-                None => alike.ask(&judged_node),
+                None => alike.ask(node),
             },
         }
     }
 
     /// Advises on a node, apart from its pods. `reaped` says that pods of it were force-deleted, or
     /// would be; `dead` says that the node is not expected back.
-    pub fn advise_node(&self, judged_node: &NodeAtTime<'_>, reaped: bool, dead: bool) -> Vec<Step> {
-        let node = judged_node.node;
-        let name = node.name.as_str();
+    pub fn advise_node(&self, node: &NodeFacts, reaped: bool, dead: bool) -> Vec<Step> {
+        let (name, now) = (node.name.as_str(), self.facts.now);
         let attached = self.facts.attachments.get(name).map_or(0, Vec::len);
         let mut steps = Vec::new();
-        if reaped && judged_node.signs_of_life().is_empty() && judged_node.fenced().is_none() {
+        if reaped && node.signs_of_life(now).is_empty() && node.fenced(now).is_none() {
             steps.push(power_off(name));
         }
         if attached > 0 && node.out_of_service {
@@ -219,7 +212,7 @@ impl Adviser<'_> {
         } else if attached > 0
             && dead
             && !self.plan.by_node.contains_key(name)
-            && !judged_node.may_live()
+            && !node.may_live(now)
         {
             let out_of_service = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute";
             let taint = format!(
@@ -260,20 +253,42 @@ impl Adviser<'_> {
         )
     }
 
-    /// Returns the steps by which a person says that held nodes are off: one for each zone, by its
-    /// labels if all its nodes are meant.
-    fn power_off_held(&self) -> Vec<Step> {
+    /// Returns the step with the command by which a person answers.
+    fn answer(
+        &self,
+        what: String,
+        kind: &str,
+        names: &[&str],
+        namespace: &str,
+        annotation: &str,
+    ) -> Step {
+        let answer = format!("{annotation}={}", self.facts.now.strftime("%FT%TZ"));
+        // A newer report asks again, with its own time.
+        let change = [answer.as_str(), "--overwrite"];
+        Step {
+            is_answer: true,
+            ..Step::new(what, self.kubectl.annotate(kind, names, namespace, &change))
+        }
+    }
+
+    /// Returns the steps while limits hold nodes: to look at what has failed, then to say which
+    /// nodes are off, in a step for each zone, by its labels if all its nodes are meant.
+    pub fn while_held(&self) -> Vec<Step> {
+        let labels = "topology.kubernetes.io/zone,node.kubernetes.io/instance-type";
+        let compare = Step::new(
+            "See what the NotReady nodes have in common:",
+            self.kubectl
+                .command(&["get", "nodes", "-o", "wide", "-L", labels]),
+        );
         let held = self.plan.by_node.iter();
         let held = held.filter(|(_, limit)| matches!(limit, Limit::MassOutage(_)));
         let held = held.filter_map(|(name, _)| self.facts.nodes.get(name)?.known());
+        let now = self.facts.now;
+        let would_count = |node: &NodeFacts| node.check_answer(now, &now.to_string(), []).is_ok();
         let of_zone = held
             .filter(|node| node.ready != Ready::True && node.leaf.is_none() && is_name(&node.name))
-            .filter(|node| {
-                let judged_node = NodeAtTime::of(self.facts, self.policy, node);
-                judged_node.would_be_inert(&[]).is_none()
-            })
+            .filter(|node| would_count(node))
             .into_group_map_by(|node| node.zone.as_ref());
-        let answer = format!("{POWERED_OFF}={}", self.facts.now.strftime("%FT%TZ"));
         let steps = of_zone.into_iter().sorted_by_key(|(zone, _)| *zone);
         let steps = steps.map(|(zone, nodes)| {
             let tally = zone.and_then(|zone| match &self.facts.census {
@@ -293,34 +308,25 @@ impl Adviser<'_> {
                 "If you have switched off {} NotReady nodes{of} at the machines themselves, say so, and a run takes their pods:",
                 nodes.len()
             );
-            let command = self
-                .kubectl
-                .annotate("node", &which, "", &[&answer, "--overwrite"]);
-            Step {
-                is_answer: true,
-                ..Step::new(what, command)
-            }
+            self.answer(what, "node", &which, "", POWERED_OFF)
         });
-        steps.collect()
+        iter::once(compare).chain(steps).collect()
     }
 
-    /// Returns the steps while limits hold nodes: to look at what has failed, then to say which
-    /// nodes are off.
-    pub fn while_held(&self) -> Vec<Step> {
-        [self.compare_nodes()]
-            .into_iter()
-            .chain(self.power_off_held())
-            .collect()
-    }
-
-    /// Returns the step that shows what the NotReady nodes have in common.
-    fn compare_nodes(&self) -> Step {
-        let labels = "topology.kubernetes.io/zone,node.kubernetes.io/instance-type";
-        Step::new(
-            "See what the NotReady nodes have in common:",
-            self.kubectl
-                .command(&["get", "nodes", "-o", "wide", "-L", labels]),
-        )
+    /// Returns the reason not to ask for an answer, as a phrase; `None` if nothing stands against
+    /// it.
+    fn objection(&self, judged: &Judged) -> Option<String> {
+        let pod = &judged.pod;
+        let claims = to_give_up(judged).collect_vec();
+        let objects = [&pod.namespace, &pod.name].into_iter().chain(&pod.node);
+        let mut names = objects.map(String::as_str).chain(claims.iter().copied());
+        if !names.all(is_name) {
+            return Some("one of the names is not one that an API server gives".to_owned());
+        }
+        let case = Case::of(self.facts, self.policy, pod);
+        let inert = case.would_be_inert(&claims).filter(|_| !pod.supposed);
+        let mut doubts = asked(judged).filter_map(|claim| claim.doubt.as_ref());
+        inert.or_else(|| Some(doubts.find(|doubt| doubt.proved)?.why.clone()))
     }
 }
 
@@ -342,25 +348,6 @@ const BOOK: &str = match option_env!("POD_REAPER_BOOK") {
 /// Ends a sentence with the reason why no answer is asked for, and points to the book.
 fn by_hand(why: &str) -> String {
     format!(": {why}. The steps are in {BOOK}/by-hand.md#with-kubectl-alone")
-}
-
-/// Returns the reason not to ask for an answer, as a phrase; `None` if nothing stands against it.
-fn objection(judged: &Judged, judged_node: &NodeAtTime<'_>) -> Option<String> {
-    let pod = &judged.pod;
-    let claims = to_give_up(judged).collect_vec();
-    let objects = [pod.namespace.as_str(), &pod.name, &judged_node.node.name];
-    if !objects
-        .into_iter()
-        .chain(claims.iter().copied())
-        .all(is_name)
-    {
-        return Some("one of the names is not one that an API server gives".to_owned());
-    }
-    let inert = judged_node
-        .would_be_inert(&claims)
-        .filter(|_| !pod.supposed);
-    let mut doubts = asked(judged).filter_map(|claim| claim.doubt.as_ref());
-    inert.or_else(|| Some(doubts.find(|doubt| doubt.proved)?.why.clone()))
 }
 
 /// Lists the claims that a person is asked to give up with the pod: the pinned ones that nothing
@@ -402,9 +389,6 @@ struct PodGroup<'a> {
     all: &'a [&'a Judged],
     first: &'a Judged,
     adviser: &'a Adviser<'a>,
-    /// The reasons why a person has to decide about the first pod; they are those of the others
-    /// too.
-    reasons: Vec<ReasonCode>,
 }
 
 impl PodGroup<'_> {
@@ -434,33 +418,21 @@ impl PodGroup<'_> {
         kubectl.command(&[&["get", "pod"], &self.names()[..], &within, options].concat())
     }
 
-    /// Returns the step with the command by which a person answers.
-    fn answer(
-        &self,
-        what: impl Into<String>,
-        kind: &str,
-        names: &[&str],
-        annotation: &str,
-    ) -> Step {
-        let answer = format!("{annotation}={}", self.adviser.facts.now.strftime("%FT%TZ"));
-        // A newer report asks again, with its own time.
-        let change = [answer.as_str(), "--overwrite"];
-        let kubectl = self.adviser.kubectl;
-        let command = kubectl.annotate(kind, names, self.namespace(), &change);
-        Step {
-            is_answer: true,
-            ..Step::new(what, command)
-        }
+    /// Returns the step by which a person answers about objects of the pods' namespace.
+    fn answer(&self, what: String, kind: &str, names: &[&str], annotation: &str) -> Step {
+        self.adviser
+            .answer(what, kind, names, self.namespace(), annotation)
     }
 
     /// Reports whether `code` is one of the reasons that leave the pods to a person.
     fn is(&self, code: ReasonCode) -> bool {
-        self.reasons.contains(&code)
+        self.first.reason.asks.contains(&code)
     }
 
     /// Asks for every answer that the pods wait for, one for each reason that keeps them.
-    fn ask(&self, judged_node: &NodeAtTime<'_>) -> Advice {
-        let (node, them) = (judged_node.node.name.as_str(), self.them());
+    fn ask(&self, node: &NodeFacts) -> Advice {
+        let is_open = node.fenced(self.adviser.facts.now).is_none();
+        let (node, them) = (node.name.as_str(), self.them());
         let [shared, owner] =
             [ReasonCode::SharedDisk, ReasonCode::OwnerKind].map(|code| self.is(code));
         let confined = self.is(ReasonCode::VolumeConfined);
@@ -498,16 +470,7 @@ impl PodGroup<'_> {
                  its data."
             ));
         }
-        let is_open = |pod| {
-            let pod = Some(pod);
-            NodeAtTime {
-                pod,
-                ..*judged_node
-            }
-            .fenced()
-            .is_none()
-        };
-        if (shared || unverified) && self.pods().any(is_open) {
+        if (shared || unverified) && is_open {
             // It is one step, so that nobody declares the machine off without having been told to
             // check it.
             let what = format!(

@@ -116,8 +116,7 @@ fn no_answer_is_asked_for_while_a_node_lives_or_may() {
             };
             facts.attachments.insert("ds06".to_owned(), vec![left]);
             let node = facts.nodes["ds06"].known().unwrap();
-            let judged_node = NodeAtTime::of(&facts, &policy, node);
-            told(&adviser(&facts, &policy).advise_node(&judged_node, false, true))
+            told(&adviser(&facts, &policy).advise_node(node, false, true))
         },
     );
 }
@@ -229,8 +228,7 @@ fn a_node_without_attached_volumes_needs_no_taint() {
         let Scene { policy, node, .. } = Scene::of(words);
         let facts = facts(node);
         let node = facts.nodes["ds06"].known().unwrap();
-        let judged_node = NodeAtTime::of(&facts, &policy, node);
-        let steps = adviser(&facts, &policy).advise_node(&judged_node, false, true);
+        let steps = adviser(&facts, &policy).advise_node(node, false, true);
         assert_eq!(steps, [], "{words}");
     }
 }
@@ -270,7 +268,7 @@ fn an_answer_is_withdrawn_where_it_was_given() {
     let node = scene.node.take();
     let facts = facts(node);
     let case = Case::of(&facts, &scene.policy, &scene.pod);
-    let answers = case.judged_node().expect("a node").answers();
+    let answers = case.answers();
     let commands = answers.iter().map(|answer| prod.withdraw(answer, "shop"));
     expect![[r#"
         kubectl annotate node ds06 pod-reaper.io/powered-off- --context prod

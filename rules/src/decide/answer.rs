@@ -4,13 +4,15 @@
 //! and nothing was heard from the machine after it. An answer that is pasted late, or left behind,
 //! is inert.
 
+use std::iter;
+
 use derive_more::Display;
 use jiff::Timestamp;
 
-use super::Policy;
+use super::case::Case;
 use crate::{
     codes::entry,
-    facts::{BoundClaim, ClusterFacts, NodeFacts, PodFacts},
+    facts::{BoundClaim, ClaimFacts, NodeFacts},
 };
 
 /// The answer on a claim: its data may be lost with the pod that is stuck now.
@@ -38,135 +40,137 @@ entry! {
     }
 }
 
-/// A node as it is judged at one moment, with or without a pod of it. An answer has to belong to
-/// this failure of the node; the node may also be Ready.
-#[derive(Clone, Copy)]
-pub struct NodeAtTime<'a> {
-    /// The moment of judging.
-    pub now: Timestamp,
-    /// The operator's choices.
-    pub policy: &'a Policy,
-    /// The node.
-    pub node: &'a NodeFacts,
-    /// The stuck pod; `None` if the question is about the node alone.
-    pub pod: Option<&'a PodFacts>,
-}
+/// A moment that has to lie before an answer, with what happened then.
+type Moment = (&'static str, Option<Timestamp>);
 
-impl<'a> NodeAtTime<'a> {
-    /// Returns `node` as the run judges it, without a pod.
-    pub fn of(facts: &ClusterFacts, policy: &'a Policy, node: &'a NodeFacts) -> Self {
-        Self {
-            now: facts.now,
-            policy,
-            node,
-            pod: None,
-        }
-    }
-
-    /// Returns why an answer whose annotation has this value counts for nothing, as a phrase;
-    /// `None` if it counts. `claim` is the claim that bears the annotation, if a claim does.
-    pub(super) fn inert(&self, value: &str, claim: Option<&BoundClaim>) -> Option<String> {
+impl NodeFacts {
+    /// Checks that an answer whose annotation has this value belongs to this failure of the node,
+    /// as known at `now`, and is later than each of `moments`. An error says why it counts for
+    /// nothing, as a phrase.
+    pub fn check_answer(
+        &self,
+        now: Timestamp,
+        value: &str,
+        moments: impl IntoIterator<Item = Moment>,
+    ) -> Result<(), String> {
         let Ok(at) = value.parse::<Timestamp>() else {
-            return Some("its value is no time, such as 2026-01-31T03:00:00Z".to_owned());
+            return Err("its value is no time, such as 2026-01-31T03:00:00Z".to_owned());
         };
-        if at > self.now {
-            return Some("its time lies in the future".to_owned());
+        if at > now {
+            return Err("its time lies in the future".to_owned());
         }
-        let node = self.node;
-        let mut before = vec![
-            ("the node was made", node.created),
-            ("the node became NotReady", node.not_ready_since(self.now)),
+        let of_node = [
+            ("the node was made", self.created),
+            ("the node became NotReady", self.not_ready_since(now)),
         ];
-        if let Some(pod) = self.pod {
-            before.extend([
-                ("the pod was made", pod.created),
-                ("the pod's deletion was asked for", pod.deletion_requested()),
-            ]);
-        }
-        before.extend(claim.map(|claim| ("the claim was made", claim.created)));
-        for (what, when) in before {
+        for (what, when) in of_node.into_iter().chain(moments) {
             match when {
                 Some(when) if when < at => {}
-                Some(_) => {
-                    return Some(format!("it is not later than the moment when {what}"));
-                }
-                None => return Some(format!("it is not known when {what}")),
+                Some(_) => return Err(format!("it is not later than the moment when {what}")),
+                None => return Err(format!("it is not known when {what}")),
             }
         }
-        let why = if node.last_heard().is_some_and(|last| last.at > at) {
-            "the node's machine was heard after it"
-        } else if self.may_live() {
-            "the node's machine lives, or may"
-        } else {
-            return None;
+        if self.last_heard().is_some_and(|last| last.at > at) {
+            return Err("the node's machine was heard after it".to_owned());
+        }
+        if self.may_live(now) {
+            return Err("the node's machine lives, or may".to_owned());
+        }
+        Ok(())
+    }
+
+    /// Reports whether the node bears a `powered-off` answer that counts. No pod of it is asked: the
+    /// answer counts for pods that were evicted later too.
+    pub fn is_answered_off(&self, now: Timestamp) -> bool {
+        let answer = self.powered_off.as_ref();
+        answer.is_some_and(|value| self.check_answer(now, value, []).is_ok())
+    }
+
+    /// Returns the mark which says that the machine is certainly off; `None` if nothing does. A mark
+    /// older than the last report does not count, nor does any mark while the machine lives or may
+    /// live.
+    pub(super) fn fencing_mark(&self, now: Timestamp) -> Option<&str> {
+        let heard = self.last_heard().map(|heard| heard.at);
+        let mark = self.fenced.iter().find(|mark| mark.stands(heard))?;
+        (!self.may_live(now)).then_some(&mark.mark)
+    }
+
+    /// Returns the mark, or the person's answer, which says that the machine is certainly off;
+    /// `None` if nothing does.
+    pub fn fenced(&self, now: Timestamp) -> Option<&str> {
+        let answer = || {
+            self.is_answered_off(now)
+                .then_some("answer pod-reaper.io/powered-off")
         };
-        Some(why.to_owned())
+        self.fencing_mark(now).or_else(answer)
     }
+}
 
-    /// Reports whether the node bears a `powered-off` answer that counts. Only what is said of the
-    /// node is asked.
-    pub fn node_answer_counts(&self) -> bool {
-        self.without_pod().counts(self.node.powered_off.as_ref())
-    }
-
-    fn without_pod(&self) -> Self {
-        Self { pod: None, ..*self }
+impl Case<'_> {
+    /// Checks that an answer on the pod counts, or on a claim of it.
+    pub(super) fn check_answer(
+        &self,
+        value: &str,
+        claim: Option<&BoundClaim>,
+    ) -> Result<(), String> {
+        let node = self.known().ok_or_else(|| self.node_unread())?;
+        if self.without_answers {
+            return Err("answers are left out".to_owned());
+        }
+        let of_pod = [
+            ("the pod was made", self.pod.created),
+            (
+                "the pod's deletion was asked for",
+                self.pod.deletion_requested(),
+            ),
+        ];
+        let of_claim = claim.map(|claim| ("the claim was made", claim.created));
+        node.check_answer(self.now, value, of_pod.into_iter().chain(of_claim))
     }
 
     /// Reports whether the pod bears a `reap` answer that counts.
     pub(super) fn pod_answer_counts(&self) -> bool {
-        self.counts(self.pod.and_then(|pod| pod.reap.as_ref()))
-    }
-
-    fn counts(&self, answer: Option<&String>) -> bool {
-        answer.is_some_and(|value| self.inert(value, None).is_none())
-    }
-
-    /// Lists the pod's bound claims with their names.
-    fn bound_claims(&self) -> impl Iterator<Item = (&str, &BoundClaim)> {
-        let claims = self.pod.into_iter().flat_map(|pod| &pod.claims);
-        claims.filter_map(|claim| Some((claim.name.as_str(), claim.bound()?)))
+        let answer = self.pod.reap.as_ref();
+        answer.is_some_and(|value| self.check_answer(value, None).is_ok())
     }
 
     /// Returns why an answer given now would count for nothing, as a phrase: one on the pod, or one
     /// on any of the named claims. `None` if all would count.
     pub fn would_be_inert(&self, claims: &[&str]) -> Option<String> {
         let value = self.now.to_string();
-        let mut asked = self
-            .bound_claims()
-            .filter(|(name, _)| claims.contains(name));
-        self.inert(&value, None)
-            .or_else(|| asked.find_map(|(_, claim)| self.inert(&value, Some(claim))))
+        let named = self.pod.claims.iter();
+        let named = named.filter(|claim| claims.contains(&claim.name.as_str()));
+        let mut asked = iter::once(None).chain(named.filter_map(ClaimFacts::bound).map(Some));
+        asked.find_map(|claim| self.check_answer(&value, claim).err())
     }
 
-    /// Lists the answers on the node, the pod and the pod's claims.
+    /// Lists the answers on the node, the pod and the pod's claims; none if the node is not known.
     pub fn answers(&self) -> Vec<Answer> {
-        let answer = |annotation, on, name: &str, value: Option<&String>, claim| {
-            let value = value?.clone();
+        let (Some(node), pod) = (self.known(), self.pod) else {
+            return Vec::new();
+        };
+        let of_node = (POWERED_OFF, "node", &node.name, &node.powered_off, None);
+        let of_pod = (REAP, "pod", &pod.name, &pod.reap, None);
+        let of_claims = pod.claims.iter().filter_map(|claim| {
+            let bound = claim.bound()?;
+            Some((GIVE_UP, "pvc", &claim.name, &bound.give_up, Some(bound)))
+        });
+        let all = [of_node, of_pod].into_iter().chain(of_claims);
+        let all = all.filter_map(|(annotation, on, name, value, claim)| {
+            let value = value.clone()?;
+            let counts = if on == "node" {
+                node.check_answer(self.now, &value, [])
+            } else {
+                self.check_answer(&value, claim)
+            };
             Some(Answer {
                 annotation,
                 on,
-                name: name.to_owned(),
-                inert: if on == "node" {
-                    self.without_pod().inert(&value, None)
-                } else {
-                    self.inert(&value, claim)
-                },
+                name: name.clone(),
                 value,
+                inert: counts.err(),
             })
-        };
-        let (node, pod) = (self.node, self.pod);
-        let of_node = answer(
-            POWERED_OFF,
-            "node",
-            &node.name,
-            node.powered_off.as_ref(),
-            None,
-        );
-        let of_pod = pod.and_then(|pod| answer(REAP, "pod", &pod.name, pod.reap.as_ref(), None));
-        let of_claims = self.bound_claims().filter_map(|(name, claim)| {
-            answer(GIVE_UP, "pvc", name, claim.give_up.as_ref(), Some(claim))
         });
-        of_node.into_iter().chain(of_pod).chain(of_claims).collect()
+        all.collect()
     }
 }

@@ -1,9 +1,10 @@
 //! The seventeen rules: what should be done with one Terminating pod.
 //!
 //! The rules are pure: time is an argument, the facts are plain values, and no function here could
-//! ask a server. The table is in `rules.rs`. Deciding takes the first rule that holds; explaining
-//! evaluates all of them. The order is part of the contract: it keeps commands that destroy a
-//! volume from being printed for a node that may come back.
+//! ask a server. `case.rs` is what they are asked about, and `rules.rs` has the table and the walk
+//! through it. Deciding takes the first rule that holds; explaining evaluates all of them. The order
+//! is part of the contract: it keeps commands that destroy a volume from being printed for a node
+//! that may come back.
 
 mod answer;
 mod case;
@@ -15,13 +16,12 @@ mod volume;
 
 use jiff::SignedDuration;
 
-pub use self::answer::{Answer, GIVE_UP, NodeAtTime, POWERED_OFF, REAP};
+pub use self::answer::{Answer, GIVE_UP, POWERED_OFF, REAP};
 pub use self::case::Case;
 pub use self::code::{ReasonCode, Verdict};
 pub use self::reason::{
-    ConfinedClaim, PinnedClaim, Reason, Ties, UnverifiedClaim, heard, reported, unread,
+    ConfinedClaim, PinnedClaim, Reason, Stage, Ties, UnverifiedClaim, heard, reported, unread,
 };
-use self::rules::{RULES, Stage};
 pub use self::volume::is_to_ask;
 use crate::codes::{codes, entry};
 
@@ -74,25 +74,6 @@ pub fn same_kind(one: &str, other: &str) -> bool {
         kind.to_owned()
     };
     stem(one) == stem(other)
-}
-
-impl Reason {
-    fn stage(&self) -> Option<Stage> {
-        let rule = RULES.iter().find(|rule| rule.gives.contains(&self.code))?;
-        Some(rule.stage)
-    }
-
-    /// Reports whether the reason leaves a dead node's pod to a person, whose answer may let it go.
-    pub fn asks_a_person(&self) -> bool {
-        self.stage() == Some(Stage::Storage)
-    }
-
-    /// Reports whether the rules about the node let the pod through: the node is gone, or it is
-    /// real, not opted out, has been NotReady for long enough and shows no sign of life, unless
-    /// `--kubelet-alive` is `reap`.
-    pub fn passed_the_node(&self) -> bool {
-        self.stage() > Some(Stage::Life)
-    }
 }
 
 /// How much has to be read about a pod whose pinned claims may be given up with it.

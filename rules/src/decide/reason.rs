@@ -1,5 +1,9 @@
-//! The reason of a pod's verdict, with the claims that it is about.
+//! What a rule finds: the reason of a pod's verdict, with the claims that it is about, or why it
+//! gives none.
 
+use std::borrow::Cow;
+
+use derive_more::Display;
 use jiff::Timestamp;
 
 use super::code::{ReasonCode, Verdict};
@@ -8,11 +12,46 @@ use crate::{
     words::spoken,
 };
 
+/// The stage of a rule. Each stage needs facts that are read only for pods that all rules of the
+/// stages before it let through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stage {
+    /// Is the pod to be judged, and has its node been NotReady for long enough?
+    Node,
+    /// Does anything on the node's machine live? Every Lease that may show it has to be read.
+    Life,
+    /// Does something other than its kubelet hold the pod?
+    Finalizers,
+    /// Must a person decide before the pod may go? Most of these rules are about its storage, so
+    /// its claims have to be looked up.
+    Storage,
+    /// Nothing keeps the pod.
+    Reap,
+}
+
+/// The reason that a rule gives if it holds; otherwise why it gives none.
+pub(super) type Finding = Result<Reason, NoReason>;
+
+/// Why a rule gives no reason.
+pub(super) enum NoReason {
+    /// The rule does not hold. Holds what it saw, as a sentence.
+    Seen(Cow<'static, str>),
+    /// The rule needs an unknown fact, so the pod is kept. The first text completes "could not be
+    /// read: …"; the second is a sentence for `explain`.
+    Unknown(String, &'static str),
+}
+
 /// The reason of a pod's verdict.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reason {
     /// The kind of the reason.
     pub code: ReasonCode,
+    /// The stage of the rule that decides: all rules of earlier stages let the pod through. A rule
+    /// that lacks a fact decides too.
+    pub stage: Stage,
+    /// The reasons for which a person has to decide, of all rules of that stage; empty if no person
+    /// has to, or if an earlier rule leaves the pod to one.
+    pub asks: Vec<ReasonCode>,
     /// What the rule saw, as a sentence.
     pub sentence: String,
     /// What the pod's claims bind it to; empty if an earlier rule decides than those about claims.
@@ -34,8 +73,16 @@ pub struct Ties {
     pub notes: Vec<String>,
 }
 
+impl Ties {
+    /// Lists the pinned claims that are still to be deleted if the pod goes.
+    pub(super) fn to_delete(&self) -> impl Iterator<Item = &PinnedClaim> + Clone {
+        self.pinned.iter().filter(|claim| !claim.deleted)
+    }
+}
+
 /// A claim whose volume is on the dead node, or has an affinity to that node alone.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Display)]
+#[display("claim {claim} is bound to volume {volume} ({bond})")]
 pub struct PinnedClaim {
     /// The claim's name.
     pub claim: String,
@@ -63,7 +110,8 @@ pub struct PinnedClaim {
 }
 
 /// A claim whose volume no other node can reach, although the data may be elsewhere.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Display)]
+#[display("claim {claim} is bound to volume {volume}, which {why}")]
 pub struct ConfinedClaim {
     /// The claim's name.
     pub claim: String,
@@ -74,7 +122,8 @@ pub struct ConfinedClaim {
 }
 
 /// A claim of which it could not be verified that nothing binds it to the node.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Display)]
+#[display("claim {claim}: {cause}")]
 pub struct UnverifiedClaim {
     /// The claim's name.
     pub claim: String,
@@ -89,10 +138,12 @@ pub struct UnverifiedClaim {
 }
 
 impl Reason {
-    /// Returns a reason without ties and notes.
+    /// Returns a reason of the first stage, without ties and notes.
     pub fn new(code: ReasonCode, sentence: impl Into<String>) -> Self {
         Self {
             code,
+            stage: Stage::Node,
+            asks: Vec::new(),
             sentence: sentence.into(),
             ties: Ties::default(),
             notes: Vec::new(),
@@ -110,11 +161,22 @@ impl Reason {
         self.code.verdict()
     }
 
+    /// Reports whether the reason leaves a dead node's pod to a person, whose answer may let it go.
+    pub fn asks_a_person(&self) -> bool {
+        !self.asks.is_empty()
+    }
+
+    /// Reports whether the rules about the node let the pod through: the node is gone, or it is
+    /// real, not opted out, has been NotReady for long enough and shows no sign of life, unless
+    /// `--kubelet-alive` is `reap`.
+    pub fn passed_the_node(&self) -> bool {
+        self.stage > Stage::Life && self.code != ReasonCode::FactsUnread
+    }
+
     /// Lists the claims that are deleted before the pod; there are none if it is not reaped.
-    pub fn given_up(&self) -> impl Iterator<Item = &PinnedClaim> + Clone {
-        let is_reaped = self.verdict() == Verdict::Reap;
-        let claims = self.ties.pinned.iter();
-        claims.filter(move |claim| is_reaped && !claim.deleted)
+    pub fn claims_to_delete(&self) -> impl Iterator<Item = &PinnedClaim> {
+        let claims = self.ties.to_delete();
+        claims.filter(|_| self.verdict() == Verdict::Reap)
     }
 }
 

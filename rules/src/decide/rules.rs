@@ -1,64 +1,33 @@
-//! The table of the rules, in their order. Each rule stands by itself, so that `explain` can ask a
-//! late rule although an early one holds.
+//! The table of the rules, in their order, and the walk through it. Each rule stands by itself, so
+//! that `explain` can ask a late rule although an early one holds.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, iter};
 
 use itertools::Itertools as _;
 use jiff::SignedDuration;
 
 use super::{
-    KubeletAlive, Policy,
-    answer::NodeAtTime,
+    Evaluation, GiveUp, KubeletAlive, Policy,
+    answer::Answer,
     case::{Case, NOWHERE},
     code::{ReasonCode as Code, Verdict},
-    reason::{ConfinedClaim, PinnedClaim, Reason, Ties, UnverifiedClaim},
+    reason::{Finding, NoReason, Reason, Stage, Ties},
     same_kind,
 };
 use crate::{
-    facts::{
-        ClaimState, JOB_TRACKING, LeafKind, NodeFacts, NodeRead, Owner, PodFacts, Read, Ready,
-        SignBy, Unread,
-    },
+    facts::{BoundClaim, JOB_TRACKING, LeafKind, Owner, PodFacts, Read, Ready, SignBy, Unread},
     words::{after, joined, spoken},
 };
 
-/// The stage of a rule. Claims are looked up only for pods that all rules before [`Stage::Storage`]
-/// let through.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Stage {
-    /// Is the pod to be judged, and has its node been NotReady for long enough?
-    Node,
-    /// Does anything on the node's machine live?
-    Life,
-    /// Does something other than its kubelet hold the pod?
-    Finalizers,
-    /// Must a person decide before the pod may go? Most of these rules are about its storage.
-    Storage,
-    /// Nothing keeps the pod.
-    Reap,
-}
-
 /// A row of the table.
 pub(super) struct Rule {
-    pub stage: Stage,
+    stage: Stage,
     /// The reasons that the rule can give.
     pub gives: &'static [Code],
     /// The question that the rule asks, for people.
     pub asks: &'static str,
     /// The function that answers the question.
-    pub finding: fn(&Case<'_>) -> Finding,
-}
-
-/// The reason that a rule gives if it holds; otherwise why it gives none.
-pub(super) type Finding = Result<Reason, NoReason>;
-
-/// Why a rule gives no reason.
-pub(super) enum NoReason {
-    /// The rule does not hold. Holds what it saw, as a sentence.
-    Seen(Cow<'static, str>),
-    /// The rule needs an unknown fact, so the pod is kept. The first text completes "could not be
-    /// read: …"; the second is a sentence for `explain`.
-    Unknown(String, &'static str),
+    finding: fn(&Case<'_>) -> Finding,
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "the counterpart of `seen`")]
@@ -108,6 +77,79 @@ rules! {
     Storage: OwnerKind,
         "Is the kind of its owner, or of the workload above it, one of --manual-owner-kind?" => owner_kind;
     Reap: Stuck | Scratch | Answered, "Does nothing bind it to its node?" => nothing_binds;
+}
+
+impl Case<'_> {
+    /// Judges the pod: the first rule that holds decides.
+    pub fn decide(&self) -> Reason {
+        let mut rules = RULES.iter();
+        // A rule that needs an unknown fact decides too, and keeps the pod: the reason is
+        // facts-unread.
+        let decided = rules.find_map(|rule| {
+            let reason = match (rule.finding)(self) {
+                Ok(reason) => reason,
+                Err(NoReason::Unknown(what, _)) => Reason::unread(&what),
+                Err(NoReason::Seen(_)) => return None,
+            };
+            let stage = rule.stage;
+            Some(Reason { stage, ..reason })
+        });
+        let mut reason = decided.unwrap_or_else(|| Reason::unread(&self.node_unread()));
+        if reason.stage < Stage::Storage || reason.code == Code::FactsUnread {
+            return reason;
+        }
+        if let Ok(ties) = self.ties() {
+            reason.ties = ties.clone();
+        }
+        if reason.stage == Stage::Storage {
+            let others = rules.filter(|rule| rule.stage == Stage::Storage);
+            let others = others.filter_map(|rule| Some((rule.finding)(self).ok()?.code));
+            reason.asks = iter::once(reason.code).chain(others).collect();
+        }
+        reason
+    }
+
+    /// Returns what else has to be read about the pod's pinned claims, because they may be given up
+    /// with it; `None` if the pod has no such claims.
+    pub fn asks_about_giving_up(&self) -> Option<GiveUp> {
+        local_volume(self).ok()?;
+        let declared = |claim: &BoundClaim| {
+            claim.give_up.is_some() || claim.scratch && self.policy.reap_scratch
+        };
+        Some(if self.pod.bound_claims().any(declared) {
+            GiveUp::Declared
+        } else {
+            GiveUp::MayBeAsked
+        })
+    }
+
+    /// Evaluates every rule, in order. [`Case::decide`] goes through the same rules, so the first
+    /// one here that holds, or needs an unknown fact, is the one that decides. The last rule does
+    /// not ask whether an earlier one holds, so its finding is not shown if another rule decides.
+    pub fn evaluate(&self) -> Vec<Evaluation> {
+        let mut decides = None;
+        let evaluations = RULES.iter().zip(1..).map(|(rule, number)| {
+            let (holds, seen) = match ((rule.finding)(self), decides) {
+                (_, Some(decides)) if rule.stage == Stage::Reap => {
+                    (Some(false), format!("Rule {decides} decides."))
+                }
+                (Ok(reason), _) => (Some(true), reason.sentence),
+                (Err(NoReason::Seen(seen)), _) => (Some(false), seen.into_owned()),
+                (Err(NoReason::Unknown(_, unknown)), _) => (None, unknown.to_owned()),
+            };
+            if holds != Some(false) {
+                decides.get_or_insert(number);
+            }
+            Evaluation {
+                number: Some(number),
+                asks: rule.asks,
+                holds,
+                decides: decides == Some(number),
+                seen,
+            }
+        });
+        evaluations.collect()
+    }
 }
 
 fn mirror_pod(case: &Case<'_>) -> Finding {
@@ -243,36 +285,32 @@ fn leaf_node(case: &Case<'_>) -> Finding {
     holds(code, sentence)
 }
 
-/// The values of `Ready` when the kubelet says nothing.
-const SILENT: [Ready; 2] = [Ready::Unknown, Ready::Absent];
-
 fn facts_unread(case: &Case<'_>) -> Finding {
-    let Some(node) = case.known() else {
-        if !case.nowhere() {
-            return Ok(Reason::unread(&case.node_unread()));
-        }
-        return seen(ALL_WAS_READ);
+    let unread = match case.known() {
+        None if case.nowhere() => None,
+        None => Some(case.node_unread()),
+        Some(node) => match (&case.pod.in_namespace, &node.unread_lease) {
+            (Err(unread), _) => Some(format!("the namespace: {unread}")),
+            // Silence is judged by the lease. A kubelet that reports False was heard, so nothing in
+            // its lease could change a verdict.
+            (_, Some(unread)) if matches!(node.ready, Ready::Unknown | Ready::Absent) => {
+                Some(format!("the node's lease: {unread}"))
+            }
+            _ => None,
+        },
     };
-    if let Err(unread) = &case.pod.in_namespace {
-        return Ok(Reason::unread(&format!("the namespace: {unread}")));
-    }
-    // A kubelet that reports False was heard, so nothing in its lease could change a verdict.
-    match &node.unread_lease {
-        Some(unread) if SILENT.contains(&node.ready) => {
-            Ok(Reason::unread(&format!("the node's lease: {unread}")))
-        }
-        _ => seen(ALL_WAS_READ),
+    match unread {
+        Some(what) => Ok(Reason::unread(&what)),
+        None => seen("The node, the namespace and, where needed, the lease were read."),
     }
 }
-
-const ALL_WAS_READ: &str = "The node, the namespace and, where needed, the lease were read.";
 
 /// The programs that watch a node for problems write every 5 min. A node that bears their marks has
 /// to be silent for longer than that, so that they had their turn.
 const DETECTED_WITHIN: SignedDuration = SignedDuration::from_mins(6);
 
 fn node_just_failed(case: &Case<'_>) -> Finding {
-    let node = case.required_node()?.node;
+    let node = case.required_node()?;
     if node.ready == Ready::True {
         // The transition time of a Ready node says since when it is Ready, not NotReady.
         return seen(case.ready());
@@ -310,27 +348,27 @@ fn node_just_failed(case: &Case<'_>) -> Finding {
 }
 
 fn kubelet_alive(case: &Case<'_>) -> Finding {
-    let judged_node = case.required_node()?;
-    let signs = judged_node.signs();
+    let node = case.required_node()?;
+    let signs = node.signs(case.now);
     if case.policy.kubelet_alive == KubeletAlive::Reap {
         let although = after(", although ", Some(signs).filter(|signs| !signs.is_empty()));
         return seen(format!("--kubelet-alive is reap{although}."));
     }
     if !signs.is_empty() {
-        let ready = judged_node.node.ready;
         return holds(
             Code::KubeletAlive,
             format!(
-                "The node's Ready is {ready}, but its machine is alive: {signs}. The pod's containers most likely still run."
+                "The node's Ready is {}, but its machine is alive: {signs}. The pod's containers most likely still run.",
+                node.ready
             ),
         );
     }
-    match judged_node.unread() {
-        Some(why) if judged_node.node.ready != Ready::True => Err(NoReason::Unknown(
+    match node.unread() {
+        Some(why) if node.ready != Ready::True => Err(NoReason::Unknown(
             format!("the Leases that may name the node or its pods: {why}"),
             "Not all Leases that may show life could be read.",
         )),
-        _ => seen(judged_node.last_heard()),
+        _ => seen(node.last_sign(case.now)),
     }
 }
 
@@ -399,15 +437,10 @@ fn local_volume(case: &Case<'_>) -> Finding {
         let none = "No claim that could be read keeps it on the node";
         return seen(of_claims(case.pod, none));
     };
-    let mut each = pinned.iter().map(
-        |PinnedClaim {
-             claim,
-             volume,
-             bond,
-             ..
-         }| format!("claim {claim} is bound to volume {volume} ({bond})"),
+    let mut sentence = format!(
+        "Its storage is on the dead node: {}.",
+        pinned.iter().join("; ")
     );
-    let mut sentence = format!("Its storage is on the dead node: {}.", each.join("; "));
     let answered = || case.pod.bound_claims().any(|claim| claim.give_up.is_some());
     if case.policy.reap_scratch || answered() {
         sentence += &format!(" It is not given up: {kept}.");
@@ -423,43 +456,37 @@ fn volume_confined(case: &Case<'_>) -> Finding {
         let none = "No claim that could be read is confined to the node";
         return seen(of_claims(case.pod, none));
     }
-    if case.required_node()?.pod_answer_counts() && !case.pod.may_take_a_claim() {
+    if case.pod_answer_counts() && !case.pod.may_take_a_claim() {
         return seen(PASSED);
     }
-    let mut each = confined.iter().map(|ConfinedClaim { claim, volume, why }| {
-        format!("claim {claim} is bound to volume {volume}, which {why}")
-    });
     holds(
         Code::VolumeConfined,
         format!(
             "No other node is known to reach its storage: {}.",
-            each.join("; ")
+            confined.iter().join("; ")
         ),
     )
 }
 
 fn volume_unverified(case: &Case<'_>) -> Finding {
-    let (judged_node, unverified) = (case.required_node()?, &case.ties()?.unverified);
+    let (node, unverified) = (case.required_node()?, &case.ties()?.unverified);
     if unverified.is_empty() {
         return seen(of_claims(case.pod, "Each claim was read"));
     }
     // If it could only not be read whether another node reaches the volume, no answer may depend on
     // that: once it is read, the claim may prove to be on this node.
-    if judged_node.pod_answer_counts()
+    if case.pod_answer_counts()
         && !case.pod.may_take_a_claim()
         && !unverified.iter().any(|claim| claim.names_node)
-        && judged_node.fenced().is_some()
+        && node.fenced(case.now).is_some()
     {
         return seen(PASSED);
     }
-    let mut each = unverified
-        .iter()
-        .map(|UnverifiedClaim { claim, cause, .. }| format!("claim {claim}: {cause}"));
     holds(
         Code::VolumeUnverified,
         format!(
             "It is unverified what a delete would do to its data: {}.",
-            each.join("; ")
+            unverified.iter().join("; ")
         ),
     )
 }
@@ -478,7 +505,13 @@ fn shared_disk(case: &Case<'_>) -> Finding {
     if what == Ok(None) {
         return seen("It has no disk that several machines could write to at once.");
     }
-    if let Some(mark) = case.required_node()?.fenced() {
+    let node = case.required_node()?;
+    let mark = if case.without_answers {
+        node.fencing_mark(case.now)
+    } else {
+        node.fenced(case.now)
+    };
+    if let Some(mark) = mark {
         return seen(format!("Its node is certainly off: {mark}."));
     }
     match what {
@@ -572,11 +605,7 @@ fn owner_kind(case: &Case<'_>) -> Finding {
             kinds.as_deref().unwrap_or("no kind")
         ));
     };
-    if !case.pod.may_take_a_claim()
-        && case
-            .judged_node()
-            .is_some_and(|judged_node| judged_node.pod_answer_counts())
-    {
+    if case.pod_answer_counts() && !case.pod.may_take_a_claim() {
         return seen(PASSED);
     }
     holds(
@@ -586,14 +615,12 @@ fn owner_kind(case: &Case<'_>) -> Finding {
 }
 
 fn nothing_binds(case: &Case<'_>) -> Finding {
-    let (judged_node, ties) = (case.required_node()?, case.ties()?);
-    let node = &judged_node.node.name;
+    let (node, ties) = (case.required_node()?, case.ties()?);
     let mut notes = ties.notes.clone();
-    let given_up = ties.pinned.iter().filter(|claim| !claim.deleted);
-    notes.extend(given_up.clone().map(|pinned| {
+    notes.extend(ties.to_delete().map(|pinned| {
         format!(
             "claim {} is deleted{}; its volume {} stays behind, Released, until it is cleaned up (reclaim \
-             policy {}), and a storage class that binds at once may choose {node} again",
+             policy {}), and a storage class that binds at once may choose {} again",
             pinned.claim,
             if pinned.by_operator {
                 ", and whether it is recreated is its operator's affair"
@@ -601,19 +628,21 @@ fn nothing_binds(case: &Case<'_>) -> Finding {
                 " and recreated, empty"
             },
             pinned.volume,
-            pinned.reclaim_policy.as_deref().unwrap_or("none")
+            pinned.reclaim_policy.as_deref().unwrap_or("none"),
+            node.name
         )
     }));
     if case.pod.controller.is_none() {
         notes.push("nothing brings it back: it has no controller".to_owned());
     }
-    let signs = judged_node.signs();
+    let signs = node.signs(case.now);
     if !signs.is_empty() {
         notes.push(format!(
-            "its containers there may still run until node {node} is repaired or powered off: {signs}"
+            "its containers there may still run until node {} is repaired or powered off: {signs}",
+            node.name
         ));
     }
-    let code = if answered(case, &judged_node, ties) {
+    let code = if answered(case, ties) {
         Code::Answered
     } else if ties.pinned.is_empty() {
         Code::Stuck
@@ -630,8 +659,8 @@ fn nothing_binds(case: &Case<'_>) -> Finding {
             " except claims that are given up, which are deleted first: ",
         ),
     };
-    let given_up = given_up.map(|claim| &claim.claim);
-    let claims = after(before_claims, joined(given_up, ", "));
+    let claims = ties.to_delete().map(|claim| &claim.claim);
+    let claims = after(before_claims, joined(claims, ", "));
     let by_deadline = case.now.duration_since(case.pod.deletion_deadline);
     let unheard = if by_deadline < case.policy.reap_older_than {
         case.grace_not_waited_for()
@@ -647,26 +676,15 @@ fn nothing_binds(case: &Case<'_>) -> Finding {
 }
 
 /// Reports whether a person's answer let `case` pass a rule, which would hold without the answers
-/// on the pod and the node.
-fn answered(case: &Case<'_>, judged_node: &NodeAtTime<'_>, ties: &Ties) -> bool {
-    let without = || {
-        let node = NodeRead::Known(NodeFacts {
-            powered_off: None,
-            ..judged_node.node.clone()
-        });
-        let mut pod = case.pod.clone();
-        pod.reap = None;
-        for claim in &mut pod.claims {
-            if let ClaimState::Bound(bound) = &mut claim.state {
-                bound.give_up = None;
-            }
-        }
-        Case::new(case.now, case.policy, Some(&node), &pod).decide()
+/// on the pod, its claims and the node.
+fn answered(case: &Case<'_>, ties: &Ties) -> bool {
+    let counts = |answer: &Answer| answer.inert.is_none();
+    let without_answers = Case {
+        without_answers: true,
+        ..Case::new(case.now, case.policy, case.node, case.pod)
     };
     ties.pinned.iter().any(|claim| claim.answered)
-        || judged_node
-            .answers()
-            .iter()
-            .any(|answer| answer.inert.is_none())
-            && without().verdict() != Verdict::Reap
+        || !case.without_answers
+            && case.answers().iter().any(counts)
+            && without_answers.decide().verdict() != Verdict::Reap
 }

@@ -8,8 +8,8 @@
 use itertools::Itertools as _;
 
 use super::{
-    answer::NodeAtTime,
-    reason::{ConfinedClaim, PinnedClaim, Ties, UnverifiedClaim},
+    case::Case,
+    reason::{ConfinedClaim, NoReason, PinnedClaim, Ties, UnverifiedClaim},
 };
 use crate::facts::{
     AffinityTerm, BoundClaim, ClaimFacts, ClaimState, Doubt, Goes, NodeFacts, Read, Renewer,
@@ -31,10 +31,26 @@ enum Reach {
     Unverified(String),
 }
 
+impl Case<'_> {
+    /// Returns what the pod's claims bind it to, for a rule that needs that. Claims that were not
+    /// looked up let no pod pass the rule.
+    pub(super) fn ties(&self) -> Result<&Ties, NoReason> {
+        let node = self.required_node()?;
+        let mut claims = self.pod.claims.iter();
+        if claims.any(|claim| claim.state == ClaimState::NotLookedUp) {
+            return Err(NoReason::Unknown(
+                "its claims: nothing was asked about them".to_owned(),
+                "Nothing was asked about its claims.",
+            ));
+        }
+        Ok(self.ties.get_or_init(|| check(self, node)))
+    }
+}
+
 /// Sorts the claims of a pod by how each binds the pod to its node.
-pub(super) fn check(judged_node: &NodeAtTime<'_>, claims: &[ClaimFacts]) -> Ties {
+fn check(case: &Case<'_>, node: &NodeFacts) -> Ties {
     let mut ties = Ties::default();
-    for claim in claims {
+    for claim in &case.pod.claims {
         let name = &claim.name;
         let unverified = |cause| UnverifiedClaim {
             claim: name.clone(),
@@ -49,7 +65,7 @@ pub(super) fn check(judged_node: &NodeAtTime<'_>, claims: &[ClaimFacts]) -> Ties
                 ties.notes.push(format!("claim {name} {how}"));
                 None
             }
-            Goes::MayBeWanted(_) if claim.deleted && is_given_up(judged_node, claim) => {
+            Goes::MayBeWanted(_) if claim.deleted && is_given_up(case, claim) => {
                 ties.notes.push(format!(
                     "claim {name} is being deleted, and goes with it, data included"
                 ));
@@ -77,13 +93,13 @@ pub(super) fn check(judged_node: &NodeAtTime<'_>, claims: &[ClaimFacts]) -> Ties
             ClaimState::Unread(unread) => Some(unverified(unread.0.clone())),
             _ if temporary => None,
             ClaimState::Bound(bound) => {
-                let cause = classify(judged_node, claim, bound, &mut ties);
+                let cause = classify(case, node, claim, bound, &mut ties);
                 cause.map(|cause| UnverifiedClaim {
                     names_node: bound
                         .volume
                         .affinity
                         .iter()
-                        .all(|term| names_only(term, judged_node.node)),
+                        .all(|term| names_only(term, node)),
                     ..unverified(cause)
                 })
             }
@@ -106,25 +122,26 @@ pub(super) fn check(judged_node: &NodeAtTime<'_>, claims: &[ClaimFacts]) -> Ties
 }
 
 /// Reports whether a person's answer on the claim counts.
-fn is_given_up(judged_node: &NodeAtTime<'_>, claim: &ClaimFacts) -> bool {
+fn is_given_up(case: &Case<'_>, claim: &ClaimFacts) -> bool {
     let answer = claim
         .bound()
         .and_then(|bound| Some((bound.give_up.as_ref()?, bound)));
-    answer.is_some_and(|(value, bound)| judged_node.inert(value, Some(bound)).is_none())
+    answer.is_some_and(|(value, bound)| case.check_answer(value, Some(bound)).is_ok())
 }
 
 /// Adds a bound claim to `ties`, in the list where it belongs. Returns the cause if the claim is
 /// unverified.
 fn classify(
-    judged_node: &NodeAtTime<'_>,
+    case: &Case<'_>,
+    node: &NodeFacts,
     claim: &ClaimFacts,
     bound: &BoundClaim,
     ties: &mut Ties,
 ) -> Option<String> {
     let volume = &bound.volume;
     let name = &volume.name;
-    match reach(volume, judged_node.node) {
-        Reach::Pinned(bond) => ties.pinned.push(pinned(judged_node, claim, bound, bond)),
+    match reach(volume, node) {
+        Reach::Pinned(bond) => ties.pinned.push(pinned(case, claim, bound, bond)),
         Reach::Confined => ties.confined.push(ConfinedClaim {
             claim: claim.name.clone(),
             volume: name.clone(),
@@ -145,12 +162,7 @@ fn classify(
 }
 
 /// Returns a claim whose volume is bound to the node, and decides whether it is given up.
-fn pinned(
-    judged_node: &NodeAtTime<'_>,
-    claim: &ClaimFacts,
-    bound: &BoundClaim,
-    bond: String,
-) -> PinnedClaim {
+fn pinned(case: &Case<'_>, claim: &ClaimFacts, bound: &BoundClaim, bond: String) -> PinnedClaim {
     let name = &claim.name;
     // Proved objections come first: they decide whether a person is asked, whatever else could not
     // be read.
@@ -168,16 +180,16 @@ fn pinned(
         )),
     };
     let answer = bound.give_up.as_ref();
-    let inert = answer.map(|value| judged_node.inert(value, Some(bound)));
-    let answered = inert == Some(None);
-    let is_scratch = bound.scratch && judged_node.policy.reap_scratch;
-    let given_up = match (&renewer, inert) {
+    let answer = answer.map(|value| case.check_answer(value, Some(bound)));
+    let answered = answer == Some(Ok(()));
+    let is_scratch = bound.scratch && case.policy.reap_scratch;
+    let given_up = match (&renewer, answer) {
         // This program does not delete it, so nothing has to create it again.
         _ if answered && claim.deleted => Ok(()),
         (Err(doubt), _) if answered || is_scratch => Err(doubt.why.clone()),
         (Ok(renewer), _) if answered || is_scratch && *renewer == Renewer::Template => Ok(()),
         (Ok(_), _) if is_scratch => Err("no StatefulSet made it".to_owned()),
-        (_, Some(Some(why))) => Err(format!(
+        (_, Some(Err(why))) => Err(format!(
             "the answer on claim {name} counts for nothing: {why}"
         )),
         _ => Err(format!("claim {name} is not annotated {SCRATCH}")),

@@ -9,7 +9,7 @@ pub use self::common::in_common;
 use std::collections::BTreeMap;
 
 use crate::{
-    decide::{Case, NodeAtTime, Policy, Reason, ReasonCode, Verdict, unread},
+    decide::{Case, Policy, Reason, ReasonCode, Verdict, unread},
     facts::{Census, ClusterFacts, NodeRead, PodFacts, Tally, Unread, Zone},
     words::natural,
 };
@@ -100,25 +100,15 @@ impl Plan {
         policy: &Policy,
         limits: &Limits,
     ) -> Self {
-        let judge = |pod: PodFacts| {
-            let reason = Case::of(facts, policy, &pod).decide();
-            Judged {
-                pod,
-                reason,
-                limit: None,
-            }
+        let judge = |pod: PodFacts| Judged {
+            reason: Case::of(facts, policy, &pod).decide(),
+            pod,
+            limit: None,
         };
-        let pods = pods.into_iter().map(judge).collect();
-        Self::limited(facts, pods, policy, limits)
+        Self::limited(facts, pods.into_iter().map(judge).collect(), limits)
     }
 
-    /// Applies the limits of the run to the verdicts of the rules.
-    fn limited(
-        facts: &ClusterFacts,
-        mut pods: Vec<Judged>,
-        policy: &Policy,
-        limits: &Limits,
-    ) -> Self {
+    fn limited(facts: &ClusterFacts, mut pods: Vec<Judged>, limits: &Limits) -> Self {
         // The UID gives namesakes an order too.
         pods.sort_by_cached_key(|Judged { pod, .. }| {
             (
@@ -135,7 +125,7 @@ impl Plan {
         };
         let nodes = facts.nodes.values().filter_map(NodeRead::known);
         let by_node = nodes.filter_map(|node| {
-            let is_off = || NodeAtTime::of(facts, policy, node).node_answer_counts();
+            let is_off = || node.is_answered_off(facts.now);
             let of_zone = || zones.get(node.zone.as_ref()?);
             let limit = hold.as_ref().or_else(of_zone)?;
             let is_held = !matches!(limit, Limit::MassOutage(_)) || !is_off();
@@ -163,11 +153,10 @@ impl Plan {
     }
 
     /// Lists the pods to reap, in the order in which to do it.
-    pub fn reaps(&self) -> impl Iterator<Item = &PodFacts> {
+    pub fn reaps(&self) -> impl Iterator<Item = &Judged> {
         self.pods
             .iter()
             .filter(|judged| judged.verdict() == Verdict::Reap)
-            .map(|judged| &judged.pod)
     }
 }
 

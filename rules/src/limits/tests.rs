@@ -91,8 +91,11 @@ fn limited(words: &str) -> Vec<String> {
         }
     }
     facts.nodes = [("ds06".to_owned(), NodeRead::Known(node))].into();
-    let plan = Plan::limited(&facts, pods, &samples::policy(), &limits);
-    let reaped = plan.reaps().map(|pod| &pod.uid).collect::<Vec<_>>();
+    let plan = Plan::limited(&facts, pods, &limits);
+    let reaped = plan
+        .reaps()
+        .map(|judged| &judged.pod.uid)
+        .collect::<Vec<_>>();
     let pods = plan.pods.iter().map(|judged| {
         let (uid, reason, code) = (&judged.pod.uid, judged.reason.code, judged.code());
         let limit = judged.limit.as_ref().map(|_| format!(", limited: {code}"));
@@ -401,7 +404,7 @@ fn limited_by(pods: Vec<Judged>, census: Census, limits: &Limits) -> Plan {
         census,
         ..ClusterFacts::default()
     };
-    Plan::limited(&facts, pods, &samples::policy(), limits)
+    Plan::limited(&facts, pods, limits)
 }
 
 /// Returns facts with six of ten nodes NotReady. Each trait has the number of its NotReady and of

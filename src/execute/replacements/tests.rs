@@ -113,7 +113,7 @@ async fn waited(
 ) -> Waited {
     let lost = objects(&yaml(lost));
     let RunRecord { facts, plan, .. } = judged(&audit(), &before(&lost));
-    let pods = plan.reaps().collect::<Vec<_>>();
+    let pods = plan.reaps().map(|judged| &judged.pod).collect::<Vec<_>>();
     let stuck = lost.iter().filter(|object| object["kind"] == "Pod");
     assert_eq!(pods.len(), stuck.count());
     let objects = before(&after(&lost, there));

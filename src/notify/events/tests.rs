@@ -41,7 +41,7 @@ fn all_deleted(objects: &[Value]) -> Vec<Event> {
     let mut run = judged(&settings, objects);
     let reaps = run.plan.reaps();
     run.outcomes = reaps
-        .map(|pod| (pod.uid.clone(), Outcome::Deleted))
+        .map(|judged| (judged.pod.uid.clone(), Outcome::Deleted))
         .collect();
     deletions(&run)
 }

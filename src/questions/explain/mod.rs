@@ -13,12 +13,12 @@ use crate::{
     cluster::PodsOf,
     decide::{Answer, Case, Evaluation, ReasonCode},
     exit::{CouldNotRun, Result},
-    facts::{Census, NodeRead, Owner, PodSummary, Tally, Unread},
-    limits::{FEW_NODES, Judged, Limit},
+    facts::{Census, NamespaceFacts, NodeRead, Owner, PodSummary, Tally, Unread},
+    limits::{FEW_NODES, Judged, Limit, Plan},
     questions::{Head, Judgement, near},
     report::{RunRecord, in_json},
     settings::Settings,
-    source::{Source, gather},
+    source::{Gathered, Source, gather},
     stop::Stop,
     words::{after, joined, spoken},
 };
@@ -89,8 +89,18 @@ pub async fn run_on(
     };
     let summary = raw.summary();
     let terminating = summary.terminating.then_some(raw);
-    let gathered = gather(source, &settings.wanted(), terminating).await?;
-    explain(asked, summary, &RunRecord::new(settings, gathered))
+    // A run leaves out a pod that lacks what a verdict needs.
+    let facts = terminating
+        .clone()
+        .map(|raw| raw.into_facts(Ok(NamespaceFacts::default())));
+    let lacks = facts.and_then(Result::err);
+    let Gathered { facts, pods } = gather(source, &settings.wanted(), terminating).await?;
+    if let Some(cause) = lacks {
+        let message = format!("pod {asked} could not be read: {cause}");
+        return Err(CouldNotRun::Source(message));
+    }
+    let plan = Plan::new(&facts, pods, &settings.policy, &settings.limits);
+    Ok(explain(summary, &RunRecord::new(settings, facts, plan)))
 }
 
 /// Returns the pod with its namespace. Without one, there has to be one pod of that name.
@@ -144,8 +154,8 @@ async fn absent(source: &impl Source, asked: &PodName) -> CouldNotRun {
     CouldNotRun::Usage(format!("there is no pod {asked}; {hint}"))
 }
 
-/// Explains the verdict of `run` about the pod `asked`.
-fn explain(asked: &PodName, summary: PodSummary, run: &RunRecord<'_>) -> Result<Explanation> {
+/// Explains the verdict of `run` about a pod.
+fn explain(summary: PodSummary, run: &RunRecord<'_>) -> Explanation {
     let RunRecord {
         settings,
         facts,
@@ -154,15 +164,6 @@ fn explain(asked: &PodName, summary: PodSummary, run: &RunRecord<'_>) -> Result<
     } = run;
     let mut pods = plan.pods.iter();
     let judged = pods.find(|judged| judged.pod.uid == summary.uid);
-    if judged.is_none() && summary.terminating {
-        let what = format!("pod {asked}");
-        let mut errors = facts.errors.iter();
-        let error = errors.find(|error| error.what.eq_ignore_ascii_case(&what));
-        let lacks = "it is Terminating, but lacks what a verdict needs";
-        let cause = error.map_or(lacks, |error| &error.cause);
-        let message = format!("{what} could not be read: {cause}");
-        return Err(CouldNotRun::Source(message));
-    }
     let pod = judged.map(|judged| &judged.pod);
     let selected = judged.filter(|_| settings.namespaces.matches(&summary.namespace));
     let mut rules = pod.map_or_else(Vec::new, |pod| {
@@ -187,7 +188,7 @@ fn explain(asked: &PodName, summary: PodSummary, run: &RunRecord<'_>) -> Result<
         },
     };
     let unread = judgement.reason == Some(ReasonCode::FactsUnread);
-    Ok(Explanation {
+    Explanation {
         head: Head::new(settings, facts, unread),
         pod: PodSeen {
             deletion_deadline: pod.map(|pod| pod.deletion_deadline),
@@ -206,7 +207,7 @@ fn explain(asked: &PodName, summary: PodSummary, run: &RunRecord<'_>) -> Result<
         answers: selected.map_or_else(Vec::new, |judged| run.answers(judged)),
         judgement,
         all_rules: false,
-    })
+    }
 }
 
 /// Returns the moment from which on a run may reap a pod that only waits for time to pass.

@@ -19,11 +19,11 @@ use crate::{
     decide::Verdict,
     exit::{CouldNotRun, Result},
     facts::{NodeRead, Owner, PodSummary, Stay, Unread},
-    limits::{FEW_NODES, Judged},
+    limits::{FEW_NODES, Judged, Plan},
     questions::{Head, Judgement, near},
     report::{BreakerEntry, RunRecord, SettingsEntry, in_json, tally},
     settings::Settings,
-    source::{Source, Standings, gather},
+    source::{Gathered, Source, Standings, gather},
     stop::Stop,
     words::joined,
 };
@@ -178,7 +178,9 @@ async fn suppose<'a>(
 ) -> Result<SupposedRun<'a>> {
     let supposed = Supposed::new(source, dead);
     let gathered = Box::pin(gather(&supposed, &settings.wanted(), None)).await?;
-    let run = RunRecord::new(settings, gathered);
+    let Gathered { facts, pods } = gathered;
+    let plan = Plan::new(&facts, pods, &settings.policy, &settings.limits);
+    let run = RunRecord::new(settings, facts, plan);
     let standings = supposed.standings(run.facts.now).await;
     let (standings, _) = standings.unwrap_or_default();
     Ok(SupposedRun {

@@ -8,7 +8,7 @@ use jiff::SignedDuration;
 
 use crate::{
     codes::codes,
-    decide::{BUILT_IN, KubeletAlive, NodeAtTime, ReasonCode, Verdict, same_kind},
+    decide::{BUILT_IN, KubeletAlive, ReasonCode, Verdict, same_kind},
     facts::{ClusterFacts, NodeRead, PodSummary, Ready, Stay},
     limits::{Judged, Limit},
     report::{RunRecord, page::NAMES},
@@ -187,13 +187,12 @@ fn not_evicted(run: &RunRecord<'_>) -> (Vec<NoticeEntry>, NoticeEntry) {
         let (for_ever, mut overdue): (Vec<_>, Vec<_>) =
             others.into_iter().partition(|pod| tolerates(pod).is_none());
         overdue.retain(|pod| tolerates(pod).is_some_and(due));
-        let judged_node = NodeAtTime::of(facts, &run.settings.policy, node);
-        let down = if judged_node.signs_of_life().is_empty() {
+        let down = if node.signs_of_life(facts.now).is_empty() {
             "Each is down, unless the node is only cut off."
         } else {
             "Each may still be running, since the node shows signs of life."
         };
-        let heard = judged_node.last_heard();
+        let heard = node.last_sign(facts.now);
         let why_for_ever = format!(
             "Each tolerates such a node without a time limit, so Kubernetes never evicts it. {down} {heard} To have it \
              moved, delete it without --force: the next runs judge it like any other."

@@ -39,11 +39,17 @@ fn for_every_cluster(property: impl Fn(&Case)) -> bool {
 }
 
 fn plan(settings: &Settings, gathered: &Gathered) -> Plan {
-    RunRecord::new(settings, gathered.clone()).plan
+    let Gathered { facts, pods } = gathered;
+    Plan::new(facts, pods.clone(), &settings.policy, &settings.limits)
+}
+
+fn reaps(plan: &Plan) -> impl Iterator<Item = &PodFacts> {
+    plan.reaps().map(|judged| &judged.pod)
 }
 
 fn report(case: &Case, settings: &Settings, gathered: &Gathered) -> Report {
-    let mut run = RunRecord::new(settings, gathered.clone());
+    let plan = plan(settings, gathered);
+    let mut run = RunRecord::new(settings, gathered.facts.clone(), plan);
     let of = |pod: &PodFacts| {
         let number = pod.uid.trim_start_matches("uid-").parse::<usize>().unwrap();
         (
@@ -52,7 +58,7 @@ fn report(case: &Case, settings: &Settings, gathered: &Gathered) -> Report {
         )
     };
     if let Task::Reap { .. } = settings.task {
-        run.outcomes = run.plan.reaps().map(of).collect();
+        run.outcomes = reaps(&run.plan).map(of).collect();
     }
     run.report()
 }
@@ -100,7 +106,7 @@ fn nothing_is_reaped_that_the_design_forbids() {
     let enough = for_every_cluster(|case| {
         let settings = case.settings();
         let plan = plan(&settings, &case.gathered);
-        for pod in plan.reaps() {
+        for pod in reaps(&plan) {
             let objections = objections(&case.gathered.facts, &settings.policy, pod);
             let limit = limit(case, settings.limits.max_not_ready_percent, pod);
             assert!(
@@ -163,7 +169,7 @@ fn every_pod_without_an_objection_is_reaped() {
             .iter()
             .partition::<Vec<&PodFacts>, _>(|pod| limit(pod).is_some());
         let cap = settings.limits.max_deletes.unwrap_or(usize::MAX);
-        let reaped = uids(plan.reaps());
+        let reaped = uids(reaps(&plan));
         assert_eq!(reaped.len(), goes.len().min(cap));
         let said = BreakerEntry::of(&plan).map_or(0, |entry| entry.held);
         assert_eq!(said, held.len());
@@ -295,7 +301,7 @@ fn the_cap_takes_the_longest_overdue() {
                 natural(&pod.name),
             )
         };
-        let last = plan.reaps().map(key).max();
+        let last = reaps(&plan).map(key).max();
         for judged in plan
             .pods
             .iter()
@@ -307,7 +313,7 @@ fn the_cap_takes_the_longest_overdue() {
                 judged.pod.uid
             );
         }
-        let order = plan.reaps().map(key).collect::<Vec<_>>();
+        let order = reaps(&plan).map(key).collect::<Vec<_>>();
         assert!(order.is_sorted(), "the order to act in: {order:?}");
     });
 }
@@ -372,8 +378,8 @@ fn a_failed_read_adds_nothing() {
             let mut failed = case.gathered.clone();
             fail(&mut failed, why());
             let partial = plan(&settings, &failed);
-            let reaped = uids(whole.reaps());
-            for pod in partial.reaps() {
+            let reaped = uids(reaps(&whole));
+            for pod in reaps(&partial) {
                 assert!(reaped.contains(pod.uid.as_str()), "{} is added", pod.uid);
             }
         }
