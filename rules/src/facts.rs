@@ -724,6 +724,13 @@ impl PodSummary {
     pub fn is_active(&self) -> bool {
         !self.terminating && !self.finished
     }
+
+    /// Reports whether the pod keeps `claim`, whose deletion was requested. A pod without a node
+    /// keeps none (`pvc_protection_controller.go`), and is not given one as long as it uses such a
+    /// claim.
+    pub fn keeps(&self, claim: &str) -> bool {
+        self.is_active() && self.node.is_some() && self.claims.iter().any(|used| used == claim)
+    }
 }
 
 /// Why a pod stays on a silent node.

@@ -125,6 +125,64 @@ async fn a_pod_that_changed_is_judged_by_the_claims_that_it_has_now() {
     }
 }
 
+/// Somebody deleted the claim, which would go with the pod. Another pod kept it, or nothing wanted
+/// it, when the pod was judged.
+#[tokio::test(start_paused = true)]
+async fn a_pod_stays_whose_claim_is_wanted_by_now() {
+    let wanted = "
+        Pod shop/db-0: {uses: data-db-0}
+        PersistentVolumeClaim shop/data-db-0: {metadata: {deletionTimestamp: '2026-01-10T00:00:00Z'}}
+        PersistentVolume pv-1: {}
+        StatefulSet shop/db: {spec: {replicas: 1}}
+    ";
+    let unwanted = &wanted.replace("replicas: 1", "replicas: 0");
+    let kept = &format!(
+        "{wanted}    Pod shop/backup: {{uses: data-db-0, spec: {{nodeName: ds05}}, metadata: {{deletionTimestamp: null}}}}"
+    );
+    for (judged, later, fault, expected) in [
+        (kept, "{}", None, "deleted"),
+        (kept, "Pod shop/backup: null", None, "changed"),
+        (
+            kept,
+            "Pod shop/backup: {metadata: {deletionTimestamp: '2026-01-31T02:59:00Z'}}",
+            None,
+            "changed",
+        ),
+        (
+            kept,
+            "Pod shop/backup: {status: {phase: Succeeded}}",
+            None,
+            "changed",
+        ),
+        (
+            kept,
+            "Pod shop/backup: {spec: {nodeName: null}}",
+            None,
+            "changed",
+        ),
+        (kept, "{}", Some(Kind::Pod), "failed"),
+        (unwanted, "{}", None, "deleted"),
+        (
+            unwanted,
+            "StatefulSet shop/db: {spec: {replicas: 1}}",
+            None,
+            "changed",
+        ),
+        (unwanted, "{}", Some(Kind::StatefulSet), "failed"),
+    ] {
+        let fate = move |request: &Request| Fate {
+            fault: (Some(request.kind) == fault).then_some(Fault::Status(403, false, false)),
+            ..Fate::default()
+        };
+        let (codes, _) = reaped_later(judged, later, fate).await;
+        assert_eq!(
+            codes,
+            [("uid-shop-db-0".to_owned(), expected)],
+            "{later} {fault:?}"
+        );
+    }
+}
+
 /// Each look makes an old API server read every pod of the cluster.
 #[tokio::test(start_paused = true)]
 async fn the_looks_for_a_pod_that_its_job_keeps_become_rarer() {

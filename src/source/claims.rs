@@ -273,12 +273,10 @@ fn wanted(
     if pod.in_namespace.as_ref().is_ok_and(|it| it.deleted) {
         return unwanted(None);
     }
-    let uses = |user: &&PodSummary| {
-        user.uid != pod.uid && user.is_active() && user.claims.contains(&claim.name)
-    };
+    let keeps = |user: &&PodSummary| user.uid != pod.uid && user.keeps(&claim.name);
     let user = users
         .filter(|_| claim.deleted)
-        .and_then(|users| users.iter().find(uses));
+        .and_then(|users| users.iter().find(keeps));
     if let Some(user) = user {
         return unwanted(Some(user.name.clone()));
     }
@@ -305,7 +303,7 @@ pub async fn wanted_again(cluster: &Cluster, pod: &PodFacts) -> Result<bool, Fai
         match &claim.goes {
             Goes::Unwanted(_, Some(user)) => {
                 let user = cluster.find::<RawPod>(&pod.namespace, user).await?;
-                if !user.is_some_and(|user| user.summary().is_active()) {
+                if !user.is_some_and(|user| user.summary().keeps(&claim.name)) {
                     return Ok(true);
                 }
             }

@@ -1560,6 +1560,50 @@ fn a_claim_that_the_pod_owns_is_wanted_again_where_its_set_wants_the_pod_or_may(
     );
 }
 
+/// Somebody deleted the claim weeks ago. It goes with the last pod that keeps it, and its data with
+/// it. A pod without a node keeps none: it waits for the claim for ever.
+#[test]
+fn a_claim_that_is_being_deleted_is_wanted_unless_another_pod_keeps_it_or_nothing_wants_the_pod() {
+    check_each(
+        &expect![[r#"
+            its set wants the pod:
+                = MayBeWanted("its StatefulSet wants the pod again")
+            its set is scaled down: StatefulSet web: {spec: {replicas: 1}}
+                = Unwanted("is being deleted, and goes with its last pod, data included", None)
+            its set is gone: StatefulSet web: null, StatefulSet other: {}
+                = Unwanted("is being deleted, and goes with its last pod, data included", None)
+            no set controls it: Pod web-1: {metadata: {ownerReferences: null}}
+                = MayBeWanted("no StatefulSet controls the pod, which would say whether it is wanted again")
+            its namespace goes too: Namespace data: {metadata: {deletionTimestamp: '2026-01-10T00:00:00Z'}}
+                = Unwanted("is being deleted, and goes with its last pod, data included", None)
+            another pod runs with it: Pod web-2: {uses: data-web-1, spec: {nodeName: ds05}, metadata: {deletionTimestamp: null}}
+                = Unwanted("is being deleted, and goes with its last pod, data included", Some("web-2"))
+            the other is on a dead node: Pod web-2: {uses: data-web-1, metadata: {deletionTimestamp: null}}
+                = Unwanted("is being deleted, and goes with its last pod, data included", Some("web-2"))
+            the other waits for a node: Pod web-2: {uses: data-web-1, spec: {nodeName: null}, metadata: {deletionTimestamp: null}}
+                = MayBeWanted("its StatefulSet wants the pod again")
+            the other goes too: Pod web-2: {uses: data-web-1, spec: {nodeName: ds05}}
+                = MayBeWanted("its StatefulSet wants the pod again")
+            the other has finished: Pod web-2: {uses: data-web-1, spec: {nodeName: ds05}, status: {phase: Failed}, metadata: {deletionTimestamp: null}}
+                = MayBeWanted("its StatefulSet wants the pod again")
+            the other uses another: Pod web-2: {uses: data-web-2, spec: {nodeName: ds05}, metadata: {deletionTimestamp: null}}
+                = MayBeWanted("its StatefulSet wants the pod again")
+            pods of the namespace are unread: Pod web-2: {uses: data-web-1, spec: {nodeName: ds05}, metadata: {deletionTimestamp: null}}, Pod bad: {metadata: 7, spec: 7}
+                = MayBeWanted("its StatefulSet wants the pod again")
+        "#]],
+        |more| {
+            let described = "
+            Pod web-1: {uses: data-web-1}
+            PersistentVolumeClaim data-web-1: {metadata: {deletionTimestamp: '2026-01-10T00:00:00Z'}}
+            PersistentVolume pv-1: {}
+            StatefulSet web: {}
+            ";
+            let more = with(yaml(described), yaml(&format!("{{{more}}}")));
+            format!("{:?}", looked_up(&more.to_string()).goes)
+        },
+    );
+}
+
 #[test]
 fn disks_that_two_machines_may_write_are_known_by_kind() {
     let pod = |volume: &str| {
