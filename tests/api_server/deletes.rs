@@ -2,7 +2,7 @@
 
 use crate::{
     prelude::*,
-    support::objects::{lease_of, volume_attachment},
+    support::objects::{in_parallel, lease_of, volume_attachment},
 };
 
 const REAP: &str = "stuck-on-not-ready-node";
@@ -360,13 +360,28 @@ fn two_dead_workers_cost_these_requests() {
             0,
         );
     }
+    let own_leases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
+    in_parallel(4, 0..5_000, |number| {
+        let name = format!("of-node-{number}");
+        let lease = json!({"metadata": {"name": name}, "spec": {"holderIdentity": name}});
+        cluster.create(own_leases, lease)
+    });
     for node in ["dead-1", "dead-2"] {
         Node::not_ready(node, 3600).create(&cluster);
         Pod::on(node, "apps", node).terminating(&cluster, 1);
     }
     until_overdue();
-    let proxy = Proxy::start(cluster.server(), |_| {});
+    let bytes = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&bytes);
+    let proxy = Proxy::with_faults(cluster.server(), move |_| {
+        let counted = Arc::clone(&counted);
+        Act::rewrite(move |reply| {
+            counted.fetch_add(reply.body.len(), Ordering::SeqCst);
+        })
+    });
     let run = run(&proxy.kubeconfig, &[&SHORT[..], &["--no-events"]].concat());
+    let bytes = bytes.load(Ordering::SeqCst);
+    assert!(bytes < 50_000, "{bytes} bytes");
     run.is_whole();
     assert_eq!(run.report["summary"]["outcomes"]["deleted"], 2);
     let seen = proxy.seen().into_iter();
@@ -382,6 +397,8 @@ fn two_dead_workers_cost_these_requests() {
         .filter(|path| path.contains("/kube-node-lease/leases/"));
     let counts = (rows.count(), of_nodes.count(), leases.count());
     assert_eq!(counts, (1, 5, 6 + servers), "{paths:#?}");
+    // At once, which the next test could not.
+    cluster.delete(own_leases, json!({}));
 }
 
 /// A patch replaces the Job controller, which would remove its finalizer but does not run here.
