@@ -313,7 +313,7 @@ impl Run<'_> {
         {
             return fresh.clone();
         }
-        let fresh = match self.cluster.node(name, Some(node.judged)).await {
+        let fresh = match self.cluster.node(name, node.judged).await {
             Ok(Some(fresh)) => Ok(fresh),
             Ok(None) => Err(Outcome::NodeChanged(
                 "The node no longer exists.".to_owned(),
@@ -335,7 +335,7 @@ impl Run<'_> {
     /// to be reaped. `Err` is its outcome.
     async fn look_again(&self, node: &Node<'_>, judged: &PodFacts) -> Result<PodFacts, Outcome> {
         let changed = |why: &str| Outcome::Changed(why.to_owned());
-        let mut raw = self
+        let raw = self
             .cluster
             .find::<RawPod>(&judged.namespace, &judged.name)
             .await
@@ -343,15 +343,15 @@ impl Run<'_> {
                 Outcome::Failed(format!("it changed and could not be read again: {failure}"))
             })?
             .ok_or(Outcome::Gone)?;
-        raw.drop_stamps();
         if raw.metadata.uid != judged.uid {
             return Err(changed("Another pod has taken its name."));
         }
         let mut now = node.judged.clone();
         now.hear(raw.heard());
         let mut again = raw
-            .into_facts(judged.in_namespace.clone())
+            .facts()
             .map_err(|why| changed(&format!("It changed, and now {why}.")))?;
+        again.in_namespace.clone_from(&judged.in_namespace);
         if again.node != judged.node {
             return Err(changed("It is bound to another node now."));
         }
