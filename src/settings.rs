@@ -142,6 +142,7 @@ impl Settings {
     pub fn wanted(&self) -> Wanted<'_> {
         Wanted {
             policy: &self.policy,
+            selectors: &self.node_selectors,
             namespaces: &self.namespaces,
             all: self.all,
         }

@@ -225,6 +225,64 @@ fn every_room_imports_only_rooms_below_it() {
     assert!(imports > 100, "only {imports} imports were read");
 }
 
+/// The files of a folder that `file` imports, by their names, or by names that the folder's `mod.rs` hands on.
+fn beside(file: &Path) -> BTreeSet<PathBuf> {
+    let folder = file.parent().unwrap();
+    let handed_on = folder.join("mod.rs");
+    let handed_on = if handed_on.exists() {
+        code(&handed_on)
+    } else {
+        String::new()
+    };
+    let inside = folder.strip_prefix(root()).unwrap();
+    let inside = inside.iter().map(|part| part.to_str().unwrap());
+    let inside = inside.skip_while(|part| *part != "src").skip(1);
+    let from_crate = ["crate"].into_iter().chain(inside).collect::<Vec<_>>();
+    let starts = ["super::".to_owned(), from_crate.join("::") + "::"];
+    let text = code(file);
+    let names = starts.iter().flat_map(|start| first_names(&text, start));
+    let names = names.flat_map(|name| {
+        let hands_on = |module: &&str| {
+            let start = format!("self::{module}::");
+            first_names(&handed_on, &start).contains(&name)
+        };
+        let modules = handed_on.lines().filter_map(|line| {
+            let module = line.trim_start_matches("pub ").strip_prefix("mod ")?;
+            module.strip_suffix(';')
+        });
+        let modules = modules.filter(hands_on).map(str::to_owned);
+        modules
+            .collect::<Vec<_>>()
+            .into_iter()
+            .chain([name.clone()])
+            .collect::<Vec<_>>()
+    });
+    let files = names.map(|name| folder.join(name + ".rs"));
+    files.filter(|it| it != file && it.exists()).collect()
+}
+
+#[test]
+fn no_two_files_import_each_other() {
+    let mut files = Vec::new();
+    for house in HOUSES {
+        sources(&root().join(house), &mut files);
+    }
+    let apart = ["mod.rs", "lib.rs", "main.rs", "tests.rs", "samples.rs"];
+    files.retain(|file| !apart.contains(&file.file_name().unwrap().to_str().unwrap()));
+    let imports = files.iter().map(|file| (file, beside(file)));
+    let imports = imports.collect::<BTreeMap<_, _>>();
+    let both = imports.iter().flat_map(|(file, imported)| {
+        let back = |other: &&PathBuf| {
+            imports.get(other).is_some_and(|its| its.contains(*file)) && other > file
+        };
+        imported.iter().filter(back).map(move |other| (file, other))
+    });
+    let both = both.collect::<Vec<_>>();
+    assert!(both.is_empty(), "{both:#?}");
+    let seen = imports.values().map(BTreeSet::len).sum::<usize>();
+    assert!(seen > 50, "only {seen} imports were read");
+}
+
 #[test]
 fn imports_are_read_as_the_compiler_reads_them() {
     let code = "use crate::{\n    a::{b, c},\n    d,\n    e::F as G,\n};\nfn f() { crate::h::i(); }\nuse other_crate::j;";

@@ -6,14 +6,17 @@ use std::time::Duration;
 
 use http::Method;
 use jiff::Timestamp;
-use serde::Serialize;
+use k8s_openapi::{
+    api::{core::v1::ObjectReference, events},
+    apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta},
+};
 use serde_json::json;
 use tokio::time::Instant;
 
 use super::{
     Cluster,
     failure::Result,
-    read::{collection, encode},
+    path::{collection, encode},
     request::{Accept, Write},
 };
 use crate::{
@@ -45,8 +48,7 @@ pub struct Event {
 }
 
 /// A reference to an object, as Events have it.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Reference {
     /// The API's group and version, such as `apps/v1`.
     pub api_version: String,
@@ -67,35 +69,37 @@ impl Cluster {
             .namespace
             .as_deref()
             .unwrap_or(OF_THE_CLUSTER);
-        let (kind, naming, name) = if event.is_warning {
-            (
-                "Warning",
-                "name",
-                format!("{CONTROLLER}.{}", event.regarding.uid),
-            )
-        } else {
-            ("Normal", "generateName", format!("{CONTROLLER}-"))
+        let metadata = ObjectMeta {
+            namespace: Some(namespace.to_owned()),
+            name: event
+                .is_warning
+                .then(|| format!("{CONTROLLER}.{}", event.regarding.uid)),
+            generate_name: (!event.is_warning).then(|| format!("{CONTROLLER}-")),
+            ..ObjectMeta::default()
         };
-        let body = json!({
-            "apiVersion": "events.k8s.io/v1",
-            "kind": "Event",
-            "metadata": {"namespace": namespace, naming: name},
-            // The API server refuses a time without microseconds.
-            "eventTime": at.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string(),
-            "type": kind,
-            "reason": event.reason,
-            "action": event.action,
-            "regarding": event.regarding,
-            "related": event.related,
-            "note": event.note,
-            "reportingController": CONTROLLER,
-            "reportingInstance": instance,
-        });
+        let kind = if event.is_warning {
+            "Warning"
+        } else {
+            "Normal"
+        };
+        let body = events::v1::Event {
+            metadata,
+            event_time: Some(MicroTime(at)),
+            type_: Some(kind.to_owned()),
+            reason: Some(event.reason.clone()),
+            action: Some(event.action.clone()),
+            regarding: Some((&event.regarding).into()),
+            related: event.related.as_ref().map(ObjectReference::from),
+            note: Some(event.note.clone()),
+            reporting_controller: Some(CONTROLLER.to_owned()),
+            reporting_instance: Some(instance.to_owned()),
+            ..events::v1::Event::default()
+        };
         let write = Write {
             method: Method::POST,
             path: collection::<RawEvent>(namespace),
             content_type: "application/json",
-            body,
+            body: json!(body),
         };
         let until = Some(Instant::now() + LIMIT);
         self.send(write, until).await.map(drop)
@@ -113,6 +117,19 @@ impl Cluster {
             .await
             .ok()?
             .items
+    }
+}
+
+impl From<&Reference> for ObjectReference {
+    fn from(it: &Reference) -> Self {
+        Self {
+            api_version: Some(it.api_version.clone()),
+            kind: Some(it.kind.clone()),
+            namespace: it.namespace.clone(),
+            name: Some(it.name.clone()),
+            uid: Some(it.uid.to_string()),
+            ..Self::default()
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use kube::client::AuthError;
 use rustls::{CertificateError, pki_types::UnixTime};
 use serde_json::Value;
 
-use super::{Cluster, request::MOST};
+use super::{Cluster, MOST};
 use crate::{exit::CouldNotRun, kubernetes::given, words::after};
 
 /// How often a request is tried in all. A rolling restart
@@ -73,6 +73,9 @@ pub enum Failure {
     /// A write was not sent, for this reason.
     #[error("not sent: {0}")]
     NotSent(&'static str),
+    /// Nothing was requested: the object is one of a file, and cannot be read there.
+    #[error("{0}")]
+    Saved(String),
 }
 
 /// Makes the failure for a response that is not what was asked for.
@@ -123,7 +126,7 @@ impl Failure {
             // between, or after the write.
             Self::Status { code, .. } => matches!(code, 500..=599) && !self.is(StatusKind::Webhook),
             Self::Timeout(_) | Self::Transport(_) | Self::Unreadable(_) | Self::TooLarge => true,
-            Self::NotSent(_) => false,
+            Self::NotSent(_) | Self::Saved(_) => false,
         }
     }
 
@@ -131,7 +134,7 @@ impl Failure {
     /// or is overloaded.
     pub fn is_hopeless(&self) -> bool {
         match self {
-            Self::Unreadable(_) | Self::TooLarge => false,
+            Self::Unreadable(_) | Self::TooLarge | Self::Saved(_) => false,
             other => other.code().is_none_or(|code| code == 429 || code >= 500),
         }
     }
@@ -161,7 +164,8 @@ impl Failure {
 }
 
 /// Returns kind and message of a Status object. The text of any other body is left out, because it
-/// may hold anything.
+/// may hold anything. `kube`'s own type is not used: any JSON object passes for one of it, and one
+/// malformed field spoils the others.
 pub fn status_of(status: StatusCode, body: &[u8]) -> (StatusKind, String) {
     let answered = serde_json::from_slice::<Value>(body)
         .ok()

@@ -11,7 +11,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::{
-    Cluster, Failure, StatusKind, WriteMode, failure::unreadable, read::object, request::Accept,
+    Cluster, Failure, StatusKind, WriteMode, failure::unreadable, path::object, request::Accept,
     write::delete,
 };
 use crate::{kubernetes::RawPod, words::after};

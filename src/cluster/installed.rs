@@ -3,7 +3,7 @@
 use super::{
     Cluster,
     guard::own_pod,
-    read::{encode, object},
+    path::{encode, object},
     request::Accept,
 };
 use crate::{

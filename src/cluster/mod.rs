@@ -1,4 +1,4 @@
-//! Talks to the API server. No other room sends it requests.
+//! Talks to the API server. No other module sends it requests.
 //!
 //! Requests are built by hand over [`kube::Client::send`] rather than with `kube::Api`, because
 //! `Api` hides three things that decide whether this program can be trusted: the `Date` of an
@@ -9,6 +9,7 @@ mod events;
 mod failure;
 mod guard;
 mod installed;
+mod path;
 mod read;
 mod request;
 mod write;
@@ -31,6 +32,10 @@ use crate::{selector::NodeSelectors, stop::Stop};
 /// this kind some tens of seats. But with HTTP/1.1 each request under way needs a connection, so
 /// more would cost handshakes.
 pub const MAX_IN_FLIGHT: usize = 8;
+
+/// How many bytes of a body one request at a time may hold. The largest object has 9 MB: etcd takes
+/// 1.5 MiB, of which JSON spells a byte with up to six characters, as `<`.
+const MOST: usize = 10 << 20;
 
 /// A cluster, and the credentials and limits of every request to it.
 pub struct Cluster {

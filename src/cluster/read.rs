@@ -4,20 +4,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 use tokio::time::Instant;
 
 use super::{
-    Cluster, Failure, Reference, StatusKind,
+    Cluster, Failure, MOST, Reference, StatusKind,
     failure::{Result, unreadable},
-    request::{Accept, MOST, Response},
+    path::{collection, encode, object},
+    request::{Accept, Ask, Response},
 };
 use crate::{
     facts::{Attachment, NamedBy, Namespaces, NodeFacts, PodFacts, Read, Uid, Unread},
     kubernetes::{
-        Holders, Kind, LeaseName, ListMeta, RawAttachment, RawLease, RawList, RawNamespace,
-        RawNode, RawPod, RawStatefulSet, RawTable, full_name, identity_of_malformed, malformed,
+        Holders, Kind, LeaseName, ListMeta, NodeObjects, RawAttachment, RawLease, RawList,
+        RawNamespace, RawNode, RawPod, RawStatefulSet, RawTable, full_name, identity_of_malformed,
+        malformed,
     },
     outcome::{Replacement, ReplacementState as State},
     selector::is_name,
@@ -57,8 +58,6 @@ const KNOWN: [(&str, &str); 4] = [
 /// Selects the pods whose phase is final: any phase but these three.
 const FINISHED: &str =
     "status.phase%21%3DPending,status.phase%21%3DRunning,status.phase%21%3DUnknown";
-/// The characters of a name that need no escape.
-const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_');
 
 /// A node, and the moment at which it was read. A write requires a fresh reading.
 #[derive(Debug, Clone)]
@@ -144,44 +143,45 @@ impl Cluster {
         Ok(rows.await?.1)
     }
 
-    /// Reads one whole node with its own lease; `None` if it does not exist. The other Leases that
-    /// named the node as it was `judged` are read again. What was heard of it then counts still.
-    pub async fn node(&self, name: &str, judged: Option<&NodeFacts>) -> Result<Option<FreshNode>> {
-        let at = Instant::now();
+    /// Reads one whole node with its own lease; `None` if the node does not exist.
+    pub async fn node_objects(&self, name: &str) -> Result<Option<NodeObjects>> {
         let path = object::<RawNode>("", name);
-        let (node, own, others) = tokio::join!(
+        let (node, lease) = tokio::join!(
             self.find_at::<RawNode>(&path, name, Accept::Object),
             self.find::<RawLease>(RawLease::OF_NODES, name),
-            self.leases_again(judged)
         );
         let Some((node, date)) = node? else {
             return Ok(None);
         };
         let now = date.ok_or_else(|| unreadable("it carries no Date"))?;
-        let own = own.map_err(|failure| Unread(failure.to_string()));
-        let facts = node.into_facts(now, &own, &self.selectors);
-        let mut facts = facts.map_err(Failure::Unreadable)?;
-        if let Some(judged) = judged {
-            facts.hear(judged.heard.iter().cloned());
-            facts.named_by.clone_from(&judged.named_by);
-            match others {
-                Ok(leases) => facts.hear(leases.iter().filter_map(|lease| lease.heard(now))),
-                Err(failure) => facts.named_by = Err(Unread(failure.to_string())),
-            }
-        }
+        let lease = lease.map_err(|failure| Unread(failure.to_string()));
+        Ok(Some(NodeObjects { node, lease, now }))
+    }
+
+    /// Reads a node again, and the other Leases that named it as it was `judged`; `None` if it does
+    /// not exist.
+    pub async fn node(&self, name: &str, judged: &NodeFacts) -> Result<Option<FreshNode>> {
+        let at = Instant::now();
+        let (read, leases) = tokio::join!(self.node_objects(name), self.leases_again(judged));
+        let Some(objects) = read? else {
+            return Ok(None);
+        };
+        let now = objects.now;
+        let leases = leases.map_err(|failure| Unread(failure.to_string()));
+        let facts = objects.into_facts_again(&self.selectors, judged, leases);
+        let facts = facts.map_err(Failure::Unreadable)?;
         Ok(Some(FreshNode { facts, now, at }))
     }
 
     /// Reads again the other Leases that named a node as it was judged. A Lease with another
     /// holder, or that is gone, tells nothing.
-    async fn leases_again(&self, judged: Option<&NodeFacts>) -> Result<Vec<RawLease>> {
-        let named_by = judged.and_then(|node| node.named_by.as_ref().ok());
+    async fn leases_again(&self, judged: &NodeFacts) -> Result<Vec<RawLease>> {
         let mut leases = Vec::new();
         for NamedBy {
             namespace,
             lease,
             holder,
-        } in named_by.into_iter().flatten()
+        } in judged.named_by.iter().flatten()
         {
             let found = self.find::<RawLease>(namespace, lease).await?;
             leases.extend(found.filter(|lease| lease.is_held_by(holder)));
@@ -270,11 +270,11 @@ impl Cluster {
                     pods.push(pod);
                 }
             };
-            let pods = self.list(namespace, &query, Accept::Look, add_own);
+            let pods = self.list(namespace, &query, Accept::Object.once(), add_own);
             return Ok(pods.await?.items);
         }
         let path = object::<RawPod>(namespace, name);
-        let namesake = self.find_at(&path, name, Accept::Look).await?;
+        let namesake = self.find_at(&path, name, Accept::Object.once()).await?;
         // Its controller is compared by name, because it may have been created again.
         let another =
             |pod: &RawPod| pod.metadata.uid != lost.uid && pod.summary().controller == lost.owner;
@@ -321,11 +321,7 @@ impl Cluster {
     /// Lists all namespaces, each with the value that opts it out, if it has one. A malformed
     /// namespace is left out, so the opt-out of its pods counts as unread.
     pub async fn namespaces(&self) -> Result<Namespaces> {
-        let add_namespace = |all: &mut Namespaces, RawNamespace { metadata: it }| {
-            let facts = it.namespace_facts();
-            all.insert(it.name, facts);
-        };
-        let listed = self.list("", "", Accept::MetadataList, add_namespace);
+        let listed = self.list("", "", Accept::MetadataList, RawNamespace::add_to);
         Ok(listed.await?.items)
     }
 
@@ -341,7 +337,7 @@ impl Cluster {
             })?;
             Ok(next.filter(|_| found.items.len() < 2))
         };
-        let found = self.pages((&path, FEW, &query), Accept::Object, read_page);
+        let found = self.pages((&path, FEW, &query), Accept::Object.into(), read_page);
         let mut found = found.await?;
         found.items.truncate(2);
         // A node that could not be read may be a real one.
@@ -386,9 +382,9 @@ impl Cluster {
         &self,
         path: &str,
         name: &str,
-        accept: Accept,
+        ask: impl Into<Ask>,
     ) -> Result<Option<(T, Option<Timestamp>)>> {
-        let response = match self.get(path, accept).await {
+        let response = match self.get(path, ask).await {
             Err(failure) if failure.is(StatusKind::NotFound) => return Ok(None),
             response => response?,
         };
@@ -406,11 +402,11 @@ impl Cluster {
         &self,
         namespace: &str,
         query: &str,
-        accept: Accept,
+        ask: impl Into<Ask>,
         add: impl Fn(&mut S, T),
     ) -> Result<Listed<S>> {
         let path = format!("{}?limit=", collection::<T>(namespace));
-        self.pages((&path, PAGE, query), accept, |response, listed| {
+        self.pages((&path, PAGE, query), ask.into(), |response, listed| {
             response.items(listed, &add)
         })
         .await
@@ -429,7 +425,7 @@ impl Cluster {
             *date = date.or(response.date);
             response.rows(columns, |cells| add(all, cells))
         };
-        self.pages((&path, ROWS, query), Accept::Table, read_page)
+        self.pages((&path, ROWS, query), Accept::Table.into(), read_page)
             .await
     }
 
@@ -440,7 +436,7 @@ impl Cluster {
     async fn pages<S: Default>(
         &self,
         (path, most, query): (&str, usize, &str),
-        accept: Accept,
+        ask: Ask,
         read_page: impl Fn(&Response, &mut S) -> Result<Option<String>>,
     ) -> Result<S> {
         let (mut all, mut next, mut restarted) = (S::default(), String::new(), false);
@@ -454,10 +450,7 @@ impl Cluster {
             } else {
                 query.trim_end_matches(CACHED)
             };
-            let response = match self
-                .get(&format!("{path}{limit}{rest}{next}"), accept)
-                .await
-            {
+            let response = match self.get(&format!("{path}{limit}{rest}{next}"), ask).await {
                 Err(failure)
                     if failure.code() == Some(EXPIRED) && !next.is_empty() && !restarted =>
                 {
@@ -538,23 +531,4 @@ impl Response {
 fn continuation(metadata: &ListMeta) -> Option<String> {
     let token = encode(&metadata.next);
     (!token.is_empty()).then(|| format!("&continue={token}"))
-}
-
-/// Returns the path of all objects of a kind in `namespace`; an empty one means all namespaces.
-pub fn collection<T: Kind>(namespace: &str) -> String {
-    let [api, plural] = T::API;
-    if namespace.is_empty() {
-        format!("{api}/{plural}")
-    } else {
-        format!("{api}/namespaces/{}/{plural}", encode(namespace))
-    }
-}
-
-/// Returns the path of one object of a kind.
-pub fn object<T: Kind>(namespace: &str, name: &str) -> String {
-    format!("{}/{}", collection::<T>(namespace), encode(name))
-}
-
-pub fn encode(name: &str) -> String {
-    utf8_percent_encode(name, PLAIN).to_string()
 }

@@ -14,7 +14,7 @@ use tokio::{
 };
 
 use super::{
-    Cluster, MAX_IN_FLIGHT,
+    Cluster, MAX_IN_FLIGHT, MOST,
     failure::{Failure, Result, TRIES, root, status_of},
 };
 use crate::{kubernetes::malformed, selector::NodeSelectors, stop::Stop};
@@ -24,9 +24,6 @@ use crate::{kubernetes::malformed, selector::NodeSelectors, stop::Stop};
 pub const REQUEST_LIMIT: Duration = Duration::from_secs(10);
 /// How many bytes of a body each request may hold. A list of a hundred pods has about as many.
 const EACH: usize = 1 << 20;
-/// How many bytes of a body one request at a time may hold. The largest object has 9 MB: etcd takes
-/// 1.5 MiB, of which JSON spells a byte with up to six characters, as `<`.
-pub const MOST: usize = 10 << 20;
 /// The name of this program in audit logs.
 pub const USER_AGENT: &str = concat!("pod-reaper/", env!("CARGO_PKG_VERSION"));
 
@@ -53,8 +50,6 @@ pub struct Write {
 pub enum Accept {
     /// Whole objects.
     Object,
-    /// Whole objects, but without a second try, for a caller that asks again anyway.
-    Look,
     /// The metadata of one object.
     Metadata,
     /// The metadata of each object of a list.
@@ -63,10 +58,30 @@ pub enum Accept {
     Table,
 }
 
+/// What to read, and how often it is tried.
+#[derive(Debug, Clone, Copy)]
+pub struct Ask {
+    accept: Accept,
+    tries: u32,
+}
+
+impl From<Accept> for Ask {
+    fn from(accept: Accept) -> Self {
+        let tries = TRIES;
+        Self { accept, tries }
+    }
+}
+
 impl Accept {
+    /// Tries once, for a caller that asks again anyway.
+    pub fn once(self) -> Ask {
+        let (accept, tries) = (self, 1);
+        Ask { accept, tries }
+    }
+
     fn header(self) -> &'static str {
         match self {
-            Self::Object | Self::Look => "application/json",
+            Self::Object => "application/json",
             Self::Metadata => "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
             Self::MetadataList => {
                 "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
@@ -90,9 +105,9 @@ impl Cluster {
     }
 
     /// Reads `path`, and tries again after a failure that may pass.
-    pub(super) async fn get(&self, path: &str, accept: Accept) -> Result<Response> {
-        let start = Instant::now();
-        let mut tried = if accept == Accept::Look { TRIES - 1 } else { 0 };
+    pub(super) async fn get(&self, path: &str, ask: impl Into<Ask>) -> Result<Response> {
+        let (start, Ask { accept, tries }) = (Instant::now(), ask.into());
+        let mut tried = 0;
         loop {
             let request = request(Method::GET, path, accept).body(Body::empty());
             let failure = match self.exchange(request, None).await {
@@ -102,14 +117,13 @@ impl Cluster {
             tried += 1;
             // After a pause that outlasts the run, no time is left to ask.
             let in_time = |pause: &Duration| self.stop.at_most(*pause) == *pause;
-            let Some(pause) = failure.pause(tried).filter(in_time) else {
+            let pause = failure.pause(tried).filter(|_| tried < tries);
+            let Some(pause) = pause.filter(in_time) else {
                 return Err(match failure {
-                    Failure::Timeout(_) if tried > 1 && accept != Accept::Look => {
-                        Failure::Transport(format!(
-                            "{failure}, asked {tried} times in {} s",
-                            start.elapsed().as_secs()
-                        ))
-                    }
+                    Failure::Timeout(_) if tried > 1 => Failure::Transport(format!(
+                        "{failure}, asked {tried} times in {} s",
+                        start.elapsed().as_secs()
+                    )),
                     failure => failure,
                 });
             };

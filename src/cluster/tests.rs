@@ -18,13 +18,14 @@ use tokio::time::Instant;
 
 use crate::{
     kubernetes::RawPod,
+    report::samples::audit,
     selector::NodeSelectors,
     source::{Source as _, cluster::Live},
 };
 
 use super::{
     failure::{FIRST_PAUSE, LONGEST_PAUSE, MESSAGE_LIMIT, TRIES, status_of, unreadable},
-    request::{MOST, Response, http_date},
+    request::{Response, http_date},
     *,
 };
 
@@ -396,9 +397,11 @@ async fn neither_the_verifying_list_nor_one_of_many_nodes_comes_from_the_cache()
         let pods = cluster.pods(&pods, Vec::<RawPod>::push).await;
         pods.map(|pods| pods.items.len())
     };
-    let lists = Live::new(&cluster).pod_lists(&[], true).await;
-    let lists = lists.map_err(|error| unreadable(error.to_string()));
-    let lists = lists.map(|lists| lists.len());
+    let mut settings = audit();
+    settings.all = true;
+    let scan = Live::new(&cluster).scan(&settings.wanted()).await;
+    let scan = scan.map_err(|error| unreadable(error.to_string()));
+    let lists = scan.map(|scan| scan.pods.len());
     let unplaced = listed(PodsOf::NoNode).await;
     let finished = listed(PodsOf::Finished).await;
     let requests = server.lock().requests.clone();

@@ -10,13 +10,15 @@ use std::time::Duration;
 
 use http::Method;
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{DeleteOptions, Preconditions};
 use serde_json::json;
 use tokio::time::Instant;
 
 use super::{
     Cluster, Failure,
     failure::{Result, unreadable},
-    read::{FreshNode, object},
+    path::object,
+    read::FreshNode,
     request::{Response, Write},
 };
 use crate::{
@@ -170,21 +172,27 @@ pub fn delete(
     mode: WriteMode,
     propagation: &str,
 ) -> Write {
-    let mut body = json!({
-        "apiVersion": "v1",
-        "kind": "DeleteOptions",
-        "gracePeriodSeconds": 0,
-        "propagationPolicy": propagation,
-        "preconditions": {"uid": uid, "resourceVersion": resource_version},
-    });
-    if mode == WriteMode::DryRun {
+    let is_dry_run = mode == WriteMode::DryRun;
+    if is_dry_run {
         path += "?dryRun=All";
-        body["dryRun"] = json!(["All"]);
     }
+    // The type of Kubernetes, which writes the kind; `DeleteParams` of `kube` does not.
+    let options = DeleteOptions {
+        api_version: Some("v1".to_owned()),
+        kind: Some("DeleteOptions".to_owned()),
+        dry_run: is_dry_run.then(|| vec!["All".to_owned()]),
+        grace_period_seconds: Some(0),
+        preconditions: Some(Preconditions {
+            uid: Some(uid.to_string()),
+            resource_version: Some(resource_version.to_string()),
+        }),
+        propagation_policy: Some(propagation.to_owned()),
+        ..DeleteOptions::default()
+    };
     Write {
         method: Method::DELETE,
         path,
         content_type: "application/json",
-        body,
+        body: json!(options),
     }
 }

@@ -277,7 +277,7 @@ impl Turn<'_> {
         {
             return fresh.clone();
         }
-        let fresh = match self.run.cluster.node(name, Some(as_judged)).await {
+        let fresh = match self.run.cluster.node(name, as_judged).await {
             Ok(Some(fresh)) => Ok(fresh),
             Ok(None) => Err(Outcome::NodeChanged(
                 "The node no longer exists.".to_owned(),
@@ -299,7 +299,7 @@ impl Turn<'_> {
     /// present facts if it is still to be reaped. `Err` is its outcome.
     async fn look_again(&self, pod: &PodFacts) -> Result<PodFacts, Outcome> {
         let changed = |why: &str| Outcome::Changed(why.to_owned());
-        let mut raw = self
+        let raw = self
             .run
             .cluster
             .find::<RawPod>(&pod.namespace, &pod.name)
@@ -308,15 +308,15 @@ impl Turn<'_> {
                 Outcome::Failed(format!("it changed and could not be read again: {failure}"))
             })?
             .ok_or(Outcome::Gone)?;
-        raw.drop_stamps();
         if raw.metadata.uid != pod.uid {
             return Err(changed("Another pod has taken its name."));
         }
         let mut node = self.node.as_judged.clone();
         node.hear(raw.heard());
         let mut again = raw
-            .into_facts(pod.in_namespace.clone())
+            .facts()
             .map_err(|why| changed(&format!("It changed, and now {why}.")))?;
+        again.in_namespace.clone_from(&pod.in_namespace);
         if again.node != pod.node {
             return Err(changed("It is bound to another node now."));
         }

@@ -4,10 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
-use super::{
-    meta::{Meta, Written, cut},
-    node::HOSTNAME,
-};
+use super::meta::{HOSTNAME, Meta, Written, cut};
 use crate::{
     facts::{Heard, NamedBy, NodeFacts, Renewal, SignBy},
     selector::LONGEST_NAME,

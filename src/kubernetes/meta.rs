@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use serde_json::{Value, error::Category, value::RawValue};
 
-use crate::facts::{CLOCK_SKEW, NamespaceFacts, ResourceVersion, Uid};
+use crate::facts::{CLOCK_SKEW, ResourceVersion, Uid};
 
 /// How long after its creation an object gets its first writes. On some servers the stamp of such a
 /// write is never renewed: see [`Meta::heard`].
@@ -22,6 +22,8 @@ pub const MANY: usize = 16;
 const LONG: usize = 1_000;
 /// The annotation or label that opts an object out.
 pub const SKIP: &str = "pod-reaper.io/skip";
+/// The label with the name that a machine calls itself by.
+pub const HOSTNAME: &str = "kubernetes.io/hostname";
 /// The annotation that the kubelet sets on the API's copy of a static pod.
 pub const MIRROR: &str = "kubernetes.io/config.mirror";
 
@@ -190,14 +192,6 @@ impl Meta {
             .cloned()
     }
 
-    /// Returns the facts of a namespace.
-    pub fn namespace_facts(&self) -> NamespaceFacts {
-        NamespaceFacts {
-            opted_out: self.opted_out(),
-            deleted: self.terminating(),
-        }
-    }
-
     /// Returns the object's controller; `None` if it has none.
     pub fn controller(&self) -> Option<&OwnerReference> {
         self.owner_references.iter().find(|owner| owner.controller)
@@ -223,6 +217,10 @@ impl Meta {
 }
 
 impl Written {
+    pub fn drop_fields(&mut self) {
+        self.fields_v1 = None;
+    }
+
     /// Reports whether the entry is as long as a program may write it that renews a lease.
     pub fn is_short(&self) -> bool {
         let fields = self.fields_v1.as_ref();

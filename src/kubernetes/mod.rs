@@ -6,6 +6,7 @@
 
 use std::{fmt, marker::PhantomData};
 
+use crate::facts::{NamespaceFacts, Namespaces};
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, SeqAccess, Visitor};
 
 /// Declares raw types. Each field is spelled in camel case, and may be absent or null, as in a
@@ -43,7 +44,7 @@ pub use self::marks::KOSMOS_PREFIX;
 pub use self::meta::{
     ListMeta, Meta, RawList, RawTable, full_name, given, identity_of_malformed, malformed,
 };
-pub use self::node::RawNode;
+pub use self::node::{NodeObjects, RawNode};
 pub use self::observed::Observed;
 pub use self::pod::RawPod;
 pub use self::replacement::{NOT_MADE, RawEvent};
@@ -95,6 +96,17 @@ raw! {
     pub struct RawNamespace {
         /// The namespace's metadata.
         pub metadata: Meta,
+    }
+}
+
+impl RawNamespace {
+    /// Adds the namespace to the facts about all of them.
+    pub fn add_to(all: &mut Namespaces, Self { metadata: it }: Self) {
+        let facts = NamespaceFacts {
+            opted_out: it.opted_out(),
+            deleted: it.terminating(),
+        };
+        all.insert(it.name, facts);
     }
 }
 

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::{
     lease::RawLease,
     marks::{KOSMOS_OWNER, KOSMOS_PREFIX, MARKS, Mark, Place, looks_like},
-    meta::{Condition, Meta, given, required},
+    meta::{Condition, HOSTNAME, Meta, given, required},
     pod::{NOT_READY, UNREACHABLE},
 };
 use crate::{
@@ -21,7 +21,6 @@ use crate::{
     selector::{NodeSelector, NodeSelectors, Selector, is_name},
 };
 
-pub const HOSTNAME: &str = "kubernetes.io/hostname";
 /// The label of the control-plane role since Kubernetes 1.20, and the one before. The role's taint
 /// has the same key.
 const CONTROL_PLANE: [&str; 2] = [
@@ -377,49 +376,80 @@ impl RawNode {
             occupied: true,
         }
     }
+}
 
-    /// Turns the node into facts, as known at `now`. `own` is the node's lease. No other lease was
-    /// read. Fails with the name of a missing field.
-    pub fn into_facts(
-        self,
-        now: Timestamp,
-        own: &Read<Option<RawLease>>,
-        selectors: &NodeSelectors,
-    ) -> Result<NodeFacts, String> {
-        let name = required(&self.metadata.name, "metadata.name")?;
-        let hostname = self.metadata.labels.get(HOSTNAME).cloned();
+/// A node, and what was read with it.
+#[derive(Debug, Clone)]
+pub struct NodeObjects {
+    /// The node.
+    pub node: RawNode,
+    /// The node's own lease.
+    pub lease: Read<Option<RawLease>>,
+    /// The moment of the reading.
+    pub now: Timestamp,
+}
+
+impl NodeObjects {
+    /// Turns the node into facts. No other lease was read. Fails with the name of a missing field.
+    pub fn into_facts(self, selectors: &NodeSelectors) -> Result<NodeFacts, String> {
+        let Self {
+            node,
+            lease: own,
+            now,
+        } = self;
+        let name = required(&node.metadata.name, "metadata.name")?;
+        let hostname = node.metadata.labels.get(HOSTNAME).cloned();
         let lease = own.as_ref().ok().and_then(Option::as_ref);
         let kubelet = lease.and_then(|lease| lease.heard(now));
         let heard = kubelet
             .into_iter()
-            .chain(self.heartbeats(now))
+            .chain(node.heartbeats(now))
             .collect_vec();
-        let (ready_since, tainted_since) = self.transitions();
-        let ready_condition = self.ready_condition();
+        let (ready_since, tainted_since) = node.transitions();
+        let ready_condition = node.ready_condition();
         let mut facts = NodeFacts {
-            uid: required(&self.metadata.uid, "metadata.uid")?,
-            created: self.metadata.creation_timestamp,
-            powered_off: self.metadata.annotation(POWERED_OFF),
-            ready: self.ready(),
+            uid: required(&node.metadata.uid, "metadata.uid")?,
+            created: node.metadata.creation_timestamp,
+            powered_off: node.metadata.annotation(POWERED_OFF),
+            ready: node.ready(),
             ready_reason: ready_condition.and_then(|it| given(it.reason.clone())),
             ready_since,
             tainted_since,
             hostname,
-            zone: self.zone(),
+            zone: node.zone(),
             heard: Vec::new(),
             renewed: lease.and_then(RawLease::renewal),
             unread_lease: own.as_ref().err().cloned(),
             named_by: Err(Unread("they were not asked for".to_owned())),
-            fenced: self.fenced(selectors, now),
-            out_of_service: self.taints(OUT_OF_SERVICE).next().is_some(),
-            leaf: self.leaf(selectors),
-            control_plane: self.control_plane(),
-            reserved: self.reserved(),
-            cordoned: self.spec.unschedulable,
-            opted_out: self.metadata.opted_out(),
+            fenced: node.fenced(selectors, now),
+            out_of_service: node.taints(OUT_OF_SERVICE).next().is_some(),
+            leaf: node.leaf(selectors),
+            control_plane: node.control_plane(),
+            reserved: node.reserved(),
+            cordoned: node.spec.unschedulable,
+            opted_out: node.metadata.opted_out(),
             name,
         };
         facts.hear(heard);
+        Ok(facts)
+    }
+
+    /// Turns the node into facts again, after it was `judged`. What was heard of it then counts
+    /// still. `leases` are those that named it then, read again.
+    pub fn into_facts_again(
+        self,
+        selectors: &NodeSelectors,
+        judged: &NodeFacts,
+        leases: Read<Vec<RawLease>>,
+    ) -> Result<NodeFacts, String> {
+        let now = self.now;
+        let mut facts = self.into_facts(selectors)?;
+        facts.hear(judged.heard.iter().cloned());
+        facts.named_by.clone_from(&judged.named_by);
+        match leases {
+            Ok(leases) => facts.hear(leases.iter().filter_map(|lease| lease.heard(now))),
+            Err(unread) => facts.named_by = Err(unread),
+        }
         Ok(facts)
     }
 }

@@ -8,13 +8,15 @@ use serde::de::{Deserialize, Deserializer, IgnoredAny};
 
 use super::{
     folded,
-    meta::{Condition, MANY, MIRROR, Meta, OwnerReference, SKIP, cut, full_name, given, required},
+    meta::{
+        Condition, MANY, MIRROR, Meta, OwnerReference, SKIP, Written, cut, full_name, given,
+        required,
+    },
 };
 use crate::{
     decide::REAP,
     facts::{
-        ClaimFacts, Heard, Identity, MOST_CLAIMS, NamespaceFacts, Owner, PodFacts, PodSummary,
-        Read, SignBy, Stay,
+        ClaimFacts, Heard, Identity, MOST_CLAIMS, Owner, PodFacts, PodSummary, SignBy, Stay, Unread,
     },
 };
 
@@ -23,6 +25,7 @@ use crate::{
 pub const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
 /// The key of the taint of a node whose kubelet says that it is not Ready.
 pub const NOT_READY: &str = "node.kubernetes.io/not-ready";
+const TAINTS: [&str; 2] = [UNREACHABLE, NOT_READY];
 /// How many seconds a pod tolerates either taint if it does not say so itself. Kubernetes writes
 /// this toleration into each new pod.
 const DEFAULT_SECONDS: i64 = 300;
@@ -56,12 +59,6 @@ raw! {
         pub metadata: Meta,
         spec: PodSpec,
         pub status: Status,
-        /// Whether a forecast supposes that the pod's deletion was requested.
-        #[serde(skip)]
-        supposed: bool,
-        /// The last word of a program that runs in the pod, once it was listened for.
-        #[serde(skip)]
-        word: Option<(&'static str, Timestamp)>,
     }
 
     struct PodSpec {
@@ -76,8 +73,7 @@ raw! {
         operator: String,
         value: String,
         effect: String,
-        #[serde(rename = "tolerationSeconds")]
-        seconds: Option<i64>,
+        toleration_seconds: Option<i64>,
     }
 
     struct PodVolume {
@@ -139,21 +135,30 @@ impl<'de> Deserialize<'de> for Volumes {
     }
 }
 
-/// The tolerations that matter: the first that matches, of each of the two taints.
-#[derive(Debug, Clone, Default)]
-struct Tolerations(Vec<Toleration>);
+/// For how many seconds the pod tolerates each of the taints of [`TAINTS`]; `None` is for ever. The
+/// first toleration that matches counts, as in Kubernetes.
+#[derive(Debug, Clone)]
+struct Tolerations([Option<i64>; 2]);
+
+impl Default for Tolerations {
+    fn default() -> Self {
+        Self([Some(DEFAULT_SECONDS); 2])
+    }
+}
 
 impl<'de> Deserialize<'de> for Tolerations {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let add = |kept: &mut Vec<Toleration>, toleration: Toleration| {
-            let first = |taint: &&str| {
-                toleration.matches(taint) && !kept.iter().any(|it| it.matches(taint))
-            };
-            if [UNREACHABLE, NOT_READY].iter().any(first) {
-                kept.push(toleration);
+        let add = |kept: &mut [Option<Option<i64>>; 2], toleration: Toleration| {
+            for (kept, taint) in kept.iter_mut().zip(TAINTS) {
+                if kept.is_none() && toleration.matches(taint) {
+                    *kept = Some(toleration.toleration_seconds);
+                }
             }
         };
-        folded(from, add).map(Self)
+        let kept = folded(from, add)?;
+        Ok(Self(
+            kept.map(|seconds| seconds.unwrap_or(Some(DEFAULT_SECONDS))),
+        ))
     }
 }
 
@@ -218,41 +223,48 @@ impl From<&OwnerReference> for Owner {
 }
 
 impl RawPod {
-    /// Drops the stamps and the annotations of other programs, after listening for the programs
-    /// in the pod.
-    pub fn drop_stamps(&mut self) {
-        let written = self.metadata.managed_fields.iter();
-        let words = written.filter_map(|entry| {
-            let program = PROGRAMS.iter().find(|program| **program == entry.manager)?;
-            Some((*program, entry.time?))
-        });
-        self.word = words.max_by_key(|(_, at)| *at);
-        self.metadata.drop_unused();
-    }
-
-    /// Returns the last word of a program that runs in the pod, if the pod is Terminating. The
-    /// stamps must have been dropped.
+    /// Returns the last word of a program that runs in the pod, if the pod is Terminating.
     pub fn heard(&self) -> Option<Heard> {
-        let (program, at) = self.word.filter(|_| self.metadata.terminating())?;
         let Meta {
-            namespace, name, ..
+            namespace,
+            name,
+            managed_fields,
+            ..
         } = &self.metadata;
-        let what = Some(format!("{program} in pod {namespace}/{name}"));
-        let by = SignBy::Program;
-        Some(Heard { by, at, what })
+        let written = managed_fields.iter().filter(|it| is_program(it));
+        let words = written.filter_map(|it| Some((it.time?, &it.manager)));
+        let (at, program) = words.max().filter(|_| self.metadata.terminating())?;
+        Some(Heard {
+            by: SignBy::Program,
+            at,
+            what: Some(format!("{program} in pod {namespace}/{name}")),
+        })
     }
 
-    /// Drops what the rules never ask of a Terminating
-    /// pod, because tens of thousands are held at once.
+    /// Drops what neither facts nor summary need, because tens of thousands may be held at once.
     pub fn drop_unused(&mut self) {
-        self.drop_stamps();
+        let mut written = mem::take(&mut self.metadata.managed_fields);
+        written.retain(is_program);
+        written.iter_mut().for_each(Written::drop_fields);
+        self.metadata.drop_unused();
+        self.metadata.managed_fields = written;
         let siblings = self.labels_of_siblings();
         let kept = |key: &String| {
             [SKIP, POD_TEMPLATE_HASH, POD_INDEX].contains(&key.as_str()) || siblings.contains(key)
         };
         self.metadata.labels.retain(|key, _| kept(key));
+        let Status {
+            phase, conditions, ..
+        } = mem::take(&mut self.status);
+        let ready = conditions.into_iter().find(|it| it.kind == "Ready");
+        let ready = ready.map(|Condition { kind, status, .. }| Condition {
+            kind,
+            status,
+            ..Condition::default()
+        });
         self.status = Status {
-            phase: mem::take(&mut self.status.phase),
+            phase,
+            conditions: ready.into_iter().collect(),
             ..Status::default()
         };
     }
@@ -276,26 +288,14 @@ impl RawPod {
         keys
     }
 
-    /// Returns the pod as if its deletion had been requested, and had been overdue for ever.
-    #[must_use]
-    pub fn supposed(mut self) -> Self {
-        (self.supposed, self.metadata.deletion_timestamp) = (true, Some(Timestamp::MIN));
-        self.word = None;
-        self
-    }
-
     /// Returns the pod's node; `None` if it has none.
     pub fn node(&self) -> Option<String> {
         given(self.spec.node_name.clone())
     }
 
-    /// Returns for how many seconds the pod tolerates a taint; `None` means for ever. The first
-    /// toleration that matches counts, as in Kubernetes.
-    fn tolerates(&self, taint: &str) -> Option<i64> {
-        let mut tolerations = self.spec.tolerations.0.iter();
-        tolerations
-            .find(|it| it.matches(taint))
-            .map_or(Some(DEFAULT_SECONDS), |it| it.seconds)
+    /// Reports whether the pod uses a claim.
+    pub fn uses_claims(&self) -> bool {
+        self.spec.volumes.0.iter().any(PodVolume::uses_claim)
     }
 
     /// Summarizes the pod, Terminating or not.
@@ -304,7 +304,7 @@ impl RawPod {
             metadata, status, ..
         } = self;
         let controller = metadata.controller().map(Owner::from);
-        let tolerates_silence = self.tolerates(UNREACHABLE);
+        let Tolerations([tolerates_silence, tolerates_not_ready]) = self.spec.tolerations;
         let stays = if self.mirror() {
             Some(Stay::Static)
         } else if controller.as_ref().is_some_and(|it| it.kind == "DaemonSet") {
@@ -329,7 +329,7 @@ impl RawPod {
             controller,
             stays,
             tolerates_silence,
-            tolerates_not_ready: self.tolerates(NOT_READY),
+            tolerates_not_ready,
             grace: (self.spec.termination_grace_period_seconds).unwrap_or(DEFAULT_GRACE),
         }
     }
@@ -396,11 +396,23 @@ impl RawPod {
         }
     }
 
-    /// Turns the pod into facts; its claims are not looked up yet. Fails with the name of a missing
-    /// field if the pod is not Terminating, or lacks its UID or resource version: without these it
-    /// cannot be deleted safely.
-    pub fn into_facts(self, in_namespace: Read<NamespaceFacts>) -> Result<PodFacts, String> {
-        let Self { metadata, spec, .. } = &self;
+    /// Returns the facts about the pod; neither its namespace nor its claims are looked up yet.
+    /// Fails with the name of a missing field if the pod is not Terminating, or lacks its UID or
+    /// resource version: without these it cannot be deleted safely.
+    pub fn facts(&self) -> Result<PodFacts, String> {
+        self.facts_of(self.metadata.deletion_timestamp)
+    }
+
+    /// Returns the facts about the pod as if its deletion had been requested, and had been overdue
+    /// for ever.
+    pub fn supposed_facts(&self) -> Result<PodFacts, String> {
+        let mut facts = self.facts_of(Some(Timestamp::MIN))?;
+        facts.supposed = true;
+        Ok(facts)
+    }
+
+    fn facts_of(&self, deadline: Option<Timestamp>) -> Result<PodFacts, String> {
+        let Self { metadata, spec, .. } = self;
         let owner = metadata
             .owner_references
             .iter()
@@ -439,22 +451,25 @@ impl RawPod {
             owner,
             controller,
             siblings: given(siblings.join(",")),
-            supposed: self.supposed,
-            deletion_deadline: metadata
-                .deletion_timestamp
-                .ok_or("metadata.deletionTimestamp is missing")?,
+            supposed: false,
+            deletion_deadline: deadline.ok_or("metadata.deletionTimestamp is missing")?,
             grace_seconds: metadata.deletion_grace_period_seconds,
             finished: self.status.finished(),
             mirror: self.mirror(),
             indexed: metadata.labels.contains_key(POD_INDEX),
             opted_out: metadata.opted_out(),
-            in_namespace,
+            in_namespace: Err(Unread("it was not asked for".to_owned())),
             after_reap: metadata.annotation("pod-reaper.io/after-reap"),
             own_disk,
             claims,
-            finalizers: self.metadata.finalizers,
+            finalizers: metadata.finalizers.clone(),
         })
     }
+}
+
+/// Reports whether the entry is that of a program that runs in a pod and writes to that pod.
+fn is_program(entry: &Written) -> bool {
+    PROGRAMS.contains(&entry.manager.as_str())
 }
 
 #[cfg(test)]
@@ -510,7 +525,7 @@ mod tests {
             let mut slim = read();
             slim.drop_unused();
             for pod in [read(), slim] {
-                let facts = pod.into_facts(Ok(NamespaceFacts::default())).unwrap();
+                let facts = pod.facts().unwrap();
                 assert_eq!(facts.siblings.as_deref(), siblings, "{kind} of {version}");
             }
         }

@@ -9,13 +9,13 @@ use std::collections::{BTreeSet, HashMap};
 use futures_util::{StreamExt, stream};
 use itertools::Itertools as _;
 
-use super::{Source, limits};
+use super::{Source, Store, limits, store::Users};
 use crate::{
-    cluster::{Cluster, Failure, MAX_IN_FLIGHT, PodsOf},
-    decide::{Case, GiveUp, Policy, Stage, is_to_ask},
+    cluster::{Cluster, Failure, MAX_IN_FLIGHT},
+    decide::{Case, GiveUp, Stage, is_to_ask},
     facts::{
-        ANY_CLAIM, ClaimFacts, ClaimState, ClusterFacts, Doubt, FoundClaim, Goes, NodeRead,
-        PodFacts, PodSummary, Read, Renewer, Unread, VolumeFacts,
+        ANY_CLAIM, ClaimFacts, ClaimState, ClusterFacts, Doubt, FoundClaim, Goes, NodeFacts,
+        NodeRead, PodFacts, PodSummary, Read, Renewer, Unread, VolumeFacts,
     },
     kubernetes::{RawPod, RawStatefulSet},
 };
@@ -27,25 +27,24 @@ type UsersOnNode = HashMap<(Option<String>, String, String), Vec<String>>;
 /// Looks up the claims of each pod that the rules before the volume rules let through, or that
 /// `also` picks. Returns all pods.
 pub(super) async fn look_up(
-    source: &impl Source,
-    policy: &Policy,
+    store: &Store<'_, impl Source>,
     facts: &ClusterFacts,
     mut pods: Vec<PodFacts>,
     also: impl Fn(&PodFacts) -> bool,
 ) -> Vec<PodFacts> {
-    let users = &users_on_node(facts, &pods);
+    let (users, policy) = (&users_on_node(facts, &pods), store.wanted.policy);
     let passed = |pod: &PodFacts| Case::of(facts, policy, pod).decide().stage >= Stage::Storage;
     let needed = |pod: &&mut PodFacts| also(pod) || !pod.claims.is_empty() && passed(pod);
     let mut due = pods.iter_mut().filter(needed).collect::<Vec<_>>();
-    limits::admit(source.memory(), &mut due, also);
+    limits::admit(store, &mut due, also);
     // First all claims, then what decides whether one may be given up: see the top of this file.
     stream::iter(&mut due)
         .for_each_concurrent(MAX_IN_FLIGHT, |pod| {
-            ask_about_claims(source, facts, users, pod)
+            ask_about_claims(store, facts, users, pod)
         })
         .await;
     stream::iter(&mut due)
-        .for_each_concurrent(MAX_IN_FLIGHT, |pod| ask_about_going(source, pod))
+        .for_each_concurrent(MAX_IN_FLIGHT, |pod| ask_about_going(store, pod))
         .await;
     let asks = |pod: &PodFacts| Case::of(facts, policy, pod).asks_about_giving_up();
     let due = due.into_iter().filter_map(|pod| Some((asks(pod)?, pod)));
@@ -53,11 +52,13 @@ pub(super) async fn look_up(
     let declared = due.iter().filter(|(asks, _)| *asks == GiveUp::Declared);
     let namespaces = declared.map(|(_, pod)| pod.namespace.clone());
     stream::iter(namespaces.collect::<BTreeSet<_>>())
-        .for_each_concurrent(MAX_IN_FLIGHT, |namespace| remember_users(source, namespace))
+        .for_each_concurrent(MAX_IN_FLIGHT, async |namespace| {
+            drop(store.users(&namespace).await);
+        })
         .await;
     stream::iter(due)
         .for_each_concurrent(MAX_IN_FLIGHT, |(asks, pod)| {
-            ask_about_giving_up(source, asks, pod)
+            ask_about_giving_up(store, asks, pod)
         })
         .await;
     pods
@@ -65,22 +66,19 @@ pub(super) async fn look_up(
 
 /// Reads each claim of `pod` and, if a rule needs them, the nodes that the claim's volume allows.
 async fn ask_about_claims(
-    source: &impl Source,
+    store: &Store<'_, impl Source>,
     facts: &ClusterFacts,
     users: &UsersOnNode,
     pod: &mut PodFacts,
 ) {
-    let memory = source.memory();
     let node = facts.node_of(pod).and_then(NodeRead::known);
     for claim in &mut pod.claims {
         let (namespace, name) = (&pod.namespace, &claim.name);
-        let found = memory.claims.of((namespace.clone(), name.clone()));
-        let found = found.get_or_init(|| source.claim(namespace, name)).await;
         let FoundClaim {
             owners,
             deleted,
             mut state,
-        } = found.clone();
+        } = store.claim(namespace, name).await;
         claim.deleted = deleted;
         claim.goes = match owners.contains(&pod.uid) {
             true if claim.ephemeral => Goes::Ephemeral,
@@ -93,42 +91,43 @@ async fn ask_about_claims(
             .map(|used| users.get(&(pod.node.clone(), namespace.clone(), used.to_owned())));
         let others = users.into_iter().flatten().flatten();
         claim.users = others.filter(|user| **user != pod.name).cloned().collect();
-        if let (ClaimState::Bound(bound), Some(node)) = (&mut state, node)
-            && is_to_ask(&bound.volume, node)
-        {
-            for term in &mut bound.volume.affinity {
-                if let Ok(Some(selector)) = term.selector() {
-                    let nodes = memory.selected.of(selector.clone());
-                    let nodes = nodes.get_or_init(|| source.real_nodes(&selector)).await;
-                    term.satisfied_by = Some(nodes.clone());
-                }
-            }
-        }
-        if let (ClaimState::Bound(bound), Some(node)) = (&mut state, node)
-            && let VolumeFacts {
-                name,
-                driver: Some(driver),
-                ..
-            } = &mut bound.volume
-        {
-            let attached = facts.attachments.get(&node.name).into_iter().flatten();
-            let detached = memory.detached.get_or_init(|| source.detached_drivers());
-            driver.attaches = if attached
-                .filter_map(|it| it.volume.as_ref())
-                .any(|it| it == name)
-            {
-                Ok(true)
-            } else {
-                let detached = detached.await.as_ref().map_err(Unread::clone);
-                detached.map(|detached| !detached.contains(&driver.name))
-            };
+        if let (ClaimState::Bound(bound), Some(node)) = (&mut state, node) {
+            ask_about_volume(store, facts, node, &mut bound.volume).await;
         }
         claim.state = state;
     }
 }
 
+/// Finds out which other nodes reach a volume, and whether it is attached to `node`, if a rule
+/// depends on that.
+async fn ask_about_volume(
+    store: &Store<'_, impl Source>,
+    facts: &ClusterFacts,
+    node: &NodeFacts,
+    volume: &mut VolumeFacts,
+) {
+    if is_to_ask(volume, node) {
+        for term in &mut volume.affinity {
+            if let Ok(Some(selector)) = term.selector() {
+                term.satisfied_by = Some(store.real_nodes(&selector).await);
+            }
+        }
+    }
+    let Some(driver) = &mut volume.driver else {
+        return;
+    };
+    let attached = facts.attachments.get(&node.name).into_iter().flatten();
+    let mut attached = attached.filter_map(|it| it.volume.as_ref());
+    driver.attaches = if attached.any(|it| *it == volume.name) {
+        Ok(true)
+    } else {
+        let detached = store.detached_drivers().await;
+        detached.map(|detached| !detached.contains(&driver.name))
+    };
+}
+
 /// Finds out whether something still wants the claims that go with `pod`.
-async fn ask_about_going(source: &impl Source, pod: &mut PodFacts) {
+async fn ask_about_going(store: &Store<'_, impl Source>, pod: &mut PodFacts) {
     let goes = |claim: &&ClaimFacts| matches!(claim.goes, Goes::MayBeWanted(_));
     let going = pod.claims.iter().filter(goes).collect_vec();
     let (any, owned) = (!going.is_empty(), going.iter().any(|claim| !claim.deleted));
@@ -136,12 +135,13 @@ async fn ask_about_going(source: &impl Source, pod: &mut PodFacts) {
     if !any {
         return;
     }
-    let set = set_of(source, pod, owned).await;
-    if deleted {
-        remember_users(source, pod.namespace.clone()).await;
-    }
-    let users = source.memory().users.of(pod.namespace.clone());
-    let users = users.get().and_then(|users| users.as_ref().ok());
+    let set = set_of(store, pod, owned).await;
+    let users = if deleted {
+        store.users(&pod.namespace).await.ok()
+    } else {
+        None
+    };
+    let users = users.as_deref();
     let wanted = |claim: &ClaimFacts| match &claim.goes {
         Goes::MayBeWanted(_) => wanted(pod, claim, set.as_ref(), users),
         goes => goes.clone(),
@@ -153,20 +153,20 @@ async fn ask_about_going(source: &impl Source, pod: &mut PodFacts) {
 }
 
 /// Finds out whether the pinned claims of `pod` may be given up with it.
-async fn ask_about_giving_up(source: &impl Source, asks: GiveUp, pod: &mut PodFacts) {
+async fn ask_about_giving_up(store: &Store<'_, impl Source>, asks: GiveUp, pod: &mut PodFacts) {
     // As long as nothing is declared, a set that could not be read is no error of the run: the
     // report asks a person all the same, and says that it could not be read.
     let is_declared = asks == GiveUp::Declared;
-    let set = set_of(source, pod, is_declared).await;
-    let users = source.memory().users.of(pod.namespace.clone());
-    let users = users.get();
+    let set = set_of(store, pod, is_declared).await;
+    let users = store.listed_users(&pod.namespace);
     for claim in &mut pod.claims {
         let uses = |user: &&PodSummary| user.uid != pod.uid && user.uses(&claim.name);
-        let listed = users.into_iter().flatten().flatten().filter(uses);
-        claim.users.extend(listed.map(|user| user.name.clone()));
+        let listed = users.iter().flatten().flat_map(|users| users.iter());
+        let listed = listed.filter(uses).map(|user| user.name.clone());
+        claim.users.extend(listed);
     }
     let users = users.filter(|_| is_declared);
-    let renewed = |claim: &ClaimFacts| renewed(pod, &claim.name, set.as_ref(), users);
+    let renewed = |claim: &ClaimFacts| renewed(pod, &claim.name, set.as_ref(), users.as_ref());
     let renewed = pod.claims.iter().map(renewed).collect::<Vec<_>>();
     for (claim, renewed) in pod.claims.iter_mut().zip(renewed) {
         claim.renewed = Some(renewed);
@@ -175,33 +175,15 @@ async fn ask_about_giving_up(source: &impl Source, asks: GiveUp, pod: &mut PodFa
     pod.templates = set.as_ref().map(RawStatefulSet::templates);
 }
 
-/// Lists the pods of a namespace that use claims, and keeps them in the memory.
-async fn remember_users(source: &impl Source, namespace: String) {
-    let users = source.memory().users.of(namespace.clone());
-    let list = async || {
-        let (mut users, whole) = source.summaries(&PodsOf::Namespace(namespace)).await?;
-        if !whole {
-            // A pod that could not be read may use any claim.
-            return Err(Unread("not all of them are readable".to_owned()));
-        }
-        users.retain(|user| !user.claims.is_empty());
-        Ok(users)
-    };
-    users.get_or_init(list).await;
-}
-
-/// Reads the `StatefulSet` that controls `pod`, or takes it from the memory; `None` if none
-/// controls the pod. `needed` says that a verdict depends on the set.
+/// Reads the `StatefulSet` that controls `pod`; `None` if none controls the pod. `needed` says that
+/// a verdict depends on the set.
 async fn set_of(
-    source: &impl Source,
+    store: &Store<'_, impl Source>,
     pod: &PodFacts,
     needed: bool,
 ) -> Option<Read<Option<RawStatefulSet>>> {
     let (namespace, name) = (&pod.namespace, name_of_set(pod)?);
-    let key = (namespace.clone(), name.clone(), needed);
-    let set = source.memory().sets.of(key);
-    let set = set.get_or_init(|| source.stateful_set(namespace, name, needed));
-    Some(set.await.clone())
+    Some(store.stateful_set(namespace, name, needed).await)
 }
 
 /// Checks that the pod's `StatefulSet` creates `claim` again, for that pod alone. An error says
@@ -211,7 +193,7 @@ fn renewed(
     pod: &PodFacts,
     claim: &str,
     set: Option<&Read<Option<RawStatefulSet>>>,
-    users: Option<&Read<Vec<PodSummary>>>,
+    users: Option<&Read<Users>>,
 ) -> Result<Renewer, Doubt> {
     let set = match set {
         None if pod.made_by_an_operator() => {
@@ -244,7 +226,7 @@ fn renewed(
 }
 
 /// Returns the objection that the pods of the namespace could not be listed, if they were to be.
-fn listed(users: Option<&Read<Vec<PodSummary>>>) -> Result<(), Doubt> {
+fn listed(users: Option<&Read<Users>>) -> Result<(), Doubt> {
     match users {
         Some(Err(Unread(why))) => Err(Doubt::unread(format!(
             "the pods of its namespace could not be read: {why}"

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Memory;
+use super::{Source, Store};
 use crate::{
     facts::{ANY_CLAIM, ClaimFacts, ClaimState, PodFacts, Unread},
     selector::is_name,
@@ -16,7 +16,7 @@ const OF_NAMESPACE: usize = 640;
 /// namespace in turn, the longest overdue first. A claim that is not to be looked up counts as
 /// unread, which is no error of the run. Of a pod that no share is left for, one claim stands for all.
 pub(super) fn admit(
-    memory: &Memory,
+    store: &Store<'_, impl Source>,
     due: &mut Vec<&mut PodFacts>,
     preferred: impl Fn(&PodFacts) -> bool,
 ) {
@@ -30,10 +30,9 @@ pub(super) fn admit(
     let mut looked_up = BTreeMap::<_, BTreeSet<_>>::new();
     due.retain_mut(|pod| {
         let looked_up = looked_up.entry(pod.namespace.clone()).or_default();
-        let key = |claim: &ClaimFacts| (pod.namespace.clone(), claim.name.clone());
         let (named, odd): (Vec<_>, Vec<_>) = pod.claims.iter().partition(|it| is_name(&it.name));
         let is_new = |claim: &&ClaimFacts| {
-            !looked_up.contains(&claim.name) && !memory.claims.knows(&key(claim))
+            !looked_up.contains(&claim.name) && !store.knows_claim(&pod.namespace, &claim.name)
         };
         let new = named.into_iter().filter(is_new).map(|claim| claim.name.clone());
         let new = new.collect::<Vec<_>>();
@@ -45,7 +44,7 @@ pub(super) fn admit(
         }
         for claim in odd {
             let why = Unread("no claim can have this name".to_owned());
-            let _ = memory.claims.of(key(claim)).set(ClaimState::Unread(why).into());
+            store.keep_claim(&pod.namespace, &claim.name, ClaimState::Unread(why).into());
         }
         looked_up.extend(new);
         // What stands for the claims of a pod that uses too many is not looked up.

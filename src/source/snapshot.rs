@@ -7,7 +7,6 @@
 
 use std::{
     any::Any,
-    cell::RefCell,
     collections::{BTreeMap, BTreeSet},
     fmt::Display,
     fs::File,
@@ -19,17 +18,15 @@ use futures_util::FutureExt;
 use itertools::Itertools as _;
 use jiff::Timestamp;
 
-use super::{Gathered, Memory, Pods, Scan, Source, Standings, Wanted, gather, stream};
+use super::{Gathered, Scan, Source, Wanted, gather, stream};
 use crate::{
-    cluster::PodsOf,
+    cluster::{Failure, Listed, PodsOf},
     exit::{CouldNotRun, Result},
-    facts::{
-        Attachment, ClaimState, ClusterFacts, FoundClaim, Namespaces, NodeRead, PodSummary, Read,
-        Ready, Traits, Unread,
-    },
+    facts::{Attachment, ClusterFacts, Read, ReadError, Ready, Unread},
     kubernetes::{
-        Holders, Kind, Meta, Observed, RawAttachment, RawClaim, RawDriver, RawLease, RawNamespace,
-        RawNode, RawPod, RawStatefulSet, RawVolume, full_name, identity_of_malformed, malformed,
+        Holders, Kind, Meta, NodeObjects, Observed, RawAttachment, RawClaim, RawDriver, RawLease,
+        RawNamespace, RawNode, RawPod, RawStatefulSet, RawVolume, full_name, identity_of_malformed,
+        malformed,
     },
     selector::{NodeSelectors, Selector},
 };
@@ -37,7 +34,7 @@ use crate::{
 /// How many bytes are read from the file at once.
 const CHUNK: usize = 64 * 1024;
 /// The command that makes a snapshot.
-pub(super) const SAVES_ONE: &str = "kubectl get no,ns,po,pvc,pv,leases,volumeattachments,csidrivers,sts -Ao json --show-managed-fields";
+const SAVES_ONE: &str = "kubectl get no,ns,po,pvc,pv,leases,volumeattachments,csidrivers,sts -Ao json --show-managed-fields";
 
 /// The error for a snapshot that does not tell when it was taken.
 pub(super) const UNDATED: &str =
@@ -60,29 +57,17 @@ pub struct Saved {
     options: Options,
     /// The moment to judge at.
     now: Timestamp,
-    /// All objects but pods, each as the type of its kind.
-    objects: BTreeMap<Key, Box<dyn Any + Send>>,
-    /// The Terminating pods by node; with `every_pod` all pods. A run takes them out of here
-    /// instead of copying them, because there may be tens of thousands.
-    pods: RefCell<BTreeMap<Option<String>, Vec<RawPod>>>,
+    /// The objects by kind, namespace, name and, of a pod, UID, each as the type of its kind, and
+    /// without what the rules never ask about. Of the pods only those are kept that are Terminating,
+    /// use claims, or are on a node that may not be Ready; with `every_pod` all.
+    objects: BTreeMap<(&'static str, String, String, String), Box<dyn Any + Send>>,
     /// The namespaces that have a pod.
     pod_namespaces: BTreeSet<String>,
-    /// Summaries of the pods that use claims or whose node
-    /// may not be Ready; with `every_pod` of all pods.
-    summaries: Vec<PodSummary>,
     /// The newest moment at which an object of the file was observed.
     newest: Option<Timestamp>,
-    /// The objects that could not be read, each with the cause.
-    malformed: BTreeMap<Key, String>,
-    memory: Memory,
-}
-
-/// Kind, namespace and name of an object. Those of a
-/// malformed object are empty if they could not be read.
-type Key = (String, String, String);
-
-fn key(kind: &str, namespace: &str, name: &str) -> Key {
-    (kind.to_owned(), namespace.to_owned(), name.to_owned())
+    /// The objects that could not be read, by kind, namespace and name, each with the cause. What of
+    /// these could not be read either is empty.
+    malformed: BTreeMap<[String; 3], String>,
 }
 
 /// Reads `file` in a thread of its own, because standard input (`-`) may never end.
@@ -107,12 +92,14 @@ pub fn in_snapshot<E: Display>(file: &Path) -> impl Fn(E) -> CouldNotRun {
     move |cause| CouldNotRun::Source(format!("--snapshot {}: {cause}", file.display()))
 }
 
-fn drop_unused<T: Kind>(object: &mut T) {
+/// Keeps an object, without what only the rules for nodes and leases use.
+fn keeps<T: Kind>(_: &mut Saved, object: &mut T) -> bool {
     object.metadata().drop_unused();
+    true
 }
 
 /// Describes the error of a snapshot that cannot be read, or that is not text.
-pub(super) fn unreadable(error: &io::Error) -> String {
+fn unreadable(error: &io::Error) -> String {
     format!("{error}; name a file that holds what `{SAVES_ONE}` prints, or - for standard input")
 }
 
@@ -144,7 +131,18 @@ impl Saved {
         if let Some(form) = other_format(start) {
             return Err(format!("it is {form}"));
         }
-        stream::read(source, &mut saved)?;
+        stream::read(source, &mut |kind, object| match object {
+            Some(text) => saved.add(kind, text),
+            None => {
+                let why = "a field has an unexpected type";
+                saved.note_malformed(kind, Default::default(), why);
+            }
+        })
+        .map_err(|error| match error.io_error_kind() {
+            Some(_) => unreadable(&error.into()),
+            // The parser names line and column.
+            None => format!("it is not what `{SAVES_ONE}` prints: {error}"),
+        })?;
         let lacking = |kind| format!("it holds no {kind}; save it with `{SAVES_ONE}`");
         if saved.all::<RawNode>().next().is_none() {
             return Err(lacking("nodes"));
@@ -172,65 +170,62 @@ impl Saved {
     }
 
     /// Adds one object. A list arrives empty, because its items are added one by one.
-    pub(super) fn add(&mut self, kind: &str, text: &str) {
+    fn add(&mut self, kind: &str, text: &str) {
         if let Ok(observed) = serde_json::from_str::<Observed>(text) {
             self.newest = self.newest.max(observed.newest());
         }
         let every_pod = self.options.every_pod;
         match kind {
             "" => self.note_malformed("", identity_of_malformed(text), "it does not say its kind"),
-            "Pod" => match serde_json::from_str(text) {
-                Ok(pod) => self.keep_pod(pod),
-                Err(error) => {
-                    self.note_malformed(kind, identity_of_malformed(text), malformed(&error));
-                }
-            },
+            "Pod" => self.keep(text, Self::keeps_pod),
             // A forecast supposes that a Ready node has died, and may need its stamps.
-            "Node" => self.keep(text, |node: &mut RawNode| node.drop_unused(!every_pod)),
-            "Lease" => self.keep::<RawLease>(text, |_| {}),
-            "Namespace" => self.keep::<RawNamespace>(text, drop_unused),
-            "StatefulSet" => self.keep::<RawStatefulSet>(text, drop_unused),
-            "PersistentVolumeClaim" => self.keep::<RawClaim>(text, drop_unused),
-            "PersistentVolume" => self.keep::<RawVolume>(text, drop_unused),
-            "VolumeAttachment" => self.keep::<RawAttachment>(text, drop_unused),
-            "CSIDriver" => self.keep::<RawDriver>(text, drop_unused),
+            "Node" => self.keep(text, |_, node: &mut RawNode| {
+                node.drop_unused(!every_pod);
+                true
+            }),
+            "Lease" => self.keep(text, |_, _: &mut RawLease| true),
+            "Namespace" => self.keep(text, keeps::<RawNamespace>),
+            "StatefulSet" => self.keep(text, keeps::<RawStatefulSet>),
+            "PersistentVolumeClaim" => self.keep(text, keeps::<RawClaim>),
+            "PersistentVolume" => self.keep(text, keeps::<RawVolume>),
+            "VolumeAttachment" => self.keep(text, keeps::<RawAttachment>),
+            "CSIDriver" => self.keep(text, keeps::<RawDriver>),
             // The rules ask about no other kind.
             _ => {}
         }
     }
 
-    fn keep_pod(&mut self, mut pod: RawPod) {
-        let node = pod.node();
+    fn keeps_pod(&mut self, pod: &mut RawPod) -> bool {
         self.pod_namespaces.insert(pod.metadata.namespace.clone());
+        pod.drop_unused();
         // The nodes are known by now, because kubectl prints them first. If a node is not known to
         // be Ready, the report has to tell which of its pods were not evicted.
-        let down = |name: &String| {
-            let node = self.get::<RawNode>("", name);
+        let is_down = pod.node().is_some_and(|name| {
+            let node = self.get::<RawNode>("", &name);
             node.is_none_or(|node| node.ready() != Ready::True)
-        };
-        let summary = pod.summary();
-        let is_down = node.as_ref().is_some_and(down);
-        if self.options.every_pod || !summary.claims.is_empty() || is_down {
-            self.summaries.push(summary);
-        }
-        if self.options.every_pod || pod.metadata.terminating() {
-            pod.drop_stamps();
-            self.pods.get_mut().entry(node).or_default().push(pod);
-        }
+        });
+        self.options.every_pod || pod.metadata.terminating() || is_down || pod.uses_claims()
     }
 
-    /// Parses an object and keeps it, after `drop_unused`
-    /// has dropped what the rules never ask about.
-    fn keep<T: Kind>(&mut self, text: &str, drop_unused: impl FnOnce(&mut T)) {
+    /// Parses an object and keeps it if `keeps` says so, which also drops what the rules never ask
+    /// about.
+    fn keep<T: Kind>(&mut self, text: &str, keeps: impl FnOnce(&mut Self, &mut T) -> bool) {
         let cause = match serde_json::from_str::<T>(text) {
             Ok(mut object) => {
-                drop_unused(&mut object);
+                let (kept, is_pod) = (keeps(self, &mut object), T::KIND == RawPod::KIND);
                 let Meta {
-                    namespace, name, ..
+                    namespace,
+                    name,
+                    uid,
+                    ..
                 } = object.metadata();
-                if !name.is_empty() && T::NAMESPACED != namespace.is_empty() {
-                    let key = key(T::KIND, namespace, name);
-                    self.objects.insert(key, Box::new(object));
+                // A pod without a name is named when it is judged.
+                if is_pod || !name.is_empty() && T::NAMESPACED != namespace.is_empty() {
+                    if kept {
+                        let uid = if is_pod { uid.as_str() } else { "" };
+                        let key = (T::KIND, namespace.clone(), name.clone(), uid.to_owned());
+                        self.objects.insert(key, Box::new(object));
+                    }
                     return;
                 }
                 "it lacks its name or namespace"
@@ -240,46 +235,60 @@ impl Saved {
         self.note_malformed(T::KIND, identity_of_malformed(text), cause);
     }
 
-    pub(super) fn note_malformed(
-        &mut self,
-        kind: &str,
-        (namespace, name): (String, String),
-        cause: &str,
-    ) {
-        self.note_error(kind, &namespace, &name, cause);
-        let key = (kind.to_owned(), namespace, name);
+    fn note_malformed(&mut self, kind: &str, (namespace, name): (String, String), cause: &str) {
+        let key = [kind.to_owned(), namespace, name];
         self.malformed.insert(key, cause.to_owned());
     }
 
-    /// Notes an error for an object that lacks what the rules need.
-    fn note_error(&self, kind: &str, namespace: &str, name: &str, cause: &str) {
-        let kind = if kind.is_empty() { "object" } else { kind };
-        let name = full_name(namespace, name, "without a name");
-        self.memory.note(format_args!("{kind} {name}"), cause);
+    /// Lists the objects that could not be read.
+    fn errors(&self) -> Vec<ReadError> {
+        let errors = self
+            .malformed
+            .iter()
+            .map(|([kind, namespace, name], cause)| {
+                let kind = if kind.is_empty() { "object" } else { kind };
+                let name = full_name(namespace, name, "without a name");
+                ReadError {
+                    what: format!("{kind} {name}"),
+                    cause: cause.clone(),
+                }
+            });
+        errors.collect()
     }
 
     fn get<T: Kind>(&self, namespace: &str, name: &str) -> Option<&T> {
-        self.objects
-            .get(&key(T::KIND, namespace, name))?
-            .downcast_ref()
+        let first = (
+            T::KIND,
+            namespace.to_owned(),
+            name.to_owned(),
+            String::new(),
+        );
+        let of_name = self
+            .objects
+            .range(first..)
+            .take_while(|((kind, within, called, _), _)| {
+                (*kind, within.as_str(), called.as_str()) == (T::KIND, namespace, name)
+            });
+        of_name.last()?.1.downcast_ref()
     }
 
     /// Lists all objects of a kind, ordered by namespace and name.
     fn all<T: Kind>(&self) -> impl Iterator<Item = &T> {
+        let none = String::new;
         self.objects
-            .range(key(T::KIND, "", "")..)
-            .take_while(|((kind, ..), _)| kind == T::KIND)
+            .range((T::KIND, none(), none(), none())..)
+            .take_while(|((kind, ..), _)| *kind == T::KIND)
             .filter_map(|(_, object)| object.downcast_ref())
     }
 
     /// Finds an object; `None` only if the file proves that it does not exist. A malformed object
     /// of that name, or without a name, may be the one.
-    fn proved<T: Kind>(&self, namespace: &str, name: &str) -> Read<Option<T>> {
+    fn proved<T: Kind>(&self, namespace: &str, name: &str) -> Result<Option<T>, Failure> {
         let may_be = |bad: &str, wanted: &str| bad.is_empty() || bad == wanted;
         let bad = self
             .malformed
             .iter()
-            .find(|((bad_kind, bad_namespace, bad_name), _)| {
+            .find(|([bad_kind, bad_namespace, bad_name], _)| {
                 may_be(bad_kind, T::KIND)
                     && may_be(bad_namespace, namespace)
                     && may_be(bad_name, name)
@@ -287,34 +296,27 @@ impl Saved {
         match (self.get::<T>(namespace, name), bad) {
             (None, Some((_, cause))) => {
                 let kind = T::KIND;
-                Err(Unread(format!(
-                    "the snapshot's {kind} could not be read: {cause}"
-                )))
+                let why = format!("the snapshot's {kind} could not be read: {cause}");
+                Err(Failure::Saved(why))
             }
             (found, _) => Ok(found.cloned()),
         }
     }
 
-    /// Finds an object of a kind that may not have been saved.
-    fn find<T: Kind>(&self, namespace: &str, name: &str) -> Read<Option<T>> {
-        if !self.is_saved::<T>() {
-            let [_, plural] = T::API;
-            return Err(Unread(format!("{plural} were not saved in the snapshot")));
-        }
-        self.proved(namespace, name)
-    }
-
     fn any_malformed<T: Kind>(&self) -> bool {
         self.malformed
             .keys()
-            .map(|(kind, ..)| kind.as_str())
+            .map(|[kind, ..]| kind.as_str())
             .any(|bad| ["", T::KIND].contains(&bad))
     }
 
-    /// Returns an error if an object of the kind could not be read.
-    fn all_read<T: Kind>(&self) -> Read<()> {
-        let unread = || Unread(format!("a {} of the snapshot could not be read", T::KIND));
-        self.any_malformed::<T>().then(unread).map_or(Ok(()), Err)
+    /// Says that some object of the kind could not be read, if so.
+    fn unread<T: Kind>(&self) -> Vec<String> {
+        let unread = format!("a {} of the snapshot could not be read", T::KIND);
+        self.any_malformed::<T>()
+            .then_some(unread)
+            .into_iter()
+            .collect()
     }
 
     fn is_saved<T: Kind>(&self) -> bool {
@@ -325,7 +327,7 @@ impl Saved {
     /// file is complete.
     fn missing(&self, wanted: &Wanted<'_>) -> Vec<String> {
         let bound = self.all::<RawClaim>().any(|it| it.volume_name().is_some());
-        let uses_claims = self.summaries.iter().any(|pod| !pod.claims.is_empty());
+        let uses_claims = self.all().any(RawPod::uses_claims);
         // Without -A, kubectl saves the pods of one namespace, but all namespaces.
         let one = self.pod_namespaces.len() == 1 && self.all::<RawNamespace>().count() != 1;
         let missing = [
@@ -362,66 +364,113 @@ impl Saved {
         let lacks = format!("The file lacks {}. This saves all:", missing.join(", "));
         vec![lacks, SAVES_ONE.to_owned()]
     }
-
-    /// Returns the kept pods of a node. A run asks once, so the pods are moved; a forecast asks
-    /// again for each node, so they are copied.
-    fn pods_of(&self, node: Option<&str>) -> Vec<RawPod> {
-        let (node, mut pods) = (node.map(str::to_owned), self.pods.borrow_mut());
-        let pods = if self.options.every_pod {
-            pods.get(&node).cloned()
-        } else {
-            pods.remove(&node)
-        };
-        pods.unwrap_or_default()
-    }
 }
 
 impl Source for Saved {
+    const TELLS: bool = true;
+
     async fn scan(&self, wanted: &Wanted<'_>) -> Result<Scan> {
+        let named = |is_ready: bool| {
+            let nodes = self.all::<RawNode>();
+            nodes
+                .filter(move |node| (node.ready() == Ready::True) == is_ready)
+                .map(|node| node.metadata.name.clone())
+                .collect_vec()
+        };
+        let lists = self.all().map(|pod: &RawPod| match pod.node() {
+            Some(name) => PodsOf::Node(name),
+            None => PodsOf::NoNode,
+        });
         Ok(Scan {
             facts: ClusterFacts {
                 now: self.now,
                 node_count: self.all::<RawNode>().count(),
                 unseen: self.missing(wanted),
+                errors: self.errors(),
                 ..ClusterFacts::default()
             },
-            not_ready: self
-                .all::<RawNode>()
-                .filter(|node| node.ready() != Ready::True)
-                .map(|node| node.metadata.name.clone())
-                .collect(),
+            not_ready: named(false),
+            // The clock of a moment that was typed is not questioned.
             ready: if self.options.now.is_none() {
-                self.all::<RawNode>()
-                    .filter(|node| node.ready() == Ready::True)
-                    .map(|node| node.metadata.name.clone())
-                    .collect()
+                named(true)
             } else {
                 Vec::new()
             },
+            pods: lists.collect(),
             thorough: true,
             ..Scan::default()
         })
     }
 
-    async fn node(&self, name: &str, now: Timestamp) -> NodeRead {
-        let raw = match self.proved::<RawNode>("", name) {
-            Ok(Some(raw)) => raw,
-            // The file holds nodes, so a node that is not in it does not exist.
-            Ok(None) => return NodeRead::Gone,
-            Err(unread) => return NodeRead::Unread(unread),
+    /// The file holds nodes, so a node that is not in it does not exist.
+    async fn node(&self, name: &str) -> Result<Option<NodeObjects>, Failure> {
+        let lease = self.proved(RawLease::OF_NODES, name);
+        let lease = lease.map_err(|failure| Unread(failure.to_string()));
+        let (node, now) = (self.proved("", name)?, self.now);
+        Ok(node.map(|node| NodeObjects { node, lease, now }))
+    }
+
+    /// Fails if the kind may not have been saved.
+    async fn find<T: Kind>(&self, namespace: &str, name: &str) -> Result<Option<T>, Failure> {
+        if !self.is_saved::<T>() {
+            let [_, plural] = T::API;
+            let why = format!("{plural} were not saved in the snapshot");
+            return Err(Failure::Saved(why));
+        }
+        self.proved(namespace, name)
+    }
+
+    async fn list<T: Kind, S: Default>(
+        &self,
+        add: impl Fn(&mut S, T),
+    ) -> Result<Option<Listed<S>>, Failure> {
+        let mut listed = Listed {
+            items: S::default(),
+            malformed: self.unread::<T>(),
         };
-        let own = self.proved(RawLease::OF_NODES, name);
-        match raw.into_facts(now, &own, &self.options.selectors) {
-            Ok(facts) => NodeRead::Known(facts),
-            Err(cause) => {
-                self.note_error(RawNode::KIND, "", name, &cause);
-                NodeRead::Unread(Unread(cause))
-            }
+        self.all::<T>()
+            .for_each(|object| add(&mut listed.items, object.clone()));
+        Ok(self.is_saved::<T>().then_some(listed))
+    }
+
+    async fn pods<S: Default>(
+        &self,
+        list: &PodsOf,
+        add: impl Fn(&mut S, &RawPod),
+    ) -> Result<Listed<S>, Failure> {
+        let is_listed = |pod: &&RawPod| match list {
+            PodsOf::Node(node) => pod.node().as_ref() == Some(node),
+            PodsOf::NoNode => pod.node().is_none(),
+            PodsOf::Finished => false,
+            PodsOf::Namespace(namespace) => pod.metadata.namespace == *namespace,
+            PodsOf::Name(name) => pod.metadata.name == *name,
+        };
+        let mut items = S::default();
+        let pods = self.all().filter(is_listed);
+        pods.for_each(|pod| add(&mut items, pod));
+        let malformed = self.unread::<RawPod>();
+        Ok(Listed { items, malformed })
+    }
+
+    async fn real_nodes(&self, selector: &str) -> Result<Vec<String>, Failure> {
+        let selector = selector.parse::<Selector>().map_err(Failure::Saved)?;
+        let names = self
+            .all::<RawNode>()
+            .filter(|node| node.is_labelled(&selector) && !node.is_leaf(&self.options.selectors))
+            .map(|node| node.metadata.name.clone())
+            .collect_vec();
+        // A node that could not be read may be one of them.
+        match self.unread::<RawNode>().pop() {
+            Some(why) if names.len() < 2 => Err(Failure::Saved(why)),
+            _ => Ok(names),
         }
     }
 
-    async fn leases(&self, holders: &Holders) -> Option<BTreeMap<String, Read<Vec<RawLease>>>> {
-        let bad = self.malformed.iter().find(|((kind, namespace, _), _)| {
+    async fn leases(
+        &self,
+        holders: &Holders,
+    ) -> Result<BTreeMap<String, Read<Vec<RawLease>>>, Failure> {
+        let bad = self.malformed.iter().find(|([kind, namespace, _], _)| {
             ["", RawLease::KIND].contains(&kind.as_str()) && namespace != RawLease::OF_NODES
         });
         let of_node = |node: String| {
@@ -433,138 +482,20 @@ impl Source for Saved {
             };
             (node, read)
         };
-        Some(holders.nodes().into_iter().map(of_node).collect())
+        Ok(holders.nodes().into_iter().map(of_node).collect())
     }
 
-    /// A file without any driver counts as one whose drivers attach.
-    async fn detached_drivers(&self) -> Read<BTreeSet<String>> {
-        self.all_read::<RawDriver>()?;
-        let drivers = self.all::<RawDriver>().filter(|driver| !driver.attaches());
-        Ok(drivers.map(|driver| driver.metadata.name.clone()).collect())
+    async fn attachments(&self) -> Result<BTreeMap<String, Vec<Attachment>>, Failure> {
+        let attachments = self.all::<RawAttachment>().cloned();
+        Ok(attachments
+            .map(RawAttachment::into_facts)
+            .into_group_map()
+            .into_iter()
+            .collect())
     }
 
-    async fn standings(&self, now: Timestamp) -> Read<(Standings, Traits)> {
-        self.all_read::<RawNode>()?;
-        let (mut standings, mut traits) = (Standings::new(), Traits::default());
-        for node in self.all::<RawNode>() {
-            let standing = node.standing(&self.options.selectors, now);
-            node.count_traits(&standing, &mut traits);
-            standings.insert(node.metadata.name.clone(), standing);
-        }
-        Ok((standings, traits))
-    }
-
-    async fn pod_lists(&self, nodes: &[String], _: bool) -> Result<BTreeSet<PodsOf>> {
-        let list = |node: Option<String>| node.map_or(PodsOf::NoNode, PodsOf::Node);
-        let nodes = nodes.iter().cloned().map(Some);
-        let more = self.pods.borrow();
-        Ok(nodes.chain(more.keys().cloned()).map(list).collect())
-    }
-
-    async fn pods(&self, list: &PodsOf) -> Result<Pods> {
-        let node = match list {
-            PodsOf::Node(name) => Some(name.clone()),
-            _ => None,
-        };
-        let on_node = self.summaries.iter();
-        let on_node = on_node.filter(|pod| node.is_some() && pod.node == node);
-        let mut terminating = self.pods_of(node.as_deref());
-        terminating.retain(|pod| pod.metadata.terminating());
-        let mut pods = Pods::default();
-        on_node.clone().for_each(|pod| pods.add(pod));
-        let active = on_node.filter(|pod| pod.is_active()).cloned();
-        Ok(Pods {
-            heard: terminating.iter().filter_map(RawPod::heard).collect(),
-            terminating,
-            // A file may hold a pod twice.
-            active: active
-                .sorted_unstable()
-                .dedup_by(|a, b| a.uid == b.uid)
-                .collect(),
-            whole: !self.any_malformed::<RawPod>(),
-            ..pods
-        })
-    }
-
-    async fn every_pod(&self, node: &str) -> Result<Vec<RawPod>> {
-        Ok(self.pods_of(Some(node)))
-    }
-
-    async fn pod(&self, namespace: &str, name: &str) -> Result<Option<RawPod>> {
-        let is = |it: &Meta| it.namespace == namespace && it.name == name;
-        let pods = self.pods.borrow();
-        match pods.values().flatten().rfind(|pod| is(&pod.metadata)) {
-            Some(pod) => Ok(Some(pod.clone())),
-            // A pod that could not be read may be this one, so its absence would be a guess.
-            None => self.proved(namespace, name).map_err(|Unread(cause)| {
-                let cause = format!("pod {namespace}/{name} could not be read: {cause}");
-                CouldNotRun::Source(cause)
-            }),
-        }
-    }
-
-    async fn summaries(&self, list: &PodsOf) -> Read<(Vec<PodSummary>, bool)> {
-        let is_listed = |pod: &&PodSummary| match list {
-            PodsOf::Namespace(namespace) => pod.namespace == *namespace,
-            PodsOf::Name(name) => pod.name == *name,
-            _ => false,
-        };
-        let found = self.summaries.iter().filter(is_listed).cloned();
-        Ok((found.collect(), !self.any_malformed::<RawPod>()))
-    }
-
-    /// Returns `None` if the file has no namespace. The report then names opt-outs as unseen; an
-    /// error would hold every pod.
-    async fn namespaces(&self) -> Option<Read<Namespaces>> {
-        let all = self.all::<RawNamespace>().map(|it| &it.metadata);
-        let all = all.map(|it| (it.name.clone(), it.namespace_facts()));
-        self.is_saved::<RawNamespace>().then(|| Ok(all.collect()))
-    }
-
-    async fn attachments(&self) -> BTreeMap<String, Vec<Attachment>> {
-        let mut attachments = BTreeMap::<_, Vec<_>>::new();
-        for attachment in self.all::<RawAttachment>().cloned() {
-            let (node, attachment) = attachment.into_facts();
-            attachments.entry(node).or_default().push(attachment);
-        }
-        attachments
-    }
-
-    async fn claim(&self, namespace: &str, name: &str) -> FoundClaim {
-        match self.find::<RawClaim>(namespace, name) {
-            Ok(Some(claim)) => {
-                let volume = claim.volume_name().map(|name| self.find("", name));
-                claim.into_found(volume.unwrap_or(Ok(None)))
-            }
-            Ok(None) => ClaimState::Absent.into(),
-            Err(unread) => ClaimState::Unread(unread).into(),
-        }
-    }
-
-    async fn real_nodes(&self, selector: &str) -> Read<Vec<String>> {
-        let selector = selector.parse::<Selector>().map_err(Unread)?;
-        let names = self
-            .all::<RawNode>()
-            .filter(|node| node.is_labelled(&selector) && !node.is_leaf(&self.options.selectors))
-            .map(|node| node.metadata.name.clone())
-            .collect_vec();
-        // A node that could not be read may be one of them.
-        if names.len() < 2 {
-            self.all_read::<RawNode>()?;
-        }
-        Ok(names)
-    }
-
-    async fn stateful_set(
-        &self,
-        namespace: &str,
-        name: &str,
-        _: bool,
-    ) -> Read<Option<RawStatefulSet>> {
-        self.find(namespace, name)
-    }
-
-    fn memory(&self) -> &Memory {
-        &self.memory
+    fn could_not(&self, what: &str, failure: Failure) -> CouldNotRun {
+        let what = what.trim_start_matches("read ");
+        CouldNotRun::Source(format!("{what} could not be read: {failure}"))
     }
 }

@@ -13,37 +13,34 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-use super::snapshot::{SAVES_ONE, Saved, unreadable};
-
 /// Declares the visits of values that cannot hold an object.
 macro_rules! unexpected {
     ($($visit:ident $type:ty),*) => {
         $(fn $visit<E>(self, _: $type) -> Result<(), E> {
-            self.note_malformed();
+            (self.add)(self.list_kind, None);
             Ok(())
         })*
     };
 }
 
-/// Adds each object of each document to `saved`.
-pub(super) fn read(source: impl Read, saved: &mut Saved) -> Result<(), String> {
+/// Receives an object: its kind, which is empty if nothing says it, and its text; `None` if it is
+/// none.
+type Add<'a> = &'a mut dyn FnMut(&str, Option<&str>);
+
+/// Gives each object of each document to `add`.
+pub(super) fn read(source: impl Read, add: Add<'_>) -> serde_json::Result<()> {
     let mut documents = serde_json::Deserializer::from_reader(source);
     while documents.end().is_err() {
         let mut held = Vec::new();
         Element {
-            saved,
+            add,
             list_kind: "",
             held: &mut held,
             is_items: false,
         }
-        .deserialize(&mut documents)
-        .map_err(|error| match error.io_error_kind() {
-            Some(_) => unreadable(&error.into()),
-            // The parser names line and column.
-            None => format!("it is not what `{SAVES_ONE}` prints: {error}"),
-        })?;
+        .deserialize(&mut documents)?;
         for object in held {
-            saved.add("", &object);
+            add("", Some(&object));
         }
     }
     Ok(())
@@ -51,21 +48,13 @@ pub(super) fn read(source: impl Read, saved: &mut Saved) -> Result<(), String> {
 
 /// A document, the items of a list, or one item.
 struct Element<'a> {
-    saved: &'a mut Saved,
+    add: Add<'a>,
     /// The kind of an item that does not say its own; empty if the list has not said it either.
     list_kind: &'a str,
     /// Receives the objects whose kind is not known yet.
     held: &'a mut Vec<String>,
     /// Whether this is the value of a list's `items`.
     is_items: bool,
-}
-
-impl Element<'_> {
-    fn note_malformed(self) {
-        let nameless = Default::default();
-        let why = "a field has an unexpected type";
-        self.saved.note_malformed(self.list_kind, nameless, why);
-    }
 }
 
 impl<'de> DeserializeSeed<'de> for Element<'_> {
@@ -91,7 +80,7 @@ impl<'de> Visitor<'de> for Element<'_> {
         while let Some(key) = map.next_key::<String>()? {
             if key == "items" && (kind.is_empty() || kind.ends_with("List")) {
                 map.next_value_seed(Element {
-                    saved: self.saved,
+                    add: self.add,
                     list_kind: kind.trim_end_matches("List"),
                     held: &mut held,
                     is_items: true,
@@ -113,11 +102,11 @@ impl<'de> Visitor<'de> for Element<'_> {
         if known.is_empty() {
             self.held.push(text);
         } else {
-            self.saved.add(known, &text);
+            (self.add)(known, Some(&text));
         }
         if let Some(item_kind) = known.strip_suffix("List") {
             for item in held {
-                self.saved.add(item_kind, &item);
+                (self.add)(item_kind, Some(&item));
             }
         }
         Ok(())
@@ -126,7 +115,7 @@ impl<'de> Visitor<'de> for Element<'_> {
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
         while seq
             .next_element_seed(Element {
-                saved: self.saved,
+                add: self.add,
                 list_kind: self.list_kind,
                 held: self.held,
                 is_items: false,
@@ -139,7 +128,7 @@ impl<'de> Visitor<'de> for Element<'_> {
     /// Visits a null. A program written in Go may print it for an empty list of items.
     fn visit_unit<E>(self) -> Result<(), E> {
         if !self.is_items {
-            self.note_malformed();
+            (self.add)(self.list_kind, None);
         }
         Ok(())
     }

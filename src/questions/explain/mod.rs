@@ -13,12 +13,12 @@ use crate::{
     cluster::PodsOf,
     decide::{Answer, Case, Evaluation, ReasonCode},
     exit::{CouldNotRun, Result},
-    facts::{Census, NamespaceFacts, NodeRead, Owner, PodSummary, Tally, Unread},
+    facts::{Census, NodeRead, Owner, PodSummary, Tally, Unread},
     limits::{FEW_NODES, Judged, Limit, Plan},
     questions::{Head, Judgement, near},
     report::{RunRecord, in_json},
     settings::Settings,
-    source::{Gathered, Source, gather},
+    source::{Gathered, Source, Store},
     stop::Stop,
     words::{after, joined, spoken},
 };
@@ -82,19 +82,17 @@ pub async fn run_on(
     settings: &Settings,
     asked: &PodName,
 ) -> Result<Explanation> {
-    let asked = &found(source, asked).await?;
-    let raw = source.pod(&asked.namespace, &asked.name).await?;
+    let store = &Store::new(source, settings.wanted());
+    let asked = &found(store, asked).await?;
+    let raw = store.pod(&asked.namespace, &asked.name).await?;
     let Some(raw) = raw else {
-        return Err(absent(source, asked).await);
+        return Err(absent(store, asked).await);
     };
     let summary = raw.summary();
     let terminating = summary.terminating.then_some(raw);
     // A run leaves out a pod that lacks what a verdict needs.
-    let facts = terminating
-        .clone()
-        .map(|raw| raw.into_facts(Ok(NamespaceFacts::default())));
-    let lacks = facts.and_then(Result::err);
-    let Gathered { facts, pods } = gather(source, &settings.wanted(), terminating).await?;
+    let lacks = terminating.as_ref().and_then(|raw| raw.facts().err());
+    let Gathered { facts, pods } = store.gather(terminating).await?;
     if let Some(cause) = lacks {
         let message = format!("pod {asked} could not be read: {cause}");
         return Err(CouldNotRun::Source(message));
@@ -104,12 +102,12 @@ pub async fn run_on(
 }
 
 /// Returns the pod with its namespace. Without one, there has to be one pod of that name.
-async fn found(source: &impl Source, asked: &PodName) -> Result<PodName> {
+async fn found(store: &Store<'_, impl Source>, asked: &PodName) -> Result<PodName> {
     let PodName { namespace, name } = asked;
     if !namespace.is_empty() {
         return Ok(asked.clone());
     }
-    let pods = source.summaries(&PodsOf::Name(name.clone())).await;
+    let pods = store.summaries(&PodsOf::Name(name.clone())).await;
     let (pods, _) =
         pods.map_err(|Unread(cause)| CouldNotRun::Source(format!("could not list pods: {cause}")))?;
     let namespaces = pods.iter().map(|pod| &pod.namespace).unique();
@@ -130,10 +128,10 @@ async fn found(source: &impl Source, asked: &PodName) -> Result<PodName> {
 
 /// Returns the error that there is no such pod, with a hint at the pods that may be meant: similar
 /// names in its namespace, and the same name in other namespaces.
-async fn absent(source: &impl Source, asked: &PodName) -> CouldNotRun {
+async fn absent(store: &Store<'_, impl Source>, asked: &PodName) -> CouldNotRun {
     let PodName { namespace, name } = asked;
     // A failed search for a hint must not hide the error.
-    let found = async |pods| source.summaries(&pods).await.unwrap_or_default().0;
+    let found = async |pods| store.summaries(&pods).await.unwrap_or_default().0;
     let here = found(PodsOf::Namespace(namespace.clone())).await;
     let near = near(name, here.iter().map(|pod| pod.name.as_str()));
     let elsewhere = found(PodsOf::Name(name.clone())).await;

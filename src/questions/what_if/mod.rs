@@ -1,18 +1,15 @@
 //! `pod-reaper what-if`: what would happen if these nodes died now?
 //!
-//! A [`supposed`] source answers as if the nodes were dead. The gathering, the rules and
-//! the limits of a run then work on its answers, so a forecast cannot drift from a real
-//! run. Only reads are sent.
+//! The nodes are killed in the [`Store`] that gathering reads. The gathering, the rules and the limits
+//! of a run then work on it, so a forecast cannot drift from a real run. Only reads are sent.
 
 pub mod each_node;
 mod page;
-mod supposed;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use itertools::Itertools as _;
 
-use self::supposed::Supposed;
 use crate::{
     cluster::PodsOf,
     codes::codes,
@@ -23,7 +20,7 @@ use crate::{
     questions::{Head, Judgement, near},
     report::{BreakerEntry, RunRecord, SettingsEntry, in_json, tally},
     settings::Settings,
-    source::{Gathered, Source, Standings, gather},
+    source::{Gathered, Source, Standings, Store},
     stop::Stop,
     words::joined,
 };
@@ -130,7 +127,8 @@ pub async fn run_on(
     settings: &Settings,
     dead: &BTreeSet<String>,
 ) -> Result<WhatIf> {
-    let mut supposed = suppose(source, settings, dead).await?;
+    let store = Store::new(source, settings.wanted()).without(dead.clone());
+    let mut supposed = suppose(&store, settings).await?;
     let nodes = &supposed.run.facts.nodes;
     // A forecast for a node that does not exist would be a false comfort.
     if let Some(name) = dead
@@ -151,13 +149,13 @@ pub async fn run_on(
         .filter(|pod| pod.serves && pod.workload.is_some())
         .map(|pod| pod.namespace.clone());
     for namespace in concerned.collect::<BTreeSet<_>>() {
-        let pods = source.summaries(&PodsOf::Namespace(namespace)).await;
+        let pods = store.summaries(&PodsOf::Namespace(namespace)).await;
         let (pods, _) = pods.map_err(|Unread(cause)| {
             CouldNotRun::Source(format!("could not list pods: {cause}"))
         })?;
         replicas.count(&pods, settings);
     }
-    supposed.run.facts.errors = source.memory().errors();
+    supposed.run.facts.errors = store.errors();
     Ok(what_if(&supposed, &replicas, dead))
 }
 
@@ -170,23 +168,20 @@ struct SupposedRun<'a> {
     pods: Vec<PodSummary>,
 }
 
-/// Judges the pods of the cluster as if the nodes `dead` had died.
+/// Judges the pods of the nodes that are dead in `store`.
 async fn suppose<'a>(
-    source: &impl Source,
+    store: &Store<'_, impl Source>,
     settings: &'a Settings,
-    dead: &BTreeSet<String>,
 ) -> Result<SupposedRun<'a>> {
-    let supposed = Supposed::new(source, dead);
-    let gathered = Box::pin(gather(&supposed, &settings.wanted(), None)).await?;
-    let Gathered { facts, pods } = gathered;
+    let Gathered { facts, pods } = Box::pin(store.gather(None)).await?;
     let plan = Plan::new(&facts, pods, &settings.policy, &settings.limits);
     let run = RunRecord::new(settings, facts, plan);
-    let standings = supposed.standings(run.facts.now).await;
+    let standings = store.standings(run.facts.now).await;
     let (standings, _) = standings.unwrap_or_default();
     Ok(SupposedRun {
         run,
         standings,
-        pods: supposed.pods(),
+        pods: store.dead_pods(),
     })
 }
 

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::{StreamExt, TryStreamExt};
 
-use super::{Fate, Replicas, SupposedRun, Workload, only_on, suppose, supposed::Supposed};
+use super::{Fate, Replicas, SupposedRun, Workload, only_on, suppose};
 use crate::{
     cluster::MAX_IN_FLIGHT,
     codes::codes,
@@ -20,7 +20,7 @@ use crate::{
     questions::Head,
     report::{SettingsEntry, in_json},
     settings::Settings,
-    source::Source,
+    source::{Source, Store},
     stop::Stop,
     words::natural,
 };
@@ -138,16 +138,15 @@ pub async fn run_on(
     settings: &Settings,
     on_plan: impl Fn(&str, &Plan),
 ) -> Result<Forecast> {
-    source.remember_claims().await;
-    let nobody = BTreeSet::new();
-    let alive = Supposed::new(source, &nobody);
-    let mut facts = alive.scan(&settings.wanted()).await?.facts;
-    let standings = alive.standings(facts.now).await;
+    let store = Store::new(source, settings.wanted());
+    store.read_claims().await;
+    let mut facts = store.scan().await?.facts;
+    let standings = store.standings(facts.now).await;
     let (standings, _) = standings
         .map_err(|Unread(cause)| CouldNotRun::Source(format!("could not list nodes: {cause}")))?;
     let alone = async |name: &String| {
-        let dead = BTreeSet::from([name.clone()]);
-        let supposed = suppose(source, settings, &dead).await?;
+        let store = store.without(BTreeSet::from([name.clone()]));
+        let supposed = suppose(&store, settings).await?;
         Ok::<_, CouldNotRun>((name.clone(), supposed))
     };
     let mut all = futures_util::stream::iter(standings.keys())
@@ -168,7 +167,7 @@ pub async fn run_on(
             workloads.entry(node).or_default().extend(away);
         }
     }
-    facts.errors = source.memory().errors();
+    facts.errors = store.errors();
     let mut whole = Counts::default();
     for node in &mut nodes {
         node.workloads = workloads.remove(&node.node).unwrap_or_default();

@@ -1,0 +1,87 @@
+//! Whether the API server's clock can be believed: the leases of living nodes tell.
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::{Source, Store};
+use crate::{
+    facts::{NodeRead, Ready},
+    words::spoken,
+};
+
+/// The number of Ready nodes whose clocks are compared with that of the API server.
+const COMPARED: usize = 3;
+/// The age from which on no renewal by a living node shows that the API server's clock is right: a
+/// node renews its lease every 10 s.
+const TOO_OLD: SignedDuration = SignedDuration::from_mins(5);
+
+/// What some Ready nodes tell.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Living {
+    /// Why the API server's clock is not believed, as a phrase, if so.
+    pub clock: Option<String>,
+    /// Whether pods can start on the first of them.
+    pub room: bool,
+}
+
+impl<S: Source> Store<'_, S> {
+    /// Compares the clocks, and looks for a node on which pods can start.
+    pub(super) async fn living(&self, ready: &[String], now: Timestamp) -> Living {
+        self.once("living nodes", self.ask_the_living(ready, now))
+            .await
+    }
+
+    /// Compares the API server's clock with the leases of some Ready nodes, until one has just
+    /// renewed its lease by its own clock too. If there is none to ask, the clock is believed.
+    async fn ask_the_living(&self, ready: &[String], now: Timestamp) -> Living {
+        let (mut living, mut first, mut asked, mut fresh) = (Living::default(), None, 0, false);
+        let mut unread = None;
+        for (place, name) in ready.iter().enumerate() {
+            if asked == COMPARED {
+                break;
+            }
+            let node = match self.node(name).await {
+                NodeRead::Known(node) => node,
+                NodeRead::Gone => continue,
+                NodeRead::Unread(why) => {
+                    (unread, asked) = (Some(why), asked + 1);
+                    continue;
+                }
+            };
+            if node.leaf.is_some() || node.ready != Ready::True {
+                continue;
+            }
+            living.room |= place == 0 && !node.cordoned && !node.reserved;
+            asked += usize::from(node.renewed.is_some() || node.unread_lease.is_some());
+            let Some((said, renewed)) = node.renewed.and_then(|it| Some((it.said?, it))) else {
+                unread = node.unread_lease.or(unread);
+                continue;
+            };
+            if now.duration_since(said) < TOO_OLD {
+                return living;
+            }
+            fresh |= renewed
+                .stamped
+                .is_some_and(|at| now.duration_since(at) < TOO_OLD);
+            first = first.or(Some((name, said)));
+        }
+        let Some((name, said)) = first else {
+            living.clock =
+                unread.map(|why| format!("no lease of a Ready node could be read: {why}"));
+            return living;
+        };
+        let cause = if fresh {
+            "the API server has just stamped such a renewal, so the nodes' clocks and its own differ: mend them"
+        } else {
+            "the API server's stamps are no newer, so its clock is wrong, or its data was restored"
+        };
+        let cause = format!(
+            "by the API server's clock, none of {asked} nodes that are Ready has renewed its lease for {} (such as {name}); {cause}",
+            spoken(now.duration_since(said))
+        );
+        self.note("the time, to judge by", &cause);
+        Living {
+            clock: Some(cause),
+            ..living
+        }
+    }
+}
