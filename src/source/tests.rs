@@ -1299,6 +1299,19 @@ fn a_mark_of_fencing_has_the_time_by_which_it_was_set() {
     );
 }
 
+/// The cloud's controller writes no time, but sets the taint only on a node that is not Ready.
+#[test]
+fn the_taint_of_a_machine_that_is_shut_down_was_set_as_the_node_failed() {
+    let more = "
+        Pod a: {}
+        Node ds06:
+            metadata: {managedFields: [{time: '2026-01-31T03:00:00Z', fieldsV1: {'f:spec': {'f:taints': {}}}}]}
+            spec: {providerID: 'aws:///a/i-1', taints: [{key: node.cloudprovider.kubernetes.io/shutdown, effect: NoSchedule}]}
+    ";
+    let node = node_by(&audit(), "ds06", more);
+    assert_eq!(node.fenced[0].set_by, FAILED.parse().ok());
+}
+
 // Claims.
 
 #[test]
@@ -1514,6 +1527,14 @@ fn a_node_is_put_away_only_if_it_has_certainly_no_terminating_pod() {
     for (pod, not_ready) in [
         ("Pod b: {spec: {nodeName: ds05}}", 1),
         ("Pod b: {spec: {nodeName: ds07}}", 2),
+        (
+            "Pod b: {spec: {nodeName: ds07}, metadata: {deletionTimestamp: null}}",
+            2,
+        ),
+        (
+            "Pod b: {spec: {nodeName: ds07}, metadata: {ownerReferences: [{kind: DaemonSet, controller: true}]}}",
+            1,
+        ),
         ("Pod b: {metadata: 7, spec: 7}", 2),
     ] {
         let (counted, _) = all_of(&gathered(&format!("{old}\n        {pod}")).facts);
@@ -1600,6 +1621,185 @@ fn a_claim_that_is_being_deleted_is_wanted_unless_another_pod_keeps_it_or_nothin
             ";
             let more = with(yaml(described), yaml(&format!("{{{more}}}")));
             format!("{:?}", looked_up(&more.to_string()).goes)
+        },
+    );
+}
+
+/// Whoever holds a Lease lives: the node, its host, or a pod on it in the Lease's own namespace.
+#[test]
+fn the_holder_of_another_lease_is_a_node_or_a_pod_on_it() {
+    // Each row has the Lease's namespace and its holder.
+    check_each(
+        &expect![[r#"
+            the pod: data a
+                = kubelet-alive
+            with more: data a_1_2
+                = kubelet-alive
+            in another namespace: kube-system a
+                = stuck-on-not-ready-node
+            with more, but not after a _: data a-1
+                = stuck-on-not-ready-node
+            in capitals: data A
+                = stuck-on-not-ready-node
+            a pod that runs beside it: kube-system leader
+                = kubelet-alive
+            the node: x ds06
+                = kubelet-alive
+            the node in capitals, with more: x DS06_1
+                = kubelet-alive
+            only at the end: x 1_ds06
+                = stuck-on-not-ready-node
+            only the beginning: x ds0
+                = stuck-on-not-ready-node
+        "#]],
+        |lease| {
+            let (namespace, holder) = lease.split_once(' ').expect("two words");
+            let more = format!(
+                "
+            Pod a: {{}}
+            Pod kube-system/leader: {{metadata: {{deletionTimestamp: null}}}}
+            Namespace kube-system: {{}}
+            Lease l:
+                metadata: {{namespace: {namespace}}}
+                spec: {{holderIdentity: {holder}, renewTime: '2026-01-31T02:59:00Z'}}
+            "
+            );
+            code(&more).to_owned()
+        },
+    );
+    let elsewhere = "
+            Pod a: {}
+            Lease l:
+                metadata: {namespace: x, labels: {apiserver.kubernetes.io/identity: kube-apiserver, kubernetes.io/hostname: ds06}}
+                spec: {renewTime: '2026-01-31T02:59:00Z'}
+    ";
+    assert_eq!(code(elsewhere), "stuck-on-not-ready-node");
+}
+
+#[test]
+fn a_program_in_a_terminating_pod_shows_life_by_its_own_entry() {
+    check_each(
+        &expect![[r#"
+            in a pod that goes: Patroni
+                = kubelet-alive
+            of another name: Patroni-2
+                = stuck-on-not-ready-node
+            in a pod that stays: Patroni, deletionTimestamp: null
+                = stuck-on-not-ready-node
+        "#]],
+        |program| {
+            let (manager, more) = program.split_once(", ").unwrap_or((program, ""));
+            let more = format!(
+                "
+            Pod a: {{}}
+            Pod b: {{metadata: {{managedFields: [{{manager: {manager}, time: '2026-01-31T02:59:00Z'}}], {more}}}}}
+            "
+            );
+            code(&more).to_owned()
+        },
+    );
+}
+
+#[test]
+fn a_disk_of_one_machine_is_shared_where_nothing_attaches_it() {
+    // Each row has the volume, and what there is besides a driver that attaches nothing.
+    check_each(
+        &expect![[r#"
+            ext4: csi: {driver: d, fsType: ext4}
+                = shared-disk
+            xfs: csi: {driver: d, fsType: xfs}
+                = shared-disk
+            no type: csi: {driver: d}
+                = stuck-on-not-ready-node
+            a share with ext4: csi: {driver: d, fsType: ext4}, accessModes: [ReadWriteMany]
+                = stuck-on-not-ready-node
+            one pod: csi: {driver: d}, accessModes: [ReadWriteOncePod]
+                = shared-disk
+            raw: csi: {driver: d}, volumeMode: Block
+                = shared-disk
+            read-only: csi: {driver: d, fsType: ext4, readOnly: true}
+                = stuck-on-not-ready-node
+            only read: csi: {driver: d, fsType: ext4}, accessModes: [ReadOnlyMany]
+                = stuck-on-not-ready-node
+            of a driver that does not say: csi: {driver: silent, fsType: ext4}
+                = stuck-on-not-ready-node
+            of a driver that is not there: csi: {driver: absent, fsType: ext4}
+                = stuck-on-not-ready-node
+            attached here: csi: {driver: d, fsType: ext4}; ds06
+                = stuck-on-not-ready-node
+            attached elsewhere: csi: {driver: d, fsType: ext4}; ds05
+                = shared-disk
+        "#]],
+        |volume| {
+            let (volume, node) = volume.split_once("; ").unwrap_or((volume, "none"));
+            let more = format!(
+                "
+            Pod web-0: {{uses: c}}
+            PersistentVolumeClaim c: {{}}
+            PersistentVolume pv-1: {{spec: {{{volume}}}}}
+            CSIDriver d: {{spec: {{attachRequired: false}}}}
+            CSIDriver silent: {{}}
+            VolumeAttachment x: {{spec: {{nodeName: {node}, source: {{persistentVolumeName: pv-1}}}}}}
+            "
+            );
+            code(&more).to_owned()
+        },
+    );
+}
+
+/// A file that says when it was taken by what is in it has a clock, which living nodes may
+/// contradict.
+#[test]
+fn the_clock_is_compared_with_up_to_three_living_nodes() {
+    // Each row has the age of the renewal by each Ready node, in seconds.
+    check_each(
+        &expect![[r#"
+            the first: 299 1200
+                = false
+            exactly: 300 1200
+                = true
+            the third: 1200 1200 299
+                = false
+            the fourth is not asked: 1200 1200 1200 3
+                = true
+            one that has no lease is not counted: - 1200 1200 3
+                = false
+            none has a lease: - -
+                = false
+            ahead: -3600 1200
+                = false
+            a fresh stamp alone: stamped
+                = true
+            a leaf node is not asked: leaf 1200
+                = true
+        "#]],
+        |ages| {
+            let now = NOW.parse::<Timestamp>().expect("a moment");
+            let nodes = ages.split(' ').enumerate().map(|(number, age)| {
+                let said = age.parse().unwrap_or(if age == "leaf" { 3 } else { 1200 });
+                let said = now - SignedDuration::from_secs(said);
+                let stamp = if age == "stamped" { now } else { said };
+                let label = if age == "leaf" { "type: kwok" } else { "" };
+                let lease = if age == "-" {
+                    "null".to_owned()
+                } else {
+                    format!(
+                        "{{metadata: {{managedFields: [{{time: '{stamp}', fieldsV1: {{'f:spec': {{'f:renewTime': {{}}}}}}}}]}}, spec: {{renewTime: '{said}'}}}}"
+                    )
+                };
+                format!("Node m{number}: {{ready: 'True', metadata: {{labels: {{{label}}}}}}}\nLease m{number}: {lease}\n")
+            });
+            let more = format!(
+                "Node ds04: null\nNode ds05: null\nPod a: {{}}\nLease z: {{metadata: {{namespace: x}}, spec: {{renewTime: '{NOW}'}}}}\n{}",
+                nodes.collect::<String>()
+            );
+            let gathered = gathered_by(&audit(), None, &list(cluster(&more)));
+            gathered
+                .expect("a snapshot")
+                .facts
+                .clock
+                .is_some()
+                .to_string()
         },
     );
 }

@@ -44,9 +44,15 @@ fn die(world: &mut World, dead: &BTreeSet<String>) {
         let node = world
             .named_by(lease)
             .find(|node| dead.contains(&node.facts.name))?;
-        Some(node.facts.ready == Ready::True)
+        let reports = node
+            .at(start(), Ok(Vec::new()))
+            .facts
+            .last_heard()
+            .is_some();
+        Some(node.facts.ready == Ready::True && reports)
     });
-    // A forecast asks for no other Leases: whether one of them refutes a mark of fencing is not foretold.
+    // A forecast asks for no other Leases, and no program in a pod: whether they alone refute a mark of fencing is not
+    // foretold.
     for (lived, it) in moved.collect::<Vec<_>>().into_iter().zip(&mut world.leases) {
         if let Some(lived) = lived {
             let lease = &mut it.lease;
@@ -86,10 +92,7 @@ fn die(world: &mut World, dead: &BTreeSet<String>) {
     }
     let pods = world.pods.values_mut();
     for pod in pods.filter(|pod| is_on(dead, pod.facts.node.as_ref())) {
-        pod.word = pod
-            .word
-            .filter(|_| !is_evicted(pod))
-            .map(|(by, at)| (by, at - before));
+        pod.word = None;
         if is_evicted(pod) {
             (pod.terminating, pod.facts.grace_seconds) = (true, Some(30));
         }

@@ -137,7 +137,12 @@ fn the_scan_chooses_what_reading_everything_chooses() {
         answers.borrow_mut().note(&facts, &settings.policy, &plan);
         let scanned = verdicts(&plan);
         let read = by_reading_all(case, &settings, &facts);
-        assert_eq!(facts.errors.len(), usize::from(facts.clock.is_some()));
+        let errors = &facts.errors;
+        assert_eq!(
+            errors.len(),
+            usize::from(facts.clock.is_some()),
+            "{errors:?}"
+        );
         let reaps = |judged: &Judged| judged.reason.code.verdict() == Verdict::Reap;
         if let Some(wrong) = case.clock_is_wrong.filter(|_| plan.pods.iter().any(reaps)) {
             assert_eq!(facts.clock.is_some(), wrong, "{:?}", facts.clock);

@@ -380,7 +380,7 @@ fn the_two_thresholds_are_independent() {
 }
 
 #[test]
-fn rules_11_and_12_finalizers_are_for_a_person() {
+fn rules_10_and_11_finalizers_are_for_a_person() {
     check(&expect![[r#"
         one: held-by example.com/backup
             = finalizers: It is held by finalizer example.com/backup, whose controller has work to do before the pod can go.
@@ -798,7 +798,7 @@ fn rule_17_the_rest_is_reaped() {
     "#]]);
 }
 
-/// The reasons in the order of the rules, each with words that make its rule hold. The eighteenth
+/// The reasons in the order of the rules, each with words that make its rule hold. The last
 /// rule always holds.
 const TRIGGERS: &str = "
     mirror-pod: mirror
@@ -1058,41 +1058,49 @@ fn an_answer_answers_its_own_rule_alone() {
     let cases = expect![[r#"
         none, the pod's: REAP
             = stuck-on-not-ready-node
-        17, the pod's: --manual-owner-kind StatefulSet; REAP
+        16, the pod's: --manual-owner-kind StatefulSet; REAP
             = answered
-        17, the claim's: --manual-owner-kind StatefulSet; GIVEN-UP
+        16, the claim's: --manual-owner-kind StatefulSet; GIVEN-UP
             = local-volume
-        17, the node's: --manual-owner-kind StatefulSet; OFF
+        16, the node's: --manual-owner-kind StatefulSet; OFF
             = owner-kind
-        14, the pod's: CONFINED; REAP
+        13, the pod's: CONFINED; REAP
             = answered
-        14, the pod's, which owns the claim: CONFINED; owned; REAP
+        13, the pod's, which owns the claim: CONFINED; owned; REAP
             = stuck-on-not-ready-node
-        14, the node's: CONFINED; OFF
+        13, the node's: CONFINED; OFF
             = volume-confined
-        15, the pod's: unbound Pending; REAP
+        14, the pod's: unbound Pending; REAP
             = volume-unverified
-        15, the pod's, and the node's: unbound Pending; REAP; OFF
+        14, the pod's, and the node's: unbound Pending; REAP; OFF
             = answered
-        15, the pod's, which owns the claim: unbound Pending; owned; REAP; OFF
+        14, the pod's, which owns the claim: unbound Pending; owned; REAP; OFF
             = stuck-on-not-ready-node
-        15, the node's: unbound Pending; OFF
+        13, the pod's, which takes another claim along: CONFINED; claim; unwanted so; REAP
+            = volume-confined
+        14, the pod's, which takes another claim along: unbound Pending; claim; unwanted so; REAP; OFF
             = volume-unverified
-        15, one that was not read: unread; REAP; OFF
+        16, the pod's, which takes a claim along: --manual-owner-kind StatefulSet; claim; unwanted so; REAP
+            = owner-kind
+        14, the pod's, of a volume that may be on the node: local; reached-by unread; REAP; OFF
             = volume-unverified
-        16, the node's: claim; shared; OFF
+        14, the node's: unbound Pending; OFF
+            = volume-unverified
+        14, one that was not read: unread; REAP; OFF
+            = volume-unverified
+        15, the node's: claim; shared; OFF
             = answered
-        16, the node's of another failure: claim; shared; powered-off 2026-02-01T00:00:00Z
+        15, the node's of another failure: claim; shared; powered-off 2026-02-01T00:00:00Z
             = shared-disk
-        16, the pod's: claim; shared; REAP
+        15, the pod's: claim; shared; REAP
             = shared-disk
-        13, the pod's: local; renewed; REAP
+        12, the pod's: local; renewed; REAP
             = local-volume
-        13, the node's: local; renewed; OFF
+        12, the node's: local; renewed; OFF
             = local-volume
-        12, all of them: held-by example.org/held; GIVEN-UP; REAP; OFF
+        11, all of them: held-by example.org/held; GIVEN-UP; REAP; OFF
             = finalizers
-        10, all of them: ready False; GIVEN-UP; REAP; OFF
+        9, all of them: ready False; GIVEN-UP; REAP; OFF
             = kubelet-alive
         5, all of them: overdue 9m 59s; GIVEN-UP; REAP; OFF
             = local-volume
@@ -1126,6 +1134,8 @@ fn rule_5_a_deletion_that_the_node_never_learnt_of_counts_from_its_request() {
         another Lease says nothing here: grace 604800; overdue -167h 10m; other-lease 51m by Lease a/b, held by c
             = stuck-on-not-ready-node: It is stuck Terminating on a NotReady node and nothing binds it there. Its grace period of 7d is not waited for: its node had fallen silent before the deletion was requested.
         its lease was never renewed: grace 604800; overdue -167h 10m; lease never
+            = not-overdue: It is within its grace period for another 6d 23h; it counts as stuck 10m after that.
+        its lease was never renewed, and something on it was heard: grace 604800; overdue -167h 10m; lease never; virt-handler 3h
             = not-overdue: It is within its grace period for another 6d 23h; it counts as stuck 10m after that.
         its lease is unread: grace 604800; overdue -167h 10m; lease unread
             = not-overdue: It is within its grace period for another 6d 23h; it counts as stuck 10m after that.
@@ -1199,6 +1209,10 @@ fn rules_12_and_13_ask_which_other_nodes_there_are() {
             = volume-confined: No other node is known to reach its storage: claim data is bound to volume pv-1, which needs topology.kubernetes.io/zone In (a) or kubernetes.io/hostname In (ds06).
         nobody was asked: local; reached-by ?
             = volume-unverified: It is unverified what a delete would do to its data: claim data: it is unknown whether another node reaches its volume pv-1: it was not asked for.
+        a zone of its name, and a rack of its own: claim; on rack-zone In ds06 & rack In r1; reached-by ds06
+            = volume-confined: No other node is known to reach its storage: claim data is bound to volume pv-1, which needs rack-zone In (ds06) and rack In (r1).
+        its name, or a rack of its own: claim; on metadata.name In ds06 | rack In r1; reached-by ds06
+            = volume-confined: No other node is known to reach its storage: claim data is bound to volume pv-1, which needs metadata.name In (ds06) or rack In (r1).
         a field: local; on field & kubernetes.io/hostname In ds06
             = volume-unverified: It is unverified what a delete would do to its data: claim data: it is unknown whether another node reaches its volume pv-1: it asks for a field of the node.
         strict-local, bound to nothing: strict-local

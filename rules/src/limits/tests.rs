@@ -377,6 +377,48 @@ fn the_longest_overdue_go_first() {
     );
 }
 
+/// A pod that its zone holds leaves its place to the next one. Zones of one name are told apart by
+/// their regions.
+#[test]
+fn what_a_zone_holds_takes_no_place_in_the_cap() {
+    let zone = |region: &str| Some(Zone([Some(region.to_owned()), Some("a".to_owned())]));
+    let standing = |region, ready| Standing {
+        ready,
+        zone: zone(region),
+        ..Standing::default()
+    };
+    let lost = [
+        standing("eu", false),
+        standing("eu", false),
+        standing("eu", false),
+    ];
+    let others = (0..9).map(|number| standing("us", number > 0));
+    let node = |name: &str, region| {
+        let node = NodeFacts {
+            name: name.to_owned(),
+            zone: zone(region),
+            ..samples::node()
+        };
+        (name.to_owned(), NodeRead::Known(node))
+    };
+    let facts = ClusterFacts {
+        now: samples::now(),
+        census: Census::count(samples::now(), lost.into_iter().chain(others)),
+        nodes: [node("ds06", "eu"), node("ds07", "us")].into(),
+        ..ClusterFacts::default()
+    };
+    let mut free = pod("shop/free", "09:01", "");
+    free.pod.node = Some("ds07".to_owned());
+    let limits = Limits {
+        max_deletes: Some(1),
+        max_not_ready_percent: 55,
+    };
+    let pods = vec![pod("shop/held", "09:00", ""), free];
+    let plan = Plan::limited(&facts, pods, &samples::policy(), &limits);
+    let reaped = plan.reaps().map(|pod| pod.uid.as_str()).collect::<Vec<_>>();
+    assert_eq!(reaped, ["shop/free"]);
+}
+
 #[test]
 fn a_reaped_pod_keeps_what_was_seen() {
     let noted = pod("shop/db-0", "09:00", "claim; on zone In a");

@@ -114,7 +114,7 @@ impl Pod {
             uid: self.facts.uid.clone(),
             name: self.facts.name.clone(),
             claims: claims_of(&self.facts),
-            goes: self.terminating,
+            keeps: !self.terminating && !self.facts.finished && self.facts.node.is_some(),
         }
     }
 }
@@ -125,8 +125,8 @@ pub struct User {
     uid: Uid,
     name: String,
     claims: Vec<String>,
-    /// Whether it is Terminating.
-    goes: bool,
+    /// Whether a claim of it that is being deleted stays as long as it does.
+    keeps: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -205,6 +205,14 @@ impl Set {
     }
 }
 
+/// What nodes that are down have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Many {
+    Any,
+    Zone,
+    Parked,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum By {
     Us,
@@ -280,8 +288,31 @@ impl World {
         }
         let dead = dice.weigh(&[(16, 1), (16, 2), (4, 3), (2, 4), (2, 0), (1, 8)]);
         let ready = dice.weigh(&[(16, 2), (16, 3), (8, 5), (4, 1), (2, 0), (1, 12)]);
+        // Sometimes a zone fails beside others, or most of what is down was put away.
+        let mut parked = BTreeSet::new();
+        let many = dice.weigh(&[(20, Many::Any), (1, Many::Zone), (1, Many::Parked)]);
+        let (dead, ready) = match many {
+            Many::Any => (dead, ready),
+            Many::Zone => (dice.pick(&[3, 3, 4]), dice.pick(&[4, 6])),
+            Many::Parked => (dice.pick(&[4, 5]), dice.pick(&[2, 3])),
+        };
         for number in 0..(dead + ready).max(1) {
-            let node = world.random_node(dice, number, number < dead);
+            let is_dead = number < dead;
+            let mut node = world.random_node(dice, number, is_dead);
+            if many == Many::Zone && dice.permille(950) {
+                node.label(
+                    "topology.kubernetes.io/zone",
+                    if is_dead { "a" } else { "b" },
+                );
+                node.labels.remove("topology.kubernetes.io/region");
+                node.facts.zone = node.zone();
+            }
+            if many == Many::Parked && is_dead && number > 0 {
+                let age = 86_400 + dice.weigh(&[(20, 900), (1, 0), (1, 1)]);
+                let since = Some(start() - SignedDuration::from_secs(age));
+                (node.facts.ready_since, node.facts.tainted_since) = (since, None);
+                parked.insert(node.facts.name.clone());
+            }
             world.nodes.insert(node.facts.name.clone(), node);
         }
         for name in world.nodes.keys().cloned().collect::<Vec<_>>() {
@@ -292,10 +323,27 @@ impl World {
             } else {
                 many
             };
-            for _ in 0..dice.below(most) {
-                world.add_pod(dice, Some(name.clone()));
+            let is_parked = parked.contains(&name);
+            for _ in 0..dice.below(if is_parked { 2 } else { most }) {
+                let key = world.add_pod(dice, Some(name.clone()));
+                if let Some(pod) = world.pods.get_mut(&key)
+                    && is_parked
+                    && dice.permille(900)
+                {
+                    pod.facts.owner = Some(Owner {
+                        kind: "DaemonSet".to_owned(),
+                        name: "owner".to_owned(),
+                    });
+                    pod.facts.workload.clone_from(&pod.facts.owner);
+                    pod.facts.controller = Some(Identity {
+                        api_version: "apps/v1".to_owned(),
+                        uid: "uid-of-owner".into(),
+                    });
+                    (pod.template, pod.facts.indexed) = (None, false);
+                }
             }
         }
+        world.add_users(dice);
         world.add_leases(dice);
         if dice.permille(30) {
             // By the word of every living node, the server's clock is wrong, or just not.
@@ -315,6 +363,29 @@ impl World {
             world.add_pod(dice, Some("n-that-is-gone".to_owned()));
         }
         world
+    }
+
+    /// Adds pods that use the claims that are being deleted, some of which wait for a node.
+    fn add_users(&mut self, dice: &mut Dice) {
+        let claims = self.claims.iter().filter(|(_, claim)| claim.terminating);
+        let keys = claims.map(|(key, _)| key.clone()).collect::<Vec<_>>();
+        let nodes = self.nodes.keys().cloned().collect::<Vec<_>>();
+        for (namespace, claim) in keys {
+            if !dice.permille(900) {
+                continue;
+            }
+            let node = dice
+                .permille(600)
+                .then(|| nodes[dice.below(nodes.len())].clone());
+            let user = self.add_pod(dice, node);
+            if let Some(pod) = self.pods.get_mut(&user)
+                && user.0 == namespace
+            {
+                (pod.facts.claims, pod.names_its_own) =
+                    (vec![ClaimFacts::not_looked_up(claim, false)], false);
+                pod.terminating = dice.permille(150);
+            }
+        }
     }
 
     /// The server's clock.
@@ -374,9 +445,11 @@ impl World {
             };
             start() - SignedDuration::from_secs(age)
         };
-        let own_lease = dice
-            .permille(850)
-            .then(|| (if life == 1 { 4 } else { age(dice) }, life == 1));
+        let own_lease = dice.permille(850).then(|| match life {
+            1 => (4, true),
+            // Sometimes about a minute before deletions were asked for.
+            _ => (age(dice) + dice.pick(&[0, 0, 0, 90, 91, 92, 400]), false),
+        });
         let own_lease = own_lease.map(|(renewed, goes_on)| lease(dice, renewed, goes_on));
         let control_plane = dice.permille(250);
         let skip = Skip::random(dice);
@@ -497,8 +570,9 @@ impl World {
         ]);
         let (owner, workload, template, controller) = random_owner(dice);
         let of_set = owner.as_ref().is_some_and(|owner| owner.name == SET);
+        let of_operator = owner.as_ref().is_some_and(|owner| owner.kind == "Cluster");
         let grace_seconds =
-            dice.weigh(&[(3, None), (3, Some(0)), (6, Some(30)), (2, Some(604_800))]);
+            dice.weigh(&[(3, None), (3, Some(0)), (6, Some(30)), (3, Some(604_800))]);
         let grace = SignedDuration::from_secs(grace_seconds.unwrap_or(0));
         // Of a long one, the deletion was asked for so long ago.
         let asked = start()
@@ -526,7 +600,8 @@ impl World {
             } else {
                 dice.weigh(&[(8, None), (1, Some(uid.as_str()))])
             };
-            self.add_claim(dice, &namespace, &claim, node.as_deref(), owner, of_set);
+            let on_disk = of_set || of_operator && dice.permille(700);
+            self.add_claim(dice, &namespace, &claim, node.as_deref(), owner, on_disk);
             if let Some(claim) = self.claims.get_mut(&(namespace.clone(), claim.clone())) {
                 let moments = [&answerable[..], &[claim.created]].concat();
                 claim.give_up = answer(dice, &moments);
@@ -589,7 +664,7 @@ impl World {
             skip,
             template,
             names_its_own,
-            word: dice.permille(80).then(|| {
+            word: dice.permille(120).then(|| {
                 let managers = [
                     (8, "Patroni"),
                     (1, "patroni"),
@@ -624,7 +699,7 @@ impl World {
         name: &str,
         node: Option<&str>,
         owner: Option<&str>,
-        of_set: bool,
+        on_disk: bool,
     ) {
         let volume = format!("pv-{}", self.version());
         let own = node
@@ -636,14 +711,14 @@ impl World {
             .and_then(|node| node.hostname.as_deref())
             .unwrap_or("h0");
         let (mut storage, mut affinity) = random_storage(dice, own_name, own_host);
-        if of_set && dice.permille(800) {
+        if on_disk && dice.permille(800) {
             let path = "/var/scratch".to_owned();
             (storage, affinity) = (
                 Storage::HostPath(path),
                 on("kubernetes.io/hostname In HOST", own_name, own_host),
             );
         }
-        let shared = !of_set || dice.permille(100);
+        let shared = !on_disk || dice.permille(100);
         let exists = dice.permille(950);
         let (bound, phase) = match dice.weigh(&[(20, 0), (1, 1), (1, 2)]) {
             1 => (None, "Pending"),
@@ -707,14 +782,14 @@ impl World {
                 owners: owner.map(Uid::from).into_iter().collect(),
                 version: self.version(),
                 scratch: dice.weigh(&[
-                    (if of_set { 16 } else { 1 }, Some("true")),
+                    (if on_disk { 16 } else { 1 }, Some("true")),
                     (1, Some("false")),
                     (2, None),
                 ]),
                 give_up: None,
                 created: created(dice),
                 skip: Skip::random(dice),
-                terminating: dice.permille(60),
+                terminating: dice.permille(140),
                 many_writers: shared && dice.permille(250),
                 block: dice.permille(300),
                 volume: bound,
@@ -939,9 +1014,9 @@ impl World {
             .nodes
             .values()
             .filter(|node| node.facts.ready == Ready::True && node.facts.leaf.is_none());
-        let said = real.filter_map(|node| Some(node.lease.as_ref()?.at(now).said()));
+        let said = real.filter_map(|node| node.lease.as_ref()?.at(now).said());
         let fresh = |said: Timestamp| now.duration_since(said) < SignedDuration::from_mins(5);
-        let all = said.map(|said| said.is_some_and(fresh)).collect::<Vec<_>>();
+        let all = said.map(fresh).collect::<Vec<_>>();
         let (any, every) = (all.contains(&true), !all.contains(&false));
         (every || !any || all.len() <= 3).then_some(!any && !every)
     }
@@ -971,7 +1046,7 @@ impl World {
             } else {
                 "-"
             };
-            let elects = *ready != Ready::True && dice.permille(250);
+            let elects = *ready != Ready::True && dice.permille(400);
             let elected = elects.then(|| dice.pick(&HOLDERS.trim().lines().collect::<Vec<_>>()));
             for holder in [holders]
                 .into_iter()
@@ -1062,7 +1137,7 @@ impl World {
             let deleted = found
                 .clone()
                 .is_ok_and(|found| found.is_some_and(|it| it.terminating));
-            let mut keep = others.iter().flatten().filter(|user| deleted && !user.goes);
+            let mut keep = others.iter().flatten().filter(|user| deleted && user.keeps);
             let kept = keep.next().map(|user| user.name.clone());
             let unwanted =
                 unwanted(pod, set) || pod.in_namespace.as_ref().is_ok_and(|it| it.deleted);
@@ -1117,11 +1192,12 @@ impl World {
     }
 
     fn remove_unused_claims(&mut self) {
+        // By the protection controller, a pod without a node uses none.
         let used = |namespace: &str, name: &str| {
             let mut pods = self
                 .pods
                 .values()
-                .filter(|pod| pod.facts.namespace == namespace);
+                .filter(|pod| pod.facts.namespace == namespace && pod.facts.node.is_some());
             pods.any(|pod| pod.facts.claims.iter().any(|claim| claim.name == name))
         };
         self.claims
@@ -1410,6 +1486,7 @@ const OWNERS: &str = "
     2 Job nightly-29481234 batch/v1
     1 ReplicationController owner v1
     1 DaemonSet owner apps/v1
+    3 Cluster owner example.org/v1
     1 VirtualMachineInstance vm kubevirt.io/v1
     1 Pod virt-launcher-vm v1
     1 Pod driver v1
