@@ -103,7 +103,7 @@ pub async fn run_on(
     Ok(explain(summary, &RunRecord::new(settings, facts, plan)))
 }
 
-/// Returns the pod with its namespace. Without one, there has to be one pod of that name.
+/// Without a namespace, there has to be one pod of that name.
 async fn found(source: &impl Source, asked: &PodName) -> Result<PodName> {
     let PodName { namespace, name } = asked;
     if !namespace.is_empty() {
@@ -154,7 +154,6 @@ async fn absent(source: &impl Source, asked: &PodName) -> CouldNotRun {
     CouldNotRun::Usage(format!("there is no pod {asked}; {hint}"))
 }
 
-/// Explains the verdict of `run` about a pod.
 fn explain(summary: PodSummary, run: &RunRecord<'_>) -> Explanation {
     let RunRecord {
         settings,
@@ -210,7 +209,6 @@ fn explain(summary: PodSummary, run: &RunRecord<'_>) -> Explanation {
     }
 }
 
-/// Returns the moment from which on a run may reap a pod that only waits for time to pass.
 fn reaped_from(judged: &Judged, run: &RunRecord<'_>) -> Option<Timestamp> {
     let (policy, facts) = (&run.settings.policy, &run.facts);
     let waits = [ReasonCode::NotOverdue, ReasonCode::NodeJustFailed];
@@ -225,7 +223,6 @@ fn reaped_from(judged: &Judged, run: &RunRecord<'_>) -> Option<Timestamp> {
     waits.contains(&judged.code()).then_some(from)
 }
 
-/// Says why no run judges a pod that is not Terminating.
 fn not_terminating(summary: &PodSummary, now: Timestamp) -> String {
     let age = summary
         .created
