@@ -115,7 +115,6 @@ fn planned(settings: &Settings, Gathered { facts, pods }: Gathered) -> Result<Ru
     Ok(RunRecord::new(settings, facts, plan))
 }
 
-/// Has each required guard prove that it refuses this account's deletes, if this run may write.
 async fn prove_guard(settings: &Settings, cluster: &Cluster) -> Result<()> {
     if settings.guard() != GuardCode::Proved {
         return Ok(());

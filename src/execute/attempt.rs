@@ -3,22 +3,46 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use tokio::time::Instant;
+use jiff::Timestamp;
+use tokio::{sync::Mutex, time::Instant};
 
-use super::{Node, Run};
 use crate::{
-    cluster::{Failure, FreshNode, StatusKind, StillDown, WriteMode},
-    decide::{Case, Reason, ReasonCode, Verdict},
-    facts::{ClaimFacts, NamespaceFacts, NodeRead, PodFacts, Unread, namespace},
+    cluster::{Cluster, Failure, FreshNode, StatusKind, StillDown, WriteMode},
+    decide::{Case, Policy, Reason, ReasonCode, Verdict},
+    facts::{
+        ClaimFacts, NamespaceFacts, Namespaces, NodeFacts, NodeRead, PodFacts, Read, Unread,
+        namespace,
+    },
     kubernetes::RawPod,
     limits::Judged,
     outcome::Outcome,
     source::wanted_again,
+    stop::Stop,
 };
 
 /// How long one reading of a node also serves the node's other pods. It is short, so that most of
 /// the five seconds that a reading is valid are left for their deletes.
 const SHARED_FOR: Duration = Duration::from_secs(1);
+
+/// The context that the turns of all pods share.
+pub struct Run<'a> {
+    pub cluster: &'a Cluster,
+    pub stop: &'a Stop,
+    pub policy: &'a Policy,
+    pub mode: WriteMode,
+    pub namespaces: Read<Namespaces>,
+    /// The moment that the plan was judged at.
+    pub now: Timestamp,
+}
+
+/// A node of the plan.
+pub struct Node<'a> {
+    /// The facts that its pods were judged by.
+    pub as_judged: &'a NodeFacts,
+    /// The result of the node's last reading, and its time. The lock is held while the node is read
+    /// anew, so that its other pods wait for that reading and share it.
+    pub last_reading: Mutex<Option<(Instant, Result<FreshNode, Outcome>)>>,
+}
 
 /// The turn of one pod of the plan.
 pub struct Turn<'a> {
@@ -295,8 +319,7 @@ impl Turn<'_> {
         fresh
     }
 
-    /// Reads a pod that has changed, and judges it again on the node as it was judged. Returns its
-    /// present facts if it is still to be reaped. `Err` is its outcome.
+    /// The pod is judged on the node as it was: whether the node has changed is another outcome.
     async fn look_again(&self, pod: &PodFacts) -> Result<PodFacts, Outcome> {
         let changed = |why: &str| Outcome::Changed(why.to_owned());
         let raw = self

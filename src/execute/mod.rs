@@ -12,20 +12,19 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::{StreamExt, stream};
 use itertools::Itertools as _;
-use jiff::Timestamp;
-use tokio::{sync::Mutex, time::Instant};
+use tokio::sync::Mutex;
 
 use crate::{
-    cluster::{Cluster, FreshNode, MAX_IN_FLIGHT, WriteMode},
+    cluster::{Cluster, MAX_IN_FLIGHT, WriteMode},
     decide::Policy,
-    facts::{ClusterFacts, Namespaces, NodeFacts, PodFacts, Read, Uid, Unread},
+    facts::{ClusterFacts, PodFacts, Uid, Unread},
     limits::Judged,
     outcome::{Outcome, OutcomeCode},
     stop::Stop,
     words::{clean, joined},
 };
 
-use self::attempt::Turn;
+use self::attempt::{Node, Run, Turn};
 pub use self::replacements::replacements;
 
 /// Deletes `pods` node by node, in their order within each node. Returns each pod's outcome, by
@@ -125,25 +124,6 @@ pub async fn execute(
         }
     }
     outcomes
-}
-
-/// A node of the plan.
-struct Node<'a> {
-    /// The facts that its pods were judged by.
-    as_judged: &'a NodeFacts,
-    /// The result of the node's last reading, and its time. The lock is held while the node is read
-    /// anew, so that its other pods wait for that reading and share it.
-    last_reading: Mutex<Option<(Instant, Result<FreshNode, Outcome>)>>,
-}
-
-/// The context that the turns of all pods share.
-struct Run<'a> {
-    cluster: &'a Cluster,
-    stop: &'a Stop,
-    policy: &'a Policy,
-    mode: WriteMode,
-    namespaces: Read<Namespaces>,
-    now: Timestamp,
 }
 
 /// Logs the code of a pod's outcome. The API server's messages belong in the report, not in the

@@ -99,7 +99,6 @@ pub async fn replacements(
     found
 }
 
-/// Reports whether there is nothing more to wait for.
 fn settled(replacement: &Replacement) -> bool {
     matches!(replacement.state, State::Back | State::None)
 }
@@ -126,7 +125,7 @@ async fn rounds(cluster: &Cluster, workloads: &mut Workloads<'_>, progress: &dyn
     }
 }
 
-/// Adds to each late replacement what holds it up. The reaped pods are gone since `began`.
+/// The reaped pods are gone since `began`.
 async fn explain(cluster: &Cluster, workloads: &mut Workloads<'_>, began: Instant) {
     stream::iter(workloads.values_mut())
         .for_each_concurrent(MAX_IN_FLIGHT, |workload| workload.explain(cluster))
@@ -158,7 +157,6 @@ async fn explain(cluster: &Cluster, workloads: &mut Workloads<'_>, began: Instan
 }
 
 impl<'a> Workload<'a> {
-    /// Lists the reaped pods whose replacements are not back and may still come.
     fn late(&mut self) -> impl Iterator<Item = &mut (&'a PodFacts, Replacement)> {
         self.pods
             .iter_mut()
@@ -177,7 +175,6 @@ impl<'a> Workload<'a> {
             .ok()
     }
 
-    /// Looks for the replacements once, and gives each reaped pod the oldest one that is left.
     async fn look(&mut self, cluster: &Cluster) {
         let looked = timeout(LONGEST_PAUSE, cluster.successors(self.pods[0].0)).await;
         let looked = looked.unwrap_or(Err(Failure::Timeout(LONGEST_PAUSE)));

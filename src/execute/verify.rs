@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use tokio::time::Instant;
 
-use super::{Run, log_outcome};
+use super::{attempt::Run, log_outcome};
 use crate::{
     cluster::Failure,
     facts::{PodFacts, Uid},

@@ -169,7 +169,6 @@ impl<'a> RunRecord<'a> {
         pods.any(|judged| judged.code() == ReasonCode::FactsUnread)
     }
 
-    /// Returns the most severe exit code that anything in the run calls for.
     fn exit(&self) -> Exit {
         let any = |test: fn(&Judged) -> bool| self.plan.pods.iter().any(test);
         let failed = |outcome: &Outcome| outcome.code().is_failure();
@@ -188,7 +187,6 @@ impl<'a> RunRecord<'a> {
         }
     }
 
-    /// Builds the group of the pods at these indexes of the plan.
     fn group(&self, pods: Vec<usize>) -> Group {
         let group = pods.iter().map(|index| &self.plan.pods[*index]);
         let group = group.collect_vec();
@@ -203,7 +201,7 @@ impl<'a> RunRecord<'a> {
         }
     }
 
-    /// Builds the entry of a node; `None` if the node is Ready or gone.
+    /// A node that is Ready or gone has no entry.
     fn node(&self, name: &str, read: &NodeRead) -> Option<NodeEntry> {
         let known = read.known();
         if matches!(read, NodeRead::Gone) || known.is_some_and(|node| node.ready == Ready::True) {

@@ -16,7 +16,6 @@ use crate::{
 pub struct Kubectl(pub Target);
 
 impl Kubectl {
-    /// Returns the options that choose the cluster, each with a blank before it.
     fn target(&self) -> String {
         let file = self
             .0

@@ -96,7 +96,6 @@ impl Step {
         }
     }
 
-    /// Returns a step that has no command.
     fn remark(what: impl Into<String>) -> Self {
         Self {
             what: what.into(),
@@ -253,7 +252,6 @@ impl Adviser<'_> {
         )
     }
 
-    /// Returns the step with the command by which a person answers.
     fn answer(
         &self,
         what: String,
@@ -369,19 +367,17 @@ fn to_give_up(judged: &Judged) -> impl Iterator<Item = &str> + Clone {
         .unique()
 }
 
-/// Returns what people would call one workload: the pod's owner, or its series of numbered owners
-/// whose claim templates are equal. `None` if the pod has no owner.
-fn workload(pod: &PodFacts) -> Option<(&str, &str, usize, Option<&str>)> {
-    let Owner { kind, name } = pod.workload.as_ref().or(pod.owner.as_ref())?;
-    let stem = name.trim_end_matches(|letter: char| letter.is_ascii_digit());
-    let digits = name.len() - stem.len();
-    let templates = pod.templates.as_deref();
-    let is_numbered = digits > 0 && stem.ends_with('-') && templates.is_some();
-    Some(if is_numbered {
-        (kind, stem, digits, templates)
-    } else {
-        (kind, name, 0, None)
-    })
+/// Returns what people would call one workload: the pod's owner, or its series of numbered owners,
+/// with the length of their names and their claim templates, which are equal. `None` if the pod has
+/// no owner.
+fn workload(pod: &PodFacts) -> Option<(Owner, Option<(usize, &str)>)> {
+    let owner = pod.workload.as_ref().or(pod.owner.as_ref())?;
+    let series = pod.series()?;
+    let templates = pod.templates.as_deref().filter(|_| series != *owner);
+    Some((
+        series,
+        templates.map(|templates| (owner.name.len(), templates)),
+    ))
 }
 
 /// At least one pod, all of one namespace and one node (or none), that get the same advice.
@@ -404,7 +400,6 @@ impl PodGroup<'_> {
         &self.first.pod.namespace
     }
 
-    /// "the pod", or "the pods".
     fn them(&self) -> &'static str {
         if self.all.len() == 1 {
             "the pod"
@@ -418,18 +413,15 @@ impl PodGroup<'_> {
         kubectl.command(&[&["get", "pod"], &self.names()[..], &within, options].concat())
     }
 
-    /// Returns the step by which a person answers about objects of the pods' namespace.
     fn answer(&self, what: String, kind: &str, names: &[&str], annotation: &str) -> Step {
         self.adviser
             .answer(what, kind, names, self.namespace(), annotation)
     }
 
-    /// Reports whether `code` is one of the reasons that leave the pods to a person.
     fn is(&self, code: ReasonCode) -> bool {
         self.first.reason.asks.contains(&code)
     }
 
-    /// Asks for every answer that the pods wait for, one for each reason that keeps them.
     fn ask(&self, node: &NodeFacts) -> Advice {
         let is_open = node.fenced(self.adviser.facts.now).is_none();
         let (node, them) = (node.name.as_str(), self.them());
@@ -512,7 +504,6 @@ impl PodGroup<'_> {
         }
     }
 
-    /// Lists the claims that a person is asked to give up with the pods.
     fn losses(&self) -> Vec<Loss> {
         let losses = self.all.iter().flat_map(|judged| {
             to_give_up(judged).filter_map(|name| {
@@ -533,7 +524,6 @@ impl PodGroup<'_> {
             .collect()
     }
 
-    /// Returns the workload of the pods, and how many other pods of it are Ready.
     fn copies(&self) -> Option<(Owner, Read<usize>)> {
         let key = (self.namespace().to_owned(), self.first.pod.series()?);
         let copies = self.adviser.facts.copies.get(&key)?.clone();
@@ -561,7 +551,6 @@ impl PodGroup<'_> {
         )
     }
 
-    /// Asks to give up `losses`, the claims that bind the pods to `node`.
     fn give_up(&self, node: &str, losses: &[Loss], copies: Option<(Owner, Read<usize>)>) -> Step {
         let names = losses.iter().map(|loss| loss.claim.as_str()).collect_vec();
         let mut volumes = BTreeMap::<_, Vec<_>>::new();
@@ -620,8 +609,6 @@ impl PodGroup<'_> {
         }
     }
 
-    /// Returns steps to find the data of volumes that may not be on the node; empty if there are no
-    /// such volumes.
     fn see_volumes(&self) -> Vec<Step> {
         let ties = |code| {
             let all = self.all.iter().filter(move |_| self.is(code));
@@ -673,7 +660,6 @@ impl PodGroup<'_> {
         steps
     }
 
-    /// Advises on the data of a claim that is being deleted.
     fn keep(&self, claim: &str, volume: &VolumeFacts) -> Step {
         let (VolumeFacts { name, .. }, retain) = (volume, "Retain");
         if volume.reclaim_policy.as_deref() == Some(retain) {
@@ -694,8 +680,7 @@ impl PodGroup<'_> {
         )
     }
 
-    /// Advises if there is nothing to decide, only something to repair. The risk is the reason's
-    /// own advice.
+    /// The risk is the reason's own advice.
     fn repair(&self) -> Advice {
         let Judged { pod, reason, .. } = self.first;
         let kubectl = self.adviser.kubectl;
@@ -758,7 +743,6 @@ kubectl --kubeconfig "$creds" config current-context &&
     }
 }
 
-/// Says how much the claims hold at most, and when they were made, as phrases.
 fn size_and_age(losses: &[Loss]) -> impl Iterator<Item = String> {
     let each = if losses.len() == 1 { "" } else { " each" };
     let sizes = losses.iter().filter_map(|loss| loss.capacity.as_ref());
@@ -782,7 +766,6 @@ fn size_and_age(losses: &[Loss]) -> impl Iterator<Item = String> {
     size.into_iter().chain(made)
 }
 
-/// Names up to three things after `noun`; of more it gives only the count.
 fn named(noun: &str, names: &[&str]) -> String {
     match names.len() {
         1 => format!("{noun} {}", names.join("")),

@@ -400,8 +400,7 @@ fn finalizers(case: &Case<'_>) -> Finding {
     }
 }
 
-/// Returns the finalizers other than the Job controller's, as a phrase; `None` if there are none. A
-/// finalizer with an empty name holds a pod too.
+/// A finalizer with an empty name holds a pod too.
 fn held_by(pod: &PodFacts) -> Option<String> {
     let foreign = pod.finalizers.iter().filter(|name| *name != JOB_TRACKING);
     let foreign = foreign.collect_vec();
@@ -491,7 +490,6 @@ fn volume_unverified(case: &Case<'_>) -> Finding {
     )
 }
 
-/// Completes `seen` with the names of the pod's claims, as a sentence.
 fn of_claims(pod: &PodFacts, seen: &str) -> String {
     match joined(pod.claims.iter().map(|claim| &claim.name), ", ") {
         Some(names) => format!("{seen}: {names}."),
@@ -529,8 +527,6 @@ fn shared_disk(case: &Case<'_>) -> Finding {
     }
 }
 
-/// Returns the first disk of `pod` that two machines could write at once, as a phrase; `None` if it
-/// has no such disk.
 fn disk_of_several(pod: &PodFacts) -> Read<Option<String>> {
     let mut unread = Ok(None);
     for claim in &pod.claims {

@@ -47,7 +47,6 @@ impl Case<'_> {
     }
 }
 
-/// Sorts the claims of a pod by how each binds the pod to its node.
 fn check(case: &Case<'_>, node: &NodeFacts) -> Ties {
     let mut ties = Ties::default();
     for claim in &case.pod.claims {
@@ -121,7 +120,6 @@ fn check(case: &Case<'_>, node: &NodeFacts) -> Ties {
     ties
 }
 
-/// Reports whether a person's answer on the claim counts.
 fn is_given_up(case: &Case<'_>, claim: &ClaimFacts) -> bool {
     let answer = claim
         .bound()
@@ -161,7 +159,6 @@ fn classify(
     None
 }
 
-/// Returns a claim whose volume is bound to the node, and decides whether it is given up.
 fn pinned(case: &Case<'_>, claim: &ClaimFacts, bound: &BoundClaim, bond: String) -> PinnedClaim {
     let name = &claim.name;
     // Proved objections come first: they decide whether a person is asked, whatever else could not
@@ -209,8 +206,7 @@ fn pinned(case: &Case<'_>, claim: &ClaimFacts, bound: &BoundClaim, bond: String)
     }
 }
 
-/// Returns where `volume`, which a pod on `node` uses, can be reached from. Zones and regions are
-/// left out: a node may come up in a zone at any time.
+/// Zones and regions are left out: a node may come up in a zone at any time.
 fn reach(volume: &VolumeFacts, node: &NodeFacts) -> Reach {
     if volume.storage == Storage::StrictLocal {
         return Reach::Pinned("Longhorn, dataLocality strict-local".to_owned());
@@ -252,7 +248,6 @@ fn reach(volume: &VolumeFacts, node: &NodeFacts) -> Reach {
     Reach::Confined
 }
 
-/// Returns the directory of a node that the volume is, as a phrase; `None` if it is no directory.
 fn directory(volume: &VolumeFacts) -> Option<String> {
     match &volume.storage {
         Storage::Local(path) => Some(format!("local, at {path}")),
@@ -261,8 +256,6 @@ fn directory(volume: &VolumeFacts) -> Option<String> {
     }
 }
 
-/// Returns why no other node is known to reach a confined volume, as a phrase that follows its
-/// name.
 fn confined_by(volume: &VolumeFacts) -> String {
     let is_bound = volume.affinity.iter().any(|term| {
         term.requirements

@@ -54,7 +54,6 @@ pub fn in_common(facts: &ClusterFacts) -> Vec<String> {
     lines
 }
 
-/// Says how many of the nodes failed at once, or over what time they failed.
 fn when(facts: &ClusterFacts) -> Option<String> {
     let nodes = facts.nodes.values().filter_map(NodeRead::known);
     let down = nodes.filter(|node| node.leaf.is_none() && node.ready != Ready::True);

@@ -196,7 +196,6 @@ impl Limit {
     }
 }
 
-/// Returns the limit that holds the whole run; `None` if none does.
 fn hold(facts: &ClusterFacts, max_percent: u8) -> Option<Limit> {
     if let Some(clock) = &facts.clock {
         return Some(Limit::Unread(format!("the time: {clock}")));
@@ -215,7 +214,6 @@ fn hold(facts: &ClusterFacts, max_percent: u8) -> Option<Limit> {
     }
 }
 
-/// Returns the limits that hold single zones, if there are several.
 fn zones(census: &Census, max_percent: u8) -> BTreeMap<Zone, Limit> {
     let Census::Counted { zones, .. } = census else {
         return BTreeMap::new();

@@ -97,7 +97,6 @@ fn manual<'a>(run: &'a RunRecord<'_>) -> impl Iterator<Item = &'a Judged> {
     pods.filter(|judged| judged.verdict() == Verdict::Manual)
 }
 
-/// Returns a reference to the node of this name, or `None` if it could not be read.
 fn reference(run: &RunRecord<'_>, name: &str) -> Option<Reference> {
     let read = run.facts.nodes.get(name);
     read.and_then(NodeRead::known).map(Reference::node)
@@ -137,7 +136,6 @@ fn deletions(run: &RunRecord<'_>) -> Vec<Event> {
     of_owners.chain(of_nodes).collect()
 }
 
-/// Returns a Warning for each pod that needs a person.
 fn warnings(run: &RunRecord<'_>) -> impl Iterator<Item = Event> {
     manual(run).map(|judged| {
         let pod = &judged.pod;

@@ -39,7 +39,6 @@ pub(super) fn write(path: &Path, exposition: &Exposition) -> io::Result<()> {
     })
 }
 
-/// Returns the metrics of this program in `former` that `text` lacks.
 fn kept(former: &str, text: &str) -> String {
     let is_kept = |metric: &&str| {
         let name = metric.split(' ').next().unwrap_or_default();

@@ -139,8 +139,7 @@ impl<'a> Metrics<'a> {
         );
     }
 
-    /// Adds a metric with its name, help text, and the labels and value of each series. All metrics
-    /// are gauges, since each run starts counting at zero.
+    /// All metrics are gauges, since each run starts counting at zero.
     fn add<N: Display>(
         &mut self,
         name: &str,
@@ -215,7 +214,6 @@ impl<'a> Metrics<'a> {
         tokio::join!(push, write);
     }
 
-    /// Completes the text with the metrics of the process itself.
     fn exposition(mut self, exit: Exit, ended: Timestamp, took: Duration) -> Exposition {
         if self.settings.command == Command::EachNode {
             let text = self.text;
@@ -274,12 +272,10 @@ impl<'a> Metrics<'a> {
     }
 }
 
-/// Returns one series without labels.
 fn unlabelled<N>(value: N) -> [(String, N); 1] {
     [(String::new(), value)]
 }
 
-/// Returns one series for each value of the label `name`.
 fn by_label<N>(
     name: &str,
     counts: impl IntoIterator<Item = (impl Display, N)>,
@@ -288,7 +284,6 @@ fn by_label<N>(
     counts.map(move |(value, count)| (label(name, value), count))
 }
 
-/// Formats a label, with the escapes of the text format.
 fn label(name: &str, value: impl Display) -> String {
     let value = value.to_string().replace('\\', r"\\").replace('"', "\\\"");
     format!("{name}=\"{}\"", value.replace('\n', r"\n"))

@@ -49,7 +49,7 @@ pub(super) async fn push(
     Err(format!("it answered {status}{hint}"))
 }
 
-/// Builds a client of the same kind as the API server's. It knows only this URL and its login.
+/// The client is of the same kind as the API server's, but knows only this URL and its login.
 fn client(gateway: &PushGateway) -> Result<Client, String> {
     let mut config = Config::new(gateway.url.clone());
     config.default_retry = false;
@@ -68,8 +68,7 @@ fn client(gateway: &PushGateway) -> Result<Client, String> {
     Client::try_from(config).map_err(|error| root(&error))
 }
 
-/// Returns the path of the group of this job and cluster. The cluster's name is encoded, because it
-/// may contain a slash.
+/// The cluster's name is encoded, because it may contain a slash.
 fn group(job: &str, cluster: Option<&str>) -> String {
     let cluster =
         cluster.map(|name| format!("/cluster@base64/{}", BASE64_URL_SAFE_NO_PAD.encode(name)));

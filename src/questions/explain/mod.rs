@@ -101,7 +101,7 @@ pub async fn run_on(
     Ok(explain(summary, &RunRecord::new(settings, facts, plan)))
 }
 
-/// Returns the pod with its namespace. Without one, there has to be one pod of that name.
+/// Without a namespace, there has to be one pod of that name.
 async fn found(store: &Store<'_, impl Source>, asked: &PodName) -> Result<PodName> {
     let PodName { namespace, name } = asked;
     if !namespace.is_empty() {
@@ -152,7 +152,6 @@ async fn absent(store: &Store<'_, impl Source>, asked: &PodName) -> CouldNotRun 
     CouldNotRun::Usage(format!("there is no pod {asked}; {hint}"))
 }
 
-/// Explains the verdict of `run` about a pod.
 fn explain(summary: PodSummary, run: &RunRecord<'_>) -> Explanation {
     let RunRecord {
         settings,
@@ -208,7 +207,6 @@ fn explain(summary: PodSummary, run: &RunRecord<'_>) -> Explanation {
     }
 }
 
-/// Returns the moment from which on a run may reap a pod that only waits for time to pass.
 fn reaped_from(judged: &Judged, run: &RunRecord<'_>) -> Option<Timestamp> {
     let (policy, facts) = (&run.settings.policy, &run.facts);
     let waits = [ReasonCode::NotOverdue, ReasonCode::NodeJustFailed];
@@ -223,7 +221,6 @@ fn reaped_from(judged: &Judged, run: &RunRecord<'_>) -> Option<Timestamp> {
     waits.contains(&judged.code()).then_some(from)
 }
 
-/// Says why no run judges a pod that is not Terminating.
 fn not_terminating(summary: &PodSummary, now: Timestamp) -> String {
     let age = summary
         .created

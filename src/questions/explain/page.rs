@@ -109,7 +109,6 @@ fn facts_of(explanation: &Explanation) -> Vec<Block> {
     paragraphs(answers.chain(rules.map(|rule| rule.seen.clone())))
 }
 
-/// Returns the entry of a rule or a limit.
 fn rule(rule: &Evaluation) -> Block {
     let holds = match rule.holds {
         Some(true) => "yes",
