@@ -295,7 +295,7 @@ impl RawPod {
 
     /// Reports whether the pod uses a claim.
     pub fn uses_claims(&self) -> bool {
-        self.spec.volumes.0.iter().any(PodVolume::uses_claim)
+        self.claims().any(|claim| claim.is_ok())
     }
 
     /// Summarizes the pod, Terminating or not.
