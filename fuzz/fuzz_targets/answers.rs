@@ -17,7 +17,7 @@ use pod_reaper::{
     cluster::{Cluster, PodsOf},
     selector::NodeSelectors,
     settings::Settings,
-    source::{Source, cluster::Live},
+    source::{Store, cluster::Live},
     stop::Stop,
 };
 
@@ -72,24 +72,26 @@ fuzz_target!(|data: &[u8]| {
         let cluster = Cluster::new(client, stop, NodeSelectors::default());
         let now = jiff::Timestamp::UNIX_EPOCH;
         let live = Live::new(&cluster);
+        let store = Store::new(&live, settings.wanted());
         match question % 12 {
-            0 => drop(live.scan(&settings.wanted()).await),
+            0 => drop(store.scan().await),
             1 => drop(cluster.attachments().await),
-            2 => drop(cluster.node("n").await),
-            3 => {
-                // As in a run, listed objects become facts.
-                if let Ok(listed) = live.pods(&PodsOf::Node("n".to_owned())).await {
-                    for pod in listed.terminating {
-                        let _ = pod.into_facts(Ok(None));
-                    }
+            2 => {
+                // As in a run, what is read becomes facts.
+                if let Ok(Some(objects)) = cluster.node_objects("n").await {
+                    let _ = objects.into_facts(settings.wanted().selectors);
                 }
             }
+            3 => {
+                let add_facts = |facts: &mut Vec<_>, pod| facts.push(pod.facts());
+                drop(cluster.pods(&PodsOf::Node("n".to_owned()), add_facts).await);
+            }
             4 => drop(cluster.pod_uids("n").await),
-            5 => drop(live.pod("n", "n").await),
+            5 => drop(store.pod("n", "n").await),
             6 => drop(cluster.namespaces().await),
-            7 => drop(live.claim("n", "n").await),
-            8 => drop(live.standings(now).await),
-            9 => drop(live.pod_lists(&[], true).await),
+            7 => store.read_claims().await,
+            8 => drop(store.standings(now).await),
+            9 => drop(store.summaries(&PodsOf::Name("n".to_owned())).await),
             10 => drop(cluster.last_warning("n", "n").await),
             _ => drop(cluster.real_nodes("disk in (ssd)").await),
         }

@@ -141,6 +141,7 @@ impl Meta {
     /// programs, which may have 256 KiB.
     pub fn drop_unused(&mut self) {
         self.managed_fields = Vec::new();
+        self.owner_references.shrink_to_fit();
         let ours = |key: &str| key.starts_with("pod-reaper.io/") || key == MIRROR;
         self.annotations.retain(|key, _| ours(key));
     }

@@ -73,7 +73,8 @@ raw! {
         operator: String,
         value: String,
         effect: String,
-        toleration_seconds: Option<i64>,
+        #[serde(rename = "tolerationSeconds")]
+        seconds: Option<i64>,
     }
 
     struct PodVolume {
@@ -111,7 +112,7 @@ raw! {
     }
 }
 
-/// The volumes that matter: as many that use claims as are kept, and the first of each other kind.
+/// The volumes that matter: as many that use claims as are kept, and the first of each kind of disk.
 #[derive(Debug, Clone, Default)]
 struct Volumes(Vec<PodVolume>);
 
@@ -122,10 +123,9 @@ impl<'de> Deserialize<'de> for Volumes {
                 cut(&mut claim.claim_name);
             }
             let kind = |it: &PodVolume| (it.uses_claim(), it.disk());
-            let most = if volume.uses_claim() {
-                MOST_CLAIMS + 1
-            } else {
-                1
+            let most = match kind(&volume) {
+                (true, _) => MOST_CLAIMS + 1,
+                (false, disk) => usize::from(disk.is_some()),
             };
             if kept.iter().filter(|it| kind(it) == kind(&volume)).count() < most {
                 kept.push(volume);
@@ -151,7 +151,7 @@ impl<'de> Deserialize<'de> for Tolerations {
         let add = |kept: &mut [Option<Option<i64>>; 2], toleration: Toleration| {
             for (kept, taint) in kept.iter_mut().zip(TAINTS) {
                 if kept.is_none() && toleration.matches(taint) {
-                    *kept = Some(toleration.toleration_seconds);
+                    *kept = Some(toleration.seconds);
                 }
             }
         };
@@ -295,7 +295,7 @@ impl RawPod {
 
     /// Reports whether the pod uses a claim.
     pub fn uses_claims(&self) -> bool {
-        self.spec.volumes.0.iter().any(PodVolume::uses_claim)
+        self.claims().any(|claim| claim.is_ok())
     }
 
     /// Summarizes the pod, Terminating or not.

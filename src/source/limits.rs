@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Source, Store};
 use crate::{
-    facts::{ANY_CLAIM, ClaimFacts, ClaimState, PodFacts, Unread},
+    facts::{ANY_CLAIM, ClaimFacts, PodFacts},
     selector::is_name,
 };
 
@@ -30,21 +30,17 @@ pub(super) fn admit(
     let mut looked_up = BTreeMap::<_, BTreeSet<_>>::new();
     due.retain_mut(|pod| {
         let looked_up = looked_up.entry(pod.namespace.clone()).or_default();
-        let (named, odd): (Vec<_>, Vec<_>) = pod.claims.iter().partition(|it| is_name(&it.name));
+        let named = pod.claims.iter().filter(|it| is_name(&it.name));
         let is_new = |claim: &&ClaimFacts| {
             !looked_up.contains(&claim.name) && !store.knows_claim(&pod.namespace, &claim.name)
         };
-        let new = named.into_iter().filter(is_new).map(|claim| claim.name.clone());
+        let new = named.filter(is_new).map(|claim| claim.name.clone());
         let new = new.collect::<Vec<_>>();
         if looked_up.len() + new.len() > OF_NAMESPACE {
             pod.claims = vec![ClaimFacts::any(format!(
                 "more than {OF_NAMESPACE} claims of its namespace are due, and a run looks up no more"
             ))];
             return false;
-        }
-        for claim in odd {
-            let why = Unread("no claim can have this name".to_owned());
-            store.keep_claim(&pod.namespace, &claim.name, ClaimState::Unread(why).into());
         }
         looked_up.extend(new);
         // What stands for the claims of a pod that uses too many is not looked up.

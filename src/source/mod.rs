@@ -22,8 +22,8 @@ use crate::{
     decide::{Case, Policy, Stage},
     exit::{CouldNotRun, Result},
     facts::{
-        Attachment, Census, ClusterFacts, NodeFacts, NodeRead, PodFacts, Read, Ready, Standing,
-        Traits,
+        Attachment, Census, ClusterFacts, NamespaceFacts, NodeFacts, NodeRead, PodFacts, Read,
+        Ready, Standing, Traits,
     },
     kubernetes::{Holders, Kind, NodeObjects, RawLease, RawPod},
     limits::FEW_NODES,
@@ -270,9 +270,11 @@ impl<S: Source> Store<'_, S> {
         for pod in pods {
             match pod {
                 Ok(mut pod) => {
-                    pod.in_namespace = namespaces.as_ref().map_or(Ok(Default::default()), |all| {
-                        crate::facts::namespace(all, &pod.namespace)
-                    });
+                    pod.in_namespace = namespaces
+                        .as_ref()
+                        .map_or(Ok(NamespaceFacts::default()), |all| {
+                            crate::facts::namespace(all, &pod.namespace)
+                        });
                     by_uid.insert(pod.uid.clone(), pod);
                 }
                 Err((pod, cause)) => drop(self.note(pod, cause)),

@@ -131,9 +131,10 @@ impl Saved {
         if let Some(form) = other_format(start) {
             return Err(format!("it is {form}"));
         }
-        stream::read(source, &mut |kind, object| match object {
-            Some(text) => saved.add(kind, text),
-            None => {
+        stream::read(source, &mut |kind, object| {
+            if let Some(text) = object {
+                saved.add(kind, text);
+            } else {
                 let why = "a field has an unexpected type";
                 saved.note_malformed(kind, Default::default(), why);
             }

@@ -17,7 +17,7 @@ use tokio::sync::OnceCell;
 use super::{Scan, Source, Standings, Wanted};
 use crate::{
     cluster::{Failure, Listed, PodsOf},
-    exit::Result,
+    exit::{CouldNotRun, Result},
     facts::{
         Attachment, ClaimState, FoundClaim, Heard, Namespaces, NodeFacts, NodeRead, PodFacts,
         PodSummary, Read, ReadError, Ready, Stay, Traits, Unread,
@@ -26,6 +26,7 @@ use crate::{
         Holders, Kind, Meta, RawClaim, RawDriver, RawLease, RawNamespace, RawNode, RawPod,
         RawStatefulSet, RawVolume, full_name,
     },
+    selector::is_name,
 };
 
 /// What was read of a source, so that nothing is read twice; and the nodes that are supposed dead.
@@ -220,7 +221,8 @@ impl<'a, S: Source> Store<'a, S> {
                 }
                 NodeRead::Known(node)
             }
-            Err(cause) => NodeRead::Unread(self.note(what, cause)),
+            Err(cause) if S::TELLS => NodeRead::Unread(self.note(format!("Node {name}"), cause)),
+            Err(cause) => NodeRead::Unread(self.note(what, Failure::Unreadable(cause))),
         }
     }
 
@@ -257,10 +259,9 @@ impl<'a, S: Source> Store<'a, S> {
     ) -> Read<A> {
         self.once(what, async {
             let listed = self.source.list(add).await.map(Option::unwrap_or_default);
-            let whole = listed.and_then(|mut listed| match listed.malformed.pop() {
-                Some(cause) if S::TELLS => Err(Failure::Saved(cause)),
-                Some(cause) => Err(Failure::Unreadable(cause)),
-                None => Ok(listed.items),
+            let whole = listed.and_then(|listed| match listed.malformed.first() {
+                Some(cause) if S::TELLS => Err(Failure::Saved(cause.clone())),
+                _ => listed.whole(),
             });
             whole.map_err(|failure| self.failed(what, failure))
         })
@@ -329,12 +330,12 @@ impl<'a, S: Source> Store<'a, S> {
 
     /// Reports whether a node that lives is occupied.
     pub(super) async fn is_occupied(&self, node: &str) -> Result<bool> {
-        let question = format!("pods of node {node}");
-        if let Some(known) = self.answered(&question) {
-            return Ok(known);
-        }
-        let pods = self.pods(&PodsOf::Node(node.to_owned())).await?;
-        Ok(self.once(question, async { pods.occupies() }).await)
+        let list = PodsOf::Node(node.to_owned());
+        let known = self.once(list.described(), async {
+            let pods = self.pods(&list).await.map_err(|error| error.to_string())?;
+            Ok(pods.occupies())
+        });
+        known.await.map_err(CouldNotRun::Source)
     }
 
     /// Summarizes the pods of a list that could be read, and reports whether all of them could.
@@ -402,6 +403,10 @@ impl<'a, S: Source> Store<'a, S> {
     pub(super) async fn claim(&self, namespace: &str, name: &str) -> FoundClaim {
         let what = named_claim(namespace, name);
         self.once(what.clone(), async {
+            if !is_name(name) {
+                let why = "no claim can have this name".to_owned();
+                return ClaimState::Unread(Unread(why)).into();
+            }
             let claim = match self.source.find::<RawClaim>(namespace, name).await {
                 Ok(Some(claim)) => claim,
                 Ok(None) => return ClaimState::Absent.into(),
