@@ -1,5 +1,5 @@
 //! Failures of nodes, with the real controller manager, scheduler and kubelets, and the built binary. Each test is one
-//! story on a cluster of its own. `README.md` beside this file lists the stories.
+//! scenario on a cluster of its own. `README.md` beside this file lists the scenarios.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -345,7 +345,7 @@ const BOOK: &str = match option_env!("POD_REAPER_BOOK") {
 
 /// Ends a sentence with the reason why no answer is asked for, and points to the book.
 fn by_hand(why: &str) -> String {
-    format!(": {why}. The steps are in {BOOK}/by-hand.md#with-kubectl-alone")
+    format!(": {why}. The book has the steps ({BOOK}/by-hand.md#with-kubectl-alone)")
 }
 
 /// Lists the claims that a person is asked to give up with the pod: the pinned ones that nothing

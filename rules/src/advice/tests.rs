@@ -155,7 +155,7 @@ fn every_rule_that_holds_has_its_answer() {
             an unread claim: unread
                 = Risk: If a volume is on ds06, the replacement waits for that node for ever.
                 = See claim data, and where its volume is: it is forbidden. $ kubectl get pvc data -n shop -o wide
-                = No answer is asked for: a claim would go with the pod, or may. docs/by-hand.md has the steps.
+                = No answer is asked for: a claim would go with the pod, or may. The book has the steps (https://github.com/YOU/pod-reaper/blob/main/docs/by-hand.md#with-kubectl-alone).
         "#]],
         advised,
     );
@@ -168,21 +168,21 @@ fn what_stands_against_an_answer_is_said_instead() {
     check_each(
         &expect![[r#"
             no StatefulSet: local; not-renewed no StatefulSet made it
-                = No answer is asked for: no StatefulSet made it. docs/by-hand.md has the steps.
+                = No answer is asked for: no StatefulSet made it. The book has the steps (https://github.com/YOU/pod-reaper/blob/main/docs/by-hand.md#with-kubectl-alone).
             another user: local; renewal-unread it is forbidden; used-by pod other-0
-                = No answer is asked for: claim data is also used by pod other-0. docs/by-hand.md has the steps.
+                = No answer is asked for: claim data is also used by pod other-0. The book has the steps (https://github.com/YOU/pod-reaper/blob/main/docs/by-hand.md#with-kubectl-alone).
             held: local; renewed; held-or-skipped
-                = No answer is asked for: claim data is opted out, or a finalizer would hold it. docs/by-hand.md has the steps.
+                = No answer is asked for: claim data is opted out, or a finalizer would hold it. The book has the steps (https://github.com/YOU/pod-reaper/blob/main/docs/by-hand.md#with-kubectl-alone).
             a name that no API server gives: local; renewed; named $(reboot)
-                = No answer is asked for: one of the names is not one that an API server gives. docs/by-hand.md has the steps.
+                = No answer is asked for: one of the names is not one that an API server gives. The book has the steps (https://github.com/YOU/pod-reaper/blob/main/docs/by-hand.md#with-kubectl-alone).
             made at an unknown time: local; renewed; claim-made unknown
-                = No answer is asked for: it is not known when the claim was made. docs/by-hand.md has the steps.
+                = No answer is asked for: it is not known when the claim was made. The book has the steps (https://github.com/YOU/pod-reaper/blob/main/docs/by-hand.md#with-kubectl-alone).
             asked for at an unknown time: local; renewed; grace unknown
-                = No answer is asked for: it is not known when the pod's deletion was asked for. docs/by-hand.md has the steps.
+                = No answer is asked for: it is not known when the pod's deletion was asked for. The book has the steps (https://github.com/YOU/pod-reaper/blob/main/docs/by-hand.md#with-kubectl-alone).
             owned by the pod: claim; wanted its StatefulSet wants the pod again
                 = Risk: If a volume is on ds06, the replacement waits for that node for ever.
                 = See claim data, and where its volume is: the pod owns it, so that it goes with the pod, and its StatefulSet wants the pod again. $ kubectl get pvc data -n shop -o wide
-                = No answer is asked for: a claim would go with the pod, or may. docs/by-hand.md has the steps.
+                = No answer is asked for: a claim would go with the pod, or may. The book has the steps (https://github.com/YOU/pod-reaper/blob/main/docs/by-hand.md#with-kubectl-alone).
             unread: local; renewal-unread it is forbidden
                 = First: If ds06 can come back, wait for it: what it ran then starts again, with its data. If not, power it off before you answer: the answer starts a second copy. The installation needs the component answers for it; else run it yourself: pod-reaper -n shop. Each claim is deleted with its pod, and its StatefulSet creates both again, empty.
                 = Give up claim data (10Gi, made 2025-11-21): the data of volume pv-1 is lost for good (policy Delete). Whether it would come back is not known (it is forbidden): the run asks again. $ kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
