@@ -1777,7 +1777,7 @@ fn the_clock_is_compared_with_up_to_three_living_nodes() {
             let now = NOW.parse::<Timestamp>().expect("a moment");
             let nodes = ages.split(' ').enumerate().map(|(number, age)| {
                 let said = age.parse().unwrap_or(if age == "leaf" { 3 } else { 1200 });
-                let said = now - SignedDuration::from_secs(said);
+                let said = now - jiff::SignedDuration::from_secs(said);
                 let stamp = if age == "stamped" { now } else { said };
                 let label = if age == "leaf" { "type: kwok" } else { "" };
                 let lease = if age == "-" {

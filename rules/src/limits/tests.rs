@@ -414,8 +414,11 @@ fn what_a_zone_holds_takes_no_place_in_the_cap() {
         max_not_ready_percent: 55,
     };
     let pods = vec![pod("shop/held", "09:00", ""), free];
-    let plan = Plan::limited(&facts, pods, &samples::policy(), &limits);
-    let reaped = plan.reaps().map(|pod| pod.uid.as_str()).collect::<Vec<_>>();
+    let plan = Plan::limited(&facts, pods, &limits);
+    let reaped = plan
+        .reaps()
+        .map(|judged| judged.pod.uid.as_str())
+        .collect::<Vec<_>>();
     assert_eq!(reaped, ["shop/free"]);
 }
 
