@@ -56,10 +56,22 @@ entry! {
         /// A word for what that takes away for good, where it does.
         #[serde(skip)]
         pub harm: Option<&'static str>,
-        /// True if the command gives a person's answer.
+        /// What kind of step it is.
         #[serde(skip)]
-        pub is_answer: bool,
+        pub kind: StepKind,
     }
+}
+
+/// The kinds of steps that a report treats alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum StepKind {
+    /// To look, to repair, or just to know.
+    #[default]
+    Other,
+    /// Its command gives a person's answer.
+    Answer,
+    /// To power off a node whose pods were taken.
+    PowerOff,
 }
 
 entry! {
@@ -82,7 +94,7 @@ entry! {
 impl Advice {
     /// Reports whether a person is asked for an answer.
     pub fn wants_answer(&self) -> bool {
-        self.steps.iter().any(|step| step.is_answer)
+        self.steps.iter().any(|step| step.kind == StepKind::Answer)
     }
 }
 
@@ -100,7 +112,7 @@ impl Step {
             what: what.into(),
             command: None,
             harm: None,
-            is_answer: false,
+            kind: StepKind::Other,
         }
     }
 
@@ -297,7 +309,7 @@ impl Adviser<'_> {
                 .kubectl
                 .annotate("node", &which, "", &[&answer, "--overwrite"]);
             Step {
-                is_answer: true,
+                kind: StepKind::Answer,
                 ..Step::new(what, command)
             }
         });
@@ -327,10 +339,13 @@ impl Adviser<'_> {
 /// Returns the advice for a node from which pods were reaped, or would be: its containers may still
 /// be running.
 pub fn power_off(name: &str) -> Step {
-    Step::remark(format!(
-        "If {name} may only be cut off, power it off now: its containers may still be running beside the pods that \
-         replace them."
-    ))
+    Step {
+        kind: StepKind::PowerOff,
+        ..Step::remark(format!(
+            "If {name} may only be cut off, power it off now: its containers may still be running beside the pods that \
+             replace them."
+        ))
+    }
 }
 
 /// Ends a sentence with the reason why no answer is asked for, and points to the book.
@@ -442,7 +457,7 @@ impl PodGroup<'_> {
         let kubectl = self.adviser.kubectl;
         let command = kubectl.annotate(kind, names, self.namespace(), &change);
         Step {
-            is_answer: true,
+            kind: StepKind::Answer,
             ..Step::new(what, command)
         }
     }
