@@ -23,10 +23,9 @@ use crate::{
 
 /// How much a text shows. The largest page of a test stays below the lines that a text may have.
 struct Room {
-    /// Groups that need a person, if these are all. One that asks and says why counts as [`WHY`].
+    /// Groups that need a person. One that says why counts as [`WHY`], and this is a multiple of
+    /// it, so that no other of its reason is shown without it.
     cards: usize,
-    /// Groups that need a person, if there are more.
-    few_cards: usize,
     /// Names of pods that share advice or a note.
     names: usize,
     /// Rows and sums of pods that a run reaps.
@@ -42,28 +41,25 @@ struct Room {
 
 /// For up to a handful of failed nodes, or while the breaker holds the run: 60 lines.
 const SHORT: Room = Room {
-    cards: 9,
-    few_cards: 5,
+    cards: 8,
     names: 3,
     rows: 10,
     others: 2,
     notes: 2,
-    notices: 2,
+    notices: 1,
     steps: 3,
 };
 /// The same for a page of many sections.
 const SHORTEST: Room = Room {
-    few_cards: 4,
+    cards: 4,
     rows: 1,
     others: 1,
     notes: 1,
-    notices: 1,
     ..SHORT
 };
 /// For more failed nodes: 100 lines, which `kubectl logs --tail=100` shows.
 const LONG: Room = Room {
-    cards: 9,
-    few_cards: 8,
+    cards: 12,
     names: 5,
     rows: 10,
     others: 4,
@@ -279,7 +275,7 @@ fn row(pod: &PodEntry) -> Entry {
 
 /// Shortens a row that needs nothing in the text of a report in which something else does.
 fn beside_cards(report: &Report, mut row: Entry) -> Entry {
-    if !report.groups.is_empty() {
+    if !report.groups.is_empty() && !row.blocks.is_empty() {
         row.blocks = vec![Block::left_out("", row.blocks)];
     }
     row
@@ -296,19 +292,13 @@ fn for_you(report: &Report, room: &Room) -> Vec<Block> {
     let mut reasons = BTreeSet::new();
     let cards = groups.enumerate().map(|(place, group)| {
         let is_first = reasons.insert(report.pods[group.pods[0]].reason);
-        let asks = group.advice.wants_answer();
-        let weight = if is_first && asks { WHY } else { 1 };
+        let weight = if is_first { WHY } else { 1 };
         let card = card(report, group, is_first, room.names);
         (place, is_first, weight, card)
     });
     let mut cards = cards.collect_vec();
     cards.sort_by_key(|(_, is_first, ..)| !is_first);
-    let all = cards.iter().map(|(.., weight, _)| weight).sum::<usize>();
-    let mut left = if all <= room.cards {
-        room.cards
-    } else {
-        room.few_cards
-    };
+    let mut left = room.cards;
     let (mut shown, mut others): (Vec<_>, Vec<_>) =
         cards.into_iter().partition(|(.., weight, card)| {
             let is_asked = !report.is_held() || card.blocks.iter().any(Block::has_command);
@@ -446,34 +436,25 @@ fn node_steps(report: &Report) -> Vec<Block> {
     };
     let off = which.map(|which| step(advice::power_off(&which)));
     let rest = rest.map(|rest| Block::left_out("", vec![Block::logged(Tone::Plain, rest)]));
-    let of_nodes = report.nodes.iter().flat_map(|node| {
+    let steps = report.nodes.iter().flat_map(|node| {
         let steps = node.steps.iter();
         let others = steps.filter(|step| step.kind != StepKind::PowerOff);
-        others.map(|step| (node.name.as_str(), step))
+        others.map(|of_node| (node.name.as_str(), step(of_node.clone())))
     });
-    let (pasted, said): (Vec<_>, Vec<_>) = of_nodes.partition(|(_, step)| step.command.is_some());
     let most = usize::from(report.groups.is_empty());
-    let detach = "how to detach volumes at once";
-    let steps = some_nodes(&said, 1, "the same").into_iter();
-    let steps = steps.chain(some_nodes(&pasted, most, detach));
-    off.into_iter().chain(rest).chain(steps).collect()
-}
-
-/// Lists the first `most` of the steps of nodes. Of the others a text says `what` they are.
-fn some_nodes(steps: &[(&str, &Step)], most: usize, what: &str) -> Vec<Block> {
-    let block = |(_, of_node): &(&str, &Step)| step((*of_node).clone());
-    let (shown, others) = steps.split_at(most.min(steps.len()));
-    let names = others.iter().map(|(name, _)| *name).collect_vec();
-    let line = format!("{}: {what}", listed(&names, FEW_NAMES));
-    let mut blocks = shown.iter().map(block).collect_vec();
-    if !others.is_empty() {
-        blocks.push(Block::Fold {
-            line,
-            is_flat: others.len() <= FEW_CARDS,
-            blocks: others.iter().map(block).collect(),
-        });
+    let (names, mut steps): (Vec<_>, Vec<_>) = steps.unzip();
+    let rest_of_steps = steps.split_off(most.min(steps.len()));
+    let blocks = off.into_iter().chain(rest).chain(steps);
+    if rest_of_steps.is_empty() {
+        return blocks.collect();
     }
-    blocks
+    let names = listed(&names[most..], FEW_NAMES);
+    let fold = Block::Fold {
+        line: format!("{names}: how volumes are detached at once"),
+        is_flat: rest_of_steps.len() <= FEW_CARDS,
+        blocks: rest_of_steps,
+    };
+    blocks.chain([fold]).collect()
 }
 
 /// Returns the entry of a node. When many nodes fail at once, most fail in the same minute, so

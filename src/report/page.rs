@@ -158,8 +158,8 @@ pub enum Log {
 
 /// The most names that a line lists.
 pub const NAMES: usize = 10;
-/// The most read errors that a text shows.
-const FEW_ERRORS: usize = 2;
+/// The most read errors that a text shows; a cause can be long.
+const FEW_ERRORS: usize = 1;
 
 impl Page {
     /// Returns the paragraph that stands below the sections of a text.
