@@ -8,7 +8,7 @@ use super::terminal;
 use crate::{
     cli::{Form, LogFormat, Output},
     exit::Exit,
-    report::{Render, html, markdown, text},
+    report::{Render, html, markdown, page::Log, text},
     stop::Stop,
     words::clean,
 };
@@ -47,26 +47,26 @@ pub async fn write(
             }
             (Output::Text, _) => {
                 let mut page = document.page();
-                // The text has no room for these. They are logged before it, since the text is to
-                // come last.
-                let at_a_terminal = io::stderr().is_terminal();
-                let lines = page.unnamed(!at_a_terminal);
-                if log_level < LevelFilter::WARN && !lines.is_empty() {
+                let is_logged = log_level >= LevelFilter::WARN;
+                let (log, most) = if io::stderr().is_terminal() {
+                    (Log::Commands, MOST_LINES)
+                } else {
+                    (Log::Pods, usize::MAX)
+                };
+                let lines = page.log(log);
+                if !is_logged && !lines.is_empty() {
                     page.settings +=
                         &format!(" Left out here: {}; --output=json has all.", lines.len());
                 }
-                let most = if at_a_terminal {
-                    MOST_LINES
-                } else {
-                    usize::MAX
-                };
+                // They are logged before the text, since that is to come last.
                 for line in lines.iter().take(most) {
                     tracing::warn!("{}", clean(line));
                 }
                 if let more @ 1.. = lines.len().saturating_sub(most) {
                     tracing::warn!("and {more} more, which --output=json has");
                 }
-                text::write(&page, terminal::screen())
+                let log = if is_logged { log } else { Log::Off };
+                text::write(&page, terminal::screen(log))
             }
             (Output::Markdown, _) => markdown::write(&document.page()),
             (Output::Html, _) => html::write(&document.page()),

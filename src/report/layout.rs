@@ -6,89 +6,147 @@ use itertools::Itertools as _;
 
 use super::{
     Group, NodeEntry, PodEntry, Render, Report,
-    fit::by_kind,
+    fold::{by_kind, rows},
     page::{
-        Block, Entry, FEW_NAMES, Page, Section, Tag, Tone, Word, advised, first_of, paragraphs,
-        unread,
+        Block, Entry, NAMES, Page, Section, Tag, Tone, Word, filled, first, first_of, paragraphs,
+        unread, warned,
     },
     phrases,
 };
 use crate::{
-    advice::{self, Step},
+    advice::{self, Step, StepKind},
     decide::{ReasonCode, Verdict},
     exit::Exit,
     outcome::{OutcomeCode, ReplacementState},
     words::{after, joined, listed},
 };
 
-/// The most lines of a text. `kubectl logs --tail=100` shows them all, and a warning that follows.
-pub const LINES: usize = 97;
-/// The most lines of a text if few nodes failed, or if the breaker holds the run.
-pub(super) const FEW_LINES: usize = 59;
-/// The most failed nodes that count as few.
-const SHORT_PAGE_NODES: usize = 5;
-/// The most rows alike that are shown one by one.
-const FEW_ROWS: usize = 3;
+/// How much a text shows. The largest page of a test stays below the lines that a text may have.
+struct Room {
+    /// Groups that need a person. One that says why counts as [`WHY`], and this is a multiple of
+    /// it, so that no other of its reason is shown without it.
+    cards: usize,
+    /// Names of pods that share advice or a note.
+    names: usize,
+    /// Rows and sums of pods that a run reaps.
+    rows: usize,
+    /// Rows and sums of other pods, and of nodes.
+    others: usize,
+    /// Notes of pods to reap.
+    notes: usize,
+    notices: usize,
+    /// Steps of the breaker.
+    steps: usize,
+}
+
+/// For up to a handful of failed nodes, or while the breaker holds the run: 60 lines.
+const SHORT: Room = Room {
+    cards: 8,
+    names: 3,
+    rows: 10,
+    others: 2,
+    notes: 2,
+    notices: 1,
+    steps: 3,
+};
+/// The same for a page of many sections.
+const SHORTEST: Room = Room {
+    cards: 4,
+    rows: 1,
+    others: 1,
+    notes: 1,
+    ..SHORT
+};
+/// For more failed nodes: 100 lines, which `kubectl logs --tail=100` shows.
+const LONG: Room = Room {
+    cards: 12,
+    names: 5,
+    rows: 10,
+    others: 4,
+    notes: 4,
+    notices: 3,
+    steps: 4,
+};
+const MANY_SECTIONS: usize = 8;
+const WHY: usize = 4;
+/// For a question at a terminal, which is about the rows alone.
+const QUESTION: Room = Room { rows: 40, ..LONG };
+/// The most failed nodes that are a handful.
+const FEW_NODES: usize = 6;
+/// The most steps without an answer that a card shows.
+const FEW_STEPS: usize = 4;
+/// The most nodes that a line names.
+const FEW_NAMES: usize = 3;
 /// The most cards that HTML shows unfolded, because they are tall.
 const FEW_CARDS: usize = 3;
 
 impl Render for Report {
     fn page(&self) -> Page {
-        let is_short = self.nodes.len() <= SHORT_PAGE_NODES || self.is_held();
+        let is_short = self.nodes.len() <= FEW_NODES || self.is_held();
+        let mut laid_out = sections(self, if is_short { &SHORT } else { &LONG });
+        if is_short && laid_out.len() >= MANY_SECTIONS {
+            laid_out = sections(self, &SHORTEST);
+        }
         Page {
             headline: phrases::headline(self),
             about: phrases::about(self),
             cluster: after("", phrases::cluster(self)),
             settings: phrases::settings(self),
             lead: lead(self),
-            sections: sections(self),
+            sections: laid_out,
             words: words(self),
         }
-        .within(if is_short { FEW_LINES } else { LINES })
     }
 }
 
 /// Returns the page that a person is shown before the deletes: the pods to reap, what to remember,
-/// and what to know about the nodes.
+/// and what to know about the nodes. The person can only answer yes or no, so it has no command.
 pub fn question(report: &Report) -> Page {
     let asked = [Verdict::Reap.as_str(), "remember", "node-steps"];
-    let mut sections = sections(report);
+    let mut sections = sections(report, &QUESTION);
     sections.retain(|section| asked.contains(&section.id));
     for section in &mut sections {
-        // The person can only answer yes or no here, so no command is shown.
-        section.blocks.retain(|block| {
-            !matches!(block, Block::Steps(steps) if steps.iter().any(|step| step.command.is_some()))
-        });
+        section.blocks.retain(|block| !block.has_command());
     }
     Page {
-        sections,
+        sections: filled(sections),
         ..Page::default()
     }
-    .within(LINES)
 }
 
 /// Lists the sections, the most important first.
-fn sections(report: &Report) -> Vec<Section> {
+fn sections(report: &Report, room: &Room) -> Vec<Section> {
     let breaker = report.breaker.as_ref();
     let hold = breaker.map(|breaker| {
         let why = [phrases::breaker(breaker)];
         let mut blocks = paragraphs(why.iter().chain(&report.in_common));
-        blocks.extend(breaker.steps.iter().cloned().map(step));
+        let steps = breaker.steps.iter().cloned().map(step);
+        blocks.extend(first(steps.collect(), room.steps));
         let of = after(" in zone ", joined(&breaker.zones, ", "));
-        let heading = format!("Nothing is deleted{of} ({})", breaker.reason);
-        Section::new("breaker", heading, Tone::Bad, blocks).whole()
+        let heading = format!("Nothing is deleted ({}{of})", breaker.reason);
+        Section::new("breaker", heading, Tone::Bad, blocks)
     });
     let of_verdict = |verdict: Verdict, tone, blocks| {
         let heading = phrases::heading(report, verdict);
         Section::new(verdict.as_str(), heading, tone, blocks)
     };
-    let rows = |verdict| {
+    let of_rows = |verdict| {
         let pods = report
             .pods
             .iter()
             .filter(|pod| pod.verdict == verdict)
             .sorted_by_key(|pod| !phrases::went_wrong(pod));
-        of_verdict(verdict, Tone::Strong, alike(pods.map(row), one_workload))
+        let most = if verdict == Verdict::Reap {
+            room.rows
+        } else {
+            room.others
+        };
+        let pods = pods.map(row).map(|row| match verdict {
+            Verdict::Wait | Verdict::Leave => beside_cards(report, row),
+            _ => row,
+        });
+        let blocks = rows(pods.collect(), most, one_workload);
+        of_verdict(verdict, Tone::Strong, blocks)
     };
     let urgent = if report.is_held() {
         Tone::Strong
@@ -106,40 +164,46 @@ fn sections(report: &Report) -> Vec<Section> {
             } else {
                 Tone::Quiet
             };
-            Block::paragraph(tone, format!("{}  [{}]", notice.detail, notice.code))
+            Block::logged(tone, format!("{}  [{}]", notice.detail, notice.code))
         });
-    let nodes = report.nodes.iter().map(|entry| node(report, entry));
-    let nodes = alike(nodes, |entry| entry.kind.clone());
+    let notices = first(notices.collect(), room.notices);
+    let nodes = report.nodes.iter();
+    let nodes = nodes.map(|entry| beside_cards(report, node(report, entry)));
+    let mut nodes = rows(nodes.collect(), room.others, |entry| entry.kind.clone());
+    nodes.extend(paragraphs(
+        report.in_common.iter().filter(|_| breaker.is_none()),
+    ));
     let of_all = format!(
         "Nodes not ready: {} of {}",
         report.summary.nodes_not_ready, report.summary.nodes
     );
     let sections = [
-        of_verdict(Verdict::Manual, urgent, for_you(report)),
-        rows(Verdict::Reap),
-        Section::new("remember", "Afterwards", Tone::Caution, remember(report)),
+        of_verdict(Verdict::Manual, urgent, for_you(report, room)),
+        of_rows(Verdict::Reap),
+        Section::new(
+            "remember",
+            "Afterwards",
+            Tone::Caution,
+            remember(report, room),
+        ),
         Section::new(
             "node-steps",
             "What to do about the nodes",
             Tone::Strong,
             node_steps(report),
         ),
-        rows(Verdict::Wait),
-        rows(Verdict::Leave),
-        Section::new("notices", "Worth knowing", Tone::Caution, notices.collect()),
+        of_rows(Verdict::Wait),
+        of_rows(Verdict::Leave),
+        Section::new("notices", "Worth knowing", Tone::Caution, notices),
     ];
-    let in_common = report.in_common.iter().filter(|_| breaker.is_none());
-    let nodes = [nodes, paragraphs(in_common)].concat();
     let nodes = Section::new("nodes", of_all, Tone::Strong, nodes);
-    hold.into_iter()
-        .chain(sections)
-        .chain(unread(&report.errors, &report.unseen))
-        .chain([nodes])
-        .collect()
+    let sections = hold.into_iter().chain(sections);
+    let unread = unread(&report.errors, &report.unseen);
+    filled(sections.chain(unread).chain([nodes]))
 }
 
 fn step(step: Step) -> Block {
-    Block::Steps(vec![step])
+    Block::steps(vec![step])
 }
 
 /// Returns the first lines of the page: the summary, the notices that come first, and the
@@ -209,47 +273,71 @@ fn row(pod: &PodEntry) -> Entry {
     }
 }
 
-/// Lists the groups that need a person: those that ask for an answer, then the others. While the
-/// breaker holds, groups without a command are only counted.
-fn for_you(report: &Report) -> Vec<Block> {
+/// Shortens a row that needs nothing in the text of a report in which something else does.
+fn beside_cards(report: &Report, mut row: Entry) -> Entry {
+    if !report.groups.is_empty() && !row.blocks.is_empty() {
+        row.blocks = vec![Block::left_out("", row.blocks)];
+    }
+    row
+}
+
+/// Lists the groups that need a person: those that ask for an answer, then the others. Of each
+/// reason the first comes before what there is no room for. While the breaker holds, groups without
+/// a command are only counted.
+fn for_you(report: &Report, room: &Room) -> Vec<Block> {
     let groups = report
         .groups
         .iter()
         .sorted_by_key(|group| !group.advice.wants_answer());
-    let is_silent = |group: &&Group| {
-        let steps = &group.advice.steps;
-        report.is_held() && steps.iter().all(|step| step.command.is_none())
-    };
-    let (silent, cards): (Vec<_>, Vec<_>) = groups.partition(is_silent);
+    let mut reasons = BTreeSet::new();
+    let cards = groups.enumerate().map(|(place, group)| {
+        let is_first = reasons.insert(report.pods[group.pods[0]].reason);
+        let weight = if is_first { WHY } else { 1 };
+        let card = card(report, group, is_first, room.names);
+        (place, is_first, weight, card)
+    });
+    let mut cards = cards.collect_vec();
+    cards.sort_by_key(|(_, is_first, ..)| !is_first);
+    let mut left = room.cards;
+    let (mut shown, mut others): (Vec<_>, Vec<_>) =
+        cards.into_iter().partition(|(.., weight, card)| {
+            let is_asked = !report.is_held() || card.blocks.iter().any(Block::has_command);
+            let rest = left.checked_sub(*weight).filter(|_| is_asked);
+            left = rest.unwrap_or(left);
+            rest.is_some()
+        });
+    shown.sort_by_key(|(place, ..)| *place);
+    others.sort_by_key(|(place, ..)| *place);
     let text =
         "Nothing is asked of you while the breaker holds: what is counted here may all be running.";
-    let mut blocks = paragraphs((!silent.is_empty()).then_some(text));
-    let mut kinds = BTreeSet::new();
-    let mut card = |group: &Group| {
-        let is_first = kinds.insert(report.pods[group.pods[0]].reason);
-        card(report, group, is_first)
-    };
-    blocks.extend(cards.into_iter().map(&mut card).map(Block::Entry));
-    blocks.extend(by_kind(silent.into_iter().map(card)));
+    let mut blocks = paragraphs((report.is_held() && !others.is_empty()).then_some(text));
+    blocks.extend(shown.into_iter().map(|(.., card)| Block::Entry(card)));
+    blocks.extend(by_kind(others.into_iter().map(|(.., card)| card).collect()));
     blocks.extend(report.run_now.clone().map(step));
     blocks
 }
 
-/// Returns the card of a group, with the steps for all of its pods. In brief, only the first card of
-/// its reason says why, and a card without a question leaves its commands to the log.
-fn card(report: &Report, group: &Group, is_first: bool) -> Entry {
+/// Returns the card of a group, with the steps for all of its pods. A text says why on the first
+/// card of a reason, and what else there is to see only of a group that is alone.
+fn card(report: &Report, group: &Group, is_first: bool, most: usize) -> Entry {
     let pods = group
         .pods
         .iter()
         .map(|index| &report.pods[*index])
         .collect_vec();
     let mut entry = row(pods[0]);
-    let (mut blocks, mut brief) = (Vec::new(), Vec::new());
+    let mut blocks = Vec::new();
+    entry.named = 1;
     if pods.len() > 1 {
         let names = pods.iter().map(|pod| pod.name.as_str()).collect_vec();
-        let (first, others) = first_of(&names);
-        blocks.extend(paragraphs([first]).into_iter().chain(others));
-        brief = paragraphs([listed(&names, FEW_NAMES)]);
+        let (some, others) = first_of(&names, most);
+        blocks = paragraphs([some]);
+        blocks.extend(others.map(|others| Block::left_out("", paragraphs([others]))));
+        entry.named = most;
+        if !is_first {
+            blocks = vec![Block::left_out("", blocks)];
+            entry.named = 0;
+        }
         let owners = pods.iter().filter_map(|pod| pod.owner.clone());
         entry.workloads = owners.sorted().dedup().collect();
         entry.pods = pods.len();
@@ -260,50 +348,41 @@ fn card(report: &Report, group: &Group, is_first: bool) -> Entry {
             phrases::overdue_up_to(pods[0].overdue_seconds),
         ];
     }
+    let steps = &group.advice.steps;
     let asks = group.advice.wants_answer();
-    let mut why = paragraphs([&group.detail]);
-    why.extend(advised(&group.advice));
-    blocks.extend(why.clone());
-    if asks {
-        let steps = group.advice.steps.iter().filter(|step| step.is_answer);
-        brief.push(Block::Steps(steps.cloned().collect()));
+    let is_alone = report.groups.len() == 1;
+    let looks = steps
+        .iter()
+        .take_while(|step| step.kind != StepKind::Answer);
+    let looks = looks.collect_vec();
+    let is_whole =
+        looks.iter().all(|step| step.command.is_none()) || is_alone && looks.len() <= FEW_STEPS;
+    let left_out = if is_whole { 0 } else { looks.len() };
+    let explain = format!("What to do: pod-reaper explain {}", phrases::name(pods[0]));
+    let explain = if is_whole || asks { "" } else { &explain };
+    let why = paragraphs([&group.detail]);
+    let warned = warned(&group.advice).collect();
+    if is_alone || is_first && group.advice.losses.is_empty() {
+        blocks.extend(why);
     } else {
-        why.retain(|block| is_first && !matches!(block, Block::Steps(_)));
-        brief.extend(why);
-        let explain = format!("What to do: pod-reaper explain {}", phrases::name(pods[0]));
-        brief.extend(paragraphs([explain]));
+        blocks.push(Block::left_out("", why));
     }
+    if is_alone || is_first {
+        blocks.extend(warned);
+        blocks.push(Block::left_out(explain, Vec::new()));
+    } else {
+        blocks.push(Block::left_out(explain, warned));
+    }
+    let steps = steps.clone();
+    blocks.push(Block::Steps { steps, left_out });
     Entry {
         is_card: true,
         is_open: report.groups.len() <= FEW_CARDS,
         harm: group.advice.steps.iter().find_map(|step| step.harm),
-        brief,
         blocks,
         log: pods.into_iter().map(phrases::for_a_person).collect(),
         ..entry
     }
-}
-
-/// Lists `entries`, with those alike in one line if they are more than [`FEW_ROWS`]: `key` is the
-/// same of such entries. What went wrong has a line of its own.
-fn alike<K: Ord>(entries: impl Iterator<Item = Entry>, key: fn(&Entry) -> K) -> Vec<Block> {
-    let mut groups = BTreeMap::<_, Vec<_>>::new();
-    for (place, entry) in entries.enumerate() {
-        let alone = entry.is_wrong().then_some(place);
-        let group = groups.entry((alone, key(&entry))).or_default();
-        group.push((place, entry));
-    }
-    let rows = groups.into_values().flat_map(|group| {
-        let (places, entries): (Vec<_>, Vec<_>) = group.into_iter().unzip();
-        let blocks = if entries.len() > FEW_ROWS {
-            by_kind(entries)
-        } else {
-            entries.into_iter().map(Block::Entry).collect()
-        };
-        places.into_iter().zip(blocks)
-    });
-    let rows = rows.sorted_by_key(|(place, _)| *place);
-    rows.map(|(_, block)| block).collect()
 }
 
 /// What pods share that are one row: their fate, namespace and workload.
@@ -316,43 +395,66 @@ fn one_workload(entry: &Entry) -> impl Ord + use<> {
 }
 
 /// Lists the notes of the pods to reap; a note that several pods share is said once.
-fn remember(report: &Report) -> Vec<Block> {
+fn remember(report: &Report, room: &Room) -> Vec<Block> {
     let mut notes = BTreeMap::<_, Vec<_>>::new();
     for pod in &report.pods {
         if let Some(note) = &pod.note {
             notes.entry(note).or_default().push(phrases::name(pod));
         }
     }
-    notes
+    let rest = notes.values().skip(room.notes).flatten().collect_vec();
+    let line = format!("Notes of {} more: {}", rest.len(), listed(&rest, NAMES));
+    let mut blocks = notes
         .into_iter()
-        .flat_map(|(note, pods)| {
-            let (names, rest) = first_of(&pods);
-            [Block::about(&names, note)].into_iter().chain(rest)
+        .map(|(note, pods)| {
+            let (names, others) = first_of(&pods, room.names);
+            let others =
+                others.map(|others| Block::left_out("", vec![Block::logged(Tone::Plain, others)]));
+            [Block::about(&names, note)]
+                .into_iter()
+                .chain(others)
+                .collect_vec()
         })
-        .collect()
+        .collect_vec();
+    let folded = blocks.split_off(room.notes.min(blocks.len())).concat();
+    let mut blocks = blocks.concat();
+    if !folded.is_empty() {
+        blocks.push(Block::fold(line, folded));
+    }
+    blocks
 }
 
-/// Lists the steps for the nodes; powering off is said once for all of them.
+/// Lists the steps for the nodes; powering off is said once for all of them. What a command
+/// force-deletes may need a person, so that a text leaves the command out while a pod does.
 fn node_steps(report: &Report) -> Vec<Block> {
     let cut_off = phrases::to_power_off(report);
-    let (names, rest) = first_of(&cut_off);
+    let (names, rest) = first_of(&cut_off, NAMES);
     let which = match cut_off.len() {
         0 => None,
         1 => Some(names),
         _ => Some(format!("one of {names}")),
     };
-    let first = which.map(|which| step(advice::power_off(&which)));
-    let steps = report
-        .nodes
-        .iter()
-        .flat_map(|node| {
-            node.steps
-                .iter()
-                .filter(|step| **step != advice::power_off(&node.name))
-        })
-        .cloned()
-        .map(step);
-    first.into_iter().chain(rest).chain(steps).collect()
+    let off = which.map(|which| step(advice::power_off(&which)));
+    let rest = rest.map(|rest| Block::left_out("", vec![Block::logged(Tone::Plain, rest)]));
+    let steps = report.nodes.iter().flat_map(|node| {
+        let steps = node.steps.iter();
+        let others = steps.filter(|step| step.kind != StepKind::PowerOff);
+        others.map(|of_node| (node.name.as_str(), step(of_node.clone())))
+    });
+    let most = usize::from(report.groups.is_empty());
+    let (names, mut steps): (Vec<_>, Vec<_>) = steps.unzip();
+    let rest_of_steps = steps.split_off(most.min(steps.len()));
+    let blocks = off.into_iter().chain(rest).chain(steps);
+    if rest_of_steps.is_empty() {
+        return blocks.collect();
+    }
+    let names = listed(&names[most..], FEW_NAMES);
+    let fold = Block::Fold {
+        line: format!("{names}: how volumes are detached at once"),
+        is_flat: rest_of_steps.len() <= FEW_CARDS,
+        blocks: rest_of_steps,
+    };
+    blocks.chain([fold]).collect()
 }
 
 /// Returns the entry of a node. When many nodes fail at once, most fail in the same minute, so

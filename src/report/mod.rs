@@ -19,7 +19,7 @@ macro_rules! in_json {
 pub(crate) use in_json;
 
 mod build;
-mod fit;
+mod fold;
 pub mod html;
 mod layout;
 pub mod markdown;
@@ -33,9 +33,9 @@ mod types;
 
 pub use self::build::RunRecord;
 pub(crate) use self::build::{VERSION, tally};
-pub(crate) use self::layout::{LINES, question};
 use self::page::Page;
 pub use self::types::{BreakerEntry, Group, NodeEntry, PodEntry, Report, SettingsEntry, Summary};
+pub(crate) use self::{fold::rows, layout::question};
 
 /// A value that every output format can show: JSON as it is, the others as a page.
 pub trait Render: serde::Serialize {

@@ -1,9 +1,9 @@
 //! The page: the content of a report, an explanation or a forecast, before it is text, Markdown or
 //! HTML.
 //!
-//! [`super::fit`] decides what is folded and summed up, by the number of lines that the text would
-//! have. Of a fold, text shows only the line that sums it up, HTML shows that line and can unfold
-//! it, and Markdown shows all the blocks in it.
+//! Whoever makes a page decides what a text leaves out, by fixed numbers. What is left out is in a
+//! [`Block::Fold`], or is a step that its block counts: the same decides what the log names, so that
+//! each command is in one of them.
 
 use std::fmt::Display;
 
@@ -46,9 +46,10 @@ pub struct Section {
     /// The colour of the heading in a text.
     pub tone: Tone,
     pub blocks: Vec<Block>,
-    /// Nothing in the section may be folded.
-    pub is_whole: bool,
 }
+
+/// The sections that a text sets off from nothing but what is important.
+const MINOR: [&str; 6] = ["wait", "leave", "notices", "unread", "unseen", "nodes"];
 
 #[derive(Debug, Clone)]
 pub enum Block {
@@ -57,17 +58,23 @@ pub enum Block {
         /// A word before the text, such as "Risk"; often empty.
         label: &'static str,
         text: String,
-        /// What follows this part of the text is not logged: a message of the API server, or what a
-        /// pod's author wrote.
+        /// How much of the text is logged if a text leaves it out. What others wrote never is: a
+        /// message of the API server, or of a pod's author.
         logged: usize,
     },
     /// Things to do, in this order.
-    Steps(Vec<Step>),
+    Steps {
+        steps: Vec<Step>,
+        /// A text leaves out so many of the first.
+        left_out: usize,
+    },
     Entry(Entry),
     /// Blocks that a text leaves out.
     Fold {
         /// The line that a text shows in place of the blocks; if empty, it shows none.
         line: String,
+        /// HTML shows the blocks as if they were in no fold.
+        is_flat: bool,
         blocks: Vec<Block>,
     },
 }
@@ -98,11 +105,10 @@ pub struct Entry {
     /// HTML shows the card unfolded.
     pub is_open: bool,
     pub blocks: Vec<Block>,
-    /// The blocks that a text shows instead if it has no room for the others.
-    pub brief: Vec<Block>,
-    pub is_brief: bool,
     /// A line of the log for each pod that needs a person, or for the node.
     pub log: Vec<String>,
+    /// So many of them are about what the text names.
+    pub named: usize,
 }
 
 /// A code of the JSON output that an entry shows, such as its reason.
@@ -138,13 +144,22 @@ codes! {
     }
 }
 
-/// The sections whose folded lines go to the log, because nothing else repeats them: notices are
-/// about this run alone, and a pod that was not read or not evicted may be down.
-const LOGGED: [&str; 3] = ["remember", "notices", "unread"];
+/// What the log says of what a text leaves out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Log {
+    /// Nothing: its level is above warn.
+    Off,
+    /// A line for each command.
+    Commands,
+    /// A line for each pod that needs a person, with its commands.
+    #[default]
+    Pods,
+}
+
 /// The most names that a line lists.
 pub const NAMES: usize = 10;
-/// The most names that a line lists if there is little room.
-pub const FEW_NAMES: usize = 3;
+/// The most read errors that a text shows; a cause can be long.
+const FEW_ERRORS: usize = 1;
 
 impl Page {
     /// Returns the paragraph that stands below the sections of a text.
@@ -152,59 +167,50 @@ impl Page {
         Block::paragraph(Tone::Quiet, format!("{} {}", self.about, self.settings))
     }
 
-    /// Returns the lines for the log about everything important that the text leaves out: a line
-    /// for each command, or with `each_pod` for each pod that needs a person, and each notice.
-    pub fn unnamed(&self, each_pod: bool) -> Vec<String> {
-        let mut lines = Vec::new();
-        for section in &self.sections {
-            let is_logged = LOGGED.contains(&section.id);
-            for block in &section.blocks {
-                match block {
-                    Block::Entry(entry) => lines.extend(entry.unnamed(each_pod, true)),
-                    Block::Fold { blocks, .. } => {
-                        for block in unfolded(blocks) {
-                            match block {
-                                Block::Entry(entry) => {
-                                    lines.extend(entry.unnamed(each_pod, false));
-                                }
-                                Block::Steps(steps) => {
-                                    lines.extend(
-                                        commands(steps).map(|(what, it)| format!("{what} {it}")),
-                                    );
-                                }
-                                Block::Paragraph {
-                                    tone, text, logged, ..
-                                } if is_logged && *tone != Tone::Quiet => {
-                                    lines.push(text[..*logged].to_owned());
-                                }
-                                Block::Paragraph { .. } | Block::Fold { .. } => {}
-                            }
-                        }
-                    }
-                    _ => {}
-                }
-            }
-        }
-        lines
+    /// Returns the lines for the log about everything important that the text leaves out.
+    pub fn log(&self, log: Log) -> Vec<String> {
+        let sections = self.sections.iter();
+        let lines = sections.flat_map(|section| logged(&section.blocks, None, false, log));
+        lines.collect()
     }
 }
 
-/// Lists the steps that have a command, with it.
-fn commands(steps: &[Step]) -> impl Iterator<Item = (&str, &str)> {
-    steps
-        .iter()
-        .filter_map(|step| Some((step.what.as_str(), step.command.as_deref()?)))
+/// Returns the lines for the log about what a text leaves out of `blocks`, which are a part of the
+/// entry `of`; about all of them if it `is_hidden`.
+pub fn logged(blocks: &[Block], of: Option<&Entry>, is_hidden: bool, log: Log) -> Vec<String> {
+    let lines = blocks.iter().flat_map(|block| match block {
+        _ if log == Log::Off => Vec::new(),
+        Block::Paragraph { logged: 0, .. } => Vec::new(),
+        Block::Paragraph { text, logged, .. } if is_hidden => vec![text[..*logged].to_owned()],
+        Block::Paragraph { .. } => Vec::new(),
+        Block::Steps { steps, left_out } => {
+            let hidden = if is_hidden { steps.len() } else { *left_out };
+            let steps = steps[..hidden].iter();
+            let lines = steps.filter_map(|step| {
+                let what = of.map_or_else(|| step.what.clone(), Entry::named_in_the_log);
+                Some(format!("{what} {}", pasted(step)?))
+            });
+            lines.collect()
+        }
+        Block::Fold { blocks, .. } => logged(blocks, of, true, log),
+        Block::Entry(entry) => {
+            let commands = logged(&entry.blocks, Some(entry), is_hidden, log);
+            if entry.log.is_empty() || log == Log::Commands && entry.pods > 0 {
+                return commands;
+            }
+            // The line of a pod has all of its commands.
+            let is_named = !is_hidden && commands.is_empty();
+            let named = if is_named { entry.named } else { 0 };
+            entry.log.iter().skip(named).cloned().collect()
+        }
+    });
+    lines.collect()
 }
 
-/// Lists the commands in the blocks of an entry.
-fn commands_in(blocks: &[Block]) -> impl Iterator<Item = &str> {
-    let steps = blocks.iter().filter_map(|block| match block {
-        Block::Steps(steps) => Some(steps),
-        _ => None,
-    });
-    steps
-        .flat_map(|steps| commands(steps))
-        .map(|(_, command)| command)
+/// Returns the command of a step, after a word for what it destroys.
+pub fn pasted(step: &Step) -> Option<String> {
+    let harm = after("", step.harm.map(|harm| format!("{harm}: ")));
+    Some(harm + step.command.as_ref()?)
 }
 
 impl Section {
@@ -219,16 +225,21 @@ impl Section {
             heading: heading.into(),
             tone,
             blocks,
-            is_whole: false,
         }
     }
 
-    pub(crate) fn whole(self) -> Self {
-        Self {
-            is_whole: true,
-            ..self
-        }
+    /// Reports whether a person need not see the section first.
+    pub fn is_minor(&self) -> bool {
+        MINOR.contains(&self.id)
     }
+}
+
+/// Drops the sections that are empty.
+pub fn filled(sections: impl IntoIterator<Item = Section>) -> Vec<Section> {
+    let sections = sections.into_iter();
+    sections
+        .filter(|section| !section.blocks.is_empty())
+        .collect()
 }
 
 impl Block {
@@ -237,22 +248,63 @@ impl Block {
     }
 
     pub fn labelled(label: &'static str, tone: Tone, text: impl Into<String>) -> Self {
-        let text = text.into();
         Self::Paragraph {
             tone,
             label,
+            text: text.into(),
+            logged: 0,
+        }
+    }
+
+    /// Returns a paragraph that is logged if a text leaves it out.
+    pub fn logged(tone: Tone, text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self::Paragraph {
+            tone,
+            label: "",
             logged: text.len(),
             text,
         }
     }
 
-    /// Returns a paragraph that names what it is about. Only that is logged.
+    /// Returns a paragraph that quotes others about `what`.
     pub fn about(what: &str, text: &str) -> Self {
         Self::Paragraph {
             tone: Tone::Plain,
             label: "",
             logged: what.len(),
             text: format!("{what}: {text}"),
+        }
+    }
+
+    pub fn steps(steps: Vec<Step>) -> Self {
+        Self::Steps { steps, left_out: 0 }
+    }
+
+    /// Returns blocks that only a text leaves out; it shows `line`, if that is not empty.
+    pub fn left_out(line: impl Into<String>, blocks: Vec<Self>) -> Self {
+        Self::Fold {
+            line: line.into(),
+            is_flat: true,
+            blocks,
+        }
+    }
+
+    pub fn fold(line: impl Into<String>, blocks: Vec<Self>) -> Self {
+        Self::Fold {
+            line: line.into(),
+            is_flat: false,
+            blocks,
+        }
+    }
+
+    /// Reports whether the block has a command, in a fold or not.
+    pub fn has_command(&self) -> bool {
+        match self {
+            Self::Paragraph { .. } => false,
+            Self::Steps { steps, .. } => steps.iter().any(|step| step.command.is_some()),
+            Self::Entry(entry) => entry.blocks.iter().any(Self::has_command),
+            Self::Fold { blocks, .. } => blocks.iter().any(Self::has_command),
         }
     }
 
@@ -263,12 +315,17 @@ impl Block {
 
     /// Reports whether the block is an item of a list in HTML.
     pub fn is_item(&self) -> bool {
-        match self {
-            Self::Entry(_) => true,
-            Self::Fold { line, .. } => !line.is_empty(),
-            Self::Paragraph { .. } | Self::Steps(_) => false,
-        }
+        matches!(self, Self::Entry(_) | Self::Fold { is_flat: false, .. })
     }
+}
+
+/// Folds all but the first `most` of `blocks`.
+pub fn first(mut blocks: Vec<Block>, most: usize) -> Vec<Block> {
+    if blocks.len() > most {
+        let rest = blocks.split_off(most);
+        blocks.push(Block::fold(format!("and {} more", rest.len()), rest));
+    }
+    blocks
 }
 
 impl Entry {
@@ -296,35 +353,11 @@ impl Entry {
         !self.is_card && matches!(self.tone, Tone::Caution | Tone::Bad)
     }
 
-    /// Returns the blocks that a text shows.
-    pub fn shown(&self) -> &[Block] {
-        if self.is_brief {
-            &self.brief
-        } else {
-            &self.blocks
-        }
-    }
-
-    /// Returns the lines for the log about what a text leaves out, whether it shows the entry or
-    /// not.
-    fn unnamed(&self, each_pod: bool, is_shown: bool) -> Vec<String> {
-        let shown = commands_in(if is_shown { self.shown() } else { &[] }).collect::<Vec<_>>();
-        let hidden = commands_in(&self.blocks).filter(|command| !shown.contains(command));
-        let lines = hidden.map(|command| {
-            let tag = self.tag.map(|tag| format!(" [{}]", tag.code));
-            let node = after(" on ", self.node.as_ref());
-            format!("{}{node}{}: {command}", self.name, after("", tag))
-        });
-        let mut lines = lines.collect::<Vec<_>>();
-        let named = match self.is_brief {
-            _ if !is_shown || !lines.is_empty() => 0,
-            false => NAMES,
-            true => FEW_NAMES,
-        };
-        if each_pod || lines.is_empty() && self.pods == 0 {
-            lines = self.log.iter().skip(named).cloned().collect();
-        }
-        lines
+    /// Begins a line of the log about a command of the entry.
+    fn named_in_the_log(&self) -> String {
+        let tag = self.tag.map(|tag| format!(" [{}]", tag.code));
+        let node = after(" on ", self.node.as_ref());
+        format!("{}{node}{}:", self.name, after("", tag))
     }
 
     /// Names the columns of a table of such entries.
@@ -344,17 +377,20 @@ impl Entry {
     }
 }
 
-/// Lists the blocks that say what to do first, what is at risk, and what to do.
-pub fn advised(advice: &Advice) -> impl Iterator<Item = Block> {
+/// Lists the blocks that say what to do first, and what is at risk.
+pub fn warned(advice: &Advice) -> impl Iterator<Item = Block> {
     let texts = [
         ("First", Tone::Strong, &advice.first),
         ("Risk", Tone::Caution, &advice.risk),
     ];
-    let texts = texts
-        .into_iter()
-        .filter_map(|(label, tone, text)| Some(Block::labelled(label, tone, text.as_ref()?)));
-    let steps = Some(Block::Steps(advice.steps.clone())).filter(|_| !advice.steps.is_empty());
-    texts.chain(steps)
+    let texts = texts.into_iter();
+    texts.filter_map(|(label, tone, text)| Some(Block::labelled(label, tone, text.as_ref()?)))
+}
+
+/// Lists the blocks that say what to do first, what is at risk, and what to do.
+pub fn advised(advice: &Advice) -> impl Iterator<Item = Block> {
+    let steps = Some(Block::steps(advice.steps.clone())).filter(|_| !advice.steps.is_empty());
+    warned(advice).chain(steps)
 }
 
 /// Pairs each step with the mark before it: a dash if it is the only one, otherwise its number.
@@ -379,23 +415,13 @@ pub fn unfolded(blocks: &[Block]) -> Vec<&Block> {
         .collect()
 }
 
-/// Lists all entries, including those in folds.
-pub fn entries(blocks: &[Block]) -> impl Iterator<Item = &Entry> {
-    unfolded(blocks)
-        .into_iter()
-        .filter_map(|block| match block {
-            Block::Entry(entry) => Some(entry),
-            _ => None,
-        })
-}
-
-/// Lists the first [`NAMES`] of `names` in a line, and the others in a fold without a line.
-pub fn first_of(names: &[impl AsRef<str> + Display]) -> (String, Option<Block>) {
-    let rest = joined(names.iter().skip(NAMES), ", ").map(|rest| Block::Fold {
-        line: String::new(),
-        blocks: paragraphs([format!("The others: {rest}")]),
-    });
-    (listed(names, NAMES), rest)
+/// Lists the first `most` of `names` in a line, and the others in another.
+pub fn first_of(names: &[impl AsRef<str> + Display], most: usize) -> (String, Option<String>) {
+    let rest = joined(names.iter().skip(most), ", ");
+    (
+        listed(names, most),
+        rest.map(|rest| format!("The others: {rest}")),
+    )
 }
 
 /// Makes a plain paragraph of each text.
@@ -412,7 +438,12 @@ pub fn unread(errors: &[ReadError], unseen: &[String]) -> [Section; 2] {
     let errors = errors.iter();
     let causes = errors.map(|error| Block::about(&error.what, &error.cause));
     [
-        Section::new("unread", heading, Tone::Bad, causes.collect()),
+        Section::new(
+            "unread",
+            heading,
+            Tone::Bad,
+            first(causes.collect(), FEW_ERRORS),
+        ),
         Section::new(
             "unseen",
             "Could not be seen",

@@ -3,9 +3,9 @@
 use itertools::Itertools as _;
 use jiff::{SignedDuration, Timestamp};
 
-use super::{BreakerEntry, NodeEntry, PodEntry, Report};
+use super::{BreakerEntry, NodeEntry, PodEntry, Report, page::pasted};
 use crate::{
-    advice::{Step, power_off},
+    advice::StepKind,
     decide::{ReasonCode, Verdict, heard, reported},
     facts::{Owner, Ready},
     outcome::OutcomeCode,
@@ -13,6 +13,8 @@ use crate::{
     words::{after, clean, counted, counts, joined, listed, spoken},
 };
 
+/// The most things to do that the first lines of a report name.
+const NEXT: usize = 3;
 /// The most nodes that the first lines of a report name.
 const NAMED_NODES: usize = 3;
 
@@ -65,14 +67,31 @@ pub fn settings(report: &Report) -> String {
 /// Says why nothing is deleted, and what to do about that.
 pub fn breaker(breaker: &BreakerEntry) -> String {
     let pods = counted(breaker.held, "pod is held", "pods are held");
-    let rest = if breaker.reason == ReasonCode::MassOutage {
-        "When that many fail at once, the cause is more often the API server or the network than the nodes, and their \
-         pods may all be running. What the nodes have in common can show what has failed: look at the network first. Once \
-         machines are switched off, say so for them, or run with --max-not-ready-percent=100."
+    if breaker.reason != ReasonCode::MassOutage {
+        return format!(
+            "{}. {pods}. Without that, a dead node cannot be told from one that lives. The next run tries again.",
+            breaker.detail
+        );
+    }
+    let lifts = if is_lifted_by_an_answer(breaker) {
+        " Once machines are switched off, say so for them, or run with --max-not-ready-percent=100."
     } else {
-        "Without that, a dead node cannot be told from one that lives. The next run tries again."
+        ""
     };
-    format!("{}. {pods}. {rest}", breaker.detail)
+    format!(
+        "{}. {pods}. When that many fail at once, the cause is more often the API server or the network than the nodes, \
+         and their pods may all be running. What the nodes have in common can show what has failed: look at the network \
+         first.{lifts}",
+        breaker.detail
+    )
+}
+
+/// Reports whether a person who knows that machines are off can end the hold.
+fn is_lifted_by_an_answer(breaker: &BreakerEntry) -> bool {
+    breaker
+        .steps
+        .iter()
+        .any(|step| step.kind == StepKind::Answer)
 }
 
 /// Returns a node's Ready status, its reason, and for how long the node has been NotReady.
@@ -267,11 +286,14 @@ pub fn summary(report: &Report) -> String {
 pub fn next(report: &Report) -> Option<String> {
     if let Some(breaker) = report.breaker.as_ref().filter(|_| report.is_held()) {
         let text = match breaker.reason {
-            ReasonCode::MassOutage => format!(
+            ReasonCode::MassOutage if is_lifted_by_an_answer(breaker) => format!(
                 "bring nodes back, after a look at the network and the API server: below {} % it deletes again. If they \
                  are certainly dead, run it with --max-not-ready-percent=100.",
                 report.settings.max_not_ready_percent
             ),
+            ReasonCode::MassOutage => {
+                "bring nodes back, after a look at the network and the API server.".to_owned()
+            }
             _ => format!(
                 "see why this is not known, and run it again: {}.",
                 breaker.detail
@@ -305,6 +327,7 @@ pub fn next(report: &Report) -> Option<String> {
         ("see what could not be read: ", unread.collect(), ""),
     ];
     let parts = parts.into_iter().filter(|(_, names, _)| !names.is_empty());
+    let parts = parts.take(NEXT);
     let parts = parts.map(|(does, names, why)| format!("{does}{}{why}", listed(&names, 1)));
     let waits = || {
         first_due(report)
@@ -341,7 +364,11 @@ pub fn to_power_off(report: &Report) -> Vec<&str> {
     report
         .nodes
         .iter()
-        .filter(|node| node.steps.contains(&power_off(&node.name)))
+        .filter(|node| {
+            node.steps
+                .iter()
+                .any(|step| step.kind == StepKind::PowerOff)
+        })
         .map(|node| node.name.as_str())
         .collect()
 }
@@ -349,13 +376,10 @@ pub fn to_power_off(report: &Report) -> Vec<&str> {
 /// Says in a line of the log that a pod needs a person: the reason, and the steps with
 /// their commands.
 pub fn for_a_person(pod: &PodEntry) -> String {
-    // What a step is for may repeat a message of the API server.
-    let says = |step: &Step| {
-        let command = step.command.as_ref()?;
-        Some(after("", step.harm.map(|harm| format!("{harm}: "))) + command)
-    };
-    let (asks, looks): (Vec<_>, Vec<_>) = pod.advice.steps.iter().partition(|step| step.is_answer);
-    let steps = asks.into_iter().chain(looks).filter_map(says);
+    // What a step is for is left out: it may repeat a message of the API server.
+    let steps = pod.advice.steps.iter();
+    let steps = steps.sorted_by_key(|step| step.kind != StepKind::Answer);
+    let steps = steps.filter_map(pasted);
     format!(
         "{} on {} needs a person [{}]: {}",
         name(pod),
@@ -376,12 +400,6 @@ pub fn owner(name: &str, owner: Option<&Owner>) -> String {
         Some(rest) if rest.starts_with('-') => owner.kind.clone(),
         _ => owner.to_string(),
     })
-}
-
-/// Returns the line of a fold for a page that holds what is in it.
-pub fn unfolded(line: &str) -> &str {
-    let line = line.trim_end_matches(", which --output=json has");
-    line.trim_end_matches("; named in the log")
 }
 
 /// Lists the lines of a command, cleaned, as they are pasted.

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use super::{samples::*, *};
 use crate::{
+    advice::StepKind,
     decide::Verdict,
     exit::Exit,
     limits::Limits,
@@ -95,8 +96,11 @@ fn every_pod_is_on_the_page_and_every_format_draws_it() {
     for report in reports() {
         let page = report.page();
         let sections = page.sections.iter();
-        let of_pods = sections.flat_map(|section| page::entries(&section.blocks));
-        let of_pods = of_pods.filter(|entry| entry.verdict.is_some());
+        let of_pods = sections.flat_map(|section| page::unfolded(&section.blocks));
+        let of_pods = of_pods.filter_map(|block| match block {
+            page::Block::Entry(entry) if entry.verdict.is_some() => Some(entry),
+            _ => None,
+        });
         let rows = of_pods.map(|entry| {
             let verdict = entry.verdict.expect("a verdict").to_string();
             let tag = entry.tag.map(|tag| tag.code.to_owned());
@@ -116,7 +120,7 @@ fn every_pod_is_on_the_page_and_every_format_draws_it() {
             let shown = text.contains(&format!("  {name}  "));
             assert!(shown || text.contains(" pods "), "{name}: {text}");
             let unnamed = page
-                .unnamed(true)
+                .log(page::Log::Pods)
                 .iter()
                 .any(|line| line.starts_with(&format!("{name} ")));
             assert!(unnamed || shown || verdict != "manual", "{name}");
@@ -186,7 +190,12 @@ fn the_log_repeats_no_message_and_no_note_however_much_is_folded() {
         for (number, pod) in report.pods.iter_mut().enumerate() {
             pod.note = Some(format!("MARKER {number}"));
             pod.detail = "MARKER".to_owned();
-            for step in pod.advice.steps.iter_mut().filter(|step| !step.is_answer) {
+            for step in pod
+                .advice
+                .steps
+                .iter_mut()
+                .filter(|step| step.kind != StepKind::Answer)
+            {
                 step.what += " MARKER";
             }
         }
@@ -194,7 +203,7 @@ fn the_log_repeats_no_message_and_no_note_however_much_is_folded() {
             group.detail = "MARKER".to_owned();
         }
         let page = report.page();
-        let lines = page.unnamed(true);
+        let lines = page.log(page::Log::Pods);
         assert!(lines.len() > 300, "{dead}: {lines:?}");
         let repeats = lines.iter().find(|line| line.contains("MARKER"));
         assert_eq!(repeats, None, "{dead}");
@@ -208,6 +217,7 @@ fn a_text_is_for_one_look_and_loses_no_pod_that_needs_a_person() {
         (20, 100, 100),
         (150, 200, 60),
         (5, 20, 60),
+        (6, 20, 60),
         (60, 200, 100),
     ] {
         let report = night(dead, all);
@@ -225,7 +235,7 @@ fn a_text_is_for_one_look_and_loses_no_pod_that_needs_a_person() {
         };
         let shown = words(&text);
         let others = [words(&markdown::write(&page)), words(&html::write(&page))];
-        let unnamed = page.unnamed(true);
+        let unnamed = page.log(page::Log::Pods);
         let logged = unnamed.iter().filter_map(|line| line.split_once(" on "));
         let logged = logged.map(|(name, _)| name).collect::<BTreeSet<_>>();
         let told = format!("{text}{}", unnamed.join("\n"));
@@ -332,6 +342,7 @@ fn every_format_says_what_is_known_of_a_node() {
     let wide = text::Screen {
         colour: false,
         columns: 1_000,
+        ..text::Screen::default()
     };
     for page in [
         text::write(&report.page(), wide),

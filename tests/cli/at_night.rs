@@ -79,28 +79,85 @@ fn executors(dead: usize, all: usize, each: usize) -> Vec<Value> {
     items
 }
 
-#[test]
-fn forty_executors_on_five_dead_nodes_are_each_answered_on_a_screen() {
-    let report = lines(&executors(5, 20, 8));
-    assert!(report.len() <= 60, "{} lines", report.len());
-    let first =
-        "prod-eu: 40 pods need you, 40 to be reaped. 5 of 20 nodes not Ready: ds000 for 30m";
-    assert!(report[0].starts_with(first), "{}", report[0]);
-    let answers = report
+/// The text as a golden file has it: only a command is long.
+fn cut(report: &[String]) -> String {
+    let lines = report
         .iter()
-        .filter(|line| line.contains("kubectl annotate pvc"));
-    assert_eq!(
-        answers.count(),
-        5,
-        "an answer a node: {}",
-        report.join("\n")
-    );
-    // As people count.
-    let text = report.join(" ");
-    assert!(
-        text.find("executor-000-8,") < text.find("executor-000-9,"),
-        "{text}"
-    );
+        .map(|line| match line.char_indices().nth(200) {
+            Some((end, _)) => format!("{} [...]\n", &line[..end]),
+            None => format!("{line}\n"),
+        });
+    lines.collect()
+}
+
+#[test]
+fn executors_on_a_handful_of_dead_nodes_are_each_answered_on_a_screen() {
+    for dead in [5, 6] {
+        let report = lines(&executors(dead, 20, 8));
+        assert!(report.len() <= 60, "{} lines", report.len());
+        let pods = dead * 8;
+        let first = format!(
+            "prod-eu: {pods} pods need you, {pods} to be reaped. {dead} of 20 nodes not Ready: ds000 for 30m"
+        );
+        assert!(report[0].starts_with(&first), "{}", report[0]);
+        let answers = report
+            .iter()
+            .filter(|line| line.contains("kubectl annotate pvc"));
+        assert_eq!(
+            answers.count(),
+            5,
+            "an answer a node, a sixth in the log: {}",
+            report.join("\n")
+        );
+        // As people count.
+        let text = report.join(" ");
+        assert!(
+            text.find("executor-000-8 ") < text.find("executor-000-9 "),
+            "{text}"
+        );
+    }
+}
+
+/// One node with volumes of its own, a dead zone, the only node, and nothing wrong.
+#[test]
+fn each_state_is_for_one_look() {
+    let mut volumes = executors(1, 6, 50);
+    volumes.retain(|item| {
+        let name = item["metadata"]["name"].as_str();
+        name.is_some_and(|name| !name.starts_with("web-"))
+    });
+    let mut zone = Vec::new();
+    for number in 1..=200 {
+        let name = format!("worker-{number:03}");
+        let mut of_node = node(&name, number > 67);
+        let zones = ["zone-a", "zone-b", "zone-c"];
+        of_node[0]["metadata"]["labels"] =
+            json!({"topology.kubernetes.io/zone": zones[(number - 1) / 67]});
+        zone.extend(of_node);
+        if number <= 67 {
+            zone.push(pod(&name, &format!("web-{number}"), None));
+        }
+    }
+    let mut only = node("pi", false).to_vec();
+    only.extend([
+        pod("pi", "web-0", None),
+        pod("pi", "db-0", Some("data-db-0")),
+    ]);
+    only.extend(local("pi", "data-db-0"));
+    let mut calm = [node("ds01", true), node("ds02", true)].concat();
+    let mut runs = pod("ds01", "web-0", None);
+    runs["metadata"]["deletionTimestamp"].take();
+    calm.push(runs);
+    for (name, most, items) in [
+        ("volumes", 60, volumes),
+        ("zone", 100, zone),
+        ("only-node", 60, only),
+        ("calm", 60, calm),
+    ] {
+        let report = lines(&items);
+        assert!(report.len() <= most, "{name}: {} lines", report.len());
+        expect_file![format!("../data/golden/night-{name}.txt")].assert_eq(&cut(&report));
+    }
 }
 
 /// Two thousand stuck pods: what is folded is in the log.
@@ -110,15 +167,7 @@ fn a_report_of_two_thousand_pods_is_for_one_look() {
         let items = executors(dead, all, 1_000 / dead);
         let report = lines(&items);
         assert!(report.len() <= most, "{dead}: {} lines", report.len());
-        // Only a command is long.
-        let short = report
-            .iter()
-            .map(|line| match line.char_indices().nth(200) {
-                Some((end, _)) => format!("{} [...]\n", &line[..end]),
-                None => format!("{line}\n"),
-            });
-        expect_file![format!("../data/golden/night-{dead}.txt")]
-            .assert_eq(&short.collect::<String>());
+        expect_file![format!("../data/golden/night-{dead}.txt")].assert_eq(&cut(&report));
         let audit = reaper(&["--snapshot", "-", "--now", NOW, "--log-level", "warn"]);
         let namespace = samples::namespace("impala");
         let items = items.into_iter().chain([namespace]);

@@ -58,10 +58,22 @@ entry! {
         /// A word for what that takes away for good, where it does.
         #[serde(skip)]
         pub harm: Option<&'static str>,
-        /// True if the command gives a person's answer.
+        /// What kind of step it is.
         #[serde(skip)]
-        pub is_answer: bool,
+        pub kind: StepKind,
     }
+}
+
+/// The kinds of steps that a report treats alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum StepKind {
+    /// To look, to repair, or just to know.
+    #[default]
+    Other,
+    /// Its command gives a person's answer.
+    Answer,
+    /// To power off a node whose pods were taken.
+    PowerOff,
 }
 
 entry! {
@@ -84,7 +96,7 @@ entry! {
 impl Advice {
     /// Reports whether a person is asked for an answer.
     pub fn wants_answer(&self) -> bool {
-        self.steps.iter().any(|step| step.is_answer)
+        self.steps.iter().any(|step| step.kind == StepKind::Answer)
     }
 }
 
@@ -101,7 +113,7 @@ impl Step {
             what: what.into(),
             command: None,
             harm: None,
-            is_answer: false,
+            kind: StepKind::Other,
         }
     }
 
@@ -264,7 +276,7 @@ impl Adviser<'_> {
         // A newer report asks again, with its own time.
         let change = [answer.as_str(), "--overwrite"];
         Step {
-            is_answer: true,
+            kind: StepKind::Answer,
             ..Step::new(what, self.kubectl.annotate(kind, names, namespace, &change))
         }
     }
@@ -331,10 +343,13 @@ impl Adviser<'_> {
 /// Returns the advice for a node from which pods were reaped, or would be: its containers may still
 /// be running.
 pub fn power_off(name: &str) -> Step {
-    Step::remark(format!(
-        "If {name} may only be cut off, power it off now: its containers may still be running beside the pods that \
-         replace them."
-    ))
+    Step {
+        kind: StepKind::PowerOff,
+        ..Step::remark(format!(
+            "If {name} may only be cut off, power it off now: its containers may still be running beside the pods that \
+             replace them."
+        ))
+    }
 }
 
 /// The address of the book. A release is built with that of its version.

@@ -10,14 +10,14 @@ use crate::{
     decide::{Evaluation, ReasonCode},
     report::{
         Render,
-        page::{Block, Entry, Page, Section, Tone, paragraphs},
+        page::{self, Block, Entry, Page, Section, Tone, filled, paragraphs},
         phrases,
     },
     words::after,
 };
 
 /// The most lines of a text without `--all-rules`.
-const LINES: usize = 30;
+const FACTS: usize = 5;
 
 impl Render for Explanation {
     fn page(&self) -> Page {
@@ -64,9 +64,9 @@ impl Render for Explanation {
         let heading = format!("Verdict: {verdict}{}", after("", by));
         let seen = "What was seen (--all-rules has what each rule asks)";
         let mut sections = vec![
-            strong("verdict", &heading, first).whole(),
+            strong("verdict", &heading, first),
             strong("steps", "What to do", advice),
-            strong("facts", seen, facts_of(self)),
+            strong("facts", seen, page::first(facts_of(self), FACTS)),
         ];
         if self.all_rules {
             let all = |rules: &[Evaluation]| rules.iter().map(rule).collect();
@@ -78,10 +78,9 @@ impl Render for Explanation {
         sections.extend(self.head.unread());
         Page {
             about: self.head.about("explained as of"),
-            sections,
+            sections: filled(sections),
             ..Page::default()
         }
-        .within(if self.all_rules { usize::MAX } else { LINES })
     }
 }
 

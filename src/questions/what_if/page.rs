@@ -4,14 +4,18 @@ use super::{Fate, PodFate, WhatIf, Workload};
 use crate::{
     questions::Head,
     report::{
-        BreakerEntry, LINES, Render,
-        page::{Block, Entry, Page, Section, Tag, Tone, paragraphs},
+        BreakerEntry, Render,
+        page::{Block, Entry, Page, Section, Tag, Tone, filled, first, paragraphs},
+        rows,
     },
     words::{after, counted, counts, joined},
 };
 
 const ASSUMED: &str = "Assumed: the kubelet is silent for longer than every toleration, grace period and threshold. Whether the \
      scheduler then finds another node for the pods is not checked.";
+
+/// The most rows of a section that a text shows.
+const ROWS: usize = 8;
 
 impl Render for WhatIf {
     fn page(&self) -> Page {
@@ -33,16 +37,15 @@ pub(super) fn forecast_page(
         about: head.about(asked),
         settings: assumed.to_owned(),
         lead: vec![Block::paragraph(Tone::Strong, lead)],
-        sections,
+        sections: filled(sections),
         ..Page::default()
     }
-    .within(LINES)
 }
 
 fn sections(forecast: &WhatIf) -> Vec<Section> {
     let hold = forecast.breaker.as_ref().map(|breaker| {
         let heading = format!("The breaker would hold the run ({})", breaker.reason);
-        Section::new("breaker", heading, Tone::Bad, held(forecast, breaker)).whole()
+        Section::new("breaker", heading, Tone::Bad, held(forecast, breaker))
     });
     let of_nodes = Section::new("nodes", "The nodes", Tone::Quiet, nodes(forecast));
     let of_fate = |fate: Fate, tone, heading: &str| {
@@ -50,9 +53,12 @@ fn sections(forecast: &WhatIf) -> Vec<Section> {
             .pods
             .iter()
             .filter(|pod| pod.fate == fate)
-            .map(|pod| Block::Entry(entry(pod, forecast.nodes.len() == 1)));
+            .map(|pod| entry(pod, forecast.nodes.len() == 1));
         let heading = format!("{heading}: {}", forecast.summary[&fate]);
-        Section::new(fate.as_str(), heading, tone, pods.collect())
+        let rows = rows(pods.collect(), ROWS, |entry| {
+            (entry.kind.clone(), entry.workloads.clone())
+        });
+        Section::new(fate.as_str(), heading, tone, rows)
     };
     let workloads = forecast.workloads.iter().map(|workload| {
         let Workload {
@@ -83,7 +89,12 @@ fn sections(forecast: &WhatIf) -> Vec<Section> {
             Tone::Bad,
             "Lost (no controller creates these again)",
         ),
-        Section::new("workloads", alone, Tone::Bad, paragraphs(workloads)),
+        Section::new(
+            "workloads",
+            alone,
+            Tone::Bad,
+            first(paragraphs(workloads), ROWS),
+        ),
         of_fate(Fate::LeftTerminating, Tone::Caution, "Stay Terminating"),
         Section::new("left-out", not_reaped, Tone::Caution, paragraphs(left_out)),
         of_fate(

@@ -17,7 +17,7 @@ use crate::{
     cli::Cli,
     cluster::Cluster,
     exit::Exit,
-    report::{Report, samples::*},
+    report::{Report, page::Log, samples::*},
     settings::Settings,
     stop::Stop,
 };
@@ -289,10 +289,13 @@ fn every_format_tells_each_notice() {
     let wide = crate::report::text::Screen {
         colour: false,
         columns: 2_000,
+        ..Default::default()
     };
-    let text = crate::report::text::write(&report.page(), wide);
-    let markdown = crate::report::markdown::write(&report.page());
-    let html = crate::report::html::write(&report.page());
+    let page = report.page();
+    let log = page.log(Log::Commands).join("\n");
+    let text = crate::report::text::write(&page, wide) + &log;
+    let markdown = crate::report::markdown::write(&page);
+    let html = crate::report::html::write(&page);
     for (code, marker) in [
         (NoticeCode::NeverEvicted, "Not evicted from"),
         (NoticeCode::LongWait, "Still waiting"),

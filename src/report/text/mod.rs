@@ -8,7 +8,7 @@ use anstyle::{AnsiColor, Style};
 use textwrap::{Options, WordSeparator, WordSplitter};
 
 use super::{
-    page::{Block, Entry, Page, Tone, numbered},
+    page::{Block, Entry, Log, Page, Tone, logged, numbered},
     phrases,
 };
 use crate::words::{after, clean};
@@ -17,6 +17,10 @@ use crate::words::{after, clean};
 const COLUMNS: usize = 100;
 /// The least width of a text: below it, nearly every word would have a line of its own.
 const FEWEST_COLUMNS: usize = 40;
+/// The most lines of a paragraph.
+const LINES: usize = 8;
+/// The most lines of a paragraph that quotes others, who may write much.
+const QUOTED: usize = 3;
 const ITEM: &str = "  ";
 const DETAIL: &str = "      ";
 
@@ -27,6 +31,8 @@ pub struct Screen {
     pub colour: bool,
     /// The width in columns.
     pub columns: usize,
+    /// What the log says of what the text leaves out.
+    pub log: Log,
 }
 
 impl Default for Screen {
@@ -35,6 +41,7 @@ impl Default for Screen {
         Self {
             colour: false,
             columns: COLUMNS,
+            log: Log::default(),
         }
     }
 }
@@ -47,7 +54,11 @@ impl Screen {
             0 => COLUMNS,
             columns => columns.clamp(FEWEST_COLUMNS, COLUMNS),
         };
-        Self { colour, columns }
+        Self {
+            colour,
+            columns,
+            ..Self::default()
+        }
     }
 }
 
@@ -55,10 +66,12 @@ impl Screen {
 pub fn write(page: &Page, screen: Screen) -> String {
     let mut text = Text::new(screen);
     text.blocks("", &page.lead);
+    let mut was_minor = false;
     for section in &page.sections {
-        if !text.text.is_empty() {
+        if !text.text.is_empty() && !(was_minor && section.is_minor()) {
             text.line("");
         }
+        was_minor = section.is_minor();
         let heading = clean(&in_capitals(&section.heading));
         text.line(&text.painted(section.tone, &heading));
         text.blocks(ITEM, &section.blocks);
@@ -71,13 +84,6 @@ pub fn write(page: &Page, screen: Screen) -> String {
         text.blocks("", &page.lead);
     }
     text.text
-}
-
-/// Counts the lines that `blocks` take in a section.
-pub fn lines(blocks: &[Block]) -> usize {
-    let mut text = Text::new(Screen::default());
-    text.blocks(ITEM, blocks);
-    text.text.lines().count()
 }
 
 /// The lines written so far.
@@ -99,16 +105,23 @@ impl Text {
 
     /// Writes a wrapped paragraph. Colour is added line by line after wrapping, because the escapes
     /// would count as columns.
-    fn paragraph(&mut self, first: &str, rest: &str, tone: Tone, text: &str) {
+    fn paragraph(&mut self, first: &str, rest: &str, tone: Tone, text: &str, most: usize) {
         let options = Options::new(self.screen.columns)
             .initial_indent(first)
             .subsequent_indent(rest)
             .break_words(false)
             .word_separator(WordSeparator::AsciiSpace)
             .word_splitter(WordSplitter::NoHyphenation);
-        for line in textwrap::wrap(&clean(text), options) {
+        let text = clean(text);
+        let lines = textwrap::wrap(&text, options);
+        let most = (most * COLUMNS).div_ceil(self.screen.columns);
+        let is_cut = lines.len() > most;
+        for line in &lines[..most.min(lines.len())] {
             let line = line.trim_end().replace(TOGETHER, " ");
             self.line(&self.painted(tone, &line));
+        }
+        if is_cut {
+            self.line(&format!("{rest}[...] --output=json has the rest"));
         }
     }
 
@@ -125,28 +138,35 @@ impl Text {
         for block in blocks {
             match block {
                 Block::Paragraph {
-                    tone, label, text, ..
+                    tone,
+                    label,
+                    text,
+                    logged,
                 } => {
+                    let quotes = (1..text.len()).contains(logged);
+                    let most = if quotes { QUOTED } else { LINES };
                     let label = after("", (!label.is_empty()).then(|| format!("{label}: ")));
-                    self.paragraph(indent, indent, *tone, &(label + text));
+                    self.paragraph(indent, indent, *tone, &(label + text), most);
                 }
-                Block::Steps(steps) => {
-                    for (mark, step) in numbered(steps) {
+                Block::Steps { steps, left_out } => {
+                    for (mark, step) in numbered(&steps[*left_out..]) {
                         let rest = format!("{indent}{:1$}", "", mark.len());
                         let first = format!("{indent}{mark}");
-                        self.paragraph(&first, &rest, Tone::Plain, &step.what);
-                        for line in step
-                            .command
-                            .iter()
-                            .flat_map(|command| phrases::lines(command))
-                        {
+                        self.paragraph(&first, &rest, Tone::Plain, &step.what, LINES);
+                        let command = step.command.iter();
+                        for line in command.flat_map(|command| phrases::lines(command)) {
                             self.line(&format!("{rest}{line}"));
                         }
                     }
                 }
                 Block::Entry(entry) => self.entry(indent, entry),
                 Block::Fold { line, .. } if line.is_empty() => {}
-                Block::Fold { line, .. } => self.paragraph(indent, DETAIL, Tone::Quiet, line),
+                Block::Fold { line, blocks, .. } => {
+                    let logged = logged(blocks, None, true, self.screen.log);
+                    let logged = (!logged.is_empty()).then_some("named in the log");
+                    let line = format!("{line}{}", after("; ", logged));
+                    self.paragraph(indent, DETAIL, Tone::Quiet, &line, LINES);
+                }
             }
         }
     }
@@ -163,8 +183,8 @@ impl Text {
         }));
         parts.extend(entry.tag.map(|tag| format!("[{}]", tag.code)));
         parts.extend(entry.harm.filter(|_| !entry.is_card).map(together));
-        self.paragraph(indent, DETAIL, entry.tone, &parts.join("  "));
-        self.blocks(DETAIL, entry.shown());
+        self.paragraph(indent, DETAIL, entry.tone, &parts.join("  "), LINES);
+        self.blocks(DETAIL, &entry.blocks);
     }
 }
 

@@ -8,13 +8,10 @@ use crate::{
 use pod_reaper::{
     cli::DryRun,
     decide::Verdict,
-    report::{PodEntry, Render as _, text},
+    report::{PodEntry, Render as _, page::Log, text},
 };
 use pod_reaper_test_support::oracle::{Place, all_is_given_up};
 use serde_json::json;
-
-/// Whether each command that JSON has is in the text or the log. It is not yet.
-const ALL_COMMANDS_ARE_TOLD: bool = false;
 
 /// What a run could not read if the living nodes contradict the server's clock.
 const TIME: &str = "the time, to judge by";
@@ -793,8 +790,8 @@ fn folded_away(report: &Report) -> Vec<String> {
     let commands = steps.filter_map(|step| step.command.as_ref());
     let lines = commands.flat_map(|command| command.lines());
     let mut missing = Vec::new();
-    for each_pod in [false, true] {
-        let told = format!("{text}\n{}", page.unnamed(each_pod).join("\n"));
+    for log in [Log::Commands, Log::Pods] {
+        let told = format!("{text}\n{}", page.log(log).join("\n"));
         let told = told
             .lines()
             .map(|line| line.split([' ', ';']).collect::<BTreeSet<_>>());
@@ -805,10 +802,8 @@ fn folded_away(report: &Report) -> Vec<String> {
         };
         missing.extend(lines.clone().filter(|line| !is_told(line)));
     }
-    // Open: where the rows of a card are cut and its first command is shown, the further ones of its pods may be in
-    // neither. The first command of a card never is lost.
-    let missing = missing.into_iter().filter(|_| ALL_COMMANDS_ARE_TOLD);
     missing
+        .into_iter()
         .map(|line| format!("neither the text nor the log has {line}: {text}"))
         .collect()
 }

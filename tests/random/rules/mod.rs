@@ -5,7 +5,7 @@ mod case;
 use self::case::Case;
 use crate::prelude::*;
 use pod_reaper::{
-    advice::Step,
+    advice::{Step, StepKind},
     decide::{self, GIVE_UP, is_to_ask},
     limits::Limits,
     report::{BreakerEntry, Render as _, RunRecord, text},
@@ -445,14 +445,18 @@ fn what_is_asked_for_lets_the_pod_go() {
                     .unwrap();
                 pod.workload.as_ref().or(pod.owner.as_ref())
             });
-            let asks = group.advice.steps.iter().any(|step| step.is_answer);
+            let asks = group.advice.wants_answer();
             let mut names = workloads.map(|workload| workload.map(|it| it.name.as_str()));
             let first = names.next();
             let one = names.all(|name| Some(name) == first);
             assert!(!asks || one || first.flatten().is_some_and(|name| name.contains('-')));
         }
         for entry in &before.pods {
-            let steps = entry.advice.steps.iter().filter(|step| step.is_answer);
+            let steps = entry
+                .advice
+                .steps
+                .iter()
+                .filter(|step| step.kind == StepKind::Answer);
             let commands = steps.flat_map(|step| &step.command).collect::<Vec<_>>();
             if commands.is_empty() {
                 continue;

@@ -8,7 +8,7 @@ use crate::{
     questions::what_if::page::forecast_page,
     report::{
         Render,
-        page::{Block, Entry, Page, Section, Tone, paragraphs},
+        page::{Block, Entry, Page, Section, Tone, first, paragraphs},
         phrases::seconds,
     },
     words::{after, counted, counts},
@@ -17,6 +17,9 @@ use crate::{
 const ASSUMED: &str = "Assumed: that node alone dies, and a zone has another node for its volumes. A time counts from when \
      Kubernetes calls it unreachable, until a run may reap the last of its pods: toleration, grace period and thresholds. \
      what-if NODE names the pods.";
+
+/// The most nodes that a text shows.
+const NODES: usize = 40;
 
 impl Render for Forecast {
     fn page(&self) -> Page {
@@ -33,7 +36,7 @@ fn sections(forecast: &Forecast) -> Vec<Section> {
         "Nodes with lasting damage, the worst first: {}",
         counted(bad.len(), "node", "nodes")
     );
-    let nodes = Section::new("nodes", heading, Tone::Bad, lines.collect());
+    let nodes = Section::new("nodes", heading, Tone::Bad, first(lines.collect(), NODES));
     let numbers = || harmless.iter().map(|node| &node.counts);
     let most = numbers().map(|counts| counts.comes_back).max();
     let longest = numbers().map(|counts| counts.seconds).max();
@@ -50,7 +53,7 @@ fn sections(forecast: &Forecast) -> Vec<Section> {
     let heading = after("What would help ", worst);
     let changes = paragraphs(forecast.changes.iter().map(saving));
     let changes = Section::new("changes", heading, Tone::Plain, changes);
-    [nodes, harmless.whole(), changes.whole()]
+    [nodes, harmless, changes]
         .into_iter()
         .chain(forecast.head.unread())
         .collect()
@@ -62,6 +65,7 @@ fn line(node: &NodeForecast) -> Entry {
     Entry {
         name: node.node.clone(),
         kind: "more".to_owned(),
+        named: 1,
         log: vec![format!("{} died: {}", node.node, columns.join(", "))],
         columns,
         ..Entry::default()

@@ -8,7 +8,7 @@ use pod_reaper_test_support::samples;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::report::{Render as _, samples::audit, text, text::Screen};
+use crate::report::{Render as _, page::Log, samples::audit, text, text::Screen};
 use crate::source::snapshot::Saved;
 
 fn foretold(settings: &Settings, objects: &[Value]) -> Forecast {
@@ -237,7 +237,7 @@ fn a_text_has_room_for_any_number_of_nodes_and_the_log_names_the_rest() {
     for node in need {
         let begins = format!("{} died: 1 needs you", node.node);
         let logged = page
-            .unnamed(true)
+            .log(Log::Pods)
             .iter()
             .any(|line| line.starts_with(&begins));
         let shown = text.contains(&format!("  {}  1 needs you", node.node));
@@ -245,7 +245,7 @@ fn a_text_has_room_for_any_number_of_nodes_and_the_log_names_the_rest() {
             logged != shown,
             "{}: {text}\n{:?}",
             node.node,
-            page.unnamed(true)
+            page.log(Log::Pods)
         );
     }
     assert!(text.contains("EVERYTHING COMES BACK: 152 nodes"), "{text}");

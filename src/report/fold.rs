@@ -1,0 +1,98 @@
+//! Sums up rows and cards that a text has no room to show one by one.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use itertools::Itertools as _;
+
+use super::{
+    page::{Block, Entry, NAMES, first},
+    phrases,
+};
+use crate::words::{after, counted, listed};
+
+/// The most rows alike that are shown one by one.
+const FEW_ROWS: usize = 3;
+
+/// Lists at most `most` rows and sums of rows. What is alike by `key` is one row if there are more
+/// than a few of it, unless it went wrong. If that is too much, what is of one kind is.
+pub fn rows<K: Ord>(entries: Vec<Entry>, most: usize, key: impl Fn(&Entry) -> K) -> Vec<Block> {
+    let few = merged(entries.clone(), FEW_ROWS, |place, entry| {
+        (entry.is_wrong().then_some(place), key(entry))
+    });
+    if few.len() <= most {
+        return few;
+    }
+    first(by_kind(entries), most)
+}
+
+/// Sums up the entries of each kind. A row that is the only one of its kind stays.
+pub fn by_kind(entries: Vec<Entry>) -> Vec<Block> {
+    merged(entries, 1, |_, entry| entry.kind.clone())
+}
+
+/// Sums up cards of one key, and rows of one key if they are more than `few`.
+fn merged<K: Ord>(entries: Vec<Entry>, few: usize, key: impl Fn(usize, &Entry) -> K) -> Vec<Block> {
+    let mut groups = BTreeMap::<_, Vec<_>>::new();
+    for (place, entry) in entries.into_iter().enumerate() {
+        let group = groups.entry(key(place, &entry)).or_default();
+        group.push((place, entry));
+    }
+    let blocks = groups.into_values().flat_map(|group| {
+        let place = group[0].0;
+        let is_few = group.len() <= few && !group[0].1.is_card;
+        let sum = (!is_few).then(|| summed(&group.iter().map(|(_, entry)| entry).collect_vec()));
+        let entries = group
+            .into_iter()
+            .map(|(place, entry)| (place, Block::Entry(entry)));
+        match sum {
+            None => entries.collect_vec(),
+            Some(sum) => vec![(
+                place,
+                Block::fold(sum, entries.map(|(_, entry)| entry).collect()),
+            )],
+        }
+    });
+    let blocks = blocks.sorted_by_key(|(place, _)| *place);
+    blocks.map(|(_, block)| block).collect()
+}
+
+/// Sums up entries of one kind: the number of their pods with workloads and nodes, or their names
+/// if they are nodes.
+fn summed(alike: &[&Entry]) -> String {
+    let kind = &alike[0].kind;
+    let pods = alike.iter().map(|entry| entry.pods).sum();
+    if pods == 0 {
+        let names = alike.iter().map(|entry| entry.name.as_str());
+        let names = match &names.collect_vec()[..] {
+            [first, .., last] if alike.len() > NAMES => format!("{first} … {last}"),
+            names => listed(names, NAMES),
+        };
+        return format!("{} {kind}: {names}", alike.len());
+    }
+    let named = |before: &str, many: &str, names: BTreeSet<String>| match names.len() {
+        0 | 1 => after(before, names.first()),
+        count => format!("{before}{count} {many}"),
+    };
+    let workloads = alike.iter().flat_map(|entry| &entry.workloads);
+    let workloads = workloads.map(ToString::to_string).collect();
+    let namespaces = alike.iter().filter_map(|entry| entry.namespace.clone());
+    let nodes = alike.iter().filter_map(|entry| entry.node.clone());
+    let longest = alike.iter().filter_map(|entry| entry.overdue).max();
+    let kind = Some(format!("  [{kind}]")).filter(|_| !kind.is_empty());
+    // One entry stands as the example of what went wrong, or why a replacement is not back.
+    let mut wrong = alike.iter().filter(|entry| entry.is_wrong());
+    let wrong = wrong.find_map(|entry| match entry.blocks.first()? {
+        Block::Paragraph { text, .. } => Some(text),
+        _ => None,
+    });
+    [
+        counted(pods, "pod", "pods"),
+        named(" of ", "workloads", workloads),
+        named(" in ", "namespaces", namespaces.collect()),
+        named(" on ", "nodes", nodes.collect()),
+        after(", ", longest.map(phrases::overdue_up_to)),
+        after("", kind),
+        after(" such as: ", wrong),
+    ]
+    .concat()
+}
