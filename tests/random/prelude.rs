@@ -3,6 +3,7 @@
 pub(crate) use crate::{
     answers::Answers,
     for_every_seed, options,
+    oracle::{Failure, Outage, due, first_reason, objections, place_of, standing},
     world::{Pod, World, start, volumes_mut},
 };
 pub(crate) use jiff::{SignedDuration, Timestamp};
@@ -26,9 +27,8 @@ pub(crate) use pod_reaper::{
     },
     stop::Stop,
 };
-pub(crate) use pod_reaper_test_support::{
-    oracle::{Failure, Outage, due, first_reason, objections, place_of, standing},
-    simulated::{Dice, Fault, Kind, Objects, Refusal, Request, Resource, Server, Trouble},
+pub(crate) use pod_reaper_test_support::simulated::{
+    Dice, Fault, Kind, Objects, Refusal, Request, Resource, Server, Trouble,
 };
 pub(crate) use serde_json::Value;
 pub(crate) use std::{

@@ -1,6 +1,7 @@
 //! The invariants of each write when it is sent, and of the report when the run has ended.
 
 use super::watched::{Received, Watched, Write};
+use crate::oracle::{Place, all_is_given_up};
 use crate::{
     prelude::*,
     world::{By, attached, no_facts, reached, unread},
@@ -10,7 +11,6 @@ use pod_reaper::{
     decide::Verdict,
     report::{PodEntry, Render as _, text},
 };
-use pod_reaper_test_support::oracle::{Place, all_is_given_up};
 use serde_json::json;
 
 /// Whether each command that JSON has is in the text or the log. It is not yet.

@@ -3,6 +3,7 @@
 mod case;
 
 use self::case::Case;
+use crate::oracle::{Place, alive, is_off, is_silent, is_unverified, shares_a_disk};
 use crate::prelude::*;
 use pod_reaper::{
     advice::Step,
@@ -10,9 +11,6 @@ use pod_reaper::{
     limits::Limits,
     report::{BreakerEntry, Render as _, RunRecord, text},
     words::natural,
-};
-use pod_reaper_test_support::oracle::{
-    Place, alive, is_off, is_silent, is_unverified, shares_a_disk,
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

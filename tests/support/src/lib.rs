@@ -1,5 +1,5 @@
 //! Shared code of the test programs: a real API server and its objects, the program under test, a proxy between both,
-//! the simulated API server, sample objects, and the oracle.
+//! the simulated API server, and sample objects.
 //!
 //! A test program has a few real servers, each started by the first test that finds none free. No controller and no kubelet
 //! runs beside them, so that only pod-reaper and the test change objects. A test about controllers or kubelets starts a
@@ -7,9 +7,8 @@
 //!
 //! ```ignore
 //! let cluster = pod_reaper_test_support::fresh();
-//! Node::ready("ds01").create(&cluster);
-//! Node::not_ready("ds02", 3600).create(&cluster);
-//! Pod::on("ds02", "impala", "catalogd-0").owned_by("StatefulSet", "catalogd").terminating(&cluster, 1);
+//! make(&cluster, "{Node ds01: {ready: 'True'}, Node ds02: {}}");
+//! let stuck = pod(&cluster, "impala/catalogd-0: {node: ds02, owner: StatefulSet catalogd}");
 //! ```
 #![allow(
     clippy::panic,
@@ -32,7 +31,6 @@
 pub mod exporter;
 pub mod installed;
 pub mod objects;
-pub mod oracle;
 pub mod pages;
 pub mod program;
 pub mod proxy;
