@@ -1,6 +1,6 @@
 //! Nodes that are NotReady and not dead: one whose kubelet still reports, and virtual nodes.
 
-use crate::{prelude::*, support::objects::lease_of};
+use crate::{prelude::*, support::objects::make};
 
 /// The pod on a local disk.
 const ON_DISK: &str = "impala-impala01/impala-executor-000-0";
@@ -155,7 +155,10 @@ fn a_kubelet_starts_again_and_again() {
 fn a_leader_on_a_silent_node() {
     let case = Case::start("a_leader_on_a_silent_node");
     let holder = "huebackend-0_5d1c7a52-9d0e-4d5e-9a43-6c7f0a3ac7c1";
-    lease_of(&case, ("compute-hive01", "hue"), holder, 0);
+    make(
+        &case,
+        &format!("Lease compute-hive01/hue: {{holder: {holder}}}"),
+    );
     // What an election does for as long as it leads. It ends by itself once there is no API server.
     let renew = r#"while "$0" patch lease hue -n compute-hive01 --type=merge -p \
         "{\"spec\":{\"renewTime\":\"$(date -u +%FT%T.000000Z)\"}}" >/dev/null; do sleep 2; done"#;

@@ -6,7 +6,7 @@ use crate::{
     prelude::*,
     support::{
         installed::{ONE_OFF, as_user},
-        objects::{Node, node_path, renew_lease},
+        objects::{make, node_path, renew_lease},
     },
 };
 
@@ -249,10 +249,10 @@ fn the_scheduler_places_its_pod_on_no_leaf_node() {
         schedule.koupleless.io/virtual-node
     ";
     let taints = taints.split_whitespace().collect::<Vec<_>>();
-    let ordinary = "
+    let ordinary = "{ready: 'True',
         metadata: {labels: {type: worker, liqo.io/type: worker, node.kubernetes.io/instance-type: m5.large,
-            kwok.x-k8s.io/node: real, openyurt.io/is-edge-worker: 'false', superedge.io/node-edge: disable}}
-        spec: {taints: [{key: node-role.kubernetes.io/control-plane, effect: NoSchedule}]}
+            kwok.x-k8s.io/node: real, openyurt.io/is-edge-worker: 'false', superedge.io/node-edge: disable}},
+        spec: {taints: [{key: node-role.kubernetes.io/control-plane, effect: NoSchedule}]}}
     ";
     let cluster = ControlPlane::start_with(&["--controllers"], &[])
         .unwrap_or_else(|message| panic!("{message}"));
@@ -265,7 +265,10 @@ fn the_scheduler_places_its_pod_on_no_leaf_node() {
     let mut nodes = Vec::new();
     for (at, mark) in labelled.chain(tainted).enumerate() {
         nodes.push(format!("marked-{at}"));
-        Node::ready(&nodes[at]).with(yaml(&mark)).create(&cluster);
+        make(
+            &cluster,
+            &format!("Node marked-{at}: {{ready: 'True', {mark}}}"),
+        );
     }
     install(&cluster, DEFAULT);
 
@@ -308,7 +311,7 @@ fn the_scheduler_places_its_pod_on_no_leaf_node() {
         },
     );
 
-    Node::ready("plain").with(yaml(ordinary)).create(&cluster);
+    make(&cluster, &format!("Node plain: {ordinary}"));
     nodes.push("plain".to_owned());
     until("it is placed", || {
         keep_ready(&nodes);

@@ -1,6 +1,6 @@
 //! One node fails.
 
-use crate::{prelude::*, support::objects::stateful_set};
+use crate::{prelude::*, support::objects::make};
 
 /// Reason and outcome of the pods on the failing node. The DaemonSet's pod is not Terminating.
 const FATES: [(&str, &str, Option<&str>); 7] = [
@@ -165,7 +165,10 @@ fn a_pod_has_a_week_to_stop() {
     let here = json!({"kubernetes.io/hostname": FAILING});
     let spec = json!({"terminationGracePeriodSeconds": WEEK, "nodeSelector": here, "tolerations": tolerations});
     let pod = json!({"spec": {"template": {"spec": spec}}});
-    stateful_set(&case, "compute-hive01", "rabbitmq", pod);
+    make(
+        &case,
+        &format!("StatefulSet compute-hive01/rabbitmq: {pod}"),
+    );
     let rabbit = || {
         case.evictable_on(FAILING)
             .into_iter()

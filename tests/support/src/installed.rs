@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{
     ControlPlane, in_repository,
-    objects::{Node, Pod, pod_path},
+    objects::{lease_path, make, pod_path},
     program::shown,
     samples::yaml,
 };
@@ -65,8 +65,10 @@ pub fn install(cluster: &ControlPlane, what: &str) {
         "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings/pod-reaper-guard";
     if cluster.try_get(guarded).is_some() && may(cluster, "delete", "", "pods", "") {
         // The probe must be a pod that the guard denies: a permitted delete would not show that the guard is in force.
-        Node::ready("guarded").create(cluster);
-        Pod::on("guarded", "default", "guarded").create(cluster);
+        make(
+            cluster,
+            "{Node guarded: {ready: 'True'}, Pod default/guarded: {node: guarded, grace: null}}",
+        );
         until("the guard is in force", || {
             let at_once = json!({"gracePeriodSeconds": 0, "dryRun": ["All"]});
             as_account(cluster, "DELETE", &pod_path("default", "guarded"), &at_once).0 == 403
@@ -76,10 +78,7 @@ pub fn install(cluster: &ControlPlane, what: &str) {
             json!({"gracePeriodSeconds": 0}),
         );
         cluster.delete("/api/v1/nodes/guarded", json!({}));
-        cluster.delete(
-            "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/guarded",
-            json!({}),
-        );
+        cluster.delete(&lease_path("guarded"), json!({}));
     }
 }
 
