@@ -12,7 +12,7 @@ use crate::{
     support::{
         ControlPlane, Fresh, fresh,
         installed::{ACCOUNT, as_member, as_user, until},
-        objects::{Pod, annotate, claim, node_path, pod_path},
+        objects::{annotate, make, node_path, pod_path},
     },
 };
 
@@ -132,9 +132,9 @@ fn installed() -> Fresh {
     let cluster = fresh();
     one_dead_of_three(&cluster);
     for namespace in ["apps", "other"] {
-        claim(&cluster, namespace, "data", None, "Pending");
-        Pod::on("dead", namespace, "stuck").create(&cluster);
-        Pod::without_node(namespace, "pending").create(&cluster);
+        let objects = "{PersistentVolumeClaim IN/data: {phase: Pending},
+            Pod IN/stuck: {grace: null}, Pod IN/pending: {node: null, grace: null}}";
+        make(&cluster, &objects.replace("IN", namespace));
     }
     install(&cluster, &["answers"]);
     let objects = ["pods", "persistentvolumeclaims", "nodes"];
@@ -393,8 +393,9 @@ fn what_the_answers_cost() {
             "/api/v1/nodes",
             json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}),
         );
-        Pod::on("dead", "apps", name).create(&cluster);
-        claim(&cluster, "apps", name, None, "Pending");
+        let pair =
+            "{Pod apps/NAME: {grace: null}, PersistentVolumeClaim apps/NAME: {phase: Pending}}";
+        make(&cluster, &pair.replace("NAME", name));
         for path in &objects {
             cluster.merge_patch(path, padding.clone());
             cluster.merge_patch(path, label.clone());
