@@ -10,7 +10,7 @@ use crate::{
     six_nodes,
     support::{
         ControlPlane, fresh,
-        objects::{Node, Pod, annotate, claim, node_becomes, node_path, pod_path},
+        objects::{annotate, make, node_becomes, node_path, pod, pod_path},
         program::{SHELLS, commands, paste, paste_into, shown},
     },
     uid, until_overdue,
@@ -93,10 +93,8 @@ fn an_answer_that_is_pasted_in_time_is_acted_on_by_the_next_run() {
 fn each_answer_lets_go_what_it_is_about() {
     let cluster = fresh();
     one_dead_of_three(&cluster);
-    let stateful = Pod::on("dead", "apps", "web-0").owned_by("StatefulSet", "web");
-    let stateful = uid(&stateful.terminating(&cluster, 1));
-    let machine = Pod::on("dead", "vms", "vm-0").owned_by("VirtualMachineInstance", "vm");
-    let machine = uid(&machine.terminating(&cluster, 1));
+    let stateful = pod(&cluster, "apps/web-0: {owner: StatefulSet web}");
+    let machine = pod(&cluster, "vms/vm-0: {owner: VirtualMachineInstance vm}");
     let flags = ["--manual-owner-kind=StatefulSet"];
     let before = next(&cluster, &flags);
     for (pod, reason, on) in [
@@ -141,13 +139,10 @@ fn an_answer_of_another_failure_does_nothing_and_is_reported() {
         ("the node came back, and went again", back_and_gone),
         ("the pod was replaced", |cluster, _| {
             let path = pod_path("apps", "db-0");
-            let set = cluster.get("/apis/apps/v1/namespaces/apps/statefulsets/db");
             cluster.delete(&path, json!({"gracePeriodSeconds": 0}));
-            Pod::on("dead", "apps", "db-0")
-                .of_set(&set)
-                .claim(CLAIM)
-                .label("apps.kubernetes.io/pod-index", "0")
-                .terminating(cluster, 1);
+            let again = "apps/db-0: {owner: StatefulSet db, uses: disk-db-0,
+                metadata: {labels: {apps.kubernetes.io/pod-index: '0'}}}";
+            pod(cluster, again);
         }),
         ("the claim was made anew", |cluster, answer| {
             let path = claim_path("apps", CLAIM);
@@ -239,31 +234,27 @@ fn an_answer_does_nothing_where_the_node_is_back_or_gone_and_needs_rights() {
 #[test]
 fn the_steps_for_finalizers_and_lost_volumes_run() {
     let cluster = fresh();
-    Node::ready("ready").create(&cluster);
-    Node::not_ready("dead", 3600).create(&cluster);
-    let held = Pod::on("dead", "apps", "held")
-        .finalizer("example.org/backup")
-        .terminating(&cluster, 1);
-    claim(
+    make(
         &cluster,
-        "apps",
-        "dangling",
-        Some("no-such-volume"),
-        "Bound",
+        "
+        Node ready: {ready: 'True'}
+        Node dead: {}
+        PersistentVolumeClaim apps/dangling: {volume: no-such-volume, phase: Bound}
+        ",
     );
-    let dangling = Pod::on("dead", "apps", "dangling")
-        .claim("dangling")
-        .terminating(&cluster, 1);
+    let held = "apps/held: {metadata: {finalizers: [example.org/backup]}}";
+    let held = pod(&cluster, held);
+    let dangling = pod(&cluster, "apps/dangling: {uses: dangling}");
     let before = next(&cluster, &[]);
 
-    let shown = commands(&before, &uid(&held))
+    let shown = commands(&before, &held)
         .iter()
         .map(|command| shown(&paste(&cluster, command)))
         .collect::<String>();
     assert!(shown.contains("f:finalizers"), "{shown}");
     assert!(shown.contains("[example.org/backup]"), "{shown}");
 
-    let [see, off, go] = commands(&before, &uid(&dangling))
+    let [see, off, go] = commands(&before, &dangling)
         .try_into()
         .expect("three steps to paste");
     let output = paste(&cluster, &see);
@@ -273,7 +264,7 @@ fn the_steps_for_finalizers_and_lost_volumes_run() {
     }
     let after = next(&cluster, &[]);
     assert_eq!(
-        after.reason_and_outcome(&uid(&dangling)),
+        after.reason_and_outcome(&dangling),
         ("answered", Some("deleted"))
     );
     assert!(!is_deleting(&cluster, &claim_path("apps", "dangling")));
