@@ -68,14 +68,13 @@ fn neither_mode_changes_anything_and_both_choose_as_the_real_run() {
 fn a_dry_run_of_a_job_pod_leaves_its_status_alone() {
     let cluster = fresh();
     one_dead_of_three(&cluster);
-    let pod = Pod::on("dead", "apps", "job")
-        .finalizer("batch.kubernetes.io/job-tracking")
-        .terminating(&cluster, 1);
+    let job = "apps/job: {metadata: {finalizers: [batch.kubernetes.io/job-tracking]}}";
+    let job = pod(&cluster, job);
     until_overdue();
     let before = versions(&cluster);
     let run = run(&cluster.kubeconfig, &[&SHORT[..], &["--dry-run"]].concat());
     let would = ("stuck-on-not-ready-node", Some("would-delete"));
-    run.says(&uid(&pod), would);
+    run.says(&job, would);
     assert_eq!(versions(&cluster), before);
 }
 
@@ -83,28 +82,23 @@ fn a_dry_run_of_a_job_pod_leaves_its_status_alone() {
 #[test]
 fn the_breaker_holds_and_no_destructive_command_is_printed() {
     let cluster = fresh();
-    for ready in ["ready-1", "ready-2"] {
-        Node::ready(ready).create(&cluster);
-    }
-    for dead in ["dead-1", "dead-2", "dead-3"] {
-        Node::not_ready(dead, 3600)
-            .label("example.com/rack", "r7")
-            .create(&cluster);
-    }
     // Leaf nodes are not counted, whether Ready or not.
-    for leaf in ["kosmos-1", "kosmos-2", "kosmos-3"] {
-        Node::ready(leaf)
-            .label("example.com/rack", "r7")
-            .create(&cluster);
-    }
-    let stuck = uid(&Pod::on("dead-1", "apps", "stuck").terminating(&cluster, 1));
-    Volume::local("disk")
-        .on_node("dead-1")
-        .claimed_by("apps", "disk")
-        .create(&cluster);
-    let local = uid(&Pod::on("dead-1", "apps", "local")
-        .claim("disk")
-        .terminating(&cluster, 1));
+    make(
+        &cluster,
+        "
+        Node ready-1: {ready: 'True'}
+        Node ready-2: {ready: 'True'}
+        Node dead-1: {metadata: {labels: {example.com/rack: r7}}}
+        Node dead-2: {metadata: {labels: {example.com/rack: r7}}}
+        Node dead-3: {metadata: {labels: {example.com/rack: r7}}}
+        Node kosmos-1: {ready: 'True', metadata: {labels: {example.com/rack: r7}}}
+        Node kosmos-2: {ready: 'True', metadata: {labels: {example.com/rack: r7}}}
+        Node kosmos-3: {ready: 'True', metadata: {labels: {example.com/rack: r7}}}
+        PersistentVolume disk: {on: dead-1, claim: apps/disk, spec: {local: {path: /mnt/disk}}}
+        ",
+    );
+    let stuck = pod(&cluster, "apps/stuck: {node: dead-1}");
+    let local = pod(&cluster, "apps/local: {node: dead-1, uses: disk}");
     until_overdue();
 
     let held = run(&cluster.kubeconfig, &SHORT);
@@ -153,13 +147,15 @@ fn the_breaker_holds_and_no_destructive_command_is_printed() {
 #[test]
 fn with_no_real_node_ready_nothing_is_deleted() {
     let cluster = fresh();
-    Node::not_ready("dead", 3600).create(&cluster);
-    Node::ready("kosmos-1").create(&cluster);
-    let one_to_one = "{metadata: {annotations: {kosmos-io/owned-by-cluster: a}}}";
-    Node::ready("one-to-one")
-        .with(yaml(one_to_one))
-        .create(&cluster);
-    let stuck = uid(&Pod::on("dead", "apps", "stuck").terminating(&cluster, 1));
+    make(
+        &cluster,
+        "
+        Node dead: {}
+        Node kosmos-1: {ready: 'True'}
+        Node one-to-one: {ready: 'True', metadata: {annotations: {kosmos-io/owned-by-cluster: a}}}
+        ",
+    );
+    let stuck = pod(&cluster, "apps/stuck: {}");
     until_overdue();
     let run = run(&cluster.kubeconfig, &SHORT);
     run.ends(4);
