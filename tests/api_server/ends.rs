@@ -16,7 +16,7 @@ const REAP: &str = "stuck-on-not-ready-node";
 fn many_stuck(cluster: &ControlPlane, pods: usize) {
     one_dead_of_three(cluster);
     for pod in 0..pods {
-        Pod::on("dead", "apps", &format!("stuck-{pod}")).terminating(cluster, 1);
+        make(cluster, &format!("Pod apps/stuck-{pod}: {{}}"));
     }
     until_overdue();
 }
@@ -49,8 +49,7 @@ fn now_is_what_the_api_server_says() {
     cluster.delete(&lease_path("dead"), json!({}));
     // A second, 10 minutes and an hour.
     let pods = [("stuck", 1), ("later", 600), ("much-later", 3600)];
-    let pods =
-        pods.map(|(name, grace)| uid(&Pod::on("dead", "apps", name).terminating(&cluster, grace)));
+    let pods = pods.map(|(name, grace)| pod(&cluster, &format!("apps/{name}: {{grace: {grace}}}")));
     until_overdue();
     for (clock, reaped) in [(BEHIND, 0), (AHEAD, 2)] {
         let proxy = Proxy::with_clock(cluster.server(), clock, |_| {});
@@ -99,8 +98,7 @@ fn a_second_clock_never_makes_a_delete_of_what_it_says_should_wait() {
     ];
     let cluster = fresh();
     one_dead_of_three(&cluster);
-    let pods =
-        rows.map(|(name, ..)| uid(&Pod::on("dead", name, "stuck-0").terminating(&cluster, 1)));
+    let pods = rows.map(|(name, ..)| pod(&cluster, &format!("{name}/stuck-0: {{}}")));
     until_overdue();
     for ((name, clock, outcome), pod) in rows.into_iter().zip(pods) {
         let looks = AtomicU32::new(0);
