@@ -38,23 +38,20 @@ fn warnings(cluster: &ControlPlane) -> usize {
 
 /// A pod that needs a person, on `dead`.
 fn held(cluster: &ControlPlane, name: &str) -> Value {
-    Pod::on("dead", "apps", name)
-        .owned_by("StatefulSet", "held")
-        .finalizer("example.org/hold")
-        .terminating(cluster, 1)
+    let held = "{owner: StatefulSet held, metadata: {finalizers: [example.org/hold]}}";
+    make(cluster, &format!("Pod apps/{name}: {held}")).remove(0)
 }
 
 #[test]
 fn deletes_are_reported_on_owners_and_nodes_and_what_needs_a_person_on_its_pod() {
     let cluster = fresh();
     six_nodes::failed(&cluster);
-    let owner = stateful_set(&cluster, "etl", "real", json!({}));
+    make(&cluster, "StatefulSet etl/real: {}");
     for name in ["real-0", "real-1"] {
-        Pod::on(six_nodes::DEAD, "etl", name)
-            .of_set(&owner)
-            .terminating(&cluster, 1);
+        let of_set = format!("Pod etl/{name}: {{node: ds06, owner: StatefulSet real}}");
+        make(&cluster, &of_set);
     }
-    let alone = Pod::on(six_nodes::DEAD, "etl", "alone").terminating(&cluster, 1);
+    let alone = pod(&cluster, "etl/alone: {node: ds06}");
     until_overdue();
 
     let run = run(&cluster.kubeconfig, &SHORT);
@@ -100,7 +97,7 @@ vault Normal StuckOnNotReadyNode StatefulSet vault FORCED: vault-0";
             "{event}"
         );
         if regarding["name"] == "alone" {
-            assert_eq!(regarding["uid"], alone["metadata"]["uid"]);
+            assert_eq!(regarding["uid"], alone);
             assert_eq!(event["related"]["uid"], node["metadata"]["uid"]);
         }
     }
@@ -171,9 +168,7 @@ fn a_pod_that_needs_a_person_is_warned_of_once_an_hour() {
 fn a_namespace_whose_events_cannot_be_read_silences_no_other() {
     let cluster = fresh();
     one_dead_of_three(&cluster);
-    let reaped = Pod::on("dead", "shop", "stuck-0")
-        .owned_by("StatefulSet", "stuck")
-        .terminating(&cluster, 1);
+    let reaped = pod(&cluster, "shop/stuck-0: {owner: StatefulSet stuck}");
     held(&cluster, "held-0");
     cluster.create(
         "/apis/events.k8s.io/v1/namespaces/apps/events",
@@ -194,7 +189,7 @@ fn a_namespace_whose_events_cannot_be_read_silences_no_other() {
     until_overdue();
     let run = run(&cluster.kubeconfig, &SHORT);
     assert_eq!(
-        run.reason_and_outcome(&uid(&reaped)),
+        run.reason_and_outcome(&reaped),
         ("stuck-on-not-ready-node", Some("deleted"))
     );
     assert!(run.code == 0 && !run.log.contains("WARN"), "{}", run.log);
@@ -260,8 +255,8 @@ fn an_event_that_is_refused_is_one_warning() {
         ("close", "/events", 0, "gave no answer in time"),
     ];
     for (at, (name, place, written, said)) in rows.into_iter().enumerate() {
-        let stuck = Pod::on("dead", "apps", &format!("stuck-{at}")).owned_by("StatefulSet", "set");
-        let stuck = uid(&stuck.terminating(&cluster, 1));
+        let stuck = format!("apps/stuck-{at}: {{owner: StatefulSet set}}");
+        let stuck = pod(&cluster, &stuck);
         until_overdue();
         let before = events(&cluster).len();
         let proxy = Proxy::with_faults(cluster.server(), move |seen| match name {
@@ -315,9 +310,8 @@ fn without_the_rights_the_run_is_complete() {
         ));
         let rules = [rights::reading(), more.as_array().expect("rules").clone()].concat();
         let user = rights::user(&cluster, &format!("events-{name}"), &rules);
-        let stuck =
-            Pod::on("dead", "apps", &format!("stuck-{name}")).owned_by("StatefulSet", "stuck");
-        let stuck = uid(&stuck.terminating(&cluster, 1));
+        let stuck = format!("apps/stuck-{name}: {{owner: StatefulSet stuck}}");
+        let stuck = pod(&cluster, &stuck);
         until_overdue();
         let before = events(&cluster).len();
         let run = run(&user, &SHORT);
@@ -352,7 +346,7 @@ fn without_the_rights_the_run_is_complete() {
 fn a_namespace_that_is_being_deleted_is_passed_over() {
     let cluster = fresh();
     one_dead_of_three(&cluster);
-    let stuck = uid(&Pod::on("dead", "going", "stuck").terminating(&cluster, 1));
+    let stuck = pod(&cluster, "going/stuck: {}");
     cluster.delete("/api/v1/namespaces/going", json!({}));
     until_overdue();
     let run = run(&cluster.kubeconfig, &SHORT);
@@ -376,7 +370,7 @@ fn a_signal_leaves_the_events_out() {
     let cluster = fresh();
     one_dead_of_three(&cluster);
     for pod in 0..4 {
-        Pod::on("dead", "apps", &format!("stuck-{pod}")).terminating(&cluster, 1);
+        make(&cluster, &format!("Pod apps/stuck-{pod}: {{}}"));
     }
     until_overdue();
     let (sender, receiver) = std::sync::mpsc::channel();
@@ -429,16 +423,15 @@ fn a_signal_leaves_the_events_out() {
 fn the_longest_note_is_accepted() {
     let cluster = fresh();
     let dead = "d".repeat(253);
-    Node::ready("ready").create(&cluster);
-    Node::not_ready(&dead, 3600)
-        .without_lease()
-        .label("kubernetes.io/hostname", "dead")
-        .create(&cluster);
+    let nodes = "
+        Node ready: {ready: 'True'}
+        Node DEAD: {lease: null, metadata: {labels: {kubernetes.io/hostname: dead}}}
+    ";
+    make(&cluster, &nodes.replace("DEAD", &dead));
     let long = "p".repeat(250);
     for pod in 0..6 {
-        Pod::on(&dead, "apps", &format!("{long}-{pod}"))
-            .owned_by("StatefulSet", &long)
-            .terminating(&cluster, 1);
+        let pod = format!("Pod apps/{long}-{pod}: {{node: {dead}, owner: StatefulSet {long}}}");
+        make(&cluster, &pod);
     }
     until_overdue();
     let run = run(&cluster.kubeconfig, &SHORT);
