@@ -10,7 +10,6 @@ use k8s_openapi::ByteString;
 use pod_reaper::cluster::REFUSAL;
 use std::fmt::Display;
 
-const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
 pub const ADMISSION: &str = "/apis/admissionregistration.k8s.io/v1";
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 pub const STUCK: &str = "/api/v1/namespaces/apps/pods/stuck";
@@ -415,34 +414,38 @@ const ORPHANS: &str = "
 ";
 
 pub fn it_stops_what_the_program_never_does(cluster: &ControlPlane, how: &str, account: &str) {
-    Node::ready("well").create(cluster);
-    Node::not_ready("dead", 3600).create(cluster);
     give_all_rights_on_pods(cluster, account);
-
-    let on = |node: &str, name: &str| {
-        let pod = Pod::on(node, "apps", name)
-            .label("app", "web")
-            .annotation("example.org/note", "as it was");
-        pod.owned_by("Job", "import")
+    make(
+        cluster,
+        "
+        Node well: {ready: 'True'}
+        Node dead: {}
+        Namespace annotated: {metadata: {annotations: {pod-reaper.io/skip: 'true'}}}
+        Namespace labelled: {metadata: {labels: {pod-reaper.io/skip: 'true'}}}
+        Pod annotated/in-there: {grace: 600}
+        Pod labelled/in-there: {grace: 600}
+        ",
+    );
+    let pods = |said: &str| {
+        for (name, more) in yaml(said).as_object().expect("a mapping") {
+            let usual = "{owner: Job import, grace: 600,
+                metadata: {labels: {app: web}, annotations: {example.org/note: as it was}}}";
+            let pod = with(yaml(usual), more.clone());
+            make(cluster, &format!("Pod apps/{name}: {pod}"));
+        }
     };
-    on("well", "alive").finalizer(JOB_TRACKING).create(cluster);
-    on("dead", "stuck").terminating(cluster, 600);
-    on("dead", "mirror")
-        .annotation("kubernetes.io/config.mirror", "hash")
-        .terminating(cluster, 600);
-    on("dead", "annotated")
-        .annotation("pod-reaper.io/skip", "")
-        .terminating(cluster, 600);
-    on("dead", "labelled")
-        .label("pod-reaper.io/skip", "until-tuesday")
-        .terminating(cluster, 600);
-    for (name, mark) in [("annotated", "annotations"), ("labelled", "labels")] {
-        namespace(cluster, name);
-        let opted_out = json!({"metadata": {mark: {"pod-reaper.io/skip": "true"}}});
-        cluster.merge_patch(&format!("/api/v1/namespaces/{name}"), opted_out);
-        Pod::on("dead", name, "in-there").terminating(cluster, 600);
-    }
-    on("dead", "held").finalizer(JOB_TRACKING).create(cluster);
+    pods(
+        "
+        alive: {node: well, grace: null, metadata: {finalizers: [batch.kubernetes.io/job-tracking]}}
+        stuck: {}
+        mirror: {metadata: {annotations: {kubernetes.io/config.mirror: hash}}}
+        annotated: {metadata: {annotations: {pod-reaper.io/skip: ''}}}
+        labelled: {metadata: {labels: {pod-reaper.io/skip: until-tuesday}}}
+        held: {grace: null, metadata: {finalizers: [batch.kubernetes.io/job-tracking]}}
+        also-held: {metadata: {finalizers: [batch.kubernetes.io/job-tracking, example.org/mine]}}
+        ended: {metadata: {finalizers: [batch.kubernetes.io/job-tracking]}}
+        ",
+    );
     let running = "
         podIP: 10.0.0.7
         podIPs: [{ip: 10.0.0.7}]
@@ -456,13 +459,6 @@ pub fn it_stops_what_the_program_never_does(cluster: &ControlPlane, how: &str, a
     let held = pod_path("apps", "held");
     cluster.patch_status(&held, yaml(running));
     cluster.delete(&held, json!({"gracePeriodSeconds": 600}));
-    on("dead", "also-held")
-        .finalizer(JOB_TRACKING)
-        .finalizer("example.org/mine")
-        .terminating(cluster, 600);
-    on("dead", "ended")
-        .finalizer(JOB_TRACKING)
-        .terminating(cluster, 600);
     cluster.patch_status(&pod_path("apps", "ended"), json!({"phase": "Failed"}));
 
     let before = cluster.get("/api/v1/pods")["items"].clone();
@@ -501,17 +497,17 @@ pub fn it_stops_what_the_program_never_does(cluster: &ControlPlane, how: &str, a
     }
     assert!(cluster.try_get(&pod_path("apps", "stuck")).is_none());
     // The value false does not opt out.
-    on("dead", "opted-in")
-        .annotation("pod-reaper.io/skip", "false")
-        .label("pod-reaper.io/skip", "false")
-        .terminating(cluster, 600);
+    let skip = "{pod-reaper.io/skip: 'false'}";
+    pods(&format!(
+        "opted-in: {{metadata: {{annotations: {skip}, labels: {skip}}}}}"
+    ));
     permitted("DELETE", &pod_path("apps", "opted-in"), &at_once());
 }
 
 /// A running pod of the cluster, and one that is stuck on an `Unknown` node.
 pub fn one_is_stuck(cluster: &ControlPlane) {
     one_dead_of_three(cluster);
-    Pod::on("dead", "apps", "stuck").terminating(cluster, 1);
+    make(cluster, "Pod apps/stuck: {}");
     until_overdue();
 }
 
@@ -591,14 +587,12 @@ fn program_and_guard_read_an_opt_out_alike() {
     own_pod(&cluster, "pod-reaper");
     let values = ["yes", "", "True", "until-tuesday", "false"];
     let pods = values.iter().enumerate().flat_map(|(at, value)| {
-        let pod = |how: &str| Pod::on("dead", "apps", &format!("{how}-{at}"));
-        let labelled = pod("labelled")
-            .label("pod-reaper.io/skip", value)
-            .terminating(&cluster, 1);
-        let annotated = pod("annotated")
-            .annotation("pod-reaper.io/skip", value)
-            .terminating(&cluster, 1);
-        [(*value, labelled), (*value, annotated)]
+        let pods = ["labels", "annotations"].map(|mark| {
+            format!(
+                "Pod apps/{mark}-{at}: {{metadata: {{{mark}: {{pod-reaper.io/skip: '{value}'}}}}}}"
+            )
+        });
+        pods.map(|pod| (*value, make(&cluster, &pod).remove(0)))
     });
     let pods = pods.collect::<Vec<_>>();
     until_overdue();
@@ -882,7 +876,10 @@ fn another_policy(cluster: &ControlPlane, ask: impl Fn() -> String) -> String {
     let bindings = format!("{ADMISSION}/validatingadmissionpolicybindings");
     let path = format!("{bindings}/another");
     // The guard permits its delete.
-    Pod::on("ready-1", "denied", "terminating").terminating(cluster, 600);
+    make(
+        cluster,
+        "Pod denied/terminating: {node: ready-1, grace: 600}",
+    );
     let denies = || rehearsed(ACCOUNT, cluster, &pod_path("denied", "terminating")).0 == 403;
     loop {
         let binding = "
@@ -1044,7 +1041,7 @@ fn it_stops_no_other_account() {
     ];
     for (user, groups) in others {
         let path = pod_path("apps", "alive");
-        Pod::on("ready-1", "apps", "alive").create(&cluster);
+        make(&cluster, "Pod apps/alive: {node: ready-1, grace: null}");
         let permitted = |method, path: &str, body| {
             let (code, answer) = as_member(&cluster, user, groups, (method, path), &body);
             assert_eq!(code, 200, "{user}: {answer}");
@@ -1074,18 +1071,19 @@ fn kosmos_guard_holds_the_node_controller_and_pod_reaper() {
         &cluster,
         &["apply", "--warnings-as-errors", "-f", &component],
     );
-    Node::not_ready("kosmos-one", 3600).create(&cluster);
     let controller = "system:serviceaccount:kube-system:node-controller";
-    let job = |name: &str| {
-        Pod::on("dead", "apps", name)
-            .owned_by("Job", name)
-            .finalizer(JOB_TRACKING)
-    };
-    let taken_up = job("taken-up")
-        .label("kosmos-io/pod", "true")
-        .terminating(&cluster, 600);
-    Pod::on("kosmos-one", "apps", "by-name").terminating(&cluster, 600);
-    let ordinary = job("ordinary").terminating(&cluster, 600);
+    let made = make(
+        &cluster,
+        "
+        Node kosmos-one: {}
+        Pod apps/by-name: {node: kosmos-one, grace: 600}
+        Pod apps/ordinary: {grace: 600, owner: Job ordinary,
+            metadata: {finalizers: [batch.kubernetes.io/job-tracking]}}
+        Pod apps/taken-up: {grace: 600, owner: Job taken-up, metadata: {
+            labels: {kosmos-io/pod: 'true'}, finalizers: [batch.kubernetes.io/job-tracking]}}
+        ",
+    );
+    let (ordinary, taken_up) = (&made[2], &made[3]);
     let delete = |user: &str, name: &str| rehearsed(user, &cluster, &pod_path("apps", name)).0;
     until("it is in force", || delete(controller, "taken-up") == 403);
     let fail = |user: &str, pod: &Value| {
@@ -1105,14 +1103,14 @@ fn kosmos_guard_holds_the_node_controller_and_pod_reaper() {
     for user in [controller, ACCOUNT] {
         assert_eq!(delete(user, "taken-up"), 403, "{user}");
         assert_eq!(delete(user, "ordinary"), 200, "{user}");
-        assert_eq!(fail(user, &ordinary), 200, "{user}");
+        assert_eq!(fail(user, ordinary), 200, "{user}");
     }
     assert_eq!(
         (delete(controller, "by-name"), delete(ACCOUNT, "by-name")),
         (403, 200)
     );
     assert_eq!(
-        (fail(controller, &taken_up), fail(ACCOUNT, &taken_up)),
+        (fail(controller, taken_up), fail(ACCOUNT, taken_up)),
         (200, 403)
     );
     // Rights count in their namespace, as in the other guard: the marker, and the wildcards of an administrator.
@@ -1150,7 +1148,7 @@ fn installing_it_needs_both_markers() {
     grant(&cluster, "one", "one", &json!(rules));
     rules.push(marker("unguarded"));
     grant(&cluster, "both", "both", &json!(rules));
-    Pod::on("ready-1", "apps", "alive").create(&cluster);
+    make(&cluster, "Pod apps/alive: {node: ready-1, grace: null}");
     for (who, installs, deletes) in [("without", 403, 200), ("one", 201, 403), ("both", 201, 200)] {
         let path = format!("{RBAC}/clusterroles?dryRun=All");
         let mut says = (0, 0);
