@@ -37,12 +37,17 @@ pub fn pods(cluster: &ControlPlane, nodes: &[(String, usize)], padding: usize) -
 }
 
 fn pod_on(cluster: &ControlPlane, node: &str, name: &str, padding: &str) -> String {
-    let pod = Pod::on(node, "load", name)
-        .label("app.kubernetes.io/name", "load")
-        .label("app.kubernetes.io/instance", name)
-        .annotation("example.org/padding", padding)
-        .owned_by("StatefulSet", "load");
-    uid(&cluster.create("/api/v1/namespaces/load/pods", pod.object()))
+    let pod = format!(
+        "
+        metadata:
+            name: {name}
+            labels: {{app.kubernetes.io/name: load, app.kubernetes.io/instance: {name}}}
+            annotations: {{example.org/padding: '{padding}'}}
+            ownerReferences: [{{apiVersion: apps/v1, kind: StatefulSet, name: load, uid: load, controller: true}}]
+        spec: {{nodeName: {node}, containers: [{{name: main, image: 'example/main:1'}}]}}
+        "
+    );
+    uid(&cluster.create("/api/v1/namespaces/load/pods", yaml(&pod)))
 }
 
 /// A cluster, and its zone that fails.
@@ -157,20 +162,18 @@ impl Measured {
 fn a_zone_dies(zone: &Zone) {
     let cluster = fresh();
     let padding = "x".repeat(NODE_PADDING);
+    let padded = format!("{{annotations: {{example.org/padding: {padding}}}}}");
     let began = Instant::now();
     let dead = (0..zone.dead)
         .map(|node| format!("dead-{node}"))
         .collect::<Vec<_>>();
     in_parallel(BUILDERS, 0..zone.nodes - zone.dead, |node| {
-        let node =
-            Node::ready(&format!("ready-{node}")).annotation("example.org/padding", &padding);
         // Only NotReady nodes are read completely.
-        node.without_lease().create(&cluster);
+        let node = format!("Node ready-{node}: {{ready: 'True', lease: null, metadata: {padded}}}");
+        make(&cluster, &node);
     });
     in_parallel(BUILDERS, dead.iter(), |node| {
-        Node::not_ready(node, 3600)
-            .annotation("example.org/padding", &padding)
-            .create(&cluster);
+        make(&cluster, &format!("Node {node}: {{metadata: {padded}}}"));
     });
     let crowded = &dead[..zone.crowded];
     let on_each = crowded
