@@ -47,7 +47,7 @@ use serde_json::Value;
 
 use crate::support::{
     ControlPlane,
-    objects::Node,
+    objects::{make, uid},
     program::{Run, binary, run},
 };
 
@@ -77,17 +77,10 @@ fn until_overdue() {
 
 /// Three nodes, of which `dead` has been silent for an hour.
 fn one_dead_of_three(cluster: &ControlPlane) {
-    for ready in ["ready-1", "ready-2"] {
-        Node::ready(ready).create(cluster);
-    }
-    Node::not_ready("dead", 3600).create(cluster);
-}
-
-fn uid(object: &Value) -> String {
-    object["metadata"]["uid"]
-        .as_str()
-        .expect("a UID")
-        .to_owned()
+    make(
+        cluster,
+        "{Node ready-1: {ready: 'True'}, Node ready-2: {ready: 'True'}, Node dead: {}}",
+    );
 }
 
 fn uid_of_entry(entry: &Value) -> String {
