@@ -9,7 +9,6 @@ use crate::{
 
 /// All folders that can be applied.
 const EVERYTHING: [&str; 5] = [DEFAULT, BASE, DRY_RUN, ONE_OF_MANY, ONE_OFF];
-const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
 
 const CLUSTER_ROLE: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles/pod-reaper";
 /// The role of the component `answers`.
@@ -51,25 +50,19 @@ const ALL: usize = six_nodes::STUCK.len() + 2;
 fn everything_stuck(cluster: &ControlPlane) -> String {
     six_nodes::failed(cluster);
     // Whether it lives is asked of the leases of API servers too.
-    Node::not_ready("cp", 3600)
-        .label("node-role.kubernetes.io/control-plane", "")
-        .create(cluster);
-    Volume::of(
-        "disk",
-        yaml("{csi: {driver: csi.example.org, fsType: ext4, volumeHandle: disk}}"),
-    )
-    .claimed_by("etl", "disk")
-    .create(cluster);
-    Pod::on(six_nodes::DEAD, "etl", "on-a-disk")
-        .owned_by("ReplicaSet", "web")
-        .claim("disk")
-        .terminating(cluster, 1);
-    let pod = Pod::on(six_nodes::DEAD, "etl", "held-by-job")
-        .owned_by("Job", "held")
-        .finalizer(JOB_TRACKING);
-    let pod = pod.terminating(cluster, 1);
+    make(
+        cluster,
+        "
+        Node cp: {metadata: {labels: {node-role.kubernetes.io/control-plane: ''}}}
+        Pod etl/on-a-disk: {node: ds06, owner: ReplicaSet web,
+            volume: {csi: {driver: csi.example.org, fsType: ext4, volumeHandle: disk}}}
+        ",
+    );
+    let held = "etl/held-by-job: {node: ds06, owner: Job held,
+        metadata: {finalizers: [batch.kubernetes.io/job-tracking]}}";
+    let held = pod(cluster, held);
     until_overdue();
-    uid(&pod)
+    held
 }
 
 /// A proxy that changes one pod right before its delete, so that it has to be read again.
@@ -595,9 +588,11 @@ fn without_any_one_right_the_forecast_reports_it() {
     const ROLE: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles/pod-reaper-forecast";
     let cluster = fresh();
     six_nodes::healthy(&cluster);
-    Node::ready("cp")
-        .label("node-role.kubernetes.io/control-plane", "")
-        .create(&cluster);
+    let labels = "{labels: {node-role.kubernetes.io/control-plane: ''}}";
+    make(
+        &cluster,
+        &format!("Node cp: {{ready: 'True', metadata: {labels}}}"),
+    );
     let file = cluster.dir.join("with-forecast.yaml");
     let manifests = kustomized("cronjob", &["forecast"], "");
     fs::write(&file, manifests).expect("our folder");
