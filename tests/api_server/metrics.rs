@@ -421,7 +421,7 @@ fn a_run_that_is_no_success_keeps_the_time_of_the_last_success() {
 }
 
 fn one_more_is_stuck(cluster: &ControlPlane) {
-    Pod::on(six_nodes::DEAD, "etl", "again-0").terminating(cluster, 1);
+    make(cluster, "Pod etl/again-0: {node: ds06}");
     until_overdue();
 }
 
