@@ -4,7 +4,6 @@
 use crate::{guard::status_patch, prelude::*};
 use pod_reaper::cluster::NODE_REFUSAL;
 
-const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
 const LEAF_REFUSAL: &str =
     "pod-reaper's node guard lets it touch no pod of a leaf node or of a node that is opted out";
 const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
@@ -23,7 +22,7 @@ fn install(cluster: &ControlPlane) {
     until("the guard is in force", || {
         is_guarded(cluster, ACCOUNT, "pod-reaper")
     });
-    Pod::on("ready-1", "default", "ends").terminating(cluster, 600);
+    make(cluster, "Pod default/ends: {node: ready-1, grace: 600}");
     let ends = pod_path("default", "ends");
     until("the node guard is in force", || {
         rehearsed(ACCOUNT, cluster, &ends).1.ends_with(NODE_REFUSAL)
@@ -46,7 +45,7 @@ fn spared_nodes(cluster: &ControlPlane) -> Vec<String> {
     let named = named.chain([("kosmos-far".to_owned(), no_machine)]);
     named
         .map(|(name, mark)| {
-            Node::not_ready(&name, 3600).with(mark).create(cluster);
+            make(cluster, &format!("Node {name}: {mark}"));
             name
         })
         .collect()
@@ -56,29 +55,27 @@ fn spared_nodes(cluster: &ControlPlane) -> Vec<String> {
 fn a_pod_whose_node_is_ready_a_leaf_node_or_opted_out_is_out_of_reach_and_every_other_is_not() {
     let cluster = fresh();
     one_dead_of_three(&cluster);
-    Node::ready("false")
-        .condition("False", "KubeletNotReady", 3600)
-        .create(&cluster);
-    Node::ready("bare").without_condition().create(&cluster);
+    make(
+        &cluster,
+        "
+        Node false: {ready: 'False', renewed: 3}
+        Node bare: {ready: null, renewed: 3}
+        Node skip-false: {metadata: {annotations: {pod-reaper.io/skip: 'false'}}}
+        Node kosmos-machine: {status: {nodeInfo: {machineID: '1'}}}
+        ",
+    );
     cluster.create(
         "/api/v1/nodes",
         json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "empty"}}),
     );
-    Node::not_ready("skip-false", 3600)
-        .annotation("pod-reaper.io/skip", "false")
-        .create(&cluster);
-    Node::not_ready("kosmos-machine", 3600)
-        .with(json!({"status": {"nodeInfo": {"machineID": "1"}}}))
-        .create(&cluster);
     let spared = spared_nodes(&cluster);
     install(&cluster);
     grant(&cluster, "stolen", ACCOUNT, ALL_OF_PODS);
     let job = |node: &str, name: &str| {
-        let pod = Pod::on(node, "apps", name)
-            .owned_by("Job", "import")
-            .finalizer(JOB_TRACKING);
-        pod.label("batch.kubernetes.io/job-name", "import")
-            .terminating(&cluster, 600)
+        let job = "{node: NODE, owner: Job import, grace: 600, metadata: {
+            labels: {batch.kubernetes.io/job-name: import}, finalizers: [batch.kubernetes.io/job-tracking]}}";
+        let job = job.replace("NODE", node);
+        make(&cluster, &format!("Pod apps/{name}: {job}")).remove(0)
     };
     let status = |name: &str| format!("{}/status", pod_path("apps", name));
     let reached = "dead false bare empty gone skip-false kosmos-machine";
@@ -118,8 +115,10 @@ fn a_pod_whose_node_is_ready_a_leaf_node_or_opted_out_is_out_of_reach_and_every_
     }
     // The probe's form opens nothing: what is no dry run is the guard's as ever, and another's dry run is nobody's.
     let alive = pod_path("apps", "alive");
-    Pod::on("ready-1", "apps", "alive").create(&cluster);
-    Pod::on("dead", "apps", "alive-too").create(&cluster);
+    make(
+        &cluster,
+        "{Pod apps/alive: {node: ready-1, grace: null}, Pod apps/alive-too: {grace: null}}",
+    );
     let orphan = json!({"gracePeriodSeconds": 0, "propagationPolicy": "Orphan"});
     let collection = "/api/v1/namespaces/apps/pods".to_owned();
     // Of a request with a body the API server does not read the query.
@@ -196,7 +195,7 @@ fn it_follows_the_nodes() {
     let cluster = fresh();
     one_dead_of_three(&cluster);
     install(&cluster);
-    Pod::on("dead", "apps", "stuck").terminating(&cluster, 600);
+    make(&cluster, "Pod apps/stuck: {grace: 600}");
     let ask = || {
         let (code, says) = rehearsed(ACCOUNT, &cluster, STUCK);
         assert!(
@@ -211,7 +210,7 @@ fn it_follows_the_nodes() {
             for round in 0..30 {
                 let ready = if round % 2 == 0 { "True" } else { "Unknown" };
                 node_becomes(&cluster, "dead", ready, "KubeletReady");
-                Node::ready(&format!("new-{round}")).create(&cluster);
+                make(&cluster, &format!("Node new-{round}: {{ready: 'True'}}"));
                 cluster.delete(&node_path(&format!("new-{round}")), json!({}));
             }
         });
@@ -324,10 +323,9 @@ fn what_the_node_guard_costs() {
                 ],
             );
         }
-        let pod =
-            Pod::on("dead", "apps", "stuck").annotation("example.org/padding", &"x".repeat(6_000));
-        pod.label("batch.kubernetes.io/job-name", "import")
-            .terminating(cluster, 600);
+        let stuck = "Pod apps/stuck: {grace: 600, metadata: {labels: {batch.kubernetes.io/job-name: import},
+            annotations: {example.org/padding: PADDING}}}";
+        make(cluster, &stuck.replace("PADDING", &"x".repeat(6_000)));
     }
     eprintln!(
         "| nodes | request | guard | node guard too | ratio |\n| ---: | --- | ---: | ---: | ---: |"
@@ -335,9 +333,9 @@ fn what_the_node_guard_costs() {
     for size in [10, 100, 500, 2_000] {
         for cluster in &servers {
             for at in nodes..size {
-                Node::ready(&format!("node-{at}"))
-                    .annotation("example.org/padding", &padding)
-                    .create(cluster);
+                let annotations = format!("{{annotations: {{example.org/padding: {padding}}}}}");
+                let node = format!("Node node-{at}: {{ready: 'True', metadata: {annotations}}}");
+                make(cluster, &node);
             }
         }
         nodes = size;
