@@ -74,7 +74,8 @@ fn it_comes_runs_and_goes_in_a_namespace_of_others() {
     custom_kinds(&cluster);
     one_is_stuck(&cluster);
     namespace(&cluster, SHARED);
-    let mut theirs = Pod::on("ready-1", SHARED, "theirs").create(&cluster);
+    let theirs = format!("Pod {SHARED}/theirs: {{node: ready-1, grace: null}}");
+    let mut theirs = make(&cluster, &theirs).remove(0);
     theirs["spec"]["hostNetwork"] = json!(true);
     theirs["metadata"] = json!({"name": "privileged"});
     let theirs = theirs.as_object_mut().expect("a pod");
@@ -85,7 +86,7 @@ fn it_comes_runs_and_goes_in_a_namespace_of_others() {
     let labels_before = labels();
     for (how, manifests, name) in all.into_iter().chain(alone) {
         if cluster.try_get(STUCK).is_none() {
-            Pod::on("dead", "apps", "stuck").terminating(&cluster, 1);
+            make(&cluster, "Pod apps/stuck: {}");
             crate::until_overdue();
         }
         let before = everything(&cluster);
