@@ -18,8 +18,8 @@ pub(crate) use crate::{
             settings_of, until,
         },
         objects::{
-            Node, Pod, Volume, annotate, claim, namespace, node_becomes, node_path, pod_path,
-            renew_lease, seconds_ago, stateful_set,
+            annotate, make, namespace, node_becomes, node_path, pod, pod_path, renew_lease,
+            seconds_ago,
         },
         program::{run_with, shown},
         proxy::{Act, MARKER, Proxy, Reply, Seen},
