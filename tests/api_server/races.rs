@@ -8,11 +8,9 @@ const PATH: &str = "/api/v1/namespaces/apps/pods/stuck-0";
 /// Creates two Ready nodes, a dead one, and a pod stuck on it. Returns its UID.
 fn one_stuck(cluster: &ControlPlane) -> String {
     one_dead_of_three(cluster);
-    let pod = Pod::on("dead", "apps", "stuck-0")
-        .owned_by("StatefulSet", "stuck")
-        .terminating(cluster, 1);
+    let pod = pod(cluster, "apps/stuck-0: {owner: StatefulSet stuck}");
     until_overdue();
-    uid(&pod)
+    pod
 }
 
 /// Runs with `act` called before the first `times` requests for which `when` holds.
@@ -51,9 +49,7 @@ fn second_look() -> impl Fn(&Seen) -> bool + Send + Sync + 'static {
 fn pods_whose_node_shows_a_sign_of_life_by_then_live() {
     let cluster = fresh();
     let judged = one_stuck(&cluster);
-    let other = uid(&Pod::on("dead", "apps", "one-of-many")
-        .owned_by("ReplicaSet", "web")
-        .terminating(&cluster, 1));
+    let other = pod(&cluster, "apps/one-of-many: {owner: ReplicaSet web}");
     until_overdue();
     let (run, seen) = run_before(&cluster, 1, second_look(), |server| {
         let mut conditions = server.get(&node_path("dead"))["status"]["conditions"].clone();
@@ -105,9 +101,7 @@ fn a_pod_that_changed_is_judged_again() {
             1,
             |server| {
                 server.delete(PATH, json!({"gracePeriodSeconds": 0}));
-                let namesake = Pod::on("dead", "apps", "stuck-0");
-                let namesake = namesake.owned_by("StatefulSet", "stuck");
-                namesake.terminating(server, 1);
+                pod(server, "apps/stuck-0: {owner: StatefulSet stuck}");
             },
             "changed",
             "Another pod has taken its name. Not deleted.",
@@ -188,7 +182,7 @@ fn a_node_that_is_not_the_one_that_was_judged_keeps_its_pods() {
             |server| {
                 server.delete(&node_path("dead"), json!({}));
                 server.delete(&lease_path("dead"), json!({}));
-                Node::not_ready("dead", 3600).create(server);
+                make(server, "Node dead: {}");
             },
             "node-changed",
         ),
