@@ -1,6 +1,6 @@
 //! A forbidden request is reported, and never taken for an absent object.
 
-use crate::{prelude::*, support::objects::lease_of};
+use crate::prelude::*;
 
 const REAP: &str = "stuck-on-not-ready-node";
 
@@ -82,9 +82,8 @@ fn every_other_read_that_is_forbidden_spares_pods_and_is_reported() {
 fn a_role_that_lacks_the_newest_rights_is_told_what_that_costs() {
     let cluster = fresh();
     one_dead_of_three(&cluster);
-    let stuck = |name: &str| Pod::on("dead", "apps", name).owned_by("StatefulSet", "db");
-    let plain = uid(&stuck("plain").terminating(&cluster, 1));
-    lease_of(&cluster, ("apps", "leader"), "plain", 0);
+    let plain = pod(&cluster, "apps/plain: {owner: StatefulSet db}");
+    make(&cluster, "Lease apps/leader: {holder: plain}");
     until_overdue();
     let dry = [&SHORT[..], &["--dry-run=client"]].concat();
     let mut rules = reading();
@@ -110,12 +109,11 @@ fn a_role_that_lacks_the_newest_rights_is_told_what_that_costs() {
     with_all.says(&plain, ("kubelet-alive", None));
 
     let claims = ["disk-1", "disk-2"].map(|disk| {
-        let spec =
-            format!("{{csi: {{driver: iscsi.csi.k8s.io, fsType: ext4, volumeHandle: {disk}}}}}");
-        Volume::of(disk, yaml(&spec))
-            .claimed_by("apps", disk)
-            .create(&cluster);
-        uid(&stuck(disk).claim(disk).terminating(&cluster, 1))
+        let volume = "{csi: {driver: iscsi.csi.k8s.io, fsType: ext4, volumeHandle: x}}";
+        pod(
+            &cluster,
+            &format!("apps/{disk}: {{owner: StatefulSet db, volume: {volume}}}"),
+        )
     });
     until_overdue();
     let told = run(&older, &dry);
