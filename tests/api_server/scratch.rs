@@ -21,11 +21,11 @@ pub fn local_claim(
     name: &str,
     annotation: (&str, &str),
 ) {
-    Volume::local(&format!("pv-{namespace}-{name}"))
-        .on_node(node)
-        .reclaim("Delete")
-        .claimed_by(namespace, name)
-        .create(cluster);
+    let volume = format!(
+        "PersistentVolume pv-{namespace}-{name}: {{on: {node}, claim: {namespace}/{name},
+            spec: {{local: {{path: /mnt/disk}}, persistentVolumeReclaimPolicy: Delete}}}}"
+    );
+    make(cluster, &volume);
     annotate(
         cluster,
         &claim_path(namespace, name),
@@ -36,17 +36,14 @@ pub fn local_claim(
 
 /// A `StatefulSet` with a claim template, and its pod stuck on the node. Returns the pod's UID.
 pub fn stuck(cluster: &ControlPlane, node: &str, name: &str, annotation: (&str, &str)) -> String {
-    let templates = "{spec: {volumeClaimTemplates: [
-        {metadata: {name: disk}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]}}";
-    let set = stateful_set(cluster, "apps", name, yaml(templates));
-    let claim = format!("disk-{name}-0");
-    local_claim(cluster, node, "apps", &claim, annotation);
-    let pod = Pod::on(node, "apps", &format!("{name}-0"))
-        .of_set(&set)
-        .claim(&claim);
+    let set = "StatefulSet apps/NAME: {spec: {volumeClaimTemplates: [{metadata: {name: disk},
+        spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]}}";
+    make(cluster, &set.replace("NAME", name));
+    local_claim(cluster, node, "apps", &format!("disk-{name}-0"), annotation);
     // As the StatefulSet controller does from Kubernetes 1.28 on.
-    let pod = pod.label("apps.kubernetes.io/pod-index", "0");
-    uid(&pod.terminating(cluster, 1))
+    let stuck = "apps/NAME-0: {node: NODE, owner: StatefulSet NAME, uses: disk-NAME-0,
+        metadata: {labels: {apps.kubernetes.io/pod-index: '0'}}}";
+    pod(cluster, &stuck.replace("NAME", name).replace("NODE", node))
 }
 
 /// One pod whose storage is scratch, and one whose is not, stuck on a dead node.
@@ -178,8 +175,8 @@ fn a_claim_that_changed_meanwhile_is_left_alone() {
         let path = claim_path("apps", CLAIM);
         cluster.delete(&path, json!({}));
         cluster.merge_patch(&path, json!({"metadata": {"finalizers": null}}));
-        let another = Volume::local("pv-another").on_node("dead");
-        another.claimed_by("apps", CLAIM).create(cluster);
+        let another = "{on: dead, claim: apps/disk-cache-0, spec: {local: {path: /mnt/disk}}}";
+        make(cluster, &format!("PersistentVolume pv-another: {another}"));
         annotate(cluster, &path, SCRATCH, "true");
     };
     for (what, change) in [("kept", keep), ("touched", touch), ("another", replace)] {
