@@ -1,7 +1,11 @@
 //! What the pods of one namespace hold stops nothing for the others: neither by its size, nor by the number of claims, nor by
 //! what it spells.
 
-use crate::{load::measure, prelude::*, support::objects::in_parallel};
+use crate::{
+    load::measure,
+    prelude::*,
+    support::{objects::in_parallel, samples::with},
+};
 
 /// Parallel requests while the pods are written. Each has megabytes.
 const BUILDERS: usize = 4;
@@ -56,9 +60,16 @@ fn many_of_each() -> Vec<(&'static str, Value)> {
 }
 
 /// Writes a pod and marks it for deletion. Returns its UID.
-fn stuck(cluster: &ControlPlane, pod: Pod, namespace: &str, name: &str) -> String {
+fn stuck(
+    cluster: &ControlPlane,
+    node: &str,
+    (namespace, name): (&str, &str),
+    more: Value,
+) -> String {
     let path = format!("/api/v1/namespaces/{namespace}/pods");
-    let (status, pod) = cluster.request("POST", &path, Some(pod.object()));
+    let main = json!({"name": "main", "image": "example/main:1"});
+    let pod = json!({"metadata": {"name": name}, "spec": {"nodeName": node, "containers": [main]}});
+    let (status, pod) = cluster.request("POST", &path, Some(with(pod, more)));
     assert_eq!(status, 201, "{name}: {pod}");
     cluster.delete(&pod_path(namespace, name), json!({"gracePeriodSeconds": 1}));
     uid(&pod)
@@ -71,13 +82,13 @@ fn large_pods_end_no_run() {
         namespace(&cluster, name);
     }
     for node in 0..5 {
-        Node::ready(&format!("ready-{node}")).create(&cluster);
+        make(&cluster, &format!("Node ready-{node}: {{ready: 'True'}}"));
     }
     for dead in [1, 4] {
         let nodes = (0..dead).map(|node| format!("dead-{dead}-{node}"));
         let nodes = nodes.collect::<Vec<_>>();
         for node in &nodes {
-            Node::not_ready(node, 3600).create(&cluster);
+            make(&cluster, &format!("Node {node}: {{}}"));
         }
         let pods = nodes.iter().flat_map(|node| {
             let large = (0..LARGE).map(|number| (number.to_string(), large_argument()));
@@ -89,13 +100,11 @@ fn large_pods_end_no_run() {
         });
         in_parallel(BUILDERS, pods, |(node, name, more)| {
             let name = format!("{node}-{name}");
-            let pod = Pod::on(node, "tenant", &name).with(more);
-            stuck(&cluster, pod, "tenant", &name)
+            stuck(&cluster, node, ("tenant", &name), more)
         });
-        let others = nodes.iter().map(|node| {
-            let pod = Pod::on(node, "others", node).owned_by("StatefulSet", "web");
-            stuck(&cluster, pod, "others", node)
-        });
+        let others = nodes
+            .iter()
+            .map(|node| stuck(&cluster, node, ("others", node), json!({})));
         let others = others.collect::<BTreeSet<_>>();
         until_overdue();
         let what = format!("{LARGE} large pods on each of {dead} nodes");
@@ -126,15 +135,15 @@ fn claims_and_owners_of_any_number_and_spelling_end_no_run() {
     let of_8000 = (0..3).map(|pod| (format!("of-8000-{pod}"), 8_000));
     let of_64 = (0..1_000).map(|pod| (format!("of-64-{pod}"), 64));
     in_parallel(BUILDERS, of_8000.chain(of_64), |(name, claims)| {
-        let pod = Pod::on("dead", "tenant", &name).with(absent_claims(&name, claims));
-        stuck(&cluster, pod, "tenant", &name)
+        let more = absent_claims(&name, claims);
+        stuck(&cluster, "dead", ("tenant", &name), more)
     });
     let spelled = ["..", ".", "a/../b", "a?limit=1", "A", "%2e%2e"];
     let unverified = spelled.iter().zip('a'..).map(|(claim, name)| {
         let name = format!("claim-{name}");
         let volume = json!({"name": "v", "persistentVolumeClaim": {"claimName": claim}});
-        let pod = Pod::on("dead", "tenant", &name).with(json!({"spec": {"volumes": [volume]}}));
-        stuck(&cluster, pod, "tenant", &name)
+        let more = json!({"spec": {"volumes": [volume]}});
+        stuck(&cluster, "dead", ("tenant", &name), more)
     });
     let unverified = unverified.collect::<Vec<_>>();
     let owners = [
@@ -146,16 +155,12 @@ fn claims_and_owners_of_any_number_and_spelling_end_no_run() {
     let reaped = owners.iter().zip('a'..).map(|((kind, owner), name)| {
         let name = format!("owner-{name}");
         let owner = json!({"apiVersion": "apps/v1", "kind": kind, "name": owner, "uid": "u", "controller": true});
-        let pod = Pod::on("dead", "tenant", &name);
-        let pod = pod.with(json!({"metadata": {"ownerReferences": [owner]}}));
-        stuck(&cluster, pod, "tenant", &name)
+        let more = json!({"metadata": {"ownerReferences": [owner]}});
+        stuck(&cluster, "dead", ("tenant", &name), more)
     });
     let reaped = reaped.collect::<Vec<_>>();
-    Volume::csi("pv", "rbd.csi.ceph.com")
-        .claimed_by("others", "data")
-        .create(&cluster);
-    let pod = Pod::on("dead", "others", "web-0").owned_by("StatefulSet", "web");
-    let other = stuck(&cluster, pod.claim("data"), "others", "web-0");
+    let other = "others/web-0: {owner: StatefulSet web, volume: {csi: {driver: rbd.csi.ceph.com, volumeHandle: x}}}";
+    let other = pod(&cluster, other);
     until_overdue();
 
     let proxy = Proxy::start(cluster.server(), |_| {});
