@@ -9,7 +9,7 @@ use crate::{
     SHORT, load, six_nodes,
     support::{
         Fresh, fresh,
-        objects::{Node, pod_path},
+        objects::{make, pod_path},
     },
     until_overdue,
 };
@@ -119,8 +119,7 @@ fn yes_is_not_asked_again() {
 #[test]
 fn a_bar_is_drawn_while_many_pods_are_deleted_and_leaves_no_trace_in_the_report() {
     let cluster = fresh();
-    Node::ready("alive").create(&cluster);
-    Node::not_ready("dead", 3600).create(&cluster);
+    make(&cluster, "{Node alive: {ready: 'True'}, Node dead: {}}");
     let stuck = load::pods(&cluster, &[("dead".to_owned(), 30)], 0);
     until_overdue();
     let file = cluster.dir.join("report.json");
