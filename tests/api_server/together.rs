@@ -32,14 +32,11 @@ fn two_runs_at_once_delete_each_pod_once_and_neither_fails() {
     let cluster = fresh();
     one_dead_of_three(&cluster);
     let mut pods = (0..12)
-        .map(|pod| uid(&Pod::on("dead", "apps", &format!("stuck-{pod}")).terminating(&cluster, 1)))
+        .map(|number| pod(&cluster, &format!("apps/stuck-{number}: {{}}")))
         .collect::<Vec<_>>();
-    let job = Pod::on("dead", "apps", "job")
-        .owned_by("Job", "job")
-        .restart_policy("Never")
-        .finalizer("batch.kubernetes.io/job-tracking")
-        .terminating(&cluster, 1);
-    pods.push(uid(&job));
+    let job = "apps/job: {owner: Job job, spec: {restartPolicy: Never},
+        metadata: {finalizers: [batch.kubernetes.io/job-tracking]}}";
+    pods.push(pod(&cluster, job));
     until_overdue();
 
     let gate = Arc::new(Gate::default());
