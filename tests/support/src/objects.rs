@@ -99,7 +99,7 @@ impl Said<'_> {
             "PersistentVolumeClaim" => {
                 let (volume, phase) = (self.text("volume"), self.word("phase"));
                 let usual = format!(
-                    "{{metadata: {{name: {name}}}, spec: {}}}",
+                    "{{metadata: {{name: '{name}'}}, spec: {}}}",
                     claim_spec(volume.as_deref().unwrap_or("null"))
                 );
                 let collection = namespaced("api/v1", "persistentvolumeclaims");
@@ -115,7 +115,7 @@ impl Said<'_> {
                 let node = self.text("node").unwrap_or("dead".to_owned());
                 let volume = self.text("volume").expect("a volume");
                 let usual = format!(
-                    "{{metadata: {{name: {name}}}, spec: {{attacher: csi.example.org, nodeName: {node},
+                    "{{metadata: {{name: '{name}'}}, spec: {{attacher: csi.example.org, nodeName: {node},
                     source: {{persistentVolumeName: {volume}}}}}}}"
                 );
                 let collection = "/apis/storage.k8s.io/v1/volumeattachments";
@@ -128,7 +128,7 @@ impl Said<'_> {
                 cluster.create(&collection, self.laid_over(&usual))
             }
             "Namespace" => {
-                let usual = format!("metadata: {{name: {name}}}");
+                let usual = format!("metadata: {{name: '{name}'}}");
                 cluster.create("/api/v1/namespaces", self.laid_over(&usual))
             }
             kind => panic!("{kind} {name}: no such kind is known"),
@@ -173,7 +173,7 @@ impl Said<'_> {
         let conditions = ready.into_iter().chain(detected).collect::<Value>();
         let mut object = self.laid_over(&format!(
             "
-            metadata: {{name: {name}, labels: {{kubernetes.io/hostname: '{name}', kubernetes.io/os: linux}}}}
+            metadata: {{name: '{name}', labels: {{kubernetes.io/hostname: '{name}', kubernetes.io/os: linux}}}}
             status: {{capacity: {{cpu: '8', memory: 32Gi, pods: '110'}}, conditions: {conditions}}}
             "
         ));
@@ -216,7 +216,7 @@ impl Said<'_> {
         });
         let mut object = self.laid_over(&format!(
             "
-            metadata: {{name: {name}}}
+            metadata: {{name: '{name}'}}
             spec: {{nodeName: {node}, containers: [{{name: main, image: 'example/main:1'}}]}}
             "
         ));
@@ -241,7 +241,7 @@ impl Said<'_> {
         let (claim, host) = (self.text("claim"), self.text("on"));
         let mut object = self.laid_over(&format!(
             "
-            metadata: {{name: {name}}}
+            metadata: {{name: '{name}'}}
             spec: {{capacity: {{storage: 1Gi}}, accessModes: [ReadWriteOnce], storageClassName: test,
                 persistentVolumeReclaimPolicy: Retain}}
             "
@@ -285,7 +285,7 @@ fn owner_of(cluster: &ControlPlane, space: &str, owner: &str) -> String {
     let set = cluster.try_get(&path).filter(|_| kind == "StatefulSet");
     let absent = "00000000-0000-4000-8000-000000000000".to_owned();
     let uid = set.map_or(absent, |set| uid(&set));
-    format!("{{apiVersion: {version}, kind: {kind}, name: {name}, controller: true, uid: {uid}}}")
+    format!("{{apiVersion: {version}, kind: {kind}, name: '{name}', controller: true, uid: {uid}}}")
 }
 
 pub fn uid(object: &Value) -> String {
