@@ -7,12 +7,11 @@ use crate::{
     guard::{it_holds_claims_to_answers, it_stops_what_the_program_never_does},
     prelude::*,
     support::{
-        assets,
-        installed::variable,
+        installed::{kubeconfig_of_pod, kustomize, own_kustomization, run_kustomize, variable},
         transcript::{bash, ended, plays},
     },
 };
-use std::{os::unix::fs::symlink, process::Output, sync::LazyLock};
+use std::{os::unix::fs::symlink, sync::LazyLock};
 
 const CHART: &str = "charts/pod-reaper";
 const RELEASE: &str = "night-shift";
@@ -171,56 +170,6 @@ fn objects(manifests: &str) -> BTreeMap<(String, String), Value> {
         )
     });
     named.collect()
-}
-
-/// Runs kustomize on a folder.
-fn run_kustomize(folder: &Path) -> Output {
-    let kubectl = assets().expect("the programs").join("kubectl");
-    Command::new(kubectl)
-        .arg("kustomize")
-        .arg(folder)
-        .output()
-        .expect("kubectl starts")
-}
-
-/// What kustomize renders of a folder.
-#[track_caller]
-fn kustomize(folder: &Path) -> String {
-    let output = run_kustomize(folder);
-    assert!(
-        output.status.success(),
-        "{}: {}",
-        folder.display(),
-        shown(&output)
-    );
-    String::from_utf8(output.stdout).expect("text")
-}
-
-/// A kustomization of a folder of `cronjob/`, or another, with these components, and further lines.
-fn own_kustomization(resource: &str, components: &[&str], lines: &str) -> TempDir {
-    let dir = TempDir::new().expect("a folder");
-    // kustomize accepts no absolute path of a folder.
-    let depth = fs::canonicalize(dir.path())
-        .expect("it is there")
-        .components()
-        .count();
-    let up = "../".repeat(depth - 1);
-    let components = components
-        .iter()
-        .map(|name| format!("'{up}.{}'", folder(&format!("cronjob/components/{name}"))));
-    let components = components.collect::<Vec<_>>().join(", ");
-    let text = format!(
-        "resources: ['{up}.{}']\ncomponents: [{components}]\n{lines}",
-        folder(resource)
-    );
-    fs::write(dir.path().join("kustomization.yaml"), text).expect("our folder");
-    dir
-}
-
-/// What it renders of such a kustomization.
-#[track_caller]
-pub fn kustomized(resource: &str, components: &[&str], lines: &str) -> String {
-    kustomize(own_kustomization(resource, components, lines).path())
 }
 
 #[test]
@@ -787,8 +736,8 @@ fn a_release_is_installed_upgraded_rolled_back_and_removed() {
     });
 }
 
-/// The audit's pod, whose container the test runs in place of a kubelet, with the pod's arguments, variables and token. It
-/// changes nothing, and helm reports how it ended.
+/// The audit's pod, whose container the test runs in place of a kubelet, with the pod's arguments, variables and token, which
+/// is good for reading alone. It changes nothing, and helm reports how it ended.
 #[test]
 fn helm_test_audits() {
     let cluster = fresh();
@@ -814,7 +763,7 @@ fn helm_test_audits() {
         );
         assert_eq!(container["image"], image);
         let arguments = container["args"].as_array().expect("arguments").iter();
-        let output = binary(&kubeconfig_of(&cluster, NAMESPACE, NAME))
+        let output = binary(&kubeconfig_of_pod(&cluster, &cluster.get(&pod)))
             .envs(variables(&cluster))
             .args(SHORT)
             .args(arguments.map(|word| word.as_str().expect("text")))
@@ -842,12 +791,13 @@ fn helm_test_audits() {
         "{report}"
     );
 
-    cluster.delete(
-        &format!("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/{NAME}"),
-        json!({}),
-    );
+    let account = format!("{ACCOUNT}-forecast");
+    let ask = |method: &str, path: &str| as_user(&account, &cluster, method, path, &dry_run());
+    assert_eq!(ask("DELETE", STUCK).0, 403);
+    let bindings = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
+    cluster.delete(&format!("{bindings}/{NAME}-forecast"), json!({}));
     until("the account may not look", || {
-        as_user(ACCOUNT, &cluster, "GET", "/api/v1/nodes", &Value::Null).0 == 403
+        ask("GET", "/api/v1/nodes").0 == 403
     });
     let (code, report) = audit();
     assert!(

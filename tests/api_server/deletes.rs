@@ -1,6 +1,6 @@
 //! Deletes exactly the right pods, by UID: every rule that spares a pod, beside a similar pod that is reaped.
 
-use crate::prelude::*;
+use crate::{prelude::*, support::objects::in_parallel};
 
 const REAP: &str = "stuck-on-not-ready-node";
 
@@ -296,6 +296,12 @@ fn two_dead_workers_cost_these_requests() {
             &node_and_lease.replace("NUMBER", &number.to_string()),
         );
     }
+    let own_leases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
+    in_parallel(4, 0..5_000, |number| {
+        let name = format!("of-node-{number}");
+        let lease = json!({"metadata": {"name": name}, "spec": {"holderIdentity": name}});
+        cluster.create(own_leases, lease)
+    });
     for node in ["dead-1", "dead-2"] {
         make(
             &cluster,
@@ -303,8 +309,17 @@ fn two_dead_workers_cost_these_requests() {
         );
     }
     until_overdue();
-    let proxy = Proxy::start(cluster.server(), |_| {});
+    let bytes = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&bytes);
+    let proxy = Proxy::with_faults(cluster.server(), move |_| {
+        let counted = Arc::clone(&counted);
+        Act::rewrite(move |reply| {
+            counted.fetch_add(reply.body.len(), Ordering::SeqCst);
+        })
+    });
     let run = run(&proxy.kubeconfig, &[&SHORT[..], &["--no-events"]].concat());
+    let bytes = bytes.load(Ordering::SeqCst);
+    assert!(bytes < 50_000, "{bytes} bytes");
     run.is_whole();
     assert_eq!(run.report["summary"]["outcomes"]["deleted"], 2);
     let seen = proxy.seen().into_iter();
@@ -320,6 +335,8 @@ fn two_dead_workers_cost_these_requests() {
         .filter(|path| path.contains("/kube-node-lease/leases/"));
     let counts = (rows.count(), of_nodes.count(), leases.count());
     assert_eq!(counts, (1, 5, 6 + servers), "{paths:#?}");
+    // At once, which the next test could not.
+    cluster.delete(own_leases, json!({}));
 }
 
 /// A patch replaces the Job controller, which would remove its finalizer but does not run here.

@@ -25,29 +25,10 @@ struct Installed {
     account: String,
 }
 
-/// The shipped installation, and common changes of it, each with the component `scratch`, and so with `answers`. The folder is one from which
-/// kustomize accepts references.
-fn installations(cluster: &ControlPlane) -> [Installed; 6] {
-    let rendered = |how: &str, lines: &str| {
-        let dir = cluster.dir.join(how);
-        fs::create_dir_all(&dir).expect("our folder");
-        // kustomize accepts no absolute path of a folder.
-        let up = "../".repeat(
-            fs::canonicalize(&dir)
-                .expect("it is there")
-                .components()
-                .count()
-                - 1,
-        );
-        let component = folder("cronjob/components/scratch");
-        let resources = format!(
-            "resources: ['{up}.{}']\ncomponents: ['{up}.{component}']\n{lines}",
-            folder(DEFAULT)
-        );
-        fs::write(dir.join("kustomization.yaml"), resources).expect("our folder");
-        kubectl(cluster, &["kustomize", &dir.display().to_string()])
-    };
-    let shipped = rendered("shipped", "");
+/// The shipped installation, and common changes of it, each with the component `scratch`, and so with `answers`.
+fn installations() -> [Installed; 6] {
+    let rendered = |lines: &str| kustomized(DEFAULT, &["scratch"], lines);
+    let shipped = rendered("");
     let by_hand = shipped.lines().map(|line| match line.split_once(": ") {
         Some((key, "pod-reaper")) if !key.contains('/') => format!("{key}: grim\n"),
         _ => format!("{line}\n"),
@@ -62,16 +43,16 @@ fn installations(cluster: &ControlPlane) -> [Installed; 6] {
     let all = "namespace: other\nnamePrefix: acme-\nnameSuffix: -eu\n";
     // Settings of the operator's own, which are all that the ConfigMap then holds.
     let settings = "configMapGenerator:\n- {name: pod-reaper, namespace: pod-reaper, behavior: replace, literals: [DRY_RUN=server]}\n";
-    let prefix = rendered("prefix", "namePrefix: acme-\n");
-    let namespace = rendered("namespace", "namespace: other\n");
-    let settings = rendered("settings", settings);
+    let prefix = rendered("namePrefix: acme-\n");
+    let namespace = rendered("namespace: other\n");
+    let settings = rendered(settings);
     [
         installed("as shipped", shipped, "pod-reaper", "pod-reaper"),
         installed("under a prefix", prefix, "pod-reaper", "acme-pod-reaper"),
         installed("in another namespace", namespace, "other", "pod-reaper"),
         installed(
             "with all of it",
-            rendered("all", all),
+            rendered(all),
             "other",
             "acme-pod-reaper-eu",
         ),
@@ -254,7 +235,7 @@ fn attacked(
 
 #[test]
 fn it_stops_what_the_program_never_does_however_it_is_installed() {
-    let installations = installations(&fresh());
+    let installations = installations();
     for installed in installations {
         let cluster = fresh();
         installed.apply(&cluster);
@@ -522,7 +503,7 @@ pub fn of(namespace: &str) -> [(&str, &str); 3] {
 /// With every installation the guard is proved, the account has the rights that it needs, and a stuck pod is reaped.
 #[test]
 fn a_run_whose_guard_is_proved_reaps_however_it_is_installed() {
-    let installations = installations(&fresh());
+    let installations = installations();
     for installed in installations {
         let cluster = fresh();
         one_is_stuck(&cluster);

@@ -227,9 +227,12 @@ fn the_dry_run_overlay_reports_and_is_never_refused() {
 /// components set.
 #[test]
 fn a_config_map_sets_options_and_nothing_else() {
+    // What kube, hyper, rustls, jiff, the linker and the program read, and what the components set.
     let others = "KUBECONFIG KUBERNETES_SERVICE_HOST KUBERNETES_SERVICE_PORT KUBE_RS_DEBUG_OVERRIDE_URL \
-        KUBE_RS_DEBUG_IMPERSONATE_USER SSL_CERT_FILE SSL_CERT_DIR HTTPS_PROXY HTTP_PROXY NO_PROXY https_proxy all_proxy \
-        HOME PATH LD_PRELOAD RUST_LOG RUST_BACKTRACE POD_NAME POD_NAMESPACE POD_SETTINGS REQUIRE_GUARD REAP_SCRATCH";
+        KUBE_RS_DEBUG_IMPERSONATE_USER KUBE_RS_DEBUG_IMPERSONATE_GROUP SSL_CERT_FILE SSL_CERT_DIR SSLKEYLOGFILE \
+        HTTPS_PROXY https_proxy HTTP_PROXY http_proxy ALL_PROXY all_proxy NO_PROXY no_proxy REQUEST_METHOD \
+        HOME PATH LD_PRELOAD LD_LIBRARY_PATH TZ TZDIR RUST_LOG RUST_BACKTRACE HOSTNAME NO_COLOR UNREACHABLE_ONLY \
+        POD_NAME POD_NAMESPACE POD_SETTINGS REQUIRE_GUARD REAP_SCRATCH";
     let cluster = fresh();
     install(&cluster, DEFAULT);
     kubectl(

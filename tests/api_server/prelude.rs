@@ -1,9 +1,7 @@
 //! What most tests of this program use.
 
 pub(crate) use crate::{
-    Run, SHORT, binary,
-    chart::kustomized,
-    end_of,
+    Run, SHORT, binary, end_of,
     guard::{
         ADMISSION, ALL_OF_PODS, OWN, STUCK, dry_run, grant, is_guarded, of, one_is_stuck, own_pod,
         refusal_of, rehearsed,
@@ -14,8 +12,8 @@ pub(crate) use crate::{
     support::{
         ControlPlane, Fresh, fresh, in_repository,
         installed::{
-            ACCOUNT, DEFAULT, as_member, as_user, folder, kubeconfig_of, kubectl, may, settings,
-            settings_of, until,
+            ACCOUNT, DEFAULT, as_member, as_user, folder, kubeconfig_of, kubectl, kustomized, may,
+            settings, settings_of, until,
         },
         objects::{
             annotate, make, namespace, node_becomes, node_path, pod, pod_path, renew_lease,

@@ -7,6 +7,8 @@ use crate::{
     support::{objects::in_parallel, samples::with},
 };
 
+const REAPED: (&str, Option<&str>) = ("stuck-on-not-ready-node", Some("deleted"));
+
 /// Parallel requests while the pods are written. Each has megabytes.
 const BUILDERS: usize = 4;
 /// The number of large pods on a node.
@@ -75,15 +77,17 @@ fn stuck(
     uid(&pod)
 }
 
+fn five_are_ready(cluster: &ControlPlane) {
+    make(cluster, "{Namespace tenant: {}, Namespace others: {}}");
+    for node in 0..5 {
+        make(cluster, &format!("Node ready-{node}: {{ready: 'True'}}"));
+    }
+}
+
 #[test]
 fn large_pods_end_no_run() {
     let cluster = fresh();
-    for name in ["tenant", "others"] {
-        namespace(&cluster, name);
-    }
-    for node in 0..5 {
-        make(&cluster, &format!("Node ready-{node}: {{ready: 'True'}}"));
-    }
+    five_are_ready(&cluster);
     for dead in [1, 4] {
         let nodes = (0..dead).map(|node| format!("dead-{dead}-{node}"));
         let nodes = nodes.collect::<Vec<_>>();
@@ -113,6 +117,34 @@ fn large_pods_end_no_run() {
         let deleted = run.with("deleted");
         assert!(others.is_subset(&deleted), "{what}");
         assert!(deleted.len() >= dead * LARGE, "{what}: {}", deleted.len());
+    }
+}
+
+/// Leases whose holder is nobody on a dead node, then as many that name one of two such nodes.
+#[test]
+fn large_leases_end_no_run() {
+    const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/tenant/leases";
+    let cluster = fresh();
+    five_are_ready(&cluster);
+    let dead = ["named", "silent"];
+    make(&cluster, "{Node named: {}, Node silent: {}}");
+    let long = "x".repeat(500_000);
+    for (holder, of_named) in [("nobody", REAPED), ("named", ("facts-unread", None))] {
+        in_parallel(BUILDERS, 0..400, |number| {
+            let lease = json!({"metadata": {"name": format!("{holder}-{number}")},
+                "spec": {"holderIdentity": format!("{holder}_{long}")}});
+            cluster.create(LEASES, lease);
+        });
+        let [named, silent] = dead.map(|node| {
+            let name = format!("{node}-{holder}");
+            stuck(&cluster, node, ("others", &name), json!({}))
+        });
+        until_overdue();
+        let run = measure(&cluster.kubeconfig, &[]);
+        run.holds(&format!("400 Leases of 500 kB, held by {holder}"));
+        run.run.says(&named, of_named);
+        run.run.says(&silent, REAPED);
+        cluster.delete(LEASES, json!({}));
     }
 }
 
@@ -167,14 +199,12 @@ fn claims_and_owners_of_any_number_and_spelling_end_no_run() {
     let run = measure(&proxy.kubeconfig, &["--wait-for-replacements", "1s"]);
     // Beside the bound, the plan holds 64,000 claims.
     run.holds_within(96, "88,000 claims and odd names");
-    run.run
-        .says(&other, ("stuck-on-not-ready-node", Some("deleted")));
+    run.run.says(&other, REAPED);
     for uid in unverified {
         run.run.says(&uid, ("volume-unverified", None));
     }
     for uid in reaped {
-        run.run
-            .says(&uid, ("stuck-on-not-ready-node", Some("deleted")));
+        run.run.says(&uid, REAPED);
     }
     let paths = proxy.seen().into_iter().map(|seen| seen.path);
     let paths = paths.collect::<Vec<_>>();

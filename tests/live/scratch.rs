@@ -1,13 +1,18 @@
 //! The storage of the executor is declared scratch, so that it comes back without a person; or a person gives it up.
 
 use crate::{
-    deployed::{CRONJOBS, USER},
+    deployed::USER,
     prelude::*,
-    support::installed::{as_account, kubeconfig, settings},
+    support::installed::{as_user, kubeconfig_of, kustomized, settings_of},
 };
 use std::{fmt::Write as _, io::Write as _};
 
 const CLAIM: &str = "/api/v1/namespaces/impala-impala01/persistentvolumeclaims/scratch-cache-volume-impala-executor-000-0";
+
+/// Where and by what name the reaper is installed.
+const NAMESPACE: &str = "ops";
+const NAME: &str = "night-pod-reaper";
+const ACCOUNT: &str = "system:serviceaccount:ops:night-pod-reaper";
 
 /// As in `interruption`: one second for each minute of the operators' case.
 const TICK: Duration = Duration::from_secs(10);
@@ -104,27 +109,31 @@ fn an_executor_whose_claim_a_person_gives_up_runs_on_another_node() {
     run.says(&old.uid, ("local-volume", None));
     is_untouched();
 
-    install(&case, DEFAULT);
+    // An installation by another name, in another namespace.
+    let apply = |components: &[&str]| {
+        let lines = "namespace: ops\nnamePrefix: night-\n";
+        case.apply(&kustomized(DEFAULT, components, lines));
+    };
+    apply(&[]);
     let user = json!({"securityContext": {"runAsUser": USER}});
     let spec = json!({"suspend": true, "jobTemplate": {"spec": {"template": {"spec": user}}}});
-    case.merge_patch(&format!("{CRONJOBS}/pod-reaper"), json!({"spec": spec}));
-    // An installation by another name.
-    let mut renamed = case.get(&format!("{CRONJOBS}/pod-reaper"));
-    renamed["metadata"] = json!({"name": "night-shift", "namespace": "pod-reaper"});
-    case.create(CRONJOBS, renamed);
-    kubectl(
-        &case,
-        &["delete", "cronjob", "-n", "pod-reaper", "pod-reaper"],
-    );
-    let account = kubeconfig(&case);
+    let cronjob = format!("/apis/batch/v1/namespaces/{NAMESPACE}/cronjobs/{NAME}");
+    case.merge_patch(&cronjob, json!({"spec": spec}));
+    let account = kubeconfig_of(&case, NAMESPACE, NAME);
+    let may = |method: &str, path: &str| {
+        as_user(ACCOUNT, &case, method, path, &json!({"dryRun": ["All"]}))
+    };
+    until("the account may read pods", || {
+        may("GET", "/api/v1/pods").0 == 200
+    });
     // The container of a tick is simulated, so the test runs the program in its place, with its account and settings.
     let tick = |job: &str| {
         let pod = case.until(&format!("the pod of job {job} runs"), || {
             let mut pods = case.pods().into_iter();
             pods.find(|pod| pod.name.starts_with(&format!("{job}-")) && pod.is_running())
         });
-        let settings = settings(&case);
-        let own = [("POD_NAME", &*pod.name), ("POD_NAMESPACE", "pod-reaper")];
+        let settings = settings_of(&case, NAMESPACE, NAME);
+        let own = [("POD_NAME", &*pod.name), ("POD_NAMESPACE", NAMESPACE)];
         let variables = settings.iter().map(|(name, value)| (&**name, &**value));
         let variables = variables.chain(own).collect::<Vec<_>>();
         case.reap_with(&account, &variables, &OPTIONS)
@@ -139,8 +148,8 @@ fn an_executor_whose_claim_a_person_gives_up_runs_on_another_node() {
         assert!(output.status.success(), "{theirs}\n{}", shown(&output));
     };
     let answered = |name: &str| {
-        let from = "--from=cronjob/night-shift";
-        kubectl(&case, &["create", "job", "-n", "pod-reaper", from, name]);
+        let from = format!("--from=cronjob/{NAME}");
+        kubectl(&case, &["create", "job", "-n", NAMESPACE, &from, name]);
         let asks = tick(name);
         asks.ends(5);
         asks.says(&old.uid, ("local-volume", None));
@@ -153,6 +162,10 @@ fn an_executor_whose_claim_a_person_gives_up_runs_on_another_node() {
         is_untouched();
         let now = &asks.report["runNow"]["command"];
         let now = now.as_str().expect("a way to have a run at once");
+        assert!(
+            now.contains(&format!("-n {NAMESPACE} --from=cronjob/{NAME}")),
+            "{now}"
+        );
         pasted(now);
         let mut words = now.split(' ');
         tick(
@@ -171,10 +184,9 @@ fn an_executor_whose_claim_a_person_gives_up_runs_on_another_node() {
 
     let withdrawn = json!({"metadata": {"annotations": {"pod-reaper.io/give-up": null}}});
     case.merge_patch(CLAIM, withdrawn);
-    let component = folder("cronjob/components/answers/answers.yaml");
-    kubectl(&case, &["apply", "--warnings-as-errors", "-f", &component]);
+    apply(&["answers"]);
     until("the component is in force", || {
-        let (_, answer) = as_account(&case, "DELETE", CLAIM, &json!({"dryRun": ["All"]}));
+        let (_, answer) = may("DELETE", CLAIM);
         let message = answer["message"].as_str().unwrap_or_default();
         message.contains("pod-reaper may delete only claims that are annotated")
     });

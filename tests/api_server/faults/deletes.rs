@@ -4,7 +4,7 @@ use super::{
     DEADLINE, REAP, at_once, bad_gateway, come_back_in_an_hour, internal, is_delete,
     is_first_pod_list, is_pod_list, redirect, run_through, status, stuck, unavailable,
 };
-use crate::prelude::*;
+use crate::{prelude::*, support::objects::in_parallel};
 
 /// A pod of its own namespace, and one run for it.
 pub struct Row {
@@ -278,4 +278,63 @@ fn the_report_is_true_whatever_a_delete_is_answered() {
     let rows = prepare(&cluster, &ROWS);
     until_overdue();
     at_once(&rows, |row| row.is_reported_truly(&cluster));
+}
+
+/// More than a text shows. What is folded of it is in the log, which more people read: neither has a secret, and the log nothing
+/// that the API server or an author said.
+#[test]
+fn nothing_that_others_wrote_reaches_the_log_where_a_text_is_folded() {
+    const NOTE: &str = "WHAT-AN-AUTHOR-SAYS";
+    const REFUSAL: &str = "WHAT-A-WEBHOOK-SAYS";
+    let cluster = fresh();
+    one_dead_of_three(&cluster);
+    in_parallel(4, 0..150, |number| {
+        let name = format!("web-{number}");
+        stuck(&cluster, "apps", &name);
+        let path = pod_path("apps", &name);
+        annotate(&cluster, &path, "pod-reaper.io/after-reap", NOTE);
+        local_claim(
+            &cluster,
+            "dead",
+            "apps",
+            &format!("disk-{number}"),
+            (KEPT, MARKER),
+        );
+        let db = format!(
+            "apps/db-{number}: {{uses: disk-{number}, metadata: {{annotations: {{example.org/token: {MARKER}}}}},
+            spec: {{containers: [{{name: main, image: 'example/main:1', env: [{{name: PASSWORD, value: {MARKER}}}]}}]}}}}"
+        );
+        pod(&cluster, &db);
+    });
+    until_overdue();
+    let proxy = Proxy::with_faults(cluster.server(), |seen| {
+        if is_delete(seen) {
+            return Act::Instead(403, status(403, "Forbidden", REFUSAL));
+        }
+        Act::Forward
+    });
+    for (format, level) in [("text", "warn"), ("text", "trace"), ("json", "warn")] {
+        let output = binary(&proxy.kubeconfig)
+            .args(SHORT)
+            .args(["--log-format", format, "--log-level", level])
+            .output()
+            .expect("it starts");
+        let [out, log] =
+            [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).expect("text"));
+        assert_eq!(output.status.code(), Some(3), "{log}");
+        assert!(out.lines().count() <= 100, "{out}");
+        for number in 0..150 {
+            let both = ["web", "db"].map(|name| format!("{name}-{number}"));
+            let is_named = |name: &String| {
+                let words = [out.as_str(), &log].into_iter();
+                let words = words.flat_map(|text| text.split([' ', ',', '/', '\n', '"', ':']));
+                words.into_iter().any(|word| word == name)
+            };
+            assert!(both.iter().all(is_named), "{number}: {out}{log}");
+        }
+        assert!(!out.contains(MARKER), "{out}");
+        for text in [MARKER, NOTE, REFUSAL] {
+            assert!(!log.contains(text), "{text}: {log}");
+        }
+    }
 }

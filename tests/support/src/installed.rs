@@ -2,15 +2,17 @@
 
 use std::{
     fs,
-    path::PathBuf,
+    path::{Path, PathBuf},
+    process::{Command, Output},
     thread,
     time::{Duration, Instant},
 };
 
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use super::{
-    ControlPlane, in_repository,
+    ControlPlane, assets, in_repository,
     objects::{lease_path, make, pod_path},
     program::shown,
     samples::yaml,
@@ -44,6 +46,56 @@ pub fn kubectl(cluster: &ControlPlane, arguments: &[&str]) -> String {
         shown(&output)
     );
     String::from_utf8(output.stdout).expect("it prints text")
+}
+
+/// Runs kustomize on a folder.
+pub fn run_kustomize(folder: &Path) -> Output {
+    let kubectl = assets().expect("the programs").join("kubectl");
+    Command::new(kubectl)
+        .arg("kustomize")
+        .arg(folder)
+        .output()
+        .expect("kubectl starts")
+}
+
+/// What kustomize renders of a folder.
+#[track_caller]
+pub fn kustomize(folder: &Path) -> String {
+    let output = run_kustomize(folder);
+    assert!(
+        output.status.success(),
+        "{}: {}",
+        folder.display(),
+        shown(&output)
+    );
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// A kustomization of a folder of `cronjob/`, or another, with these components, and further lines.
+pub fn own_kustomization(resource: &str, components: &[&str], lines: &str) -> TempDir {
+    let dir = TempDir::new().expect("a folder");
+    // kustomize accepts no absolute path of a folder.
+    let depth = fs::canonicalize(dir.path())
+        .expect("it is there")
+        .components()
+        .count();
+    let up = "../".repeat(depth - 1);
+    let components = components
+        .iter()
+        .map(|name| format!("'{up}.{}'", folder(&format!("cronjob/components/{name}"))));
+    let components = components.collect::<Vec<_>>().join(", ");
+    let text = format!(
+        "resources: ['{up}.{}']\ncomponents: [{components}]\n{lines}",
+        folder(resource)
+    );
+    fs::write(dir.path().join("kustomization.yaml"), text).expect("our folder");
+    dir
+}
+
+/// What it renders of such a kustomization.
+#[track_caller]
+pub fn kustomized(resource: &str, components: &[&str], lines: &str) -> String {
+    kustomize(own_kustomization(resource, components, lines).path())
 }
 
 /// Applies `what`, which must cause no warning, and waits until the account has its rights and its guard. Before 1.25 the API
@@ -178,19 +230,26 @@ pub fn kubeconfig_of(cluster: &ControlPlane, namespace: &str, name: &str) -> Pat
             json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": holder}, "spec": spec}),
         )
     });
-    let account = pod["spec"]["serviceAccountName"]
-        .as_str()
-        .expect("an account");
-    let bound =
-        json!({"apiVersion": "v1", "kind": "Pod", "name": holder, "uid": pod["metadata"]["uid"]});
+    kubeconfig_of_pod(cluster, &pod)
+}
+
+/// The same for a pod, with a token of its account that is bound to it.
+pub fn kubeconfig_of_pod(cluster: &ControlPlane, pod: &Value) -> PathBuf {
+    let text = |value: &Value| value.as_str().expect("text").to_owned();
+    let metadata = &pod["metadata"];
+    let bound = json!({"apiVersion": "v1", "kind": "Pod", "name": metadata["name"], "uid": metadata["uid"]});
     let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
         "spec": {"expirationSeconds": 3600, "boundObjectRef": bound}});
+    let (namespace, account) = (
+        text(&metadata["namespace"]),
+        text(&pod["spec"]["serviceAccountName"]),
+    );
     let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token");
     let answer = cluster.create(&path, request);
-    let token = answer["status"]["token"].as_str().expect("a token");
+    let token = text(&answer["status"]["token"]);
     let own = fs::read_to_string(&cluster.kubeconfig).expect("a kubeconfig");
     let file = cluster.dir.join("account.kubeconfig");
-    fs::write(&file, own.replace(&cluster.token, token)).expect("our folder");
+    fs::write(&file, own.replace(&cluster.token, &token)).expect("our folder");
     file
 }
 
