@@ -7,6 +7,7 @@
     reason = "a test fails by panicking"
 )]
 
+use itertools::Itertools as _;
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
@@ -110,8 +111,8 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
 fn code(file: &Path) -> String {
     let text = fs::read_to_string(file).unwrap();
     let text = text.split("\n#[cfg(test)]\nmod tests {").next().unwrap();
-    let lines = text.lines().map(|line| line.split("//").next().unwrap());
-    lines.collect::<Vec<_>>().join("\n")
+    let mut lines = text.lines().map(|line| line.split("//").next().unwrap());
+    lines.join("\n")
 }
 
 /// The first name of every path that begins with `start`, such as `crate::`; all first names of a braced group.

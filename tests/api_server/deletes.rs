@@ -223,7 +223,7 @@ fn every_stuck_pod_goes_and_every_other_lives() {
     assert_eq!(run.report["errors"], json!([]));
     let left = cluster.get("/api/v1/pods");
     let left = left["items"].as_array().unwrap().iter().map(uid);
-    let left = left.collect::<Vec<_>>();
+    let left = left.collect_vec();
     for (name, uid, reason) in &expected {
         let (said, outcome) = run.reason_and_outcome(uid);
         assert_eq!(said, reason, "{name}: {}", run.pod(uid));
@@ -239,7 +239,7 @@ fn every_stuck_pod_goes_and_every_other_lives() {
         .unwrap()
         .iter()
         .map(uid_of_entry);
-    let seen = seen.collect::<Vec<_>>();
+    let seen = seen.collect_vec();
     for unseen in [&outside, &excluded, &running] {
         assert!(left.contains(unseen) && !seen.contains(unseen));
     }
@@ -277,11 +277,7 @@ fn a_healthy_cluster_is_one_request() {
     let proxy = Proxy::start(cluster.server(), |_| {});
     let run = run(&proxy.kubeconfig, &SHORT);
     run.ends(0);
-    let paths = proxy
-        .seen()
-        .into_iter()
-        .map(|seen| seen.path)
-        .collect::<Vec<_>>();
+    let paths = proxy.seen().into_iter().map(|seen| seen.path).collect_vec();
     assert_eq!(paths, ["/api/v1/nodes?includeObject=None&limit=1000"]);
 }
 
@@ -323,7 +319,7 @@ fn two_dead_workers_cost_these_requests() {
     run.is_whole();
     assert_eq!(run.report["summary"]["outcomes"]["deleted"], 2);
     let seen = proxy.seen().into_iter();
-    let paths = seen.map(|seen| seen.path).collect::<Vec<_>>();
+    let paths = seen.map(|seen| seen.path).collect_vec();
     // The API servers have no such Leases before 1.26, which then need no list.
     let servers = usize::from(cluster.is_at_least(26));
     assert_eq!(paths.len(), 21 + servers, "{paths:#?}");

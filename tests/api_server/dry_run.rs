@@ -50,7 +50,7 @@ fn neither_mode_changes_anything_and_both_choose_as_the_real_run() {
             .seen()
             .into_iter()
             .filter(Seen::is_write)
-            .collect::<Vec<_>>();
+            .collect_vec();
         assert!(writes.iter().all(Seen::is_dry), "{mode}: {writes:?}");
         assert_eq!(writes.is_empty(), mode == "--dry-run=client", "{mode}");
         assert_eq!(versions(&cluster), before, "{mode}");
@@ -127,7 +127,7 @@ fn the_breaker_holds_and_no_destructive_command_is_printed() {
     let steps = steps
         .iter()
         .map(|step| step["command"].as_str().expect("a command"));
-    let [look, answer] = steps.collect::<Vec<_>>()[..] else {
+    let [look, answer] = steps.collect_vec()[..] else {
         panic!("{}", held.report["breaker"])
     };
     assert!(look.contains(" get nodes "), "{look}");

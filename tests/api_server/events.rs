@@ -13,11 +13,11 @@ fn printed(cluster: &ControlPlane) -> Vec<String> {
     let arguments = format!(
         "get events -A --field-selector=reportingComponent=pod-reaper --no-headers -o {columns}"
     );
-    let printed = kubectl(cluster, &arguments.split(' ').collect::<Vec<_>>());
+    let printed = kubectl(cluster, &arguments.split(' ').collect_vec());
     let lines = printed
         .lines()
-        .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
-    let mut lines = lines.collect::<Vec<_>>();
+        .map(|line| line.split_whitespace().join(" "));
+    let mut lines = lines.collect_vec();
     lines.sort();
     lines
 }
@@ -119,7 +119,7 @@ vault Normal StuckOnNotReadyNode StatefulSet vault FORCED: vault-0";
         ),
         ("get events -n etl", "Normal StuckOnNotReadyNode pod/alone"),
     ] {
-        let text = kubectl(&cluster, &command.split(' ').collect::<Vec<_>>());
+        let text = kubectl(&cluster, &command.split(' ').collect_vec());
         let has_all = |shown: &str| line.split(' ').all(|word| shown.contains(word));
         assert!(text.lines().any(has_all), "{command}: {text}");
     }
@@ -140,7 +140,7 @@ fn a_pod_that_needs_a_person_is_warned_of_once_an_hour() {
     // Neither has read what the other has written, so that two at once would warn once, too.
     let seen = proxy.seen();
     let asked = seen.iter().filter(|seen| seen.path.contains("/events"));
-    let asked = asked.map(Seen::is_event).collect::<Vec<_>>();
+    let asked = asked.map(Seen::is_event).collect_vec();
     assert_eq!(asked, [true; 2], "Events are only written");
     // Another pod has had no Warning, and neither has a new pod of the same name.
     held(&cluster, "held-1");
@@ -220,7 +220,7 @@ fn a_dry_run_and_no_events_write_none() {
             .seen()
             .into_iter()
             .filter(|seen| seen.path.contains("events"))
-            .collect::<Vec<_>>();
+            .collect_vec();
         assert!(asked.is_empty(), "{options:?}: {asked:?}");
         assert_eq!(printed(&cluster), [""; 0], "{options:?}");
     }
@@ -280,7 +280,7 @@ fn an_event_that_is_refused_is_one_warning() {
         );
         assert_eq!(run.report["errors"], json!([]), "{name}");
         let warnings = run.log.lines().filter(|line| line.contains("WARN"));
-        let [warning] = warnings.collect::<Vec<_>>()[..] else {
+        let [warning] = warnings.collect_vec()[..] else {
             panic!("{name}: {}", run.log)
         };
         for part in [REFUSED, said, "--no-events"] {
@@ -325,7 +325,7 @@ fn without_the_rights_the_run_is_complete() {
             .log
             .lines()
             .filter(|line| line.contains(REFUSED))
-            .collect::<Vec<_>>();
+            .collect_vec();
         assert_eq!(
             lines.len(),
             usize::from(written == 0),

@@ -169,7 +169,7 @@ fn policy(cluster: &ControlPlane) -> String {
         .map(|policy| policy["metadata"]["name"].as_str().unwrap());
     let ours = names
         .filter(|name| name.contains("pod-reaper-guard"))
-        .collect::<Vec<_>>();
+        .collect_vec();
     assert_eq!(ours.len(), 1, "{ours:?}");
     format!("{ADMISSION}/validatingadmissionpolicies/{}", ours[0])
 }
@@ -536,7 +536,7 @@ fn a_run_whose_guard_is_proved_reaps_however_it_is_installed() {
         let mut asked = seen
             .iter()
             .map(|seen| (seen.method.as_str(), seen.path.as_str()))
-            .collect::<Vec<_>>();
+            .collect_vec();
         asked.sort_unstable();
         let nodes = "/api/v1/nodes?includeObject=None&limit=1000";
         let probe = format!("{own}?dryRun=All");
@@ -575,7 +575,7 @@ fn program_and_guard_read_an_opt_out_alike() {
         });
         pods.map(|pod| (*value, make(&cluster, &pod).remove(0)))
     });
-    let pods = pods.collect::<Vec<_>>();
+    let pods = pods.collect_vec();
     until_overdue();
     for (value, pod) in &pods {
         let path = pod_path("apps", pod["metadata"]["name"].as_str().unwrap());
@@ -625,7 +625,7 @@ pub fn refusal_of(
         .into_iter()
         .filter(|seen| seen.is_write() && !seen.is_dry());
     assert_eq!(
-        real.map(|seen| seen.path).collect::<Vec<_>>(),
+        real.map(|seen| seen.path).collect_vec(),
         Vec::<String>::new()
     );
     assert!(cluster.try_get(STUCK).is_some());
@@ -1124,7 +1124,7 @@ fn installing_it_needs_both_markers() {
         .iter()
         .filter(|rule| **rule != marker("guarded"))
         .cloned()
-        .collect::<Vec<_>>();
+        .collect_vec();
     grant(&cluster, "without", "without", &json!(without));
     grant(&cluster, "one", "one", &json!(rules));
     rules.push(marker("unguarded"));

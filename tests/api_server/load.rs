@@ -166,7 +166,7 @@ fn a_zone_dies(zone: &Zone) {
     let began = Instant::now();
     let dead = (0..zone.dead)
         .map(|node| format!("dead-{node}"))
-        .collect::<Vec<_>>();
+        .collect_vec();
     in_parallel(BUILDERS, 0..zone.nodes - zone.dead, |node| {
         // Only NotReady nodes are read completely.
         let node = format!("Node ready-{node}: {{ready: 'True', lease: null, metadata: {padded}}}");
@@ -179,7 +179,7 @@ fn a_zone_dies(zone: &Zone) {
     let on_each = crowded
         .iter()
         .map(|node| (node.clone(), zone.pods))
-        .collect::<Vec<_>>();
+        .collect_vec();
     let stuck = pods(&cluster, &on_each, zone.pod_padding);
     let alive = in_parallel(BUILDERS, crowded.iter(), |node| {
         pod_on(&cluster, node, &format!("{node}-lives"), &padding)

@@ -27,7 +27,7 @@ fn rights(role: &Value) -> Vec<(String, Value)> {
                 for other in rule["resources"].as_array().expect("resources") {
                     let verbs = rule["verbs"].as_array().expect("verbs").iter();
                     let verbs = verbs.filter(|other_verb| *other_verb != verb || other != resource);
-                    let verbs = verbs.cloned().collect::<Vec<_>>();
+                    let verbs = verbs.cloned().collect_vec();
                     if !verbs.is_empty() {
                         left.push(
                             json!({"apiGroups": rule["apiGroups"], "resources": [other], "verbs": verbs}),
@@ -287,7 +287,7 @@ fn the_base_alone_reaps_what_is_stuck_and_nothing_else() {
         .iter()
         .map(|(name, value)| (name.as_str(), value.as_str()))
         .chain([("EXIT_ON_MANUAL", "false")])
-        .collect::<Vec<_>>();
+        .collect_vec();
     // Two pods are left to a person.
     let options = [&SHORT[..], &["--exit-on-manual=false"]].concat();
     let run = run_with(&installed::kubeconfig(&cluster), &variables, &options);
@@ -330,7 +330,7 @@ fn a_full_run_is_never_refused_and_uses_every_right() {
         .iter()
         .map(|(name, value)| (name.as_str(), value.as_str()))
         .chain(variables);
-    let variables = variables.collect::<Vec<_>>();
+    let variables = variables.collect_vec();
 
     // And the one with scratch.
     let all = ALL + 1;
@@ -568,7 +568,7 @@ fn the_account_can_do_nothing_else() {
                 resource,
                 &subresource,
             ];
-            let own = words.collect::<Vec<_>>();
+            let own = words.collect_vec();
             let scope = if own.is_empty() {
                 vec!["--all-namespaces"]
             } else {

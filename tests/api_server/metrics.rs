@@ -66,7 +66,7 @@ impl Gateway {
         let pushes = answer
             .lines()
             .filter(|line| line.starts_with("push_failure_time_seconds{"));
-        let pushes = pushes.collect::<Vec<_>>();
+        let pushes = pushes.collect_vec();
         // One group for runs, one for forecasts.
         assert!(
             pushes.len() <= 2 && pushes.iter().all(|line| line.ends_with(" 0")),
@@ -179,8 +179,8 @@ fn what_a_run_hands_over_are_the_numbers_of_its_report() {
 
     // The file has the same series, without the labels of the gateway, and promtool accepts it.
     let text = fs::read_to_string(&file).expect("a file");
-    let mut in_file = samples(&text).into_values().collect::<Vec<_>>();
-    let mut in_gateway = scraped.into_values().collect::<Vec<_>>();
+    let mut in_file = samples(&text).into_values().collect_vec();
+    let mut in_gateway = scraped.into_values().collect_vec();
     in_file.sort_by(f64::total_cmp);
     in_gateway.sort_by(f64::total_cmp);
     assert_eq!(in_file, in_gateway);
@@ -447,7 +447,7 @@ fn answering(answer: String) -> String {
 fn warns_once(run: &Run, says: &str) {
     let log = &run.log;
     let warnings = log.lines().filter(|line| line.contains("WARN"));
-    let [warning] = warnings.collect::<Vec<_>>()[..] else {
+    let [warning] = warnings.collect_vec()[..] else {
         panic!("{log}")
     };
     assert!(warning.contains(says), "{says}: {log}");
@@ -532,7 +532,7 @@ fn the_expressions_of_the_dashboard_are_promql() {
             .replace("$cluster", ".*");
         json!({"alert": "Panel", "expr": expression, "labels": {}})
     });
-    let rules = rules.collect::<Vec<_>>();
+    let rules = rules.collect_vec();
     assert!(rules.len() >= 12, "{rules:?}");
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("rules.yaml");

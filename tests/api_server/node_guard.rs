@@ -244,7 +244,7 @@ fn a_run_proves_it_where_it_is_installed() {
     let set = container["env"].as_array().expect("variables").iter();
     let set = set
         .filter(|entry| entry["name"] == "REQUIRE_GUARD")
-        .collect::<Vec<_>>();
+        .collect_vec();
     assert_eq!(set, [&json!({"name": "REQUIRE_GUARD", "value": "nodes"})]);
 
     let probe = json!({"gracePeriodSeconds": 0, "propagationPolicy": "Orphan", "dryRun": ["All"]});

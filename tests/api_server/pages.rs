@@ -61,7 +61,7 @@ fn every_command_of_the_pages_works_as_it_stands() {
                         .iter()
                         .any(|program| command.starts_with(program))
             });
-        let commands = commands.collect::<Vec<_>>();
+        let commands = commands.collect_vec();
         if commands.is_empty() {
             continue;
         }
@@ -129,12 +129,7 @@ fn the_plugins_of_k9s_answer() {
 fn alike(line: &str) -> String {
     let line = line.split_once(" uid=").map_or(line, |(before, _)| before);
     let mut plain = String::new();
-    for letter in line
-        .split_whitespace()
-        .collect::<Vec<_>>()
-        .join(" ")
-        .chars()
-    {
+    for letter in line.split_whitespace().join(" ").chars() {
         let letter = if letter.is_ascii_digit() { '0' } else { letter };
         if letter != '0' || !plain.ends_with('0') {
             plain.push(letter);
@@ -176,16 +171,16 @@ fn the_run_that_the_book_shows_is_a_run() {
         let shown = block_of(page, command)
             .iter()
             .map(|line| alike(line))
-            .collect::<Vec<_>>();
+            .collect_vec();
         let (success, says) = typed(&cluster, command.trim_start_matches("$ "), workplace.path());
         assert!(success, "{says}");
-        let printed = says.lines().map(alike).collect::<Vec<_>>();
+        let printed = says.lines().map(alike).collect_vec();
         if ordered {
             let (shown, printed) = (
                 shown.iter().map(String::as_str),
                 printed.iter().map(String::as_str),
             );
-            let fits = pages::is_cut_from(&shown.collect::<Vec<_>>(), &printed.collect::<Vec<_>>());
+            let fits = pages::is_cut_from(&shown.collect_vec(), &printed.collect_vec());
             assert!(fits, "{page} shows another run than:\n{says}");
         } else {
             for line in &shown {

@@ -17,7 +17,7 @@ fn everything(cluster: &ControlPlane) -> BTreeSet<String> {
         &["api-resources", "--verbs=list,delete", "--output=name"],
     );
     let passing = |kind: &&str| !kind.starts_with("events") && !kind.starts_with("leases");
-    let kinds = kinds.lines().filter(passing).collect::<Vec<_>>().join(",");
+    let kinds = kinds.lines().filter(passing).join(",");
     let path = "--output=jsonpath={range .items[*]}{.kind} {.metadata.namespace}/{.metadata.name}{\"\\n\"}{end}";
     kubectl(cluster, &["get", &kinds, "--all-namespaces", path])
         .lines()
@@ -126,7 +126,7 @@ fn it_comes_runs_and_goes_in_a_namespace_of_others() {
         let after = everything(&cluster);
         let gone = BTreeSet::from(["Pod apps/stuck".to_owned()]);
         assert_eq!(
-            after.difference(&before).collect::<Vec<_>>(),
+            after.difference(&before).collect_vec(),
             Vec::<&String>::new(),
             "{how}: left behind"
         );
@@ -332,15 +332,12 @@ plugins:
 fn lua(value: &Value) -> String {
     match value {
         Value::Null => "nil".to_owned(),
-        Value::Array(items) => format!(
-            "{{{}}}",
-            items.iter().map(lua).collect::<Vec<_>>().join(", ")
-        ),
+        Value::Array(items) => format!("{{{}}}", items.iter().map(lua).join(", ")),
         Value::Object(fields) => {
             let fields = fields
                 .iter()
                 .map(|(name, value)| format!("[{name:?}] = {}", lua(value)));
-            format!("{{{}}}", fields.collect::<Vec<_>>().join(", "))
+            format!("{{{}}}", fields.join(", "))
         }
         plain => plain.to_string(),
     }

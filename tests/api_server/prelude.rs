@@ -25,6 +25,7 @@ pub(crate) use crate::{
     },
     uid, uid_of_entry, until_overdue,
 };
+pub(crate) use itertools::Itertools as _;
 pub(crate) use serde_json::{Value, json};
 pub(crate) use std::{
     collections::{BTreeMap, BTreeSet},

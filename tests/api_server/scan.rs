@@ -12,7 +12,7 @@ fn judged(report: &Value) -> Vec<Vec<&str>> {
                 .map(|field| pod[field].as_str().unwrap_or_default())
                 .to_vec()
         })
-        .collect::<Vec<_>>();
+        .collect_vec();
     judged.sort();
     judged
 }

@@ -156,7 +156,7 @@ fn the_case_is_judged_pod_by_pod_and_only_the_stuck_ones_go() {
         .unwrap()
         .iter()
         .map(uid)
-        .collect::<Vec<_>>();
+        .collect_vec();
     for pod in before["items"].as_array().unwrap() {
         let name = &pod["metadata"]["name"];
         assert_eq!(

@@ -21,7 +21,7 @@ fn large_argument() -> Value {
 
 /// Much of whatever a run reads of a pod, in a pod that is as large as etcd takes it.
 fn many_of_each() -> Vec<(&'static str, Value)> {
-    let some = |count: usize, item: fn(usize) -> Value| (0..count).map(item).collect::<Vec<_>>();
+    let some = |count: usize, item: fn(usize) -> Value| (0..count).map(item).collect_vec();
     let args = some(450_000, |_| json!("<"));
     let toleration = |_| json!({"operator": "Exists"});
     let volume = |number| json!({"name": format!("v{number}"), "emptyDir": {}});
@@ -90,7 +90,7 @@ fn large_pods_end_no_run() {
     five_are_ready(&cluster);
     for dead in [1, 4] {
         let nodes = (0..dead).map(|node| format!("dead-{dead}-{node}"));
-        let nodes = nodes.collect::<Vec<_>>();
+        let nodes = nodes.collect_vec();
         for node in &nodes {
             make(&cluster, &format!("Node {node}: {{}}"));
         }
@@ -154,7 +154,7 @@ fn absent_claims(pod: &str, count: usize) -> Value {
         let source = json!({"claimName": format!("{pod}-{number}")});
         json!({"name": format!("v{number}"), "persistentVolumeClaim": source})
     });
-    json!({"spec": {"volumes": volumes.collect::<Vec<_>>()}})
+    json!({"spec": {"volumes": volumes.collect_vec()}})
 }
 
 #[test]
@@ -177,7 +177,7 @@ fn claims_and_owners_of_any_number_and_spelling_end_no_run() {
         let more = json!({"spec": {"volumes": [volume]}});
         stuck(&cluster, "dead", ("tenant", &name), more)
     });
-    let unverified = unverified.collect::<Vec<_>>();
+    let unverified = unverified.collect_vec();
     let owners = [
         ("../../../nodes?a=", "a"),
         ("StatefulSet", ".."),
@@ -190,7 +190,7 @@ fn claims_and_owners_of_any_number_and_spelling_end_no_run() {
         let more = json!({"metadata": {"ownerReferences": [owner]}});
         stuck(&cluster, "dead", ("tenant", &name), more)
     });
-    let reaped = reaped.collect::<Vec<_>>();
+    let reaped = reaped.collect_vec();
     let other = "others/web-0: {owner: StatefulSet web, volume: {csi: {driver: rbd.csi.ceph.com, volumeHandle: x}}}";
     let other = pod(&cluster, other);
     until_overdue();
@@ -207,7 +207,7 @@ fn claims_and_owners_of_any_number_and_spelling_end_no_run() {
         run.run.says(&uid, REAPED);
     }
     let paths = proxy.seen().into_iter().map(|seen| seen.path);
-    let paths = paths.collect::<Vec<_>>();
+    let paths = paths.collect_vec();
     let of_tenant = "/namespaces/tenant/persistentvolumeclaims/";
     let claims = paths.iter().filter(|path| path.contains(of_tenant)).count();
     assert_eq!(claims, 640);
@@ -215,5 +215,5 @@ fn claims_and_owners_of_any_number_and_spelling_end_no_run() {
         .iter()
         .filter(|path| path.contains("..") || path.contains("%2"))
         .filter(|path| !path.contains("/leases?"));
-    assert_eq!(odd.collect::<Vec<_>>(), Vec::<&String>::new());
+    assert_eq!(odd.collect_vec(), Vec::<&String>::new());
 }

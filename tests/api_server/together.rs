@@ -33,7 +33,7 @@ fn two_runs_at_once_delete_each_pod_once_and_neither_fails() {
     one_dead_of_three(&cluster);
     let mut pods = (0..12)
         .map(|number| pod(&cluster, &format!("apps/stuck-{number}: {{}}")))
-        .collect::<Vec<_>>();
+        .collect_vec();
     let job = "apps/job: {owner: Job job, spec: {restartPolicy: Never},
         metadata: {finalizers: [batch.kubernetes.io/job-tracking]}}";
     pods.push(pod(&cluster, job));
@@ -82,7 +82,7 @@ fn two_runs_at_once_delete_each_pod_once_and_neither_fails() {
         .filter(|seen| seen.method == "DELETE");
     let deleted =
         deletes.map(|Seen { body, .. }| body["preconditions"]["uid"].as_str().map(str::to_owned));
-    let deleted = deleted.collect::<Vec<_>>();
+    let deleted = deleted.collect_vec();
     for pod in &pods {
         let effects = deleted
             .iter()

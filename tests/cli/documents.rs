@@ -1,5 +1,6 @@
 //! Compares the page about security with the tests, and the golden files with the program.
 
+use itertools::Itertools as _;
 use std::{
     collections::{BTreeSet, HashMap},
     fs,
@@ -59,7 +60,7 @@ fn every_test_that_the_security_page_names_is_there() {
         .skip(1)
         .step_by(2)
         .filter(|word| word.contains("::") && *word != "a::b");
-    let named = named.collect::<Vec<_>>();
+    let named = named.collect_vec();
     assert!(named.len() > 20, "{named:?}");
     for test in named {
         assert!(there.contains(test), "{test} is not there");
@@ -146,14 +147,14 @@ fn the_table_of_remedies_is_what_was_measured() {
     let columns = lines.next().expect("the names of the columns");
     let rows = lines
         .map(|row| columns.clone().zip(row).collect::<HashMap<_, _>>())
-        .collect::<Vec<_>>();
+        .collect_vec();
     // The median of the rounds. What did not happen within a round took longest.
     let median = |remedy: &str, failure: &str, column: &str| {
         let mut values = rows
             .iter()
             .filter(|row| (row["remedy"], row["failure"]) == (remedy, failure))
             .map(|row| row[column].parse().unwrap_or(f64::INFINITY))
-            .collect::<Vec<_>>();
+            .collect_vec();
         values.sort_by(f64::total_cmp);
         assert_eq!(values.len(), 3, "{remedy}, {failure}");
         values[1]

@@ -131,7 +131,7 @@ fn each_end_of_a_run_raises_its_own_alerts() {
         let failed = conditions.filter(|condition| condition["type"] == "Failed");
         let reasons = failed.map(|condition| condition["reason"].as_str());
         assert_eq!(
-            reasons.collect::<Vec<_>>(),
+            reasons.collect_vec(),
             Vec::from_iter(reason.map(Some)),
             "{namespace}: {job}"
         );
@@ -235,7 +235,7 @@ fn evaluate(scrapes: &[Series; 3]) {
     };
     let series = keys.into_iter().map(|key| {
         let values = (0..=95).map(|minute| value_at(key, minute).unwrap_or_else(|| "_".to_owned()));
-        json!({"series": key, "values": values.collect::<Vec<_>>().join(" ")})
+        json!({"series": key, "values": values.join(" ")})
     });
     let fire_at = |minute: usize, of: fn(&Ending) -> &'static [&'static str]| {
         let alerts = ENDINGS.iter().flat_map(|ending| {
@@ -254,7 +254,7 @@ fn evaluate(scrapes: &[Series; 3]) {
         "evaluation_interval": "1m",
         "tests": [{
             "interval": "1m",
-            "input_series": series.collect::<Vec<_>>(),
+            "input_series": series.collect_vec(),
             "promql_expr_test": [
                 fire_at(5, |_| &[]),
                 fire_at(65, |ending| ending.alerts),
@@ -309,7 +309,7 @@ fn a_stock_rule_fires_while_a_person_is_needed() {
         ),
     ]
     .map(|(every, kept)| {
-        let failed = (0..NEEDED).step_by(every).map(|start| start + 1).collect::<Vec<_>>();
+        let failed = (0..NEEDED).step_by(every).map(|start| start + 1).collect_vec();
         let series = failed.iter().enumerate().map(|(run, ended)| {
             let displaced = failed.get(run + kept).copied().unwrap_or(usize::MAX);
             let lives = displaced.min(ended + life) - ended;
@@ -329,8 +329,8 @@ fn a_stock_rule_fires_while_a_person_is_needed() {
         });
         json!({
             "interval": "1m",
-            "input_series": series.collect::<Vec<_>>(),
-            "promql_expr_test": looks.collect::<Vec<_>>(),
+            "input_series": series.collect_vec(),
+            "promql_expr_test": looks.collect_vec(),
         })
     });
     let file = folder.path().join("tests.yaml");

@@ -324,7 +324,7 @@ fn nodes_that_are_no_machines() {
                     .unwrap()
                     .to_owned()
             })
-            .collect::<Vec<_>>()
+            .collect_vec()
     };
     let of_a_virtual_kubelet = [
         "label type=virtual-kubelet",

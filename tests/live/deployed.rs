@@ -99,7 +99,7 @@ fn a_run_that_dies_with_its_node_does_not_stop_the_next() {
     all_are(&run, [&replaced, &forbidding], REAPED);
     let workloads =
         |pod: &Seen| pod.namespace != "pod-reaper" && pod.name != "impala-executor-000-0";
-    case.until_replaced(&evicted.into_iter().filter(workloads).collect::<Vec<_>>());
+    case.until_replaced(&evicted.into_iter().filter(workloads).collect_vec());
 }
 
 /// The link to a leaf cluster is cut and a node fails. The pods of the leaf nodes are not changed, those of the dead
@@ -237,7 +237,7 @@ fn the_scheduler_places_its_pod_on_no_leaf_node() {
         let value = expression["values"][0].as_str().unwrap_or("true");
         format!("{}: '{value}'", expression["key"])
     });
-    let labels = labels.collect::<Vec<_>>();
+    let labels = labels.collect_vec();
     assert!(labels.len() > 10, "{labels:?}");
     let taints = "
         kosmos.io/node
@@ -248,7 +248,7 @@ fn the_scheduler_places_its_pod_on_no_leaf_node() {
         eks.tke.cloud.tencent.com/eklet
         schedule.koupleless.io/virtual-node
     ";
-    let taints = taints.split_whitespace().collect::<Vec<_>>();
+    let taints = taints.split_whitespace().collect_vec();
     let ordinary = "{ready: 'True',
         metadata: {labels: {type: worker, liqo.io/type: worker, node.kubernetes.io/instance-type: m5.large,
             kwok.x-k8s.io/node: real, openyurt.io/is-edge-worker: 'false', superedge.io/node-edge: disable}},
@@ -343,7 +343,7 @@ fn it_leaves_nothing_behind() {
         &cluster,
         &["api-resources", "--verbs=list", "--output=name"],
     );
-    let kinds = kinds.lines().collect::<Vec<_>>().join(",");
+    let kinds = kinds.lines().join(",");
     let ours = || {
         let all = kubectl(
             &cluster,
@@ -352,7 +352,7 @@ fn it_leaves_nothing_behind() {
         let ours = all
             .lines()
             .filter(|name| name.contains("pod-reaper") || name.contains("kosmos-guard"));
-        ours.map(str::to_owned).collect::<Vec<_>>()
+        ours.map(str::to_owned).collect_vec()
     };
     assert_eq!(ours(), Vec::<String>::new());
     for what in [ONE_OFF, DEFAULT] {

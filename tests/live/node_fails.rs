@@ -72,7 +72,7 @@ fn a_kubelet_stops_and_its_pods_move() {
     let fates = evicted
         .iter()
         .map(|pod| (pod.called(), reaped.reason_and_outcome(&pod.uid)))
-        .collect::<Vec<_>>();
+        .collect_vec();
     let fates: Vec<_> = fates
         .iter()
         .map(|(called, (reason, outcome))| (&**called, *reason, *outcome))

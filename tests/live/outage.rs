@@ -89,17 +89,17 @@ fn a_zone_is_down() {
             .flat_map(|node| case.pods_on(node))
             .filter(Seen::is_running)
     };
-    let before = elsewhere().collect::<Vec<_>>();
+    let before = elsewhere().collect_vec();
     for node in down {
         case.stop(node);
     }
     let evicted = down.iter().flat_map(|node| case.until_evicted(node));
-    let evicted = evicted.collect::<Vec<_>>();
+    let evicted = evicted.collect_vec();
     case.until_stuck(&evicted);
     let left = || {
         down.iter()
             .flat_map(|node| case.evictable_on(node))
-            .collect::<Vec<_>>()
+            .collect_vec()
     };
 
     let held = case.reap(&OPTIONS);
@@ -135,7 +135,7 @@ fn a_zone_is_down() {
     let movable = others
         .into_iter()
         .filter(|pod| !pod.name.starts_with("statestored-"));
-    case.until_replaced(&movable.cloned().collect::<Vec<_>>());
-    let after = elsewhere().collect::<Vec<_>>();
+    case.until_replaced(&movable.cloned().collect_vec());
+    let after = elsewhere().collect_vec();
     assert!(before.iter().all(|pod| after.contains(pod)), "{after:?}");
 }

@@ -143,7 +143,7 @@ fn the_replacements_are_told_with_what_holds_them_up() {
     let others = SIX
         .into_iter()
         .filter(|node| *node != FAILING)
-        .collect::<Vec<_>>();
+        .collect_vec();
     assert!(
         case.kubectl([&["cordon"][..], &others].concat())
             .status

@@ -135,7 +135,7 @@ fn an_executor_whose_claim_a_person_gives_up_runs_on_another_node() {
         let settings = settings_of(&case, NAMESPACE, NAME);
         let own = [("POD_NAME", &*pod.name), ("POD_NAMESPACE", NAMESPACE)];
         let variables = settings.iter().map(|(name, value)| (&**name, &**value));
-        let variables = variables.chain(own).collect::<Vec<_>>();
+        let variables = variables.chain(own).collect_vec();
         case.reap_with(&account, &variables, &OPTIONS)
     };
     // In the cluster there is no kubeconfig to be named, and a person's kubectl uses their own.

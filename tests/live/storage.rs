@@ -44,7 +44,7 @@ fn a_claim_is_deleted_by_mistake() {
     let moved = others
         .into_iter()
         .filter(|pod| pod.name != "impala-executor-000-0")
-        .collect::<Vec<_>>();
+        .collect_vec();
     all_are(&run, &moved, REAPED);
     run.says(&ledger.uid, ("volume-unverified", None));
     run.says(&archive.uid, ("volume-confined", None));

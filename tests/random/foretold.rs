@@ -47,7 +47,7 @@ fn die(world: &mut World, dead: &BTreeSet<String>) {
         Some(node.facts.ready == Ready::True)
     });
     // A forecast asks for no other Leases: whether one of them refutes a mark of fencing is not foretold.
-    for (lived, it) in moved.collect::<Vec<_>>().into_iter().zip(&mut world.leases) {
+    for (lived, it) in moved.collect_vec().into_iter().zip(&mut world.leases) {
         if let Some(lived) = lived {
             let lease = &mut it.lease;
             (lease.renewed, lease.skew, lease.goes_on) = (lived.then_some(died), 0, false);
@@ -220,7 +220,7 @@ fn what_is_foretold_is_what_a_run_decides_once_the_nodes_are_dead() {
     let enough = for_every_world(1_000, |dice, mut world, mut settings| {
         // The other pods of the cluster count for a cap too.
         settings.limits.max_deletes = None;
-        let names = world.nodes.keys().cloned().collect::<Vec<_>>();
+        let names = world.nodes.keys().cloned().collect_vec();
         let dead = (0..=dice.below(2)).map(|_| names[dice.below(names.len())].clone());
         let dead = dead.collect::<BTreeSet<_>>();
         for node in world.nodes.values_mut() {

@@ -6,6 +6,7 @@ pub(crate) use crate::{
     oracle::{Failure, Outage, due, first_reason, objections, place_of, standing},
     world::{Pod, World, start, volumes_mut},
 };
+pub(crate) use itertools::Itertools as _;
 pub(crate) use jiff::{SignedDuration, Timestamp};
 pub(crate) use pod_reaper::{
     cli::Cli,

@@ -41,7 +41,7 @@ fn verdicts(plan: &Plan) -> Verdicts {
         let (namespace, name, node) = (&pod.namespace, &pod.name, &pod.node);
         (namespace.clone(), name.clone(), node.clone(), why)
     };
-    let mut verdicts = plan.pods.iter().map(verdict).collect::<Vec<_>>();
+    let mut verdicts = plan.pods.iter().map(verdict).collect_vec();
     verdicts.sort();
     verdicts
 }
@@ -195,7 +195,7 @@ fn differences(plan: &Plan, explanation: impl Fn(&PodName) -> Explanation) -> Ve
             .iter()
             .chain(&explained.limits)
             .filter(|rule| rule.decides);
-        let decides = decides.map(|rule| rule.seen.clone()).collect::<Vec<_>>();
+        let decides = decides.map(|rule| rule.seen.clone()).collect_vec();
         let run = (
             Some(judged.verdict()),
             Some(judged.code()),

@@ -155,7 +155,7 @@ fn every_pod_without_an_objection_is_reaped() {
         let plan = plan(&settings, &case.gathered);
         let free =
             |pod: &&PodFacts| objections(&case.gathered.facts, &settings.policy, pod).is_empty();
-        let due = case.gathered.pods.iter().filter(free).collect::<Vec<_>>();
+        let due = case.gathered.pods.iter().filter(free).collect_vec();
         let limit = |pod: &PodFacts| limit(case, settings.limits.max_not_ready_percent, pod);
         let (held, goes) = due
             .iter()
@@ -190,7 +190,7 @@ fn the_first_rule_that_holds_gives_the_reason() {
             let (place, named) = match judged.reason.code {
                 ReasonCode::VolumeConfined => (
                     Place::Confined,
-                    ties.confined.iter().map(|it| &it.claim).collect::<Vec<_>>(),
+                    ties.confined.iter().map(|it| &it.claim).collect_vec(),
                 ),
                 ReasonCode::VolumeUnverified => (
                     Place::Unverified,
@@ -212,7 +212,7 @@ fn the_first_rule_that_holds_gives_the_reason() {
             });
             assert_eq!(
                 named,
-                such.map(|claim| &claim.name).collect::<Vec<_>>(),
+                such.map(|claim| &claim.name).collect_vec(),
                 "{}",
                 pod.uid
             );
@@ -305,7 +305,7 @@ fn the_cap_takes_the_longest_overdue() {
                 judged.pod.uid
             );
         }
-        let order = plan.reaps().map(key).collect::<Vec<_>>();
+        let order = plan.reaps().map(key).collect_vec();
         assert!(order.is_sorted(), "the order to act in: {order:?}");
     });
 }
@@ -386,7 +386,7 @@ fn the_order_of_the_facts_does_not_matter() {
             .order
             .iter()
             .zip(case.gathered.pods.clone())
-            .collect::<Vec<_>>();
+            .collect_vec();
         keyed.sort_by_key(|(key, _)| **key);
         let pods = keyed.into_iter().map(|(_, pod)| pod).collect();
         let shuffled = Gathered {
@@ -445,7 +445,7 @@ fn what_is_asked_for_lets_the_pod_go() {
         }
         for entry in &before.pods {
             let steps = entry.advice.steps.iter().filter(|step| step.is_answer);
-            let commands = steps.flat_map(|step| &step.command).collect::<Vec<_>>();
+            let commands = steps.flat_map(|step| &step.command).collect_vec();
             if commands.is_empty() {
                 continue;
             }
@@ -456,7 +456,7 @@ fn what_is_asked_for_lets_the_pod_go() {
                 .find(|pod| pod.uid.as_str() == entry.uid)
                 .unwrap();
             for command in &commands {
-                let words = command.split(' ').map(str::to_owned).collect::<Vec<_>>();
+                let words = command.split(' ').map(str::to_owned).collect_vec();
                 let mut answers = words.iter().filter_map(|word| word.split_once('='));
                 let (key, time) = answers.find(|(key, _)| key.contains('/')).unwrap();
                 let time = Some(time.to_owned());
@@ -526,7 +526,7 @@ fn destructive_commands_are_printed_only_for_what_is_certainly_dead() {
             .pods
             .iter()
             .filter(|pod| pod.advice.steps.iter().any(destroys))
-            .collect::<Vec<_>>();
+            .collect_vec();
         for entry in destructive {
             let pod = case
                 .gathered

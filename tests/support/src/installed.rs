@@ -1,5 +1,6 @@
 //! Applies the shipped manifests as in the README, and acts as their account.
 
+use itertools::Itertools as _;
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -80,10 +81,10 @@ pub fn own_kustomization(resource: &str, components: &[&str], lines: &str) -> Te
         .components()
         .count();
     let up = "../".repeat(depth - 1);
-    let components = components
+    let mut components = components
         .iter()
         .map(|name| format!("'{up}.{}'", folder(&format!("cronjob/components/{name}"))));
-    let components = components.collect::<Vec<_>>().join(", ");
+    let components = components.join(", ");
     let text = format!(
         "resources: ['{up}.{}']\ncomponents: [{components}]\n{lines}",
         folder(resource)

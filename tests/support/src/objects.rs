@@ -3,6 +3,7 @@
 //! A status, a deletion mark and the stamp of a lease's renewal need more than one request, because the server sets
 //! them by its own rules.
 
+use itertools::Itertools as _;
 use std::thread;
 
 use serde_json::{Map, Value, json};
@@ -387,7 +388,7 @@ pub fn in_parallel<T: Send, U: Send>(
     items: impl Iterator<Item = T>,
     act: impl Fn(T) -> U + Sync,
 ) -> Vec<U> {
-    let mut queues = (0..at_once).map(|_| Vec::new()).collect::<Vec<_>>();
+    let mut queues = (0..at_once).map(|_| Vec::new()).collect_vec();
     for (place, item) in items.enumerate() {
         queues[place % at_once].push(item);
     }

@@ -1,5 +1,6 @@
 //! Runs the program under test as a user does, and pastes its commands into a shell.
 
+use itertools::Itertools as _;
 use std::{
     env,
     path::{Path, PathBuf},
@@ -114,7 +115,7 @@ pub fn run_with(kubeconfig: &Path, variables: &[(&str, &str)], options: &[&str])
     let wrong = SCHEMA
         .iter_errors(&report)
         .map(|error| format!("{error} at {}", error.instance_path()));
-    assert_eq!(wrong.collect::<Vec<_>>(), Vec::<String>::new(), "{report}");
+    assert_eq!(wrong.collect_vec(), Vec::<String>::new(), "{report}");
     Run {
         code: status.code().expect("it ended by itself"),
         report,

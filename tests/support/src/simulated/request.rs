@@ -1,5 +1,6 @@
 //! Parses the requests that the program sends.
 
+use itertools::Itertools as _;
 use std::collections::BTreeMap;
 
 use http::{Method, header, request::Parts};
@@ -273,7 +274,7 @@ impl Request {
             .path()
             .trim_start_matches('/')
             .split('/')
-            .collect::<Vec<_>>();
+            .collect_vec();
         let get = parts.method == Method::GET;
         let limit = query
             .get("limit")
