@@ -69,7 +69,7 @@ fn its_tokens_are_short_and_end_with_their_pod() {
     }
     let (code, answer) = ask(node, "pod-reaper", 600, &bound);
     assert_eq!(code, 201, "{answer}");
-    let token = answer["status"]["token"].as_str().expect("a token");
+    let token = str_of(&answer["status"]["token"]);
     let may_read = || {
         let answer = cluster.kubectl(["--token", token, "get", "nodes"]);
         let said = shown(&answer);

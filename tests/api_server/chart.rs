@@ -762,7 +762,7 @@ fn helm_test_audits() {
             env!("CARGO_PKG_VERSION")
         );
         assert_eq!(container["image"], image);
-        let arguments = container["args"].as_array().expect("arguments").iter();
+        let arguments = each(&container["args"]);
         let output = binary(&kubeconfig_of_pod(&cluster, &cluster.get(&pod)))
             .envs(variables(&cluster))
             .args(SHORT)

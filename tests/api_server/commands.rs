@@ -10,7 +10,7 @@ use crate::{
     six_nodes,
     support::{
         ControlPlane, fresh,
-        objects::{annotate, make, node_becomes, node_path, pod, pod_path},
+        objects::{annotate, make, node_becomes, node_path, pod, pod_path, str_of},
         program::{SHELLS, commands, paste, paste_into, shown},
     },
     uid, until_overdue,
@@ -76,12 +76,7 @@ fn an_answer_that_is_pasted_in_time_is_acted_on_by_the_next_run() {
         }
         assert!(!is_deleting(&cluster, &claim_path("apps", CLAIM)));
         let run = next(&cluster, &[]);
-        assert_eq!(
-            run.reason_and_outcome(&pod),
-            ("answered", Some("deleted")),
-            "{}",
-            run.log
-        );
+        run.says(&pod, ("answered", Some("deleted")));
         assert!(run.pod(&pod)["answers"][0]["inert"].is_null());
         assert!(cluster.try_get(&pod_path("apps", "db-0")).is_none());
         // The controller that removes its protection finalizer does not run here.
@@ -109,7 +104,7 @@ fn each_answer_lets_go_what_it_is_about() {
             "annotate node dead pod-reaper.io/powered-off=",
         ),
     ] {
-        assert_eq!(before.reason_and_outcome(pod), (reason, None));
+        before.says(pod, (reason, None));
         let answer = commands(&before, pod).pop().expect("it comes last");
         assert!(answer.contains(on), "{answer}");
         let output = paste(&cluster, &answer);
@@ -117,7 +112,7 @@ fn each_answer_lets_go_what_it_is_about() {
     }
     let after = next(&cluster, &flags);
     for pod in [&stateful, &machine] {
-        assert_eq!(after.reason_and_outcome(pod), ("answered", Some("deleted")));
+        after.says(pod, ("answered", Some("deleted")));
     }
 }
 
@@ -186,7 +181,7 @@ fn an_answer_of_another_failure_does_nothing_and_is_reported() {
         let notice = notices
             .iter()
             .find(|notice| notice["code"] == "answer-inert");
-        let detail = notice.expect(what)["detail"].as_str().expect("a sentence");
+        let detail = str_of(&notice.expect(what)["detail"]);
         // The command that it gives takes the answer away.
         let (_, withdraw) = detail.split_once("Take it away: ").expect("a command");
         assert!(
@@ -263,10 +258,7 @@ fn the_steps_for_finalizers_and_lost_volumes_run() {
         assert!(paste(&cluster, &answer).status.success(), "{answer}");
     }
     let after = next(&cluster, &[]);
-    assert_eq!(
-        after.reason_and_outcome(&dangling),
-        ("answered", Some("deleted"))
-    );
+    after.says(&dangling, ("answered", Some("deleted")));
     assert!(!is_deleting(&cluster, &claim_path("apps", "dangling")));
 }
 

@@ -222,7 +222,7 @@ fn every_stuck_pod_goes_and_every_other_lives() {
     run.ends(0);
     assert_eq!(run.report["errors"], json!([]));
     let left = cluster.get("/api/v1/pods");
-    let left = left["items"].as_array().unwrap().iter().map(uid);
+    let left = each(&left["items"]).map(uid);
     let left = left.collect_vec();
     for (name, uid, reason) in &expected {
         let (said, outcome) = run.reason_and_outcome(uid);
@@ -234,11 +234,7 @@ fn every_stuck_pod_goes_and_every_other_lives() {
     run.says(&namesake, (REAP, Some("deleted")));
     assert!(!left.contains(&namesake));
     assert!(left.contains(&opted_out));
-    let seen = run.report["pods"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(uid_of_entry);
+    let seen = each(&run.report["pods"]).map(uid_of_entry);
     let seen = seen.collect_vec();
     for unseen in [&outside, &excluded, &running] {
         assert!(left.contains(unseen) && !seen.contains(unseen));

@@ -25,7 +25,7 @@ fn versions(cluster: &ControlPlane) -> BTreeMap<String, String> {
 }
 
 fn chosen(run: &Run) -> Vec<String> {
-    let pods = run.report["pods"].as_array().expect("pods").iter();
+    let pods = each(&run.report["pods"]);
     pods.filter(|pod| pod["verdict"] == "reap")
         .map(uid_of_entry)
         .collect()
@@ -124,9 +124,7 @@ fn the_breaker_holds_and_no_destructive_command_is_printed() {
     held.says(&local, ("local-volume", None));
     // It asks for one answer alone, after the advice to look first.
     let steps = held.report["breaker"]["steps"].as_array().expect("steps");
-    let steps = steps
-        .iter()
-        .map(|step| step["command"].as_str().expect("a command"));
+    let steps = steps.iter().map(|step| str_of(&step["command"]));
     let [look, answer] = steps.collect_vec()[..] else {
         panic!("{}", held.report["breaker"])
     };

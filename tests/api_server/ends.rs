@@ -29,12 +29,7 @@ fn outcomes(report: &Value, code: &str) -> u64 {
 /// The UIDs of the pods that are left in `apps`.
 fn left(cluster: &ControlPlane) -> BTreeSet<String> {
     let list = cluster.get("/api/v1/namespaces/apps/pods");
-    list["items"]
-        .as_array()
-        .expect("items")
-        .iter()
-        .map(uid)
-        .collect()
+    each(&list["items"]).map(uid).collect()
 }
 
 const BEHIND: Clock = |date| Some(shifted(date, -20));
@@ -171,7 +166,7 @@ fn a_signal_lets_what_is_in_flight_finish_and_reports_the_rest() {
             deleted > 0 && interrupted >= 4 && deleted + interrupted == 12,
             "{signal}: {report}"
         );
-        let pods = report["pods"].as_array().expect("pods").iter();
+        let pods = each(&report["pods"]);
         let interrupted = pods
             .filter(|pod| pod["outcome"] == "interrupted")
             .map(uid_of_entry);

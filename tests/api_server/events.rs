@@ -153,7 +153,7 @@ fn a_pod_that_needs_a_person_is_warned_of_once_an_hour() {
         .into_iter()
         .find(|event| event["regarding"]["uid"] == pod["metadata"]["uid"])
         .expect("a Warning");
-    let name = first["metadata"]["name"].as_str().expect("a name");
+    let name = str_of(&first["metadata"]["name"]);
     let path = "/apis/events.k8s.io/v1/namespaces/apps/events";
     cluster.delete(&format!("{path}/{name}"), json!({}));
     for time in ["first", "second"] {
@@ -188,10 +188,7 @@ fn a_namespace_whose_events_cannot_be_read_silences_no_other() {
     );
     until_overdue();
     let run = run(&cluster.kubeconfig, &SHORT);
-    assert_eq!(
-        run.reason_and_outcome(&reaped),
-        ("stuck-on-not-ready-node", Some("deleted"))
-    );
+    run.says(&reaped, ("stuck-on-not-ready-node", Some("deleted")));
     assert!(run.code == 0 && !run.log.contains("WARN"), "{}", run.log);
     let lines = printed(&cluster);
     assert!(
@@ -441,7 +438,7 @@ fn the_longest_note_is_accepted() {
         .iter()
         .find(|event| event["regarding"]["kind"] == "StatefulSet")
         .expect("the owner's");
-    let note = note["note"].as_str().expect("text");
+    let note = str_of(&note["note"]);
     assert!(
         note.len() <= LIMIT_OF_A_NOTE && note.contains("6 pods") && note.ends_with('…'),
         "{note}"

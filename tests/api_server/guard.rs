@@ -166,7 +166,7 @@ fn policy(cluster: &ControlPlane) -> String {
         .as_array()
         .unwrap()
         .iter()
-        .map(|policy| policy["metadata"]["name"].as_str().unwrap());
+        .map(|policy| str_of(&policy["metadata"]["name"]));
     let ours = names
         .filter(|name| name.contains("pod-reaper-guard"))
         .collect_vec();
@@ -456,7 +456,7 @@ pub fn it_stops_what_the_program_never_does(cluster: &ControlPlane, how: &str, a
         .as_array()
         .unwrap()
     {
-        let message = validation["message"].as_str().unwrap();
+        let message = str_of(&validation["message"]);
         assert!(
             answers.iter().any(|says| message.contains(says)),
             "no attack meets: {message}"
@@ -578,7 +578,7 @@ fn program_and_guard_read_an_opt_out_alike() {
     let pods = pods.collect_vec();
     until_overdue();
     for (value, pod) in &pods {
-        let path = pod_path("apps", pod["metadata"]["name"].as_str().unwrap());
+        let path = pod_path("apps", str_of(&pod["metadata"]["name"]));
         let denied = rehearsed(ACCOUNT, &cluster, &path).0 == 403;
         assert_eq!(denied, *value != "false", "{value}");
     }
@@ -591,12 +591,7 @@ fn program_and_guard_read_an_opt_out_alike() {
         } else {
             ("opted-out", None)
         };
-        assert_eq!(
-            run.reason_and_outcome(&uid(pod)),
-            expected,
-            "{value:?}: {}",
-            run.log
-        );
+        run.says(&uid(pod), expected);
     }
 }
 
@@ -1070,7 +1065,7 @@ fn kosmos_guard_holds_the_node_controller_and_pod_reaper() {
     let fail = |user: &str, pod: &Value| {
         let path = format!(
             "{}/status?dryRun=All",
-            pod_path("apps", pod["metadata"]["name"].as_str().unwrap())
+            pod_path("apps", str_of(&pod["metadata"]["name"]))
         );
         as_user(
             user,

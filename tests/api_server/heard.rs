@@ -19,10 +19,7 @@ fn a_control_plane_node_whose_api_server_works_shows_a_sign_of_life() {
             "Kubernetes writes such leases since 1.26: {leases}"
         );
     };
-    let host = lease["metadata"]["labels"]["kubernetes.io/hostname"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    let host = str_of(&lease["metadata"]["labels"]["kubernetes.io/hostname"]).to_owned();
     make(&cluster, "Node ready: {ready: 'True'}");
     let control_plane = |name: &str, host: &str| {
         let labels = format!(
@@ -125,9 +122,9 @@ fn a_lease_that_something_on_the_node_renews_keeps_its_pods() {
         } else {
             (REAP, Some("deleted"))
         };
-        assert_eq!(ended.reason_and_outcome(pod), expected, "{node}");
+        ended.says(pod, expected);
         let named = format!("Lease {within}/{node}, held by {holder}, was renewed");
-        let detail = ended.pod(pod)["detail"].as_str().unwrap();
+        let detail = str_of(&ended.pod(pod)["detail"]);
         assert_eq!(detail.contains(&named), lives, "{detail}");
     }
     let listed = rows_of_leases.lock().expect("a text");
@@ -170,7 +167,7 @@ fn a_lease_that_named_the_node_is_read_again_before_each_write() {
     });
     let ended = run(&proxy.kubeconfig, &SHORT);
     ended.says(&pod, (REAP, Some("node-changed")));
-    let why = ended.pod(&pod)["outcomeDetail"].as_str().unwrap();
+    let why = str_of(&ended.pod(&pod)["outcomeDetail"]);
     assert!(why.contains("Lease apps/leader, held by leader-0"), "{why}");
     assert!(!proxy.seen().iter().any(Seen::is_write));
 }
@@ -186,7 +183,7 @@ fn a_claim_goes_with_the_pod_that_owns_it_only_while_nothing_wants_it_again() {
     until_overdue();
     let ended = run(&cluster.kubeconfig, &SHORT);
     ended.says(&down, ("stuck-on-not-ready-node", Some("deleted")));
-    let note = ended.pod(&down)["note"].as_str().unwrap();
+    let note = str_of(&ended.pod(&down)["note"]);
     assert!(
         note.contains("claim disk-down-0 is its own alone and goes with it"),
         "{note}"

@@ -135,7 +135,7 @@ pub fn measure(kubeconfig: &std::path::Path, options: &[&str]) -> Measured {
 impl Measured {
     /// The pods with this outcome.
     pub fn with(&self, outcome: &str) -> BTreeSet<String> {
-        let pods = self.run.report["pods"].as_array().expect("pods").iter();
+        let pods = each(&self.run.report["pods"]);
         pods.filter(|pod| pod["outcome"] == outcome)
             .map(uid_of_entry)
             .collect()
@@ -221,12 +221,7 @@ fn a_zone_dies(zone: &Zone) {
         "it takes what the first has left"
     );
     let left = cluster.get("/api/v1/namespaces/load/pods");
-    let left = left["items"]
-        .as_array()
-        .expect("items")
-        .iter()
-        .map(uid)
-        .collect::<BTreeSet<_>>();
+    let left = each(&left["items"]).map(uid).collect::<BTreeSet<_>>();
     assert!(
         left == alive.into_iter().collect(),
         "what is not Terminating lives"

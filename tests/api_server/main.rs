@@ -47,7 +47,7 @@ use serde_json::Value;
 
 use crate::support::{
     ControlPlane,
-    objects::{make, uid},
+    objects::{make, str_of, uid},
     program::{Run, binary, run},
 };
 
@@ -84,5 +84,5 @@ fn one_dead_of_three(cluster: &ControlPlane) {
 }
 
 fn uid_of_entry(entry: &Value) -> String {
-    entry["uid"].as_str().expect("a UID").to_owned()
+    str_of(&entry["uid"]).to_owned()
 }

@@ -25,7 +25,7 @@ fn rights(role: &Value) -> Vec<(String, Value)> {
                 left.remove(at);
                 // The other pairs of verb and resource of this rule.
                 for other in rule["resources"].as_array().expect("resources") {
-                    let verbs = rule["verbs"].as_array().expect("verbs").iter();
+                    let verbs = each(&rule["verbs"]);
                     let verbs = verbs.filter(|other_verb| *other_verb != verb || other != resource);
                     let verbs = verbs.cloned().collect_vec();
                     if !verbs.is_empty() {
@@ -274,9 +274,8 @@ fn the_base_alone_reaps_what_is_stuck_and_nothing_else() {
     install(&cluster, BASE);
     let pods = || {
         let list = cluster.get("/api/v1/pods");
-        let name =
-            |pod: &Value, field: &str| pod["metadata"][field].as_str().expect("text").to_owned();
-        let pods = list["items"].as_array().expect("items").iter();
+        let name = |pod: &Value, field: &str| str_of(&pod["metadata"][field]).to_owned();
+        let pods = each(&list["items"]);
         pods.map(|pod| (name(pod, "namespace"), name(pod, "name")))
             .collect::<BTreeSet<_>>()
     };

@@ -523,13 +523,10 @@ fn the_expressions_of_the_dashboard_are_promql() {
     ))
     .expect("a file");
     let dashboard: Value = serde_json::from_str(&dashboard).expect("JSON");
-    let panels = dashboard["panels"].as_array().expect("panels").iter();
+    let panels = each(&dashboard["panels"]);
     let targets = panels.flat_map(|panel| panel["targets"].as_array().expect("targets"));
     let rules = targets.map(|target| {
-        let expression = target["expr"]
-            .as_str()
-            .expect("an expression")
-            .replace("$cluster", ".*");
+        let expression = str_of(&target["expr"]).replace("$cluster", ".*");
         json!({"alert": "Panel", "expr": expression, "labels": {}})
     });
     let rules = rules.collect_vec();

@@ -173,7 +173,7 @@ fn a_pod_whose_node_is_ready_a_leaf_node_or_opted_out_is_out_of_reach_and_every_
     // Nor where no node is left, as in a cluster that was scaled to none.
     let nodes = cluster.get("/api/v1/nodes");
     for node in nodes["items"].as_array().expect("nodes") {
-        let name = node["metadata"]["name"].as_str().expect("a name");
+        let name = str_of(&node["metadata"]["name"]);
         cluster.delete(&node_path(name), json!({}));
     }
     let on_ready = pod_path("apps", "ready-1");
@@ -241,7 +241,7 @@ fn a_run_proves_it_where_it_is_installed() {
     let [_, namespace, name] = of("pod-reaper");
     let variables = [("REQUIRE_GUARD", "nodes"), namespace, name];
     let container = &cluster.get(&pod_path("pod-reaper", OWN))["spec"]["containers"][0];
-    let set = container["env"].as_array().expect("variables").iter();
+    let set = each(&container["env"]);
     let set = set
         .filter(|entry| entry["name"] == "REQUIRE_GUARD")
         .collect_vec();

@@ -111,7 +111,7 @@ fn the_plugins_of_k9s_answer() {
             (&plugin["command"], &plugin["args"][0]),
             (&json!("sh"), &json!("-c"))
         );
-        let line = plugin["args"][1].as_str().unwrap();
+        let line = str_of(&plugin["args"][1]);
         let line = line
             .replace("$NAMESPACE", "compute-hive01")
             .replace("$NAME", selected)

@@ -153,9 +153,7 @@ fn admitted(
         .find(|object| object["kind"] == "CronJob")
         .expect("a CronJob");
     let template = &cronjob["spec"]["jobTemplate"]["spec"]["template"];
-    let namespace = cronjob["metadata"]["namespace"]
-        .as_str()
-        .expect("a namespace");
+    let namespace = str_of(&cronjob["metadata"]["namespace"]);
     let mut pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": template["metadata"], "spec": template["spec"]});
     pod["metadata"]["name"] = json!("run");
     change(&mut pod);
@@ -334,7 +332,7 @@ fn lua(value: &Value) -> String {
         Value::Null => "nil".to_owned(),
         Value::Array(items) => format!("{{{}}}", items.iter().map(lua).join(", ")),
         Value::Object(fields) => {
-            let fields = fields
+            let mut fields = fields
                 .iter()
                 .map(|(name, value)| format!("[{name:?}] = {}", lua(value)));
             format!("{{{}}}", fields.join(", "))

@@ -16,8 +16,8 @@ pub(crate) use crate::{
             settings, settings_of, until,
         },
         objects::{
-            annotate, make, namespace, node_becomes, node_path, pod, pod_path, renew_lease,
-            seconds_ago,
+            annotate, each, make, namespace, node_becomes, node_path, pod, pod_path, renew_lease,
+            seconds_ago, str_of,
         },
         program::{run_with, shown},
         proxy::{Act, MARKER, Proxy, Reply, Seen},

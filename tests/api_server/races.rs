@@ -59,7 +59,7 @@ fn pods_whose_node_shows_a_sign_of_life_by_then_live() {
     });
     for pod in [&judged, &other] {
         run.says(pod, (REAP, Some("node-changed")));
-        let why = run.pod(pod)["outcomeDetail"].as_str().unwrap();
+        let why = str_of(&run.pod(pod)["outcomeDetail"]);
         assert!(why.contains("its kubelet renewed its lease"), "{why}");
     }
     assert_eq!((deletes(&seen), run.code), (0, 0));
@@ -204,7 +204,7 @@ fn every_write_carries_its_preconditions() {
     let cluster = fresh();
     crate::six_nodes::failed(&cluster);
     let pods = cluster.get("/api/v1/pods");
-    let pods = pods["items"].as_array().unwrap().iter();
+    let pods = each(&pods["items"]);
     let versions = pods
         .map(|pod| (uid(pod), pod["metadata"]["resourceVersion"].clone()))
         .collect::<BTreeMap<_, _>>();
@@ -215,16 +215,13 @@ fn every_write_carries_its_preconditions() {
     assert_eq!(deletes(&seen), crate::six_nodes::STUCK.len());
     for (at, write) in seen.iter().enumerate().filter(|(_, seen)| seen.is_change()) {
         let body = &write.body;
-        let uid = body["preconditions"]["uid"].as_str().expect("a UID");
+        let uid = str_of(&body["preconditions"]["uid"]);
         assert_eq!(
             body["preconditions"]["resourceVersion"], versions[uid],
             "the version that was judged"
         );
         let pod = run.pod(uid);
-        let path = pod_path(
-            pod["namespace"].as_str().unwrap(),
-            pod["name"].as_str().unwrap(),
-        );
+        let path = pod_path(str_of(&pod["namespace"]), str_of(&pod["name"]));
         assert_eq!((write.method.as_str(), &write.path), ("DELETE", &path));
         assert_eq!(
             (&body["gracePeriodSeconds"], &body["propagationPolicy"]),

@@ -126,7 +126,7 @@ fn a_role_that_lacks_the_newest_rights_is_told_what_that_costs() {
     let [drivers] = &errors[..] else {
         panic!("{errors:?}")
     };
-    let cause = drivers["cause"].as_str().expect("a cause");
+    let cause = str_of(&drivers["cause"]);
     assert!(
         cause.contains("cannot list resource \"csidrivers\""),
         "{cause}"
@@ -145,7 +145,7 @@ fn a_delete_that_is_forbidden_is_denied_and_not_retried() {
             run.report["summary"]["outcomes"]["denied"],
             six_nodes::STUCK.len()
         );
-        let says = run.report["pods"][0]["outcomeDetail"].as_str().unwrap();
+        let says = str_of(&run.report["pods"][0]["outcomeDetail"]);
         assert!(says.contains("cannot delete resource \"pods\""), "{says}");
         assert!(
             !run.log.contains("cannot delete"),

@@ -5,7 +5,7 @@ use crate::prelude::*;
 /// (namespace, name, node, verdict, reason) of each pod.
 fn judged(report: &Value) -> Vec<Vec<&str>> {
     let fields = ["namespace", "name", "node", "verdict", "reason"];
-    let pods = report["pods"].as_array().expect("pods").iter();
+    let pods = each(&report["pods"]);
     let mut judged = pods
         .map(|pod| {
             fields
@@ -58,7 +58,7 @@ fn a_run_finds_what_an_audit_of_everything_finds() {
         let saved = cluster.kubectl(["get", kinds, "-A", "-o", "json"]);
         let file = cluster.dir.join("saved.json");
         std::fs::write(&file, saved.stdout).expect("the folder is ours");
-        let now = scanned.report["judgedAt"].as_str().expect("a time");
+        let now = str_of(&scanned.report["judgedAt"]);
         let mut audit = std::process::Command::new(env!("CARGO_BIN_EXE_pod-reaper"));
         audit
             .env_clear()

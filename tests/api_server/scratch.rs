@@ -101,12 +101,12 @@ fn with_the_component_scratch_goes_and_nothing_else() {
     run.says(&cache, ("scratch", Some("deleted")));
     run.says(&db, ("local-volume", None));
     run.is_whole();
-    let note = run.pod(&cache)["note"].as_str().unwrap();
+    let note = str_of(&run.pod(&cache)["note"]);
     assert!(
         note.contains("stays behind, Released") && note.contains("binds at once"),
         "{note}"
     );
-    let why = run.pod(&db)["detail"].as_str().unwrap();
+    let why = str_of(&run.pod(&db)["detail"]);
     assert!(
         why.contains("claim disk-db-0 is not annotated pod-reaper.io/scratch"),
         "{why}"
@@ -124,7 +124,7 @@ fn without_the_component_it_is_left_alone_and_the_run_says_what_it_lacks() {
     run.says(&db, ("local-volume", None));
     run.says(&cache, ("scratch", Some("denied")));
     run.ends(3);
-    let why = run.pod(&cache)["outcomeDetail"].as_str().unwrap();
+    let why = str_of(&run.pod(&cache)["outcomeDetail"]);
     let lacks = "; cronjob/components/answers grants that right";
     assert!(
         why.contains("cannot delete resource \"persistentvolumeclaims\"") && why.contains(lacks),
@@ -190,7 +190,7 @@ fn a_claim_that_changed_meanwhile_is_left_alone() {
         });
         let run = scratch_run(&proxy.kubeconfig);
         run.says(&cache, ("scratch", Some("changed")));
-        let says = run.pod(&cache)["outcomeDetail"].as_str().unwrap();
+        let says = str_of(&run.pod(&cache)["outcomeDetail"]);
         assert!(
             says.contains("Claim disk-cache-0 changed after it was judged."),
             "{what}: {says}"

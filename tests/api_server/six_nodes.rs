@@ -130,13 +130,7 @@ fn the_case_is_judged_pod_by_pod_and_only_the_stuck_ones_go() {
     }
     run.says(&local, ("local-volume", None));
     run.says(&remote, ("kosmos-leaf", None));
-    assert!(
-        run.report["pods"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .all(|pod| pod["uid"] != slow.as_str())
-    );
+    assert!(each(&run.report["pods"]).all(|pod| pod["uid"] != slow.as_str()));
     let note = run.pod(&stuck[6])["note"].as_str();
     assert_eq!(
         note,
@@ -151,12 +145,7 @@ fn the_case_is_judged_pod_by_pod_and_only_the_stuck_ones_go() {
     );
 
     let left = cluster.get("/api/v1/pods");
-    let left = left["items"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(uid)
-        .collect_vec();
+    let left = each(&left["items"]).map(uid).collect_vec();
     for pod in before["items"].as_array().unwrap() {
         let name = &pod["metadata"]["name"];
         assert_eq!(

@@ -7,7 +7,7 @@ use crate::{
 
 /// Reason by UID.
 fn reasons(report: &Value) -> BTreeMap<String, String> {
-    let pods = report["pods"].as_array().unwrap().iter();
+    let pods = each(&report["pods"]);
     let judged =
         pods.filter_map(|pod| Some((uid_of_entry(pod), pod["reason"].as_str()?.to_owned())));
     judged.collect()

@@ -124,10 +124,7 @@ fn each_end_of_a_run_raises_its_own_alerts() {
     } in &ENDINGS
     {
         let job = cluster.get(&format!("/apis/batch/v1/namespaces/{namespace}/jobs/run"));
-        let conditions = job["status"]["conditions"]
-            .as_array()
-            .expect("conditions")
-            .iter();
+        let conditions = each(&job["status"]["conditions"]);
         let failed = conditions.filter(|condition| condition["type"] == "Failed");
         let reasons = failed.map(|condition| condition["reason"].as_str());
         assert_eq!(
@@ -234,7 +231,8 @@ fn evaluate(scrapes: &[Series; 3]) {
         Some(([0, minute.min(69) / 10 * 10, 70][since] * 60).to_string())
     };
     let series = keys.into_iter().map(|key| {
-        let values = (0..=95).map(|minute| value_at(key, minute).unwrap_or_else(|| "_".to_owned()));
+        let mut values =
+            (0..=95).map(|minute| value_at(key, minute).unwrap_or_else(|| "_".to_owned()));
         json!({"series": key, "values": values.join(" ")})
     });
     let fire_at = |minute: usize, of: fn(&Ending) -> &'static [&'static str]| {

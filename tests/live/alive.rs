@@ -44,7 +44,7 @@ fn a_kubelet_lives_and_its_node_is_not_ready() {
     for pod in &evicted {
         let entry = run.pod(&pod.uid);
         assert_eq!(entry["verdict"], "manual", "{entry}");
-        let detail = entry["detail"].as_str().expect("a sentence");
+        let detail = str_of(&entry["detail"]);
         assert!(detail.contains("renewed its lease"), "{entry}");
         // Some command shows how to repair the node.
         let commands = commands(&run, &pod.uid);
@@ -92,9 +92,7 @@ fn alive_between_the_decision_and_the_deletes() {
     // The runtime still hangs when the kubelet is back, so that it confirms no deletion.
     case.hang_runtime(FAILING);
     case.until_evicted_while("False", FAILING);
-    case.stop(FAILING);
-    let evicted = case.until_evicted(FAILING);
-    case.until_stuck(&evicted);
+    let evicted = case.fails(FAILING);
 
     let proxy = case.before_the_second_look(FAILING, |case| {
         case.resume(FAILING);
@@ -125,9 +123,7 @@ fn alive_between_the_decision_and_the_deletes() {
 fn a_kubelet_starts_again_and_again() {
     let case = Case::start("a_kubelet_starts_again_and_again");
     case.restart_without_runtime(FAILING);
-    case.stop(FAILING);
-    let evicted = case.until_evicted(FAILING);
-    case.until_stuck(&evicted);
+    let evicted = case.fails(FAILING);
     for _ in 0..2 {
         case.restart_without_runtime(FAILING);
         let run = case.reap(&OPTIONS);
@@ -168,9 +164,7 @@ fn a_leader_on_a_silent_node() {
         .env("KUBECONFIG", &case.kubeconfig)
         .spawn()
         .expect("a shell");
-    case.stop(FAILING);
-    let evicted = case.until_evicted(FAILING);
-    case.until_stuck(&evicted);
+    let evicted = case.fails(FAILING);
     let led = case.ready_since(FAILING);
     case.until("it leads although its node is silent", || {
         let lease = case.get("/apis/coordination.k8s.io/v1/namespaces/compute-hive01/leases/hue");
@@ -183,7 +177,7 @@ fn a_leader_on_a_silent_node() {
     all_are(&run, &evicted, ("kubelet-alive", None));
     let named = format!("Lease compute-hive01/hue, held by {holder}, was renewed");
     for pod in &evicted {
-        let detail = run.pod(&pod.uid)["detail"].as_str().expect("a sentence");
+        let detail = str_of(&run.pod(&pod.uid)["detail"]);
         assert!(detail.contains(&named), "{detail}");
         assert!(
             !commands(&run, &pod.uid)
@@ -313,7 +307,7 @@ fn nodes_that_are_no_machines() {
             .iter()
             .find(|node| node["name"] == name)
             .expect("it is NotReady");
-        let marks = node["leafMarks"].as_array().expect("marks").iter();
+        let marks = each(&node["leafMarks"]);
         // The version of the built Virtual Kubelet is not the same everywhere.
         marks
             .map(|mark| {

@@ -221,7 +221,7 @@ impl Case {
     /// A proxy to the API server that calls `act` before the node is read for the second time: after the decision,
     /// before the deletes.
     pub fn before_the_second_look(&self, node: &str, act: fn(Live)) -> Proxy {
-        let path = format!("/api/v1/nodes/{node}");
+        let path = node_path(node);
         let looks = AtomicUsize::new(0);
         let live = self.live;
         Proxy::start(live.0, move |request| {
@@ -338,12 +338,7 @@ impl Live {
     /// All pods, by namespace and name.
     pub fn pods(self) -> Vec<Seen> {
         let list = self.get("/api/v1/pods");
-        let mut pods: Vec<_> = list["items"]
-            .as_array()
-            .expect("items")
-            .iter()
-            .map(Seen::new)
-            .collect();
+        let mut pods: Vec<_> = each(&list["items"]).map(Seen::new).collect();
         pods.sort();
         pods
     }
@@ -385,7 +380,7 @@ impl Live {
     }
 
     fn ready_condition(self, node: &str) -> Value {
-        let node = self.get(&format!("/api/v1/nodes/{node}"));
+        let node = self.get(&node_path(node));
         let conditions = node["status"]["conditions"]
             .as_array()
             .cloned()
@@ -409,14 +404,12 @@ impl Live {
     }
 
     fn lease(self, node: &str) -> Value {
-        self.get(&format!(
-            "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{node}"
-        ))
+        self.get(&lease_path(node))
     }
 
     /// The keys of the node's taints that evict.
     pub fn evicting_taints(self, node: &str) -> Vec<String> {
-        let node = self.get(&format!("/api/v1/nodes/{node}"));
+        let node = self.get(&node_path(node));
         let taints = node["spec"]["taints"]
             .as_array()
             .cloned()
@@ -452,6 +445,15 @@ impl Live {
                 .all(|pod| pod.deadline.is_some())
                 .then_some(pods)
         })
+    }
+
+    /// Suspends the kubelet, and waits until the node's pods are evicted and stuck; returns those.
+    #[track_caller]
+    pub fn fails(self, node: &str) -> Vec<Seen> {
+        self.stop(node);
+        let evicted = self.until_evicted(node);
+        self.until_stuck(&evicted);
+        evicted
     }
 
     /// Waits until the last of these pods is overdue by the threshold.
@@ -494,7 +496,7 @@ impl Live {
 
     /// The UIDs of the pods that the kubelet of a node reports as running, by its (simulated) container runtime.
     pub fn running_in_containers(self, node: &str) -> Vec<String> {
-        let status = self.get(&format!("/api/v1/nodes/{node}"))["status"].clone();
+        let status = self.get(&node_path(node))["status"].clone();
         let port = status["daemonEndpoints"]["kubeletEndpoint"]["Port"]
             .as_u64()
             .expect("a port");

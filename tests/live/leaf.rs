@@ -56,12 +56,7 @@ fn the_link_to_a_leaf_cluster_is_cut() {
         let run = case.reap(&OPTIONS);
         assert_eq!(run.code, 0, "{round}");
         for pod in &of_leaf_nodes {
-            assert_eq!(
-                run.reason_and_outcome(&pod.uid),
-                ("kosmos-leaf", None),
-                "{round}: {}",
-                pod.called()
-            );
+            run.says(&pod.uid, ("kosmos-leaf", None));
         }
         for pod in of_dead_node.iter().filter(|_| round == "the first run") {
             let (reason, outcome) = run.reason_and_outcome(&pod.uid);

@@ -82,7 +82,7 @@ fn a_kubelet_stops_and_its_pods_move() {
         let (reason, _) = reaped.reason_and_outcome(&pod.uid);
         assert_eq!(foretold.pod(&pod.uid)["reason"], reason, "{}", pod.called());
     }
-    let nodes = each_node.report["nodes"].as_array().expect("nodes").iter();
+    let nodes = each(&each_node.report["nodes"]);
     let mut of_failing = nodes.filter(|line| line["node"] == FAILING);
     let line = of_failing.next().expect("its line");
     let counts = ["evicted", "comesBack", "needsPerson"].map(|count| line[count].clone());
@@ -127,9 +127,7 @@ fn without_another_disk_the_pod_waits_for_storage() {
         "/api/v1/persistentvolumes/disk-of-ds04",
         serde_json::json!({}),
     );
-    case.stop(FAILING);
-    let evicted = case.until_evicted(FAILING);
-    case.until_stuck(&evicted);
+    let evicted = case.fails(FAILING);
     let reaped = case.reap(&OPTIONS);
     let local = evicted
         .iter()

@@ -7,9 +7,7 @@ use crate::prelude::*;
 #[test]
 fn back_after_the_reap() {
     let case = Case::start("back_after_the_reap");
-    case.stop(FAILING);
-    let evicted = case.until_evicted(FAILING);
-    case.until_stuck(&evicted);
+    let evicted = case.fails(FAILING);
     assert_eq!(case.reap(&OPTIONS).code, 0);
     let (local, reaped): (Vec<_>, Vec<_>) = evicted
         .into_iter()
@@ -119,9 +117,7 @@ fn back_after_the_eviction() {
 #[test]
 fn back_between_the_decision_and_the_deletes() {
     let case = Case::start("back_between_the_decision_and_the_deletes");
-    case.stop(FAILING);
-    let evicted = case.until_evicted(FAILING);
-    case.until_stuck(&evicted);
+    let evicted = case.fails(FAILING);
 
     let proxy = case.before_the_second_look(FAILING, |case| {
         case.resume(FAILING);
@@ -133,11 +129,9 @@ fn back_between_the_decision_and_the_deletes() {
         .iter()
         .filter(|pod| pod.name != "impala-executor-000-0")
     {
-        assert_eq!(
-            run.reason_and_outcome(&pod.uid),
+        run.says(
+            &pod.uid,
             ("stuck-on-not-ready-node", Some("node-recovered")),
-            "{}",
-            pod.called()
         );
     }
     assert!(

@@ -7,9 +7,7 @@ use crate::prelude::*;
 #[test]
 fn the_pod_garbage_collector_at_the_same_time() {
     let case = Case::start("the_pod_garbage_collector_at_the_same_time");
-    case.stop(FAILING);
-    let evicted = case.until_evicted(FAILING);
-    case.until_stuck(&evicted);
+    let evicted = case.fails(FAILING);
     out_of_service(&case);
     case.until("no Terminating pod is left", || {
         let run = case.reap(&OPTIONS);
@@ -39,9 +37,7 @@ fn the_pod_garbage_collector_at_the_same_time() {
 #[test]
 fn the_pod_garbage_collector_is_faster() {
     let case = Case::start("the_pod_garbage_collector_is_faster");
-    case.stop(FAILING);
-    let evicted = case.until_evicted(FAILING);
-    case.until_stuck(&evicted);
+    let evicted = case.fails(FAILING);
     out_of_service(&case);
     // It runs every 20 s. A read of the node that is not answered meanwhile is retried, so that the run continues after
     // that.
@@ -79,7 +75,7 @@ fn out_of_service(case: &Case) {
 }
 
 fn outcomes(run: &Run) -> Vec<String> {
-    let pods = run.report["pods"].as_array().expect("pods").iter();
+    let pods = each(&run.report["pods"]);
     pods.filter_map(|pod| pod["outcome"].as_str())
         .map(str::to_owned)
         .collect()

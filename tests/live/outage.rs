@@ -41,12 +41,7 @@ fn everything_is_down() {
         .iter()
         .filter(|pod| pod.name != "impala-executor-000-0")
     {
-        assert_eq!(
-            run.reason_and_outcome(&pod.uid),
-            ("mass-outage", None),
-            "{}",
-            pod.called()
-        );
+        run.says(&pod.uid, ("mass-outage", None));
     }
     let local = evicted
         .iter()

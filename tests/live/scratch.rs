@@ -87,9 +87,7 @@ fn an_executor_with_scratch_runs_on_another_node_without_a_person() {
 fn an_executor_whose_claim_a_person_gives_up_runs_on_another_node() {
     let case = Case::start("an_executor_whose_claim_a_person_gives_up_runs_on_another_node");
     let claim = case.get(CLAIM)["metadata"]["uid"].clone();
-    case.stop(FAILING);
-    let evicted = case.until_evicted(FAILING);
-    case.until_stuck(&evicted);
+    let evicted = case.fails(FAILING);
     let old = evicted
         .iter()
         .find(|pod| pod.name == "impala-executor-000-0")
@@ -178,7 +176,7 @@ fn an_executor_whose_claim_a_person_gives_up_runs_on_another_node() {
     let refused = answered("without-the-component");
     refused.ends(3);
     refused.says(&old.uid, ("answered", Some("denied")));
-    let why = refused.pod(&old.uid)["outcomeDetail"].as_str().unwrap();
+    let why = str_of(&refused.pod(&old.uid)["outcomeDetail"]);
     assert!(why.contains("cronjob/components/answers"), "{why}");
     is_untouched();
 
@@ -199,7 +197,7 @@ fn an_executor_whose_claim_a_person_gives_up_runs_on_another_node() {
     assert_ne!(made["metadata"]["uid"], claim);
     assert_eq!(made["spec"]["volumeName"], "disk-of-ds04");
     let events = case.get("/apis/events.k8s.io/v1/namespaces/impala-impala01/events");
-    let mut events = events["items"].as_array().expect("items").iter();
+    let mut events = each(&events["items"]);
     assert!(
         events.any(|event| event["reason"] == "Answered"
             && event["regarding"]["name"] == "impala-executor-000"),
@@ -213,9 +211,7 @@ fn an_executor_that_its_set_no_longer_numbers_keeps_its_claim() {
     let case = Case::start("an_executor_that_its_set_no_longer_numbers_keeps_its_claim");
     annotate(&case, CLAIM, "pod-reaper.io/scratch", "true");
     let claim = case.get(CLAIM)["metadata"]["uid"].clone();
-    case.stop(FAILING);
-    let evicted = case.until_evicted(FAILING);
-    case.until_stuck(&evicted);
+    case.fails(FAILING);
     let named = |name: &str| case.pods().into_iter().find(|pod| pod.name == name);
     let old = named("impala-executor-000-0").expect("it is stuck");
     let set = "/apis/apps/v1/namespaces/impala-impala01/statefulsets/impala-executor-000";

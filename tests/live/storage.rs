@@ -20,9 +20,7 @@ fn a_claim_is_deleted_by_mistake() {
     case.until("both run", || (stateful().len() == 2).then_some(()));
     let claim = case.get(CLAIM)["metadata"]["uid"].clone();
     case.delete(CLAIM, json!({}));
-    case.stop(FAILING);
-    let evicted = case.until_evicted(FAILING);
-    case.until_stuck(&evicted);
+    let evicted = case.fails(FAILING);
     let (kept, others): (Vec<_>, Vec<_>) = evicted
         .into_iter()
         .partition(|pod| ["archive-0", "ledger-0"].contains(&&*pod.name));

@@ -195,7 +195,7 @@ fn what_admission_refuses_is_denied_with_its_message_and_not_retried() {
         run.says(&allowed, (REAP, Some(done)));
         for ((namespace, code, words), judged) in cases.iter().zip(&judged) {
             run.says(judged, (REAP, Some("denied")));
-            let says = run.pod(judged)["outcomeDetail"].as_str().expect("text");
+            let says = str_of(&run.pod(judged)["outcomeDetail"]);
             assert!(
                 says.contains(words) && says.contains(&format!("({code})")),
                 "{namespace}: {says}"

@@ -250,13 +250,7 @@ impl Prepared {
                 Act::Forward
             }
         });
-        assert_eq!(
-            run.reason_and_outcome(&self.uid),
-            (REAP, Some(outcome)),
-            "{name}: {} {}",
-            run.log,
-            run.report
-        );
+        run.says(&self.uid, (REAP, Some(outcome)));
         let deletes = proxy.seen().iter().filter(|seen| is_delete(seen)).count();
         assert_eq!(deletes, sent.unwrap_or(deletes), "{name}");
         assert_eq!(

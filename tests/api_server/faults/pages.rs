@@ -126,19 +126,11 @@ fn a_list_of_two_pages_is_read_whole_and_again_where_its_token_expires() {
             "{name}: {}",
             run.log
         );
-        let done = run.report["pods"]
-            .as_array()
-            .expect("pods")
-            .iter()
-            .find(|pod| pod["reason"] == REAP);
+        let done = each(&run.report["pods"]).find(|pod| pod["reason"] == REAP);
         let done = uid_of_entry(done.expect("one within the cap"));
         let left = cluster.get("/api/v1/namespaces/load/pods");
         assert!(
-            !left["items"]
-                .as_array()
-                .expect("items")
-                .iter()
-                .any(|pod| crate::uid(pod) == done),
+            !each(&left["items"]).any(|pod| crate::uid(pod) == done),
             "{name}"
         );
     }

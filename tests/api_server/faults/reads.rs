@@ -168,10 +168,7 @@ fn one_malformed_pod_is_reported_without_its_text_and_the_others_are_handled() {
         run.report
     );
     assert!(
-        run.report["errors"][0]["cause"]
-            .as_str()
-            .expect("text")
-            .starts_with("apps/malformed: "),
+        str_of(&run.report["errors"][0]["cause"]).starts_with("apps/malformed: "),
         "{}",
         run.report
     );

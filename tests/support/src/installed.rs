@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 use super::{
     ControlPlane, assets, in_repository,
-    objects::{lease_path, make, pod_path},
+    objects::{each, lease_path, make, pod_path, str_of},
     program::shown,
     samples::yaml,
 };
@@ -270,7 +270,7 @@ pub fn settings_of(cluster: &ControlPlane, namespace: &str, name: &str) -> Vec<(
         Value::Null,
         "any variable could be set"
     );
-    let variables = container["env"].as_array().expect("variables").iter();
+    let variables = each(&container["env"]);
     let variables = variables.filter_map(|entry| {
         let from = &entry["valueFrom"]["configMapKeyRef"];
         // What else the kubelet would fill in has no value here.
@@ -281,7 +281,7 @@ pub fn settings_of(cluster: &ControlPlane, namespace: &str, name: &str) -> Vec<(
                 map["data"].get(from["key"].as_str()?)?.clone()
             }
         };
-        let name = entry["name"].as_str().expect("a name");
+        let name = str_of(&entry["name"]);
         Some((name.to_owned(), value.as_str().expect("text").to_owned()))
     });
     variables.collect()

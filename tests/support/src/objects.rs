@@ -289,6 +289,21 @@ fn owner_of(cluster: &ControlPlane, space: &str, owner: &str) -> String {
     format!("{{apiVersion: {version}, kind: {kind}, name: '{name}', controller: true, uid: {uid}}}")
 }
 
+/// The items of a list.
+#[track_caller]
+pub fn each(items: &Value) -> std::slice::Iter<'_, Value> {
+    let list = items.as_array();
+    list.unwrap_or_else(|| panic!("it is no list: {items}"))
+        .iter()
+}
+
+/// What is written there.
+#[track_caller]
+pub fn str_of(text: &Value) -> &str {
+    let said = text.as_str();
+    said.unwrap_or_else(|| panic!("it is no text: {text}"))
+}
+
 pub fn uid(object: &Value) -> String {
     object["metadata"]["uid"]
         .as_str()

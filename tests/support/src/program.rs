@@ -11,7 +11,10 @@ use std::{
 use jsonschema::Validator;
 use serde_json::{Value, json};
 
-use super::ControlPlane;
+use super::{
+    ControlPlane,
+    objects::{each, str_of},
+};
 
 /// The documented schema of a report.
 static SCHEMA: LazyLock<Validator> = LazyLock::new(|| {
@@ -63,10 +66,7 @@ impl Run {
     #[track_caller]
     pub fn reason_and_outcome(&self, uid: &str) -> (&str, Option<&str>) {
         let pod = self.pod(uid);
-        (
-            pod["reason"].as_str().expect("a reason"),
-            pod["outcome"].as_str(),
-        )
+        (str_of(&pod["reason"]), pod["outcome"].as_str())
     }
 }
 
@@ -178,7 +178,7 @@ pub fn paste_into(shell: &str, cluster: &ControlPlane, lines: &str) -> Output {
 
 /// The commands of a pod's steps, in order.
 pub fn commands(run: &Run, uid: &str) -> Vec<String> {
-    let steps = run.pod(uid)["steps"].as_array().expect("steps").iter();
+    let steps = each(&run.pod(uid)["steps"]);
     steps
         .filter_map(|step| step["command"].as_str())
         .map(str::to_owned)
