@@ -139,6 +139,7 @@ owner-kind:
 # Reasons of its node.
 node-just-failed:
     node-just-failed: {node: just-failed}
+    since-nobody-knows-when: {node: says-nothing}
 kosmos-leaf:
     leaf-by-label: {node: by-label}
     leaf-by-annotation: {node: by-annotation}
@@ -243,22 +244,6 @@ fn every_stuck_pod_goes_and_every_other_lives() {
     assert!(note.contains("topology.kubernetes.io/zone"), "{note}");
 }
 
-/// Without `--all`, the run does not read pods on Ready nodes and on nodes that are gone.
-#[test]
-fn the_usual_run_looks_only_at_nodes_that_are_not_ready() {
-    let cluster = fresh();
-    nodes(&cluster);
-    pod(&cluster, "apps/slow: {node: ready-1}");
-    let stuck = pod(&cluster, "apps/stuck: {}");
-    let unclear = pod(&cluster, "apps/unclear: {node: says-nothing}");
-    until_overdue();
-    let run = run(&cluster.kubeconfig, &SHORT);
-    assert_eq!(run.report["summary"]["pods"], 2);
-    run.says(&unclear, ("node-just-failed", None));
-    run.says(&stuck, (REAP, Some("deleted")));
-    assert!(cluster.try_get(&pod_path("apps", "slow")).is_some());
-}
-
 #[test]
 fn a_healthy_cluster_is_one_request() {
     let cluster = fresh();
@@ -309,7 +294,7 @@ fn two_dead_workers_cost_these_requests() {
             counted.fetch_add(reply.body.len(), Ordering::SeqCst);
         })
     });
-    let run = run(&proxy.kubeconfig, &[&SHORT[..], &["--no-events"]].concat());
+    let run = run(&proxy.kubeconfig, &short("--no-events"));
     let bytes = bytes.load(Ordering::SeqCst);
     assert!(bytes < 50_000, "{bytes} bytes");
     run.is_whole();

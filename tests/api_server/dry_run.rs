@@ -64,20 +64,6 @@ fn neither_mode_changes_anything_and_both_choose_as_the_real_run() {
     assert_eq!(choices, [chosen(&real), chosen(&real)]);
 }
 
-#[test]
-fn a_dry_run_of_a_job_pod_leaves_its_status_alone() {
-    let cluster = fresh();
-    one_dead_of_three(&cluster);
-    let job = "apps/job: {metadata: {finalizers: [batch.kubernetes.io/job-tracking]}}";
-    let job = pod(&cluster, job);
-    until_overdue();
-    let before = versions(&cluster);
-    let run = run(&cluster.kubeconfig, &[&SHORT[..], &["--dry-run"]].concat());
-    let would = ("stuck-on-not-ready-node", Some("would-delete"));
-    run.says(&job, would);
-    assert_eq!(versions(&cluster), before);
-}
-
 /// Three of five nodes are silent.
 #[test]
 fn the_breaker_holds_and_no_destructive_command_is_printed() {
@@ -134,10 +120,7 @@ fn the_breaker_holds_and_no_destructive_command_is_printed() {
     let printed = held.report.to_string().matches("kubectl").count();
     assert_eq!(printed, 2, "{}", held.report);
 
-    let forced = run(
-        &cluster.kubeconfig,
-        &[&SHORT[..], &["--max-not-ready-percent=100"]].concat(),
-    );
+    let forced = run(&cluster.kubeconfig, &short("--max-not-ready-percent=100"));
     forced.says(&stuck, ("stuck-on-not-ready-node", Some("deleted")));
 }
 

@@ -110,21 +110,6 @@ fn a_second_clock_never_makes_a_delete_of_what_it_says_should_wait() {
     }
 }
 
-#[test]
-fn without_a_date_nothing_is_judged() {
-    let cluster = fresh();
-    six_nodes::failed(&cluster);
-    let proxy = Proxy::with_clock(cluster.server(), |_| None, |_| {});
-    let output = binary(&proxy.kubeconfig)
-        .args(SHORT)
-        .output()
-        .expect("it starts");
-    let says = String::from_utf8(output.stderr).expect("text");
-    assert_eq!(output.status.code(), Some(1), "{says}");
-    assert!(says.contains("carries no Date"), "{says}");
-    assert_eq!(proxy.seen().len(), 1);
-}
-
 /// At most eight requests are in progress at the same time, so at least four have not been sent.
 #[test]
 fn a_signal_lets_what_is_in_flight_finish_and_reports_the_rest() {

@@ -163,43 +163,6 @@ fn a_pod_that_needs_a_person_is_warned_of_once_an_hour() {
     }
 }
 
-/// Users of a namespace may create Events, also one that the program cannot parse.
-#[test]
-fn a_namespace_whose_events_cannot_be_read_silences_no_other() {
-    let cluster = fresh();
-    one_dead_of_three(&cluster);
-    let reaped = pod(&cluster, "shop/stuck-0: {owner: StatefulSet stuck}");
-    held(&cluster, "held-0");
-    cluster.create(
-        "/apis/events.k8s.io/v1/namespaces/apps/events",
-        yaml(
-            // The API server accepts this time, which is later than the latest that the program can parse.
-            "
-            metadata: {namespace: apps, name: malformed}
-            type: Warning
-            reason: Malformed
-            action: Malformed
-            reportingController: pod-reaper
-            reportingInstance: malformed
-            eventTime: '9999-12-31T23:00:00.000000Z'
-            regarding: {kind: Pod, namespace: apps, name: held-0, uid: malformed}
-            ",
-        ),
-    );
-    until_overdue();
-    let run = run(&cluster.kubeconfig, &SHORT);
-    run.says(&reaped, ("stuck-on-not-ready-node", Some("deleted")));
-    assert!(run.code == 0 && !run.log.contains("WARN"), "{}", run.log);
-    let lines = printed(&cluster);
-    assert!(
-        lines
-            .iter()
-            .any(|line| line.starts_with("shop Normal StuckOnNotReadyNode")),
-        "{lines:?}"
-    );
-    assert_eq!(warnings(&cluster), 2, "the malformed one, and the pod's");
-}
-
 #[test]
 fn a_dry_run_and_no_events_write_none() {
     let cluster = fresh();

@@ -45,7 +45,7 @@ fn a_control_plane_node_whose_api_server_works_shows_a_sign_of_life() {
     // No lease has the name of this host, which a notice says: it may be one that the program cannot match.
     let pod = control_plane("other", "other");
     until_overdue();
-    let ended = run(&cluster.kubeconfig, &[&SHORT[..], &["--dry-run"]].concat());
+    let ended = run(&cluster.kubeconfig, &short("--dry-run"));
     assert_eq!(
         ended.reason_and_outcome(&pod).1,
         Some("would-delete"),

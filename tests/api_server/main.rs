@@ -69,6 +69,11 @@ fn end_of(child: Child, limit: Duration) -> Output {
 /// Thresholds that are short enough for a test, and not zero.
 const SHORT: [&str; 4] = ["--reap-older-than", "1s", "--node-not-ready-for", "1m"];
 
+/// These, and further options.
+fn short(further: &str) -> Vec<&str> {
+    SHORT.into_iter().chain(further.split(' ')).collect()
+}
+
 /// Waits until pods deleted with a grace of 1 s are overdue by 1 s. The server sets their deadlines by its clock, cut
 /// to whole seconds.
 fn until_overdue() {

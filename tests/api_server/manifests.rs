@@ -76,42 +76,23 @@ fn with_a_changing_pod(cluster: &'static ControlPlane) -> Proxy {
     })
 }
 
-#[test]
-fn it_is_applied_without_a_warning() {
-    let cluster = fresh();
-    // A dry run would not detect this.
-    namespace(&cluster, "pod-reaper");
-    let apply = [
-        "apply",
-        "--dry-run=server",
-        "--validate=strict",
-        "--warnings-as-errors",
-    ];
-    for what in EVERYTHING {
-        let printed = kubectl(&cluster, &[&apply[..], &["-k", &folder(what)]].concat());
-        assert!(printed.lines().count() >= 5, "{what}: {printed}");
-    }
-    for component in ["guard", "kosmos-guard", "node-guard", "answers", "forecast"] {
-        let file = folder(&format!("cronjob/components/{component}/{component}.yaml"));
-        kubectl(&cluster, &[&apply[..], &["-f", &file]].concat());
-    }
-}
-
 /// A unit test checks the base against the table of marks, and `live` has the scheduler place the pod.
 #[test]
-fn every_overlay_keeps_the_pod_off_leaf_nodes() {
+fn each_is_applied_without_a_warning_and_keeps_the_pod_off_leaf_nodes() {
     let cluster = fresh();
     // A dry run would not create it.
     namespace(&cluster, "pod-reaper");
+    let apply = |how: &str, what: &str| {
+        let flags = "apply --dry-run=server --validate=strict --warnings-as-errors --output=json";
+        let arguments = flags.split(' ').chain([how, what]).collect_vec();
+        kubectl(&cluster, &arguments)
+    };
+    for component in ["guard", "kosmos-guard", "node-guard", "answers", "forecast"] {
+        let file = folder(&format!("cronjob/components/{component}/{component}.yaml"));
+        apply("-f", &file);
+    }
     let placement = |what: &str| {
-        let arguments = [
-            "apply",
-            "--dry-run=server",
-            "--output=json",
-            "-k",
-            &folder(what),
-        ];
-        let list: Value = serde_json::from_str(&kubectl(&cluster, &arguments)).expect("a list");
+        let list: Value = serde_json::from_str(&apply("-k", &folder(what))).expect("a list");
         let objects = list["items"].as_array().expect("items");
         let mut templates = objects
             .iter()
@@ -288,7 +269,7 @@ fn the_base_alone_reaps_what_is_stuck_and_nothing_else() {
         .chain([("EXIT_ON_MANUAL", "false")])
         .collect_vec();
     // Two pods are left to a person.
-    let options = [&SHORT[..], &["--exit-on-manual=false"]].concat();
+    let options = short("--exit-on-manual=false");
     let run = run_with(&installed::kubeconfig(&cluster), &variables, &options);
     run.is_whole();
     let gone = before.difference(&pods()).cloned().collect::<BTreeSet<_>>();
@@ -337,7 +318,7 @@ fn a_full_run_is_never_refused_and_uses_every_right() {
     let dry = run_with(
         &proxy.kubeconfig_of(ACCOUNT),
         &variables,
-        &[&SHORT[..], &["--dry-run", "--exit-on-manual=false"]].concat(),
+        &short("--dry-run --exit-on-manual=false"),
     );
     dry.is_whole();
     assert_eq!(dry.report["summary"]["outcomes"]["would-delete"], all);
@@ -355,7 +336,7 @@ fn a_full_run_is_never_refused_and_uses_every_right() {
         }
         cluster.merge_patch(&path, json!({"metadata": {"finalizers": null}}));
     });
-    let options = [&SHORT[..], &["--exit-on-manual=false"]].concat();
+    let options = short("--exit-on-manual=false");
     let real = run_with(&installed::kubeconfig(cluster), &variables, &options);
     controller.join().expect("it let go");
     real.is_whole();

@@ -6,9 +6,9 @@ pub(crate) use crate::{
         ADMISSION, ALL_OF_PODS, OWN, STUCK, dry_run, grant, is_guarded, of, one_is_stuck, own_pod,
         refusal_of, rehearsed,
     },
-    load, one_dead_of_three, run,
+    one_dead_of_three, run,
     scratch::{GIVE_UP, KEPT, SCRATCH, claim_path, local_claim},
-    six_nodes,
+    short, six_nodes,
     support::{
         ControlPlane, Fresh, fresh, in_repository,
         installed::{

@@ -84,7 +84,7 @@ pub fn install(cluster: &ControlPlane, components: &[&str]) {
 }
 
 fn scratch_run(kubeconfig: &Path) -> Run {
-    run(kubeconfig, &[&SHORT[..], &["--reap-scratch"]].concat())
+    run(kubeconfig, &short("--reap-scratch"))
 }
 
 fn is_deleted(cluster: &ControlPlane, claim: &str) -> bool {

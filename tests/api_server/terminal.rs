@@ -103,18 +103,6 @@ fn it_asks_before_it_deletes_and_only_a_yes_deletes() {
     assert!(!vault_lives(&cluster));
 }
 
-#[test]
-fn yes_is_not_asked_again() {
-    let cluster = fresh();
-    six_nodes::failed(&cluster);
-    let screen = at_a_terminal(&cluster, "--yes", "");
-    assert!(
-        !screen.contains("[y/N, within a minute]") && screen.contains("7 deleted"),
-        "{screen}"
-    );
-    assert!(!vault_lives(&cluster));
-}
-
 /// The bar shows the progress of many deletes. Standard output has only the report.
 #[test]
 fn a_bar_is_drawn_while_many_pods_are_deleted_and_leaves_no_trace_in_the_report() {

@@ -9,7 +9,6 @@
 mod admission;
 mod connection;
 mod deletes;
-mod pages;
 mod reads;
 
 use crate::prelude::*;
