@@ -33,7 +33,7 @@ pub(crate) use pod_reaper_test_support::simulated::{
 };
 pub(crate) use serde_json::Value;
 pub(crate) use std::{
-    cell::{Cell, RefCell},
+    cell::Cell,
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
     time::Duration,
