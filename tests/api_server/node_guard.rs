@@ -72,7 +72,7 @@ fn a_pod_whose_node_is_ready_a_leaf_node_or_opted_out_is_out_of_reach_and_every_
     install(&cluster);
     grant(&cluster, "stolen", ACCOUNT, ALL_OF_PODS);
     let job = |node: &str, name: &str| {
-        let job = "{node: NODE, owner: Job import, grace: 600, metadata: {
+        let job = "{node: 'NODE', owner: Job import, grace: 600, metadata: {
             labels: {batch.kubernetes.io/job-name: import}, finalizers: [batch.kubernetes.io/job-tracking]}}";
         let job = job.replace("NODE", node);
         make(&cluster, &format!("Pod apps/{name}: {job}")).remove(0)
