@@ -17,8 +17,7 @@ fn says((_, answer): &(u16, Value)) -> &str {
 /// With the credentials of a node on which its pod is, or was, and with those of an administrator.
 #[test]
 fn its_tokens_are_short_and_end_with_their_pod() {
-    let cluster = fresh();
-    one_dead_of_three(&cluster);
+    let cluster = one_dead();
     install(&cluster, DEFAULT);
     own_pod(&cluster, "pod-reaper");
     let own = pod_path("pod-reaper", OWN);

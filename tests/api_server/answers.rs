@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use crate::{
     guard::{ADMISSION, IN_APPS, bind, grant},
-    one_dead_of_three,
+    one_dead,
     scratch::{GIVE_UP, SCRATCH, claim_path, install},
     support::{
-        ControlPlane, Fresh, fresh,
+        ControlPlane, Fresh,
         installed::{ACCOUNT, as_member, as_user, until},
         objects::{annotate, make, node_path, pod_path},
     },
@@ -129,8 +129,7 @@ fn ways(namespace: &str) -> Vec<(&'static str, Request)> {
 /// Installs the component, and users who may change all that can be answered, but may delete:
 /// `changer` none of it, `tenant` what is in the namespace `apps`, `owner` what is called `data`, `operator` all.
 fn installed() -> Fresh {
-    let cluster = fresh();
-    one_dead_of_three(&cluster);
+    let cluster = one_dead();
     for namespace in ["apps", "other"] {
         let objects = "{PersistentVolumeClaim IN/data: {phase: Pending},
             Pod IN/stuck: {grace: null}, Pod IN/pending: {node: null, grace: null}}";

@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::json;
 
 use crate::{
-    Run, SHORT, binary, one_dead_of_three, run,
+    Run, SHORT, binary, one_dead, one_dead_of_three, run,
     scratch::{GIVE_UP, KEPT, claim_path, local_claim, stuck},
     six_nodes,
     support::{
@@ -86,8 +86,7 @@ fn an_answer_that_is_pasted_in_time_is_acted_on_by_the_next_run() {
 
 #[test]
 fn each_answer_lets_go_what_it_is_about() {
-    let cluster = fresh();
-    one_dead_of_three(&cluster);
+    let cluster = one_dead();
     let stateful = pod(&cluster, "apps/web-0: {owner: StatefulSet web}");
     let machine = pod(&cluster, "vms/vm-0: {owner: VirtualMachineInstance vm}");
     let flags = ["--manual-owner-kind=StatefulSet"];
@@ -265,8 +264,7 @@ fn the_steps_for_finalizers_and_lost_volumes_run() {
 /// With an empty kubeconfig a kubectl inside a pod asks the cluster of that pod, which has a namesake.
 #[test]
 fn the_way_to_a_leaf_cluster_ends_nowhere_else_and_its_credentials_are_private() {
-    let cluster = fresh();
-    six_nodes::failed(&cluster);
+    let cluster = six_nodes::after_an_hour();
     let path = pod_path(six_nodes::REMOTE.0, six_nodes::REMOTE.1);
     let run = run(&cluster.kubeconfig, &SHORT);
     let way = commands(&run, &uid(&cluster.get(&path)))

@@ -255,7 +255,7 @@ fn a_healthy_cluster_is_one_request() {
         Pod slow: {node: ready-1}
         ",
     );
-    let proxy = Proxy::start(cluster.server(), |_| {});
+    let proxy = Proxy::to(&cluster);
     let run = run(&proxy.kubeconfig, &SHORT);
     run.ends(0);
     let paths = proxy.seen().into_iter().map(|seen| seen.path).collect_vec();

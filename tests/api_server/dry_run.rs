@@ -33,12 +33,11 @@ fn chosen(run: &Run) -> Vec<String> {
 
 #[test]
 fn neither_mode_changes_anything_and_both_choose_as_the_real_run() {
-    let cluster = fresh();
-    six_nodes::failed(&cluster);
+    let cluster = six_nodes::after_an_hour();
     let before = versions(&cluster);
     let mut choices = Vec::new();
     for mode in ["--dry-run=client", "--dry-run=server"] {
-        let proxy = Proxy::start(cluster.server(), |_| {});
+        let proxy = Proxy::to(&cluster);
         let run = run(&proxy.kubeconfig, &[&SHORT[..], &[mode]].concat());
         assert_eq!(run.code, 0, "{mode}: {}", run.log);
         assert_eq!(

@@ -38,8 +38,7 @@ const AHEAD: Clock = |date| Some(shifted(date, 20));
 /// Safety rule 4. By this machine's clock, the pods of the first run are overdue, and those of the second are not.
 #[test]
 fn now_is_what_the_api_server_says() {
-    let cluster = fresh();
-    one_dead_of_three(&cluster);
+    let cluster = one_dead();
     // Without it, nobody knows whether the node has heard of their grace periods, so these are waited for.
     cluster.delete(&lease_path("dead"), json!({}));
     // A second, 10 minutes and an hour.
@@ -91,8 +90,7 @@ fn a_second_clock_never_makes_a_delete_of_what_it_says_should_wait() {
         ("ahead", AHEAD, "deleted"),
         ("absent", |_| None, "failed"),
     ];
-    let cluster = fresh();
-    one_dead_of_three(&cluster);
+    let cluster = one_dead();
     let pods = rows.map(|(name, ..)| pod(&cluster, &format!("{name}/stuck-0: {{}}")));
     until_overdue();
     for ((name, clock, outcome), pod) in rows.into_iter().zip(pods) {
@@ -272,8 +270,7 @@ fn standard_input_that_never_ends_does_not_keep_a_run_from_ending() {
 
 #[test]
 fn a_run_without_a_plan_at_its_deadline_could_not_run() {
-    let cluster = fresh();
-    six_nodes::failed(&cluster);
+    let cluster = six_nodes::after_an_hour();
     let hangs = Duration::from_secs(30);
     let proxy = Proxy::start(cluster.server(), move |_| thread::sleep(hangs));
     let started = Instant::now();

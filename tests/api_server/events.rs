@@ -44,8 +44,7 @@ fn held(cluster: &ControlPlane, name: &str) -> Value {
 
 #[test]
 fn deletes_are_reported_on_owners_and_nodes_and_what_needs_a_person_on_its_pod() {
-    let cluster = fresh();
-    six_nodes::failed(&cluster);
+    let cluster = six_nodes::after_an_hour();
     make(&cluster, "StatefulSet etl/real: {}");
     for name in ["real-0", "real-1"] {
         let of_set = format!("Pod etl/{name}: {{node: ds06, owner: StatefulSet real}}");
@@ -127,11 +126,10 @@ vault Normal StuckOnNotReadyNode StatefulSet vault FORCED: vault-0";
 
 #[test]
 fn a_pod_that_needs_a_person_is_warned_of_once_an_hour() {
-    let cluster = fresh();
-    one_dead_of_three(&cluster);
+    let cluster = one_dead();
     let pod = held(&cluster, "held-0");
     until_overdue();
-    let proxy = Proxy::start(cluster.server(), |_| {});
+    let proxy = Proxy::to(&cluster);
     for time in ["first", "second"] {
         let run = run(&proxy.kubeconfig, &SHORT);
         assert!(run.code == 0 && !run.log.contains("WARN"), "{}", run.log);
@@ -165,15 +163,14 @@ fn a_pod_that_needs_a_person_is_warned_of_once_an_hour() {
 
 #[test]
 fn a_dry_run_and_no_events_write_none() {
-    let cluster = fresh();
-    six_nodes::failed(&cluster);
+    let cluster = six_nodes::after_an_hour();
     for options in [
         &["--dry-run=client"][..],
         &["--dry-run=server"],
         &["--no-events"],
         &["--no-events=true"],
     ] {
-        let proxy = Proxy::start(cluster.server(), |_| {});
+        let proxy = Proxy::to(&cluster);
         let run = run(&proxy.kubeconfig, &[&SHORT[..], options].concat());
         assert_eq!(run.code, 0, "{options:?}: {}", run.log);
         let asked = proxy
@@ -200,8 +197,7 @@ fn a_dry_run_and_no_events_write_none() {
 /// With any failure of Events, the run ends as without Events, and warns once.
 #[test]
 fn an_event_that_is_refused_is_one_warning() {
-    let cluster = fresh();
-    one_dead_of_three(&cluster);
+    let cluster = one_dead();
     // The answer to the requests with that in their path, or how there is none; how many Events are written nevertheless, of
     // one about an owner and one about a node; and the message.
     let rows = [
@@ -256,8 +252,7 @@ fn an_event_that_is_refused_is_one_warning() {
 /// RBAC refuses, or allows no more than to create.
 #[test]
 fn without_the_rights_the_run_is_complete() {
-    let cluster = fresh();
-    one_dead_of_three(&cluster);
+    let cluster = one_dead();
     held(&cluster, "held-0");
     // The verb, and how many Events of the owner, the node and the manual pod can be written with it.
     let rows = [("none", 0), ("list", 0), ("create", 3)];
@@ -304,8 +299,7 @@ fn without_the_rights_the_run_is_complete() {
 /// Nothing can be created in a namespace that is being deleted, so a failure there is not reported.
 #[test]
 fn a_namespace_that_is_being_deleted_is_passed_over() {
-    let cluster = fresh();
-    one_dead_of_three(&cluster);
+    let cluster = one_dead();
     let stuck = pod(&cluster, "going/stuck: {}");
     cluster.delete("/api/v1/namespaces/going", json!({}));
     until_overdue();
@@ -327,8 +321,7 @@ fn a_namespace_that_is_being_deleted_is_passed_over() {
 /// A signal comes after the deletes: the run writes no Events, but writes the report.
 #[test]
 fn a_signal_leaves_the_events_out() {
-    let cluster = fresh();
-    one_dead_of_three(&cluster);
+    let cluster = one_dead();
     for pod in 0..4 {
         make(&cluster, &format!("Pod apps/stuck-{pod}: {{}}"));
     }

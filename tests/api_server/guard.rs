@@ -508,7 +508,7 @@ fn a_run_whose_guard_is_proved_reaps_however_it_is_installed() {
         let cluster = fresh();
         one_is_stuck(&cluster);
         installed.apply(&cluster);
-        let proxy = Proxy::start(cluster.server(), |_| {});
+        let proxy = Proxy::to(&cluster);
         let kubeconfig = proxy.kubeconfig_of(&installed.account);
         let variables = of(installed.namespace);
         let run = run_with(&kubeconfig, &variables, &SHORT);
@@ -562,8 +562,7 @@ fn a_run_whose_guard_is_proved_reaps_however_it_is_installed() {
 /// What one of the two leaves because of an opt-out, the other does too: the run does not even ask.
 #[test]
 fn program_and_guard_read_an_opt_out_alike() {
-    let cluster = fresh();
-    one_dead_of_three(&cluster);
+    let cluster = one_dead();
     install(&cluster, DEFAULT);
     own_pod(&cluster, "pod-reaper");
     let values = ["yes", "", "True", "until-tuesday", "false"];
@@ -582,7 +581,7 @@ fn program_and_guard_read_an_opt_out_alike() {
         let denied = rehearsed(ACCOUNT, &cluster, &path).0 == 403;
         assert_eq!(denied, *value != "false", "{value}");
     }
-    let proxy = Proxy::start(cluster.server(), |_| {});
+    let proxy = Proxy::to(&cluster);
     let run = run_with(&proxy.kubeconfig_of(ACCOUNT), &of("pod-reaper"), &SHORT);
     run.ends(0);
     for (value, pod) in &pods {
@@ -608,7 +607,7 @@ pub fn refusal_of(
     variables: &[(&str, &str)],
     options: &[&str],
 ) -> (i32, String) {
-    let proxy = Proxy::start(cluster.server(), |_| {});
+    let proxy = Proxy::to(&cluster);
     let output = binary(&proxy.kubeconfig_of(account))
         .envs(variables.iter().copied())
         .args(SHORT)
@@ -817,7 +816,7 @@ fn without_the_proof_the_run_refuses_and_reports_what_it_found() {
     // With all of that restored it runs, first as a server dry run.
     let (code, log) = refusal(&cluster, &variables, &["--dry-run"]);
     assert!(code == 0 && log.contains("would-delete"), "{log}");
-    let proxy = Proxy::start(cluster.server(), |_| {});
+    let proxy = Proxy::to(&cluster);
     let run = run_with(&proxy.kubeconfig_of(ACCOUNT), &variables, &SHORT);
     assert_eq!(
         (run.code, &run.report["summary"]["outcomes"]["deleted"]),
@@ -985,8 +984,7 @@ fn a_guard_that_is_not_in_force_yet_is_waited_for() {
 /// Other accounts with the rights still delete, fail and change running pods.
 #[test]
 fn it_stops_no_other_account() {
-    let cluster = fresh();
-    one_dead_of_three(&cluster);
+    let cluster = one_dead();
     install(&cluster, DEFAULT);
     own_pod(&cluster, "pod-reaper");
     assert!(is_guarded(&cluster, ACCOUNT, "pod-reaper"));
@@ -1039,8 +1037,7 @@ fn it_stops_no_other_account() {
 /// writes their status, and all other pods of the node are evicted and reaped as elsewhere.
 #[test]
 fn kosmos_guard_holds_the_node_controller_and_pod_reaper() {
-    let cluster = fresh();
-    one_dead_of_three(&cluster);
+    let cluster = one_dead();
     install(&cluster, DEFAULT);
     let component = folder("cronjob/components/kosmos-guard/kosmos-guard.yaml");
     kubectl(
@@ -1106,8 +1103,7 @@ fn kosmos_guard_holds_the_node_controller_and_pod_reaper() {
 /// With the second marker the guard does not restrict the account itself.
 #[test]
 fn installing_it_needs_both_markers() {
-    let cluster = fresh();
-    one_dead_of_three(&cluster);
+    let cluster = one_dead();
     install(&cluster, DEFAULT);
     let shipped = cluster.get(&format!("{RBAC}/clusterroles/pod-reaper"));
     let mut another = json!({"apiVersion": shipped["apiVersion"], "kind": "ClusterRole", "rules": shipped["rules"]});

@@ -150,8 +150,7 @@ fn a_lease_that_something_on_the_node_renews_keeps_its_pods() {
 /// A pod that has lost the election renews a Lease between decision and delete.
 #[test]
 fn a_lease_that_named_the_node_is_read_again_before_each_write() {
-    let cluster = fresh();
-    one_dead_of_three(&cluster);
+    let cluster = one_dead();
     let pod = pod(&cluster, "apps/leader-0: {}");
     make(
         &cluster,
@@ -175,8 +174,7 @@ fn a_lease_that_named_the_node_is_read_again_before_each_write() {
 /// A `StatefulSet` with `whenScaled: Delete` makes the pod the owner of its claims when it is scaled down.
 #[test]
 fn a_claim_goes_with_the_pod_that_owns_it_only_while_nothing_wants_it_again() {
-    let cluster = fresh();
-    one_dead_of_three(&cluster);
+    let cluster = one_dead();
     let owned = |name: &str| scaled_down(&cluster, name);
     let (down, up) = (owned("down"), owned("up"));
     cluster.merge_patch(&format!("{SETS}/up"), json!({"spec": {"replicas": 1}}));

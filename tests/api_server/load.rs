@@ -191,7 +191,7 @@ fn a_zone_dies(zone: &Zone) {
         began.elapsed().as_secs_f64()
     );
 
-    let proxy = Proxy::start(cluster.server(), |_| {});
+    let proxy = Proxy::to(&cluster);
     let first = measure(&proxy.kubeconfig, &["--max-deletes", &cap.to_string()]);
     let (requests, at_once) = (proxy.seen().len(), proxy.most_under_way());
     eprintln!("{requests} requests, {at_once} at once at most");

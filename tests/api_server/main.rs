@@ -46,7 +46,7 @@ use pod_reaper_test_support as support;
 use serde_json::Value;
 
 use crate::support::{
-    ControlPlane,
+    ControlPlane, Fresh, fresh,
     objects::{make, str_of, uid},
     program::{Run, binary, run},
 };
@@ -86,6 +86,13 @@ fn one_dead_of_three(cluster: &ControlPlane) {
         cluster,
         "{Node ready-1: {ready: 'True'}, Node ready-2: {ready: 'True'}, Node dead: {}}",
     );
+}
+
+/// A server of this test with these nodes.
+fn one_dead() -> Fresh {
+    let cluster = fresh();
+    one_dead_of_three(&cluster);
+    cluster
 }
 
 fn uid_of_entry(entry: &Value) -> String {

@@ -249,8 +249,7 @@ fn a_config_map_sets_options_and_nothing_else() {
 /// Before Kubernetes 1.30 there are no policies, and the base is what is installed: the role alone.
 #[test]
 fn the_base_alone_reaps_what_is_stuck_and_nothing_else() {
-    let cluster = fresh();
-    six_nodes::failed(&cluster);
+    let cluster = six_nodes::after_an_hour();
     until_overdue();
     install(&cluster, BASE);
     let pods = || {

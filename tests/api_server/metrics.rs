@@ -127,8 +127,7 @@ fn counted(report: &Value) -> BTreeMap<String, f64> {
 
 #[test]
 fn what_a_run_hands_over_are_the_numbers_of_its_report() {
-    let cluster = fresh();
-    six_nodes::failed(&cluster);
+    let cluster = six_nodes::after_an_hour();
     let gateway = Gateway::start();
     let file = gateway.folder.path().join("pod-reaper.prom");
     let (url, path) = (gateway.url(), file.display().to_string());
@@ -190,8 +189,7 @@ fn what_a_run_hands_over_are_the_numbers_of_its_report() {
 /// Neither the numbers of a run nor those of a forecast replace the other's.
 #[test]
 fn what_a_forecast_hands_over_stands_beside_the_numbers_of_runs() {
-    let cluster = fresh();
-    six_nodes::failed(&cluster);
+    let cluster = six_nodes::after_an_hour();
     let gateway = Gateway::start();
     let file = gateway.folder.path().join("pod-reaper.prom");
     let (url, path) = (gateway.url(), file.display().to_string());
@@ -228,8 +226,7 @@ fn what_a_forecast_hands_over_stands_beside_the_numbers_of_runs() {
 /// Uses the account, rights and settings of the overlay, except for the gateway, whose name is an example.
 #[test]
 fn each_of_many_clusters_has_its_own_group_at_the_gateway() {
-    let cluster = fresh();
-    six_nodes::failed(&cluster);
+    let cluster = six_nodes::after_an_hour();
     installed::install(&cluster, installed::ONE_OF_MANY);
     let settings = installed::settings(&cluster)
         .into_iter()
@@ -323,8 +320,7 @@ fn unreachable_server(cluster: &ControlPlane) -> PathBuf {
 
 #[test]
 fn a_run_that_is_no_success_keeps_the_time_of_the_last_success() {
-    let cluster = fresh();
-    six_nodes::failed(&cluster);
+    let cluster = six_nodes::after_an_hour();
     let gateway = Gateway::start();
     let file = gateway.folder.path().join("pod-reaper.prom");
     let (url, path) = (gateway.url(), file.display().to_string());

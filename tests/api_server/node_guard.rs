@@ -53,8 +53,7 @@ fn spared_nodes(cluster: &ControlPlane) -> Vec<String> {
 
 #[test]
 fn a_pod_whose_node_is_ready_a_leaf_node_or_opted_out_is_out_of_reach_and_every_other_is_not() {
-    let cluster = fresh();
-    one_dead_of_three(&cluster);
+    let cluster = one_dead();
     make(
         &cluster,
         "
@@ -192,8 +191,7 @@ fn a_pod_whose_node_is_ready_a_leaf_node_or_opted_out_is_out_of_reach_and_every_
 /// While nodes come, go and change, each answer is one of the two, and the last state decides.
 #[test]
 fn it_follows_the_nodes() {
-    let cluster = fresh();
-    one_dead_of_three(&cluster);
+    let cluster = one_dead();
     install(&cluster);
     make(&cluster, "Pod apps/stuck: {grace: 600}");
     let ask = || {
@@ -276,7 +274,7 @@ fn a_run_proves_it_where_it_is_installed() {
     cluster.create(POLICIES, again);
 
     // Not in force for a moment, which the run waits for.
-    let proxy = Proxy::start(cluster.server(), |_| {});
+    let proxy = Proxy::to(&cluster);
     let run = run_with(&proxy.kubeconfig_of(ACCOUNT), &variables, &SHORT);
     run.ends(0);
     assert_eq!(run.report["guard"], "proved");

@@ -44,8 +44,7 @@ fn typed(cluster: &ControlPlane, line: &str, workplace: &Path) -> (bool, String)
 /// In the operators' case, with the installation of the README: all pages on one cluster, as a person would.
 #[test]
 fn every_command_of_the_pages_works_as_it_stands() {
-    let cluster = fresh();
-    six_nodes::failed(&cluster);
+    let cluster = six_nodes::after_an_hour();
     let mut worked = 0;
     for page in pages::for_users() {
         let blocks = pages::blocks(&pages::read(&page))
@@ -92,8 +91,7 @@ fn every_command_of_the_pages_works_as_it_stands() {
 /// k9s puts the values of its variables into the arguments, as text.
 #[test]
 fn the_plugins_of_k9s_answer() {
-    let cluster = fresh();
-    six_nodes::failed(&cluster);
+    let cluster = six_nodes::after_an_hour();
     let workplace = workplace();
     typed(
         &cluster,
@@ -152,8 +150,7 @@ fn block_of(page: &str, command: &str) -> Vec<String> {
 
 #[test]
 fn the_run_that_the_book_shows_is_a_run() {
-    let cluster = fresh();
-    six_nodes::failed(&cluster);
+    let cluster = six_nodes::after_an_hour();
     until_overdue();
     let workplace = workplace();
     for (page, command, ordered) in [

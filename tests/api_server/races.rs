@@ -201,14 +201,13 @@ fn a_node_that_is_not_the_one_that_was_judged_keeps_its_pods() {
 /// Safety rule 1, on the wire. The node is read before each delete too.
 #[test]
 fn every_write_carries_its_preconditions() {
-    let cluster = fresh();
-    crate::six_nodes::failed(&cluster);
+    let cluster = six_nodes::after_an_hour();
     let pods = cluster.get("/api/v1/pods");
     let pods = each(&pods["items"]);
     let versions = pods
         .map(|pod| (uid(pod), pod["metadata"]["resourceVersion"].clone()))
         .collect::<BTreeMap<_, _>>();
-    let proxy = Proxy::start(cluster.server(), |_| {});
+    let proxy = Proxy::to(&cluster);
     let run = run(&proxy.kubeconfig, &SHORT);
     run.ends(0);
     let seen = proxy.seen();

@@ -34,8 +34,7 @@ pub fn user(cluster: &ControlPlane, name: &str, rules: &[Value]) -> PathBuf {
 /// As after an upgrade from 0.3.0 without its role.
 #[test]
 fn a_role_that_lacks_the_newest_rights_is_told_what_that_costs() {
-    let cluster = fresh();
-    one_dead_of_three(&cluster);
+    let cluster = one_dead();
     let plain = pod(&cluster, "apps/plain: {owner: StatefulSet db}");
     make(&cluster, "Lease apps/leader: {holder: plain}");
     until_overdue();

@@ -113,10 +113,16 @@ pub fn failed(cluster: &ControlPlane) {
     until_overdue();
 }
 
-#[test]
-fn the_case_is_judged_pod_by_pod_and_only_the_stuck_ones_go() {
+/// A server of this test with that state.
+pub fn after_an_hour() -> Fresh {
     let cluster = fresh();
     failed(&cluster);
+    cluster
+}
+
+#[test]
+fn the_case_is_judged_pod_by_pod_and_only_the_stuck_ones_go() {
+    let cluster = after_an_hour();
     let before = cluster.get("/api/v1/pods");
     let uid_of = |(namespace, name): (&str, &str)| uid(&cluster.get(&pod_path(namespace, name)));
     let stuck = STUCK.map(uid_of);

@@ -159,8 +159,7 @@ fn absent_claims(pod: &str, count: usize) -> Value {
 
 #[test]
 fn claims_and_owners_of_any_number_and_spelling_end_no_run() {
-    let cluster = fresh();
-    one_dead_of_three(&cluster);
+    let cluster = one_dead();
     for name in ["tenant", "others"] {
         namespace(&cluster, name);
     }
@@ -195,7 +194,7 @@ fn claims_and_owners_of_any_number_and_spelling_end_no_run() {
     let other = pod(&cluster, other);
     until_overdue();
 
-    let proxy = Proxy::start(cluster.server(), |_| {});
+    let proxy = Proxy::to(&cluster);
     let run = measure(&proxy.kubeconfig, &["--wait-for-replacements", "1s"]);
     // Beside the bound, the plan holds 64,000 claims.
     run.holds_within(96, "88,000 claims and odd names");

@@ -62,8 +62,7 @@ fn vault_lives(cluster: &Fresh) -> bool {
 
 #[test]
 fn it_asks_before_it_deletes_and_only_a_yes_deletes() {
-    let cluster = fresh();
-    six_nodes::failed(&cluster);
+    let cluster = six_nodes::after_an_hour();
 
     let screen = at_a_terminal(&cluster, "--dry-run=client", "");
     assert!(

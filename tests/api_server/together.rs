@@ -29,8 +29,7 @@ impl Gate {
 /// Each run has its plan before either writes, so both plan to delete every pod.
 #[test]
 fn two_runs_at_once_delete_each_pod_once_and_neither_fails() {
-    let cluster = fresh();
-    one_dead_of_three(&cluster);
+    let cluster = one_dead();
     let mut pods = (0..12)
         .map(|number| pod(&cluster, &format!("apps/stuck-{number}: {{}}")))
         .collect_vec();

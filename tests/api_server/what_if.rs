@@ -5,8 +5,7 @@ use crate::prelude::*;
 /// Runs it through kubectl, as a user does.
 #[test]
 fn kubectl_runs_it_as_a_plugin() {
-    let cluster = fresh();
-    six_nodes::failed(&cluster);
+    let cluster = six_nodes::after_an_hour();
     let bin = cluster.dir.join("plugins");
     fs::create_dir_all(&bin).unwrap();
     let plugin = bin.join("kubectl-pod_reaper");

@@ -159,8 +159,7 @@ fn until_refused(cluster: &ControlPlane, namespace: &str, code: u16) {
 /// Each delete is sent once, in a dry run and in a real one, and the other pod is deleted.
 #[test]
 fn what_admission_refuses_is_denied_with_its_message_and_not_retried() {
-    let cluster = fresh();
-    one_dead_of_three(&cluster);
+    let cluster = one_dead();
     let closed = TcpListener::bind("127.0.0.1:0")
         .and_then(|listener| listener.local_addr())
         .expect("a port");
@@ -189,7 +188,7 @@ fn what_admission_refuses_is_denied_with_its_message_and_not_retried() {
     }
     until_overdue();
     for (options, done) in [(&["--dry-run"][..], "would-delete"), (&[], "deleted")] {
-        let proxy = Proxy::start(cluster.server(), |_| {});
+        let proxy = Proxy::to(&cluster);
         let run = run_in("by-.*", &proxy.kubeconfig, DEADLINE, options);
         run.ends(3);
         run.says(&allowed, (REAP, Some(done)));

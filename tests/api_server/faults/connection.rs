@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use super::{DEADLINE, admission, run_in, run_through, stuck};
 use crate::{
-    one_dead_of_three,
+    one_dead,
     support::{
-        ControlPlane, fresh,
+        ControlPlane,
         objects::pod_path,
         proxy::{Act, MARKER, Reply},
     },
@@ -34,8 +34,7 @@ fn kubeconfig(cluster: &ControlPlane, name: &str, server: &str, authority: &str)
 
 #[test]
 fn without_a_trusted_server_and_accepted_credentials_the_program_cannot_run() {
-    let cluster = fresh();
-    one_dead_of_three(&cluster);
+    let cluster = one_dead();
     stuck(&cluster, "apps", "stuck-0");
     let (certificate, key) = admission::certificate(&cluster);
     let authority = certificate.as_str();
@@ -110,8 +109,7 @@ fn without_a_trusted_server_and_accepted_credentials_the_program_cannot_run() {
 /// Neither the request nor its token is sent to the address of a redirect.
 #[test]
 fn a_redirect_is_not_followed() {
-    let cluster = fresh();
-    one_dead_of_three(&cluster);
+    let cluster = one_dead();
     let elsewhere = TcpListener::bind("127.0.0.1:0").expect("a port");
     elsewhere.set_nonblocking(true).expect("a listener of ours");
     let place = format!(

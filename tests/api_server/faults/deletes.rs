@@ -267,8 +267,7 @@ impl Prepared {
 
 #[test]
 fn the_report_is_true_whatever_a_delete_is_answered() {
-    let cluster = fresh();
-    one_dead_of_three(&cluster);
+    let cluster = one_dead();
     let rows = prepare(&cluster, &ROWS);
     until_overdue();
     at_once(&rows, |row| row.is_reported_truly(&cluster));
@@ -280,8 +279,7 @@ fn the_report_is_true_whatever_a_delete_is_answered() {
 fn nothing_that_others_wrote_reaches_the_log_where_a_text_is_folded() {
     const NOTE: &str = "WHAT-AN-AUTHOR-SAYS";
     const REFUSAL: &str = "WHAT-A-WEBHOOK-SAYS";
-    let cluster = fresh();
-    one_dead_of_three(&cluster);
+    let cluster = one_dead();
     in_parallel(4, 0..150, |number| {
         let name = format!("web-{number}");
         stuck(&cluster, "apps", &name);

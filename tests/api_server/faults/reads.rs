@@ -130,8 +130,7 @@ fn goes_wrong(
 
 #[test]
 fn a_read_that_fails_deletes_nothing() {
-    let cluster = fresh();
-    one_dead_of_three(&cluster);
+    let cluster = one_dead();
     let judged = scene(&cluster);
     for wrong in &WRONGS {
         at_once(&READS, |read| goes_wrong(&cluster, &judged, read, wrong));
@@ -142,8 +141,7 @@ fn a_read_that_fails_deletes_nothing() {
 /// A malformed object affects no other, and its content is not printed: safety rules 3 and 9.
 #[test]
 fn one_malformed_pod_is_reported_without_its_text_and_the_others_are_handled() {
-    let cluster = fresh();
-    one_dead_of_three(&cluster);
+    let cluster = one_dead();
     let judged = scene(&cluster);
     let (run, _) = run_through(&cluster, "apps", DEADLINE, |seen, _| {
         if !is_first_pod_list(seen) {
@@ -185,8 +183,7 @@ fn one_malformed_pod_is_reported_without_its_text_and_the_others_are_handled() {
 /// Safety rule 10. A read that hangs takes four tries of 10 s, so all cases run in parallel.
 #[test]
 fn what_never_answers_costs_its_time_limit_and_deletes_nothing_that_should_live() {
-    let cluster = fresh();
-    one_dead_of_three(&cluster);
+    let cluster = one_dead();
     let deletes = deletes::prepare(&cluster, &deletes::HANGS);
     let judged = scene(&cluster);
     thread::scope(|scope| {
