@@ -1,13 +1,11 @@
 //! Who may answer, where the component `answers` is installed; and, on demand, what that costs everybody. `guard` has the
 //! claims that the account may then delete, `manifests` its rights.
 
-use std::time::Instant;
-
 use serde_json::{Value, json};
 
 use crate::{
     guard::{ADMISSION, IN_APPS, bind, grant},
-    one_dead,
+    medians, one_dead,
     scratch::{GIVE_UP, SCRATCH, claim_path, install},
     support::{
         ControlPlane, Fresh,
@@ -404,14 +402,8 @@ fn what_the_answers_cost() {
     let changer = ("changer", &[][..]);
     let kubelet = ("system:node:dead", &["system:nodes"][..]);
     let answer = |path: &str| {
-        (as_user(
-            "changer",
-            &cluster,
-            "PATCH",
-            &format!("{path}{DRY}"),
-            &annotated(REAP, Some(TIME)),
-        ))
-        .0
+        let (path, body) = (format!("{path}{DRY}"), annotated(REAP, Some(TIME)));
+        as_user("changer", &cluster, "PATCH", &path, &body).0
     };
     until("the one is left out", || {
         answer(&paths[0][1]) == 200 && answer(&paths[1][1]) == 403
@@ -424,24 +416,15 @@ fn what_the_answers_cost() {
         ("a pod's status", changer, 1, "/status"),
         ("a claim", changer, 2, ""),
     ] {
-        let mut took = [Vec::new(), Vec::new()];
-        for round in 0..3_000 {
-            for (side, took) in took.iter_mut().enumerate() {
-                let path = format!("{}{place}{DRY}", paths[side][at]);
-                let body = match (at, place) {
-                    (_, "") => annotated("example.org/round", Some(&round.to_string())),
-                    (0, _) => json!({"status": {"nodeInfo": {"bootID": round.to_string()}}}),
-                    _ => json!({"status": {"message": round.to_string()}}),
-                };
-                let started = Instant::now();
-                let (code, answer) = as_member(&cluster, user, groups, ("PATCH", &path), &body);
-                took.push(started.elapsed().as_secs_f64() * 1e3);
-                assert_eq!(code, 200, "{what}: {answer}");
-            }
-        }
-        let [without, with] = took.map(|mut took| {
-            took.sort_by(f64::total_cmp);
-            took[took.len() / 2]
+        let [without, with] = medians(3_000, |side, round| {
+            let path = format!("{}{place}{DRY}", paths[side][at]);
+            let body = match (at, place) {
+                (_, "") => annotated("example.org/round", Some(&round.to_string())),
+                (0, _) => json!({"status": {"nodeInfo": {"bootID": round.to_string()}}}),
+                _ => json!({"status": {"message": round.to_string()}}),
+            };
+            let (code, answer) = as_member(&cluster, user, groups, ("PATCH", &path), &body);
+            assert_eq!(code, 200, "{what}: {answer}");
         });
         eprintln!(
             "| {what} | {without:.2} ms | {with:.2} ms | {:.2} |",

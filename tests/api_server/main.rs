@@ -39,7 +39,7 @@ use std::{
     process::{Child, Command, Output},
     sync::mpsc,
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use pod_reaper_test_support as support;
@@ -93,6 +93,22 @@ fn one_dead() -> Fresh {
     let cluster = fresh();
     one_dead_of_three(&cluster);
     cluster
+}
+
+/// The medians, in milliseconds, of what each of two sides takes, asked in turn.
+fn medians(rounds: usize, mut ask: impl FnMut(usize, usize)) -> [f64; 2] {
+    let mut took = [Vec::new(), Vec::new()];
+    for round in 0..rounds {
+        for (side, took) in took.iter_mut().enumerate() {
+            let started = Instant::now();
+            ask(side, round);
+            took.push(started.elapsed().as_secs_f64() * 1e3);
+        }
+    }
+    took.map(|mut took| {
+        took.sort_by(f64::total_cmp);
+        took[rounds / 2]
+    })
 }
 
 fn uid_of_entry(entry: &Value) -> String {

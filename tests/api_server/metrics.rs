@@ -55,6 +55,24 @@ impl Gateway {
         }
     }
 
+    /// The options that hand the numbers over to it, and to [`file`](Self::file).
+    fn options(&self) -> Vec<String> {
+        let (url, file) = (self.url(), self.file().display().to_string());
+        let options = [
+            "--cluster-name",
+            CLUSTER,
+            "--push-gateway",
+            &url,
+            "--metrics-file",
+            &file,
+        ];
+        options.map(str::to_owned).to_vec()
+    }
+
+    fn file(&self) -> PathBuf {
+        self.folder.path().join("pod-reaper.prom")
+    }
+
     fn url(&self) -> String {
         format!("http://reaper:{PASSWORD}@{}", self.exporter.address)
     }
@@ -129,17 +147,12 @@ fn counted(report: &Value) -> BTreeMap<String, f64> {
 fn what_a_run_hands_over_are_the_numbers_of_its_report() {
     let cluster = six_nodes::after_an_hour();
     let gateway = Gateway::start();
-    let file = gateway.folder.path().join("pod-reaper.prom");
-    let (url, path) = (gateway.url(), file.display().to_string());
-    let options = [
-        "--cluster-name",
-        CLUSTER,
-        "--push-gateway",
-        &url,
-        "--metrics-file",
-        &path,
-        "--log-level=trace",
-    ];
+    let (file, options) = (gateway.file(), gateway.options());
+    let options = options
+        .iter()
+        .map(String::as_str)
+        .chain(["--log-level=trace"])
+        .collect_vec();
     let run = run(&cluster.kubeconfig, &[&SHORT[..], &options].concat());
     run.ends(0);
     assert!(
@@ -191,16 +204,8 @@ fn what_a_run_hands_over_are_the_numbers_of_its_report() {
 fn what_a_forecast_hands_over_stands_beside_the_numbers_of_runs() {
     let cluster = six_nodes::after_an_hour();
     let gateway = Gateway::start();
-    let file = gateway.folder.path().join("pod-reaper.prom");
-    let (url, path) = (gateway.url(), file.display().to_string());
-    let to = [
-        "--cluster-name",
-        CLUSTER,
-        "--push-gateway",
-        &url,
-        "--metrics-file",
-        &path,
-    ];
+    let (file, options) = (gateway.file(), gateway.options());
+    let to = options.iter().map(String::as_str).collect_vec();
     let question = [&["what-if", "--each-node"], &to[..]].concat();
     let asked = crate::support::program::asked(&cluster.kubeconfig, &question);
     assert_eq!(asked.status.code(), Some(0), "{}", shown(&asked));
@@ -322,16 +327,8 @@ fn unreachable_server(cluster: &ControlPlane) -> PathBuf {
 fn a_run_that_is_no_success_keeps_the_time_of_the_last_success() {
     let cluster = six_nodes::after_an_hour();
     let gateway = Gateway::start();
-    let file = gateway.folder.path().join("pod-reaper.prom");
-    let (url, path) = (gateway.url(), file.display().to_string());
-    let options = [
-        "--cluster-name",
-        CLUSTER,
-        "--push-gateway",
-        &url,
-        "--metrics-file",
-        &path,
-    ];
+    let (file, options) = (gateway.file(), gateway.options());
+    let options = options.iter().map(String::as_str).collect_vec();
     let refusing = Proxy::with_faults(cluster.server(), |seen| {
         if seen.is_write() {
             Act::Instead(500, Value::Null)
@@ -348,7 +345,7 @@ fn a_run_that_is_no_success_keeps_the_time_of_the_last_success() {
         let mut command = binary(&kubeconfig(name));
         let output = command
             .args(SHORT)
-            .args(options)
+            .args(&options)
             .args(dry)
             .output()
             .expect("it starts");

@@ -311,15 +311,8 @@ fn what_the_node_guard_costs() {
         one_dead_of_three(cluster);
         install(cluster);
         if !component {
-            kubectl(
-                cluster,
-                &[
-                    "delete",
-                    "validatingadmissionpolicybinding",
-                    "pod-reaper-node-guard",
-                    "pod-reaper-node-guard-status",
-                ],
-            );
+            let bindings = "delete validatingadmissionpolicybinding pod-reaper-node-guard pod-reaper-node-guard-status";
+            kubectl(cluster, &bindings.split(' ').collect_vec());
         }
         let stuck = "Pod apps/stuck: {grace: 600, metadata: {labels: {batch.kubernetes.io/job-name: import},
             annotations: {example.org/padding: PADDING}}}";
@@ -360,28 +353,16 @@ fn what_the_node_guard_costs() {
                 "PATCH",
             ),
         ] {
-            let mut took = [Vec::new(), Vec::new()];
-            for round in 0..120 {
-                for (cluster, took) in servers.iter().zip(&mut took) {
-                    let path = if method == "PATCH" {
-                        format!("{STUCK}/status?dryRun=All")
-                    } else {
-                        STUCK.to_owned()
-                    };
-                    let body = if method == "PATCH" {
-                        json!({"status": {"message": round.to_string()}})
-                    } else {
-                        dry_run()
-                    };
-                    let started = Instant::now();
-                    let code = as_member(cluster, user, groups, (method, &path), &body).0;
-                    took.push(started.elapsed().as_secs_f64() * 1e3);
-                    assert_eq!(code, 200, "{what}");
-                }
-            }
-            let [without, with] = took.map(|mut took| {
-                took.sort_by(f64::total_cmp);
-                took[took.len() / 2]
+            let [without, with] = medians(120, |side, round| {
+                let (path, body) = if method == "PATCH" {
+                    let message = json!({"status": {"message": round.to_string()}});
+                    (format!("{STUCK}/status?dryRun=All"), message)
+                } else {
+                    (STUCK.to_owned(), dry_run())
+                };
+                let cluster = &servers[side];
+                let code = as_member(cluster, user, groups, (method, &path), &body).0;
+                assert_eq!(code, 200, "{what}");
             });
             eprintln!(
                 "| {size} | {what} | {without:.1} ms | {with:.1} ms | {:.1} |",

@@ -6,7 +6,7 @@ pub(crate) use crate::{
         ADMISSION, ALL_OF_PODS, OWN, STUCK, dry_run, grant, is_guarded, of, one_is_stuck, own_pod,
         refusal_of, rehearsed,
     },
-    one_dead, one_dead_of_three, run,
+    medians, one_dead, one_dead_of_three, run,
     scratch::{GIVE_UP, KEPT, SCRATCH, claim_path, local_claim},
     short, six_nodes,
     support::{

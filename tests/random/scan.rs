@@ -70,8 +70,10 @@ pub fn planned(Gathered { facts, pods }: Gathered, settings: &Settings) -> (Clus
 
 fn by_scan(case: &Case, settings: &Settings) -> (ClusterFacts, Plan) {
     let server = Server::new(case.cluster.clone()).page(case.page);
-    let (_going_on, cluster) = client(&server, settings);
-    let found = runtime().block_on(scanned(&cluster, settings));
+    let found = runtime().block_on(async {
+        let (_going_on, cluster) = client(&server, settings);
+        scanned(&cluster, settings).await
+    });
     assert_eq!(server.lock().not_understood, Vec::<String>::new());
     found
 }
