@@ -318,59 +318,6 @@ fn a_namespace_that_is_being_deleted_is_passed_over() {
     );
 }
 
-/// A signal comes after the deletes: the run writes no Events, but writes the report.
-#[test]
-fn a_signal_leaves_the_events_out() {
-    let cluster = one_dead();
-    for pod in 0..4 {
-        make(&cluster, &format!("Pod apps/stuck-{pod}: {{}}"));
-    }
-    until_overdue();
-    let (sender, receiver) = std::sync::mpsc::channel();
-    let (sender, lists) = (
-        std::sync::Mutex::new(sender),
-        std::sync::atomic::AtomicUsize::new(0),
-    );
-    let proxy = Proxy::start(cluster.server(), move |seen| {
-        let is_list = seen.path.contains("fieldSelector=spec.nodeName");
-        if is_list && lists.fetch_add(1, std::sync::atomic::Ordering::SeqCst) == 1 {
-            // The verifying list is answered after the signal.
-            sender
-                .lock()
-                .expect("nothing panics with it")
-                .send(())
-                .expect("the test waits");
-            thread::sleep(Duration::from_secs(1));
-        }
-    });
-    let mut command = binary(&proxy.kubeconfig);
-    command.args(SHORT).args(["--output", "json"]);
-    command
-        .stdout(std::process::Stdio::piped())
-        .stderr(std::process::Stdio::piped());
-    let child = command.spawn().expect("it starts");
-    receiver
-        .recv_timeout(Duration::from_mins(1))
-        .expect("it verifies");
-    let signal = ["-TERM", &child.id().to_string()];
-    assert!(
-        std::process::Command::new("kill")
-            .args(signal)
-            .status()
-            .expect("kill")
-            .success()
-    );
-    let output = crate::end_of(child, Duration::from_mins(1));
-    assert_eq!(output.status.code(), Some(0), "{}", shown(&output));
-    let report: Value = serde_json::from_slice(&output.stdout).expect("a report");
-    assert_eq!(report["summary"]["outcomes"]["deleted"], 4);
-    assert!(
-        !proxy.seen().iter().any(Seen::is_event),
-        "{}",
-        shown(&output)
-    );
-}
-
 /// Names of the maximum length, and more of them than a note can hold.
 #[test]
 fn the_longest_note_is_accepted() {

@@ -33,7 +33,6 @@ mod six_nodes;
 mod tenants;
 mod terminal;
 mod together;
-mod what_if;
 
 use std::{
     process::{Child, Command, Output},
