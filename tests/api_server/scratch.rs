@@ -1,7 +1,7 @@
 //! `--reap-scratch` on a real API server, with the rights of its component and without. `guard` has the guard of that
 //! component, `manifests` its rights.
 //!
-//! No controller runs here, so that a deleted claim stays with its deletion mark; `live` has the whole story.
+//! No controller runs here, so that a deleted claim stays with its deletion mark; `live` has the controllers.
 
 use crate::{prelude::*, support::installed::kubeconfig};
 

@@ -22,7 +22,7 @@ fn run_here<'a>(case: &Case, pods: impl IntoIterator<Item = &'a Seen>) {
 /// the kubelet stops the containers of what was reaped, and confirms the deletion that was left.
 #[test]
 fn a_kubelet_lives_and_its_node_is_not_ready() {
-    let case = Case::start("a_kubelet_lives_and_its_node_is_not_ready");
+    let case = Case::start();
     let elsewhere = case.untouched();
 
     case.hang_runtime(FAILING);
@@ -88,7 +88,7 @@ fn a_kubelet_lives_and_its_node_is_not_ready() {
 /// although the node has been NotReady for as long as the option asks.
 #[test]
 fn alive_between_the_decision_and_the_deletes() {
-    let case = Case::start("alive_between_the_decision_and_the_deletes");
+    let case = Case::start();
     // The runtime still hangs when the kubelet is back, so that it confirms no deletion.
     case.hang_runtime(FAILING);
     case.until_evicted_while("False", FAILING);
@@ -121,7 +121,7 @@ fn alive_between_the_decision_and_the_deletes() {
 /// its pods are reaped.
 #[test]
 fn a_kubelet_starts_again_and_again() {
-    let case = Case::start("a_kubelet_starts_again_and_again");
+    let case = Case::start();
     case.restart_without_runtime(FAILING);
     let evicted = case.fails(FAILING);
     for _ in 0..2 {
@@ -149,7 +149,7 @@ fn a_kubelet_starts_again_and_again() {
 /// there. When it is killed too, they are reaped.
 #[test]
 fn a_leader_on_a_silent_node() {
-    let case = Case::start("a_leader_on_a_silent_node");
+    let case = Case::start();
     let holder = "huebackend-0_5d1c7a52-9d0e-4d5e-9a43-6c7f0a3ac7c1";
     make(
         &case,
@@ -214,10 +214,7 @@ fn is_alive_until_it_is_silent_for_minutes(case: &Case, evicted: Vec<Seen>) {
 /// plane's time, by which it was just now. The lease is an hour old by its own time, and just renewed by the server's.
 #[test]
 fn the_clock_of_a_node_is_an_hour_late() {
-    let case = Case::with_more(
-        "the_clock_of_a_node_is_an_hour_late",
-        &["--clock", "ds03=-1h"],
-    );
+    let case = Case::with(&SIX, 1, &["--clock", "ds03=-1h"]);
     case.hang_runtime(FAILING);
     let evicted = case.until_evicted_while("False", FAILING);
     case.until_stuck(&evicted);
@@ -237,7 +234,7 @@ fn the_clock_of_a_node_is_an_hour_late() {
         "by the server's clock the lease is {age} old"
     );
 
-    // Longer than the story takes, and shorter than the node reports.
+    // Longer than the scenario takes, and shorter than the node reports.
     let not_yet = [
         &OPTIONS[..],
         &["--kubelet-alive", "reap", "--node-not-ready-for", "30m"],
@@ -260,10 +257,7 @@ fn the_clock_of_a_node_is_an_hour_late() {
 /// at its provider.
 #[test]
 fn nodes_that_are_no_machines() {
-    let case = Case::with_more(
-        "nodes_that_are_no_machines",
-        &["--virtual-kubelet", "vk01", "--kwok", "kw01"],
-    );
+    let case = Case::with(&SIX, 1, &["--virtual-kubelet", "vk01", "--kwok", "kw01"]);
     let virtual_nodes = ["vk01", "kw01"];
     for node in virtual_nodes {
         case.apply(&ON_A_VIRTUAL_NODE.replace("NODE", node));

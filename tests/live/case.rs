@@ -1,6 +1,6 @@
-//! The operators' case: six nodes and their workloads, and the steps and assertions of a story.
+//! The operators' case: six nodes and their workloads, and the steps and assertions of a scenario.
 //!
-//! No story sets a node condition, a taint or a deletion mark. It stops a kubelet, and Kubernetes does the rest.
+//! No scenario sets a node condition, a taint or a deletion mark. It stops a kubelet, and Kubernetes does the rest.
 
 use crate::{
     prelude::*,
@@ -22,7 +22,7 @@ pub const FAILING: &str = "ds03";
 /// The nodes of the operators' case.
 pub const SIX: [&str; 6] = ["ds01", "ds02", "ds03", "ds04", "ds05", "ds06"];
 
-/// The threshold of the stories, and the options that set it.
+/// The threshold of the scenarios, and the options that set it.
 pub const THRESHOLD: Duration = Duration::from_secs(10);
 pub const OPTIONS: [&str; 2] = ["--reap-older-than", "10s"];
 
@@ -31,10 +31,9 @@ const PATIENCE: Duration = Duration::from_mins(5);
 
 const WORKLOADS: &str = include_str!("workloads.yaml");
 
-/// A cluster for one story. It ends with the story. If the story fails, the logs are kept.
+/// A cluster for one scenario. It ends with the scenario. If the scenario fails, the logs are kept.
 pub struct Case {
     live: Live,
-    story: &'static str,
     runs: Cell<usize>,
 }
 
@@ -59,7 +58,7 @@ impl Deref for Live {
     }
 }
 
-/// The fields of a pod that a story reads.
+/// The fields of a pod that a scenario reads.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Seen {
     pub namespace: String,
@@ -128,31 +127,13 @@ pub fn all_are<'a>(
 
 impl Case {
     /// Starts the six nodes, with all workloads Running.
-    pub fn start(story: &'static str) -> Self {
-        Self::with_toleration(story, 1)
+    pub fn start() -> Self {
+        Self::with(&SIX, 1, &[])
     }
 
-    /// The same, with pods that tolerate a failure for so many seconds.
-    pub fn with_toleration(story: &'static str, seconds: u32) -> Self {
-        Self::with_nodes(story, &SIX, seconds)
-    }
-
-    /// The same on other nodes, written as for `start --node`.
-    pub fn with_nodes(story: &'static str, nodes: &[&str], toleration_seconds: u32) -> Self {
-        Self::with_options(story, nodes, toleration_seconds, &[])
-    }
-
-    /// The six nodes, with further options of `start`.
-    pub fn with_more(story: &'static str, options: &[&str]) -> Self {
-        Self::with_options(story, &SIX, 1, options)
-    }
-
-    fn with_options(
-        story: &'static str,
-        nodes: &[&str],
-        toleration_seconds: u32,
-        further: &[&str],
-    ) -> Self {
+    /// The same on these nodes, written as for `start --node`, with pods that tolerate a failure for so many seconds, and further
+    /// options of `start`.
+    pub fn with(nodes: &[&str], toleration_seconds: u32, further: &[&str]) -> Self {
         let options: Vec<_> = nodes
             .iter()
             .flat_map(|node| ["--node", *node])
@@ -162,7 +143,6 @@ impl Case {
             ControlPlane::start_with(&options, &[]).unwrap_or_else(|message| panic!("{message}"));
         let case = Self {
             live: Live(Box::leak(Box::new(cluster))),
-            story,
             runs: Cell::new(0),
         };
         let tolerates = format!("tolerationSeconds: {toleration_seconds}");
@@ -534,18 +514,17 @@ fn time(written: &Value) -> Timestamp {
 impl Drop for Case {
     fn drop(&mut self) {
         if thread::panicking() {
-            let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!(
-                "{}-{}",
-                self.story,
-                Timestamp::now().strftime("%Y%m%dT%H%M%SZ")
-            ));
+            let thread = thread::current();
+            let scenario = thread.name().unwrap_or_default().replace("::", "-");
+            let now = Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
+            let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{scenario}-{now}"));
             let copied = Command::new("cp")
                 .arg("-r")
                 .arg(self.dir.join("logs"))
                 .arg(&kept)
                 .status();
             if copied.is_ok_and(|status| status.success()) {
-                eprintln!("The logs of {}: {}", self.story, kept.display());
+                eprintln!("The logs of {scenario}: {}", kept.display());
             }
         }
         self.live.0.stop();

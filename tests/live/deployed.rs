@@ -20,7 +20,7 @@ const IN_THE_NAMESPACE: &str = "/api/v1/namespaces/pod-reaper/pods";
 /// deadline and cannot end.
 #[test]
 fn a_run_that_dies_with_its_node_does_not_stop_the_next() {
-    let case = Case::start("a_run_that_dies_with_its_node_does_not_stop_the_next");
+    let case = Case::start();
     install(&case, DEFAULT);
     let shipped = case.get(&format!("{CRONJOBS}/pod-reaper"));
     assert_eq!(shipped["spec"]["concurrencyPolicy"], "Replace");
@@ -111,7 +111,7 @@ fn the_guard_keeps_the_pods_of_a_silent_leaf_node() {
     const ONE_TO_ONE: &str = "ds05";
     const LEAF: &str = "kosmos-member1";
     let nodes = ["ds01", "ds02", "ds03", "ds04", ONE_TO_ONE, LEAF];
-    let case = Case::with_nodes("the_guard_keeps_the_pods_of_a_silent_leaf_node", &nodes, 1);
+    let case = Case::with(&nodes, 1, &[]);
     for node in [LEAF, ONE_TO_ONE] {
         case.create(
             "/apis/apps/v1/namespaces/compute-hive01/statefulsets",

@@ -18,7 +18,7 @@ const ONE_TO_ONE: &str = "ds05";
 #[test]
 fn the_link_to_a_leaf_cluster_is_cut() {
     let nodes = ["ds01", "ds02", "ds03", "ds04", "ds05", LEAF];
-    let case = Case::with_nodes("the_link_to_a_leaf_cluster_is_cut", &nodes, 1);
+    let case = Case::with(&nodes, 1, &[]);
     for node in ["kosmos-member1", ONE_TO_ONE] {
         annotate(
             &case,

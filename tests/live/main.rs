@@ -1,5 +1,5 @@
 //! Failures of nodes, with the real controller manager, scheduler and kubelets, and the built binary. Each test is one
-//! story on a cluster of its own. `README.md` beside this file lists the stories.
+//! scenario on a cluster of its own. `README.md` beside this file lists the scenarios.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -12,7 +12,6 @@ mod alerts;
 mod alive;
 mod case;
 mod deployed;
-mod interruption;
 mod leaf;
 mod node_fails;
 mod node_returns;

@@ -41,7 +41,7 @@ const FATES: [(&str, &str, Option<&str>); 7] = [
 /// reaper waits. After it, it reaps, and the replacements run on other nodes. The pod on the local disk needs a person.
 #[test]
 fn a_kubelet_stops_and_its_pods_move() {
-    let case = Case::start("a_kubelet_stops_and_its_pods_move");
+    let case = Case::start();
     let elsewhere = case.untouched();
     let daemon = case
         .pods_on(FAILING)
@@ -122,7 +122,7 @@ fn a_kubelet_stops_and_its_pods_move() {
 /// Without a second disk, the answer leads to a pod that waits for storage.
 #[test]
 fn without_another_disk_the_pod_waits_for_storage() {
-    let case = Case::start("without_another_disk_the_pod_waits_for_storage");
+    let case = Case::start();
     case.delete(
         "/api/v1/persistentvolumes/disk-of-ds04",
         serde_json::json!({}),
@@ -153,7 +153,7 @@ fn without_another_disk_the_pod_waits_for_storage() {
 #[test]
 fn a_pod_has_a_week_to_stop() {
     const WEEK: u64 = 7 * 24 * 3600;
-    let case = Case::start("a_pod_has_a_week_to_stop");
+    let case = Case::start();
     let tolerates = |key: &str| json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 90});
     let tolerations = [
         "node.kubernetes.io/unreachable",

@@ -6,7 +6,7 @@ use crate::prelude::*;
 /// do.
 #[test]
 fn back_after_the_reap() {
-    let case = Case::start("back_after_the_reap");
+    let case = Case::start();
     let evicted = case.fails(FAILING);
     assert_eq!(case.reap(&OPTIONS).code, 0);
     let (local, reaped): (Vec<_>, Vec<_>) = evicted
@@ -41,8 +41,8 @@ fn back_after_the_reap() {
 /// Back before the pods' toleration ends: nothing was evicted, nothing is reported, nothing is deleted.
 #[test]
 fn back_before_the_toleration_ends() {
-    // Longer than any wait of the story.
-    let case = Case::with_toleration("back_before_the_toleration_ends", 300);
+    // Longer than any wait of the scenario.
+    let case = Case::with(&SIX, 300, &[]);
     let before = case.pods();
     case.stop(FAILING);
     case.until_ready_is("Unknown", FAILING);
@@ -71,7 +71,7 @@ fn back_before_the_toleration_ends() {
 /// Back after the eviction, before the threshold: the kubelet confirms the deletions itself.
 #[test]
 fn back_after_the_eviction() {
-    let case = Case::start("back_after_the_eviction");
+    let case = Case::start();
     case.stop(FAILING);
     let evicted = case.until_evicted(FAILING);
     case.resume(FAILING);
@@ -116,7 +116,7 @@ fn back_after_the_eviction() {
 /// Back between the decision and the deletes: the second read of the node prevents them.
 #[test]
 fn back_between_the_decision_and_the_deletes() {
-    let case = Case::start("back_between_the_decision_and_the_deletes");
+    let case = Case::start();
     let evicted = case.fails(FAILING);
 
     let proxy = case.before_the_second_look(FAILING, |case| {

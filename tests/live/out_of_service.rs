@@ -6,7 +6,7 @@ use crate::prelude::*;
 /// fails, and all pods are replaced.
 #[test]
 fn the_pod_garbage_collector_at_the_same_time() {
-    let case = Case::start("the_pod_garbage_collector_at_the_same_time");
+    let case = Case::start();
     let evicted = case.fails(FAILING);
     out_of_service(&case);
     case.until("no Terminating pod is left", || {
@@ -36,7 +36,7 @@ fn the_pod_garbage_collector_at_the_same_time() {
 /// has used the name again by then, and exit code 0.
 #[test]
 fn the_pod_garbage_collector_is_faster() {
-    let case = Case::start("the_pod_garbage_collector_is_faster");
+    let case = Case::start();
     let evicted = case.fails(FAILING);
     out_of_service(&case);
     // It runs every 20 s. A read of the node that is not answered meanwhile is retried, so that the run continues after

@@ -10,7 +10,7 @@ use crate::prelude::*;
 #[test]
 fn everything_is_down() {
     let toleration = Duration::from_secs(10);
-    let case = Case::with_toleration("everything_is_down", 10);
+    let case = Case::with(&SIX, 10, &[]);
     case.stop(FAILING);
     let evicted = case.until_evicted(FAILING);
     let elsewhere = case.untouched();
@@ -77,7 +77,7 @@ fn a_zone_is_down() {
         format!("{node},topology.kubernetes.io/zone={zone}")
     });
     let zoned = zoned.each_ref().map(String::as_str);
-    let case = Case::with_nodes("a_zone_is_down", &zoned, 1);
+    let case = Case::with(&zoned, 1, &[]);
     let (down, up) = SIX.split_at(3);
     let elsewhere = || {
         up.iter()

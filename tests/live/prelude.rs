@@ -1,4 +1,4 @@
-//! What most stories use.
+//! What most scenarios use.
 
 pub(crate) use crate::{
     case::{Case, FAILING, OPTIONS, REAPED, SIX, Seen, all_are},

@@ -132,7 +132,7 @@ const UNSEALED_AFTER: Duration = Duration::from_secs(4);
 
 #[test]
 fn the_replacements_are_told_with_what_holds_them_up() {
-    let case = Case::start("the_replacements_are_told_with_what_holds_them_up");
+    let case = Case::start();
     let zone = "topology.kubernetes.io/zone=z3";
     assert!(
         case.kubectl(["label", "nodes", FAILING, zone])

@@ -5,7 +5,6 @@ use crate::{
     prelude::*,
     support::installed::{as_user, kubeconfig_of, kustomized, settings_of},
 };
-use std::{fmt::Write as _, io::Write as _};
 
 const CLAIM: &str = "/api/v1/namespaces/impala-impala01/persistentvolumeclaims/scratch-cache-volume-impala-executor-000-0";
 
@@ -14,14 +13,13 @@ const NAMESPACE: &str = "ops";
 const NAME: &str = "night-pod-reaper";
 const ACCOUNT: &str = "system:serviceaccount:ops:night-pod-reaper";
 
-/// As in `interruption`: one second for each minute of the operators' case.
+/// The schedule is scaled to one second for each minute of the operators' case.
 const TICK: Duration = Duration::from_secs(10);
 const TOLERATION_SECONDS: u32 = 5;
 
 #[test]
 fn an_executor_with_scratch_runs_on_another_node_without_a_person() {
-    let story = "an_executor_with_scratch_runs_on_another_node_without_a_person";
-    let case = Case::with_toleration(story, TOLERATION_SECONDS);
+    let case = Case::with(&SIX, TOLERATION_SECONDS, &[]);
     annotate(&case, CLAIM, "pod-reaper.io/scratch", "true");
     let claim = case.get(CLAIM)["metadata"]["uid"].clone();
     let executor = || {
@@ -30,12 +28,11 @@ fn an_executor_with_scratch_runs_on_another_node_without_a_person() {
             .find(|pod| pod.name == "impala-executor-000-0")
     };
 
-    let failed = Timestamp::now();
     case.stop(FAILING);
     let old = case.until("it is Terminating", || {
         executor().filter(|pod: &Seen| pod.deadline.is_some())
     });
-    let reaped = loop {
+    loop {
         thread::sleep(TICK);
         // Without the option it waits for a person, run after run.
         let before = case.reap(&[&OPTIONS[..], &["--dry-run"]].concat());
@@ -45,47 +42,21 @@ fn an_executor_with_scratch_runs_on_another_node_without_a_person() {
             ("scratch", Some("deleted")) => {
                 before.says(&old.uid, ("local-volume", None));
                 with.ends(0);
-                break Timestamp::now();
+                break;
             }
             other => panic!("{other:?}: {}", with.log),
         }
-    };
+    }
     let new = case.until_replaced(&[old]);
-    let running = Timestamp::now();
     assert_ne!(new[0].node, FAILING);
     assert_ne!(case.get(CLAIM)["metadata"]["uid"], claim);
-
-    let mut table = "the executor, from its node's death on\n".to_owned();
-    for (what, at) in [("reaped", reaped), ("Running on another node", running)] {
-        writeln!(
-            table,
-            "{what:<26}{:>6.1} s",
-            at.duration_since(failed).as_secs_f64()
-        )
-        .expect("a string");
-    }
-    writeln!(
-        table,
-        "toleration {TOLERATION_SECONDS} s, threshold 10 s, a run every {} s",
-        TICK.as_secs()
-    )
-    .expect("a string");
-    std::fs::write(
-        Path::new(env!("CARGO_TARGET_TMPDIR")).join("scratch.txt"),
-        &table,
-    )
-    .expect("a folder");
-    // Bypasses the test harness, which prints a test's output only when it fails.
-    std::io::stderr()
-        .write_all(table.as_bytes())
-        .expect("standard error is open");
 }
 
 /// The CronJob as shipped leaves a claim alone that nobody declared scratch. After a person's answer it may not delete that
 /// either, and says what grants it; with that component, it does.
 #[test]
 fn an_executor_whose_claim_a_person_gives_up_runs_on_another_node() {
-    let case = Case::start("an_executor_whose_claim_a_person_gives_up_runs_on_another_node");
+    let case = Case::start();
     let claim = case.get(CLAIM)["metadata"]["uid"].clone();
     let evicted = case.fails(FAILING);
     let old = evicted
@@ -208,7 +179,7 @@ fn an_executor_whose_claim_a_person_gives_up_runs_on_another_node() {
 /// A StatefulSet whose first ordinal was moved up makes neither the pod nor the claim again.
 #[test]
 fn an_executor_that_its_set_no_longer_numbers_keeps_its_claim() {
-    let case = Case::start("an_executor_that_its_set_no_longer_numbers_keeps_its_claim");
+    let case = Case::start();
     annotate(&case, CLAIM, "pod-reaper.io/scratch", "true");
     let claim = case.get(CLAIM)["metadata"]["uid"].clone();
     case.fails(FAILING);

@@ -10,7 +10,7 @@ const DISK: &str = "/api/v1/persistentvolumes/disk-of-ledger";
 /// nodes share a directory that no affinity binds; that data is not given up.
 #[test]
 fn a_claim_is_deleted_by_mistake() {
-    let case = Case::start("a_claim_is_deleted_by_mistake");
+    let case = Case::start();
     case.apply(SETS);
     let stateful = || {
         let mut pods = case.pods_on(FAILING);
