@@ -78,7 +78,7 @@ fn an_answer_that_is_pasted_in_time_is_acted_on_by_the_next_run() {
         let run = next(&cluster, &[]);
         run.says(&pod, ("answered", Some("deleted")));
         assert!(run.pod(&pod)["answers"][0]["inert"].is_null());
-        assert!(cluster.try_get(&pod_path("apps", "db-0")).is_none());
+        assert!(!cluster.has_pod("apps", "db-0"));
         // The controller that removes its protection finalizer does not run here.
         assert!(is_deleting(&cluster, &claim_path("apps", CLAIM)));
     }
@@ -217,10 +217,7 @@ fn an_answer_does_nothing_where_the_node_is_back_or_gone_and_needs_rights() {
         );
         since(&cluster, &answer);
         next(&cluster, &[]);
-        assert!(
-            cluster.try_get(&pod_path("apps", "db-0")).is_some(),
-            "{what}"
-        );
+        assert!(cluster.has_pod("apps", "db-0"), "{what}");
         assert!(!is_deleting(&cluster, &claim_path("apps", CLAIM)), "{what}");
     }
 }

@@ -345,7 +345,7 @@ fn a_job_pod_is_set_to_failed_before_it_is_deleted() {
     let run = run(&proxy.kubeconfig, &SHORT);
 
     run.says(&released, (REAP, Some("deleted")));
-    assert!(cluster.try_get(&pod_path("apps", "released")).is_none());
+    assert!(!cluster.has_pod("apps", "released"));
     run.says(&held, (REAP, Some("still-there")));
     run.ends(3);
     let held = cluster.get(&pod_path("apps", "held"));

@@ -186,7 +186,7 @@ fn a_dry_run_and_no_events_write_none() {
         let mut command = binary(&cluster.kubeconfig);
         let output = command.args(SHORT).env("NO_EVENTS", value).output();
         let output = output.expect("it starts");
-        assert!(output.status.success(), "{}", shown(&output));
+        succeeds(&output);
         assert_eq!(
             (warnings(&cluster), events(&cluster).len()),
             (written, written)

@@ -476,7 +476,7 @@ pub fn it_stops_what_the_program_never_does(cluster: &ControlPlane, how: &str, a
             permitted("DELETE", &pod_path("apps", name), &options);
         }
     }
-    assert!(cluster.try_get(&pod_path("apps", "stuck")).is_none());
+    assert!(!cluster.has_pod("apps", "stuck"));
     // The value false does not opt out.
     let skip = "{pod-reaper.io/skip: 'false'}";
     pods(&format!(

@@ -168,7 +168,7 @@ fn its_pod_is_admitted_to_the_restricted_namespace_and_one_install_replaces_the_
         ])
     };
     let admitted = create(&pod, "as-shipped");
-    assert!(admitted.status.success(), "{}", shown(&admitted));
+    succeeds(&admitted);
     // The profile is enforced: with one line less the pod is refused.
     pod["spec"]["containers"][0]["securityContext"]["allowPrivilegeEscalation"] = Value::Null;
     let refused = create(&pod, "one-line-less");

@@ -45,7 +45,7 @@ impl Gateway {
             .current_dir(folder.path())
             .output();
         let made = made.expect("openssl");
-        assert!(made.status.success(), "{}", shown(&made));
+        succeeds(&made);
         let mut command = Command::new(needed("prometheus-pushgateway"));
         command.args(["--web.listen-address=127.0.0.1:0", "--persistence.file="]);
         command.arg(format!("--web.config.file={}", web.display()));
@@ -534,5 +534,5 @@ fn the_expressions_of_the_dashboard_are_promql() {
         .arg(&file)
         .output()
         .expect("promtool");
-    assert!(checked.status.success(), "{}", shown(&checked));
+    succeeds(&checked);
 }

@@ -131,7 +131,7 @@ fn without_the_component_it_is_left_alone_and_the_run_says_what_it_lacks() {
         "{why}"
     );
     assert!(!is_deleted(&cluster, "disk-cache-0"));
-    assert!(cluster.try_get(&pod_path("apps", "cache-0")).is_some());
+    assert!(cluster.has_pod("apps", "cache-0"));
 }
 
 /// The node is Ready again by the second look, which comes after the rehearsal.
@@ -199,9 +199,6 @@ fn a_claim_that_changed_meanwhile_is_left_alone() {
         let changes = proxy.seen().into_iter().filter(Seen::is_change);
         assert!(changes.clone().all(|seen| seen.is_dry()), "{what}");
         assert!(!is_deleted(&cluster, CLAIM), "{what}");
-        assert!(
-            cluster.try_get(&pod_path("apps", "cache-0")).is_some(),
-            "{what}"
-        );
+        assert!(cluster.has_pod("apps", "cache-0"), "{what}");
     }
 }

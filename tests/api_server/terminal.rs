@@ -7,10 +7,7 @@ use std::{
 
 use crate::{
     SHORT, load, six_nodes,
-    support::{
-        Fresh, fresh,
-        objects::{make, pod_path},
-    },
+    support::{Fresh, fresh, objects::make},
     until_overdue,
 };
 
@@ -57,7 +54,7 @@ fn shown(command: &str, answer: &str) -> String {
 const QUESTION: &str = "Force-delete these 7 pods in context ";
 
 fn vault_lives(cluster: &Fresh) -> bool {
-    cluster.try_get(&pod_path("vault", "vault-0")).is_some()
+    cluster.has_pod("vault", "vault-0")
 }
 
 #[test]

@@ -339,5 +339,5 @@ fn a_stock_rule_fires_while_a_person_is_needed() {
         .arg(&file)
         .output()
         .expect("promtool");
-    assert!(tested.status.success(), "{}", shown(&tested));
+    succeeds(&tested);
 }

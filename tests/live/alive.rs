@@ -38,7 +38,7 @@ fn a_kubelet_lives_and_its_node_is_not_ready() {
     );
     run_here(&case, &evicted);
 
-    let run = case.reap(&OPTIONS);
+    let run = case.reap("");
     run.ends(0);
     all_are(&run, &evicted, ("kubelet-alive", None));
     for pod in &evicted {
@@ -53,7 +53,7 @@ fn a_kubelet_lives_and_its_node_is_not_ready() {
     }
     assert_eq!(case.evictable_on(FAILING), evicted);
 
-    let run = case.reap(&[&OPTIONS[..], &["--kubelet-alive", "reap"]].concat());
+    let run = case.reap("--kubelet-alive reap");
     run.ends(0);
     let (on_disk, moved) = without_a_disk(&run, evicted);
     all_are(&run, &moved, REAPED);
@@ -63,10 +63,10 @@ fn a_kubelet_lives_and_its_node_is_not_ready() {
 
     case.recover_runtime(FAILING);
     case.until_ready_is("True", FAILING);
-    case.until("the kubelet has stopped all that was evicted", || {
+    case.until_true("the kubelet has stopped all that was evicted", || {
         let running = case.running_in_containers(FAILING);
         let was_evicted = |uid: &String| moved.iter().chain(&on_disk).any(|pod| pod.uid == *uid);
-        (!running.iter().any(was_evicted)).then_some(())
+        !running.iter().any(was_evicted)
     });
     case.until("the pod of the local disk is back on it", || {
         let pods = case.pods_on(FAILING);
@@ -75,7 +75,7 @@ fn a_kubelet_lives_and_its_node_is_not_ready() {
         })
     });
     assert_eq!(case.untouched(), elsewhere);
-    let after = case.reap(&OPTIONS);
+    let after = case.reap("");
     assert_eq!(
         (after.code, after.report["summary"]["pods"].as_u64()),
         (0, Some(0)),
@@ -97,8 +97,8 @@ fn alive_between_the_decision_and_the_deletes() {
     let proxy = case.before_the_second_look(FAILING, |case| {
         case.resume(FAILING);
         case.until_ready_is("False", FAILING);
-        case.until("the lease was renewed after that", || {
-            (case.lease_renewed(FAILING) > case.ready_since(FAILING)).then_some(())
+        case.until_true("the lease was renewed after that", || {
+            case.lease_renewed(FAILING) > case.ready_since(FAILING)
         });
     });
     // By its condition, the node became NotReady a second ago.
@@ -126,7 +126,7 @@ fn a_kubelet_starts_again_and_again() {
     let evicted = case.fails(FAILING);
     for _ in 0..2 {
         case.restart_without_runtime(FAILING);
-        let run = case.reap(&OPTIONS);
+        let run = case.reap("");
         all_are(&run, &evicted, ("kubelet-alive", None));
         assert_eq!(
             case.ready(FAILING),
@@ -135,10 +135,10 @@ fn a_kubelet_starts_again_and_again() {
         );
         case.stop(FAILING);
         let renewed = case.lease_says(FAILING);
-        case.until("its lease has run out", || {
-            (Timestamp::now() > renewed + LEASE).then_some(())
+        case.until_true("its lease has run out", || {
+            Timestamp::now() > renewed + LEASE
         });
-        let run = case.reap(&OPTIONS);
+        let run = case.reap("");
         run.ends(0);
         all_are(&run, &evicted, ("kubelet-alive", None));
     }
@@ -172,7 +172,7 @@ fn a_leader_on_a_silent_node() {
         (renewed > led).then_some(())
     });
 
-    let run = case.reap(&OPTIONS);
+    let run = case.reap("");
     run.ends(0);
     all_are(&run, &evicted, ("kubelet-alive", None));
     let named = format!("Lease compute-hive01/hue, held by {holder}, was renewed");
@@ -235,17 +235,12 @@ fn the_clock_of_a_node_is_an_hour_late() {
     );
 
     // Longer than the scenario takes, and shorter than the node reports.
-    let not_yet = [
-        &OPTIONS[..],
-        &["--kubelet-alive", "reap", "--node-not-ready-for", "30m"],
-    ]
-    .concat();
-    let run = case.reap(&not_yet);
+    let run = case.reap("--kubelet-alive reap --node-not-ready-for 30m");
     run.ends(0);
     all_are(&run, &evicted, ("node-just-failed", None));
     assert_eq!(case.evictable_on(FAILING), evicted);
 
-    let run = case.reap(&OPTIONS);
+    let run = case.reap("");
     run.ends(0);
     all_are(&run, &evicted, ("kubelet-alive", None));
     assert_eq!(case.evictable_on(FAILING), evicted);
@@ -262,7 +257,7 @@ fn nodes_that_are_no_machines() {
     for node in virtual_nodes {
         case.apply(&ON_A_VIRTUAL_NODE.replace("NODE", node));
     }
-    case.until("the pods of the virtual nodes are Running", || {
+    case.until_true("the pods of the virtual nodes are Running", || {
         let run = |node: &&str| {
             case.pods_on(node)
                 .iter()
@@ -270,7 +265,7 @@ fn nodes_that_are_no_machines() {
                 .count()
                 == 2
         };
-        virtual_nodes.iter().all(run).then_some(())
+        virtual_nodes.iter().all(run)
     });
     let at_the_provider = |call: &str, pod: &Seen| {
         let log =
@@ -293,7 +288,7 @@ fn nodes_that_are_no_machines() {
     case.until_stuck(&of_the_machine);
     case.until_stuck(&of_virtual_nodes);
 
-    let run = case.reap(&[&OPTIONS[..], &["--kubelet-alive", "reap"]].concat());
+    let run = case.reap("--kubelet-alive reap");
     run.ends(0);
     let marks = |name: &str| {
         let nodes = run.report["nodes"].as_array().expect("nodes");

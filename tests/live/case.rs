@@ -147,18 +147,19 @@ impl Case {
         };
         let tolerates = format!("tolerationSeconds: {toleration_seconds}");
         case.apply(&WORKLOADS.replace("tolerationSeconds: 1", &tolerates));
-        case.until("all pods are Running", || {
+        case.until_true("all pods are Running", || {
             let pods = case.pods();
             let all = pods.iter().all(Seen::is_running);
             // 7 on the failing node, 5 elsewhere, and one of the DaemonSet on each node.
-            (all && pods.len() == 7 + 5 + nodes.len()).then_some(())
+            all && pods.len() == 7 + 5 + nodes.len()
         });
         case
     }
 
     /// Runs the binary, as the CronJob does, and keeps its output with the other logs.
-    pub fn reap(&self, options: &[&str]) -> Run {
-        self.reap_through(&self.kubeconfig, options)
+    pub fn reap(&self, further: &str) -> Run {
+        let options = OPTIONS.into_iter().chain(further.split_whitespace());
+        self.reap_through(&self.kubeconfig, &options.collect_vec())
     }
 
     /// The same, with another kubeconfig.
@@ -188,7 +189,7 @@ impl Case {
         assert_eq!(answers.len(), 1, "{answers:?}");
         let output = paste(self, &answers[0]);
         assert!(output.status.success(), "{answers:?}\n{}", shown(&output));
-        let next = self.reap(&OPTIONS);
+        let next = self.reap("");
         next.says(&pod.uid, ("answered", Some("deleted")));
         next
     }
@@ -265,13 +266,9 @@ impl Live {
         let before = arguments();
         self.signal("HUP", node);
         self.resume(node);
-        self.until("the kubelet is started anew", || {
-            (arguments() != before).then_some(())
-        });
+        self.until_true("the kubelet is started anew", || arguments() != before);
         let started = Timestamp::now();
-        self.until("it renews its lease", || {
-            (self.lease_says(node) > started).then_some(())
-        });
+        self.until_true("it renews its lease", || self.lease_says(node) > started);
     }
 
     fn signal(self, signal: &str, node: &str) {
@@ -287,6 +284,12 @@ impl Live {
     #[track_caller]
     pub fn until<T>(self, what: &str, look: impl FnMut() -> Option<T>) -> T {
         self.within(PATIENCE, what, look)
+    }
+
+    /// Waits until it holds.
+    #[track_caller]
+    pub fn until_true(self, what: &str, mut holds: impl FnMut() -> bool) {
+        self.until(what, || holds().then_some(()));
     }
 
     /// The same, with another longest wait.
@@ -404,8 +407,8 @@ impl Live {
 
     #[track_caller]
     pub fn until_ready_is(self, status: &str, node: &str) {
-        self.until(&format!("Ready of {node} is {status}"), || {
-            (self.ready(node) == status).then_some(())
+        self.until_true(&format!("Ready of {node} is {status}"), || {
+            self.ready(node) == status
         });
     }
 
@@ -452,9 +455,7 @@ impl Live {
     pub fn until_overdue(self, due: Timestamp) {
         // One second more, because the server's `Date` has whole seconds.
         let stuck = due + THRESHOLD + Duration::from_secs(1);
-        self.until("the pods are stuck", || {
-            (Timestamp::now() >= stuck).then_some(())
-        });
+        self.until_true("the pods are stuck", || Timestamp::now() >= stuck);
     }
 
     /// Waits until every one of these pods is replaced: its owner has another pod, Running on another node.

@@ -94,7 +94,7 @@ fn a_run_that_dies_with_its_node_does_not_stop_the_next() {
     // The container of the next run is simulated, so the test runs the program in its place.
     let evicted = case.until_evicted(FAILING);
     case.until_stuck(&evicted);
-    let run = case.reap(&OPTIONS);
+    let run = case.reap("");
     run.ends(0);
     all_are(&run, [&replaced, &forbidding], REAPED);
     let workloads =
@@ -118,8 +118,8 @@ fn the_guard_keeps_the_pods_of_a_silent_leaf_node() {
             pinned_to(node),
         );
     }
-    case.until("the pods of the leaf nodes are Running", || {
-        case.pods().iter().all(Seen::is_running).then_some(())
+    case.until_true("the pods of the leaf nodes are Running", || {
+        case.pods().iter().all(Seen::is_running)
     });
     let component = folder("cronjob/components/kosmos-guard/kosmos-guard.yaml");
     kubectl(&case, &["apply", "--warnings-as-errors", "-f", &component]);
@@ -156,13 +156,13 @@ fn the_guard_keeps_the_pods_of_a_silent_leaf_node() {
         case.stop(node);
     }
     case.until_evicted(FAILING);
-    case.until("the pods that no mark protects are Terminating", || {
+    case.until_true("the pods that no mark protects are Terminating", || {
         let pods = case.pods();
         let marked = |pod: &Seen| {
             pods.iter()
                 .any(|now| now.uid == pod.uid && now.deadline.is_some())
         };
-        unguarded.iter().all(marked).then_some(())
+        unguarded.iter().all(marked)
     });
     // The controller logs this right before it requests a deletion.
     let tried = case.until("the eviction of every guarded pod was tried", || {
@@ -181,8 +181,8 @@ fn the_guard_keeps_the_pods_of_a_silent_leaf_node() {
             .all(|pod| names.contains(&json!(pod.name)))
             .then_some(names)
     });
-    case.until("the guard has refused as many", || {
-        (refusals(&case) >= probes + guarded.len()).then_some(())
+    case.until_true("the guard has refused as many", || {
+        refusals(&case) >= probes + guarded.len()
     });
     let as_they_were = |pods: &[Seen]| guarded.iter().all(|pod| pods.contains(pod));
     assert!(

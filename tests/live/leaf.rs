@@ -31,8 +31,8 @@ fn the_link_to_a_leaf_cluster_is_cut() {
             pinned_to(node),
         );
     }
-    case.until("the pods of the leaf nodes are Running", || {
-        case.pods().iter().all(Seen::is_running).then_some(())
+    case.until_true("the pods of the leaf nodes are Running", || {
+        case.pods().iter().all(Seen::is_running)
     });
 
     for node in ["kosmos-member1", ONE_TO_ONE, FAILING] {
@@ -53,7 +53,7 @@ fn the_link_to_a_leaf_cluster_is_cut() {
     case.until_stuck(&of_dead_node);
 
     for round in ["the first run", "the next run"] {
-        let run = case.reap(&OPTIONS);
+        let run = case.reap("");
         assert_eq!(run.code, 0, "{round}");
         for pod in &of_leaf_nodes {
             run.says(&pod.uid, ("kosmos-leaf", None));

@@ -59,7 +59,7 @@ fn a_kubelet_stops_and_its_pods_move() {
         ["node.kubernetes.io/unreachable"]
     );
 
-    let waiting = case.reap(&OPTIONS);
+    let waiting = case.reap("");
     waiting.ends(0);
     all_are(&waiting, &evicted, ("not-overdue", None));
 
@@ -67,7 +67,7 @@ fn a_kubelet_stops_and_its_pods_move() {
     // Kubernetes alone does not replace them.
     assert_eq!(case.evictable_on(FAILING), evicted);
 
-    let reaped = case.reap(&OPTIONS);
+    let reaped = case.reap("");
     assert_eq!(reaped.code, 0);
     let fates = evicted
         .iter()
@@ -110,7 +110,7 @@ fn a_kubelet_stops_and_its_pods_move() {
         "its deletion was not requested"
     );
     assert_eq!(case.untouched(), elsewhere);
-    let after = case.reap(&OPTIONS);
+    let after = case.reap("");
     assert_eq!(
         (after.code, after.report["summary"]["pods"].as_u64()),
         (0, Some(0)),
@@ -128,7 +128,7 @@ fn without_another_disk_the_pod_waits_for_storage() {
         serde_json::json!({}),
     );
     let evicted = case.fails(FAILING);
-    let reaped = case.reap(&OPTIONS);
+    let reaped = case.reap("");
     let local = evicted
         .iter()
         .find(|pod| pod.name == "impala-executor-000-0")
@@ -181,9 +181,9 @@ fn a_pod_has_a_week_to_stop() {
     let heard = case.lease_renewed(FAILING).max(case.lease_says(FAILING));
     assert!(requested.duration_since(heard) > SignedDuration::from_mins(1));
 
-    let waiting = case.reap(&[&OPTIONS[..], &["--dry-run"]].concat());
+    let waiting = case.reap("--dry-run");
     case.until_overdue(requested);
-    let run = case.reap(&OPTIONS);
+    let run = case.reap("");
     run.ends(0);
     run.says(&evicted.uid, REAPED);
     // A machine that stands still may have let it become stuck before the first run.

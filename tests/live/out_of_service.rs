@@ -9,8 +9,8 @@ fn the_pod_garbage_collector_at_the_same_time() {
     let case = Case::start();
     let evicted = case.fails(FAILING);
     out_of_service(&case);
-    case.until("no Terminating pod is left", || {
-        let run = case.reap(&OPTIONS);
+    case.until_true("no Terminating pod is left", || {
+        let run = case.reap("");
         run.ends(0);
         for outcome in outcomes(&run) {
             assert!(
@@ -18,7 +18,7 @@ fn the_pod_garbage_collector_at_the_same_time() {
                 "{outcome}"
             );
         }
-        case.evictable_on(FAILING).is_empty().then_some(())
+        case.evictable_on(FAILING).is_empty()
     });
     let (local, moved): (Vec<_>, Vec<_>) = evicted
         .into_iter()
@@ -42,8 +42,8 @@ fn the_pod_garbage_collector_is_faster() {
     // It runs every 20 s. A read of the node that is not answered meanwhile is retried, so that the run continues after
     // that.
     let proxy = case.before_the_second_look(FAILING, |case| {
-        case.until("the garbage collector has come", || {
-            case.evictable_on(FAILING).is_empty().then_some(())
+        case.until_true("the garbage collector has come", || {
+            case.evictable_on(FAILING).is_empty()
         });
     });
     let run = case.reap_through(&proxy.kubeconfig, &OPTIONS);

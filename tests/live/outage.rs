@@ -35,7 +35,7 @@ fn everything_is_down() {
     assert!(is_as_before(&case.untouched()), "{:?}", case.untouched());
 
     case.until_stuck(&evicted);
-    let run = case.reap(&OPTIONS);
+    let run = case.reap("");
     run.ends(4);
     for pod in evicted
         .iter()
@@ -57,7 +57,7 @@ fn everything_is_down() {
     for node in others {
         case.until_ready_is("True", node);
     }
-    let run = case.reap(&OPTIONS);
+    let run = case.reap("");
     run.ends(0);
     let reaped: Vec<Seen> = evicted
         .into_iter()
@@ -97,7 +97,7 @@ fn a_zone_is_down() {
             .collect_vec()
     };
 
-    let held = case.reap(&OPTIONS);
+    let held = case.reap("");
     held.ends(4);
     let is_local = |pod: &&Seen| pod.name == "impala-executor-000-0";
     let (local, others): (Vec<_>, Vec<_>) = evicted.iter().partition(is_local);
@@ -122,7 +122,7 @@ fn a_zone_is_down() {
             node["metadata"]["labels"]["topology.kubernetes.io/zone"] == "a"
         );
     }
-    let run = case.reap(&OPTIONS);
+    let run = case.reap("");
     run.ends(0);
     all_are(&run, others.iter().copied(), REAPED);
     all_are(&run, local.iter().copied(), ("local-volume", None));

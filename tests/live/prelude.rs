@@ -6,7 +6,7 @@ pub(crate) use crate::{
         ControlPlane,
         installed::{DEFAULT, folder, install, kubectl, until},
         objects::{annotate, each, lease_path, node_path, pod_path, str_of},
-        program::{Run, commands, paste, shown},
+        program::{Run, commands, paste, shown, succeeds},
         proxy,
         samples::yaml,
     },

@@ -150,7 +150,7 @@ fn the_replacements_are_told_with_what_holds_them_up() {
             .success()
     );
     case.apply(HELD_UP);
-    case.until(
+    case.until_true(
         "all of them run on ds03, except the one without an image",
         || {
             let here = |name: &str| ["held-up", "unsealed", "small"].contains(&name);
@@ -159,7 +159,7 @@ fn the_replacements_are_told_with_what_holds_them_up() {
                 .into_iter()
                 .filter(|pod| here(&pod.namespace));
             let (running, others) = pods.partition::<Vec<_>, _>(Seen::is_running);
-            (running.len() == 7 && others.len() == 1).then_some(())
+            running.len() == 7 && others.len() == 1
         },
     );
     assert!(
@@ -209,7 +209,7 @@ fn the_replacements_are_told_with_what_holds_them_up() {
         ];
         assert!(live.kubectl(patch).status.success());
     });
-    let run = case.reap(&[&OPTIONS[..], &["--wait-for-replacements", "25s"]].concat());
+    let run = case.reap("--wait-for-replacements 25s");
     unsealing.join().expect("it is unsealed");
     run.ends(0);
     for (namespace, name, state, cause) in [

@@ -35,8 +35,8 @@ fn an_executor_with_scratch_runs_on_another_node_without_a_person() {
     loop {
         thread::sleep(TICK);
         // Without the option it waits for a person, run after run.
-        let before = case.reap(&[&OPTIONS[..], &["--dry-run"]].concat());
-        let with = case.reap(&[&OPTIONS[..], &["--reap-scratch"]].concat());
+        let before = case.reap("--dry-run");
+        let with = case.reap("--reap-scratch");
         match with.reason_and_outcome(&old.uid) {
             ("not-overdue", None) => {}
             ("scratch", Some("deleted")) => {
@@ -74,7 +74,7 @@ fn an_executor_whose_claim_a_person_gives_up_runs_on_another_node() {
         assert!(case.evictable_on(FAILING).contains(old), "{old:?}");
     };
     // Not even with all rights and the option: it is not annotated.
-    let run = case.reap(&[&OPTIONS[..], &["--reap-scratch"]].concat());
+    let run = case.reap("--reap-scratch");
     run.says(&old.uid, ("local-volume", None));
     is_untouched();
 
@@ -191,7 +191,7 @@ fn an_executor_that_its_set_no_longer_numbers_keeps_its_claim() {
         named("impala-executor-000-1")
     });
 
-    let run = case.reap(&[&OPTIONS[..], &["--reap-scratch"]].concat());
+    let run = case.reap("--reap-scratch");
     run.says(&old.uid, ("local-volume", None));
     let found = case.get(CLAIM);
     let metadata = &found["metadata"];
@@ -205,9 +205,9 @@ fn an_executor_that_its_set_no_longer_numbers_keeps_its_claim() {
         &case,
         &[&["delete", "pod", old.name.as_str()], &force[..]].concat(),
     );
-    case.until("the set counts one pod, its new one", || {
+    case.until_true("the set counts one pod, its new one", || {
         let status = &case.get(set)["status"];
-        (status["replicas"] == 1 && named(&old.name).is_none()).then_some(())
+        status["replicas"] == 1 && named(&old.name).is_none()
     });
     assert!(named("impala-executor-000-1").is_some());
 }

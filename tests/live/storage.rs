@@ -17,7 +17,7 @@ fn a_claim_is_deleted_by_mistake() {
         pods.retain(|pod| ["archive-0", "ledger-0"].contains(&&*pod.name) && pod.is_running());
         pods
     };
-    case.until("both run", || (stateful().len() == 2).then_some(()));
+    case.until_true("both run", || stateful().len() == 2);
     let claim = case.get(CLAIM)["metadata"]["uid"].clone();
     case.delete(CLAIM, json!({}));
     let evicted = case.fails(FAILING);
@@ -37,7 +37,7 @@ fn a_claim_is_deleted_by_mistake() {
         assert_eq!(disk["status"]["phase"], "Bound");
     };
 
-    let run = case.reap(&OPTIONS);
+    let run = case.reap("");
     run.ends(0);
     let moved = others
         .into_iter()
@@ -72,7 +72,7 @@ fn a_claim_is_deleted_by_mistake() {
         assert!(output.status.success(), "{command}\n{}", shown(&output));
         is_kept("Retain");
     }
-    let run = case.reap(&OPTIONS);
+    let run = case.reap("");
     run.ends(0);
     run.says(&ledger.uid, ("answered", Some("deleted")));
     run.says(&archive.uid, ("volume-confined", None));
@@ -80,8 +80,8 @@ fn a_claim_is_deleted_by_mistake() {
         case.try_get(CLAIM)
             .filter(|found| found["metadata"]["uid"] != claim)
     });
-    case.until("the data stays", || {
-        (case.get(DISK)["status"]["phase"] == "Released").then_some(())
+    case.until_true("the data stays", || {
+        case.get(DISK)["status"]["phase"] == "Released"
     });
     assert_eq!(case.get(DISK)["metadata"].get("deletionTimestamp"), None);
 }

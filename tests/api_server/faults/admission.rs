@@ -78,7 +78,7 @@ pub fn certificate(cluster: &ControlPlane) -> (String, String) {
         );
         let made = Command::new("openssl").args(made.split(' ')).output();
         let made = made.expect("openssl starts");
-        assert!(made.status.success(), "{}", shown(&made));
+        succeeds(&made);
     }
     (certificate, key)
 }

@@ -9,7 +9,6 @@ use crate::{
     one_dead,
     support::{
         ControlPlane,
-        objects::pod_path,
         proxy::{Act, MARKER, Reply},
     },
     until_overdue,
@@ -103,7 +102,7 @@ fn without_a_trusted_server_and_accepted_credentials_the_program_cannot_run() {
             run.log
         );
     });
-    assert!(cluster.try_get(&pod_path("apps", "stuck-0")).is_some());
+    assert!(cluster.has_pod("apps", "stuck-0"));
 }
 
 /// Neither the request nor its token is sent to the address of a redirect.

@@ -360,6 +360,10 @@ impl ControlPlane {
         }
     }
 
+    pub fn has_pod(&self, namespace: &str, name: &str) -> bool {
+        self.try_get(&objects::pod_path(namespace, name)).is_some()
+    }
+
     /// Posts an object to its collection.
     #[track_caller]
     pub fn create(&self, collection: &str, object: Value) -> Value {

@@ -185,6 +185,12 @@ pub fn commands(run: &Run, uid: &str) -> Vec<String> {
         .collect()
 }
 
+/// It ended well, or what it says is shown.
+#[track_caller]
+pub fn succeeds(output: &Output) {
+    assert!(output.status.success(), "{}", shown(output));
+}
+
 /// The output of a command, on both streams.
 pub fn shown(output: &Output) -> String {
     format!(
