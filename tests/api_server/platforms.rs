@@ -89,6 +89,8 @@ fn it_comes_runs_and_goes_in_a_namespace_of_others() {
             make(&cluster, "Pod apps/stuck: {}");
             crate::until_overdue();
         }
+        // All rounds together may take longer than a living node is silent.
+        renew_lease(&cluster, "ready-1");
         let before = everything(&cluster);
         let manifests = file(&cluster, &manifests);
         let arguments = [
