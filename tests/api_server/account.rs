@@ -22,7 +22,9 @@ fn its_tokens_are_short_and_end_with_their_pod() {
     own_pod(&cluster, "pod-reaper");
     let own = pod_path("pod-reaper", OWN);
     let container = &cluster.get(&own)["spec"]["containers"][0];
-    let token = json!({"name": "token", "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount", "readOnly": true});
+    let token = yaml(
+        "{name: token, mountPath: '/var/run/secrets/kubernetes.io/serviceaccount', readOnly: true}",
+    );
     assert!(
         container["volumeMounts"]
             .as_array()
@@ -79,7 +81,7 @@ fn its_tokens_are_short_and_end_with_their_pod() {
         answer.status.success()
     };
     assert!(may_read());
-    cluster.delete(&own, json!({"gracePeriodSeconds": 0}));
+    cluster.delete(&own, yaml("{gracePeriodSeconds: 0}"));
     until("the token ends with its pod", || !may_read());
 }
 
@@ -138,8 +140,8 @@ fn its_events_are_small_and_its_own() {
         "no other managedFields",
     );
     let attacks = [
-        (EVENTS, json!({"reportingController": "kubelet"}), own),
-        (CORE, json!({"reportingComponent": "kubelet"}), own),
+        (EVENTS, yaml("{reportingController: kubelet}"), own),
+        (CORE, yaml("{reportingComponent: kubelet}"), own),
         (EVENTS, json!({"regarding": {"name": long}}), size),
         (EVENTS, json!({"related": {"fieldPath": long}}), size),
         (CORE, json!({"message": long}), size),
@@ -149,10 +151,10 @@ fn its_events_are_small_and_its_own() {
             json!({"metadata": {"annotations": {"a": long}}}),
             only,
         ),
-        (EVENTS, json!({"metadata": {"labels": {"a": "b"}}}), only),
+        (EVENTS, yaml("{metadata: {labels: {a: b}}}"), only),
         (
             EVENTS,
-            json!({"metadata": {"finalizers": ["example.org/a"]}}),
+            yaml("{metadata: {finalizers: [example.org/a]}}"),
             only,
         ),
         (EVENTS, owned("another", in_labels.clone()), managed),
@@ -189,7 +191,7 @@ fn its_events_are_small_and_its_own() {
         &cluster,
         "PATCH",
         &path,
-        &json!({"metadata": {"labels": {"a": "b"}}}),
+        &yaml("{metadata: {labels: {a: b}}}"),
     );
     assert!(answer.0 == 403 && says(&answer).contains(own), "{answer:?}");
     grant(&cluster, "another", "another", rules);

@@ -178,7 +178,7 @@ fn every_stuck_pod_goes_and_every_other_lives() {
         ",
     );
     let deleted = "deleted-by-mistake";
-    let held = json!({"metadata": {"finalizers": ["kubernetes.io/pvc-protection"]}});
+    let held = yaml("{metadata: {finalizers: [kubernetes.io/pvc-protection]}}");
     cluster.merge_patch(&claim_path("apps", deleted), held);
     cluster.delete(&claim_path("apps", deleted), json!({}));
     let mut expected = Vec::new();
@@ -337,7 +337,7 @@ fn a_job_pod_is_set_to_failed_before_it_is_deleted() {
             if !pod["metadata"]["finalizers"].is_null() {
                 server.merge_patch(
                     &pod_path("apps", "released"),
-                    json!({"metadata": {"finalizers": null}}),
+                    yaml("{metadata: {finalizers: null}}"),
                 );
             }
         }

@@ -70,7 +70,7 @@ impl Installed {
         kubectl(cluster, &["apply", "--warnings-as-errors", "-f", &file]);
         own_pod(cluster, self.namespace);
         let env = &cluster.get(&pod_path(self.namespace, OWN))["spec"]["containers"][0]["env"];
-        let required = json!({"name": "REQUIRE_GUARD", "value": "true"});
+        let required = yaml("{name: REQUIRE_GUARD, value: 'true'}");
         assert!(
             env.as_array().is_some_and(|env| env.contains(&required)),
             "{}: {env}",
@@ -93,11 +93,11 @@ pub fn own_pod(cluster: &ControlPlane, namespace: &str) {
 }
 
 fn at_once() -> Value {
-    json!({"gracePeriodSeconds": 0, "propagationPolicy": "Background"})
+    yaml("{gracePeriodSeconds: 0, propagationPolicy: Background}")
 }
 
 pub fn dry_run() -> Value {
-    json!({"gracePeriodSeconds": 0, "propagationPolicy": "Background", "dryRun": ["All"]})
+    yaml("{gracePeriodSeconds: 0, propagationPolicy: Background, dryRun: [All]}")
 }
 
 /// What the server says to the account that would delete it.
@@ -287,7 +287,7 @@ pub fn it_holds_claims_to_answers(cluster: &ControlPlane, how: &str, account: &s
         };
         local_claim(cluster, "dead", namespace, name, (key, value));
     }
-    let skip = json!({"pod-reaper.io/skip": "true"});
+    let skip = yaml("{pod-reaper.io/skip: 'true'}");
     for (name, mark) in [("skipped", "annotations"), ("skipped-too", "labels")] {
         cluster.merge_patch(&claim_path("apps", name), json!({"metadata": {mark: skip}}));
     }
@@ -311,7 +311,7 @@ pub fn it_holds_claims_to_answers(cluster: &ControlPlane, how: &str, account: &s
     let attacks = refused.collect::<String>()
         + &more.replace("APPS", "/api/v1/namespaces/apps/persistentvolumeclaims");
     let ask = |name| {
-        let dry = json!({"dryRun": ["All"]});
+        let dry = yaml("{dryRun: [All]}");
         as_user(account, cluster, "DELETE", &claim_path("apps", name), &dry).0
     };
     until("rights and policy are in force", || {
@@ -439,8 +439,8 @@ pub fn it_stops_what_the_program_never_does(cluster: &ControlPlane, how: &str, a
     ";
     let held = pod_path("apps", "held");
     cluster.patch_status(&held, yaml(running));
-    cluster.delete(&held, json!({"gracePeriodSeconds": 600}));
-    cluster.patch_status(&pod_path("apps", "ended"), json!({"phase": "Failed"}));
+    cluster.delete(&held, yaml("{gracePeriodSeconds: 600}"));
+    cluster.patch_status(&pod_path("apps", "ended"), yaml("{phase: Failed}"));
 
     let before = cluster.get("/api/v1/pods")["items"].clone();
     let guard = (how, account, "pod-reaper-guard");
@@ -804,7 +804,7 @@ fn without_the_proof_the_run_refuses_and_reports_what_it_found() {
         assert!(!log.contains("uard"), "{what}: {log}");
     }
 
-    cluster.delete(&own, json!({"gracePeriodSeconds": 600}));
+    cluster.delete(&own, yaml("{gracePeriodSeconds: 600}"));
     let (code, log) = refusal(&cluster, &variables, &[]);
     assert!(
         code == 1 && log.contains("its own pod is Terminating"),
@@ -937,7 +937,7 @@ fn a_guard_that_is_not_in_force_yet_is_waited_for() {
         let moved = || {
             server.merge_patch(
                 &pod_path("pod-reaper", OWN),
-                json!({"metadata": {"labels": {"a": "b"}}}),
+                yaml("{metadata: {labels: {a: b}}}"),
             )
         };
         match is_probe.then(|| probes.fetch_add(1, Ordering::SeqCst)) {
@@ -1022,11 +1022,11 @@ fn it_stops_no_other_account() {
         };
         // These accounts may only delete a pod, not write to one.
         if !user.ends_with("namespace-controller") {
-            let failed = json!({"status": {"phase": "Failed"}});
+            let failed = yaml("{status: {phase: Failed}}");
             permitted("PATCH", &format!("{path}/status"), failed);
         }
         if ["admin", "gitops", "owner"].contains(&user) {
-            let labelled = json!({"metadata": {"labels": {"a": "b"}}});
+            let labelled = yaml("{metadata: {labels: {a: b}}}");
             permitted("PATCH", &path, labelled);
         }
         permitted("DELETE", &path, at_once());
@@ -1107,10 +1107,12 @@ fn installing_it_needs_both_markers() {
     install(&cluster, DEFAULT);
     let shipped = cluster.get(&format!("{RBAC}/clusterroles/pod-reaper"));
     let mut another = json!({"apiVersion": shipped["apiVersion"], "kind": "ClusterRole", "rules": shipped["rules"]});
-    another["metadata"] = json!({"name": "another-reaper"});
+    another["metadata"] = yaml("{name: another-reaper}");
     let marker = |resource: &str| json!({"apiGroups": ["pod-reaper.io"], "resources": [resource], "verbs": ["be-guarded"]});
     let mut rules = shipped["rules"].as_array().unwrap().clone();
-    rules.push(json!({"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["clusterroles"], "verbs": ["create"]}));
+    rules.push(yaml(
+        "{apiGroups: [rbac.authorization.k8s.io], resources: [clusterroles], verbs: [create]}",
+    ));
     let without = rules
         .iter()
         .filter(|rule| **rule != marker("guarded"))

@@ -177,7 +177,7 @@ fn a_claim_goes_with_the_pod_that_owns_it_only_while_nothing_wants_it_again() {
     let cluster = one_dead();
     let owned = |name: &str| scaled_down(&cluster, name);
     let (down, up) = (owned("down"), owned("up"));
-    cluster.merge_patch(&format!("{SETS}/up"), json!({"spec": {"replicas": 1}}));
+    cluster.merge_patch(&format!("{SETS}/up"), yaml("{spec: {replicas: 1}}"));
     until_overdue();
     let ended = run(&cluster.kubeconfig, &SHORT);
     ended.says(&down, ("stuck-on-not-ready-node", Some("deleted")));

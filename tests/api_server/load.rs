@@ -29,7 +29,7 @@ pub fn pods(cluster: &ControlPlane, nodes: &[(String, usize)], padding: usize) -
     in_parallel(BUILDERS, pods, |(node, pod)| {
         let name = format!("{node}-{pod}");
         let pod = pod_on(cluster, node, &name, &padding);
-        cluster.delete(&pod_path("load", &name), json!({"gracePeriodSeconds": 1}));
+        cluster.delete(&pod_path("load", &name), yaml("{gracePeriodSeconds: 1}"));
         pod
     })
     .into_iter()

@@ -107,7 +107,7 @@ fn each_is_applied_without_a_warning_and_keeps_the_pod_off_leaf_nodes() {
         ["affinity", "tolerations", "nodeSelector", "nodeName"].map(field)
     };
     let base = placement(BASE);
-    let leaf = json!({"key": "kosmos.io/node", "operator": "DoesNotExist"});
+    let leaf = yaml("{key: kosmos.io/node, operator: DoesNotExist}");
     assert!(
         base[0].to_string().contains(&leaf.to_string()),
         "{}",
@@ -236,7 +236,7 @@ fn a_config_map_sets_options_and_nothing_else() {
         both.map(|name| settings_of(&cluster, "pod-reaper", name)),
         before
     );
-    cluster.merge_patch(map, json!({"data": {"MAX_DELETES": "7"}}));
+    cluster.merge_patch(map, yaml("{data: {MAX_DELETES: '7'}}"));
     let set = ("MAX_DELETES".to_owned(), "7".to_owned());
     for name in both {
         assert!(
@@ -333,7 +333,7 @@ fn a_full_run_is_never_refused_and_uses_every_right() {
             );
             thread::sleep(Duration::from_millis(20));
         }
-        cluster.merge_patch(&path, json!({"metadata": {"finalizers": null}}));
+        cluster.merge_patch(&path, yaml("{metadata: {finalizers: null}}"));
     });
     let options = short("--exit-on-manual=false");
     let real = run_with(&installed::kubeconfig(cluster), &variables, &options);

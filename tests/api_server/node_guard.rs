@@ -39,7 +39,7 @@ fn spared_nodes(cluster: &ControlPlane) -> Vec<String> {
             marks.push(json!({"metadata": {place: {"pod-reaper.io/skip": value}}}));
         }
     }
-    let no_machine = json!({"status": {"nodeInfo": {"machineID": "", "systemUUID": ""}}});
+    let no_machine = yaml("{status: {nodeInfo: {machineID: '', systemUUID: ''}}}");
     let marks = marks.drain(..).enumerate();
     let named = marks.map(|(at, mark)| (format!("spared-{at}"), mark));
     let named = named.chain([("kosmos-far".to_owned(), no_machine)]);
@@ -65,7 +65,7 @@ fn a_pod_whose_node_is_ready_a_leaf_node_or_opted_out_is_out_of_reach_and_every_
     );
     cluster.create(
         "/api/v1/nodes",
-        json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "empty"}}),
+        yaml("{apiVersion: v1, kind: Node, metadata: {name: empty}}"),
     );
     let spared = spared_nodes(&cluster);
     install(&cluster);
@@ -99,7 +99,7 @@ fn a_pod_whose_node_is_ready_a_leaf_node_or_opted_out_is_out_of_reach_and_every_
             (
                 "DELETE",
                 pod_path("apps", node),
-                json!({"gracePeriodSeconds": 0, "propagationPolicy": "Background"}),
+                yaml("{gracePeriodSeconds: 0, propagationPolicy: Background}"),
             ),
         ] {
             let mut said = (0, Value::Null);
@@ -118,7 +118,7 @@ fn a_pod_whose_node_is_ready_a_leaf_node_or_opted_out_is_out_of_reach_and_every_
         &cluster,
         "{Pod apps/alive: {node: ready-1, grace: null}, Pod apps/alive-too: {grace: null}}",
     );
-    let orphan = json!({"gracePeriodSeconds": 0, "propagationPolicy": "Orphan"});
+    let orphan = yaml("{gracePeriodSeconds: 0, propagationPolicy: Orphan}");
     let collection = "/api/v1/namespaces/apps/pods".to_owned();
     // Of a request with a body the API server does not read the query.
     let marked = format!("{alive}?dryRun=All");
@@ -140,7 +140,7 @@ fn a_pod_whose_node_is_ready_a_leaf_node_or_opted_out_is_out_of_reach_and_every_
         &cluster,
         "gitops",
         "gitops",
-        &json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]),
+        &yaml("[{apiGroups: ['*'], resources: ['*'], verbs: ['*']}]"),
     );
     let others: [(&str, &[&str]); 4] = [
         ("admin", &["system:masters"]),
@@ -158,7 +158,7 @@ fn a_pod_whose_node_is_ready_a_leaf_node_or_opted_out_is_out_of_reach_and_every_
         until("the rights are there", || {
             ask("DELETE", &pod_path("apps", "ready-1"), &dry_run()) == 200
         });
-        let failed = json!({"status": {"phase": "Failed"}});
+        let failed = yaml("{status: {phase: Failed}}");
         assert_eq!(
             ask(
                 "PATCH",
@@ -243,9 +243,9 @@ fn a_run_proves_it_where_it_is_installed() {
     let set = set
         .filter(|entry| entry["name"] == "REQUIRE_GUARD")
         .collect_vec();
-    assert_eq!(set, [&json!({"name": "REQUIRE_GUARD", "value": "nodes"})]);
+    assert_eq!(set, [&yaml("{name: REQUIRE_GUARD, value: nodes}")]);
 
-    let probe = json!({"gracePeriodSeconds": 0, "propagationPolicy": "Orphan", "dryRun": ["All"]});
+    let probe = yaml("{gracePeriodSeconds: 0, propagationPolicy: Orphan, dryRun: [All]}");
     let own = pod_path("pod-reaper", OWN);
     let refused = |what: &str| {
         until(what, || {

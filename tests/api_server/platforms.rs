@@ -77,7 +77,7 @@ fn it_comes_runs_and_goes_in_a_namespace_of_others() {
     let theirs = format!("Pod {SHARED}/theirs: {{node: ready-1, grace: null}}");
     let mut theirs = make(&cluster, &theirs).remove(0);
     theirs["spec"]["hostNetwork"] = json!(true);
-    theirs["metadata"] = json!({"name": "privileged"});
+    theirs["metadata"] = yaml("{name: privileged}");
     let theirs = theirs.as_object_mut().expect("a pod");
     theirs.remove("status");
     cluster.create(&format!("/api/v1/namespaces/{SHARED}/pods"), json!(theirs));
@@ -123,7 +123,7 @@ fn it_comes_runs_and_goes_in_a_namespace_of_others() {
         assert_eq!(labels(), labels_before, "{how}");
         kubectl(&cluster, &["delete", "-f", &manifests]);
         for own in [OWN.to_owned(), format!("{name}-of-the-token")] {
-            cluster.delete(&pod_path(SHARED, &own), json!({"gracePeriodSeconds": 0}));
+            cluster.delete(&pod_path(SHARED, &own), yaml("{gracePeriodSeconds: 0}"));
         }
         let after = everything(&cluster);
         let gone = BTreeSet::from(["Pod apps/stuck".to_owned()]);

@@ -77,7 +77,7 @@ fn a_pod_whose_namespace_is_opted_out_by_then_lives() {
     let (run, seen) = run_before(&cluster, 1, second_list, |server| {
         server.merge_patch(
             "/api/v1/namespaces/apps",
-            json!({"metadata": {"labels": {"pod-reaper.io/skip": "1"}}}),
+            yaml("{metadata: {labels: {pod-reaper.io/skip: '1'}}}"),
         );
     });
     run.says(&judged, (REAP, Some("opted-out")));
@@ -100,7 +100,7 @@ fn a_pod_that_changed_is_judged_again() {
             "a namesake took its place",
             1,
             |server| {
-                server.delete(PATH, json!({"gracePeriodSeconds": 0}));
+                server.delete(PATH, yaml("{gracePeriodSeconds: 0}"));
                 pod(server, "apps/stuck-0: {owner: StatefulSet stuck}");
             },
             "changed",
@@ -120,7 +120,7 @@ fn a_pod_that_changed_is_judged_again() {
         (
             "it is gone",
             1,
-            |server| drop(server.delete(PATH, json!({"gracePeriodSeconds": 0}))),
+            |server| drop(server.delete(PATH, yaml("{gracePeriodSeconds: 0}"))),
             "gone",
             "",
             1,

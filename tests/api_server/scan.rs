@@ -41,7 +41,7 @@ fn all_sorts(cluster: &ControlPlane) {
         ",
     );
     // The row of a pod shows Unknown when its node was lost long ago.
-    cluster.patch_status(&pod_path("apps", "lost"), json!({"reason": "NodeLost"}));
+    cluster.patch_status(&pod_path("apps", "lost"), yaml("{reason: NodeLost}"));
 }
 
 #[test]

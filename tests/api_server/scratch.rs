@@ -74,7 +74,7 @@ pub fn install(cluster: &ControlPlane, components: &[&str]) {
         let probe = claim_path("probe", "probe");
         local_claim(cluster, "dead", "probe", "probe", (KEPT, "true"));
         until("the guard is in force", || {
-            let dry = json!({"dryRun": ["All"]});
+            let dry = yaml("{dryRun: [All]}");
             let (_, answer) = as_user(ACCOUNT, cluster, "DELETE", &probe, &dry);
             answer["message"]
                 .as_str()
@@ -174,7 +174,7 @@ fn a_claim_that_changed_meanwhile_is_left_alone() {
     let replace: Change = |cluster| {
         let path = claim_path("apps", CLAIM);
         cluster.delete(&path, json!({}));
-        cluster.merge_patch(&path, json!({"metadata": {"finalizers": null}}));
+        cluster.merge_patch(&path, yaml("{metadata: {finalizers: null}}"));
         let another = "{on: dead, claim: apps/disk-cache-0, spec: {local: {path: /mnt/disk}}}";
         make(cluster, &format!("PersistentVolume pv-another: {another}"));
         annotate(cluster, &path, SCRATCH, "true");

@@ -69,11 +69,11 @@ fn stuck(
     more: Value,
 ) -> String {
     let path = format!("/api/v1/namespaces/{namespace}/pods");
-    let main = json!({"name": "main", "image": "example/main:1"});
+    let main = yaml("{name: main, image: 'example/main:1'}");
     let pod = json!({"metadata": {"name": name}, "spec": {"nodeName": node, "containers": [main]}});
     let (status, pod) = cluster.request("POST", &path, Some(with(pod, more)));
     assert_eq!(status, 201, "{name}: {pod}");
-    cluster.delete(&pod_path(namespace, name), json!({"gracePeriodSeconds": 1}));
+    cluster.delete(&pod_path(namespace, name), yaml("{gracePeriodSeconds: 1}"));
     uid(&pod)
 }
 

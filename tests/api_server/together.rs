@@ -59,7 +59,7 @@ fn two_runs_at_once_delete_each_pod_once_and_neither_fails() {
                     .try_get(&path)
                     .is_some_and(|pod| !pod["metadata"]["finalizers"].is_null());
                 if held {
-                    server.merge_patch(&path, json!({"metadata": {"finalizers": null}}));
+                    server.merge_patch(&path, yaml("{metadata: {finalizers: null}}"));
                 }
             }
         })

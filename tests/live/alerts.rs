@@ -70,7 +70,7 @@ fn each_end_of_a_run_raises_its_own_alerts() {
     for ending in &ENDINGS {
         namespace(&cluster, ending.namespace);
         let cronjobs = format!("/apis/batch/v1/namespaces/{}/cronjobs", ending.namespace);
-        let meta = json!({"name": "pod-reaper"});
+        let meta = yaml("{name: pod-reaper}");
         cluster.create(
             &cronjobs,
             json!({"apiVersion": "batch/v1", "kind": "CronJob", "metadata": meta, "spec": spec}),
@@ -164,7 +164,7 @@ fn end(cluster: &ControlPlane, namespace: &str, job: &str, code: Option<i32>) {
     let Some(code) = code else {
         // At the deadline Kubernetes alone ends a pod that no node has.
         let job = format!("/apis/batch/v1/namespaces/{namespace}/jobs/{job}");
-        cluster.merge_patch(&job, json!({"spec": {"activeDeadlineSeconds": 1}}));
+        cluster.merge_patch(&job, yaml("{spec: {activeDeadlineSeconds: 1}}"));
         return;
     };
     let pods = format!("/api/v1/namespaces/{namespace}/pods");
@@ -319,7 +319,7 @@ fn a_stock_rule_fires_while_a_person_is_needed() {
         let none = |minute: usize| (minute, format!("count({firing})"), json!([]));
         let some = (16..NEEDED).map(|minute| {
             let few = format!("count({firing}) >= bool 1 and count({firing}) <= 2");
-            (minute, few, json!([{"labels": "{}", "value": 1}]))
+            (minute, few, yaml("[{labels: '{}', value: 1}]"))
         });
         let looks = [none(15), none(NEEDED + 65)].into_iter().chain(some);
         let looks = looks.map(|(minute, expr, samples)| {

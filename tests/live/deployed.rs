@@ -26,7 +26,7 @@ fn a_run_that_dies_with_its_node_does_not_stop_the_next() {
     assert_eq!(shipped["spec"]["concurrencyPolicy"], "Replace");
     case.merge_patch(
         &format!("{CRONJOBS}/pod-reaper"),
-        json!({"spec": {"suspend": true}}),
+        yaml("{spec: {suspend: true}}"),
     );
     for policy in ["Replace", "Forbid"] {
         let name = policy.to_lowercase();
@@ -141,7 +141,7 @@ fn the_guard_keeps_the_pods_of_a_silent_leaf_node() {
     guarded.append(&mut by_label);
     for pod in &guarded {
         until("the guard is in force", || {
-            let options = json!({"gracePeriodSeconds": 0, "dryRun": ["All"]});
+            let options = yaml("{gracePeriodSeconds: 0, dryRun: [All]}");
             let path = pod_path(&pod.namespace, &pod.name);
             let (code, answer) = as_user(NODE_CONTROLLER, &case, "DELETE", &path, &options);
             code == 403

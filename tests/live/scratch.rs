@@ -89,9 +89,8 @@ fn an_executor_whose_claim_a_person_gives_up_runs_on_another_node() {
     let cronjob = format!("/apis/batch/v1/namespaces/{NAMESPACE}/cronjobs/{NAME}");
     case.merge_patch(&cronjob, json!({"spec": spec}));
     let account = kubeconfig_of(&case, NAMESPACE, NAME);
-    let may = |method: &str, path: &str| {
-        as_user(ACCOUNT, &case, method, path, &json!({"dryRun": ["All"]}))
-    };
+    let may =
+        |method: &str, path: &str| as_user(ACCOUNT, &case, method, path, &yaml("{dryRun: [All]}"));
     until("the account may read pods", || {
         may("GET", "/api/v1/pods").0 == 200
     });
@@ -151,7 +150,7 @@ fn an_executor_whose_claim_a_person_gives_up_runs_on_another_node() {
     assert!(why.contains("cronjob/components/answers"), "{why}");
     is_untouched();
 
-    let withdrawn = json!({"metadata": {"annotations": {"pod-reaper.io/give-up": null}}});
+    let withdrawn = yaml("{metadata: {annotations: {pod-reaper.io/give-up: null}}}");
     case.merge_patch(CLAIM, withdrawn);
     apply(&["answers"]);
     until("the component is in force", || {
@@ -186,7 +185,7 @@ fn an_executor_that_its_set_no_longer_numbers_keeps_its_claim() {
     let named = |name: &str| case.pods().into_iter().find(|pod| pod.name == name);
     let old = named("impala-executor-000-0").expect("it is stuck");
     let set = "/apis/apps/v1/namespaces/impala-impala01/statefulsets/impala-executor-000";
-    case.merge_patch(set, json!({"spec": {"ordinals": {"start": 1}}}));
+    case.merge_patch(set, yaml("{spec: {ordinals: {start: 1}}}"));
     case.until("the set makes its new first pod", || {
         named("impala-executor-000-1")
     });

@@ -142,7 +142,7 @@ fn deny(mut stream: impl Read + Write) -> std::io::Result<()> {
 fn until_refused(cluster: &ControlPlane, namespace: &str, code: u16) {
     let started = Instant::now();
     loop {
-        let dry = json!({"dryRun": ["All"], "gracePeriodSeconds": 0});
+        let dry = yaml("{dryRun: [All], gracePeriodSeconds: 0}");
         let (status, answer) =
             cluster.request("DELETE", &pod_path(namespace, "stuck-0"), Some(dry));
         if status == code {

@@ -173,7 +173,7 @@ const ROWS: [Row; 21] = [
     row(
         "the verifying list is none",
         verifying,
-        || Act::Answer(Reply::new(200, ("Server", MARKER), json!({"items": []}))),
+        || Act::Answer(Reply::new(200, ("Server", MARKER), yaml("{items: []}"))),
         ("unverified", 1, false),
     ),
 ];

@@ -62,7 +62,7 @@ fn text_of(report: &Report) -> String {
 /// What holds the pods of each node, by an independent count: the whole run, or the nodes of a zone.
 fn limit(case: &Case, max_percent: u8, pod: &PodFacts) -> Option<ReasonCode> {
     let facts = &case.gathered.facts;
-    let node = facts.node_of(pod).and_then(NodeRead::known)?;
+    let node = node_of(facts, pod)?;
     let looked_at = facts.nodes.values().filter_map(NodeRead::known);
     let looked_at = looked_at.map(|node| standing(node, facts.now, true));
     let nodes = looked_at.chain(case.further_nodes.iter().cloned());
@@ -79,9 +79,19 @@ fn limit(case: &Case, max_percent: u8, pod: &PodFacts) -> Option<ReasonCode> {
     }
 }
 
+/// Its node, as it was read.
+fn node_of<'a>(facts: &'a ClusterFacts, pod: &PodFacts) -> Option<&'a NodeFacts> {
+    facts.node_of(pod)?.known()
+}
+
+fn pod_of<'a>(gathered: &'a Gathered, uid: &str) -> &'a PodFacts {
+    let mut pods = gathered.pods.iter();
+    pods.find(|pod| pod.uid.as_str() == uid).unwrap()
+}
+
 /// When it is overdue since.
 fn since(facts: &ClusterFacts, pod: &PodFacts) -> Timestamp {
-    due(pod, facts.node_of(pod).and_then(NodeRead::known))
+    due(pod, node_of(facts, pod))
 }
 
 fn uids<'a>(pods: impl IntoIterator<Item = &'a PodFacts>) -> BTreeSet<&'a str> {
@@ -103,7 +113,7 @@ fn nothing_is_reaped_that_the_design_forbids() {
                 "{} is reaped, but {objections:?} {limit:?}",
                 pod.uid
             );
-            let node = facts.node_of(pod).and_then(NodeRead::known);
+            let node = node_of(facts, pod);
             let lives = node.is_some_and(|node| alive(node, facts.now));
             harmless.extend(lives.then_some("lives"));
             harmless.extend(shares_a_disk(pod).then_some("shares a disk"));
@@ -197,7 +207,7 @@ fn the_first_rule_that_holds_gives_the_reason() {
                 ),
                 _ => continue,
             };
-            let node = facts.node_of(pod).and_then(NodeRead::known).unwrap();
+            let node = node_of(facts, pod).unwrap();
             let such = pod.claims.iter().filter(|claim| match place {
                 Place::Unverified => is_unverified(claim, node, &Failure::of(node, pod, facts.now)),
                 place => place_of(claim, node) == place,
@@ -219,7 +229,7 @@ fn the_answers_that_are_not_asked_for_change_nothing() {
     let enough = for_every_cluster(|case| {
         let facts = &case.gathered.facts;
         for pod in &case.gathered.pods {
-            let Some(node) = facts.node_of(pod).and_then(NodeRead::known) else {
+            let Some(node) = node_of(facts, pod) else {
                 continue;
             };
             for claim in &pod.claims {
@@ -415,11 +425,7 @@ fn what_is_asked_for_lets_the_pod_go() {
         for group in before.groups.iter().filter(|group| group.pods.len() > 1) {
             let workloads = group.pods.iter().map(|place| {
                 let uid = &before.pods[*place].uid;
-                let pod = gathered
-                    .pods
-                    .iter()
-                    .find(|pod| pod.uid.as_str() == uid)
-                    .unwrap();
+                let pod = pod_of(&gathered, uid);
                 pod.workload.as_ref().or(pod.owner.as_ref())
             });
             let asks = group.advice.steps.iter().any(|step| step.is_answer);
@@ -496,98 +502,69 @@ fn destructive_commands_are_printed_only_for_what_is_certainly_dead() {
         "two machines might write its disk",
         "its owner's kind is manual",
     ];
-    let destroys = |step: &Step| {
-        let mut words = step.command.iter().flat_map(|command| command.split(' '));
-        words.any(|word| ["annotate", "taint"].contains(&word))
-    };
-    let gives_up_a_claim = |step: &Step| {
-        let mut words = step.command.iter().flat_map(|command| command.split(' '));
-        words.any(|word| word.starts_with(GIVE_UP))
-    };
+    fn has(steps: &[Step], is: impl Fn(&str) -> bool) -> bool {
+        let commands = steps.iter().flat_map(|step| &step.command);
+        commands.flat_map(|command| command.split(' ')).any(is)
+    }
+    let destroys = |steps: &[Step]| has(steps, |word| ["annotate", "taint"].contains(&word));
     for_every_cluster(|case| {
-        let settings = case.settings();
-        let report = report(case, &settings, &case.gathered);
-        let destructive = report
-            .pods
-            .iter()
-            .filter(|pod| pod.advice.steps.iter().any(destroys))
-            .collect_vec();
-        for entry in destructive {
-            let pod = case
-                .gathered
-                .pods
-                .iter()
-                .find(|pod| pod.uid.as_str() == entry.uid)
-                .unwrap();
-            let reason = first_reason(&case.gathered.facts, &settings.policy, pod);
-            assert_eq!(
-                limit(case, settings.limits.max_not_ready_percent, pod),
-                None
-            );
+        let (settings, gathered) = (case.settings(), &case.gathered);
+        let report = report(case, &settings, gathered);
+        let limit = |pod: &PodFacts| limit(case, settings.limits.max_not_ready_percent, pod);
+        let objects_to = |pod: &PodFacts| {
+            let mut objections = objections(&gathered.facts, &settings.policy, pod);
+            objections.retain(|objection| !may_remain.contains(objection));
+            objections
+        };
+        for entry in &report.pods {
+            let steps = &entry.advice.steps;
+            if !destroys(steps) {
+                continue;
+            }
+            let pod = pod_of(gathered, &entry.uid);
+            let reason = first_reason(&gathered.facts, &settings.policy, pod);
+            assert_eq!(limit(pod), None);
+            let kinds = [
+                LocalVolume,
+                VolumeConfined,
+                VolumeUnverified,
+                SharedDisk,
+                OwnerKind,
+            ];
             assert!(
-                [
-                    LocalVolume,
-                    VolumeConfined,
-                    VolumeUnverified,
-                    SharedDisk,
-                    OwnerKind
-                ]
-                .contains(&reason),
+                kinds.contains(&reason),
                 "{} gets such a command for {reason:?}",
                 pod.uid
             );
-            let deleted = pod.claims.iter().any(|claim| claim.deleted);
-            let steps = &entry.advice.steps;
-            assert!(reason == LocalVolume || deleted || !steps.iter().any(gives_up_a_claim));
-            let node = case
-                .gathered
-                .facts
-                .node_of(pod)
-                .and_then(NodeRead::known)
-                .unwrap();
-            let shared = |claim: &ClaimFacts| {
-                place_of(claim, node) == Place::Pinned && !claim.users.is_empty()
-            };
-            let shared = pod.claims.iter().any(shared);
+            if has(steps, |word| word.starts_with(GIVE_UP)) {
+                let deleted = pod.claims.iter().any(|claim| claim.deleted);
+                assert!(reason == LocalVolume || deleted);
+                let node = node_of(&gathered.facts, pod).unwrap();
+                let shared = |claim: &ClaimFacts| {
+                    place_of(claim, node) == Place::Pinned && !claim.users.is_empty()
+                };
+                assert!(!pod.claims.iter().any(shared), "{}: others use it", pod.uid);
+            }
             assert!(
-                !shared || !entry.advice.steps.iter().any(gives_up_a_claim),
-                "{}: others use it",
-                pod.uid
-            );
-            assert!(
-                !lives(&case.gathered, pod.node.as_deref()),
-                "{} gets such a command",
-                pod.uid
-            );
-            let mut objections = objections(&case.gathered.facts, &settings.policy, pod);
-            objections.retain(|objection| !may_remain.contains(objection));
-            assert!(
-                objections.is_empty(),
-                "{} gets such a command, but {objections:?}",
-                pod.uid
+                !lives(gathered, pod.node.as_deref()) && objects_to(pod).is_empty(),
+                "{} gets such a command, but {:?}",
+                pod.uid,
+                objects_to(pod)
             );
         }
         // Commands for a node are allowed only where one of its pods shows that it is not expected back.
-        for entry in report
-            .nodes
-            .iter()
-            .filter(|node| node.steps.iter().any(destroys))
-        {
-            let mut pods = case
-                .gathered
-                .pods
-                .iter()
-                .filter(|pod| pod.node.as_ref() == Some(&entry.name));
-            assert!(!lives(&case.gathered, Some(&entry.name)), "{}", entry.name);
+        for entry in report.nodes.iter().filter(|node| destroys(&node.steps)) {
+            let name = &entry.name;
+            let mut pods = gathered.pods.iter();
+            assert!(!lives(gathered, Some(name)), "{name}");
             let shows = |pod: &PodFacts| {
-                let mut objections = objections(&case.gathered.facts, &settings.policy, pod);
-                objections.retain(|objection| {
-                    !may_remain.contains(objection) && !objection.contains("finalizer")
-                });
-                objections.is_empty()
-                    && limit(case, settings.limits.max_not_ready_percent, pod).is_none()
+                let objections = objects_to(pod);
+                let mut objections = objections.iter();
+                pod.node.as_ref() == Some(name)
+                    && objections.all(|objection| objection.contains("finalizer"))
+                    && limit(pod).is_none()
             };
-            assert!(pods.any(shows), "{} gets such a command", entry.name);
+            assert!(pods.any(shows), "{name} gets such a command");
         }
     });
 }

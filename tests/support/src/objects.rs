@@ -121,7 +121,7 @@ impl Said<'_> {
                 );
                 let collection = "/apis/storage.k8s.io/v1/volumeattachments";
                 cluster.create(collection, yaml(&usual));
-                cluster.patch_status(&format!("{collection}/{name}"), json!({"attached": true}))
+                cluster.patch_status(&format!("{collection}/{name}"), yaml("{attached: true}"))
             }
             "StatefulSet" => {
                 let usual = stateful_set_of(name).to_string();
@@ -263,7 +263,7 @@ impl Said<'_> {
                 spec: {{accessModes: {modes}, volumeMode: {mode}}}}}"
             );
             let metadata = make(cluster, &bound)[0]["metadata"].take();
-            spec["claimRef"] = json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim"});
+            spec["claimRef"] = yaml("{apiVersion: v1, kind: PersistentVolumeClaim}");
             for field in ["namespace", "name", "uid"] {
                 spec["claimRef"][field] = metadata[field].clone();
             }
