@@ -232,7 +232,7 @@ fn every_stuck_pod_goes_and_every_other_lives() {
         assert_eq!(left.contains(uid), reason != REAP, "{name}");
     }
     run.says(&opted_out, ("opted-out", None));
-    run.says(&namesake, (REAP, Some("deleted")));
+    run.says(&namesake, REAPED);
     assert!(!left.contains(&namesake));
     assert!(left.contains(&opted_out));
     let seen = each(&run.report["pods"]).map(uid_of_entry);
@@ -344,7 +344,7 @@ fn a_job_pod_is_set_to_failed_before_it_is_deleted() {
     });
     let run = run(&proxy.kubeconfig, &SHORT);
 
-    run.says(&released, (REAP, Some("deleted")));
+    run.says(&released, REAPED);
     assert!(!cluster.has_pod("apps", "released"));
     run.says(&held, (REAP, Some("still-there")));
     run.ends(3);

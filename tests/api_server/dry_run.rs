@@ -120,7 +120,7 @@ fn the_breaker_holds_and_no_destructive_command_is_printed() {
     assert_eq!(printed, 2, "{}", held.report);
 
     let forced = run(&cluster.kubeconfig, &short("--max-not-ready-percent=100"));
-    forced.says(&stuck, ("stuck-on-not-ready-node", Some("deleted")));
+    forced.says(&stuck, REAPED);
 }
 
 /// The only real node is dead: all nodes with Ready rows are leaf nodes.

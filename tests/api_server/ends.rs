@@ -66,7 +66,7 @@ fn now_is_what_the_api_server_says() {
         let run = run(&proxy.kubeconfig, &SHORT);
         run.ends(0);
         for (place, pod) in pods.iter().enumerate() {
-            let goes = (REAP, Some("deleted"));
+            let goes = REAPED;
             run.says(
                 pod,
                 if place < reaped {

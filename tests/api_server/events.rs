@@ -229,11 +229,7 @@ fn an_event_that_is_refused_is_one_warning() {
         });
         let run = run(&proxy.kubeconfig, &SHORT);
         assert_eq!(run.code, 0, "{name}: {}", run.log);
-        assert_eq!(
-            run.reason_and_outcome(&stuck),
-            ("stuck-on-not-ready-node", Some("deleted")),
-            "{name}"
-        );
+        assert_eq!(run.reason_and_outcome(&stuck), REAPED, "{name}");
         assert_eq!(run.report["errors"], json!([]), "{name}");
         let warnings = run.log.lines().filter(|line| line.contains("WARN"));
         let [warning] = warnings.collect_vec()[..] else {

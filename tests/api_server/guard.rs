@@ -586,7 +586,7 @@ fn program_and_guard_read_an_opt_out_alike() {
     run.ends(0);
     for (value, pod) in &pods {
         let expected = if *value == "false" {
-            ("stuck-on-not-ready-node", Some("deleted"))
+            REAPED
         } else {
             ("opted-out", None)
         };

@@ -120,7 +120,7 @@ fn a_lease_that_something_on_the_node_renews_keeps_its_pods() {
         let expected = if lives {
             ("kubelet-alive", None)
         } else {
-            (REAP, Some("deleted"))
+            REAPED
         };
         ended.says(pod, expected);
         let named = format!("Lease {within}/{node}, held by {holder}, was renewed");
@@ -180,7 +180,7 @@ fn a_claim_goes_with_the_pod_that_owns_it_only_while_nothing_wants_it_again() {
     cluster.merge_patch(&format!("{SETS}/up"), yaml("{spec: {replicas: 1}}"));
     until_overdue();
     let ended = run(&cluster.kubeconfig, &SHORT);
-    ended.says(&down, ("stuck-on-not-ready-node", Some("deleted")));
+    ended.says(&down, REAPED);
     let note = str_of(&ended.pod(&down)["note"]);
     assert!(
         note.contains("claim disk-down-0 is its own alone and goes with it"),

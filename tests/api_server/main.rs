@@ -65,6 +65,8 @@ fn end_of(child: Child, limit: Duration) -> Output {
     output.expect("it can be waited for")
 }
 
+const REAPED: (&str, Option<&str>) = ("stuck-on-not-ready-node", Some("deleted"));
+
 /// Thresholds that are short enough for a test, and not zero.
 const SHORT: [&str; 4] = ["--reap-older-than", "1s", "--node-not-ready-for", "1m"];
 

@@ -341,7 +341,7 @@ fn a_full_run_is_never_refused_and_uses_every_right() {
     real.is_whole();
     let outcomes = &real.report["summary"]["outcomes"];
     assert_eq!(outcomes["deleted"], all, "{outcomes}");
-    real.says(&job_pod, ("stuck-on-not-ready-node", Some("deleted")));
+    real.says(&job_pod, REAPED);
 
     // One more request, which every account may send: when it is in the log, the earlier ones are too.
     as_account(cluster, "GET", "/version", &Value::Null);

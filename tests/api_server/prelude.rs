@@ -1,7 +1,7 @@
 //! What most tests of this program use.
 
 pub(crate) use crate::{
-    Run, SHORT, binary, end_of,
+    REAPED, Run, SHORT, binary, end_of,
     guard::{
         ADMISSION, ALL_OF_PODS, OWN, STUCK, dry_run, grant, is_guarded, of, one_is_stuck, own_pod,
         refusal_of, rehearsed,

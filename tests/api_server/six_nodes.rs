@@ -132,7 +132,7 @@ fn the_case_is_judged_pod_by_pod_and_only_the_stuck_ones_go() {
 
     run.ends(0);
     for uid in &stuck {
-        run.says(uid, ("stuck-on-not-ready-node", Some("deleted")));
+        run.says(uid, REAPED);
     }
     run.says(&local, ("local-volume", None));
     run.says(&remote, ("kosmos-leaf", None));

@@ -7,8 +7,6 @@ use crate::{
     support::{objects::in_parallel, samples::with},
 };
 
-const REAPED: (&str, Option<&str>) = ("stuck-on-not-ready-node", Some("deleted"));
-
 /// Parallel requests while the pods are written. Each has megabytes.
 const BUILDERS: usize = 4;
 /// The number of large pods on a node.

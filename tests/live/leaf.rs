@@ -60,7 +60,7 @@ fn the_link_to_a_leaf_cluster_is_cut() {
         }
         for pod in of_dead_node.iter().filter(|_| round == "the first run") {
             let (reason, outcome) = run.reason_and_outcome(&pod.uid);
-            let reaped = ("stuck-on-not-ready-node", Some("deleted"));
+            let reaped = REAPED;
             assert!(
                 (reason, outcome) == reaped || reason == "local-volume",
                 "{}: {reason}",
