@@ -31,8 +31,8 @@ use std::{
     process::{Command, Stdio},
 };
 
-use pod_reaper_test_support::samples::{list, objects, yaml};
-use serde_json::Value;
+use pod_reaper_test_support::samples::{NOW, lease, list, namespace, node, pod, with};
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// The state after a Kosmos leaf cluster was cut off, as kubectl printed it. The path is relative to [`data`].
@@ -168,19 +168,17 @@ impl Ended {
 }
 
 /// Three nodes, of which ds06 has been cut off for two hours, and one pod stuck on it.
-const SMALL: &str = "
-    Node ds04: {ready: 'True'}
-    Node ds05: {ready: 'True'}
-    Node ds06: {}
-    Namespace compute-hive01: {}
-    Lease ds06: {}
-    # Without `--now`, the latest observation counts as the time of saving.
-    Pod compute-hive01/huebackend-0: {metadata: {creationTimestamp: '2026-01-31T03:00:00Z'}}
-";
-
-/// These objects, as kubectl prints them.
-fn saved(said: &str) -> String {
-    list(objects(&yaml(said))).to_string()
+fn small_cluster() -> Value {
+    // Without `--now`, the latest observation counts as the time of saving.
+    let created = json!({"metadata": {"creationTimestamp": NOW}});
+    list([
+        node("ds04", "True"),
+        node("ds05", "True"),
+        node("ds06", "Unknown"),
+        namespace("compute-hive01"),
+        lease("ds06"),
+        with(pod("compute-hive01", "huebackend-0", "ds06"), created),
+    ])
 }
 
 /// A cluster that must not be contacted. Nothing accepts, so a connection waits until it is counted.
