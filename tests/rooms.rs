@@ -1,4 +1,4 @@
-//! The order of the rooms of `rules/src/` and `src/`: each imports only rooms below it.
+//! The order of the modules of `rules/src/` and `src/`: each imports only modules below it.
 //!
 //! This list is the only definition of the order. CONTRIBUTING.md shows it, and is compared with it here.
 #![allow(
@@ -7,90 +7,60 @@
     reason = "a test fails by panicking"
 )]
 
+use expect_test::expect_file;
+use itertools::Itertools as _;
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
 };
 
-/// The rooms and their contents, bottom first.
-const ROOMS: [(&str, &str); 22] = [
-    (
-        "words",
-        "how things are said: durations, counts, the order of names, text of others",
-    ),
-    (
-        "codes",
-        "words of the contract: an enum whose variants each have one spelling",
-    ),
-    ("facts", "what was read, as plain types"),
-    (
-        "selector",
-        "what an operator selects: a cluster, namespaces, nodes",
-    ),
-    ("outcome", "what happened to a pod that was to be reaped"),
-    (
-        "decide",
-        "the rules; every reason, its code, its meaning and its sentence",
-    ),
-    ("limits", "breaker and cap; the plan"),
-    ("advice", "what a person should do: risk and commands"),
-    ("exit", "how a run ends, as a process"),
-    ("stop", "when a run has to end: a signal, or its deadline"),
-    (
-        "kubernetes",
-        "what the API says, by kind, and how it becomes facts: marks, annotations, defaults",
-    ),
-    (
-        "cluster",
-        "the only user of the client: connect, request, failure, guard, read, write, events",
-    ),
-    (
-        "source",
-        "gather: facts and pods, from a cluster or a snapshot",
-    ),
-    (
-        "cli",
-        "what may be typed: commands, options, variables, help",
-    ),
-    ("settings", "what was typed, as what the program needs"),
-    ("execute", "acting on a plan, and looking whether it worked"),
-    (
-        "report",
-        "the report, and one writer a format; phrases.rs has what they say alike",
-    ),
-    (
-        "questions",
-        "what-if and explain: other questions to the same rules and limits",
-    ),
-    (
-        "notify",
-        "what a run did, as Kubernetes Events and as metrics",
-    ),
-    (
-        "console",
-        "the log, the question, how far a run is, and standard output",
-    ),
-    ("run", "one run, top to bottom"),
-    ("main", "parse, log, run, write, exit code"),
-];
+/// The modules and their contents, bottom first.
+const MODULES: &str = "
+    words: how things are said: durations, counts, the order of names, text of others
+    codes: words of the contract: an enum whose variants each have one spelling
+    facts: what was read, as plain types
+    selector: what an operator selects: a cluster, namespaces, nodes
+    outcome: what happened to a pod that was to be reaped
+    decide: the rules; every reason, its code, its meaning and its sentence
+    limits: breaker and cap; the plan
+    advice: what a person should do: risk and commands
+    exit: how a run ends, as a process
+    stop: when a run has to end: a signal, or its deadline
+    kubernetes: what the API says, by kind, and how it becomes facts: marks, annotations, defaults
+    cluster: the only user of the client: connect, request, failure, guard, read, write, events
+    source: gather: facts and pods, from a cluster or a snapshot
+    cli: what may be typed: commands, options, variables, help
+    settings: what was typed, as what the program needs
+    execute: acting on a plan, and looking whether it worked
+    report: the report, and one writer a format; phrases.rs has what they say alike
+    questions: what-if and explain: other questions to the same rules and limits
+    notify: what a run did, as Kubernetes Events and as metrics
+    console: the log, the question, how far a run is, and standard output
+    run: one run, top to bottom
+    main: parse, log, run, write, exit code
+";
 
-/// Where the rooms are: those of the pure crate, and the others.
-const HOUSES: [&str; 2] = ["rules/src", "src"];
+/// Where the modules are: those of the pure crate, and the others.
+const FOLDERS: [&str; 2] = ["rules/src", "src"];
+
+fn modules() -> impl Iterator<Item = (&'static str, &'static str)> {
+    MODULES
+        .lines()
+        .filter_map(|line| line.trim().split_once(": "))
+}
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The room of a file; `None` for the list of rooms itself and for test code.
-fn room_of(file: &Path) -> Option<String> {
-    let inside = HOUSES
-        .iter()
-        .find_map(|house| file.strip_prefix(root().join(house)).ok())
-        .unwrap();
-    let room = Path::new(inside.iter().next().unwrap()).with_extension("");
-    let room = room.to_str().unwrap().to_owned();
-    (room != "lib" && room != "samples").then_some(room)
+/// The module of a file; `None` for the list of modules itself and for test code.
+fn module_of(file: &Path) -> Option<String> {
+    let mut folders = FOLDERS.iter();
+    let inside = folders.find_map(|folder| file.strip_prefix(root().join(folder)).ok())?;
+    let module = Path::new(inside.iter().next()?).with_extension("");
+    let module = module.to_str()?.to_owned();
+    (module != "lib" && module != "samples").then_some(module)
 }
 
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
@@ -110,8 +80,8 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
 fn code(file: &Path) -> String {
     let text = fs::read_to_string(file).unwrap();
     let text = text.split("\n#[cfg(test)]\nmod tests {").next().unwrap();
-    let lines = text.lines().map(|line| line.split("//").next().unwrap());
-    lines.collect::<Vec<_>>().join("\n")
+    let mut lines = text.lines().map(|line| line.split("//").next().unwrap());
+    lines.join("\n")
 }
 
 /// The first name of every path that begins with `start`, such as `crate::`; all first names of a braced group.
@@ -156,71 +126,56 @@ fn first_names(code: &str, start: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn every_room_imports_only_rooms_below_it() {
-    let places = ROOMS
-        .iter()
-        .enumerate()
-        .map(|(place, (room, _))| (*room, place));
+fn every_module_imports_only_modules_below_it() {
+    let places = modules().map(|(module, _)| module).zip(0..);
     let places = places.collect::<BTreeMap<_, _>>();
     let mut files = Vec::new();
-    for house in HOUSES {
-        sources(&root().join(house), &mut files);
+    for folder in FOLDERS {
+        sources(&root().join(folder), &mut files);
     }
     let (mut wrong, mut seen, mut imports) = (Vec::new(), BTreeSet::new(), 0);
     for file in &files {
-        let Some(room) = room_of(file) else { continue };
-        let tests = file
-            .file_name()
-            .is_some_and(|name| name == "tests.rs" || name == "samples.rs");
-        let Some(own) = places.get(room.as_str()) else {
-            wrong.push(format!(
-                "{}: the room {room} has no place in the order",
-                file.display()
-            ));
+        let Some(module) = module_of(file) else {
             continue;
         };
-        seen.insert(room.clone());
-        if tests {
+        let mut is_wrong = |what: String| wrong.push(format!("{}: {what}", file.display()));
+        let Some(own) = places.get(module.as_str()) else {
+            is_wrong(format!("{module} has no place in the order"));
+            continue;
+        };
+        seen.insert(module.clone());
+        if file.ends_with("tests.rs") || file.ends_with("samples.rs") {
             continue;
         }
         let code = code(file);
-        let start = if room == "main" {
+        let start = if module == "main" {
             "pod_reaper::"
         } else {
             "crate::"
         };
         for name in first_names(&code, start) {
             imports += 1;
-            if name != room && places.get(name.as_str()).is_none_or(|place| place >= own) {
-                wrong.push(format!(
-                    "{}: {room} imports {name}, which is not below it",
-                    file.display()
-                ));
+            if name != module && places.get(name.as_str()).is_none_or(|place| place >= own) {
+                is_wrong(format!("{module} imports {name}, which is not below it"));
             }
         }
-        // `super::` can leave a room too: at once from the room's first file, by two steps from the others.
-        let first = file.ends_with(format!("src/{room}/mod.rs"))
+        // `super::` can leave a module too: at once from its first file, by two steps from the others.
+        let first = file.ends_with(format!("src/{module}/mod.rs"))
             || file.parent().is_some_and(|folder| folder.ends_with("src"));
         if code.contains("super::super") || first && code.contains("super::") {
-            wrong.push(format!(
-                "{}: write the path from the crate on",
-                file.display()
-            ));
+            is_wrong("write the path from the crate on".to_owned());
         }
-        let client = room == "cluster" || file.ends_with("src/notify/metrics/push.rs");
+        let client = module == "cluster" || file.ends_with("src/notify/metrics/push.rs");
         if !client && code.contains("kube::") {
-            wrong.push(format!(
-                "{}: only cluster uses the client, and the Pushgateway its own",
-                file.display()
-            ));
+            is_wrong("only cluster uses the client, and the Pushgateway its own".to_owned());
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    let rooms = ROOMS.map(|(room, _)| room.to_owned());
+    let listed = modules().map(|(module, _)| module.to_owned());
     assert_eq!(
         seen,
-        BTreeSet::from(rooms),
-        "the order names exactly the rooms that there are"
+        listed.collect(),
+        "the order names exactly the modules that there are"
     );
     assert!(imports > 100, "only {imports} imports were read");
 }
@@ -264,8 +219,8 @@ fn beside(file: &Path) -> BTreeSet<PathBuf> {
 #[test]
 fn no_two_files_import_each_other() {
     let mut files = Vec::new();
-    for house in HOUSES {
-        sources(&root().join(house), &mut files);
+    for folder in FOLDERS {
+        sources(&root().join(folder), &mut files);
     }
     let apart = ["mod.rs", "lib.rs", "main.rs", "tests.rs", "samples.rs"];
     files.retain(|file| !apart.contains(&file.file_name().unwrap().to_str().unwrap()));
@@ -277,9 +232,6 @@ fn no_two_files_import_each_other() {
         };
         imported.iter().filter(back).map(move |other| (file, other))
     });
-    // Two pairs are left. None is to be added.
-    let left = ["rules/src/decide/case.rs", "src/report/fit.rs"].map(|file| root().join(file));
-    let both = both.filter(|(file, _)| !left.contains(file));
     let both = both.collect::<Vec<_>>();
     assert!(both.is_empty(), "{both:#?}");
     let seen = imports.values().map(BTreeSet::len).sum::<usize>();
@@ -298,45 +250,24 @@ fn imports_are_read_as_the_compiler_reads_them() {
 /// Rewritten with `UPDATE_EXPECT=1`.
 #[test]
 fn contributing_shows_this_order() {
-    let widest = ROOMS
-        .iter()
-        .map(|(room, _)| file(room).len())
-        .max()
-        .unwrap();
-    let lines = ROOMS
-        .iter()
-        .rev()
-        .map(|(room, about)| format!("    {:widest$}  {about}\n", file(room)));
-    let order = lines.collect::<String>();
-    let path = root().join("CONTRIBUTING.md");
-    let page = fs::read_to_string(&path).unwrap();
-    let (begin, end) = (
-        "<!-- rooms: made by tests/rooms.rs -->\n\n",
-        "<!-- end of rooms -->",
-    );
-    let (head, rest) = page
-        .split_once(begin)
-        .expect("the place where the order stands");
-    let (_, tail) = rest.split_once(end).expect("its end");
-    let current = format!("{head}{begin}{order}\n{end}{tail}");
-    if std::env::var_os("UPDATE_EXPECT").is_some() {
-        fs::write(&path, &current).unwrap();
-    } else {
-        assert!(
-            page == current,
-            "CONTRIBUTING.md shows another order; UPDATE_EXPECT=1 rewrites it"
-        );
-    }
+    let widest = modules().map(|(module, _)| file(module).len()).max();
+    let widest = widest.unwrap();
+    let lines = modules().map(|(module, about)| format!("    {:widest$}  {about}\n", file(module)));
+    let order = lines.collect_vec().into_iter().rev().collect::<String>();
+    let page = fs::read_to_string(root().join("CONTRIBUTING.md")).unwrap();
+    let begin = "<!-- rooms: made by tests/rooms.rs -->\n\n";
+    let (head, rest) = page.split_once(begin).unwrap();
+    let (_, tail) = rest.split_once("<!-- end of rooms -->").unwrap();
+    expect_file!["../CONTRIBUTING.md"].assert_eq(&format!(
+        "{head}{begin}{order}\n<!-- end of rooms -->{tail}"
+    ));
 }
 
-fn file(room: &str) -> String {
-    let places = HOUSES.map(|house| format!("{house}/{room}"));
-    let folder = places.iter().find(|place| root().join(place).is_dir());
-    folder.map_or_else(
-        || {
-            let mut files = places.iter().map(|place| format!("{place}.rs"));
-            files.find(|file| root().join(file).exists()).unwrap()
-        },
-        |folder| format!("{folder}/"),
-    )
+fn file(module: &str) -> String {
+    let places = FOLDERS.map(|folder| format!("{folder}/{module}"));
+    let there = |end: &str| {
+        let mut places = places.iter().map(|place| format!("{place}{end}"));
+        places.find(|place| root().join(place).exists())
+    };
+    there("/").or_else(|| there(".rs")).unwrap()
 }

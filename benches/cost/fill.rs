@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::support::{
     ControlPlane,
-    objects::{Node, Pod, in_parallel, namespace, node_becomes, pod_path},
+    objects::{in_parallel, make, namespace, node_becomes, pod_path},
 };
 
 /// Connections over which objects are created.
@@ -69,18 +69,17 @@ impl Filled {
     pub fn grow(&mut self, nodes: usize, pods: usize) {
         let (cluster, dead, first) = (self.cluster, self.dead, self.nodes);
         in_parallel(WRITERS, 0..nodes.saturating_sub(first), |at| {
-            let name = node_name(first + at);
-            let mut node =
-                Node::ready(&name).lease_renewed(if first + at < dead { 3_600 } else { 3 });
-            for label in 0..12 {
-                node = node.label(
-                    &format!("example.org/topology-{label:02}"),
+            let renewed = if first + at < dead { 3_600 } else { 3 };
+            let labels = (0..12).map(|label| {
+                (
+                    format!("example.org/topology-{label:02}"),
                     "rack-17-of-hall-3",
-                );
-            }
+                )
+            });
             let applied = "what the machine's agent wrote, last time it looked. ".repeat(150);
-            node.annotation("example.org/agent-state", &applied)
-                .create(cluster);
+            let node = json!({"ready": "True", "renewed": renewed, "metadata": {
+                "labels": labels.collect::<BTreeMap<_, _>>(), "annotations": {"example.org/agent-state": applied}}});
+            make(cluster, &format!("Node {}: {node}", node_name(first + at)));
         });
         self.nodes = self.nodes.max(nodes);
         let (living, first) = (self.nodes - dead, self.pods);
@@ -147,19 +146,21 @@ impl Filled {
 
 fn create_pod(cluster: &ControlPlane, node: &str, namespace: &str, name: &str) {
     let applied = "what was applied, for the next time. ".repeat(80);
-    let pod = Pod::on(node, namespace, name)
-        .label("app", "measured")
-        .label("tier", "backend")
-        .label("release", "2026-11")
-        .annotation("example.org/applied", &applied)
-        .owned_by("StatefulSet", "measured")
-        .empty_dir("scratch");
-    let pod = (0..40).fold(pod, |pod, at| {
-        let value = "a value of the length that such values tend to have";
-        pod.env(&format!("SETTING_{at:02}"), value)
+    let value = "a value of the length that such values tend to have";
+    let env = (0..40).map(|at| json!({"name": format!("SETTING_{at:02}"), "value": value}));
+    let pod = json!({
+        "metadata": {
+            "name": name,
+            "labels": {"app": "measured", "tier": "backend", "release": "2026-11"},
+            "annotations": {"example.org/applied": applied},
+            "ownerReferences": [{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "measured", "controller": true,
+                "uid": "00000000-0000-4000-8000-000000000000"}],
+        },
+        "spec": {
+            "nodeName": node,
+            "containers": [{"name": "main", "image": "example/main:1", "env": env.collect::<Vec<_>>()}],
+            "volumes": [{"name": "scratch", "emptyDir": {}}],
+        },
     });
-    cluster.create(
-        &format!("/api/v1/namespaces/{namespace}/pods"),
-        pod.object(),
-    );
+    cluster.create(&format!("/api/v1/namespaces/{namespace}/pods"), pod);
 }

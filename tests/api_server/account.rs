@@ -17,13 +17,14 @@ fn says((_, answer): &(u16, Value)) -> &str {
 /// With the credentials of a node on which its pod is, or was, and with those of an administrator.
 #[test]
 fn its_tokens_are_short_and_end_with_their_pod() {
-    let cluster = fresh();
-    one_dead_of_three(&cluster);
+    let cluster = one_dead();
     install(&cluster, DEFAULT);
     own_pod(&cluster, "pod-reaper");
     let own = pod_path("pod-reaper", OWN);
     let container = &cluster.get(&own)["spec"]["containers"][0];
-    let token = json!({"name": "token", "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount", "readOnly": true});
+    let token = yaml(
+        "{name: token, mountPath: '/var/run/secrets/kubernetes.io/serviceaccount', readOnly: true}",
+    );
     assert!(
         container["volumeMounts"]
             .as_array()
@@ -69,7 +70,7 @@ fn its_tokens_are_short_and_end_with_their_pod() {
     }
     let (code, answer) = ask(node, "pod-reaper", 600, &bound);
     assert_eq!(code, 201, "{answer}");
-    let token = answer["status"]["token"].as_str().expect("a token");
+    let token = str_of(&answer["status"]["token"]);
     let may_read = || {
         let answer = cluster.kubectl(["--token", token, "get", "nodes"]);
         let said = shown(&answer);
@@ -80,7 +81,7 @@ fn its_tokens_are_short_and_end_with_their_pod() {
         answer.status.success()
     };
     assert!(may_read());
-    cluster.delete(&own, json!({"gracePeriodSeconds": 0}));
+    cluster.delete(&own, yaml("{gracePeriodSeconds: 0}"));
     until("the token ends with its pod", || !may_read());
 }
 
@@ -139,8 +140,8 @@ fn its_events_are_small_and_its_own() {
         "no other managedFields",
     );
     let attacks = [
-        (EVENTS, json!({"reportingController": "kubelet"}), own),
-        (CORE, json!({"reportingComponent": "kubelet"}), own),
+        (EVENTS, yaml("{reportingController: kubelet}"), own),
+        (CORE, yaml("{reportingComponent: kubelet}"), own),
         (EVENTS, json!({"regarding": {"name": long}}), size),
         (EVENTS, json!({"related": {"fieldPath": long}}), size),
         (CORE, json!({"message": long}), size),
@@ -150,10 +151,10 @@ fn its_events_are_small_and_its_own() {
             json!({"metadata": {"annotations": {"a": long}}}),
             only,
         ),
-        (EVENTS, json!({"metadata": {"labels": {"a": "b"}}}), only),
+        (EVENTS, yaml("{metadata: {labels: {a: b}}}"), only),
         (
             EVENTS,
-            json!({"metadata": {"finalizers": ["example.org/a"]}}),
+            yaml("{metadata: {finalizers: [example.org/a]}}"),
             only,
         ),
         (EVENTS, owned("another", in_labels.clone()), managed),
@@ -190,7 +191,7 @@ fn its_events_are_small_and_its_own() {
         &cluster,
         "PATCH",
         &path,
-        &json!({"metadata": {"labels": {"a": "b"}}}),
+        &yaml("{metadata: {labels: {a: b}}}"),
     );
     assert!(answer.0 == 403 && says(&answer).contains(own), "{answer:?}");
     grant(&cluster, "another", "another", rules);

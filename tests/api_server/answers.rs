@@ -1,18 +1,16 @@
 //! Who may answer, where the component `answers` is installed; and, on demand, what that costs everybody. `guard` has the
 //! claims that the account may then delete, `manifests` its rights.
 
-use std::time::Instant;
-
 use serde_json::{Value, json};
 
 use crate::{
     guard::{ADMISSION, IN_APPS, bind, grant},
-    one_dead_of_three,
+    medians, one_dead,
     scratch::{GIVE_UP, SCRATCH, claim_path, install},
     support::{
-        ControlPlane, Fresh, fresh,
+        ControlPlane, Fresh,
         installed::{ACCOUNT, as_member, as_user, until},
-        objects::{Pod, annotate, claim, node_path, pod_path},
+        objects::{annotate, make, node_path, pod_path},
     },
 };
 
@@ -129,12 +127,11 @@ fn ways(namespace: &str) -> Vec<(&'static str, Request)> {
 /// Installs the component, and users who may change all that can be answered, but may delete:
 /// `changer` none of it, `tenant` what is in the namespace `apps`, `owner` what is called `data`, `operator` all.
 fn installed() -> Fresh {
-    let cluster = fresh();
-    one_dead_of_three(&cluster);
+    let cluster = one_dead();
     for namespace in ["apps", "other"] {
-        claim(&cluster, namespace, "data", None, "Pending");
-        Pod::on("dead", namespace, "stuck").create(&cluster);
-        Pod::without_node(namespace, "pending").create(&cluster);
+        let objects = "{PersistentVolumeClaim IN/data: {phase: Pending},
+            Pod IN/stuck: {grace: null}, Pod IN/pending: {node: null, grace: null}}";
+        make(&cluster, &objects.replace("IN", namespace));
     }
     install(&cluster, &["answers"]);
     let objects = ["pods", "persistentvolumeclaims", "nodes"];
@@ -393,8 +390,9 @@ fn what_the_answers_cost() {
             "/api/v1/nodes",
             json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}}),
         );
-        Pod::on("dead", "apps", name).create(&cluster);
-        claim(&cluster, "apps", name, None, "Pending");
+        let pair =
+            "{Pod apps/NAME: {grace: null}, PersistentVolumeClaim apps/NAME: {phase: Pending}}";
+        make(&cluster, &pair.replace("NAME", name));
         for path in &objects {
             cluster.merge_patch(path, padding.clone());
             cluster.merge_patch(path, label.clone());
@@ -404,14 +402,8 @@ fn what_the_answers_cost() {
     let changer = ("changer", &[][..]);
     let kubelet = ("system:node:dead", &["system:nodes"][..]);
     let answer = |path: &str| {
-        (as_user(
-            "changer",
-            &cluster,
-            "PATCH",
-            &format!("{path}{DRY}"),
-            &annotated(REAP, Some(TIME)),
-        ))
-        .0
+        let (path, body) = (format!("{path}{DRY}"), annotated(REAP, Some(TIME)));
+        as_user("changer", &cluster, "PATCH", &path, &body).0
     };
     until("the one is left out", || {
         answer(&paths[0][1]) == 200 && answer(&paths[1][1]) == 403
@@ -424,24 +416,15 @@ fn what_the_answers_cost() {
         ("a pod's status", changer, 1, "/status"),
         ("a claim", changer, 2, ""),
     ] {
-        let mut took = [Vec::new(), Vec::new()];
-        for round in 0..3_000 {
-            for (side, took) in took.iter_mut().enumerate() {
-                let path = format!("{}{place}{DRY}", paths[side][at]);
-                let body = match (at, place) {
-                    (_, "") => annotated("example.org/round", Some(&round.to_string())),
-                    (0, _) => json!({"status": {"nodeInfo": {"bootID": round.to_string()}}}),
-                    _ => json!({"status": {"message": round.to_string()}}),
-                };
-                let started = Instant::now();
-                let (code, answer) = as_member(&cluster, user, groups, ("PATCH", &path), &body);
-                took.push(started.elapsed().as_secs_f64() * 1e3);
-                assert_eq!(code, 200, "{what}: {answer}");
-            }
-        }
-        let [without, with] = took.map(|mut took| {
-            took.sort_by(f64::total_cmp);
-            took[took.len() / 2]
+        let [without, with] = medians(3_000, |side, round| {
+            let path = format!("{}{place}{DRY}", paths[side][at]);
+            let body = match (at, place) {
+                (_, "") => annotated("example.org/round", Some(&round.to_string())),
+                (0, _) => json!({"status": {"nodeInfo": {"bootID": round.to_string()}}}),
+                _ => json!({"status": {"message": round.to_string()}}),
+            };
+            let (code, answer) = as_member(&cluster, user, groups, ("PATCH", &path), &body);
+            assert_eq!(code, 200, "{what}: {answer}");
         });
         eprintln!(
             "| {what} | {without:.2} ms | {with:.2} ms | {:.2} |",

@@ -245,8 +245,8 @@ fn the_chart_renders_what_kustomize_renders() {
             kustomize.contains_key(object) || object.1 != "pod-reaper-forecast"
         });
         assert_eq!(
-            chart.keys().collect::<Vec<_>>(),
-            kustomize.keys().collect::<Vec<_>>(),
+            chart.keys().collect_vec(),
+            kustomize.keys().collect_vec(),
             "{what}: the same objects"
         );
         assert_eq!(chart.len(), count, "{what}");
@@ -266,7 +266,7 @@ fn the_image_that_an_operator_names_is_in_each_kustomization() {
         let used = manifests
             .lines()
             .filter_map(|line| line.trim().trim_start_matches("- ").strip_prefix("image: "));
-        assert_eq!(used.collect::<Vec<_>>(), [own], "{what}");
+        assert_eq!(used.collect_vec(), [own], "{what}");
     };
     // In a kustomization of the operator's own, and the dry run as a component of it.
     let dry: &[&str] = &["dry-run"];
@@ -587,7 +587,7 @@ fn release(cluster: &ControlPlane, command: &str, options: &[&str]) -> String {
         .into_iter()
         .chain(chart)
         .chain([namespace.as_str()]);
-    let arguments = arguments.chain(options.iter().copied()).collect::<Vec<_>>();
+    let arguments = arguments.chain(options.iter().copied()).collect_vec();
     succeeds(helm_command(cluster, &arguments))
 }
 
@@ -715,7 +715,7 @@ fn a_release_is_installed_upgraded_rolled_back_and_removed() {
         let rules = cluster.get(&role)["rules"].clone();
         let rules = rules.as_array().expect("rules").iter();
         let verbs = rules.flat_map(|rule| rule["verbs"].as_array().expect("verbs").clone());
-        verbs.collect::<Vec<_>>()
+        verbs.collect_vec()
     };
     let reads = |verb: &Value| verb == "get" || verb == "list";
     assert!(verbs().iter().all(reads), "{:?}", verbs());
@@ -762,7 +762,7 @@ fn helm_test_audits() {
             env!("CARGO_PKG_VERSION")
         );
         assert_eq!(container["image"], image);
-        let arguments = container["args"].as_array().expect("arguments").iter();
+        let arguments = each(&container["args"]);
         let output = binary(&kubeconfig_of_pod(&cluster, &cluster.get(&pod)))
             .envs(variables(&cluster))
             .args(SHORT)

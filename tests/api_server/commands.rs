@@ -5,12 +5,12 @@ use std::fs;
 use serde_json::json;
 
 use crate::{
-    Run, SHORT, binary, one_dead_of_three, run,
+    Run, SHORT, binary, one_dead, one_dead_of_three, run,
     scratch::{GIVE_UP, KEPT, claim_path, local_claim, stuck},
     six_nodes,
     support::{
         ControlPlane, fresh,
-        objects::{Node, Pod, annotate, claim, node_becomes, node_path, pod_path},
+        objects::{annotate, make, node_becomes, node_path, pod, pod_path, str_of},
         program::{SHELLS, commands, paste, paste_into, shown},
     },
     uid, until_overdue,
@@ -76,14 +76,9 @@ fn an_answer_that_is_pasted_in_time_is_acted_on_by_the_next_run() {
         }
         assert!(!is_deleting(&cluster, &claim_path("apps", CLAIM)));
         let run = next(&cluster, &[]);
-        assert_eq!(
-            run.reason_and_outcome(&pod),
-            ("answered", Some("deleted")),
-            "{}",
-            run.log
-        );
+        run.says(&pod, ("answered", Some("deleted")));
         assert!(run.pod(&pod)["answers"][0]["inert"].is_null());
-        assert!(cluster.try_get(&pod_path("apps", "db-0")).is_none());
+        assert!(!cluster.has_pod("apps", "db-0"));
         // The controller that removes its protection finalizer does not run here.
         assert!(is_deleting(&cluster, &claim_path("apps", CLAIM)));
     }
@@ -91,12 +86,9 @@ fn an_answer_that_is_pasted_in_time_is_acted_on_by_the_next_run() {
 
 #[test]
 fn each_answer_lets_go_what_it_is_about() {
-    let cluster = fresh();
-    one_dead_of_three(&cluster);
-    let stateful = Pod::on("dead", "apps", "web-0").owned_by("StatefulSet", "web");
-    let stateful = uid(&stateful.terminating(&cluster, 1));
-    let machine = Pod::on("dead", "vms", "vm-0").owned_by("VirtualMachineInstance", "vm");
-    let machine = uid(&machine.terminating(&cluster, 1));
+    let cluster = one_dead();
+    let stateful = pod(&cluster, "apps/web-0: {owner: StatefulSet web}");
+    let machine = pod(&cluster, "vms/vm-0: {owner: VirtualMachineInstance vm}");
     let flags = ["--manual-owner-kind=StatefulSet"];
     let before = next(&cluster, &flags);
     for (pod, reason, on) in [
@@ -111,7 +103,7 @@ fn each_answer_lets_go_what_it_is_about() {
             "annotate node dead pod-reaper.io/powered-off=",
         ),
     ] {
-        assert_eq!(before.reason_and_outcome(pod), (reason, None));
+        before.says(pod, (reason, None));
         let answer = commands(&before, pod).pop().expect("it comes last");
         assert!(answer.contains(on), "{answer}");
         let output = paste(&cluster, &answer);
@@ -119,7 +111,7 @@ fn each_answer_lets_go_what_it_is_about() {
     }
     let after = next(&cluster, &flags);
     for pod in [&stateful, &machine] {
-        assert_eq!(after.reason_and_outcome(pod), ("answered", Some("deleted")));
+        after.says(pod, ("answered", Some("deleted")));
     }
 }
 
@@ -141,13 +133,10 @@ fn an_answer_of_another_failure_does_nothing_and_is_reported() {
         ("the node came back, and went again", back_and_gone),
         ("the pod was replaced", |cluster, _| {
             let path = pod_path("apps", "db-0");
-            let set = cluster.get("/apis/apps/v1/namespaces/apps/statefulsets/db");
             cluster.delete(&path, json!({"gracePeriodSeconds": 0}));
-            Pod::on("dead", "apps", "db-0")
-                .of_set(&set)
-                .claim(CLAIM)
-                .label("apps.kubernetes.io/pod-index", "0")
-                .terminating(cluster, 1);
+            let again = "apps/db-0: {owner: StatefulSet db, uses: disk-db-0,
+                metadata: {labels: {apps.kubernetes.io/pod-index: '0'}}}";
+            pod(cluster, again);
         }),
         ("the claim was made anew", |cluster, answer| {
             let path = claim_path("apps", CLAIM);
@@ -191,7 +180,7 @@ fn an_answer_of_another_failure_does_nothing_and_is_reported() {
         let notice = notices
             .iter()
             .find(|notice| notice["code"] == "answer-inert");
-        let detail = notice.expect(what)["detail"].as_str().expect("a sentence");
+        let detail = str_of(&notice.expect(what)["detail"]);
         // The command that it gives takes the answer away.
         let (_, withdraw) = detail.split_once("Take it away: ").expect("a command");
         assert!(
@@ -228,10 +217,7 @@ fn an_answer_does_nothing_where_the_node_is_back_or_gone_and_needs_rights() {
         );
         since(&cluster, &answer);
         next(&cluster, &[]);
-        assert!(
-            cluster.try_get(&pod_path("apps", "db-0")).is_some(),
-            "{what}"
-        );
+        assert!(cluster.has_pod("apps", "db-0"), "{what}");
         assert!(!is_deleting(&cluster, &claim_path("apps", CLAIM)), "{what}");
     }
 }
@@ -239,31 +225,27 @@ fn an_answer_does_nothing_where_the_node_is_back_or_gone_and_needs_rights() {
 #[test]
 fn the_steps_for_finalizers_and_lost_volumes_run() {
     let cluster = fresh();
-    Node::ready("ready").create(&cluster);
-    Node::not_ready("dead", 3600).create(&cluster);
-    let held = Pod::on("dead", "apps", "held")
-        .finalizer("example.org/backup")
-        .terminating(&cluster, 1);
-    claim(
+    make(
         &cluster,
-        "apps",
-        "dangling",
-        Some("no-such-volume"),
-        "Bound",
+        "
+        Node ready: {ready: 'True'}
+        Node dead: {}
+        PersistentVolumeClaim apps/dangling: {volume: no-such-volume, phase: Bound}
+        ",
     );
-    let dangling = Pod::on("dead", "apps", "dangling")
-        .claim("dangling")
-        .terminating(&cluster, 1);
+    let held = "apps/held: {metadata: {finalizers: [example.org/backup]}}";
+    let held = pod(&cluster, held);
+    let dangling = pod(&cluster, "apps/dangling: {uses: dangling}");
     let before = next(&cluster, &[]);
 
-    let shown = commands(&before, &uid(&held))
+    let shown = commands(&before, &held)
         .iter()
         .map(|command| shown(&paste(&cluster, command)))
         .collect::<String>();
     assert!(shown.contains("f:finalizers"), "{shown}");
     assert!(shown.contains("[example.org/backup]"), "{shown}");
 
-    let [see, off, go] = commands(&before, &uid(&dangling))
+    let [see, off, go] = commands(&before, &dangling)
         .try_into()
         .expect("three steps to paste");
     let output = paste(&cluster, &see);
@@ -272,18 +254,14 @@ fn the_steps_for_finalizers_and_lost_volumes_run() {
         assert!(paste(&cluster, &answer).status.success(), "{answer}");
     }
     let after = next(&cluster, &[]);
-    assert_eq!(
-        after.reason_and_outcome(&uid(&dangling)),
-        ("answered", Some("deleted"))
-    );
+    after.says(&dangling, ("answered", Some("deleted")));
     assert!(!is_deleting(&cluster, &claim_path("apps", "dangling")));
 }
 
 /// With an empty kubeconfig a kubectl inside a pod asks the cluster of that pod, which has a namesake.
 #[test]
 fn the_way_to_a_leaf_cluster_ends_nowhere_else_and_its_credentials_are_private() {
-    let cluster = fresh();
-    six_nodes::failed(&cluster);
+    let cluster = six_nodes::after_an_hour();
     let path = pod_path(six_nodes::REMOTE.0, six_nodes::REMOTE.1);
     let run = run(&cluster.kubeconfig, &SHORT);
     let way = commands(&run, &uid(&cluster.get(&path)))

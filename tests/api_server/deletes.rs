@@ -1,79 +1,51 @@
 //! Deletes exactly the right pods, by UID: every rule that spares a pod, beside a similar pod that is reaped.
 
-use crate::{
-    prelude::*,
-    support::objects::{in_parallel, lease_of, volume_attachment},
-};
+use crate::{prelude::*, support::objects::in_parallel};
 
 const REAP: &str = "stuck-on-not-ready-node";
 
-/// Nodes that have been silent for an hour.
-const DEAD: &str = "
+const NODES: &str = "
+    # A node that is no place for a volume: nothing starts there while its link is cut.
+    Node edge-ready: {ready: 'True', metadata: {labels: {example.org/rack: r1, superedge.io/node-edge: enable}}}
+    # The others are silent, most for an hour.
     # Its host name differs from its name: volumes may use either.
-    dead: {metadata: {labels: {kubernetes.io/hostname: dead.example.org, example.org/rack: r1}}}
-    left-alone: {metadata: {annotations: {pod-reaper.io/skip: 'true'}}}
-    by-label: {metadata: {labels: {kosmos.io/node: 'true'}}}
-    by-annotation: {metadata: {annotations: {kosmos-io/owned-by-cluster: one}}}
-    by-taint: {spec: {taints: [{key: kosmos.io/node, value: 'true', effect: NoSchedule}]}}
-    kosmos-two: {}
-    virtual: {metadata: {labels: {type: virtual-kubelet}}}
-    virtual-by-taint: {spec: {taints: [{key: virtual-kubelet.io/provider, value: azure, effect: NoSchedule}]}}
-    'off': {metadata: {annotations: {fencing/state: fenced}}}
-    said-to-be-off: {metadata: {annotations: {example.org/off: 'yes'}}}
-    virt: {metadata: {annotations: {kubevirt.io/heartbeat: MINUTE_AGO}}}
-    off-and-alive: {metadata: {annotations: {fencing/state: fenced, kubevirt.io/heartbeat: MINUTE_AGO}}}
-    edge: {metadata: {annotations: {apps.openyurt.io/binding: 'true'}}}
-    by-selector: {metadata: {labels: {example.org/leaf: 'true'}}}
+    Node dead: {metadata: {labels: {kubernetes.io/hostname: dead.example.org, example.org/rack: r1}}}
+    Node left-alone: {metadata: {annotations: {pod-reaper.io/skip: 'true'}}}
+    Node by-label: {metadata: {labels: {kosmos.io/node: 'true'}}}
+    Node by-annotation: {metadata: {annotations: {kosmos-io/owned-by-cluster: one}}}
+    Node by-taint: {spec: {taints: [{key: kosmos.io/node, value: 'true', effect: NoSchedule}]}}
+    Node kosmos-two: {}
+    Node virtual: {metadata: {labels: {type: virtual-kubelet}}}
+    Node virtual-by-taint: {spec: {taints: [{key: virtual-kubelet.io/provider, value: azure, effect: NoSchedule}]}}
+    Node off: {metadata: {annotations: {fencing/state: fenced}}}
+    Node said-to-be-off: {metadata: {annotations: {example.org/off: 'yes'}}}
+    Node virt: {metadata: {annotations: {kubevirt.io/heartbeat: MINUTE_AGO}}}
+    Node off-and-alive: {metadata: {annotations: {fencing/state: fenced, kubevirt.io/heartbeat: MINUTE_AGO}}}
+    Node edge: {metadata: {annotations: {apps.openyurt.io/binding: 'true'}}}
+    Node by-selector: {metadata: {labels: {example.org/leaf: 'true'}}}
+    Node says-false: {ready: 'False', renewed: 2}
+    # Its row shows Unknown, which is not Ready either.
+    Node says-nothing: {ready: null}
+    Node detected: {detects: KernelDeadlock}
+    Node no-detector: {detects: NetworkUnavailable}
+    Node recovering: {since: 300, renewed: 2}
+    Node just-failed: {since: 10, renewed: 100}
+    # Their clocks are wrong: the server's stamp of the renewal counts, not the time that the node wrote.
+    Node clock-behind: {since: 300, renewed: 2, says: 3600}
+    Node clock-ahead: {says: -3600}
 ";
 
 fn nodes(cluster: &ControlPlane) {
     for number in 1..=13 {
-        let more = format!("{{metadata: {{labels: {{linbit.com/hostname: ready-{number}}}}}}}");
-        Node::ready(&format!("ready-{number}"))
-            .with(yaml(&more))
-            .create(cluster);
+        let labels = format!("{{linbit.com/hostname: ready-{number}}}");
+        let node =
+            format!("Node ready-{number}: {{ready: 'True', metadata: {{labels: {labels}}}}}");
+        make(cluster, &node);
     }
-    // A node that is no place for a volume: nothing starts there while its link is cut.
-    let edge = "{metadata: {labels: {example.org/rack: r1, superedge.io/node-edge: enable}}}";
-    Node::ready("edge-ready").with(yaml(edge)).create(cluster);
-    let dead = yaml(&DEAD.replace("MINUTE_AGO", &seconds_ago(60)));
-    for (name, more) in dead.as_object().unwrap() {
-        Node::not_ready(name, 3600)
-            .with(more.clone())
-            .create(cluster);
-    }
-    Node::ready("says-false")
-        .condition("False", "KubeletNotReady", 3600)
-        .lease_renewed(2)
-        .create(cluster);
-    // Its row shows Unknown, which is not Ready either.
-    Node::not_ready("says-nothing", 3600)
-        .without_condition()
-        .create(cluster);
-    for (name, kind) in [
-        ("detected", "KernelDeadlock"),
-        ("no-detector", "NetworkUnavailable"),
-    ] {
-        Node::not_ready(name, 3600)
-            .reports(kind, 60)
-            .create(cluster);
-    }
-    // Some with wrong clocks: the server's stamp of the renewal counts, not the time that the node wrote.
-    for (name, since, renewed, says) in [
-        ("recovering", 300, 2, 2),
-        ("clock-behind", 300, 2, 3600),
-        ("clock-ahead", 3600, 3600, -3600),
-        ("just-failed", 10, 100, 100),
-    ] {
-        Node::not_ready(name, since)
-            .lease_renewed(renewed)
-            .lease_says(says)
-            .create(cluster);
-    }
+    make(cluster, &NODES.replace("MINUTE_AGO", &seconds_ago(60)));
 }
 
-/// By reason, the pods of namespace `apps`. `node` is another one than `dead`, `grace` another than a second, `owner` its
-/// controller, `claim` one that it mounts, and `volume` that of a claim of its own name.
+/// By reason, the pods of namespace `apps`.
 const PODS: &str = "
 stuck-on-not-ready-node:
     set-0: {owner: StatefulSet set}
@@ -86,7 +58,7 @@ stuck-on-not-ready-node:
     marked-by-kosmos-itself: {metadata: {labels: {kosmos-io/pod: 'true'}}}
     not-really-skipped: {metadata: {annotations: {pod-reaper.io/skip: 'false'}}}
     lease-from-the-future: {node: clock-ahead}
-    claim-is-gone: {claim: nowhere}
+    claim-is-gone: {uses: nowhere}
     ephemeral-is-gone: {ephemeral: scratch}
     ephemeral-of-its-own: {ephemeral: scratch}
     network: {volume: {csi: {driver: rbd.csi.ceph.com, volumeHandle: network}}}
@@ -127,10 +99,10 @@ volume-confined:
 volume-unverified:
     by-field: {volume: {csi: {driver: x.example.org, volumeHandle: x}, nodeAffinity: {required: {nodeSelectorTerms: [
         {matchFields: [{key: metadata.name, operator: In, values: [dead]}]}]}}}}
-    lost: {claim: lost}
-    dangling: {claim: dangling}
-    pending: {claim: pending}
-    deleted-by-mistake: {claim: deleted-by-mistake}
+    lost: {uses: lost}
+    dangling: {uses: dangling}
+    pending: {uses: pending}
+    deleted-by-mistake: {uses: deleted-by-mistake}
 # A disk that two machines could write.
 shared-disk:
     unattached: {volume: {csi: {driver: iscsi.csi.k8s.io, fsType: ext4, volumeHandle: x}}}
@@ -167,6 +139,7 @@ owner-kind:
 # Reasons of its node.
 node-just-failed:
     node-just-failed: {node: just-failed}
+    since-nobody-knows-when: {node: says-nothing}
 kosmos-leaf:
     leaf-by-label: {node: by-label}
     leaf-by-annotation: {node: by-annotation}
@@ -185,65 +158,33 @@ node-gone:
     node-gone: {node: no-such-node}
 ";
 
-/// Makes the pod with what it needs.
-fn stuck(cluster: &ControlPlane, name: &str, described: &Value) -> Value {
-    let mut more = described.clone();
-    let mut word = |key: &str| more.as_object_mut().unwrap().remove(key);
-    let text = |word: Option<Value>| word.map(|word| word.as_str().unwrap().to_owned());
-    let node = text(word("node")).unwrap_or("dead".to_owned());
-    let grace = word("grace").map_or(1, |grace| grace.as_i64().unwrap());
-    let (owner, mut claim, ephemeral) = (
-        text(word("owner")),
-        text(word("claim")),
-        text(word("ephemeral")),
-    );
-    if let Some(spec) = word("volume") {
-        Volume::of(name, spec)
-            .claimed_by("apps", name)
-            .create(cluster);
-        claim = Some(name.to_owned());
-    }
-    let mut pod = Pod::on(&node, "apps", name).with(more);
-    if let Some((kind, owner)) = owner.as_deref().and_then(|owner| owner.split_once(' ')) {
-        pod = pod.owned_by(kind, owner);
-    }
-    if let Some(claim) = claim {
-        pod = pod.claim(&claim);
-    }
-    if let Some(volume) = ephemeral {
-        pod = pod.ephemeral(&volume);
-    }
-    pod.terminating(cluster, grace)
-}
-
 #[test]
 fn every_stuck_pod_goes_and_every_other_lives() {
     let cluster = fresh();
     nodes(&cluster);
-    for (name, phase) in [("lost", "Lost"), ("dangling", "Bound")] {
-        claim(&cluster, "apps", name, Some("no-such-volume"), phase);
-    }
-    claim(&cluster, "apps", "pending", None, "Pending");
     let driver = yaml("{metadata: {name: iscsi.csi.k8s.io}, spec: {attachRequired: false}}");
     cluster.create("/apis/storage.k8s.io/v1/csidrivers", driver);
-    volume_attachment(&cluster, "attached", "dead", "attached");
+    make(
+        &cluster,
+        "
+        PersistentVolumeClaim lost: {volume: no-such-volume, phase: Lost}
+        PersistentVolumeClaim dangling: {volume: no-such-volume, phase: Bound}
+        PersistentVolumeClaim pending: {phase: Pending}
+        VolumeAttachment attached: {volume: attached}
+        PersistentVolume deleted-by-mistake: {claim: apps/deleted-by-mistake,
+            spec: {csi: {driver: x.example.org, volumeHandle: x}}}
+        PersistentVolume of-one: {on: dead, claim: apps/ephemeral-scratch, spec: {local: {path: /mnt/disk}}}
+        PersistentVolume of-another: {on: dead, claim: apps/ephemeral-of-its-own-scratch, spec: {local: {path: /mnt/disk}}}
+        ",
+    );
     let deleted = "deleted-by-mistake";
-    Volume::csi(deleted, "x.example.org")
-        .claimed_by("apps", deleted)
-        .create(&cluster);
-    let held = json!({"metadata": {"finalizers": ["kubernetes.io/pvc-protection"]}});
+    let held = yaml("{metadata: {finalizers: [kubernetes.io/pvc-protection]}}");
     cluster.merge_patch(&claim_path("apps", deleted), held);
     cluster.delete(&claim_path("apps", deleted), json!({}));
-    for pod in ["ephemeral", "ephemeral-of-its-own"] {
-        Volume::local(&format!("{pod}-pv"))
-            .on_node("dead")
-            .claimed_by("apps", &format!("{pod}-scratch"))
-            .create(&cluster);
-    }
     let mut expected = Vec::new();
     for (reason, pods) in yaml(PODS).as_object().unwrap() {
         for (name, described) in pods.as_object().unwrap() {
-            let uid = uid(&stuck(&cluster, name, described));
+            let uid = pod(&cluster, &format!("apps/{name}: {described}"));
             expected.push((name.clone(), uid, reason.clone()));
         }
     }
@@ -253,17 +194,15 @@ fn every_stuck_pod_goes_and_every_other_lives() {
     let path = format!("/api/v1/namespaces/apps/persistentvolumeclaims/{name}-scratch");
     cluster.merge_patch(&path, json!({"metadata": {"ownerReferences": owner}}));
 
-    let terminating =
-        |namespace, name| uid(&Pod::on("dead", namespace, name).terminating(&cluster, 1));
     // Outside the regex, excluded, in a namespace that is opted out, and not Terminating.
-    let outside = terminating("other", "outside");
-    let excluded = terminating("apps-excluded", "excluded");
-    let opted_out = terminating("apps-opted-out", "opted-out");
+    let outside = pod(&cluster, "other/outside: {}");
+    let excluded = pod(&cluster, "apps-excluded/excluded: {}");
+    let opted_out = pod(&cluster, "apps-opted-out/opted-out: {}");
     let skip = yaml("{metadata: {annotations: {pod-reaper.io/skip: 'true'}}}");
     cluster.merge_patch("/api/v1/namespaces/apps-opted-out", skip);
-    let running = uid(&Pod::on("dead", "apps", "running").create(&cluster));
+    let running = pod(&cluster, "apps/running: {grace: null}");
     // A namesake in another namespace, which is reaped too.
-    let namesake = terminating("apps-too", "set-0");
+    let namesake = pod(&cluster, "apps-too/set-0: {}");
     until_overdue();
 
     let options = [
@@ -284,8 +223,8 @@ fn every_stuck_pod_goes_and_every_other_lives() {
     run.ends(0);
     assert_eq!(run.report["errors"], json!([]));
     let left = cluster.get("/api/v1/pods");
-    let left = left["items"].as_array().unwrap().iter().map(uid);
-    let left = left.collect::<Vec<_>>();
+    let left = each(&left["items"]).map(uid);
+    let left = left.collect_vec();
     for (name, uid, reason) in &expected {
         let (said, outcome) = run.reason_and_outcome(uid);
         assert_eq!(said, reason, "{name}: {}", run.pod(uid));
@@ -293,15 +232,11 @@ fn every_stuck_pod_goes_and_every_other_lives() {
         assert_eq!(left.contains(uid), reason != REAP, "{name}");
     }
     run.says(&opted_out, ("opted-out", None));
-    run.says(&namesake, (REAP, Some("deleted")));
+    run.says(&namesake, REAPED);
     assert!(!left.contains(&namesake));
     assert!(left.contains(&opted_out));
-    let seen = run.report["pods"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(uid_of_entry);
-    let seen = seen.collect::<Vec<_>>();
+    let seen = each(&run.report["pods"]).map(uid_of_entry);
+    let seen = seen.collect_vec();
     for unseen in [&outside, &excluded, &running] {
         assert!(left.contains(unseen) && !seen.contains(unseen));
     }
@@ -309,40 +244,21 @@ fn every_stuck_pod_goes_and_every_other_lives() {
     assert!(note.contains("topology.kubernetes.io/zone"), "{note}");
 }
 
-/// Without `--all`, the run does not read pods on Ready nodes and on nodes that are gone.
-#[test]
-fn the_usual_run_looks_only_at_nodes_that_are_not_ready() {
-    let cluster = fresh();
-    nodes(&cluster);
-    Pod::on("ready-1", "apps", "slow").terminating(&cluster, 1);
-    let stuck = uid(&Pod::on("dead", "apps", "stuck").terminating(&cluster, 1));
-    let unclear = uid(&Pod::on("says-nothing", "apps", "unclear").terminating(&cluster, 1));
-    until_overdue();
-    let run = run(&cluster.kubeconfig, &SHORT);
-    assert_eq!(run.report["summary"]["pods"], 2);
-    run.says(&unclear, ("node-just-failed", None));
-    run.says(&stuck, (REAP, Some("deleted")));
-    assert!(cluster.try_get(&pod_path("apps", "slow")).is_some());
-}
-
 #[test]
 fn a_healthy_cluster_is_one_request() {
     let cluster = fresh();
-    Node::ready("ready-1").create(&cluster);
-    Node::ready("cordoned").create(&cluster);
-    cluster.merge_patch(
-        "/api/v1/nodes/cordoned",
-        json!({"spec": {"unschedulable": true}}),
+    make(
+        &cluster,
+        "
+        Node ready-1: {ready: 'True'}
+        Node cordoned: {ready: 'True', spec: {unschedulable: true}}
+        Pod slow: {node: ready-1}
+        ",
     );
-    Pod::on("ready-1", "apps", "slow").terminating(&cluster, 1);
-    let proxy = Proxy::start(cluster.server(), |_| {});
+    let proxy = Proxy::to(&cluster);
     let run = run(&proxy.kubeconfig, &SHORT);
     run.ends(0);
-    let paths = proxy
-        .seen()
-        .into_iter()
-        .map(|seen| seen.path)
-        .collect::<Vec<_>>();
+    let paths = proxy.seen().into_iter().map(|seen| seen.path).collect_vec();
     assert_eq!(paths, ["/api/v1/nodes?includeObject=None&limit=1000"]);
 }
 
@@ -351,13 +267,10 @@ fn a_healthy_cluster_is_one_request() {
 fn two_dead_workers_cost_these_requests() {
     let cluster = fresh();
     for number in 1..=9 {
-        let name = format!("ready-{number}");
-        Node::ready(&name).create(&cluster);
-        lease_of(
+        let node_and_lease = "{Node ready-NUMBER: {ready: 'True'}, Lease default/ready-NUMBER: {holder: leader-of-NUMBER}}";
+        make(
             &cluster,
-            ("default", &name),
-            &format!("leader-of-{number}"),
-            0,
+            &node_and_lease.replace("NUMBER", &number.to_string()),
         );
     }
     let own_leases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
@@ -367,8 +280,10 @@ fn two_dead_workers_cost_these_requests() {
         cluster.create(own_leases, lease)
     });
     for node in ["dead-1", "dead-2"] {
-        Node::not_ready(node, 3600).create(&cluster);
-        Pod::on(node, "apps", node).terminating(&cluster, 1);
+        make(
+            &cluster,
+            &format!("{{Node {node}: {{}}, Pod {node}: {{node: {node}}}}}"),
+        );
     }
     until_overdue();
     let bytes = Arc::new(AtomicUsize::new(0));
@@ -379,13 +294,13 @@ fn two_dead_workers_cost_these_requests() {
             counted.fetch_add(reply.body.len(), Ordering::SeqCst);
         })
     });
-    let run = run(&proxy.kubeconfig, &[&SHORT[..], &["--no-events"]].concat());
+    let run = run(&proxy.kubeconfig, &short("--no-events"));
     let bytes = bytes.load(Ordering::SeqCst);
     assert!(bytes < 50_000, "{bytes} bytes");
     run.is_whole();
     assert_eq!(run.report["summary"]["outcomes"]["deleted"], 2);
     let seen = proxy.seen().into_iter();
-    let paths = seen.map(|seen| seen.path).collect::<Vec<_>>();
+    let paths = seen.map(|seen| seen.path).collect_vec();
     // The API servers have no such Leases before 1.26, which then need no list.
     let servers = usize::from(cluster.is_at_least(26));
     assert_eq!(paths.len(), 21 + servers, "{paths:#?}");
@@ -407,13 +322,11 @@ fn a_job_pod_is_set_to_failed_before_it_is_deleted() {
     let cluster = fresh();
     nodes(&cluster);
     let tracked = |name: &str| {
-        Pod::on("dead", "apps", name)
-            .owned_by("Job", "job")
-            .restart_policy("Never")
-            .finalizer("batch.kubernetes.io/job-tracking")
-            .terminating(&cluster, 1)
+        let of_job = "{owner: Job job, spec: {restartPolicy: Never},
+            metadata: {finalizers: [batch.kubernetes.io/job-tracking]}}";
+        pod(&cluster, &format!("apps/{name}: {of_job}"))
     };
-    let (released, held) = (uid(&tracked("released")), uid(&tracked("held")));
+    let (released, held) = (tracked("released"), tracked("held"));
     until_overdue();
     let server = cluster.server();
     // The controller removes its finalizer from a failed pod as soon as it sees it: between the program's two writes.
@@ -424,15 +337,15 @@ fn a_job_pod_is_set_to_failed_before_it_is_deleted() {
             if !pod["metadata"]["finalizers"].is_null() {
                 server.merge_patch(
                     &pod_path("apps", "released"),
-                    json!({"metadata": {"finalizers": null}}),
+                    yaml("{metadata: {finalizers: null}}"),
                 );
             }
         }
     });
     let run = run(&proxy.kubeconfig, &SHORT);
 
-    run.says(&released, (REAP, Some("deleted")));
-    assert!(cluster.try_get(&pod_path("apps", "released")).is_none());
+    run.says(&released, REAPED);
+    assert!(!cluster.has_pod("apps", "released"));
     run.says(&held, (REAP, Some("still-there")));
     run.ends(3);
     let held = cluster.get(&pod_path("apps", "held"));

@@ -25,7 +25,7 @@ fn versions(cluster: &ControlPlane) -> BTreeMap<String, String> {
 }
 
 fn chosen(run: &Run) -> Vec<String> {
-    let pods = run.report["pods"].as_array().expect("pods").iter();
+    let pods = each(&run.report["pods"]);
     pods.filter(|pod| pod["verdict"] == "reap")
         .map(uid_of_entry)
         .collect()
@@ -33,12 +33,11 @@ fn chosen(run: &Run) -> Vec<String> {
 
 #[test]
 fn neither_mode_changes_anything_and_both_choose_as_the_real_run() {
-    let cluster = fresh();
-    six_nodes::failed(&cluster);
+    let cluster = six_nodes::after_an_hour();
     let before = versions(&cluster);
     let mut choices = Vec::new();
     for mode in ["--dry-run=client", "--dry-run=server"] {
-        let proxy = Proxy::start(cluster.server(), |_| {});
+        let proxy = Proxy::to(&cluster);
         let run = run(&proxy.kubeconfig, &[&SHORT[..], &[mode]].concat());
         assert_eq!(run.code, 0, "{mode}: {}", run.log);
         assert_eq!(
@@ -50,7 +49,7 @@ fn neither_mode_changes_anything_and_both_choose_as_the_real_run() {
             .seen()
             .into_iter()
             .filter(Seen::is_write)
-            .collect::<Vec<_>>();
+            .collect_vec();
         assert!(writes.iter().all(Seen::is_dry), "{mode}: {writes:?}");
         assert_eq!(writes.is_empty(), mode == "--dry-run=client", "{mode}");
         assert_eq!(versions(&cluster), before, "{mode}");
@@ -64,47 +63,27 @@ fn neither_mode_changes_anything_and_both_choose_as_the_real_run() {
     assert_eq!(choices, [chosen(&real), chosen(&real)]);
 }
 
-#[test]
-fn a_dry_run_of_a_job_pod_leaves_its_status_alone() {
-    let cluster = fresh();
-    one_dead_of_three(&cluster);
-    let pod = Pod::on("dead", "apps", "job")
-        .finalizer("batch.kubernetes.io/job-tracking")
-        .terminating(&cluster, 1);
-    until_overdue();
-    let before = versions(&cluster);
-    let run = run(&cluster.kubeconfig, &[&SHORT[..], &["--dry-run"]].concat());
-    let would = ("stuck-on-not-ready-node", Some("would-delete"));
-    run.says(&uid(&pod), would);
-    assert_eq!(versions(&cluster), before);
-}
-
 /// Three of five nodes are silent.
 #[test]
 fn the_breaker_holds_and_no_destructive_command_is_printed() {
     let cluster = fresh();
-    for ready in ["ready-1", "ready-2"] {
-        Node::ready(ready).create(&cluster);
-    }
-    for dead in ["dead-1", "dead-2", "dead-3"] {
-        Node::not_ready(dead, 3600)
-            .label("example.com/rack", "r7")
-            .create(&cluster);
-    }
     // Leaf nodes are not counted, whether Ready or not.
-    for leaf in ["kosmos-1", "kosmos-2", "kosmos-3"] {
-        Node::ready(leaf)
-            .label("example.com/rack", "r7")
-            .create(&cluster);
-    }
-    let stuck = uid(&Pod::on("dead-1", "apps", "stuck").terminating(&cluster, 1));
-    Volume::local("disk")
-        .on_node("dead-1")
-        .claimed_by("apps", "disk")
-        .create(&cluster);
-    let local = uid(&Pod::on("dead-1", "apps", "local")
-        .claim("disk")
-        .terminating(&cluster, 1));
+    make(
+        &cluster,
+        "
+        Node ready-1: {ready: 'True'}
+        Node ready-2: {ready: 'True'}
+        Node dead-1: {metadata: {labels: {example.com/rack: r7}}}
+        Node dead-2: {metadata: {labels: {example.com/rack: r7}}}
+        Node dead-3: {metadata: {labels: {example.com/rack: r7}}}
+        Node kosmos-1: {ready: 'True', metadata: {labels: {example.com/rack: r7}}}
+        Node kosmos-2: {ready: 'True', metadata: {labels: {example.com/rack: r7}}}
+        Node kosmos-3: {ready: 'True', metadata: {labels: {example.com/rack: r7}}}
+        PersistentVolume disk: {on: dead-1, claim: apps/disk, spec: {local: {path: /mnt/disk}}}
+        ",
+    );
+    let stuck = pod(&cluster, "apps/stuck: {node: dead-1}");
+    let local = pod(&cluster, "apps/local: {node: dead-1, uses: disk}");
     until_overdue();
 
     let held = run(&cluster.kubeconfig, &SHORT);
@@ -130,10 +109,8 @@ fn the_breaker_holds_and_no_destructive_command_is_printed() {
     held.says(&local, ("local-volume", None));
     // It asks for one answer alone, after the advice to look first.
     let steps = held.report["breaker"]["steps"].as_array().expect("steps");
-    let steps = steps
-        .iter()
-        .map(|step| step["command"].as_str().expect("a command"));
-    let [look, answer] = steps.collect::<Vec<_>>()[..] else {
+    let steps = steps.iter().map(|step| str_of(&step["command"]));
+    let [look, answer] = steps.collect_vec()[..] else {
         panic!("{}", held.report["breaker"])
     };
     assert!(look.contains(" get nodes "), "{look}");
@@ -142,24 +119,23 @@ fn the_breaker_holds_and_no_destructive_command_is_printed() {
     let printed = held.report.to_string().matches("kubectl").count();
     assert_eq!(printed, 2, "{}", held.report);
 
-    let forced = run(
-        &cluster.kubeconfig,
-        &[&SHORT[..], &["--max-not-ready-percent=100"]].concat(),
-    );
-    forced.says(&stuck, ("stuck-on-not-ready-node", Some("deleted")));
+    let forced = run(&cluster.kubeconfig, &short("--max-not-ready-percent=100"));
+    forced.says(&stuck, REAPED);
 }
 
 /// The only real node is dead: all nodes with Ready rows are leaf nodes.
 #[test]
 fn with_no_real_node_ready_nothing_is_deleted() {
     let cluster = fresh();
-    Node::not_ready("dead", 3600).create(&cluster);
-    Node::ready("kosmos-1").create(&cluster);
-    let one_to_one = "{metadata: {annotations: {kosmos-io/owned-by-cluster: a}}}";
-    Node::ready("one-to-one")
-        .with(yaml(one_to_one))
-        .create(&cluster);
-    let stuck = uid(&Pod::on("dead", "apps", "stuck").terminating(&cluster, 1));
+    make(
+        &cluster,
+        "
+        Node dead: {}
+        Node kosmos-1: {ready: 'True'}
+        Node one-to-one: {ready: 'True', metadata: {annotations: {kosmos-io/owned-by-cluster: a}}}
+        ",
+    );
+    let stuck = pod(&cluster, "apps/stuck: {}");
     until_overdue();
     let run = run(&cluster.kubeconfig, &SHORT);
     run.ends(4);

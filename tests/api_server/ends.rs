@@ -16,7 +16,7 @@ const REAP: &str = "stuck-on-not-ready-node";
 fn many_stuck(cluster: &ControlPlane, pods: usize) {
     one_dead_of_three(cluster);
     for pod in 0..pods {
-        Pod::on("dead", "apps", &format!("stuck-{pod}")).terminating(cluster, 1);
+        make(cluster, &format!("Pod apps/stuck-{pod}: {{}}"));
     }
     until_overdue();
 }
@@ -29,12 +29,7 @@ fn outcomes(report: &Value, code: &str) -> u64 {
 /// The UIDs of the pods that are left in `apps`.
 fn left(cluster: &ControlPlane) -> BTreeSet<String> {
     let list = cluster.get("/api/v1/namespaces/apps/pods");
-    list["items"]
-        .as_array()
-        .expect("items")
-        .iter()
-        .map(uid)
-        .collect()
+    each(&list["items"]).map(uid).collect()
 }
 
 const BEHIND: Clock = |date| Some(shifted(date, -20));
@@ -43,14 +38,12 @@ const AHEAD: Clock = |date| Some(shifted(date, 20));
 /// Safety rule 4. By this machine's clock, the pods of the first run are overdue, and those of the second are not.
 #[test]
 fn now_is_what_the_api_server_says() {
-    let cluster = fresh();
-    one_dead_of_three(&cluster);
+    let cluster = one_dead();
     // Without it, nobody knows whether the node has heard of their grace periods, so these are waited for.
     cluster.delete(&lease_path("dead"), json!({}));
     // A second, 10 minutes and an hour.
     let pods = [("stuck", 1), ("later", 600), ("much-later", 3600)];
-    let pods =
-        pods.map(|(name, grace)| uid(&Pod::on("dead", "apps", name).terminating(&cluster, grace)));
+    let pods = pods.map(|(name, grace)| pod(&cluster, &format!("apps/{name}: {{grace: {grace}}}")));
     until_overdue();
     for (clock, reaped) in [(BEHIND, 0), (AHEAD, 2)] {
         let proxy = Proxy::with_clock(cluster.server(), clock, |_| {});
@@ -73,7 +66,7 @@ fn now_is_what_the_api_server_says() {
         let run = run(&proxy.kubeconfig, &SHORT);
         run.ends(0);
         for (place, pod) in pods.iter().enumerate() {
-            let goes = (REAP, Some("deleted"));
+            let goes = REAPED;
             run.says(
                 pod,
                 if place < reaped {
@@ -97,10 +90,8 @@ fn a_second_clock_never_makes_a_delete_of_what_it_says_should_wait() {
         ("ahead", AHEAD, "deleted"),
         ("absent", |_| None, "failed"),
     ];
-    let cluster = fresh();
-    one_dead_of_three(&cluster);
-    let pods =
-        rows.map(|(name, ..)| uid(&Pod::on("dead", name, "stuck-0").terminating(&cluster, 1)));
+    let cluster = one_dead();
+    let pods = rows.map(|(name, ..)| pod(&cluster, &format!("{name}/stuck-0: {{}}")));
     until_overdue();
     for ((name, clock, outcome), pod) in rows.into_iter().zip(pods) {
         let looks = AtomicU32::new(0);
@@ -115,21 +106,6 @@ fn a_second_clock_never_makes_a_delete_of_what_it_says_should_wait() {
         let left = cluster.try_get(&pod_path(name, "stuck-0")).is_some();
         assert_eq!(left, outcome != "deleted", "{name}");
     }
-}
-
-#[test]
-fn without_a_date_nothing_is_judged() {
-    let cluster = fresh();
-    six_nodes::failed(&cluster);
-    let proxy = Proxy::with_clock(cluster.server(), |_| None, |_| {});
-    let output = binary(&proxy.kubeconfig)
-        .args(SHORT)
-        .output()
-        .expect("it starts");
-    let says = String::from_utf8(output.stderr).expect("text");
-    assert_eq!(output.status.code(), Some(1), "{says}");
-    assert!(says.contains("carries no Date"), "{says}");
-    assert_eq!(proxy.seen().len(), 1);
 }
 
 /// At most eight requests are in progress at the same time, so at least four have not been sent.
@@ -173,15 +149,14 @@ fn a_signal_lets_what_is_in_flight_finish_and_reports_the_rest() {
             deleted > 0 && interrupted >= 4 && deleted + interrupted == 12,
             "{signal}: {report}"
         );
-        let pods = report["pods"].as_array().expect("pods").iter();
+        let pods = each(&report["pods"]);
         let interrupted = pods
             .filter(|pod| pod["outcome"] == "interrupted")
             .map(uid_of_entry);
-        assert_eq!(
-            interrupted.collect::<BTreeSet<_>>(),
-            left(&cluster),
-            "{signal}"
-        );
+        let interrupted = interrupted.collect::<BTreeSet<_>>();
+        assert_eq!(interrupted, left(&cluster), "{signal}");
+        // There is no time for Events.
+        assert!(!proxy.seen().iter().any(Seen::is_event), "{signal}: {log}");
     }
 }
 
@@ -294,8 +269,7 @@ fn standard_input_that_never_ends_does_not_keep_a_run_from_ending() {
 
 #[test]
 fn a_run_without_a_plan_at_its_deadline_could_not_run() {
-    let cluster = fresh();
-    six_nodes::failed(&cluster);
+    let cluster = six_nodes::after_an_hour();
     let hangs = Duration::from_secs(30);
     let proxy = Proxy::start(cluster.server(), move |_| thread::sleep(hangs));
     let started = Instant::now();

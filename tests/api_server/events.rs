@@ -13,11 +13,11 @@ fn printed(cluster: &ControlPlane) -> Vec<String> {
     let arguments = format!(
         "get events -A --field-selector=reportingComponent=pod-reaper --no-headers -o {columns}"
     );
-    let printed = kubectl(cluster, &arguments.split(' ').collect::<Vec<_>>());
+    let printed = kubectl(cluster, &arguments.split(' ').collect_vec());
     let lines = printed
         .lines()
-        .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
-    let mut lines = lines.collect::<Vec<_>>();
+        .map(|line| line.split_whitespace().join(" "));
+    let mut lines = lines.collect_vec();
     lines.sort();
     lines
 }
@@ -38,23 +38,19 @@ fn warnings(cluster: &ControlPlane) -> usize {
 
 /// A pod that needs a person, on `dead`.
 fn held(cluster: &ControlPlane, name: &str) -> Value {
-    Pod::on("dead", "apps", name)
-        .owned_by("StatefulSet", "held")
-        .finalizer("example.org/hold")
-        .terminating(cluster, 1)
+    let held = "{owner: StatefulSet held, metadata: {finalizers: [example.org/hold]}}";
+    make(cluster, &format!("Pod apps/{name}: {held}")).remove(0)
 }
 
 #[test]
 fn deletes_are_reported_on_owners_and_nodes_and_what_needs_a_person_on_its_pod() {
-    let cluster = fresh();
-    six_nodes::failed(&cluster);
-    let owner = stateful_set(&cluster, "etl", "real", json!({}));
+    let cluster = six_nodes::after_an_hour();
+    make(&cluster, "StatefulSet etl/real: {}");
     for name in ["real-0", "real-1"] {
-        Pod::on(six_nodes::DEAD, "etl", name)
-            .of_set(&owner)
-            .terminating(&cluster, 1);
+        let of_set = format!("Pod etl/{name}: {{node: ds06, owner: StatefulSet real}}");
+        make(&cluster, &of_set);
     }
-    let alone = Pod::on(six_nodes::DEAD, "etl", "alone").terminating(&cluster, 1);
+    let alone = pod(&cluster, "etl/alone: {node: ds06}");
     until_overdue();
 
     let run = run(&cluster.kubeconfig, &SHORT);
@@ -100,7 +96,7 @@ vault Normal StuckOnNotReadyNode StatefulSet vault FORCED: vault-0";
             "{event}"
         );
         if regarding["name"] == "alone" {
-            assert_eq!(regarding["uid"], alone["metadata"]["uid"]);
+            assert_eq!(regarding["uid"], alone);
             assert_eq!(event["related"]["uid"], node["metadata"]["uid"]);
         }
     }
@@ -122,7 +118,7 @@ vault Normal StuckOnNotReadyNode StatefulSet vault FORCED: vault-0";
         ),
         ("get events -n etl", "Normal StuckOnNotReadyNode pod/alone"),
     ] {
-        let text = kubectl(&cluster, &command.split(' ').collect::<Vec<_>>());
+        let text = kubectl(&cluster, &command.split(' ').collect_vec());
         let has_all = |shown: &str| line.split(' ').all(|word| shown.contains(word));
         assert!(text.lines().any(has_all), "{command}: {text}");
     }
@@ -130,11 +126,10 @@ vault Normal StuckOnNotReadyNode StatefulSet vault FORCED: vault-0";
 
 #[test]
 fn a_pod_that_needs_a_person_is_warned_of_once_an_hour() {
-    let cluster = fresh();
-    one_dead_of_three(&cluster);
+    let cluster = one_dead();
     let pod = held(&cluster, "held-0");
     until_overdue();
-    let proxy = Proxy::start(cluster.server(), |_| {});
+    let proxy = Proxy::to(&cluster);
     for time in ["first", "second"] {
         let run = run(&proxy.kubeconfig, &SHORT);
         assert!(run.code == 0 && !run.log.contains("WARN"), "{}", run.log);
@@ -143,7 +138,7 @@ fn a_pod_that_needs_a_person_is_warned_of_once_an_hour() {
     // Neither has read what the other has written, so that two at once would warn once, too.
     let seen = proxy.seen();
     let asked = seen.iter().filter(|seen| seen.path.contains("/events"));
-    let asked = asked.map(Seen::is_event).collect::<Vec<_>>();
+    let asked = asked.map(Seen::is_event).collect_vec();
     assert_eq!(asked, [true; 2], "Events are only written");
     // Another pod has had no Warning, and neither has a new pod of the same name.
     held(&cluster, "held-1");
@@ -156,7 +151,7 @@ fn a_pod_that_needs_a_person_is_warned_of_once_an_hour() {
         .into_iter()
         .find(|event| event["regarding"]["uid"] == pod["metadata"]["uid"])
         .expect("a Warning");
-    let name = first["metadata"]["name"].as_str().expect("a name");
+    let name = str_of(&first["metadata"]["name"]);
     let path = "/apis/events.k8s.io/v1/namespaces/apps/events";
     cluster.delete(&format!("{path}/{name}"), json!({}));
     for time in ["first", "second"] {
@@ -166,66 +161,23 @@ fn a_pod_that_needs_a_person_is_warned_of_once_an_hour() {
     }
 }
 
-/// Users of a namespace may create Events, also one that the program cannot parse.
-#[test]
-fn a_namespace_whose_events_cannot_be_read_silences_no_other() {
-    let cluster = fresh();
-    one_dead_of_three(&cluster);
-    let reaped = Pod::on("dead", "shop", "stuck-0")
-        .owned_by("StatefulSet", "stuck")
-        .terminating(&cluster, 1);
-    held(&cluster, "held-0");
-    cluster.create(
-        "/apis/events.k8s.io/v1/namespaces/apps/events",
-        yaml(
-            // The API server accepts this time, which is later than the latest that the program can parse.
-            "
-            metadata: {namespace: apps, name: malformed}
-            type: Warning
-            reason: Malformed
-            action: Malformed
-            reportingController: pod-reaper
-            reportingInstance: malformed
-            eventTime: '9999-12-31T23:00:00.000000Z'
-            regarding: {kind: Pod, namespace: apps, name: held-0, uid: malformed}
-            ",
-        ),
-    );
-    until_overdue();
-    let run = run(&cluster.kubeconfig, &SHORT);
-    assert_eq!(
-        run.reason_and_outcome(&uid(&reaped)),
-        ("stuck-on-not-ready-node", Some("deleted"))
-    );
-    assert!(run.code == 0 && !run.log.contains("WARN"), "{}", run.log);
-    let lines = printed(&cluster);
-    assert!(
-        lines
-            .iter()
-            .any(|line| line.starts_with("shop Normal StuckOnNotReadyNode")),
-        "{lines:?}"
-    );
-    assert_eq!(warnings(&cluster), 2, "the malformed one, and the pod's");
-}
-
 #[test]
 fn a_dry_run_and_no_events_write_none() {
-    let cluster = fresh();
-    six_nodes::failed(&cluster);
+    let cluster = six_nodes::after_an_hour();
     for options in [
         &["--dry-run=client"][..],
         &["--dry-run=server"],
         &["--no-events"],
         &["--no-events=true"],
     ] {
-        let proxy = Proxy::start(cluster.server(), |_| {});
+        let proxy = Proxy::to(&cluster);
         let run = run(&proxy.kubeconfig, &[&SHORT[..], options].concat());
         assert_eq!(run.code, 0, "{options:?}: {}", run.log);
         let asked = proxy
             .seen()
             .into_iter()
             .filter(|seen| seen.path.contains("events"))
-            .collect::<Vec<_>>();
+            .collect_vec();
         assert!(asked.is_empty(), "{options:?}: {asked:?}");
         assert_eq!(printed(&cluster), [""; 0], "{options:?}");
     }
@@ -234,7 +186,7 @@ fn a_dry_run_and_no_events_write_none() {
         let mut command = binary(&cluster.kubeconfig);
         let output = command.args(SHORT).env("NO_EVENTS", value).output();
         let output = output.expect("it starts");
-        assert!(output.status.success(), "{}", shown(&output));
+        succeeds(&output);
         assert_eq!(
             (warnings(&cluster), events(&cluster).len()),
             (written, written)
@@ -245,8 +197,7 @@ fn a_dry_run_and_no_events_write_none() {
 /// With any failure of Events, the run ends as without Events, and warns once.
 #[test]
 fn an_event_that_is_refused_is_one_warning() {
-    let cluster = fresh();
-    one_dead_of_three(&cluster);
+    let cluster = one_dead();
     // The answer to the requests with that in their path, or how there is none; how many Events are written nevertheless, of
     // one about an owner and one about a node; and the message.
     let rows = [
@@ -260,8 +211,8 @@ fn an_event_that_is_refused_is_one_warning() {
         ("close", "/events", 0, "gave no answer in time"),
     ];
     for (at, (name, place, written, said)) in rows.into_iter().enumerate() {
-        let stuck = Pod::on("dead", "apps", &format!("stuck-{at}")).owned_by("StatefulSet", "set");
-        let stuck = uid(&stuck.terminating(&cluster, 1));
+        let stuck = format!("apps/stuck-{at}: {{owner: StatefulSet set}}");
+        let stuck = pod(&cluster, &stuck);
         until_overdue();
         let before = events(&cluster).len();
         let proxy = Proxy::with_faults(cluster.server(), move |seen| match name {
@@ -278,14 +229,10 @@ fn an_event_that_is_refused_is_one_warning() {
         });
         let run = run(&proxy.kubeconfig, &SHORT);
         assert_eq!(run.code, 0, "{name}: {}", run.log);
-        assert_eq!(
-            run.reason_and_outcome(&stuck),
-            ("stuck-on-not-ready-node", Some("deleted")),
-            "{name}"
-        );
+        assert_eq!(run.reason_and_outcome(&stuck), REAPED, "{name}");
         assert_eq!(run.report["errors"], json!([]), "{name}");
         let warnings = run.log.lines().filter(|line| line.contains("WARN"));
-        let [warning] = warnings.collect::<Vec<_>>()[..] else {
+        let [warning] = warnings.collect_vec()[..] else {
             panic!("{name}: {}", run.log)
         };
         for part in [REFUSED, said, "--no-events"] {
@@ -301,8 +248,7 @@ fn an_event_that_is_refused_is_one_warning() {
 /// RBAC refuses, or allows no more than to create.
 #[test]
 fn without_the_rights_the_run_is_complete() {
-    let cluster = fresh();
-    one_dead_of_three(&cluster);
+    let cluster = one_dead();
     held(&cluster, "held-0");
     // The verb, and how many Events of the owner, the node and the manual pod can be written with it.
     let rows = [("none", 0), ("list", 0), ("create", 3)];
@@ -315,9 +261,8 @@ fn without_the_rights_the_run_is_complete() {
         ));
         let rules = [rights::reading(), more.as_array().expect("rules").clone()].concat();
         let user = rights::user(&cluster, &format!("events-{name}"), &rules);
-        let stuck =
-            Pod::on("dead", "apps", &format!("stuck-{name}")).owned_by("StatefulSet", "stuck");
-        let stuck = uid(&stuck.terminating(&cluster, 1));
+        let stuck = format!("apps/stuck-{name}: {{owner: StatefulSet stuck}}");
+        let stuck = pod(&cluster, &stuck);
         until_overdue();
         let before = events(&cluster).len();
         let run = run(&user, &SHORT);
@@ -331,7 +276,7 @@ fn without_the_rights_the_run_is_complete() {
             .log
             .lines()
             .filter(|line| line.contains(REFUSED))
-            .collect::<Vec<_>>();
+            .collect_vec();
         assert_eq!(
             lines.len(),
             usize::from(written == 0),
@@ -350,9 +295,8 @@ fn without_the_rights_the_run_is_complete() {
 /// Nothing can be created in a namespace that is being deleted, so a failure there is not reported.
 #[test]
 fn a_namespace_that_is_being_deleted_is_passed_over() {
-    let cluster = fresh();
-    one_dead_of_three(&cluster);
-    let stuck = uid(&Pod::on("dead", "going", "stuck").terminating(&cluster, 1));
+    let cluster = one_dead();
+    let stuck = pod(&cluster, "going/stuck: {}");
     cluster.delete("/api/v1/namespaces/going", json!({}));
     until_overdue();
     let run = run(&cluster.kubeconfig, &SHORT);
@@ -370,75 +314,20 @@ fn a_namespace_that_is_being_deleted_is_passed_over() {
     );
 }
 
-/// A signal comes after the deletes: the run writes no Events, but writes the report.
-#[test]
-fn a_signal_leaves_the_events_out() {
-    let cluster = fresh();
-    one_dead_of_three(&cluster);
-    for pod in 0..4 {
-        Pod::on("dead", "apps", &format!("stuck-{pod}")).terminating(&cluster, 1);
-    }
-    until_overdue();
-    let (sender, receiver) = std::sync::mpsc::channel();
-    let (sender, lists) = (
-        std::sync::Mutex::new(sender),
-        std::sync::atomic::AtomicUsize::new(0),
-    );
-    let proxy = Proxy::start(cluster.server(), move |seen| {
-        let is_list = seen.path.contains("fieldSelector=spec.nodeName");
-        if is_list && lists.fetch_add(1, std::sync::atomic::Ordering::SeqCst) == 1 {
-            // The verifying list is answered after the signal.
-            sender
-                .lock()
-                .expect("nothing panics with it")
-                .send(())
-                .expect("the test waits");
-            thread::sleep(Duration::from_secs(1));
-        }
-    });
-    let mut command = binary(&proxy.kubeconfig);
-    command.args(SHORT).args(["--output", "json"]);
-    command
-        .stdout(std::process::Stdio::piped())
-        .stderr(std::process::Stdio::piped());
-    let child = command.spawn().expect("it starts");
-    receiver
-        .recv_timeout(Duration::from_mins(1))
-        .expect("it verifies");
-    let signal = ["-TERM", &child.id().to_string()];
-    assert!(
-        std::process::Command::new("kill")
-            .args(signal)
-            .status()
-            .expect("kill")
-            .success()
-    );
-    let output = crate::end_of(child, Duration::from_mins(1));
-    assert_eq!(output.status.code(), Some(0), "{}", shown(&output));
-    let report: Value = serde_json::from_slice(&output.stdout).expect("a report");
-    assert_eq!(report["summary"]["outcomes"]["deleted"], 4);
-    assert!(
-        !proxy.seen().iter().any(Seen::is_event),
-        "{}",
-        shown(&output)
-    );
-}
-
 /// Names of the maximum length, and more of them than a note can hold.
 #[test]
 fn the_longest_note_is_accepted() {
     let cluster = fresh();
     let dead = "d".repeat(253);
-    Node::ready("ready").create(&cluster);
-    Node::not_ready(&dead, 3600)
-        .without_lease()
-        .label("kubernetes.io/hostname", "dead")
-        .create(&cluster);
+    let nodes = "
+        Node ready: {ready: 'True'}
+        Node DEAD: {lease: null, metadata: {labels: {kubernetes.io/hostname: dead}}}
+    ";
+    make(&cluster, &nodes.replace("DEAD", &dead));
     let long = "p".repeat(250);
     for pod in 0..6 {
-        Pod::on(&dead, "apps", &format!("{long}-{pod}"))
-            .owned_by("StatefulSet", &long)
-            .terminating(&cluster, 1);
+        let pod = format!("Pod apps/{long}-{pod}: {{node: {dead}, owner: StatefulSet {long}}}");
+        make(&cluster, &pod);
     }
     until_overdue();
     let run = run(&cluster.kubeconfig, &SHORT);
@@ -448,7 +337,7 @@ fn the_longest_note_is_accepted() {
         .iter()
         .find(|event| event["regarding"]["kind"] == "StatefulSet")
         .expect("the owner's");
-    let note = note["note"].as_str().expect("text");
+    let note = str_of(&note["note"]);
     assert!(
         note.len() <= LIMIT_OF_A_NOTE && note.contains("6 pods") && note.ends_with('…'),
         "{note}"

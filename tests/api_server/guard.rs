@@ -10,7 +10,6 @@ use k8s_openapi::ByteString;
 use pod_reaper::cluster::REFUSAL;
 use std::fmt::Display;
 
-const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
 pub const ADMISSION: &str = "/apis/admissionregistration.k8s.io/v1";
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 pub const STUCK: &str = "/api/v1/namespaces/apps/pods/stuck";
@@ -71,7 +70,7 @@ impl Installed {
         kubectl(cluster, &["apply", "--warnings-as-errors", "-f", &file]);
         own_pod(cluster, self.namespace);
         let env = &cluster.get(&pod_path(self.namespace, OWN))["spec"]["containers"][0]["env"];
-        let required = json!({"name": "REQUIRE_GUARD", "value": "true"});
+        let required = yaml("{name: REQUIRE_GUARD, value: 'true'}");
         assert!(
             env.as_array().is_some_and(|env| env.contains(&required)),
             "{}: {env}",
@@ -94,11 +93,11 @@ pub fn own_pod(cluster: &ControlPlane, namespace: &str) {
 }
 
 fn at_once() -> Value {
-    json!({"gracePeriodSeconds": 0, "propagationPolicy": "Background"})
+    yaml("{gracePeriodSeconds: 0, propagationPolicy: Background}")
 }
 
 pub fn dry_run() -> Value {
-    json!({"gracePeriodSeconds": 0, "propagationPolicy": "Background", "dryRun": ["All"]})
+    yaml("{gracePeriodSeconds: 0, propagationPolicy: Background, dryRun: [All]}")
 }
 
 /// What the server says to the account that would delete it.
@@ -167,10 +166,10 @@ fn policy(cluster: &ControlPlane) -> String {
         .as_array()
         .unwrap()
         .iter()
-        .map(|policy| policy["metadata"]["name"].as_str().unwrap());
+        .map(|policy| str_of(&policy["metadata"]["name"]));
     let ours = names
         .filter(|name| name.contains("pod-reaper-guard"))
-        .collect::<Vec<_>>();
+        .collect_vec();
     assert_eq!(ours.len(), 1, "{ours:?}");
     format!("{ADMISSION}/validatingadmissionpolicies/{}", ours[0])
 }
@@ -288,7 +287,7 @@ pub fn it_holds_claims_to_answers(cluster: &ControlPlane, how: &str, account: &s
         };
         local_claim(cluster, "dead", namespace, name, (key, value));
     }
-    let skip = json!({"pod-reaper.io/skip": "true"});
+    let skip = yaml("{pod-reaper.io/skip: 'true'}");
     for (name, mark) in [("skipped", "annotations"), ("skipped-too", "labels")] {
         cluster.merge_patch(&claim_path("apps", name), json!({"metadata": {mark: skip}}));
     }
@@ -312,7 +311,7 @@ pub fn it_holds_claims_to_answers(cluster: &ControlPlane, how: &str, account: &s
     let attacks = refused.collect::<String>()
         + &more.replace("APPS", "/api/v1/namespaces/apps/persistentvolumeclaims");
     let ask = |name| {
-        let dry = json!({"dryRun": ["All"]});
+        let dry = yaml("{dryRun: [All]}");
         as_user(account, cluster, "DELETE", &claim_path("apps", name), &dry).0
     };
     until("rights and policy are in force", || {
@@ -396,34 +395,38 @@ const ORPHANS: &str = "
 ";
 
 pub fn it_stops_what_the_program_never_does(cluster: &ControlPlane, how: &str, account: &str) {
-    Node::ready("well").create(cluster);
-    Node::not_ready("dead", 3600).create(cluster);
     give_all_rights_on_pods(cluster, account);
-
-    let on = |node: &str, name: &str| {
-        let pod = Pod::on(node, "apps", name)
-            .label("app", "web")
-            .annotation("example.org/note", "as it was");
-        pod.owned_by("Job", "import")
+    make(
+        cluster,
+        "
+        Node well: {ready: 'True'}
+        Node dead: {}
+        Namespace annotated: {metadata: {annotations: {pod-reaper.io/skip: 'true'}}}
+        Namespace labelled: {metadata: {labels: {pod-reaper.io/skip: 'true'}}}
+        Pod annotated/in-there: {grace: 600}
+        Pod labelled/in-there: {grace: 600}
+        ",
+    );
+    let pods = |said: &str| {
+        for (name, more) in yaml(said).as_object().expect("a mapping") {
+            let usual = "{owner: Job import, grace: 600,
+                metadata: {labels: {app: web}, annotations: {example.org/note: as it was}}}";
+            let pod = with(yaml(usual), more.clone());
+            make(cluster, &format!("Pod apps/{name}: {pod}"));
+        }
     };
-    on("well", "alive").finalizer(JOB_TRACKING).create(cluster);
-    on("dead", "stuck").terminating(cluster, 600);
-    on("dead", "mirror")
-        .annotation("kubernetes.io/config.mirror", "hash")
-        .terminating(cluster, 600);
-    on("dead", "annotated")
-        .annotation("pod-reaper.io/skip", "")
-        .terminating(cluster, 600);
-    on("dead", "labelled")
-        .label("pod-reaper.io/skip", "until-tuesday")
-        .terminating(cluster, 600);
-    for (name, mark) in [("annotated", "annotations"), ("labelled", "labels")] {
-        namespace(cluster, name);
-        let opted_out = json!({"metadata": {mark: {"pod-reaper.io/skip": "true"}}});
-        cluster.merge_patch(&format!("/api/v1/namespaces/{name}"), opted_out);
-        Pod::on("dead", name, "in-there").terminating(cluster, 600);
-    }
-    on("dead", "held").finalizer(JOB_TRACKING).create(cluster);
+    pods(
+        "
+        alive: {node: well, grace: null, metadata: {finalizers: [batch.kubernetes.io/job-tracking]}}
+        stuck: {}
+        mirror: {metadata: {annotations: {kubernetes.io/config.mirror: hash}}}
+        annotated: {metadata: {annotations: {pod-reaper.io/skip: ''}}}
+        labelled: {metadata: {labels: {pod-reaper.io/skip: until-tuesday}}}
+        held: {grace: null, metadata: {finalizers: [batch.kubernetes.io/job-tracking]}}
+        also-held: {metadata: {finalizers: [batch.kubernetes.io/job-tracking, example.org/mine]}}
+        ended: {metadata: {finalizers: [batch.kubernetes.io/job-tracking]}}
+        ",
+    );
     let running = "
         podIP: 10.0.0.7
         podIPs: [{ip: 10.0.0.7}]
@@ -436,15 +439,8 @@ pub fn it_stops_what_the_program_never_does(cluster: &ControlPlane, how: &str, a
     ";
     let held = pod_path("apps", "held");
     cluster.patch_status(&held, yaml(running));
-    cluster.delete(&held, json!({"gracePeriodSeconds": 600}));
-    on("dead", "also-held")
-        .finalizer(JOB_TRACKING)
-        .finalizer("example.org/mine")
-        .terminating(cluster, 600);
-    on("dead", "ended")
-        .finalizer(JOB_TRACKING)
-        .terminating(cluster, 600);
-    cluster.patch_status(&pod_path("apps", "ended"), json!({"phase": "Failed"}));
+    cluster.delete(&held, yaml("{gracePeriodSeconds: 600}"));
+    cluster.patch_status(&pod_path("apps", "ended"), yaml("{phase: Failed}"));
 
     let before = cluster.get("/api/v1/pods")["items"].clone();
     let guard = (how, account, "pod-reaper-guard");
@@ -460,7 +456,7 @@ pub fn it_stops_what_the_program_never_does(cluster: &ControlPlane, how: &str, a
         .as_array()
         .unwrap()
     {
-        let message = validation["message"].as_str().unwrap();
+        let message = str_of(&validation["message"]);
         assert!(
             answers.iter().any(|says| message.contains(says)),
             "no attack meets: {message}"
@@ -480,19 +476,19 @@ pub fn it_stops_what_the_program_never_does(cluster: &ControlPlane, how: &str, a
             permitted("DELETE", &pod_path("apps", name), &options);
         }
     }
-    assert!(cluster.try_get(&pod_path("apps", "stuck")).is_none());
+    assert!(!cluster.has_pod("apps", "stuck"));
     // The value false does not opt out.
-    on("dead", "opted-in")
-        .annotation("pod-reaper.io/skip", "false")
-        .label("pod-reaper.io/skip", "false")
-        .terminating(cluster, 600);
+    let skip = "{pod-reaper.io/skip: 'false'}";
+    pods(&format!(
+        "opted-in: {{metadata: {{annotations: {skip}, labels: {skip}}}}}"
+    ));
     permitted("DELETE", &pod_path("apps", "opted-in"), &at_once());
 }
 
 /// A running pod of the cluster, and one that is stuck on an `Unknown` node.
 pub fn one_is_stuck(cluster: &ControlPlane) {
     one_dead_of_three(cluster);
-    Pod::on("dead", "apps", "stuck").terminating(cluster, 1);
+    make(cluster, "Pod apps/stuck: {}");
     until_overdue();
 }
 
@@ -512,7 +508,7 @@ fn a_run_whose_guard_is_proved_reaps_however_it_is_installed() {
         let cluster = fresh();
         one_is_stuck(&cluster);
         installed.apply(&cluster);
-        let proxy = Proxy::start(cluster.server(), |_| {});
+        let proxy = Proxy::to(&cluster);
         let kubeconfig = proxy.kubeconfig_of(&installed.account);
         let variables = of(installed.namespace);
         let run = run_with(&kubeconfig, &variables, &SHORT);
@@ -540,7 +536,7 @@ fn a_run_whose_guard_is_proved_reaps_however_it_is_installed() {
         let mut asked = seen
             .iter()
             .map(|seen| (seen.method.as_str(), seen.path.as_str()))
-            .collect::<Vec<_>>();
+            .collect_vec();
         asked.sort_unstable();
         let nodes = "/api/v1/nodes?includeObject=None&limit=1000";
         let probe = format!("{own}?dryRun=All");
@@ -566,43 +562,35 @@ fn a_run_whose_guard_is_proved_reaps_however_it_is_installed() {
 /// What one of the two leaves because of an opt-out, the other does too: the run does not even ask.
 #[test]
 fn program_and_guard_read_an_opt_out_alike() {
-    let cluster = fresh();
-    one_dead_of_three(&cluster);
+    let cluster = one_dead();
     install(&cluster, DEFAULT);
     own_pod(&cluster, "pod-reaper");
     let values = ["yes", "", "True", "until-tuesday", "false"];
     let pods = values.iter().enumerate().flat_map(|(at, value)| {
-        let pod = |how: &str| Pod::on("dead", "apps", &format!("{how}-{at}"));
-        let labelled = pod("labelled")
-            .label("pod-reaper.io/skip", value)
-            .terminating(&cluster, 1);
-        let annotated = pod("annotated")
-            .annotation("pod-reaper.io/skip", value)
-            .terminating(&cluster, 1);
-        [(*value, labelled), (*value, annotated)]
+        let pods = ["labels", "annotations"].map(|mark| {
+            format!(
+                "Pod apps/{mark}-{at}: {{metadata: {{{mark}: {{pod-reaper.io/skip: '{value}'}}}}}}"
+            )
+        });
+        pods.map(|pod| (*value, make(&cluster, &pod).remove(0)))
     });
-    let pods = pods.collect::<Vec<_>>();
+    let pods = pods.collect_vec();
     until_overdue();
     for (value, pod) in &pods {
-        let path = pod_path("apps", pod["metadata"]["name"].as_str().unwrap());
+        let path = pod_path("apps", str_of(&pod["metadata"]["name"]));
         let denied = rehearsed(ACCOUNT, &cluster, &path).0 == 403;
         assert_eq!(denied, *value != "false", "{value}");
     }
-    let proxy = Proxy::start(cluster.server(), |_| {});
+    let proxy = Proxy::to(&cluster);
     let run = run_with(&proxy.kubeconfig_of(ACCOUNT), &of("pod-reaper"), &SHORT);
     run.ends(0);
     for (value, pod) in &pods {
         let expected = if *value == "false" {
-            ("stuck-on-not-ready-node", Some("deleted"))
+            REAPED
         } else {
             ("opted-out", None)
         };
-        assert_eq!(
-            run.reason_and_outcome(&uid(pod)),
-            expected,
-            "{value:?}: {}",
-            run.log
-        );
+        run.says(&uid(pod), expected);
     }
 }
 
@@ -619,7 +607,7 @@ pub fn refusal_of(
     variables: &[(&str, &str)],
     options: &[&str],
 ) -> (i32, String) {
-    let proxy = Proxy::start(cluster.server(), |_| {});
+    let proxy = Proxy::to(&cluster);
     let output = binary(&proxy.kubeconfig_of(account))
         .envs(variables.iter().copied())
         .args(SHORT)
@@ -631,7 +619,7 @@ pub fn refusal_of(
         .into_iter()
         .filter(|seen| seen.is_write() && !seen.is_dry());
     assert_eq!(
-        real.map(|seen| seen.path).collect::<Vec<_>>(),
+        real.map(|seen| seen.path).collect_vec(),
         Vec::<String>::new()
     );
     assert!(cluster.try_get(STUCK).is_some());
@@ -816,7 +804,7 @@ fn without_the_proof_the_run_refuses_and_reports_what_it_found() {
         assert!(!log.contains("uard"), "{what}: {log}");
     }
 
-    cluster.delete(&own, json!({"gracePeriodSeconds": 600}));
+    cluster.delete(&own, yaml("{gracePeriodSeconds: 600}"));
     let (code, log) = refusal(&cluster, &variables, &[]);
     assert!(
         code == 1 && log.contains("its own pod is Terminating"),
@@ -828,7 +816,7 @@ fn without_the_proof_the_run_refuses_and_reports_what_it_found() {
     // With all of that restored it runs, first as a server dry run.
     let (code, log) = refusal(&cluster, &variables, &["--dry-run"]);
     assert!(code == 0 && log.contains("would-delete"), "{log}");
-    let proxy = Proxy::start(cluster.server(), |_| {});
+    let proxy = Proxy::to(&cluster);
     let run = run_with(&proxy.kubeconfig_of(ACCOUNT), &variables, &SHORT);
     assert_eq!(
         (run.code, &run.report["summary"]["outcomes"]["deleted"]),
@@ -863,7 +851,10 @@ fn another_policy(cluster: &ControlPlane, ask: impl Fn() -> String) -> String {
     let bindings = format!("{ADMISSION}/validatingadmissionpolicybindings");
     let path = format!("{bindings}/another");
     // The guard permits its delete.
-    Pod::on("ready-1", "denied", "terminating").terminating(cluster, 600);
+    make(
+        cluster,
+        "Pod denied/terminating: {node: ready-1, grace: 600}",
+    );
     let denies = || rehearsed(ACCOUNT, cluster, &pod_path("denied", "terminating")).0 == 403;
     loop {
         let binding = "
@@ -946,7 +937,7 @@ fn a_guard_that_is_not_in_force_yet_is_waited_for() {
         let moved = || {
             server.merge_patch(
                 &pod_path("pod-reaper", OWN),
-                json!({"metadata": {"labels": {"a": "b"}}}),
+                yaml("{metadata: {labels: {a: b}}}"),
             )
         };
         match is_probe.then(|| probes.fetch_add(1, Ordering::SeqCst)) {
@@ -993,8 +984,7 @@ fn a_guard_that_is_not_in_force_yet_is_waited_for() {
 /// Other accounts with the rights still delete, fail and change running pods.
 #[test]
 fn it_stops_no_other_account() {
-    let cluster = fresh();
-    one_dead_of_three(&cluster);
+    let cluster = one_dead();
     install(&cluster, DEFAULT);
     own_pod(&cluster, "pod-reaper");
     assert!(is_guarded(&cluster, ACCOUNT, "pod-reaper"));
@@ -1025,18 +1015,18 @@ fn it_stops_no_other_account() {
     ];
     for (user, groups) in others {
         let path = pod_path("apps", "alive");
-        Pod::on("ready-1", "apps", "alive").create(&cluster);
+        make(&cluster, "Pod apps/alive: {node: ready-1, grace: null}");
         let permitted = |method, path: &str, body| {
             let (code, answer) = as_member(&cluster, user, groups, (method, path), &body);
             assert_eq!(code, 200, "{user}: {answer}");
         };
         // These accounts may only delete a pod, not write to one.
         if !user.ends_with("namespace-controller") {
-            let failed = json!({"status": {"phase": "Failed"}});
+            let failed = yaml("{status: {phase: Failed}}");
             permitted("PATCH", &format!("{path}/status"), failed);
         }
         if ["admin", "gitops", "owner"].contains(&user) {
-            let labelled = json!({"metadata": {"labels": {"a": "b"}}});
+            let labelled = yaml("{metadata: {labels: {a: b}}}");
             permitted("PATCH", &path, labelled);
         }
         permitted("DELETE", &path, at_once());
@@ -1047,32 +1037,32 @@ fn it_stops_no_other_account() {
 /// writes their status, and all other pods of the node are evicted and reaped as elsewhere.
 #[test]
 fn kosmos_guard_holds_the_node_controller_and_pod_reaper() {
-    let cluster = fresh();
-    one_dead_of_three(&cluster);
+    let cluster = one_dead();
     install(&cluster, DEFAULT);
     let component = folder("cronjob/components/kosmos-guard/kosmos-guard.yaml");
     kubectl(
         &cluster,
         &["apply", "--warnings-as-errors", "-f", &component],
     );
-    Node::not_ready("kosmos-one", 3600).create(&cluster);
     let controller = "system:serviceaccount:kube-system:node-controller";
-    let job = |name: &str| {
-        Pod::on("dead", "apps", name)
-            .owned_by("Job", name)
-            .finalizer(JOB_TRACKING)
-    };
-    let taken_up = job("taken-up")
-        .label("kosmos-io/pod", "true")
-        .terminating(&cluster, 600);
-    Pod::on("kosmos-one", "apps", "by-name").terminating(&cluster, 600);
-    let ordinary = job("ordinary").terminating(&cluster, 600);
+    let made = make(
+        &cluster,
+        "
+        Node kosmos-one: {}
+        Pod apps/by-name: {node: kosmos-one, grace: 600}
+        Pod apps/ordinary: {grace: 600, owner: Job ordinary,
+            metadata: {finalizers: [batch.kubernetes.io/job-tracking]}}
+        Pod apps/taken-up: {grace: 600, owner: Job taken-up, metadata: {
+            labels: {kosmos-io/pod: 'true'}, finalizers: [batch.kubernetes.io/job-tracking]}}
+        ",
+    );
+    let (ordinary, taken_up) = (&made[2], &made[3]);
     let delete = |user: &str, name: &str| rehearsed(user, &cluster, &pod_path("apps", name)).0;
     until("it is in force", || delete(controller, "taken-up") == 403);
     let fail = |user: &str, pod: &Value| {
         let path = format!(
             "{}/status?dryRun=All",
-            pod_path("apps", pod["metadata"]["name"].as_str().unwrap())
+            pod_path("apps", str_of(&pod["metadata"]["name"]))
         );
         as_user(
             user,
@@ -1086,14 +1076,14 @@ fn kosmos_guard_holds_the_node_controller_and_pod_reaper() {
     for user in [controller, ACCOUNT] {
         assert_eq!(delete(user, "taken-up"), 403, "{user}");
         assert_eq!(delete(user, "ordinary"), 200, "{user}");
-        assert_eq!(fail(user, &ordinary), 200, "{user}");
+        assert_eq!(fail(user, ordinary), 200, "{user}");
     }
     assert_eq!(
         (delete(controller, "by-name"), delete(ACCOUNT, "by-name")),
         (403, 200)
     );
     assert_eq!(
-        (fail(controller, &taken_up), fail(ACCOUNT, &taken_up)),
+        (fail(controller, taken_up), fail(ACCOUNT, taken_up)),
         (200, 403)
     );
     // Rights count in their namespace, as in the other guard: the marker, and the wildcards of an administrator.
@@ -1113,25 +1103,26 @@ fn kosmos_guard_holds_the_node_controller_and_pod_reaper() {
 /// With the second marker the guard does not restrict the account itself.
 #[test]
 fn installing_it_needs_both_markers() {
-    let cluster = fresh();
-    one_dead_of_three(&cluster);
+    let cluster = one_dead();
     install(&cluster, DEFAULT);
     let shipped = cluster.get(&format!("{RBAC}/clusterroles/pod-reaper"));
     let mut another = json!({"apiVersion": shipped["apiVersion"], "kind": "ClusterRole", "rules": shipped["rules"]});
-    another["metadata"] = json!({"name": "another-reaper"});
+    another["metadata"] = yaml("{name: another-reaper}");
     let marker = |resource: &str| json!({"apiGroups": ["pod-reaper.io"], "resources": [resource], "verbs": ["be-guarded"]});
     let mut rules = shipped["rules"].as_array().unwrap().clone();
-    rules.push(json!({"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["clusterroles"], "verbs": ["create"]}));
+    rules.push(yaml(
+        "{apiGroups: [rbac.authorization.k8s.io], resources: [clusterroles], verbs: [create]}",
+    ));
     let without = rules
         .iter()
         .filter(|rule| **rule != marker("guarded"))
         .cloned()
-        .collect::<Vec<_>>();
+        .collect_vec();
     grant(&cluster, "without", "without", &json!(without));
     grant(&cluster, "one", "one", &json!(rules));
     rules.push(marker("unguarded"));
     grant(&cluster, "both", "both", &json!(rules));
-    Pod::on("ready-1", "apps", "alive").create(&cluster);
+    make(&cluster, "Pod apps/alive: {node: ready-1, grace: null}");
     for (who, installs, deletes) in [("without", 403, 200), ("one", 201, 403), ("both", 201, 200)] {
         let path = format!("{RBAC}/clusterroles?dryRun=All");
         let mut says = (0, 0);

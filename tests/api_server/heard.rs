@@ -1,6 +1,6 @@
 //! What shows that a node's machine lives, and what a pod takes with it, as a real API server says both.
 
-use crate::{prelude::*, support::objects::lease_of};
+use crate::prelude::*;
 
 const REAP: &str = "stuck-on-not-ready-node";
 const SERVERS: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
@@ -19,20 +19,22 @@ fn a_control_plane_node_whose_api_server_works_shows_a_sign_of_life() {
             "Kubernetes writes such leases since 1.26: {leases}"
         );
     };
-    let host = lease["metadata"]["labels"]["kubernetes.io/hostname"]
-        .as_str()
-        .unwrap()
-        .to_owned();
-    Node::ready("ready").create(&cluster);
+    let host = str_of(&lease["metadata"]["labels"]["kubernetes.io/hostname"]).to_owned();
+    make(&cluster, "Node ready: {ready: 'True'}");
     let control_plane = |name: &str, host: &str| {
-        let node = Node::not_ready(name, 3600).label("kubernetes.io/hostname", host);
-        node.label("node-role.kubernetes.io/control-plane", "")
-            .create(&cluster)
+        let labels = format!(
+            "{{kubernetes.io/hostname: {host}, node-role.kubernetes.io/control-plane: ''}}"
+        );
+        make(
+            &cluster,
+            &format!("Node {name}: {{metadata: {{labels: {labels}}}}}"),
+        );
+        pod(
+            &cluster,
+            &format!("apps/db-{name}: {{node: {name}, owner: StatefulSet db}}"),
+        )
     };
-    control_plane("cp", &host.to_uppercase());
-    let pod = uid(&Pod::on("cp", "apps", "db-0")
-        .owned_by("StatefulSet", "db")
-        .terminating(&cluster, 1));
+    let pod = control_plane("cp", &host.to_uppercase());
     until_overdue();
     let ended = run(&cluster.kubeconfig, &SHORT);
     ended.says(&pod, ("kubelet-alive", None));
@@ -41,12 +43,9 @@ fn a_control_plane_node_whose_api_server_works_shows_a_sign_of_life() {
     assert_eq!(node["lastHeard"]["by"], "kube-apiserver", "{node}");
 
     // No lease has the name of this host, which a notice says: it may be one that the program cannot match.
-    control_plane("other", "other");
-    let pod = uid(&Pod::on("other", "apps", "db-1")
-        .owned_by("StatefulSet", "db")
-        .terminating(&cluster, 1));
+    let pod = control_plane("other", "other");
     until_overdue();
-    let ended = run(&cluster.kubeconfig, &[&SHORT[..], &["--dry-run"]].concat());
+    let ended = run(&cluster.kubeconfig, &short("--dry-run"));
     assert_eq!(
         ended.reason_and_outcome(&pod).1,
         Some("would-delete"),
@@ -82,21 +81,25 @@ fn a_lease_that_something_on_the_node_renews_keeps_its_pods() {
         ("long-ago", "apps", "long-ago-0", 12, false),
     ];
     let cluster = fresh();
-    for ready in ["ready-1", "ready-2"] {
-        Node::ready(ready).create(&cluster);
-    }
-    namespace(&cluster, "other");
+    make(
+        &cluster,
+        "{Node ready-1: {ready: 'True'}, Node ready-2: {ready: 'True'}, Namespace other: {}}",
+    );
     let in_other = "/apis/coordination.k8s.io/v1/namespaces/other/leases";
     cluster.create(in_other, yaml("{metadata: {name: without-a-holder}}"));
     let pods = rows.map(|(node, within, holder, minutes, _)| {
-        let host = format!("{node}.example.org");
-        let dead = Node::not_ready(node, 3600).label("kubernetes.io/hostname", &host);
-        dead.create(&cluster);
-        Pod::on(node, "apps", &format!("{node}-0")).create(&cluster);
-        lease_of(&cluster, (within, node), holder, minutes * 60);
-        uid(&Pod::on(node, "stuck", node)
-            .owned_by("ReplicaSet", "web")
-            .terminating(&cluster, 1))
+        let objects = "
+            Node NODE: {metadata: {labels: {kubernetes.io/hostname: NODE.example.org}}}
+            Pod apps/NODE-0: {node: NODE, grace: null}
+        ";
+        make(&cluster, &objects.replace("NODE", node));
+        let renewed = minutes * 60;
+        let lease = format!("Lease {within}/{node}: {{holder: {holder}, renewed: {renewed}}}");
+        make(&cluster, &lease);
+        pod(
+            &cluster,
+            &format!("stuck/{node}: {{node: {node}, owner: ReplicaSet web}}"),
+        )
     });
     until_overdue();
     let rows_of_leases = Arc::new(Mutex::new(String::new()));
@@ -117,11 +120,11 @@ fn a_lease_that_something_on_the_node_renews_keeps_its_pods() {
         let expected = if lives {
             ("kubelet-alive", None)
         } else {
-            (REAP, Some("deleted"))
+            REAPED
         };
-        assert_eq!(ended.reason_and_outcome(pod), expected, "{node}");
+        ended.says(pod, expected);
         let named = format!("Lease {within}/{node}, held by {holder}, was renewed");
-        let detail = ended.pod(pod)["detail"].as_str().unwrap();
+        let detail = str_of(&ended.pod(pod)["detail"]);
         assert_eq!(detail.contains(&named), lives, "{detail}");
     }
     let listed = rows_of_leases.lock().expect("a text");
@@ -147,21 +150,23 @@ fn a_lease_that_something_on_the_node_renews_keeps_its_pods() {
 /// A pod that has lost the election renews a Lease between decision and delete.
 #[test]
 fn a_lease_that_named_the_node_is_read_again_before_each_write() {
-    let cluster = fresh();
-    one_dead_of_three(&cluster);
-    let pod = uid(&Pod::on("dead", "apps", "leader-0").terminating(&cluster, 1));
-    lease_of(&cluster, ("apps", "leader"), "leader-0", 3600);
+    let cluster = one_dead();
+    let pod = pod(&cluster, "apps/leader-0: {}");
+    make(
+        &cluster,
+        "Lease apps/leader: {holder: leader-0, renewed: 3600}",
+    );
     until_overdue();
     let (reads, server) = (AtomicUsize::new(0), cluster.server());
     let proxy = Proxy::start(server, move |seen| {
         if seen.path.ends_with("/leases/leader") && reads.fetch_add(1, Ordering::SeqCst) == 1 {
             server.delete(&seen.path, json!({}));
-            lease_of(server, ("apps", "leader"), "leader-0", 0);
+            make(server, "Lease apps/leader: {holder: leader-0}");
         }
     });
     let ended = run(&proxy.kubeconfig, &SHORT);
     ended.says(&pod, (REAP, Some("node-changed")));
-    let why = ended.pod(&pod)["outcomeDetail"].as_str().unwrap();
+    let why = str_of(&ended.pod(&pod)["outcomeDetail"]);
     assert!(why.contains("Lease apps/leader, held by leader-0"), "{why}");
     assert!(!proxy.seen().iter().any(Seen::is_write));
 }
@@ -169,15 +174,14 @@ fn a_lease_that_named_the_node_is_read_again_before_each_write() {
 /// A `StatefulSet` with `whenScaled: Delete` makes the pod the owner of its claims when it is scaled down.
 #[test]
 fn a_claim_goes_with_the_pod_that_owns_it_only_while_nothing_wants_it_again() {
-    let cluster = fresh();
-    one_dead_of_three(&cluster);
+    let cluster = one_dead();
     let owned = |name: &str| scaled_down(&cluster, name);
     let (down, up) = (owned("down"), owned("up"));
-    cluster.merge_patch(&format!("{SETS}/up"), json!({"spec": {"replicas": 1}}));
+    cluster.merge_patch(&format!("{SETS}/up"), yaml("{spec: {replicas: 1}}"));
     until_overdue();
     let ended = run(&cluster.kubeconfig, &SHORT);
-    ended.says(&down, ("stuck-on-not-ready-node", Some("deleted")));
-    let note = ended.pod(&down)["note"].as_str().unwrap();
+    ended.says(&down, REAPED);
+    let note = str_of(&ended.pod(&down)["note"]);
     assert!(
         note.contains("claim disk-down-0 is its own alone and goes with it"),
         "{note}"
@@ -187,17 +191,16 @@ fn a_claim_goes_with_the_pod_that_owns_it_only_while_nothing_wants_it_again() {
 
 /// The pod of a set that was scaled to none, and owns its claim; stuck on the dead node. Returns its UID.
 fn scaled_down(cluster: &ControlPlane, name: &str) -> String {
-    let set = stateful_set(cluster, "apps", name, json!({"spec": {"replicas": 0}}));
-    let (pod, claim) = (format!("{name}-0"), format!("disk-{name}-0"));
-    Volume::csi(&claim, "disk.example.org")
-        .claimed_by("apps", &claim)
-        .create(cluster);
-    let pod = Pod::on("dead", "apps", &pod)
-        .of_set(&set)
-        .claim(&claim)
-        .terminating(cluster, 1);
-    let owner = json!({"apiVersion": "v1", "kind": "Pod", "name": pod["metadata"]["name"], "uid": uid(&pod)});
-    let path = format!("/api/v1/namespaces/apps/persistentvolumeclaims/{claim}");
+    let objects = "
+        StatefulSet apps/NAME: {spec: {replicas: 0}}
+        PersistentVolume disk-NAME-0: {claim: apps/disk-NAME-0,
+            spec: {csi: {driver: disk.example.org, volumeHandle: NAME}}}
+    ";
+    make(cluster, &objects.replace("NAME", name));
+    let stuck = "apps/NAME-0: {owner: StatefulSet NAME, uses: disk-NAME-0}";
+    let pod = pod(cluster, &stuck.replace("NAME", name));
+    let owner = json!({"apiVersion": "v1", "kind": "Pod", "name": format!("{name}-0"), "uid": pod});
+    let path = claim_path("apps", &format!("disk-{name}-0"));
     cluster.merge_patch(&path, json!({"metadata": {"ownerReferences": [owner]}}));
-    uid(&pod)
+    pod
 }

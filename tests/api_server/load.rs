@@ -29,7 +29,7 @@ pub fn pods(cluster: &ControlPlane, nodes: &[(String, usize)], padding: usize) -
     in_parallel(BUILDERS, pods, |(node, pod)| {
         let name = format!("{node}-{pod}");
         let pod = pod_on(cluster, node, &name, &padding);
-        cluster.delete(&pod_path("load", &name), json!({"gracePeriodSeconds": 1}));
+        cluster.delete(&pod_path("load", &name), yaml("{gracePeriodSeconds: 1}"));
         pod
     })
     .into_iter()
@@ -37,12 +37,17 @@ pub fn pods(cluster: &ControlPlane, nodes: &[(String, usize)], padding: usize) -
 }
 
 fn pod_on(cluster: &ControlPlane, node: &str, name: &str, padding: &str) -> String {
-    let pod = Pod::on(node, "load", name)
-        .label("app.kubernetes.io/name", "load")
-        .label("app.kubernetes.io/instance", name)
-        .annotation("example.org/padding", padding)
-        .owned_by("StatefulSet", "load");
-    uid(&cluster.create("/api/v1/namespaces/load/pods", pod.object()))
+    let pod = format!(
+        "
+        metadata:
+            name: {name}
+            labels: {{app.kubernetes.io/name: load, app.kubernetes.io/instance: {name}}}
+            annotations: {{example.org/padding: '{padding}'}}
+            ownerReferences: [{{apiVersion: apps/v1, kind: StatefulSet, name: load, uid: load, controller: true}}]
+        spec: {{nodeName: {node}, containers: [{{name: main, image: 'example/main:1'}}]}}
+        "
+    );
+    uid(&cluster.create("/api/v1/namespaces/load/pods", yaml(&pod)))
 }
 
 /// A cluster, and its zone that fails.
@@ -130,7 +135,7 @@ pub fn measure(kubeconfig: &std::path::Path, options: &[&str]) -> Measured {
 impl Measured {
     /// The pods with this outcome.
     pub fn with(&self, outcome: &str) -> BTreeSet<String> {
-        let pods = self.run.report["pods"].as_array().expect("pods").iter();
+        let pods = each(&self.run.report["pods"]);
         pods.filter(|pod| pod["outcome"] == outcome)
             .map(uid_of_entry)
             .collect()
@@ -157,26 +162,24 @@ impl Measured {
 fn a_zone_dies(zone: &Zone) {
     let cluster = fresh();
     let padding = "x".repeat(NODE_PADDING);
+    let padded = format!("{{annotations: {{example.org/padding: {padding}}}}}");
     let began = Instant::now();
     let dead = (0..zone.dead)
         .map(|node| format!("dead-{node}"))
-        .collect::<Vec<_>>();
+        .collect_vec();
     in_parallel(BUILDERS, 0..zone.nodes - zone.dead, |node| {
-        let node =
-            Node::ready(&format!("ready-{node}")).annotation("example.org/padding", &padding);
         // Only NotReady nodes are read completely.
-        node.without_lease().create(&cluster);
+        let node = format!("Node ready-{node}: {{ready: 'True', lease: null, metadata: {padded}}}");
+        make(&cluster, &node);
     });
     in_parallel(BUILDERS, dead.iter(), |node| {
-        Node::not_ready(node, 3600)
-            .annotation("example.org/padding", &padding)
-            .create(&cluster);
+        make(&cluster, &format!("Node {node}: {{metadata: {padded}}}"));
     });
     let crowded = &dead[..zone.crowded];
     let on_each = crowded
         .iter()
         .map(|node| (node.clone(), zone.pods))
-        .collect::<Vec<_>>();
+        .collect_vec();
     let stuck = pods(&cluster, &on_each, zone.pod_padding);
     let alive = in_parallel(BUILDERS, crowded.iter(), |node| {
         pod_on(&cluster, node, &format!("{node}-lives"), &padding)
@@ -188,7 +191,7 @@ fn a_zone_dies(zone: &Zone) {
         began.elapsed().as_secs_f64()
     );
 
-    let proxy = Proxy::start(cluster.server(), |_| {});
+    let proxy = Proxy::to(&cluster);
     let first = measure(&proxy.kubeconfig, &["--max-deletes", &cap.to_string()]);
     let (requests, at_once) = (proxy.seen().len(), proxy.most_under_way());
     eprintln!("{requests} requests, {at_once} at once at most");
@@ -218,12 +221,7 @@ fn a_zone_dies(zone: &Zone) {
         "it takes what the first has left"
     );
     let left = cluster.get("/api/v1/namespaces/load/pods");
-    let left = left["items"]
-        .as_array()
-        .expect("items")
-        .iter()
-        .map(uid)
-        .collect::<BTreeSet<_>>();
+    let left = each(&left["items"]).map(uid).collect::<BTreeSet<_>>();
     assert!(
         left == alive.into_iter().collect(),
         "what is not Terminating lives"

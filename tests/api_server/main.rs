@@ -33,21 +33,20 @@ mod six_nodes;
 mod tenants;
 mod terminal;
 mod together;
-mod what_if;
 
 use std::{
     process::{Child, Command, Output},
     sync::mpsc,
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use pod_reaper_test_support as support;
 use serde_json::Value;
 
 use crate::support::{
-    ControlPlane,
-    objects::Node,
+    ControlPlane, Fresh, fresh,
+    objects::{make, str_of, uid},
     program::{Run, binary, run},
 };
 
@@ -66,8 +65,15 @@ fn end_of(child: Child, limit: Duration) -> Output {
     output.expect("it can be waited for")
 }
 
+const REAPED: (&str, Option<&str>) = ("stuck-on-not-ready-node", Some("deleted"));
+
 /// Thresholds that are short enough for a test, and not zero.
 const SHORT: [&str; 4] = ["--reap-older-than", "1s", "--node-not-ready-for", "1m"];
+
+/// These, and further options.
+fn short(further: &str) -> Vec<&str> {
+    SHORT.into_iter().chain(further.split(' ')).collect()
+}
 
 /// Waits until pods deleted with a grace of 1 s are overdue by 1 s. The server sets their deadlines by its clock, cut
 /// to whole seconds.
@@ -77,19 +83,35 @@ fn until_overdue() {
 
 /// Three nodes, of which `dead` has been silent for an hour.
 fn one_dead_of_three(cluster: &ControlPlane) {
-    for ready in ["ready-1", "ready-2"] {
-        Node::ready(ready).create(cluster);
-    }
-    Node::not_ready("dead", 3600).create(cluster);
+    make(
+        cluster,
+        "{Node ready-1: {ready: 'True'}, Node ready-2: {ready: 'True'}, Node dead: {}}",
+    );
 }
 
-fn uid(object: &Value) -> String {
-    object["metadata"]["uid"]
-        .as_str()
-        .expect("a UID")
-        .to_owned()
+/// A server of this test with these nodes.
+fn one_dead() -> Fresh {
+    let cluster = fresh();
+    one_dead_of_three(&cluster);
+    cluster
+}
+
+/// The medians, in milliseconds, of what each of two sides takes, asked in turn.
+fn medians(rounds: usize, mut ask: impl FnMut(usize, usize)) -> [f64; 2] {
+    let mut took = [Vec::new(), Vec::new()];
+    for round in 0..rounds {
+        for (side, took) in took.iter_mut().enumerate() {
+            let started = Instant::now();
+            ask(side, round);
+            took.push(started.elapsed().as_secs_f64() * 1e3);
+        }
+    }
+    took.map(|mut took| {
+        took.sort_by(f64::total_cmp);
+        took[rounds / 2]
+    })
 }
 
 fn uid_of_entry(entry: &Value) -> String {
-    entry["uid"].as_str().expect("a UID").to_owned()
+    str_of(&entry["uid"]).to_owned()
 }

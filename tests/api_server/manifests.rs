@@ -9,7 +9,6 @@ use crate::{
 
 /// All folders that can be applied.
 const EVERYTHING: [&str; 5] = [DEFAULT, BASE, DRY_RUN, ONE_OF_MANY, ONE_OFF];
-const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
 
 const CLUSTER_ROLE: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles/pod-reaper";
 /// The role of the component `answers`.
@@ -26,9 +25,9 @@ fn rights(role: &Value) -> Vec<(String, Value)> {
                 left.remove(at);
                 // The other pairs of verb and resource of this rule.
                 for other in rule["resources"].as_array().expect("resources") {
-                    let verbs = rule["verbs"].as_array().expect("verbs").iter();
+                    let verbs = each(&rule["verbs"]);
                     let verbs = verbs.filter(|other_verb| *other_verb != verb || other != resource);
-                    let verbs = verbs.cloned().collect::<Vec<_>>();
+                    let verbs = verbs.cloned().collect_vec();
                     if !verbs.is_empty() {
                         left.push(
                             json!({"apiGroups": rule["apiGroups"], "resources": [other], "verbs": verbs}),
@@ -51,25 +50,19 @@ const ALL: usize = six_nodes::STUCK.len() + 2;
 fn everything_stuck(cluster: &ControlPlane) -> String {
     six_nodes::failed(cluster);
     // Whether it lives is asked of the leases of API servers too.
-    Node::not_ready("cp", 3600)
-        .label("node-role.kubernetes.io/control-plane", "")
-        .create(cluster);
-    Volume::of(
-        "disk",
-        yaml("{csi: {driver: csi.example.org, fsType: ext4, volumeHandle: disk}}"),
-    )
-    .claimed_by("etl", "disk")
-    .create(cluster);
-    Pod::on(six_nodes::DEAD, "etl", "on-a-disk")
-        .owned_by("ReplicaSet", "web")
-        .claim("disk")
-        .terminating(cluster, 1);
-    let pod = Pod::on(six_nodes::DEAD, "etl", "held-by-job")
-        .owned_by("Job", "held")
-        .finalizer(JOB_TRACKING);
-    let pod = pod.terminating(cluster, 1);
+    make(
+        cluster,
+        "
+        Node cp: {metadata: {labels: {node-role.kubernetes.io/control-plane: ''}}}
+        Pod etl/on-a-disk: {node: ds06, owner: ReplicaSet web,
+            volume: {csi: {driver: csi.example.org, fsType: ext4, volumeHandle: disk}}}
+        ",
+    );
+    let held = "etl/held-by-job: {node: ds06, owner: Job held,
+        metadata: {finalizers: [batch.kubernetes.io/job-tracking]}}";
+    let held = pod(cluster, held);
     until_overdue();
-    uid(&pod)
+    held
 }
 
 /// A proxy that changes one pod right before its delete, so that it has to be read again.
@@ -83,42 +76,23 @@ fn with_a_changing_pod(cluster: &'static ControlPlane) -> Proxy {
     })
 }
 
-#[test]
-fn it_is_applied_without_a_warning() {
-    let cluster = fresh();
-    // A dry run would not detect this.
-    namespace(&cluster, "pod-reaper");
-    let apply = [
-        "apply",
-        "--dry-run=server",
-        "--validate=strict",
-        "--warnings-as-errors",
-    ];
-    for what in EVERYTHING {
-        let printed = kubectl(&cluster, &[&apply[..], &["-k", &folder(what)]].concat());
-        assert!(printed.lines().count() >= 5, "{what}: {printed}");
-    }
-    for component in ["guard", "kosmos-guard", "node-guard", "answers", "forecast"] {
-        let file = folder(&format!("cronjob/components/{component}/{component}.yaml"));
-        kubectl(&cluster, &[&apply[..], &["-f", &file]].concat());
-    }
-}
-
 /// A unit test checks the base against the table of marks, and `live` has the scheduler place the pod.
 #[test]
-fn every_overlay_keeps_the_pod_off_leaf_nodes() {
+fn each_is_applied_without_a_warning_and_keeps_the_pod_off_leaf_nodes() {
     let cluster = fresh();
     // A dry run would not create it.
     namespace(&cluster, "pod-reaper");
+    let apply = |how: &str, what: &str| {
+        let flags = "apply --dry-run=server --validate=strict --warnings-as-errors --output=json";
+        let arguments = flags.split(' ').chain([how, what]).collect_vec();
+        kubectl(&cluster, &arguments)
+    };
+    for component in ["guard", "kosmos-guard", "node-guard", "answers", "forecast"] {
+        let file = folder(&format!("cronjob/components/{component}/{component}.yaml"));
+        apply("-f", &file);
+    }
     let placement = |what: &str| {
-        let arguments = [
-            "apply",
-            "--dry-run=server",
-            "--output=json",
-            "-k",
-            &folder(what),
-        ];
-        let list: Value = serde_json::from_str(&kubectl(&cluster, &arguments)).expect("a list");
+        let list: Value = serde_json::from_str(&apply("-k", &folder(what))).expect("a list");
         let objects = list["items"].as_array().expect("items");
         let mut templates = objects
             .iter()
@@ -133,7 +107,7 @@ fn every_overlay_keeps_the_pod_off_leaf_nodes() {
         ["affinity", "tolerations", "nodeSelector", "nodeName"].map(field)
     };
     let base = placement(BASE);
-    let leaf = json!({"key": "kosmos.io/node", "operator": "DoesNotExist"});
+    let leaf = yaml("{key: kosmos.io/node, operator: DoesNotExist}");
     assert!(
         base[0].to_string().contains(&leaf.to_string()),
         "{}",
@@ -194,7 +168,7 @@ fn its_pod_is_admitted_to_the_restricted_namespace_and_one_install_replaces_the_
         ])
     };
     let admitted = create(&pod, "as-shipped");
-    assert!(admitted.status.success(), "{}", shown(&admitted));
+    succeeds(&admitted);
     // The profile is enforced: with one line less the pod is refused.
     pod["spec"]["containers"][0]["securityContext"]["allowPrivilegeEscalation"] = Value::Null;
     let refused = create(&pod, "one-line-less");
@@ -262,7 +236,7 @@ fn a_config_map_sets_options_and_nothing_else() {
         both.map(|name| settings_of(&cluster, "pod-reaper", name)),
         before
     );
-    cluster.merge_patch(map, json!({"data": {"MAX_DELETES": "7"}}));
+    cluster.merge_patch(map, yaml("{data: {MAX_DELETES: '7'}}"));
     let set = ("MAX_DELETES".to_owned(), "7".to_owned());
     for name in both {
         assert!(
@@ -275,15 +249,13 @@ fn a_config_map_sets_options_and_nothing_else() {
 /// Before Kubernetes 1.30 there are no policies, and the base is what is installed: the role alone.
 #[test]
 fn the_base_alone_reaps_what_is_stuck_and_nothing_else() {
-    let cluster = fresh();
-    six_nodes::failed(&cluster);
+    let cluster = six_nodes::after_an_hour();
     until_overdue();
     install(&cluster, BASE);
     let pods = || {
         let list = cluster.get("/api/v1/pods");
-        let name =
-            |pod: &Value, field: &str| pod["metadata"][field].as_str().expect("text").to_owned();
-        let pods = list["items"].as_array().expect("items").iter();
+        let name = |pod: &Value, field: &str| str_of(&pod["metadata"][field]).to_owned();
+        let pods = each(&list["items"]);
         pods.map(|pod| (name(pod, "namespace"), name(pod, "name")))
             .collect::<BTreeSet<_>>()
     };
@@ -294,9 +266,9 @@ fn the_base_alone_reaps_what_is_stuck_and_nothing_else() {
         .iter()
         .map(|(name, value)| (name.as_str(), value.as_str()))
         .chain([("EXIT_ON_MANUAL", "false")])
-        .collect::<Vec<_>>();
+        .collect_vec();
     // Two pods are left to a person.
-    let options = [&SHORT[..], &["--exit-on-manual=false"]].concat();
+    let options = short("--exit-on-manual=false");
     let run = run_with(&installed::kubeconfig(&cluster), &variables, &options);
     run.is_whole();
     let gone = before.difference(&pods()).cloned().collect::<BTreeSet<_>>();
@@ -337,7 +309,7 @@ fn a_full_run_is_never_refused_and_uses_every_right() {
         .iter()
         .map(|(name, value)| (name.as_str(), value.as_str()))
         .chain(variables);
-    let variables = variables.collect::<Vec<_>>();
+    let variables = variables.collect_vec();
 
     // And the one with scratch.
     let all = ALL + 1;
@@ -345,7 +317,7 @@ fn a_full_run_is_never_refused_and_uses_every_right() {
     let dry = run_with(
         &proxy.kubeconfig_of(ACCOUNT),
         &variables,
-        &[&SHORT[..], &["--dry-run", "--exit-on-manual=false"]].concat(),
+        &short("--dry-run --exit-on-manual=false"),
     );
     dry.is_whole();
     assert_eq!(dry.report["summary"]["outcomes"]["would-delete"], all);
@@ -361,15 +333,15 @@ fn a_full_run_is_never_refused_and_uses_every_right() {
             );
             thread::sleep(Duration::from_millis(20));
         }
-        cluster.merge_patch(&path, json!({"metadata": {"finalizers": null}}));
+        cluster.merge_patch(&path, yaml("{metadata: {finalizers: null}}"));
     });
-    let options = [&SHORT[..], &["--exit-on-manual=false"]].concat();
+    let options = short("--exit-on-manual=false");
     let real = run_with(&installed::kubeconfig(cluster), &variables, &options);
     controller.join().expect("it let go");
     real.is_whole();
     let outcomes = &real.report["summary"]["outcomes"];
     assert_eq!(outcomes["deleted"], all, "{outcomes}");
-    real.says(&job_pod, ("stuck-on-not-ready-node", Some("deleted")));
+    real.says(&job_pod, REAPED);
 
     // One more request, which every account may send: when it is in the log, the earlier ones are too.
     as_account(cluster, "GET", "/version", &Value::Null);
@@ -575,7 +547,7 @@ fn the_account_can_do_nothing_else() {
                 resource,
                 &subresource,
             ];
-            let own = words.collect::<Vec<_>>();
+            let own = words.collect_vec();
             let scope = if own.is_empty() {
                 vec!["--all-namespaces"]
             } else {
@@ -598,9 +570,11 @@ fn without_any_one_right_the_forecast_reports_it() {
     const ROLE: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles/pod-reaper-forecast";
     let cluster = fresh();
     six_nodes::healthy(&cluster);
-    Node::ready("cp")
-        .label("node-role.kubernetes.io/control-plane", "")
-        .create(&cluster);
+    let labels = "{labels: {node-role.kubernetes.io/control-plane: ''}}";
+    make(
+        &cluster,
+        &format!("Node cp: {{ready: 'True', metadata: {labels}}}"),
+    );
     let file = cluster.dir.join("with-forecast.yaml");
     let manifests = kustomized("cronjob", &["forecast"], "");
     fs::write(&file, manifests).expect("our folder");

@@ -45,7 +45,7 @@ impl Gateway {
             .current_dir(folder.path())
             .output();
         let made = made.expect("openssl");
-        assert!(made.status.success(), "{}", shown(&made));
+        succeeds(&made);
         let mut command = Command::new(needed("prometheus-pushgateway"));
         command.args(["--web.listen-address=127.0.0.1:0", "--persistence.file="]);
         command.arg(format!("--web.config.file={}", web.display()));
@@ -53,6 +53,24 @@ impl Gateway {
             exporter: Exporter::start(&command, "127.0.0.1"),
             folder,
         }
+    }
+
+    /// The options that hand the numbers over to it, and to [`file`](Self::file).
+    fn options(&self) -> Vec<String> {
+        let (url, file) = (self.url(), self.file().display().to_string());
+        let options = [
+            "--cluster-name",
+            CLUSTER,
+            "--push-gateway",
+            &url,
+            "--metrics-file",
+            &file,
+        ];
+        options.map(str::to_owned).to_vec()
+    }
+
+    fn file(&self) -> PathBuf {
+        self.folder.path().join("pod-reaper.prom")
     }
 
     fn url(&self) -> String {
@@ -66,7 +84,7 @@ impl Gateway {
         let pushes = answer
             .lines()
             .filter(|line| line.starts_with("push_failure_time_seconds{"));
-        let pushes = pushes.collect::<Vec<_>>();
+        let pushes = pushes.collect_vec();
         // One group for runs, one for forecasts.
         assert!(
             pushes.len() <= 2 && pushes.iter().all(|line| line.ends_with(" 0")),
@@ -127,20 +145,14 @@ fn counted(report: &Value) -> BTreeMap<String, f64> {
 
 #[test]
 fn what_a_run_hands_over_are_the_numbers_of_its_report() {
-    let cluster = fresh();
-    six_nodes::failed(&cluster);
+    let cluster = six_nodes::after_an_hour();
     let gateway = Gateway::start();
-    let file = gateway.folder.path().join("pod-reaper.prom");
-    let (url, path) = (gateway.url(), file.display().to_string());
-    let options = [
-        "--cluster-name",
-        CLUSTER,
-        "--push-gateway",
-        &url,
-        "--metrics-file",
-        &path,
-        "--log-level=trace",
-    ];
+    let (file, options) = (gateway.file(), gateway.options());
+    let options = options
+        .iter()
+        .map(String::as_str)
+        .chain(["--log-level=trace"])
+        .collect_vec();
     let run = run(&cluster.kubeconfig, &[&SHORT[..], &options].concat());
     run.ends(0);
     assert!(
@@ -179,8 +191,8 @@ fn what_a_run_hands_over_are_the_numbers_of_its_report() {
 
     // The file has the same series, without the labels of the gateway, and promtool accepts it.
     let text = fs::read_to_string(&file).expect("a file");
-    let mut in_file = samples(&text).into_values().collect::<Vec<_>>();
-    let mut in_gateway = scraped.into_values().collect::<Vec<_>>();
+    let mut in_file = samples(&text).into_values().collect_vec();
+    let mut in_gateway = scraped.into_values().collect_vec();
     in_file.sort_by(f64::total_cmp);
     in_gateway.sort_by(f64::total_cmp);
     assert_eq!(in_file, in_gateway);
@@ -190,19 +202,10 @@ fn what_a_run_hands_over_are_the_numbers_of_its_report() {
 /// Neither the numbers of a run nor those of a forecast replace the other's.
 #[test]
 fn what_a_forecast_hands_over_stands_beside_the_numbers_of_runs() {
-    let cluster = fresh();
-    six_nodes::failed(&cluster);
+    let cluster = six_nodes::after_an_hour();
     let gateway = Gateway::start();
-    let file = gateway.folder.path().join("pod-reaper.prom");
-    let (url, path) = (gateway.url(), file.display().to_string());
-    let to = [
-        "--cluster-name",
-        CLUSTER,
-        "--push-gateway",
-        &url,
-        "--metrics-file",
-        &path,
-    ];
+    let (file, options) = (gateway.file(), gateway.options());
+    let to = options.iter().map(String::as_str).collect_vec();
     let question = [&["what-if", "--each-node"], &to[..]].concat();
     let asked = crate::support::program::asked(&cluster.kubeconfig, &question);
     assert_eq!(asked.status.code(), Some(0), "{}", shown(&asked));
@@ -228,8 +231,7 @@ fn what_a_forecast_hands_over_stands_beside_the_numbers_of_runs() {
 /// Uses the account, rights and settings of the overlay, except for the gateway, whose name is an example.
 #[test]
 fn each_of_many_clusters_has_its_own_group_at_the_gateway() {
-    let cluster = fresh();
-    six_nodes::failed(&cluster);
+    let cluster = six_nodes::after_an_hour();
     installed::install(&cluster, installed::ONE_OF_MANY);
     let settings = installed::settings(&cluster)
         .into_iter()
@@ -323,19 +325,10 @@ fn unreachable_server(cluster: &ControlPlane) -> PathBuf {
 
 #[test]
 fn a_run_that_is_no_success_keeps_the_time_of_the_last_success() {
-    let cluster = fresh();
-    six_nodes::failed(&cluster);
+    let cluster = six_nodes::after_an_hour();
     let gateway = Gateway::start();
-    let file = gateway.folder.path().join("pod-reaper.prom");
-    let (url, path) = (gateway.url(), file.display().to_string());
-    let options = [
-        "--cluster-name",
-        CLUSTER,
-        "--push-gateway",
-        &url,
-        "--metrics-file",
-        &path,
-    ];
+    let (file, options) = (gateway.file(), gateway.options());
+    let options = options.iter().map(String::as_str).collect_vec();
     let refusing = Proxy::with_faults(cluster.server(), |seen| {
         if seen.is_write() {
             Act::Instead(500, Value::Null)
@@ -352,7 +345,7 @@ fn a_run_that_is_no_success_keeps_the_time_of_the_last_success() {
         let mut command = binary(&kubeconfig(name));
         let output = command
             .args(SHORT)
-            .args(options)
+            .args(&options)
             .args(dry)
             .output()
             .expect("it starts");
@@ -421,7 +414,7 @@ fn a_run_that_is_no_success_keeps_the_time_of_the_last_success() {
 }
 
 fn one_more_is_stuck(cluster: &ControlPlane) {
-    Pod::on(six_nodes::DEAD, "etl", "again-0").terminating(cluster, 1);
+    make(cluster, "Pod etl/again-0: {node: ds06}");
     until_overdue();
 }
 
@@ -447,7 +440,7 @@ fn answering(answer: String) -> String {
 fn warns_once(run: &Run, says: &str) {
     let log = &run.log;
     let warnings = log.lines().filter(|line| line.contains("WARN"));
-    let [warning] = warnings.collect::<Vec<_>>()[..] else {
+    let [warning] = warnings.collect_vec()[..] else {
         panic!("{log}")
     };
     assert!(warning.contains(says), "{says}: {log}");

@@ -4,7 +4,6 @@
 use crate::{guard::status_patch, prelude::*};
 use pod_reaper::cluster::NODE_REFUSAL;
 
-const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
 const LEAF_REFUSAL: &str =
     "pod-reaper's node guard lets it touch no pod of a leaf node or of a node that is opted out";
 const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
@@ -23,7 +22,7 @@ fn install(cluster: &ControlPlane) {
     until("the guard is in force", || {
         is_guarded(cluster, ACCOUNT, "pod-reaper")
     });
-    Pod::on("ready-1", "default", "ends").terminating(cluster, 600);
+    make(cluster, "Pod default/ends: {node: ready-1, grace: 600}");
     let ends = pod_path("default", "ends");
     until("the node guard is in force", || {
         rehearsed(ACCOUNT, cluster, &ends).1.ends_with(NODE_REFUSAL)
@@ -40,13 +39,13 @@ fn spared_nodes(cluster: &ControlPlane) -> Vec<String> {
             marks.push(json!({"metadata": {place: {"pod-reaper.io/skip": value}}}));
         }
     }
-    let no_machine = json!({"status": {"nodeInfo": {"machineID": "", "systemUUID": ""}}});
+    let no_machine = yaml("{status: {nodeInfo: {machineID: '', systemUUID: ''}}}");
     let marks = marks.drain(..).enumerate();
     let named = marks.map(|(at, mark)| (format!("spared-{at}"), mark));
     let named = named.chain([("kosmos-far".to_owned(), no_machine)]);
     named
         .map(|(name, mark)| {
-            Node::not_ready(&name, 3600).with(mark).create(cluster);
+            make(cluster, &format!("Node {name}: {mark}"));
             name
         })
         .collect()
@@ -54,31 +53,28 @@ fn spared_nodes(cluster: &ControlPlane) -> Vec<String> {
 
 #[test]
 fn a_pod_whose_node_is_ready_a_leaf_node_or_opted_out_is_out_of_reach_and_every_other_is_not() {
-    let cluster = fresh();
-    one_dead_of_three(&cluster);
-    Node::ready("false")
-        .condition("False", "KubeletNotReady", 3600)
-        .create(&cluster);
-    Node::ready("bare").without_condition().create(&cluster);
+    let cluster = one_dead();
+    make(
+        &cluster,
+        "
+        Node false: {ready: 'False', renewed: 3}
+        Node bare: {ready: null, renewed: 3}
+        Node skip-false: {metadata: {annotations: {pod-reaper.io/skip: 'false'}}}
+        Node kosmos-machine: {status: {nodeInfo: {machineID: '1'}}}
+        ",
+    );
     cluster.create(
         "/api/v1/nodes",
-        json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "empty"}}),
+        yaml("{apiVersion: v1, kind: Node, metadata: {name: empty}}"),
     );
-    Node::not_ready("skip-false", 3600)
-        .annotation("pod-reaper.io/skip", "false")
-        .create(&cluster);
-    Node::not_ready("kosmos-machine", 3600)
-        .with(json!({"status": {"nodeInfo": {"machineID": "1"}}}))
-        .create(&cluster);
     let spared = spared_nodes(&cluster);
     install(&cluster);
     grant(&cluster, "stolen", ACCOUNT, ALL_OF_PODS);
     let job = |node: &str, name: &str| {
-        let pod = Pod::on(node, "apps", name)
-            .owned_by("Job", "import")
-            .finalizer(JOB_TRACKING);
-        pod.label("batch.kubernetes.io/job-name", "import")
-            .terminating(&cluster, 600)
+        let job = "{node: 'NODE', owner: Job import, grace: 600, metadata: {
+            labels: {batch.kubernetes.io/job-name: import}, finalizers: [batch.kubernetes.io/job-tracking]}}";
+        let job = job.replace("NODE", node);
+        make(&cluster, &format!("Pod apps/{name}: {job}")).remove(0)
     };
     let status = |name: &str| format!("{}/status", pod_path("apps", name));
     let reached = "dead false bare empty gone skip-false kosmos-machine";
@@ -103,7 +99,7 @@ fn a_pod_whose_node_is_ready_a_leaf_node_or_opted_out_is_out_of_reach_and_every_
             (
                 "DELETE",
                 pod_path("apps", node),
-                json!({"gracePeriodSeconds": 0, "propagationPolicy": "Background"}),
+                yaml("{gracePeriodSeconds: 0, propagationPolicy: Background}"),
             ),
         ] {
             let mut said = (0, Value::Null);
@@ -118,9 +114,11 @@ fn a_pod_whose_node_is_ready_a_leaf_node_or_opted_out_is_out_of_reach_and_every_
     }
     // The probe's form opens nothing: what is no dry run is the guard's as ever, and another's dry run is nobody's.
     let alive = pod_path("apps", "alive");
-    Pod::on("ready-1", "apps", "alive").create(&cluster);
-    Pod::on("dead", "apps", "alive-too").create(&cluster);
-    let orphan = json!({"gracePeriodSeconds": 0, "propagationPolicy": "Orphan"});
+    make(
+        &cluster,
+        "{Pod apps/alive: {node: ready-1, grace: null}, Pod apps/alive-too: {grace: null}}",
+    );
+    let orphan = yaml("{gracePeriodSeconds: 0, propagationPolicy: Orphan}");
     let collection = "/api/v1/namespaces/apps/pods".to_owned();
     // Of a request with a body the API server does not read the query.
     let marked = format!("{alive}?dryRun=All");
@@ -142,7 +140,7 @@ fn a_pod_whose_node_is_ready_a_leaf_node_or_opted_out_is_out_of_reach_and_every_
         &cluster,
         "gitops",
         "gitops",
-        &json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]),
+        &yaml("[{apiGroups: ['*'], resources: ['*'], verbs: ['*']}]"),
     );
     let others: [(&str, &[&str]); 4] = [
         ("admin", &["system:masters"]),
@@ -160,7 +158,7 @@ fn a_pod_whose_node_is_ready_a_leaf_node_or_opted_out_is_out_of_reach_and_every_
         until("the rights are there", || {
             ask("DELETE", &pod_path("apps", "ready-1"), &dry_run()) == 200
         });
-        let failed = json!({"status": {"phase": "Failed"}});
+        let failed = yaml("{status: {phase: Failed}}");
         assert_eq!(
             ask(
                 "PATCH",
@@ -174,7 +172,7 @@ fn a_pod_whose_node_is_ready_a_leaf_node_or_opted_out_is_out_of_reach_and_every_
     // Nor where no node is left, as in a cluster that was scaled to none.
     let nodes = cluster.get("/api/v1/nodes");
     for node in nodes["items"].as_array().expect("nodes") {
-        let name = node["metadata"]["name"].as_str().expect("a name");
+        let name = str_of(&node["metadata"]["name"]);
         cluster.delete(&node_path(name), json!({}));
     }
     let on_ready = pod_path("apps", "ready-1");
@@ -193,10 +191,9 @@ fn a_pod_whose_node_is_ready_a_leaf_node_or_opted_out_is_out_of_reach_and_every_
 /// While nodes come, go and change, each answer is one of the two, and the last state decides.
 #[test]
 fn it_follows_the_nodes() {
-    let cluster = fresh();
-    one_dead_of_three(&cluster);
+    let cluster = one_dead();
     install(&cluster);
-    Pod::on("dead", "apps", "stuck").terminating(&cluster, 600);
+    make(&cluster, "Pod apps/stuck: {grace: 600}");
     let ask = || {
         let (code, says) = rehearsed(ACCOUNT, &cluster, STUCK);
         assert!(
@@ -211,7 +208,7 @@ fn it_follows_the_nodes() {
             for round in 0..30 {
                 let ready = if round % 2 == 0 { "True" } else { "Unknown" };
                 node_becomes(&cluster, "dead", ready, "KubeletReady");
-                Node::ready(&format!("new-{round}")).create(&cluster);
+                make(&cluster, &format!("Node new-{round}: {{ready: 'True'}}"));
                 cluster.delete(&node_path(&format!("new-{round}")), json!({}));
             }
         });
@@ -242,13 +239,13 @@ fn a_run_proves_it_where_it_is_installed() {
     let [_, namespace, name] = of("pod-reaper");
     let variables = [("REQUIRE_GUARD", "nodes"), namespace, name];
     let container = &cluster.get(&pod_path("pod-reaper", OWN))["spec"]["containers"][0];
-    let set = container["env"].as_array().expect("variables").iter();
+    let set = each(&container["env"]);
     let set = set
         .filter(|entry| entry["name"] == "REQUIRE_GUARD")
-        .collect::<Vec<_>>();
-    assert_eq!(set, [&json!({"name": "REQUIRE_GUARD", "value": "nodes"})]);
+        .collect_vec();
+    assert_eq!(set, [&yaml("{name: REQUIRE_GUARD, value: nodes}")]);
 
-    let probe = json!({"gracePeriodSeconds": 0, "propagationPolicy": "Orphan", "dryRun": ["All"]});
+    let probe = yaml("{gracePeriodSeconds: 0, propagationPolicy: Orphan, dryRun: [All]}");
     let own = pod_path("pod-reaper", OWN);
     let refused = |what: &str| {
         until(what, || {
@@ -277,7 +274,7 @@ fn a_run_proves_it_where_it_is_installed() {
     cluster.create(POLICIES, again);
 
     // Not in force for a moment, which the run waits for.
-    let proxy = Proxy::start(cluster.server(), |_| {});
+    let proxy = Proxy::to(&cluster);
     let run = run_with(&proxy.kubeconfig_of(ACCOUNT), &variables, &SHORT);
     run.ends(0);
     assert_eq!(run.report["guard"], "proved");
@@ -314,20 +311,12 @@ fn what_the_node_guard_costs() {
         one_dead_of_three(cluster);
         install(cluster);
         if !component {
-            kubectl(
-                cluster,
-                &[
-                    "delete",
-                    "validatingadmissionpolicybinding",
-                    "pod-reaper-node-guard",
-                    "pod-reaper-node-guard-status",
-                ],
-            );
+            let bindings = "delete validatingadmissionpolicybinding pod-reaper-node-guard pod-reaper-node-guard-status";
+            kubectl(cluster, &bindings.split(' ').collect_vec());
         }
-        let pod =
-            Pod::on("dead", "apps", "stuck").annotation("example.org/padding", &"x".repeat(6_000));
-        pod.label("batch.kubernetes.io/job-name", "import")
-            .terminating(cluster, 600);
+        let stuck = "Pod apps/stuck: {grace: 600, metadata: {labels: {batch.kubernetes.io/job-name: import},
+            annotations: {example.org/padding: PADDING}}}";
+        make(cluster, &stuck.replace("PADDING", &"x".repeat(6_000)));
     }
     eprintln!(
         "| nodes | request | guard | node guard too | ratio |\n| ---: | --- | ---: | ---: | ---: |"
@@ -335,9 +324,9 @@ fn what_the_node_guard_costs() {
     for size in [10, 100, 500, 2_000] {
         for cluster in &servers {
             for at in nodes..size {
-                Node::ready(&format!("node-{at}"))
-                    .annotation("example.org/padding", &padding)
-                    .create(cluster);
+                let annotations = format!("{{annotations: {{example.org/padding: {padding}}}}}");
+                let node = format!("Node node-{at}: {{ready: 'True', metadata: {annotations}}}");
+                make(cluster, &node);
             }
         }
         nodes = size;
@@ -364,28 +353,16 @@ fn what_the_node_guard_costs() {
                 "PATCH",
             ),
         ] {
-            let mut took = [Vec::new(), Vec::new()];
-            for round in 0..120 {
-                for (cluster, took) in servers.iter().zip(&mut took) {
-                    let path = if method == "PATCH" {
-                        format!("{STUCK}/status?dryRun=All")
-                    } else {
-                        STUCK.to_owned()
-                    };
-                    let body = if method == "PATCH" {
-                        json!({"status": {"message": round.to_string()}})
-                    } else {
-                        dry_run()
-                    };
-                    let started = Instant::now();
-                    let code = as_member(cluster, user, groups, (method, &path), &body).0;
-                    took.push(started.elapsed().as_secs_f64() * 1e3);
-                    assert_eq!(code, 200, "{what}");
-                }
-            }
-            let [without, with] = took.map(|mut took| {
-                took.sort_by(f64::total_cmp);
-                took[took.len() / 2]
+            let [without, with] = medians(120, |side, round| {
+                let (path, body) = if method == "PATCH" {
+                    let message = json!({"status": {"message": round.to_string()}});
+                    (format!("{STUCK}/status?dryRun=All"), message)
+                } else {
+                    (STUCK.to_owned(), dry_run())
+                };
+                let cluster = &servers[side];
+                let code = as_member(cluster, user, groups, (method, &path), &body).0;
+                assert_eq!(code, 200, "{what}");
             });
             eprintln!(
                 "| {size} | {what} | {without:.1} ms | {with:.1} ms | {:.1} |",

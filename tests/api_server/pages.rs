@@ -44,8 +44,7 @@ fn typed(cluster: &ControlPlane, line: &str, workplace: &Path) -> (bool, String)
 /// In the operators' case, with the installation of the README: all pages on one cluster, as a person would.
 #[test]
 fn every_command_of_the_pages_works_as_it_stands() {
-    let cluster = fresh();
-    six_nodes::failed(&cluster);
+    let cluster = six_nodes::after_an_hour();
     let mut worked = 0;
     for page in pages::for_users() {
         let blocks = pages::blocks(&pages::read(&page))
@@ -61,7 +60,7 @@ fn every_command_of_the_pages_works_as_it_stands() {
                         .iter()
                         .any(|program| command.starts_with(program))
             });
-        let commands = commands.collect::<Vec<_>>();
+        let commands = commands.collect_vec();
         if commands.is_empty() {
             continue;
         }
@@ -92,8 +91,7 @@ fn every_command_of_the_pages_works_as_it_stands() {
 /// k9s puts the values of its variables into the arguments, as text.
 #[test]
 fn the_plugins_of_k9s_answer() {
-    let cluster = fresh();
-    six_nodes::failed(&cluster);
+    let cluster = six_nodes::after_an_hour();
     let workplace = workplace();
     typed(
         &cluster,
@@ -111,7 +109,7 @@ fn the_plugins_of_k9s_answer() {
             (&plugin["command"], &plugin["args"][0]),
             (&json!("sh"), &json!("-c"))
         );
-        let line = plugin["args"][1].as_str().unwrap();
+        let line = str_of(&plugin["args"][1]);
         let line = line
             .replace("$NAMESPACE", "compute-hive01")
             .replace("$NAME", selected)
@@ -129,12 +127,7 @@ fn the_plugins_of_k9s_answer() {
 fn alike(line: &str) -> String {
     let line = line.split_once(" uid=").map_or(line, |(before, _)| before);
     let mut plain = String::new();
-    for letter in line
-        .split_whitespace()
-        .collect::<Vec<_>>()
-        .join(" ")
-        .chars()
-    {
+    for letter in line.split_whitespace().join(" ").chars() {
         let letter = if letter.is_ascii_digit() { '0' } else { letter };
         if letter != '0' || !plain.ends_with('0') {
             plain.push(letter);
@@ -157,8 +150,7 @@ fn block_of(page: &str, command: &str) -> Vec<String> {
 
 #[test]
 fn the_run_that_the_book_shows_is_a_run() {
-    let cluster = fresh();
-    six_nodes::failed(&cluster);
+    let cluster = six_nodes::after_an_hour();
     until_overdue();
     let workplace = workplace();
     for (page, command, ordered) in [
@@ -176,16 +168,16 @@ fn the_run_that_the_book_shows_is_a_run() {
         let shown = block_of(page, command)
             .iter()
             .map(|line| alike(line))
-            .collect::<Vec<_>>();
+            .collect_vec();
         let (success, says) = typed(&cluster, command.trim_start_matches("$ "), workplace.path());
         assert!(success, "{says}");
-        let printed = says.lines().map(alike).collect::<Vec<_>>();
+        let printed = says.lines().map(alike).collect_vec();
         if ordered {
             let (shown, printed) = (
                 shown.iter().map(String::as_str),
                 printed.iter().map(String::as_str),
             );
-            let fits = pages::is_cut_from(&shown.collect::<Vec<_>>(), &printed.collect::<Vec<_>>());
+            let fits = pages::is_cut_from(&shown.collect_vec(), &printed.collect_vec());
             assert!(fits, "{page} shows another run than:\n{says}");
         } else {
             for line in &shown {

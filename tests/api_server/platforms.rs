@@ -17,7 +17,7 @@ fn everything(cluster: &ControlPlane) -> BTreeSet<String> {
         &["api-resources", "--verbs=list,delete", "--output=name"],
     );
     let passing = |kind: &&str| !kind.starts_with("events") && !kind.starts_with("leases");
-    let kinds = kinds.lines().filter(passing).collect::<Vec<_>>().join(",");
+    let kinds = kinds.lines().filter(passing).join(",");
     let path = "--output=jsonpath={range .items[*]}{.kind} {.metadata.namespace}/{.metadata.name}{\"\\n\"}{end}";
     kubectl(cluster, &["get", &kinds, "--all-namespaces", path])
         .lines()
@@ -74,9 +74,10 @@ fn it_comes_runs_and_goes_in_a_namespace_of_others() {
     custom_kinds(&cluster);
     one_is_stuck(&cluster);
     namespace(&cluster, SHARED);
-    let mut theirs = Pod::on("ready-1", SHARED, "theirs").create(&cluster);
+    let theirs = format!("Pod {SHARED}/theirs: {{node: ready-1, grace: null}}");
+    let mut theirs = make(&cluster, &theirs).remove(0);
     theirs["spec"]["hostNetwork"] = json!(true);
-    theirs["metadata"] = json!({"name": "privileged"});
+    theirs["metadata"] = yaml("{name: privileged}");
     let theirs = theirs.as_object_mut().expect("a pod");
     theirs.remove("status");
     cluster.create(&format!("/api/v1/namespaces/{SHARED}/pods"), json!(theirs));
@@ -85,7 +86,7 @@ fn it_comes_runs_and_goes_in_a_namespace_of_others() {
     let labels_before = labels();
     for (how, manifests, name) in all.into_iter().chain(alone) {
         if cluster.try_get(STUCK).is_none() {
-            Pod::on("dead", "apps", "stuck").terminating(&cluster, 1);
+            make(&cluster, "Pod apps/stuck: {}");
             crate::until_overdue();
         }
         // All rounds together may take longer than a living node is silent.
@@ -122,12 +123,12 @@ fn it_comes_runs_and_goes_in_a_namespace_of_others() {
         assert_eq!(labels(), labels_before, "{how}");
         kubectl(&cluster, &["delete", "-f", &manifests]);
         for own in [OWN.to_owned(), format!("{name}-of-the-token")] {
-            cluster.delete(&pod_path(SHARED, &own), json!({"gracePeriodSeconds": 0}));
+            cluster.delete(&pod_path(SHARED, &own), yaml("{gracePeriodSeconds: 0}"));
         }
         let after = everything(&cluster);
         let gone = BTreeSet::from(["Pod apps/stuck".to_owned()]);
         assert_eq!(
-            after.difference(&before).collect::<Vec<_>>(),
+            after.difference(&before).collect_vec(),
             Vec::<&String>::new(),
             "{how}: left behind"
         );
@@ -154,9 +155,7 @@ fn admitted(
         .find(|object| object["kind"] == "CronJob")
         .expect("a CronJob");
     let template = &cronjob["spec"]["jobTemplate"]["spec"]["template"];
-    let namespace = cronjob["metadata"]["namespace"]
-        .as_str()
-        .expect("a namespace");
+    let namespace = str_of(&cronjob["metadata"]["namespace"]);
     let mut pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": template["metadata"], "spec": template["spec"]});
     pod["metadata"]["name"] = json!("run");
     change(&mut pod);
@@ -333,15 +332,12 @@ plugins:
 fn lua(value: &Value) -> String {
     match value {
         Value::Null => "nil".to_owned(),
-        Value::Array(items) => format!(
-            "{{{}}}",
-            items.iter().map(lua).collect::<Vec<_>>().join(", ")
-        ),
+        Value::Array(items) => format!("{{{}}}", items.iter().map(lua).join(", ")),
         Value::Object(fields) => {
-            let fields = fields
+            let mut fields = fields
                 .iter()
                 .map(|(name, value)| format!("[{name:?}] = {}", lua(value)));
-            format!("{{{}}}", fields.collect::<Vec<_>>().join(", "))
+            format!("{{{}}}", fields.join(", "))
         }
         plain => plain.to_string(),
     }

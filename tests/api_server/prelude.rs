@@ -1,14 +1,14 @@
 //! What most tests of this program use.
 
 pub(crate) use crate::{
-    Run, SHORT, binary, end_of,
+    REAPED, Run, SHORT, binary, end_of,
     guard::{
         ADMISSION, ALL_OF_PODS, OWN, STUCK, dry_run, grant, is_guarded, of, one_is_stuck, own_pod,
         refusal_of, rehearsed,
     },
-    load, one_dead_of_three, run,
+    medians, one_dead, one_dead_of_three, run,
     scratch::{GIVE_UP, KEPT, SCRATCH, claim_path, local_claim},
-    six_nodes,
+    short, six_nodes,
     support::{
         ControlPlane, Fresh, fresh, in_repository,
         installed::{
@@ -16,15 +16,16 @@ pub(crate) use crate::{
             settings, settings_of, until,
         },
         objects::{
-            Node, Pod, Volume, annotate, claim, namespace, node_becomes, node_path, pod_path,
-            renew_lease, seconds_ago, stateful_set,
+            annotate, each, make, namespace, node_becomes, node_path, pod, pod_path, renew_lease,
+            seconds_ago, str_of,
         },
-        program::{run_with, shown},
+        program::{run_with, shown, succeeds},
         proxy::{Act, MARKER, Proxy, Reply, Seen},
         samples::yaml,
     },
     uid, uid_of_entry, until_overdue,
 };
+pub(crate) use itertools::Itertools as _;
 pub(crate) use serde_json::{Value, json};
 pub(crate) use std::{
     collections::{BTreeMap, BTreeSet},

@@ -8,11 +8,9 @@ const PATH: &str = "/api/v1/namespaces/apps/pods/stuck-0";
 /// Creates two Ready nodes, a dead one, and a pod stuck on it. Returns its UID.
 fn one_stuck(cluster: &ControlPlane) -> String {
     one_dead_of_three(cluster);
-    let pod = Pod::on("dead", "apps", "stuck-0")
-        .owned_by("StatefulSet", "stuck")
-        .terminating(cluster, 1);
+    let pod = pod(cluster, "apps/stuck-0: {owner: StatefulSet stuck}");
     until_overdue();
-    uid(&pod)
+    pod
 }
 
 /// Runs with `act` called before the first `times` requests for which `when` holds.
@@ -51,9 +49,7 @@ fn second_look() -> impl Fn(&Seen) -> bool + Send + Sync + 'static {
 fn pods_whose_node_shows_a_sign_of_life_by_then_live() {
     let cluster = fresh();
     let judged = one_stuck(&cluster);
-    let other = uid(&Pod::on("dead", "apps", "one-of-many")
-        .owned_by("ReplicaSet", "web")
-        .terminating(&cluster, 1));
+    let other = pod(&cluster, "apps/one-of-many: {owner: ReplicaSet web}");
     until_overdue();
     let (run, seen) = run_before(&cluster, 1, second_look(), |server| {
         let mut conditions = server.get(&node_path("dead"))["status"]["conditions"].clone();
@@ -63,7 +59,7 @@ fn pods_whose_node_shows_a_sign_of_life_by_then_live() {
     });
     for pod in [&judged, &other] {
         run.says(pod, (REAP, Some("node-changed")));
-        let why = run.pod(pod)["outcomeDetail"].as_str().unwrap();
+        let why = str_of(&run.pod(pod)["outcomeDetail"]);
         assert!(why.contains("its kubelet renewed its lease"), "{why}");
     }
     assert_eq!((deletes(&seen), run.code), (0, 0));
@@ -81,7 +77,7 @@ fn a_pod_whose_namespace_is_opted_out_by_then_lives() {
     let (run, seen) = run_before(&cluster, 1, second_list, |server| {
         server.merge_patch(
             "/api/v1/namespaces/apps",
-            json!({"metadata": {"labels": {"pod-reaper.io/skip": "1"}}}),
+            yaml("{metadata: {labels: {pod-reaper.io/skip: '1'}}}"),
         );
     });
     run.says(&judged, (REAP, Some("opted-out")));
@@ -104,10 +100,8 @@ fn a_pod_that_changed_is_judged_again() {
             "a namesake took its place",
             1,
             |server| {
-                server.delete(PATH, json!({"gracePeriodSeconds": 0}));
-                let namesake = Pod::on("dead", "apps", "stuck-0");
-                let namesake = namesake.owned_by("StatefulSet", "stuck");
-                namesake.terminating(server, 1);
+                server.delete(PATH, yaml("{gracePeriodSeconds: 0}"));
+                pod(server, "apps/stuck-0: {owner: StatefulSet stuck}");
             },
             "changed",
             "Another pod has taken its name. Not deleted.",
@@ -126,7 +120,7 @@ fn a_pod_that_changed_is_judged_again() {
         (
             "it is gone",
             1,
-            |server| drop(server.delete(PATH, json!({"gracePeriodSeconds": 0}))),
+            |server| drop(server.delete(PATH, yaml("{gracePeriodSeconds: 0}"))),
             "gone",
             "",
             1,
@@ -188,7 +182,7 @@ fn a_node_that_is_not_the_one_that_was_judged_keeps_its_pods() {
             |server| {
                 server.delete(&node_path("dead"), json!({}));
                 server.delete(&lease_path("dead"), json!({}));
-                Node::not_ready("dead", 3600).create(server);
+                make(server, "Node dead: {}");
             },
             "node-changed",
         ),
@@ -207,30 +201,26 @@ fn a_node_that_is_not_the_one_that_was_judged_keeps_its_pods() {
 /// Safety rule 1, on the wire. The node is read before each delete too.
 #[test]
 fn every_write_carries_its_preconditions() {
-    let cluster = fresh();
-    crate::six_nodes::failed(&cluster);
+    let cluster = six_nodes::after_an_hour();
     let pods = cluster.get("/api/v1/pods");
-    let pods = pods["items"].as_array().unwrap().iter();
+    let pods = each(&pods["items"]);
     let versions = pods
         .map(|pod| (uid(pod), pod["metadata"]["resourceVersion"].clone()))
         .collect::<BTreeMap<_, _>>();
-    let proxy = Proxy::start(cluster.server(), |_| {});
+    let proxy = Proxy::to(&cluster);
     let run = run(&proxy.kubeconfig, &SHORT);
     run.ends(0);
     let seen = proxy.seen();
     assert_eq!(deletes(&seen), crate::six_nodes::STUCK.len());
     for (at, write) in seen.iter().enumerate().filter(|(_, seen)| seen.is_change()) {
         let body = &write.body;
-        let uid = body["preconditions"]["uid"].as_str().expect("a UID");
+        let uid = str_of(&body["preconditions"]["uid"]);
         assert_eq!(
             body["preconditions"]["resourceVersion"], versions[uid],
             "the version that was judged"
         );
         let pod = run.pod(uid);
-        let path = pod_path(
-            pod["namespace"].as_str().unwrap(),
-            pod["name"].as_str().unwrap(),
-        );
+        let path = pod_path(str_of(&pod["namespace"]), str_of(&pod["name"]));
         assert_eq!((write.method.as_str(), &write.path), ("DELETE", &path));
         assert_eq!(
             (&body["gracePeriodSeconds"], &body["propagationPolicy"]),

@@ -1,6 +1,6 @@
 //! A forbidden request is reported, and never taken for an absent object.
 
-use crate::{prelude::*, support::objects::lease_of};
+use crate::prelude::*;
 
 const REAP: &str = "stuck-on-not-ready-node";
 
@@ -31,62 +31,14 @@ pub fn user(cluster: &ControlPlane, name: &str, rules: &[Value]) -> PathBuf {
     file
 }
 
-/// A user who may read all but these.
-fn user_without(cluster: &ControlPlane, resource: &str) -> PathBuf {
-    let mut rules = reading();
-    rules.retain(|rule| rule["resources"][0] != resource);
-    user(cluster, &format!("no-{resource}"), &rules)
-}
-
-#[test]
-fn without_the_right_to_list_nodes_or_pods_it_could_not_run() {
-    let cluster = fresh();
-    six_nodes::failed(&cluster);
-    for resource in ["nodes", "pods"] {
-        let mut command = binary(&user_without(&cluster, resource));
-        let output = command.args(SHORT).output().unwrap();
-        let says = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(1), "{says}");
-        for part in [&format!("could not list {resource}"), "grant that right"] {
-            assert!(says.contains(part), "{says}");
-        }
-        assert!(output.stdout.is_empty());
-    }
-}
-
-#[test]
-fn every_other_read_that_is_forbidden_spares_pods_and_is_reported() {
-    let cluster = fresh();
-    six_nodes::failed(&cluster);
-    let vault = uid(&cluster.get(&pod_path("vault", "vault-0")));
-    let catalogd = uid(&cluster.get(&pod_path("impala-impala01", "catalogd-0")));
-    // The resource, and the reasons of a pod without a claim and of one with a claim.
-    let cases = [
-        ("namespaces", "facts-unread", "facts-unread"),
-        ("leases", "facts-unread", "facts-unread"),
-        ("persistentvolumeclaims", REAP, "volume-unverified"),
-        ("persistentvolumes", REAP, "volume-unverified"),
-        ("volumeattachments", REAP, REAP),
-    ];
-    for (resource, without_claim, with_claim) in cases {
-        let options = [&SHORT[..], &["--dry-run=client"]].concat();
-        let run = run(&user_without(&cluster, resource), &options);
-        let reasons = [&catalogd, &vault].map(|pod| run.reason_and_outcome(pod).0);
-        assert_eq!(reasons, [without_claim, with_claim], "{resource}");
-        run.ends(3);
-    }
-}
-
 /// As after an upgrade from 0.3.0 without its role.
 #[test]
 fn a_role_that_lacks_the_newest_rights_is_told_what_that_costs() {
-    let cluster = fresh();
-    one_dead_of_three(&cluster);
-    let stuck = |name: &str| Pod::on("dead", "apps", name).owned_by("StatefulSet", "db");
-    let plain = uid(&stuck("plain").terminating(&cluster, 1));
-    lease_of(&cluster, ("apps", "leader"), "plain", 0);
+    let cluster = one_dead();
+    let plain = pod(&cluster, "apps/plain: {owner: StatefulSet db}");
+    make(&cluster, "Lease apps/leader: {holder: plain}");
     until_overdue();
-    let dry = [&SHORT[..], &["--dry-run=client"]].concat();
+    let dry = short("--dry-run=client");
     let mut rules = reading();
     for rule in &mut rules {
         if rule["resources"][0] == "leases" {
@@ -110,12 +62,11 @@ fn a_role_that_lacks_the_newest_rights_is_told_what_that_costs() {
     with_all.says(&plain, ("kubelet-alive", None));
 
     let claims = ["disk-1", "disk-2"].map(|disk| {
-        let spec =
-            format!("{{csi: {{driver: iscsi.csi.k8s.io, fsType: ext4, volumeHandle: {disk}}}}}");
-        Volume::of(disk, yaml(&spec))
-            .claimed_by("apps", disk)
-            .create(&cluster);
-        uid(&stuck(disk).claim(disk).terminating(&cluster, 1))
+        let volume = "{csi: {driver: iscsi.csi.k8s.io, fsType: ext4, volumeHandle: x}}";
+        pod(
+            &cluster,
+            &format!("apps/{disk}: {{owner: StatefulSet db, volume: {volume}}}"),
+        )
     });
     until_overdue();
     let told = run(&older, &dry);
@@ -128,33 +79,9 @@ fn a_role_that_lacks_the_newest_rights_is_told_what_that_costs() {
     let [drivers] = &errors[..] else {
         panic!("{errors:?}")
     };
-    let cause = drivers["cause"].as_str().expect("a cause");
+    let cause = str_of(&drivers["cause"]);
     assert!(
         cause.contains("cannot list resource \"csidrivers\""),
         "{cause}"
     );
-}
-
-#[test]
-fn a_delete_that_is_forbidden_is_denied_and_not_retried() {
-    let cluster = fresh();
-    six_nodes::failed(&cluster);
-    let reader = user(&cluster, "reader", &reading());
-    for options in [&["--dry-run"][..], &[]] {
-        let run = run(&reader, &[&SHORT[..], options].concat());
-        run.ends(3);
-        assert_eq!(
-            run.report["summary"]["outcomes"]["denied"],
-            six_nodes::STUCK.len()
-        );
-        let says = run.report["pods"][0]["outcomeDetail"].as_str().unwrap();
-        assert!(says.contains("cannot delete resource \"pods\""), "{says}");
-        assert!(
-            !run.log.contains("cannot delete"),
-            "the log holds no message of the server: {}",
-            run.log
-        );
-    }
-    let reading_only = run(&reader, &[&SHORT[..], &["--dry-run=client"]].concat());
-    reading_only.is_whole();
 }

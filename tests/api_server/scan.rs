@@ -5,51 +5,43 @@ use crate::prelude::*;
 /// (namespace, name, node, verdict, reason) of each pod.
 fn judged(report: &Value) -> Vec<Vec<&str>> {
     let fields = ["namespace", "name", "node", "verdict", "reason"];
-    let pods = report["pods"].as_array().expect("pods").iter();
+    let pods = each(&report["pods"]);
     let mut judged = pods
         .map(|pod| {
             fields
                 .map(|field| pod[field].as_str().unwrap_or_default())
                 .to_vec()
         })
-        .collect::<Vec<_>>();
+        .collect_vec();
     judged.sort();
     judged
 }
 
 /// Every kind of Terminating pod on every kind of node, and pods that are not Terminating.
 fn all_sorts(cluster: &ControlPlane) {
-    for node in ["ready-1", "ready-2", "ready-3"] {
-        Node::ready(node).create(cluster);
-    }
-    Node::not_ready("dead", 3600).create(cluster);
-    let hold = "example.org/hold";
+    one_dead_of_three(cluster);
+    // The row of the failed and done pods is that of finished ones that are not Terminating.
+    let on_each = "
+        Pod alive-NODE: {node: NODE, grace: null}
+        Pod slow-NODE: {node: NODE}
+        Pod failed-NODE: {node: NODE, phase: Failed, grace: 0, metadata: {finalizers: [example.org/hold]}}
+        Pod done-NODE: {node: NODE, phase: Succeeded, grace: 0, metadata: {finalizers: [example.org/hold]}}
+    ";
     for node in ["ready-1", "dead", "gone"] {
-        Pod::on(node, "apps", &format!("alive-{node}")).create(cluster);
-        Pod::on(node, "apps", &format!("slow-{node}")).terminating(cluster, 1);
-        // The row of these pods is that of finished pods that are not Terminating.
-        Pod::on(node, "apps", &format!("failed-{node}"))
-            .finalizer(hold)
-            .phase("Failed")
-            .terminating(cluster, 0);
-        Pod::on(node, "apps", &format!("done-{node}"))
-            .finalizer(hold)
-            .phase("Succeeded")
-            .terminating(cluster, 0);
+        make(cluster, &on_each.replace("NODE", node));
     }
-    Pod::on("ready-2", "apps", "done")
-        .phase("Succeeded")
-        .create(cluster);
-    Pod::without_node("apps", "waiting")
-        .phase("Pending")
-        .create(cluster);
-    Pod::without_node("apps", "never-placed")
-        .phase("Pending")
-        .finalizer(hold)
-        .terminating(cluster, 0);
+    make(
+        cluster,
+        "
+        Node ready-3: {ready: 'True'}
+        Pod done: {node: ready-2, phase: Succeeded, grace: null}
+        Pod waiting: {node: null, phase: Pending, grace: null}
+        Pod never-placed: {node: null, phase: Pending, grace: 0, metadata: {finalizers: [example.org/hold]}}
+        Pod lost: {node: ready-3}
+        ",
+    );
     // The row of a pod shows Unknown when its node was lost long ago.
-    Pod::on("ready-3", "apps", "lost").terminating(cluster, 1);
-    cluster.patch_status(&pod_path("apps", "lost"), json!({"reason": "NodeLost"}));
+    cluster.patch_status(&pod_path("apps", "lost"), yaml("{reason: NodeLost}"));
 }
 
 #[test]
@@ -66,7 +58,7 @@ fn a_run_finds_what_an_audit_of_everything_finds() {
         let saved = cluster.kubectl(["get", kinds, "-A", "-o", "json"]);
         let file = cluster.dir.join("saved.json");
         std::fs::write(&file, saved.stdout).expect("the folder is ours");
-        let now = scanned.report["judgedAt"].as_str().expect("a time");
+        let now = str_of(&scanned.report["judgedAt"]);
         let mut audit = std::process::Command::new(env!("CARGO_BIN_EXE_pod-reaper"));
         audit
             .env_clear()

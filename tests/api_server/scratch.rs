@@ -1,7 +1,7 @@
 //! `--reap-scratch` on a real API server, with the rights of its component and without. `guard` has the guard of that
 //! component, `manifests` its rights.
 //!
-//! No controller runs here, so that a deleted claim stays with its deletion mark; `live` has the whole story.
+//! No controller runs here, so that a deleted claim stays with its deletion mark; `live` has the controllers.
 
 use crate::{prelude::*, support::installed::kubeconfig};
 
@@ -21,11 +21,11 @@ pub fn local_claim(
     name: &str,
     annotation: (&str, &str),
 ) {
-    Volume::local(&format!("pv-{namespace}-{name}"))
-        .on_node(node)
-        .reclaim("Delete")
-        .claimed_by(namespace, name)
-        .create(cluster);
+    let volume = format!(
+        "PersistentVolume pv-{namespace}-{name}: {{on: {node}, claim: {namespace}/{name},
+            spec: {{local: {{path: /mnt/disk}}, persistentVolumeReclaimPolicy: Delete}}}}"
+    );
+    make(cluster, &volume);
     annotate(
         cluster,
         &claim_path(namespace, name),
@@ -36,17 +36,14 @@ pub fn local_claim(
 
 /// A `StatefulSet` with a claim template, and its pod stuck on the node. Returns the pod's UID.
 pub fn stuck(cluster: &ControlPlane, node: &str, name: &str, annotation: (&str, &str)) -> String {
-    let templates = "{spec: {volumeClaimTemplates: [
-        {metadata: {name: disk}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]}}";
-    let set = stateful_set(cluster, "apps", name, yaml(templates));
-    let claim = format!("disk-{name}-0");
-    local_claim(cluster, node, "apps", &claim, annotation);
-    let pod = Pod::on(node, "apps", &format!("{name}-0"))
-        .of_set(&set)
-        .claim(&claim);
+    let set = "StatefulSet apps/NAME: {spec: {volumeClaimTemplates: [{metadata: {name: disk},
+        spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]}}";
+    make(cluster, &set.replace("NAME", name));
+    local_claim(cluster, node, "apps", &format!("disk-{name}-0"), annotation);
     // As the StatefulSet controller does from Kubernetes 1.28 on.
-    let pod = pod.label("apps.kubernetes.io/pod-index", "0");
-    uid(&pod.terminating(cluster, 1))
+    let stuck = "apps/NAME-0: {node: NODE, owner: StatefulSet NAME, uses: disk-NAME-0,
+        metadata: {labels: {apps.kubernetes.io/pod-index: '0'}}}";
+    pod(cluster, &stuck.replace("NAME", name).replace("NODE", node))
 }
 
 /// One pod whose storage is scratch, and one whose is not, stuck on a dead node.
@@ -77,7 +74,7 @@ pub fn install(cluster: &ControlPlane, components: &[&str]) {
         let probe = claim_path("probe", "probe");
         local_claim(cluster, "dead", "probe", "probe", (KEPT, "true"));
         until("the guard is in force", || {
-            let dry = json!({"dryRun": ["All"]});
+            let dry = yaml("{dryRun: [All]}");
             let (_, answer) = as_user(ACCOUNT, cluster, "DELETE", &probe, &dry);
             answer["message"]
                 .as_str()
@@ -87,7 +84,7 @@ pub fn install(cluster: &ControlPlane, components: &[&str]) {
 }
 
 fn scratch_run(kubeconfig: &Path) -> Run {
-    run(kubeconfig, &[&SHORT[..], &["--reap-scratch"]].concat())
+    run(kubeconfig, &short("--reap-scratch"))
 }
 
 fn is_deleted(cluster: &ControlPlane, claim: &str) -> bool {
@@ -104,12 +101,12 @@ fn with_the_component_scratch_goes_and_nothing_else() {
     run.says(&cache, ("scratch", Some("deleted")));
     run.says(&db, ("local-volume", None));
     run.is_whole();
-    let note = run.pod(&cache)["note"].as_str().unwrap();
+    let note = str_of(&run.pod(&cache)["note"]);
     assert!(
         note.contains("stays behind, Released") && note.contains("binds at once"),
         "{note}"
     );
-    let why = run.pod(&db)["detail"].as_str().unwrap();
+    let why = str_of(&run.pod(&db)["detail"]);
     assert!(
         why.contains("claim disk-db-0 is not annotated pod-reaper.io/scratch"),
         "{why}"
@@ -127,14 +124,14 @@ fn without_the_component_it_is_left_alone_and_the_run_says_what_it_lacks() {
     run.says(&db, ("local-volume", None));
     run.says(&cache, ("scratch", Some("denied")));
     run.ends(3);
-    let why = run.pod(&cache)["outcomeDetail"].as_str().unwrap();
+    let why = str_of(&run.pod(&cache)["outcomeDetail"]);
     let lacks = "; cronjob/components/answers grants that right";
     assert!(
         why.contains("cannot delete resource \"persistentvolumeclaims\"") && why.contains(lacks),
         "{why}"
     );
     assert!(!is_deleted(&cluster, "disk-cache-0"));
-    assert!(cluster.try_get(&pod_path("apps", "cache-0")).is_some());
+    assert!(cluster.has_pod("apps", "cache-0"));
 }
 
 /// The node is Ready again by the second look, which comes after the rehearsal.
@@ -177,9 +174,9 @@ fn a_claim_that_changed_meanwhile_is_left_alone() {
     let replace: Change = |cluster| {
         let path = claim_path("apps", CLAIM);
         cluster.delete(&path, json!({}));
-        cluster.merge_patch(&path, json!({"metadata": {"finalizers": null}}));
-        let another = Volume::local("pv-another").on_node("dead");
-        another.claimed_by("apps", CLAIM).create(cluster);
+        cluster.merge_patch(&path, yaml("{metadata: {finalizers: null}}"));
+        let another = "{on: dead, claim: apps/disk-cache-0, spec: {local: {path: /mnt/disk}}}";
+        make(cluster, &format!("PersistentVolume pv-another: {another}"));
         annotate(cluster, &path, SCRATCH, "true");
     };
     for (what, change) in [("kept", keep), ("touched", touch), ("another", replace)] {
@@ -193,7 +190,7 @@ fn a_claim_that_changed_meanwhile_is_left_alone() {
         });
         let run = scratch_run(&proxy.kubeconfig);
         run.says(&cache, ("scratch", Some("changed")));
-        let says = run.pod(&cache)["outcomeDetail"].as_str().unwrap();
+        let says = str_of(&run.pod(&cache)["outcomeDetail"]);
         assert!(
             says.contains("Claim disk-cache-0 changed after it was judged."),
             "{what}: {says}"
@@ -202,9 +199,6 @@ fn a_claim_that_changed_meanwhile_is_left_alone() {
         let changes = proxy.seen().into_iter().filter(Seen::is_change);
         assert!(changes.clone().all(|seen| seen.is_dry()), "{what}");
         assert!(!is_deleted(&cluster, CLAIM), "{what}");
-        assert!(
-            cluster.try_get(&pod_path("apps", "cache-0")).is_some(),
-            "{what}"
-        );
+        assert!(cluster.has_pod("apps", "cache-0"), "{what}");
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! It is built for the tests and, in real time, for the example of the README.
 
-use crate::{prelude::*, support::objects::volume_attachment};
+use crate::{prelude::*, support::objects::lease_path};
 
 pub const NODES: [&str; 6] = ["ds01", "ds02", "ds03", "ds04", "ds05", "ds06"];
 pub const DEAD: &str = "ds06";
@@ -25,77 +25,47 @@ pub const REMOTE: (&str, &str) = ("kosmos-apps", "web-0");
 /// The pod that only stops slowly, on a healthy node.
 pub const SLOW: (&str, &str) = ("compute-hive01", "metastore-0");
 
+const HEALTHY: &str = "
+Node kosmos-cluster7:
+    ready: 'True'
+    metadata:
+        labels: {kosmos.io/node: 'true', kubernetes.io/role: agent}
+        annotations: {kosmos-io/owned-by-cluster: cluster7}
+    spec: {taints: [{key: kosmos.io/node, value: 'true', effect: NoSchedule}]}
+PersistentVolume pvc-vault: {claim: vault/data-vault-0, spec: {csi: {driver: rbd.csi.ceph.com, volumeHandle: pvc-vault}}}
+VolumeAttachment csi-vault: {node: ds06, volume: pvc-vault}
+PersistentVolume pvc-scratch:
+    on: ds06
+    claim: impala-impala01/scratch-cache-volume-impala-executor-000-0
+    spec: {hostPath: {path: /opt/local-path-provisioner}, persistentVolumeReclaimPolicy: Delete}
+Pod compute-hive01/hiveserver2-0: {node: ds06, grace: null, owner: StatefulSet hiveserver2}
+Pod compute-hive01/hue-frontend-7c9d8b6f5-x2mlp: {node: ds06, grace: null, owner: ReplicaSet hue-frontend-7c9d8b6f5,
+    metadata: {labels: {app: hue-frontend}}}
+Pod compute-hive01/huebackend-0: {node: ds06, grace: null, owner: StatefulSet huebackend}
+Pod etl/nightly-29370-6wq8t: {node: ds06, grace: null, owner: Job nightly-29370,
+    metadata: {labels: {controller-uid: nightly}}, spec: {restartPolicy: Never}}
+Pod impala-impala01/catalogd-0: {node: ds06, grace: null, owner: StatefulSet catalogd}
+Pod impala-impala01/huebackend-0: {node: ds06, grace: null, owner: StatefulSet huebackend}
+Pod vault/vault-0: {node: ds06, grace: null, owner: StatefulSet vault, uses: data-vault-0,
+    metadata: {annotations: {pod-reaper.io/after-reap: 'vault-0 starts sealed: unseal it by hand'}}}
+Pod impala-impala01/impala-executor-000-0: {node: ds06, grace: null, owner: StatefulSet impala-executor-000,
+    uses: scratch-cache-volume-impala-executor-000-0}
+Pod kosmos-apps/web-0: {node: kosmos-cluster7, grace: null, owner: StatefulSet web,
+    metadata: {labels: {kosmos-io/pod: 'true'}, annotations: {kosmos-io/tripped: '{}'}}}
+Pod compute-hive01/metastore-0: {node: ds02, grace: null, owner: StatefulSet metastore}
+Pod compute-hive02/hiveserver2-0: {node: ds03, grace: null, owner: StatefulSet hiveserver2}
+";
+
 /// All nodes Ready, every pod running.
 pub fn healthy(cluster: &ControlPlane) {
     for node in NODES {
-        Node::ready(node).create(cluster);
-        Pod::on(node, "kube-system", &format!("node-exporter-{node}"))
-            .owned_by("DaemonSet", "node-exporter")
-            .create(cluster);
+        let node_and_daemon = "
+            Node NAME: {ready: 'True'}
+            Pod kube-system/node-exporter-NAME: {node: NAME, grace: null, owner: DaemonSet node-exporter}
+        ";
+        make(cluster, &node_and_daemon.replace("NAME", node));
     }
-    Node::ready(LEAF)
-        .label("kosmos.io/node", "true")
-        .label("kubernetes.io/role", "agent")
-        .annotation("kosmos-io/owned-by-cluster", "cluster7")
-        .taint("kosmos.io/node", "true", "NoSchedule")
-        .create(cluster);
-
-    let owned = |(namespace, name): (&str, &str), kind, owner| {
-        Pod::on(DEAD, namespace, name).owned_by(kind, owner)
-    };
-    let set =
-        |pod: (&'static str, &'static str)| owned(pod, "StatefulSet", pod.1.trim_end_matches("-0"));
-    let [
-        hiveserver2,
-        frontend,
-        hue_hive,
-        nightly,
-        catalogd,
-        hue_impala,
-        vault,
-    ] = STUCK;
-    for pod in [hiveserver2, hue_hive, catalogd, hue_impala] {
-        set(pod).create(cluster);
-    }
-    owned(frontend, "ReplicaSet", "hue-frontend-7c9d8b6f5")
-        .label("app", "hue-frontend")
-        .create(cluster);
-    owned(nightly, "Job", "nightly-29370")
-        .label("controller-uid", "nightly")
-        .restart_policy("Never")
-        .create(cluster);
-    Volume::csi("pvc-vault", "rbd.csi.ceph.com")
-        .claimed_by("vault", "data-vault-0")
-        .create(cluster);
-    set(vault)
-        .claim("data-vault-0")
-        .annotation(
-            "pod-reaper.io/after-reap",
-            "vault-0 starts sealed: unseal it by hand",
-        )
-        .create(cluster);
-    volume_attachment(cluster, "csi-vault", DEAD, "pvc-vault");
-    let scratch = "scratch-cache-volume-impala-executor-000-0";
-    Volume::of(
-        "pvc-scratch",
-        yaml("{hostPath: {path: /opt/local-path-provisioner}}"),
-    )
-    .on_node(DEAD)
-    .reclaim("Delete")
-    .claimed_by(LOCAL.0, scratch)
-    .create(cluster);
-    set(LOCAL).claim(scratch).create(cluster);
-    Pod::on(LEAF, REMOTE.0, REMOTE.1)
-        .owned_by("StatefulSet", "web")
-        .label("kosmos-io/pod", "true")
-        .annotation("kosmos-io/tripped", "{}")
-        .create(cluster);
-    Pod::on("ds02", SLOW.0, SLOW.1)
-        .owned_by("StatefulSet", "metastore")
-        .create(cluster);
-    Pod::on("ds03", "compute-hive02", "hiveserver2-0")
-        .owned_by("StatefulSet", "hiveserver2")
-        .create(cluster);
+    make(cluster, HEALTHY);
 }
 
 /// Cuts the power and the link.
@@ -127,28 +97,32 @@ pub fn evict(cluster: &ControlPlane, grace_period_seconds: i64) {
 /// The state after an hour: the nodes are silent, and the pods are overdue by at least a second.
 pub fn failed(cluster: &ControlPlane) {
     healthy(cluster);
-    for (node, leaf) in [(DEAD, false), (LEAF, true)] {
+    for node in [DEAD, LEAF] {
         cluster.delete(&node_path(node), json!({}));
-        cluster.delete(
-            &format!("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{node}"),
-            json!({}),
-        );
-        let mut silent = Node::not_ready(node, 3600);
-        if leaf {
-            silent = silent
-                .label("kosmos.io/node", "true")
-                .annotation("kosmos-io/owned-by-cluster", "cluster7");
-        }
-        silent.create(cluster);
+        cluster.delete(&lease_path(node), json!({}));
     }
+    make(
+        cluster,
+        "
+        Node ds06: {}
+        Node kosmos-cluster7: {metadata: {
+            labels: {kosmos.io/node: 'true'}, annotations: {kosmos-io/owned-by-cluster: cluster7}}}
+        ",
+    );
     evict(cluster, 1);
     until_overdue();
 }
 
-#[test]
-fn the_case_is_judged_pod_by_pod_and_only_the_stuck_ones_go() {
+/// A server of this test with that state.
+pub fn after_an_hour() -> Fresh {
     let cluster = fresh();
     failed(&cluster);
+    cluster
+}
+
+#[test]
+fn the_case_is_judged_pod_by_pod_and_only_the_stuck_ones_go() {
+    let cluster = after_an_hour();
     let before = cluster.get("/api/v1/pods");
     let uid_of = |(namespace, name): (&str, &str)| uid(&cluster.get(&pod_path(namespace, name)));
     let stuck = STUCK.map(uid_of);
@@ -158,17 +132,11 @@ fn the_case_is_judged_pod_by_pod_and_only_the_stuck_ones_go() {
 
     run.ends(0);
     for uid in &stuck {
-        run.says(uid, ("stuck-on-not-ready-node", Some("deleted")));
+        run.says(uid, REAPED);
     }
     run.says(&local, ("local-volume", None));
     run.says(&remote, ("kosmos-leaf", None));
-    assert!(
-        run.report["pods"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .all(|pod| pod["uid"] != slow.as_str())
-    );
+    assert!(each(&run.report["pods"]).all(|pod| pod["uid"] != slow.as_str()));
     let note = run.pod(&stuck[6])["note"].as_str();
     assert_eq!(
         note,
@@ -183,12 +151,7 @@ fn the_case_is_judged_pod_by_pod_and_only_the_stuck_ones_go() {
     );
 
     let left = cluster.get("/api/v1/pods");
-    let left = left["items"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(uid)
-        .collect::<Vec<_>>();
+    let left = each(&left["items"]).map(uid).collect_vec();
     for pod in before["items"].as_array().unwrap() {
         let name = &pod["metadata"]["name"];
         assert_eq!(

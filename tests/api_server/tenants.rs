@@ -1,9 +1,11 @@
 //! What the pods of one namespace hold stops nothing for the others: neither by its size, nor by the number of claims, nor by
 //! what it spells.
 
-use crate::{load::measure, prelude::*, support::objects::in_parallel};
-
-const REAPED: (&str, Option<&str>) = ("stuck-on-not-ready-node", Some("deleted"));
+use crate::{
+    load::measure,
+    prelude::*,
+    support::{objects::in_parallel, samples::with},
+};
 
 /// Parallel requests while the pods are written. Each has megabytes.
 const BUILDERS: usize = 4;
@@ -17,7 +19,7 @@ fn large_argument() -> Value {
 
 /// Much of whatever a run reads of a pod, in a pod that is as large as etcd takes it.
 fn many_of_each() -> Vec<(&'static str, Value)> {
-    let some = |count: usize, item: fn(usize) -> Value| (0..count).map(item).collect::<Vec<_>>();
+    let some = |count: usize, item: fn(usize) -> Value| (0..count).map(item).collect_vec();
     let args = some(450_000, |_| json!("<"));
     let toleration = |_| json!({"operator": "Exists"});
     let volume = |number| json!({"name": format!("v{number}"), "emptyDir": {}});
@@ -58,28 +60,37 @@ fn many_of_each() -> Vec<(&'static str, Value)> {
 }
 
 /// Writes a pod and marks it for deletion. Returns its UID.
-fn stuck(cluster: &ControlPlane, pod: Pod, namespace: &str, name: &str) -> String {
+fn stuck(
+    cluster: &ControlPlane,
+    node: &str,
+    (namespace, name): (&str, &str),
+    more: Value,
+) -> String {
     let path = format!("/api/v1/namespaces/{namespace}/pods");
-    let (status, pod) = cluster.request("POST", &path, Some(pod.object()));
+    let main = yaml("{name: main, image: 'example/main:1'}");
+    let pod = json!({"metadata": {"name": name}, "spec": {"nodeName": node, "containers": [main]}});
+    let (status, pod) = cluster.request("POST", &path, Some(with(pod, more)));
     assert_eq!(status, 201, "{name}: {pod}");
-    cluster.delete(&pod_path(namespace, name), json!({"gracePeriodSeconds": 1}));
+    cluster.delete(&pod_path(namespace, name), yaml("{gracePeriodSeconds: 1}"));
     uid(&pod)
+}
+
+fn five_are_ready(cluster: &ControlPlane) {
+    make(cluster, "{Namespace tenant: {}, Namespace others: {}}");
+    for node in 0..5 {
+        make(cluster, &format!("Node ready-{node}: {{ready: 'True'}}"));
+    }
 }
 
 #[test]
 fn large_pods_end_no_run() {
     let cluster = fresh();
-    for name in ["tenant", "others"] {
-        namespace(&cluster, name);
-    }
-    for node in 0..5 {
-        Node::ready(&format!("ready-{node}")).create(&cluster);
-    }
+    five_are_ready(&cluster);
     for dead in [1, 4] {
         let nodes = (0..dead).map(|node| format!("dead-{dead}-{node}"));
-        let nodes = nodes.collect::<Vec<_>>();
+        let nodes = nodes.collect_vec();
         for node in &nodes {
-            Node::not_ready(node, 3600).create(&cluster);
+            make(&cluster, &format!("Node {node}: {{}}"));
         }
         let pods = nodes.iter().flat_map(|node| {
             let large = (0..LARGE).map(|number| (number.to_string(), large_argument()));
@@ -91,13 +102,11 @@ fn large_pods_end_no_run() {
         });
         in_parallel(BUILDERS, pods, |(node, name, more)| {
             let name = format!("{node}-{name}");
-            let pod = Pod::on(node, "tenant", &name).with(more);
-            stuck(&cluster, pod, "tenant", &name)
+            stuck(&cluster, node, ("tenant", &name), more)
         });
-        let others = nodes.iter().map(|node| {
-            let pod = Pod::on(node, "others", node).owned_by("StatefulSet", "web");
-            stuck(&cluster, pod, "others", node)
-        });
+        let others = nodes
+            .iter()
+            .map(|node| stuck(&cluster, node, ("others", node), json!({})));
         let others = others.collect::<BTreeSet<_>>();
         until_overdue();
         let what = format!("{LARGE} large pods on each of {dead} nodes");
@@ -114,16 +123,9 @@ fn large_pods_end_no_run() {
 fn large_leases_end_no_run() {
     const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/tenant/leases";
     let cluster = fresh();
-    for name in ["tenant", "others"] {
-        namespace(&cluster, name);
-    }
-    for node in 0..5 {
-        Node::ready(&format!("ready-{node}")).create(&cluster);
-    }
+    five_are_ready(&cluster);
     let dead = ["named", "silent"];
-    for node in dead {
-        Node::not_ready(node, 3600).create(&cluster);
-    }
+    make(&cluster, "{Node named: {}, Node silent: {}}");
     let long = "x".repeat(500_000);
     for (holder, of_named) in [("nobody", REAPED), ("named", ("facts-unread", None))] {
         in_parallel(BUILDERS, 0..400, |number| {
@@ -133,7 +135,7 @@ fn large_leases_end_no_run() {
         });
         let [named, silent] = dead.map(|node| {
             let name = format!("{node}-{holder}");
-            stuck(&cluster, Pod::on(node, "others", &name), "others", &name)
+            stuck(&cluster, node, ("others", &name), json!({}))
         });
         until_overdue();
         let run = measure(&cluster.kubeconfig, &[]);
@@ -150,30 +152,29 @@ fn absent_claims(pod: &str, count: usize) -> Value {
         let source = json!({"claimName": format!("{pod}-{number}")});
         json!({"name": format!("v{number}"), "persistentVolumeClaim": source})
     });
-    json!({"spec": {"volumes": volumes.collect::<Vec<_>>()}})
+    json!({"spec": {"volumes": volumes.collect_vec()}})
 }
 
 #[test]
 fn claims_and_owners_of_any_number_and_spelling_end_no_run() {
-    let cluster = fresh();
-    one_dead_of_three(&cluster);
+    let cluster = one_dead();
     for name in ["tenant", "others"] {
         namespace(&cluster, name);
     }
     let of_8000 = (0..3).map(|pod| (format!("of-8000-{pod}"), 8_000));
     let of_64 = (0..1_000).map(|pod| (format!("of-64-{pod}"), 64));
     in_parallel(BUILDERS, of_8000.chain(of_64), |(name, claims)| {
-        let pod = Pod::on("dead", "tenant", &name).with(absent_claims(&name, claims));
-        stuck(&cluster, pod, "tenant", &name)
+        let more = absent_claims(&name, claims);
+        stuck(&cluster, "dead", ("tenant", &name), more)
     });
     let spelled = ["..", ".", "a/../b", "a?limit=1", "A", "%2e%2e"];
     let unverified = spelled.iter().zip('a'..).map(|(claim, name)| {
         let name = format!("claim-{name}");
         let volume = json!({"name": "v", "persistentVolumeClaim": {"claimName": claim}});
-        let pod = Pod::on("dead", "tenant", &name).with(json!({"spec": {"volumes": [volume]}}));
-        stuck(&cluster, pod, "tenant", &name)
+        let more = json!({"spec": {"volumes": [volume]}});
+        stuck(&cluster, "dead", ("tenant", &name), more)
     });
-    let unverified = unverified.collect::<Vec<_>>();
+    let unverified = unverified.collect_vec();
     let owners = [
         ("../../../nodes?a=", "a"),
         ("StatefulSet", ".."),
@@ -183,19 +184,15 @@ fn claims_and_owners_of_any_number_and_spelling_end_no_run() {
     let reaped = owners.iter().zip('a'..).map(|((kind, owner), name)| {
         let name = format!("owner-{name}");
         let owner = json!({"apiVersion": "apps/v1", "kind": kind, "name": owner, "uid": "u", "controller": true});
-        let pod = Pod::on("dead", "tenant", &name);
-        let pod = pod.with(json!({"metadata": {"ownerReferences": [owner]}}));
-        stuck(&cluster, pod, "tenant", &name)
+        let more = json!({"metadata": {"ownerReferences": [owner]}});
+        stuck(&cluster, "dead", ("tenant", &name), more)
     });
-    let reaped = reaped.collect::<Vec<_>>();
-    Volume::csi("pv", "rbd.csi.ceph.com")
-        .claimed_by("others", "data")
-        .create(&cluster);
-    let pod = Pod::on("dead", "others", "web-0").owned_by("StatefulSet", "web");
-    let other = stuck(&cluster, pod.claim("data"), "others", "web-0");
+    let reaped = reaped.collect_vec();
+    let other = "others/web-0: {owner: StatefulSet web, volume: {csi: {driver: rbd.csi.ceph.com, volumeHandle: x}}}";
+    let other = pod(&cluster, other);
     until_overdue();
 
-    let proxy = Proxy::start(cluster.server(), |_| {});
+    let proxy = Proxy::to(&cluster);
     let run = measure(&proxy.kubeconfig, &["--wait-for-replacements", "1s"]);
     // Beside the bound, the plan holds 64,000 claims.
     run.holds_within(96, "88,000 claims and odd names");
@@ -207,7 +204,7 @@ fn claims_and_owners_of_any_number_and_spelling_end_no_run() {
         run.run.says(&uid, REAPED);
     }
     let paths = proxy.seen().into_iter().map(|seen| seen.path);
-    let paths = paths.collect::<Vec<_>>();
+    let paths = paths.collect_vec();
     let of_tenant = "/namespaces/tenant/persistentvolumeclaims/";
     let claims = paths.iter().filter(|path| path.contains(of_tenant)).count();
     assert_eq!(claims, 640);
@@ -215,5 +212,5 @@ fn claims_and_owners_of_any_number_and_spelling_end_no_run() {
         .iter()
         .filter(|path| path.contains("..") || path.contains("%2"))
         .filter(|path| !path.contains("/leases?"));
-    assert_eq!(odd.collect::<Vec<_>>(), Vec::<&String>::new());
+    assert_eq!(odd.collect_vec(), Vec::<&String>::new());
 }

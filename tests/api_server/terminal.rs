@@ -7,10 +7,7 @@ use std::{
 
 use crate::{
     SHORT, load, six_nodes,
-    support::{
-        Fresh, fresh,
-        objects::{Node, pod_path},
-    },
+    support::{Fresh, fresh, objects::make},
     until_overdue,
 };
 
@@ -57,13 +54,12 @@ fn shown(command: &str, answer: &str) -> String {
 const QUESTION: &str = "Force-delete these 7 pods in context ";
 
 fn vault_lives(cluster: &Fresh) -> bool {
-    cluster.try_get(&pod_path("vault", "vault-0")).is_some()
+    cluster.has_pod("vault", "vault-0")
 }
 
 #[test]
 fn it_asks_before_it_deletes_and_only_a_yes_deletes() {
-    let cluster = fresh();
-    six_nodes::failed(&cluster);
+    let cluster = six_nodes::after_an_hour();
 
     let screen = at_a_terminal(&cluster, "--dry-run=client", "");
     assert!(
@@ -103,24 +99,11 @@ fn it_asks_before_it_deletes_and_only_a_yes_deletes() {
     assert!(!vault_lives(&cluster));
 }
 
-#[test]
-fn yes_is_not_asked_again() {
-    let cluster = fresh();
-    six_nodes::failed(&cluster);
-    let screen = at_a_terminal(&cluster, "--yes", "");
-    assert!(
-        !screen.contains("[y/N, within a minute]") && screen.contains("7 deleted"),
-        "{screen}"
-    );
-    assert!(!vault_lives(&cluster));
-}
-
 /// The bar shows the progress of many deletes. Standard output has only the report.
 #[test]
 fn a_bar_is_drawn_while_many_pods_are_deleted_and_leaves_no_trace_in_the_report() {
     let cluster = fresh();
-    Node::ready("alive").create(&cluster);
-    Node::not_ready("dead", 3600).create(&cluster);
+    make(&cluster, "{Node alive: {ready: 'True'}, Node dead: {}}");
     let stuck = load::pods(&cluster, &[("dead".to_owned(), 30)], 0);
     until_overdue();
     let file = cluster.dir.join("report.json");

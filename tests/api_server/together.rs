@@ -29,17 +29,13 @@ impl Gate {
 /// Each run has its plan before either writes, so both plan to delete every pod.
 #[test]
 fn two_runs_at_once_delete_each_pod_once_and_neither_fails() {
-    let cluster = fresh();
-    one_dead_of_three(&cluster);
+    let cluster = one_dead();
     let mut pods = (0..12)
-        .map(|pod| uid(&Pod::on("dead", "apps", &format!("stuck-{pod}")).terminating(&cluster, 1)))
-        .collect::<Vec<_>>();
-    let job = Pod::on("dead", "apps", "job")
-        .owned_by("Job", "job")
-        .restart_policy("Never")
-        .finalizer("batch.kubernetes.io/job-tracking")
-        .terminating(&cluster, 1);
-    pods.push(uid(&job));
+        .map(|number| pod(&cluster, &format!("apps/stuck-{number}: {{}}")))
+        .collect_vec();
+    let job = "apps/job: {owner: Job job, spec: {restartPolicy: Never},
+        metadata: {finalizers: [batch.kubernetes.io/job-tracking]}}";
+    pods.push(pod(&cluster, job));
     until_overdue();
 
     let gate = Arc::new(Gate::default());
@@ -63,7 +59,7 @@ fn two_runs_at_once_delete_each_pod_once_and_neither_fails() {
                     .try_get(&path)
                     .is_some_and(|pod| !pod["metadata"]["finalizers"].is_null());
                 if held {
-                    server.merge_patch(&path, json!({"metadata": {"finalizers": null}}));
+                    server.merge_patch(&path, yaml("{metadata: {finalizers: null}}"));
                 }
             }
         })
@@ -85,7 +81,7 @@ fn two_runs_at_once_delete_each_pod_once_and_neither_fails() {
         .filter(|seen| seen.method == "DELETE");
     let deleted =
         deletes.map(|Seen { body, .. }| body["preconditions"]["uid"].as_str().map(str::to_owned));
-    let deleted = deleted.collect::<Vec<_>>();
+    let deleted = deleted.collect_vec();
     for pod in &pods {
         let effects = deleted
             .iter()

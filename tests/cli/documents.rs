@@ -1,9 +1,9 @@
 //! Compares the page about security with the tests, and the golden files with the program.
 
+use itertools::Itertools as _;
 use std::{
     collections::{BTreeSet, HashMap},
-    fs,
-    path::Path,
+    process::Command,
 };
 
 use expect_test::expect_file;
@@ -15,51 +15,34 @@ use crate::reaper;
 /// Without its test, a claim is no longer verified.
 #[test]
 fn every_test_that_the_security_page_names_is_there() {
-    fn functions(folder: &Path, of: &mut BTreeSet<String>) {
-        for entry in fs::read_dir(folder).expect("a folder") {
-            let path = entry.expect("an entry").path();
-            if path.is_dir() {
-                functions(&path, of);
-                continue;
-            }
-            if path.extension().is_none_or(|extension| extension != "rs") {
-                continue;
-            }
-            // `src/decide/tests.rs` and `src/decide/mod.rs` are known as `decide`.
-            let name = path
-                .file_stem()
-                .expect("a name")
-                .to_string_lossy()
-                .into_owned();
-            let folder = path
-                .parent()
-                .and_then(Path::file_name)
-                .expect("a folder")
-                .to_string_lossy();
-            let module = if ["tests", "mod", "main"].contains(&name.as_str()) {
-                folder.as_ref()
-            } else {
-                &name
-            };
-            let text = fs::read_to_string(&path).expect("text");
-            let names = text
-                .lines()
-                .filter_map(|line| line.trim_start().strip_prefix("fn ")?.split_once('('));
-            of.extend(names.map(|(function, _)| format!("{module}::{function}")));
-        }
-    }
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut there = BTreeSet::new();
-    functions(&root.join("tests"), &mut there);
-    functions(&root.join("src"), &mut there);
-    functions(&root.join("rules"), &mut there);
-    let page = fs::read_to_string(root.join("docs/security.md")).expect("the page");
+    let listed = Command::new("grep")
+        .args([
+            "-rEo",
+            "--include=*.rs",
+            r"^ *fn \w+",
+            "tests",
+            "src",
+            "rules",
+        ])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output();
+    let listed = String::from_utf8(listed.expect("grep").stdout).expect("text");
+    // `src/decide/tests.rs` and `src/decide/mod.rs` are known as `decide`.
+    let there = listed.lines().filter_map(|line| {
+        let (path, function) = line.split_once(".rs:")?;
+        let ends = ["/tests", "/mod", "/main"].iter();
+        let path = ends.fold(path, |path, end| path.trim_end_matches(end));
+        let function = function.trim().trim_start_matches("fn ");
+        Some(format!("{}::{function}", path.rsplit('/').next()?))
+    });
+    let there = there.collect::<BTreeSet<_>>();
+    let page = pages::read("docs/security.md");
     let named = page
         .split('`')
         .skip(1)
         .step_by(2)
         .filter(|word| word.contains("::") && *word != "a::b");
-    let named = named.collect::<Vec<_>>();
+    let named = named.collect_vec();
     assert!(named.len() > 20, "{named:?}");
     for test in named {
         assert!(there.contains(test), "{test} is not there");
@@ -146,24 +129,20 @@ fn the_table_of_remedies_is_what_was_measured() {
     let columns = lines.next().expect("the names of the columns");
     let rows = lines
         .map(|row| columns.clone().zip(row).collect::<HashMap<_, _>>())
-        .collect::<Vec<_>>();
+        .collect_vec();
     // The median of the rounds. What did not happen within a round took longest.
     let median = |remedy: &str, failure: &str, column: &str| {
-        let mut values = rows
+        let rounds = rows
             .iter()
-            .filter(|row| (row["remedy"], row["failure"]) == (remedy, failure))
-            .map(|row| row[column].parse().unwrap_or(f64::INFINITY))
-            .collect::<Vec<_>>();
-        values.sort_by(f64::total_cmp);
+            .filter(|row| (row["remedy"], row["failure"]) == (remedy, failure));
+        let values = rounds.map(|row| row[column].parse().unwrap_or(f64::INFINITY));
+        let values = values.sorted_by(f64::total_cmp).collect_vec();
         assert_eq!(values.len(), 3, "{remedy}, {failure}");
         values[1]
     };
     let shown = |value: f64| {
-        if value.is_finite() {
-            format!("{value:.0}")
-        } else {
-            "–".to_owned()
-        }
+        let finite = Some(value).filter(|value| value.is_finite());
+        finite.map_or("–".to_owned(), |value| format!("{value:.0}"))
     };
     let alive = ["cut", "kubelet", "runtime"];
     let row = |(remedy, name): (&str, &str)| {

@@ -1,6 +1,7 @@
 //! Output about the program itself: help, version, completions, the manual page.
 
 use expect_test::expect_file;
+use itertools::Itertools as _;
 
 use crate::{reaper, transcripts::plays};
 
@@ -40,7 +41,7 @@ fn the_manual_page_has_every_option_with_its_text_and_variable() {
             .replace("\\fR", "")
     };
     let page = plain(&reaper(&["man"]).run().exits(0).out);
-    let sections = page.split(".SH \"POD-REAPER ").collect::<Vec<_>>();
+    let sections = page.split(".SH \"POD-REAPER ").collect_vec();
     let [run, what_if, explain] = sections[..] else {
         panic!("{page}")
     };
@@ -54,14 +55,12 @@ fn the_manual_page_has_every_option_with_its_text_and_variable() {
             .split(".TP\n")
             .skip(1)
             .map(|entry| entry.split(".SH").next().unwrap_or_default());
-        let entries = entries
-            .filter(|entry| entry.contains("--"))
-            .collect::<Vec<_>>();
+        let entries = entries.filter(|entry| entry.contains("--")).collect_vec();
         // Their texts stand further to the right.
         let offered = help
             .lines()
             .filter(|line| !line.starts_with("       ") && line.trim_start().starts_with('-'));
-        let options = offered.map(str::trim).collect::<Vec<_>>();
+        let options = offered.map(str::trim).collect_vec();
         assert!(options.len() > 15, "{options:?}");
         for option in &options {
             let long = option

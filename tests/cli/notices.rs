@@ -6,6 +6,7 @@
 )]
 
 use expect_test::expect;
+use itertools::Itertools as _;
 use serde_json::json;
 
 use crate::{reaper, small_cluster};
@@ -55,7 +56,7 @@ fn notices_are_in_every_format_and_change_no_exit_code() {
         let notices = report["notices"].as_array().expect("notices").iter();
         notices
             .map(|notice| notice["code"].as_str().expect("a code").to_owned())
-            .collect::<Vec<_>>()
+            .collect_vec()
     };
     assert_eq!(
         codes(&[]),
@@ -73,6 +74,6 @@ fn notices_are_in_every_format_and_change_no_exit_code() {
 fn a_filter_that_matches_nothing_is_told_first() {
     let run = reaper(&["--snapshot", "-", "--namespace-regex", "^misspelt$"]);
     let text = run.input(with_a_pod_that_stays()).run().exits(0).out;
-    let first = text.lines().take(3).collect::<Vec<_>>().join(" ");
+    let first = text.lines().take(3).join(" ");
     assert!(first.contains("Nothing was looked at"), "{text}");
 }

@@ -1,5 +1,6 @@
 //! The subcommands what-if and explain.
 
+use itertools::Itertools as _;
 use std::fs;
 
 use expect_test::expect_file;
@@ -65,7 +66,7 @@ fn each_document_says_its_kind_and_is_what_its_schema_says() {
             .filter(|line| line.ends_with("Z\"") || line.ends_with("Z\","));
         let fractions = fractions
             .filter(|line| line.contains("T0") && line.contains('.'))
-            .collect::<Vec<_>>();
+            .collect_vec();
         assert!(fractions.is_empty(), "{fractions:?}");
         // Where the log is JSON, each line of all that the program writes is an object.
         let lines = reaper(&[args, &form[..]].concat())
@@ -84,7 +85,7 @@ fn each_document_says_its_kind_and_is_what_its_schema_says() {
         let errors = validator
             .iter_errors(&plain.report())
             .map(|error| error.to_string())
-            .collect::<Vec<_>>();
+            .collect_vec();
         assert!(errors.is_empty(), "{kind}: {errors:?}");
         for field in plain.report().as_object().expect("an object").keys() {
             assert!(

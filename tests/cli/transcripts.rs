@@ -1,5 +1,6 @@
 //! Commands of a shell on the built binary, without a cluster.
 
+use itertools::Itertools as _;
 use std::{env, fs, os::unix::fs::symlink};
 
 use pod_reaper_test_support::transcript::{self, bash, ended};
@@ -44,8 +45,8 @@ pub fn plays(file: &str) {
             .current_dir(home);
         let (code, says) = ended(bash);
         assert!(!says.contains("MARKER"), "{command}: {says}");
-        let says = says.lines().filter(|line| !line.contains(" INFO "));
-        let says = says.collect::<Vec<_>>().join("\n");
+        let mut says = says.lines().filter(|line| !line.contains(" INFO "));
+        let says = says.join("\n");
         let says = says
             .replace(&address.to_string(), "ADDRESS")
             .replace(&home.display().to_string(), "HOME");

@@ -1,5 +1,6 @@
 //! The program's version, in every file that names it.
 
+use itertools::Itertools as _;
 use std::{fs, os::unix::fs::symlink, path::Path, process::Command};
 
 use pod_reaper_test_support::pages;
@@ -166,12 +167,12 @@ fn the_table_of_kubernetes_begins_and_ends_with_the_versions_of_the_ci() {
     let rows = page
         .lines()
         .filter(|line| line.starts_with("| 1."))
-        .collect::<Vec<_>>();
+        .collect_vec();
     let supported = rows
         .iter()
         .filter_map(|row| row.split(' ').nth(1))
         .skip_while(|version| *version < "1.30");
-    let supported = supported.collect::<Vec<_>>();
+    let supported = supported.collect_vec();
     let (oldest, newest) = (built("v1.30.mod"), built("go.mod"));
     assert_eq!(
         (supported.first(), supported.last()),

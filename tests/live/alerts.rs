@@ -70,7 +70,7 @@ fn each_end_of_a_run_raises_its_own_alerts() {
     for ending in &ENDINGS {
         namespace(&cluster, ending.namespace);
         let cronjobs = format!("/apis/batch/v1/namespaces/{}/cronjobs", ending.namespace);
-        let meta = json!({"name": "pod-reaper"});
+        let meta = yaml("{name: pod-reaper}");
         cluster.create(
             &cronjobs,
             json!({"apiVersion": "batch/v1", "kind": "CronJob", "metadata": meta, "spec": spec}),
@@ -124,14 +124,11 @@ fn each_end_of_a_run_raises_its_own_alerts() {
     } in &ENDINGS
     {
         let job = cluster.get(&format!("/apis/batch/v1/namespaces/{namespace}/jobs/run"));
-        let conditions = job["status"]["conditions"]
-            .as_array()
-            .expect("conditions")
-            .iter();
+        let conditions = each(&job["status"]["conditions"]);
         let failed = conditions.filter(|condition| condition["type"] == "Failed");
         let reasons = failed.map(|condition| condition["reason"].as_str());
         assert_eq!(
-            reasons.collect::<Vec<_>>(),
+            reasons.collect_vec(),
             Vec::from_iter(reason.map(Some)),
             "{namespace}: {job}"
         );
@@ -167,7 +164,7 @@ fn end(cluster: &ControlPlane, namespace: &str, job: &str, code: Option<i32>) {
     let Some(code) = code else {
         // At the deadline Kubernetes alone ends a pod that no node has.
         let job = format!("/apis/batch/v1/namespaces/{namespace}/jobs/{job}");
-        cluster.merge_patch(&job, json!({"spec": {"activeDeadlineSeconds": 1}}));
+        cluster.merge_patch(&job, yaml("{spec: {activeDeadlineSeconds: 1}}"));
         return;
     };
     let pods = format!("/api/v1/namespaces/{namespace}/pods");
@@ -234,8 +231,9 @@ fn evaluate(scrapes: &[Series; 3]) {
         Some(([0, minute.min(69) / 10 * 10, 70][since] * 60).to_string())
     };
     let series = keys.into_iter().map(|key| {
-        let values = (0..=95).map(|minute| value_at(key, minute).unwrap_or_else(|| "_".to_owned()));
-        json!({"series": key, "values": values.collect::<Vec<_>>().join(" ")})
+        let mut values =
+            (0..=95).map(|minute| value_at(key, minute).unwrap_or_else(|| "_".to_owned()));
+        json!({"series": key, "values": values.join(" ")})
     });
     let fire_at = |minute: usize, of: fn(&Ending) -> &'static [&'static str]| {
         let alerts = ENDINGS.iter().flat_map(|ending| {
@@ -254,7 +252,7 @@ fn evaluate(scrapes: &[Series; 3]) {
         "evaluation_interval": "1m",
         "tests": [{
             "interval": "1m",
-            "input_series": series.collect::<Vec<_>>(),
+            "input_series": series.collect_vec(),
             "promql_expr_test": [
                 fire_at(5, |_| &[]),
                 fire_at(65, |ending| ending.alerts),
@@ -309,7 +307,7 @@ fn a_stock_rule_fires_while_a_person_is_needed() {
         ),
     ]
     .map(|(every, kept)| {
-        let failed = (0..NEEDED).step_by(every).map(|start| start + 1).collect::<Vec<_>>();
+        let failed = (0..NEEDED).step_by(every).map(|start| start + 1).collect_vec();
         let series = failed.iter().enumerate().map(|(run, ended)| {
             let displaced = failed.get(run + kept).copied().unwrap_or(usize::MAX);
             let lives = displaced.min(ended + life) - ended;
@@ -321,7 +319,7 @@ fn a_stock_rule_fires_while_a_person_is_needed() {
         let none = |minute: usize| (minute, format!("count({firing})"), json!([]));
         let some = (16..NEEDED).map(|minute| {
             let few = format!("count({firing}) >= bool 1 and count({firing}) <= 2");
-            (minute, few, json!([{"labels": "{}", "value": 1}]))
+            (minute, few, yaml("[{labels: '{}', value: 1}]"))
         });
         let looks = [none(15), none(NEEDED + 65)].into_iter().chain(some);
         let looks = looks.map(|(minute, expr, samples)| {
@@ -329,8 +327,8 @@ fn a_stock_rule_fires_while_a_person_is_needed() {
         });
         json!({
             "interval": "1m",
-            "input_series": series.collect::<Vec<_>>(),
-            "promql_expr_test": looks.collect::<Vec<_>>(),
+            "input_series": series.collect_vec(),
+            "promql_expr_test": looks.collect_vec(),
         })
     });
     let file = folder.path().join("tests.yaml");
@@ -341,5 +339,5 @@ fn a_stock_rule_fires_while_a_person_is_needed() {
         .arg(&file)
         .output()
         .expect("promtool");
-    assert!(tested.status.success(), "{}", shown(&tested));
+    succeeds(&tested);
 }

@@ -1,6 +1,6 @@
 //! Nodes that are NotReady and not dead: one whose kubelet still reports, and virtual nodes.
 
-use crate::{prelude::*, support::objects::lease_of};
+use crate::{prelude::*, support::objects::make};
 
 /// The pod on a local disk.
 const ON_DISK: &str = "impala-impala01/impala-executor-000-0";
@@ -22,7 +22,7 @@ fn run_here<'a>(case: &Case, pods: impl IntoIterator<Item = &'a Seen>) {
 /// the kubelet stops the containers of what was reaped, and confirms the deletion that was left.
 #[test]
 fn a_kubelet_lives_and_its_node_is_not_ready() {
-    let case = Case::start("a_kubelet_lives_and_its_node_is_not_ready");
+    let case = Case::start();
     let elsewhere = case.untouched();
 
     case.hang_runtime(FAILING);
@@ -38,13 +38,13 @@ fn a_kubelet_lives_and_its_node_is_not_ready() {
     );
     run_here(&case, &evicted);
 
-    let run = case.reap(&OPTIONS);
+    let run = case.reap("");
     run.ends(0);
     all_are(&run, &evicted, ("kubelet-alive", None));
     for pod in &evicted {
         let entry = run.pod(&pod.uid);
         assert_eq!(entry["verdict"], "manual", "{entry}");
-        let detail = entry["detail"].as_str().expect("a sentence");
+        let detail = str_of(&entry["detail"]);
         assert!(detail.contains("renewed its lease"), "{entry}");
         // Some command shows how to repair the node.
         let commands = commands(&run, &pod.uid);
@@ -53,7 +53,7 @@ fn a_kubelet_lives_and_its_node_is_not_ready() {
     }
     assert_eq!(case.evictable_on(FAILING), evicted);
 
-    let run = case.reap(&[&OPTIONS[..], &["--kubelet-alive", "reap"]].concat());
+    let run = case.reap("--kubelet-alive reap");
     run.ends(0);
     let (on_disk, moved) = without_a_disk(&run, evicted);
     all_are(&run, &moved, REAPED);
@@ -63,10 +63,10 @@ fn a_kubelet_lives_and_its_node_is_not_ready() {
 
     case.recover_runtime(FAILING);
     case.until_ready_is("True", FAILING);
-    case.until("the kubelet has stopped all that was evicted", || {
+    case.until_true("the kubelet has stopped all that was evicted", || {
         let running = case.running_in_containers(FAILING);
         let was_evicted = |uid: &String| moved.iter().chain(&on_disk).any(|pod| pod.uid == *uid);
-        (!running.iter().any(was_evicted)).then_some(())
+        !running.iter().any(was_evicted)
     });
     case.until("the pod of the local disk is back on it", || {
         let pods = case.pods_on(FAILING);
@@ -75,7 +75,7 @@ fn a_kubelet_lives_and_its_node_is_not_ready() {
         })
     });
     assert_eq!(case.untouched(), elsewhere);
-    let after = case.reap(&OPTIONS);
+    let after = case.reap("");
     assert_eq!(
         (after.code, after.report["summary"]["pods"].as_u64()),
         (0, Some(0)),
@@ -88,19 +88,17 @@ fn a_kubelet_lives_and_its_node_is_not_ready() {
 /// although the node has been NotReady for as long as the option asks.
 #[test]
 fn alive_between_the_decision_and_the_deletes() {
-    let case = Case::start("alive_between_the_decision_and_the_deletes");
+    let case = Case::start();
     // The runtime still hangs when the kubelet is back, so that it confirms no deletion.
     case.hang_runtime(FAILING);
     case.until_evicted_while("False", FAILING);
-    case.stop(FAILING);
-    let evicted = case.until_evicted(FAILING);
-    case.until_stuck(&evicted);
+    let evicted = case.fails(FAILING);
 
     let proxy = case.before_the_second_look(FAILING, |case| {
         case.resume(FAILING);
         case.until_ready_is("False", FAILING);
-        case.until("the lease was renewed after that", || {
-            (case.lease_renewed(FAILING) > case.ready_since(FAILING)).then_some(())
+        case.until_true("the lease was renewed after that", || {
+            case.lease_renewed(FAILING) > case.ready_since(FAILING)
         });
     });
     // By its condition, the node became NotReady a second ago.
@@ -123,14 +121,12 @@ fn alive_between_the_decision_and_the_deletes() {
 /// its pods are reaped.
 #[test]
 fn a_kubelet_starts_again_and_again() {
-    let case = Case::start("a_kubelet_starts_again_and_again");
+    let case = Case::start();
     case.restart_without_runtime(FAILING);
-    case.stop(FAILING);
-    let evicted = case.until_evicted(FAILING);
-    case.until_stuck(&evicted);
+    let evicted = case.fails(FAILING);
     for _ in 0..2 {
         case.restart_without_runtime(FAILING);
-        let run = case.reap(&OPTIONS);
+        let run = case.reap("");
         all_are(&run, &evicted, ("kubelet-alive", None));
         assert_eq!(
             case.ready(FAILING),
@@ -139,10 +135,10 @@ fn a_kubelet_starts_again_and_again() {
         );
         case.stop(FAILING);
         let renewed = case.lease_says(FAILING);
-        case.until("its lease has run out", || {
-            (Timestamp::now() > renewed + LEASE).then_some(())
+        case.until_true("its lease has run out", || {
+            Timestamp::now() > renewed + LEASE
         });
-        let run = case.reap(&OPTIONS);
+        let run = case.reap("");
         run.ends(0);
         all_are(&run, &evicted, ("kubelet-alive", None));
     }
@@ -153,9 +149,12 @@ fn a_kubelet_starts_again_and_again() {
 /// there. When it is killed too, they are reaped.
 #[test]
 fn a_leader_on_a_silent_node() {
-    let case = Case::start("a_leader_on_a_silent_node");
+    let case = Case::start();
     let holder = "huebackend-0_5d1c7a52-9d0e-4d5e-9a43-6c7f0a3ac7c1";
-    lease_of(&case, ("compute-hive01", "hue"), holder, 0);
+    make(
+        &case,
+        &format!("Lease compute-hive01/hue: {{holder: {holder}}}"),
+    );
     // What an election does for as long as it leads. It ends by itself once there is no API server.
     let renew = r#"while "$0" patch lease hue -n compute-hive01 --type=merge -p \
         "{\"spec\":{\"renewTime\":\"$(date -u +%FT%T.000000Z)\"}}" >/dev/null; do sleep 2; done"#;
@@ -165,9 +164,7 @@ fn a_leader_on_a_silent_node() {
         .env("KUBECONFIG", &case.kubeconfig)
         .spawn()
         .expect("a shell");
-    case.stop(FAILING);
-    let evicted = case.until_evicted(FAILING);
-    case.until_stuck(&evicted);
+    let evicted = case.fails(FAILING);
     let led = case.ready_since(FAILING);
     case.until("it leads although its node is silent", || {
         let lease = case.get("/apis/coordination.k8s.io/v1/namespaces/compute-hive01/leases/hue");
@@ -175,12 +172,12 @@ fn a_leader_on_a_silent_node() {
         (renewed > led).then_some(())
     });
 
-    let run = case.reap(&OPTIONS);
+    let run = case.reap("");
     run.ends(0);
     all_are(&run, &evicted, ("kubelet-alive", None));
     let named = format!("Lease compute-hive01/hue, held by {holder}, was renewed");
     for pod in &evicted {
-        let detail = run.pod(&pod.uid)["detail"].as_str().expect("a sentence");
+        let detail = str_of(&run.pod(&pod.uid)["detail"]);
         assert!(detail.contains(&named), "{detail}");
         assert!(
             !commands(&run, &pod.uid)
@@ -217,10 +214,7 @@ fn is_alive_until_it_is_silent_for_minutes(case: &Case, evicted: Vec<Seen>) {
 /// plane's time, by which it was just now. The lease is an hour old by its own time, and just renewed by the server's.
 #[test]
 fn the_clock_of_a_node_is_an_hour_late() {
-    let case = Case::with_more(
-        "the_clock_of_a_node_is_an_hour_late",
-        &["--clock", "ds03=-1h"],
-    );
+    let case = Case::with(&SIX, 1, &["--clock", "ds03=-1h"]);
     case.hang_runtime(FAILING);
     let evicted = case.until_evicted_while("False", FAILING);
     case.until_stuck(&evicted);
@@ -240,18 +234,13 @@ fn the_clock_of_a_node_is_an_hour_late() {
         "by the server's clock the lease is {age} old"
     );
 
-    // Longer than the story takes, and shorter than the node reports.
-    let not_yet = [
-        &OPTIONS[..],
-        &["--kubelet-alive", "reap", "--node-not-ready-for", "30m"],
-    ]
-    .concat();
-    let run = case.reap(&not_yet);
+    // Longer than the scenario takes, and shorter than the node reports.
+    let run = case.reap("--kubelet-alive reap --node-not-ready-for 30m");
     run.ends(0);
     all_are(&run, &evicted, ("node-just-failed", None));
     assert_eq!(case.evictable_on(FAILING), evicted);
 
-    let run = case.reap(&OPTIONS);
+    let run = case.reap("");
     run.ends(0);
     all_are(&run, &evicted, ("kubelet-alive", None));
     assert_eq!(case.evictable_on(FAILING), evicted);
@@ -263,15 +252,12 @@ fn the_clock_of_a_node_is_an_hour_late() {
 /// at its provider.
 #[test]
 fn nodes_that_are_no_machines() {
-    let case = Case::with_more(
-        "nodes_that_are_no_machines",
-        &["--virtual-kubelet", "vk01", "--kwok", "kw01"],
-    );
+    let case = Case::with(&SIX, 1, &["--virtual-kubelet", "vk01", "--kwok", "kw01"]);
     let virtual_nodes = ["vk01", "kw01"];
     for node in virtual_nodes {
         case.apply(&ON_A_VIRTUAL_NODE.replace("NODE", node));
     }
-    case.until("the pods of the virtual nodes are Running", || {
+    case.until_true("the pods of the virtual nodes are Running", || {
         let run = |node: &&str| {
             case.pods_on(node)
                 .iter()
@@ -279,7 +265,7 @@ fn nodes_that_are_no_machines() {
                 .count()
                 == 2
         };
-        virtual_nodes.iter().all(run).then_some(())
+        virtual_nodes.iter().all(run)
     });
     let at_the_provider = |call: &str, pod: &Seen| {
         let log =
@@ -302,7 +288,7 @@ fn nodes_that_are_no_machines() {
     case.until_stuck(&of_the_machine);
     case.until_stuck(&of_virtual_nodes);
 
-    let run = case.reap(&[&OPTIONS[..], &["--kubelet-alive", "reap"]].concat());
+    let run = case.reap("--kubelet-alive reap");
     run.ends(0);
     let marks = |name: &str| {
         let nodes = run.report["nodes"].as_array().expect("nodes");
@@ -310,7 +296,7 @@ fn nodes_that_are_no_machines() {
             .iter()
             .find(|node| node["name"] == name)
             .expect("it is NotReady");
-        let marks = node["leafMarks"].as_array().expect("marks").iter();
+        let marks = each(&node["leafMarks"]);
         // The version of the built Virtual Kubelet is not the same everywhere.
         marks
             .map(|mark| {
@@ -321,7 +307,7 @@ fn nodes_that_are_no_machines() {
                     .unwrap()
                     .to_owned()
             })
-            .collect::<Vec<_>>()
+            .collect_vec()
     };
     let of_a_virtual_kubelet = [
         "label type=virtual-kubelet",

@@ -1,6 +1,6 @@
-//! The operators' case: six nodes and their workloads, and the steps and assertions of a story.
+//! The operators' case: six nodes and their workloads, and the steps and assertions of a scenario.
 //!
-//! No story sets a node condition, a taint or a deletion mark. It stops a kubelet, and Kubernetes does the rest.
+//! No scenario sets a node condition, a taint or a deletion mark. It stops a kubelet, and Kubernetes does the rest.
 
 use crate::{
     prelude::*,
@@ -22,7 +22,7 @@ pub const FAILING: &str = "ds03";
 /// The nodes of the operators' case.
 pub const SIX: [&str; 6] = ["ds01", "ds02", "ds03", "ds04", "ds05", "ds06"];
 
-/// The threshold of the stories, and the options that set it.
+/// The threshold of the scenarios, and the options that set it.
 pub const THRESHOLD: Duration = Duration::from_secs(10);
 pub const OPTIONS: [&str; 2] = ["--reap-older-than", "10s"];
 
@@ -31,10 +31,9 @@ const PATIENCE: Duration = Duration::from_mins(5);
 
 const WORKLOADS: &str = include_str!("workloads.yaml");
 
-/// A cluster for one story. It ends with the story. If the story fails, the logs are kept.
+/// A cluster for one scenario. It ends with the scenario. If the scenario fails, the logs are kept.
 pub struct Case {
     live: Live,
-    story: &'static str,
     runs: Cell<usize>,
 }
 
@@ -59,7 +58,7 @@ impl Deref for Live {
     }
 }
 
-/// The fields of a pod that a story reads.
+/// The fields of a pod that a scenario reads.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Seen {
     pub namespace: String,
@@ -128,31 +127,13 @@ pub fn all_are<'a>(
 
 impl Case {
     /// Starts the six nodes, with all workloads Running.
-    pub fn start(story: &'static str) -> Self {
-        Self::with_toleration(story, 1)
+    pub fn start() -> Self {
+        Self::with(&SIX, 1, &[])
     }
 
-    /// The same, with pods that tolerate a failure for so many seconds.
-    pub fn with_toleration(story: &'static str, seconds: u32) -> Self {
-        Self::with_nodes(story, &SIX, seconds)
-    }
-
-    /// The same on other nodes, written as for `start --node`.
-    pub fn with_nodes(story: &'static str, nodes: &[&str], toleration_seconds: u32) -> Self {
-        Self::with_options(story, nodes, toleration_seconds, &[])
-    }
-
-    /// The six nodes, with further options of `start`.
-    pub fn with_more(story: &'static str, options: &[&str]) -> Self {
-        Self::with_options(story, &SIX, 1, options)
-    }
-
-    fn with_options(
-        story: &'static str,
-        nodes: &[&str],
-        toleration_seconds: u32,
-        further: &[&str],
-    ) -> Self {
+    /// The same on these nodes, written as for `start --node`, with pods that tolerate a failure for so many seconds, and further
+    /// options of `start`.
+    pub fn with(nodes: &[&str], toleration_seconds: u32, further: &[&str]) -> Self {
         let options: Vec<_> = nodes
             .iter()
             .flat_map(|node| ["--node", *node])
@@ -162,23 +143,23 @@ impl Case {
             ControlPlane::start_with(&options, &[]).unwrap_or_else(|message| panic!("{message}"));
         let case = Self {
             live: Live(Box::leak(Box::new(cluster))),
-            story,
             runs: Cell::new(0),
         };
         let tolerates = format!("tolerationSeconds: {toleration_seconds}");
         case.apply(&WORKLOADS.replace("tolerationSeconds: 1", &tolerates));
-        case.until("all pods are Running", || {
+        case.until_true("all pods are Running", || {
             let pods = case.pods();
             let all = pods.iter().all(Seen::is_running);
             // 7 on the failing node, 5 elsewhere, and one of the DaemonSet on each node.
-            (all && pods.len() == 7 + 5 + nodes.len()).then_some(())
+            all && pods.len() == 7 + 5 + nodes.len()
         });
         case
     }
 
     /// Runs the binary, as the CronJob does, and keeps its output with the other logs.
-    pub fn reap(&self, options: &[&str]) -> Run {
-        self.reap_through(&self.kubeconfig, options)
+    pub fn reap(&self, further: &str) -> Run {
+        let options = OPTIONS.into_iter().chain(further.split_whitespace());
+        self.reap_through(&self.kubeconfig, &options.collect_vec())
     }
 
     /// The same, with another kubeconfig.
@@ -208,7 +189,7 @@ impl Case {
         assert_eq!(answers.len(), 1, "{answers:?}");
         let output = paste(self, &answers[0]);
         assert!(output.status.success(), "{answers:?}\n{}", shown(&output));
-        let next = self.reap(&OPTIONS);
+        let next = self.reap("");
         next.says(&pod.uid, ("answered", Some("deleted")));
         next
     }
@@ -221,7 +202,7 @@ impl Case {
     /// A proxy to the API server that calls `act` before the node is read for the second time: after the decision,
     /// before the deletes.
     pub fn before_the_second_look(&self, node: &str, act: fn(Live)) -> Proxy {
-        let path = format!("/api/v1/nodes/{node}");
+        let path = node_path(node);
         let looks = AtomicUsize::new(0);
         let live = self.live;
         Proxy::start(live.0, move |request| {
@@ -285,13 +266,9 @@ impl Live {
         let before = arguments();
         self.signal("HUP", node);
         self.resume(node);
-        self.until("the kubelet is started anew", || {
-            (arguments() != before).then_some(())
-        });
+        self.until_true("the kubelet is started anew", || arguments() != before);
         let started = Timestamp::now();
-        self.until("it renews its lease", || {
-            (self.lease_says(node) > started).then_some(())
-        });
+        self.until_true("it renews its lease", || self.lease_says(node) > started);
     }
 
     fn signal(self, signal: &str, node: &str) {
@@ -307,6 +284,12 @@ impl Live {
     #[track_caller]
     pub fn until<T>(self, what: &str, look: impl FnMut() -> Option<T>) -> T {
         self.within(PATIENCE, what, look)
+    }
+
+    /// Waits until it holds.
+    #[track_caller]
+    pub fn until_true(self, what: &str, mut holds: impl FnMut() -> bool) {
+        self.until(what, || holds().then_some(()));
     }
 
     /// The same, with another longest wait.
@@ -338,12 +321,7 @@ impl Live {
     /// All pods, by namespace and name.
     pub fn pods(self) -> Vec<Seen> {
         let list = self.get("/api/v1/pods");
-        let mut pods: Vec<_> = list["items"]
-            .as_array()
-            .expect("items")
-            .iter()
-            .map(Seen::new)
-            .collect();
+        let mut pods: Vec<_> = each(&list["items"]).map(Seen::new).collect();
         pods.sort();
         pods
     }
@@ -385,7 +363,7 @@ impl Live {
     }
 
     fn ready_condition(self, node: &str) -> Value {
-        let node = self.get(&format!("/api/v1/nodes/{node}"));
+        let node = self.get(&node_path(node));
         let conditions = node["status"]["conditions"]
             .as_array()
             .cloned()
@@ -409,14 +387,12 @@ impl Live {
     }
 
     fn lease(self, node: &str) -> Value {
-        self.get(&format!(
-            "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{node}"
-        ))
+        self.get(&lease_path(node))
     }
 
     /// The keys of the node's taints that evict.
     pub fn evicting_taints(self, node: &str) -> Vec<String> {
-        let node = self.get(&format!("/api/v1/nodes/{node}"));
+        let node = self.get(&node_path(node));
         let taints = node["spec"]["taints"]
             .as_array()
             .cloned()
@@ -431,8 +407,8 @@ impl Live {
 
     #[track_caller]
     pub fn until_ready_is(self, status: &str, node: &str) {
-        self.until(&format!("Ready of {node} is {status}"), || {
-            (self.ready(node) == status).then_some(())
+        self.until_true(&format!("Ready of {node} is {status}"), || {
+            self.ready(node) == status
         });
     }
 
@@ -454,6 +430,15 @@ impl Live {
         })
     }
 
+    /// Suspends the kubelet, and waits until the node's pods are evicted and stuck; returns those.
+    #[track_caller]
+    pub fn fails(self, node: &str) -> Vec<Seen> {
+        self.stop(node);
+        let evicted = self.until_evicted(node);
+        self.until_stuck(&evicted);
+        evicted
+    }
+
     /// Waits until the last of these pods is overdue by the threshold.
     #[track_caller]
     pub fn until_stuck(self, pods: &[Seen]) {
@@ -470,9 +455,7 @@ impl Live {
     pub fn until_overdue(self, due: Timestamp) {
         // One second more, because the server's `Date` has whole seconds.
         let stuck = due + THRESHOLD + Duration::from_secs(1);
-        self.until("the pods are stuck", || {
-            (Timestamp::now() >= stuck).then_some(())
-        });
+        self.until_true("the pods are stuck", || Timestamp::now() >= stuck);
     }
 
     /// Waits until every one of these pods is replaced: its owner has another pod, Running on another node.
@@ -494,7 +477,7 @@ impl Live {
 
     /// The UIDs of the pods that the kubelet of a node reports as running, by its (simulated) container runtime.
     pub fn running_in_containers(self, node: &str) -> Vec<String> {
-        let status = self.get(&format!("/api/v1/nodes/{node}"))["status"].clone();
+        let status = self.get(&node_path(node))["status"].clone();
         let port = status["daemonEndpoints"]["kubeletEndpoint"]["Port"]
             .as_u64()
             .expect("a port");
@@ -532,18 +515,17 @@ fn time(written: &Value) -> Timestamp {
 impl Drop for Case {
     fn drop(&mut self) {
         if thread::panicking() {
-            let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!(
-                "{}-{}",
-                self.story,
-                Timestamp::now().strftime("%Y%m%dT%H%M%SZ")
-            ));
+            let thread = thread::current();
+            let scenario = thread.name().unwrap_or_default().replace("::", "-");
+            let now = Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
+            let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{scenario}-{now}"));
             let copied = Command::new("cp")
                 .arg("-r")
                 .arg(self.dir.join("logs"))
                 .arg(&kept)
                 .status();
             if copied.is_ok_and(|status| status.success()) {
-                eprintln!("The logs of {}: {}", self.story, kept.display());
+                eprintln!("The logs of {scenario}: {}", kept.display());
             }
         }
         self.live.0.stop();

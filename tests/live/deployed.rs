@@ -6,7 +6,7 @@ use crate::{
     prelude::*,
     support::{
         installed::{ONE_OFF, as_user},
-        objects::{Node, node_path, renew_lease},
+        objects::{make, node_path, renew_lease},
     },
 };
 
@@ -20,13 +20,13 @@ const IN_THE_NAMESPACE: &str = "/api/v1/namespaces/pod-reaper/pods";
 /// deadline and cannot end.
 #[test]
 fn a_run_that_dies_with_its_node_does_not_stop_the_next() {
-    let case = Case::start("a_run_that_dies_with_its_node_does_not_stop_the_next");
+    let case = Case::start();
     install(&case, DEFAULT);
     let shipped = case.get(&format!("{CRONJOBS}/pod-reaper"));
     assert_eq!(shipped["spec"]["concurrencyPolicy"], "Replace");
     case.merge_patch(
         &format!("{CRONJOBS}/pod-reaper"),
-        json!({"spec": {"suspend": true}}),
+        yaml("{spec: {suspend: true}}"),
     );
     for policy in ["Replace", "Forbid"] {
         let name = policy.to_lowercase();
@@ -94,12 +94,12 @@ fn a_run_that_dies_with_its_node_does_not_stop_the_next() {
     // The container of the next run is simulated, so the test runs the program in its place.
     let evicted = case.until_evicted(FAILING);
     case.until_stuck(&evicted);
-    let run = case.reap(&OPTIONS);
+    let run = case.reap("");
     run.ends(0);
     all_are(&run, [&replaced, &forbidding], REAPED);
     let workloads =
         |pod: &Seen| pod.namespace != "pod-reaper" && pod.name != "impala-executor-000-0";
-    case.until_replaced(&evicted.into_iter().filter(workloads).collect::<Vec<_>>());
+    case.until_replaced(&evicted.into_iter().filter(workloads).collect_vec());
 }
 
 /// The link to a leaf cluster is cut and a node fails. The pods of the leaf nodes are not changed, those of the dead
@@ -111,15 +111,15 @@ fn the_guard_keeps_the_pods_of_a_silent_leaf_node() {
     const ONE_TO_ONE: &str = "ds05";
     const LEAF: &str = "kosmos-member1";
     let nodes = ["ds01", "ds02", "ds03", "ds04", ONE_TO_ONE, LEAF];
-    let case = Case::with_nodes("the_guard_keeps_the_pods_of_a_silent_leaf_node", &nodes, 1);
+    let case = Case::with(&nodes, 1, &[]);
     for node in [LEAF, ONE_TO_ONE] {
         case.create(
             "/apis/apps/v1/namespaces/compute-hive01/statefulsets",
             pinned_to(node),
         );
     }
-    case.until("the pods of the leaf nodes are Running", || {
-        case.pods().iter().all(Seen::is_running).then_some(())
+    case.until_true("the pods of the leaf nodes are Running", || {
+        case.pods().iter().all(Seen::is_running)
     });
     let component = folder("cronjob/components/kosmos-guard/kosmos-guard.yaml");
     kubectl(&case, &["apply", "--warnings-as-errors", "-f", &component]);
@@ -141,7 +141,7 @@ fn the_guard_keeps_the_pods_of_a_silent_leaf_node() {
     guarded.append(&mut by_label);
     for pod in &guarded {
         until("the guard is in force", || {
-            let options = json!({"gracePeriodSeconds": 0, "dryRun": ["All"]});
+            let options = yaml("{gracePeriodSeconds: 0, dryRun: [All]}");
             let path = pod_path(&pod.namespace, &pod.name);
             let (code, answer) = as_user(NODE_CONTROLLER, &case, "DELETE", &path, &options);
             code == 403
@@ -156,13 +156,13 @@ fn the_guard_keeps_the_pods_of_a_silent_leaf_node() {
         case.stop(node);
     }
     case.until_evicted(FAILING);
-    case.until("the pods that no mark protects are Terminating", || {
+    case.until_true("the pods that no mark protects are Terminating", || {
         let pods = case.pods();
         let marked = |pod: &Seen| {
             pods.iter()
                 .any(|now| now.uid == pod.uid && now.deadline.is_some())
         };
-        unguarded.iter().all(marked).then_some(())
+        unguarded.iter().all(marked)
     });
     // The controller logs this right before it requests a deletion.
     let tried = case.until("the eviction of every guarded pod was tried", || {
@@ -181,8 +181,8 @@ fn the_guard_keeps_the_pods_of_a_silent_leaf_node() {
             .all(|pod| names.contains(&json!(pod.name)))
             .then_some(names)
     });
-    case.until("the guard has refused as many", || {
-        (refusals(&case) >= probes + guarded.len()).then_some(())
+    case.until_true("the guard has refused as many", || {
+        refusals(&case) >= probes + guarded.len()
     });
     let as_they_were = |pods: &[Seen]| guarded.iter().all(|pod| pods.contains(pod));
     assert!(
@@ -237,7 +237,7 @@ fn the_scheduler_places_its_pod_on_no_leaf_node() {
         let value = expression["values"][0].as_str().unwrap_or("true");
         format!("{}: '{value}'", expression["key"])
     });
-    let labels = labels.collect::<Vec<_>>();
+    let labels = labels.collect_vec();
     assert!(labels.len() > 10, "{labels:?}");
     let taints = "
         kosmos.io/node
@@ -248,11 +248,11 @@ fn the_scheduler_places_its_pod_on_no_leaf_node() {
         eks.tke.cloud.tencent.com/eklet
         schedule.koupleless.io/virtual-node
     ";
-    let taints = taints.split_whitespace().collect::<Vec<_>>();
-    let ordinary = "
+    let taints = taints.split_whitespace().collect_vec();
+    let ordinary = "{ready: 'True',
         metadata: {labels: {type: worker, liqo.io/type: worker, node.kubernetes.io/instance-type: m5.large,
-            kwok.x-k8s.io/node: real, openyurt.io/is-edge-worker: 'false', superedge.io/node-edge: disable}}
-        spec: {taints: [{key: node-role.kubernetes.io/control-plane, effect: NoSchedule}]}
+            kwok.x-k8s.io/node: real, openyurt.io/is-edge-worker: 'false', superedge.io/node-edge: disable}},
+        spec: {taints: [{key: node-role.kubernetes.io/control-plane, effect: NoSchedule}]}}
     ";
     let cluster = ControlPlane::start_with(&["--controllers"], &[])
         .unwrap_or_else(|message| panic!("{message}"));
@@ -265,7 +265,10 @@ fn the_scheduler_places_its_pod_on_no_leaf_node() {
     let mut nodes = Vec::new();
     for (at, mark) in labelled.chain(tainted).enumerate() {
         nodes.push(format!("marked-{at}"));
-        Node::ready(&nodes[at]).with(yaml(&mark)).create(&cluster);
+        make(
+            &cluster,
+            &format!("Node marked-{at}: {{ready: 'True', {mark}}}"),
+        );
     }
     install(&cluster, DEFAULT);
 
@@ -308,7 +311,7 @@ fn the_scheduler_places_its_pod_on_no_leaf_node() {
         },
     );
 
-    Node::ready("plain").with(yaml(ordinary)).create(&cluster);
+    make(&cluster, &format!("Node plain: {ordinary}"));
     nodes.push("plain".to_owned());
     until("it is placed", || {
         keep_ready(&nodes);
@@ -340,7 +343,7 @@ fn it_leaves_nothing_behind() {
         &cluster,
         &["api-resources", "--verbs=list", "--output=name"],
     );
-    let kinds = kinds.lines().collect::<Vec<_>>().join(",");
+    let kinds = kinds.lines().join(",");
     let ours = || {
         let all = kubectl(
             &cluster,
@@ -349,7 +352,7 @@ fn it_leaves_nothing_behind() {
         let ours = all
             .lines()
             .filter(|name| name.contains("pod-reaper") || name.contains("kosmos-guard"));
-        ours.map(str::to_owned).collect::<Vec<_>>()
+        ours.map(str::to_owned).collect_vec()
     };
     assert_eq!(ours(), Vec::<String>::new());
     for what in [ONE_OFF, DEFAULT] {

@@ -18,7 +18,7 @@ const ONE_TO_ONE: &str = "ds05";
 #[test]
 fn the_link_to_a_leaf_cluster_is_cut() {
     let nodes = ["ds01", "ds02", "ds03", "ds04", "ds05", LEAF];
-    let case = Case::with_nodes("the_link_to_a_leaf_cluster_is_cut", &nodes, 1);
+    let case = Case::with(&nodes, 1, &[]);
     for node in ["kosmos-member1", ONE_TO_ONE] {
         annotate(
             &case,
@@ -31,8 +31,8 @@ fn the_link_to_a_leaf_cluster_is_cut() {
             pinned_to(node),
         );
     }
-    case.until("the pods of the leaf nodes are Running", || {
-        case.pods().iter().all(Seen::is_running).then_some(())
+    case.until_true("the pods of the leaf nodes are Running", || {
+        case.pods().iter().all(Seen::is_running)
     });
 
     for node in ["kosmos-member1", ONE_TO_ONE, FAILING] {
@@ -53,19 +53,14 @@ fn the_link_to_a_leaf_cluster_is_cut() {
     case.until_stuck(&of_dead_node);
 
     for round in ["the first run", "the next run"] {
-        let run = case.reap(&OPTIONS);
+        let run = case.reap("");
         assert_eq!(run.code, 0, "{round}");
         for pod in &of_leaf_nodes {
-            assert_eq!(
-                run.reason_and_outcome(&pod.uid),
-                ("kosmos-leaf", None),
-                "{round}: {}",
-                pod.called()
-            );
+            run.says(&pod.uid, ("kosmos-leaf", None));
         }
         for pod in of_dead_node.iter().filter(|_| round == "the first run") {
             let (reason, outcome) = run.reason_and_outcome(&pod.uid);
-            let reaped = ("stuck-on-not-ready-node", Some("deleted"));
+            let reaped = REAPED;
             assert!(
                 (reason, outcome) == reaped || reason == "local-volume",
                 "{}: {reason}",

@@ -12,7 +12,6 @@ mod alerts;
 mod alive;
 mod case;
 mod deployed;
-mod interruption;
 mod leaf;
 mod node_fails;
 mod node_returns;

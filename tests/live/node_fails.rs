@@ -1,6 +1,6 @@
 //! One node fails.
 
-use crate::{prelude::*, support::objects::stateful_set};
+use crate::{prelude::*, support::objects::make};
 
 /// Reason and outcome of the pods on the failing node. The DaemonSet's pod is not Terminating.
 const FATES: [(&str, &str, Option<&str>); 7] = [
@@ -41,7 +41,7 @@ const FATES: [(&str, &str, Option<&str>); 7] = [
 /// reaper waits. After it, it reaps, and the replacements run on other nodes. The pod on the local disk needs a person.
 #[test]
 fn a_kubelet_stops_and_its_pods_move() {
-    let case = Case::start("a_kubelet_stops_and_its_pods_move");
+    let case = Case::start();
     let elsewhere = case.untouched();
     let daemon = case
         .pods_on(FAILING)
@@ -59,7 +59,7 @@ fn a_kubelet_stops_and_its_pods_move() {
         ["node.kubernetes.io/unreachable"]
     );
 
-    let waiting = case.reap(&OPTIONS);
+    let waiting = case.reap("");
     waiting.ends(0);
     all_are(&waiting, &evicted, ("not-overdue", None));
 
@@ -67,12 +67,12 @@ fn a_kubelet_stops_and_its_pods_move() {
     // Kubernetes alone does not replace them.
     assert_eq!(case.evictable_on(FAILING), evicted);
 
-    let reaped = case.reap(&OPTIONS);
+    let reaped = case.reap("");
     assert_eq!(reaped.code, 0);
     let fates = evicted
         .iter()
         .map(|pod| (pod.called(), reaped.reason_and_outcome(&pod.uid)))
-        .collect::<Vec<_>>();
+        .collect_vec();
     let fates: Vec<_> = fates
         .iter()
         .map(|(called, (reason, outcome))| (&**called, *reason, *outcome))
@@ -82,7 +82,7 @@ fn a_kubelet_stops_and_its_pods_move() {
         let (reason, _) = reaped.reason_and_outcome(&pod.uid);
         assert_eq!(foretold.pod(&pod.uid)["reason"], reason, "{}", pod.called());
     }
-    let nodes = each_node.report["nodes"].as_array().expect("nodes").iter();
+    let nodes = each(&each_node.report["nodes"]);
     let mut of_failing = nodes.filter(|line| line["node"] == FAILING);
     let line = of_failing.next().expect("its line");
     let counts = ["evicted", "comesBack", "needsPerson"].map(|count| line[count].clone());
@@ -110,7 +110,7 @@ fn a_kubelet_stops_and_its_pods_move() {
         "its deletion was not requested"
     );
     assert_eq!(case.untouched(), elsewhere);
-    let after = case.reap(&OPTIONS);
+    let after = case.reap("");
     assert_eq!(
         (after.code, after.report["summary"]["pods"].as_u64()),
         (0, Some(0)),
@@ -122,15 +122,13 @@ fn a_kubelet_stops_and_its_pods_move() {
 /// Without a second disk, the answer leads to a pod that waits for storage.
 #[test]
 fn without_another_disk_the_pod_waits_for_storage() {
-    let case = Case::start("without_another_disk_the_pod_waits_for_storage");
+    let case = Case::start();
     case.delete(
         "/api/v1/persistentvolumes/disk-of-ds04",
         serde_json::json!({}),
     );
-    case.stop(FAILING);
-    let evicted = case.until_evicted(FAILING);
-    case.until_stuck(&evicted);
-    let reaped = case.reap(&OPTIONS);
+    let evicted = case.fails(FAILING);
+    let reaped = case.reap("");
     let local = evicted
         .iter()
         .find(|pod| pod.name == "impala-executor-000-0")
@@ -155,7 +153,7 @@ fn without_another_disk_the_pod_waits_for_storage() {
 #[test]
 fn a_pod_has_a_week_to_stop() {
     const WEEK: u64 = 7 * 24 * 3600;
-    let case = Case::start("a_pod_has_a_week_to_stop");
+    let case = Case::start();
     let tolerates = |key: &str| json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 90});
     let tolerations = [
         "node.kubernetes.io/unreachable",
@@ -165,7 +163,10 @@ fn a_pod_has_a_week_to_stop() {
     let here = json!({"kubernetes.io/hostname": FAILING});
     let spec = json!({"terminationGracePeriodSeconds": WEEK, "nodeSelector": here, "tolerations": tolerations});
     let pod = json!({"spec": {"template": {"spec": spec}}});
-    stateful_set(&case, "compute-hive01", "rabbitmq", pod);
+    make(
+        &case,
+        &format!("StatefulSet compute-hive01/rabbitmq: {pod}"),
+    );
     let rabbit = || {
         case.evictable_on(FAILING)
             .into_iter()
@@ -180,9 +181,9 @@ fn a_pod_has_a_week_to_stop() {
     let heard = case.lease_renewed(FAILING).max(case.lease_says(FAILING));
     assert!(requested.duration_since(heard) > SignedDuration::from_mins(1));
 
-    let waiting = case.reap(&[&OPTIONS[..], &["--dry-run"]].concat());
+    let waiting = case.reap("--dry-run");
     case.until_overdue(requested);
-    let run = case.reap(&OPTIONS);
+    let run = case.reap("");
     run.ends(0);
     run.says(&evicted.uid, REAPED);
     // A machine that stands still may have let it become stuck before the first run.

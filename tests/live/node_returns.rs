@@ -6,11 +6,9 @@ use crate::prelude::*;
 /// do.
 #[test]
 fn back_after_the_reap() {
-    let case = Case::start("back_after_the_reap");
-    case.stop(FAILING);
-    let evicted = case.until_evicted(FAILING);
-    case.until_stuck(&evicted);
-    assert_eq!(case.reap(&OPTIONS).code, 0);
+    let case = Case::start();
+    let evicted = case.fails(FAILING);
+    assert_eq!(case.reap("").code, 0);
     let (local, reaped): (Vec<_>, Vec<_>) = evicted
         .into_iter()
         .partition(|pod| pod.called() == "impala-impala01/impala-executor-000-0");
@@ -18,12 +16,11 @@ fn back_after_the_reap() {
 
     case.resume(FAILING);
     case.until_ready_is("True", FAILING);
-    case.until("the kubelet has dropped the old containers", || {
+    case.until_true("the kubelet has dropped the old containers", || {
         let running = case.running_in_containers(FAILING);
-        (!running
+        !running
             .iter()
-            .any(|uid| reaped.iter().any(|pod| pod.uid == *uid)))
-        .then_some(())
+            .any(|uid| reaped.iter().any(|pod| pod.uid == *uid))
     });
     // The pod that needed a person no longer does: the kubelet confirms the deletion, and the disk is available again.
     case.until("the pod of the local disk is back on it", || {
@@ -43,16 +40,16 @@ fn back_after_the_reap() {
 /// Back before the pods' toleration ends: nothing was evicted, nothing is reported, nothing is deleted.
 #[test]
 fn back_before_the_toleration_ends() {
-    // Longer than any wait of the story.
-    let case = Case::with_toleration("back_before_the_toleration_ends", 300);
+    // Longer than any wait of the scenario.
+    let case = Case::with(&SIX, 300, &[]);
     let before = case.pods();
     case.stop(FAILING);
     case.until_ready_is("Unknown", FAILING);
-    case.until("the taint is there", || {
-        (!case.evicting_taints(FAILING).is_empty()).then_some(())
+    case.until_true("the taint is there", || {
+        !case.evicting_taints(FAILING).is_empty()
     });
 
-    let down = case.reap(&OPTIONS);
+    let down = case.reap("");
     assert_eq!(
         (down.code, down.report["summary"]["pods"].as_u64()),
         (0, Some(0)),
@@ -63,8 +60,8 @@ fn back_before_the_toleration_ends() {
 
     case.resume(FAILING);
     case.until_ready_is("True", FAILING);
-    case.until("the taint is gone", || {
-        case.evicting_taints(FAILING).is_empty().then_some(())
+    case.until_true("the taint is gone", || {
+        case.evicting_taints(FAILING).is_empty()
     });
     nothing_to_do(&case);
     assert_eq!(case.pods(), before);
@@ -73,27 +70,26 @@ fn back_before_the_toleration_ends() {
 /// Back after the eviction, before the threshold: the kubelet confirms the deletions itself.
 #[test]
 fn back_after_the_eviction() {
-    let case = Case::start("back_after_the_eviction");
+    let case = Case::start();
     case.stop(FAILING);
     let evicted = case.until_evicted(FAILING);
     case.resume(FAILING);
     // With the default threshold, for pods that still exist.
-    let run = case.reap(&[]);
+    let run = case.reap_through(&case.kubeconfig, &[]);
     assert_eq!(
         (run.code, run.report["summary"]["verdicts"]["reap"].as_u64()),
         (0, Some(0)),
         "{}",
         run.report
     );
-    case.until("the old pods are gone", || {
+    case.until_true("the old pods are gone", || {
         let pods = case.pods();
-        (!pods
+        !pods
             .iter()
-            .any(|pod| evicted.iter().any(|old| old.uid == pod.uid)))
-        .then_some(())
+            .any(|pod| evicted.iter().any(|old| old.uid == pod.uid))
     });
     case.until_ready_is("True", FAILING);
-    case.until("all run again", || {
+    case.until_true("all run again", || {
         let pods = case.pods();
         let runs_again = |old: &Seen| {
             pods.iter()
@@ -103,7 +99,6 @@ fn back_after_the_eviction() {
             .iter()
             .filter(|pod| pod.owner_kind != "Job")
             .all(runs_again)
-            .then_some(())
     });
     // A simulated container exits with 0 when it is stopped. If the Job controller sees that before the pod is gone, it
     // counts as success; otherwise it starts another pod.
@@ -118,10 +113,8 @@ fn back_after_the_eviction() {
 /// Back between the decision and the deletes: the second read of the node prevents them.
 #[test]
 fn back_between_the_decision_and_the_deletes() {
-    let case = Case::start("back_between_the_decision_and_the_deletes");
-    case.stop(FAILING);
-    let evicted = case.until_evicted(FAILING);
-    case.until_stuck(&evicted);
+    let case = Case::start();
+    let evicted = case.fails(FAILING);
 
     let proxy = case.before_the_second_look(FAILING, |case| {
         case.resume(FAILING);
@@ -133,11 +126,9 @@ fn back_between_the_decision_and_the_deletes() {
         .iter()
         .filter(|pod| pod.name != "impala-executor-000-0")
     {
-        assert_eq!(
-            run.reason_and_outcome(&pod.uid),
+        run.says(
+            &pod.uid,
             ("stuck-on-not-ready-node", Some("node-recovered")),
-            "{}",
-            pod.called()
         );
     }
     assert!(
@@ -148,7 +139,7 @@ fn back_between_the_decision_and_the_deletes() {
 }
 
 fn nothing_to_do(case: &Case) {
-    let run = case.reap(&OPTIONS);
+    let run = case.reap("");
     let summary = &run.report["summary"];
     assert_eq!(
         (

@@ -6,13 +6,11 @@ use crate::prelude::*;
 /// fails, and all pods are replaced.
 #[test]
 fn the_pod_garbage_collector_at_the_same_time() {
-    let case = Case::start("the_pod_garbage_collector_at_the_same_time");
-    case.stop(FAILING);
-    let evicted = case.until_evicted(FAILING);
-    case.until_stuck(&evicted);
+    let case = Case::start();
+    let evicted = case.fails(FAILING);
     out_of_service(&case);
-    case.until("no Terminating pod is left", || {
-        let run = case.reap(&OPTIONS);
+    case.until_true("no Terminating pod is left", || {
+        let run = case.reap("");
         run.ends(0);
         for outcome in outcomes(&run) {
             assert!(
@@ -20,7 +18,7 @@ fn the_pod_garbage_collector_at_the_same_time() {
                 "{outcome}"
             );
         }
-        case.evictable_on(FAILING).is_empty().then_some(())
+        case.evictable_on(FAILING).is_empty()
     });
     let (local, moved): (Vec<_>, Vec<_>) = evicted
         .into_iter()
@@ -38,16 +36,14 @@ fn the_pod_garbage_collector_at_the_same_time() {
 /// has used the name again by then, and exit code 0.
 #[test]
 fn the_pod_garbage_collector_is_faster() {
-    let case = Case::start("the_pod_garbage_collector_is_faster");
-    case.stop(FAILING);
-    let evicted = case.until_evicted(FAILING);
-    case.until_stuck(&evicted);
+    let case = Case::start();
+    let evicted = case.fails(FAILING);
     out_of_service(&case);
     // It runs every 20 s. A read of the node that is not answered meanwhile is retried, so that the run continues after
     // that.
     let proxy = case.before_the_second_look(FAILING, |case| {
-        case.until("the garbage collector has come", || {
-            case.evictable_on(FAILING).is_empty().then_some(())
+        case.until_true("the garbage collector has come", || {
+            case.evictable_on(FAILING).is_empty()
         });
     });
     let run = case.reap_through(&proxy.kubeconfig, &OPTIONS);
@@ -79,7 +75,7 @@ fn out_of_service(case: &Case) {
 }
 
 fn outcomes(run: &Run) -> Vec<String> {
-    let pods = run.report["pods"].as_array().expect("pods").iter();
+    let pods = each(&run.report["pods"]);
     pods.filter_map(|pod| pod["outcome"].as_str())
         .map(str::to_owned)
         .collect()

@@ -10,7 +10,7 @@ use crate::prelude::*;
 #[test]
 fn everything_is_down() {
     let toleration = Duration::from_secs(10);
-    let case = Case::with_toleration("everything_is_down", 10);
+    let case = Case::with(&SIX, 10, &[]);
     case.stop(FAILING);
     let evicted = case.until_evicted(FAILING);
     let elsewhere = case.untouched();
@@ -35,18 +35,13 @@ fn everything_is_down() {
     assert!(is_as_before(&case.untouched()), "{:?}", case.untouched());
 
     case.until_stuck(&evicted);
-    let run = case.reap(&OPTIONS);
+    let run = case.reap("");
     run.ends(4);
     for pod in evicted
         .iter()
         .filter(|pod| pod.name != "impala-executor-000-0")
     {
-        assert_eq!(
-            run.reason_and_outcome(&pod.uid),
-            ("mass-outage", None),
-            "{}",
-            pod.called()
-        );
+        run.says(&pod.uid, ("mass-outage", None));
     }
     let local = evicted
         .iter()
@@ -62,7 +57,7 @@ fn everything_is_down() {
     for node in others {
         case.until_ready_is("True", node);
     }
-    let run = case.reap(&OPTIONS);
+    let run = case.reap("");
     run.ends(0);
     let reaped: Vec<Seen> = evicted
         .into_iter()
@@ -82,27 +77,27 @@ fn a_zone_is_down() {
         format!("{node},topology.kubernetes.io/zone={zone}")
     });
     let zoned = zoned.each_ref().map(String::as_str);
-    let case = Case::with_nodes("a_zone_is_down", &zoned, 1);
+    let case = Case::with(&zoned, 1, &[]);
     let (down, up) = SIX.split_at(3);
     let elsewhere = || {
         up.iter()
             .flat_map(|node| case.pods_on(node))
             .filter(Seen::is_running)
     };
-    let before = elsewhere().collect::<Vec<_>>();
+    let before = elsewhere().collect_vec();
     for node in down {
         case.stop(node);
     }
     let evicted = down.iter().flat_map(|node| case.until_evicted(node));
-    let evicted = evicted.collect::<Vec<_>>();
+    let evicted = evicted.collect_vec();
     case.until_stuck(&evicted);
     let left = || {
         down.iter()
             .flat_map(|node| case.evictable_on(node))
-            .collect::<Vec<_>>()
+            .collect_vec()
     };
 
-    let held = case.reap(&OPTIONS);
+    let held = case.reap("");
     held.ends(4);
     let is_local = |pod: &&Seen| pod.name == "impala-executor-000-0";
     let (local, others): (Vec<_>, Vec<_>) = evicted.iter().partition(is_local);
@@ -127,7 +122,7 @@ fn a_zone_is_down() {
             node["metadata"]["labels"]["topology.kubernetes.io/zone"] == "a"
         );
     }
-    let run = case.reap(&OPTIONS);
+    let run = case.reap("");
     run.ends(0);
     all_are(&run, others.iter().copied(), REAPED);
     all_are(&run, local.iter().copied(), ("local-volume", None));
@@ -135,7 +130,7 @@ fn a_zone_is_down() {
     let movable = others
         .into_iter()
         .filter(|pod| !pod.name.starts_with("statestored-"));
-    case.until_replaced(&movable.cloned().collect::<Vec<_>>());
-    let after = elsewhere().collect::<Vec<_>>();
+    case.until_replaced(&movable.cloned().collect_vec());
+    let after = elsewhere().collect_vec();
     assert!(before.iter().all(|pod| after.contains(pod)), "{after:?}");
 }

@@ -1,16 +1,17 @@
-//! What most stories use.
+//! What most scenarios use.
 
 pub(crate) use crate::{
     case::{Case, FAILING, OPTIONS, REAPED, SIX, Seen, all_are},
     support::{
         ControlPlane,
         installed::{DEFAULT, folder, install, kubectl, until},
-        objects::{annotate, pod_path},
-        program::{Run, commands, paste, shown},
+        objects::{annotate, each, lease_path, node_path, pod_path, str_of},
+        program::{Run, commands, paste, shown, succeeds},
         proxy,
         samples::yaml,
     },
 };
+pub(crate) use itertools::Itertools as _;
 pub(crate) use jiff::{SignedDuration, Timestamp};
 pub(crate) use serde_json::{Value, json};
 pub(crate) use std::{fs, path::Path, process::Command, thread, time::Duration};

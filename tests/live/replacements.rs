@@ -132,7 +132,7 @@ const UNSEALED_AFTER: Duration = Duration::from_secs(4);
 
 #[test]
 fn the_replacements_are_told_with_what_holds_them_up() {
-    let case = Case::start("the_replacements_are_told_with_what_holds_them_up");
+    let case = Case::start();
     let zone = "topology.kubernetes.io/zone=z3";
     assert!(
         case.kubectl(["label", "nodes", FAILING, zone])
@@ -143,14 +143,14 @@ fn the_replacements_are_told_with_what_holds_them_up() {
     let others = SIX
         .into_iter()
         .filter(|node| *node != FAILING)
-        .collect::<Vec<_>>();
+        .collect_vec();
     assert!(
         case.kubectl([&["cordon"][..], &others].concat())
             .status
             .success()
     );
     case.apply(HELD_UP);
-    case.until(
+    case.until_true(
         "all of them run on ds03, except the one without an image",
         || {
             let here = |name: &str| ["held-up", "unsealed", "small"].contains(&name);
@@ -159,7 +159,7 @@ fn the_replacements_are_told_with_what_holds_them_up() {
                 .into_iter()
                 .filter(|pod| here(&pod.namespace));
             let (running, others) = pods.partition::<Vec<_>, _>(Seen::is_running);
-            (running.len() == 7 && others.len() == 1).then_some(())
+            running.len() == 7 && others.len() == 1
         },
     );
     assert!(
@@ -167,9 +167,7 @@ fn the_replacements_are_told_with_what_holds_them_up() {
             .status
             .success()
     );
-    case.stop(FAILING);
-    let evicted = case.until_evicted(FAILING);
-    case.until_stuck(&evicted);
+    let evicted = case.fails(FAILING);
     let quota = r#"{"spec":{"hard":{"pods":"0"}}}"#;
     let patched = case.kubectl([
         "patch",
@@ -211,7 +209,7 @@ fn the_replacements_are_told_with_what_holds_them_up() {
         ];
         assert!(live.kubectl(patch).status.success());
     });
-    let run = case.reap(&[&OPTIONS[..], &["--wait-for-replacements", "25s"]].concat());
+    let run = case.reap("--wait-for-replacements 25s");
     unsealing.join().expect("it is unsealed");
     run.ends(0);
     for (namespace, name, state, cause) in [
@@ -261,20 +259,14 @@ fn the_replacements_are_told_with_what_holds_them_up() {
             "{}: {replacement}",
             lost.called()
         );
-        let new = case.get(&pod_path(
-            &lost.namespace,
-            replacement["name"].as_str().unwrap(),
-        ));
+        let new = case.get(&pod_path(&lost.namespace, str_of(&replacement["name"])));
         let owner = new["metadata"]["ownerReferences"][0]["uid"].as_str();
         assert_eq!(
             (&new["metadata"]["uid"], owner),
             (&replacement["uid"], Some(lost.owner.as_str()))
         );
         assert_eq!(new["spec"]["nodeName"], replacement["node"]);
-        let mut conditions = new["status"]["conditions"]
-            .as_array()
-            .expect("conditions")
-            .iter();
+        let mut conditions = each(&new["status"]["conditions"]);
         let ready = conditions
             .find(|condition| condition["type"] == "Ready")
             .expect("it is Ready");
@@ -287,10 +279,7 @@ fn the_replacements_are_told_with_what_holds_them_up() {
                 .parse::<Timestamp>()
                 .expect("a time")
         };
-        let written = new["metadata"]["managedFields"]
-            .as_array()
-            .expect("entries")
-            .iter();
+        let written = each(&new["metadata"]["managedFields"]);
         let written = written
             .filter(|entry| entry["subresource"] == "status")
             .map(|entry| time(&entry["time"]));
@@ -309,7 +298,7 @@ fn the_replacements_are_told_with_what_holds_them_up() {
 }
 
 fn told(run: &Run, namespace: &str, name: &str) -> Value {
-    let pods = run.report["pods"].as_array().expect("pods").iter();
+    let pods = each(&run.report["pods"]);
     let mut named = pods.filter(|pod| pod["namespace"] == namespace && pod["name"] == name);
     named
         .next()

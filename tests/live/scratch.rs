@@ -5,7 +5,6 @@ use crate::{
     prelude::*,
     support::installed::{as_user, kubeconfig_of, kustomized, settings_of},
 };
-use std::{fmt::Write as _, io::Write as _};
 
 const CLAIM: &str = "/api/v1/namespaces/impala-impala01/persistentvolumeclaims/scratch-cache-volume-impala-executor-000-0";
 
@@ -14,14 +13,13 @@ const NAMESPACE: &str = "ops";
 const NAME: &str = "night-pod-reaper";
 const ACCOUNT: &str = "system:serviceaccount:ops:night-pod-reaper";
 
-/// As in `interruption`: one second for each minute of the operators' case.
+/// The schedule is scaled to one second for each minute of the operators' case.
 const TICK: Duration = Duration::from_secs(10);
 const TOLERATION_SECONDS: u32 = 5;
 
 #[test]
 fn an_executor_with_scratch_runs_on_another_node_without_a_person() {
-    let story = "an_executor_with_scratch_runs_on_another_node_without_a_person";
-    let case = Case::with_toleration(story, TOLERATION_SECONDS);
+    let case = Case::with(&SIX, TOLERATION_SECONDS, &[]);
     annotate(&case, CLAIM, "pod-reaper.io/scratch", "true");
     let claim = case.get(CLAIM)["metadata"]["uid"].clone();
     let executor = || {
@@ -30,66 +28,37 @@ fn an_executor_with_scratch_runs_on_another_node_without_a_person() {
             .find(|pod| pod.name == "impala-executor-000-0")
     };
 
-    let failed = Timestamp::now();
     case.stop(FAILING);
     let old = case.until("it is Terminating", || {
         executor().filter(|pod: &Seen| pod.deadline.is_some())
     });
-    let reaped = loop {
+    loop {
         thread::sleep(TICK);
         // Without the option it waits for a person, run after run.
-        let before = case.reap(&[&OPTIONS[..], &["--dry-run"]].concat());
-        let with = case.reap(&[&OPTIONS[..], &["--reap-scratch"]].concat());
+        let before = case.reap("--dry-run");
+        let with = case.reap("--reap-scratch");
         match with.reason_and_outcome(&old.uid) {
             ("not-overdue", None) => {}
             ("scratch", Some("deleted")) => {
                 before.says(&old.uid, ("local-volume", None));
                 with.ends(0);
-                break Timestamp::now();
+                break;
             }
             other => panic!("{other:?}: {}", with.log),
         }
-    };
+    }
     let new = case.until_replaced(&[old]);
-    let running = Timestamp::now();
     assert_ne!(new[0].node, FAILING);
     assert_ne!(case.get(CLAIM)["metadata"]["uid"], claim);
-
-    let mut table = "the executor, from its node's death on\n".to_owned();
-    for (what, at) in [("reaped", reaped), ("Running on another node", running)] {
-        writeln!(
-            table,
-            "{what:<26}{:>6.1} s",
-            at.duration_since(failed).as_secs_f64()
-        )
-        .expect("a string");
-    }
-    writeln!(
-        table,
-        "toleration {TOLERATION_SECONDS} s, threshold 10 s, a run every {} s",
-        TICK.as_secs()
-    )
-    .expect("a string");
-    std::fs::write(
-        Path::new(env!("CARGO_TARGET_TMPDIR")).join("scratch.txt"),
-        &table,
-    )
-    .expect("a folder");
-    // Bypasses the test harness, which prints a test's output only when it fails.
-    std::io::stderr()
-        .write_all(table.as_bytes())
-        .expect("standard error is open");
 }
 
 /// The CronJob as shipped leaves a claim alone that nobody declared scratch. After a person's answer it may not delete that
 /// either, and says what grants it; with that component, it does.
 #[test]
 fn an_executor_whose_claim_a_person_gives_up_runs_on_another_node() {
-    let case = Case::start("an_executor_whose_claim_a_person_gives_up_runs_on_another_node");
+    let case = Case::start();
     let claim = case.get(CLAIM)["metadata"]["uid"].clone();
-    case.stop(FAILING);
-    let evicted = case.until_evicted(FAILING);
-    case.until_stuck(&evicted);
+    let evicted = case.fails(FAILING);
     let old = evicted
         .iter()
         .find(|pod| pod.name == "impala-executor-000-0")
@@ -105,7 +74,7 @@ fn an_executor_whose_claim_a_person_gives_up_runs_on_another_node() {
         assert!(case.evictable_on(FAILING).contains(old), "{old:?}");
     };
     // Not even with all rights and the option: it is not annotated.
-    let run = case.reap(&[&OPTIONS[..], &["--reap-scratch"]].concat());
+    let run = case.reap("--reap-scratch");
     run.says(&old.uid, ("local-volume", None));
     is_untouched();
 
@@ -120,9 +89,8 @@ fn an_executor_whose_claim_a_person_gives_up_runs_on_another_node() {
     let cronjob = format!("/apis/batch/v1/namespaces/{NAMESPACE}/cronjobs/{NAME}");
     case.merge_patch(&cronjob, json!({"spec": spec}));
     let account = kubeconfig_of(&case, NAMESPACE, NAME);
-    let may = |method: &str, path: &str| {
-        as_user(ACCOUNT, &case, method, path, &json!({"dryRun": ["All"]}))
-    };
+    let may =
+        |method: &str, path: &str| as_user(ACCOUNT, &case, method, path, &yaml("{dryRun: [All]}"));
     until("the account may read pods", || {
         may("GET", "/api/v1/pods").0 == 200
     });
@@ -135,7 +103,7 @@ fn an_executor_whose_claim_a_person_gives_up_runs_on_another_node() {
         let settings = settings_of(&case, NAMESPACE, NAME);
         let own = [("POD_NAME", &*pod.name), ("POD_NAMESPACE", NAMESPACE)];
         let variables = settings.iter().map(|(name, value)| (&**name, &**value));
-        let variables = variables.chain(own).collect::<Vec<_>>();
+        let variables = variables.chain(own).collect_vec();
         case.reap_with(&account, &variables, &OPTIONS)
     };
     // In the cluster there is no kubeconfig to be named, and a person's kubectl uses their own.
@@ -178,11 +146,11 @@ fn an_executor_whose_claim_a_person_gives_up_runs_on_another_node() {
     let refused = answered("without-the-component");
     refused.ends(3);
     refused.says(&old.uid, ("answered", Some("denied")));
-    let why = refused.pod(&old.uid)["outcomeDetail"].as_str().unwrap();
+    let why = str_of(&refused.pod(&old.uid)["outcomeDetail"]);
     assert!(why.contains("cronjob/components/answers"), "{why}");
     is_untouched();
 
-    let withdrawn = json!({"metadata": {"annotations": {"pod-reaper.io/give-up": null}}});
+    let withdrawn = yaml("{metadata: {annotations: {pod-reaper.io/give-up: null}}}");
     case.merge_patch(CLAIM, withdrawn);
     apply(&["answers"]);
     until("the component is in force", || {
@@ -199,7 +167,7 @@ fn an_executor_whose_claim_a_person_gives_up_runs_on_another_node() {
     assert_ne!(made["metadata"]["uid"], claim);
     assert_eq!(made["spec"]["volumeName"], "disk-of-ds04");
     let events = case.get("/apis/events.k8s.io/v1/namespaces/impala-impala01/events");
-    let mut events = events["items"].as_array().expect("items").iter();
+    let mut events = each(&events["items"]);
     assert!(
         events.any(|event| event["reason"] == "Answered"
             && event["regarding"]["name"] == "impala-executor-000"),
@@ -210,21 +178,19 @@ fn an_executor_whose_claim_a_person_gives_up_runs_on_another_node() {
 /// A StatefulSet whose first ordinal was moved up makes neither the pod nor the claim again.
 #[test]
 fn an_executor_that_its_set_no_longer_numbers_keeps_its_claim() {
-    let case = Case::start("an_executor_that_its_set_no_longer_numbers_keeps_its_claim");
+    let case = Case::start();
     annotate(&case, CLAIM, "pod-reaper.io/scratch", "true");
     let claim = case.get(CLAIM)["metadata"]["uid"].clone();
-    case.stop(FAILING);
-    let evicted = case.until_evicted(FAILING);
-    case.until_stuck(&evicted);
+    case.fails(FAILING);
     let named = |name: &str| case.pods().into_iter().find(|pod| pod.name == name);
     let old = named("impala-executor-000-0").expect("it is stuck");
     let set = "/apis/apps/v1/namespaces/impala-impala01/statefulsets/impala-executor-000";
-    case.merge_patch(set, json!({"spec": {"ordinals": {"start": 1}}}));
+    case.merge_patch(set, yaml("{spec: {ordinals: {start: 1}}}"));
     case.until("the set makes its new first pod", || {
         named("impala-executor-000-1")
     });
 
-    let run = case.reap(&[&OPTIONS[..], &["--reap-scratch"]].concat());
+    let run = case.reap("--reap-scratch");
     run.says(&old.uid, ("local-volume", None));
     let found = case.get(CLAIM);
     let metadata = &found["metadata"];
@@ -238,9 +204,9 @@ fn an_executor_that_its_set_no_longer_numbers_keeps_its_claim() {
         &case,
         &[&["delete", "pod", old.name.as_str()], &force[..]].concat(),
     );
-    case.until("the set counts one pod, its new one", || {
+    case.until_true("the set counts one pod, its new one", || {
         let status = &case.get(set)["status"];
-        (status["replicas"] == 1 && named(&old.name).is_none()).then_some(())
+        status["replicas"] == 1 && named(&old.name).is_none()
     });
     assert!(named("impala-executor-000-1").is_some());
 }

@@ -10,19 +10,17 @@ const DISK: &str = "/api/v1/persistentvolumes/disk-of-ledger";
 /// nodes share a directory that no affinity binds; that data is not given up.
 #[test]
 fn a_claim_is_deleted_by_mistake() {
-    let case = Case::start("a_claim_is_deleted_by_mistake");
+    let case = Case::start();
     case.apply(SETS);
     let stateful = || {
         let mut pods = case.pods_on(FAILING);
         pods.retain(|pod| ["archive-0", "ledger-0"].contains(&&*pod.name) && pod.is_running());
         pods
     };
-    case.until("both run", || (stateful().len() == 2).then_some(()));
+    case.until_true("both run", || stateful().len() == 2);
     let claim = case.get(CLAIM)["metadata"]["uid"].clone();
     case.delete(CLAIM, json!({}));
-    case.stop(FAILING);
-    let evicted = case.until_evicted(FAILING);
-    case.until_stuck(&evicted);
+    let evicted = case.fails(FAILING);
     let (kept, others): (Vec<_>, Vec<_>) = evicted
         .into_iter()
         .partition(|pod| ["archive-0", "ledger-0"].contains(&&*pod.name));
@@ -39,12 +37,12 @@ fn a_claim_is_deleted_by_mistake() {
         assert_eq!(disk["status"]["phase"], "Bound");
     };
 
-    let run = case.reap(&OPTIONS);
+    let run = case.reap("");
     run.ends(0);
     let moved = others
         .into_iter()
         .filter(|pod| pod.name != "impala-executor-000-0")
-        .collect::<Vec<_>>();
+        .collect_vec();
     all_are(&run, &moved, REAPED);
     run.says(&ledger.uid, ("volume-unverified", None));
     run.says(&archive.uid, ("volume-confined", None));
@@ -74,7 +72,7 @@ fn a_claim_is_deleted_by_mistake() {
         assert!(output.status.success(), "{command}\n{}", shown(&output));
         is_kept("Retain");
     }
-    let run = case.reap(&OPTIONS);
+    let run = case.reap("");
     run.ends(0);
     run.says(&ledger.uid, ("answered", Some("deleted")));
     run.says(&archive.uid, ("volume-confined", None));
@@ -82,8 +80,8 @@ fn a_claim_is_deleted_by_mistake() {
         case.try_get(CLAIM)
             .filter(|found| found["metadata"]["uid"] != claim)
     });
-    case.until("the data stays", || {
-        (case.get(DISK)["status"]["phase"] == "Released").then_some(())
+    case.until_true("the data stays", || {
+        case.get(DISK)["status"]["phase"] == "Released"
     });
     assert_eq!(case.get(DISK)["metadata"].get("deletionTimestamp"), None);
 }

@@ -56,7 +56,7 @@ impl Answers {
     pub fn all_come_up(&self, enough: bool) {
         self.each_lets_go(enough);
         let inert = |part: &&str| self.inert.keys().any(|why| why.starts_with(*part));
-        let missing = INERT.iter().filter(|part| !inert(part)).collect::<Vec<_>>();
+        let missing = INERT.iter().filter(|part| !inert(part)).collect_vec();
         assert!(
             !enough || missing.is_empty(),
             "never: {missing:?} ({self:?})"

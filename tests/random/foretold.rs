@@ -3,13 +3,11 @@
 
 use crate::{
     prelude::*,
-    scan::{for_every_world, runtime},
+    scan::{client, for_every_world, planned, runtime},
     world::node::{heard, made},
 };
-use std::cell::RefCell;
 
 use pod_reaper::{
-    cluster::Cluster,
     questions::{
         Judgement,
         what_if::{self, each_node},
@@ -53,7 +51,7 @@ fn die(world: &mut World, dead: &BTreeSet<String>) {
     });
     // A forecast asks for no other Leases, and no program in a pod: whether they alone refute a mark of fencing is not
     // foretold.
-    for (lived, it) in moved.collect::<Vec<_>>().into_iter().zip(&mut world.leases) {
+    for (lived, it) in moved.collect_vec().into_iter().zip(&mut world.leases) {
         if let Some(lived) = lived {
             let lease = &mut it.lease;
             (lease.renewed, lease.skew, lease.goes_on) = (lived.then_some(died), 0, false);
@@ -97,6 +95,13 @@ fn die(world: &mut World, dead: &BTreeSet<String>) {
             (pod.terminating, pod.facts.grace_seconds) = (true, Some(30));
         }
         pod.facts.deletion_deadline = died;
+    }
+}
+
+fn renew(world: &mut World) {
+    let nodes = world.nodes.values_mut();
+    for node in nodes.filter(|node| node.facts.ready == Ready::True) {
+        node.renew(start(), true);
     }
 }
 
@@ -149,8 +154,7 @@ fn decided(mut world: World, settings: &Settings, dead: &BTreeSet<String>) -> Ve
     take_answers(&mut world);
     let cluster = Objects::new(start(), world.all());
     let after = read(&cluster, settings, false);
-    let Gathered { facts, pods } = after.gather(&settings.wanted()).unwrap();
-    let plan = Plan::new(&facts, pods, &settings.policy, &settings.limits);
+    let (_, plan) = planned(after.gather(&settings.wanted()).unwrap(), settings);
     verdicts(&plan, dead)
 }
 
@@ -166,26 +170,21 @@ fn each_node_is_foretold_as_a_run_decides_once_it_alone_is_dead() {
     let mut seen = 0;
     let enough = for_every_world(100, |dice, mut world, mut settings| {
         settings.limits.max_deletes = None;
-        for node in world.nodes.values_mut() {
-            if node.facts.ready == Ready::True {
-                node.renew(start(), true);
-            }
-        }
+        renew(&mut world);
         if !dice.permille(500) {
             take_answers(&mut world);
         }
         let cluster = Objects::new(start(), world.all());
         let saved = read(&cluster, &settings, true);
-        let shown = RefCell::new(BTreeMap::<_, Vec<_>>::new());
+        let shown = std::cell::RefCell::new(BTreeMap::<_, Vec<_>>::new());
         let show = |node: &str, plan: &Plan| {
             let of_node = verdicts(plan, &BTreeSet::from([node.to_owned()]));
             let mut shown = shown.borrow_mut();
             shown.entry(node.to_owned()).or_default().push(of_node);
         };
         let (of_file, of_cluster) = runtime().block_on(async {
-            let (_sender, stop) = Stop::manual(std::time::Duration::from_mins(8));
             let server = Server::new(cluster);
-            let cluster = Cluster::new(server.client(), stop, settings.node_selectors.clone());
+            let (_going_on, cluster) = client(&server, &settings);
             let of_file = each_node::run_on(&saved, &settings, show).await.unwrap();
             let live = Live::new(&cluster);
             let of_cluster = each_node::run_on(&live, &settings, show).await.unwrap();
@@ -223,14 +222,10 @@ fn what_is_foretold_is_what_a_run_decides_once_the_nodes_are_dead() {
     let enough = for_every_world(1_000, |dice, mut world, mut settings| {
         // The other pods of the cluster count for a cap too.
         settings.limits.max_deletes = None;
-        let names = world.nodes.keys().cloned().collect::<Vec<_>>();
+        let names = world.nodes.keys().cloned().collect_vec();
         let dead = (0..=dice.below(2)).map(|_| names[dice.below(names.len())].clone());
         let dead = dead.collect::<BTreeSet<_>>();
-        for node in world.nodes.values_mut() {
-            if node.facts.ready == Ready::True {
-                node.renew(start(), true);
-            }
-        }
+        renew(&mut world);
         // What was answered about an earlier failure is told, and changes no verdict.
         let answered = dice.permille(500);
         if !answered {
@@ -239,9 +234,8 @@ fn what_is_foretold_is_what_a_run_decides_once_the_nodes_are_dead() {
         let cluster = Objects::new(start(), world.all());
         let saved = read(&cluster, &settings, true);
         let (of_file, of_cluster) = runtime().block_on(async {
-            let (_sender, stop) = Stop::manual(std::time::Duration::from_mins(8));
             let server = Server::new(cluster);
-            let cluster = Cluster::new(server.client(), stop, settings.node_selectors.clone());
+            let (_going_on, cluster) = client(&server, &settings);
             let live = Live::new(&cluster);
             let found = foretold(&live, &settings, &dead).await;
             assert_eq!(server.lock().not_understood, Vec::<String>::new());

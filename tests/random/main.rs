@@ -19,6 +19,7 @@ mod answers;
 mod faults;
 mod foretold;
 mod options;
+mod oracle;
 mod prelude;
 mod rules;
 mod scan;

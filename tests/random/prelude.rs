@@ -3,8 +3,10 @@
 pub(crate) use crate::{
     answers::Answers,
     for_every_seed, options,
+    oracle::{Failure, Outage, due, first_reason, objections, place_of, standing},
     world::{Pod, World, start, volumes_mut},
 };
+pub(crate) use itertools::Itertools as _;
 pub(crate) use jiff::{SignedDuration, Timestamp};
 pub(crate) use pod_reaper::{
     cli::Cli,
@@ -26,13 +28,12 @@ pub(crate) use pod_reaper::{
     },
     stop::Stop,
 };
-pub(crate) use pod_reaper_test_support::{
-    oracle::{Failure, Outage, due, first_reason, objections, place_of, standing},
-    simulated::{Dice, Fault, Kind, Objects, Refusal, Request, Resource, Server, Trouble},
+pub(crate) use pod_reaper_test_support::simulated::{
+    Dice, Fault, Kind, Objects, Refusal, Request, Resource, Server, Trouble,
 };
 pub(crate) use serde_json::Value;
 pub(crate) use std::{
-    cell::{Cell, RefCell},
+    cell::Cell,
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
     time::Duration,

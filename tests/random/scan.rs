@@ -9,7 +9,6 @@ use pod_reaper::{
     cluster::Cluster,
     decide::{Reason, Verdict},
     questions::explain::{self, Explanation},
-    selector::NodeSelectors,
     source::gather,
 };
 use pod_reaper_test_support::samples;
@@ -41,7 +40,7 @@ fn verdicts(plan: &Plan) -> Verdicts {
         let (namespace, name, node) = (&pod.namespace, &pod.name, &pod.node);
         (namespace.clone(), name.clone(), node.clone(), why)
     };
-    let mut verdicts = plan.pods.iter().map(verdict).collect::<Vec<_>>();
+    let mut verdicts = plan.pods.iter().map(verdict).collect_vec();
     verdicts.sort();
     verdicts
 }
@@ -51,19 +50,32 @@ pub fn runtime() -> tokio::runtime::Runtime {
     runtime.enable_all().build().unwrap()
 }
 
+/// A client of the server, and what keeps its run going.
+pub fn client(server: &Server<Objects>, settings: &Settings) -> (impl Drop + use<>, Cluster) {
+    let (sender, stop) = Stop::manual(Duration::from_mins(8));
+    let selectors = settings.node_selectors.clone();
+    (sender, Cluster::new(server.client(), stop, selectors))
+}
+
+async fn scanned(cluster: &Cluster, settings: &Settings) -> (ClusterFacts, Plan) {
+    let source = Live::new(cluster);
+    let gathered = gather(&source, &settings.wanted(), None).await;
+    planned(gathered.unwrap(), settings)
+}
+
+pub fn planned(Gathered { facts, pods }: Gathered, settings: &Settings) -> (ClusterFacts, Plan) {
+    let plan = Plan::new(&facts, pods, &settings.policy, &settings.limits);
+    (facts, plan)
+}
+
 fn by_scan(case: &Case, settings: &Settings) -> (ClusterFacts, Plan) {
-    let runtime = runtime();
-    runtime.block_on(async {
-        let (_sender, stop) = Stop::manual(std::time::Duration::from_mins(8));
-        let server = Server::new(case.cluster.clone()).page(case.page);
-        let cluster = Cluster::new(server.client(), stop, settings.node_selectors.clone());
-        let Gathered { facts, pods } = gather(&Live::new(&cluster), &settings.wanted(), None)
-            .await
-            .unwrap();
-        let plan = Plan::new(&facts, pods, &settings.policy, &settings.limits);
-        assert_eq!(server.lock().not_understood, Vec::<String>::new());
-        (facts, plan)
-    })
+    let server = Server::new(case.cluster.clone()).page(case.page);
+    let found = runtime().block_on(async {
+        let (_going_on, cluster) = client(&server, settings);
+        scanned(&cluster, settings).await
+    });
+    assert_eq!(server.lock().not_understood, Vec::<String>::new());
+    found
 }
 
 /// By the clock of `scanned`: with `--now`, a file's is not questioned.
@@ -87,7 +99,7 @@ fn by_reading_all(case: &Case, settings: &Settings, scanned: &ClusterFacts) -> V
 }
 
 /// Checks `property` on random clusters.
-fn for_every_cluster(cases: u64, property: impl Fn(&Case, Settings)) -> bool {
+fn for_every_cluster(cases: u64, mut property: impl FnMut(&Case, Settings)) -> bool {
     for_every_world(cases, |dice, world, settings| {
         let page = 1 + dice.below(3);
         let cluster = Objects::new(start(), world.all());
@@ -128,13 +140,13 @@ pub fn for_every_world(cases: u64, mut property: impl FnMut(&mut Dice, World, Se
 
 #[test]
 fn the_scan_chooses_what_reading_everything_chooses() {
-    let counts = SEEN.map(|(what, is)| (what, is, Cell::new(0)));
-    let answers = RefCell::new(Answers::default());
+    let mut counts = SEEN.map(|(what, is)| (what, is, 0));
+    let mut answers = Answers::default();
     let enough = for_every_cluster(2_000, |case, mut settings| {
         // A snapshot has more pods, which a cap would count.
         settings.limits.max_deletes = None;
         let (facts, plan) = by_scan(case, &settings);
-        answers.borrow_mut().note(&facts, &settings.policy, &plan);
+        answers.note(&facts, &settings.policy, &plan);
         let scanned = verdicts(&plan);
         let read = by_reading_all(case, &settings, &facts);
         let errors = &facts.errors;
@@ -148,14 +160,14 @@ fn the_scan_chooses_what_reading_everything_chooses() {
             assert_eq!(facts.clock.is_some(), wrong, "{:?}", facts.clock);
         }
         assert_eq!(&scanned, &read);
-        for (_, is, seen) in &counts {
+        for (_, is, seen) in &mut counts {
             let such = plan.pods.iter().filter(|judged| is(&judged.reason));
-            seen.set(seen.get() + such.count());
+            *seen += such.count();
         }
     });
-    answers.into_inner().each_lets_go(enough);
+    answers.each_lets_go(enough);
     // Without many of each the test would prove little.
-    let many = counts.iter().all(|(.., seen)| seen.get() > 10);
+    let many = counts.iter().all(|(.., seen)| *seen > 10);
     let counts = counts.map(|(what, _, seen)| (what, seen));
     assert!(!enough || many, "{counts:?}");
 }
@@ -190,64 +202,38 @@ fn notes(reason: &Reason, begin: &str) -> bool {
 
 /// Compares the explanation of each pod with what a run decides, with its limits.
 fn differences(plan: &Plan, explanation: impl Fn(&PodName) -> Explanation) -> Vec<String> {
-    let mut differences = Vec::new();
-    for judged in &plan.pods {
+    let difference = |judged: &Judged| {
         let asked = PodName {
             namespace: judged.pod.namespace.clone(),
             name: judged.pod.name.clone(),
         };
-        let explained = explanation(&asked);
-        let decides = explained
-            .rules
-            .iter()
-            .chain(&explained.limits)
-            .filter(|rule| rule.decides);
-        let decides = decides.map(|rule| rule.seen.clone()).collect::<Vec<_>>();
-        let run = (
-            Some(judged.verdict()),
-            Some(judged.code()),
-            judged.sentence(),
-        );
-        let judgement = explained.judgement;
-        if (
-            judgement.verdict,
-            judgement.reason,
-            judgement.detail.clone(),
-        ) != run
-            || decides != [judged.sentence()]
-        {
-            differences.push(format!(
-                "{asked}: the run says {run:?}, explained is {:?} {:?} {}, by {decides:?}",
-                judgement.verdict, judgement.reason, judgement.detail
-            ));
-        }
-    }
-    differences
+        let Explanation {
+            judgement,
+            rules,
+            limits,
+            ..
+        } = explanation(&asked);
+        let decides = rules.into_iter().chain(limits).filter(|rule| rule.decides);
+        let decides = decides.map(|rule| rule.seen).collect_vec();
+        let explained = (judgement.verdict, judgement.reason, judgement.detail);
+        let says = judged.sentence();
+        let run = (Some(judged.verdict()), Some(judged.code()), says.clone());
+        (explained != run || decides != [says])
+            .then(|| format!("{asked}: {run:?}, explained is {explained:?}, by {decides:?}"))
+    };
+    plan.pods.iter().filter_map(difference).collect()
 }
 
 #[test]
 fn what_is_explained_is_what_a_run_decides() {
-    let (over_cap, held) = (Cell::new(0), Cell::new(0));
+    let (mut over_cap, mut held) = (0, 0);
     let enough = for_every_cluster(800, |case, settings| {
         let settings = &settings;
         let runtime = runtime();
         let _entered = runtime.enter();
-        let (_sender, stop) = Stop::manual(std::time::Duration::from_mins(8));
         let server = Server::new(case.cluster.clone()).page(case.page);
-        let cluster = Cluster::new(
-            server.client(),
-            stop.clone(),
-            settings.node_selectors.clone(),
-        );
-        let gathered = runtime
-            .block_on(gather(&Live::new(&cluster), &settings.wanted(), None))
-            .unwrap();
-        let plan = Plan::new(
-            &gathered.facts,
-            gathered.pods,
-            &settings.policy,
-            &settings.limits,
-        );
+        let (_going_on, cluster) = client(&server, settings);
+        let (_, plan) = runtime.block_on(scanned(&cluster, settings));
         let on_cluster = |asked: &PodName| {
             runtime
                 .block_on(explain::run_on(&Live::new(&cluster), settings, asked))
@@ -270,7 +256,8 @@ fn what_is_explained_is_what_a_run_decides() {
             audit.snapshot_options(Some(start())),
         );
         let saved = saved.unwrap().gather(&audit.wanted()).unwrap();
-        let of_file = Plan::new(&saved.facts, saved.pods, &audit.policy, &audit.limits);
+        let (_, of_file) = planned(saved, &audit);
+        let (_sender, stop) = Stop::manual(Duration::from_mins(8));
         let on_file = |asked: &PodName| {
             runtime
                 .block_on(explain::run(&audit, asked, &stop))
@@ -278,16 +265,11 @@ fn what_is_explained_is_what_a_run_decides() {
         };
         assert_eq!(differences(&of_file, on_file), Vec::<String>::new());
 
-        let limited = |code: ReasonCode| {
-            plan.pods
-                .iter()
-                .filter(|judged| judged.code() == code)
-                .count()
-        };
-        over_cap.set(over_cap.get() + limited(ReasonCode::OverCap));
-        held.set(held.get() + limited(ReasonCode::MassOutage));
+        let codes = plan.pods.iter().map(Judged::code);
+        let limited = |code: ReasonCode| codes.clone().filter(|found| *found == code).count();
+        over_cap += limited(ReasonCode::OverCap);
+        held += limited(ReasonCode::MassOutage);
     });
-    let (over_cap, held) = (over_cap.get(), held.get());
     assert!(
         !enough || over_cap > 0 && held > 5,
         "{over_cap} over the cap, {held} held"
@@ -296,32 +278,19 @@ fn what_is_explained_is_what_a_run_decides() {
 
 #[test]
 fn a_pod_is_explained_as_it_is_where_the_cache_is_behind() {
-    let stuck = samples::pod("shop", "db-0", "n1");
-    let opted_out = samples::annotated(stuck.clone(), "pod-reaper.io/skip", "true");
-    let others = [
-        samples::node("n1", "Unknown"),
-        samples::node("n2", "True"),
-        samples::namespace("shop"),
-    ];
-    let mut objects = Objects::new(
-        samples::NOW.parse().unwrap(),
-        others.into_iter().chain([opted_out]),
-    );
-    objects.cached = Some(vec![stuck]);
-    let runtime = runtime();
-    runtime.block_on(async {
+    let cluster = |more: &str| {
+        let described = "{Node n1: {}, Node n2: {ready: 'True'}, Namespace shop: {},
+            Pod shop/db-0: {spec: {nodeName: n1}, metadata: {annotations: MORE}}}";
+        samples::objects(&samples::yaml(&described.replace("MORE", more)))
+    };
+    let now = samples::NOW.parse().unwrap();
+    let mut objects = Objects::new(now, cluster("{pod-reaper.io/skip: 'true'}"));
+    objects.cached = Some(cluster("{}"));
+    runtime().block_on(async {
         let settings = Settings::from(Cli::try_from_args(["pod-reaper".into()]).unwrap());
-        let (_sender, stop) = Stop::manual(std::time::Duration::from_mins(8));
-        let cluster = Cluster::new(
-            Server::new(objects).client(),
-            stop,
-            NodeSelectors::default(),
-        );
-        let Gathered { facts, pods } = gather(&Live::new(&cluster), &settings.wanted(), None)
-            .await
-            .unwrap();
+        let (_going_on, cluster) = client(&Server::new(objects), &settings);
         // The run's delete would be refused, as the pod has another version.
-        let plan = Plan::new(&facts, pods, &settings.policy, &settings.limits);
+        let (_, plan) = scanned(&cluster, &settings).await;
         assert_eq!(plan.pods[0].code(), ReasonCode::Stuck);
         let asked = PodName {
             namespace: "shop".to_owned(),

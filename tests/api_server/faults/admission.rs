@@ -78,7 +78,7 @@ pub fn certificate(cluster: &ControlPlane) -> (String, String) {
         );
         let made = Command::new("openssl").args(made.split(' ')).output();
         let made = made.expect("openssl starts");
-        assert!(made.status.success(), "{}", shown(&made));
+        succeeds(&made);
     }
     (certificate, key)
 }
@@ -142,7 +142,7 @@ fn deny(mut stream: impl Read + Write) -> std::io::Result<()> {
 fn until_refused(cluster: &ControlPlane, namespace: &str, code: u16) {
     let started = Instant::now();
     loop {
-        let dry = json!({"dryRun": ["All"], "gracePeriodSeconds": 0});
+        let dry = yaml("{dryRun: [All], gracePeriodSeconds: 0}");
         let (status, answer) =
             cluster.request("DELETE", &pod_path(namespace, "stuck-0"), Some(dry));
         if status == code {
@@ -159,8 +159,7 @@ fn until_refused(cluster: &ControlPlane, namespace: &str, code: u16) {
 /// Each delete is sent once, in a dry run and in a real one, and the other pod is deleted.
 #[test]
 fn what_admission_refuses_is_denied_with_its_message_and_not_retried() {
-    let cluster = fresh();
-    one_dead_of_three(&cluster);
+    let cluster = one_dead();
     let closed = TcpListener::bind("127.0.0.1:0")
         .and_then(|listener| listener.local_addr())
         .expect("a port");
@@ -189,13 +188,13 @@ fn what_admission_refuses_is_denied_with_its_message_and_not_retried() {
     }
     until_overdue();
     for (options, done) in [(&["--dry-run"][..], "would-delete"), (&[], "deleted")] {
-        let proxy = Proxy::start(cluster.server(), |_| {});
+        let proxy = Proxy::to(&cluster);
         let run = run_in("by-.*", &proxy.kubeconfig, DEADLINE, options);
         run.ends(3);
         run.says(&allowed, (REAP, Some(done)));
         for ((namespace, code, words), judged) in cases.iter().zip(&judged) {
             run.says(judged, (REAP, Some("denied")));
-            let says = run.pod(judged)["outcomeDetail"].as_str().expect("text");
+            let says = str_of(&run.pod(judged)["outcomeDetail"]);
             assert!(
                 says.contains(words) && says.contains(&format!("({code})")),
                 "{namespace}: {says}"

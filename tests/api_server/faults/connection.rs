@@ -6,10 +6,9 @@ use serde_json::Value;
 
 use super::{DEADLINE, admission, run_in, run_through, stuck};
 use crate::{
-    one_dead_of_three,
+    one_dead,
     support::{
-        ControlPlane, fresh,
-        objects::pod_path,
+        ControlPlane,
         proxy::{Act, MARKER, Reply},
     },
     until_overdue,
@@ -34,8 +33,7 @@ fn kubeconfig(cluster: &ControlPlane, name: &str, server: &str, authority: &str)
 
 #[test]
 fn without_a_trusted_server_and_accepted_credentials_the_program_cannot_run() {
-    let cluster = fresh();
-    one_dead_of_three(&cluster);
+    let cluster = one_dead();
     stuck(&cluster, "apps", "stuck-0");
     let (certificate, key) = admission::certificate(&cluster);
     let authority = certificate.as_str();
@@ -104,14 +102,13 @@ fn without_a_trusted_server_and_accepted_credentials_the_program_cannot_run() {
             run.log
         );
     });
-    assert!(cluster.try_get(&pod_path("apps", "stuck-0")).is_some());
+    assert!(cluster.has_pod("apps", "stuck-0"));
 }
 
 /// Neither the request nor its token is sent to the address of a redirect.
 #[test]
 fn a_redirect_is_not_followed() {
-    let cluster = fresh();
-    one_dead_of_three(&cluster);
+    let cluster = one_dead();
     let elsewhere = TcpListener::bind("127.0.0.1:0").expect("a port");
     elsewhere.set_nonblocking(true).expect("a listener of ours");
     let place = format!(

@@ -173,7 +173,7 @@ const ROWS: [Row; 21] = [
     row(
         "the verifying list is none",
         verifying,
-        || Act::Answer(Reply::new(200, ("Server", MARKER), json!({"items": []}))),
+        || Act::Answer(Reply::new(200, ("Server", MARKER), yaml("{items: []}"))),
         ("unverified", 1, false),
     ),
 ];
@@ -250,13 +250,7 @@ impl Prepared {
                 Act::Forward
             }
         });
-        assert_eq!(
-            run.reason_and_outcome(&self.uid),
-            (REAP, Some(outcome)),
-            "{name}: {} {}",
-            run.log,
-            run.report
-        );
+        run.says(&self.uid, (REAP, Some(outcome)));
         let deletes = proxy.seen().iter().filter(|seen| is_delete(seen)).count();
         assert_eq!(deletes, sent.unwrap_or(deletes), "{name}");
         assert_eq!(
@@ -273,8 +267,7 @@ impl Prepared {
 
 #[test]
 fn the_report_is_true_whatever_a_delete_is_answered() {
-    let cluster = fresh();
-    one_dead_of_three(&cluster);
+    let cluster = one_dead();
     let rows = prepare(&cluster, &ROWS);
     until_overdue();
     at_once(&rows, |row| row.is_reported_truly(&cluster));
@@ -286,8 +279,7 @@ fn the_report_is_true_whatever_a_delete_is_answered() {
 fn nothing_that_others_wrote_reaches_the_log_where_a_text_is_folded() {
     const NOTE: &str = "WHAT-AN-AUTHOR-SAYS";
     const REFUSAL: &str = "WHAT-A-WEBHOOK-SAYS";
-    let cluster = fresh();
-    one_dead_of_three(&cluster);
+    let cluster = one_dead();
     in_parallel(4, 0..150, |number| {
         let name = format!("web-{number}");
         stuck(&cluster, "apps", &name);
@@ -300,10 +292,11 @@ fn nothing_that_others_wrote_reaches_the_log_where_a_text_is_folded() {
             &format!("disk-{number}"),
             (KEPT, MARKER),
         );
-        let pod = Pod::on("dead", "apps", &format!("db-{number}"));
-        let pod = pod.claim(&format!("disk-{number}")).env("PASSWORD", MARKER);
-        pod.annotation("example.org/token", MARKER)
-            .terminating(&cluster, 1);
+        let db = format!(
+            "apps/db-{number}: {{uses: disk-{number}, metadata: {{annotations: {{example.org/token: {MARKER}}}}},
+            spec: {{containers: [{{name: main, image: 'example/main:1', env: [{{name: PASSWORD, value: {MARKER}}}]}}]}}}}"
+        );
+        pod(&cluster, &db);
     });
     until_overdue();
     let proxy = Proxy::with_faults(cluster.server(), |seen| {

@@ -9,7 +9,6 @@
 mod admission;
 mod connection;
 mod deletes;
-mod pages;
 mod reads;
 
 use crate::prelude::*;
@@ -24,16 +23,15 @@ const SLACK: Duration = Duration::from_secs(20);
 
 /// Creates a pod that is stuck on `dead`, with a claim on network storage and with secrets. Returns its UID.
 fn stuck(cluster: &ControlPlane, namespace: &str, name: &str) -> String {
-    let volume = format!("{namespace}-{name}");
-    Volume::csi(&volume, "rbd.csi.ceph.com")
-        .claimed_by(namespace, name)
-        .create(cluster);
-    let pod = Pod::on("dead", namespace, name)
-        .owned_by("StatefulSet", "stuck")
-        .claim(name)
-        .env("PASSWORD", MARKER)
-        .annotation("example.org/token", MARKER);
-    uid(&pod.terminating(cluster, 1))
+    let volume = "PersistentVolume SPACE-NAME: {claim: SPACE/NAME,
+        spec: {csi: {driver: rbd.csi.ceph.com, volumeHandle: x}}}";
+    let stuck = "SPACE/NAME: {owner: StatefulSet stuck, uses: NAME,
+        metadata: {annotations: {example.org/token: MARKER}},
+        spec: {containers: [{name: main, image: 'example/main:1', env: [{name: PASSWORD, value: MARKER}]}]}}";
+    let [volume, stuck] =
+        [volume, stuck].map(|said| said.replace("SPACE", namespace).replace("NAME", name));
+    make(cluster, &volume);
+    pod(cluster, &stuck)
 }
 
 /// Runs to the end, over one namespace and at the highest log level.

@@ -130,20 +130,18 @@ fn goes_wrong(
 
 #[test]
 fn a_read_that_fails_deletes_nothing() {
-    let cluster = fresh();
-    one_dead_of_three(&cluster);
+    let cluster = one_dead();
     let judged = scene(&cluster);
     for wrong in &WRONGS {
         at_once(&READS, |read| goes_wrong(&cluster, &judged, read, wrong));
     }
-    assert!(cluster.try_get(&pod_path("apps", "stuck-0")).is_some());
+    assert!(cluster.has_pod("apps", "stuck-0"));
 }
 
 /// A malformed object affects no other, and its content is not printed: safety rules 3 and 9.
 #[test]
 fn one_malformed_pod_is_reported_without_its_text_and_the_others_are_handled() {
-    let cluster = fresh();
-    one_dead_of_three(&cluster);
+    let cluster = one_dead();
     let judged = scene(&cluster);
     let (run, _) = run_through(&cluster, "apps", DEADLINE, |seen, _| {
         if !is_first_pod_list(seen) {
@@ -168,28 +166,24 @@ fn one_malformed_pod_is_reported_without_its_text_and_the_others_are_handled() {
         run.report
     );
     assert!(
-        run.report["errors"][0]["cause"]
-            .as_str()
-            .expect("text")
-            .starts_with("apps/malformed: "),
+        str_of(&run.report["errors"][0]["cause"]).starts_with("apps/malformed: "),
         "{}",
         run.report
     );
     assert_eq!(
         (run.code, run.reason_and_outcome(&judged)),
-        (3, (REAP, Some("deleted"))),
+        (3, REAPED),
         "{}",
         run.report
     );
     assert!(run.log.contains("Force-deleting"), "{}", run.log);
-    assert!(cluster.try_get(&pod_path("apps", "stuck-0")).is_none());
+    assert!(!cluster.has_pod("apps", "stuck-0"));
 }
 
 /// Safety rule 10. A read that hangs takes four tries of 10 s, so all cases run in parallel.
 #[test]
 fn what_never_answers_costs_its_time_limit_and_deletes_nothing_that_should_live() {
-    let cluster = fresh();
-    one_dead_of_three(&cluster);
+    let cluster = one_dead();
     let deletes = deletes::prepare(&cluster, &deletes::HANGS);
     let judged = scene(&cluster);
     thread::scope(|scope| {
@@ -200,5 +194,5 @@ fn what_never_answers_costs_its_time_limit_and_deletes_nothing_that_should_live(
         });
         scope.spawn(|| at_once(&deletes, |row| row.is_reported_truly(&cluster)));
     });
-    assert!(cluster.try_get(&pod_path("apps", "stuck-0")).is_some());
+    assert!(cluster.has_pod("apps", "stuck-0"));
 }

@@ -1,6 +1,7 @@
 //! The invariants of each write when it is sent, and of the report when the run has ended.
 
 use super::watched::{Received, Watched, Write};
+use crate::oracle::{Place, all_is_given_up};
 use crate::{
     prelude::*,
     world::{By, attached, no_facts, reached, unread},
@@ -10,7 +11,6 @@ use pod_reaper::{
     decide::Verdict,
     report::{PodEntry, Render as _, page::Log, text},
 };
-use pod_reaper_test_support::oracle::{Place, all_is_given_up};
 use serde_json::json;
 
 /// What a run could not read if the living nodes contradict the server's clock.

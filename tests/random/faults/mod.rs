@@ -57,7 +57,7 @@ fn trouble(dice: &mut Dice) -> (Trouble, usize, usize) {
             0..3 => Kind::Delete,
             // Of these there is a second list, right before the first delete.
             3 | 4 => Kind::Namespaces,
-            _ => dice.pick(&Kind::ALL),
+            _ => dice.pick(&Kind::all()),
         };
         (kind, Fault::random(kind, dice))
     });

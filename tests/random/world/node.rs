@@ -2,12 +2,12 @@
 //! them by the design's text.
 
 use super::start;
+use crate::oracle::{not_ready_since, of_many};
 use crate::prelude::*;
 use Place::{Annotation, Label, Name, Taint, Version};
 use pod_reaper::facts::{
     FencingMark, Heard, Leaf, LeafKind, Read, Renewal, SignBy, ZONE_LABELS, Zone,
 };
-use pod_reaper_test_support::oracle::{not_ready_since, of_many};
 
 /// A lease, of a kubelet or of another program.
 #[derive(Debug, Clone)]

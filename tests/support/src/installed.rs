@@ -1,5 +1,6 @@
 //! Applies the shipped manifests as in the README, and acts as their account.
 
+use itertools::Itertools as _;
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -13,7 +14,7 @@ use tempfile::TempDir;
 
 use super::{
     ControlPlane, assets, in_repository,
-    objects::{Node, Pod, pod_path},
+    objects::{each, lease_path, make, pod_path, str_of},
     program::shown,
     samples::yaml,
 };
@@ -80,10 +81,10 @@ pub fn own_kustomization(resource: &str, components: &[&str], lines: &str) -> Te
         .components()
         .count();
     let up = "../".repeat(depth - 1);
-    let components = components
+    let mut components = components
         .iter()
         .map(|name| format!("'{up}.{}'", folder(&format!("cronjob/components/{name}"))));
-    let components = components.collect::<Vec<_>>().join(", ");
+    let components = components.join(", ");
     let text = format!(
         "resources: ['{up}.{}']\ncomponents: [{components}]\n{lines}",
         folder(resource)
@@ -117,8 +118,10 @@ pub fn install(cluster: &ControlPlane, what: &str) {
         "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings/pod-reaper-guard";
     if cluster.try_get(guarded).is_some() && may(cluster, "delete", "", "pods", "") {
         // The probe must be a pod that the guard denies: a permitted delete would not show that the guard is in force.
-        Node::ready("guarded").create(cluster);
-        Pod::on("guarded", "default", "guarded").create(cluster);
+        make(
+            cluster,
+            "{Node guarded: {ready: 'True'}, Pod default/guarded: {node: guarded, grace: null}}",
+        );
         until("the guard is in force", || {
             let at_once = json!({"gracePeriodSeconds": 0, "dryRun": ["All"]});
             as_account(cluster, "DELETE", &pod_path("default", "guarded"), &at_once).0 == 403
@@ -128,10 +131,7 @@ pub fn install(cluster: &ControlPlane, what: &str) {
             json!({"gracePeriodSeconds": 0}),
         );
         cluster.delete("/api/v1/nodes/guarded", json!({}));
-        cluster.delete(
-            "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/guarded",
-            json!({}),
-        );
+        cluster.delete(&lease_path("guarded"), json!({}));
     }
 }
 
@@ -270,7 +270,7 @@ pub fn settings_of(cluster: &ControlPlane, namespace: &str, name: &str) -> Vec<(
         Value::Null,
         "any variable could be set"
     );
-    let variables = container["env"].as_array().expect("variables").iter();
+    let variables = each(&container["env"]);
     let variables = variables.filter_map(|entry| {
         let from = &entry["valueFrom"]["configMapKeyRef"];
         // What else the kubelet would fill in has no value here.
@@ -281,7 +281,7 @@ pub fn settings_of(cluster: &ControlPlane, namespace: &str, name: &str) -> Vec<(
                 map["data"].get(from["key"].as_str()?)?.clone()
             }
         };
-        let name = entry["name"].as_str().expect("a name");
+        let name = str_of(&entry["name"]);
         Some((name.to_owned(), value.as_str().expect("text").to_owned()))
     });
     variables.collect()

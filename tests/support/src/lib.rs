@@ -1,5 +1,5 @@
 //! Shared code of the test programs: a real API server and its objects, the program under test, a proxy between both,
-//! the simulated API server, sample objects, and the oracle.
+//! the simulated API server, and sample objects.
 //!
 //! A test program has a few real servers, each started by the first test that finds none free. No controller and no kubelet
 //! runs beside them, so that only pod-reaper and the test change objects. A test about controllers or kubelets starts a
@@ -7,9 +7,8 @@
 //!
 //! ```ignore
 //! let cluster = pod_reaper_test_support::fresh();
-//! Node::ready("ds01").create(&cluster);
-//! Node::not_ready("ds02", 3600).create(&cluster);
-//! Pod::on("ds02", "impala", "catalogd-0").owned_by("StatefulSet", "catalogd").terminating(&cluster, 1);
+//! make(&cluster, "{Node ds01: {ready: 'True'}, Node ds02: {}}");
+//! let stuck = pod(&cluster, "impala/catalogd-0: {node: ds02, owner: StatefulSet catalogd}");
 //! ```
 #![allow(
     clippy::panic,
@@ -32,7 +31,6 @@
 pub mod exporter;
 pub mod installed;
 pub mod objects;
-pub mod oracle;
 pub mod pages;
 pub mod program;
 pub mod proxy;
@@ -57,6 +55,8 @@ use kube::{Client, Config};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
+use self::objects::{each, str_of};
+
 /// Longest duration of a request. Requests take milliseconds; the limit is for a server that hangs.
 const REQUEST_TIMEOUT: Duration = Duration::from_mins(5);
 
@@ -70,40 +70,40 @@ const POLICY_REFRESH: Duration = Duration::from_millis(1_500);
 const SYSTEM_NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
 
 /// Objects that can prevent the deletes that empty the server.
-const ADMISSION: [&str; 4] = [
-    "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
-    "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations",
-    "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings",
-    "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies",
-];
+const ADMISSION: &str = "
+    /apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations
+    /apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations
+    /apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings
+    /apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies
+";
 
-/// Kinds of objects that tests leave, apart from [`ADMISSION`] and namespaces. The server's own objects stay:
-/// see [`is_the_servers_own`].
-const KINDS: [&str; 23] = [
-    "/api/v1/pods",
-    "/api/v1/persistentvolumeclaims",
-    "/api/v1/persistentvolumes",
-    "/apis/storage.k8s.io/v1/volumeattachments",
-    "/apis/storage.k8s.io/v1/csidrivers",
-    "/api/v1/nodes",
-    "/apis/coordination.k8s.io/v1/leases?labelSelector=!apiserver.kubernetes.io/identity",
-    "/api/v1/events",
-    "/api/v1/configmaps",
-    "/api/v1/resourcequotas",
-    "/api/v1/secrets",
-    "/api/v1/serviceaccounts",
-    "/apis/apps/v1/statefulsets",
-    "/apis/apps/v1/deployments",
-    "/apis/apps/v1/daemonsets",
-    "/apis/batch/v1/cronjobs",
-    "/apis/batch/v1/jobs",
-    "/apis/policy/v1/poddisruptionbudgets",
-    "/apis/networking.k8s.io/v1/networkpolicies",
-    "/apis/rbac.authorization.k8s.io/v1/rolebindings",
-    "/apis/rbac.authorization.k8s.io/v1/roles",
-    "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings?labelSelector=!kubernetes.io/bootstrapping",
-    "/apis/rbac.authorization.k8s.io/v1/clusterroles?labelSelector=!kubernetes.io/bootstrapping",
-];
+/// Kinds of objects that tests leave, apart from [`ADMISSION`]. The server's own objects stay: see [`is_the_servers_own`].
+const KINDS: &str = "
+    /api/v1/pods
+    /api/v1/persistentvolumeclaims
+    /api/v1/persistentvolumes
+    /apis/storage.k8s.io/v1/volumeattachments
+    /apis/storage.k8s.io/v1/csidrivers
+    /api/v1/nodes
+    /apis/coordination.k8s.io/v1/leases?labelSelector=!apiserver.kubernetes.io/identity
+    /api/v1/events
+    /api/v1/configmaps
+    /api/v1/resourcequotas
+    /api/v1/secrets
+    /api/v1/serviceaccounts
+    /apis/apps/v1/statefulsets
+    /apis/apps/v1/deployments
+    /apis/apps/v1/daemonsets
+    /apis/batch/v1/cronjobs
+    /apis/batch/v1/jobs
+    /apis/policy/v1/poddisruptionbudgets
+    /apis/networking.k8s.io/v1/networkpolicies
+    /apis/rbac.authorization.k8s.io/v1/rolebindings
+    /apis/rbac.authorization.k8s.io/v1/roles
+    /apis/rbac.authorization.k8s.io/v1/clusterrolebindings?labelSelector=!kubernetes.io/bootstrapping
+    /apis/rbac.authorization.k8s.io/v1/clusterroles?labelSelector=!kubernetes.io/bootstrapping
+    /api/v1/namespaces
+";
 
 /// A running API server, and a client with all rights.
 ///
@@ -360,6 +360,10 @@ impl ControlPlane {
         }
     }
 
+    pub fn has_pod(&self, namespace: &str, name: &str) -> bool {
+        self.try_get(&objects::pod_path(namespace, name)).is_some()
+    }
+
     /// Posts an object to its collection.
     #[track_caller]
     pub fn create(&self, collection: &str, object: Value) -> Value {
@@ -432,17 +436,11 @@ impl ControlPlane {
         let started = Instant::now();
         loop {
             let mut refusals = Vec::new();
-            let mut found = 0;
-            for collection in ADMISSION {
-                found += self.clear(collection, &mut refusals);
-            }
+            let mut found = self.clear(ADMISSION, &mut refusals);
             if found > 0 {
                 thread::sleep(POLICY_REFRESH);
             }
-            for collection in KINDS {
-                found += self.clear(collection, &mut refusals);
-            }
-            found += self.clear_namespaces(&mut refusals);
+            found += self.clear(KINDS, &mut refusals);
             if found == 0 && refusals.is_empty() {
                 return;
             }
@@ -453,80 +451,43 @@ impl ControlPlane {
         }
     }
 
-    /// Deletes the objects of a collection, and returns their number.
-    fn clear(&self, collection: &str, refusals: &mut Vec<String>) -> usize {
-        // Servers before 1.30 have no admission policies.
-        let Some(list) = self.try_get(collection) else {
-            return 0;
-        };
-        let items = list["items"].as_array().expect("a list has items");
-        let items: Vec<_> = items
-            .iter()
-            .filter(|item| !is_the_servers_own(item))
-            .collect();
-        for item in &items {
-            let path = item_path(collection, item);
-            if !item["metadata"]["finalizers"].is_null() {
-                self.attempt(
-                    "PATCH",
-                    &path,
-                    json!({"metadata": {"finalizers": null}}),
-                    refusals,
-                );
+    /// Deletes the objects of these collections, and returns their number. A delete may find nothing, and may be denied for a
+    /// while.
+    fn clear(&self, collections: &str, refusals: &mut Vec<String>) -> usize {
+        let mut attempt = |method: &str, path: &str, body: Value| {
+            let (status, body) = self.request(method, path, Some(body));
+            if !matches!(status, 200..=299 | 404) {
+                refusals.push(format!("{method} {path}: {status} {}", body["message"]));
             }
-            let at_once = json!({"gracePeriodSeconds": 0, "propagationPolicy": "Background"});
-            self.attempt("DELETE", &path, at_once, refusals);
-        }
-        items.len()
-    }
-
-    /// Deletes namespaces and their finalizers, which belong to the namespace controller. It does not run here.
-    fn clear_namespaces(&self, refusals: &mut Vec<String>) -> usize {
-        let list = self.get("/api/v1/namespaces");
+        };
         let mut found = 0;
-        for namespace in list["items"].as_array().expect("a list has items") {
-            let name = namespace["metadata"]["name"]
-                .as_str()
-                .expect("it has a name");
-            let path = format!("/api/v1/namespaces/{name}");
-            if !SYSTEM_NAMESPACES.contains(&name) {
-                found += 1;
-                if !namespace["metadata"]["finalizers"].is_null() {
-                    self.attempt(
-                        "PATCH",
-                        &path,
-                        json!({"metadata": {"finalizers": null}}),
-                        refusals,
-                    );
+        for collection in collections.split_whitespace() {
+            // Servers before 1.30 have no admission policies.
+            let list = self.try_get(collection).unwrap_or(json!({"items": []}));
+            for item in each(&list["items"]) {
+                let path = item_path(collection, item);
+                let metadata = &item["metadata"];
+                if !is_the_servers_own(item) {
+                    found += 1;
+                    if !metadata["finalizers"].is_null() {
+                        attempt("PATCH", &path, json!({"metadata": {"finalizers": null}}));
+                    }
+                    let at_once =
+                        json!({"gracePeriodSeconds": 0, "propagationPolicy": "Background"});
+                    attempt("DELETE", &path, at_once);
+                    if collection == "/api/v1/namespaces" {
+                        // The namespace controller, which does not run here, has this finalizer.
+                        let finalized = json!({"metadata": {"name": metadata["name"]}, "spec": {"finalizers": []}});
+                        attempt("PUT", &format!("{path}/finalize"), finalized);
+                    }
+                } else if collection == "/api/v1/namespaces" && !metadata["annotations"].is_null() {
+                    // These namespaces stay, but a test may have opted one out.
+                    found += 1;
+                    attempt("PATCH", &path, json!({"metadata": {"annotations": null}}));
                 }
-                self.attempt("DELETE", &path, json!({}), refusals);
-                let finalized = json!({
-                    "apiVersion": "v1", "kind": "Namespace",
-                    "metadata": {"name": name}, "spec": {"finalizers": []},
-                });
-                self.attempt("PUT", &format!("{path}/finalize"), finalized, refusals);
-            } else if !namespace["metadata"]["annotations"].is_null() {
-                // These namespaces stay, but a test may have opted one out.
-                found += 1;
-                self.attempt(
-                    "PATCH",
-                    &path,
-                    json!({"metadata": {"annotations": null}}),
-                    refusals,
-                );
             }
         }
         found
-    }
-
-    /// Sends a delete that may find nothing, and may be denied for a while.
-    fn attempt(&self, method: &str, path: &str, body: Value, refusals: &mut Vec<String>) {
-        match self.request(method, path, Some(body)) {
-            (200..=299 | 404, _) => {}
-            (status, body) => {
-                refusals.push(format!("{method} {path}: {status} {}", body["message"]));
-            }
-        }
     }
 }
 
@@ -537,7 +498,9 @@ fn is_the_servers_own(object: &Value) -> bool {
         || object["spec"]["accessModes"].is_array()
         || object["spec"]["leaseDurationSeconds"].is_number();
     let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
+    let is_namespace = object["spec"]["finalizers"].is_array();
     namespace.starts_with("kube-") && !always_ours
+        || is_namespace && SYSTEM_NAMESPACES.contains(&str_of(&object["metadata"]["name"]))
 }
 
 fn item_path(collection: &str, item: &Value) -> String {

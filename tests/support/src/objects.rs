@@ -1,11 +1,12 @@
-//! Builders of realistic objects. `create` writes one to the API server and returns the server's version of it.
+//! Realistic objects on a real API server, said in YAML: [`make`].
 //!
 //! A status, a deletion mark and the stamp of a lease's renewal need more than one request, because the server sets
 //! them by its own rules.
 
+use itertools::Itertools as _;
 use std::thread;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{
     ControlPlane,
@@ -39,149 +40,275 @@ pub fn annotate(cluster: &ControlPlane, path: &str, key: &str, value: &str) {
     cluster.merge_patch(path, json!({"metadata": {"annotations": {key: value}}}));
 }
 
-/// A node, and its lease.
-pub struct Node {
-    object: Value,
-    lease: Option<Lease>,
+/// Writes what is said of each object, by `Kind name` or `Kind namespace/name`, the namespace else being `apps`. Each is a
+/// realistic sample of its kind with what is said laid over it, and is returned as the server has it. Some words are short for
+/// what takes much:
+///
+/// - `Node`: it is silent, NotReady and not heard for an hour, or `since` so many seconds; `ready` is another status than
+///   Unknown, or null for no condition. `renewed` is how many seconds ago its lease was renewed, and `says` what the lease says
+///   of that, where the node's clock is wrong; `lease: null` is none. `detects` is a condition that a detector wrote a minute ago.
+/// - `Pod`: it is stuck on `dead`, or another `node`, or none where that is null; deleted with `grace` seconds, which is 1, or
+///   not at all where that is null. `owner` is `Kind name`. It mounts the claim that it `uses`, an `ephemeral` volume, or
+///   a claim of its own name that is bound to a `volume`. `phase` is another than Running.
+/// - `PersistentVolume`: bound to a `claim`, `namespace/name`, and usable `on` one host alone.
+/// - `PersistentVolumeClaim`: bound to a `volume`, if any, and of that `phase`.
+/// - `Lease`: of a `holder` who `renewed` it so many seconds ago.
+/// - `VolumeAttachment`: of a `volume`, on the node `dead` or another `node`.
+/// - `StatefulSet` and `Namespace`.
+pub fn make(cluster: &ControlPlane, said: &str) -> Vec<Value> {
+    let said = yaml(said);
+    let said = said.as_object().expect("a mapping").iter();
+    let made = said.map(|(key, more)| {
+        let (kind, name) = key.split_once(' ').expect("a kind and a name");
+        let (space, name) = name.split_once('/').unwrap_or(("apps", name));
+        let words = more.as_object().cloned().unwrap_or_default();
+        Said {
+            cluster,
+            space,
+            name,
+            words,
+        }
+        .make(kind)
+    });
+    made.collect()
 }
 
-/// When the lease was renewed, in seconds before now.
-struct Lease {
-    /// By the node's clock.
-    says: i64,
-    /// By the server's.
-    stamped: i64,
+/// Writes one pod, by name or `namespace/name`, as [`make`] does. Returns its UID.
+pub fn pod(cluster: &ControlPlane, said: &str) -> String {
+    uid(&make(cluster, &format!("Pod {said}"))[0])
 }
 
-impl Node {
-    /// A healthy node, whose lease was just renewed.
-    pub fn ready(name: &str) -> Self {
-        let more = format!(
-            "
-            metadata: {{labels: {{kubernetes.io/hostname: '{name}', kubernetes.io/os: linux}}}}
-            status: {{capacity: {{cpu: '8', memory: 32Gi, pods: '110'}}}}
-            "
-        );
-        Self {
-            object: with(samples::node(name, "True"), yaml(&more)),
-            lease: None,
+/// What is said of one object.
+struct Said<'a> {
+    cluster: &'a ControlPlane,
+    space: &'a str,
+    name: &'a str,
+    words: Map<String, Value>,
+}
+
+impl Said<'_> {
+    fn make(mut self, kind: &str) -> Value {
+        let (cluster, space, name) = (self.cluster, self.space, self.name);
+        let namespaced = |group: &str, plural: &str| {
+            namespace(cluster, space);
+            format!("/{group}/namespaces/{space}/{plural}")
+        };
+        match kind {
+            "Node" => self.node(),
+            "Pod" => self.pod(&namespaced("api/v1", "pods")),
+            "PersistentVolume" => self.volume(),
+            "PersistentVolumeClaim" => {
+                let (volume, phase) = (self.text("volume"), self.word("phase"));
+                let usual = format!(
+                    "{{metadata: {{name: '{name}'}}, spec: {}}}",
+                    claim_spec(volume.as_deref().unwrap_or("null"))
+                );
+                let collection = namespaced("api/v1", "persistentvolumeclaims");
+                cluster.create(&collection, self.laid_over(&usual));
+                cluster.patch_status(&format!("{collection}/{name}"), json!({"phase": phase}))
+            }
+            "Lease" => {
+                let holder = self.text("holder").expect("who holds it");
+                let renewed = self.seconds("renewed", 0);
+                create_lease(cluster, (space, name), &holder, (renewed, renewed))
+            }
+            "VolumeAttachment" => {
+                let node = self.text("node").unwrap_or("dead".to_owned());
+                let volume = self.text("volume").expect("a volume");
+                let usual = format!(
+                    "{{metadata: {{name: '{name}'}}, spec: {{attacher: csi.example.org, nodeName: {node},
+                    source: {{persistentVolumeName: {volume}}}}}}}"
+                );
+                let collection = "/apis/storage.k8s.io/v1/volumeattachments";
+                cluster.create(collection, yaml(&usual));
+                cluster.patch_status(&format!("{collection}/{name}"), yaml("{attached: true}"))
+            }
+            "StatefulSet" => {
+                let usual = stateful_set_of(name).to_string();
+                let collection = namespaced("apis/apps/v1", "statefulsets");
+                cluster.create(&collection, self.laid_over(&usual))
+            }
+            "Namespace" => {
+                let usual = format!("metadata: {{name: '{name}'}}");
+                cluster.create("/api/v1/namespaces", self.laid_over(&usual))
+            }
+            kind => panic!("{kind} {name}: no such kind is known"),
         }
-        .condition("True", "KubeletReady", 86_400)
-        .lease_renewed(3)
     }
 
-    /// A silent node: Ready is `Unknown` and the lease has not been renewed, both for that many seconds.
-    pub fn not_ready(name: &str, since: i64) -> Self {
-        Self::ready(name)
-            .condition("Unknown", "NodeStatusUnknown", since)
-            .lease_renewed(since)
+    fn word(&mut self, word: &str) -> Option<Value> {
+        self.words.remove(word)
     }
 
-    /// The Ready condition.
-    pub fn condition(mut self, status: &str, reason: &str, since: i64) -> Self {
-        self.object["status"]["conditions"] = json!([ready_condition(status, reason, since)]);
-        self
+    fn text(&mut self, word: &str) -> Option<String> {
+        Some(self.word(word)?.as_str()?.to_owned())
     }
 
-    /// No Ready condition at all.
-    pub fn without_condition(mut self) -> Self {
-        self.object["status"]["conditions"] = json!([]);
-        self
+    fn seconds(&mut self, word: &str, usual: i64) -> i64 {
+        let seconds = self.word(word);
+        seconds.map_or(usual, |seconds| seconds.as_i64().expect("a number"))
     }
 
-    /// Lays more over it.
-    pub fn with(mut self, more: Value) -> Self {
-        self.object = with(self.object, more);
-        self
+    /// What is said besides the words, laid over what is usual.
+    fn laid_over(self, usual: &str) -> Value {
+        with(yaml(usual), Value::Object(self.words))
     }
 
-    /// Adds a label, or replaces one.
-    pub fn label(mut self, key: &str, value: &str) -> Self {
-        self.object["metadata"]["labels"][key] = json!(value);
-        self
-    }
-
-    /// Adds an annotation.
-    pub fn annotation(mut self, key: &str, value: &str) -> Self {
-        self.object["metadata"]["annotations"][key] = json!(value);
-        self
-    }
-
-    /// Adds a taint.
-    pub fn taint(mut self, key: &str, value: &str, effect: &str) -> Self {
-        push(
-            &mut self.object["spec"]["taints"],
-            json!({"key": key, "value": value, "effect": effect}),
-        );
-        self
-    }
-
-    /// Adds a condition of the node's own machine, such as node-problem-detector's, reported that long ago by the node's
-    /// clock. The server stamps it with the time of its writing.
-    pub fn reports(mut self, kind: &str, seconds_ago: i64) -> Self {
-        let heartbeat = self::seconds_ago(seconds_ago);
-        let condition = format!(
-            "{{type: '{kind}', status: 'False', reason: AsItShouldBe, message: as the test wants it,
-            lastTransitionTime: '{heartbeat}', lastHeartbeatTime: '{heartbeat}'}}"
-        );
-        push(&mut self.object["status"]["conditions"], yaml(&condition));
-        self
-    }
-
-    /// Sets the renewal of the lease, by the node's clock and by the server's.
-    pub fn lease_renewed(mut self, seconds_ago: i64) -> Self {
-        self.lease = Some(Lease {
-            says: seconds_ago,
-            stamped: seconds_ago,
-        });
-        self
-    }
-
-    /// Sets the renewal by the node's clock alone, as on a node whose clock is wrong.
-    pub fn lease_says(mut self, seconds_ago: i64) -> Self {
-        let stamped = self
-            .lease
-            .as_ref()
-            .map_or(seconds_ago, |lease| lease.stamped);
-        self.lease = Some(Lease {
-            says: seconds_ago,
-            stamped,
-        });
-        self
-    }
-
-    /// Nothing in `kube-node-lease`.
-    pub fn without_lease(mut self) -> Self {
-        self.lease = None;
-        self
-    }
-
-    /// Writes the node, with the taints that the node controller gives for its condition, and its lease.
-    pub fn create(mut self, cluster: &ControlPlane) -> Value {
-        let name = text(&self.object, "name");
-        let (taint, effects): (_, &[&str]) =
-            match self.object["status"]["conditions"][0]["status"].as_str() {
-                Some("True") => ("", &[]),
-                Some("False") => ("node.kubernetes.io/not-ready", &["NoSchedule", "NoExecute"]),
-                _ => (
-                    "node.kubernetes.io/unreachable",
-                    &["NoSchedule", "NoExecute"],
-                ),
-            };
-        for effect in effects {
-            push(
-                &mut self.object["spec"]["taints"],
-                json!({"key": taint, "effect": effect}),
-            );
+    /// With the taints that the node controller gives for its condition.
+    fn node(mut self) -> Value {
+        let (cluster, name) = (self.cluster, self.name);
+        let ready = self.word("ready").unwrap_or(json!("Unknown"));
+        let (reason, taint) = match ready.as_str() {
+            Some("True") => ("KubeletReady", None),
+            Some("False") => ("KubeletNotReady", Some("not-ready")),
+            _ => ("NodeStatusUnknown", Some("unreachable")),
+        };
+        let since = self.seconds("since", if taint.is_some() { 3_600 } else { 86_400 });
+        let renewed = self.seconds("renewed", if taint.is_some() { since } else { 3 });
+        let says = self.seconds("says", renewed);
+        let has_lease = self.word("lease").is_none();
+        let detects = self.text("detects");
+        let ready = ready.as_str();
+        let ready = ready.map(|ready| condition("Ready", ready, reason, since));
+        let detected = detects.map(|kind| condition(&kind, "False", "AsItShouldBe", 60));
+        let conditions = ready.into_iter().chain(detected).collect::<Value>();
+        let mut object = self.laid_over(&format!(
+            "
+            metadata: {{name: '{name}', labels: {{kubernetes.io/hostname: '{name}', kubernetes.io/os: linux}}}}
+            status: {{capacity: {{cpu: '8', memory: 32Gi, pods: '110'}}, conditions: {conditions}}}
+            "
+        ));
+        for effect in ["NoSchedule", "NoExecute"] {
+            let taint =
+                taint.map(|taint| format!("{{key: node.kubernetes.io/{taint}, effect: {effect}}}"));
+            push(&mut object["spec"]["taints"], taint);
         }
-        let taints = self.object["spec"]["taints"].clone();
-        cluster.create("/api/v1/nodes", self.object);
-        if let Some(lease) = self.lease {
-            create_lease(cluster, ("kube-node-lease", &name), &name, &lease);
+        let taints = object["spec"]["taints"].clone();
+        cluster.create("/api/v1/nodes", object);
+        if has_lease {
+            create_lease(cluster, ("kube-node-lease", name), name, (says, renewed));
         }
         // Admission taints every new node as not ready.
-        cluster.merge_patch(&node_path(&name), json!({"spec": {"taints": taints}}))
+        cluster.merge_patch(&node_path(name), json!({"spec": {"taints": taints}}))
     }
+
+    /// No kubelet confirms its deletion, so it stays. It is overdue when its grace has passed: the server computes the deadline,
+    /// and no request can set one in the past. With a grace of 0, and where it has no node or has finished, it stays only where
+    /// a finalizer holds it.
+    fn pod(mut self, collection: &str) -> Value {
+        let (cluster, space, name) = (self.cluster, self.space, self.name);
+        let node = self.word("node").unwrap_or(json!("dead"));
+        let grace = self.word("grace").unwrap_or(json!(1));
+        let phase = self.word("phase").unwrap_or(json!("Running"));
+        let owner = self.text("owner");
+        let mut uses = self.text("uses");
+        if let Some(spec) = self.word("volume") {
+            let volume =
+                format!("PersistentVolume {name}: {{claim: {space}/{name}, spec: {spec}}}");
+            make(cluster, &volume);
+            uses = Some(name.to_owned());
+        }
+        let uses = uses.map(|claim| {
+            format!("{{name: {claim}, persistentVolumeClaim: {{claimName: {claim}}}}}")
+        });
+        let ephemeral = self.text("ephemeral").map(|volume| {
+            let template = format!("{{spec: {}}}", claim_spec("null"));
+            format!("{{name: {volume}, ephemeral: {{volumeClaimTemplate: {template}}}}}")
+        });
+        let mut object = self.laid_over(&format!(
+            "
+            metadata: {{name: '{name}'}}
+            spec: {{nodeName: {node}, containers: [{{name: main, image: 'example/main:1'}}]}}
+            "
+        ));
+        let owner = owner.map(|owner| owner_of(cluster, space, &owner));
+        push(&mut object["metadata"]["ownerReferences"], owner);
+        push(&mut object["spec"]["volumes"], uses);
+        push(&mut object["spec"]["volumes"], ephemeral);
+        cluster.create(collection, object);
+        let path = format!("{collection}/{name}");
+        let status = json!({"phase": phase, "startTime": seconds_ago(86_400)});
+        let lives = cluster.patch_status(&path, status);
+        if grace.is_null() {
+            return lives;
+        }
+        cluster.delete(&path, json!({"gracePeriodSeconds": grace}));
+        cluster.get(&path)
+    }
+
+    /// With its claim.
+    fn volume(mut self) -> Value {
+        let (cluster, name) = (self.cluster, self.name);
+        let (claim, host) = (self.text("claim"), self.text("on"));
+        let mut object = self.laid_over(&format!(
+            "
+            metadata: {{name: '{name}'}}
+            spec: {{capacity: {{storage: 1Gi}}, accessModes: [ReadWriteOnce], storageClassName: test,
+                persistentVolumeReclaimPolicy: Retain}}
+            "
+        ));
+        let spec = &mut object["spec"];
+        if let Some(host) = host {
+            spec["nodeAffinity"] = samples::directory(name, &host)["spec"]["nodeAffinity"].take();
+        }
+        let phase = if claim.is_some() {
+            "Bound"
+        } else {
+            "Available"
+        };
+        if let Some(claim) = claim {
+            let (modes, mode) = (&spec["accessModes"], &spec["volumeMode"]);
+            let bound = format!(
+                "PersistentVolumeClaim {claim}: {{volume: {name}, phase: Bound,
+                spec: {{accessModes: {modes}, volumeMode: {mode}}}}}"
+            );
+            let metadata = make(cluster, &bound)[0]["metadata"].take();
+            spec["claimRef"] = yaml("{apiVersion: v1, kind: PersistentVolumeClaim}");
+            for field in ["namespace", "name", "uid"] {
+                spec["claimRef"][field] = metadata[field].clone();
+            }
+        }
+        cluster.create("/api/v1/persistentvolumes", object);
+        let path = format!("/api/v1/persistentvolumes/{name}");
+        cluster.patch_status(&path, json!({"phase": phase}))
+    }
+}
+
+/// A controller, which need not exist, since no garbage collector runs here. A StatefulSet that does is meant.
+fn owner_of(cluster: &ControlPlane, space: &str, owner: &str) -> String {
+    let (kind, name) = owner.split_once(' ').expect("a kind and a name");
+    let version = match kind {
+        "StatefulSet" | "DaemonSet" | "ReplicaSet" => "apps/v1",
+        "Job" => "batch/v1",
+        _ => "example.org/v1",
+    };
+    let path = format!("/apis/apps/v1/namespaces/{space}/statefulsets/{name}");
+    let set = cluster.try_get(&path).filter(|_| kind == "StatefulSet");
+    let absent = "00000000-0000-4000-8000-000000000000".to_owned();
+    let uid = set.map_or(absent, |set| uid(&set));
+    format!("{{apiVersion: {version}, kind: {kind}, name: '{name}', controller: true, uid: {uid}}}")
+}
+
+/// The items of a list.
+#[track_caller]
+pub fn each(items: &Value) -> std::slice::Iter<'_, Value> {
+    let list = items.as_array();
+    list.unwrap_or_else(|| panic!("it is no list: {items}"))
+        .iter()
+}
+
+/// What is written there.
+#[track_caller]
+pub fn str_of(text: &Value) -> &str {
+    let said = text.as_str();
+    said.unwrap_or_else(|| panic!("it is no text: {text}"))
+}
+
+pub fn uid(object: &Value) -> String {
+    object["metadata"]["uid"]
+        .as_str()
+        .expect("a UID")
+        .to_owned()
 }
 
 /// Where a node is found.
@@ -200,7 +327,7 @@ fn path_of_lease((namespace, name): (&str, &str)) -> String {
 
 /// Changes the Ready condition of an existing node, as of now.
 pub fn node_becomes(cluster: &ControlPlane, name: &str, status: &str, reason: &str) -> Value {
-    let condition = ready_condition(status, reason, 0);
+    let condition = condition("Ready", status, reason, 0);
     cluster.patch_status(&node_path(name), json!({"conditions": [condition]}))
 }
 
@@ -210,10 +337,10 @@ pub fn renew_lease(cluster: &ControlPlane, node: &str) -> Value {
     cluster.merge_patch(&path, json!({"spec": {"renewTime": micro_seconds_ago(0)}}))
 }
 
-fn ready_condition(status: &str, reason: &str, since: i64) -> Value {
+fn condition(kind: &str, status: &str, reason: &str, since: i64) -> Value {
     let at = seconds_ago(since);
     yaml(&format!(
-        "{{type: Ready, status: '{status}', reason: '{reason}', message: as the test wants it,
+        "{{type: {kind}, status: '{status}', reason: {reason}, message: as the test wants it,
         lastTransitionTime: '{at}', lastHeartbeatTime: '{at}'}}"
     ))
 }
@@ -224,192 +351,22 @@ fn create_lease(
     cluster: &ControlPlane,
     (namespace, name): (&str, &str),
     holder: &str,
-    lease: &Lease,
-) {
+    (says, stamped): (i64, i64),
+) -> Value {
     let more = format!(
         "
         metadata: {{namespace: '{namespace}', labels: {{passing: 'true'}}}}
         spec: {{holderIdentity: '{holder}', leaseDurationSeconds: 40, renewTime: '{}'}}
         ",
-        micro_seconds_ago(lease.says)
+        micro_seconds_ago(says)
     );
     let object = with(samples::lease(name), yaml(&more));
     let path = path_of_lease((namespace, name));
     let collection = path.trim_end_matches(name).trim_end_matches('/');
     let mut object = cluster.create(&format!("{collection}?fieldManager=kubelet"), object);
     object["metadata"]["labels"] = Value::Null;
-    object["metadata"]["managedFields"][0]["time"] = json!(seconds_ago(lease.stamped));
-    cluster.put(&format!("{path}?fieldManager=test"), object);
-}
-
-/// Writes a Lease, by namespace and name, that `holder` renewed so many seconds ago, by both clocks.
-pub fn lease_of(cluster: &ControlPlane, lease: (&str, &str), holder: &str, seconds_ago: i64) {
-    let renewed = Lease {
-        says: seconds_ago,
-        stamped: seconds_ago,
-    };
-    create_lease(cluster, lease, holder, &renewed);
-}
-
-/// A pod that is bound to a node and was running there.
-pub struct Pod {
-    object: Value,
-    phase: &'static str,
-}
-
-impl Pod {
-    /// A pod with one container, no owner and no volumes. Its namespace is created with it.
-    pub fn on(node: &str, namespace: &str, name: &str) -> Self {
-        let mut pod = Self::without_node(namespace, name);
-        pod.object["spec"]["nodeName"] = json!(node);
-        pod
-    }
-
-    /// A pod that is not scheduled yet. Its deletion hangs only where a finalizer holds it.
-    pub fn without_node(namespace: &str, name: &str) -> Self {
-        let object = format!(
-            "
-            apiVersion: v1
-            kind: Pod
-            metadata: {{name: '{name}', namespace: '{namespace}'}}
-            spec: {{containers: [{{name: main, image: 'example/main:1'}}]}}
-            "
-        );
-        Self {
-            object: yaml(&object),
-            phase: "Running",
-        }
-    }
-
-    /// Lays more over it.
-    pub fn with(mut self, more: Value) -> Self {
-        self.object = with(self.object, more);
-        self
-    }
-
-    /// Adds a label.
-    pub fn label(mut self, key: &str, value: &str) -> Self {
-        self.object["metadata"]["labels"][key] = json!(value);
-        self
-    }
-
-    /// Adds an annotation.
-    pub fn annotation(mut self, key: &str, value: &str) -> Self {
-        self.object["metadata"]["annotations"][key] = json!(value);
-        self
-    }
-
-    /// Adds a finalizer.
-    pub fn finalizer(mut self, finalizer: &str) -> Self {
-        push(&mut self.object["metadata"]["finalizers"], json!(finalizer));
-        self
-    }
-
-    /// Sets its controller, which need not exist, since no garbage collector runs here.
-    pub fn owned_by(mut self, kind: &str, name: &str) -> Self {
-        let api_version = match kind {
-            "StatefulSet" | "DaemonSet" | "ReplicaSet" => "apps/v1",
-            "Job" => "batch/v1",
-            _ => "example.org/v1",
-        };
-        let owner = format!(
-            "{{apiVersion: {api_version}, kind: '{kind}', name: '{name}', controller: true,
-            uid: 00000000-0000-4000-8000-000000000000}}"
-        );
-        push(
-            &mut self.object["metadata"]["ownerReferences"],
-            yaml(&owner),
-        );
-        self
-    }
-
-    /// Sets its controller to a StatefulSet that exists.
-    pub fn of_set(self, set: &Value) -> Self {
-        let mut pod = self.owned_by(
-            "StatefulSet",
-            set["metadata"]["name"].as_str().expect("a name"),
-        );
-        pod.object["metadata"]["ownerReferences"][0]["uid"] = set["metadata"]["uid"].clone();
-        pod
-    }
-
-    /// Mounts a claim, which need not exist.
-    pub fn claim(self, claim: &str) -> Self {
-        self.volume(
-            claim,
-            json!({"persistentVolumeClaim": {"claimName": claim}}),
-        )
-    }
-
-    /// Mounts a generic ephemeral volume. Its claim is named `<pod>-<volume>`, and is not created.
-    pub fn ephemeral(self, volume: &str) -> Self {
-        let claim = json!({"spec": claim_spec(None)});
-        self.volume(volume, json!({"ephemeral": {"volumeClaimTemplate": claim}}))
-    }
-
-    fn volume(mut self, name: &str, mut source: Value) -> Self {
-        source["name"] = json!(name);
-        push(&mut self.object["spec"]["volumes"], source);
-        self
-    }
-
-    /// `Always`, `OnFailure` or `Never`.
-    pub fn restart_policy(mut self, policy: &str) -> Self {
-        self.object["spec"]["restartPolicy"] = json!(policy);
-        self
-    }
-
-    /// The image of its container.
-    pub fn image(mut self, image: &str) -> Self {
-        self.object["spec"]["containers"][0]["image"] = json!(image);
-        self
-    }
-
-    /// Sets a variable of its container's environment.
-    pub fn env(mut self, name: &str, value: &str) -> Self {
-        push(
-            &mut self.object["spec"]["containers"][0]["env"],
-            json!({"name": name, "value": value}),
-        );
-        self
-    }
-
-    /// Sets another phase than `Running`. The deletion of a `Succeeded` or `Failed` pod does not hang.
-    pub fn phase(mut self, phase: &'static str) -> Self {
-        self.phase = phase;
-        self
-    }
-
-    /// Mounts an empty folder.
-    pub fn empty_dir(self, name: &str) -> Self {
-        self.volume(name, json!({"emptyDir": {}}))
-    }
-
-    /// The pod as it is created, for tests that write many at once.
-    pub fn object(self) -> Value {
-        self.object
-    }
-
-    /// Writes the pod without a deletion mark.
-    pub fn create(self, cluster: &ControlPlane) -> Value {
-        let name = text(&self.object, "name");
-        let space = text(&self.object, "namespace");
-        namespace(cluster, &space);
-        cluster.create(&format!("/api/v1/namespaces/{space}/pods"), self.object);
-        let status = json!({"phase": self.phase, "startTime": seconds_ago(86_400)});
-        cluster.patch_status(&pod_path(&space, &name), status)
-    }
-
-    /// Writes the pod and marks it for deletion. No kubelet confirms, so it stays. It is overdue when that many seconds
-    /// have passed: the server computes the deadline, and no request can set one in the past.
-    ///
-    /// With 0, it stays only where a finalizer holds it.
-    pub fn terminating(self, cluster: &ControlPlane, grace_period_seconds: i64) -> Value {
-        let pod = self.create(cluster);
-        let path = pod_path(&text(&pod, "namespace"), &text(&pod, "name"));
-        cluster.delete(&path, json!({"gracePeriodSeconds": grace_period_seconds}));
-        cluster.get(&path)
-    }
+    object["metadata"]["managedFields"][0]["time"] = json!(seconds_ago(stamped));
+    cluster.put(&format!("{path}?fieldManager=test"), object)
 }
 
 /// Where a pod is found.
@@ -417,141 +374,10 @@ pub fn pod_path(namespace: &str, name: &str) -> String {
     format!("/api/v1/namespaces/{namespace}/pods/{name}")
 }
 
-/// A volume, and the claim that it is bound to.
-pub struct Volume {
-    object: Value,
-    claim: Option<(String, String)>,
-}
-
-impl Volume {
-    /// One of 1 GiB that is retained, and what makes it this one.
-    pub fn of(name: &str, more: Value) -> Self {
-        let spec = yaml(
-            "{capacity: {storage: 1Gi}, accessModes: [ReadWriteOnce], storageClassName: test,
-            persistentVolumeReclaimPolicy: Retain}",
-        );
-        Self {
-            object: samples::volume(name, &with(spec, more)),
-            claim: None,
-        }
-    }
-
-    /// A disk of one node. The server requires the node's name: [`Volume::on_node`].
-    pub fn local(name: &str) -> Self {
-        Self::of(name, yaml("{local: {path: /mnt/disk}}"))
-    }
-
-    /// A volume of a CSI driver.
-    pub fn csi(name: &str, driver: &str) -> Self {
-        Self::of(
-            name,
-            yaml(&format!(
-                "{{csi: {{driver: '{driver}', volumeHandle: '{name}'}}}}"
-            )),
-        )
-    }
-
-    /// Sets its reclaim policy; the default here is `Retain`.
-    pub fn reclaim(mut self, policy: &str) -> Self {
-        self.object["spec"]["persistentVolumeReclaimPolicy"] = json!(policy);
-        self
-    }
-
-    /// Usable on the node with this host name only.
-    pub fn on_node(mut self, host_name: &str) -> Self {
-        let affinity = format!(
-            "{{required: {{nodeSelectorTerms: [
-                {{matchExpressions: [{{key: kubernetes.io/hostname, operator: In, values: ['{host_name}']}}]}}]}}}}"
-        );
-        self.object["spec"]["nodeAffinity"] = yaml(&affinity);
-        self
-    }
-
-    /// Binds it to this claim, which is created with it, as is its namespace.
-    pub fn claimed_by(mut self, namespace: &str, claim: &str) -> Self {
-        self.claim = Some((namespace.to_owned(), claim.to_owned()));
-        self
-    }
-
-    /// Writes the claim and the volume, bound to each other.
-    pub fn create(mut self, cluster: &ControlPlane) -> Value {
-        let name = text(&self.object, "name");
-        let mut phase = "Available";
-        if let Some((namespace, claim_name)) = &self.claim {
-            let mut spec = claim_spec(Some(&name));
-            for field in ["accessModes", "volumeMode"] {
-                spec[field] = self.object["spec"][field].clone();
-            }
-            let bound = claim_of(cluster, (namespace, claim_name), spec, "Bound");
-            let uid = text(&bound, "uid");
-            self.object["spec"]["claimRef"] = yaml(&format!(
-                "{{apiVersion: v1, kind: PersistentVolumeClaim, namespace: '{namespace}', name: '{claim_name}', uid: {uid}}}"
-            ));
-            phase = "Bound";
-        }
-        cluster.create("/api/v1/persistentvolumes", self.object);
-        cluster.patch_status(
-            &format!("/api/v1/persistentvolumes/{name}"),
-            json!({"phase": phase}),
-        )
-    }
-}
-
-/// Writes a claim by itself: `Pending` without a volume, `Lost` with one that is gone, or `Bound`.
-pub fn claim(
-    cluster: &ControlPlane,
-    namespace: &str,
-    name: &str,
-    volume: Option<&str>,
-    phase: &str,
-) -> Value {
-    claim_of(cluster, (namespace, name), claim_spec(volume), phase)
-}
-
-fn claim_of(
-    cluster: &ControlPlane,
-    (namespace, name): (&str, &str),
-    spec: Value,
-    phase: &str,
-) -> Value {
-    self::namespace(cluster, namespace);
-    let collection = format!("/api/v1/namespaces/{namespace}/persistentvolumeclaims");
-    let mut object = samples::claim(namespace, name, "");
-    // The server gives these.
-    for given in ["uid", "resourceVersion", "creationTimestamp"] {
-        object["metadata"][given].take();
-    }
-    cluster.create(&collection, with(object, json!({"spec": spec})));
-    cluster.patch_status(&format!("{collection}/{name}"), json!({"phase": phase}))
-}
-
-fn claim_spec(volume: Option<&str>) -> Value {
-    let volume = volume.unwrap_or("null");
-    yaml(&format!(
+fn claim_spec(volume: &str) -> String {
+    format!(
         "{{accessModes: [ReadWriteOnce], storageClassName: test, resources: {{requests: {{storage: 1Gi}}}}, volumeName: {volume}}}"
-    ))
-}
-
-/// Attaches a volume to a node.
-pub fn volume_attachment(cluster: &ControlPlane, name: &str, node: &str, volume: &str) -> Value {
-    let collection = "/apis/storage.k8s.io/v1/volumeattachments";
-    let object = format!(
-        "
-        apiVersion: storage.k8s.io/v1
-        kind: VolumeAttachment
-        metadata: {{name: '{name}'}}
-        spec: {{attacher: csi.example.org, nodeName: '{node}', source: {{persistentVolumeName: '{volume}'}}}}
-        "
-    );
-    cluster.create(collection, yaml(&object));
-    cluster.patch_status(&format!("{collection}/{name}"), json!({"attached": true}))
-}
-
-/// Writes a StatefulSet, with `more` laid over it. No controller needs to run: its pods are made by the test.
-pub fn stateful_set(cluster: &ControlPlane, namespace: &str, name: &str, more: Value) -> Value {
-    self::namespace(cluster, namespace);
-    let path = format!("/apis/apps/v1/namespaces/{namespace}/statefulsets");
-    cluster.create(&path, with(stateful_set_of(name), more))
+    )
 }
 
 /// A StatefulSet of one container, without a namespace.
@@ -577,7 +403,7 @@ pub fn in_parallel<T: Send, U: Send>(
     items: impl Iterator<Item = T>,
     act: impl Fn(T) -> U + Sync,
 ) -> Vec<U> {
-    let mut queues = (0..at_once).map(|_| Vec::new()).collect::<Vec<_>>();
+    let mut queues = (0..at_once).map(|_| Vec::new()).collect_vec();
     for (place, item) in items.enumerate() {
         queues[place % at_once].push(item);
     }
@@ -594,16 +420,11 @@ pub fn in_parallel<T: Send, U: Send>(
     })
 }
 
-fn text(object: &Value, field: &str) -> String {
-    let text = object["metadata"][field].as_str();
-    text.unwrap_or_else(|| panic!("no {field}: {object}"))
-        .to_owned()
-}
-
-/// Appends to a list that may not exist yet.
-fn push(list: &mut Value, item: Value) {
+/// Appends the item, if any, to a list that may not exist yet.
+fn push(list: &mut Value, item: Option<String>) {
+    let Some(item) = item else { return };
     if list.is_null() {
         *list = json!([]);
     }
-    list.as_array_mut().expect("it is a list").push(item);
+    list.as_array_mut().expect("it is a list").push(yaml(&item));
 }

@@ -12,52 +12,28 @@ use std::{fs, path::PathBuf};
 use crate::in_repository;
 
 /// What no test runs as it stands on a page: the start of the command, and why, or which test runs it in another way.
-pub const NOT_RUN: [(&str, &str); 20] = [
-    (
-        "cargo install",
-        "builds the program once more; tests/run builds its package",
-    ),
-    ("cargo run", "`console` blocks run what this builds"),
-    ("cargo test", "how tests are run; they run by tests/run"),
-    ("cargo fuzz", "in no CI, as the page says"),
-    ("RUSTC_BOOTSTRAP=1 cargo fuzz", "in no CI, as the page says"),
-    (
-        "kubectl delete -k",
-        "needs the namespace controller; tests/live/deployed.rs runs it",
-    ),
-    (
-        "kubectl logs",
-        "needs a kubelet; tests/real-node reads the logs of the CronJob's pod",
-    ),
-    (
-        "until kubectl logs",
-        "needs a kubelet; tests/real-node waits for this log",
-    ),
-    ("kubectl wait", "needs a kubelet and controllers"),
-    (
-        "kubectl pod-reaper",
-        "the same binary as a plugin; tests/cli runs it under that name",
-    ),
-    (
-        "kubectl taint",
-        "printed by the program; tests/api_server/commands.rs runs it",
-    ),
-    (
-        "curl",
-        "needs a Pushgateway; tests/api_server/metrics.rs pushes to one",
-    ),
-    ("ln -s", "tests/cli runs it where the program is found"),
-    ("docker", "release/test builds the Dockerfile by buildah"),
-    ("cosign", "needs a published artefact"),
-    (
-        "helm",
-        "tests/api_server/chart.rs installs, tests, upgrades, rolls back and uninstalls the chart",
-    ),
-    ("tar xzf", "needs a release; tests/real-node installs one"),
-    ("signer=", "needs a release; release/test verifies one"),
-    ("sha256sum", "needs a release; release/test verifies one"),
-    ("git clone", "needs the repository's host"),
-];
+pub const NOT_RUN: &str = "
+    cargo install: builds the program once more; tests/run builds its package
+    cargo run: `console` blocks run what this builds
+    cargo test: how tests are run; they run by tests/run
+    cargo fuzz: in no CI, as the page says
+    RUSTC_BOOTSTRAP=1 cargo fuzz: in no CI, as the page says
+    kubectl delete -k: needs the namespace controller; tests/live/deployed.rs runs it
+    kubectl logs: needs a kubelet; tests/real-node reads the logs of the CronJob's pod
+    until kubectl logs: needs a kubelet; tests/real-node waits for this log
+    kubectl wait: needs a kubelet and controllers
+    kubectl pod-reaper: the same binary as a plugin; tests/cli runs it under that name
+    kubectl taint: printed by the program; tests/api_server/commands.rs runs it
+    curl: needs a Pushgateway; tests/api_server/metrics.rs pushes to one
+    ln -s: tests/cli runs it where the program is found
+    docker: release/test builds the Dockerfile by buildah
+    cosign: needs a published artefact
+    helm: tests/api_server/chart.rs installs, tests, upgrades, rolls back and uninstalls the chart
+    tar xzf: needs a release; tests/real-node installs one
+    signer=: needs a release; release/test verifies one
+    sha256sum: needs a release; release/test verifies one
+    git clone: needs the repository's host
+";
 
 /// What a run says that would ask before it deletes: pages are for people at a terminal.
 pub const NOBODY_TO_ASK: &str = "there is no terminal to ask at";
@@ -160,10 +136,11 @@ pub fn commands(block: &Block) -> Vec<String> {
 
 /// Why no test runs this command as it stands.
 pub fn not_run(command: &str) -> Option<&'static str> {
-    NOT_RUN
-        .iter()
-        .find(|(start, _)| command.starts_with(start))
-        .map(|(_, why)| *why)
+    let mut rows = NOT_RUN
+        .lines()
+        .filter_map(|row| row.trim().split_once(": "));
+    rows.find(|(start, _)| command.starts_with(start))
+        .map(|(_, why)| why)
 }
 
 /// Stands for any number of lines that a page leaves out.

@@ -1,5 +1,6 @@
 //! Runs the program under test as a user does, and pastes its commands into a shell.
 
+use itertools::Itertools as _;
 use std::{
     env,
     path::{Path, PathBuf},
@@ -10,7 +11,10 @@ use std::{
 use jsonschema::Validator;
 use serde_json::{Value, json};
 
-use super::ControlPlane;
+use super::{
+    ControlPlane,
+    objects::{each, str_of},
+};
 
 /// The documented schema of a report.
 static SCHEMA: LazyLock<Validator> = LazyLock::new(|| {
@@ -62,10 +66,7 @@ impl Run {
     #[track_caller]
     pub fn reason_and_outcome(&self, uid: &str) -> (&str, Option<&str>) {
         let pod = self.pod(uid);
-        (
-            pod["reason"].as_str().expect("a reason"),
-            pod["outcome"].as_str(),
-        )
+        (str_of(&pod["reason"]), pod["outcome"].as_str())
     }
 }
 
@@ -114,7 +115,7 @@ pub fn run_with(kubeconfig: &Path, variables: &[(&str, &str)], options: &[&str])
     let wrong = SCHEMA
         .iter_errors(&report)
         .map(|error| format!("{error} at {}", error.instance_path()));
-    assert_eq!(wrong.collect::<Vec<_>>(), Vec::<String>::new(), "{report}");
+    assert_eq!(wrong.collect_vec(), Vec::<String>::new(), "{report}");
     Run {
         code: status.code().expect("it ended by itself"),
         report,
@@ -177,11 +178,17 @@ pub fn paste_into(shell: &str, cluster: &ControlPlane, lines: &str) -> Output {
 
 /// The commands of a pod's steps, in order.
 pub fn commands(run: &Run, uid: &str) -> Vec<String> {
-    let steps = run.pod(uid)["steps"].as_array().expect("steps").iter();
+    let steps = each(&run.pod(uid)["steps"]);
     steps
         .filter_map(|step| step["command"].as_str())
         .map(str::to_owned)
         .collect()
+}
+
+/// It ended well, or what it says is shown.
+#[track_caller]
+pub fn succeeds(output: &Output) {
+    assert!(output.status.success(), "{}", shown(output));
 }
 
 /// The output of a command, on both streams.

@@ -16,7 +16,7 @@ use std::{
 use jiff::{SignedDuration, Timestamp, fmt::rfc2822::DateTimeParser, tz::TimeZone};
 use serde_json::{Value, json};
 
-use super::ControlPlane;
+use super::{ControlPlane, Fresh};
 
 /// The placeholder of every secret.
 pub const MARKER: &str = "MARKER";
@@ -150,6 +150,11 @@ struct Log {
 }
 
 impl Proxy {
+    /// Forwards all requests to `cluster`.
+    pub fn to(cluster: &Fresh) -> Self {
+        Self::start(cluster.server(), |_| {})
+    }
+
     /// Forwards all requests to `cluster`. `before` is called with each request before it is forwarded.
     pub fn start(
         cluster: &'static ControlPlane,

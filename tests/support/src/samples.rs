@@ -3,6 +3,7 @@
 //! They have only the fields that a test needs. Objects that a real API server accepts are in
 //! [`objects`](crate::objects).
 
+use itertools::Itertools as _;
 use serde_json::{Value, json};
 
 /// The time when a node failed, and the current time.
@@ -85,7 +86,7 @@ pub fn set(namespace: &str, name: &str, templates: &[&str]) -> Value {
         .map(|name| json!({"metadata": {"name": name}}));
     json!({"kind": "StatefulSet",
         "metadata": {"namespace": namespace, "name": name, "uid": format!("uid-of-{name}")},
-        "spec": {"volumeClaimTemplates": templates.collect::<Vec<_>>()}})
+        "spec": {"volumeClaimTemplates": templates.collect_vec()}})
 }
 
 pub fn volume(name: &str, spec: &Value) -> Value {
@@ -172,7 +173,7 @@ fn bound_to_its_node(mut object: Value) -> Value {
 /// A list, as `kubectl get … -o json` prints it.
 pub fn list(items: impl IntoIterator<Item = Value>) -> Value {
     json!({"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": ""},
-        "items": items.into_iter().collect::<Vec<_>>()})
+        "items": items.into_iter().collect_vec()})
 }
 
 /// Of each case of the text, which is a line with its name, a colon and what it is about, what there is to tell: below it, and

@@ -1,5 +1,6 @@
 //! The faults, and their frequencies.
 
+use itertools::Itertools as _;
 use std::time::Duration;
 
 use serde_json::json;
@@ -90,7 +91,7 @@ impl Fault {
             }
             _ => &[(5, Self::Malformed)],
         };
-        dice.weigh(&any.iter().chain(own).copied().collect::<Vec<_>>())
+        dice.weigh(&any.iter().chain(own).copied().collect_vec())
     }
 
     pub(super) fn name(self) -> String {

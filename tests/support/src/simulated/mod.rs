@@ -11,6 +11,7 @@ mod objects;
 mod printed;
 mod request;
 
+use itertools::Itertools as _;
 use std::{
     collections::BTreeSet,
     io,
@@ -388,7 +389,7 @@ impl<C: Cluster> State<C> {
         let mut page = all[from..to]
             .iter()
             .map(|(item, _)| item.clone())
-            .collect::<Vec<_>>();
+            .collect_vec();
         let malformed = (malformed && from < to).then(|| pick % (to - from));
         if let Some(at) = malformed {
             printed::spoil(&mut page[at]);
@@ -476,7 +477,7 @@ impl<C: Cluster> State<C> {
                 all_malformed.extend(malformed);
                 let readable = |range: std::ops::Range<usize>| {
                     let readable = range.filter(|at| !all_malformed.contains(at));
-                    readable.map(|at| items[at].1.clone()).collect::<Vec<_>>()
+                    readable.map(|at| items[at].1.clone()).collect_vec()
                 };
                 let whole = (to == items.len()).then(|| Whole {
                     readable: readable(0..to),

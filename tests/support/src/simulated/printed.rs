@@ -1,5 +1,6 @@
 //! Lists in the forms of the API server: whole objects, their metadata alone, or rows.
 
+use itertools::Itertools as _;
 use serde_json::{Value, json};
 
 use super::Kind;
@@ -44,7 +45,7 @@ pub(super) fn list(kind: Kind, next: &str, items: Vec<Value>) -> Value {
         .iter()
         .map(|name| json!({"name": name, "type": "string"}));
     json!({"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata,
-        "columnDefinitions": columns.collect::<Vec<_>>(), "rows": items})
+        "columnDefinitions": columns.collect_vec(), "rows": items})
 }
 
 fn columns(kind: Kind) -> &'static [&'static str] {
@@ -113,11 +114,11 @@ fn node_status(node: &Value) -> String {
 
 fn roles(node: &Value) -> String {
     let labels = node["metadata"]["labels"].as_object();
-    let roles = labels
+    let mut roles = labels
         .into_iter()
         .flatten()
         .filter_map(|(key, _)| key.strip_prefix("node-role.kubernetes.io/"));
-    let roles = roles.collect::<Vec<_>>().join(",");
+    let roles = roles.join(",");
     if roles.is_empty() {
         "<none>".to_owned()
     } else {

@@ -1,8 +1,9 @@
 //! Parses the requests that the program sends.
 
+use itertools::Itertools as _;
 use std::collections::BTreeMap;
 
-use http::{Method, header, request::Parts};
+use http::{header, request::Parts};
 use serde_json::{Value, json};
 
 use super::Labels;
@@ -101,39 +102,181 @@ pub struct Request {
     pub(super) page: Option<(usize, usize)>,
 }
 
+/// The form in which it is asked for: rows of a table, whole objects, a few of them, their metadata alone, or one object.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Rows,
+    List,
+    Few,
+    Metadata,
+    One,
+}
+
+/// Of each kind: its method, its path, and a label selector where it has one; the form; and what it is about.
+const KINDS: [(Kind, &str, Form, Resource); 30] = {
+    use Form::{Few, List, Metadata, One, Rows};
+    [
+        (Kind::NodeRows, "GET /api/v1/nodes", Rows, Resource::Nodes),
+        (Kind::PodRows, "GET /api/v1/pods", Rows, Resource::Pods),
+        (
+            Kind::AttachmentRows,
+            "GET /apis/storage.k8s.io/v1/volumeattachments",
+            Rows,
+            Resource::Attachments,
+        ),
+        (Kind::Nodes, "GET /api/v1/nodes", List, Resource::Nodes),
+        (
+            Kind::NodesWith,
+            "GET /api/v1/nodes?labelSelector",
+            Few,
+            Resource::Nodes,
+        ),
+        (
+            Kind::Namespaces,
+            "GET /api/v1/namespaces",
+            Metadata,
+            Resource::Namespaces,
+        ),
+        (Kind::Pods, "GET /api/v1/pods", List, Resource::Pods),
+        (
+            Kind::PodsWith,
+            "GET /api/v1/namespaces/NAMESPACE/pods?labelSelector",
+            List,
+            Resource::Pods,
+        ),
+        (Kind::PodUids, "GET /api/v1/pods", Metadata, Resource::Pods),
+        (
+            Kind::Events,
+            "GET /apis/events.k8s.io/v1/namespaces/NAMESPACE/events",
+            List,
+            Resource::Events,
+        ),
+        (Kind::Node, "GET /api/v1/nodes/NAME", One, Resource::Nodes),
+        (
+            Kind::Lease,
+            "GET /apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/NAME",
+            One,
+            Resource::Leases,
+        ),
+        (
+            Kind::ServerLeases,
+            "GET /apis/coordination.k8s.io/v1/namespaces/kube-system/leases?labelSelector",
+            List,
+            Resource::Leases,
+        ),
+        (
+            Kind::LeaseRows,
+            "GET /apis/coordination.k8s.io/v1/leases",
+            Rows,
+            Resource::Leases,
+        ),
+        (
+            Kind::LeasesNamed,
+            "GET /apis/coordination.k8s.io/v1/leases",
+            List,
+            Resource::Leases,
+        ),
+        (
+            Kind::OtherLease,
+            "GET /apis/coordination.k8s.io/v1/namespaces/NAMESPACE/leases/NAME",
+            One,
+            Resource::Leases,
+        ),
+        (
+            Kind::Drivers,
+            "GET /apis/storage.k8s.io/v1/csidrivers",
+            List,
+            Resource::Drivers,
+        ),
+        (
+            Kind::Pod,
+            "GET /api/v1/namespaces/NAMESPACE/pods/NAME",
+            One,
+            Resource::Pods,
+        ),
+        (
+            Kind::StatefulSet,
+            "GET /apis/apps/v1/namespaces/NAMESPACE/statefulsets/NAME",
+            One,
+            Resource::StatefulSets,
+        ),
+        (
+            Kind::ReplicaSet,
+            "GET /apis/apps/v1/namespaces/NAMESPACE/replicasets/NAME",
+            One,
+            Resource::ReplicaSets,
+        ),
+        (
+            Kind::Job,
+            "GET /apis/batch/v1/namespaces/NAMESPACE/jobs/NAME",
+            One,
+            Resource::Jobs,
+        ),
+        (
+            Kind::Claim,
+            "GET /api/v1/namespaces/NAMESPACE/persistentvolumeclaims/NAME",
+            One,
+            Resource::Claims,
+        ),
+        (
+            Kind::Volume,
+            "GET /api/v1/persistentvolumes/NAME",
+            One,
+            Resource::Volumes,
+        ),
+        (
+            Kind::Claims,
+            "GET /api/v1/persistentvolumeclaims",
+            List,
+            Resource::Claims,
+        ),
+        (
+            Kind::Volumes,
+            "GET /api/v1/persistentvolumes",
+            List,
+            Resource::Volumes,
+        ),
+        (
+            Kind::PodsIn,
+            "GET /api/v1/namespaces/NAMESPACE/pods",
+            List,
+            Resource::Pods,
+        ),
+        (
+            Kind::Delete,
+            "DELETE /api/v1/namespaces/NAMESPACE/pods/NAME",
+            One,
+            Resource::Pods,
+        ),
+        (
+            Kind::DeleteClaim,
+            "DELETE /api/v1/namespaces/NAMESPACE/persistentvolumeclaims/NAME",
+            One,
+            Resource::Claims,
+        ),
+        (
+            Kind::Patch,
+            "PATCH /api/v1/namespaces/NAMESPACE/pods/NAME/status",
+            One,
+            Resource::Pods,
+        ),
+        (
+            Kind::Event,
+            "POST /apis/events.k8s.io/v1/namespaces/NAMESPACE/events",
+            One,
+            Resource::Events,
+        ),
+    ]
+};
+
 impl Kind {
-    pub const ALL: [Self; 30] = [
-        Self::NodeRows,
-        Self::PodRows,
-        Self::AttachmentRows,
-        Self::Nodes,
-        Self::NodesWith,
-        Self::Namespaces,
-        Self::Pods,
-        Self::PodsWith,
-        Self::PodUids,
-        Self::Events,
-        Self::Node,
-        Self::Lease,
-        Self::ServerLeases,
-        Self::LeaseRows,
-        Self::LeasesNamed,
-        Self::OtherLease,
-        Self::Drivers,
-        Self::Pod,
-        Self::StatefulSet,
-        Self::ReplicaSet,
-        Self::Job,
-        Self::Claim,
-        Self::Volume,
-        Self::Claims,
-        Self::Volumes,
-        Self::PodsIn,
-        Self::Delete,
-        Self::DeleteClaim,
-        Self::Patch,
-        Self::Event,
-    ];
+    pub fn all() -> [Self; 30] {
+        KINDS.map(|(kind, ..)| kind)
+    }
+
+    fn form(self) -> Form {
+        KINDS[self as usize].2
+    }
 
     /// Whether it changes a pod or a claim.
     pub fn writes(self) -> bool {
@@ -141,59 +284,30 @@ impl Kind {
     }
 
     pub(super) fn is_rows(self) -> bool {
-        matches!(
-            self,
-            Self::NodeRows | Self::PodRows | Self::AttachmentRows | Self::LeaseRows
-        )
+        self.form() == Form::Rows
     }
 
     pub(super) fn is_list(self) -> bool {
-        self.is_rows()
-            || matches!(
-                self,
-                Self::Nodes
-                    | Self::NodesWith
-                    | Self::Namespaces
-                    | Self::Claims
-                    | Self::Volumes
-                    | Self::Pods
-                    | Self::PodsIn
-                    | Self::PodsWith
-                    | Self::PodUids
-                    | Self::Events
-                    | Self::ServerLeases
-                    | Self::LeasesNamed
-                    | Self::Drivers
-            )
+        self.form() != Form::One
     }
 
     pub(super) fn resource(self) -> Resource {
-        match self {
-            Self::NodeRows | Self::Nodes | Self::NodesWith | Self::Node => Resource::Nodes,
-            Self::PodRows
-            | Self::Pods
-            | Self::PodsIn
-            | Self::PodsWith
-            | Self::PodUids
-            | Self::Pod
-            | Self::Delete
-            | Self::Patch => Resource::Pods,
-            Self::AttachmentRows => Resource::Attachments,
-            Self::Namespaces => Resource::Namespaces,
-            Self::Events | Self::Event => Resource::Events,
-            Self::Lease
-            | Self::ServerLeases
-            | Self::LeaseRows
-            | Self::LeasesNamed
-            | Self::OtherLease => Resource::Leases,
-            Self::Drivers => Resource::Drivers,
-            Self::Claim | Self::Claims | Self::DeleteClaim => Resource::Claims,
-            Self::StatefulSet => Resource::StatefulSets,
-            Self::ReplicaSet => Resource::ReplicaSets,
-            Self::Job => Resource::Jobs,
-            Self::Volume | Self::Volumes => Resource::Volumes,
+        KINDS[self as usize].3
+    }
+}
+
+/// Namespace and name in a request of this pattern.
+fn place<'a>(pattern: &str, request: &'a str) -> Option<(&'a str, &'a str)> {
+    let (mut namespace, mut name) = ("", "");
+    for pair in pattern.split('/').zip_longest(request.split('/')) {
+        match pair.both()? {
+            ("NAMESPACE", word) => namespace = word,
+            ("NAME", word) if !word.contains('?') => name = word,
+            (part, word) if part == word => {}
+            _ => return None,
         }
     }
+    Some((namespace, name))
 }
 
 impl Request {
@@ -268,163 +382,41 @@ impl Request {
         let query = pairs
             .filter_map(|pair| pair.split_once('='))
             .collect::<BTreeMap<_, _>>();
-        let path = parts
-            .uri
-            .path()
-            .trim_start_matches('/')
-            .split('/')
-            .collect::<Vec<_>>();
-        let get = parts.method == Method::GET;
         let limit = query
             .get("limit")
             .and_then(|limit| limit.parse::<usize>().ok());
         // A page that was too large is asked for again with a smaller limit.
         let within = |most| limit.is_some_and(|limit| (1..=most).contains(&limit));
-        let rows = get && table && query.get("includeObject") == Some(&"None") && within(ROWS);
-        let list = get && !table && within(OBJECTS);
-        let few = get && !table && within(FEW);
         let decoded = |name: &str| query.get(name).map(|text| decode(text));
         let selector = decoded("fieldSelector").unwrap_or_default();
-        let with_labels = decoded("labelSelector");
-        let (kind, namespace, name) = match path[..] {
-            ["api", "v1", "nodes"] if rows => (Kind::NodeRows, "", ""),
-            ["api", "v1", "nodes"] if list && !metadata && with_labels.is_none() => {
-                (Kind::Nodes, "", "")
+        let labels = decoded("labelSelector");
+        let with_labels = labels.as_ref().map_or("", |_| "?labelSelector");
+        let request = format!("{} {}{with_labels}", parts.method, parts.uri.path());
+        let asks_for = |form| match form {
+            Form::Rows => table && query.get("includeObject") == Some(&"None") && within(ROWS),
+            Form::List => !table && !metadata && within(OBJECTS),
+            Form::Few => !table && !metadata && within(FEW),
+            Form::Metadata => !table && metadata && within(OBJECTS),
+            Form::One => true,
+        };
+        let kinds = KINDS.iter().filter(|(_, _, form, _)| asks_for(*form));
+        let mut places =
+            kinds.filter_map(|(kind, pattern, ..)| Some((*kind, place(pattern, &request)?)));
+        let selects = |kind| match kind {
+            Kind::Pods | Kind::PodUids => {
+                selector.starts_with(SELECTS_NODE) || selector == UNFINISHED
             }
-            ["api", "v1", "nodes"] if few && !metadata && with_labels.is_some() => {
-                (Kind::NodesWith, "", "")
-            }
-            ["api", "v1", "namespaces", namespace, "pods"]
-                if list && !metadata && with_labels.is_some() =>
-            {
-                (Kind::PodsWith, namespace, "")
-            }
-            [
-                "apis",
-                "coordination.k8s.io",
-                "v1",
-                "namespaces",
-                "kube-system",
-                "leases",
-            ] if list && !metadata && with_labels.is_some() => {
-                (Kind::ServerLeases, "kube-system", "")
-            }
-            _ if with_labels.is_some() => return None,
-            ["apis", "storage.k8s.io", "v1", "volumeattachments"] if rows => {
-                (Kind::AttachmentRows, "", "")
-            }
-            ["api", "v1", "namespaces"] if list && metadata => (Kind::Namespaces, "", ""),
-            ["api", "v1", "persistentvolumeclaims"] if list && !metadata => (Kind::Claims, "", ""),
-            ["api", "v1", "persistentvolumes"] if list && !metadata => (Kind::Volumes, "", ""),
-            ["api", "v1", "pods"] if rows => (Kind::PodRows, "", ""),
-            ["api", "v1", "pods"]
-                if list && (selector.starts_with(SELECTS_NODE) || selector == UNFINISHED) =>
-            {
-                (if metadata { Kind::PodUids } else { Kind::Pods }, "", "")
-            }
-            ["api", "v1", "nodes", name] if get => (Kind::Node, "", name),
-            [
-                "apis",
-                "coordination.k8s.io",
-                "v1",
-                "namespaces",
-                "kube-node-lease",
-                "leases",
-                name,
-            ] if get => (Kind::Lease, "", name),
-            [
-                "apis",
-                "coordination.k8s.io",
-                "v1",
-                "namespaces",
-                namespace,
-                "leases",
-                name,
-            ] if get => (Kind::OtherLease, namespace, name),
-            ["apis", "coordination.k8s.io", "v1", "leases"] if rows && selector == OTHERS => {
-                (Kind::LeaseRows, "", "")
-            }
-            ["apis", "coordination.k8s.io", "v1", "leases"]
-                if list && !metadata && selector.starts_with(OTHERS) =>
-            {
-                (Kind::LeasesNamed, "", "")
-            }
-            ["apis", "storage.k8s.io", "v1", "csidrivers"] if list && !metadata => {
-                (Kind::Drivers, "", "")
-            }
-            ["api", "v1", "namespaces", namespace, "pods", name] if get => {
-                (Kind::Pod, namespace, name)
-            }
-            [
-                "apis",
-                "apps",
-                "v1",
-                "namespaces",
-                namespace,
-                "statefulsets",
-                name,
-            ] if get => (Kind::StatefulSet, namespace, name),
-            [
-                "apis",
-                "apps",
-                "v1",
-                "namespaces",
-                namespace,
-                "replicasets",
-                name,
-            ] if get => (Kind::ReplicaSet, namespace, name),
-            ["apis", "batch", "v1", "namespaces", namespace, "jobs", name] if get => {
-                (Kind::Job, namespace, name)
-            }
-            [
-                "api",
-                "v1",
-                "namespaces",
-                namespace,
-                "persistentvolumeclaims",
-                name,
-            ] if get => (Kind::Claim, namespace, name),
-            [
-                "api",
-                "v1",
-                "namespaces",
-                namespace,
-                "persistentvolumeclaims",
-                name,
-            ] if parts.method == Method::DELETE => (Kind::DeleteClaim, namespace, name),
-            ["api", "v1", "namespaces", namespace, "pods"]
-                if list && !metadata && selector.is_empty() =>
-            {
-                (Kind::PodsIn, namespace, "")
-            }
-            ["api", "v1", "persistentvolumes", name] if get => (Kind::Volume, "", name),
-            ["api", "v1", "namespaces", namespace, "pods", name]
-                if parts.method == Method::DELETE =>
-            {
-                (Kind::Delete, namespace, name)
-            }
-            ["api", "v1", "namespaces", namespace, "pods", name, "status"]
-                if parts.method == Method::PATCH =>
-            {
-                (Kind::Patch, namespace, name)
-            }
-            [
-                "apis",
-                "events.k8s.io",
-                "v1",
-                "namespaces",
-                namespace,
-                "events",
-            ] if list => (Kind::Events, namespace, ""),
-            [
-                "apis",
-                "events.k8s.io",
-                "v1",
-                "namespaces",
-                namespace,
-                "events",
-            ] if parts.method == Method::POST => (Kind::Event, namespace, ""),
-            _ => return None,
+            Kind::PodsIn => selector.is_empty(),
+            Kind::LeaseRows => selector == OTHERS,
+            Kind::LeasesNamed => selector.starts_with(OTHERS),
+            _ => true,
+        };
+        let (kind, (namespace, name)) = places.next().filter(|(kind, _)| selects(*kind))?;
+        // All that have such labels are in this one.
+        let namespace = if kind == Kind::ServerLeases {
+            "kube-system"
+        } else {
+            namespace
         };
         let page = match query.get("continue") {
             None => None,
@@ -456,7 +448,7 @@ impl Request {
             namespace: namespace.to_owned(),
             name: name.to_owned(),
             selector,
-            labels: Labels::parse(&with_labels.unwrap_or_default()),
+            labels: Labels::parse(&labels.unwrap_or_default()),
             query: parts.uri.query().map(str::to_owned),
             content_type: header(header::CONTENT_TYPE).to_owned(),
             body,

@@ -450,11 +450,6 @@ impl Outage {
         }
     }
 
-    /// Whether it holds the whole run, the nodes that a person has switched off aside.
-    pub fn of_all(&self) -> bool {
-        self.full || self.share
-    }
-
     /// Whether it holds the pods of `node`.
     pub fn holds(&self, node: &NodeFacts, now: Timestamp) -> bool {
         let switched_off = Failure::of_node(node, now).counts(node.powered_off.as_ref());
