@@ -144,7 +144,8 @@ impl Measured {
     pub fn holds_within(&self, most_memory: u64, what: &str) {
         let Self { run, took, memory } = self;
         eprintln!("{what}: {:.1} s, {memory} KiB at most", took.as_secs_f64());
-        assert_eq!((run.code, &run.report["errors"]), (0, &json!([])), "{what}");
+        let (ended, summary) = ((run.code, &run.report["errors"]), &run.report["summary"]);
+        assert_eq!(ended, (0, &json!([])), "{what}: {summary}");
         assert_eq!(
             run.report["breaker"],
             Value::Null,
