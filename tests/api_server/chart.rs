@@ -191,7 +191,7 @@ fn the_chart_renders_what_kustomize_renders() {
     let named = component
         .lines()
         .filter_map(|line| line.strip_prefix("#     "));
-    let named = named.map(|line| format!("{line}\n")).collect::<String>();
+    let named = named.flat_map(|line| [line, "\n"]).collect::<String>();
     for (what, values, kustomized, count) in [
         (
             "the default",

@@ -230,8 +230,8 @@ fn the_dry_run_overlay_reports_and_is_never_refused() {
     assert_eq!(report["summary"]["outcomes"]["would-delete"], ALL);
 }
 
-/// Whoever may write the ConfigMap sets options, and nothing else: neither another API server or credentials, nor what the
-/// components set.
+/// Whoever may write the `ConfigMap` sets options, and nothing else: neither another API server or credentials, nor what
+/// the components set.
 #[test]
 fn a_config_map_sets_options_and_nothing_else() {
     // What kube, hyper, rustls, jiff, the linker and the program read, and what the components set.

@@ -35,7 +35,7 @@ fn many_of_each() -> Vec<(&'static str, Value)> {
     };
     let keys = |count: usize| {
         let keys = (0..count).map(|number| (format!("k{number}"), json!("")));
-        Value::from_iter(keys)
+        keys.collect::<Value>()
     };
     let containers = json!([{"name": "main", "image": "example/main:1", "args": args}]);
     vec![
