@@ -14,7 +14,7 @@ const NODE_PADDING: usize = 10_000;
 /// The default deadline of a run, and some seconds to start and end it.
 const DEADLINE: Duration = Duration::from_secs(8 * 60 + 20);
 /// The maximum memory of a run in MiB: half of the memory limit of its container.
-const MOST_MEMORY: u64 = 64;
+pub const MOST_MEMORY: u64 = 64;
 /// The maximum of requests at the same time.
 const MOST_AT_ONCE: usize = 8;
 
@@ -142,14 +142,15 @@ impl Measured {
     }
 
     pub fn holds(&self, what: &str) {
-        self.holds_within(MOST_MEMORY, what);
+        self.ends(0, MOST_MEMORY, what);
     }
 
-    /// Whether it is as it should be, within so many MiB.
-    pub fn holds_within(&self, most_memory: u64, what: &str) {
+    /// Whether it is as it should be, with this exit code and within so many MiB.
+    pub fn ends(&self, code: i32, most_memory: u64, what: &str) {
         let Self { run, took, memory } = self;
         eprintln!("{what}: {:.1} s, {memory} KiB at most", took.as_secs_f64());
-        assert_eq!((run.code, &run.report["errors"]), (0, &json!([])), "{what}");
+        let (ended, summary) = ((run.code, &run.report["errors"]), &run.report["summary"]);
+        assert_eq!(ended, (code, &json!([])), "{what}: {summary}");
         assert_eq!(
             run.report["breaker"],
             Value::Null,

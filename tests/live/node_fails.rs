@@ -91,7 +91,10 @@ fn a_kubelet_stops_and_its_pods_move() {
         .iter()
         .find(|pod| pod.called() == "vault/vault-0")
         .expect("it was there");
-    assert_eq!(reaped.pod(&vault.uid)["note"], "Unseal Vault.");
+    assert_eq!(
+        reaped.pod(&vault.uid)["note"],
+        "its author says: 'Unseal Vault.'"
+    );
 
     let (local, moved): (Vec<_>, Vec<_>) = evicted
         .into_iter()
