@@ -14,11 +14,11 @@ use super::{
     request::{Accept, Ask, Response},
 };
 use crate::{
-    facts::{Attachment, NamedBy, Namespaces, NodeFacts, PodFacts, Read, Uid, Unread},
+    facts::{Attachment, NamedBy, Namespaces, NodeFacts, PodFacts, Uid, Unread},
     kubernetes::{
-        Holders, Kind, LeaseName, ListMeta, NodeObjects, RawAttachment, RawLease, RawList,
-        RawNamespace, RawNode, RawPod, RawStatefulSet, RawTable, full_name, identity_of_malformed,
-        malformed,
+        Holders, Kind, LeaseName, LeasesByNode, ListMeta, NodeObjects, RawAttachment, RawLease,
+        RawList, RawNamespace, RawNode, RawPod, RawStatefulSet, RawTable, full_name,
+        identity_of_malformed, malformed,
     },
     outcome::{Replacement, ReplacementState as State},
     selector::is_name,
@@ -191,7 +191,7 @@ impl Cluster {
 
     /// Reads the Leases outside of `kube-node-lease` that may name the nodes of `holders` or pods on
     /// them, by node. Of all others only the rows are read, which have the holder.
-    pub async fn leases(&self, holders: &Holders) -> Result<BTreeMap<String, Read<Vec<RawLease>>>> {
+    pub async fn leases(&self, holders: &Holders) -> Result<LeasesByNode> {
         type Found = (bool, BTreeMap<String, BTreeSet<LeaseName>>);
         let add_row = |(has_server, found): &mut Found, [name, holder]: [&str; 2]| {
             *has_server |= name.starts_with(RawLease::API_SERVER);
@@ -213,17 +213,16 @@ impl Cluster {
         let mut by_node = BTreeMap::new();
         for node in holders.nodes() {
             let names = found.get(&node).into_iter().flatten();
-            // Whoever may write Leases can hold a node's pods, but not the run.
             let read = if names.clone().count() > MOST_LEASES {
-                Err(Unread(format!("more than {MOST_LEASES} Leases name it")))
+                None
             } else {
                 let mut leases = servers.clone();
                 for (namespace, name) in names {
                     leases.extend(self.leases_called(namespace.as_deref(), name).await?);
                 }
-                Ok(leases)
+                Some(leases)
             };
-            by_node.insert(node, read);
+            by_node.insert(node, Ok(read));
         }
         Ok(by_node)
     }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::meta::{HOSTNAME, Meta, Written, cut};
 use crate::{
-    facts::{Heard, NamedBy, NodeFacts, Renewal, SignBy},
+    facts::{Heard, NamedBy, NodeFacts, Read, Renewal, SignBy},
     selector::LONGEST_NAME,
 };
 
@@ -31,6 +31,9 @@ raw! {
         holder_identity: String,
     }
 }
+
+/// The Leases that name a node or a pod on it, by node; `None` if they are too many to read.
+pub type LeasesByNode = BTreeMap<String, Read<Option<Vec<RawLease>>>>;
 
 impl RawLease {
     /// The namespace of the nodes' leases, each with the name of its node.

@@ -7,9 +7,9 @@ use super::{Scan, Source, Wanted};
 use crate::{
     cluster::{Accept, Cluster, Failure, Listed, PodsOf},
     exit::{CouldNotRun, Result},
-    facts::{Attachment, Read},
+    facts::Attachment,
     kubernetes::{
-        Holders, KOSMOS_PREFIX, Kind, NodeObjects, RawLease, RawNamespace, RawNode, RawPod,
+        Holders, KOSMOS_PREFIX, Kind, LeasesByNode, NodeObjects, RawNamespace, RawNode, RawPod,
     },
 };
 
@@ -128,10 +128,7 @@ impl Source for Live<'_> {
         self.0.real_nodes(selector).await
     }
 
-    async fn leases(
-        &self,
-        holders: &Holders,
-    ) -> Result<BTreeMap<String, Read<Vec<RawLease>>>, Failure> {
+    async fn leases(&self, holders: &Holders) -> Result<LeasesByNode, Failure> {
         self.0.leases(holders).await
     }
 

@@ -22,10 +22,10 @@ use crate::{
     decide::{Case, Policy, Stage},
     exit::{CouldNotRun, Result},
     facts::{
-        Attachment, Census, ClusterFacts, NamespaceFacts, NodeFacts, NodeRead, PodFacts, Read,
-        Ready, Standing, Traits,
+        Attachment, Census, ClusterFacts, Heard, NamespaceFacts, NodeFacts, NodeRead, PodFacts,
+        Ready, SignBy, Standing, Traits,
     },
-    kubernetes::{Holders, Kind, NodeObjects, RawLease, RawPod},
+    kubernetes::{Holders, Kind, LeasesByNode, NodeObjects, RawLease, RawPod},
     limits::FEW_NODES,
     selector::{NamespaceFilter, NodeSelectors},
     words::clean,
@@ -63,10 +63,7 @@ pub trait Source {
     /// enough.
     async fn real_nodes(&self, selector: &str) -> Result<Vec<String>, Failure>;
     /// Reads the other Leases that name the nodes of `holders` or their pods, by node.
-    async fn leases(
-        &self,
-        holders: &Holders,
-    ) -> Result<BTreeMap<String, Read<Vec<RawLease>>>, Failure>;
+    async fn leases(&self, holders: &Holders) -> Result<LeasesByNode, Failure>;
     /// Reads all `VolumeAttachments`, by the node they name.
     async fn attachments(&self) -> Result<BTreeMap<String, Vec<Attachment>>, Failure>;
     /// Makes the error that ends a run because it could not do `what`.
@@ -315,9 +312,18 @@ impl<S: Source> Store<'_, S> {
             if !is_down(&&*node) {
                 continue;
             }
-            match read.remove(name).unwrap_or(Ok(Vec::new())) {
+            match read.remove(name).unwrap_or(Ok(Some(Vec::new()))) {
                 Err(unread) => node.named_by = Err(unread),
-                Ok(leases) => {
+                // Whoever may write Leases can hold a node's pods, but makes no run fail.
+                Ok(None) => node.hear([Heard {
+                    by: SignBy::OtherLease,
+                    at: now,
+                    what: Some(
+                        "perhaps one of the Leases that name it, which are too many to read"
+                            .to_owned(),
+                    ),
+                }]),
+                Ok(Some(leases)) => {
                     // Those of a name in all namespaces were read, and those of all API servers.
                     let names = |lease: &&RawLease| holders.of(name, lease).next().is_some();
                     let leases = leases.iter().filter(names).collect_vec();

@@ -22,11 +22,11 @@ use super::{Gathered, Scan, Source, Wanted, gather, stream};
 use crate::{
     cluster::{Failure, Listed, PodsOf},
     exit::{CouldNotRun, Result},
-    facts::{Attachment, ClusterFacts, Read, ReadError, Ready, Unread},
+    facts::{Attachment, ClusterFacts, ReadError, Ready, Unread},
     kubernetes::{
-        Holders, Kind, Meta, NodeObjects, Observed, RawAttachment, RawClaim, RawDriver, RawLease,
-        RawNamespace, RawNode, RawPod, RawStatefulSet, RawVolume, full_name, identity_of_malformed,
-        malformed,
+        Holders, Kind, LeasesByNode, Meta, NodeObjects, Observed, RawAttachment, RawClaim,
+        RawDriver, RawLease, RawNamespace, RawNode, RawPod, RawStatefulSet, RawVolume, full_name,
+        identity_of_malformed, malformed,
     },
     selector::{NodeSelectors, Selector},
 };
@@ -467,10 +467,7 @@ impl Source for Saved {
         }
     }
 
-    async fn leases(
-        &self,
-        holders: &Holders,
-    ) -> Result<BTreeMap<String, Read<Vec<RawLease>>>, Failure> {
+    async fn leases(&self, holders: &Holders) -> Result<LeasesByNode, Failure> {
         let bad = self.malformed.iter().find(|([kind, namespace, _], _)| {
             ["", RawLease::KIND].contains(&kind.as_str()) && namespace != RawLease::OF_NODES
         });
@@ -479,7 +476,7 @@ impl Source for Saved {
             let named = others.filter(|lease| holders.of(&node, lease).next().is_some());
             let read = match bad {
                 Some((_, cause)) => Err(Unread(format!("one of them: {cause}"))),
-                None => Ok(named.cloned().collect()),
+                None => Ok(Some(named.cloned().collect())),
             };
             (node, read)
         };

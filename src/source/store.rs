@@ -23,7 +23,7 @@ use crate::{
         PodSummary, Read, ReadError, Ready, Stay, Traits, Unread,
     },
     kubernetes::{
-        Holders, Kind, Meta, RawClaim, RawDriver, RawLease, RawNamespace, RawNode, RawPod,
+        Holders, Kind, LeasesByNode, Meta, RawClaim, RawDriver, RawNamespace, RawNode, RawPod,
         RawStatefulSet, RawVolume, full_name,
     },
     selector::is_name,
@@ -228,11 +228,7 @@ impl<'a, S: Source> Store<'a, S> {
 
     /// Reads the other Leases that name the nodes of `holders` or their pods, by node. That this
     /// account may not list them is told in `unseen`.
-    pub(super) async fn leases(
-        &self,
-        holders: &Holders,
-        unseen: &mut Vec<String>,
-    ) -> BTreeMap<String, Read<Vec<RawLease>>> {
+    pub(super) async fn leases(&self, holders: &Holders, unseen: &mut Vec<String>) -> LeasesByNode {
         match self.source.leases(holders).await {
             Ok(leases) => leases,
             Err(failure) if failure.code() == Some(403) => {

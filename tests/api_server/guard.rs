@@ -607,7 +607,7 @@ pub fn refusal_of(
     variables: &[(&str, &str)],
     options: &[&str],
 ) -> (i32, String) {
-    let proxy = Proxy::to(&cluster);
+    let proxy = Proxy::to(cluster);
     let output = binary(&proxy.kubeconfig_of(account))
         .envs(variables.iter().copied())
         .args(SHORT)

@@ -9,6 +9,10 @@
     clippy::panic,
     reason = "a test fails by panicking"
 )]
+#![allow(
+    clippy::large_futures,
+    reason = "one run at a time, on the stack of its test"
+)]
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,

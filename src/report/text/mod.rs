@@ -68,7 +68,7 @@ pub fn write(page: &Page, screen: Screen) -> String {
     text.blocks("", &page.lead);
     let mut was_minor = false;
     for section in &page.sections {
-        if !text.text.is_empty() && !(was_minor && section.is_minor()) {
+        if !(text.text.is_empty() || was_minor && section.is_minor()) {
             text.line("");
         }
         was_minor = section.is_minor();

@@ -498,6 +498,11 @@ fn what_is_asked_for_lets_the_pod_go() {
     assert!(!enough || asked > 100, "asked {asked} times");
 }
 
+fn has(steps: &[Step], is: impl Fn(&str) -> bool) -> bool {
+    let commands = steps.iter().flat_map(|step| &step.command);
+    commands.flat_map(|command| command.split(' ')).any(is)
+}
+
 #[test]
 fn destructive_commands_are_printed_only_for_what_is_certainly_dead() {
     use ReasonCode::{LocalVolume, OwnerKind, SharedDisk, VolumeConfined, VolumeUnverified};
@@ -509,10 +514,6 @@ fn destructive_commands_are_printed_only_for_what_is_certainly_dead() {
         "two machines might write its disk",
         "its owner's kind is manual",
     ];
-    fn has(steps: &[Step], is: impl Fn(&str) -> bool) -> bool {
-        let commands = steps.iter().flat_map(|step| &step.command);
-        commands.flat_map(|command| command.split(' ')).any(is)
-    }
     let destroys = |steps: &[Step]| has(steps, |word| ["annotate", "taint"].contains(&word));
     for_every_cluster(|case| {
         let (settings, gathered) = (case.settings(), &case.gathered);
