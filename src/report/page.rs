@@ -7,7 +7,6 @@
 
 use std::fmt::Display;
 
-use super::phrases;
 use crate::{
     advice::{Advice, Step},
     codes::codes,
@@ -338,7 +337,7 @@ impl Entry {
     ) -> Self {
         Self {
             name: format!("{namespace}/{name}"),
-            columns: vec![phrases::owner(name, owner), after("on ", node)],
+            columns: vec![made_by(name, owner), after("on ", node)],
             namespace: Some(namespace.to_owned()),
             node: node.cloned(),
             workloads: owner.into_iter().cloned().collect(),
@@ -375,6 +374,15 @@ impl Entry {
     pub fn filled_columns(&self) -> impl Iterator<Item = &String> {
         self.columns.iter().filter(|column| !column.is_empty())
     }
+}
+
+/// Returns the owner of the pod `name`. If the pod's name begins with the owner's, its kind is
+/// enough; without an owner, the text is empty.
+fn made_by(name: &str, owner: Option<&Owner>) -> String {
+    owner.map_or_else(String::new, |owner| match name.strip_prefix(&owner.name) {
+        Some(rest) if rest.starts_with('-') => owner.kind.clone(),
+        _ => owner.to_string(),
+    })
 }
 
 /// Lists the blocks that say what to do first, and what is at risk.

@@ -7,7 +7,7 @@ use super::{BreakerEntry, NodeEntry, PodEntry, Report, page::pasted};
 use crate::{
     advice::StepKind,
     decide::{ReasonCode, Verdict, heard, reported},
-    facts::{Owner, Ready},
+    facts::Ready,
     outcome::OutcomeCode,
     settings::{GuardCode, ModeCode},
     words::{after, clean, counted, counts, joined, listed, spoken},
@@ -391,15 +391,6 @@ pub fn for_a_person(pod: &PodEntry) -> String {
 
 pub fn name(pod: &PodEntry) -> String {
     format!("{}/{}", pod.namespace, pod.name)
-}
-
-/// Returns the owner of the pod `name`. If the pod's name begins with the owner's, its kind is
-/// enough; without an owner, the text is empty.
-pub fn owner(name: &str, owner: Option<&Owner>) -> String {
-    owner.map_or_else(String::new, |owner| match name.strip_prefix(&owner.name) {
-        Some(rest) if rest.starts_with('-') => owner.kind.clone(),
-        _ => owner.to_string(),
-    })
 }
 
 /// Lists the lines of a command, cleaned, as they are pasted.

@@ -344,7 +344,7 @@ impl<'a, S: Source> Store<'a, S> {
 
     /// Returns the pods of a namespace that use claims.
     pub(super) async fn users(&self, namespace: &str) -> Read<Users> {
-        self.once(users_of(namespace), async {
+        let users = self.once(users_of(namespace), async {
             let list = PodsOf::Namespace(namespace.to_owned());
             let (mut users, whole) = self.summaries(&list).await?;
             if !whole {
@@ -353,13 +353,30 @@ impl<'a, S: Source> Store<'a, S> {
             }
             users.retain(|user| !user.claims.is_empty());
             Ok(Rc::new(users))
-        })
-        .await
+        });
+        users.await.map(|users| self.supposed(users))
     }
 
     /// Returns the pods that use claims, if they were listed.
     pub(super) fn listed_users(&self, namespace: &str) -> Option<Read<Users>> {
-        self.answered(&users_of(namespace))
+        let users = self.answered::<Read<Users>>(&users_of(namespace))?;
+        Some(users.map(|users| self.supposed(users)))
+    }
+
+    /// Marks the pods that Kubernetes evicts from dead nodes as Terminating: they keep no claim.
+    fn supposed(&self, users: Users) -> Users {
+        let goes = |pod: &PodSummary| {
+            let mut dead = self.dead.iter();
+            pod.evicted() && dead.any(|dead| pod.node.as_ref() == Some(dead))
+        };
+        if !users.iter().any(goes) {
+            return users;
+        }
+        let users = users.iter().map(|pod| PodSummary {
+            terminating: goes(pod) || pod.terminating,
+            ..pod.clone()
+        });
+        Rc::new(users.collect())
     }
 
     /// Reads a pod by its name; `None` if it does not exist.
