@@ -336,7 +336,11 @@ impl Adviser<'_> {
         let case = Case::of(self.facts, self.policy, pod);
         let inert = case.would_be_inert(&claims).filter(|_| !pod.supposed);
         let mut doubts = asked(judged).filter_map(|claim| claim.doubt.as_ref());
-        inert.or_else(|| Some(doubts.find(|doubt| doubt.proved)?.why.clone()))
+        let doubt = || Some(doubts.find(|doubt| doubt.proved)?.why.clone());
+        // Once that is known, another rule may hold the pod, which asks for another answer.
+        let mut unverified = judged.reason.ties.unverified.iter();
+        let unknown = || Some(unverified.find(|claim| claim.names_node)?.cause.clone());
+        inert.or_else(doubt).or_else(unknown)
     }
 }
 
