@@ -206,13 +206,24 @@ mod tests {
     };
 
     use super::*;
-    use crate::report::samples;
+    use crate::{decide::ReasonCode, report::samples};
 
     /// Runs on a cluster with one stuck pod, whose deletes are answered 404.
     async fn run_on_one(settings: &Settings) -> Result<Report> {
-        let cluster = "{Node ds05: {ready: 'True'}, Node ds06: {}, Namespace shop: {}, Lease ds06: {}, Pod shop/db-0: {}}";
-        let fate = |request: &Request| Fate {
-            fault: (request.kind == Kind::Delete).then_some(Fault::Status(404, false, false)),
+        run_with(settings, 404, |request| request.kind == Kind::Delete).await
+    }
+
+    /// Runs on that cluster, where requests that are `refused` are answered with `status`. The pod
+    /// has finished.
+    async fn run_with(
+        settings: &Settings,
+        status: u16,
+        refused: fn(&Request) -> bool,
+    ) -> Result<Report> {
+        let cluster = "{Node ds05: {ready: 'True'}, Node ds06: {}, Namespace shop: {}, Lease ds06: {}, \
+            Pod shop/db-0: {status: {phase: Failed}}}";
+        let fate = move |request: &Request| Fate {
+            fault: refused(request).then_some(Fault::Status(status, false, false)),
             ..Fate::default()
         };
         let objects = Objects::new(NOW.parse().unwrap(), objects(&yaml(cluster)));
@@ -221,6 +232,18 @@ mod tests {
         let selectors = settings.node_selectors.clone();
         let cluster = Cluster::new(server.client(), stop.clone(), selectors);
         run_on(&cluster, settings, false, &stop).await
+    }
+
+    /// With `--all`, finished pods are in a list of their own too.
+    #[tokio::test(start_paused = true)]
+    async fn a_pod_is_kept_where_the_pods_of_its_node_cannot_be_listed() {
+        let mut settings = samples::run(DryRun::Client, Target::default());
+        settings.all = true;
+        let of_node = |request: &Request| request.selector.contains("spec.nodeName");
+        let report = run_with(&settings, 500, of_node).await.expect("a report");
+        assert_eq!(report.pods[0].reason, ReasonCode::FactsUnread);
+        let report = run_with(&settings, 500, |_| false).await.expect("a report");
+        assert_eq!(report.pods[0].reason, ReasonCode::Stuck);
     }
 
     /// There is no guard here, so its proof fails.

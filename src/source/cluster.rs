@@ -19,8 +19,9 @@ use crate::{
 const LIVING: &str = "Running Pending Completed Succeeded Failed Error OOMKilled Evicted ContainerStatusUnknown \
     CrashLoopBackOff ImagePullBackOff ErrImagePull CreateContainerConfigError CreateContainerError ContainerCreating PodInitializing SchedulingGated NotReady";
 
-/// How many Ready nodes a reading of all nodes keeps. Only a few of them are asked.
-const SOME: usize = 8;
+/// How many Ready nodes a reading of all nodes keeps. Only three of them are asked, but a row does not
+/// show which are leaf nodes.
+const SOME: usize = 32;
 
 /// A cluster, as the source of one run.
 pub struct Live<'a>(&'a Cluster);

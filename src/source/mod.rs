@@ -23,7 +23,7 @@ use crate::{
     exit::{CouldNotRun, Result},
     facts::{
         Attachment, Census, ClusterFacts, Heard, NamespaceFacts, NodeFacts, NodeRead, PodFacts,
-        Ready, SignBy, Standing, Traits,
+        Ready, SignBy, Standing, Traits, Unread,
     },
     kubernetes::{Holders, Kind, LeasesByNode, NodeObjects, RawLease, RawPod},
     limits::FEW_NODES,
@@ -304,6 +304,14 @@ impl<S: Source> Store<'_, S> {
             holders.add(node, pods.map_or(&none, |pods| &pods.names));
         }
         let mut read = self.leases(&holders, &mut facts.unseen).await;
+        // A pod that is not known may hold a Lease.
+        for name in holders.nodes() {
+            let pods = on_node.get(&name);
+            let unlisted = || Some(Unread("its pods were not listed".to_owned()));
+            if let Some(unread) = pods.map_or_else(unlisted, |pods| pods.unread.clone()) {
+                read.insert(name, Err(unread));
+            }
+        }
         let now = facts.now;
         for (name, node) in &mut facts.nodes {
             let NodeRead::Known(node) = node else {

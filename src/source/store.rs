@@ -71,6 +71,8 @@ pub(super) struct Pods {
     occupied: bool,
     /// Whether every pod of the list could be read.
     whole: bool,
+    /// Why the list could not be read, if so.
+    pub unread: Option<Unread>,
 }
 
 impl Pods {
@@ -308,10 +310,10 @@ impl<'a, S: Source> Store<'a, S> {
             Err(failure) if dead || failure.forbids() => {
                 Err(self.source.could_not("list pods", failure))
             }
-            Err(failure) => {
-                self.failed(list.described(), failure);
-                Ok(Pods::default())
-            }
+            Err(failure) => Ok(Pods {
+                unread: Some(self.failed(list.described(), failure)),
+                ..Pods::default()
+            }),
         }
     }
 
