@@ -1383,9 +1383,10 @@ fn claims_are_looked_up_as_long_as_they_can_be_and_are_not_too_many() {
             (0..count).map(|claim| format!("of-{count}-{claim}")),
         )
     });
-    // With those of the pod of 64, they are more than a namespace's share. All use the first one.
-    let crowd = (0..11).map(|pod| {
-        let own = (0..60).map(|claim| format!("crowd-{pod}-{claim}"));
+    // With those of the pod of 64, they are one more than a namespace's share. All use the first one.
+    let crowd = (0..13).map(|pod| {
+        let own = if pod < 12 { 48 } else { 1 };
+        let own = (0..own).map(move |claim| format!("crowd-{pod}-{claim}"));
         pod_with(
             &format!("crowd-{pod}"),
             2 + pod,
@@ -1415,8 +1416,10 @@ fn claims_are_looked_up_as_long_as_they_can_be_and_are_not_too_many() {
         crowd-6 stuck-on-not-ready-node
         crowd-7 stuck-on-not-ready-node
         crowd-8 stuck-on-not-ready-node
-        crowd-9 volume-unverified: It is unverified what a delete would do to its data: claim *: more than 640 claims of its namespace are due, and a run looks up no more.
-        crowd-10 volume-unverified: It is unverified what a delete would do to its data: claim *: more than 640 claims of its namespace are due, and a run looks up no more.
+        crowd-9 stuck-on-not-ready-node
+        crowd-10 stuck-on-not-ready-node
+        crowd-11 stuck-on-not-ready-node
+        crowd-12 volume-unverified: It is unverified what a delete would do to its data: claim *: more than 640 claims of its namespace are due, and a run looks up no more.
         unseen: The file lacks pv. This saves all:
         unseen: kubectl get no,ns,po,pvc,pv,leases,volumeattachments,csidrivers,sts -Ao json --show-managed-fields
     "#]].assert_eq(&verdicts_of(&text));
