@@ -73,6 +73,8 @@ const WHY: usize = 4;
 const QUESTION: Room = Room { rows: 40, ..LONG };
 /// The most failed nodes that are a handful.
 const FEW_NODES: usize = 6;
+/// The length of a cause that takes more than a line or two.
+const LONG_CAUSE: usize = 100;
 /// The most steps without an answer that a card shows.
 const FEW_STEPS: usize = 4;
 /// The most nodes that a line names.
@@ -136,10 +138,15 @@ fn sections(report: &Report, room: &Room) -> Vec<Section> {
             .iter()
             .filter(|pod| pod.verdict == verdict)
             .sorted_by_key(|pod| !phrases::went_wrong(pod));
-        let most = if verdict == Verdict::Reap {
-            room.rows
-        } else {
-            room.others
+        // Why a replacement is not back may take some lines.
+        let late = |pod: &PodEntry| {
+            let cause = pod.replacement.as_ref().and_then(|it| it.cause.as_ref());
+            cause.is_some_and(|cause| cause.len() > LONG_CAUSE)
+        };
+        let most = match verdict {
+            Verdict::Reap if report.pods.iter().any(late) => room.rows / 2,
+            Verdict::Reap => room.rows,
+            _ => room.others,
         };
         let pods = pods.map(row).map(|row| match verdict {
             Verdict::Wait | Verdict::Leave => beside_cards(report, row),
@@ -226,8 +233,14 @@ fn lead(report: &Report) -> Vec<Block> {
 /// Returns the row of a pod.
 fn row(pod: &PodEntry) -> Entry {
     let mut blocks = paragraphs(phrases::sentence(pod));
-    let replacement = phrases::replacement(pod);
-    blocks.extend(replacement.map(|text| Block::labelled("Replacement", Tone::Plain, text)));
+    blocks.extend(
+        phrases::replacement(pod).map(|(state, cause)| Block::Paragraph {
+            tone: Tone::Plain,
+            label: "Replacement",
+            logged: state.len(),
+            text: state + &after(", ", cause),
+        }),
+    );
     let state = pod.replacement.as_ref().map(|found| found.state);
     // The outcome, else the reason. Of a pod to reap, the heading gives the reason already.
     let tag = match (pod.outcome, pod.verdict) {

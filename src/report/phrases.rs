@@ -200,7 +200,7 @@ pub fn sentence(pod: &PodEntry) -> Option<&str> {
 
 /// Describes a pod's replacement: its state, name and node, since when it is Ready, or
 /// why it is not.
-pub fn replacement(pod: &PodEntry) -> Option<String> {
+pub fn replacement(pod: &PodEntry) -> Option<(String, Option<&String>)> {
     let found = pod.replacement.as_ref()?;
     let since = found.since.map(|since| since.strftime("%F %TZ"));
     let other_name = found.name.as_ref().filter(|name| **name != pod.name);
@@ -209,9 +209,8 @@ pub fn replacement(pod: &PodEntry) -> Option<String> {
         after(": ", other_name),
         after(" on ", found.node.as_ref()),
         after(", Ready since ", since),
-        after(", ", found.cause.as_ref()),
     ];
-    Some(parts.concat())
+    Some((parts.concat(), found.cause.as_ref()))
 }
 
 /// Counts the pods by what becomes of them, those that need a person first.

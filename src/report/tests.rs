@@ -210,6 +210,16 @@ fn the_log_repeats_no_message_and_no_note_however_much_is_folded() {
     }
 }
 
+fn with_a_late_replacement(pod: &PodEntry) -> PodEntry {
+    let cause = "Back-off pulling image ".repeat(50);
+    let late = Replacement::without_pod(ReplacementState::Starting, cause);
+    PodEntry {
+        outcome: (pod.verdict == Verdict::Reap).then_some(OutcomeCode::Deleted),
+        replacement: (pod.verdict == Verdict::Reap).then_some(late),
+        ..pod.clone()
+    }
+}
+
 #[test]
 fn a_text_is_for_one_look_and_loses_no_pod_that_needs_a_person() {
     for (dead, all, lines) in [
@@ -221,10 +231,18 @@ fn a_text_is_for_one_look_and_loses_no_pod_that_needs_a_person() {
         (60, 200, 100),
     ] {
         let report = night(dead, all);
+        // The causes of replacements that are not back may be long.
+        let waited = Report {
+            pods: report.pods.iter().map(with_a_late_replacement).collect(),
+            ..report.clone()
+        };
+        for report in [&report, &waited] {
+            let text = text::write(&report.page(), text::Screen::default());
+            let count = text.lines().count();
+            assert!(count <= lines, "{dead}: {count} lines:\n{text}");
+        }
         let page = report.page();
         let text = text::write(&page, text::Screen::default());
-        let count = text.lines().count();
-        assert!(count <= lines, "{dead}: {count} lines:\n{text}");
         let wide = text.lines().filter(|line| line.chars().count() > 100);
         for line in wide {
             assert!(line.contains("kubectl "), "{dead}: {line}");
@@ -385,6 +403,7 @@ fn every_format_says_what_became_of_the_replacements() {
         .pods
         .iter()
         .filter_map(phrases::replacement)
+        .map(|(state, cause)| format!("{state}, {}", cause.unwrap()))
         .collect::<Vec<_>>();
     let back = "back: a-new on ds02, Ready since 2026-01-31 03:00:07Z, the cause of <a>";
     let others = [

@@ -116,7 +116,8 @@ impl Text {
         let lines = textwrap::wrap(&text, options);
         let most = (most * COLUMNS).div_ceil(self.screen.columns);
         let is_cut = lines.len() > most;
-        for line in &lines[..most.min(lines.len())] {
+        let shown = if is_cut { most - 1 } else { lines.len() };
+        for line in &lines[..shown] {
             let line = line.trim_end().replace(TOGETHER, " ");
             self.line(&self.painted(tone, &line));
         }
