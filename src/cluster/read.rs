@@ -213,16 +213,22 @@ impl Cluster {
         let mut by_node = BTreeMap::new();
         for node in holders.nodes() {
             let names = found.get(&node).into_iter().flatten();
-            let read = if names.clone().count() > MOST_LEASES {
-                None
-            } else {
+            let read = async {
+                if names.clone().count() > MOST_LEASES {
+                    return Ok(None);
+                }
                 let mut leases = servers.clone();
                 for (namespace, name) in names {
                     leases.extend(self.leases_called(namespace.as_deref(), name).await?);
                 }
-                Some(leases)
+                Ok(Some(leases))
             };
-            by_node.insert(node, Ok(read));
+            // One that is listed and cannot be read may show life, whatever the cause.
+            let read = read.await;
+            by_node.insert(
+                node,
+                read.map_err(|failure: Failure| Unread(failure.to_string())),
+            );
         }
         Ok(by_node)
     }

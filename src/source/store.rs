@@ -29,7 +29,8 @@ use crate::{
     selector::is_name,
 };
 
-/// What was read of a source, so that nothing is read twice; and the nodes that are supposed dead.
+/// What was read of a source, so that no answer that several ask for is read twice; and the nodes that
+/// are supposed dead.
 pub struct Store<'a, S> {
     source: &'a S,
     pub(super) wanted: Wanted<'a>,
@@ -140,7 +141,7 @@ impl<'a, S: Source> Store<'a, S> {
     }
 
     /// Returns the pods of the dead nodes as they are now.
-    pub fn dead_pods(&self) -> Vec<PodSummary> {
+    pub fn take_dead_pods(&self) -> Vec<PodSummary> {
         self.pods.take()
     }
 

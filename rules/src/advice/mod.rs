@@ -676,6 +676,8 @@ impl PodGroup<'_> {
             };
             steps.push(Step::new(what, command));
         }
+        // One claim stands for all of a pod that uses too many.
+        steps.dedup();
         steps
     }
 

@@ -1,7 +1,7 @@
 //! Kubernetes Events about the deletes, and about the pods that need a person. People who do not
 //! know this program see them with `kubectl describe` and `kubectl get events`.
 //!
-//! They are written last, and change neither an outcome nor the exit code. There is one Event for
+//! They are written after the deletes are verified, and change neither an outcome nor the exit code. There is one Event for
 //! each owner of deleted pods on a node, one for each of these nodes, and one for each pod that
 //! needs a person.
 

@@ -181,7 +181,7 @@ async fn suppose<'a>(
     Ok(SupposedRun {
         run,
         standings,
-        pods: store.dead_pods(),
+        pods: store.take_dead_pods(),
     })
 }
 
