@@ -4,8 +4,8 @@
 //! Data flows one way. [`source`] gathers facts and pods. [`decide`] gives each pod a verdict.
 //! [`limits`] turns the verdicts into a plan. [`execute`] carries the plan out. [`report`]
 //! describes the result, and [`notify`] passes it on. [`run`] is this sequence, readable from top
-//! to bottom. [`questions`] answers what a run would decide, by the same rules. A module, or room,
-//! uses only modules below it. `tests/rooms.rs` has their order, and checks it.
+//! to bottom. [`questions`] answers what a run would decide, by the same rules. A module uses only
+//! modules below it. `tests/modules.rs` has their order, and checks it.
 
 pub use rules::{advice, codes, decide, facts, limits, outcome, selector, words};
 

@@ -1,4 +1,4 @@
-//! One run, from facts to report. Each step is a room of its own.
+//! One run, from facts to report. Each step is a module of its own.
 
 use std::cell::Cell;
 

@@ -123,7 +123,8 @@ pub struct Common {
     pub max_deletes: usize,
 
     /// Delete nothing when more than 2 nodes are NotReady and they are at least this share of all
-    /// nodes, or of the workers, or when no other node could start a pod; 100 turns this off
+    /// nodes, or of the workers, or when no other node could start a pod; in a zone of which they
+    /// are that share, its pods wait. 100 turns this off
     #[arg(help_heading = LIMITS, long, env, value_name = "1-100", default_value_t = 55, value_parser = values::percent)]
     pub max_not_ready_percent: u8,
 

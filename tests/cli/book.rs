@@ -404,7 +404,8 @@ const FOREIGN: [&str; 12] = [
 ];
 
 /// A quoted line that begins so is another program's.
-const OTHERS: [&str; 10] = [
+const OTHERS: [&str; 11] = [
+    "docker ",
     "kubectl ",
     "cargo ",
     "rustup ",

@@ -255,11 +255,11 @@ fn contributing_shows_this_order() {
     let lines = modules().map(|(module, about)| format!("    {:widest$}  {about}\n", file(module)));
     let order = lines.collect_vec().into_iter().rev().collect::<String>();
     let page = fs::read_to_string(root().join("CONTRIBUTING.md")).unwrap();
-    let begin = "<!-- rooms: made by tests/rooms.rs -->\n\n";
+    let begin = "<!-- modules: made by tests/modules.rs -->\n\n";
     let (head, rest) = page.split_once(begin).unwrap();
-    let (_, tail) = rest.split_once("<!-- end of rooms -->").unwrap();
+    let (_, tail) = rest.split_once("<!-- end of modules -->").unwrap();
     expect_file!["../CONTRIBUTING.md"].assert_eq(&format!(
-        "{head}{begin}{order}\n<!-- end of rooms -->{tail}"
+        "{head}{begin}{order}\n<!-- end of modules -->{tail}"
     ));
 }
 
