@@ -134,6 +134,6 @@ impl RawEvent {
     /// Returns time and text of the Event; `None` if it has no time.
     pub fn says(self) -> Option<(Timestamp, String)> {
         let at = self.event_time.max(self.deprecated_last_timestamp)?;
-        Some((at, format!("{}: {}", self.reason, self.note)))
+        Some((at, with_cause(&self.reason, &self.note)))
     }
 }

@@ -377,6 +377,11 @@ const ATTACKS: &str = "
   with: {status: {conditions: [{type: Ready, status: 'True', reason: DeletionByPodReaper, lastTransitionTime: '2026-01-31T03:00:00Z'}]}}
   says: no condition but DisruptionTarget
 - {fail: held, with: {status: {conditions: [{type: Ready, $patch: delete}]}}, says: no condition but DisruptionTarget}
+# Fill its condition.
+- fail: held
+  with: {status: {conditions: [{type: DisruptionTarget, status: 'True', reason: DeletionByPodReaper, message: LONG,
+    lastTransitionTime: '2026-01-31T03:00:00Z'}]}}
+  says: condition holds 4 kB at most
 # Relabel it, add or take away an annotation, strip its finalizer, change the pod itself.
 - {fail: held, with: {metadata: {labels: {app: other}}}, says: nothing of a pod's metadata}
 - {fail: held, with: {metadata: {annotations: {example.org/new: x}}}, says: nothing of a pod's metadata}
@@ -444,7 +449,8 @@ pub fn it_stops_what_the_program_never_does(cluster: &ControlPlane, how: &str, a
 
     let before = cluster.get("/api/v1/pods")["items"].clone();
     let guard = (how, account, "pod-reaper-guard");
-    let answers = attacked(cluster, guard, ATTACKS, &[true, false]);
+    let attacks = ATTACKS.replace("LONG", &"x".repeat(5_000));
+    let answers = attacked(cluster, guard, &attacks, &[true, false]);
     attacked(cluster, guard, ORPHANS, &[false]);
     assert_eq!(
         cluster.get("/api/v1/pods")["items"],

@@ -98,6 +98,7 @@ labels:
 restartPolicy: Never
 serviceAccountName: {{ include (ternary "pod-reaper.forecaster" "pod-reaper.account" (hasKey . "forecast")) .root }}
 automountServiceAccountToken: false
+enableServiceLinks: false
 {{- with .root.Values.imagePullSecrets }}
 imagePullSecrets:
   {{- toYaml . | nindent 2 }}
