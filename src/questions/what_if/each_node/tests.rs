@@ -106,7 +106,7 @@ fn each_node_is_foretold_by_itself_and_the_worst_comes_first() {
           d  1 needs you  1 stays down  0 of 1 back
           a  1 needs you  0 of 1 back
           b  1 lost  0 of 1 back  after 15m 30s
-          c  1 workload away  2 of 2 back (1 waits for a volume)  after 1h 10m
+          c  1 workload without a replica  2 of 2 back (1 waits for a volume)  after 1h 10m
 
         EVERYTHING COMES BACK: 2 nodes
           Up to 1 pod of a node, reaped after at most 15m 30s.
