@@ -156,9 +156,10 @@ fn sections(report: &Report, room: &Room) -> Vec<Section> {
         of_verdict(verdict, Tone::Strong, blocks)
     };
     let of_person = |is_held: bool| {
-        let (id, words, tone) = match is_held {
-            false => (Verdict::Manual.as_str(), "Needs you", Tone::Bad),
-            true => ("would", "Would need you", Tone::Strong),
+        let (id, words, tone) = if is_held {
+            ("would", "Would need you", Tone::Strong)
+        } else {
+            (Verdict::Manual.as_str(), "Needs you", Tone::Bad)
         };
         let count = phrases::pods_for_you(report, is_held);
         let heading = format!("{words}: {count}");

@@ -300,21 +300,22 @@ pub fn next(report: &Report) -> Option<String> {
     if let Some(breaker) = report.breaker.as_ref().filter(|_| report.is_held()) {
         return Some(next_while_held(report, breaker));
     }
-    let groups = || report.groups.iter().filter(|group| !group.is_held);
-    let first = |group: &Group| &report.pods[group.pods[0]];
-    let asking = || groups().filter(|group| group.advice.wants_answer());
-    let is_alive = |group: &Group| first(group).reason == ReasonCode::KubeletAlive;
-    let names = |groups: &mut dyn Iterator<Item = &Group>| {
-        groups.map(|group| name(first(group))).collect_vec()
+    let groups = report.groups.iter().filter(|group| !group.is_held);
+    let (asking, others): (Vec<_>, Vec<_>) = groups.partition(|group| group.advice.wants_answer());
+    let is_alive = |group: &&Group| first_pod(report, group).reason == ReasonCode::KubeletAlive;
+    let (alive, looks): (Vec<_>, Vec<_>) = others.into_iter().partition(is_alive);
+    let names = |groups: &[&Group]| {
+        let pods = groups.iter().map(|group| first_pod(report, group));
+        pods.map(name).collect_vec()
     };
-    let nodes = |groups: &mut dyn Iterator<Item = &Group>| {
-        let nodes = groups.filter_map(|group| first(group).node.clone());
+    let nodes = |groups: &[&Group], all: bool| {
+        let groups = groups
+            .iter()
+            .filter(|group| all || !is_fenced(report, group));
+        let nodes = groups.filter_map(|group| first_pod(report, group).node.clone());
         nodes.unique().collect_vec()
     };
-    let off_first = nodes(&mut asking().filter(|group| !is_fenced(report, group)));
-    let alive = nodes(&mut groups().filter(|group| is_alive(group)));
-    let looks = groups().filter(|group| !group.advice.wants_answer() && !is_alive(group));
-    let looks = names(&mut { looks });
+    let (off_first, alive) = (nodes(&asking, false), nodes(&alive, true));
     let wrong = report.pods.iter().filter(|pod| went_wrong(pod)).map(name);
     let off = to_power_off(report).into_iter().map(str::to_owned);
     let off = off.filter(|node| !off_first.contains(node)).collect_vec();
@@ -332,18 +333,21 @@ pub fn next(report: &Report) -> Option<String> {
         _ => "them",
     };
     let restart = format!(", or power {which} off");
+    // Both are one thing to do: neither is left out without the other.
+    let power = said("if ", &off_first, &power);
+    let decide = said("decide about ", &names(&asking), "");
+    let decide = joined(power.into_iter().chain(decide), "; then ");
     let parts = [
         said("look at the network of zone ", &zones, ""),
-        said("if ", &off_first, &power),
-        said("decide about ", &names(&mut asking()), ""),
+        decide,
         said("restart the kubelet of ", &alive, &restart),
-        said("look at ", &looks, ""),
+        said("look at ", &names(&looks), ""),
         said("see why it was not reaped: ", &wrong.collect_vec(), ""),
         said("power off ", &off, " (what ran there may still run)"),
         said("see what could not be read: ", &unread.collect_vec(), ""),
     ];
     let parts = parts.into_iter().flatten().take(NEXT).collect_vec();
-    let gives_up = groups().any(|group| !group.advice.losses.is_empty());
+    let gives_up = asking.iter().any(|group| !group.advice.losses.is_empty());
     let at_once = failed_at_once(report).filter(|_| zones.is_empty() && !parts.is_empty());
     let at_once = at_once.map(|count| {
         let before = if gives_up {
@@ -351,15 +355,14 @@ pub fn next(report: &Report) -> Option<String> {
         } else {
             ""
         };
-        format!("{count} nodes failed within a minute: check network and power{before}")
+        format!("{count} nodes failed within a minute: check network and power{before}; ")
     });
     let waits = || {
         first_due(report)
             .map(|(pod, time)| format!("nothing yet; {} is due in {}", name(pod), seconds(time)))
     };
-    joined(at_once.into_iter().chain(parts), "; then ")
-        .or_else(waits)
-        .map(|parts| parts + ".")
+    let does = joined(parts, "; then ").or_else(waits)?;
+    Some(after("", at_once) + &does + ".")
 }
 
 fn next_while_held(report: &Report, breaker: &BreakerEntry) -> String {
@@ -395,9 +398,13 @@ fn failed_at_once(report: &Report) -> Option<usize> {
     (count > FEW_NODES && 2 * count > times.len()).then_some(count)
 }
 
+fn first_pod<'a>(report: &'a Report, group: &Group) -> &'a PodEntry {
+    &report.pods[group.pods[0]]
+}
+
 /// Reports whether the node of the group's pods is certainly off.
 fn is_fenced(report: &Report, group: &Group) -> bool {
-    let node = &report.pods[group.pods[0]].node;
+    let node = &first_pod(report, group).node;
     let mut nodes = report.nodes.iter();
     nodes.any(|it| Some(&it.name) == node.as_ref() && it.fenced.is_some())
 }
@@ -405,7 +412,7 @@ fn is_fenced(report: &Report, group: &Group) -> bool {
 /// Says what to do before a command that gives up data, in a few words; `None` if none does, or the
 /// node is certainly off.
 pub fn off_first(report: &Report, group: &Group) -> Option<String> {
-    let node = report.pods[group.pods[0]].node.as_ref()?;
+    let node = first_pod(report, group).node.as_ref()?;
     let asks = !group.advice.losses.is_empty() && !is_fenced(report, group);
     asks.then(|| format!("First: Power {node} off, if it cannot come back."))
 }
