@@ -118,7 +118,7 @@ fn executors_on_a_handful_of_dead_nodes_are_each_answered_on_a_screen() {
     }
 }
 
-/// One node with volumes of its own, a dead zone, the only node, and nothing wrong.
+/// One node with volumes of its own, a dead zone, a node that another Lease shows alive, the only node, and nothing wrong.
 #[test]
 fn each_state_is_for_one_look() {
     let mut volumes = executors(1, 6, 50);
@@ -138,6 +138,18 @@ fn each_state_is_for_one_look() {
             zone.push(pod(&name, &format!("web-{number}"), None));
         }
     }
+    for number in 1..=3 {
+        let (at, claim) = (format!("worker-00{number}"), format!("data-db-{number}"));
+        zone.push(pod(&at, &format!("db-{number}"), Some(&claim)));
+        zone.extend(local(&at, &claim));
+    }
+    let mut alive = [node("ds01", false), node("ds02", true), node("ds03", true)].concat();
+    alive.push(pod("ds01", "web-0", None));
+    alive.push(json!({
+        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"name": "leader", "namespace": "impala"},
+        "spec": {"holderIdentity": "web-0_6d2f4a0e", "renewTime": "2026-11-21T02:59:57.000000Z"},
+    }));
     let mut only = node("pi", false).to_vec();
     only.extend([
         pod("pi", "web-0", None),
@@ -151,6 +163,7 @@ fn each_state_is_for_one_look() {
     for (name, most, items) in [
         ("volumes", 60, volumes),
         ("zone", 100, zone),
+        ("alive", 60, alive),
         ("only-node", 60, only),
         ("calm", 60, calm),
     ] {
