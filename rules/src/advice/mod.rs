@@ -56,7 +56,7 @@ entry! {
         pub what: String,
         /// What to paste, where there is something.
         pub command: Option<String>,
-        /// A word for what that takes away for good, where it does.
+        /// A word for what that takes away, where it does.
         #[serde(skip)]
         pub harm: Option<&'static str>,
         /// What kind of step it is.

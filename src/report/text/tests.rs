@@ -33,7 +33,8 @@ fn an_audit_of_a_dead_node() {
         state.json: 4 pods need you, 4 to be reaped, 2 waiting, 2 left alone, 1 could not be read. 2 of 7
         nodes not Ready: ds06 for 2h, kosmos-cluster7 for 2h. Exit code 3.
         Next: if ds06 cannot come back, power it off; then decide about
-        impala-impala01/impala-executor-000-0 and 1 more; then look at compute-hive01/held-0 and 1 more.
+        impala-impala01/impala-executor-000-0 and 1 more; then look at compute-hive01/held-0 and 1 more;
+        then see what could not be read: Pod impala-impala01/odd-0.
 
         NEEDS YOU: 4
           impala-impala01/impala-executor-000-0  StatefulSet  on ds06  overdue 1h 55m  [local-volume]
@@ -83,7 +84,8 @@ fn an_audit_of_a_dead_node() {
         state.json: 4 pods need you, 4 to be reaped, 2 waiting, 2 left alone, 1 could not be read. 2 of 7
         nodes not Ready: ds06 for 2h, kosmos-cluster7 for 2h. Exit code 3.
         Next: if ds06 cannot come back, power it off; then decide about
-        impala-impala01/impala-executor-000-0 and 1 more; then look at compute-hive01/held-0 and 1 more.
+        impala-impala01/impala-executor-000-0 and 1 more; then look at compute-hive01/held-0 and 1 more;
+        then see what could not be read: Pod impala-impala01/odd-0.
     "#]].assert_eq(&write(&report.page(), Screen::default()));
 }
 

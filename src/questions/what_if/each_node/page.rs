@@ -67,11 +67,13 @@ fn sections(forecast: &Forecast) -> Vec<Section> {
 /// Returns the entry of a node. If there is no room for it, its line is in the log.
 fn line(node: &NodeForecast) -> Entry {
     let columns = parts(node);
+    let holds = node.breaker_holds.then_some("breaker holds");
+    let log = columns.iter().map(String::as_str).chain(holds).join(", ");
     Entry {
         name: node.node.clone(),
         kind: "more".to_owned(),
         named: 1,
-        log: vec![format!("{} died: {}", node.node, columns.join(", "))],
+        log: vec![format!("{} died: {log}", node.node)],
         columns,
         ..Entry::default()
     }
@@ -85,7 +87,6 @@ fn parts(node: &NodeForecast) -> Vec<String> {
         .map(|waits| format!(" ({waits} for a volume)"));
     let back = format!("{} of {} back", numbers.comes_back, numbers.evicted);
     let time = (numbers.seconds > 0).then(|| format!("after {}", seconds(numbers.seconds)));
-    let holds = node.breaker_holds.then(|| "breaker holds".to_owned());
     counts([
         (numbers.needs_person, "needs you|need you"),
         (numbers.lost, "lost"),
@@ -99,7 +100,6 @@ fn parts(node: &NodeForecast) -> Vec<String> {
     ])
     .chain([back + &after("", waits)])
     .chain(time)
-    .chain(holds)
     .collect()
 }
 

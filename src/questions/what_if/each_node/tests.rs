@@ -126,6 +126,18 @@ fn each_node_is_foretold_by_itself_and_the_worst_comes_first() {
 }
 
 #[test]
+fn where_the_breaker_would_hold_is_no_lasting_damage() {
+    let mut objects = cluster();
+    objects.retain(|object| object["kind"] != "Node" || object["metadata"]["name"] == "f");
+    let text = text::write(&foretold(&audit(), &objects).page(), Screen::default());
+    assert!(
+        text.contains("THE BREAKER WOULD HOLD: 1 node\n  f  1 workload without a replica  1 of 1 back  after 15m 30s\n"),
+        "{text}"
+    );
+    assert!(!text.contains("LASTING DAMAGE"), "{text}");
+}
+
+#[test]
 fn the_time_goes_by_the_thresholds() {
     let mut settings = audit();
     settings.policy.node_not_ready_for = jiff::SignedDuration::from_hours(2);
