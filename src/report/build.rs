@@ -194,7 +194,12 @@ impl<'a> RunRecord<'a> {
         if !group.iter().map(|judged| judged.sentence()).all_equal() {
             detail += " The others likewise.";
         }
+        let first = group[0];
+        let node = first.pod.node.as_ref();
+        let limit = node.and_then(|node| self.plan.by_node.get(node));
+        let is_held = limit.is_some() && first.reason.asks_a_person();
         Group {
+            is_held: is_held || self.plan.hold.is_some(),
             pods,
             detail,
             advice: self.adviser().advise(&group),

@@ -85,12 +85,21 @@ fn summed(alike: &[&Entry]) -> String {
         Block::Paragraph { text, .. } => Some(text),
         _ => None,
     });
+    let (pods, overdue) = if pods == 1 {
+        let overdue = longest.map(phrases::overdue);
+        (alike[0].name.clone(), overdue)
+    } else {
+        let pods = [
+            counted(pods, "pod", "pods"),
+            named(" of ", "workloads", workloads),
+            named(" in ", "namespaces", namespaces.collect()),
+        ];
+        (pods.concat(), longest.map(phrases::overdue_up_to))
+    };
     [
-        counted(pods, "pod", "pods"),
-        named(" of ", "workloads", workloads),
-        named(" in ", "namespaces", namespaces.collect()),
+        pods,
         named(" on ", "nodes", nodes.collect()),
-        after(", ", longest.map(phrases::overdue_up_to)),
+        after(", ", overdue),
         after("", kind),
         after(" such as: ", wrong),
     ]

@@ -120,7 +120,7 @@ pub fn question(report: &Report) -> Page {
 fn sections(report: &Report, room: &Room) -> Vec<Section> {
     let breaker = report.breaker.as_ref();
     let hold = breaker.map(|breaker| {
-        let why = [phrases::breaker(breaker)];
+        let why = [phrases::breaker(report, breaker)];
         let mut blocks = paragraphs(why.iter().chain(&report.in_common));
         let steps = breaker.steps.iter().cloned().map(step);
         blocks.extend(first(steps.collect(), room.steps));
@@ -155,10 +155,15 @@ fn sections(report: &Report, room: &Room) -> Vec<Section> {
         let blocks = rows(pods.collect(), most, one_workload);
         of_verdict(verdict, Tone::Strong, blocks)
     };
-    let urgent = if report.is_held() {
-        Tone::Strong
-    } else {
-        Tone::Bad
+    let of_person = |is_held: bool| {
+        let (id, words, tone) = if is_held {
+            ("would", "Would need you", Tone::Strong)
+        } else {
+            (Verdict::Manual.as_str(), "Needs you", Tone::Bad)
+        };
+        let count = phrases::pods_for_you(report, is_held);
+        let heading = format!("{words}: {count}");
+        Section::new(id, heading, tone, for_you(report, room, is_held))
     };
     let notices = report
         .notices
@@ -185,7 +190,8 @@ fn sections(report: &Report, room: &Room) -> Vec<Section> {
         report.summary.nodes_not_ready, report.summary.nodes
     );
     let sections = [
-        of_verdict(Verdict::Manual, urgent, for_you(report, room)),
+        of_person(false),
+        of_person(true),
         of_rows(Verdict::Reap),
         Section::new(
             "remember",
@@ -216,7 +222,7 @@ fn step(step: Step) -> Block {
 /// Returns the first lines of the page: the summary, the notices that come first, and the
 /// next step.
 fn lead(report: &Report) -> Vec<Block> {
-    let for_you = !report.is_held() && !report.groups.is_empty();
+    let for_you = report.groups.iter().any(|group| !group.is_held);
     let tone = if report.exit == Exit::Done && !for_you {
         Tone::Strong
     } else {
@@ -295,12 +301,12 @@ fn beside_cards(report: &Report, mut row: Entry) -> Entry {
 }
 
 /// Lists the groups that need a person: those that ask for an answer, then the others. Of each
-/// reason the first comes before what there is no room for. While the breaker holds, groups without
-/// a command are only counted.
-fn for_you(report: &Report, room: &Room) -> Vec<Block> {
-    let groups = report
-        .groups
-        .iter()
+/// reason the first comes before what there is no room for. Groups without a command are only
+/// counted while the breaker holds, and so are all but the first of a reason, which say the same.
+fn for_you(report: &Report, room: &Room, is_held: bool) -> Vec<Block> {
+    let groups = report.groups.iter();
+    let groups = groups
+        .filter(|group| group.is_held == is_held)
         .sorted_by_key(|group| !group.advice.wants_answer());
     let mut reasons = BTreeSet::new();
     let cards = groups.enumerate().map(|(place, group)| {
@@ -312,9 +318,11 @@ fn for_you(report: &Report, room: &Room) -> Vec<Block> {
     let mut cards = cards.collect_vec();
     cards.sort_by_key(|(_, is_first, ..)| !is_first);
     let mut left = room.cards;
+    let mut without_command = BTreeSet::new();
     let (mut shown, mut others): (Vec<_>, Vec<_>) =
         cards.into_iter().partition(|(.., weight, card)| {
-            let is_asked = !report.is_held() || card.blocks.iter().any(Block::has_command);
+            let is_asked = card.blocks.iter().any(Block::has_command)
+                || !is_held && without_command.insert(card.kind.clone());
             let rest = left.checked_sub(*weight).filter(|_| is_asked);
             left = rest.unwrap_or(left);
             rest.is_some()
@@ -323,10 +331,12 @@ fn for_you(report: &Report, room: &Room) -> Vec<Block> {
     others.sort_by_key(|(place, ..)| *place);
     let text =
         "Nothing is asked of you while the breaker holds: what is counted here may all be running.";
-    let mut blocks = paragraphs((report.is_held() && !others.is_empty()).then_some(text));
+    let mut blocks = paragraphs((is_held && !others.is_empty()).then_some(text));
     blocks.extend(shown.into_iter().map(|(.., card)| Block::Entry(card)));
     blocks.extend(by_kind(others.into_iter().map(|(.., card)| card).collect()));
-    blocks.extend(report.run_now.clone().map(step));
+    if !is_held && !blocks.is_empty() {
+        blocks.extend(report.run_now.clone().map(step));
+    }
     blocks
 }
 
@@ -372,6 +382,7 @@ fn card(report: &Report, group: &Group, is_first: bool, most: usize) -> Entry {
         looks.iter().all(|step| step.command.is_none()) || is_alone && looks.len() <= FEW_STEPS;
     let left_out = if is_whole { 0 } else { looks.len() };
     let explain = format!("What to do: pod-reaper explain {}", phrases::name(pods[0]));
+    let off_first = after("", phrases::off_first(report, group));
     let explain = if is_whole || asks { "" } else { &explain };
     let why = paragraphs([&group.detail]);
     let warned = warned(&group.advice).collect();
@@ -384,7 +395,8 @@ fn card(report: &Report, group: &Group, is_first: bool, most: usize) -> Entry {
         blocks.extend(warned);
         blocks.push(Block::left_out(explain, Vec::new()));
     } else {
-        blocks.push(Block::left_out(explain, warned));
+        let line = if asks { &off_first } else { explain };
+        blocks.push(Block::left_out(line, warned));
     }
     let steps = steps.clone();
     blocks.push(Block::Steps { steps, left_out });

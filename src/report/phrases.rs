@@ -3,11 +3,12 @@
 use itertools::Itertools as _;
 use jiff::{SignedDuration, Timestamp};
 
-use super::{BreakerEntry, NodeEntry, PodEntry, Report, page::pasted};
+use super::{BreakerEntry, Group, NodeEntry, PodEntry, Report, page::pasted};
 use crate::{
     advice::StepKind,
     decide::{ReasonCode, Verdict, heard, reported},
     facts::Ready,
+    limits::{FEW_NODES, at_once},
     outcome::OutcomeCode,
     settings::{GuardCode, ModeCode},
     words::{after, clean, counted, counts, joined, listed, spoken},
@@ -65,7 +66,7 @@ pub fn settings(report: &Report) -> String {
 }
 
 /// Says why nothing is deleted, and what to do about that.
-pub fn breaker(breaker: &BreakerEntry) -> String {
+pub fn breaker(report: &Report, breaker: &BreakerEntry) -> String {
     let pods = counted(breaker.held, "pod is held", "pods are held");
     if breaker.reason != ReasonCode::MassOutage {
         return format!(
@@ -73,8 +74,12 @@ pub fn breaker(breaker: &BreakerEntry) -> String {
             breaker.detail
         );
     }
+    if report.summary.nodes == 1 {
+        return format!("{}. {pods}.", breaker.detail);
+    }
     let lifts = if is_lifted_by_an_answer(breaker) {
-        " Once machines are switched off, say so for them, or run with --max-not-ready-percent=100."
+        " For nodes you switched off yourself, use the command below. Or run with --max-not-ready-percent=100, which turns \
+         the breaker off for the whole cluster."
     } else {
         ""
     };
@@ -116,17 +121,20 @@ pub fn state(node: &NodeEntry, not_ready_seconds: Option<i64>) -> String {
 /// out-of-service taint.
 pub fn node(node: &NodeEntry, now: Timestamp) -> String {
     let signs = node.signs_of_life.iter().map(|sign| reported(sign, now));
-    let alive = match (joined(signs, ", "), &node.last_heard) {
-        (Some(signs), _) => format!("signs of life: {signs}"),
-        (None, Some(last)) => format!("last heard {}", heard(last, now)),
-        (None, None) => "its machine was never heard".to_owned(),
+    let state = state(node, node.not_ready_seconds);
+    let heard = match (joined(signs, ", "), &node.last_heard) {
+        (Some(signs), _) => {
+            let state = state.replacen("silent", "kubelet silent", 1);
+            format!("{state}; its machine is alive: {signs}")
+        }
+        (None, Some(last)) => format!("{state}; last heard {}", heard(last, now)),
+        (None, None) => format!("{state}; its machine was never heard"),
     };
     let taint = node
         .out_of_service
         .then_some("; has the out-of-service taint");
     format!(
-        "{}; {alive}{}{}",
-        state(node, node.not_ready_seconds),
+        "{heard}{}{}",
         after("; fenced: ", node.fenced.as_ref()),
         after("", taint)
     )
@@ -156,7 +164,6 @@ pub fn heading(report: &Report, verdict: Verdict) -> String {
     let words = match verdict {
         Verdict::Reap if any_acted(report) => "Reaped",
         Verdict::Reap => "To be reaped (nothing was changed)",
-        Verdict::Manual if report.is_held() => "Would need you",
         Verdict::Wait => "Waiting",
         Verdict::Leave => "Left alone",
         Verdict::Manual => "Needs you",
@@ -218,12 +225,12 @@ pub fn headline(report: &Report) -> String {
     let summary = &report.summary;
     let with = |verdict| summary.verdicts[&verdict];
     let held = report.breaker.as_ref().map(|breaker| breaker.held);
-    let need = if report.is_held() {
-        "would need you"
-    } else {
-        "pod needs you|pods need you"
-    };
-    let for_you = (with(Verdict::Manual), need);
+    let would = pods_for_you(report, true);
+    let need = with(Verdict::Manual).saturating_sub(would);
+    let for_you = [
+        (need, "pod needs you|pods need you"),
+        (would, "would need you"),
+    ];
     let outcomes = summary.outcomes.iter().map(|(code, count)| match code {
         OutcomeCode::WouldDelete => (*count, "would be deleted"),
         code => (*count, code.as_str()),
@@ -235,7 +242,7 @@ pub fn headline(report: &Report) -> String {
         (with(Verdict::Wait) - held.unwrap_or(0), "waiting"),
         (with(Verdict::Leave), "left alone"),
     ];
-    let pods = counts([for_you].into_iter().chain(outcomes).chain(others));
+    let pods = counts(for_you.into_iter().chain(outcomes).chain(others));
     let zones = report.breaker.iter().flat_map(|breaker| &breaker.zones);
     let of = after(" IN ZONE ", joined(zones, ", "));
     let held = held.map(|held| format!("NOTHING IS DELETED{of}, {held} held"));
@@ -268,7 +275,8 @@ pub fn summary(report: &Report) -> String {
         (1, 0) => "The only node is Ready".to_owned(),
         (all, 0) => format!("All {all} nodes are Ready"),
         (all, count) => format!(
-            "{count} of {all} nodes not Ready: {}",
+            "{count} of {} not Ready: {}",
+            counted(all, "node", "nodes"),
             listed(&down, NAMED_NODES)
         ),
     };
@@ -280,61 +288,133 @@ pub fn summary(report: &Report) -> String {
     )
 }
 
-/// Says what to do next and what comes after that, in the order of the sections that do it; `None`
-/// if there is nothing to do.
+/// Counts the pods that need a person, or that would if the breaker did not hold them.
+pub fn pods_for_you(report: &Report, held: bool) -> usize {
+    let groups = report.groups.iter().filter(|group| group.is_held == held);
+    groups.map(|group| group.pods.len()).sum()
+}
+
+/// Says what to do next and what comes after that, in the order in which to do it; `None` if there
+/// is nothing to do.
 pub fn next(report: &Report) -> Option<String> {
     if let Some(breaker) = report.breaker.as_ref().filter(|_| report.is_held()) {
-        let text = match breaker.reason {
-            ReasonCode::MassOutage if is_lifted_by_an_answer(breaker) => format!(
-                "bring nodes back, after a look at the network and the API server: below {} % it deletes again. If they \
-                 are certainly dead, run it with --max-not-ready-percent=100.",
-                report.settings.max_not_ready_percent
-            ),
-            ReasonCode::MassOutage => {
-                "bring nodes back, after a look at the network and the API server.".to_owned()
-            }
-            _ => format!(
-                "see why this is not known, and run it again: {}.",
-                breaker.detail
-            ),
-        };
-        return Some(text);
+        return Some(next_while_held(report, breaker));
     }
-    let of_groups = |asks: bool| {
-        let groups = report.groups.iter();
-        let groups = groups.filter(move |group| group.advice.wants_answer() == asks);
-        groups.map(|group| name(&report.pods[group.pods[0]]))
+    let groups = report.groups.iter().filter(|group| !group.is_held);
+    let (asking, others): (Vec<_>, Vec<_>) = groups.partition(|group| group.advice.wants_answer());
+    let is_alive = |group: &&Group| first_pod(report, group).reason == ReasonCode::KubeletAlive;
+    let (alive, looks): (Vec<_>, Vec<_>) = others.into_iter().partition(is_alive);
+    let names = |groups: &[&Group]| {
+        let pods = groups.iter().map(|group| first_pod(report, group));
+        pods.map(name).collect_vec()
     };
+    let nodes = |groups: &[&Group], all: bool| {
+        let groups = groups
+            .iter()
+            .filter(|group| all || !is_fenced(report, group));
+        let nodes = groups.filter_map(|group| first_pod(report, group).node.clone());
+        nodes.unique().collect_vec()
+    };
+    let (off_first, alive) = (nodes(&asking, false), nodes(&alive, true));
     let wrong = report.pods.iter().filter(|pod| went_wrong(pod)).map(name);
     let off = to_power_off(report).into_iter().map(str::to_owned);
+    let off = off.filter(|node| !off_first.contains(node)).collect_vec();
     let unread = report.errors.iter().map(|error| error.what.clone());
     let zones = report.breaker.iter().flat_map(|breaker| &breaker.zones);
+    let zones = zones.cloned().collect_vec();
+    let them = |nodes: &[String]| if nodes.len() == 1 { "it" } else { "them" };
+    let said = |before: &str, names: &[String], after: &str| {
+        let some = !names.is_empty();
+        some.then(|| format!("{before}{}{after}", listed(names, 1)))
+    };
+    let power = format!(" cannot come back, power {} off", them(&off_first));
+    let which = match &alive[..] {
+        [only] => only,
+        _ => "them",
+    };
+    let restart = format!(", or power {which} off");
+    // Both are one thing to do: neither is left out without the other.
+    let power = said("if ", &off_first, &power);
+    let decide = said("decide about ", &names(&asking), "");
+    let decide = joined(power.into_iter().chain(decide), "; then ");
     let parts = [
-        (
-            "look at the network of zone ",
-            zones.cloned().collect_vec(),
-            "",
-        ),
-        ("decide about ", of_groups(true).collect(), ""),
-        ("look at ", of_groups(false).collect(), ""),
-        ("see why it was not reaped: ", wrong.collect(), ""),
-        (
-            "power off ",
-            off.collect(),
-            " (what ran there may still run)",
-        ),
-        ("see what could not be read: ", unread.collect(), ""),
+        said("look at the network of zone ", &zones, ""),
+        decide,
+        said("restart the kubelet of ", &alive, &restart),
+        said("look at ", &names(&looks), ""),
+        said("see why it was not reaped: ", &wrong.collect_vec(), ""),
+        said("power off ", &off, " (what ran there may still run)"),
+        said("see what could not be read: ", &unread.collect_vec(), ""),
     ];
-    let parts = parts.into_iter().filter(|(_, names, _)| !names.is_empty());
-    let parts = parts.take(NEXT);
-    let parts = parts.map(|(does, names, why)| format!("{does}{}{why}", listed(&names, 1)));
+    let parts = parts.into_iter().flatten().take(NEXT).collect_vec();
+    let gives_up = asking.iter().any(|group| !group.advice.losses.is_empty());
+    let at_once = failed_at_once(report).filter(|_| zones.is_empty() && !parts.is_empty());
+    let at_once = at_once.map(|count| {
+        let before = if gives_up {
+            " before you give up data"
+        } else {
+            ""
+        };
+        format!("{count} nodes failed within a minute: check network and power{before}; ")
+    });
     let waits = || {
         first_due(report)
             .map(|(pod, time)| format!("nothing yet; {} is due in {}", name(pod), seconds(time)))
     };
-    joined(parts, ", then ")
-        .or_else(waits)
-        .map(|parts| parts + ".")
+    let does = joined(parts, "; then ").or_else(waits)?;
+    Some(after("", at_once) + &does + ".")
+}
+
+fn next_while_held(report: &Report, breaker: &BreakerEntry) -> String {
+    match (breaker.reason, &report.nodes[..]) {
+        (ReasonCode::MassOutage, [only]) if report.summary.nodes == 1 => format!(
+            "bring {0} back. If {0} is lost, add a node first; then run again.",
+            only.name
+        ),
+        (ReasonCode::MassOutage, _) => {
+            let lifts = if is_lifted_by_an_answer(breaker) {
+                " For nodes you switched off yourself, use the command in this report."
+            } else {
+                ""
+            };
+            format!("find the common cause (network, API server).{lifts}")
+        }
+        _ => format!(
+            "see why this is not known, and run it again: {}.",
+            breaker.detail
+        ),
+    }
+}
+
+/// Returns how many nodes failed within a minute; `None` if they are few, or not most of those that
+/// are down.
+fn failed_at_once(report: &Report) -> Option<usize> {
+    let real = report
+        .nodes
+        .iter()
+        .filter(|node| node.leaf_marks.is_empty());
+    let times = real.filter_map(|node| node.since).sorted().collect_vec();
+    let (count, _) = at_once(&times)?;
+    (count > FEW_NODES && 2 * count > times.len()).then_some(count)
+}
+
+fn first_pod<'a>(report: &'a Report, group: &Group) -> &'a PodEntry {
+    &report.pods[group.pods[0]]
+}
+
+/// Reports whether the node of the group's pods is certainly off.
+fn is_fenced(report: &Report, group: &Group) -> bool {
+    let node = &first_pod(report, group).node;
+    let mut nodes = report.nodes.iter();
+    nodes.any(|it| Some(&it.name) == node.as_ref() && it.fenced.is_some())
+}
+
+/// Says what to do before a command that gives up data, in a few words; `None` if none does, or the
+/// node is certainly off.
+pub fn off_first(report: &Report, group: &Group) -> Option<String> {
+    let node = first_pod(report, group).node.as_ref()?;
+    let asks = !group.advice.losses.is_empty() && !is_fenced(report, group);
+    asks.then(|| format!("First: Power {node} off, if it cannot come back."))
 }
 
 /// Returns the pod that only waits for time to pass and is the first that a run may reap, with the
@@ -378,13 +458,16 @@ pub fn for_a_person(pod: &PodEntry) -> String {
     // What a step is for is left out: it may repeat a message of the API server.
     let steps = pod.advice.steps.iter();
     let steps = steps.sorted_by_key(|step| step.kind != StepKind::Answer);
-    let steps = steps.filter_map(pasted);
+    let (name, node) = (name(pod), pod.node.as_deref().unwrap_or("no node"));
+    let mut why = pod.advice.steps.iter().filter_map(|step| step.why.clone());
+    let does = joined(steps.filter_map(pasted), "; ").or_else(|| why.next());
+    let off = Some(node).filter(|_| !pod.advice.losses.is_empty());
+    let off = off.map(|node| format!("Power {node} off first. "));
     format!(
-        "{} on {} needs a person [{}]: {}",
-        name(pod),
-        pod.node.as_deref().unwrap_or("no node"),
+        "{name} on {node} needs a person [{}]: {}{}",
         pod.reason,
-        joined(steps, "; ").as_deref().unwrap_or("see the report")
+        after("", off),
+        does.unwrap_or_else(|| format!("pod-reaper explain {name}")),
     )
 }
 

@@ -355,7 +355,7 @@ fn every_format_says_what_is_known_of_a_node() {
         .map(|node| phrases::node(node, report.judged_at))
         .collect::<Vec<_>>();
     expect![[r#"
-        Ready is False (NodeStatusUnknown) for 2h; signs of life: its kubelet renewed its lease 4s ago, its kubelet reports that itself; has the out-of-service taint
+        Ready is False (NodeStatusUnknown) for 2h; its machine is alive: its kubelet renewed its lease 4s ago, its kubelet reports that itself; has the out-of-service taint
         silent for 2h; last heard 2h ago (lease); fenced: annotation fencing/state=fenced"#]].assert_eq(&says.join("\n"));
     let wide = text::Screen {
         colour: false,
@@ -368,7 +368,7 @@ fn every_format_says_what_is_known_of_a_node() {
         html::write(&report.page()),
     ] {
         for part in [
-            "signs of life: its kubelet renewed",
+            "its machine is alive: its kubelet renewed",
             "fenced: annotation",
             "has the out-of-service taint",
         ] {

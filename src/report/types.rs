@@ -227,6 +227,8 @@ pub struct Group {
     pub detail: String,
     /// What to do about all of the pods.
     pub advice: Advice,
+    /// The breaker holds the run or the node's zone, so that nothing is asked.
+    pub is_held: bool,
 }
 
 /// Writes the status of the `Ready` condition, and `unread` for a node that could not be read.

@@ -77,7 +77,7 @@ fn it_asks_before_it_deletes_and_only_a_yes_deletes() {
     for says in [
         "TO BE REAPED (nothing was changed): 7",
         "  vault/vault-0  StatefulSet  on ds06  overdue ",
-        "If ds06 may only be cut off, power it off now",
+        "If ds06 may still be running but unreachable, power it off now",
     ] {
         assert!(asked.contains(says), "{says} is not in {screen}");
     }

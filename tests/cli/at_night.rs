@@ -94,7 +94,7 @@ fn cut(report: &[String]) -> String {
 fn executors_on_a_handful_of_dead_nodes_are_each_answered_on_a_screen() {
     for dead in [5, 6] {
         let report = lines(&executors(dead, 20, 8));
-        assert!(report.len() <= 60, "{} lines", report.len());
+        assert!(report.len() <= 60, "{} lines", cut(&report));
         let pods = dead * 8;
         let first = format!(
             "prod-eu: {pods} pods need you, {pods} to be reaped. {dead} of 20 nodes not Ready: ds000 for 30m"
@@ -118,7 +118,7 @@ fn executors_on_a_handful_of_dead_nodes_are_each_answered_on_a_screen() {
     }
 }
 
-/// One node with volumes of its own, a dead zone, the only node, and nothing wrong.
+/// One node with volumes of its own, a dead zone, a node that another Lease shows alive, the only node, and nothing wrong.
 #[test]
 fn each_state_is_for_one_look() {
     let mut volumes = executors(1, 6, 50);
@@ -138,6 +138,18 @@ fn each_state_is_for_one_look() {
             zone.push(pod(&name, &format!("web-{number}"), None));
         }
     }
+    for number in 1..=3 {
+        let (at, claim) = (format!("worker-00{number}"), format!("data-db-{number}"));
+        zone.push(pod(&at, &format!("db-{number}"), Some(&claim)));
+        zone.extend(local(&at, &claim));
+    }
+    let mut alive = [node("ds01", false), node("ds02", true), node("ds03", true)].concat();
+    alive.push(pod("ds01", "web-0", None));
+    alive.push(json!({
+        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"name": "leader", "namespace": "impala"},
+        "spec": {"holderIdentity": "web-0_6d2f4a0e", "renewTime": "2026-11-21T02:59:57.000000Z"},
+    }));
     let mut only = node("pi", false).to_vec();
     only.extend([
         pod("pi", "web-0", None),
@@ -151,6 +163,7 @@ fn each_state_is_for_one_look() {
     for (name, most, items) in [
         ("volumes", 60, volumes),
         ("zone", 100, zone),
+        ("alive", 60, alive),
         ("only-node", 60, only),
         ("calm", 60, calm),
     ] {
@@ -184,9 +197,9 @@ fn a_report_of_two_thousand_pods_is_for_one_look() {
         }
         // What is lost comes before the command. While the breaker holds there is none.
         let does = if dead == 150 {
-            "see the report"
+            "no answer is asked for while so many nodes are NotReady"
         } else {
-            "Destroys data: kubectl annotate pvc "
+            "Power ds000 off first. Destroys data: kubectl annotate pvc "
         };
         let says = format!("needs a person [local-volume]: {does}");
         assert!(logged.err.contains(&says), "{}", logged.err);
@@ -295,8 +308,7 @@ fn one_dead_node_with_two_pods_fits_on_a_screen() {
     let report = lines(&items);
     assert!(report.len() <= 50, "{} lines: {report:#?}", report.len());
     let summary = "prod-eu: 1 pod needs you, 1 to be reaped. 1 of 3 nodes not Ready: ds02 for 30m. Exit code 0.";
-    let next =
-        "Next: decide about impala/db-0, then power off ds02 (what ran there may still run).";
+    let next = "Next: if ds02 cannot come back, power it off; then decide about impala/db-0.";
     assert_eq!(report[..2], [summary, next]);
     assert_eq!(report[report.len() - 2..], [summary, next]);
 }

@@ -8,7 +8,7 @@
 
 mod kubectl;
 
-use std::{collections::BTreeMap, iter};
+use std::collections::BTreeMap;
 
 use itertools::Itertools as _;
 use jiff::Timestamp;
@@ -20,7 +20,8 @@ use crate::{
         UnverifiedClaim, Verdict,
     },
     facts::{
-        Census, ClusterFacts, NodeFacts, NodeRead, Owner, PodFacts, Read, Ready, VolumeFacts, Zone,
+        Census, ClusterFacts, NodeFacts, NodeRead, Owner, PodFacts, Read, Ready, SignBy,
+        VolumeFacts, Zone,
     },
     limits::{Judged, Limit, Plan},
     selector::is_name,
@@ -55,12 +56,15 @@ entry! {
         pub what: String,
         /// What to paste, where there is something.
         pub command: Option<String>,
-        /// A word for what that takes away for good, where it does.
+        /// A word for what that takes away, where it does.
         #[serde(skip)]
         pub harm: Option<&'static str>,
         /// What kind of step it is.
         #[serde(skip)]
         pub kind: StepKind,
+        /// Why it has no command, as a phrase without messages of others, for the log.
+        #[serde(skip)]
+        pub why: Option<String>,
     }
 }
 
@@ -114,12 +118,18 @@ impl Step {
             command: None,
             harm: None,
             kind: StepKind::Other,
+            why: None,
         }
     }
 
     /// Returns the remark that stands in place of a command that answers; `why` ends its sentence.
-    fn no_answer(why: &str) -> Self {
-        Self::remark(format!("No answer is asked for{why}."))
+    /// `more` may repeat messages of others.
+    fn no_answer(why: &str, more: &str) -> Self {
+        let says = format!("o answer is asked for{why}");
+        Self {
+            why: Some(format!("n{says}")),
+            ..Self::remark(format!("N{says}{more}."))
+        }
     }
 }
 
@@ -184,23 +194,27 @@ impl Adviser<'_> {
         let Some(node) = node.filter(|_| first.reason.asks_a_person()) else {
             return alike.repair();
         };
-        let no_answer = |why: &str| Advice {
-            steps: vec![Step::no_answer(why)],
+        let no_answer = |why: &str, more: &str| Advice {
+            steps: vec![Step::no_answer(why, more)],
             ..Advice::default()
         };
         match self.plan.by_node.get(&node.name) {
-            Some(Limit::MassOutage(_) | Limit::NoRoom) => no_answer(
-                " while so many nodes are NotReady: find out first what they have in common",
+            Some(Limit::MassOutage(_)) => no_answer(
+                " while so many nodes are NotReady",
+                ": find out first what they have in common",
             ),
-            Some(limit) => no_answer(&format!(
-                " while a fact about the whole run is not known: {}",
-                limit.state()
-            )),
-            None if node.may_live(self.facts.now) => {
-                no_answer(" while the node is alive, or may be: repair it, or power it off")
-            }
+            Some(Limit::NoRoom(_)) => no_answer(" while no pod could start elsewhere", ""),
+            Some(limit) => no_answer(
+                " while a fact about the whole run is not known",
+                &format!(": {}", limit.state()),
+            ),
+            None if node.may_live(self.facts.now) => no_answer(
+                " while the node is alive, or may be",
+                ": repair it, or power it off",
+            ),
             None => match self.objection(first) {
-                Some(why) => no_answer(&by_hand(&why)),
+                Some(Objection { why, is_own: true }) => no_answer(&format!(": {why}"), &by_hand()),
+                Some(Objection { why, .. }) => no_answer("", &format!(": {why}{}", by_hand())),
                 None => alike.ask(node),
             },
         }
@@ -259,7 +273,7 @@ impl Adviser<'_> {
         let from = format!("--from=cronjob/{cronjob}");
         let create = ["create", "job", "-n", namespace, &from, &name];
         Step::new(
-            "The next run acts on your answers. To have one at once:",
+            "The next run acts on your answers. To start it now (it also reaps every pod then due):",
             self.kubectl.verb_first(&create),
         )
     }
@@ -320,18 +334,19 @@ impl Adviser<'_> {
             );
             self.answer(what, "node", &which, "", POWERED_OFF)
         });
-        iter::once(compare).chain(steps).collect()
+        let compare = Some(compare).filter(|_| self.facts.node_count > 1);
+        compare.into_iter().chain(steps).collect()
     }
 
-    /// Returns the reason not to ask for an answer, as a phrase; `None` if nothing stands against
-    /// it.
-    fn objection(&self, judged: &Judged) -> Option<String> {
+    /// Returns the reason not to ask for an answer; `None` if nothing stands against it.
+    fn objection(&self, judged: &Judged) -> Option<Objection> {
         let pod = &judged.pod;
         let claims = to_give_up(judged).collect_vec();
         let objects = [&pod.namespace, &pod.name].into_iter().chain(&pod.node);
         let mut names = objects.map(String::as_str).chain(claims.iter().copied());
         if !names.all(is_name) {
-            return Some("one of the names is not one that an API server gives".to_owned());
+            let why = "one of the names is not one that an API server gives".to_owned();
+            return Some(Objection { why, is_own: true });
         }
         let case = Case::of(self.facts, self.policy, pod);
         let inert = case.would_be_inert(&claims).filter(|_| !pod.supposed);
@@ -339,9 +354,22 @@ impl Adviser<'_> {
         let doubt = || Some(doubts.find(|doubt| doubt.proved)?.why.clone());
         // Once that is known, another rule may hold the pod, which asks for another answer.
         let mut unverified = judged.reason.ties.unverified.iter();
-        let unknown = || Some(unverified.find(|claim| claim.names_node)?.cause.clone());
-        inert.or_else(doubt).or_else(unknown)
+        let own = inert.or_else(doubt);
+        let own = own.map(|why| Objection { why, is_own: true });
+        let unknown = || {
+            let why = unverified.find(|claim| claim.names_node)?.cause.clone();
+            Some(Objection { why, is_own: false })
+        };
+        own.or_else(unknown)
     }
+}
+
+/// Why no answer is asked for, as a phrase.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Objection {
+    why: String,
+    /// It repeats no message of the API server.
+    is_own: bool,
 }
 
 /// Returns the advice for a node from which pods were reaped, or would be: its containers may still
@@ -350,7 +378,7 @@ pub fn power_off(name: &str) -> Step {
     Step {
         kind: StepKind::PowerOff,
         ..Step::remark(format!(
-            "If {name} may only be cut off, power it off now: its containers may still be running beside the pods that \
+            "If {name} may still be running but unreachable, power it off now: its containers may still be running beside the pods that \
              replace them."
         ))
     }
@@ -362,9 +390,9 @@ const BOOK: &str = match option_env!("POD_REAPER_BOOK") {
     None => concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/main/docs"),
 };
 
-/// Ends a sentence with the reason why no answer is asked for, and points to the book.
-fn by_hand(why: &str) -> String {
-    format!(": {why}. The book has the steps ({BOOK}/by-hand.md#with-kubectl-alone)")
+/// Points to the book after the reason why no answer is asked for.
+fn by_hand() -> String {
+    format!(". The book has the steps ({BOOK}/by-hand.md#with-kubectl-alone)")
 }
 
 /// Lists the claims that a person is asked to give up with the pod: the pinned ones that nothing
@@ -460,8 +488,8 @@ impl PodGroup<'_> {
         }
         // The answer on a pod lets it take along no claim.
         if (confined || unverified) && self.pods().any(PodFacts::may_take_a_claim) {
-            let why = "a claim would go with the pod, or may";
-            steps.push(Step::no_answer(&by_hand(why)));
+            let why = ": a claim would go with the pod, or may";
+            steps.push(Step::no_answer(why, &by_hand()));
             return Advice {
                 risk: joined(risks, " "),
                 steps,
@@ -470,9 +498,13 @@ impl PodGroup<'_> {
         }
         let losses = self.losses();
         if !losses.is_empty() {
+            let starts = match self.all {
+                [_] => "pod starts again with its",
+                _ => "pods start again with their",
+            };
             first.push(format!(
-                "If {node} can come back, wait for it: what it ran then starts again, with its data. If not, power it \
-                 off before you answer: the answer starts a second copy."
+                "If {node} can come back, wait: the {starts} data. If not, power {node} off, then answer: otherwise two \
+                 copies may run."
             ));
         }
         if shared {
@@ -564,8 +596,8 @@ impl PodGroup<'_> {
             "their StatefulSets create them all again, empty"
         };
         format!(
-            "The installation needs the component answers for it; else run it yourself: pod-reaper -n {}. Each claim is \
-             deleted with its pod, and {comes_back}.",
+            "A scheduled run acts on this only if the component answers is installed. If not, run pod-reaper -n {} (it also \
+             reaps the other stuck pods of {0}). Each claim is deleted with its pod, and {comes_back}.",
             self.namespace()
         )
     }
@@ -623,7 +655,11 @@ impl PodGroup<'_> {
             );
         }
         Step {
-            harm: is_lost.then_some("Destroys data"),
+            harm: Some(if is_lost {
+                "Destroys data"
+            } else {
+                "Starts empty"
+            }),
             ..self.answer(what, "pvc", &names, GIVE_UP)
         }
     }
@@ -720,10 +756,14 @@ impl PodGroup<'_> {
                     ]),
                 ),
             ],
-            _ => vec![Step::new(
-                "See the conditions of the node, and when its lease was renewed.",
-                kubectl.command(&["describe", "node", pod.node.as_deref().unwrap_or_default()]),
-            )],
+            _ => {
+                let name = pod.node.as_deref().unwrap_or_default();
+                let describe = kubectl.command(&["describe", "node", name]);
+                let see = "See the node's conditions, and its kubelet's last lease.";
+                let mut steps = self.other_leases();
+                steps.push(Step::new(see, describe));
+                steps
+            }
         };
         if reason.code == ReasonCode::KosmosLeaf {
             let log = "logs -n kosmos-system deployment/clustertree-cluster-manager --tail=50";
@@ -741,6 +781,40 @@ impl PodGroup<'_> {
             steps,
             ..Advice::default()
         }
+    }
+
+    /// The node's own lease, which is old, would seem to disprove another that shows life.
+    fn other_leases(&self) -> Vec<Step> {
+        let adviser = self.adviser;
+        let node = adviser.facts.node_of(&self.first.pod);
+        let Some(node) = node.and_then(NodeRead::known) else {
+            return Vec::new();
+        };
+        let signs = node.signs_of_life(adviser.facts.now);
+        let other = signs.iter().find(|sign| sign.by == SignBy::OtherLease);
+        let Some(what) = other.and_then(|sign| sign.what.as_deref()) else {
+            return Vec::new();
+        };
+        let named = node.named_by.iter().flatten().find(|named| {
+            let lease = format!("{}/{}", named.namespace, named.lease);
+            what.split([' ', ',']).any(|word| word == lease)
+        });
+        let step = named.map(|named| {
+            let get = [
+                "get",
+                "lease",
+                &named.lease,
+                "-n",
+                &named.namespace,
+                "-o",
+                "yaml",
+            ];
+            Step::new(
+                "See the Lease that shows life:",
+                adviser.kubectl.command(&get),
+            )
+        });
+        step.into_iter().collect()
     }
 
     fn in_leaf_cluster(&self, cluster: &str) -> Step {

@@ -130,11 +130,11 @@ reasons! {
          are cleaned up.";
     Stuck = "stuck-on-not-ready-node" => Reap,
         "It is stuck Terminating on a NotReady node, and no other rule speaks against a delete.",
-        "Nothing for the pod. If the node may only be cut off, power it off now: its containers \
+        "Nothing for the pod. If the node may still be running but unreachable, power it off now: its containers \
          may still be running.";
     MassOutage = "mass-outage" => Wait,
         "The breaker: too many nodes are NotReady, of all or of the pod's zone (--max-not-ready-percent), or no other node could start anything. When so many fail at once, the cause is more often the API server or the network, and their pods may all be running.",
-        "Find what the nodes have in common, and look at the network first. Once machines are switched off, say so by the annotation in the report, or run with --max-not-ready-percent=100.";
+        "Find what the nodes have in common, and look at the network first. Once machines are switched off, say so by the annotation in the report, or run with --max-not-ready-percent=100, which turns the breaker off for the whole cluster.";
     OverCap = "over-cap" => Wait,
         "A run deletes at most --max-deletes pods, and others were overdue for longer.",
         "Nothing. The next run goes on with the rest.";

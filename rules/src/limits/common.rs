@@ -4,7 +4,7 @@
 use std::{cmp::Reverse, collections::BTreeMap};
 
 use itertools::Itertools as _;
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::{
     facts::{ClusterFacts, NodeRead, Ready, Traits},
@@ -63,17 +63,12 @@ fn when(facts: &ClusterFacts) -> Option<String> {
     if times.len() == 1 {
         return None;
     }
-    let at_once = |from: usize| {
-        times[from..].partition_point(|time| time.duration_since(times[from]) <= AT_ONCE)
-    };
-    let (count, Reverse(from)) = (0..times.len())
-        .map(|from| (at_once(from), Reverse(from)))
-        .max()?;
+    let (count, from) = at_once(&times)?;
     Some(if 2 * count > times.len() {
         format!(
             "{count} of {} failed within a minute, from {} on.",
             times.len(),
-            times[from].strftime("%F %TZ")
+            from.strftime("%F %TZ")
         )
     } else {
         let over = spoken(last.duration_since(first));
@@ -82,4 +77,13 @@ fn when(facts: &ClusterFacts) -> Option<String> {
             first.strftime("%F %TZ")
         )
     })
+}
+
+/// Returns how many of `times`, which are sorted, lie within a minute, and the first of them.
+pub fn at_once(times: &[Timestamp]) -> Option<(usize, Timestamp)> {
+    let all = times.iter().enumerate().map(|(place, from)| {
+        let count = times[place..].partition_point(|time| time.duration_since(*from) <= AT_ONCE);
+        (count, Reverse(*from))
+    });
+    all.max().map(|(count, Reverse(from))| (count, from))
 }

@@ -4,7 +4,7 @@
 mod census;
 mod common;
 
-pub use self::common::in_common;
+pub use self::common::{at_once, in_common};
 
 use std::collections::BTreeMap;
 
@@ -46,8 +46,8 @@ pub enum Limit {
     /// Too many nodes are NotReady, of all or of a zone. Holds how many, as a phrase. Nodes that a
     /// person says are off are not held.
     MassOutage(String),
-    /// No pod could start elsewhere.
-    NoRoom,
+    /// No pod could start elsewhere. Holds the node's name if it is the only one.
+    NoRoom(Option<String>),
     /// Something that bears on the whole run is not known. Holds what and why, as a phrase.
     Unread(String),
     /// The pod is over the cap. Holds the value of `--max-deletes`.
@@ -164,7 +164,7 @@ impl Limit {
     /// Returns the code of the limit.
     pub fn code(&self) -> ReasonCode {
         match self {
-            Self::MassOutage(_) | Self::NoRoom => ReasonCode::MassOutage,
+            Self::MassOutage(_) | Self::NoRoom(_) => ReasonCode::MassOutage,
             Self::Unread(_) => ReasonCode::FactsUnread,
             Self::OverCap(_) => ReasonCode::OverCap,
         }
@@ -174,7 +174,8 @@ impl Limit {
     pub fn state(&self) -> String {
         match self {
             Self::MassOutage(state) | Self::Unread(state) => state.clone(),
-            Self::NoRoom => "No pod could start elsewhere, as every other real node is NotReady, cordoned or kept for the control plane"
+            Self::NoRoom(Some(only)) => format!("{only} is the only node: nothing can start elsewhere"),
+            Self::NoRoom(None) => "No pod could start elsewhere, as every other real node is NotReady, cordoned or kept for the control plane"
                 .to_owned(),
             Self::OverCap(most) => format!("--max-deletes is {most}"),
         }
@@ -187,7 +188,7 @@ impl Limit {
             Self::MassOutage(_) => format!(
                 "{state}. Nothing is deleted there: the cause is then more often the API server or the network."
             ),
-            Self::NoRoom => format!("{state}."),
+            Self::NoRoom(_) => format!("{state}."),
             Self::Unread(_) => unread(&state),
             Self::OverCap(_) => {
                 format!("{state}; pods overdue for longer went first. The next run takes it.")
@@ -207,7 +208,11 @@ fn hold(facts: &ClusterFacts, max_percent: u8) -> Option<Limit> {
             "how many nodes are NotReady, for the breaker: {cause}"
         ))),
         // No answer lifts this one.
-        Census::Counted { room: false, .. } => Some(Limit::NoRoom),
+        Census::Counted { room: false, .. } => {
+            let mut known = facts.nodes.values().filter_map(NodeRead::known);
+            let only = known.next().filter(|_| facts.node_count == 1);
+            Some(Limit::NoRoom(only.map(|node| node.name.clone())))
+        }
         Census::Counted { all, workers, .. } => [(all, "nodes"), (workers, "worker nodes")]
             .into_iter()
             .find_map(|(tally, which)| too_many(*tally, which, max_percent)),

@@ -156,16 +156,16 @@ fn the_breaker_holds_when_too_many_nodes_are_not_ready() {
                 = MassOutage("3 of 5 nodes are NotReady: 60 %, and the limit is 55 %")
             none of two is Ready: a/b 09:00; nodes 2/2
                 = a/b stuck-on-not-ready-node, limited: mass-outage
-                = NoRoom
+                = NoRoom(None)
             the only one is not Ready: a/b 09:00; nodes 1/1
                 = a/b stuck-on-not-ready-node, limited: mass-outage
-                = NoRoom
+                = NoRoom(None)
             none is Ready, at 99 %: a/b 09:00; nodes 1/1; percent 99
                 = a/b stuck-on-not-ready-node, limited: mass-outage
-                = NoRoom
+                = NoRoom(None)
             no real node at all: a/b 09:00; nodes 0/0
                 = a/b stuck-on-not-ready-node, limited: mass-outage
-                = NoRoom
+                = NoRoom(None)
             100 % turns the share off: a/b 09:00; nodes 3/5; percent 100
                 = a/b stuck-on-not-ready-node goes
             100 % turns none Ready off: a/b 09:00; nodes 3/3; percent 100
@@ -201,7 +201,7 @@ fn the_breaker_holds_when_too_many_nodes_are_not_ready() {
                 = MassOutage("3 of 5 nodes are NotReady: 60 %, and the limit is 55 %")
             none is Ready, and the node is off: a/b 09:00; nodes 1/1; off
                 = a/b stuck-on-not-ready-node, limited: mass-outage
-                = NoRoom
+                = NoRoom(None)
             the clock is wrong: a/b 09:00; clock
                 = a/b stuck-on-not-ready-node, limited: facts-unread
                 = Unread("the time: it is wrong")
@@ -322,16 +322,16 @@ fn held_pods_wait_and_the_others_are_left_as_they_are() {
                 = shop/waiting node-just-failed
                 = shop/db-0 stuck-on-not-ready-node, limited: mass-outage
                 = shop/db-1 stuck-on-not-ready-node, limited: mass-outage
-                = NoRoom
+                = NoRoom(None)
             an outage with nothing to hold is reported all the same: others; nodes 3/3
                 = shop/left opted-out
                 = shop/manual finalizers
                 = shop/waiting node-just-failed
-                = NoRoom
+                = NoRoom(None)
             a held run does not mention the cap: shop/db-0 09:00; shop/db-1 09:01; nodes 3/3; cap 1
                 = shop/db-0 stuck-on-not-ready-node, limited: mass-outage
                 = shop/db-1 stuck-on-not-ready-node, limited: mass-outage
-                = NoRoom
+                = NoRoom(None)
         "#]],
         limited,
     );

@@ -105,7 +105,8 @@ fn facts_of(explanation: &Explanation) -> Vec<Block> {
             let before = rule.number.filter(asked).map(Reverse);
             (rule.holds == Some(false), before.is_none(), before)
         });
-    paragraphs(answers.chain(rules.map(|rule| rule.seen.clone())))
+    // Several rules may see the same, such as that there is no claim.
+    paragraphs(answers.chain(rules.map(|rule| rule.seen.clone())).unique())
 }
 
 fn rule(rule: &Evaluation) -> Block {

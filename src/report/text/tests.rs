@@ -32,26 +32,25 @@ fn an_audit_of_a_dead_node() {
     expect![[r#"
         state.json: 4 pods need you, 4 to be reaped, 2 waiting, 2 left alone, 1 could not be read. 2 of 7
         nodes not Ready: ds06 for 2h, kosmos-cluster7 for 2h. Exit code 3.
-        Next: decide about impala-impala01/impala-executor-000-0 and 1 more, then look at
-        compute-hive01/held-0 and 1 more, then power off ds06 (what ran there may still run).
+        Next: if ds06 cannot come back, power it off; then decide about
+        impala-impala01/impala-executor-000-0 and 1 more; then look at compute-hive01/held-0 and 1 more;
+        then see what could not be read: Pod impala-impala01/odd-0.
 
         NEEDS YOU: 4
           impala-impala01/impala-executor-000-0  StatefulSet  on ds06  overdue 1h 55m  [local-volume]
-              First: If ds06 can come back, wait for it: what it ran then starts again, with its data. If
-              not, power it off before you answer: the answer starts a second copy. The installation needs
-              the component answers for it; else run it yourself: pod-reaper -n impala-impala01. Each claim
-              is deleted with its pod, and its StatefulSet creates both again, empty.
+              First: If ds06 can come back, wait: the pod starts again with its data. If not, power ds06
+              off, then answer: otherwise two copies may run. A scheduled run acts on this only if the
+              component answers is installed. If not, run pod-reaper -n impala-impala01 (it also reaps the
+              other stuck pods of impala-impala01). Each claim is deleted with its pod, and its StatefulSet
+              creates both again, empty.
               - Give up claim scratch-cache-volume-impala-executor-000-0 (made 2026-01-01): the data of
                 volume pvc-scratch is lost for good (policy Delete). How many other pods of
                 StatefulSet/impala-executor-* are Ready is not known.
                 kubectl annotate pvc scratch-cache-volume-impala-executor-000-0 -n impala-impala01 pod-reaper.io/give-up=2026-01-31T03:00:00Z --overwrite
-          1 pod of StatefulSet/statestored in impala-impala01 on ds06, overdue up to 1h 55m
-              [volume-unverified]; named in the log
-          1 pod of StatefulSet/held in compute-hive01 on ds06, overdue up to 1h 55m  [finalizers]; named in
-              the log
-          1 pod of StatefulSet/web in vault on kosmos-cluster7, overdue up to 1h 55m  [kosmos-leaf]; named
-              in the log
-          - The next run acts on your answers. To have one at once:
+          impala-impala01/statestored-0 on ds06, overdue 1h 55m  [volume-unverified]; named in the log
+          compute-hive01/held-0 on ds06, overdue 1h 55m  [finalizers]; named in the log
+          vault/web-0 on kosmos-cluster7, overdue 1h 55m  [kosmos-leaf]; named in the log
+          - The next run acts on your answers. To start it now (it also reaps every pod then due):
             kubectl create job -n pod-reaper --from=cronjob/pod-reaper answers-20260131-030000
 
         TO BE REAPED (nothing was changed): 4
@@ -62,8 +61,8 @@ fn an_audit_of_a_dead_node() {
           Notes of 1 more: impala-impala01/catalogd-0; named in the log
 
         WHAT TO DO ABOUT THE NODES
-          - If ds06 may only be cut off, power it off now: its containers may still be running beside the
-            pods that replace them.
+          - If ds06 may still be running but unreachable, power it off now: its containers may still be
+            running beside the pods that replace them.
           ds06: how volumes are detached at once; named in the log
 
         WAITING: 2
@@ -84,8 +83,9 @@ fn an_audit_of_a_dead_node() {
         means 10m past the deletion deadline, on a node NotReady for 10m. Namespaces: all.
         state.json: 4 pods need you, 4 to be reaped, 2 waiting, 2 left alone, 1 could not be read. 2 of 7
         nodes not Ready: ds06 for 2h, kosmos-cluster7 for 2h. Exit code 3.
-        Next: decide about impala-impala01/impala-executor-000-0 and 1 more, then look at
-        compute-hive01/held-0 and 1 more, then power off ds06 (what ran there may still run).
+        Next: if ds06 cannot come back, power it off; then decide about
+        impala-impala01/impala-executor-000-0 and 1 more; then look at compute-hive01/held-0 and 1 more;
+        then see what could not be read: Pod impala-impala01/odd-0.
     "#]].assert_eq(&write(&report.page(), Screen::default()));
 }
 
@@ -94,7 +94,7 @@ fn a_run_with_every_outcome() {
     expect![[r#"
         1 changed, 1 deleted, 1 denied, 1 failed, 1 gone, 1 interrupted, 1 node-changed, 1 node-recovered, 1
         still-there, 1 unverified. 1 of 2 nodes not Ready: ds06 for 2h. Exit code 3.
-        Next: see why it was not reaped: app/c-0 and 7 more, then power off ds06 (what ran there may still
+        Next: see why it was not reaped: app/c-0 and 7 more; then power off ds06 (what ran there may still
         run).
 
         REAPED: 2 of 10
@@ -120,8 +120,8 @@ fn a_run_with_every_outcome() {
               It was gone already, or went while it was about to be deleted: nothing is left to do.
 
         WHAT TO DO ABOUT THE NODES
-          - If ds06 may only be cut off, power it off now: its containers may still be running beside the
-            pods that replace them.
+          - If ds06 may still be running but unreachable, power it off now: its containers may still be
+            running beside the pods that replace them.
 
         NODES NOT READY: 1 of 2
           ds06  silent for 2h; last heard 2h ago (lease)  10 to reap
@@ -131,7 +131,7 @@ fn a_run_with_every_outcome() {
         account can delete.
         1 changed, 1 deleted, 1 denied, 1 failed, 1 gone, 1 interrupted, 1 node-changed, 1 node-recovered, 1
         still-there, 1 unverified. 1 of 2 nodes not Ready: ds06 for 2h. Exit code 3.
-        Next: see why it was not reaped: app/c-0 and 7 more, then power off ds06 (what ran there may still
+        Next: see why it was not reaped: app/c-0 and 7 more; then power off ds06 (what ran there may still
         run).
     "#]]
     .assert_eq(&write(&every_outcome().page(), Screen::default()));
@@ -165,8 +165,8 @@ fn a_dry_run_names_what_would_be_deleted() {
           app/a-0: its author says: 'tell somebody'
 
         WHAT TO DO ABOUT THE NODES
-          - If ds06 may only be cut off, power it off now: its containers may still be running beside the
-            pods that replace them.
+          - If ds06 may still be running but unreachable, power it off now: its containers may still be
+            running beside the pods that replace them.
 
         NODES NOT READY: 1 of 2
           ds06  silent for 2h; last heard 2h ago (lease)  1 to reap
@@ -240,7 +240,7 @@ fn an_outage_that_holds_everything_prints_no_destructive_command() {
     expect![[r#"
         NOTHING IS DELETED, 5 held, 4 would need you, 2 waiting, 1 left alone, 1 could not be
         read. 7 of 7 nodes not Ready: ds01 for 2h, ds02 for 2h, ds03 for 2h and 4 more. Exit code 4.
-        Next: bring nodes back, after a look at the network and the API server.
+        Next: find the common cause (network, API server).
 
         NOTHING IS DELETED (mass-outage)
           No pod could start elsewhere, as every other real node is NotReady, cordoned or kept for the

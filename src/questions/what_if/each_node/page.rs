@@ -29,18 +29,23 @@ impl Render for Forecast {
 }
 
 fn sections(forecast: &Forecast) -> Vec<Section> {
-    let (harmless, bad): (Vec<_>, Vec<_>) =
-        forecast.nodes.iter().partition(|node| node.is_harmless());
-    let lines = bad.iter().map(|node| Block::Entry(line(node)));
-    let heading = format!(
-        "Nodes with lasting damage, the worst first: {}",
-        counted(bad.len(), "node", "nodes")
-    );
-    let nodes = Section::new("nodes", heading, Tone::Bad, first(lines.collect(), NODES));
+    let (held, others): (Vec<_>, Vec<_>) =
+        forecast.nodes.iter().partition(|node| node.breaker_holds);
+    let (harmless, bad): (Vec<_>, Vec<_>) = others.into_iter().partition(|node| node.is_harmless());
+    let listed = |id, words: &str, nodes: &[&NodeForecast]| {
+        let lines = nodes.iter().map(|node| Block::Entry(line(node)));
+        let heading = format!("{words}: {}", counted(nodes.len(), "node", "nodes"));
+        Section::new(id, heading, Tone::Bad, first(lines.collect(), NODES))
+    };
+    let held = listed("held", "The breaker would hold", &held);
+    let nodes = listed("nodes", "Nodes with lasting damage, the worst first", &bad);
     let numbers = || harmless.iter().map(|node| &node.counts);
     let most = numbers().map(|counts| counts.comes_back).max();
     let longest = numbers().map(|counts| counts.seconds).max();
     let all_back = most.zip(longest).map(|(most, longest)| {
+        if most == 0 {
+            return "No pod would be evicted.".to_owned();
+        }
         let (most, longest) = (counted(most, "pod", "pods"), seconds(longest));
         format!("Up to {most} of a node, reaped after at most {longest}.")
     });
@@ -53,7 +58,7 @@ fn sections(forecast: &Forecast) -> Vec<Section> {
     let heading = after("What would help ", worst);
     let changes = paragraphs(forecast.changes.iter().map(saving));
     let changes = Section::new("changes", heading, Tone::Plain, changes);
-    [nodes, harmless, changes]
+    [held, nodes, harmless, changes]
         .into_iter()
         .chain(forecast.head.unread())
         .collect()
@@ -62,11 +67,13 @@ fn sections(forecast: &Forecast) -> Vec<Section> {
 /// Returns the entry of a node. If there is no room for it, its line is in the log.
 fn line(node: &NodeForecast) -> Entry {
     let columns = parts(node);
+    let holds = node.breaker_holds.then_some("breaker holds");
+    let log = columns.iter().map(String::as_str).chain(holds).join(", ");
     Entry {
         name: node.node.clone(),
         kind: "more".to_owned(),
         named: 1,
-        log: vec![format!("{} died: {}", node.node, columns.join(", "))],
+        log: vec![format!("{} died: {log}", node.node)],
         columns,
         ..Entry::default()
     }
@@ -80,18 +87,19 @@ fn parts(node: &NodeForecast) -> Vec<String> {
         .map(|waits| format!(" ({waits} for a volume)"));
     let back = format!("{} of {} back", numbers.comes_back, numbers.evicted);
     let time = (numbers.seconds > 0).then(|| format!("after {}", seconds(numbers.seconds)));
-    let holds = node.breaker_holds.then(|| "breaker holds".to_owned());
     counts([
         (numbers.needs_person, "needs you|need you"),
         (numbers.lost, "lost"),
-        (numbers.without_replica, "workload away|workloads away"),
+        (
+            numbers.without_replica,
+            "workload without a replica|workloads without a replica",
+        ),
         (numbers.left_terminating, "stuck"),
         (numbers.stays_down, "stays down|stay down"),
         (numbers.left_out, "left out"),
     ])
     .chain([back + &after("", waits)])
     .chain(time)
-    .chain(holds)
     .collect()
 }
 

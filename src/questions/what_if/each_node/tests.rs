@@ -106,7 +106,7 @@ fn each_node_is_foretold_by_itself_and_the_worst_comes_first() {
           d  1 needs you  1 stays down  0 of 1 back
           a  1 needs you  0 of 1 back
           b  1 lost  0 of 1 back  after 15m 30s
-          c  1 workload away  2 of 2 back (1 waits for a volume)  after 1h 10m
+          c  1 workload without a replica  2 of 2 back (1 waits for a volume)  after 1h 10m
 
         EVERYTHING COMES BACK: 2 nodes
           Up to 1 pod of a node, reaped after at most 15m 30s.
@@ -123,6 +123,18 @@ fn each_node_is_foretold_by_itself_and_the_worst_comes_first() {
         replica, 1 stays down, never evicted, 3 come back, reaped after at most 1h 10m; 1 leaf node left
         out. Exit code 0.
     "]].assert_eq(&text::write(&answer.page(), Screen::default()));
+}
+
+#[test]
+fn where_the_breaker_would_hold_is_no_lasting_damage() {
+    let mut objects = cluster();
+    objects.retain(|object| object["kind"] != "Node" || object["metadata"]["name"] == "f");
+    let text = text::write(&foretold(&audit(), &objects).page(), Screen::default());
+    assert!(
+        text.contains("THE BREAKER WOULD HOLD: 1 node\n  f  1 workload without a replica  1 of 1 back  after 15m 30s\n"),
+        "{text}"
+    );
+    assert!(!text.contains("LASTING DAMAGE"), "{text}");
 }
 
 #[test]
