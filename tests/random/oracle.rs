@@ -206,7 +206,7 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
     };
     let unverified = unverified && !(may_go && off && !any(&may_be_here));
     // Rule 12 lets pass what it alone keeps.
-    let others = confined || unverified || shared || maybe_shared || flagged;
+    let others = confined || unverified || shared || flagged;
     let given_up = !others && is(&|node| all_is_given_up(pod, node, policy, now));
     let ready = |node: &NodeFacts| node.ready == Ready::True;
     let was_forced = pod.grace_seconds == Some(0) && !pod.finished;

@@ -480,10 +480,18 @@ fn what_is_asked_for_lets_the_pod_go() {
                 }
             }
             // What was not found out is asked again.
-            let sure = pod.claims.iter().all(|claim| match &claim.renewed {
-                Some(Err(doubt)) => doubt.proved,
-                _ => true,
-            });
+            let is_known = |claim: &ClaimFacts| {
+                let terms = claim.bound().into_iter().flat_map(|it| &it.volume.affinity);
+                let mut terms = terms.map(|term| &term.satisfied_by);
+                let is_proved = |doubt: &Doubt| doubt.proved;
+                terms.all(|nodes| matches!(nodes, Some(Ok(_))))
+                    && claim
+                        .renewed
+                        .iter()
+                        .filter_map(|it| it.as_ref().err())
+                        .all(is_proved)
+            };
+            let sure = pod.claims.iter().all(is_known);
             let pod = pod.clone();
             let policy = &settings.policy;
             let reason = decide::Case::of(&after.facts, policy, &pod).decide();
@@ -548,8 +556,11 @@ fn destructive_commands_are_printed_only_for_what_is_certainly_dead() {
                 let deleted = pod.claims.iter().any(|claim| claim.deleted);
                 assert!(reason == LocalVolume || deleted);
                 let node = node_of(&gathered.facts, pod).unwrap();
+                // A claim that is being deleted goes with the last of its pods, whoever answers.
                 let shared = |claim: &ClaimFacts| {
-                    place_of(claim, node) == Place::Pinned && !claim.users.is_empty()
+                    !claim.deleted
+                        && place_of(claim, node) == Place::Pinned
+                        && !claim.users.is_empty()
                 };
                 assert!(!pod.claims.iter().any(shared), "{}: others use it", pod.uid);
             }
