@@ -75,6 +75,8 @@ const QUESTION: Room = Room { rows: 40, ..LONG };
 const FEW_NODES: usize = 6;
 /// The length of a cause that takes more than a line or two.
 const LONG_CAUSE: usize = 100;
+/// The most of a cause that a page shows, of which JSON has all.
+const MOST_OF_A_CAUSE: usize = 200;
 /// The most steps without an answer that a card shows.
 const FEW_STEPS: usize = 4;
 /// The most nodes that a line names.
@@ -239,14 +241,15 @@ fn lead(report: &Report) -> Vec<Block> {
 /// Returns the row of a pod.
 fn row(pod: &PodEntry) -> Entry {
     let mut blocks = paragraphs(phrases::sentence(pod));
-    blocks.extend(
-        phrases::replacement(pod).map(|(state, cause)| Block::Paragraph {
-            tone: Tone::Plain,
-            label: "Replacement",
-            logged: state.len(),
-            text: state + &after(", ", cause),
-        }),
-    );
+    blocks.extend(phrases::replacement(pod).map(|(state, cause)| {
+        let mut cause = cause.cloned().unwrap_or_default();
+        if cause.len() > MOST_OF_A_CAUSE {
+            cause.truncate(cause.floor_char_boundary(MOST_OF_A_CAUSE));
+            cause += " [...]";
+        }
+        let cause = Some(cause).filter(|cause| !cause.is_empty());
+        Block::labelled("Replacement", Tone::Plain, state + &after(", ", cause))
+    }));
     let state = pod.replacement.as_ref().map(|found| found.state);
     // The outcome, else the reason. Of a pod to reap, the heading gives the reason already.
     let tag = match (pod.outcome, pod.verdict) {
@@ -334,7 +337,12 @@ fn for_you(report: &Report, room: &Room, is_held: bool) -> Vec<Block> {
     let mut blocks = paragraphs((is_held && !others.is_empty()).then_some(text));
     blocks.extend(shown.into_iter().map(|(.., card)| Block::Entry(card)));
     blocks.extend(by_kind(others.into_iter().map(|(.., card)| card).collect()));
-    if !is_held && !blocks.is_empty() {
+    // It stands once, where an answer is asked for.
+    let asks = |held| {
+        let mut groups = report.groups.iter();
+        groups.any(|group| group.is_held == held && group.advice.wants_answer())
+    };
+    if asks(is_held) && !(is_held && asks(false)) {
         blocks.extend(report.run_now.clone().map(step));
     }
     blocks

@@ -360,7 +360,14 @@ impl Adviser<'_> {
             let why = unverified.find(|claim| claim.names_node)?.cause.clone();
             Some(Objection { why, is_own: false })
         };
-        own.or_else(unknown)
+        // Such an answer lets no pod pass with which a claim would go.
+        let reap = [ReasonCode::OwnerKind, ReasonCode::VolumeConfined];
+        let asks = |code: &ReasonCode| reap.contains(code) && pod.may_take_a_claim();
+        let taken = judged.reason.asks.iter().any(asks).then(|| Objection {
+            why: "a claim would go with the pod".to_owned(),
+            is_own: true,
+        });
+        own.or(taken).or_else(unknown)
     }
 }
 
