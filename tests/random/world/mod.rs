@@ -8,7 +8,8 @@ pub mod node;
 use self::node::{Lease, Node, Other, Skip, Stamps, asks, made, satisfies};
 use crate::prelude::*;
 use pod_reaper::facts::{
-    BoundClaim, Driver, Goes, Heard, Identity, NamespaceFacts, Owner, Read, Renewer, SignBy,
+    BoundClaim, Driver, Goes, Heard, Identity, LeafKind, NamespaceFacts, Owner, Read, Renewer,
+    SignBy,
 };
 use pod_reaper_test_support::samples;
 use rules::samples::term;
@@ -311,6 +312,10 @@ impl World {
                 let age = 86_400 + dice.weigh(&[(20, 900), (1, 0), (1, 1)]);
                 let since = Some(start() - SignedDuration::from_secs(age));
                 (node.facts.ready_since, node.facts.tainted_since) = (since, None);
+                if node.facts.ready == Ready::Absent {
+                    // Without the condition there is no such time.
+                    node.facts.ready_since = None;
+                }
                 parked.insert(node.facts.name.clone());
             }
             world.nodes.insert(node.facts.name.clone(), node);
@@ -1010,10 +1015,19 @@ impl World {
     /// Whether the living nodes contradict the server's clock; nothing where that depends on which of them are asked.
     pub fn clock_is_wrong(&self) -> Option<bool> {
         let now = self.date();
-        let real = self
+        let ready = self
             .nodes
             .values()
-            .filter(|node| node.facts.ready == Ready::True && node.facts.leaf.is_none());
+            .filter(|node| node.facts.ready == Ready::True);
+        let kind = |node: &Node| node.facts.leaf.as_ref().map(|leaf| leaf.kind);
+        if ready
+            .clone()
+            .any(|node| kind(node) == Some(LeafKind::Selected))
+        {
+            // An operator says so by an option, which this run may not have.
+            return None;
+        }
+        let real = ready.filter(|node| kind(node).is_none());
         let said = real.filter_map(|node| node.lease.as_ref()?.at(now).said());
         let fresh = |said: Timestamp| now.duration_since(said) < SignedDuration::from_mins(5);
         let all = said.map(fresh).collect::<Vec<_>>();
