@@ -256,7 +256,9 @@ impl NodeFacts {
     /// Adds reports. Of each source only the last one is kept.
     pub fn hear(&mut self, reports: impl IntoIterator<Item = Heard>) {
         self.heard.extend(reports);
-        self.heard.sort_by_key(|it| (it.by, Reverse(it.at)));
+        // Of those at one time it is always the same, whatever the order in which they were read.
+        self.heard
+            .sort_by(|a, b| (a.by, Reverse(a.at), &a.what).cmp(&(b.by, Reverse(b.at), &b.what)));
         self.heard.dedup_by_key(|it| it.by);
     }
 

@@ -61,8 +61,8 @@ pub enum Failure {
     /// because near a deadline it may be far less than 1 s.
     #[error("no answer within {} s", (.0.as_secs_f64() * 1e3).round() / 1e3)]
     Timeout(Duration),
-    /// The connection failed, for this root cause.
-    #[error("no connection: {0}")]
+    /// No request came through, said as a phrase.
+    #[error("{0}")]
     Transport(String),
     /// The answer is incomplete, or not what was asked for.
     #[error("the answer could not be read: {0}")]

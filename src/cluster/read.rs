@@ -190,8 +190,9 @@ impl Cluster {
     }
 
     /// Reads the Leases outside of `kube-node-lease` that may name the nodes of `holders` or pods on
-    /// them, by node. Of all others only the rows are read, which have the holder.
-    pub async fn leases(&self, holders: &Holders) -> Result<LeasesByNode> {
+    /// them, by node; `None` if this account may not list them. Of all others only the rows are
+    /// read, which have the holder.
+    pub async fn leases(&self, holders: &Holders) -> Result<Option<LeasesByNode>> {
         type Found = (bool, BTreeMap<String, BTreeSet<LeaseName>>);
         let add_row = |(has_server, found): &mut Found, [name, holder]: [&str; 2]| {
             *has_server |= name.starts_with(RawLease::API_SERVER);
@@ -199,9 +200,12 @@ impl Cluster {
                 found.entry(node.to_owned()).or_default().insert(lease);
             }
         };
-        let (_, (has_server, found)) = self
-            .rows::<RawLease, _, 2>(OTHERS, ["Name", "Holder"], add_row)
-            .await?;
+        let listed = self.rows::<RawLease, _, 2>(OTHERS, ["Name", "Holder"], add_row);
+        let (has_server, found) = match listed.await {
+            Ok((_, rows)) => rows,
+            Err(failure) if failure.code() == Some(403) => return Ok(None),
+            Err(failure) => return Err(failure),
+        };
         let servers = async {
             if !has_server {
                 return Ok(Vec::new());
@@ -230,7 +234,7 @@ impl Cluster {
                 read.map_err(|failure: Failure| Unread(failure.to_string())),
             );
         }
-        Ok(by_node)
+        Ok(Some(by_node))
     }
 
     /// Reads the Leases of a name, in one namespace or in any but that of the nodes' leases.

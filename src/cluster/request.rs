@@ -233,7 +233,7 @@ fn request(method: Method, path: &str, accept: Accept) -> request::Builder {
 }
 
 fn transport(error: impl Error + 'static) -> Failure {
-    Failure::Transport(root(&error))
+    Failure::Transport(format!("no connection: {}", root(&error)))
 }
 
 impl Response {

@@ -3,7 +3,7 @@
 use std::{convert::Infallible, error::Error, fmt, time::Duration};
 
 use pod_reaper_test_support::{
-    samples::pod,
+    samples::{lease, pod},
     simulated::{Fate, Fault, Objects, Server},
 };
 
@@ -17,7 +17,7 @@ use serde::Deserialize;
 use tokio::time::Instant;
 
 use crate::{
-    kubernetes::RawPod,
+    kubernetes::{Holders, RawPod},
     report::samples::audit,
     selector::NodeSelectors,
     source::{Source as _, cluster::Live},
@@ -132,7 +132,7 @@ fn each_failure_is_retried_where_it_passes_and_says_whether_a_write_may_have_tak
     let timeout = Failure::Timeout(Duration::from_secs(10));
     let within_micros = |micros| Failure::Timeout(Duration::from_micros(micros));
     let too_late = Failure::NotSent("the node was looked at too long ago");
-    let transport = Failure::Transport("connection reset".to_owned());
+    let transport = Failure::Transport("no connection: connection reset".to_owned());
     let unreadable = Failure::Unreadable("it is not JSON".to_owned());
     let (passes, stays, maybe, never, forbids, not) = (true, false, true, false, true, false);
     let rows = [
@@ -267,6 +267,33 @@ async fn no_pause_between_tries_outlasts_the_run() {
         "the last answer, not a request without time"
     );
     assert_eq!(begun.elapsed(), Duration::from_secs(10));
+}
+
+/// Without the right, other Leases count as none. A refusal of what was listed hides one that may show life.
+#[tokio::test(start_paused = true)]
+async fn leases_count_as_none_only_where_they_may_not_be_listed() {
+    let leases = async |forbidden: &'static str| {
+        let mut lease = lease("apiserver-0");
+        lease["metadata"]["namespace"] = "kube-system".into();
+        let objects = Objects::new(Timestamp::UNIX_EPOCH, [lease]);
+        let server = Server::with_faults(objects, move |request| Fate {
+            fault: request
+                .query
+                .as_ref()
+                .is_some_and(|query| query.contains(forbidden))
+                .then_some(Fault::Status(403, true, false)),
+            ..Fate::default()
+        });
+        let (_signal, stop) = Stop::manual(Duration::from_mins(8));
+        let cluster = Cluster::new(server.client(), stop, NodeSelectors::default());
+        let leases = cluster.leases(&Holders::default()).await;
+        leases
+            .map(|leases| leases.is_some())
+            .map_err(|it| it.code())
+    };
+    assert_eq!(leases("nothing of it").await, Ok(true));
+    assert_eq!(leases("includeObject=None").await, Ok(false));
+    assert_eq!(leases("labelSelector").await, Err(Some(403)));
 }
 
 /// A server that gives every request the same answer, and a client of it.

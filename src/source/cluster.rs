@@ -129,7 +129,7 @@ impl Source for Live<'_> {
         self.0.real_nodes(selector).await
     }
 
-    async fn leases(&self, holders: &Holders) -> Result<LeasesByNode, Failure> {
+    async fn leases(&self, holders: &Holders) -> Result<Option<LeasesByNode>, Failure> {
         self.0.leases(holders).await
     }
 

@@ -62,8 +62,9 @@ pub trait Source {
     /// Names the real nodes that a label selector selects. If there are more than two, two are
     /// enough.
     async fn real_nodes(&self, selector: &str) -> Result<Vec<String>, Failure>;
-    /// Reads the other Leases that name the nodes of `holders` or their pods, by node.
-    async fn leases(&self, holders: &Holders) -> Result<LeasesByNode, Failure>;
+    /// Reads the other Leases that name the nodes of `holders` or their pods, by node; `None` if this
+    /// account may not list them.
+    async fn leases(&self, holders: &Holders) -> Result<Option<LeasesByNode>, Failure>;
     /// Reads all `VolumeAttachments`, by the node they name.
     async fn attachments(&self) -> Result<BTreeMap<String, Vec<Attachment>>, Failure>;
     /// Makes the error that ends a run because it could not do `what`.

@@ -467,7 +467,7 @@ impl Source for Saved {
         }
     }
 
-    async fn leases(&self, holders: &Holders) -> Result<LeasesByNode, Failure> {
+    async fn leases(&self, holders: &Holders) -> Result<Option<LeasesByNode>, Failure> {
         let bad = self.malformed.iter().find(|([kind, namespace, _], _)| {
             ["", RawLease::KIND].contains(&kind.as_str()) && namespace != RawLease::OF_NODES
         });
@@ -480,7 +480,7 @@ impl Source for Saved {
             };
             (node, read)
         };
-        Ok(holders.nodes().into_iter().map(of_node).collect())
+        Ok(Some(holders.nodes().into_iter().map(of_node).collect()))
     }
 
     async fn attachments(&self) -> Result<BTreeMap<String, Vec<Attachment>>, Failure> {

@@ -233,8 +233,8 @@ impl<'a, S: Source> Store<'a, S> {
     /// account may not list them is told in `unseen`.
     pub(super) async fn leases(&self, holders: &Holders, unseen: &mut Vec<String>) -> LeasesByNode {
         match self.source.leases(holders).await {
-            Ok(leases) => leases,
-            Err(failure) if failure.code() == Some(403) => {
+            Ok(Some(leases)) => leases,
+            Ok(None) => {
                 unseen.push(
                     "This account may not list Leases: whether something but a kubelet on a NotReady node still renews one is not seen."
                         .to_owned(),

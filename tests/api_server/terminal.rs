@@ -2,6 +2,7 @@
 
 use std::{
     io::Write,
+    net::{Ipv4Addr, TcpListener},
     process::{Command, Stdio},
 };
 
@@ -122,6 +123,36 @@ fn a_bar_is_drawn_while_many_pods_are_deleted_and_leaves_no_trace_in_the_report(
     let report = std::fs::read(file).expect("a report");
     let report = serde_json::from_slice::<serde_json::Value>(&report).expect("JSON");
     assert_eq!(report["summary"]["outcomes"]["deleted"], 30);
+}
+
+/// A server that accepts and never answers, as one behind a firewall does. Each of its silences takes ten seconds.
+#[test]
+fn each_try_at_a_silent_server_is_shown_and_the_last_says_how_many_and_how_long() {
+    // The backlog accepts. Nobody reads.
+    let silent = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    let address = silent.local_addr().expect("an address");
+    let folder = tempfile::tempdir().expect("a folder");
+    let kubeconfig = folder.path().join("config");
+    let content = format!(
+        "{{apiVersion: v1, kind: Config, current-context: c, clusters: [{{name: c, cluster: {{server: 'http://{address}'}}}}], \
+         users: [{{name: u, user: {{}}}}], contexts: [{{name: c, context: {{cluster: c, user: u}}}}]}}"
+    );
+    std::fs::write(&kubeconfig, content).expect("our folder");
+    let program = env!("CARGO_BIN_EXE_pod-reaper");
+    let run = format!(
+        "NO_COLOR=1 {program} --kubeconfig {} --dry-run=client; echo ends with $?",
+        kubeconfig.display()
+    );
+    let screen = shown(&run, "");
+    let tries = screen
+        .matches("no answer within 10 s; asking again")
+        .count();
+    let last = screen.lines().find(|line| line.starts_with("error: "));
+    let last = last.expect("an error");
+    assert!(tries >= 2, "{screen}");
+    let says = format!("no answer within 10 s, asked {} times in ", tries + 1);
+    assert!(last.contains(&says), "{says} is not in {last}: {screen}");
+    assert!(screen.contains("ends with 1"), "{screen}");
 }
 
 #[test]

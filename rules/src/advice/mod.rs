@@ -170,7 +170,9 @@ impl Adviser<'_> {
             let decides = judged.reason.asks_a_person();
             // Sentences about volumes and owners differ only in names.
             let says = Some(judged.sentence()).filter(|_| !decides);
-            let of = decides.then(|| (workload(pod), &judged.reason.asks, self.objection(judged)));
+            let asks = (&judged.reason.asks, is_unverified(judged));
+            let may = (pod.may_take_a_claim(), self.objection(judged));
+            let of = decides.then(|| (workload(pod), asks, may));
             let key = (judged.code(), &pod.namespace, &pod.node, says, of);
             groups.entry(key).or_default().push(place);
         }
@@ -402,6 +404,13 @@ fn by_hand() -> String {
     format!(". The book has the steps ({BOOK}/by-hand.md#with-kubectl-alone)")
 }
 
+/// Reports whether the pod has an unverified claim that no answer on the claim is asked for.
+fn is_unverified(judged: &Judged) -> bool {
+    let mut unverified = judged.reason.ties.unverified.iter();
+    judged.reason.asks.contains(&ReasonCode::VolumeUnverified)
+        && unverified.any(|claim| claim.deleted.is_none())
+}
+
 /// Lists the claims that a person is asked to give up with the pod: the pinned ones that nothing
 /// gives up already.
 fn asked(judged: &Judged) -> impl Iterator<Item = &PinnedClaim> + Clone {
@@ -482,11 +491,7 @@ impl PodGroup<'_> {
         let [shared, owner] =
             [ReasonCode::SharedDisk, ReasonCode::OwnerKind].map(|code| self.is(code));
         let confined = self.is(ReasonCode::VolumeConfined);
-        let ties = self.all.iter().map(|judged| &judged.reason.ties);
-        let unverified = self.is(ReasonCode::VolumeUnverified)
-            && ties
-                .flat_map(|ties| &ties.unverified)
-                .any(|claim| claim.deleted.is_none());
+        let unverified = is_unverified(self.first);
         let (mut first, mut risks, mut steps) = (Vec::new(), Vec::new(), self.see_volumes());
         if unverified {
             risks.push(format!(
@@ -494,7 +499,7 @@ impl PodGroup<'_> {
             ));
         }
         // The answer on a pod lets it take along no claim.
-        if (confined || unverified) && self.pods().any(PodFacts::may_take_a_claim) {
+        if (confined || unverified) && self.first.pod.may_take_a_claim() {
             let why = ": a claim would go with the pod, or may";
             steps.push(Step::no_answer(why, &by_hand()));
             return Advice {

@@ -245,6 +245,23 @@ fn each_finalizer_is_advised_on_apart() {
     assert_eq!(groups, [&[0, 1][..], &[2]]);
 }
 
+/// No answer on a pod lets it take a claim along. That of its sibling is asked for all the same.
+#[test]
+fn a_pod_that_may_take_a_claim_is_advised_on_apart() {
+    let Scene { policy, node, .. } = Scene::of("");
+    let facts = facts(node);
+    let alike = |words: [&str; 3]| {
+        let all = words.map(|words| judged(&Scene::of(words)));
+        adviser(&facts, &policy).alike(&all)
+    };
+    let apart = [&[0, 1][..], &[2]];
+    assert_eq!(alike(["lost", "lost", "unread"]), apart);
+    // Of a claim that is being deleted, the claim is asked.
+    let deleted = "local; renewed; wanted a; deleted";
+    let owned = "local; renewed; wanted a";
+    assert_eq!(alike([deleted, deleted, owned]), apart);
+}
+
 /// Of an answer on the node, only what is said of the node is asked: it counts for a pod that was
 /// evicted later too.
 #[test]

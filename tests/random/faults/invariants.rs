@@ -273,7 +273,8 @@ impl Watched {
             if self.holds(node, facts.now) {
                 wrong.push("the breaker should have held it".to_owned());
             }
-            let goes = |claim: &&ClaimFacts| place_of(claim, node) == Place::Pinned;
+            let goes =
+                |claim: &&ClaimFacts| place_of(claim, node) == Place::Pinned && !claim.deleted;
             let goes = pod.claims.iter().filter(goes).collect::<Vec<_>>();
             let failure = Failure::of(node, &pod, facts.now);
             let of_request = goes.iter().find(|claim| claim.name == request.name);
@@ -632,9 +633,21 @@ impl Ended<'_> {
         if *changes > 0 {
             return Vec::new();
         }
-        let before = self.before.facts(report.judged_at);
+        let mut before = self.before.clone();
+        if self.state.received.leases_forbidden {
+            // They count as none, and that is told.
+            before.leases.clear();
+        }
+        let before = before.facts(report.judged_at);
         let facts = &before.facts;
         let reaped = [ReasonCode::Stuck, ReasonCode::Scratch, ReasonCode::Answered];
+        let goes_on = |pod: &PodFacts| {
+            let node = pod
+                .node
+                .as_ref()
+                .and_then(|name| self.before.nodes.get(name));
+            node.is_some_and(|node| self.before.lives(node))
+        };
         let mut wrong = Vec::new();
         for entry in &report.pods {
             let Some(pod) = before.pods.iter().find(|pod| pod.uid.as_str() == entry.uid) else {
@@ -653,9 +666,10 @@ impl Ended<'_> {
             let explained = match entry.reason.as_str() {
                 "stuck-on-not-ready-node" => free && exact == ReasonCode::Stuck,
                 "scratch" => free && exact == ReasonCode::Scratch,
-                "answered" => free && exact == ReasonCode::Answered,
+                // It lets pass what was not read, too.
+                "answered" => free && (exact == ReasonCode::Answered || trouble.is_faulty()),
                 // What proves that it may go was not read.
-                "local-volume" | "volume-confined"
+                "local-volume" | "volume-confined" | "owner-kind"
                     if trouble.is_faulty() && reaped.contains(&exact) =>
                 {
                     true
@@ -666,6 +680,8 @@ impl Ended<'_> {
                 {
                     true
                 }
+                // A slow answer may be newer than the time by which it is judged.
+                "kubelet-alive" if goes_on(pod) => true,
                 "over-cap" => free && limits.max_deletes.is_some(),
                 "facts-unread" if report.errors.iter().any(|it| it.what == TIME) => free,
                 "mass-outage" => free && self.holds(facts, pod),
@@ -740,9 +756,12 @@ impl Ended<'_> {
                 .node
                 .as_ref()
                 .and_then(|node| before.facts.nodes.get(node));
-            let gives_up = node
-                .and_then(NodeRead::known)
-                .is_some_and(|node| all_is_given_up(pod, node, &settings.policy, report.judged_at));
+            let gives_up = node.and_then(NodeRead::known).is_some_and(|node| {
+                let mut claims = pod.claims.iter();
+                let ours =
+                    |claim: &ClaimFacts| place_of(claim, node) == Place::Pinned && !claim.deleted;
+                claims.any(ours) && all_is_given_up(pod, node, &settings.policy, report.judged_at)
+            });
             let outcome = match dry_run {
                 // Its claims went already.
                 DryRun::None if by_job && lets_go_late && gives_up => "failed",

@@ -66,6 +66,7 @@ pub struct Received {
     pub occupied: BTreeMap<String, bool>,
     /// The leases that are not kubelets', in the first complete list of rows; none where that was forbidden.
     pub rows_of_leases: Option<Vec<Other>>,
+    pub leases_forbidden: bool,
     /// What was read of each; nothing where it was gone.
     pub others: BTreeMap<Key, Vec<(Instant, Option<Other>)>>,
     /// Namespace and name of the pods on each node, and what they said.
@@ -238,6 +239,7 @@ impl Cluster for Watched {
     fn answered(&mut self, request: &Request, status: u16, fault: Option<Fault>) {
         if request.kind == Kind::LeaseRows && status == 403 {
             self.received.rows_of_leases.get_or_insert_default();
+            self.received.leases_forbidden = true;
         }
         if let Some(write) = self.write_of(request) {
             write.answered = Some(status);

@@ -484,7 +484,9 @@ fn what_is_asked_for_lets_the_pod_go() {
                 let terms = claim.bound().into_iter().flat_map(|it| &it.volume.affinity);
                 let mut terms = terms.map(|term| &term.satisfied_by);
                 let is_proved = |doubt: &Doubt| doubt.proved;
+                let driver = claim.bound().and_then(|it| it.volume.driver.as_ref());
                 terms.all(|nodes| matches!(nodes, Some(Ok(_))))
+                    && driver.is_none_or(|driver| driver.attaches.is_ok())
                     && claim
                         .renewed
                         .iter()
