@@ -122,8 +122,8 @@ mod tests {
               detached from ds06, 6 minutes after this pod is gone
 
             WHAT TO DO ABOUT THE NODES
-              - If ds06 may still be running but unreachable, power it off now: its containers may still be
-                running beside the pods that replace them.
+              - If ds06 may still be running but unreachable, power it off now: its containers would run beside
+                the pods that replace them.
 
             Force-delete these 5 pods in context prod (api.prod.example.com)? [y/N, within a minute] "#]].assert_eq(&question);
     }

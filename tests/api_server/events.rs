@@ -66,7 +66,7 @@ fn deletes_are_reported_on_owners_and_nodes_and_what_needs_a_person_on_its_pod()
 compute-hive01 Normal StuckOnNotReadyNode ReplicaSet hue-frontend-7c9d8b6f5 FORCED: hue-frontend-7c9d8b6f5-x2mlp
 compute-hive01 Normal StuckOnNotReadyNode StatefulSet hiveserver2 FORCED: hiveserver2-0
 compute-hive01 Normal StuckOnNotReadyNode StatefulSet huebackend FORCED: huebackend-0
-default Normal StuckOnNotReadyNode Node ds06 Force-deleted 10 pods that were stuck Terminating here; 1 needs a person. If ds06 may still be running but unreachable, power it off now: its containers may still be running beside the pods that replace them.
+default Normal StuckOnNotReadyNode Node ds06 Force-deleted 10 pods that were stuck Terminating here; 1 needs a person. If ds06 may still be running but unreachable, power it off now: its containers would run beside the pods that replace them.
 etl Normal StuckOnNotReadyNode Job nightly-29370 FORCED: nightly-29370-6wq8t
 etl Normal StuckOnNotReadyNode Pod alone Force-deleted: it was stuck Terminating on NotReady node ds06. It has no controller to start another.
 etl Normal StuckOnNotReadyNode StatefulSet real Force-deleted 2 pods that were stuck Terminating on NotReady node ds06: real-0, real-1

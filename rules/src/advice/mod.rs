@@ -387,7 +387,7 @@ pub fn power_off(name: &str) -> Step {
     Step {
         kind: StepKind::PowerOff,
         ..Step::remark(format!(
-            "If {name} may still be running but unreachable, power it off now: its containers may still be running beside the pods that \
+            "If {name} may still be running but unreachable, power it off now: its containers would run beside the pods that \
              replace them."
         ))
     }

@@ -116,9 +116,9 @@ fn there_is_one_event_for_each_owner_and_node_and_one_for_the_node() {
         app: Normal StuckOnNotReadyNode Deleted v1 Pod/alone (uid-app-alone) uid-ds06
           Force-deleted: it was stuck Terminating on NotReady node ds06. It has no controller to start another.
         default: Normal StuckOnNotReadyNode Deleted v1 Node/ds05 (uid-ds05) -
-          Force-deleted 1 pod that was stuck Terminating here; none needs a person. If ds05 may still be running but unreachable, power it off now: its containers may still be running beside the pods that replace them.
+          Force-deleted 1 pod that was stuck Terminating here; none needs a person. If ds05 may still be running but unreachable, power it off now: its containers would run beside the pods that replace them.
         default: Normal StuckOnNotReadyNode Deleted v1 Node/ds06 (uid-ds06) -
-          Force-deleted 7 pods that were stuck Terminating here; 1 needs a person. If ds06 may still be running but unreachable, power it off now: its containers may still be running beside the pods that replace them.
+          Force-deleted 7 pods that were stuck Terminating here; 1 needs a person. If ds06 may still be running but unreachable, power it off now: its containers would run beside the pods that replace them.
     "]]
     .assert_eq(&printed(&all_deleted(&objects)));
 }

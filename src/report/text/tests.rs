@@ -61,8 +61,8 @@ fn an_audit_of_a_dead_node() {
           Notes of 1 more: impala-impala01/catalogd-0; named in the log
 
         WHAT TO DO ABOUT THE NODES
-          - If ds06 may still be running but unreachable, power it off now: its containers may still be
-            running beside the pods that replace them.
+          - If ds06 may still be running but unreachable, power it off now: its containers would run beside
+            the pods that replace them.
           ds06: how volumes are detached at once; named in the log
 
         WAITING: 2
@@ -120,8 +120,8 @@ fn a_run_with_every_outcome() {
               It was gone already, or went while it was about to be deleted: nothing is left to do.
 
         WHAT TO DO ABOUT THE NODES
-          - If ds06 may still be running but unreachable, power it off now: its containers may still be
-            running beside the pods that replace them.
+          - If ds06 may still be running but unreachable, power it off now: its containers would run beside
+            the pods that replace them.
 
         NODES NOT READY: 1 of 2
           ds06  silent for 2h; last heard 2h ago (lease)  10 to reap
@@ -165,8 +165,8 @@ fn a_dry_run_names_what_would_be_deleted() {
           app/a-0: its author says: 'tell somebody'
 
         WHAT TO DO ABOUT THE NODES
-          - If ds06 may still be running but unreachable, power it off now: its containers may still be
-            running beside the pods that replace them.
+          - If ds06 may still be running but unreachable, power it off now: its containers would run beside
+            the pods that replace them.
 
         NODES NOT READY: 1 of 2
           ds06  silent for 2h; last heard 2h ago (lease)  1 to reap
