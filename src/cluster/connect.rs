@@ -86,11 +86,12 @@ impl Cluster {
     }
 }
 
-/// Sets up a client as kube does, with two differences. First, kube repeats a request, even a
-/// delete, for minutes after 429, 503 or 504; here `Cluster::get` repeats reads, and `execute` a
+/// Sets up a client as kube's builder does, with two differences. First, no request is repeated for
+/// minutes after 429, 503 or 504, not even a delete; `Cluster::get` repeats reads, and `execute` a
 /// write, each time after the node was read again. Second, `TCP_NODELAY` is set, for which kube has
 /// no option. Without it, TCP holds the first request of a connection back until the server has
-/// acknowledged the end of the TLS handshake, which may take 40 ms.
+/// acknowledged the end of the TLS handshake, which may take 40 ms: a run of one request took 2.4
+/// times as long with kube's builder.
 fn client(config: Config) -> kube::Result<Client> {
     let mut connector = HttpConnector::new();
     connector.enforce_http(false);
