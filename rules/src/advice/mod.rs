@@ -515,7 +515,7 @@ impl PodGroup<'_> {
                 _ => "pods start again with their",
             };
             first.push(format!(
-                "If {node} can come back, wait: the {starts} data. If not, power {node} off, then answer: otherwise two \
+                "If {node} can come back, wait: the {starts} data. If not, power {node} off, then answer, or two \
                  copies may run."
             ));
         }
@@ -609,7 +609,7 @@ impl PodGroup<'_> {
         };
         format!(
             "A scheduled run acts on this only if the component answers is installed. If not, run pod-reaper -n {} (it also \
-             reaps the other stuck pods of {0}). Each claim is deleted with its pod, and {comes_back}.",
+             reaps its other stuck pods). Each claim is deleted with its pod; {comes_back}.",
             self.namespace()
         )
     }
