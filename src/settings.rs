@@ -7,7 +7,8 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::{
     advice::Kubectl,
-    cli::{self, Cli, Command, DryRun, Form, MetricsTo, RequireGuard},
+    cli::{self, Cli, Command, Form, MetricsTo, RequireGuard},
+    cluster::Mode,
     codes::codes,
     decide::Policy,
     limits::Limits,
@@ -64,37 +65,19 @@ pub enum Task {
     Reap {
         /// The kubeconfig and context that name the cluster.
         target: Target,
-        /// The kind of dry run, if any.
-        dry_run: DryRun,
+        /// What the run may change there.
+        mode: Mode,
         /// Delete without asking a person first.
         yes: bool,
     },
 }
 
-codes! {
-    /// The kinds of run, by what they may change. Reports and metrics show them.
-    pub enum ModeCode {
-        /// The run may delete.
-        Delete = "delete",
-        /// The API server checks each delete.
-        ServerDryRun = "server-dry-run",
-        /// The run only reads.
-        ClientDryRun = "client-dry-run",
-        /// The run audits a saved state.
-        Snapshot = "snapshot",
-    }
-}
-
 impl Task {
     /// Returns what the run may change.
-    pub fn mode(&self) -> ModeCode {
+    pub fn mode(&self) -> Mode {
         match self {
-            Self::Audit { .. } => ModeCode::Snapshot,
-            Self::Reap { dry_run, .. } => match dry_run {
-                DryRun::None => ModeCode::Delete,
-                DryRun::Server => ModeCode::ServerDryRun,
-                DryRun::Client => ModeCode::ClientDryRun,
-            },
+            Self::Audit { .. } => Mode::Snapshot,
+            Self::Reap { mode, .. } => *mode,
         }
     }
 
@@ -131,10 +114,10 @@ impl Settings {
     /// Returns what keeps the run's account from deleting pods that are not Terminating. `Proved`
     /// is certain, because a run that requires the guard ends without a report unless it is proved.
     pub fn guard(&self) -> GuardCode {
-        match self.task.mode() {
-            ModeCode::ClientDryRun | ModeCode::Snapshot => GuardCode::NotAsked,
-            _ if self.require_guard == RequireGuard::False => GuardCode::NotRequired,
-            _ => GuardCode::Proved,
+        match self.require_guard {
+            _ if !self.task.mode().writes() => GuardCode::NotAsked,
+            RequireGuard::False => GuardCode::NotRequired,
+            RequireGuard::True | RequireGuard::Nodes => GuardCode::Proved,
         }
     }
 
@@ -208,7 +191,7 @@ impl From<Cli> for Settings {
                         kubeconfig,
                         context,
                     },
-                    dry_run,
+                    mode: dry_run,
                     yes,
                 },
             },

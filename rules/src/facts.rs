@@ -622,7 +622,7 @@ impl PodFacts {
     pub fn may_take_a_claim(&self) -> bool {
         self.claims.iter().any(|claim| {
             matches!(claim.state, ClaimState::NotLookedUp | ClaimState::Unread(_))
-                || matches!(claim.goes, Goes::Unwanted(..) | Goes::MayBeWanted(_))
+                || matches!(claim.goes, Goes::Unwanted(_) | Goes::MayBeWanted(_))
         })
     }
 
@@ -883,9 +883,9 @@ pub enum Goes {
     No,
     /// The claim is that of the pod's own generic ephemeral volume. It binds nothing.
     Ephemeral,
-    /// The claim goes, or waits for other pods, and nothing wants it from this pod. Says how, as a
-    /// phrase, and names the pod that keeps the claim, if one does.
-    Unwanted(String, Option<String>),
+    /// The claim goes, or waits for other pods, and nothing wants it from this pod. Names the pod
+    /// that keeps the claim, if one does.
+    Unwanted(Option<String>),
     /// The claim goes, but something may want it again. Holds the cause, as a phrase.
     MayBeWanted(String),
 }

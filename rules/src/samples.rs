@@ -273,7 +273,7 @@ impl Scene {
             "ephemeral" => claim.ephemeral = true,
             "used-by" => claim.users = [how.to_owned()].into(),
             "owned" => claim.goes = Goes::Ephemeral,
-            "unwanted" => claim.goes = Goes::Unwanted(how.to_owned(), None),
+            "unwanted" => claim.goes = Goes::Unwanted(None),
             "wanted" => claim.goes = Goes::MayBeWanted(how.to_owned()),
             "deleted" => claim.deleted = true,
             "renewed" => claim.renewed = Some(Ok(Renewer::Template)),

@@ -8,7 +8,7 @@ use std::{
 
 use clap::{
     ValueEnum,
-    builder::{PossibleValuesParser, TypedValueParser},
+    builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
 };
 use clap_complete::Shell;
 use jiff::Timestamp;
@@ -16,21 +16,25 @@ use regex::Regex;
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::{
+    cluster::Mode,
     decide::{BUILT_IN, KubeletAlive, same_kind},
     selector::{NodeSelector, is_name},
 };
 
-/// A value of `--dry-run`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum DryRun {
-    /// Delete.
-    #[value(alias = "false")]
-    None,
-    /// The API server checks each delete.
-    #[value(alias = "true")]
-    Server,
-    /// Only read.
-    Client,
+/// The values of `--dry-run`.
+impl ValueEnum for Mode {
+    fn value_variants<'a>() -> &'a [Self] {
+        &[Self::Delete, Self::ServerDryRun, Self::ClientDryRun]
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        match self {
+            Self::Delete => Some(PossibleValue::new("none").alias("false")),
+            Self::ServerDryRun => Some(PossibleValue::new("server").alias("true")),
+            Self::ClientDryRun => Some(PossibleValue::new("client")),
+            Self::Snapshot => None,
+        }
+    }
 }
 
 /// A value of `--require-guard`, in ascending order of strictness.

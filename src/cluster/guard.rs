@@ -11,7 +11,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::{
-    Cluster, Failure, StatusKind, WriteMode, failure::unreadable, path::object, request::Accept,
+    Cluster, Failure, Mode, StatusKind, failure::unreadable, path::object, request::Accept,
     write::delete,
 };
 use crate::{kubernetes::RawPod, words::after};
@@ -90,7 +90,7 @@ impl Cluster {
         } else {
             "Background"
         };
-        let (path, dry_run) = (path.to_owned(), WriteMode::DryRun);
+        let (path, dry_run) = (path.to_owned(), Mode::ServerDryRun);
         let delete = delete(path, &own.uid, &own.resource_version, dry_run, propagation);
         match self.send(delete, None).await {
             Ok(_) => Err(NoProof::LetThrough),

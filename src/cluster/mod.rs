@@ -23,9 +23,9 @@ pub use self::connect::is_address;
 pub use self::events::{CONTROLLER, Event, Reference};
 pub use self::failure::{Failure, StatusKind, root};
 pub use self::guard::{NODE_REFUSAL, REFUSAL};
-pub use self::read::{FreshNode, Listed, PodsOf};
+pub use self::read::{Listed, PodsOf};
 pub use self::request::{Accept, USER_AGENT};
-pub use self::write::{StillDown, WriteMode};
+pub use self::write::{Mode, StillDown};
 use crate::{selector::NodeSelectors, stop::Stop};
 
 /// The most requests under way at once. The API server's priority and fairness gives a client of

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use serde_json::Value;
-use tokio::time::Instant;
 
 use super::{
     Cluster, Failure, MOST, Reference, StatusKind,
@@ -58,16 +57,6 @@ const KNOWN: [(&str, &str); 4] = [
 /// Selects the pods whose phase is final: any phase but these three.
 const FINISHED: &str =
     "status.phase%21%3DPending,status.phase%21%3DRunning,status.phase%21%3DUnknown";
-
-/// A node, and the moment at which it was read. A write requires a fresh reading.
-#[derive(Debug, Clone)]
-pub struct FreshNode {
-    pub facts: NodeFacts,
-    /// The moment of the answer, by the API server's clock.
-    pub now: Timestamp,
-    /// The moment before the request was sent, by our own clock.
-    pub at: Instant,
-}
 
 /// A list of pods: those of a node, for example.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -158,24 +147,9 @@ impl Cluster {
         Ok(Some(NodeObjects { node, lease, now }))
     }
 
-    /// Reads a node again, and the other Leases that named it as it was `judged`; `None` if it does
-    /// not exist.
-    pub async fn node(&self, name: &str, judged: &NodeFacts) -> Result<Option<FreshNode>> {
-        let at = Instant::now();
-        let (read, leases) = tokio::join!(self.node_objects(name), self.leases_again(judged));
-        let Some(objects) = read? else {
-            return Ok(None);
-        };
-        let now = objects.now;
-        let leases = leases.map_err(|failure| Unread(failure.to_string()));
-        let facts = objects.into_facts_again(&self.selectors, judged, leases);
-        let facts = facts.map_err(Failure::Unreadable)?;
-        Ok(Some(FreshNode { facts, now, at }))
-    }
-
     /// Reads again the other Leases that named a node as it was judged. A Lease with another
     /// holder, or that is gone, tells nothing.
-    async fn leases_again(&self, judged: &NodeFacts) -> Result<Vec<RawLease>> {
+    pub async fn leases_again(&self, judged: &NodeFacts) -> Result<Vec<RawLease>> {
         let mut leases = Vec::new();
         for NamedBy {
             namespace,

@@ -15,7 +15,7 @@ use itertools::Itertools as _;
 use tokio::sync::Mutex;
 
 use crate::{
-    cluster::{Cluster, MAX_IN_FLIGHT, WriteMode},
+    cluster::{Cluster, MAX_IN_FLIGHT, Mode},
     decide::Policy,
     facts::{ClusterFacts, PodFacts, Uid, Unread},
     limits::Judged,
@@ -33,7 +33,7 @@ pub async fn execute(
     cluster: &Cluster,
     stop: &Stop,
     policy: &Policy,
-    mode: WriteMode,
+    mode: Mode,
     facts: &ClusterFacts,
     pods: &[&Judged],
     progress: &dyn Fn(),

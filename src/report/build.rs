@@ -17,6 +17,7 @@ use crate::{
     limits::{FEW_NODES, Judged, Limit, Plan, in_common},
     outcome::{Outcome, OutcomeCode, Replacement, ReplacementState as State},
     settings::Settings,
+    source::Gathered,
     words::{joined, natural},
 };
 
@@ -42,8 +43,10 @@ pub struct RunRecord<'a> {
 }
 
 impl<'a> RunRecord<'a> {
-    /// Returns the record of a run that has a plan, and has not acted yet.
-    pub fn new(settings: &'a Settings, facts: ClusterFacts, plan: Plan) -> Self {
+    /// Plans a run, which has not acted yet: judges each pod by the rules, then puts the limits of
+    /// the run on the verdicts.
+    pub fn planned(settings: &'a Settings, Gathered { facts, pods }: Gathered) -> Self {
+        let plan = Plan::new(&facts, pods, &settings.policy, &settings.limits);
         Self {
             settings,
             facts,

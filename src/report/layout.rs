@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// How much a text shows. The largest page of a test stays below the lines that a text may have.
-struct Room {
+struct Budget {
     /// Groups that need a person. One that says why counts as [`WHY`], and this is a multiple of
     /// it, so that no other of its reason is shown without it.
     cards: usize,
@@ -40,7 +40,7 @@ struct Room {
 }
 
 /// For up to a handful of failed nodes, or while the breaker holds the run: 60 lines.
-const SHORT: Room = Room {
+const SHORT: Budget = Budget {
     cards: 8,
     names: 3,
     rows: 10,
@@ -50,7 +50,7 @@ const SHORT: Room = Room {
     steps: 3,
 };
 /// The same for a page of many sections.
-const SHORTEST: Room = Room {
+const SHORTEST: Budget = Budget {
     cards: 4,
     rows: 1,
     others: 1,
@@ -58,7 +58,7 @@ const SHORTEST: Room = Room {
     ..SHORT
 };
 /// For more failed nodes: 100 lines, which `kubectl logs --tail=100` shows.
-const LONG: Room = Room {
+const LONG: Budget = Budget {
     cards: 12,
     names: 5,
     rows: 10,
@@ -70,7 +70,7 @@ const LONG: Room = Room {
 const MANY_SECTIONS: usize = 8;
 const WHY: usize = 4;
 /// For a question at a terminal, which is about the rows alone.
-const QUESTION: Room = Room { rows: 40, ..LONG };
+const QUESTION: Budget = Budget { rows: 40, ..LONG };
 /// The most failed nodes that are a handful.
 const FEW_NODES: usize = 6;
 /// The length of a cause that takes more than a line or two.
@@ -119,13 +119,13 @@ pub fn question(report: &Report) -> Page {
 }
 
 /// Lists the sections, the most important first.
-fn sections(report: &Report, room: &Room) -> Vec<Section> {
+fn sections(report: &Report, budget: &Budget) -> Vec<Section> {
     let breaker = report.breaker.as_ref();
     let hold = breaker.map(|breaker| {
         let why = [phrases::breaker(report, breaker)];
         let mut blocks = paragraphs(why.iter().chain(&report.in_common));
         let steps = breaker.steps.iter().cloned().map(step);
-        blocks.extend(first(steps.collect(), room.steps));
+        blocks.extend(first(steps.collect(), budget.steps));
         let of = after(" in zone ", joined(&breaker.zones, ", "));
         let heading = format!("Nothing is deleted ({}{of})", breaker.reason);
         Section::new("breaker", heading, Tone::Bad, blocks)
@@ -146,9 +146,9 @@ fn sections(report: &Report, room: &Room) -> Vec<Section> {
             cause.is_some_and(|cause| cause.len() > LONG_CAUSE)
         };
         let most = match verdict {
-            Verdict::Reap if report.pods.iter().any(late) => room.rows / 2,
-            Verdict::Reap => room.rows,
-            _ => room.others,
+            Verdict::Reap if report.pods.iter().any(late) => budget.rows / 2,
+            Verdict::Reap => budget.rows,
+            _ => budget.others,
         };
         let pods = pods.map(row).map(|row| match verdict {
             Verdict::Wait | Verdict::Leave => beside_cards(report, row),
@@ -165,7 +165,7 @@ fn sections(report: &Report, room: &Room) -> Vec<Section> {
         };
         let count = phrases::pods_for_you(report, is_held);
         let heading = format!("{words}: {count}");
-        Section::new(id, heading, tone, for_you(report, room, is_held))
+        Section::new(id, heading, tone, for_you(report, budget, is_held))
     };
     let notices = report
         .notices
@@ -180,10 +180,10 @@ fn sections(report: &Report, room: &Room) -> Vec<Section> {
             };
             Block::logged(tone, format!("{}  [{}]", notice.detail, notice.code))
         });
-    let notices = first(notices.collect(), room.notices);
+    let notices = first(notices.collect(), budget.notices);
     let nodes = report.nodes.iter();
     let nodes = nodes.map(|entry| beside_cards(report, node(report, entry)));
-    let mut nodes = rows(nodes.collect(), room.others, |entry| entry.kind.clone());
+    let mut nodes = rows(nodes.collect(), budget.others, |entry| entry.kind.clone());
     nodes.extend(paragraphs(
         report.in_common.iter().filter(|_| breaker.is_none()),
     ));
@@ -199,7 +199,7 @@ fn sections(report: &Report, room: &Room) -> Vec<Section> {
             "remember",
             "Afterwards",
             Tone::Caution,
-            remember(report, room),
+            remember(report, budget),
         ),
         Section::new(
             "node-steps",
@@ -306,7 +306,7 @@ fn beside_cards(report: &Report, mut row: Entry) -> Entry {
 /// Lists the groups that need a person: those that ask for an answer, then the others. Of each
 /// reason the first comes before what there is no room for. Groups without a command are only
 /// counted while the breaker holds, and so are all but the first of a reason, which say the same.
-fn for_you(report: &Report, room: &Room, is_held: bool) -> Vec<Block> {
+fn for_you(report: &Report, budget: &Budget, is_held: bool) -> Vec<Block> {
     let groups = report.groups.iter();
     let groups = groups
         .filter(|group| group.is_held == is_held)
@@ -315,12 +315,12 @@ fn for_you(report: &Report, room: &Room, is_held: bool) -> Vec<Block> {
     let cards = groups.enumerate().map(|(place, group)| {
         let is_first = reasons.insert(report.pods[group.pods[0]].reason);
         let weight = if is_first { WHY } else { 1 };
-        let card = card(report, group, is_first, room.names);
+        let card = card(report, group, is_first, budget.names);
         (place, is_first, weight, card)
     });
     let mut cards = cards.collect_vec();
     cards.sort_by_key(|(_, is_first, ..)| !is_first);
-    let mut left = room.cards;
+    let mut left = budget.cards;
     let mut without_command = BTreeSet::new();
     let (mut shown, mut others): (Vec<_>, Vec<_>) =
         cards.into_iter().partition(|(.., weight, card)| {
@@ -428,19 +428,19 @@ fn one_workload(entry: &Entry) -> impl Ord + use<> {
 }
 
 /// Lists the notes of the pods to reap; a note that several pods share is said once.
-fn remember(report: &Report, room: &Room) -> Vec<Block> {
+fn remember(report: &Report, budget: &Budget) -> Vec<Block> {
     let mut notes = BTreeMap::<_, Vec<_>>::new();
     for pod in &report.pods {
         if let Some(note) = &pod.note {
             notes.entry(note).or_default().push(phrases::name(pod));
         }
     }
-    let rest = notes.values().skip(room.notes).flatten().collect_vec();
+    let rest = notes.values().skip(budget.notes).flatten().collect_vec();
     let line = format!("Notes of {} more: {}", rest.len(), listed(&rest, NAMES));
     let mut blocks = notes
         .into_iter()
         .map(|(note, pods)| {
-            let (names, others) = first_of(&pods, room.names);
+            let (names, others) = first_of(&pods, budget.names);
             let others =
                 others.map(|others| Block::left_out("", vec![Block::logged(Tone::Plain, others)]));
             [Block::about(&names, note)]
@@ -449,7 +449,7 @@ fn remember(report: &Report, room: &Room) -> Vec<Block> {
                 .collect_vec()
         })
         .collect_vec();
-    let folded = blocks.split_off(room.notes.min(blocks.len())).concat();
+    let folded = blocks.split_off(budget.notes.min(blocks.len())).concat();
     let mut blocks = blocks.concat();
     if !folded.is_empty() {
         blocks.push(Block::fold(line, folded));

@@ -12,14 +12,14 @@ use tracing_subscriber::filter::LevelFilter;
 
 use super::*;
 use crate::{
-    cli::DryRun,
+    cluster::Mode,
     cli::{Form, LogFormat, MetricsTo, Output},
     facts::Uid,
-    limits::{Limits, Plan},
+    limits::Limits,
     outcome::Outcome,
     selector::{NamespaceFilter, NodeSelectors, Target},
     settings::{Settings, Task},
-    source::{Gathered, snapshot::Saved},
+    source::snapshot::Saved,
 };
 
 /// Returns the setting that metrics and reports call the cluster `name`.
@@ -60,11 +60,11 @@ pub fn audit() -> Settings {
     }
 }
 
-pub fn run(dry_run: DryRun, target: Target) -> Settings {
+pub fn run(mode: Mode, target: Target) -> Settings {
     Settings {
         task: Task::Reap {
             target,
-            dry_run,
+            mode,
             yes: true,
         },
         ..audit()
@@ -79,9 +79,8 @@ pub fn judged<'a>(settings: &'a Settings, objects: &[Value]) -> RunRecord<'a> {
         .expect("a moment");
     let saved = Saved::read(text.as_bytes(), settings.snapshot_options(Some(now)));
     let saved = saved.expect("a snapshot");
-    let Gathered { facts, pods } = saved.gather(&settings.wanted()).expect("nothing fails");
-    let plan = Plan::new(&facts, pods, &settings.policy, &settings.limits);
-    RunRecord::new(settings, facts, plan)
+    let gathered = saved.gather(&settings.wanted()).expect("nothing fails");
+    RunRecord::planned(settings, gathered)
 }
 
 /// Judges `objects`, and reports them with the `outcomes` of the pods by UID.
@@ -165,7 +164,7 @@ pub fn every_outcome() -> Report {
         lease("ds06"),
     ];
     let objects = objects.into_iter().chain(pods).collect::<Vec<_>>();
-    let settings = run(DryRun::None, Target::default());
+    let settings = run(Mode::Delete, Target::default());
     report(&settings, &objects, &outcomes)
 }
 

@@ -8,12 +8,13 @@ use serde::Serializer;
 use super::notices::NoticeEntry;
 use crate::{
     advice::{Advice, Step},
+    cluster::Mode,
     decide::{Answer, KubeletAlive, ReasonCode, Verdict},
     exit::Exit,
     facts::{Attachment, Heard, Owner, ReadError, Ready, whole_seconds},
     outcome::{OutcomeCode, Replacement, ReplacementState},
     selector::NodeSelector,
-    settings::{GuardCode, ModeCode, Settings},
+    settings::{GuardCode, Settings},
     words::joined,
 };
 
@@ -26,7 +27,7 @@ in_json! {
         /// Version of the program.
         pub program_version: &'static str,
         /// What the run may change: `delete`, `server-dry-run`, `client-dry-run` or `snapshot`.
-        pub mode: ModeCode,
+        pub mode: Mode,
         /// What `--cluster-name` calls the cluster.
         pub cluster_name: Option<String>,
         /// The context and the API server's host; null for a snapshot.

@@ -12,7 +12,7 @@ use itertools::Itertools as _;
 use super::{Source, Store, limits, store::Users};
 use crate::{
     cluster::{Cluster, Failure, MAX_IN_FLIGHT},
-    decide::{Case, GiveUp, Stage, is_to_ask},
+    decide::{Case, Stage, is_to_ask},
     facts::{
         ANY_CLAIM, ClaimFacts, ClaimState, ClusterFacts, Doubt, FoundClaim, Goes, NodeFacts,
         NodeRead, PodFacts, PodSummary, Read, Renewer, Unread, VolumeFacts,
@@ -46,19 +46,18 @@ pub(super) async fn look_up(
     stream::iter(&mut due)
         .for_each_concurrent(MAX_IN_FLIGHT, |pod| ask_about_going(store, pod))
         .await;
-    let asks = |pod: &PodFacts| Case::of(facts, policy, pod).asks_about_giving_up();
-    let due = due.into_iter().filter_map(|pod| Some((asks(pod)?, pod)));
-    let due = due.collect::<Vec<_>>();
-    let declared = due.iter().filter(|(asks, _)| *asks == GiveUp::Declared);
-    let namespaces = declared.map(|(_, pod)| pod.namespace.clone());
+    due.retain(|pod| Case::of(facts, policy, pod).is_pinned());
+    let declares = |pod: &PodFacts| Case::of(facts, policy, pod).declares_a_claim();
+    let declaring = due.iter().filter(|pod| declares(pod));
+    let namespaces = declaring.map(|pod| pod.namespace.clone());
     stream::iter(namespaces.collect::<BTreeSet<_>>())
         .for_each_concurrent(MAX_IN_FLIGHT, async |namespace| {
             drop(store.users(&namespace).await);
         })
         .await;
     stream::iter(due)
-        .for_each_concurrent(MAX_IN_FLIGHT, |(asks, pod)| {
-            ask_about_giving_up(store, asks, pod)
+        .for_each_concurrent(MAX_IN_FLIGHT, |pod| {
+            ask_about_giving_up(store, declares(pod), pod)
         })
         .await;
     pods
@@ -153,10 +152,13 @@ async fn ask_about_going(store: &Store<'_, impl Source>, pod: &mut PodFacts) {
 }
 
 /// Finds out whether the pinned claims of `pod` may be given up with it.
-async fn ask_about_giving_up(store: &Store<'_, impl Source>, asks: GiveUp, pod: &mut PodFacts) {
+async fn ask_about_giving_up(
+    store: &Store<'_, impl Source>,
+    is_declared: bool,
+    pod: &mut PodFacts,
+) {
     // As long as nothing is declared, a set that could not be read is no error of the run: the
     // report asks a person all the same, and says that it could not be read.
-    let is_declared = asks == GiveUp::Declared;
     let set = set_of(store, pod, is_declared).await;
     let users = store.listed_users(&pod.namespace);
     for claim in &mut pod.claims {
@@ -246,21 +248,15 @@ fn wanted(
     set: Option<&Read<Option<RawStatefulSet>>>,
     users: Option<&Vec<PodSummary>>,
 ) -> Goes {
-    let goes = if claim.deleted {
-        "is being deleted, and goes with its last pod, data included"
-    } else {
-        "is its own alone and goes with it, data included"
-    };
-    let unwanted = |user| Goes::Unwanted(goes.to_owned(), user);
     if pod.in_namespace.as_ref().is_ok_and(|it| it.deleted) {
-        return unwanted(None);
+        return Goes::Unwanted(None);
     }
     let keeps = |user: &&PodSummary| user.uid != pod.uid && user.keeps(&claim.name);
     let user = users
         .filter(|_| claim.deleted)
         .and_then(|users| users.iter().find(keeps));
     if let Some(user) = user {
-        return unwanted(Some(user.name.clone()));
+        return Goes::Unwanted(Some(user.name.clone()));
     }
     Goes::MayBeWanted(match set {
         None => {
@@ -269,13 +265,13 @@ fn wanted(
         Some(Ok(Some(set))) if set.wants(&pod.name) => {
             "its StatefulSet wants the pod again".to_owned()
         }
-        Some(Ok(_)) => return unwanted(None),
+        Some(Ok(_)) => return Goes::Unwanted(None),
         Some(Err(Unread(why))) => format!("its StatefulSet could not be read: {why}"),
     })
 }
 
-/// Reports whether a claim that goes with `pod` is wanted by now. It is asked right before the pod
-/// is deleted.
+/// Reports whether `pod` would by now take a claim along that something wants: the pod that kept the
+/// claim keeps it no longer, or its set wants the pod again. It is asked right before the delete.
 pub async fn wanted_again(cluster: &Cluster, pod: &PodFacts) -> Result<bool, Failure> {
     if pod.in_namespace.as_ref().is_ok_and(|it| it.deleted) {
         return Ok(false);
@@ -283,13 +279,13 @@ pub async fn wanted_again(cluster: &Cluster, pod: &PodFacts) -> Result<bool, Fai
     let mut asks_the_set = false;
     for claim in &pod.claims {
         match &claim.goes {
-            Goes::Unwanted(_, Some(user)) => {
+            Goes::Unwanted(Some(user)) => {
                 let user = cluster.find::<RawPod>(&pod.namespace, user).await?;
                 if !user.is_some_and(|user| user.summary().keeps(&claim.name)) {
                     return Ok(true);
                 }
             }
-            Goes::Unwanted(_, None) => asks_the_set = true,
+            Goes::Unwanted(None) => asks_the_set = true,
             Goes::No | Goes::Ephemeral | Goes::MayBeWanted(_) => {}
         }
     }

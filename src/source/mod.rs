@@ -359,7 +359,7 @@ impl<S: Source> Store<'_, S> {
         for (name, standing) in &mut standings {
             if standing.may_be_put_away(now) {
                 standing.occupied = match on_node.get(name) {
-                    Some(listed) => listed.occupies(),
+                    Some(listed) => listed.occupied,
                     None => self.is_occupied(name).await?,
                 };
             }

@@ -68,10 +68,9 @@ pub(super) struct Pods {
     pub heard: Vec<Heard>,
     /// Every pod as it is now, if its node is supposed dead.
     all: Vec<PodSummary>,
-    /// Whether there is a pod that no `DaemonSet` made and that mirrors no static pod.
-    occupied: bool,
-    /// Whether every pod of the list could be read.
-    whole: bool,
+    /// Whether there is, or may be, a pod that no `DaemonSet` made and that mirrors no static pod. A
+    /// pod that could not be read may be any pod.
+    pub occupied: bool,
     /// Why the list could not be read, if so.
     pub unread: Option<Unread>,
 }
@@ -96,11 +95,6 @@ impl Pods {
         } else if summary.is_active() {
             self.active.push(summary);
         }
-    }
-
-    /// Reports whether the node is occupied. A pod that could not be read may be any pod.
-    pub fn occupies(&self) -> bool {
-        self.occupied || !self.whole
     }
 }
 
@@ -305,13 +299,14 @@ impl<'a, S: Source> Store<'a, S> {
             Ok(listed) => {
                 let (mut pods, whole) = self.read_of(list, listed);
                 self.pods.borrow_mut().append(&mut pods.all);
-                pods.whole = whole || dead;
+                pods.occupied |= !whole && !dead;
                 Ok(pods)
             }
             Err(failure) if dead || failure.forbids() => {
                 Err(self.source.could_not("list pods", failure))
             }
             Err(failure) => Ok(Pods {
+                occupied: true,
                 unread: Some(self.failed(list.described(), failure)),
                 ..Pods::default()
             }),
@@ -332,7 +327,7 @@ impl<'a, S: Source> Store<'a, S> {
         let list = PodsOf::Node(node.to_owned());
         let known = self.once(list.described(), async {
             let pods = self.pods(&list).await.map_err(|error| error.to_string())?;
-            Ok(pods.occupies())
+            Ok(pods.occupied)
         });
         known.await.map_err(CouldNotRun::Source)
     }

@@ -76,16 +76,6 @@ pub fn same_kind(one: &str, other: &str) -> bool {
     stem(one) == stem(other)
 }
 
-/// How much has to be read about a pod whose pinned claims may be given up with it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum GiveUp {
-    /// Only whether its `StatefulSet` creates the claims again: a person may be asked to give them
-    /// up.
-    MayBeAsked,
-    /// Also every other pod that uses the claims: they are declared scratch, or answered.
-    Declared,
-}
-
 entry! {
     /// What one rule or limit says about a pod.
     pub struct Evaluation {

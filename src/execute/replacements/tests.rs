@@ -15,7 +15,7 @@ use tokio::sync::watch::Sender;
 
 use super::*;
 use crate::{
-    cli::DryRun,
+    cluster::Mode,
     outcome::OutcomeCode,
     report::{
         Report, RunRecord,
@@ -798,13 +798,13 @@ const OF_THE_WAIT: [Kind; 6] = [
     Kind::Job,
     Kind::Events,
 ];
-const DELETE: DryRun = DryRun::None;
+const DELETE: Mode = Mode::Delete;
 
 /// Runs on a StatefulSet's pod and a Deployment's, with a fault of each request that only the wait
 /// sends, and a signal after so many seconds. Returns the report, the requests and the time taken.
 async fn run_with(
     wait: u64,
-    mode: DryRun,
+    mode: Mode,
     fault: Option<Fault>,
     signal_after: Option<u64>,
 ) -> (Report, Vec<String>, Duration) {
@@ -888,7 +888,7 @@ async fn the_wait_changes_neither_outcome_nor_exit_code() {
 
 #[tokio::test(start_paused = true)]
 async fn a_dry_run_waits_for_nothing() {
-    for mode in [DryRun::Server, DryRun::Client] {
+    for mode in [Mode::ServerDryRun, Mode::ClientDryRun] {
         let (dry, requests, took) = run_with(60, mode, None, None).await;
         assert!(dry.pods.iter().all(|pod| pod.replacement.is_none()));
         assert_eq!(

@@ -14,11 +14,11 @@ use crate::{
     decide::{Answer, Case, Evaluation, ReasonCode},
     exit::{CouldNotRun, Result},
     facts::{Census, NodeRead, Owner, PodSummary, Tally, Unread},
-    limits::{FEW_NODES, Judged, Limit, Plan},
+    limits::{FEW_NODES, Judged, Limit},
     questions::{Head, Judgement, near},
     report::{RunRecord, in_json},
     settings::Settings,
-    source::{Gathered, Source, Store},
+    source::{Source, Store},
     stop::Stop,
     words::{after, joined, spoken},
 };
@@ -92,13 +92,12 @@ pub async fn run_on(
     let terminating = summary.terminating.then_some(raw);
     // A run leaves out a pod that lacks what a verdict needs.
     let lacks = terminating.as_ref().and_then(|raw| raw.facts().err());
-    let Gathered { facts, pods } = store.gather(terminating).await?;
+    let gathered = store.gather(terminating).await?;
     if let Some(cause) = lacks {
         let message = format!("pod {asked} could not be read: {cause}");
         return Err(CouldNotRun::Source(message));
     }
-    let plan = Plan::new(&facts, pods, &settings.policy, &settings.limits);
-    Ok(explain(summary, &RunRecord::new(settings, facts, plan)))
+    Ok(explain(summary, &RunRecord::planned(settings, gathered)))
 }
 
 /// Without a namespace, there has to be one pod of that name.

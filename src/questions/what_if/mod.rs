@@ -16,11 +16,11 @@ use crate::{
     decide::Verdict,
     exit::{CouldNotRun, Result},
     facts::{NodeRead, Owner, PodSummary, Stay, Unread},
-    limits::{FEW_NODES, Judged, Plan},
+    limits::{FEW_NODES, Judged},
     questions::{Head, Judgement, near},
     report::{BreakerEntry, RunRecord, SettingsEntry, in_json, tally},
     settings::Settings,
-    source::{Gathered, Source, Standings, Store},
+    source::{Source, Standings, Store},
     stop::Stop,
     words::joined,
 };
@@ -173,9 +173,8 @@ async fn suppose<'a>(
     store: &Store<'_, impl Source>,
     settings: &'a Settings,
 ) -> Result<SupposedRun<'a>> {
-    let Gathered { facts, pods } = Box::pin(store.gather(None)).await?;
-    let plan = Plan::new(&facts, pods, &settings.policy, &settings.limits);
-    let run = RunRecord::new(settings, facts, plan);
+    let gathered = Box::pin(store.gather(None)).await?;
+    let run = RunRecord::planned(settings, gathered);
     let standings = store.standings(run.facts.now).await;
     let (standings, _) = standings.unwrap_or_default();
     Ok(SupposedRun {

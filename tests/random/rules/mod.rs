@@ -46,8 +46,7 @@ fn reaps(plan: &Plan) -> impl Iterator<Item = &PodFacts> {
 }
 
 fn report(case: &Case, settings: &Settings, gathered: &Gathered) -> Report {
-    let plan = plan(settings, gathered);
-    let mut run = RunRecord::new(settings, gathered.facts.clone(), plan);
+    let mut run = RunRecord::planned(settings, gathered.clone());
     let of = |pod: &PodFacts| {
         let number = pod.uid.trim_start_matches("uid-").parse::<usize>().unwrap();
         (

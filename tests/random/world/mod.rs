@@ -1158,7 +1158,7 @@ impl World {
             let goes = match found.clone().is_ok_and(owns) {
                 true if ephemeral => Goes::Ephemeral,
                 owned if !owned && !deleted => Goes::No,
-                _ if unwanted || kept.is_some() => Goes::Unwanted(String::new(), kept),
+                _ if unwanted || kept.is_some() => Goes::Unwanted(kept),
                 _ => Goes::MayBeWanted("not known".to_owned()),
             };
             let doubt = || Doubt::proved("not known");
