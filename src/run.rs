@@ -19,7 +19,7 @@ use crate::{
     report::{Report, RunRecord},
     selector::Target,
     settings::{GuardCode, Settings, Task},
-    source::{Gathered, cluster::Live, gather, snapshot},
+    source::{Gathered, Store, snapshot},
     stop::Stop,
     words::spoken,
 };
@@ -85,13 +85,9 @@ pub async fn run_on(
 /// Gathers the facts and the pods to judge. The guard proves itself meanwhile: no pod is deleted
 /// before both are done.
 async fn gathered(cluster: &Cluster, settings: &Settings, stop: &Stop) -> Result<Gathered> {
-    let (source, wanted) = (Live::new(cluster), settings.wanted());
-    let gathered = async {
-        tokio::try_join!(
-            Box::pin(gather(&source, &wanted, None)),
-            prove_guard(settings, cluster)
-        )
-    };
+    let store = Store::new(cluster, settings.wanted());
+    let gathered =
+        async { tokio::try_join!(Box::pin(store.gather(None)), prove_guard(settings, cluster)) };
     let (gathered, ()) = stop.or_stopped(gathered).await?;
     Ok(gathered)
 }

@@ -17,7 +17,7 @@ use pod_reaper::{
     cluster::{Cluster, PodsOf},
     selector::NodeSelectors,
     settings::Settings,
-    source::{Store, cluster::Live},
+    source::Store,
     stop::Stop,
 };
 
@@ -71,7 +71,7 @@ fuzz_target!(|data: &[u8]| {
         let client = Client::new(tower::service_fn(serve), "default");
         let cluster = Cluster::new(client, stop, NodeSelectors::default());
         let now = jiff::Timestamp::UNIX_EPOCH;
-        let live = Live::new(&cluster);
+        let live = &cluster;
         let store = Store::new(&live, settings.wanted());
         match question % 12 {
             0 => drop(store.scan().await),

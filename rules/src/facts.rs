@@ -114,16 +114,24 @@ impl ClusterFacts {
         self.nodes.get(pod.node.as_ref()?)
     }
 
+    /// Returns the facts of `pod`'s node, if they are known.
+    pub fn known_node(&self, pod: &PodFacts) -> Option<&NodeFacts> {
+        self.node_of(pod)?.known()
+    }
+
+    /// Lists the nodes that are known.
+    pub fn known_nodes(&self) -> impl Iterator<Item = &NodeFacts> + Clone {
+        self.nodes.values().filter_map(NodeRead::known)
+    }
+
     /// Returns how long `pod` is past the moment when it has to be gone; negative before that.
     pub fn overdue(&self, pod: &PodFacts) -> SignedDuration {
-        let node = self.node_of(pod).and_then(NodeRead::known);
-        self.now.duration_since(pod.due(node))
+        self.now.duration_since(pod.due(self.known_node(pod)))
     }
 
     /// Reports whether `pod` is on a node that is Ready. Such pods are looked at only with `--all`.
     pub fn on_ready_node(&self, pod: &PodFacts) -> bool {
-        self.node_of(pod)
-            .and_then(NodeRead::known)
+        self.known_node(pod)
             .is_some_and(|node| node.ready == Ready::True)
     }
 }
@@ -223,10 +231,9 @@ pub struct NodeFacts {
     pub leaf: Option<Leaf>,
     /// The node carries the control-plane role.
     pub control_plane: bool,
-    /// The node has a taint that keeps pods off the control plane.
-    pub reserved: bool,
-    /// The node is cordoned.
-    pub cordoned: bool,
+    /// Nothing keeps new pods off the node: it is not cordoned, and has no taint that reserves it for
+    /// the control plane.
+    pub open: bool,
     /// The value of `pod-reaper.io/skip`, annotation or label, that opts the node out, if one does.
     pub opted_out: Option<String>,
 }
@@ -518,10 +525,9 @@ pub struct Standing {
     pub leaf: bool,
     /// The node carries the control-plane role.
     pub control_plane: bool,
-    /// The node has a taint that keeps pods off the control plane.
-    pub reserved: bool,
-    /// The node is cordoned.
-    pub cordoned: bool,
+    /// Nothing keeps new pods off the node: it is not cordoned, and has no taint that reserves it for
+    /// the control plane.
+    pub open: bool,
     /// The time since which the node is NotReady; `None` if it is Ready or the time is not known.
     pub since: Option<Timestamp>,
     /// The zone that the node's labels name.

@@ -55,8 +55,7 @@ pub fn node() -> NodeFacts {
         out_of_service: false,
         leaf: None,
         control_plane: false,
-        reserved: false,
-        cordoned: false,
+        open: true,
         opted_out: None,
     }
 }

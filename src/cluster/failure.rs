@@ -10,7 +10,7 @@ use rustls::{CertificateError, pki_types::UnixTime};
 use serde_json::Value;
 
 use super::{Cluster, MOST};
-use crate::{exit::CouldNotRun, kubernetes::given, words::after};
+use crate::{exit::CouldNotRun, facts::Unread, kubernetes::given, words::after};
 
 /// How often a request is tried in all. A rolling restart
 /// of the API servers turns away one or two tries.
@@ -81,6 +81,12 @@ pub enum Failure {
 /// Makes the failure for a response that is not what was asked for.
 pub fn unreadable(why: impl Into<String>) -> Failure {
     Failure::Unreadable(why.into())
+}
+
+impl From<Failure> for Unread {
+    fn from(failure: Failure) -> Self {
+        Self(failure.to_string())
+    }
 }
 
 impl Failure {

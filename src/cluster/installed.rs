@@ -4,7 +4,7 @@ use super::{
     Cluster,
     guard::own_pod,
     path::{encode, object},
-    request::Accept,
+    request::Ask,
 };
 use crate::{
     advice::Installed,
@@ -18,7 +18,7 @@ impl Cluster {
         let (namespace, pod) = own_pod()?;
         let path = object::<RawPod>(&namespace, &pod);
         let (pod, _) = self
-            .find_at::<RawPod>(&path, &pod, Accept::Metadata)
+            .find_at::<RawPod>(&path, &pod, Ask::METADATA)
             .await
             .ok()??;
         let job = pod.metadata.owned_by("Job")?;
@@ -28,7 +28,7 @@ impl Cluster {
             encode(job)
         );
         let found = self
-            .find_at::<RawStatefulSet>(&path, job, Accept::Metadata)
+            .find_at::<RawStatefulSet>(&path, job, Ask::METADATA)
             .await;
         let cronjob = match found {
             Ok(job) => job?.0.metadata.owned_by("CronJob")?.to_owned(),

@@ -24,7 +24,7 @@ pub use self::events::{CONTROLLER, Event, Reference};
 pub use self::failure::{Failure, StatusKind, root};
 pub use self::guard::{NODE_REFUSAL, REFUSAL};
 pub use self::read::{Listed, PodsOf};
-pub use self::request::{Accept, USER_AGENT};
+pub use self::request::{Ask, USER_AGENT};
 pub use self::write::{Mode, StillDown};
 use crate::{selector::NodeSelectors, stop::Stop};
 

@@ -10,7 +10,7 @@ use super::{
     Cluster, Failure, MOST, Reference, StatusKind,
     failure::{Result, unreadable},
     path::{collection, encode, object},
-    request::{Accept, Ask, Response},
+    request::{Ask, Response},
 };
 use crate::{
     facts::{Attachment, NamedBy, Namespaces, NodeFacts, PodFacts, Uid, Unread},
@@ -136,14 +136,14 @@ impl Cluster {
     pub async fn node_objects(&self, name: &str) -> Result<Option<NodeObjects>> {
         let path = object::<RawNode>("", name);
         let (node, lease) = tokio::join!(
-            self.find_at::<RawNode>(&path, name, Accept::Object),
+            self.find_at::<RawNode>(&path, name, Ask::OBJECT),
             self.find::<RawLease>(RawLease::OF_NODES, name),
         );
         let Some((node, date)) = node? else {
             return Ok(None);
         };
         let now = date.ok_or_else(|| unreadable("it carries no Date"))?;
-        let lease = lease.map_err(|failure| Unread(failure.to_string()));
+        let lease = lease.map_err(Unread::from);
         Ok(Some(NodeObjects { node, lease, now }))
     }
 
@@ -180,7 +180,7 @@ impl Cluster {
             if !has_server {
                 return Ok(Vec::new());
             }
-            let leases = self.list(RawLease::OF_API_SERVERS, SERVERS, Accept::Object, Vec::push);
+            let leases = self.list(RawLease::OF_API_SERVERS, SERVERS, Ask::OBJECT, Vec::push);
             leases.await?.whole()
         };
         let servers = servers.await?;
@@ -198,11 +198,8 @@ impl Cluster {
                 Ok(Some(leases))
             };
             // One that is listed and cannot be read may show life, whatever the cause.
-            let read = read.await;
-            by_node.insert(
-                node,
-                read.map_err(|failure: Failure| Unread(failure.to_string())),
-            );
+            let read: Result<_> = read.await;
+            by_node.insert(node, read.map_err(Unread::from));
         }
         Ok(by_node)
     }
@@ -220,7 +217,7 @@ impl Cluster {
             return Ok(leases);
         }
         let query = format!("{OTHERS},metadata.name%3D{}", encode(name));
-        let leases = self.list("", &query, Accept::Object, add_lease);
+        let leases = self.list("", &query, Ask::OBJECT, add_lease);
         leases.await?.whole()
     }
 
@@ -232,7 +229,7 @@ impl Cluster {
         let add_uid = |uids: &mut BTreeSet<_>, pod: RawPod| {
             uids.insert(pod.metadata.uid);
         };
-        let pods = self.list(namespace, &query, Accept::MetadataList, add_uid);
+        let pods = self.list(namespace, &query, Ask::METADATA_LIST, add_uid);
         // A pod that cannot be read may be any pod, so the list would not prove that one is gone.
         pods.await?.whole()
     }
@@ -249,11 +246,11 @@ impl Cluster {
                     pods.push(pod);
                 }
             };
-            let pods = self.list(namespace, &query, Accept::Object.once(), add_own);
+            let pods = self.list(namespace, &query, Ask::OBJECT.once(), add_own);
             return Ok(pods.await?.items);
         }
         let path = object::<RawPod>(namespace, name);
-        let namesake = self.find_at(&path, name, Accept::Object.once()).await?;
+        let namesake = self.find_at(&path, name, Ask::OBJECT.once()).await?;
         // Its controller is compared by name, because it may have been created again.
         let another =
             |pod: &RawPod| pod.metadata.uid != lost.uid && pod.summary().controller == lost.owner;
@@ -287,7 +284,7 @@ impl Cluster {
             kind.to_lowercase(),
             encode(name)
         );
-        let found = self.find_at::<RawStatefulSet>(&path, name, Accept::Object);
+        let found = self.find_at::<RawStatefulSet>(&path, name, Ask::OBJECT);
         // A controller that was created again replaces the pod only if its pods keep their names.
         let is_it = |found: &RawStatefulSet| !renames || found.metadata.uid == controller.uid;
         let Some((found, _)) = found.await?.filter(|(found, _)| is_it(found)) else {
@@ -300,7 +297,7 @@ impl Cluster {
     /// Lists all namespaces, each with the value that opts it out, if it has one. A malformed
     /// namespace is left out, so the opt-out of its pods counts as unread.
     pub async fn namespaces(&self) -> Result<Namespaces> {
-        let listed = self.list("", "", Accept::MetadataList, RawNamespace::add_to);
+        let listed = self.list("", "", Ask::METADATA_LIST, RawNamespace::add_to);
         Ok(listed.await?.items)
     }
 
@@ -316,7 +313,7 @@ impl Cluster {
             })?;
             Ok(next.filter(|_| found.items.len() < 2))
         };
-        let found = self.pages((&path, FEW, &query), Accept::Object.into(), read_page);
+        let found = self.pages((&path, FEW, &query), Ask::OBJECT, read_page);
         let mut found = found.await?;
         found.items.truncate(2);
         // A node that could not be read may be a real one.
@@ -340,7 +337,7 @@ impl Cluster {
         };
         let (namespace, query) = list.query();
         let query = query + cached;
-        self.list(namespace, &query, Accept::Object, add).await
+        self.list(namespace, &query, Ask::OBJECT, add).await
     }
 
     /// Reads an object; `None` if the API server says that it does not exist, or if none can have
@@ -350,7 +347,7 @@ impl Cluster {
             return Ok(None);
         }
         let path = object::<T>(namespace, name);
-        let found = self.find_at(&path, name, Accept::Object).await?;
+        let found = self.find_at(&path, name, Ask::OBJECT).await?;
         Ok(found.map(|(object, _)| object))
     }
 
@@ -361,7 +358,7 @@ impl Cluster {
         &self,
         path: &str,
         name: &str,
-        ask: impl Into<Ask>,
+        ask: Ask,
     ) -> Result<Option<(T, Option<Timestamp>)>> {
         let response = match self.get(path, ask).await {
             Err(failure) if failure.is(StatusKind::NotFound) => return Ok(None),
@@ -381,11 +378,11 @@ impl Cluster {
         &self,
         namespace: &str,
         query: &str,
-        ask: impl Into<Ask>,
+        ask: Ask,
         add: impl Fn(&mut S, T),
     ) -> Result<Listed<S>> {
         let path = format!("{}?limit=", collection::<T>(namespace));
-        self.pages((&path, PAGE, query), ask.into(), |response, listed| {
+        self.pages((&path, PAGE, query), ask, |response, listed| {
             response.items(listed, &add)
         })
         .await
@@ -404,7 +401,7 @@ impl Cluster {
             *date = date.or(response.date);
             response.rows(columns, |cells| add(all, cells))
         };
-        self.pages((&path, ROWS, query), Accept::Table.into(), read_page)
+        self.pages((&path, ROWS, query), Ask::TABLE, read_page)
             .await
     }
 

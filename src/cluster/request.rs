@@ -45,49 +45,33 @@ pub struct Write {
     pub body: Value,
 }
 
-/// The form of a response.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Accept {
-    /// Whole objects.
-    Object,
-    /// The metadata of one object.
-    Metadata,
-    /// The metadata of each object of a list.
-    MetadataList,
-    /// The rows that `kubectl get` prints.
-    Table,
-}
-
-/// What to read, and how often it is tried.
+/// The form of a response, and how often it is asked for.
 #[derive(Debug, Clone, Copy)]
 pub struct Ask {
-    accept: Accept,
+    accept: &'static str,
     tries: u32,
 }
 
-impl From<Accept> for Ask {
-    fn from(accept: Accept) -> Self {
+impl Ask {
+    /// Whole objects.
+    pub const OBJECT: Self = Self::of("application/json");
+    /// The metadata of one object.
+    pub const METADATA: Self =
+        Self::of("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1");
+    /// The metadata of each object of a list.
+    pub const METADATA_LIST: Self =
+        Self::of("application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1");
+    /// The rows that `kubectl get` prints.
+    pub const TABLE: Self = Self::of("application/json;as=Table;g=meta.k8s.io;v=v1");
+
+    const fn of(accept: &'static str) -> Self {
         let tries = TRIES;
         Self { accept, tries }
     }
-}
 
-impl Accept {
     /// Tries once, for a caller that asks again anyway.
-    pub fn once(self) -> Ask {
-        let (accept, tries) = (self, 1);
-        Ask { accept, tries }
-    }
-
-    fn header(self) -> &'static str {
-        match self {
-            Self::Object => "application/json",
-            Self::Metadata => "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
-            Self::MetadataList => {
-                "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-            }
-            Self::Table => "application/json;as=Table;g=meta.k8s.io;v=v1",
-        }
+    pub fn once(self) -> Self {
+        Self { tries: 1, ..self }
     }
 }
 
@@ -105,11 +89,10 @@ impl Cluster {
     }
 
     /// Reads `path`, and tries again after a failure that may pass.
-    pub(super) async fn get(&self, path: &str, ask: impl Into<Ask>) -> Result<Response> {
-        let (start, Ask { accept, tries }) = (Instant::now(), ask.into());
-        let mut tried = 0;
+    pub(super) async fn get(&self, path: &str, ask: Ask) -> Result<Response> {
+        let (start, mut tried) = (Instant::now(), 0);
         loop {
-            let request = request(Method::GET, path, accept).body(Body::empty());
+            let request = request(Method::GET, path, ask).body(Body::empty());
             let failure = match self.exchange(request, None).await {
                 Ok(response) => return Ok(response),
                 Err(failure) => failure,
@@ -117,7 +100,7 @@ impl Cluster {
             tried += 1;
             // After a pause that outlasts the run, no time is left to ask.
             let in_time = |pause: &Duration| self.stop.at_most(*pause) == *pause;
-            let pause = failure.pause(tried).filter(|_| tried < tries);
+            let pause = failure.pause(tried).filter(|_| tried < ask.tries);
             let Some(pause) = pause.filter(in_time) else {
                 return Err(match failure {
                     Failure::Timeout(_) if tried > 1 => Failure::Transport(format!(
@@ -142,7 +125,7 @@ impl Cluster {
         write: Write,
         fresh_until: Option<Instant>,
     ) -> Result<Response> {
-        let request = request(write.method, &write.path, Accept::Metadata)
+        let request = request(write.method, &write.path, Ask::METADATA)
             .header(header::CONTENT_TYPE, write.content_type)
             .body(Body::from(write.body.to_string().into_bytes()));
         self.exchange(request, fresh_until).await
@@ -224,11 +207,11 @@ impl Cluster {
     }
 }
 
-fn request(method: Method, path: &str, accept: Accept) -> request::Builder {
+fn request(method: Method, path: &str, ask: Ask) -> request::Builder {
     Request::builder()
         .method(method)
         .uri(path)
-        .header(header::ACCEPT, accept.header())
+        .header(header::ACCEPT, ask.accept)
         .header(header::USER_AGENT, USER_AGENT)
 }
 

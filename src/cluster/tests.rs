@@ -17,10 +17,7 @@ use serde::Deserialize;
 use tokio::time::Instant;
 
 use crate::{
-    kubernetes::RawPod,
-    report::samples::audit,
-    selector::NodeSelectors,
-    source::{Source as _, cluster::Live},
+    kubernetes::RawPod, report::samples::audit, selector::NodeSelectors, source::Source as _,
 };
 
 use super::{
@@ -399,7 +396,7 @@ async fn neither_the_verifying_list_nor_one_of_many_nodes_comes_from_the_cache()
     };
     let mut settings = audit();
     settings.all = true;
-    let scan = Live::new(&cluster).scan(&settings.wanted()).await;
+    let scan = cluster.scan(&settings.wanted()).await;
     let scan = scan.map_err(|error| unreadable(error.to_string()));
     let lists = scan.map(|scan| scan.pods.len());
     let unplaced = listed(PodsOf::NoNode).await;

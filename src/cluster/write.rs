@@ -87,7 +87,7 @@ impl Cluster {
             return changed("The node no longer exists.");
         };
         let now = objects.now;
-        let leases = leases.map_err(|failure| Unread(failure.to_string()));
+        let leases = leases.map_err(Unread::from);
         let node = objects.into_facts_again(&self.selectors, judged, leases);
         let node = node.map_err(|cause| unread(Failure::Unreadable(cause)))?;
         if node.uid != judged.uid {
@@ -104,12 +104,7 @@ impl Cluster {
 
     /// Force-deletes `pod`, if it still has the resource version that was judged. The request is
     /// sent once. `Ok` means only that the server accepted it.
-    pub async fn delete_pod(
-        &self,
-        pod: &PodFacts,
-        node: &StillDown,
-        mode: Mode,
-    ) -> Result<()> {
+    pub async fn delete_pod(&self, pod: &PodFacts, node: &StillDown, mode: Mode) -> Result<()> {
         let path = object::<RawPod>(&pod.namespace, &pod.name);
         let delete = delete(path, &pod.uid, &pod.resource_version, mode, "Background");
         self.write(delete, pod, node).await.map(drop)

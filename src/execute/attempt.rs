@@ -147,9 +147,7 @@ impl Turn<'_> {
             };
             let written = cluster.delete_claim(pod, claim, &proof, mode).await;
             let failure = written.err();
-            if mode == Mode::Delete
-                && failure.as_ref().is_none_or(Failure::may_have_taken_effect)
-            {
+            if mode == Mode::Delete && failure.as_ref().is_none_or(Failure::may_have_taken_effect) {
                 let uid = pod.uid.as_str();
                 tracing::info!(uid, "Deleting claim {name} of pod {}", pod.name);
                 self.lost_claims.insert(name.to_owned());

@@ -5,7 +5,7 @@
 /// live cluster.
 macro_rules! by_source {
     ($settings:ident, $stop:ident, |$source:ident| $ask:expr) => {{
-        use crate::source::{cluster::Live, snapshot};
+        use crate::source::snapshot;
         let asked = async {
             match &$settings.task {
                 crate::settings::Task::Audit { snapshot, now } => {
@@ -17,7 +17,7 @@ macro_rules! by_source {
                 crate::settings::Task::Reap { target, .. } => {
                     let nodes = &$settings.node_selectors;
                     let cluster = crate::cluster::Cluster::connect(target, $stop, nodes).await?;
-                    let $source = &Live::new(&cluster);
+                    let $source = &cluster;
                     $ask.await
                 }
             }

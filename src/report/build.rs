@@ -288,10 +288,7 @@ impl<'a> RunRecord<'a> {
     /// `out-of-service`, because Kubernetes then detaches them at once.
     pub(crate) fn detaches_late(&self, pod: &PodFacts) -> Option<String> {
         let facts = &self.facts;
-        let node = facts
-            .node_of(pod)
-            .and_then(NodeRead::known)
-            .filter(|node| !node.out_of_service)?;
+        let node = facts.known_node(pod).filter(|node| !node.out_of_service)?;
         let attached = facts.attachments.get(&node.name)?;
         let is_attached = |name: &&String| {
             let name = Some(*name);
@@ -337,7 +334,7 @@ impl BreakerEntry {
 }
 
 /// Counts how often each of `all` occurs in `found`, including those that never occur.
-pub(crate) fn tally<T: Ord, const N: usize>(
+pub fn tally<T: Ord, const N: usize>(
     all: [T; N],
     found: impl Iterator<Item = T>,
 ) -> BTreeMap<T, usize> {

@@ -12,8 +12,8 @@ use tracing_subscriber::filter::LevelFilter;
 
 use super::*;
 use crate::{
-    cluster::Mode,
     cli::{Form, LogFormat, MetricsTo, Output},
+    cluster::Mode,
     facts::Uid,
     limits::Limits,
     outcome::Outcome,

@@ -15,7 +15,7 @@ use crate::{
     decide::{Case, Stage, is_to_ask},
     facts::{
         ANY_CLAIM, ClaimFacts, ClaimState, ClusterFacts, Doubt, FoundClaim, Goes, NodeFacts,
-        NodeRead, PodFacts, PodSummary, Read, Renewer, Unread, VolumeFacts,
+        PodFacts, PodSummary, Read, Renewer, Unread, VolumeFacts,
     },
     kubernetes::{RawPod, RawStatefulSet},
 };
@@ -26,7 +26,7 @@ type UsersOnNode = HashMap<(Option<String>, String, String), Vec<String>>;
 
 /// Looks up the claims of each pod that the rules before the volume rules let through, or that
 /// `also` picks. Returns all pods.
-pub(super) async fn look_up(
+pub async fn look_up(
     store: &Store<'_, impl Source>,
     facts: &ClusterFacts,
     mut pods: Vec<PodFacts>,
@@ -70,7 +70,7 @@ async fn ask_about_claims(
     users: &UsersOnNode,
     pod: &mut PodFacts,
 ) {
-    let node = facts.node_of(pod).and_then(NodeRead::known);
+    let node = facts.known_node(pod);
     for claim in &mut pod.claims {
         let (namespace, name) = (&pod.namespace, &claim.name);
         let FoundClaim {

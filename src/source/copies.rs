@@ -13,7 +13,7 @@ use crate::{
 
 /// Counts the copies of each workload of which a pod may be given up with its claims. That costs a
 /// list of the pods of its namespace.
-pub(super) async fn count(
+pub async fn count(
     store: &Store<'_, impl Source>,
     facts: &ClusterFacts,
     pods: &[PodFacts],

@@ -15,7 +15,7 @@ const OF_NAMESPACE: usize = 640;
 /// Orders `due` as their claims are to be looked up: the `preferred` first, then a pod of each
 /// namespace in turn, the longest overdue first. A claim that is not to be looked up counts as
 /// unread, which is no error of the run. Of a pod that no share is left for, one claim stands for all.
-pub(super) fn admit(
+pub fn admit(
     store: &Store<'_, impl Source>,
     due: &mut Vec<&mut PodFacts>,
     preferred: impl Fn(&PodFacts) -> bool,

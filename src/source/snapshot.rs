@@ -18,7 +18,7 @@ use futures_util::FutureExt;
 use itertools::Itertools as _;
 use jiff::Timestamp;
 
-use super::{Gathered, Scan, Source, Wanted, gather, stream};
+use super::{Gathered, Scan, Source, Store, Wanted, stream};
 use crate::{
     cluster::{Failure, Listed, PodsOf},
     exit::{CouldNotRun, Result},
@@ -157,7 +157,7 @@ impl Saved {
         Ok(saved)
     }
 
-    /// Runs [`gather`] on this snapshot, without waiting.
+    /// Gathers from this snapshot, without waiting.
     ///
     /// # Panics
     /// Never, because every answer is in memory.
@@ -165,7 +165,7 @@ impl Saved {
     pub fn gather(&self, wanted: &Wanted<'_>) -> Result<Gathered> {
         // Unconstrained, because after 128 answers tokio
         // would make the task wait for its next turn.
-        tokio::task::unconstrained(gather(self, wanted, None))
+        tokio::task::unconstrained(Store::new(self, *wanted).gather(None))
             .now_or_never()
             .expect("the answers are there")
     }
@@ -368,7 +368,7 @@ impl Saved {
 }
 
 impl Source for Saved {
-    const TELLS: bool = true;
+    const IS_FILE: bool = true;
 
     async fn scan(&self, wanted: &Wanted<'_>) -> Result<Scan> {
         let named = |is_ready: bool| {
@@ -398,7 +398,6 @@ impl Source for Saved {
                 Vec::new()
             },
             pods: lists.collect(),
-            thorough: true,
             ..Scan::default()
         })
     }
@@ -406,7 +405,7 @@ impl Source for Saved {
     /// The file holds nodes, so a node that is not in it does not exist.
     async fn node(&self, name: &str) -> Result<Option<NodeObjects>, Failure> {
         let lease = self.proved(RawLease::OF_NODES, name);
-        let lease = lease.map_err(|failure| Unread(failure.to_string()));
+        let lease = lease.map_err(Unread::from);
         let (node, now) = (self.proved("", name)?, self.now);
         Ok(node.map(|node| NodeObjects { node, lease, now }))
     }

@@ -50,14 +50,14 @@ struct Known {
 }
 
 /// The facts about a pod, or its name and what it lacks.
-pub(super) type Facts = Result<PodFacts, (String, String)>;
+pub type Facts = Result<PodFacts, (String, String)>;
 
 /// The pods of a namespace that use claims.
-pub(super) type Users = Rc<Vec<PodSummary>>;
+pub type Users = Rc<Vec<PodSummary>>;
 
 /// The pods of one list.
 #[derive(Default)]
-pub(super) struct Pods {
+pub struct Pods {
     /// The pods in matching namespaces that are Terminating, or are supposed to be.
     pub judged: Vec<Facts>,
     /// A summary of each active pod. It tells why Kubernetes has not evicted the pod.
@@ -99,7 +99,7 @@ impl Pods {
 }
 
 /// Adds the name of `pod` to what it lacks.
-pub(super) fn named(pod: &RawPod, facts: Result<PodFacts, String>) -> Facts {
+pub fn named(pod: &RawPod, facts: Result<PodFacts, String>) -> Facts {
     let Meta {
         namespace, name, ..
     } = &pod.metadata;
@@ -150,7 +150,7 @@ impl<'a, S: Source> Store<'a, S> {
 
     /// Notes what the source could not read, unless the source has named it.
     fn failed(&self, what: impl Display, cause: impl Display) -> Unread {
-        if S::TELLS {
+        if S::IS_FILE {
             return Unread(cause.to_string());
         }
         self.note(what, cause)
@@ -195,7 +195,6 @@ impl<'a, S: Source> Store<'a, S> {
         if self.supposes() {
             scan.not_ready = self.dead.iter().cloned().collect();
             scan.pods.clear();
-            scan.thorough = true;
         }
         Ok(scan)
     }
@@ -218,7 +217,7 @@ impl<'a, S: Source> Store<'a, S> {
                 }
                 NodeRead::Known(node)
             }
-            Err(cause) if S::TELLS => NodeRead::Unread(self.note(format!("Node {name}"), cause)),
+            Err(cause) if S::IS_FILE => NodeRead::Unread(self.note(format!("Node {name}"), cause)),
             Err(cause) => NodeRead::Unread(self.note(what, Failure::Unreadable(cause))),
         }
     }
@@ -253,7 +252,7 @@ impl<'a, S: Source> Store<'a, S> {
         self.once(what, async {
             let listed = self.source.list(add).await.map(Option::unwrap_or_default);
             let whole = listed.and_then(|listed| match listed.malformed.first() {
-                Some(cause) if S::TELLS => Err(Failure::Saved(cause.clone())),
+                Some(cause) if S::IS_FILE => Err(Failure::Saved(cause.clone())),
                 _ => listed.whole(),
             });
             whole.map_err(|failure| self.failed(what, failure))
@@ -457,7 +456,7 @@ impl<'a, S: Source> Store<'a, S> {
     /// Reads all claims with their volumes, if that is cheaper than reading each. A claim that could
     /// not be listed or read is left out here, and read when it is needed.
     pub async fn read_claims(&self) {
-        if S::TELLS {
+        if S::IS_FILE {
             return;
         }
         let add_volume = |volumes: &mut BTreeMap<_, _>, mut volume: RawVolume| {
@@ -492,7 +491,7 @@ impl<'a, S: Source> Store<'a, S> {
             nodes.map_err(|failure| match failure.code() {
                 // The API server refuses this selector whenever it is asked, so no reading has
                 // failed.
-                Some(400) => Unread(failure.to_string()),
+                Some(400) => failure.into(),
                 _ => self.failed(what, failure),
             })
         })
@@ -517,7 +516,7 @@ impl<'a, S: Source> Store<'a, S> {
         });
         found.await.map_err(|failure| {
             if !needed {
-                return Unread(failure.to_string());
+                return failure.into();
             }
             // Only giving up claims needs StatefulSets, so the account may lack just this right.
             let lacks = if failure.forbids() {

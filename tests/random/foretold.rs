@@ -186,8 +186,8 @@ fn each_node_is_foretold_as_a_run_decides_once_it_alone_is_dead() {
             let server = Server::new(cluster);
             let (_going_on, cluster) = client(&server, &settings);
             let of_file = each_node::run_on(&saved, &settings, show).await.unwrap();
-            let live = Live::new(&cluster);
-            let of_cluster = each_node::run_on(&live, &settings, show).await.unwrap();
+            let live = &cluster;
+            let of_cluster = each_node::run_on(live, &settings, show).await.unwrap();
             assert_eq!(server.lock().not_understood, Vec::<String>::new());
             (of_file, of_cluster)
         });
@@ -236,8 +236,8 @@ fn what_is_foretold_is_what_a_run_decides_once_the_nodes_are_dead() {
         let (of_file, of_cluster) = runtime().block_on(async {
             let server = Server::new(cluster);
             let (_going_on, cluster) = client(&server, &settings);
-            let live = Live::new(&cluster);
-            let found = foretold(&live, &settings, &dead).await;
+            let live = &cluster;
+            let found = foretold(live, &settings, &dead).await;
             assert_eq!(server.lock().not_understood, Vec::<String>::new());
             (foretold(&saved, &settings, &dead).await, found)
         });

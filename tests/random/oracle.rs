@@ -440,9 +440,7 @@ impl Outage {
             .collect::<BTreeSet<_>>();
         let several = zones.len() > 1;
         zones.retain(|zone| on && several && too_many(&|node| node.zone.as_ref() == Some(zone)));
-        let mut open = real
-            .iter()
-            .filter(|node| node.ready && !node.cordoned && !node.reserved);
+        let mut open = real.iter().filter(|node| node.ready && node.open);
         Self {
             full: on && open.next().is_none(),
             share: on && (too_many(&|_| true) || too_many(&|node| !node.control_plane)),
@@ -468,8 +466,7 @@ pub fn standing(node: &NodeFacts, now: Timestamp, occupied: bool) -> Standing {
         ready,
         leaf: node.leaf.is_some(),
         control_plane: node.control_plane,
-        reserved: node.reserved,
-        cordoned: node.cordoned,
+        open: node.open,
         since: if ready {
             None
         } else {

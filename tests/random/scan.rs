@@ -9,7 +9,7 @@ use pod_reaper::{
     cluster::Cluster,
     decide::{Reason, Verdict},
     questions::explain::{self, Explanation},
-    source::gather,
+    source::Store,
 };
 use pod_reaper_test_support::samples;
 
@@ -66,8 +66,7 @@ pub fn client(server: &Server<Objects>, settings: &Settings) -> (impl Drop + use
 }
 
 async fn scanned(cluster: &Cluster, settings: &Settings) -> (ClusterFacts, Plan) {
-    let source = Live::new(cluster);
-    let gathered = gather(&source, &settings.wanted(), None).await;
+    let gathered = Store::new(cluster, settings.wanted()).gather(None).await;
     planned(gathered.unwrap(), settings)
 }
 
@@ -244,7 +243,7 @@ fn what_is_explained_is_what_a_run_decides() {
         let (_, plan) = runtime.block_on(scanned(&cluster, settings));
         let on_cluster = |asked: &PodName| {
             runtime
-                .block_on(explain::run_on(&Live::new(&cluster), settings, asked))
+                .block_on(explain::run_on(&cluster, settings, asked))
                 .unwrap()
         };
         assert_eq!(differences(&plan, on_cluster), Vec::<String>::new());
@@ -304,8 +303,7 @@ fn a_pod_is_explained_as_it_is_where_the_cache_is_behind() {
             namespace: "shop".to_owned(),
             name: "db-0".to_owned(),
         };
-        let source = Live::new(&cluster);
-        let explained = explain::run_on(&source, &settings, &asked).await.unwrap();
+        let explained = explain::run_on(&cluster, &settings, &asked).await.unwrap();
         assert_eq!(explained.judgement.reason, Some(ReasonCode::OptedOut));
     });
 }

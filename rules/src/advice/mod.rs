@@ -20,8 +20,7 @@ use crate::{
         UnverifiedClaim, Verdict,
     },
     facts::{
-        Census, ClusterFacts, NodeFacts, NodeRead, Owner, PodFacts, Read, Ready, SignBy,
-        VolumeFacts, Zone,
+        Census, ClusterFacts, NodeFacts, Owner, PodFacts, Read, Ready, SignBy, VolumeFacts, Zone,
     },
     limits::{Judged, Limit, Plan},
     selector::is_name,
@@ -190,7 +189,7 @@ impl Adviser<'_> {
             first,
             adviser: self,
         };
-        let node = self.facts.node_of(&first.pod).and_then(NodeRead::known);
+        let node = self.facts.known_node(&first.pod);
         let Some(node) = node.filter(|_| first.reason.asks_a_person()) else {
             return alike.repair();
         };
@@ -779,7 +778,7 @@ impl PodGroup<'_> {
                 see,
                 kubectl.command(&log.split(' ').collect_vec()),
             ));
-            let known = self.adviser.facts.node_of(pod).and_then(NodeRead::known);
+            let known = self.adviser.facts.known_node(pod);
             let cluster = known.and_then(|node| node.leaf.as_ref()?.cluster.as_deref());
             steps.extend(cluster.map(|cluster| self.in_leaf_cluster(cluster)));
         }
@@ -793,8 +792,7 @@ impl PodGroup<'_> {
     /// The node's own lease, which is old, would seem to disprove another that shows life.
     fn other_leases(&self) -> Vec<Step> {
         let adviser = self.adviser;
-        let node = adviser.facts.node_of(&self.first.pod);
-        let Some(node) = node.and_then(NodeRead::known) else {
+        let Some(node) = adviser.facts.known_node(&self.first.pod) else {
             return Vec::new();
         };
         let signs = node.signs_of_life(adviser.facts.now);

@@ -8,6 +8,7 @@
 use expect_test::expect;
 
 use super::*;
+use crate::facts::NodeRead;
 use crate::{
     facts::Attachment,
     samples::{Scene, check_each, now},

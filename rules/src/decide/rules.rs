@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// A row of the table.
-pub(super) struct Rule {
+pub struct Rule {
     stage: Stage,
     /// The reasons that the rule can give.
     pub gives: &'static [Code],
@@ -42,7 +42,7 @@ fn seen(what: impl Into<Cow<'static, str>>) -> Finding {
 macro_rules! rules {
     ($($stage:ident: $($gives:ident)|+, $asks:literal => $finding:ident;)*) => {
         /// The rules in the order in which they are asked; a rule's number is its position, from 1.
-        pub(super) static RULES: &[Rule] = &[$(Rule {
+        pub static RULES: &[Rule] = &[$(Rule {
             stage: Stage::$stage,
             gives: &[$(Code::$gives),+],
             asks: $asks,
@@ -118,9 +118,9 @@ impl Case<'_> {
     /// Reports whether a claim of the pod is declared scratch, or answered: then every other pod
     /// that uses its claims has to be read too.
     pub fn declares_a_claim(&self) -> bool {
-        self.pod.bound_claims().any(|claim| {
-            claim.give_up.is_some() || claim.scratch && self.policy.reap_scratch
-        })
+        self.pod
+            .bound_claims()
+            .any(|claim| claim.give_up.is_some() || claim.scratch && self.policy.reap_scratch)
     }
 
     /// Evaluates every rule, in order. [`Case::decide`] goes through the same rules, so the first

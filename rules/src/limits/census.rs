@@ -19,7 +19,7 @@ impl Census {
             if !node.control_plane {
                 workers.add(node.ready);
             }
-            room |= node.is_open();
+            room |= node.ready && node.open;
             if let Some(zone) = node.zone {
                 zones.entry(zone).or_default().add(node.ready);
             }
@@ -42,11 +42,6 @@ impl Tally {
 }
 
 impl Standing {
-    /// Reports whether a pod could start on the node, if the node has the room.
-    pub fn is_open(&self) -> bool {
-        self.ready && !self.cordoned && !self.reserved
-    }
-
     /// Reports whether somebody has put the node away by `now`, unless it is occupied. A node that
     /// was put away is no part of an outage.
     pub fn may_be_put_away(&self, now: Timestamp) -> bool {

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use crate::{
     decide::{Case, Policy, Reason, ReasonCode, Verdict, unread},
-    facts::{Census, ClusterFacts, NodeRead, PodFacts, Tally, Unread, Zone},
+    facts::{Census, ClusterFacts, PodFacts, Tally, Unread, Zone},
     words::natural,
 };
 
@@ -112,7 +112,7 @@ impl Plan {
         // The UID gives namesakes an order too.
         pods.sort_by_cached_key(|Judged { pod, .. }| {
             (
-                pod.due(facts.node_of(pod).and_then(NodeRead::known)),
+                pod.due(facts.known_node(pod)),
                 pod.namespace.clone(),
                 natural(&pod.name),
                 pod.uid.clone(),
@@ -123,8 +123,7 @@ impl Plan {
             None => zones(&facts.census, limits.max_not_ready_percent),
             Some(_) => BTreeMap::new(),
         };
-        let nodes = facts.nodes.values().filter_map(NodeRead::known);
-        let by_node = nodes.filter_map(|node| {
+        let by_node = facts.known_nodes().filter_map(|node| {
             let is_off = || node.is_answered_off(facts.now);
             let of_zone = || zones.get(node.zone.as_ref()?);
             let limit = hold.as_ref().or_else(of_zone)?;
@@ -209,8 +208,7 @@ fn hold(facts: &ClusterFacts, max_percent: u8) -> Option<Limit> {
         ))),
         // No answer lifts this one.
         Census::Counted { room: false, .. } => {
-            let mut known = facts.nodes.values().filter_map(NodeRead::known);
-            let only = known.next().filter(|_| facts.node_count == 1);
+            let only = facts.known_nodes().next().filter(|_| facts.node_count == 1);
             Some(Limit::NoRoom(only.map(|node| node.name.clone())))
         }
         Census::Counted { all, workers, .. } => [(all, "nodes"), (workers, "worker nodes")]

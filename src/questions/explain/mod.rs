@@ -13,7 +13,7 @@ use crate::{
     cluster::PodsOf,
     decide::{Answer, Case, Evaluation, ReasonCode},
     exit::{CouldNotRun, Result},
-    facts::{Census, NodeRead, Owner, PodSummary, Tally, Unread},
+    facts::{Census, Owner, PodSummary, Tally, Unread},
     limits::{FEW_NODES, Judged, Limit},
     questions::{Head, Judgement, near},
     report::{RunRecord, in_json},
@@ -209,7 +209,7 @@ fn explain(summary: PodSummary, run: &RunRecord<'_>) -> Explanation {
 fn reaped_from(judged: &Judged, run: &RunRecord<'_>) -> Option<Timestamp> {
     let (policy, facts) = (&run.settings.policy, &run.facts);
     let waits = [ReasonCode::NotOverdue, ReasonCode::NodeJustFailed];
-    let node = facts.node_of(&judged.pod).and_then(NodeRead::known)?;
+    let node = facts.known_node(&judged.pod)?;
     let since = node.not_ready_since(facts.now)?;
     let due = judged
         .pod

@@ -25,7 +25,7 @@ impl Render for WhatIf {
 }
 
 /// Returns the page of a forecast, of named nodes or of each node. `assumed` says what it assumes.
-pub(super) fn forecast_page(
+pub fn forecast_page(
     head: &Head,
     asked: &str,
     assumed: &str,

@@ -36,7 +36,7 @@ pub struct Rules {
 impl Rules {
     pub fn new(settings: Arc<Settings>, last_start: Instant, end: Instant) -> Self {
         let dry_run = match &settings.task {
-            Task::Reap { dry_run, .. } => *dry_run,
+            Task::Reap { mode, .. } => *mode,
             Task::Audit { .. } => unreachable!("no snapshot is asked for"),
         };
         Self {
@@ -168,7 +168,10 @@ impl Watched {
             (options, "application/json", dry.then_some("dryRun=All"))
         };
         [
-            (self.rules.dry_run == Mode::ClientDryRun, "this run only reads"),
+            (
+                self.rules.dry_run == Mode::ClientDryRun,
+                "this run only reads",
+            ),
             (request.body != body, "its body is another"),
             (request.query.as_deref() != asked, "its query is another"),
             (
