@@ -114,9 +114,14 @@ impl ClusterFacts {
         self.nodes.get(pod.node.as_ref()?)
     }
 
+    /// Returns the facts of the node `name`, if they are known.
+    pub fn known(&self, name: &str) -> Option<&NodeFacts> {
+        self.nodes.get(name)?.known()
+    }
+
     /// Returns the facts of `pod`'s node, if they are known.
     pub fn known_node(&self, pod: &PodFacts) -> Option<&NodeFacts> {
-        self.node_of(pod)?.known()
+        self.known(pod.node.as_ref()?)
     }
 
     /// Lists the nodes that are known.

@@ -49,7 +49,7 @@ pub async fn execute(
         .collect::<BTreeMap<_, _>>();
     let nodes = pods
         .iter()
-        .filter_map(|judged| facts.node_of(&judged.pod)?.known())
+        .filter_map(|judged| facts.known_node(&judged.pod))
         .unique_by(|node| node.name.clone())
         .map(|as_judged| Node {
             as_judged,

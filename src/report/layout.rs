@@ -1,6 +1,9 @@
 //! Lays a report out as a page: the order of its sections, and what is said once for many pods.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    iter,
+};
 
 use itertools::Itertools as _;
 
@@ -440,13 +443,9 @@ fn remember(report: &Report, budget: &Budget) -> Vec<Block> {
     let mut blocks = notes
         .into_iter()
         .map(|(note, pods)| {
-            let (names, others) = first_of(&pods, budget.names);
-            let others =
-                others.map(|others| Block::left_out("", vec![Block::logged(Tone::Plain, others)]));
-            [Block::about(&names, note)]
-                .into_iter()
-                .chain(others)
-                .collect_vec()
+            let (names, rest) = first_of(&pods, budget.names);
+            let named = iter::once(Block::about(&names, note));
+            named.chain(rest.map(unnamed)).collect_vec()
         })
         .collect_vec();
     let folded = blocks.split_off(budget.notes.min(blocks.len())).concat();
@@ -455,6 +454,11 @@ fn remember(report: &Report, budget: &Budget) -> Vec<Block> {
         blocks.push(Block::fold(line, folded));
     }
     blocks
+}
+
+/// Returns the names for which a text has no room.
+fn unnamed(rest: String) -> Block {
+    Block::left_out("", vec![Block::logged(Tone::Plain, rest)])
 }
 
 /// Lists the steps for the nodes; powering off is said once for all of them. What a command
@@ -468,7 +472,7 @@ fn node_steps(report: &Report) -> Vec<Block> {
         _ => Some(format!("one of {names}")),
     };
     let off = which.map(|which| step(advice::power_off(&which)));
-    let rest = rest.map(|rest| Block::left_out("", vec![Block::logged(Tone::Plain, rest)]));
+    let rest = rest.map(unnamed);
     let steps = report.nodes.iter().flat_map(|node| {
         let steps = node.steps.iter();
         let others = steps.filter(|step| step.kind != StepKind::PowerOff);

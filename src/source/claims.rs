@@ -4,7 +4,10 @@
 //! person's declaration on the claim, and on the claim's `StatefulSet` and its other users. Those
 //! two are read after every claim, so they are never older than the declaration.
 
-use std::collections::{BTreeSet, HashMap};
+use std::{
+    collections::{BTreeSet, HashMap},
+    mem,
+};
 
 use futures_util::{StreamExt, stream};
 use itertools::Itertools as _;
@@ -128,27 +131,25 @@ async fn ask_about_volume(
 /// Finds out whether something still wants the claims that go with `pod`.
 async fn ask_about_going(store: &Store<'_, impl Source>, pod: &mut PodFacts) {
     let goes = |claim: &&ClaimFacts| matches!(claim.goes, Goes::MayBeWanted(_));
-    let going = pod.claims.iter().filter(goes).collect_vec();
-    let (any, owned) = (!going.is_empty(), going.iter().any(|claim| !claim.deleted));
-    let deleted = going.iter().any(|claim| claim.deleted);
-    if !any {
+    let (deleted, owned): (Vec<_>, Vec<_>) =
+        pod.claims.iter().filter(goes).partition(|it| it.deleted);
+    let (any_deleted, any_owned) = (!deleted.is_empty(), !owned.is_empty());
+    if !any_deleted && !any_owned {
         return;
     }
-    let set = set_of(store, pod, owned).await;
-    let users = if deleted {
+    let set = set_of(store, pod, any_owned).await;
+    let users = if any_deleted {
         store.users(&pod.namespace).await.ok()
     } else {
         None
     };
-    let users = users.as_deref();
-    let wanted = |claim: &ClaimFacts| match &claim.goes {
-        Goes::MayBeWanted(_) => wanted(pod, claim, set.as_ref(), users),
-        goes => goes.clone(),
-    };
-    let wanted = pod.claims.iter().map(wanted).collect_vec();
-    for (claim, goes) in pod.claims.iter_mut().zip(wanted) {
-        claim.goes = goes;
+    let mut claims = mem::take(&mut pod.claims);
+    for claim in &mut claims {
+        if goes(&&*claim) {
+            claim.goes = wanted(pod, claim, set.as_ref(), users.as_deref());
+        }
     }
+    pod.claims = claims;
 }
 
 /// Finds out whether the pinned claims of `pod` may be given up with it.
@@ -161,18 +162,16 @@ async fn ask_about_giving_up(
     // report asks a person all the same, and says that it could not be read.
     let set = set_of(store, pod, is_declared).await;
     let users = store.listed_users(&pod.namespace);
-    for claim in &mut pod.claims {
+    let mut claims = mem::take(&mut pod.claims);
+    for claim in &mut claims {
         let uses = |user: &&PodSummary| user.uid != pod.uid && user.uses(&claim.name);
         let listed = users.iter().flatten().flat_map(|users| users.iter());
         let listed = listed.filter(uses).map(|user| user.name.clone());
         claim.users.extend(listed);
+        let users = users.as_ref().filter(|_| is_declared);
+        claim.renewed = Some(renewed(pod, &claim.name, set.as_ref(), users));
     }
-    let users = users.filter(|_| is_declared);
-    let renewed = |claim: &ClaimFacts| renewed(pod, &claim.name, set.as_ref(), users.as_ref());
-    let renewed = pod.claims.iter().map(renewed).collect::<Vec<_>>();
-    for (claim, renewed) in pod.claims.iter_mut().zip(renewed) {
-        claim.renewed = Some(renewed);
-    }
+    pod.claims = claims;
     let set = set.and_then(|set| set.ok()?);
     pod.templates = set.as_ref().map(RawStatefulSet::templates);
 }

@@ -305,7 +305,7 @@ impl Adviser<'_> {
         );
         let held = self.plan.by_node.iter();
         let held = held.filter(|(_, limit)| matches!(limit, Limit::MassOutage(_)));
-        let held = held.filter_map(|(name, _)| self.facts.nodes.get(name)?.known());
+        let held = held.filter_map(|(name, _)| self.facts.known(name));
         let now = self.facts.now;
         let would_count = |node: &NodeFacts| node.check_answer(now, &now.to_string(), []).is_ok();
         let of_zone = held

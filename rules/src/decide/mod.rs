@@ -1,4 +1,4 @@
-//! The seventeen rules: what should be done with one Terminating pod.
+//! The rules: what should be done with one Terminating pod.
 //!
 //! The rules are pure: time is an argument, the facts are plain values, and no function here could
 //! ask a server. `case.rs` is what they are asked about, and `rules.rs` has the table and the walk

@@ -9,7 +9,7 @@ use jiff::SignedDuration;
 use crate::{
     codes::codes,
     decide::{BUILT_IN, KubeletAlive, ReasonCode, Verdict, same_kind},
-    facts::{ClusterFacts, NodeRead, PodSummary, Ready, Stay},
+    facts::{ClusterFacts, PodSummary, Ready, Stay},
     limits::{Judged, Limit},
     report::{RunRecord, page::NAMES},
     settings::Task,
@@ -161,7 +161,7 @@ fn not_evicted(run: &RunRecord<'_>) -> (Vec<NoticeEntry>, NoticeEntry) {
     let facts = &run.facts;
     let (mut never_evicted, mut nodes, mut staying) = (Vec::new(), Vec::new(), 0);
     for (name, pods) in &facts.active {
-        let node = facts.nodes.get(name).and_then(NodeRead::known);
+        let node = facts.known(name);
         let Some(node) = node.filter(|node| node.ready != Ready::True && node.leaf.is_none())
         else {
             continue;
