@@ -5,14 +5,14 @@
 //! two are read after every claim, so they are never older than the declaration.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     mem,
 };
 
 use futures_util::{StreamExt, stream};
 use itertools::Itertools as _;
 
-use super::{Source, Store, limits, store::Users};
+use super::{Source, Store, store::Users};
 use crate::{
     cluster::{Cluster, Failure, MAX_IN_FLIGHT},
     decide::{Case, Stage, is_to_ask},
@@ -21,7 +21,12 @@ use crate::{
         PodFacts, PodSummary, Read, Renewer, Unread, VolumeFacts,
     },
     kubernetes::{RawPod, RawStatefulSet},
+    selector::is_name,
 };
+
+/// The most claims of one namespace that a run looks up, at two or three requests each. Their author
+/// decides how many a pod names, and how: so each namespace has a share, and all have their turns.
+const OF_NAMESPACE: usize = 640;
 
 /// The names of the pods that use a claim, by node, namespace and claim. The key includes the node
 /// because a claim whose volume is on one node cannot be in use on another.
@@ -39,7 +44,7 @@ pub async fn look_up(
     let passed = |pod: &PodFacts| Case::of(facts, policy, pod).decide().stage >= Stage::Storage;
     let needed = |pod: &&mut PodFacts| also(pod) || !pod.claims.is_empty() && passed(pod);
     let mut due = pods.iter_mut().filter(needed).collect::<Vec<_>>();
-    limits::admit(store, &mut due, also);
+    admit(store, &mut due, also);
     // First all claims, then what decides whether one may be given up: see the top of this file.
     stream::iter(&mut due)
         .for_each_concurrent(MAX_IN_FLIGHT, |pod| {
@@ -64,6 +69,42 @@ pub async fn look_up(
         })
         .await;
     pods
+}
+
+/// Orders `due` as their claims are to be looked up: the `preferred` first, then a pod of each
+/// namespace in turn, the longest overdue first. A claim that is not to be looked up counts as
+/// unread, which is no error of the run. Of a pod that no share is left for, one claim stands for all.
+fn admit(
+    store: &Store<'_, impl Source>,
+    due: &mut Vec<&mut PodFacts>,
+    preferred: impl Fn(&PodFacts) -> bool,
+) {
+    due.sort_by_key(|pod| (!preferred(pod), pod.deletion_deadline));
+    let mut turns = BTreeMap::new();
+    due.sort_by_cached_key(|pod| {
+        let turn = turns.entry(pod.namespace.clone()).or_insert(0_usize);
+        *turn += 1;
+        (!preferred(pod), *turn)
+    });
+    let mut looked_up = BTreeMap::<_, BTreeSet<_>>::new();
+    due.retain_mut(|pod| {
+        let looked_up = looked_up.entry(pod.namespace.clone()).or_default();
+        let named = pod.claims.iter().filter(|it| is_name(&it.name));
+        let is_new = |claim: &&ClaimFacts| {
+            !looked_up.contains(&claim.name) && !store.knows_claim(&pod.namespace, &claim.name)
+        };
+        let new = named.filter(is_new).map(|claim| claim.name.clone());
+        let new = new.collect::<Vec<_>>();
+        if looked_up.len() + new.len() > OF_NAMESPACE {
+            pod.claims = vec![ClaimFacts::any(format!(
+                "more than {OF_NAMESPACE} claims of its namespace are due, and a run looks up no more"
+            ))];
+            return false;
+        }
+        looked_up.extend(new);
+        // What stands for the claims of a pod that uses too many is not looked up.
+        !matches!(&pod.claims[..], [only] if only.name == ANY_CLAIM)
+    });
 }
 
 /// Reads each claim of `pod` and, if a rule needs them, the nodes that the claim's volume allows.

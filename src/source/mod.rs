@@ -5,7 +5,6 @@ mod claims;
 mod clock;
 mod cluster;
 mod copies;
-mod limits;
 pub mod snapshot;
 mod store;
 mod stream;
