@@ -6,7 +6,6 @@ use std::{path::PathBuf, time::Duration};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::{
-    advice::Kubectl,
     cli::{self, Cli, Command, Form, MetricsTo, RequireGuard},
     cluster::Mode,
     codes::codes,
@@ -81,11 +80,11 @@ impl Task {
         }
     }
 
-    /// Returns kubectl with the options that printed commands need to reach the same cluster.
-    pub fn kubectl(&self) -> Kubectl {
+    /// Returns the cluster that printed commands have to reach; for a snapshot none is named.
+    pub fn target(&self) -> Target {
         match self {
-            Self::Audit { .. } => Kubectl::default(),
-            Self::Reap { target, .. } => Kubectl(target.clone()),
+            Self::Audit { .. } => Target::default(),
+            Self::Reap { target, .. } => target.clone(),
         }
     }
 

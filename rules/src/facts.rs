@@ -19,24 +19,36 @@ use crate::codes::{codes, entry};
 /// A fact, or why it is not known. An unknown fact never permits a delete.
 pub type Read<T> = Result<T, Unread>;
 
-/// `metadata.uid`, which distinguishes an object from all others, even those of its name.
-#[derive(
-    Debug,
-    Clone,
-    Default,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    Deref,
-    Display,
-    From,
-)]
-#[deref(forward)]
-#[from(forward)]
-pub struct Uid(String);
+/// Declares texts of the API that are compared, and never understood.
+macro_rules! texts {
+    ($($(#[$about:meta])* $name:ident)*) => {$(
+        $(#[$about])*
+        #[derive(
+            Debug,
+            Clone,
+            Default,
+            PartialEq,
+            Eq,
+            PartialOrd,
+            Ord,
+            Serialize,
+            Deserialize,
+            Deref,
+            Display,
+            From,
+        )]
+        #[deref(forward)]
+        #[from(forward)]
+        pub struct $name(String);
+    )*};
+}
+
+texts! {
+    /// `metadata.uid`, which distinguishes an object from all others, even those of its name.
+    Uid
+    /// `metadata.resourceVersion`, which distinguishes an object's state from its earlier states.
+    ResourceVersion
+}
 
 impl Uid {
     /// Returns the UID's text.
@@ -44,25 +56,6 @@ impl Uid {
         self
     }
 }
-
-/// `metadata.resourceVersion`, which distinguishes an object's state from its earlier states.
-#[derive(
-    Debug,
-    Clone,
-    Default,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    Deref,
-    Display,
-    From,
-)]
-#[deref(forward)]
-#[from(forward)]
-pub struct ResourceVersion(String);
 
 /// Why a fact could not be read, as a phrase for the report ("leases … is forbidden").
 #[derive(Debug, Clone, PartialEq, Eq, Display)]

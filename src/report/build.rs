@@ -10,12 +10,13 @@ use super::{
     types::{BreakerEntry, Group, NodeEntry, PodEntry, Report, Summary},
 };
 use crate::{
-    advice::{Adviser, Installed, Kubectl},
+    advice::{Adviser, Installed},
     decide::{Answer, Case, ReasonCode, Verdict},
     exit::Exit,
     facts::{ClusterFacts, NodeRead, PodFacts, Ready, SignBy, Uid, Zone},
     limits::{FEW_NODES, Judged, Limit, Plan, in_common},
     outcome::{Outcome, OutcomeCode, Replacement, ReplacementState as State},
+    selector::Target,
     settings::Settings,
     source::Gathered,
     words::{joined, natural},
@@ -36,8 +37,8 @@ pub struct RunRecord<'a> {
     pub outcomes: BTreeMap<Uid, Outcome>,
     /// The replacements that were waited for, by the UID of the reaped pod.
     pub replacements: BTreeMap<Uid, Replacement>,
-    /// How the printed commands call kubectl.
-    pub kubectl: Kubectl,
+    /// The cluster that kubectl has to reach by the printed commands.
+    pub kubectl: Target,
     /// The installation that the run is of, if it is known.
     pub installed: Option<Installed>,
 }
@@ -53,7 +54,7 @@ impl<'a> RunRecord<'a> {
             plan,
             outcomes: BTreeMap::new(),
             replacements: BTreeMap::new(),
-            kubectl: settings.task.kubectl(),
+            kubectl: settings.task.target(),
             installed: None,
         }
     }

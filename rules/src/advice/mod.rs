@@ -23,11 +23,9 @@ use crate::{
         Census, ClusterFacts, NodeFacts, Owner, PodFacts, Read, Ready, SignBy, VolumeFacts, Zone,
     },
     limits::{Judged, Limit, Plan},
-    selector::is_name,
+    selector::{Target, is_name},
     words::{after, counted, joined, natural},
 };
-
-pub use self::kubectl::Kubectl;
 
 entry! {
     /// The advice about one pod, or about several that share it.
@@ -141,8 +139,8 @@ pub struct Adviser<'a> {
     pub policy: &'a Policy,
     /// The plan, whose limits hold nodes.
     pub plan: &'a Plan,
-    /// The kubectl that reaches the cluster.
-    pub kubectl: &'a Kubectl,
+    /// The cluster that kubectl has to reach.
+    pub kubectl: &'a Target,
     /// The installation whose next run acts on answers, if the run is of one.
     pub installed: Option<&'a Installed>,
 }
@@ -461,7 +459,7 @@ impl PodGroup<'_> {
         }
     }
 
-    fn get_pods(&self, kubectl: &Kubectl, options: &[&str]) -> String {
+    fn get_pods(&self, kubectl: &Target, options: &[&str]) -> String {
         let within = ["-n", self.namespace()];
         kubectl.command(&[&["get", "pod"], &self.names()[..], &within, options].concat())
     }
@@ -826,7 +824,7 @@ impl PodGroup<'_> {
         let kubeconfig = "jsonpath={.spec.kubeconfig}";
         let get = ["get", "clusters.kosmos.io", cluster, "-o", kubeconfig];
         let get = self.adviser.kubectl.command(&get);
-        let there = self.get_pods(&Kubectl::default(), &["-o", "wide"]);
+        let there = self.get_pods(&Target::default(), &["-o", "wide"]);
         // With an empty kubeconfig, kubectl would ask the cluster that it runs in. With one that
         // has a current context it does not, so the script checks that first.
         let script = format!(
