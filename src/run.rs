@@ -37,7 +37,13 @@ pub async fn run(settings: &Settings, stop: &Stop) -> Result<Report> {
             snapshot: file,
             now,
         } => {
-            let saved = snapshot::open(file, settings.snapshot_options(*now));
+            let saved = snapshot::open(
+                file,
+                snapshot::Options {
+                    now: *now,
+                    every_pod: false,
+                },
+            );
             let saved = stop.or_stopped(saved).await?;
             log_start();
             let gathered = saved.gather(&settings.wanted())?;
@@ -45,7 +51,7 @@ pub async fn run(settings: &Settings, stop: &Stop) -> Result<Report> {
         }
         Task::Reap { target, mode, yes } => {
             let ask = *mode == Mode::Delete && !yes && can_ask(target).await?;
-            let cluster = Cluster::connect(target, stop, &settings.node_selectors);
+            let cluster = Cluster::connect(target, stop);
             let cluster = stop.or_stopped(cluster).await?;
             log_start();
             run_on(&cluster, settings, ask, stop).await
@@ -218,8 +224,7 @@ mod tests {
         let objects = Objects::new(NOW.parse().unwrap(), objects(&yaml(cluster)));
         let server = Server::with_faults(objects, fate);
         let (_signal, stop) = Stop::manual(settings.deadline);
-        let selectors = settings.node_selectors.clone();
-        let cluster = Cluster::new(server.client(), stop.clone(), selectors);
+        let cluster = Cluster::new(server.client(), stop.clone());
         run_on(&cluster, settings, false, &stop).await
     }
 

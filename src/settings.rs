@@ -12,7 +12,7 @@ use crate::{
     decide::Policy,
     limits::Limits,
     selector::{NamespaceFilter, NodeSelectors, Target},
-    source::{Wanted, snapshot},
+    source::Wanted,
 };
 
 /// The settings of one run or question.
@@ -30,8 +30,6 @@ pub struct Settings {
     pub policy: Policy,
     /// The breaker's share and the cap.
     pub limits: Limits,
-    /// The operator's selectors of further leaf nodes and of fenced nodes.
-    pub node_selectors: NodeSelectors,
     /// The guards that must prove themselves before the run may write.
     pub require_guard: RequireGuard,
     /// Report Terminating pods on Ready nodes too.
@@ -124,18 +122,8 @@ impl Settings {
     pub fn wanted(&self) -> Wanted<'_> {
         Wanted {
             policy: &self.policy,
-            selectors: &self.node_selectors,
             namespaces: &self.namespaces,
             all: self.all,
-        }
-    }
-
-    /// Returns the options for reading a snapshot that is judged at `now`.
-    pub fn snapshot_options(&self, now: Option<Timestamp>) -> snapshot::Options {
-        snapshot::Options {
-            now,
-            selectors: self.node_selectors.clone(),
-            every_pod: false,
         }
     }
 }
@@ -205,14 +193,14 @@ impl From<Cli> for Settings {
                 kubelet_alive,
                 manual_owner_kinds: manual_owner_kind,
                 reap_scratch,
+                node_selectors: NodeSelectors {
+                    leaf: leaf_node_selector,
+                    fenced: fenced_node_selector,
+                },
             },
             limits: Limits {
                 max_deletes: (max_deletes > 0).then_some(max_deletes),
                 max_not_ready_percent,
-            },
-            node_selectors: NodeSelectors {
-                leaf: leaf_node_selector,
-                fenced: fenced_node_selector,
             },
             require_guard,
             all,

@@ -12,6 +12,7 @@ use crate::{
         Identity, Leaf, LeafKind, NamespaceFacts, NodeFacts, NodeRead, Owner, PodFacts, Ready,
         Renewer, Requirement, SignBy, Storage, Unread, VolumeFacts, Zone,
     },
+    selector::NodeSelectors,
 };
 
 pub fn now() -> Timestamp {
@@ -31,6 +32,7 @@ pub fn policy() -> Policy {
         kubelet_alive: KubeletAlive::Hold,
         manual_owner_kinds: Vec::new(),
         reap_scratch: false,
+        node_selectors: NodeSelectors::default(),
     }
 }
 

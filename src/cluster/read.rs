@@ -22,7 +22,7 @@ use crate::{
         identity_of_malformed, malformed,
     },
     outcome::{Replacement, ReplacementState as State},
-    selector::is_name,
+    selector::{NodeSelectors, is_name},
 };
 
 /// The number of objects on one page. A page of whole pods, of 11 KB each, then has about 5 MB.
@@ -334,13 +334,14 @@ impl Cluster {
         Ok(listed.await?.items)
     }
 
-    /// Names the real nodes that a label selector selects, two at most.
-    pub async fn real_nodes(&self, selector: &str) -> Result<Vec<String>> {
+    /// Names the real nodes that a label selector selects, two at most; `leaf` are the operator's own
+    /// selectors.
+    pub async fn real_nodes(&self, selector: &str, leaf: &NodeSelectors) -> Result<Vec<String>> {
         let path = format!("{}?limit=", collection::<RawNode>(""));
         let query = format!("&labelSelector={}", encode(selector));
         let read_page = |response: &Response, found: &mut Listed<Vec<_>>| {
             let next = response.items(found, |names, node: RawNode| {
-                if !node.is_leaf(&self.selectors) {
+                if !node.is_leaf(leaf) {
                     names.push(node.metadata.name);
                 }
             })?;

@@ -17,7 +17,7 @@ use super::{
     Cluster, MAX_IN_FLIGHT, MOST,
     failure::{Failure, Result, TRIES, root, status_of},
 };
-use crate::{kubernetes::malformed, selector::NodeSelectors, stop::Stop};
+use crate::{kubernetes::malformed, stop::Stop};
 
 /// The longest wait for one response, including connection and body. API servers answer such reads
 /// within 1 s. Nothing should be deleted on the word of a server that needs ten times as long.
@@ -76,13 +76,12 @@ impl Ask {
 }
 
 impl Cluster {
-    pub fn new(client: Client, stop: Stop, selectors: NodeSelectors) -> Self {
+    pub fn new(client: Client, stop: Stop) -> Self {
         Self {
             client,
             permits: Semaphore::new(MAX_IN_FLIGHT),
             large: Arc::new(Semaphore::new(1)),
             stop,
-            selectors,
             name: String::new(),
             address: "the cluster".to_owned(),
         }

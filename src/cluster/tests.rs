@@ -16,9 +16,7 @@ use rustls::pki_types::{ServerName, UnixTime};
 use serde::Deserialize;
 use tokio::time::Instant;
 
-use crate::{
-    kubernetes::RawPod, report::samples::audit, selector::NodeSelectors, source::Source as _,
-};
+use crate::{kubernetes::RawPod, report::samples::audit, source::Source as _};
 
 use super::{
     failure::{FIRST_PAUSE, LONGEST_PAUSE, MESSAGE_LIMIT, TRIES, status_of, unreadable},
@@ -255,7 +253,7 @@ async fn no_pause_between_tries_outlasts_the_run() {
     };
     let server = Server::with_faults(Objects::new(Timestamp::UNIX_EPOCH, []), move |_| busy);
     let (_signal, stop) = Stop::manual(Duration::from_secs(12));
-    let cluster = Cluster::new(server.client(), stop, NodeSelectors::default());
+    let cluster = Cluster::new(server.client(), stop);
     let begun = Instant::now();
     let failure = cluster.pod_uids("n").await.expect_err("the server is busy");
     assert_eq!(
@@ -275,7 +273,7 @@ fn answering(code: u16, body: &'static str) -> Cluster {
     };
     let (_signal, stop) = Stop::manual(Duration::from_mins(8));
     let client = Client::new(tower::service_fn(serve), "default");
-    Cluster::new(client, stop, NodeSelectors::default())
+    Cluster::new(client, stop)
 }
 
 /// Any JSON object would parse, because every field of the raw types may be absent.
@@ -304,11 +302,7 @@ async fn a_response_that_is_not_what_was_asked_for_is_refused() {
 fn two_pages() -> (Server<Objects>, Cluster) {
     let pods = ["a", "b"].map(|name| pod("shop", name, "n"));
     let server = Server::new(Objects::new(Timestamp::UNIX_EPOCH, pods)).page(1);
-    let cluster = Cluster::new(
-        server.client(),
-        Stop::manual(Duration::from_mins(8)).1,
-        NodeSelectors::default(),
-    );
+    let cluster = Cluster::new(server.client(), Stop::manual(Duration::from_mins(8)).1);
     (server, cluster)
 }
 

@@ -26,6 +26,7 @@ use crate::{
     facts::{NodeFacts, PodFacts, Ready, ResourceVersion, Uid, Unread},
     kubernetes::{RawClaim, RawPod},
     outcome::Outcome,
+    selector::NodeSelectors,
 };
 
 /// How long a reading of a node permits writes to its pods: 5 s, less 0.5 s to cancel a request
@@ -75,7 +76,11 @@ impl StillDown {
 impl Cluster {
     /// Reads a node again, and the other Leases that named it as it was `judged`. An error is the
     /// outcome of its pods.
-    pub async fn still_down(&self, judged: &NodeFacts) -> Result<StillDown, Outcome> {
+    pub async fn still_down(
+        &self,
+        judged: &NodeFacts,
+        selectors: &NodeSelectors,
+    ) -> Result<StillDown, Outcome> {
         let name = &judged.name;
         let changed = |how: &str| Err(Outcome::NodeChanged(how.to_owned()));
         let unread = |failure: Failure| {
@@ -88,7 +93,7 @@ impl Cluster {
         };
         let now = objects.now;
         let leases = leases.map_err(Unread::from);
-        let node = objects.into_facts_again(&self.selectors, judged, leases);
+        let node = objects.into_facts_again(selectors, judged, leases);
         let node = node.map_err(|cause| unread(Failure::Unreadable(cause)))?;
         if node.uid != judged.uid {
             return changed("Another node has registered under the name.");

@@ -297,7 +297,11 @@ impl Turn<'_> {
             return fresh.clone();
         }
         let asked = Instant::now();
-        let fresh = self.run.cluster.still_down(self.node.as_judged).await;
+        let Run {
+            cluster, policy, ..
+        } = self.run;
+        let fresh = cluster.still_down(self.node.as_judged, &policy.node_selectors);
+        let fresh = fresh.await;
         // A failure is kept from the time when it came, not from the request's start. Otherwise
         // each of the node's pods would wait for a failure of its own.
         let taken = fresh.as_ref().map_or_else(|_| Instant::now(), |_| asked);

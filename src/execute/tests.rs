@@ -14,7 +14,7 @@ use crate::{
         RunRecord,
         samples::{audit, judged, run},
     },
-    selector::{NodeSelectors, Target},
+    selector::Target,
 };
 
 const CLUSTER: &str = "
@@ -57,7 +57,7 @@ async fn reaped_within(
     let objects = objects(&with(cluster, yaml(later)));
     let server = Server::with_faults(Objects::new(facts.now, objects), fate);
     let (_signal, stop) = Stop::manual(deadline);
-    let cluster = Cluster::new(server.client(), stop.clone(), NodeSelectors::default());
+    let cluster = Cluster::new(server.client(), stop.clone());
     let pods = plan.reaps().collect::<Vec<_>>();
     let (policy, mode) = (&settings.policy, Mode::Delete);
     let outcomes = execute(&cluster, &stop, policy, mode, &facts, &pods, &|| {}).await;
@@ -327,7 +327,7 @@ async fn reap_scratch_within(
     let objects = Objects::new(NOW.parse().unwrap(), objects);
     let server = Server::with_faults(objects, fate);
     let (_signal, stop) = Stop::manual(deadline);
-    let cluster = Cluster::new(server.client(), stop.clone(), NodeSelectors::default());
+    let cluster = Cluster::new(server.client(), stop.clone());
     let report = crate::run::run_on(&cluster, &settings, false, &stop)
         .await
         .unwrap();
@@ -406,7 +406,7 @@ async fn what_tells_whether_claims_may_go_is_read_after_all_of_them() {
     };
     let server = Server::with_faults(Objects::new(NOW.parse().unwrap(), objects(&all)), slow);
     let (_signal, stop) = Stop::manual(Duration::from_mins(8));
-    let cluster = Cluster::new(server.client(), stop.clone(), NodeSelectors::default());
+    let cluster = Cluster::new(server.client(), stop.clone());
     let report = crate::run::run_on(&cluster, &settings, false, &stop).await;
     let reasons = report
         .unwrap()

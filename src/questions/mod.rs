@@ -9,14 +9,15 @@ macro_rules! by_source {
         let asked = async {
             match &$settings.task {
                 crate::settings::Task::Audit { snapshot, now } => {
-                    let mut options = $settings.snapshot_options(*now);
-                    options.every_pod = true;
+                    let options = snapshot::Options {
+                        now: *now,
+                        every_pod: true,
+                    };
                     let $source = &snapshot::open(snapshot, options).await?;
                     $ask.await
                 }
                 crate::settings::Task::Reap { target, .. } => {
-                    let nodes = &$settings.node_selectors;
-                    let cluster = crate::cluster::Cluster::connect(target, $stop, nodes).await?;
+                    let cluster = crate::cluster::Cluster::connect(target, $stop).await?;
                     let $source = &cluster;
                     $ask.await
                 }

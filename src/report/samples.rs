@@ -17,9 +17,9 @@ use crate::{
     facts::Uid,
     limits::Limits,
     outcome::Outcome,
-    selector::{NamespaceFilter, NodeSelectors, Target},
+    selector::{NamespaceFilter, Target},
     settings::{Settings, Task},
-    source::snapshot::Saved,
+    source::snapshot::{Options, Saved},
 };
 
 /// Returns the setting that metrics and reports call the cluster `name`.
@@ -44,7 +44,6 @@ pub fn audit() -> Settings {
             max_deletes: None,
             max_not_ready_percent: 55,
         },
-        node_selectors: NodeSelectors::default(),
         require_guard: crate::cli::RequireGuard::False,
         all: true,
         deadline: Duration::from_mins(8),
@@ -77,7 +76,13 @@ pub fn judged<'a>(settings: &'a Settings, objects: &[Value]) -> RunRecord<'a> {
     let now = "2026-01-31T03:00:00Z"
         .parse::<Timestamp>()
         .expect("a moment");
-    let saved = Saved::read(text.as_bytes(), settings.snapshot_options(Some(now)));
+    let saved = Saved::read(
+        text.as_bytes(),
+        Options {
+            now: Some(now),
+            ..Options::default()
+        },
+    );
     let saved = saved.expect("a snapshot");
     let gathered = saved.gather(&settings.wanted()).expect("nothing fails");
     RunRecord::planned(settings, gathered)

@@ -258,8 +258,8 @@ impl From<&Settings> for SettingsEntry {
             reap_scratch: settings.policy.reap_scratch,
             max_deletes: settings.limits.max_deletes.unwrap_or(0),
             max_not_ready_percent: settings.limits.max_not_ready_percent,
-            leaf_node_selector: typed(&settings.node_selectors.leaf),
-            fenced_node_selector: typed(&settings.node_selectors.fenced),
+            leaf_node_selector: typed(&settings.policy.node_selectors.leaf),
+            fenced_node_selector: typed(&settings.policy.node_selectors.fenced),
             wait_for_replacements_seconds: settings.wait_for_replacements.as_secs(),
             all: settings.all,
         }

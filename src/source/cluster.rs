@@ -11,6 +11,7 @@ use crate::{
     kubernetes::{
         Holders, KOSMOS_PREFIX, Kind, LeasesByNode, NodeObjects, RawNamespace, RawNode, RawPod,
     },
+    selector::NodeSelectors,
 };
 
 /// The values of the Status column of pods that are not Terminating. A Terminating pod shows
@@ -49,7 +50,9 @@ impl Source for Cluster {
             }
         };
         let rows = self.rows::<RawNode, _, 3>("", ["Name", "Status", "Roles"], add_node);
-        let (now, (mut scan, _)) = rows.await.map_err(self.could_not("list nodes"))?;
+        let (now, (mut scan, _)) = rows
+            .await
+            .map_err(|failure| self.could_not("list nodes", failure))?;
         scan.facts.cluster_name = Some(self.name.clone());
         scan.facts.now = now.ok_or_else(|| {
             let why = "the API server's answer carries no Date, so there is no clock to judge by; nothing was deleted; \
@@ -91,8 +94,12 @@ impl Source for Cluster {
         self.pods(list, |all, pod| add(all, &pod)).await
     }
 
-    async fn real_nodes(&self, selector: &str) -> Result<Vec<String>, Failure> {
-        self.real_nodes(selector).await
+    async fn real_nodes(
+        &self,
+        selector: &str,
+        leaf: &NodeSelectors,
+    ) -> Result<Vec<String>, Failure> {
+        self.real_nodes(selector, leaf).await
     }
 
     async fn leases(&self, holders: &Holders) -> Result<LeasesByNode, Failure> {
@@ -103,8 +110,26 @@ impl Source for Cluster {
         self.attachments().await
     }
 
+    /// Makes the error that ends a run, with advice on what to do.
     fn could_not(&self, what: &str, failure: Failure) -> CouldNotRun {
-        self.could_not(what)(failure)
+        let address = "check that this is the address of an API server";
+        let hint = match failure.code() {
+            Some(401) => {
+                "the credentials are not accepted, or have expired: log in again, or choose others with --context or --kubeconfig"
+            }
+            Some(403) => {
+                "grant that right to the account that runs this, or choose another with --context or --kubeconfig"
+            }
+            Some(404) => address,
+            None if matches!(failure, Failure::Unreadable(_)) => address,
+            _ => {
+                "if `kubectl get nodes` fails too, the cause is the API server or the network path to it"
+            }
+        };
+        CouldNotRun::Source(format!(
+            "could not {what} of {}: {failure}; {hint}",
+            self.address
+        ))
     }
 }
 
@@ -122,7 +147,9 @@ async fn all_pods(cluster: &Cluster) -> Result<BTreeSet<PodsOf>> {
         }
     };
     let rows = cluster.rows::<RawPod, _, 2>("", ["Status", "Node"], add_list);
-    let (_, mut lists) = rows.await.map_err(cluster.could_not("list pods"))?;
+    let (_, mut lists) = rows
+        .await
+        .map_err(|failure| cluster.could_not("list pods", failure))?;
     // The row of a finished pod does not show whether the pod is Terminating.
     lists.insert(PodsOf::Finished);
     Ok(lists)

@@ -58,9 +58,13 @@ pub trait Source {
         list: &PodsOf,
         add: impl Fn(&mut S, &RawPod),
     ) -> Result<Listed<S>, Failure>;
-    /// Names the real nodes that a label selector selects. If there are more than two, two are
-    /// enough.
-    async fn real_nodes(&self, selector: &str) -> Result<Vec<String>, Failure>;
+    /// Names the real nodes that a label selector selects; `leaf` are the operator's own selectors. If
+    /// there are more than two, two are enough.
+    async fn real_nodes(
+        &self,
+        selector: &str,
+        leaf: &NodeSelectors,
+    ) -> Result<Vec<String>, Failure>;
     /// Reads the other Leases that name the nodes of `holders` or their pods, by node.
     async fn leases(&self, holders: &Holders) -> Result<LeasesByNode, Failure>;
     /// Reads all `VolumeAttachments`, by the node they name.
@@ -94,8 +98,6 @@ pub struct Wanted<'a> {
     /// The operator's choices for the rules: claims are looked up only for pods that the rules
     /// before the volume rules let through.
     pub policy: &'a Policy,
-    /// The operator's selectors for leaf nodes and fenced nodes.
-    pub selectors: &'a NodeSelectors,
     /// The namespaces whose pods are judged.
     pub namespaces: &'a NamespaceFilter,
     /// Whether to judge the Terminating pods of Ready nodes too.

@@ -45,8 +45,6 @@ pub(super) const UNDATED: &str =
 pub struct Options {
     /// The moment to judge at, if the operator gives one.
     pub now: Option<Timestamp>,
-    /// The operator's selectors for leaf nodes and fenced nodes.
-    pub selectors: NodeSelectors,
     /// Whether to keep all pods, not only those that a run judges.
     pub every_pod: bool,
 }
@@ -452,11 +450,15 @@ impl Source for Saved {
         Ok(Listed { items, malformed })
     }
 
-    async fn real_nodes(&self, selector: &str) -> Result<Vec<String>, Failure> {
+    async fn real_nodes(
+        &self,
+        selector: &str,
+        leaf: &NodeSelectors,
+    ) -> Result<Vec<String>, Failure> {
         let selector = selector.parse::<Selector>().map_err(Failure::Saved)?;
         let names = self
             .all::<RawNode>()
-            .filter(|node| node.is_labelled(&selector) && !node.is_leaf(&self.options.selectors))
+            .filter(|node| node.is_labelled(&selector) && !node.is_leaf(leaf))
             .map(|node| node.metadata.name.clone())
             .collect_vec();
         // A node that could not be read may be one of them.

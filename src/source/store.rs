@@ -210,7 +210,7 @@ impl<'a, S: Source> Store<'a, S> {
         if let Err(Unread(cause)) = &objects.lease {
             self.failed(format_args!("lease of {what}"), cause);
         }
-        match objects.into_facts(self.wanted.selectors) {
+        match objects.into_facts(&self.wanted.policy.node_selectors) {
             Ok(mut node) => {
                 if self.dead.contains(name) {
                     die(&mut node);
@@ -275,7 +275,7 @@ impl<'a, S: Source> Store<'a, S> {
     /// leaf nodes.
     pub async fn standings(&self, now: Timestamp) -> Read<(Standings, Traits)> {
         let add_node = |(standings, traits): &mut (Standings, Traits), node: RawNode| {
-            let standing = node.standing(self.wanted.selectors, now);
+            let standing = node.standing(&self.wanted.policy.node_selectors, now);
             node.count_traits(&standing, traits);
             standings.insert(node.metadata.name, standing);
         };
@@ -487,7 +487,10 @@ impl<'a, S: Source> Store<'a, S> {
     pub(super) async fn real_nodes(&self, selector: &str) -> Read<Vec<String>> {
         let what = format!("nodes that a volume allows ({selector})");
         self.once(what.clone(), async {
-            let nodes = self.source.real_nodes(selector).await;
+            let nodes = self
+                .source
+                .real_nodes(selector, &self.wanted.policy.node_selectors)
+                .await;
             nodes.map_err(|failure| match failure.code() {
                 // The API server refuses this selector whenever it is asked, so no reading has
                 // failed.

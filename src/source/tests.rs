@@ -21,7 +21,7 @@ use pod_reaper_test_support::samples::{self, FAILED, NOW, check_each, objects, w
 use serde_json::{Value, json};
 
 use super::{
-    snapshot::{Saved, UNDATED},
+    snapshot::{Options, Saved, UNDATED},
     *,
 };
 use crate::{
@@ -57,7 +57,10 @@ fn list(items: impl IntoIterator<Item = Value>) -> String {
 
 fn gathered_by(settings: &Settings, now: Option<&str>, text: &str) -> Result<Gathered, String> {
     let now = now.map(|now| now.parse().expect("a moment"));
-    let options = settings.snapshot_options(now);
+    let options = Options {
+        now,
+        ..Options::default()
+    };
     let saved = Saved::read(text.as_bytes(), options)?;
     Ok(saved
         .gather(&settings.wanted())
@@ -1003,7 +1006,7 @@ fn a_character_may_lie_across_two_chunks_but_not_across_the_end_of_the_file() {
         assert_eq!(pods[0].after_reap.as_deref().map(str::len), Some(200_000));
     }
     let cut = &text.as_bytes()[..=text.find('é').expect("it is there")];
-    let read = Saved::read(cut, audit().snapshot_options(None));
+    let read = Saved::read(cut, Options::default());
     let why = read.err().expect("it is cut off");
     assert!(why.starts_with("it is not what"), "{why}");
 }
@@ -1015,9 +1018,12 @@ fn selecting(leaf: &[&str], fenced: &[&str]) -> Settings {
             .collect()
     };
     Settings {
-        node_selectors: NodeSelectors {
-            leaf: parsed(leaf),
-            fenced: parsed(fenced),
+        policy: Policy {
+            node_selectors: NodeSelectors {
+                leaf: parsed(leaf),
+                fenced: parsed(fenced),
+            },
+            ..audit().policy
         },
         ..audit()
     }

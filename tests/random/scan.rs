@@ -59,10 +59,9 @@ pub fn runtime() -> tokio::runtime::Runtime {
 }
 
 /// A client of the server, and what keeps its run going.
-pub fn client(server: &Server<Objects>, settings: &Settings) -> (impl Drop + use<>, Cluster) {
+pub fn client(server: &Server<Objects>) -> (impl Drop + use<>, Cluster) {
     let (sender, stop) = Stop::manual(Duration::from_mins(8));
-    let selectors = settings.node_selectors.clone();
-    (sender, Cluster::new(server.client(), stop, selectors))
+    (sender, Cluster::new(server.client(), stop))
 }
 
 async fn scanned(cluster: &Cluster, settings: &Settings) -> (ClusterFacts, Plan) {
@@ -78,7 +77,7 @@ pub fn planned(Gathered { facts, pods }: Gathered, settings: &Settings) -> (Clus
 fn by_scan(case: &Case, settings: &Settings) -> (ClusterFacts, Plan) {
     let server = Server::new(case.cluster.clone()).page(case.page);
     let found = runtime().block_on(async {
-        let (_going_on, cluster) = client(&server, settings);
+        let (_going_on, cluster) = client(&server);
         scanned(&cluster, settings).await
     });
     assert_eq!(server.lock().not_understood, Vec::<String>::new());
@@ -89,7 +88,10 @@ fn by_scan(case: &Case, settings: &Settings) -> (ClusterFacts, Plan) {
 fn by_reading_all(case: &Case, settings: &Settings, scanned: &ClusterFacts) -> Verdicts {
     let saved = Saved::read(
         case.cluster.saved().as_bytes(),
-        settings.snapshot_options(Some(start())),
+        Options {
+            now: Some(start()),
+            ..Options::default()
+        },
     );
     let Gathered { mut facts, pods } = saved.unwrap().gather(&settings.wanted()).unwrap();
     facts.clock.clone_from(&scanned.clock);
@@ -239,7 +241,7 @@ fn what_is_explained_is_what_a_run_decides() {
         let runtime = runtime();
         let _entered = runtime.enter();
         let server = Server::new(case.cluster.clone()).page(case.page);
-        let (_going_on, cluster) = client(&server, settings);
+        let (_going_on, cluster) = client(&server);
         let (_, plan) = runtime.block_on(scanned(&cluster, settings));
         let on_cluster = |asked: &PodName| {
             runtime
@@ -260,7 +262,10 @@ fn what_is_explained_is_what_a_run_decides() {
         };
         let saved = Saved::read(
             case.cluster.saved().as_bytes(),
-            audit.snapshot_options(Some(start())),
+            Options {
+                now: Some(start()),
+                ..Options::default()
+            },
         );
         let saved = saved.unwrap().gather(&audit.wanted()).unwrap();
         let (_, of_file) = planned(saved, &audit);
@@ -295,7 +300,7 @@ fn a_pod_is_explained_as_it_is_where_the_cache_is_behind() {
     objects.cached = Some(cluster("{}"));
     runtime().block_on(async {
         let settings = Settings::from(Cli::try_from_args(["pod-reaper".into()]).unwrap());
-        let (_going_on, cluster) = client(&Server::new(objects), &settings);
+        let (_going_on, cluster) = client(&Server::new(objects));
         // The run's delete would be refused, as the pod has another version.
         let (_, plan) = scanned(&cluster, &settings).await;
         assert_eq!(plan.pods[0].code(), ReasonCode::Stuck);

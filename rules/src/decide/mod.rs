@@ -23,7 +23,10 @@ pub use self::reason::{
     ConfinedClaim, PinnedClaim, Reason, Stage, Ties, UnverifiedClaim, heard, reported, unread,
 };
 pub use self::volume::is_to_ask;
-use crate::codes::{codes, entry};
+use crate::{
+    codes::{codes, entry},
+    selector::NodeSelectors,
+};
 
 codes! {
     /// `--kubelet-alive`: what a sign of life on a NotReady node does.
@@ -51,6 +54,8 @@ pub struct Policy {
     pub manual_owner_kinds: Vec<String>,
     /// `--reap-scratch`: pinned claims that are declared scratch are given up with their pods.
     pub reap_scratch: bool,
+    /// The selectors of further leaf nodes and of fenced nodes.
+    pub node_selectors: NodeSelectors,
 }
 
 /// The kinds of owners that Kubernetes itself has.

@@ -22,7 +22,7 @@ use crate::{
         samples::{audit, judged, run},
     },
     run::run_on,
-    selector::{NodeSelectors, Target},
+    selector::Target,
     settings::Settings,
 };
 
@@ -119,7 +119,7 @@ async fn waited(
     let objects = before(&after(&lost, there));
     let server = Server::with_faults(Objects::new(facts.now, objects), fate);
     let (signal, stop) = Stop::manual(Duration::from_mins(8));
-    let cluster = Cluster::new(server.client(), stop.clone(), NodeSelectors::default());
+    let cluster = Cluster::new(server.client(), stop.clone());
     change(server.clone(), signal.clone());
     let began = Instant::now();
     let found = replacements(&cluster, &stop, &pods, Duration::from_mins(1), &|_| {}).await;
@@ -825,7 +825,7 @@ async fn run_with(
         let signal = signal.clone();
         later(1000 * seconds, move || terminate(&signal));
     }
-    let cluster = Cluster::new(server.client(), stop.clone(), NodeSelectors::default());
+    let cluster = Cluster::new(server.client(), stop.clone());
     let began = Instant::now();
     let report = run_on(&cluster, &settings, false, &stop)
         .await
