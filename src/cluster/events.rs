@@ -16,8 +16,7 @@ use tokio::time::Instant;
 use super::{
     Cluster,
     failure::Result,
-    path::{collection, encode},
-    request::{Ask, Write},
+    request::{Ask, Write, collection, encode},
 };
 use crate::{
     facts::{NodeFacts, PodFacts, Uid},

@@ -11,7 +11,9 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::{
-    Cluster, Failure, Mode, StatusKind, failure::unreadable, path::object, request::Ask,
+    Cluster, Failure, Mode, StatusKind,
+    failure::unreadable,
+    request::{Ask, object},
     write::delete,
 };
 use crate::{kubernetes::RawPod, words::after};

@@ -8,7 +8,6 @@ mod connect;
 mod events;
 mod failure;
 mod guard;
-mod path;
 mod read;
 mod request;
 mod write;

@@ -10,8 +10,7 @@ use super::{
     Cluster, Failure, MOST, Reference, StatusKind,
     failure::{Result, unreadable},
     guard::own_pod,
-    path::{collection, encode, object},
-    request::{Ask, Response},
+    request::{Ask, Response, collection, encode, object},
 };
 use crate::{
     advice::Installed,

@@ -6,6 +6,7 @@ use http::{Method, Request, header, request};
 use http_body_util::BodyExt as _;
 use jiff::Timestamp;
 use kube::{Client, client::Body};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::{
@@ -17,7 +18,10 @@ use super::{
     Cluster, MAX_IN_FLIGHT, MOST,
     failure::{Failure, Result, TRIES, root, status_of},
 };
-use crate::{kubernetes::malformed, stop::Stop};
+use crate::{
+    kubernetes::{Kind, malformed},
+    stop::Stop,
+};
 
 /// The longest wait for one response, including connection and body. API servers answer such reads
 /// within 1 s. Nothing should be deleted on the word of a server that needs ten times as long.
@@ -26,6 +30,10 @@ pub const REQUEST_LIMIT: Duration = Duration::from_secs(10);
 const EACH: usize = 1 << 20;
 /// The name of this program in audit logs.
 pub const USER_AGENT: &str = concat!("pod-reaper/", env!("CARGO_PKG_VERSION"));
+
+/// The characters of a name that need no escape. The paths of requests are ours rather than those of
+/// `kube`, which escapes no name: whoever wrote a name may have meant another path.
+const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_');
 
 /// A response with a 2xx status.
 pub struct Response {
@@ -234,4 +242,23 @@ pub fn http_date(value: &str) -> Option<Timestamp> {
     jiff::fmt::rfc2822::DateTimeParser::new()
         .parse_timestamp(value)
         .ok()
+}
+
+/// Returns the path of all objects of a kind in `namespace`; an empty one means all namespaces.
+pub fn collection<T: Kind>(namespace: &str) -> String {
+    let [api, plural] = T::API;
+    if namespace.is_empty() {
+        format!("{api}/{plural}")
+    } else {
+        format!("{api}/namespaces/{}/{plural}", encode(namespace))
+    }
+}
+
+/// Returns the path of one object of a kind.
+pub fn object<T: Kind>(namespace: &str, name: &str) -> String {
+    format!("{}/{}", collection::<T>(namespace), encode(name))
+}
+
+pub fn encode(name: &str) -> String {
+    utf8_percent_encode(name, PLAIN).to_string()
 }

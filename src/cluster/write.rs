@@ -17,8 +17,7 @@ use tokio::time::Instant;
 use super::{
     Cluster, Failure,
     failure::{Result, unreadable},
-    path::object,
-    request::{Response, Write},
+    request::{Response, Write, object},
 };
 use crate::{
     codes::codes,

@@ -524,31 +524,28 @@ fn node(report: &Report, node: &NodeEntry) -> Entry {
 /// Explains each code in the report once.
 fn words(report: &Report) -> Vec<Word> {
     let summary = &report.summary;
+    let word = |kind, code, means, advice| Word {
+        kind,
+        code,
+        means,
+        advice,
+    };
     let of_pods = report.pods.iter().map(|pod| pod.reason);
     let of_breaker = report.breaker.iter().map(|breaker| breaker.reason);
     let reasons = of_pods
         .chain(of_breaker)
         .sorted()
         .dedup()
-        .map(|code| ("reason", code.as_str(), code.means(), code.advice()));
+        .map(|code| word("reason", code.as_str(), code.means(), code.advice()));
     let outcomes = summary
         .outcomes
         .iter()
         .filter(|(_, count)| **count > 0)
-        .map(|(code, _)| ("outcome", code.as_str(), code.means(), ""));
+        .map(|(code, _)| word("outcome", code.as_str(), code.means(), ""));
     let states = summary
         .replacements
         .iter()
         .filter(|(_, count)| **count > 0)
-        .map(|(state, _)| ("replacement", state.as_str(), state.means(), ""));
-    reasons
-        .chain(outcomes)
-        .chain(states)
-        .map(|(kind, code, means, advice)| Word {
-            kind,
-            code,
-            means,
-            advice,
-        })
-        .collect()
+        .map(|(state, _)| word("replacement", state.as_str(), state.means(), ""));
+    reasons.chain(outcomes).chain(states).collect()
 }
