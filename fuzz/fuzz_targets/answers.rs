@@ -70,8 +70,7 @@ fuzz_target!(|data: &[u8]| {
         let client = Client::new(tower::service_fn(serve), "default");
         let cluster = Cluster::new(client, stop);
         let now = jiff::Timestamp::UNIX_EPOCH;
-        let live = &cluster;
-        let store = Store::new(&live, settings.wanted());
+        let store = Store::new(&cluster, settings.wanted());
         match question % 12 {
             0 => drop(store.scan().await),
             1 => drop(cluster.attachments().await),
