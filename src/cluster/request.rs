@@ -78,6 +78,7 @@ impl Ask {
     }
 
     /// Tries once, for a caller that asks again anyway.
+    #[must_use]
     pub fn once(self) -> Self {
         Self { tries: 1, ..self }
     }

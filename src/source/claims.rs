@@ -237,43 +237,37 @@ fn renewed(
     set: Option<&Read<Option<RawStatefulSet>>>,
     users: Option<&Read<Users>>,
 ) -> Result<Renewer, Doubt> {
-    let set = match set {
-        None if pod.made_by_an_operator() => {
-            return listed(users).map(|()| Renewer::Operator);
-        }
-        None => return Err(Doubt::proved("no StatefulSet made it")),
-        Some(Ok(None)) => return Err(Doubt::proved("its StatefulSet does not exist")),
+    let is_controller = |set: &RawStatefulSet| {
+        let controller = pod.controller.as_ref();
+        controller.is_some_and(|its| its.uid == set.metadata.uid)
+    };
+    let doubt = match set {
+        None if pod.made_by_an_operator() => None,
+        None => Some(Doubt::proved("no StatefulSet made it")),
+        Some(Ok(None)) => Some(Doubt::proved("its StatefulSet does not exist")),
         Some(Err(Unread(why))) => {
             let why = format!("its StatefulSet could not be read: {why}");
-            return Err(Doubt::unread(why));
+            Some(Doubt::unread(why))
         }
-        Some(Ok(Some(set))) => set,
-    };
-    if pod.controller.as_ref().map(|its| &its.uid) != Some(&set.metadata.uid) {
-        let why = "its StatefulSet is now another one of that name";
-        return Err(Doubt::proved(why));
-    }
-    if !set.makes(claim, &pod.name) {
-        return Err(Doubt::proved(format!(
+        Some(Ok(Some(set))) if !is_controller(set) => Some(Doubt::proved(
+            "its StatefulSet is now another one of that name",
+        )),
+        Some(Ok(Some(set))) if !set.makes(claim, &pod.name) => Some(Doubt::proved(format!(
             "claim {claim} comes from no template of its StatefulSet, or the set no longer wants the pod"
-        )));
-    }
-    if !pod.indexed {
-        return Err(Doubt::proved(
+        ))),
+        Some(Ok(Some(_))) if !pod.indexed => Some(Doubt::proved(
             "it has no label apps.kubernetes.io/pod-index: its StatefulSet controller may be older than \
              Kubernetes 1.28, which does not always create such a claim again",
-        ));
-    }
-    listed(users).map(|()| Renewer::Template)
-}
-
-/// Returns the objection that the pods of the namespace could not be listed, if they were to be.
-fn listed(users: Option<&Read<Users>>) -> Result<(), Doubt> {
-    match users {
-        Some(Err(Unread(why))) => Err(Doubt::unread(format!(
+        )),
+        Some(Ok(Some(_))) => None,
+    };
+    match (doubt, users) {
+        (Some(doubt), _) => Err(doubt),
+        (None, Some(Err(Unread(why)))) => Err(Doubt::unread(format!(
             "the pods of its namespace could not be read: {why}"
         ))),
-        _ => Ok(()),
+        _ if set.is_none() => Ok(Renewer::Operator),
+        _ => Ok(Renewer::Template),
     }
 }
 

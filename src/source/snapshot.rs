@@ -396,7 +396,6 @@ impl Source for Saved {
                 Vec::new()
             },
             pods: lists.collect(),
-            ..Scan::default()
         })
     }
 

@@ -45,16 +45,17 @@ pub fn forecast_page(
 fn sections(forecast: &WhatIf) -> Vec<Section> {
     let mut blocks = paragraphs([held(forecast)]);
     blocks.extend(evicts_slowly(forecast));
-    let (hold, of_nodes) = match &forecast.breaker {
+    let (id, heading, tone) = match &forecast.breaker {
         Some(breaker) => {
             let heading = format!("The breaker would hold the run ({})", breaker.reason);
-            let hold = Section::new("breaker", heading, Tone::Bad, blocks);
-            (Some(hold), None)
+            ("breaker", heading, Tone::Bad)
         }
-        None => {
-            let nodes = Section::new("nodes", "The nodes", Tone::Quiet, blocks);
-            (None, Some(nodes))
-        }
+        None => ("nodes", "The nodes".to_owned(), Tone::Quiet),
+    };
+    let section = Some(Section::new(id, heading, tone, blocks));
+    let (hold, of_nodes) = match forecast.breaker {
+        Some(_) => (section, None),
+        None => (None, section),
     };
     let of_fate = |fate: Fate, tone, heading: &str| {
         let pods = forecast
