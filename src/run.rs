@@ -7,19 +7,19 @@ use jiff::SignedDuration;
 use tokio::time::Instant;
 
 use crate::{
-    cli::{DryRun, RequireGuard},
-    cluster::{Cluster, NODE_REFUSAL, REFUSAL, WriteMode},
+    cli::RequireGuard,
+    cluster::{Cluster, Mode, NODE_REFUSAL, REFUSAL},
     console::{prompt, terminal::status},
     decide::Verdict,
     execute::{execute, replacements},
     exit::{CouldNotRun, Result},
-    limits::{Judged, Plan},
+    limits::Judged,
     notify::events,
     outcome::{Outcome, OutcomeCode},
     report::{Report, RunRecord},
     selector::Target,
-    settings::{GuardCode, ModeCode, Settings, Task},
-    source::{Gathered, cluster::Live, gather, snapshot},
+    settings::{GuardCode, Settings, Task},
+    source::{Gathered, Store, snapshot},
     stop::Stop,
     words::spoken,
 };
@@ -37,19 +37,21 @@ pub async fn run(settings: &Settings, stop: &Stop) -> Result<Report> {
             snapshot: file,
             now,
         } => {
-            let saved = snapshot::open(file, settings.snapshot_options(*now));
+            let saved = snapshot::open(
+                file,
+                snapshot::Options {
+                    now: *now,
+                    every_pod: false,
+                },
+            );
             let saved = stop.or_stopped(saved).await?;
             log_start();
             let gathered = saved.gather(&settings.wanted())?;
             Ok(planned(settings, gathered)?.report())
         }
-        Task::Reap {
-            target,
-            dry_run,
-            yes,
-        } => {
-            let ask = *dry_run == DryRun::None && !yes && can_ask(target).await?;
-            let cluster = Cluster::connect(target, stop, &settings.node_selectors);
+        Task::Reap { target, mode, yes } => {
+            let ask = *mode == Mode::Delete && !yes && can_ask(target).await?;
+            let cluster = Cluster::connect(target, stop);
             let cluster = stop.or_stopped(cluster).await?;
             log_start();
             run_on(&cluster, settings, ask, stop).await
@@ -89,29 +91,26 @@ pub async fn run_on(
 /// Gathers the facts and the pods to judge. The guard proves itself meanwhile: no pod is deleted
 /// before both are done.
 async fn gathered(cluster: &Cluster, settings: &Settings, stop: &Stop) -> Result<Gathered> {
-    let (source, wanted) = (Live::new(cluster), settings.wanted());
-    let gathered = async {
-        tokio::try_join!(
-            Box::pin(gather(&source, &wanted, None)),
-            prove_guard(settings, cluster)
-        )
-    };
+    let store = Store::new(cluster, settings.wanted());
+    let gathered =
+        async { tokio::try_join!(Box::pin(store.gather(None)), prove_guard(settings, cluster)) };
     let (gathered, ()) = stop.or_stopped(gathered).await?;
     Ok(gathered)
 }
 
-/// Decides each pod by the rules, then puts the limits of the run on the verdicts. Fails if the one
-/// namespace that was typed does not exist: an empty report would be a false comfort.
-fn planned(settings: &Settings, Gathered { facts, pods }: Gathered) -> Result<RunRecord<'_>> {
+/// Judges the pods that were gathered. Fails if the one namespace that was typed does not exist: an
+/// empty report would be a false comfort.
+fn planned(settings: &Settings, gathered: Gathered) -> Result<RunRecord<'_>> {
     if let Some(name) = &settings.namespace
-        && facts.unmatched_namespaces.is_some()
-        && pods.is_empty()
+        && gathered.facts.unmatched_namespaces.is_some()
+        && gathered.pods.is_empty()
     {
         return Err(CouldNotRun::Usage(format!(
             "there is no namespace {name}; list them with: kubectl get namespaces"
         )));
     }
-    let plan = Plan::new(&facts, pods, &settings.policy, &settings.limits);
+    let Gathered { facts, pods } = gathered;
+    let plan = settings.plan(&facts, pods);
     Ok(RunRecord::new(settings, facts, plan))
 }
 
@@ -148,14 +147,11 @@ async fn act(run: &mut RunRecord<'_>, cluster: &Cluster, ask: bool, stop: &Stop)
             .map(|judged| (judged.pod.uid.clone(), outcome.clone()))
             .collect()
     };
-    let mode = match run.settings.task.mode() {
-        ModeCode::ClientDryRun | ModeCode::Snapshot => {
-            run.outcomes = all(Outcome::WouldDelete);
-            return;
-        }
-        ModeCode::ServerDryRun => WriteMode::DryRun,
-        ModeCode::Delete => WriteMode::Real,
-    };
+    let mode = run.settings.task.mode();
+    if !mode.writes() {
+        run.outcomes = all(Outcome::WouldDelete);
+        return;
+    }
     if ask && !pods.is_empty() && !prompt::confirm(&cluster.name, &run.report(), stop).await {
         let interrupted = |why: &str| Outcome::Interrupted(why.to_owned());
         run.outcomes = all(stop.reason().map_or(Outcome::WouldDelete, interrupted));
@@ -168,7 +164,7 @@ async fn act(run: &mut RunRecord<'_>, cluster: &Cluster, ask: bool, stop: &Stop)
     };
     let (policy, facts) = (&run.settings.policy, &run.facts);
     run.outcomes = execute(cluster, stop, policy, mode, facts, &pods, &progress).await;
-    if mode == WriteMode::Real && run.settings.events {
+    if mode == Mode::Delete && run.settings.events {
         // Events carry the API server's time: this machine's clock may be wrong.
         let elapsed = SignedDuration::try_from(start.elapsed()).unwrap_or_default();
         let at = facts.now.saturating_add(elapsed).unwrap_or(facts.now);
@@ -181,7 +177,7 @@ async fn act(run: &mut RunRecord<'_>, cluster: &Cluster, ask: bool, stop: &Stop)
 async fn follow_up(run: &mut RunRecord<'_>, cluster: &Cluster, stop: &Stop) {
     let is_gone = |judged: &&Judged| {
         let outcome = run.outcomes.get(&judged.pod.uid).map(Outcome::code);
-        run.settings.task.mode() == ModeCode::Delete
+        run.settings.task.mode() == Mode::Delete
             && matches!(outcome, Some(OutcomeCode::Deleted | OutcomeCode::Gone))
     };
     let reaped = run.plan.reaps().filter(is_gone);
@@ -229,15 +225,14 @@ mod tests {
         let objects = Objects::new(NOW.parse().unwrap(), objects(&yaml(cluster)));
         let server = Server::with_faults(objects, fate);
         let (_signal, stop) = Stop::manual(settings.deadline);
-        let selectors = settings.node_selectors.clone();
-        let cluster = Cluster::new(server.client(), stop.clone(), selectors);
+        let cluster = Cluster::new(server.client(), stop.clone());
         run_on(&cluster, settings, false, &stop).await
     }
 
     /// With `--all`, finished pods are in a list of their own too.
     #[tokio::test(start_paused = true)]
     async fn a_pod_is_kept_where_the_pods_of_its_node_cannot_be_listed() {
-        let mut settings = samples::run(DryRun::Client, Target::default());
+        let mut settings = samples::run(Mode::ClientDryRun, Target::default());
         settings.all = true;
         let of_node = |request: &Request| request.selector.contains("spec.nodeName");
         let report = run_with(&settings, 500, of_node).await.expect("a report");
@@ -250,9 +245,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_required_guard_has_to_prove_itself_where_the_run_may_write() {
         for (dry_run, is_asked) in [
-            (DryRun::None, true),
-            (DryRun::Server, true),
-            (DryRun::Client, false),
+            (Mode::Delete, true),
+            (Mode::ServerDryRun, true),
+            (Mode::ClientDryRun, false),
         ] {
             let mut settings = samples::run(dry_run, Target::default());
             settings.require_guard = RequireGuard::True;
@@ -264,7 +259,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn only_a_run_that_deletes_waits_for_the_replacement_of_a_pod_that_is_gone() {
-        for (dry_run, waits) in [(DryRun::None, true), (DryRun::Server, false)] {
+        for (dry_run, waits) in [(Mode::Delete, true), (Mode::ServerDryRun, false)] {
             let mut settings = samples::run(dry_run, Target::default());
             settings.wait_for_replacements = Duration::from_mins(1);
             let report = run_on_one(&settings).await.expect("a report");

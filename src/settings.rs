@@ -6,13 +6,14 @@ use std::{path::PathBuf, time::Duration};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::{
-    advice::Kubectl,
-    cli::{self, Cli, Command, DryRun, Form, MetricsTo, RequireGuard},
+    cli::{self, Cli, Command, Form, MetricsTo, RequireGuard},
+    cluster::Mode,
     codes::codes,
     decide::Policy,
-    limits::Limits,
+    facts::{ClusterFacts, PodFacts},
+    limits::{Limits, Plan},
     selector::{NamespaceFilter, NodeSelectors, Target},
-    source::{Wanted, snapshot},
+    source::Wanted,
 };
 
 /// The settings of one run or question.
@@ -30,8 +31,6 @@ pub struct Settings {
     pub policy: Policy,
     /// The breaker's share and the cap.
     pub limits: Limits,
-    /// The operator's selectors of further leaf nodes and of fenced nodes.
-    pub node_selectors: NodeSelectors,
     /// The guards that must prove themselves before the run may write.
     pub require_guard: RequireGuard,
     /// Report Terminating pods on Ready nodes too.
@@ -64,45 +63,27 @@ pub enum Task {
     Reap {
         /// The kubeconfig and context that name the cluster.
         target: Target,
-        /// The kind of dry run, if any.
-        dry_run: DryRun,
+        /// What the run may change there.
+        mode: Mode,
         /// Delete without asking a person first.
         yes: bool,
     },
 }
 
-codes! {
-    /// The kinds of run, by what they may change. Reports and metrics show them.
-    pub enum ModeCode {
-        /// The run may delete.
-        Delete = "delete",
-        /// The API server checks each delete.
-        ServerDryRun = "server-dry-run",
-        /// The run only reads.
-        ClientDryRun = "client-dry-run",
-        /// The run audits a saved state.
-        Snapshot = "snapshot",
-    }
-}
-
 impl Task {
     /// Returns what the run may change.
-    pub fn mode(&self) -> ModeCode {
+    pub fn mode(&self) -> Mode {
         match self {
-            Self::Audit { .. } => ModeCode::Snapshot,
-            Self::Reap { dry_run, .. } => match dry_run {
-                DryRun::None => ModeCode::Delete,
-                DryRun::Server => ModeCode::ServerDryRun,
-                DryRun::Client => ModeCode::ClientDryRun,
-            },
+            Self::Audit { .. } => Mode::Snapshot,
+            Self::Reap { mode, .. } => *mode,
         }
     }
 
-    /// Returns kubectl with the options that printed commands need to reach the same cluster.
-    pub fn kubectl(&self) -> Kubectl {
+    /// Returns the cluster that printed commands have to reach; for a snapshot none is named.
+    pub fn target(&self) -> Target {
         match self {
-            Self::Audit { .. } => Kubectl::default(),
-            Self::Reap { target, .. } => Kubectl(target.clone()),
+            Self::Audit { .. } => Target::default(),
+            Self::Reap { target, .. } => target.clone(),
         }
     }
 
@@ -131,29 +112,24 @@ impl Settings {
     /// Returns what keeps the run's account from deleting pods that are not Terminating. `Proved`
     /// is certain, because a run that requires the guard ends without a report unless it is proved.
     pub fn guard(&self) -> GuardCode {
-        match self.task.mode() {
-            ModeCode::ClientDryRun | ModeCode::Snapshot => GuardCode::NotAsked,
-            _ if self.require_guard == RequireGuard::False => GuardCode::NotRequired,
-            _ => GuardCode::Proved,
+        match self.require_guard {
+            _ if !self.task.mode().writes() => GuardCode::NotAsked,
+            RequireGuard::False => GuardCode::NotRequired,
+            RequireGuard::True | RequireGuard::Nodes => GuardCode::Proved,
         }
+    }
+
+    /// Makes the plan: decides each pod by the rules, then puts the limits of the run on the verdicts.
+    pub fn plan(&self, facts: &ClusterFacts, pods: Vec<PodFacts>) -> Plan {
+        Plan::new(facts, pods, &self.policy, &self.limits)
     }
 
     /// Returns what to gather.
     pub fn wanted(&self) -> Wanted<'_> {
         Wanted {
             policy: &self.policy,
-            selectors: &self.node_selectors,
             namespaces: &self.namespaces,
             all: self.all,
-        }
-    }
-
-    /// Returns the options for reading a snapshot that is judged at `now`.
-    pub fn snapshot_options(&self, now: Option<Timestamp>) -> snapshot::Options {
-        snapshot::Options {
-            now,
-            selectors: self.node_selectors.clone(),
-            every_pod: false,
         }
     }
 }
@@ -208,7 +184,7 @@ impl From<Cli> for Settings {
                         kubeconfig,
                         context,
                     },
-                    dry_run,
+                    mode: dry_run,
                     yes,
                 },
             },
@@ -223,14 +199,14 @@ impl From<Cli> for Settings {
                 kubelet_alive,
                 manual_owner_kinds: manual_owner_kind,
                 reap_scratch,
+                node_selectors: NodeSelectors {
+                    leaf: leaf_node_selector,
+                    fenced: fenced_node_selector,
+                },
             },
             limits: Limits {
                 max_deletes: (max_deletes > 0).then_some(max_deletes),
                 max_not_ready_percent,
-            },
-            node_selectors: NodeSelectors {
-                leaf: leaf_node_selector,
-                fenced: fenced_node_selector,
             },
             require_guard,
             all,

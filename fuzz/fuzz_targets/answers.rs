@@ -15,9 +15,8 @@ use libfuzzer_sys::fuzz_target;
 use pod_reaper::{
     cli::Cli,
     cluster::{Cluster, PodsOf},
-    selector::NodeSelectors,
     settings::Settings,
-    source::{Store, cluster::Live},
+    source::Store,
     stop::Stop,
 };
 
@@ -69,17 +68,16 @@ fuzz_target!(|data: &[u8]| {
     runtime.block_on(async {
         let (_signal, stop) = Stop::manual(Duration::from_secs(480));
         let client = Client::new(tower::service_fn(serve), "default");
-        let cluster = Cluster::new(client, stop, NodeSelectors::default());
+        let cluster = Cluster::new(client, stop);
         let now = jiff::Timestamp::UNIX_EPOCH;
-        let live = Live::new(&cluster);
-        let store = Store::new(&live, settings.wanted());
+        let store = Store::new(&cluster, settings.wanted());
         match question % 12 {
             0 => drop(store.scan().await),
             1 => drop(cluster.attachments().await),
             2 => {
                 // As in a run, what is read becomes facts.
                 if let Ok(Some(objects)) = cluster.node_objects("n").await {
-                    let _ = objects.into_facts(settings.wanted().selectors);
+                    let _ = objects.into_facts(&settings.policy.node_selectors);
                 }
             }
             3 => {
@@ -93,7 +91,7 @@ fuzz_target!(|data: &[u8]| {
             8 => drop(store.standings(now).await),
             9 => drop(store.summaries(&PodsOf::Name("n".to_owned())).await),
             10 => drop(cluster.last_warning("n", "n").await),
-            _ => drop(cluster.real_nodes("disk in (ssd)").await),
+            _ => drop(cluster.real_nodes("disk in (ssd)", &settings.policy.node_selectors).await),
         }
     });
 });

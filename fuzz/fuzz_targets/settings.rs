@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use clap::ValueEnum as _;
 use libfuzzer_sys::fuzz_target;
 use pod_reaper::{
-    cli::{DryRun, Output},
+    cli::Output,
+    cluster::Mode,
     selector::{NodeSelector, Selector},
 };
 
@@ -29,6 +30,6 @@ fuzz_target!(|data: &[u8]| {
             Ok(&selector)
         );
     }
-    let _ = DryRun::from_str(text, false);
+    let _ = Mode::from_str(text, false);
     let _ = Output::from_str(text, false);
 });

@@ -15,7 +15,7 @@ fuzz_target!(|data: &[u8]| {
         return;
     };
     let mut settings = Settings::from(cli);
-    let selectors = NodeSelectors {
+    settings.policy.node_selectors = NodeSelectors {
         leaf: ["type=virtual-kubelet", "annotation:leaf"]
             .iter()
             .filter_map(|text| text.parse().ok())
@@ -30,7 +30,6 @@ fuzz_target!(|data: &[u8]| {
         for every_pod in [false, true] {
             let options = Options {
                 now,
-                selectors: selectors.clone(),
                 every_pod,
             };
             let _ = Saved::read(data, options).map(|saved| saved.gather(&settings.wanted()));

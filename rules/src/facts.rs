@@ -19,24 +19,36 @@ use crate::codes::{codes, entry};
 /// A fact, or why it is not known. An unknown fact never permits a delete.
 pub type Read<T> = Result<T, Unread>;
 
-/// `metadata.uid`, which distinguishes an object from all others, even those of its name.
-#[derive(
-    Debug,
-    Clone,
-    Default,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    Deref,
-    Display,
-    From,
-)]
-#[deref(forward)]
-#[from(forward)]
-pub struct Uid(String);
+/// Declares texts of the API that are compared, and never understood.
+macro_rules! texts {
+    ($($(#[$about:meta])* $name:ident)*) => {$(
+        $(#[$about])*
+        #[derive(
+            Debug,
+            Clone,
+            Default,
+            PartialEq,
+            Eq,
+            PartialOrd,
+            Ord,
+            Serialize,
+            Deserialize,
+            Deref,
+            Display,
+            From,
+        )]
+        #[deref(forward)]
+        #[from(forward)]
+        pub struct $name(String);
+    )*};
+}
+
+texts! {
+    /// `metadata.uid`, which distinguishes an object from all others, even those of its name.
+    Uid
+    /// `metadata.resourceVersion`, which distinguishes an object's state from its earlier states.
+    ResourceVersion
+}
 
 impl Uid {
     /// Returns the UID's text.
@@ -44,25 +56,6 @@ impl Uid {
         self
     }
 }
-
-/// `metadata.resourceVersion`, which distinguishes an object's state from its earlier states.
-#[derive(
-    Debug,
-    Clone,
-    Default,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    Deref,
-    Display,
-    From,
-)]
-#[deref(forward)]
-#[from(forward)]
-pub struct ResourceVersion(String);
 
 /// Why a fact could not be read, as a phrase for the report ("leases … is forbidden").
 #[derive(Debug, Clone, PartialEq, Eq, Display)]
@@ -114,16 +107,29 @@ impl ClusterFacts {
         self.nodes.get(pod.node.as_ref()?)
     }
 
+    /// Returns the facts of the node `name`, if they are known.
+    pub fn known(&self, name: &str) -> Option<&NodeFacts> {
+        self.nodes.get(name)?.known()
+    }
+
+    /// Returns the facts of `pod`'s node, if they are known.
+    pub fn known_node(&self, pod: &PodFacts) -> Option<&NodeFacts> {
+        self.known(pod.node.as_ref()?)
+    }
+
+    /// Lists the nodes that are known.
+    pub fn known_nodes(&self) -> impl Iterator<Item = &NodeFacts> + Clone {
+        self.nodes.values().filter_map(NodeRead::known)
+    }
+
     /// Returns how long `pod` is past the moment when it has to be gone; negative before that.
     pub fn overdue(&self, pod: &PodFacts) -> SignedDuration {
-        let node = self.node_of(pod).and_then(NodeRead::known);
-        self.now.duration_since(pod.due(node))
+        self.now.duration_since(pod.due(self.known_node(pod)))
     }
 
     /// Reports whether `pod` is on a node that is Ready. Such pods are looked at only with `--all`.
     pub fn on_ready_node(&self, pod: &PodFacts) -> bool {
-        self.node_of(pod)
-            .and_then(NodeRead::known)
+        self.known_node(pod)
             .is_some_and(|node| node.ready == Ready::True)
     }
 }
@@ -223,10 +229,9 @@ pub struct NodeFacts {
     pub leaf: Option<Leaf>,
     /// The node carries the control-plane role.
     pub control_plane: bool,
-    /// The node has a taint that keeps pods off the control plane.
-    pub reserved: bool,
-    /// The node is cordoned.
-    pub cordoned: bool,
+    /// Nothing keeps new pods off the node: it is not cordoned, and has no taint that reserves it for
+    /// the control plane.
+    pub open: bool,
     /// The value of `pod-reaper.io/skip`, annotation or label, that opts the node out, if one does.
     pub opted_out: Option<String>,
 }
@@ -520,10 +525,9 @@ pub struct Standing {
     pub leaf: bool,
     /// The node carries the control-plane role.
     pub control_plane: bool,
-    /// The node has a taint that keeps pods off the control plane.
-    pub reserved: bool,
-    /// The node is cordoned.
-    pub cordoned: bool,
+    /// Nothing keeps new pods off the node: it is not cordoned, and has no taint that reserves it for
+    /// the control plane.
+    pub open: bool,
     /// The time since which the node is NotReady; `None` if it is Ready or the time is not known.
     pub since: Option<Timestamp>,
     /// The zone that the node's labels name.
@@ -624,7 +628,7 @@ impl PodFacts {
     pub fn may_take_a_claim(&self) -> bool {
         self.claims.iter().any(|claim| {
             matches!(claim.state, ClaimState::NotLookedUp | ClaimState::Unread(_))
-                || matches!(claim.goes, Goes::Unwanted(..) | Goes::MayBeWanted(_))
+                || matches!(claim.goes, Goes::Unwanted(_) | Goes::MayBeWanted(_))
         })
     }
 
@@ -885,9 +889,9 @@ pub enum Goes {
     No,
     /// The claim is that of the pod's own generic ephemeral volume. It binds nothing.
     Ephemeral,
-    /// The claim goes, or waits for other pods, and nothing wants it from this pod. Says how, as a
-    /// phrase, and names the pod that keeps the claim, if one does.
-    Unwanted(String, Option<String>),
+    /// The claim goes, or waits for other pods, and nothing wants it from this pod. Names the pod
+    /// that keeps the claim, if one does.
+    Unwanted(Option<String>),
     /// The claim goes, but something may want it again. Holds the cause, as a phrase.
     MayBeWanted(String),
 }

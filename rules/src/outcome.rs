@@ -79,7 +79,8 @@ outcomes! {
     Unverified(cause) = "unverified",
         "The API server accepted the delete, but whether it is gone could not be read: {cause}",
         "The delete was accepted, but whether the pod is gone could not be read. The next run looks again.";
-    /// The run had to end before the pod's turn. Holds what ended it.
+    /// The run had to end before the pod was deleted: before its turn, or between two tries. Holds
+    /// what ended it.
     Interrupted(cause) = "interrupted", "The run was ended before its turn, by {cause}; the next one takes it.",
         "A signal or the deadline came first. The next run takes it.";
     /// A real run would have deleted the pod.

@@ -12,6 +12,7 @@ use crate::{
         Identity, Leaf, LeafKind, NamespaceFacts, NodeFacts, NodeRead, Owner, PodFacts, Ready,
         Renewer, Requirement, SignBy, Storage, Unread, VolumeFacts, Zone,
     },
+    selector::NodeSelectors,
 };
 
 pub fn now() -> Timestamp {
@@ -31,6 +32,7 @@ pub fn policy() -> Policy {
         kubelet_alive: KubeletAlive::Hold,
         manual_owner_kinds: Vec::new(),
         reap_scratch: false,
+        node_selectors: NodeSelectors::default(),
     }
 }
 
@@ -55,8 +57,7 @@ pub fn node() -> NodeFacts {
         out_of_service: false,
         leaf: None,
         control_plane: false,
-        reserved: false,
-        cordoned: false,
+        open: true,
         opted_out: None,
     }
 }
@@ -273,7 +274,7 @@ impl Scene {
             "ephemeral" => claim.ephemeral = true,
             "used-by" => claim.users = [how.to_owned()].into(),
             "owned" => claim.goes = Goes::Ephemeral,
-            "unwanted" => claim.goes = Goes::Unwanted(how.to_owned(), None),
+            "unwanted" => claim.goes = Goes::Unwanted(None),
             "wanted" => claim.goes = Goes::MayBeWanted(how.to_owned()),
             "deleted" => claim.deleted = true,
             "renewed" => claim.renewed = Some(Ok(Renewer::Template)),

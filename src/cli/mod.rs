@@ -21,8 +21,8 @@ use itertools::Itertools as _;
 pub use self::gateway::{Login, PushGateway};
 pub use self::options::{Common, Form, MetricsTo, Options, Thresholds};
 pub use self::print::Print;
-pub use self::values::{DryRun, LogFormat, Output, PodName, RequireGuard};
-use crate::words::after;
+pub use self::values::{LogFormat, Output, PodName, RequireGuard};
+use crate::{cluster::Mode, words::after};
 
 /// The command line and the environment, read and checked.
 #[derive(Debug)]
@@ -207,7 +207,7 @@ impl Cli {
         };
         if command != Command::Run {
             // All commands but the run only read.
-            options.dry_run = DryRun::Client;
+            options.dry_run = Mode::ClientDryRun;
         }
         Self { command, options }
     }

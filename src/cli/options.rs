@@ -10,9 +10,9 @@ use tracing_subscriber::filter::LevelFilter;
 
 use super::{
     gateway::PushGateway,
-    values::{self, DryRun, LogFormat, Output, RequireGuard},
+    values::{self, LogFormat, Output, RequireGuard},
 };
-use crate::{decide::KubeletAlive, selector::NodeSelector};
+use crate::{cluster::Mode, decide::KubeletAlive, selector::NodeSelector};
 
 const WHICH: &str = "Which pods";
 const LIMITS: &str = "How far to go";
@@ -34,7 +34,7 @@ pub struct Options {
     /// Change nothing: "server" (or true, or no value) has the API server check each delete;
     /// "client" only reads
     #[arg(help_heading = LIMITS, long, display_order = 0, env, value_enum, hide_possible_values = true, value_name = "server|client|none", num_args = 0..=1, require_equals = true, default_value = "none", default_missing_value = "server", hide_default_value = true)]
-    pub dry_run: DryRun,
+    pub dry_run: Mode,
 
     /// Do not ask before deleting; required without a terminal
     ///

@@ -125,7 +125,7 @@ fn no_value_makes_a_parser_panic() {
     for _ in 0..2_000 {
         let text = any_text(&mut dice);
         let _ = span(&text);
-        let _ = DryRun::from_str(&text, false);
+        let _ = Mode::from_str(&text, false);
         let _ = Output::from_str(&text, false);
         let _ = regex(&text);
         let _ = node_selector(&text);
@@ -138,18 +138,18 @@ fn no_value_makes_a_parser_panic() {
 #[test]
 fn a_dry_run_is_never_guessed() {
     for (text, mode) in [
-        ("true", DryRun::Server),
-        ("server", DryRun::Server),
-        ("client", DryRun::Client),
-        ("false", DryRun::None),
-        ("none", DryRun::None),
+        ("true", Mode::ServerDryRun),
+        ("server", Mode::ServerDryRun),
+        ("client", Mode::ClientDryRun),
+        ("false", Mode::Delete),
+        ("none", Mode::Delete),
     ] {
-        assert_eq!(DryRun::from_str(text, false), Ok(mode), "{text}");
+        assert_eq!(Mode::from_str(text, false), Ok(mode), "{text}");
     }
     for text in [
         "", " ", "True", "TRUE", "yes", "no", "1", "0", "on", "off", " true", "Server", "all",
     ] {
-        assert!(DryRun::from_str(text, false).is_err(), "{text:?}");
+        assert!(Mode::from_str(text, false).is_err(), "{text:?}");
     }
 }
 

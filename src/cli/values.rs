@@ -8,7 +8,7 @@ use std::{
 
 use clap::{
     ValueEnum,
-    builder::{PossibleValuesParser, TypedValueParser},
+    builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
 };
 use clap_complete::Shell;
 use jiff::Timestamp;
@@ -16,21 +16,25 @@ use regex::Regex;
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::{
+    cluster::Mode,
     decide::{BUILT_IN, KubeletAlive, same_kind},
     selector::{NodeSelector, is_name},
 };
 
-/// A value of `--dry-run`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum DryRun {
-    /// Delete.
-    #[value(alias = "false")]
-    None,
-    /// The API server checks each delete.
-    #[value(alias = "true")]
-    Server,
-    /// Only read.
-    Client,
+/// The values of `--dry-run`.
+impl ValueEnum for Mode {
+    fn value_variants<'a>() -> &'a [Self] {
+        &[Self::Delete, Self::ServerDryRun, Self::ClientDryRun]
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        match self {
+            Self::Delete => Some(PossibleValue::new("none").alias("false")),
+            Self::ServerDryRun => Some(PossibleValue::new("server").alias("true")),
+            Self::ClientDryRun => Some(PossibleValue::new("client")),
+            Self::Snapshot => None,
+        }
+    }
 }
 
 /// A value of `--require-guard`, in ascending order of strictness.
@@ -58,7 +62,7 @@ pub enum Output {
 }
 
 /// The words of [`Output`], as the help of `--output` shows them.
-pub(super) const OUTPUTS: &str = "text|json|markdown|html";
+pub const OUTPUTS: &str = "text|json|markdown|html";
 
 /// A value of `--log-format`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -83,7 +87,7 @@ impl std::fmt::Display for PodName {
 }
 
 /// Parses a duration such as `10m` or `1h 30m`.
-pub(super) fn span(text: &str) -> Result<Duration, String> {
+pub fn span(text: &str) -> Result<Duration, String> {
     let trimmed = text.trim();
     let why = if trimmed.contains('M') {
         // humantime reads M as months of 30.44 days. Here it is a typing error for m.
@@ -100,7 +104,7 @@ pub(super) fn span(text: &str) -> Result<Duration, String> {
     ))
 }
 
-pub(super) fn regex(text: &str) -> Result<Regex, String> {
+pub fn regex(text: &str) -> Result<Regex, String> {
     let text = filled("leave it out for all, or write one such as ^prod-")(text)?;
     Regex::new(&text).map_err(|error| {
         let error = error.to_string();
@@ -110,28 +114,28 @@ pub(super) fn regex(text: &str) -> Result<Regex, String> {
     })
 }
 
-pub(super) fn node_selector(text: &str) -> Result<NodeSelector, String> {
+pub fn node_selector(text: &str) -> Result<NodeSelector, String> {
     text.parse().map_err(|cause| format!("{cause}; write a label selector such as example.org/leaf=true, or annotation:KEY[=VALUE], or taint:KEY[=VALUE]"))
 }
 
-pub(super) fn moment(text: &str) -> Result<Timestamp, &'static str> {
+pub fn moment(text: &str) -> Result<Timestamp, &'static str> {
     text.parse()
         .map_err(|_| "write a time such as 2026-01-31T03:00:00Z")
 }
 
-pub(super) fn count(text: &str) -> Result<usize, &'static str> {
+pub fn count(text: &str) -> Result<usize, &'static str> {
     let count = text.trim().parse();
     count.map_err(|_| "write a whole number such as 50; 0 is no limit")
 }
 
-pub(super) fn percent(text: &str) -> Result<u8, &'static str> {
+pub fn percent(text: &str) -> Result<u8, &'static str> {
     let percent = text.trim().parse().ok();
     percent
         .filter(|percent| (1..=100).contains(percent))
         .ok_or("write a whole number from 1 to 100, such as 55")
 }
 
-pub(super) fn cluster_name(text: &str) -> Result<String, &'static str> {
+pub fn cluster_name(text: &str) -> Result<String, &'static str> {
     if text.trim().is_empty() || text.contains(char::is_control) {
         return Err("write a name such as prod-eu, in one line");
     }
@@ -139,14 +143,14 @@ pub(super) fn cluster_name(text: &str) -> Result<String, &'static str> {
 }
 
 /// Returns a parser that accepts any text but blanks. `hint` ends its error message.
-pub(super) fn filled(hint: &'static str) -> impl Fn(&str) -> Result<String, String> + Clone {
+pub fn filled(hint: &'static str) -> impl Fn(&str) -> Result<String, String> + Clone {
     move |text| match text.trim() {
         "" => Err(format!("it is empty; {hint}")),
         _ => Ok(text.to_owned()),
     }
 }
 
-pub(super) fn kind(text: &str) -> Result<String, String> {
+pub fn kind(text: &str) -> Result<String, String> {
     let kind = filled("write a kind such as StatefulSet")(text.trim())?;
     let is_slip = |known: &&&str| {
         // Of a short name, two letters are half of it.
@@ -162,12 +166,12 @@ pub(super) fn kind(text: &str) -> Result<String, String> {
     }
 }
 
-pub(super) fn path(text: &str) -> Result<PathBuf, String> {
+pub fn path(text: &str) -> Result<PathBuf, String> {
     filled("write a file name")(text).map(PathBuf::from)
 }
 
 /// Returns a parser of an object's name. `hint` ends its error message.
-pub(super) fn name(hint: &'static str) -> impl Fn(&str) -> Result<String, String> + Clone {
+pub fn name(hint: &'static str) -> impl Fn(&str) -> Result<String, String> + Clone {
     move |text| {
         is_name(text)
             .then(|| text.to_owned())
@@ -176,7 +180,7 @@ pub(super) fn name(hint: &'static str) -> impl Fn(&str) -> Result<String, String
 }
 
 /// Returns a parser of a node's name, which may have the kind before it, as kubectl prints it.
-pub(super) fn node() -> impl Fn(&str) -> Result<String, String> + Clone {
+pub fn node() -> impl Fn(&str) -> Result<String, String> + Clone {
     let is_name = name("write a node's name, as kubectl get nodes prints it");
     move |text| {
         let kinds = ["node/", "nodes/", "no/"];
@@ -186,7 +190,7 @@ pub(super) fn node() -> impl Fn(&str) -> Result<String, String> + Clone {
 }
 
 /// Parses `NAMESPACE/POD`, or `POD`, whose namespace is then empty.
-pub(super) fn pod_name(text: &str) -> Result<PodName, &'static str> {
+pub fn pod_name(text: &str) -> Result<PodName, &'static str> {
     let (namespace, pod) = text.split_once('/').unwrap_or(("", text));
     if !is_name(pod) || !is_name(namespace) && pod != text {
         return Err("write namespace and pod, such as vault/vault-0");
@@ -198,22 +202,22 @@ pub(super) fn pod_name(text: &str) -> Result<PodName, &'static str> {
 }
 
 /// Returns a parser of the shells in which completion is tested.
-pub(super) fn shell() -> impl TypedValueParser<Value = Shell> {
+pub fn shell() -> impl TypedValueParser<Value = Shell> {
     PossibleValuesParser::new(["bash", "zsh", "fish"]).try_map(|name| name.parse::<Shell>())
 }
 
 /// Returns a parser of `true` and `false`, in any case.
-pub(super) fn boolean() -> impl TypedValueParser<Value = bool> {
+pub fn boolean() -> impl TypedValueParser<Value = bool> {
     PossibleValuesParser::new(["true", "false"]).map(|word| word.eq_ignore_ascii_case("true"))
 }
 
 /// Returns a parser of the formats that a question has.
-pub(super) fn question_output() -> impl TypedValueParser<Value = Output> {
+pub fn question_output() -> impl TypedValueParser<Value = Output> {
     PossibleValuesParser::new(["text", "json"]).try_map(|word| Output::from_str(&word, true))
 }
 
 /// Returns a parser of `--kubelet-alive`.
-pub(super) fn kubelet_alive() -> impl TypedValueParser<Value = KubeletAlive> {
+pub fn kubelet_alive() -> impl TypedValueParser<Value = KubeletAlive> {
     PossibleValuesParser::new(KubeletAlive::ALL.map(KubeletAlive::as_str)).try_map(|word| {
         let known = KubeletAlive::ALL
             .into_iter()
@@ -224,7 +228,7 @@ pub(super) fn kubelet_alive() -> impl TypedValueParser<Value = KubeletAlive> {
 
 /// Returns the default of `--log-level`. At a terminal it is `warn`, because the report, right
 /// below the log, says what was done.
-pub(super) fn usual_log_level() -> &'static str {
+pub fn usual_log_level() -> &'static str {
     if io::stderr().is_terminal() {
         "warn"
     } else {
@@ -233,7 +237,7 @@ pub(super) fn usual_log_level() -> &'static str {
 }
 
 /// Returns a parser of `--log-level`.
-pub(super) fn log_level() -> impl TypedValueParser<Value = LevelFilter> {
+pub fn log_level() -> impl TypedValueParser<Value = LevelFilter> {
     PossibleValuesParser::new(["off", "error", "warn", "info", "debug", "trace"])
         .try_map(|level| level.parse::<LevelFilter>())
 }

@@ -30,7 +30,7 @@ use tower::{BoxError, ServiceBuilder};
 use super::{Cluster, request::REQUEST_LIMIT};
 use crate::{
     exit::{CouldNotRun, Result},
-    selector::{NodeSelectors, Target},
+    selector::Target,
     stop::Stop,
 };
 
@@ -39,7 +39,7 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(30);
 
 impl Cluster {
     /// Loads the credentials and sets up a client. It sends nothing to the cluster yet.
-    pub async fn connect(target: &Target, stop: &Stop, selectors: &NodeSelectors) -> Result<Self> {
+    pub async fn connect(target: &Target, stop: &Stop) -> Result<Self> {
         let (config, context) = config(target).await?;
         let server = &config.cluster_url;
         let host = server.host().unwrap_or_default();
@@ -59,7 +59,7 @@ impl Cluster {
                 return Ok(Self {
                     name,
                     address,
-                    ..Self::new(client, stop.clone(), selectors.clone())
+                    ..Self::new(client, stop.clone())
                 });
             }
             Ok(Ok(Err(error))) => unusable(&error, plugin.as_deref()),

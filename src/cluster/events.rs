@@ -16,8 +16,7 @@ use tokio::time::Instant;
 use super::{
     Cluster,
     failure::Result,
-    path::{collection, encode},
-    request::{Accept, Write},
+    request::{Ask, Write, collection, encode},
 };
 use crate::{
     facts::{NodeFacts, PodFacts, Uid},
@@ -113,7 +112,7 @@ impl Cluster {
         let keep_newest = |last: &mut Option<_>, event: RawEvent| {
             *last = last.take().max(event.says());
         };
-        self.list(namespace, &query, Accept::Object, keep_newest)
+        self.list(namespace, &query, Ask::OBJECT, keep_newest)
             .await
             .ok()?
             .items

@@ -9,8 +9,8 @@ use kube::client::AuthError;
 use rustls::{CertificateError, pki_types::UnixTime};
 use serde_json::Value;
 
-use super::{Cluster, MOST};
-use crate::{exit::CouldNotRun, kubernetes::given, words::after};
+use super::MOST;
+use crate::{facts::Unread, kubernetes::given, words::after};
 
 /// How often a request is tried in all. A rolling restart
 /// of the API servers turns away one or two tries.
@@ -81,6 +81,12 @@ pub enum Failure {
 /// Makes the failure for a response that is not what was asked for.
 pub fn unreadable(why: impl Into<String>) -> Failure {
     Failure::Unreadable(why.into())
+}
+
+impl From<Failure> for Unread {
+    fn from(failure: Failure) -> Self {
+        Self(failure.to_string())
+    }
 }
 
 impl Failure {
@@ -249,31 +255,5 @@ fn certificate(why: &CertificateError) -> String {
             "the server's certificate is for another address: {why}; use an address that it is for, or set tls-server-name"
         ),
         _ => format!("the server's certificate is refused: {why}"),
-    }
-}
-
-impl Cluster {
-    /// Makes the error that ends a run because it could not do `what`, with advice on what to do.
-    pub fn could_not(&self, what: &str) -> impl Fn(Failure) -> CouldNotRun {
-        move |failure| {
-            let address = "check that this is the address of an API server";
-            let hint = match failure.code() {
-                Some(401) => {
-                    "the credentials are not accepted, or have expired: log in again, or choose others with --context or --kubeconfig"
-                }
-                Some(403) => {
-                    "grant that right to the account that runs this, or choose another with --context or --kubeconfig"
-                }
-                Some(404) => address,
-                None if matches!(failure, Failure::Unreadable(_)) => address,
-                _ => {
-                    "if `kubectl get nodes` fails too, the cause is the API server or the network path to it"
-                }
-            };
-            CouldNotRun::Source(format!(
-                "could not {what} of {}: {failure}; {hint}",
-                self.address
-            ))
-        }
     }
 }

@@ -11,7 +11,9 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::{
-    Cluster, Failure, StatusKind, WriteMode, failure::unreadable, path::object, request::Accept,
+    Cluster, Failure, Mode, StatusKind,
+    failure::unreadable,
+    request::{Ask, object},
     write::delete,
 };
 use crate::{kubernetes::RawPod, words::after};
@@ -74,7 +76,7 @@ impl Cluster {
             let hint = after("; ", hint);
             NoProof::Never(format!("its own pod could not be read: {failure}{hint}"))
         };
-        let own = self.get(path, Accept::Metadata).await.map_err(unread)?;
+        let own = self.get(path, Ask::METADATA).await.map_err(unread)?;
         let own = own.parse::<RawPod>().map_err(unread)?.metadata;
         if own.uid.is_empty() || own.resource_version.is_empty() {
             return Err(unread(unreadable("it has no UID or no resource version")));
@@ -90,7 +92,7 @@ impl Cluster {
         } else {
             "Background"
         };
-        let (path, dry_run) = (path.to_owned(), WriteMode::DryRun);
+        let (path, dry_run) = (path.to_owned(), Mode::ServerDryRun);
         let delete = delete(path, &own.uid, &own.resource_version, dry_run, propagation);
         match self.send(delete, None).await {
             Ok(_) => Err(NoProof::LetThrough),
@@ -115,7 +117,7 @@ impl Cluster {
     async fn what_is_missing(&self) -> String {
         let list = async |kind: &str| {
             let path = format!("/apis/admissionregistration.k8s.io/v1/validatingadmission{kind}");
-            let list = self.get(&path, Accept::Object).await?.parse::<Value>()?;
+            let list = self.get(&path, Ask::OBJECT).await?.parse::<Value>()?;
             Ok::<_, Failure>(list["items"].as_array().cloned().unwrap_or_default())
         };
         let (policies, bindings) = match tokio::try_join!(list("policies"), list("policybindings"))
@@ -163,7 +165,7 @@ impl Cluster {
 }
 
 /// Returns the namespace and the name of the pod that this runs in, as the downward API names them.
-pub(super) fn own_pod() -> Option<(String, String)> {
+pub fn own_pod() -> Option<(String, String)> {
     let set = |name| env::var(name).ok().filter(|value| !value.is_empty());
     Some((set("POD_NAMESPACE")?, set("POD_NAME")?))
 }

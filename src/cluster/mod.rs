@@ -8,8 +8,6 @@ mod connect;
 mod events;
 mod failure;
 mod guard;
-mod installed;
-mod path;
 mod read;
 mod request;
 mod write;
@@ -23,10 +21,10 @@ pub use self::connect::is_address;
 pub use self::events::{CONTROLLER, Event, Reference};
 pub use self::failure::{Failure, StatusKind, root};
 pub use self::guard::{NODE_REFUSAL, REFUSAL};
-pub use self::read::{FreshNode, Listed, PodsOf};
-pub use self::request::{Accept, USER_AGENT};
-pub use self::write::{StillDown, WriteMode};
-use crate::{selector::NodeSelectors, stop::Stop};
+pub use self::read::{Listed, PodsOf};
+pub use self::request::{Ask, USER_AGENT};
+pub use self::write::{Mode, StillDown};
+use crate::stop::Stop;
 
 /// The most requests under way at once. The API server's priority and fairness gives a client of
 /// this kind some tens of seats. But with HTTP/1.1 each request under way needs a connection, so
@@ -44,12 +42,10 @@ pub struct Cluster {
     /// The right to a large body, which one response at a time has.
     large: Arc<Semaphore>,
     stop: Stop,
-    /// The operator's selectors for leaf nodes and fenced nodes.
-    pub selectors: NodeSelectors,
     /// The cluster's name in reports: its context, if there is one, and its host.
     pub name: String,
     /// The cluster's name in errors, with the whole address of the server.
-    address: String,
+    pub address: String,
 }
 
 #[cfg(test)]

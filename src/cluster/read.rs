@@ -5,15 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use serde_json::Value;
-use tokio::time::Instant;
 
 use super::{
     Cluster, Failure, MOST, Reference, StatusKind,
     failure::{Result, unreadable},
-    path::{collection, encode, object},
-    request::{Accept, Ask, Response},
+    guard::own_pod,
+    request::{Ask, Response, collection, encode, object},
 };
 use crate::{
+    advice::Installed,
     facts::{Attachment, NamedBy, Namespaces, NodeFacts, PodFacts, Uid, Unread},
     kubernetes::{
         Holders, Kind, LeaseName, LeasesByNode, ListMeta, NodeObjects, RawAttachment, RawLease,
@@ -21,7 +21,7 @@ use crate::{
         identity_of_malformed, malformed,
     },
     outcome::{Replacement, ReplacementState as State},
-    selector::is_name,
+    selector::{NodeSelectors, is_name},
 };
 
 /// The number of objects on one page. A page of whole pods, of 11 KB each, then has about 5 MB.
@@ -58,16 +58,6 @@ const KNOWN: [(&str, &str); 4] = [
 /// Selects the pods whose phase is final: any phase but these three.
 const FINISHED: &str =
     "status.phase%21%3DPending,status.phase%21%3DRunning,status.phase%21%3DUnknown";
-
-/// A node, and the moment at which it was read. A write requires a fresh reading.
-#[derive(Debug, Clone)]
-pub struct FreshNode {
-    pub facts: NodeFacts,
-    /// The moment of the answer, by the API server's clock.
-    pub now: Timestamp,
-    /// The moment before the request was sent, by our own clock.
-    pub at: Instant,
-}
 
 /// A list of pods: those of a node, for example.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -147,35 +137,20 @@ impl Cluster {
     pub async fn node_objects(&self, name: &str) -> Result<Option<NodeObjects>> {
         let path = object::<RawNode>("", name);
         let (node, lease) = tokio::join!(
-            self.find_at::<RawNode>(&path, name, Accept::Object),
+            self.find_at::<RawNode>(&path, name, Ask::OBJECT),
             self.find::<RawLease>(RawLease::OF_NODES, name),
         );
         let Some((node, date)) = node? else {
             return Ok(None);
         };
         let now = date.ok_or_else(|| unreadable("it carries no Date"))?;
-        let lease = lease.map_err(|failure| Unread(failure.to_string()));
+        let lease = lease.map_err(Unread::from);
         Ok(Some(NodeObjects { node, lease, now }))
-    }
-
-    /// Reads a node again, and the other Leases that named it as it was `judged`; `None` if it does
-    /// not exist.
-    pub async fn node(&self, name: &str, judged: &NodeFacts) -> Result<Option<FreshNode>> {
-        let at = Instant::now();
-        let (read, leases) = tokio::join!(self.node_objects(name), self.leases_again(judged));
-        let Some(objects) = read? else {
-            return Ok(None);
-        };
-        let now = objects.now;
-        let leases = leases.map_err(|failure| Unread(failure.to_string()));
-        let facts = objects.into_facts_again(&self.selectors, judged, leases);
-        let facts = facts.map_err(Failure::Unreadable)?;
-        Ok(Some(FreshNode { facts, now, at }))
     }
 
     /// Reads again the other Leases that named a node as it was judged. A Lease with another
     /// holder, or that is gone, tells nothing.
-    async fn leases_again(&self, judged: &NodeFacts) -> Result<Vec<RawLease>> {
+    pub async fn leases_again(&self, judged: &NodeFacts) -> Result<Vec<RawLease>> {
         let mut leases = Vec::new();
         for NamedBy {
             namespace,
@@ -210,7 +185,7 @@ impl Cluster {
             if !has_server {
                 return Ok(Vec::new());
             }
-            let leases = self.list(RawLease::OF_API_SERVERS, SERVERS, Accept::Object, Vec::push);
+            let leases = self.list(RawLease::OF_API_SERVERS, SERVERS, Ask::OBJECT, Vec::push);
             leases.await?.whole()
         };
         let servers = servers.await?;
@@ -228,11 +203,8 @@ impl Cluster {
                 Ok(Some(leases))
             };
             // One that is listed and cannot be read may show life, whatever the cause.
-            let read = read.await;
-            by_node.insert(
-                node,
-                read.map_err(|failure: Failure| Unread(failure.to_string())),
-            );
+            let read: Result<_> = read.await;
+            by_node.insert(node, read.map_err(Unread::from));
         }
         Ok(Some(by_node))
     }
@@ -250,7 +222,7 @@ impl Cluster {
             return Ok(leases);
         }
         let query = format!("{OTHERS},metadata.name%3D{}", encode(name));
-        let leases = self.list("", &query, Accept::Object, add_lease);
+        let leases = self.list("", &query, Ask::OBJECT, add_lease);
         leases.await?.whole()
     }
 
@@ -262,7 +234,7 @@ impl Cluster {
         let add_uid = |uids: &mut BTreeSet<_>, pod: RawPod| {
             uids.insert(pod.metadata.uid);
         };
-        let pods = self.list(namespace, &query, Accept::MetadataList, add_uid);
+        let pods = self.list(namespace, &query, Ask::METADATA_LIST, add_uid);
         // A pod that cannot be read may be any pod, so the list would not prove that one is gone.
         pods.await?.whole()
     }
@@ -279,11 +251,11 @@ impl Cluster {
                     pods.push(pod);
                 }
             };
-            let pods = self.list(namespace, &query, Accept::Object.once(), add_own);
+            let pods = self.list(namespace, &query, Ask::OBJECT.once(), add_own);
             return Ok(pods.await?.items);
         }
         let path = object::<RawPod>(namespace, name);
-        let namesake = self.find_at(&path, name, Accept::Object.once()).await?;
+        let namesake = self.find_at(&path, name, Ask::OBJECT.once()).await?;
         // Its controller is compared by name, because it may have been created again.
         let another =
             |pod: &RawPod| pod.metadata.uid != lost.uid && pod.summary().controller == lost.owner;
@@ -317,7 +289,7 @@ impl Cluster {
             kind.to_lowercase(),
             encode(name)
         );
-        let found = self.find_at::<RawStatefulSet>(&path, name, Accept::Object);
+        let found = self.find_at::<RawStatefulSet>(&path, name, Ask::OBJECT);
         // A controller that was created again replaces the pod only if its pods keep their names.
         let is_it = |found: &RawStatefulSet| !renames || found.metadata.uid == controller.uid;
         let Some((found, _)) = found.await?.filter(|(found, _)| is_it(found)) else {
@@ -327,26 +299,58 @@ impl Cluster {
         Ok(found.missing(kind, &lost.name, has))
     }
 
+    /// Names the `CronJob` that this run is of, by the run's own pod and its Job. Returns `None` if
+    /// this is no such run, or if that could not be read.
+    pub async fn installed(&self) -> Option<Installed> {
+        let (namespace, pod) = own_pod()?;
+        let path = object::<RawPod>(&namespace, &pod);
+        let (pod, _) = self
+            .find_at::<RawPod>(&path, &pod, Ask::METADATA)
+            .await
+            .ok()??;
+        let job = pod.metadata.owned_by("Job")?;
+        let path = format!(
+            "/apis/batch/v1/namespaces/{}/jobs/{}",
+            encode(&namespace),
+            encode(job)
+        );
+        let found = self
+            .find_at::<RawStatefulSet>(&path, job, Ask::METADATA)
+            .await;
+        let cronjob = match found {
+            Ok(job) => job?.0.metadata.owned_by("CronJob")?.to_owned(),
+            // A role that only reads may lack the right. Its schedule names the Job.
+            Err(_) => {
+                pod.summary()
+                    .workload
+                    .filter(|above| above.kind == "CronJob")?
+                    .name
+            }
+        };
+        Some(Installed { namespace, cronjob })
+    }
+
     /// Lists all namespaces, each with the value that opts it out, if it has one. A malformed
     /// namespace is left out, so the opt-out of its pods counts as unread.
     pub async fn namespaces(&self) -> Result<Namespaces> {
-        let listed = self.list("", "", Accept::MetadataList, RawNamespace::add_to);
+        let listed = self.list("", "", Ask::METADATA_LIST, RawNamespace::add_to);
         Ok(listed.await?.items)
     }
 
-    /// Names the real nodes that a label selector selects, two at most.
-    pub async fn real_nodes(&self, selector: &str) -> Result<Vec<String>> {
+    /// Names the real nodes that a label selector selects, two at most; `leaf` are the operator's own
+    /// selectors.
+    pub async fn real_nodes(&self, selector: &str, leaf: &NodeSelectors) -> Result<Vec<String>> {
         let path = format!("{}?limit=", collection::<RawNode>(""));
         let query = format!("&labelSelector={}", encode(selector));
         let read_page = |response: &Response, found: &mut Listed<Vec<_>>| {
             let next = response.items(found, |names, node: RawNode| {
-                if !node.is_leaf(&self.selectors) {
+                if !node.is_leaf(leaf) {
                     names.push(node.metadata.name);
                 }
             })?;
             Ok(next.filter(|_| found.items.len() < 2))
         };
-        let found = self.pages((&path, FEW, &query), Accept::Object.into(), read_page);
+        let found = self.pages((&path, FEW, &query), Ask::OBJECT, read_page);
         let mut found = found.await?;
         found.items.truncate(2);
         // A node that could not be read may be a real one.
@@ -370,7 +374,7 @@ impl Cluster {
         };
         let (namespace, query) = list.query();
         let query = query + cached;
-        self.list(namespace, &query, Accept::Object, add).await
+        self.list(namespace, &query, Ask::OBJECT, add).await
     }
 
     /// Reads an object; `None` if the API server says that it does not exist, or if none can have
@@ -380,7 +384,7 @@ impl Cluster {
             return Ok(None);
         }
         let path = object::<T>(namespace, name);
-        let found = self.find_at(&path, name, Accept::Object).await?;
+        let found = self.find_at(&path, name, Ask::OBJECT).await?;
         Ok(found.map(|(object, _)| object))
     }
 
@@ -391,7 +395,7 @@ impl Cluster {
         &self,
         path: &str,
         name: &str,
-        ask: impl Into<Ask>,
+        ask: Ask,
     ) -> Result<Option<(T, Option<Timestamp>)>> {
         let response = match self.get(path, ask).await {
             Err(failure) if failure.is(StatusKind::NotFound) => return Ok(None),
@@ -411,11 +415,11 @@ impl Cluster {
         &self,
         namespace: &str,
         query: &str,
-        ask: impl Into<Ask>,
+        ask: Ask,
         add: impl Fn(&mut S, T),
     ) -> Result<Listed<S>> {
         let path = format!("{}?limit=", collection::<T>(namespace));
-        self.pages((&path, PAGE, query), ask.into(), |response, listed| {
+        self.pages((&path, PAGE, query), ask, |response, listed| {
             response.items(listed, &add)
         })
         .await
@@ -434,7 +438,7 @@ impl Cluster {
             *date = date.or(response.date);
             response.rows(columns, |cells| add(all, cells))
         };
-        self.pages((&path, ROWS, query), Accept::Table.into(), read_page)
+        self.pages((&path, ROWS, query), Ask::TABLE, read_page)
             .await
     }
 

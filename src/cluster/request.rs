@@ -6,6 +6,7 @@ use http::{Method, Request, header, request};
 use http_body_util::BodyExt as _;
 use jiff::Timestamp;
 use kube::{Client, client::Body};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::{
@@ -17,7 +18,10 @@ use super::{
     Cluster, MAX_IN_FLIGHT, MOST,
     failure::{Failure, Result, TRIES, root, status_of},
 };
-use crate::{kubernetes::malformed, selector::NodeSelectors, stop::Stop};
+use crate::{
+    kubernetes::{Kind, malformed},
+    stop::Stop,
+};
 
 /// The longest wait for one response, including connection and body. API servers answer such reads
 /// within 1 s. Nothing should be deleted on the word of a server that needs ten times as long.
@@ -26,6 +30,10 @@ pub const REQUEST_LIMIT: Duration = Duration::from_secs(10);
 const EACH: usize = 1 << 20;
 /// The name of this program in audit logs.
 pub const USER_AGENT: &str = concat!("pod-reaper/", env!("CARGO_PKG_VERSION"));
+
+/// The characters of a name that need no escape. The paths of requests are ours rather than those of
+/// `kube`, which escapes no name: whoever wrote a name may have meant another path.
+const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_');
 
 /// A response with a 2xx status.
 pub struct Response {
@@ -45,71 +53,54 @@ pub struct Write {
     pub body: Value,
 }
 
-/// The form of a response.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Accept {
-    /// Whole objects.
-    Object,
-    /// The metadata of one object.
-    Metadata,
-    /// The metadata of each object of a list.
-    MetadataList,
-    /// The rows that `kubectl get` prints.
-    Table,
-}
-
-/// What to read, and how often it is tried.
+/// The form of a response, and how often it is asked for.
 #[derive(Debug, Clone, Copy)]
 pub struct Ask {
-    accept: Accept,
+    accept: &'static str,
     tries: u32,
 }
 
-impl From<Accept> for Ask {
-    fn from(accept: Accept) -> Self {
+impl Ask {
+    /// Whole objects.
+    pub const OBJECT: Self = Self::of("application/json");
+    /// The metadata of one object.
+    pub const METADATA: Self =
+        Self::of("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1");
+    /// The metadata of each object of a list.
+    pub const METADATA_LIST: Self =
+        Self::of("application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1");
+    /// The rows that `kubectl get` prints.
+    pub const TABLE: Self = Self::of("application/json;as=Table;g=meta.k8s.io;v=v1");
+
+    const fn of(accept: &'static str) -> Self {
         let tries = TRIES;
         Self { accept, tries }
     }
-}
 
-impl Accept {
     /// Tries once, for a caller that asks again anyway.
-    pub fn once(self) -> Ask {
-        let (accept, tries) = (self, 1);
-        Ask { accept, tries }
-    }
-
-    fn header(self) -> &'static str {
-        match self {
-            Self::Object => "application/json",
-            Self::Metadata => "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1",
-            Self::MetadataList => {
-                "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-            }
-            Self::Table => "application/json;as=Table;g=meta.k8s.io;v=v1",
-        }
+    #[must_use]
+    pub fn once(self) -> Self {
+        Self { tries: 1, ..self }
     }
 }
 
 impl Cluster {
-    pub fn new(client: Client, stop: Stop, selectors: NodeSelectors) -> Self {
+    pub fn new(client: Client, stop: Stop) -> Self {
         Self {
             client,
             permits: Semaphore::new(MAX_IN_FLIGHT),
             large: Arc::new(Semaphore::new(1)),
             stop,
-            selectors,
             name: String::new(),
             address: "the cluster".to_owned(),
         }
     }
 
     /// Reads `path`, and tries again after a failure that may pass.
-    pub(super) async fn get(&self, path: &str, ask: impl Into<Ask>) -> Result<Response> {
-        let (start, Ask { accept, tries }) = (Instant::now(), ask.into());
-        let mut tried = 0;
+    pub(super) async fn get(&self, path: &str, ask: Ask) -> Result<Response> {
+        let (start, mut tried) = (Instant::now(), 0);
         loop {
-            let request = request(Method::GET, path, accept).body(Body::empty());
+            let request = request(Method::GET, path, ask).body(Body::empty());
             let failure = match self.exchange(request, None).await {
                 Ok(response) => return Ok(response),
                 Err(failure) => failure,
@@ -117,7 +108,7 @@ impl Cluster {
             tried += 1;
             // After a pause that outlasts the run, no time is left to ask.
             let in_time = |pause: &Duration| self.stop.at_most(*pause) == *pause;
-            let pause = failure.pause(tried).filter(|_| tried < tries);
+            let pause = failure.pause(tried).filter(|_| tried < ask.tries);
             let Some(pause) = pause.filter(in_time) else {
                 return Err(match failure {
                     Failure::Timeout(_) if tried > 1 => Failure::Transport(format!(
@@ -142,7 +133,7 @@ impl Cluster {
         write: Write,
         fresh_until: Option<Instant>,
     ) -> Result<Response> {
-        let request = request(write.method, &write.path, Accept::Metadata)
+        let request = request(write.method, &write.path, Ask::METADATA)
             .header(header::CONTENT_TYPE, write.content_type)
             .body(Body::from(write.body.to_string().into_bytes()));
         self.exchange(request, fresh_until).await
@@ -224,11 +215,11 @@ impl Cluster {
     }
 }
 
-fn request(method: Method, path: &str, accept: Accept) -> request::Builder {
+fn request(method: Method, path: &str, ask: Ask) -> request::Builder {
     Request::builder()
         .method(method)
         .uri(path)
-        .header(header::ACCEPT, accept.header())
+        .header(header::ACCEPT, ask.accept)
         .header(header::USER_AGENT, USER_AGENT)
 }
 
@@ -252,4 +243,23 @@ pub fn http_date(value: &str) -> Option<Timestamp> {
     jiff::fmt::rfc2822::DateTimeParser::new()
         .parse_timestamp(value)
         .ok()
+}
+
+/// Returns the path of all objects of a kind in `namespace`; an empty one means all namespaces.
+pub fn collection<T: Kind>(namespace: &str) -> String {
+    let [api, plural] = T::API;
+    if namespace.is_empty() {
+        format!("{api}/{plural}")
+    } else {
+        format!("{api}/namespaces/{}/{plural}", encode(namespace))
+    }
+}
+
+/// Returns the path of one object of a kind.
+pub fn object<T: Kind>(namespace: &str, name: &str) -> String {
+    format!("{}/{}", collection::<T>(namespace), encode(name))
+}
+
+pub fn encode(name: &str) -> String {
+    utf8_percent_encode(name, PLAIN).to_string()
 }

@@ -19,8 +19,7 @@ use tokio::time::Instant;
 use crate::{
     kubernetes::{Holders, RawPod},
     report::samples::audit,
-    selector::NodeSelectors,
-    source::{Source as _, cluster::Live},
+    source::Source as _,
 };
 
 use super::{
@@ -258,7 +257,7 @@ async fn no_pause_between_tries_outlasts_the_run() {
     };
     let server = Server::with_faults(Objects::new(Timestamp::UNIX_EPOCH, []), move |_| busy);
     let (_signal, stop) = Stop::manual(Duration::from_secs(12));
-    let cluster = Cluster::new(server.client(), stop, NodeSelectors::default());
+    let cluster = Cluster::new(server.client(), stop);
     let begun = Instant::now();
     let failure = cluster.pod_uids("n").await.expect_err("the server is busy");
     assert_eq!(
@@ -285,7 +284,7 @@ async fn leases_count_as_none_only_where_they_may_not_be_listed() {
             ..Fate::default()
         });
         let (_signal, stop) = Stop::manual(Duration::from_mins(8));
-        let cluster = Cluster::new(server.client(), stop, NodeSelectors::default());
+        let cluster = Cluster::new(server.client(), stop);
         let leases = cluster.leases(&Holders::default()).await;
         leases
             .map(|leases| leases.is_some())
@@ -305,7 +304,7 @@ fn answering(code: u16, body: &'static str) -> Cluster {
     };
     let (_signal, stop) = Stop::manual(Duration::from_mins(8));
     let client = Client::new(tower::service_fn(serve), "default");
-    Cluster::new(client, stop, NodeSelectors::default())
+    Cluster::new(client, stop)
 }
 
 /// Any JSON object would parse, because every field of the raw types may be absent.
@@ -334,11 +333,7 @@ async fn a_response_that_is_not_what_was_asked_for_is_refused() {
 fn two_pages() -> (Server<Objects>, Cluster) {
     let pods = ["a", "b"].map(|name| pod("shop", name, "n"));
     let server = Server::new(Objects::new(Timestamp::UNIX_EPOCH, pods)).page(1);
-    let cluster = Cluster::new(
-        server.client(),
-        Stop::manual(Duration::from_mins(8)).1,
-        NodeSelectors::default(),
-    );
+    let cluster = Cluster::new(server.client(), Stop::manual(Duration::from_mins(8)).1);
     (server, cluster)
 }
 
@@ -426,7 +421,7 @@ async fn neither_the_verifying_list_nor_one_of_many_nodes_comes_from_the_cache()
     };
     let mut settings = audit();
     settings.all = true;
-    let scan = Live::new(&cluster).scan(&settings.wanted()).await;
+    let scan = cluster.scan(&settings.wanted()).await;
     let scan = scan.map_err(|error| unreadable(error.to_string()));
     let lists = scan.map(|scan| scan.pods.len());
     let unplaced = listed(PodsOf::NoNode).await;

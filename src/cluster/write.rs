@@ -17,73 +17,98 @@ use tokio::time::Instant;
 use super::{
     Cluster, Failure,
     failure::{Result, unreadable},
-    path::object,
-    read::FreshNode,
-    request::{Response, Write},
+    request::{Response, Write, object},
 };
 use crate::{
+    codes::codes,
     decide::PinnedClaim,
-    facts::{NodeFacts, PodFacts, Ready, ResourceVersion, Uid},
+    facts::{NodeFacts, PodFacts, Ready, ResourceVersion, Uid, Unread},
     kubernetes::{RawClaim, RawPod},
     outcome::Outcome,
+    selector::NodeSelectors,
 };
 
 /// How long a reading of a node permits writes to its pods: 5 s, less 0.5 s to cancel a request
 /// that is under way.
 const NODE_FRESH_FOR: Duration = Duration::from_millis(4_500);
 
-/// Whether a write takes effect.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WriteMode {
-    /// The server carries the write out.
-    Real,
-    /// The server checks rights, admission and preconditions, but changes nothing.
-    DryRun,
+codes! {
+    /// The kinds of run, by what they may change: a write takes effect in the first alone. Reports
+    /// and metrics show them.
+    pub enum Mode {
+        /// The API server carries each write out.
+        Delete = "delete",
+        /// The API server checks rights, admission and preconditions, but changes nothing.
+        ServerDryRun = "server-dry-run",
+        /// The run only reads.
+        ClientDryRun = "client-dry-run",
+        /// The run audits a saved state.
+        Snapshot = "snapshot",
+    }
+}
+
+impl Mode {
+    /// Reports whether the run sends writes, which may be dry runs.
+    pub fn writes(self) -> bool {
+        matches!(self, Self::Delete | Self::ServerDryRun)
+    }
 }
 
 /// Proof that a node was NotReady when it was last read, was no leaf node, and was the same node
-/// that was judged. Only [`StillDown::prove`] makes a proof, and it expires.
-#[derive(Debug)]
+/// that was judged. Only [`Cluster::still_down`] makes a proof, and it expires.
+#[derive(Debug, Clone)]
 pub struct StillDown {
-    node: String,
+    node: NodeFacts,
+    /// The moment of the answer, by the API server's clock.
     now: Timestamp,
-    until: Instant,
+    /// The moment before the request was sent, by our own clock.
+    at: Instant,
 }
 
 impl StillDown {
-    /// Compares a new reading of the node with the facts that its pods were `judged` by. An error
-    /// is the outcome of these pods.
-    pub fn prove(
-        FreshNode { facts, now, at }: &FreshNode,
-        judged: &NodeFacts,
-    ) -> Result<Self, Outcome> {
-        let changed = |how: &str| Err(Outcome::NodeChanged(how.to_owned()));
-        if facts.uid != judged.uid {
-            return changed("Another node has registered under the name.");
-        }
-        if facts.ready == Ready::True {
-            return Err(Outcome::NodeRecovered);
-        }
-        if facts.leaf.is_some() {
-            return changed("The node carries the mark of a leaf node now.");
-        }
-        Ok(Self {
-            node: facts.name.clone(),
-            now: *now,
-            until: *at + NODE_FRESH_FOR,
-        })
+    /// Returns the node as it was read, and the moment of the answer.
+    pub fn read(&self) -> (&NodeFacts, Timestamp) {
+        (&self.node, self.now)
     }
 }
 
 impl Cluster {
+    /// Reads a node again, and the other Leases that named it as it was `judged`. An error is the
+    /// outcome of its pods.
+    pub async fn still_down(
+        &self,
+        judged: &NodeFacts,
+        selectors: &NodeSelectors,
+    ) -> Result<StillDown, Outcome> {
+        let name = &judged.name;
+        let changed = |how: &str| Err(Outcome::NodeChanged(how.to_owned()));
+        let unread = |failure: Failure| {
+            Outcome::Failed(format!("node {name} could not be read again: {failure}"))
+        };
+        let at = Instant::now();
+        let (read, leases) = tokio::join!(self.node_objects(name), self.leases_again(judged));
+        let Some(objects) = read.map_err(unread)? else {
+            return changed("The node no longer exists.");
+        };
+        let now = objects.now;
+        let leases = leases.map_err(Unread::from);
+        let node = objects.into_facts_again(selectors, judged, leases);
+        let node = node.map_err(|cause| unread(Failure::Unreadable(cause)))?;
+        if node.uid != judged.uid {
+            return changed("Another node has registered under the name.");
+        }
+        if node.ready == Ready::True {
+            return Err(Outcome::NodeRecovered);
+        }
+        if node.leaf.is_some() {
+            return changed("The node carries the mark of a leaf node now.");
+        }
+        Ok(StillDown { node, now, at })
+    }
+
     /// Force-deletes `pod`, if it still has the resource version that was judged. The request is
     /// sent once. `Ok` means only that the server accepted it.
-    pub async fn delete_pod(
-        &self,
-        pod: &PodFacts,
-        node: &StillDown,
-        mode: WriteMode,
-    ) -> Result<()> {
+    pub async fn delete_pod(&self, pod: &PodFacts, node: &StillDown, mode: Mode) -> Result<()> {
         let path = object::<RawPod>(&pod.namespace, &pod.name);
         let delete = delete(path, &pod.uid, &pod.resource_version, mode, "Background");
         self.write(delete, pod, node).await.map(drop)
@@ -97,7 +122,7 @@ impl Cluster {
         pod: &PodFacts,
         claim: &PinnedClaim,
         node: &StillDown,
-        mode: WriteMode,
+        mode: Mode,
     ) -> Result<()> {
         let version = claim.version.as_ref().filter(|_| claim.given_up.is_ok());
         let version = version.ok_or(Failure::NotSent("the claim is not to be given up"))?;
@@ -114,7 +139,7 @@ impl Cluster {
         &self,
         pod: &PodFacts,
         node: &StillDown,
-        mode: WriteMode,
+        mode: Mode,
     ) -> Result<ResourceVersion> {
         let patch = json!({
             "metadata": {"uid": pod.uid, "resourceVersion": pod.resource_version},
@@ -131,8 +156,8 @@ impl Cluster {
         });
         let path = object::<RawPod>(&pod.namespace, &pod.name);
         let query = match mode {
-            WriteMode::Real => "",
-            WriteMode::DryRun => "&dryRun=All",
+            Mode::Delete => "",
+            _ => "&dryRun=All",
         };
         let patch = Write {
             method: Method::PATCH,
@@ -142,7 +167,7 @@ impl Cluster {
             body: patch,
         };
         let response = self.write(patch, pod, node).await?;
-        if mode == WriteMode::DryRun {
+        if mode != Mode::Delete {
             return Ok(pod.resource_version.clone());
         }
         let changed = response.parse::<RawPod>()?.metadata.resource_version;
@@ -154,12 +179,12 @@ impl Cluster {
 
     /// Sends a write for `pod`, if `node` proves that the pod's own node is down.
     async fn write(&self, write: Write, pod: &PodFacts, node: &StillDown) -> Result<Response> {
-        if pod.node.as_deref() != Some(&node.node) {
+        if pod.node.as_ref() != Some(&node.node.name) {
             return Err(Failure::NotSent(
                 "the pod is on a node that was not looked at",
             ));
         }
-        self.send(write, Some(node.until)).await
+        self.send(write, Some(node.at + NODE_FRESH_FOR)).await
     }
 }
 
@@ -169,10 +194,10 @@ pub fn delete(
     mut path: String,
     uid: &Uid,
     resource_version: &ResourceVersion,
-    mode: WriteMode,
+    mode: Mode,
     propagation: &str,
 ) -> Write {
-    let is_dry_run = mode == WriteMode::DryRun;
+    let is_dry_run = mode != Mode::Delete;
     if is_dry_run {
         path += "?dryRun=All";
     }

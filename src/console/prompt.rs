@@ -63,7 +63,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        cli::DryRun,
+        cluster::Mode,
         report::samples::{private_cloud, report, run},
         selector::Target,
     };
@@ -99,7 +99,7 @@ mod tests {
             scratch,
         );
         set("vault-0", "ownerReferences", json!([]));
-        let mut settings = run(DryRun::None, Target::default());
+        let mut settings = run(Mode::Delete, Target::default());
         settings.policy.reap_scratch = true;
         let report = report(&settings, &objects, &[]);
         let question = question("context prod (api.prod.example.com)", &report);

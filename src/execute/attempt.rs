@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use tokio::{sync::Mutex, time::Instant};
 
 use crate::{
-    cluster::{Cluster, Failure, FreshNode, StatusKind, StillDown, WriteMode},
+    cluster::{Cluster, Failure, Mode, StatusKind, StillDown},
     decide::{Case, Policy, Reason, ReasonCode, Verdict},
     facts::{
         ClaimFacts, NamespaceFacts, Namespaces, NodeFacts, NodeRead, PodFacts, Read, Unread,
@@ -29,7 +29,7 @@ pub struct Run<'a> {
     pub cluster: &'a Cluster,
     pub stop: &'a Stop,
     pub policy: &'a Policy,
-    pub mode: WriteMode,
+    pub mode: Mode,
     pub namespaces: Read<Namespaces>,
     /// The moment that the plan was judged at.
     pub now: Timestamp,
@@ -41,7 +41,7 @@ pub struct Node<'a> {
     pub as_judged: &'a NodeFacts,
     /// The result of the node's last reading, and its time. The lock is held while the node is read
     /// anew, so that its other pods wait for that reading and share it.
-    pub last_reading: Mutex<Option<(Instant, Result<FreshNode, Outcome>)>>,
+    pub last_reading: Mutex<Option<(Instant, Result<StillDown, Outcome>)>>,
 }
 
 /// The turn of one pod of the plan.
@@ -77,7 +77,7 @@ impl Turn<'_> {
             deletion_deadline: deadline,
             ..
         } = pod;
-        let (dry_run, on) = (run.mode == WriteMode::DryRun, &self.node.as_judged.name);
+        let (dry_run, on) = (run.mode == Mode::ServerDryRun, &self.node.as_judged.name);
         tracing::info!(
             dry_run,
             "Force-deleting pod {name} in namespace {namespace} on node {on} with deletion timestamp {deadline}"
@@ -114,12 +114,12 @@ impl Turn<'_> {
     /// deleted.
     async fn delete_claims(&mut self) -> Result<(), Outcome> {
         let reason = &self.judged.reason;
-        self.delete(WriteMode::DryRun).await?;
+        self.delete(Mode::ServerDryRun).await?;
         for claim in reason.claims_to_delete() {
             self.may_begin()?;
-            self.delete_claim(&claim.claim, WriteMode::DryRun).await?;
+            self.delete_claim(&claim.claim, Mode::ServerDryRun).await?;
         }
-        if self.run.mode == WriteMode::DryRun {
+        if self.run.mode == Mode::ServerDryRun {
             return Ok(());
         }
         // The rehearsal may have taken a while, so the node is read anew before the first real
@@ -128,14 +128,14 @@ impl Turn<'_> {
         self.node.last_reading.lock().await.take();
         self.may_begin()?;
         for claim in reason.claims_to_delete() {
-            self.delete_claim(&claim.claim, WriteMode::Real).await?;
+            self.delete_claim(&claim.claim, Mode::Delete).await?;
         }
         Ok(())
     }
 
     /// Deletes one claim of the pod. Each try follows a fresh reading of the node, and is made only
     /// if the claim is still to be given up. A claim that changed is left to the next run.
-    async fn delete_claim(&mut self, name: &str, mode: WriteMode) -> Result<(), Outcome> {
+    async fn delete_claim(&mut self, name: &str, mode: Mode) -> Result<(), Outcome> {
         let (cluster, pod) = (self.run.cluster, &self.judged.pod);
         let mut tried = 0;
         loop {
@@ -147,9 +147,7 @@ impl Turn<'_> {
             };
             let written = cluster.delete_claim(pod, claim, &proof, mode).await;
             let failure = written.err();
-            if mode == WriteMode::Real
-                && failure.as_ref().is_none_or(Failure::may_have_taken_effect)
-            {
+            if mode == Mode::Delete && failure.as_ref().is_none_or(Failure::may_have_taken_effect) {
                 let uid = pod.uid.as_str();
                 tracing::info!(uid, "Deleting claim {name} of pod {}", pod.name);
                 self.lost_claims.insert(name.to_owned());
@@ -168,7 +166,7 @@ impl Turn<'_> {
                     pod.namespace
                 )));
             }
-            let goes_on = mode == WriteMode::Real;
+            let goes_on = mode == Mode::Delete;
             self.pause(&mut tried, &failure, &format!("claim {name}: "), goes_on)
                 .await?;
         }
@@ -199,7 +197,7 @@ impl Turn<'_> {
     /// Deletes the pod. If the Job controller holds it, its status is patched first. Each try
     /// follows a fresh reading of the node. Once a try without a clear answer may have taken effect,
     /// a later "not found" no longer tells who deleted the pod.
-    async fn delete(&mut self, mode: WriteMode) -> Result<(), Outcome> {
+    async fn delete(&mut self, mode: Mode) -> Result<(), Outcome> {
         let cluster = self.run.cluster;
         let mut pod = self.judged.pod.clone();
         let mut tried = 0;
@@ -263,16 +261,15 @@ impl Turn<'_> {
     /// no longer be deleted.
     async fn still_down(&self, pod: &PodFacts) -> Result<(StillDown, Reason), Outcome> {
         let as_judged = self.node.as_judged;
-        let fresh = self.fresh().await?;
-        let proof = StillDown::prove(&fresh, as_judged)?;
-        let FreshNode { facts, now, .. } = fresh;
+        let proof = self.fresh().await?;
+        let (node, now) = proof.read();
         // The answer may have lifted the breaker, which the rules do not ask about.
-        if as_judged.is_answered_off(self.run.now) && !facts.is_answered_off(now) {
+        if as_judged.is_answered_off(self.run.now) && !node.is_answered_off(now) {
             let why = "The answer pod-reaper.io/powered-off on the node no longer counts.";
             return Err(Outcome::NodeChanged(why.to_owned()));
         }
-        let unread_leases = facts.unread_lease.is_some() || facts.named_by.is_err();
-        let known = NodeRead::Known(facts);
+        let unread_leases = node.unread_lease.is_some() || node.named_by.is_err();
+        let known = NodeRead::Known(node.clone());
         let reason = Case::new(now, self.run.policy, Some(&known), pod).decide();
         // A fact that could not be read has not changed, so it is a failure. A shared disk holds a
         // pod whose node's lease could not be read, because the node then does not count as off.
@@ -292,29 +289,22 @@ impl Turn<'_> {
     }
 
     /// Reads the node, or returns its last reading if that is recent. `Err` is the pod's outcome.
-    async fn fresh(&self) -> Result<FreshNode, Outcome> {
-        let as_judged = self.node.as_judged;
-        let name = &as_judged.name;
+    async fn fresh(&self) -> Result<StillDown, Outcome> {
         let mut last_reading = self.node.last_reading.lock().await;
         if let Some((taken, fresh)) = &*last_reading
             && taken.elapsed() < SHARED_FOR
         {
             return fresh.clone();
         }
-        let fresh = match self.run.cluster.node(name, as_judged).await {
-            Ok(Some(fresh)) => Ok(fresh),
-            Ok(None) => Err(Outcome::NodeChanged(
-                "The node no longer exists.".to_owned(),
-            )),
-            Err(failure) => Err(Outcome::Failed(format!(
-                "node {name} could not be read again: {failure}"
-            ))),
-        };
+        let asked = Instant::now();
+        let Run {
+            cluster, policy, ..
+        } = self.run;
+        let fresh = cluster.still_down(self.node.as_judged, &policy.node_selectors);
+        let fresh = fresh.await;
         // A failure is kept from the time when it came, not from the request's start. Otherwise
         // each of the node's pods would wait for a failure of its own.
-        let taken = fresh
-            .as_ref()
-            .map_or_else(|_| Instant::now(), |fresh| fresh.at);
+        let taken = fresh.as_ref().map_or_else(|_| Instant::now(), |_| asked);
         *last_reading = Some((taken, fresh.clone()));
         fresh
     }

@@ -15,7 +15,7 @@ use itertools::Itertools as _;
 use tokio::sync::Mutex;
 
 use crate::{
-    cluster::{Cluster, MAX_IN_FLIGHT, WriteMode},
+    cluster::{Cluster, MAX_IN_FLIGHT, Mode},
     decide::Policy,
     facts::{ClusterFacts, PodFacts, Uid, Unread},
     limits::Judged,
@@ -33,7 +33,7 @@ pub async fn execute(
     cluster: &Cluster,
     stop: &Stop,
     policy: &Policy,
-    mode: WriteMode,
+    mode: Mode,
     facts: &ClusterFacts,
     pods: &[&Judged],
     progress: &dyn Fn(),
@@ -49,7 +49,7 @@ pub async fn execute(
         .collect::<BTreeMap<_, _>>();
     let nodes = pods
         .iter()
-        .filter_map(|judged| facts.node_of(&judged.pod)?.known())
+        .filter_map(|judged| facts.known_node(&judged.pod))
         .unique_by(|node| node.name.clone())
         .map(|as_judged| Node {
             as_judged,
@@ -64,7 +64,7 @@ pub async fn execute(
         stop,
         policy,
         mode,
-        namespaces: namespaces.map_err(|failure| Unread(failure.to_string())),
+        namespaces: namespaces.map_err(Unread::from),
         now: facts.now,
     };
     // The pods go node by node, so that one reading of a node serves as many of its pods as five

@@ -9,12 +9,12 @@ use pod_reaper_test_support::{
 
 use super::*;
 use crate::{
-    cli::DryRun,
+    cluster::Mode,
     report::{
         RunRecord,
         samples::{audit, judged, run},
     },
-    selector::{NodeSelectors, Target},
+    selector::Target,
 };
 
 const CLUSTER: &str = "
@@ -57,9 +57,9 @@ async fn reaped_within(
     let objects = objects(&with(cluster, yaml(later)));
     let server = Server::with_faults(Objects::new(facts.now, objects), fate);
     let (_signal, stop) = Stop::manual(deadline);
-    let cluster = Cluster::new(server.client(), stop.clone(), NodeSelectors::default());
+    let cluster = Cluster::new(server.client(), stop.clone());
     let pods = plan.reaps().collect::<Vec<_>>();
-    let (policy, mode) = (&settings.policy, WriteMode::Real);
+    let (policy, mode) = (&settings.policy, Mode::Delete);
     let outcomes = execute(&cluster, &stop, policy, mode, &facts, &pods, &|| {}).await;
     let outcomes = outcomes.into_iter();
     let codes = outcomes.map(|(uid, outcome)| (uid.to_string(), outcome.code().as_str()));
@@ -304,7 +304,7 @@ const SCRATCH: &str = "
 /// sentence, and the deletes and the node's readings from the first delete on.
 async fn reap_scratch(
     more: &str,
-    mode: DryRun,
+    mode: Mode,
     mut fault: impl FnMut(&Request) -> Option<Fault> + Send + 'static,
 ) -> (String, Vec<String>) {
     let fate = move |request: &Request| Fate {
@@ -317,7 +317,7 @@ async fn reap_scratch(
 async fn reap_scratch_within(
     deadline: Duration,
     more: &str,
-    mode: DryRun,
+    mode: Mode,
     fate: impl FnMut(&Request) -> Fate + Send + 'static,
 ) -> (String, Vec<String>) {
     let mut settings = run(mode, Target::default());
@@ -327,7 +327,7 @@ async fn reap_scratch_within(
     let objects = Objects::new(NOW.parse().unwrap(), objects);
     let server = Server::with_faults(objects, fate);
     let (_signal, stop) = Stop::manual(deadline);
-    let cluster = Cluster::new(server.client(), stop.clone(), NodeSelectors::default());
+    let cluster = Cluster::new(server.client(), stop.clone());
     let report = crate::run::run_on(&cluster, &settings, false, &stop)
         .await
         .unwrap();
@@ -353,7 +353,7 @@ async fn reap_scratch_within(
     )
 }
 
-const REAL: DryRun = DryRun::None;
+const REAL: Mode = Mode::Delete;
 const LOOK: &str = "GET /api/v1/nodes/ds06";
 const REHEARSAL: [&str; 3] = [
     "DELETE pods/cache-0?dryRun=All",
@@ -380,7 +380,7 @@ async fn scratch_goes_between_a_rehearsal_and_its_pod() {
         .concat()
     );
 
-    let (result, sent) = reap_scratch("{}", DryRun::Server, |_| None).await;
+    let (result, sent) = reap_scratch("{}", Mode::ServerDryRun, |_| None).await;
     assert!(result.starts_with("scratch would-delete"), "{result}");
     assert!(
         sent.iter()
@@ -397,7 +397,7 @@ async fn what_tells_whether_claims_may_go_is_read_after_all_of_them() {
     let second = SCRATCH
         .replace("cache-0", "cache-1")
         .replace("pv-", "pv-of-1-");
-    let mut settings = run(DryRun::Client, Target::default());
+    let mut settings = run(Mode::ClientDryRun, Target::default());
     settings.policy.reap_scratch = true;
     let all = with(with(yaml(CLUSTER), yaml(SCRATCH)), yaml(&second));
     let slow = |request: &Request| Fate {
@@ -406,7 +406,7 @@ async fn what_tells_whether_claims_may_go_is_read_after_all_of_them() {
     };
     let server = Server::with_faults(Objects::new(NOW.parse().unwrap(), objects(&all)), slow);
     let (_signal, stop) = Stop::manual(Duration::from_mins(8));
-    let cluster = Cluster::new(server.client(), stop.clone(), NodeSelectors::default());
+    let cluster = Cluster::new(server.client(), stop.clone());
     let report = crate::run::run_on(&cluster, &settings, false, &stop).await;
     let reasons = report
         .unwrap()
@@ -636,7 +636,7 @@ async fn a_run_that_has_to_end_while_a_claim_is_rehearsed_interrupts_its_pod() {
         fault: (request.kind == Kind::DeleteClaim).then_some(Fault::Busy(503, Some(5))),
         ..Fate::default()
     };
-    for dry_run in [REAL, DryRun::Server] {
+    for dry_run in [REAL, Mode::ServerDryRun] {
         let deadline = Duration::from_secs(4);
         let (result, sent) = reap_scratch_within(deadline, "{}", dry_run, busy).await;
         assert!(

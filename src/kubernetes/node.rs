@@ -173,12 +173,11 @@ impl RawNode {
             .any(|key| self.metadata.labels.contains_key(*key))
     }
 
-    /// Reports whether a taint of the control-plane role keeps pods off the node.
-    fn reserved(&self) -> bool {
-        CONTROL_PLANE
-            .iter()
-            .flat_map(|key| self.taints(key))
-            .any(|taint| taint.effect != "PreferNoSchedule")
+    /// Reports whether nothing keeps new pods off the node: it is not cordoned, and no taint of the
+    /// control-plane role does.
+    fn is_open(&self) -> bool {
+        let mut reserved = CONTROL_PLANE.iter().flat_map(|key| self.taints(key));
+        !self.spec.unschedulable && !reserved.any(|taint| taint.effect != "PreferNoSchedule")
     }
 
     /// Returns the marks of a leaf node, from the table, the node's name and the operator's
@@ -369,8 +368,7 @@ impl RawNode {
             ready,
             leaf: self.is_leaf(selectors),
             control_plane: self.control_plane(),
-            reserved: self.reserved(),
-            cordoned: self.spec.unschedulable,
+            open: self.is_open(),
             since: not_ready_since(said, tainted, now).filter(|_| !ready),
             zone: self.zone(),
             occupied: true,
@@ -425,8 +423,7 @@ impl NodeObjects {
             out_of_service: node.taints(OUT_OF_SERVICE).next().is_some(),
             leaf: node.leaf(selectors),
             control_plane: node.control_plane(),
-            reserved: node.reserved(),
-            cordoned: node.spec.unschedulable,
+            open: node.is_open(),
             opted_out: node.metadata.opted_out(),
             name,
         };

@@ -400,18 +400,16 @@ impl RawPod {
     /// Fails with the name of a missing field if the pod is not Terminating, or lacks its UID or
     /// resource version: without these it cannot be deleted safely.
     pub fn facts(&self) -> Result<PodFacts, String> {
-        self.facts_of(self.metadata.deletion_timestamp)
+        self.facts_of(self.metadata.deletion_timestamp, false)
     }
 
     /// Returns the facts about the pod as if its deletion had been requested, and had been overdue
     /// for ever.
     pub fn supposed_facts(&self) -> Result<PodFacts, String> {
-        let mut facts = self.facts_of(Some(Timestamp::MIN))?;
-        facts.supposed = true;
-        Ok(facts)
+        self.facts_of(Some(Timestamp::MIN), true)
     }
 
-    fn facts_of(&self, deadline: Option<Timestamp>) -> Result<PodFacts, String> {
+    fn facts_of(&self, deadline: Option<Timestamp>, supposed: bool) -> Result<PodFacts, String> {
         let Self { metadata, spec, .. } = self;
         let owner = metadata
             .owner_references
@@ -451,7 +449,7 @@ impl RawPod {
             owner,
             controller,
             siblings: given(siblings.join(",")),
-            supposed: false,
+            supposed,
             deletion_deadline: deadline.ok_or("metadata.deletionTimestamp is missing")?,
             grace_seconds: metadata.deletion_grace_period_seconds,
             finished: self.status.finished(),

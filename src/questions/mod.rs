@@ -5,19 +5,20 @@
 /// live cluster.
 macro_rules! by_source {
     ($settings:ident, $stop:ident, |$source:ident| $ask:expr) => {{
-        use crate::source::{cluster::Live, snapshot};
+        use crate::source::snapshot;
         let asked = async {
             match &$settings.task {
                 crate::settings::Task::Audit { snapshot, now } => {
-                    let mut options = $settings.snapshot_options(*now);
-                    options.every_pod = true;
+                    let options = snapshot::Options {
+                        now: *now,
+                        every_pod: true,
+                    };
                     let $source = &snapshot::open(snapshot, options).await?;
                     $ask.await
                 }
                 crate::settings::Task::Reap { target, .. } => {
-                    let nodes = &$settings.node_selectors;
-                    let cluster = crate::cluster::Cluster::connect(target, $stop, nodes).await?;
-                    let $source = &Live::new(&cluster);
+                    let cluster = crate::cluster::Cluster::connect(target, $stop).await?;
+                    let $source = &cluster;
                     $ask.await
                 }
             }

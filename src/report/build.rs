@@ -10,12 +10,13 @@ use super::{
     types::{BreakerEntry, Group, NodeEntry, PodEntry, Report, Summary},
 };
 use crate::{
-    advice::{Adviser, Installed, Kubectl},
+    advice::{Adviser, Installed},
     decide::{Answer, Case, ReasonCode, Verdict},
     exit::Exit,
     facts::{ClusterFacts, NodeRead, PodFacts, Ready, SignBy, Uid, Zone},
     limits::{FEW_NODES, Judged, Limit, Plan, in_common},
     outcome::{Outcome, OutcomeCode, Replacement, ReplacementState as State},
+    selector::Target,
     settings::Settings,
     words::{joined, natural},
 };
@@ -35,14 +36,14 @@ pub struct RunRecord<'a> {
     pub outcomes: BTreeMap<Uid, Outcome>,
     /// The replacements that were waited for, by the UID of the reaped pod.
     pub replacements: BTreeMap<Uid, Replacement>,
-    /// How the printed commands call kubectl.
-    pub kubectl: Kubectl,
+    /// The cluster that kubectl has to reach by the printed commands.
+    pub kubectl: Target,
     /// The installation that the run is of, if it is known.
     pub installed: Option<Installed>,
 }
 
 impl<'a> RunRecord<'a> {
-    /// Returns the record of a run that has a plan, and has not acted yet.
+    /// Makes the record of a run that has a plan, and has not acted yet.
     pub fn new(settings: &'a Settings, facts: ClusterFacts, plan: Plan) -> Self {
         Self {
             settings,
@@ -50,7 +51,7 @@ impl<'a> RunRecord<'a> {
             plan,
             outcomes: BTreeMap::new(),
             replacements: BTreeMap::new(),
-            kubectl: settings.task.kubectl(),
+            kubectl: settings.task.target(),
             installed: None,
         }
     }
@@ -285,10 +286,7 @@ impl<'a> RunRecord<'a> {
     /// `out-of-service`, because Kubernetes then detaches them at once.
     pub(crate) fn detaches_late(&self, pod: &PodFacts) -> Option<String> {
         let facts = &self.facts;
-        let node = facts
-            .node_of(pod)
-            .and_then(NodeRead::known)
-            .filter(|node| !node.out_of_service)?;
+        let node = facts.known_node(pod).filter(|node| !node.out_of_service)?;
         let attached = facts.attachments.get(&node.name)?;
         let is_attached = |name: &&String| {
             let name = Some(*name);
@@ -334,7 +332,7 @@ impl BreakerEntry {
 }
 
 /// Counts how often each of `all` occurs in `found`, including those that never occur.
-pub(crate) fn tally<T: Ord, const N: usize>(
+pub fn tally<T: Ord, const N: usize>(
     all: [T; N],
     found: impl Iterator<Item = T>,
 ) -> BTreeMap<T, usize> {

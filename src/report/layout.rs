@@ -1,6 +1,9 @@
 //! Lays a report out as a page: the order of its sections, and what is said once for many pods.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    iter,
+};
 
 use itertools::Itertools as _;
 
@@ -22,7 +25,7 @@ use crate::{
 };
 
 /// How much a text shows. The largest page of a test stays below the lines that a text may have.
-struct Room {
+struct Budget {
     /// Groups that need a person. One that says why counts as [`WHY`], and this is a multiple of
     /// it, so that no other of its reason is shown without it.
     cards: usize,
@@ -40,7 +43,7 @@ struct Room {
 }
 
 /// For up to a handful of failed nodes, or while the breaker holds the run: 60 lines.
-const SHORT: Room = Room {
+const SHORT: Budget = Budget {
     cards: 8,
     names: 3,
     rows: 10,
@@ -50,7 +53,7 @@ const SHORT: Room = Room {
     steps: 3,
 };
 /// The same for a page of many sections.
-const SHORTEST: Room = Room {
+const SHORTEST: Budget = Budget {
     cards: 4,
     rows: 1,
     others: 1,
@@ -58,7 +61,7 @@ const SHORTEST: Room = Room {
     ..SHORT
 };
 /// For more failed nodes: 100 lines, which `kubectl logs --tail=100` shows.
-const LONG: Room = Room {
+const LONG: Budget = Budget {
     cards: 12,
     names: 5,
     rows: 10,
@@ -70,7 +73,7 @@ const LONG: Room = Room {
 const MANY_SECTIONS: usize = 8;
 const WHY: usize = 4;
 /// For a question at a terminal, which is about the rows alone.
-const QUESTION: Room = Room { rows: 40, ..LONG };
+const QUESTION: Budget = Budget { rows: 40, ..LONG };
 /// The most failed nodes that are a handful.
 const FEW_NODES: usize = 6;
 /// The length of a cause that takes more than a line or two.
@@ -119,13 +122,13 @@ pub fn question(report: &Report) -> Page {
 }
 
 /// Lists the sections, the most important first.
-fn sections(report: &Report, room: &Room) -> Vec<Section> {
+fn sections(report: &Report, budget: &Budget) -> Vec<Section> {
     let breaker = report.breaker.as_ref();
     let hold = breaker.map(|breaker| {
         let why = [phrases::breaker(report, breaker)];
         let mut blocks = paragraphs(why.iter().chain(&report.in_common));
         let steps = breaker.steps.iter().cloned().map(step);
-        blocks.extend(first(steps.collect(), room.steps));
+        blocks.extend(first(steps.collect(), budget.steps));
         let of = after(" in zone ", joined(&breaker.zones, ", "));
         let heading = format!("Nothing is deleted ({}{of})", breaker.reason);
         Section::new("breaker", heading, Tone::Bad, blocks)
@@ -146,9 +149,9 @@ fn sections(report: &Report, room: &Room) -> Vec<Section> {
             cause.is_some_and(|cause| cause.len() > LONG_CAUSE)
         };
         let most = match verdict {
-            Verdict::Reap if report.pods.iter().any(late) => room.rows / 2,
-            Verdict::Reap => room.rows,
-            _ => room.others,
+            Verdict::Reap if report.pods.iter().any(late) => budget.rows / 2,
+            Verdict::Reap => budget.rows,
+            _ => budget.others,
         };
         let pods = pods.map(row).map(|row| match verdict {
             Verdict::Wait | Verdict::Leave => beside_cards(report, row),
@@ -165,7 +168,7 @@ fn sections(report: &Report, room: &Room) -> Vec<Section> {
         };
         let count = phrases::pods_for_you(report, is_held);
         let heading = format!("{words}: {count}");
-        Section::new(id, heading, tone, for_you(report, room, is_held))
+        Section::new(id, heading, tone, for_you(report, budget, is_held))
     };
     let notices = report
         .notices
@@ -180,10 +183,10 @@ fn sections(report: &Report, room: &Room) -> Vec<Section> {
             };
             Block::logged(tone, format!("{}  [{}]", notice.detail, notice.code))
         });
-    let notices = first(notices.collect(), room.notices);
+    let notices = first(notices.collect(), budget.notices);
     let nodes = report.nodes.iter();
     let nodes = nodes.map(|entry| beside_cards(report, node(report, entry)));
-    let mut nodes = rows(nodes.collect(), room.others, |entry| entry.kind.clone());
+    let mut nodes = rows(nodes.collect(), budget.others, |entry| entry.kind.clone());
     nodes.extend(paragraphs(
         report.in_common.iter().filter(|_| breaker.is_none()),
     ));
@@ -199,7 +202,7 @@ fn sections(report: &Report, room: &Room) -> Vec<Section> {
             "remember",
             "Afterwards",
             Tone::Caution,
-            remember(report, room),
+            remember(report, budget),
         ),
         Section::new(
             "node-steps",
@@ -306,7 +309,7 @@ fn beside_cards(report: &Report, mut row: Entry) -> Entry {
 /// Lists the groups that need a person: those that ask for an answer, then the others. Of each
 /// reason the first comes before what there is no room for. Groups without a command are only
 /// counted while the breaker holds, and so are all but the first of a reason, which say the same.
-fn for_you(report: &Report, room: &Room, is_held: bool) -> Vec<Block> {
+fn for_you(report: &Report, budget: &Budget, is_held: bool) -> Vec<Block> {
     let groups = report.groups.iter();
     let groups = groups
         .filter(|group| group.is_held == is_held)
@@ -315,12 +318,12 @@ fn for_you(report: &Report, room: &Room, is_held: bool) -> Vec<Block> {
     let cards = groups.enumerate().map(|(place, group)| {
         let is_first = reasons.insert(report.pods[group.pods[0]].reason);
         let weight = if is_first { WHY } else { 1 };
-        let card = card(report, group, is_first, room.names);
+        let card = card(report, group, is_first, budget.names);
         (place, is_first, weight, card)
     });
     let mut cards = cards.collect_vec();
     cards.sort_by_key(|(_, is_first, ..)| !is_first);
-    let mut left = room.cards;
+    let mut left = budget.cards;
     let mut without_command = BTreeSet::new();
     let (mut shown, mut others): (Vec<_>, Vec<_>) =
         cards.into_iter().partition(|(.., weight, card)| {
@@ -428,33 +431,34 @@ fn one_workload(entry: &Entry) -> impl Ord + use<> {
 }
 
 /// Lists the notes of the pods to reap; a note that several pods share is said once.
-fn remember(report: &Report, room: &Room) -> Vec<Block> {
+fn remember(report: &Report, budget: &Budget) -> Vec<Block> {
     let mut notes = BTreeMap::<_, Vec<_>>::new();
     for pod in &report.pods {
         if let Some(note) = &pod.note {
             notes.entry(note).or_default().push(phrases::name(pod));
         }
     }
-    let rest = notes.values().skip(room.notes).flatten().collect_vec();
+    let rest = notes.values().skip(budget.notes).flatten().collect_vec();
     let line = format!("Notes of {} more: {}", rest.len(), listed(&rest, NAMES));
     let mut blocks = notes
         .into_iter()
         .map(|(note, pods)| {
-            let (names, others) = first_of(&pods, room.names);
-            let others =
-                others.map(|others| Block::left_out("", vec![Block::logged(Tone::Plain, others)]));
-            [Block::about(&names, note)]
-                .into_iter()
-                .chain(others)
-                .collect_vec()
+            let (names, rest) = first_of(&pods, budget.names);
+            let named = iter::once(Block::about(&names, note));
+            named.chain(rest.map(unnamed)).collect_vec()
         })
         .collect_vec();
-    let folded = blocks.split_off(room.notes.min(blocks.len())).concat();
+    let folded = blocks.split_off(budget.notes.min(blocks.len())).concat();
     let mut blocks = blocks.concat();
     if !folded.is_empty() {
         blocks.push(Block::fold(line, folded));
     }
     blocks
+}
+
+/// Returns the names for which a text has no room.
+fn unnamed(rest: String) -> Block {
+    Block::left_out("", vec![Block::logged(Tone::Plain, rest)])
 }
 
 /// Lists the steps for the nodes; powering off is said once for all of them. What a command
@@ -468,7 +472,7 @@ fn node_steps(report: &Report) -> Vec<Block> {
         _ => Some(format!("one of {names}")),
     };
     let off = which.map(|which| step(advice::power_off(&which)));
-    let rest = rest.map(|rest| Block::left_out("", vec![Block::logged(Tone::Plain, rest)]));
+    let rest = rest.map(unnamed);
     let steps = report.nodes.iter().flat_map(|node| {
         let steps = node.steps.iter();
         let others = steps.filter(|step| step.kind != StepKind::PowerOff);
@@ -520,31 +524,28 @@ fn node(report: &Report, node: &NodeEntry) -> Entry {
 /// Explains each code in the report once.
 fn words(report: &Report) -> Vec<Word> {
     let summary = &report.summary;
+    let word = |kind, code, means, advice| Word {
+        kind,
+        code,
+        means,
+        advice,
+    };
     let of_pods = report.pods.iter().map(|pod| pod.reason);
     let of_breaker = report.breaker.iter().map(|breaker| breaker.reason);
     let reasons = of_pods
         .chain(of_breaker)
         .sorted()
         .dedup()
-        .map(|code| ("reason", code.as_str(), code.means(), code.advice()));
+        .map(|code| word("reason", code.as_str(), code.means(), code.advice()));
     let outcomes = summary
         .outcomes
         .iter()
         .filter(|(_, count)| **count > 0)
-        .map(|(code, _)| ("outcome", code.as_str(), code.means(), ""));
+        .map(|(code, _)| word("outcome", code.as_str(), code.means(), ""));
     let states = summary
         .replacements
         .iter()
         .filter(|(_, count)| **count > 0)
-        .map(|(state, _)| ("replacement", state.as_str(), state.means(), ""));
-    reasons
-        .chain(outcomes)
-        .chain(states)
-        .map(|(kind, code, means, advice)| Word {
-            kind,
-            code,
-            means,
-            advice,
-        })
-        .collect()
+        .map(|(state, _)| word("replacement", state.as_str(), state.means(), ""));
+    reasons.chain(outcomes).chain(states).collect()
 }

@@ -6,11 +6,12 @@ use jiff::{SignedDuration, Timestamp};
 use super::{BreakerEntry, Group, NodeEntry, PodEntry, Report, page::pasted};
 use crate::{
     advice::StepKind,
+    cluster::Mode,
     decide::{ReasonCode, Verdict, heard, reported},
     facts::Ready,
     limits::{FEW_NODES, at_once},
     outcome::OutcomeCode,
-    settings::{GuardCode, ModeCode},
+    settings::GuardCode,
     words::{after, clean, counted, counts, joined, listed, spoken},
 };
 
@@ -23,10 +24,10 @@ const NAMED_NODES: usize = 3;
 /// was changed.
 pub fn about(report: &Report) -> String {
     let run = match report.mode {
-        ModeCode::Snapshot => after("audit of ", report.snapshot.as_ref()),
-        ModeCode::ServerDryRun => "dry run, checked by the API server".to_owned(),
-        ModeCode::ClientDryRun => "dry run, reading only".to_owned(),
-        ModeCode::Delete => "run".to_owned(),
+        Mode::Snapshot => after("audit of ", report.snapshot.as_ref()),
+        Mode::ServerDryRun => "dry run, checked by the API server".to_owned(),
+        Mode::ClientDryRun => "dry run, reading only".to_owned(),
+        Mode::Delete => "run".to_owned(),
     };
     format!(
         "pod-reaper {}: {run}{}, judged at {}.{}",

@@ -12,14 +12,17 @@ use tracing_subscriber::filter::LevelFilter;
 
 use super::*;
 use crate::{
-    cli::DryRun,
     cli::{Form, LogFormat, MetricsTo, Output},
+    cluster::Mode,
     facts::Uid,
-    limits::{Limits, Plan},
+    limits::Limits,
     outcome::Outcome,
-    selector::{NamespaceFilter, NodeSelectors, Target},
+    selector::{NamespaceFilter, Target},
     settings::{Settings, Task},
-    source::{Gathered, snapshot::Saved},
+    source::{
+        Gathered,
+        snapshot::{Options, Saved},
+    },
 };
 
 /// Returns the setting that metrics and reports call the cluster `name`.
@@ -44,7 +47,6 @@ pub fn audit() -> Settings {
             max_deletes: None,
             max_not_ready_percent: 55,
         },
-        node_selectors: NodeSelectors::default(),
         require_guard: crate::cli::RequireGuard::False,
         all: true,
         deadline: Duration::from_mins(8),
@@ -60,11 +62,11 @@ pub fn audit() -> Settings {
     }
 }
 
-pub fn run(dry_run: DryRun, target: Target) -> Settings {
+pub fn run(mode: Mode, target: Target) -> Settings {
     Settings {
         task: Task::Reap {
             target,
-            dry_run,
+            mode,
             yes: true,
         },
         ..audit()
@@ -77,10 +79,17 @@ pub fn judged<'a>(settings: &'a Settings, objects: &[Value]) -> RunRecord<'a> {
     let now = "2026-01-31T03:00:00Z"
         .parse::<Timestamp>()
         .expect("a moment");
-    let saved = Saved::read(text.as_bytes(), settings.snapshot_options(Some(now)));
+    let saved = Saved::read(
+        text.as_bytes(),
+        Options {
+            now: Some(now),
+            ..Options::default()
+        },
+    );
     let saved = saved.expect("a snapshot");
-    let Gathered { facts, pods } = saved.gather(&settings.wanted()).expect("nothing fails");
-    let plan = Plan::new(&facts, pods, &settings.policy, &settings.limits);
+    let gathered = saved.gather(&settings.wanted());
+    let Gathered { facts, pods } = gathered.expect("nothing fails");
+    let plan = settings.plan(&facts, pods);
     RunRecord::new(settings, facts, plan)
 }
 
@@ -165,7 +174,7 @@ pub fn every_outcome() -> Report {
         lease("ds06"),
     ];
     let objects = objects.into_iter().chain(pods).collect::<Vec<_>>();
-    let settings = run(DryRun::None, Target::default());
+    let settings = run(Mode::Delete, Target::default());
     report(&settings, &objects, &outcomes)
 }
 

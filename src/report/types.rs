@@ -8,12 +8,13 @@ use serde::Serializer;
 use super::notices::NoticeEntry;
 use crate::{
     advice::{Advice, Step},
+    cluster::Mode,
     decide::{Answer, KubeletAlive, ReasonCode, Verdict},
     exit::Exit,
     facts::{Attachment, Heard, Owner, ReadError, Ready, whole_seconds},
     outcome::{OutcomeCode, Replacement, ReplacementState},
     selector::NodeSelector,
-    settings::{GuardCode, ModeCode, Settings},
+    settings::{GuardCode, Settings},
     words::joined,
 };
 
@@ -26,7 +27,7 @@ in_json! {
         /// Version of the program.
         pub program_version: &'static str,
         /// What the run may change: `delete`, `server-dry-run`, `client-dry-run` or `snapshot`.
-        pub mode: ModeCode,
+        pub mode: Mode,
         /// What `--cluster-name` calls the cluster.
         pub cluster_name: Option<String>,
         /// The context and the API server's host; null for a snapshot.
@@ -257,8 +258,8 @@ impl From<&Settings> for SettingsEntry {
             reap_scratch: settings.policy.reap_scratch,
             max_deletes: settings.limits.max_deletes.unwrap_or(0),
             max_not_ready_percent: settings.limits.max_not_ready_percent,
-            leaf_node_selector: typed(&settings.node_selectors.leaf),
-            fenced_node_selector: typed(&settings.node_selectors.fenced),
+            leaf_node_selector: typed(&settings.policy.node_selectors.leaf),
+            fenced_node_selector: typed(&settings.policy.node_selectors.fenced),
             wait_for_replacements_seconds: settings.wait_for_replacements.as_secs(),
             all: settings.all,
         }

@@ -4,21 +4,29 @@
 //! person's declaration on the claim, and on the claim's `StatefulSet` and its other users. Those
 //! two are read after every claim, so they are never older than the declaration.
 
-use std::collections::{BTreeSet, HashMap};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    mem,
+};
 
 use futures_util::{StreamExt, stream};
 use itertools::Itertools as _;
 
-use super::{Source, Store, limits, store::Users};
+use super::{Source, Store, store::Users};
 use crate::{
     cluster::{Cluster, Failure, MAX_IN_FLIGHT},
-    decide::{Case, GiveUp, Stage, is_to_ask},
+    decide::{Case, Stage, is_to_ask},
     facts::{
         ANY_CLAIM, ClaimFacts, ClaimState, ClusterFacts, Doubt, FoundClaim, Goes, NodeFacts,
-        NodeRead, PodFacts, PodSummary, Read, Renewer, Unread, VolumeFacts,
+        PodFacts, PodSummary, Read, Renewer, Unread, VolumeFacts,
     },
     kubernetes::{RawPod, RawStatefulSet},
+    selector::is_name,
 };
+
+/// The most claims of one namespace that a run looks up, at two or three requests each. Their author
+/// decides how many a pod names, and how: so each namespace has a share, and all have their turns.
+const OF_NAMESPACE: usize = 640;
 
 /// The names of the pods that use a claim, by node, namespace and claim. The key includes the node
 /// because a claim whose volume is on one node cannot be in use on another.
@@ -26,7 +34,7 @@ type UsersOnNode = HashMap<(Option<String>, String, String), Vec<String>>;
 
 /// Looks up the claims of each pod that the rules before the volume rules let through, or that
 /// `also` picks. Returns all pods.
-pub(super) async fn look_up(
+pub async fn look_up(
     store: &Store<'_, impl Source>,
     facts: &ClusterFacts,
     mut pods: Vec<PodFacts>,
@@ -36,7 +44,7 @@ pub(super) async fn look_up(
     let passed = |pod: &PodFacts| Case::of(facts, policy, pod).decide().stage >= Stage::Storage;
     let needed = |pod: &&mut PodFacts| also(pod) || !pod.claims.is_empty() && passed(pod);
     let mut due = pods.iter_mut().filter(needed).collect::<Vec<_>>();
-    limits::admit(store, &mut due, also);
+    admit(store, &mut due, also);
     // First all claims, then what decides whether one may be given up: see the top of this file.
     stream::iter(&mut due)
         .for_each_concurrent(MAX_IN_FLIGHT, |pod| {
@@ -46,22 +54,57 @@ pub(super) async fn look_up(
     stream::iter(&mut due)
         .for_each_concurrent(MAX_IN_FLIGHT, |pod| ask_about_going(store, pod))
         .await;
-    let asks = |pod: &PodFacts| Case::of(facts, policy, pod).asks_about_giving_up();
-    let due = due.into_iter().filter_map(|pod| Some((asks(pod)?, pod)));
-    let due = due.collect::<Vec<_>>();
-    let declared = due.iter().filter(|(asks, _)| *asks == GiveUp::Declared);
-    let namespaces = declared.map(|(_, pod)| pod.namespace.clone());
+    due.retain(|pod| Case::of(facts, policy, pod).is_pinned());
+    let declares = |pod: &PodFacts| Case::of(facts, policy, pod).declares_a_claim();
+    let declaring = due.iter().filter(|pod| declares(pod));
+    let namespaces = declaring.map(|pod| pod.namespace.clone());
     stream::iter(namespaces.collect::<BTreeSet<_>>())
         .for_each_concurrent(MAX_IN_FLIGHT, async |namespace| {
             drop(store.users(&namespace).await);
         })
         .await;
     stream::iter(due)
-        .for_each_concurrent(MAX_IN_FLIGHT, |(asks, pod)| {
-            ask_about_giving_up(store, asks, pod)
+        .for_each_concurrent(MAX_IN_FLIGHT, |pod| {
+            ask_about_giving_up(store, declares(pod), pod)
         })
         .await;
     pods
+}
+
+/// Orders `due` as their claims are to be looked up: the `preferred` first, then a pod of each
+/// namespace in turn, the longest overdue first. A claim that is not to be looked up counts as
+/// unread, which is no error of the run. Of a pod that no share is left for, one claim stands for all.
+fn admit(
+    store: &Store<'_, impl Source>,
+    due: &mut Vec<&mut PodFacts>,
+    preferred: impl Fn(&PodFacts) -> bool,
+) {
+    due.sort_by_key(|pod| (!preferred(pod), pod.deletion_deadline));
+    let mut turns = BTreeMap::new();
+    due.sort_by_cached_key(|pod| {
+        let turn = turns.entry(pod.namespace.clone()).or_insert(0_usize);
+        *turn += 1;
+        (!preferred(pod), *turn)
+    });
+    let mut looked_up = BTreeMap::<_, BTreeSet<_>>::new();
+    due.retain_mut(|pod| {
+        let looked_up = looked_up.entry(pod.namespace.clone()).or_default();
+        let named = pod.claims.iter().filter(|it| is_name(&it.name));
+        let is_new = |claim: &&ClaimFacts| {
+            !looked_up.contains(&claim.name) && !store.knows_claim(&pod.namespace, &claim.name)
+        };
+        let new = named.filter(is_new).map(|claim| claim.name.clone());
+        let new = new.collect::<Vec<_>>();
+        if looked_up.len() + new.len() > OF_NAMESPACE {
+            pod.claims = vec![ClaimFacts::any(format!(
+                "more than {OF_NAMESPACE} claims of its namespace are due, and a run looks up no more"
+            ))];
+            return false;
+        }
+        looked_up.extend(new);
+        // What stands for the claims of a pod that uses too many is not looked up.
+        !matches!(&pod.claims[..], [only] if only.name == ANY_CLAIM)
+    });
 }
 
 /// Reads each claim of `pod` and, if a rule needs them, the nodes that the claim's volume allows.
@@ -71,7 +114,7 @@ async fn ask_about_claims(
     users: &UsersOnNode,
     pod: &mut PodFacts,
 ) {
-    let node = facts.node_of(pod).and_then(NodeRead::known);
+    let node = facts.known_node(pod);
     for claim in &mut pod.claims {
         let (namespace, name) = (&pod.namespace, &claim.name);
         let FoundClaim {
@@ -129,48 +172,47 @@ async fn ask_about_volume(
 /// Finds out whether something still wants the claims that go with `pod`.
 async fn ask_about_going(store: &Store<'_, impl Source>, pod: &mut PodFacts) {
     let goes = |claim: &&ClaimFacts| matches!(claim.goes, Goes::MayBeWanted(_));
-    let going = pod.claims.iter().filter(goes).collect_vec();
-    let (any, owned) = (!going.is_empty(), going.iter().any(|claim| !claim.deleted));
-    let deleted = going.iter().any(|claim| claim.deleted);
-    if !any {
+    let (deleted, owned): (Vec<_>, Vec<_>) =
+        pod.claims.iter().filter(goes).partition(|it| it.deleted);
+    let (any_deleted, any_owned) = (!deleted.is_empty(), !owned.is_empty());
+    if !any_deleted && !any_owned {
         return;
     }
-    let set = set_of(store, pod, owned).await;
-    let users = if deleted {
+    let set = set_of(store, pod, any_owned).await;
+    let users = if any_deleted {
         store.users(&pod.namespace).await.ok()
     } else {
         None
     };
-    let users = users.as_deref();
-    let wanted = |claim: &ClaimFacts| match &claim.goes {
-        Goes::MayBeWanted(_) => wanted(pod, claim, set.as_ref(), users),
-        goes => goes.clone(),
-    };
-    let wanted = pod.claims.iter().map(wanted).collect_vec();
-    for (claim, goes) in pod.claims.iter_mut().zip(wanted) {
-        claim.goes = goes;
+    let mut claims = mem::take(&mut pod.claims);
+    for claim in &mut claims {
+        if goes(&&*claim) {
+            claim.goes = wanted(pod, claim, set.as_ref(), users.as_deref());
+        }
     }
+    pod.claims = claims;
 }
 
 /// Finds out whether the pinned claims of `pod` may be given up with it.
-async fn ask_about_giving_up(store: &Store<'_, impl Source>, asks: GiveUp, pod: &mut PodFacts) {
+async fn ask_about_giving_up(
+    store: &Store<'_, impl Source>,
+    is_declared: bool,
+    pod: &mut PodFacts,
+) {
     // As long as nothing is declared, a set that could not be read is no error of the run: the
     // report asks a person all the same, and says that it could not be read.
-    let is_declared = asks == GiveUp::Declared;
     let set = set_of(store, pod, is_declared).await;
     let users = store.listed_users(&pod.namespace);
-    for claim in &mut pod.claims {
+    let mut claims = mem::take(&mut pod.claims);
+    for claim in &mut claims {
         let uses = |user: &&PodSummary| user.uid != pod.uid && user.uses(&claim.name);
         let listed = users.iter().flatten().flat_map(|users| users.iter());
         let listed = listed.filter(uses).map(|user| user.name.clone());
         claim.users.extend(listed);
+        let users = users.as_ref().filter(|_| is_declared);
+        claim.renewed = Some(renewed(pod, &claim.name, set.as_ref(), users));
     }
-    let users = users.filter(|_| is_declared);
-    let renewed = |claim: &ClaimFacts| renewed(pod, &claim.name, set.as_ref(), users.as_ref());
-    let renewed = pod.claims.iter().map(renewed).collect::<Vec<_>>();
-    for (claim, renewed) in pod.claims.iter_mut().zip(renewed) {
-        claim.renewed = Some(renewed);
-    }
+    pod.claims = claims;
     let set = set.and_then(|set| set.ok()?);
     pod.templates = set.as_ref().map(RawStatefulSet::templates);
 }
@@ -195,43 +237,37 @@ fn renewed(
     set: Option<&Read<Option<RawStatefulSet>>>,
     users: Option<&Read<Users>>,
 ) -> Result<Renewer, Doubt> {
-    let set = match set {
-        None if pod.made_by_an_operator() => {
-            return listed(users).map(|()| Renewer::Operator);
-        }
-        None => return Err(Doubt::proved("no StatefulSet made it")),
-        Some(Ok(None)) => return Err(Doubt::proved("its StatefulSet does not exist")),
+    let is_controller = |set: &RawStatefulSet| {
+        let controller = pod.controller.as_ref();
+        controller.is_some_and(|its| its.uid == set.metadata.uid)
+    };
+    let doubt = match set {
+        None if pod.made_by_an_operator() => None,
+        None => Some(Doubt::proved("no StatefulSet made it")),
+        Some(Ok(None)) => Some(Doubt::proved("its StatefulSet does not exist")),
         Some(Err(Unread(why))) => {
             let why = format!("its StatefulSet could not be read: {why}");
-            return Err(Doubt::unread(why));
+            Some(Doubt::unread(why))
         }
-        Some(Ok(Some(set))) => set,
-    };
-    if pod.controller.as_ref().map(|its| &its.uid) != Some(&set.metadata.uid) {
-        let why = "its StatefulSet is now another one of that name";
-        return Err(Doubt::proved(why));
-    }
-    if !set.makes(claim, &pod.name) {
-        return Err(Doubt::proved(format!(
+        Some(Ok(Some(set))) if !is_controller(set) => Some(Doubt::proved(
+            "its StatefulSet is now another one of that name",
+        )),
+        Some(Ok(Some(set))) if !set.makes(claim, &pod.name) => Some(Doubt::proved(format!(
             "claim {claim} comes from no template of its StatefulSet, or the set no longer wants the pod"
-        )));
-    }
-    if !pod.indexed {
-        return Err(Doubt::proved(
+        ))),
+        Some(Ok(Some(_))) if !pod.indexed => Some(Doubt::proved(
             "it has no label apps.kubernetes.io/pod-index: its StatefulSet controller may be older than \
              Kubernetes 1.28, which does not always create such a claim again",
-        ));
-    }
-    listed(users).map(|()| Renewer::Template)
-}
-
-/// Returns the objection that the pods of the namespace could not be listed, if they were to be.
-fn listed(users: Option<&Read<Users>>) -> Result<(), Doubt> {
-    match users {
-        Some(Err(Unread(why))) => Err(Doubt::unread(format!(
+        )),
+        Some(Ok(Some(_))) => None,
+    };
+    match (doubt, users) {
+        (Some(doubt), _) => Err(doubt),
+        (None, Some(Err(Unread(why)))) => Err(Doubt::unread(format!(
             "the pods of its namespace could not be read: {why}"
         ))),
-        _ => Ok(()),
+        _ if set.is_none() => Ok(Renewer::Operator),
+        _ => Ok(Renewer::Template),
     }
 }
 
@@ -246,21 +282,15 @@ fn wanted(
     set: Option<&Read<Option<RawStatefulSet>>>,
     users: Option<&Vec<PodSummary>>,
 ) -> Goes {
-    let goes = if claim.deleted {
-        "is being deleted, and goes with its last pod, data included"
-    } else {
-        "is its own alone and goes with it, data included"
-    };
-    let unwanted = |user| Goes::Unwanted(goes.to_owned(), user);
     if pod.in_namespace.as_ref().is_ok_and(|it| it.deleted) {
-        return unwanted(None);
+        return Goes::Unwanted(None);
     }
     let keeps = |user: &&PodSummary| user.uid != pod.uid && user.keeps(&claim.name);
     let user = users
         .filter(|_| claim.deleted)
         .and_then(|users| users.iter().find(keeps));
     if let Some(user) = user {
-        return unwanted(Some(user.name.clone()));
+        return Goes::Unwanted(Some(user.name.clone()));
     }
     Goes::MayBeWanted(match set {
         None => {
@@ -269,13 +299,13 @@ fn wanted(
         Some(Ok(Some(set))) if set.wants(&pod.name) => {
             "its StatefulSet wants the pod again".to_owned()
         }
-        Some(Ok(_)) => return unwanted(None),
+        Some(Ok(_)) => return Goes::Unwanted(None),
         Some(Err(Unread(why))) => format!("its StatefulSet could not be read: {why}"),
     })
 }
 
-/// Reports whether a claim that goes with `pod` is wanted by now. It is asked right before the pod
-/// is deleted.
+/// Reports whether `pod` would by now take a claim along that something wants: the pod that kept the
+/// claim keeps it no longer, or its set wants the pod again. It is asked right before the delete.
 pub async fn wanted_again(cluster: &Cluster, pod: &PodFacts) -> Result<bool, Failure> {
     if pod.in_namespace.as_ref().is_ok_and(|it| it.deleted) {
         return Ok(false);
@@ -283,13 +313,13 @@ pub async fn wanted_again(cluster: &Cluster, pod: &PodFacts) -> Result<bool, Fai
     let mut asks_the_set = false;
     for claim in &pod.claims {
         match &claim.goes {
-            Goes::Unwanted(_, Some(user)) => {
+            Goes::Unwanted(Some(user)) => {
                 let user = cluster.find::<RawPod>(&pod.namespace, user).await?;
                 if !user.is_some_and(|user| user.summary().keeps(&claim.name)) {
                     return Ok(true);
                 }
             }
-            Goes::Unwanted(_, None) => asks_the_set = true,
+            Goes::Unwanted(None) => asks_the_set = true,
             Goes::No | Goes::Ephemeral | Goes::MayBeWanted(_) => {}
         }
     }

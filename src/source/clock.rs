@@ -16,7 +16,7 @@ const TOO_OLD: SignedDuration = SignedDuration::from_mins(5);
 
 /// What some Ready nodes tell.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Living {
+pub struct Living {
     /// Why the API server's clock is not believed, as a phrase, if so.
     pub clock: Option<String>,
     /// Whether pods can start on the first of them.
@@ -50,7 +50,7 @@ impl<S: Source> Store<'_, S> {
             if node.leaf.is_some() || node.ready != Ready::True {
                 continue;
             }
-            living.room |= place == 0 && !node.cordoned && !node.reserved;
+            living.room |= place == 0 && node.open;
             asked += usize::from(node.renewed.is_some() || node.unread_lease.is_some());
             let Some((said, renewed)) = node.renewed.and_then(|it| Some((it.said?, it))) else {
                 unread = node.unread_lease.or(unread);

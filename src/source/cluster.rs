@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Scan, Source, Wanted};
 use crate::{
-    cluster::{Accept, Cluster, Failure, Listed, PodsOf},
+    cluster::{Ask, Cluster, Failure, Listed, PodsOf},
     exit::{CouldNotRun, Result},
     facts::Attachment,
     kubernetes::{
         Holders, KOSMOS_PREFIX, Kind, LeasesByNode, NodeObjects, RawNamespace, RawNode, RawPod,
     },
+    selector::NodeSelectors,
 };
 
 /// The values of the Status column of pods that are not Terminating. A Terminating pod shows
@@ -23,46 +24,14 @@ const LIVING: &str = "Running Pending Completed Succeeded Failed Error OOMKilled
 /// show which are leaf nodes.
 const SOME: usize = 32;
 
-/// A cluster, as the source of one run.
-pub struct Live<'a>(&'a Cluster);
-
-impl<'a> Live<'a> {
-    /// Creates a source that asks `cluster`.
-    pub fn new(cluster: &'a Cluster) -> Self {
-        Self(cluster)
-    }
-
-    /// Finds the nodes with a pod that may be Terminating, by the rows of all pods: 12.6 MB for a
-    /// cluster whose pod objects are 1,181 MB. A row with an unknown status has its node's pods
-    /// listed, so it cannot hide a Terminating pod.
-    async fn all_pods(&self) -> Result<BTreeSet<PodsOf>> {
-        let add_list = |lists: &mut BTreeSet<_>, [status, node]: [&str; 2]| {
-            let lives = LIVING.split(' ').any(|living| living == status);
-            if !lives && !status.starts_with("Init:") {
-                lists.insert(match node {
-                    "<none>" => PodsOf::NoNode,
-                    _ => PodsOf::Node(node.to_owned()),
-                });
-            }
-        };
-        let rows = self
-            .0
-            .rows::<RawPod, _, 2>("", ["Status", "Node"], add_list);
-        let (_, mut lists) = rows.await.map_err(self.0.could_not("list pods"))?;
-        // The row of a finished pod does not show whether the pod is Terminating.
-        lists.insert(PodsOf::Finished);
-        Ok(lists)
-    }
-}
-
-impl Source for Live<'_> {
-    const TELLS: bool = false;
+impl Source for Cluster {
+    const IS_FILE: bool = false;
 
     /// Reads the rows that `kubectl get nodes` prints: 0.3 MB for a cluster whose node objects are
     /// 18 MB. A node whose row is not plainly `Ready` is read whole later, so a misunderstood row
     /// costs time, never safety. Fails if the answer does not tell the API server's time.
     async fn scan(&self, wanted: &Wanted<'_>) -> Result<Scan> {
-        let add_node = |scan: &mut Scan, [name, status, roles]: [&str; 3]| {
+        let add_node = |(scan, has_open): &mut (Scan, bool), [name, status, roles]: [&str; 3]| {
             scan.facts.node_count += 1;
             let mut words = status.split(',');
             let mut roles = roles.split(',');
@@ -72,36 +41,36 @@ impl Source for Live<'_> {
                 let open = status == "Ready"
                     && !name.starts_with(KOSMOS_PREFIX)
                     && !roles.any(|role| ["control-plane", "master"].contains(&role));
-                if open && !scan.is_open {
-                    (scan.is_open, scan.ready) =
-                        (true, [&[name.to_owned()], &scan.ready[..]].concat());
+                if open && !*has_open {
+                    *has_open = true;
+                    scan.ready.insert(0, name.to_owned());
                 } else if scan.ready.len() < SOME {
                     scan.ready.push(name.to_owned());
                 }
             }
         };
-        let rows = self
-            .0
-            .rows::<RawNode, _, 3>("", ["Name", "Status", "Roles"], add_node);
-        let (now, mut scan) = rows.await.map_err(self.0.could_not("list nodes"))?;
-        scan.facts.cluster_name = Some(self.0.name.clone());
+        let rows = self.rows::<RawNode, _, 3>("", ["Name", "Status", "Roles"], add_node);
+        let (now, (mut scan, _)) = rows
+            .await
+            .map_err(|failure| self.could_not("list nodes", failure))?;
+        scan.facts.cluster_name = Some(self.name.clone());
         scan.facts.now = now.ok_or_else(|| {
             let why = "the API server's answer carries no Date, so there is no clock to judge by; nothing was deleted; \
                        let no proxy on the way remove it";
             CouldNotRun::Source(why.to_owned())
         })?;
         if wanted.all {
-            scan.pods = self.all_pods().await?;
+            scan.pods = all_pods(self).await?;
         }
         Ok(scan)
     }
 
     async fn node(&self, name: &str) -> Result<Option<NodeObjects>, Failure> {
-        self.0.node_objects(name).await
+        self.node_objects(name).await
     }
 
     async fn find<T: Kind>(&self, namespace: &str, name: &str) -> Result<Option<T>, Failure> {
-        self.0.find(namespace, name).await
+        self.find(namespace, name).await
     }
 
     /// Of a namespace only the metadata is read, which has all that matters.
@@ -110,11 +79,11 @@ impl Source for Live<'_> {
         add: impl Fn(&mut S, T),
     ) -> Result<Option<Listed<S>>, Failure> {
         let accept = if T::KIND == RawNamespace::KIND {
-            Accept::MetadataList
+            Ask::METADATA_LIST
         } else {
-            Accept::Object
+            Ask::OBJECT
         };
-        self.0.list("", "", accept, add).await.map(Some)
+        self.list("", "", accept, add).await.map(Some)
     }
 
     async fn pods<S: Default>(
@@ -122,22 +91,66 @@ impl Source for Live<'_> {
         list: &PodsOf,
         add: impl Fn(&mut S, &RawPod),
     ) -> Result<Listed<S>, Failure> {
-        self.0.pods(list, |all, pod| add(all, &pod)).await
+        self.pods(list, |all, pod| add(all, &pod)).await
     }
 
-    async fn real_nodes(&self, selector: &str) -> Result<Vec<String>, Failure> {
-        self.0.real_nodes(selector).await
+    async fn real_nodes(
+        &self,
+        selector: &str,
+        leaf: &NodeSelectors,
+    ) -> Result<Vec<String>, Failure> {
+        self.real_nodes(selector, leaf).await
     }
 
     async fn leases(&self, holders: &Holders) -> Result<Option<LeasesByNode>, Failure> {
-        self.0.leases(holders).await
+        self.leases(holders).await
     }
 
     async fn attachments(&self) -> Result<BTreeMap<String, Vec<Attachment>>, Failure> {
-        self.0.attachments().await
+        self.attachments().await
     }
 
+    /// Makes the error that ends a run, with advice on what to do.
     fn could_not(&self, what: &str, failure: Failure) -> CouldNotRun {
-        self.0.could_not(what)(failure)
+        let address = "check that this is the address of an API server";
+        let hint = match failure.code() {
+            Some(401) => {
+                "the credentials are not accepted, or have expired: log in again, or choose others with --context or --kubeconfig"
+            }
+            Some(403) => {
+                "grant that right to the account that runs this, or choose another with --context or --kubeconfig"
+            }
+            Some(404) => address,
+            None if matches!(failure, Failure::Unreadable(_)) => address,
+            _ => {
+                "if `kubectl get nodes` fails too, the cause is the API server or the network path to it"
+            }
+        };
+        CouldNotRun::Source(format!(
+            "could not {what} of {}: {failure}; {hint}",
+            self.address
+        ))
     }
+}
+
+/// Finds the nodes with a pod that may be Terminating, by the rows of all pods: 12.6 MB for a
+/// cluster whose pod objects are 1,181 MB. A row with an unknown status has its node's pods
+/// listed, so it cannot hide a Terminating pod.
+async fn all_pods(cluster: &Cluster) -> Result<BTreeSet<PodsOf>> {
+    let add_list = |lists: &mut BTreeSet<_>, [status, node]: [&str; 2]| {
+        let lives = LIVING.split(' ').any(|living| living == status);
+        if !lives && !status.starts_with("Init:") {
+            lists.insert(match node {
+                "<none>" => PodsOf::NoNode,
+                _ => PodsOf::Node(node.to_owned()),
+            });
+        }
+    };
+    let rows = cluster.rows::<RawPod, _, 2>("", ["Status", "Node"], add_list);
+    let (_, mut lists) = rows
+        .await
+        .map_err(|failure| cluster.could_not("list pods", failure))?;
+    // The row of a finished pod does not show whether the pod is Terminating.
+    lists.insert(PodsOf::Finished);
+    Ok(lists)
 }

@@ -3,17 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use futures_util::{StreamExt, stream};
-
-use super::{Source, Store};
-use crate::{
-    cluster::MAX_IN_FLIGHT,
-    facts::{ClusterFacts, Copies, NodeRead, Owner, PodFacts, Ready},
-};
+use super::{Source, Store, each};
+use crate::facts::{ClusterFacts, Copies, Owner, PodFacts, Ready};
 
 /// Counts the copies of each workload of which a pod may be given up with its claims. That costs a
 /// list of the pods of its namespace.
-pub(super) async fn count(
+pub async fn count(
     store: &Store<'_, impl Source>,
     facts: &ClusterFacts,
     pods: &[PodFacts],
@@ -27,26 +22,25 @@ pub(super) async fn count(
             .extend(pod.series());
     }
     let is_up = |name: &String| {
-        let node = facts.nodes.get(name).and_then(NodeRead::known);
+        let node = facts.known(name);
         !facts.nodes.contains_key(name) || node.is_some_and(|node| node.ready == Ready::True)
     };
-    let counted = stream::iter(asked).map(async |(namespace, workloads)| {
-        let users = store.users(namespace).await;
-        let count = |workload: &Owner| {
-            let serving = users.as_ref().map_err(Clone::clone)?.iter();
-            let serving = serving.filter(|pod| pod.serves && pod.node.as_ref().is_some_and(is_up));
-            let owners = serving.filter_map(|pod| pod.workload.as_ref());
-            Ok(owners.filter(|owner| workload.includes(owner)).count())
-        };
-        let keyed = workloads.into_iter().map(|workload| {
-            let copies = count(&workload);
-            ((namespace.clone(), workload), copies)
-        });
-        keyed.collect::<Vec<_>>()
+    let listed = each(asked.keys().copied(), |namespace| store.users(namespace)).await;
+    let count = |namespace: &String, workload: &Owner| {
+        let users = listed[namespace].as_ref().map_err(Clone::clone)?;
+        let serving = users
+            .iter()
+            .filter(|pod| pod.serves && pod.node.as_ref().is_some_and(is_up));
+        let owners = serving.filter_map(|pod| pod.workload.as_ref());
+        Ok(owners.filter(|owner| workload.includes(owner)).count())
+    };
+    let keys = asked.iter().flat_map(|(namespace, workloads)| {
+        let workloads = workloads.iter().cloned();
+        workloads.map(|workload| ((*namespace).clone(), workload))
     });
-    counted
-        .buffer_unordered(MAX_IN_FLIGHT)
-        .flat_map(stream::iter)
-        .collect()
-        .await
+    keys.map(|key| {
+        let copies = count(&key.0, &key.1);
+        (key, copies)
+    })
+    .collect()
 }

@@ -3,9 +3,8 @@
 
 mod claims;
 mod clock;
-pub mod cluster;
+mod cluster;
 mod copies;
-mod limits;
 pub mod snapshot;
 mod store;
 mod stream;
@@ -37,9 +36,9 @@ use self::store::{Facts, Pods};
 /// be read, is the same for both, and is told by [`Store`].
 #[allow(async_fn_in_trait, reason = "one thread runs everything")]
 pub trait Source {
-    /// Whether [`Scan::facts`] names each object that cannot be read, as a file does once it is
-    /// open. It is then not named again.
-    const TELLS: bool;
+    /// Whether it is a file. Reading costs no requests then, and [`Scan::facts`] names each object
+    /// that cannot be read, so that it is not named again.
+    const IS_FILE: bool;
 
     /// Reads all nodes in the cheapest way.
     async fn scan(&self, wanted: &Wanted<'_>) -> Result<Scan>;
@@ -59,9 +58,13 @@ pub trait Source {
         list: &PodsOf,
         add: impl Fn(&mut S, &RawPod),
     ) -> Result<Listed<S>, Failure>;
-    /// Names the real nodes that a label selector selects. If there are more than two, two are
-    /// enough.
-    async fn real_nodes(&self, selector: &str) -> Result<Vec<String>, Failure>;
+    /// Names the real nodes that a label selector selects; `leaf` are the operator's own selectors. If
+    /// there are more than two, two are enough.
+    async fn real_nodes(
+        &self,
+        selector: &str,
+        leaf: &NodeSelectors,
+    ) -> Result<Vec<String>, Failure>;
     /// Reads the other Leases that name the nodes of `holders` or their pods, by node; `None` if this
     /// account may not list them.
     async fn leases(&self, holders: &Holders) -> Result<Option<LeasesByNode>, Failure>;
@@ -85,14 +88,9 @@ pub struct Scan {
     /// Some Ready nodes. The first is one on which pods can start, to judge by this reading, if
     /// there is such a node.
     pub ready: Vec<String>,
-    /// Whether there is such a node.
-    pub is_open: bool,
     /// The lists of pods, apart from those of the nodes that are not plainly Ready, that may hold a
     /// Terminating pod to be judged.
     pub pods: BTreeSet<PodsOf>,
-    /// Whether to read all that a report can show, even if no verdict needs it: reading a file
-    /// costs no requests, and a forecast shows all of it.
-    pub thorough: bool,
 }
 
 /// What to gather.
@@ -101,8 +99,6 @@ pub struct Wanted<'a> {
     /// The operator's choices for the rules: claims are looked up only for pods that the rules
     /// before the volume rules let through.
     pub policy: &'a Policy,
-    /// The operator's selectors for leaf nodes and fenced nodes.
-    pub selectors: &'a NodeSelectors,
     /// The namespaces whose pods are judged.
     pub namespaces: &'a NamespaceFilter,
     /// Whether to judge the Terminating pods of Ready nodes too.
@@ -120,18 +116,9 @@ pub struct Gathered {
     pub pods: Vec<PodFacts>,
 }
 
-/// Gathers all facts that the rules need: steps 1 to 3 of a run. `asked` is a Terminating pod to
-/// judge in any case, whatever its node and namespace.
-pub async fn gather(
-    source: &impl Source,
-    wanted: &Wanted<'_>,
-    asked: Option<RawPod>,
-) -> Result<Gathered> {
-    Store::new(source, *wanted).gather(asked).await
-}
-
 impl<S: Source> Store<'_, S> {
-    /// Gathers as [`gather`] does, with what is supposed.
+    /// Gathers all facts that the rules need, with what is supposed: steps 1 to 3 of a run. `asked`
+    /// is a Terminating pod to judge in any case, whatever its node and namespace.
     pub async fn gather(&self, asked: Option<RawPod>) -> Result<Gathered> {
         // 1. Find the nodes that are not plainly Ready.
         let wanted = &self.wanted;
@@ -140,10 +127,10 @@ impl<S: Source> Store<'_, S> {
             not_ready: suspects,
             ready,
             pods: lists,
-            thorough,
-            ..
         } = self.scan().await?;
         let now = facts.now;
+        // Reading a file costs no requests, and a forecast shows all that a report can show.
+        let thorough = S::IS_FILE || self.supposes();
         if suspects.is_empty() && !wanted.all && !thorough && asked.is_none() {
             if wanted.namespaces.include.is_some() || wanted.namespaces.exclude.is_some() {
                 facts.unmatched_namespaces = self.unmatched_namespaces().await;
@@ -290,17 +277,16 @@ impl<S: Source> Store<'_, S> {
         on_node: &BTreeMap<String, Pods>,
     ) {
         let is_down = |node: &&NodeFacts| node.ready != Ready::True;
-        let known = || facts.nodes.values().filter_map(NodeRead::known);
         let is_marked = |node: &NodeFacts| !node.fenced.is_empty() || node.powered_off.is_some();
         let policy = self.wanted.policy;
         let passed = |pod| Case::of(facts, policy, pod).decide().stage >= Stage::Life;
-        let is_due = known().filter(is_down).any(is_marked) || pods.iter().any(passed);
+        let is_due = facts.known_nodes().filter(is_down).any(is_marked) || pods.iter().any(passed);
         // Nothing on a node that is supposed dead renews a Lease.
         if !is_due || self.supposes() {
             return;
         }
         let (mut holders, none) = (Holders::default(), BTreeSet::new());
-        for node in known().filter(is_down) {
+        for node in facts.known_nodes().filter(is_down) {
             let pods = on_node.get(&node.name);
             holders.add(node, pods.map_or(&none, |pods| &pods.names));
         }
@@ -360,7 +346,7 @@ impl<S: Source> Store<'_, S> {
         for (name, standing) in &mut standings {
             if standing.may_be_put_away(now) {
                 standing.occupied = match on_node.get(name) {
-                    Some(listed) => listed.occupies(),
+                    Some(listed) => listed.occupied,
                     None => self.is_occupied(name).await?,
                 };
             }

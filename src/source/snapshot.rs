@@ -18,7 +18,7 @@ use futures_util::FutureExt;
 use itertools::Itertools as _;
 use jiff::Timestamp;
 
-use super::{Gathered, Scan, Source, Wanted, gather, stream};
+use super::{Gathered, Scan, Source, Store, Wanted, stream};
 use crate::{
     cluster::{Failure, Listed, PodsOf},
     exit::{CouldNotRun, Result},
@@ -45,8 +45,6 @@ pub(super) const UNDATED: &str =
 pub struct Options {
     /// The moment to judge at, if the operator gives one.
     pub now: Option<Timestamp>,
-    /// The operator's selectors for leaf nodes and fenced nodes.
-    pub selectors: NodeSelectors,
     /// Whether to keep all pods, not only those that a run judges.
     pub every_pod: bool,
 }
@@ -157,7 +155,7 @@ impl Saved {
         Ok(saved)
     }
 
-    /// Runs [`gather`] on this snapshot, without waiting.
+    /// Gathers from this snapshot, without waiting.
     ///
     /// # Panics
     /// Never, because every answer is in memory.
@@ -165,7 +163,7 @@ impl Saved {
     pub fn gather(&self, wanted: &Wanted<'_>) -> Result<Gathered> {
         // Unconstrained, because after 128 answers tokio
         // would make the task wait for its next turn.
-        tokio::task::unconstrained(gather(self, wanted, None))
+        tokio::task::unconstrained(Store::new(self, *wanted).gather(None))
             .now_or_never()
             .expect("the answers are there")
     }
@@ -368,7 +366,7 @@ impl Saved {
 }
 
 impl Source for Saved {
-    const TELLS: bool = true;
+    const IS_FILE: bool = true;
 
     async fn scan(&self, wanted: &Wanted<'_>) -> Result<Scan> {
         let named = |is_ready: bool| {
@@ -398,15 +396,13 @@ impl Source for Saved {
                 Vec::new()
             },
             pods: lists.collect(),
-            thorough: true,
-            ..Scan::default()
         })
     }
 
     /// The file holds nodes, so a node that is not in it does not exist.
     async fn node(&self, name: &str) -> Result<Option<NodeObjects>, Failure> {
         let lease = self.proved(RawLease::OF_NODES, name);
-        let lease = lease.map_err(|failure| Unread(failure.to_string()));
+        let lease = lease.map_err(Unread::from);
         let (node, now) = (self.proved("", name)?, self.now);
         Ok(node.map(|node| NodeObjects { node, lease, now }))
     }
@@ -453,11 +449,15 @@ impl Source for Saved {
         Ok(Listed { items, malformed })
     }
 
-    async fn real_nodes(&self, selector: &str) -> Result<Vec<String>, Failure> {
+    async fn real_nodes(
+        &self,
+        selector: &str,
+        leaf: &NodeSelectors,
+    ) -> Result<Vec<String>, Failure> {
         let selector = selector.parse::<Selector>().map_err(Failure::Saved)?;
         let names = self
             .all::<RawNode>()
-            .filter(|node| node.is_labelled(&selector) && !node.is_leaf(&self.options.selectors))
+            .filter(|node| node.is_labelled(&selector) && !node.is_leaf(leaf))
             .map(|node| node.metadata.name.clone())
             .collect_vec();
         // A node that could not be read may be one of them.

@@ -50,14 +50,14 @@ struct Known {
 }
 
 /// The facts about a pod, or its name and what it lacks.
-pub(super) type Facts = Result<PodFacts, (String, String)>;
+pub type Facts = Result<PodFacts, (String, String)>;
 
 /// The pods of a namespace that use claims.
-pub(super) type Users = Rc<Vec<PodSummary>>;
+pub type Users = Rc<Vec<PodSummary>>;
 
 /// The pods of one list.
 #[derive(Default)]
-pub(super) struct Pods {
+pub struct Pods {
     /// The pods in matching namespaces that are Terminating, or are supposed to be.
     pub judged: Vec<Facts>,
     /// A summary of each active pod. It tells why Kubernetes has not evicted the pod.
@@ -68,10 +68,9 @@ pub(super) struct Pods {
     pub heard: Vec<Heard>,
     /// Every pod as it is now, if its node is supposed dead.
     all: Vec<PodSummary>,
-    /// Whether there is a pod that no `DaemonSet` made and that mirrors no static pod.
-    occupied: bool,
-    /// Whether every pod of the list could be read.
-    whole: bool,
+    /// Whether there is, or may be, a pod that no `DaemonSet` made and that mirrors no static pod. A
+    /// pod that could not be read may be any pod.
+    pub occupied: bool,
     /// Why the list could not be read, if so.
     pub unread: Option<Unread>,
 }
@@ -97,15 +96,10 @@ impl Pods {
             self.active.push(summary);
         }
     }
-
-    /// Reports whether the node is occupied. A pod that could not be read may be any pod.
-    pub fn occupies(&self) -> bool {
-        self.occupied || !self.whole
-    }
 }
 
 /// Adds the name of `pod` to what it lacks.
-pub(super) fn named(pod: &RawPod, facts: Result<PodFacts, String>) -> Facts {
+pub fn named(pod: &RawPod, facts: Result<PodFacts, String>) -> Facts {
     let Meta {
         namespace, name, ..
     } = &pod.metadata;
@@ -156,7 +150,7 @@ impl<'a, S: Source> Store<'a, S> {
 
     /// Notes what the source could not read, unless the source has named it.
     fn failed(&self, what: impl Display, cause: impl Display) -> Unread {
-        if S::TELLS {
+        if S::IS_FILE {
             return Unread(cause.to_string());
         }
         self.note(what, cause)
@@ -201,7 +195,6 @@ impl<'a, S: Source> Store<'a, S> {
         if self.supposes() {
             scan.not_ready = self.dead.iter().cloned().collect();
             scan.pods.clear();
-            scan.thorough = true;
         }
         Ok(scan)
     }
@@ -217,14 +210,14 @@ impl<'a, S: Source> Store<'a, S> {
         if let Err(Unread(cause)) = &objects.lease {
             self.failed(format_args!("lease of {what}"), cause);
         }
-        match objects.into_facts(self.wanted.selectors) {
+        match objects.into_facts(&self.wanted.policy.node_selectors) {
             Ok(mut node) => {
                 if self.dead.contains(name) {
                     die(&mut node);
                 }
                 NodeRead::Known(node)
             }
-            Err(cause) if S::TELLS => NodeRead::Unread(self.note(format!("Node {name}"), cause)),
+            Err(cause) if S::IS_FILE => NodeRead::Unread(self.note(format!("Node {name}"), cause)),
             Err(cause) => NodeRead::Unread(self.note(what, Failure::Unreadable(cause))),
         }
     }
@@ -259,7 +252,7 @@ impl<'a, S: Source> Store<'a, S> {
         self.once(what, async {
             let listed = self.source.list(add).await.map(Option::unwrap_or_default);
             let whole = listed.and_then(|listed| match listed.malformed.first() {
-                Some(cause) if S::TELLS => Err(Failure::Saved(cause.clone())),
+                Some(cause) if S::IS_FILE => Err(Failure::Saved(cause.clone())),
                 _ => listed.whole(),
             });
             whole.map_err(|failure| self.failed(what, failure))
@@ -282,7 +275,7 @@ impl<'a, S: Source> Store<'a, S> {
     /// leaf nodes.
     pub async fn standings(&self, now: Timestamp) -> Read<(Standings, Traits)> {
         let add_node = |(standings, traits): &mut (Standings, Traits), node: RawNode| {
-            let standing = node.standing(self.wanted.selectors, now);
+            let standing = node.standing(&self.wanted.policy.node_selectors, now);
             node.count_traits(&standing, traits);
             standings.insert(node.metadata.name, standing);
         };
@@ -305,13 +298,14 @@ impl<'a, S: Source> Store<'a, S> {
             Ok(listed) => {
                 let (mut pods, whole) = self.read_of(list, listed);
                 self.pods.borrow_mut().append(&mut pods.all);
-                pods.whole = whole || dead;
+                pods.occupied |= !whole && !dead;
                 Ok(pods)
             }
             Err(failure) if dead || failure.forbids() => {
                 Err(self.source.could_not("list pods", failure))
             }
             Err(failure) => Ok(Pods {
+                occupied: true,
                 unread: Some(self.failed(list.described(), failure)),
                 ..Pods::default()
             }),
@@ -332,7 +326,7 @@ impl<'a, S: Source> Store<'a, S> {
         let list = PodsOf::Node(node.to_owned());
         let known = self.once(list.described(), async {
             let pods = self.pods(&list).await.map_err(|error| error.to_string())?;
-            Ok(pods.occupies())
+            Ok(pods.occupied)
         });
         known.await.map_err(CouldNotRun::Source)
     }
@@ -462,7 +456,7 @@ impl<'a, S: Source> Store<'a, S> {
     /// Reads all claims with their volumes, if that is cheaper than reading each. A claim that could
     /// not be listed or read is left out here, and read when it is needed.
     pub async fn read_claims(&self) {
-        if S::TELLS {
+        if S::IS_FILE {
             return;
         }
         let add_volume = |volumes: &mut BTreeMap<_, _>, mut volume: RawVolume| {
@@ -493,11 +487,14 @@ impl<'a, S: Source> Store<'a, S> {
     pub(super) async fn real_nodes(&self, selector: &str) -> Read<Vec<String>> {
         let what = format!("nodes that a volume allows ({selector})");
         self.once(what.clone(), async {
-            let nodes = self.source.real_nodes(selector).await;
+            let nodes = self
+                .source
+                .real_nodes(selector, &self.wanted.policy.node_selectors)
+                .await;
             nodes.map_err(|failure| match failure.code() {
                 // The API server refuses this selector whenever it is asked, so no reading has
                 // failed.
-                Some(400) => Unread(failure.to_string()),
+                Some(400) => failure.into(),
                 _ => self.failed(what, failure),
             })
         })
@@ -522,7 +519,7 @@ impl<'a, S: Source> Store<'a, S> {
         });
         found.await.map_err(|failure| {
             if !needed {
-                return Unread(failure.to_string());
+                return failure.into();
             }
             // Only giving up claims needs StatefulSets, so the account may lack just this right.
             let lacks = if failure.forbids() {

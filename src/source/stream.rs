@@ -28,7 +28,7 @@ macro_rules! unexpected {
 type Add<'a> = &'a mut dyn FnMut(&str, Option<&str>);
 
 /// Gives each object of each document to `add`.
-pub(super) fn read(source: impl Read, add: Add<'_>) -> serde_json::Result<()> {
+pub fn read(source: impl Read, add: Add<'_>) -> serde_json::Result<()> {
     let mut documents = serde_json::Deserializer::from_reader(source);
     while documents.end().is_err() {
         let mut held = Vec::new();

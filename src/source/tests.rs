@@ -21,7 +21,7 @@ use pod_reaper_test_support::samples::{self, FAILED, NOW, check_each, objects, w
 use serde_json::{Value, json};
 
 use super::{
-    snapshot::{Saved, UNDATED},
+    snapshot::{Options, Saved, UNDATED},
     *,
 };
 use crate::{
@@ -57,7 +57,10 @@ fn list(items: impl IntoIterator<Item = Value>) -> String {
 
 fn gathered_by(settings: &Settings, now: Option<&str>, text: &str) -> Result<Gathered, String> {
     let now = now.map(|now| now.parse().expect("a moment"));
-    let options = settings.snapshot_options(now);
+    let options = Options {
+        now,
+        ..Options::default()
+    };
     let saved = Saved::read(text.as_bytes(), options)?;
     Ok(saved
         .gather(&settings.wanted())
@@ -1003,7 +1006,7 @@ fn a_character_may_lie_across_two_chunks_but_not_across_the_end_of_the_file() {
         assert_eq!(pods[0].after_reap.as_deref().map(str::len), Some(200_000));
     }
     let cut = &text.as_bytes()[..=text.find('é').expect("it is there")];
-    let read = Saved::read(cut, audit().snapshot_options(None));
+    let read = Saved::read(cut, Options::default());
     let why = read.err().expect("it is cut off");
     assert!(why.starts_with("it is not what"), "{why}");
 }
@@ -1015,9 +1018,12 @@ fn selecting(leaf: &[&str], fenced: &[&str]) -> Settings {
             .collect()
     };
     Settings {
-        node_selectors: NodeSelectors {
-            leaf: parsed(leaf),
-            fenced: parsed(fenced),
+        policy: Policy {
+            node_selectors: NodeSelectors {
+                leaf: parsed(leaf),
+                fenced: parsed(fenced),
+            },
+            ..audit().policy
         },
         ..audit()
     }
@@ -1552,13 +1558,13 @@ fn a_claim_that_the_pod_owns_is_wanted_again_where_its_set_wants_the_pod_or_may(
     check_each(
         &expect![[r#"
             scaled down: StatefulSet web: {spec: {replicas: 1}}
-                = Unwanted("is its own alone and goes with it, data included", None)
+                = Unwanted(None)
             gone: StatefulSet other: {spec: {replicas: 1}}
-                = Unwanted("is its own alone and goes with it, data included", None)
+                = Unwanted(None)
             its set was made anew: {StatefulSet web: {spec: {replicas: 1}}, Pod web-1: {metadata: {ownerReferences: null}}}
                 = MayBeWanted("no StatefulSet controls the pod, which would say whether it is wanted again")
             its first ordinal was moved: StatefulSet web: {spec: {replicas: 2, ordinals: {start: 2}}}
-                = Unwanted("is its own alone and goes with it, data included", None)
+                = Unwanted(None)
             its first ordinal is its own: StatefulSet web: {spec: {replicas: 1, ordinals: {start: 1}}}
                 = MayBeWanted("its StatefulSet wants the pod again")
             scaled up again: StatefulSet web: {spec: {replicas: 2}}
@@ -1593,17 +1599,17 @@ fn a_claim_that_is_being_deleted_is_wanted_unless_another_pod_keeps_it_or_nothin
             its set wants the pod:
                 = MayBeWanted("its StatefulSet wants the pod again")
             its set is scaled down: StatefulSet web: {spec: {replicas: 1}}
-                = Unwanted("is being deleted, and goes with its last pod, data included", None)
+                = Unwanted(None)
             its set is gone: StatefulSet web: null, StatefulSet other: {}
-                = Unwanted("is being deleted, and goes with its last pod, data included", None)
+                = Unwanted(None)
             no set controls it: Pod web-1: {metadata: {ownerReferences: null}}
                 = MayBeWanted("no StatefulSet controls the pod, which would say whether it is wanted again")
             its namespace goes too: Namespace data: {metadata: {deletionTimestamp: '2026-01-10T00:00:00Z'}}
-                = Unwanted("is being deleted, and goes with its last pod, data included", None)
+                = Unwanted(None)
             another pod runs with it: Pod web-2: {uses: data-web-1, spec: {nodeName: ds05}, metadata: {deletionTimestamp: null}}
-                = Unwanted("is being deleted, and goes with its last pod, data included", Some("web-2"))
+                = Unwanted(Some("web-2"))
             the other is on a dead node: Pod web-2: {uses: data-web-1, metadata: {deletionTimestamp: null}}
-                = Unwanted("is being deleted, and goes with its last pod, data included", Some("web-2"))
+                = Unwanted(Some("web-2"))
             the other waits for a node: Pod web-2: {uses: data-web-1, spec: {nodeName: null}, metadata: {deletionTimestamp: null}}
                 = MayBeWanted("its StatefulSet wants the pod again")
             the other goes too: Pod web-2: {uses: data-web-1, spec: {nodeName: ds05}}

@@ -128,10 +128,10 @@ fn is_evicted(
     !terminating && !facts.finished && !facts.mirror && !daemon
 }
 
-fn read(cluster: &Objects, settings: &Settings, every_pod: bool) -> Saved {
+fn read(cluster: &Objects, every_pod: bool) -> Saved {
     let options = Options {
+        now: Some(start()),
         every_pod,
-        ..settings.snapshot_options(Some(start()))
     };
     Saved::read(cluster.saved().as_bytes(), options).unwrap()
 }
@@ -153,7 +153,7 @@ fn decided(mut world: World, settings: &Settings, dead: &BTreeSet<String>) -> Ve
     die(&mut world, dead);
     take_answers(&mut world);
     let cluster = Objects::new(start(), world.all());
-    let after = read(&cluster, settings, false);
+    let after = read(&cluster, false);
     let (_, plan) = planned(after.gather(&settings.wanted()).unwrap(), settings);
     verdicts(&plan, dead)
 }
@@ -175,7 +175,7 @@ fn each_node_is_foretold_as_a_run_decides_once_it_alone_is_dead() {
             take_answers(&mut world);
         }
         let cluster = Objects::new(start(), world.all());
-        let saved = read(&cluster, &settings, true);
+        let saved = read(&cluster, true);
         let shown = std::cell::RefCell::new(BTreeMap::<_, Vec<_>>::new());
         let show = |node: &str, plan: &Plan| {
             let of_node = verdicts(plan, &BTreeSet::from([node.to_owned()]));
@@ -184,10 +184,10 @@ fn each_node_is_foretold_as_a_run_decides_once_it_alone_is_dead() {
         };
         let (of_file, of_cluster) = runtime().block_on(async {
             let server = Server::new(cluster);
-            let (_going_on, cluster) = client(&server, &settings);
+            let (_going_on, cluster) = client(&server);
             let of_file = each_node::run_on(&saved, &settings, show).await.unwrap();
-            let live = Live::new(&cluster);
-            let of_cluster = each_node::run_on(&live, &settings, show).await.unwrap();
+            let live = &cluster;
+            let of_cluster = each_node::run_on(live, &settings, show).await.unwrap();
             assert_eq!(server.lock().not_understood, Vec::<String>::new());
             (of_file, of_cluster)
         });
@@ -232,12 +232,12 @@ fn what_is_foretold_is_what_a_run_decides_once_the_nodes_are_dead() {
             take_answers(&mut world);
         }
         let cluster = Objects::new(start(), world.all());
-        let saved = read(&cluster, &settings, true);
+        let saved = read(&cluster, true);
         let (of_file, of_cluster) = runtime().block_on(async {
             let server = Server::new(cluster);
-            let (_going_on, cluster) = client(&server, &settings);
-            let live = Live::new(&cluster);
-            let found = foretold(&live, &settings, &dead).await;
+            let (_going_on, cluster) = client(&server);
+            let live = &cluster;
+            let found = foretold(live, &settings, &dead).await;
             assert_eq!(server.lock().not_understood, Vec::<String>::new());
             (foretold(&saved, &settings, &dead).await, found)
         });

@@ -205,7 +205,7 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
         _ => false,
     };
     let unverified = unverified && !(may_go && off && !any(&may_be_here));
-    // Rule 12 lets pass what it alone keeps.
+    // `local-volume` lets pass what it alone keeps.
     let others = confined || unverified || shared || flagged;
     let given_up = !others && is(&|node| all_is_given_up(pod, node, policy, now));
     let ready = |node: &NodeFacts| node.ready == Ready::True;
@@ -440,9 +440,7 @@ impl Outage {
             .collect::<BTreeSet<_>>();
         let several = zones.len() > 1;
         zones.retain(|zone| on && several && too_many(&|node| node.zone.as_ref() == Some(zone)));
-        let mut open = real
-            .iter()
-            .filter(|node| node.ready && !node.cordoned && !node.reserved);
+        let mut open = real.iter().filter(|node| node.ready && node.open);
         Self {
             full: on && open.next().is_none(),
             share: on && (too_many(&|_| true) || too_many(&|node| !node.control_plane)),
@@ -468,8 +466,7 @@ pub fn standing(node: &NodeFacts, now: Timestamp, occupied: bool) -> Standing {
         ready,
         leaf: node.leaf.is_some(),
         control_plane: node.control_plane,
-        reserved: node.reserved,
-        cordoned: node.cordoned,
+        open: node.open,
         since: if ready {
             None
         } else {
@@ -510,7 +507,7 @@ pub fn place_of(claim: &ClaimFacts, node: &NodeFacts) -> Place {
     }
 }
 
-/// Whether rule 14 holds for `claim`: also where it goes with its pod, although it is wanted.
+/// Whether `volume-unverified` holds for `claim`: also where it goes with its pod, although it is wanted.
 pub fn is_unverified(claim: &ClaimFacts, node: &NodeFacts, failure: &Failure) -> bool {
     let given_up = claim.deleted && failure.gives_up(claim);
     let wanted = matches!(claim.goes, Goes::MayBeWanted(_)) && !given_up;

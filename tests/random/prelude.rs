@@ -23,7 +23,6 @@ pub(crate) use pod_reaper::{
     settings::{Settings, Task},
     source::{
         Gathered,
-        cluster::Live,
         snapshot::{Options, Saved},
     },
     stop::Stop,

@@ -9,7 +9,7 @@ use pod_reaper::{
     cluster::Cluster,
     decide::{Reason, Verdict},
     questions::explain::{self, Explanation},
-    source::gather,
+    source::Store,
 };
 use pod_reaper_test_support::samples;
 
@@ -59,27 +59,25 @@ pub fn runtime() -> tokio::runtime::Runtime {
 }
 
 /// A client of the server, and what keeps its run going.
-pub fn client(server: &Server<Objects>, settings: &Settings) -> (impl Drop + use<>, Cluster) {
+pub fn client(server: &Server<Objects>) -> (impl Drop + use<>, Cluster) {
     let (sender, stop) = Stop::manual(Duration::from_mins(8));
-    let selectors = settings.node_selectors.clone();
-    (sender, Cluster::new(server.client(), stop, selectors))
+    (sender, Cluster::new(server.client(), stop))
 }
 
 async fn scanned(cluster: &Cluster, settings: &Settings) -> (ClusterFacts, Plan) {
-    let source = Live::new(cluster);
-    let gathered = gather(&source, &settings.wanted(), None).await;
+    let gathered = Store::new(cluster, settings.wanted()).gather(None).await;
     planned(gathered.unwrap(), settings)
 }
 
 pub fn planned(Gathered { facts, pods }: Gathered, settings: &Settings) -> (ClusterFacts, Plan) {
-    let plan = Plan::new(&facts, pods, &settings.policy, &settings.limits);
+    let plan = settings.plan(&facts, pods);
     (facts, plan)
 }
 
 fn by_scan(case: &Case, settings: &Settings) -> (ClusterFacts, Plan) {
     let server = Server::new(case.cluster.clone()).page(case.page);
     let found = runtime().block_on(async {
-        let (_going_on, cluster) = client(&server, settings);
+        let (_going_on, cluster) = client(&server);
         scanned(&cluster, settings).await
     });
     assert_eq!(server.lock().not_understood, Vec::<String>::new());
@@ -90,11 +88,14 @@ fn by_scan(case: &Case, settings: &Settings) -> (ClusterFacts, Plan) {
 fn by_reading_all(case: &Case, settings: &Settings, scanned: &ClusterFacts) -> Verdicts {
     let saved = Saved::read(
         case.cluster.saved().as_bytes(),
-        settings.snapshot_options(Some(start())),
+        Options {
+            now: Some(start()),
+            ..Options::default()
+        },
     );
     let Gathered { mut facts, pods } = saved.unwrap().gather(&settings.wanted()).unwrap();
     facts.clock.clone_from(&scanned.clock);
-    let plan = Plan::new(&facts, pods, &settings.policy, &settings.limits);
+    let plan = settings.plan(&facts, pods);
     // A snapshot has pods of nodes that are gone. A scan without `--all` does not read them.
     let there = |node: &Option<String>| {
         let node = node.as_ref().and_then(|name| facts.nodes.get(name));
@@ -240,11 +241,11 @@ fn what_is_explained_is_what_a_run_decides() {
         let runtime = runtime();
         let _entered = runtime.enter();
         let server = Server::new(case.cluster.clone()).page(case.page);
-        let (_going_on, cluster) = client(&server, settings);
+        let (_going_on, cluster) = client(&server);
         let (_, plan) = runtime.block_on(scanned(&cluster, settings));
         let on_cluster = |asked: &PodName| {
             runtime
-                .block_on(explain::run_on(&Live::new(&cluster), settings, asked))
+                .block_on(explain::run_on(&cluster, settings, asked))
                 .unwrap()
         };
         assert_eq!(differences(&plan, on_cluster), Vec::<String>::new());
@@ -261,7 +262,10 @@ fn what_is_explained_is_what_a_run_decides() {
         };
         let saved = Saved::read(
             case.cluster.saved().as_bytes(),
-            audit.snapshot_options(Some(start())),
+            Options {
+                now: Some(start()),
+                ..Options::default()
+            },
         );
         let saved = saved.unwrap().gather(&audit.wanted()).unwrap();
         let (_, of_file) = planned(saved, &audit);
@@ -296,7 +300,7 @@ fn a_pod_is_explained_as_it_is_where_the_cache_is_behind() {
     objects.cached = Some(cluster("{}"));
     runtime().block_on(async {
         let settings = Settings::from(Cli::try_from_args(["pod-reaper".into()]).unwrap());
-        let (_going_on, cluster) = client(&Server::new(objects), &settings);
+        let (_going_on, cluster) = client(&Server::new(objects));
         // The run's delete would be refused, as the pod has another version.
         let (_, plan) = scanned(&cluster, &settings).await;
         assert_eq!(plan.pods[0].code(), ReasonCode::Stuck);
@@ -304,8 +308,7 @@ fn a_pod_is_explained_as_it_is_where_the_cache_is_behind() {
             namespace: "shop".to_owned(),
             name: "db-0".to_owned(),
         };
-        let source = Live::new(&cluster);
-        let explained = explain::run_on(&source, &settings, &asked).await.unwrap();
+        let explained = explain::run_on(&cluster, &settings, &asked).await.unwrap();
         assert_eq!(explained.judgement.reason, Some(ReasonCode::OptedOut));
     });
 }

@@ -11,29 +11,25 @@ use crate::{
     words::after,
 };
 
-/// kubectl, with the options that point it at the cluster that was judged.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Kubectl(pub Target);
-
-impl Kubectl {
-    fn target(&self) -> String {
+impl Target {
+    /// Returns the options that point kubectl at the cluster.
+    fn options(&self) -> String {
         let file = self
-            .0
             .kubeconfig
             .as_ref()
             .map(|file| quoted(&file.to_string_lossy()));
-        let context = self.0.context.as_deref().map(quoted);
+        let context = self.context.as_deref().map(quoted);
         after(" --kubeconfig ", file) + &after(" --context ", context)
     }
 
     pub(super) fn command(&self, words: &[&str]) -> String {
-        format!("kubectl{} {}", self.target(), all_quoted(words))
+        format!("kubectl{} {}", self.options(), all_quoted(words))
     }
 
     /// Returns a command with the options that choose the cluster at its end, so that a reader sees
     /// first what the command does.
     pub(super) fn verb_first(&self, words: &[&str]) -> String {
-        format!("kubectl {}{}", all_quoted(words), self.target())
+        format!("kubectl {}{}", all_quoted(words), self.options())
     }
 
     /// Returns the command that changes an annotation of the named objects of `kind`: `change` is

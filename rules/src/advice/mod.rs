@@ -20,15 +20,12 @@ use crate::{
         UnverifiedClaim, Verdict,
     },
     facts::{
-        Census, ClusterFacts, NodeFacts, NodeRead, Owner, PodFacts, Read, Ready, SignBy,
-        VolumeFacts, Zone,
+        Census, ClusterFacts, NodeFacts, Owner, PodFacts, Read, Ready, SignBy, VolumeFacts, Zone,
     },
     limits::{Judged, Limit, Plan},
-    selector::is_name,
+    selector::{Target, is_name},
     words::{after, counted, joined, natural},
 };
-
-pub use self::kubectl::Kubectl;
 
 entry! {
     /// The advice about one pod, or about several that share it.
@@ -142,8 +139,8 @@ pub struct Adviser<'a> {
     pub policy: &'a Policy,
     /// The plan, whose limits hold nodes.
     pub plan: &'a Plan,
-    /// The kubectl that reaches the cluster.
-    pub kubectl: &'a Kubectl,
+    /// The cluster that kubectl has to reach.
+    pub kubectl: &'a Target,
     /// The installation whose next run acts on answers, if the run is of one.
     pub installed: Option<&'a Installed>,
 }
@@ -192,7 +189,7 @@ impl Adviser<'_> {
             first,
             adviser: self,
         };
-        let node = self.facts.node_of(&first.pod).and_then(NodeRead::known);
+        let node = self.facts.known_node(&first.pod);
         let Some(node) = node.filter(|_| first.reason.asks_a_person()) else {
             return alike.repair();
         };
@@ -308,7 +305,7 @@ impl Adviser<'_> {
         );
         let held = self.plan.by_node.iter();
         let held = held.filter(|(_, limit)| matches!(limit, Limit::MassOutage(_)));
-        let held = held.filter_map(|(name, _)| self.facts.nodes.get(name)?.known());
+        let held = held.filter_map(|(name, _)| self.facts.known(name));
         let now = self.facts.now;
         let would_count = |node: &NodeFacts| node.check_answer(now, &now.to_string(), []).is_ok();
         let of_zone = held
@@ -471,7 +468,7 @@ impl PodGroup<'_> {
         }
     }
 
-    fn get_pods(&self, kubectl: &Kubectl, options: &[&str]) -> String {
+    fn get_pods(&self, kubectl: &Target, options: &[&str]) -> String {
         let within = ["-n", self.namespace()];
         kubectl.command(&[&["get", "pod"], &self.names()[..], &within, options].concat())
     }
@@ -784,7 +781,7 @@ impl PodGroup<'_> {
                 see,
                 kubectl.command(&log.split(' ').collect_vec()),
             ));
-            let known = self.adviser.facts.node_of(pod).and_then(NodeRead::known);
+            let known = self.adviser.facts.known_node(pod);
             let cluster = known.and_then(|node| node.leaf.as_ref()?.cluster.as_deref());
             steps.extend(cluster.map(|cluster| self.in_leaf_cluster(cluster)));
         }
@@ -798,8 +795,7 @@ impl PodGroup<'_> {
     /// The node's own lease, which is old, would seem to disprove another that shows life.
     fn other_leases(&self) -> Vec<Step> {
         let adviser = self.adviser;
-        let node = adviser.facts.node_of(&self.first.pod);
-        let Some(node) = node.and_then(NodeRead::known) else {
+        let Some(node) = adviser.facts.known_node(&self.first.pod) else {
             return Vec::new();
         };
         let signs = node.signs_of_life(adviser.facts.now);
@@ -833,7 +829,7 @@ impl PodGroup<'_> {
         let kubeconfig = "jsonpath={.spec.kubeconfig}";
         let get = ["get", "clusters.kosmos.io", cluster, "-o", kubeconfig];
         let get = self.adviser.kubectl.command(&get);
-        let there = self.get_pods(&Kubectl::default(), &["-o", "wide"]);
+        let there = self.get_pods(&Target::default(), &["-o", "wide"]);
         // With an empty kubeconfig, kubectl would ask the cluster that it runs in. With one that
         // has a current context it does not, so the script checks that first.
         let script = format!(

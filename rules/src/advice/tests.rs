@@ -8,10 +8,10 @@
 use expect_test::expect;
 
 use super::*;
+use crate::facts::NodeRead;
 use crate::{
     facts::Attachment,
     samples::{Scene, check_each, now},
-    selector::Target,
 };
 
 fn facts(node: Option<NodeRead>) -> ClusterFacts {
@@ -47,10 +47,10 @@ fn advised(words: &str) -> Vec<String> {
 
 /// Returns an adviser for a run that no limit holds.
 fn adviser<'a>(facts: &'a ClusterFacts, policy: &'a Policy) -> Adviser<'a> {
-    static KUBECTL: Kubectl = Kubectl(Target {
+    static KUBECTL: Target = Target {
         kubeconfig: None,
         context: None,
-    });
+    };
     static PLAN: Plan = Plan {
         pods: Vec::new(),
         hold: None,
@@ -277,10 +277,10 @@ fn the_power_is_asked_for_once_a_node() {
 
 #[test]
 fn an_answer_is_withdrawn_where_it_was_given() {
-    let prod = Kubectl(Target {
+    let prod = Target {
         kubeconfig: None,
         context: Some("prod".to_owned()),
-    });
+    };
     let mut scene = Scene::of("local; reap never; powered-off never");
     let node = scene.node.take();
     let facts = facts(node);

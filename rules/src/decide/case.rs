@@ -23,7 +23,7 @@ pub struct Case<'a> {
     pub(super) ties: OnceCell<Ties>,
 }
 
-pub(super) const NOWHERE: &str = "There is no node to ask about.";
+pub const NOWHERE: &str = "There is no node to ask about.";
 
 impl<'a> Case<'a> {
     /// Returns the case of `pod` among `facts`, at their moment.

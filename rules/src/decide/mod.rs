@@ -1,4 +1,4 @@
-//! The seventeen rules: what should be done with one Terminating pod.
+//! The rules: what should be done with one Terminating pod.
 //!
 //! The rules are pure: time is an argument, the facts are plain values, and no function here could
 //! ask a server. `case.rs` is what they are asked about, and `rules.rs` has the table and the walk
@@ -23,7 +23,10 @@ pub use self::reason::{
     ConfinedClaim, PinnedClaim, Reason, Stage, Ties, UnverifiedClaim, heard, reported, unread,
 };
 pub use self::volume::is_to_ask;
-use crate::codes::{codes, entry};
+use crate::{
+    codes::{codes, entry},
+    selector::NodeSelectors,
+};
 
 codes! {
     /// `--kubelet-alive`: what a sign of life on a NotReady node does.
@@ -51,6 +54,8 @@ pub struct Policy {
     pub manual_owner_kinds: Vec<String>,
     /// `--reap-scratch`: pinned claims that are declared scratch are given up with their pods.
     pub reap_scratch: bool,
+    /// The selectors of further leaf nodes and of fenced nodes.
+    pub node_selectors: NodeSelectors,
 }
 
 /// The kinds of owners that Kubernetes itself has.
@@ -74,16 +79,6 @@ pub fn same_kind(one: &str, other: &str) -> bool {
         kind.to_owned()
     };
     stem(one) == stem(other)
-}
-
-/// How much has to be read about a pod whose pinned claims may be given up with it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum GiveUp {
-    /// Only whether its `StatefulSet` creates the claims again: a person may be asked to give them
-    /// up.
-    MayBeAsked,
-    /// Also every other pod that uses the claims: they are declared scratch, or answered.
-    Declared,
 }
 
 entry! {

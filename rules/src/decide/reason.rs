@@ -30,10 +30,10 @@ pub enum Stage {
 }
 
 /// The reason that a rule gives if it holds; otherwise why it gives none.
-pub(super) type Finding = Result<Reason, NoReason>;
+pub type Finding = Result<Reason, NoReason>;
 
 /// Why a rule gives no reason.
-pub(super) enum NoReason {
+pub enum NoReason {
     /// The rule does not hold. Holds what it saw, as a sentence.
     Seen(Cow<'static, str>),
     /// The rule needs an unknown fact, so the pod is kept. The first text completes "could not be

@@ -7,7 +7,7 @@ use itertools::Itertools as _;
 use jiff::SignedDuration;
 
 use super::{
-    Evaluation, GiveUp, KubeletAlive, Policy,
+    Evaluation, KubeletAlive, Policy,
     answer::Answer,
     case::{Case, NOWHERE},
     code::{ReasonCode as Code, Verdict},
@@ -15,12 +15,12 @@ use super::{
     same_kind,
 };
 use crate::{
-    facts::{BoundClaim, JOB_TRACKING, LeafKind, Owner, PodFacts, Read, Ready, SignBy, Unread},
+    facts::{JOB_TRACKING, LeafKind, Owner, PodFacts, Read, Ready, SignBy, Unread},
     words::{after, joined, spoken},
 };
 
 /// A row of the table.
-pub(super) struct Rule {
+pub struct Rule {
     stage: Stage,
     /// The reasons that the rule can give.
     pub gives: &'static [Code],
@@ -42,7 +42,7 @@ fn seen(what: impl Into<Cow<'static, str>>) -> Finding {
 macro_rules! rules {
     ($($stage:ident: $($gives:ident)|+, $asks:literal => $finding:ident;)*) => {
         /// The rules in the order in which they are asked; a rule's number is its position, from 1.
-        pub(super) static RULES: &[Rule] = &[$(Rule {
+        pub static RULES: &[Rule] = &[$(Rule {
             stage: Stage::$stage,
             gives: &[$(Code::$gives),+],
             asks: $asks,
@@ -52,8 +52,8 @@ macro_rules! rules {
 }
 
 // Each row has a stage, the reasons, the question and the function that answers it. No rule looks
-// at another, with two exceptions: rule 12 gives claims up only if no later rule would keep the
-// pod, and rule 17 asks whether an answer let the pod pass.
+// at another, with two exceptions: `local-volume` gives claims up only if no later rule would keep
+// the pod, and the last rule asks whether an answer let the pod pass.
 rules! {
     Node: MirrorPod, "Is it the mirror of a static pod?" => mirror_pod;
     Node: OptedOut, "Is the pod, its namespace or its node opted out?" => opted_out;
@@ -109,18 +109,18 @@ impl Case<'_> {
         reason
     }
 
-    /// Returns what else has to be read about the pod's pinned claims, because they may be given up
-    /// with it; `None` if the pod has no such claims.
-    pub fn asks_about_giving_up(&self) -> Option<GiveUp> {
-        local_volume(self).ok()?;
-        let declared = |claim: &BoundClaim| {
-            claim.give_up.is_some() || claim.scratch && self.policy.reap_scratch
-        };
-        Some(if self.pod.bound_claims().any(declared) {
-            GiveUp::Declared
-        } else {
-            GiveUp::MayBeAsked
-        })
+    /// Reports whether the pod has claims that a person may give up, so that it has to be read
+    /// whether its `StatefulSet` creates them again.
+    pub fn is_pinned(&self) -> bool {
+        local_volume(self).is_ok()
+    }
+
+    /// Reports whether a claim of the pod is declared scratch, or answered: then every other pod
+    /// that uses its claims has to be read too.
+    pub fn declares_a_claim(&self) -> bool {
+        self.pod
+            .bound_claims()
+            .any(|claim| claim.give_up.is_some() || claim.scratch && self.policy.reap_scratch)
     }
 
     /// Evaluates every rule, in order. [`Case::decide`] goes through the same rules, so the first

@@ -46,7 +46,7 @@ fn told(reason: &Reason) -> String {
 }
 
 #[test]
-fn rule_1_a_mirror_pod_is_left() {
+fn a_mirror_pod_is_left() {
     check(&expect![[r#"
         on a dead node: mirror
             = mirror-pod: It mirrors a static pod, which its node's kubelet owns; deleting the mirror does not stop that.
@@ -58,7 +58,7 @@ fn rule_1_a_mirror_pod_is_left() {
 }
 
 #[test]
-fn rule_2_a_pod_that_is_opted_out_is_left() {
+fn a_pod_that_is_opted_out_is_left() {
     check(&expect![[r#"
         the pod: skip true
             = opted-out: The pod is opted out by pod-reaper.io/skip.
@@ -82,7 +82,7 @@ fn rule_2_a_pod_that_is_opted_out_is_left() {
 }
 
 #[test]
-fn rule_3_a_pod_whose_node_is_gone_is_left() {
+fn a_pod_whose_node_is_gone_is_left() {
     check(&expect![[r#"
         the node does not exist: node gone
             = node-gone: Node ds06 no longer exists; the pod garbage collector takes care of it.
@@ -124,7 +124,7 @@ fn where_there_is_no_node_finalizers_are_for_a_person() {
 }
 
 #[test]
-fn rule_4_a_pod_on_a_ready_node_is_left() {
+fn a_pod_on_a_ready_node_is_left() {
     check(&expect![[r#"
         just so: ready True
             = node-ready: Its node is Ready: the kubelet there is stopping it; if it does not, look at that kubelet.
@@ -144,7 +144,7 @@ fn rule_4_a_pod_on_a_ready_node_is_left() {
 }
 
 #[test]
-fn rule_5_a_pod_that_is_not_overdue_waits() {
+fn a_pod_that_is_not_overdue_waits() {
     check(&expect![[r#"
         exactly at the threshold: overdue 10m
             = stuck-on-not-ready-node: It is stuck Terminating on a NotReady node and nothing binds it there.
@@ -182,7 +182,7 @@ fn the_grace_period_is_not_subtracted_again() {
 }
 
 #[test]
-fn rule_6_a_pod_on_a_leaf_node_is_for_a_person() {
+fn a_pod_on_a_leaf_node_is_for_a_person() {
     check(&expect![[r#"
         marked by Kosmos: leaf Kosmos
             = kosmos-leaf: Its node is a Kosmos leaf node and stands for another cluster (seen: label kosmos.io/node). There, NotReady mostly means that the link is cut: the pod may well be running.
@@ -204,7 +204,7 @@ fn rule_6_a_pod_on_a_leaf_node_is_for_a_person() {
 }
 
 #[test]
-fn rule_7_what_was_not_read_waits() {
+fn what_was_not_read_waits() {
     check(&expect![[r#"
         the node: node unread
             = facts-unread: A fact that the decision needs could not be read: the node: it is forbidden.
@@ -228,7 +228,7 @@ fn rule_7_what_was_not_read_waits() {
 }
 
 #[test]
-fn rule_8_a_node_that_has_just_failed_is_given_time() {
+fn a_node_that_has_just_failed_is_given_time() {
     check(&expect![[r#"
         exactly long enough: since 10m
             = stuck-on-not-ready-node: It is stuck Terminating on a NotReady node and nothing binds it there.
@@ -261,7 +261,7 @@ fn rule_8_a_node_that_has_just_failed_is_given_time() {
 
 /// An operator who waits longer before a node counts as dead trusts a report for longer too.
 #[test]
-fn rule_9_what_was_heard_since_the_failure_keeps_a_pod() {
+fn what_was_heard_since_the_failure_keeps_a_pod() {
     check_with(
         "--node-not-ready-for 0s",
         &[""],
@@ -304,7 +304,7 @@ fn rule_9_what_was_heard_since_the_failure_keeps_a_pod() {
 
 /// The three columns are the default, `hold` and `reap`.
 #[test]
-fn rule_9_keeps_every_pod_unless_the_operator_says_otherwise() {
+fn kubelet_alive_keeps_every_pod_unless_the_operator_says_otherwise() {
     check_with(
         "ready False",
         &["", "--kubelet-alive hold", "--kubelet-alive reap"],
@@ -380,7 +380,7 @@ fn the_two_thresholds_are_independent() {
 }
 
 #[test]
-fn rules_10_and_11_finalizers_are_for_a_person() {
+fn finalizers_are_for_a_person() {
     check(&expect![[r#"
         one: held-by example.com/backup
             = finalizers: It is held by finalizer example.com/backup, whose controller has work to do before the pod can go.
@@ -442,7 +442,7 @@ fn the_job_controller_holds_a_pod_by_its_own_finalizer_only() {
 }
 
 #[test]
-fn rule_12_a_volume_on_the_disk_of_the_dead_node_is_for_a_person() {
+fn a_volume_on_the_disk_of_the_dead_node_is_for_a_person() {
     check(&expect![[r#"
         local: local
             = local-volume: Its storage is on the dead node: claim data is bound to volume pv-1 (local, at /mnt/d1).
@@ -456,7 +456,7 @@ fn rule_12_a_volume_on_the_disk_of_the_dead_node_is_for_a_person() {
 }
 
 #[test]
-fn rule_12_a_volume_whose_affinity_names_only_the_dead_node_is_for_a_person() {
+fn a_volume_whose_affinity_names_only_the_dead_node_is_for_a_person() {
     check_with(
         "claim",
         &[""],
@@ -557,7 +557,7 @@ fn a_volume_that_another_node_reaches_binds_nothing() {
 }
 
 #[test]
-fn rule_13_a_volume_that_no_other_node_reaches_is_for_a_person() {
+fn a_volume_that_no_other_node_reaches_is_for_a_person() {
     check_with(
         "claim",
         &[""],
@@ -577,7 +577,7 @@ fn rule_13_a_volume_that_no_other_node_reaches_is_for_a_person() {
 }
 
 #[test]
-fn rule_14_an_affinity_that_cannot_be_asked_about_is_unverified() {
+fn an_affinity_that_cannot_be_asked_about_is_unverified() {
     check_with(
         "claim",
         &[""],
@@ -647,7 +647,7 @@ fn a_claim_of_the_pods_own_binds_nothing() {
 }
 
 #[test]
-fn rule_14_a_claim_that_could_not_be_verified_is_for_a_person() {
+fn a_claim_that_could_not_be_verified_is_for_a_person() {
     check(&expect![[r#"
         unread: unread
             = volume-unverified: It is unverified what a delete would do to its data: claim data: it is forbidden.
@@ -702,7 +702,7 @@ fn every_claim_is_checked() {
 }
 
 #[test]
-fn rule_15_a_disk_that_two_machines_could_write_is_for_a_person() {
+fn a_disk_that_two_machines_could_write_is_for_a_person() {
     check(&expect![[r#"
         a shared block device: claim; shared
             = shared-disk: Two machines could write to its disk at once (claim data is ReadWriteMany and a raw block device), and its node is not certainly off.
@@ -755,7 +755,7 @@ fn rule_15_a_disk_that_two_machines_could_write_is_for_a_person() {
 }
 
 #[test]
-fn rule_16_owner_kinds_are_for_a_person_in_any_spelling() {
+fn owner_kinds_are_for_a_person_in_any_spelling() {
     check(&expect![[r#"
         named: --manual-owner-kind StatefulSet
             = owner-kind: It belongs to StatefulSet/db, and --manual-owner-kind names that kind.
@@ -785,7 +785,7 @@ fn rule_16_owner_kinds_are_for_a_person_in_any_spelling() {
 }
 
 #[test]
-fn rule_17_the_rest_is_reaped() {
+fn the_rest_is_reaped() {
     check(&expect![[r#"
         a pod like any other:
             = stuck-on-not-ready-node: It is stuck Terminating on a NotReady node and nothing binds it there.
@@ -824,12 +824,12 @@ fn the_first_rule_that_holds_decides() {
     let triggers = TRIGGERS.trim().lines();
     let triggers = triggers.filter_map(|line| line.trim().split_once(": "));
     let triggers = triggers.collect::<Vec<_>>();
-    assert_eq!(triggers.len(), 16);
+    assert_eq!(triggers.len(), rules::RULES.len() - 1);
     for (at, (first, holds)) in triggers.iter().enumerate() {
         let code = |also: &str| Scene::of(&format!("{also}; {holds}")).judged().code;
         assert_eq!(code("").as_str(), *first, "alone");
         for (second, also_holds) in &triggers[at + 1..] {
-            // Rule 3 does not hold if finalizers remain, so rules 10 and 11 decide there.
+            // `node-gone` does not hold if finalizers remain, so their rules decide there.
             let exclusive = *first == "node-gone" && also_holds.starts_with("held-by");
             assert!(
                 exclusive || code(also_holds).as_str() == *first,
@@ -839,8 +839,8 @@ fn the_first_rule_that_holds_decides() {
     }
 }
 
-/// The branches of rule 7 that the trigger above leaves out, and the branch of rule 2 that reads
-/// the node.
+/// The branches of `facts-unread` that the trigger above leaves out, and the branch of `opted-out`
+/// that reads the node.
 #[test]
 fn the_order_holds_for_every_form_of_a_rule() {
     check(&expect![[r#"
@@ -881,7 +881,7 @@ fn claims_are_asked_for_only_where_they_can_matter() {
                 = false
             on an unread node: unasked; node unread
                 = false
-            before rule 17: unasked; --manual-owner-kind StatefulSet
+            before the last rule: unasked; --manual-owner-kind StatefulSet
                 = true
         "#]],
         |words| {
@@ -1058,51 +1058,51 @@ fn an_answer_answers_its_own_rule_alone() {
     let cases = expect![[r#"
         none, the pod's: REAP
             = stuck-on-not-ready-node
-        16, the pod's: --manual-owner-kind StatefulSet; REAP
+        owner-kind, the pod's: --manual-owner-kind StatefulSet; REAP
             = answered
-        16, the claim's: --manual-owner-kind StatefulSet; GIVEN-UP
+        owner-kind, the claim's: --manual-owner-kind StatefulSet; GIVEN-UP
             = local-volume
-        16, the node's: --manual-owner-kind StatefulSet; OFF
+        owner-kind, the node's: --manual-owner-kind StatefulSet; OFF
             = owner-kind
-        13, the pod's: CONFINED; REAP
+        volume-confined, the pod's: CONFINED; REAP
             = answered
-        13, the pod's, which owns the claim: CONFINED; owned; REAP
+        volume-confined, the pod's, which owns the claim: CONFINED; owned; REAP
             = stuck-on-not-ready-node
-        13, the node's: CONFINED; OFF
+        volume-confined, the node's: CONFINED; OFF
             = volume-confined
-        14, the pod's: unbound Pending; REAP
+        volume-unverified, the pod's: unbound Pending; REAP
             = volume-unverified
-        14, the pod's, and the node's: unbound Pending; REAP; OFF
+        volume-unverified, the pod's, and the node's: unbound Pending; REAP; OFF
             = answered
-        14, the pod's, which owns the claim: unbound Pending; owned; REAP; OFF
+        volume-unverified, the pod's, which owns the claim: unbound Pending; owned; REAP; OFF
             = stuck-on-not-ready-node
-        13, the pod's, which takes another claim along: CONFINED; claim; unwanted so; REAP
+        volume-confined, the pod's, which takes another claim along: CONFINED; claim; unwanted; REAP
             = volume-confined
-        14, the pod's, which takes another claim along: unbound Pending; claim; unwanted so; REAP; OFF
+        volume-unverified, the pod's, which takes another claim along: unbound Pending; claim; unwanted; REAP; OFF
             = volume-unverified
-        16, the pod's, which takes a claim along: --manual-owner-kind StatefulSet; claim; unwanted so; REAP
+        owner-kind, the pod's, which takes a claim along: --manual-owner-kind StatefulSet; claim; unwanted; REAP
             = owner-kind
-        14, the pod's, of a volume that may be on the node: local; reached-by unread; REAP; OFF
+        volume-unverified, the pod's, of a volume that may be on the node: local; reached-by unread; REAP; OFF
             = volume-unverified
-        14, the node's: unbound Pending; OFF
+        volume-unverified, the node's: unbound Pending; OFF
             = volume-unverified
-        14, one that was not read: unread; REAP; OFF
+        volume-unverified, one that was not read: unread; REAP; OFF
             = volume-unverified
-        15, the node's: claim; shared; OFF
+        shared-disk, the node's: claim; shared; OFF
             = answered
-        15, the node's of another failure: claim; shared; powered-off 2026-02-01T00:00:00Z
+        shared-disk, the node's of another failure: claim; shared; powered-off 2026-02-01T00:00:00Z
             = shared-disk
-        15, the pod's: claim; shared; REAP
+        shared-disk, the pod's: claim; shared; REAP
             = shared-disk
-        12, the pod's: local; renewed; REAP
+        local-volume, the pod's: local; renewed; REAP
             = local-volume
-        12, the node's: local; renewed; OFF
+        local-volume, the node's: local; renewed; OFF
             = local-volume
-        11, all of them: held-by example.org/held; GIVEN-UP; REAP; OFF
+        finalizers, all of them: held-by example.org/held; GIVEN-UP; REAP; OFF
             = finalizers
-        9, all of them: ready False; GIVEN-UP; REAP; OFF
+        kubelet-alive, all of them: ready False; GIVEN-UP; REAP; OFF
             = kubelet-alive
-        5, all of them: overdue 9m 59s; GIVEN-UP; REAP; OFF
+        not-overdue, all of them: overdue 9m 59s; GIVEN-UP; REAP; OFF
             = local-volume
     "#]];
     check_each(&cases, |words| {
@@ -1117,7 +1117,7 @@ fn an_answer_answers_its_own_rule_alone() {
 
 /// A grace period that the node's machine never heard of is not waited for.
 #[test]
-fn rule_5_a_deletion_that_the_node_never_learnt_of_counts_from_its_request() {
+fn a_deletion_that_the_node_never_learnt_of_counts_from_its_request() {
     check(&expect![[r#"
         a week of grace, asked for 50m ago: grace 604800; overdue -167h 10m
             = stuck-on-not-ready-node: It is stuck Terminating on a NotReady node and nothing binds it there. Its grace period of 7d is not waited for: its node had fallen silent before the deletion was requested.
@@ -1147,7 +1147,7 @@ fn rule_5_a_deletion_that_the_node_never_learnt_of_counts_from_its_request() {
 }
 
 #[test]
-fn rule_8_waits_for_those_who_watch_the_node() {
+fn node_just_failed_waits_for_those_who_watch_the_node() {
     check(&expect![[r#"
         just below 6m: --node-not-ready-for 0s; since 5m 59s; node-problem-detector 20m
             = node-just-failed: The node has been NotReady for only 5m 59s; --node-not-ready-for is 0s, and node-problem-detector, which writes every 5m, is waited for until 6m.
@@ -1163,7 +1163,7 @@ fn rule_8_waits_for_those_who_watch_the_node() {
 }
 
 #[test]
-fn rule_9_asks_every_source() {
+fn kubelet_alive_asks_every_source() {
     check(&expect![[r#"
         another Lease: other-lease 10m 59s by Lease shop/leader, held by db-0
             = kubelet-alive: The node's Ready is Unknown, but its machine is alive: Lease shop/leader, held by db-0, was renewed 10m 59s ago. The pod's containers most likely still run.
@@ -1189,7 +1189,7 @@ fn rule_9_asks_every_source() {
 }
 
 #[test]
-fn rules_12_and_13_ask_which_other_nodes_there_are() {
+fn local_volume_and_volume_confined_ask_which_other_nodes_there_are() {
     check(&expect![[r#"
         a directory of this node: local
             = local-volume: Its storage is on the dead node: claim data is bound to volume pv-1 (local, at /mnt/d1).
@@ -1221,11 +1221,11 @@ fn rules_12_and_13_ask_which_other_nodes_there_are() {
 }
 
 #[test]
-fn rule_14_a_claim_that_is_being_deleted_takes_its_data_along() {
+fn a_claim_that_is_being_deleted_takes_its_data_along() {
     check(&expect![[r#"
         somebody's slip: claim; deleted; wanted its StatefulSet wants the pod again
             = volume-unverified: It is unverified what a delete would do to its data: claim data: it is being deleted, so that it goes with its last pod, and its StatefulSet wants the pod again.
-        nothing wants it: claim; deleted; unwanted is being deleted, and goes with its last pod, data included
+        nothing wants it: claim; deleted; unwanted
             = stuck-on-not-ready-node: It is stuck Terminating on a NotReady node and nothing binds it there. [claim data is being deleted, and goes with its last pod, data included]
         given up: claim; deleted; wanted so; give-up 2026-03-01T11:30:00Z
             = answered: It is stuck Terminating on a NotReady node and a person's answer lets it go. [claim data is being deleted, and goes with it, data included]
@@ -1245,7 +1245,7 @@ fn rule_14_a_claim_that_is_being_deleted_takes_its_data_along() {
 }
 
 #[test]
-fn rule_12_an_operators_claim_is_given_up_by_an_answer_alone() {
+fn an_operators_claim_is_given_up_by_an_answer_alone() {
     check(&expect![[r#"
         answered: local; by-operator; give-up 2026-03-01T11:30:00Z
             = answered: It is stuck Terminating on a NotReady node and a person's answer lets it go; claims that are given up are deleted first: data. [claim data is deleted, and whether it is recreated is its operator's affair; its volume pv-1 stays behind, Released, until it is cleaned up (reclaim policy Delete), and a storage class that binds at once may choose ds06 again]
@@ -1257,7 +1257,7 @@ fn rule_12_an_operators_claim_is_given_up_by_an_answer_alone() {
 }
 
 #[test]
-fn rule_15_nothing_keeps_a_second_machine_from_a_disk_that_nothing_attaches() {
+fn nothing_keeps_a_second_machine_from_a_disk_that_nothing_attaches() {
     check(&expect![[r#"
         attached: claim; driver attaches
             = stuck-on-not-ready-node: It is stuck Terminating on a NotReady node and nothing binds it there.

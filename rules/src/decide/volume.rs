@@ -58,36 +58,37 @@ fn check(case: &Case<'_>, node: &NodeFacts) -> Ties {
             names_node: false,
             cause,
         };
-        let wanted = match &claim.goes {
-            Goes::No | Goes::Ephemeral => None,
-            Goes::Unwanted(how, _) => {
-                ties.notes.push(format!("claim {name} {how}"));
-                None
+        let mut wanted = None;
+        let goes = match &claim.goes {
+            Goes::No => None,
+            Goes::Unwanted(_) if claim.deleted => {
+                Some("is being deleted, and goes with its last pod")
             }
+            Goes::Unwanted(_) | Goes::Ephemeral => Some("is its own alone and goes with it"),
             Goes::MayBeWanted(_) if claim.deleted && is_given_up(case, claim) => {
-                ties.notes.push(format!(
-                    "claim {name} is being deleted, and goes with it, data included"
-                ));
+                Some("is being deleted, and goes with it")
+            }
+            Goes::MayBeWanted(cause) if claim.deleted => {
+                wanted = Some(UnverifiedClaim {
+                    deleted: claim.bound().map(|bound| bound.volume.clone()),
+                    ..unverified(format!(
+                        "it is being deleted, so that it goes with its last pod, and {cause}"
+                    ))
+                });
                 None
             }
-            Goes::MayBeWanted(cause) if claim.deleted => Some(UnverifiedClaim {
-                deleted: claim.bound().map(|bound| bound.volume.clone()),
-                ..unverified(format!(
-                    "it is being deleted, so that it goes with its last pod, and {cause}"
-                ))
-            }),
-            Goes::MayBeWanted(cause) => Some(unverified(format!(
-                "the pod owns it, so that it goes with the pod, and {cause}"
-            ))),
+            Goes::MayBeWanted(cause) => {
+                wanted = Some(unverified(format!(
+                    "the pod owns it, so that it goes with the pod, and {cause}"
+                )));
+                None
+            }
         };
-        // A pod's own ephemeral claim goes with it and binds nothing. Only rule 15 (`shared-disk`)
-        // needs to know its volume.
+        let goes = goes.map(|how| format!("claim {name} {how}, data included"));
+        ties.notes.extend(goes);
+        // A pod's own ephemeral claim goes with it and binds nothing. Only `shared-disk` needs to
+        // know its volume.
         let temporary = claim.goes == Goes::Ephemeral;
-        if temporary {
-            ties.notes.push(format!(
-                "claim {name} is its own alone and goes with it, data included"
-            ));
-        }
         let of_state = match &claim.state {
             ClaimState::Unread(unread) => Some(unverified(unread.0.clone())),
             _ if temporary => None,
@@ -115,7 +116,8 @@ fn check(case: &Case<'_>, node: &NodeFacts) -> Ties {
             }
             ClaimState::NotLookedUp | ClaimState::Absent => None,
         };
-        ties.unverified.extend(wanted.or(of_state));
+        // Nobody is asked for an answer that what is not known would make void.
+        ties.unverified.extend(of_state.or(wanted));
     }
     ties
 }

@@ -7,7 +7,7 @@ use itertools::Itertools as _;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::{
-    facts::{ClusterFacts, NodeRead, Ready, Traits},
+    facts::{ClusterFacts, Ready, Traits},
     words::{listed, spoken},
 };
 
@@ -55,8 +55,9 @@ pub fn in_common(facts: &ClusterFacts) -> Vec<String> {
 }
 
 fn when(facts: &ClusterFacts) -> Option<String> {
-    let nodes = facts.nodes.values().filter_map(NodeRead::known);
-    let down = nodes.filter(|node| node.leaf.is_none() && node.ready != Ready::True);
+    let down = facts
+        .known_nodes()
+        .filter(|node| node.leaf.is_none() && node.ready != Ready::True);
     let times = down.filter_map(|node| node.not_ready_since(facts.now));
     let times = times.sorted().collect_vec();
     let (first, last) = (*times.first()?, *times.last()?);

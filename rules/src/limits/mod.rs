@@ -1,16 +1,17 @@
 //! The limits of a whole run: the mass-outage breaker and the cap. They turn `reap` into `wait`,
 //! never back.
 
-mod census;
 mod common;
 
 pub use self::common::{at_once, in_common};
 
 use std::collections::BTreeMap;
 
+use jiff::{SignedDuration, Timestamp};
+
 use crate::{
     decide::{Case, Policy, Reason, ReasonCode, Verdict, unread},
-    facts::{Census, ClusterFacts, NodeRead, PodFacts, Tally, Unread, Zone},
+    facts::{Census, ClusterFacts, PodFacts, Standing, Tally, Unread, Zone},
     words::natural,
 };
 
@@ -28,6 +29,10 @@ pub struct Limits {
 /// cluster from ever being reaped. Kubernetes' node lifecycle controller uses the same two numbers
 /// in each zone (more than 2, and 55 %).
 pub const FEW_NODES: usize = 2;
+
+/// A node that has been NotReady for longer than this was put away, if nothing is left on it but
+/// what stays on every node.
+const PUT_AWAY: SignedDuration = SignedDuration::from_hours(24);
 
 /// A pod, the reason that the rules give for it, and the limit that stands beside that.
 #[derive(Debug, Clone, PartialEq)]
@@ -112,7 +117,7 @@ impl Plan {
         // The UID gives namesakes an order too.
         pods.sort_by_cached_key(|Judged { pod, .. }| {
             (
-                pod.due(facts.node_of(pod).and_then(NodeRead::known)),
+                pod.due(facts.known_node(pod)),
                 pod.namespace.clone(),
                 natural(&pod.name),
                 pod.uid.clone(),
@@ -123,8 +128,7 @@ impl Plan {
             None => zones(&facts.census, limits.max_not_ready_percent),
             Some(_) => BTreeMap::new(),
         };
-        let nodes = facts.nodes.values().filter_map(NodeRead::known);
-        let by_node = nodes.filter_map(|node| {
+        let by_node = facts.known_nodes().filter_map(|node| {
             let is_off = || node.is_answered_off(facts.now);
             let of_zone = || zones.get(node.zone.as_ref()?);
             let limit = hold.as_ref().or_else(of_zone)?;
@@ -209,8 +213,7 @@ fn hold(facts: &ClusterFacts, max_percent: u8) -> Option<Limit> {
         ))),
         // No answer lifts this one.
         Census::Counted { room: false, .. } => {
-            let mut known = facts.nodes.values().filter_map(NodeRead::known);
-            let only = known.next().filter(|_| facts.node_count == 1);
+            let only = facts.known_nodes().next().filter(|_| facts.node_count == 1);
             Some(Limit::NoRoom(only.map(|node| node.name.clone())))
         }
         Census::Counted { all, workers, .. } => [(all, "nodes"), (workers, "worker nodes")]
@@ -243,6 +246,50 @@ fn too_many(tally: Tally, which: &str, max_percent: u8) -> Option<Limit> {
             "{not_ready} of {total} {which} are NotReady: {percent} %, and the limit is {max_percent} %"
         ))
     })
+}
+
+impl Census {
+    /// Counts the real nodes among `nodes`, without those that were put away by `now`.
+    pub fn count(now: Timestamp, nodes: impl IntoIterator<Item = Standing>) -> Self {
+        let (mut all, mut workers, mut room) = (Tally::default(), Tally::default(), false);
+        let mut zones = BTreeMap::<_, Tally>::new();
+        for node in nodes
+            .into_iter()
+            .filter(|node| !node.leaf && (node.occupied || !node.may_be_put_away(now)))
+        {
+            all.add(node.ready);
+            if !node.control_plane {
+                workers.add(node.ready);
+            }
+            room |= node.ready && node.open;
+            if let Some(zone) = node.zone {
+                zones.entry(zone).or_default().add(node.ready);
+            }
+        }
+        Self::Counted {
+            all,
+            workers,
+            zones,
+            room,
+        }
+    }
+}
+
+impl Tally {
+    /// Counts one more node.
+    pub fn add(&mut self, ready: bool) {
+        self.total += 1;
+        self.not_ready += usize::from(!ready);
+    }
+}
+
+impl Standing {
+    /// Reports whether somebody has put the node away by `now`, unless it is occupied. A node that
+    /// was put away is no part of an outage.
+    pub fn may_be_put_away(&self, now: Timestamp) -> bool {
+        let long_ago = |since: Timestamp| now.duration_since(since) > PUT_AWAY;
+        !self.ready && self.since.is_some_and(long_ago)
+    }
 }
 
 #[cfg(test)]

@@ -227,8 +227,7 @@ fn count(words: &str) -> Census {
             ready: down.is_none(),
             leaf: is("leaf"),
             control_plane: is("control-plane") || is("reserved"),
-            reserved: is("reserved"),
-            cordoned: is("cordoned"),
+            open: !is("reserved") && !is("cordoned"),
             since: down
                 .and_then(|since| Some(samples::now() - since.parse::<SignedDuration>().ok()?)),
             zone: None,
@@ -383,6 +382,7 @@ fn the_longest_overdue_go_first() {
 fn what_a_zone_holds_takes_no_place_in_the_cap() {
     let zone = |region: &str| Some(Zone([Some(region.to_owned()), Some("a".to_owned())]));
     let standing = |region, ready| Standing {
+        open: true,
         ready,
         zone: zone(region),
         ..Standing::default()

@@ -15,14 +15,14 @@ use tokio::sync::watch::Sender;
 
 use super::*;
 use crate::{
-    cli::DryRun,
+    cluster::Mode,
     outcome::OutcomeCode,
     report::{
         Report, RunRecord,
         samples::{audit, judged, run},
     },
     run::run_on,
-    selector::{NodeSelectors, Target},
+    selector::Target,
     settings::Settings,
 };
 
@@ -119,7 +119,7 @@ async fn waited(
     let objects = before(&after(&lost, there));
     let server = Server::with_faults(Objects::new(facts.now, objects), fate);
     let (signal, stop) = Stop::manual(Duration::from_mins(8));
-    let cluster = Cluster::new(server.client(), stop.clone(), NodeSelectors::default());
+    let cluster = Cluster::new(server.client(), stop.clone());
     change(server.clone(), signal.clone());
     let began = Instant::now();
     let found = replacements(&cluster, &stop, &pods, Duration::from_mins(1), &|_| {}).await;
@@ -798,13 +798,13 @@ const OF_THE_WAIT: [Kind; 6] = [
     Kind::Job,
     Kind::Events,
 ];
-const DELETE: DryRun = DryRun::None;
+const DELETE: Mode = Mode::Delete;
 
 /// Runs on a StatefulSet's pod and a Deployment's, with a fault of each request that only the wait
 /// sends, and a signal after so many seconds. Returns the report, the requests and the time taken.
 async fn run_with(
     wait: u64,
-    mode: DryRun,
+    mode: Mode,
     fault: Option<Fault>,
     signal_after: Option<u64>,
 ) -> (Report, Vec<String>, Duration) {
@@ -825,7 +825,7 @@ async fn run_with(
         let signal = signal.clone();
         later(1000 * seconds, move || terminate(&signal));
     }
-    let cluster = Cluster::new(server.client(), stop.clone(), NodeSelectors::default());
+    let cluster = Cluster::new(server.client(), stop.clone());
     let began = Instant::now();
     let report = run_on(&cluster, &settings, false, &stop)
         .await
@@ -888,7 +888,7 @@ async fn the_wait_changes_neither_outcome_nor_exit_code() {
 
 #[tokio::test(start_paused = true)]
 async fn a_dry_run_waits_for_nothing() {
-    for mode in [DryRun::Server, DryRun::Client] {
+    for mode in [Mode::ServerDryRun, Mode::ClientDryRun] {
         let (dry, requests, took) = run_with(60, mode, None, None).await;
         assert!(dry.pods.iter().all(|pod| pod.replacement.is_none()));
         assert_eq!(

@@ -16,7 +16,7 @@ use crate::{
     advice,
     cluster::{CONTROLLER, Cluster, Event, Failure, MAX_IN_FLIGHT, Reference, StatusKind},
     decide::{Reason, ReasonCode, Verdict},
-    facts::{NodeRead, PodFacts},
+    facts::PodFacts,
     limits::Judged,
     outcome::{Outcome, OutcomeCode},
     report::{RunRecord, page::NAMES},
@@ -98,8 +98,7 @@ fn manual<'a>(run: &'a RunRecord<'_>) -> impl Iterator<Item = &'a Judged> {
 }
 
 fn reference(run: &RunRecord<'_>, name: &str) -> Option<Reference> {
-    let read = run.facts.nodes.get(name);
-    read.and_then(NodeRead::known).map(Reference::node)
+    run.facts.known(name).map(Reference::node)
 }
 
 /// Returns one Event for each owner, node and reason of deleted pods, and one for each of these

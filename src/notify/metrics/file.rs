@@ -14,7 +14,7 @@ use super::{Exposition, HELP, PREFIX};
 
 /// Replaces the file by `exposition`. Unless that is whole, metrics that it lacks are kept from the
 /// former file.
-pub(super) fn write(path: &Path, exposition: &Exposition) -> io::Result<()> {
+pub fn write(path: &Path, exposition: &Exposition) -> io::Result<()> {
     let mut text = exposition.text.clone();
     if !exposition.whole {
         match fs::read_to_string(path) {

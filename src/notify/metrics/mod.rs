@@ -24,12 +24,13 @@ use tokio::time::Instant;
 
 use crate::{
     cli::{Command, MetricsTo},
+    cluster::Mode,
     decide::ReasonCode,
     exit::Exit,
     outcome::OutcomeCode,
     questions::what_if::each_node::Forecast,
     report::{Report, notices::NoticeCode},
-    settings::{ModeCode, Settings},
+    settings::Settings,
     stop::Stop,
     words::{after, joined},
 };
@@ -221,14 +222,14 @@ impl<'a> Metrics<'a> {
         }
         let mode = self.settings.task.mode();
         // A run whose deletes were refused at the terminal is no success, though it exits with 0.
-        let success = mode == ModeCode::Delete
+        let success = mode == Mode::Delete
             && [Exit::Done, Exit::Manual].contains(&exit)
             && !self.text.is_empty()
             && !self.refused;
         // An audit of a snapshot delivers no metrics, so its mode has no series.
-        let modes = ModeCode::ALL
+        let modes = Mode::ALL
             .into_iter()
-            .filter(|mode| *mode != ModeCode::Snapshot)
+            .filter(|mode| *mode != Mode::Snapshot)
             .map(|each| (each, u8::from(each == mode)));
         let ended = Duration::try_from(ended.as_duration())
             .unwrap_or_default()

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// Pushes `exposition` to `gateway`. The request is not repeated, and no redirect is followed.
-pub(super) async fn push(
+pub async fn push(
     gateway: &PushGateway,
     job: &str,
     cluster: Option<&str>,

@@ -11,7 +11,7 @@ use expect_test::expect;
 
 use super::*;
 use crate::{
-    cli::DryRun,
+    cluster::Mode,
     outcome::Outcome,
     questions::what_if::each_node::{Counts, NodeForecast},
     report::samples::{
@@ -21,7 +21,7 @@ use crate::{
     selector::Target,
 };
 
-const DELETING: DryRun = DryRun::None;
+const DELETING: Mode = Mode::Delete;
 
 fn metrics<'a>(settings: &'a Settings, report: Option<&Report>) -> Metrics<'a> {
     let mut metrics = Metrics::begin(settings);
@@ -304,7 +304,7 @@ fn only_a_run_that_did_all_it_should_is_a_success() {
         [true, false, false, false, false, true]
     );
     assert!(!success(&page(&deleting(), None, Exit::CouldNotRun)));
-    let dry = [DryRun::Server, DryRun::Client].map(|mode| run(mode, Target::default()));
+    let dry = [Mode::ServerDryRun, Mode::ClientDryRun].map(|mode| run(mode, Target::default()));
     for settings in [&dry[0], &dry[1], &audit()] {
         assert_eq!(all_well(settings), [false; 6], "{}", settings.task.mode());
     }
@@ -325,7 +325,7 @@ fn a_forecast_writes_its_one_metric_and_nothing_about_runs() {
     let settings = Settings {
         command: Command::EachNode,
         metrics: cluster_called("prod-eu"),
-        ..run(DryRun::Client, Target::default())
+        ..run(Mode::ClientDryRun, Target::default())
     };
     let node = |name: &str, needs_person| NodeForecast {
         node: name.to_owned(),
@@ -354,12 +354,12 @@ fn a_forecast_writes_its_one_metric_and_nothing_about_runs() {
 
 #[test]
 fn the_mode_is_written() {
-    for mode in [DELETING, DryRun::Server, DryRun::Client] {
+    for mode in [DELETING, Mode::ServerDryRun, Mode::ClientDryRun] {
         let settings = run(mode, Target::default());
         let text = page(&settings, None, Exit::CouldNotRun).text;
-        for other in ModeCode::ALL
+        for other in Mode::ALL
             .into_iter()
-            .filter(|other| *other != ModeCode::Snapshot)
+            .filter(|other| *other != Mode::Snapshot)
         {
             let series = format!("pod_reaper_mode{{mode=\"{other}\"}}");
             assert_eq!(value(&text, &series) == "1", other == settings.task.mode());

@@ -13,8 +13,8 @@ use crate::{
     cluster::PodsOf,
     decide::{Answer, Case, Evaluation, ReasonCode},
     exit::{CouldNotRun, Result},
-    facts::{Census, NodeRead, Owner, PodSummary, Tally, Unread},
-    limits::{FEW_NODES, Judged, Limit, Plan},
+    facts::{Census, Owner, PodSummary, Tally, Unread},
+    limits::{FEW_NODES, Judged, Limit},
     questions::{Head, Judgement, near},
     report::{RunRecord, in_json},
     settings::Settings,
@@ -97,7 +97,7 @@ pub async fn run_on(
         let message = format!("pod {asked} could not be read: {cause}");
         return Err(CouldNotRun::Source(message));
     }
-    let plan = Plan::new(&facts, pods, &settings.policy, &settings.limits);
+    let plan = settings.plan(&facts, pods);
     Ok(explain(summary, &RunRecord::new(settings, facts, plan)))
 }
 
@@ -210,7 +210,7 @@ fn explain(summary: PodSummary, run: &RunRecord<'_>) -> Explanation {
 fn reaped_from(judged: &Judged, run: &RunRecord<'_>) -> Option<Timestamp> {
     let (policy, facts) = (&run.settings.policy, &run.facts);
     let waits = [ReasonCode::NotOverdue, ReasonCode::NodeJustFailed];
-    let node = facts.node_of(&judged.pod).and_then(NodeRead::known)?;
+    let node = facts.known_node(&judged.pod)?;
     let since = node.not_ready_since(facts.now)?;
     let due = judged
         .pod

@@ -16,7 +16,7 @@ use crate::{
     decide::Verdict,
     exit::{CouldNotRun, Result},
     facts::{NodeRead, Owner, PodSummary, Stay, Unread},
-    limits::{FEW_NODES, Judged, Plan},
+    limits::{FEW_NODES, Judged},
     questions::{Head, Judgement, near},
     report::{BreakerEntry, RunRecord, SettingsEntry, in_json, tally},
     settings::Settings,
@@ -174,7 +174,7 @@ async fn suppose<'a>(
     settings: &'a Settings,
 ) -> Result<SupposedRun<'a>> {
     let Gathered { facts, pods } = Box::pin(store.gather(None)).await?;
-    let plan = Plan::new(&facts, pods, &settings.policy, &settings.limits);
+    let plan = settings.plan(&facts, pods);
     let run = RunRecord::new(settings, facts, plan);
     let standings = store.standings(run.facts.now).await;
     let (standings, _) = standings.unwrap_or_default();

@@ -4,7 +4,7 @@ use super::{Fate, PodFate, WhatIf, Workload};
 use crate::{
     questions::Head,
     report::{
-        BreakerEntry, Render,
+        Render,
         page::{Block, Entry, Page, Section, Tag, Tone, filled, first, paragraphs},
         rows,
     },
@@ -25,7 +25,7 @@ impl Render for WhatIf {
 }
 
 /// Returns the page of a forecast, of named nodes or of each node. `assumed` says what it assumes.
-pub(super) fn forecast_page(
+pub fn forecast_page(
     head: &Head,
     asked: &str,
     assumed: &str,
@@ -43,11 +43,20 @@ pub(super) fn forecast_page(
 }
 
 fn sections(forecast: &WhatIf) -> Vec<Section> {
-    let hold = forecast.breaker.as_ref().map(|breaker| {
-        let heading = format!("The breaker would hold the run ({})", breaker.reason);
-        Section::new("breaker", heading, Tone::Bad, held(forecast, breaker))
-    });
-    let of_nodes = Section::new("nodes", "The nodes", Tone::Quiet, nodes(forecast));
+    let mut blocks = paragraphs([held(forecast)]);
+    blocks.extend(evicts_slowly(forecast));
+    let (id, heading, tone) = match &forecast.breaker {
+        Some(breaker) => {
+            let heading = format!("The breaker would hold the run ({})", breaker.reason);
+            ("breaker", heading, Tone::Bad)
+        }
+        None => ("nodes", "The nodes".to_owned(), Tone::Quiet),
+    };
+    let section = Some(Section::new(id, heading, tone, blocks));
+    let (hold, of_nodes) = match forecast.breaker {
+        Some(_) => (section, None),
+        None => (None, section),
+    };
     let of_fate = |fate: Fate, tone, heading: &str| {
         let pods = forecast
             .pods
@@ -106,36 +115,23 @@ fn sections(forecast: &WhatIf) -> Vec<Section> {
         of_fate(Fate::Stays, Tone::Quiet, "Stay on the node (never evicted)"),
     ];
     let unread = forecast.head.unread();
-    let parts = hold.into_iter().chain(parts).chain([of_nodes]);
+    let parts = hold.into_iter().chain(parts).chain(of_nodes);
     parts.chain(unread).collect()
 }
 
-/// Says what the breaker would do.
-fn held(forecast: &WhatIf, breaker: &BreakerEntry) -> Vec<Block> {
-    let held = format!(
-        "{}. {} to reap would wait until that changes, or until a person who knows that the nodes are dead runs it with \
-         --max-not-ready-percent=100. The lines below say what happens then.",
-        breaker.detail,
-        counted(breaker.held, "pod", "pods")
-    );
-    let mut blocks = paragraphs([held]);
-    blocks.extend(evicts_slowly(forecast));
-    blocks
-}
-
-/// Says how many nodes would be NotReady, unless the breaker says so.
-fn nodes(forecast: &WhatIf) -> Vec<Block> {
-    if forecast.breaker.is_some() {
-        return Vec::new();
-    }
+/// Says what the breaker would do or, if it would do nothing, how many nodes would be NotReady.
+fn held(forecast: &WhatIf) -> String {
     let total = forecast.nodes_total;
-    let count = match forecast.nodes_not_ready {
-        Some(not_ready) => format!("{not_ready} of {total} would be NotReady."),
-        None => format!("It could not be read how many of {total} would be NotReady."),
-    };
-    let mut blocks = paragraphs([count]);
-    blocks.extend(evicts_slowly(forecast));
-    blocks
+    match (&forecast.breaker, forecast.nodes_not_ready) {
+        (Some(breaker), _) => format!(
+            "{}. {} to reap would wait until that changes, or until a person who knows that the nodes are dead runs it with \
+             --max-not-ready-percent=100. The lines below say what happens then.",
+            breaker.detail,
+            counted(breaker.held, "pod", "pods")
+        ),
+        (None, Some(not_ready)) => format!("{not_ready} of {total} would be NotReady."),
+        (None, None) => format!("It could not be read how many of {total} would be NotReady."),
+    }
 }
 
 /// Says what Kubernetes would do about so many NotReady nodes.

@@ -7,8 +7,11 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
-    decide::ReasonCode, exit::Exit, kubernetes::RawPod, report::samples::audit,
-    source::snapshot::Saved,
+    decide::ReasonCode,
+    exit::Exit,
+    kubernetes::RawPod,
+    report::samples::audit,
+    source::snapshot::{Options, Saved},
 };
 
 fn summary(spec: &Value, owner: Option<(&str, &str)>, labels: &Value) -> PodSummary {
@@ -99,8 +102,10 @@ fn a_version_of_a_deployment_is_that_deployment() {
 /// Forecasts the death of the nodes `dead` by a snapshot with `objects`.
 fn foretold(settings: &Settings, objects: &[Value], dead: &[&str]) -> WhatIf {
     let text = samples::list(objects.iter().cloned()).to_string();
-    let mut options = settings.snapshot_options(Some(samples::NOW.parse().unwrap()));
-    options.every_pod = true;
+    let options = Options {
+        now: Some(samples::NOW.parse().unwrap()),
+        every_pod: true,
+    };
     let saved = Saved::read(text.as_bytes(), options).expect("a snapshot");
     let dead = dead.iter().map(|name| (*name).to_owned()).collect();
     let answer = run_on(&saved, settings, &dead).now_or_never();

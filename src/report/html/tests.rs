@@ -228,7 +228,7 @@ fn every_command_can_be_copied_as_it_is() {
         kubeconfig: Some("/etc/my config".into()),
         context: Some("<b>".into()),
     };
-    let reading = run(crate::cli::DryRun::Client, target);
+    let reading = run(crate::cluster::Mode::ClientDryRun, target);
     for report in [
         report(&reading, &private_cloud(), &[]),
         report(&audit(), &private_cloud(), &[]),

@@ -9,7 +9,7 @@ use jiff::SignedDuration;
 use crate::{
     codes::codes,
     decide::{BUILT_IN, KubeletAlive, ReasonCode, Verdict, same_kind},
-    facts::{ClusterFacts, NodeRead, PodSummary, Ready, Stay},
+    facts::{ClusterFacts, PodSummary, Ready, Stay},
     limits::{Judged, Limit},
     report::{RunRecord, page::NAMES},
     settings::Task,
@@ -161,7 +161,7 @@ fn not_evicted(run: &RunRecord<'_>) -> (Vec<NoticeEntry>, NoticeEntry) {
     let facts = &run.facts;
     let (mut never_evicted, mut nodes, mut staying) = (Vec::new(), Vec::new(), 0);
     for (name, pods) in &facts.active {
-        let node = facts.nodes.get(name).and_then(NodeRead::known);
+        let node = facts.known(name);
         let Some(node) = node.filter(|node| node.ready != Ready::True && node.leaf.is_none())
         else {
             continue;
@@ -248,9 +248,7 @@ fn inert_answers(run: &RunRecord<'_>) -> Vec<NoticeEntry> {
 /// Returns the notice about the control plane nodes whose API server may or may not live.
 fn without_api_server(facts: &ClusterFacts) -> NoticeEntry {
     let nodes = facts
-        .nodes
-        .values()
-        .filter_map(NodeRead::known)
+        .known_nodes()
         .filter(|node| node.ready != Ready::True && node.lacks_api_server())
         .map(|node| &node.name)
         .collect_vec();
@@ -304,7 +302,7 @@ fn long_waits(run: &RunRecord<'_>) -> Vec<NoticeEntry> {
 
 /// Says why a pod waits for so long, and what to do about that if its reason tells.
 fn cause_of_wait(judged: &Judged, facts: &ClusterFacts) -> String {
-    let node = facts.node_of(&judged.pod).and_then(NodeRead::known);
+    let node = facts.known_node(&judged.pod);
     let since = node.and_then(|node| node.not_ready_since(facts.now));
     match (&judged.limit, judged.code()) {
         (Some(Limit::MassOutage(state)), _) => format!(

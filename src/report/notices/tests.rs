@@ -329,11 +329,7 @@ async fn told_of_cluster(settings: &Settings, objects: &[Value]) -> (Report, usi
     let now = "2026-01-31T03:00:00Z".parse().expect("a moment");
     let server = Server::new(Objects::new(now, objects.to_vec()));
     let (_signal, stop) = Stop::manual(std::time::Duration::from_mins(8));
-    let cluster = Cluster::new(
-        server.client(),
-        stop.clone(),
-        settings.node_selectors.clone(),
-    );
+    let cluster = Cluster::new(server.client(), stop.clone());
     let report = crate::run::run_on(&cluster, settings, false, &stop)
         .await
         .expect("a report");

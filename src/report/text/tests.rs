@@ -18,7 +18,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::{
-    cli::DryRun,
+    cluster::Mode,
     decide::ReasonCode,
     outcome::Outcome,
     report::{Render, samples::*},
@@ -149,7 +149,7 @@ fn a_dry_run_names_what_would_be_deleted() {
             "tell somebody",
         ),
     ];
-    let mut settings = run(DryRun::Server, Target::default());
+    let mut settings = run(Mode::ServerDryRun, Target::default());
     settings.namespaces.include = Some(regex::Regex::new("^app").expect("an expression"));
     settings.namespaces.exclude = Some(regex::Regex::new("-test$").expect("an expression"));
     let outcomes = [("uid-app-a-0", Outcome::WouldDelete)];
@@ -284,7 +284,7 @@ fn a_quiet_cluster() {
 #[test]
 fn lines_keep_to_the_width_except_for_a_word_that_is_longer() {
     let settings = run(
-        DryRun::Client,
+        Mode::ClientDryRun,
         Target {
             kubeconfig: Some("/etc/a folder/config".into()),
             context: Some("prod".to_owned()),
@@ -472,7 +472,7 @@ fn pasted_commands_send_what_they_show() {
         kubeconfig: Some("/etc/my config".into()),
         context: Some("prod".to_owned()),
     };
-    let report = report(&run(DryRun::Client, target), &private_cloud(), &[]);
+    let report = report(&run(Mode::ClientDryRun, target), &private_cloud(), &[]);
     let shell = Shell::new();
     let asked = commands(&report)
         .into_iter()
@@ -543,7 +543,7 @@ fn every_name_is_one_word_to_the_shell() {
             kubeconfig: Some(name.into()),
             context: Some(name.to_owned()),
         };
-        let report = report(&run(DryRun::Client, target), &objects, &[]);
+        let report = report(&run(Mode::ClientDryRun, target), &objects, &[]);
         let commands = commands(&report);
         // A name that cannot be a file's gets no command that writes or reads a file, and a name
         // that Kubernetes does not allow gets no script.

@@ -7,7 +7,7 @@ use crate::{
     world::{By, attached, no_facts, reached, unread},
 };
 use pod_reaper::{
-    cli::DryRun,
+    cluster::Mode,
     decide::Verdict,
     report::{PodEntry, Render as _, page::Log, text},
 };
@@ -26,7 +26,7 @@ const MOST_WRITES: usize = 10;
 /// The settings and limits of a run.
 pub struct Rules {
     pub settings: Arc<Settings>,
-    pub dry_run: DryRun,
+    pub dry_run: Mode,
     /// The time after which no request is started.
     pub last_start: Instant,
     /// The time by which the run has ended.
@@ -36,7 +36,7 @@ pub struct Rules {
 impl Rules {
     pub fn new(settings: Arc<Settings>, last_start: Instant, end: Instant) -> Self {
         let dry_run = match &settings.task {
-            Task::Reap { dry_run, .. } => *dry_run,
+            Task::Reap { mode, .. } => *mode,
             Task::Audit { .. } => unreachable!("no snapshot is asked for"),
         };
         Self {
@@ -136,7 +136,7 @@ impl Watched {
     fn wrong_form(&self, request: &Request) -> Vec<String> {
         let (uid, version) = request.preconditions();
         // What is given up is rehearsed.
-        let dry = self.rules.dry_run == DryRun::Server || request.dry_run;
+        let dry = self.rules.dry_run == Mode::ServerDryRun || request.dry_run;
         let (body, content, asked) = if request.kind == Kind::Patch {
             // The message of the condition is for people and not checked.
             let condition = request
@@ -168,7 +168,10 @@ impl Watched {
             (options, "application/json", dry.then_some("dryRun=All"))
         };
         [
-            (self.rules.dry_run == DryRun::Client, "this run only reads"),
+            (
+                self.rules.dry_run == Mode::ClientDryRun,
+                "this run only reads",
+            ),
             (request.body != body, "its body is another"),
             (request.query.as_deref() != asked, "its query is another"),
             (
@@ -291,7 +294,7 @@ impl Watched {
             {
                 wrong.push("not every claim of its pod was rehearsed".to_owned());
             }
-            let rehearses = request.dry_run && self.rules.dry_run != DryRun::Server;
+            let rehearses = request.dry_run && self.rules.dry_run != Mode::ServerDryRun;
             if rehearses && goes.is_empty() {
                 wrong.push("there is nothing to rehearse".to_owned());
             }
@@ -346,7 +349,7 @@ impl Watched {
             .any(|pod| pod.facts.uid.as_str() == about);
         let wrong = [
             (
-                self.rules.dry_run != DryRun::None,
+                self.rules.dry_run != Mode::Delete,
                 "a dry run writes no Event",
             ),
             (
@@ -481,7 +484,7 @@ impl Ended<'_> {
     /// Why a pod's outcome does not agree with the cluster.
     fn untrue(&self, pod: &PodEntry) -> Option<&'static str> {
         let state = self.state;
-        let real = state.rules.dry_run != DryRun::Server;
+        let real = state.rules.dry_run != Mode::ServerDryRun;
         let writes = state
             .writes
             .iter()
@@ -536,7 +539,7 @@ impl Ended<'_> {
             .namespaces
             .get(&pod.namespace)
             .filter(|_| state.received.namespace_lists > 1);
-        let unlisted = again.is_none() && state.rules.dry_run != DryRun::Client;
+        let unlisted = again.is_none() && state.rules.dry_run != Mode::ClientDryRun;
         let (holds, why) = match pod.outcome.map(OutcomeCode::as_str) {
             None => (
                 pod.verdict != Verdict::Reap && writes.is_empty(),
@@ -551,9 +554,9 @@ impl Ended<'_> {
             ),
             Some("gone") => (gone.is_some(), "it is still there"),
             Some("would-delete") => {
-                let asked = state.rules.dry_run == DryRun::Client || accepted;
+                let asked = state.rules.dry_run == Mode::ClientDryRun || accepted;
                 (
-                    asked && !touched && (!real || state.rules.dry_run == DryRun::Client),
+                    asked && !touched && (!real || state.rules.dry_run == Mode::ClientDryRun),
                     "the server was not asked",
                 )
             }
@@ -764,16 +767,16 @@ impl Ended<'_> {
             });
             let outcome = match dry_run {
                 // Its claims went already.
-                DryRun::None if by_job && lets_go_late && gives_up => "failed",
-                DryRun::None if by_job && lets_go_late => "still-there",
+                Mode::Delete if by_job && lets_go_late && gives_up => "failed",
+                Mode::Delete if by_job && lets_go_late => "still-there",
                 // Such a pod was forced before, and is removed with the Job controller's finalizer: maybe before our
                 // delete.
-                DryRun::None if by_job && pod.grace_seconds == Some(0) => outcomes
+                Mode::Delete if by_job && pod.grace_seconds == Some(0) => outcomes
                     .get(pod.uid.as_str())
                     .copied()
                     .filter(|outcome| *outcome == "gone")
                     .unwrap_or("deleted"),
-                DryRun::None => "deleted",
+                Mode::Delete => "deleted",
                 _ => "would-delete",
             };
             (pod.uid.as_str(), outcome)

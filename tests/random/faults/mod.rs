@@ -136,11 +136,7 @@ fn run(seed: u64) -> Ran {
         let fates = trouble.clone().fates(dice.fork());
         let watched = Watched::new(world, cache, rules, trouble, changes, dice.fork());
         let server = Server::with_faults(watched, fates).page(page);
-        let cluster = Cluster::new(
-            server.client(),
-            stop.clone(),
-            settings.node_selectors.clone(),
-        );
+        let cluster = Cluster::new(server.client(), stop.clone());
         let result = run_on(&cluster, &settings, false, &stop).await;
         let server = server.lock();
         let (state, most_at_once, not_understood) =

@@ -262,7 +262,7 @@ fn selected<'a>(pods: &'a BTreeMap<Key, Pod>, selector: &'a str) -> impl Iterato
 
 /// Whether a pod could start on a real node.
 fn is_open(node: &NodeFacts) -> bool {
-    node.ready == Ready::True && node.leaf.is_none() && !node.cordoned && !node.reserved
+    node.ready == Ready::True && node.leaf.is_none() && node.open
 }
 
 impl Received {

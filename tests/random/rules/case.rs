@@ -186,7 +186,7 @@ fn change_pod(dice: &mut Dice, pod: &mut PodFacts) {
                 proved: dice.permille(700),
             };
         }
-        if let Goes::MayBeWanted(why) | Goes::Unwanted(why, _) = &mut claim.goes {
+        if let Goes::MayBeWanted(why) = &mut claim.goes {
             *why = text(dice);
         }
         if dice.permille(20) {

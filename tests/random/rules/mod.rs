@@ -37,8 +37,7 @@ fn for_every_cluster(mut property: impl FnMut(&Case)) -> bool {
 }
 
 fn plan(settings: &Settings, gathered: &Gathered) -> Plan {
-    let Gathered { facts, pods } = gathered;
-    Plan::new(facts, pods.clone(), &settings.policy, &settings.limits)
+    settings.plan(&gathered.facts, gathered.pods.clone())
 }
 
 fn reaps(plan: &Plan) -> impl Iterator<Item = &PodFacts> {
@@ -46,8 +45,7 @@ fn reaps(plan: &Plan) -> impl Iterator<Item = &PodFacts> {
 }
 
 fn report(case: &Case, settings: &Settings, gathered: &Gathered) -> Report {
-    let plan = plan(settings, gathered);
-    let mut run = RunRecord::new(settings, gathered.facts.clone(), plan);
+    let mut run = RunRecord::new(settings, gathered.facts.clone(), plan(settings, gathered));
     let of = |pod: &PodFacts| {
         let number = pod.uid.trim_start_matches("uid-").parse::<usize>().unwrap();
         (

@@ -62,7 +62,7 @@ fn node(node: &Node, now: Timestamp) -> Value {
     };
     let taint = |(key, value): &(String, String)| json!({"key": key, "value": value, "effect": "NoSchedule", "timeAdded": set(key)});
     let mut taints = node.taints.iter().map(taint).collect::<Vec<_>>();
-    if facts.reserved {
+    if node.reserved {
         taints
             .push(json!({"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}));
     }
@@ -159,7 +159,7 @@ fn node(node: &Node, now: Timestamp) -> Value {
             "annotations": annotations,
             "managedFields": written,
         },
-        "spec": {"taints": taints, "unschedulable": facts.cordoned, "providerID": node.provider},
+        "spec": {"taints": taints, "unschedulable": node.cordoned, "providerID": node.provider},
         "status": {
             "conditions": conditions,
             "nodeInfo": {"kubeletVersion": node.version, "machineID": machine, "systemUUID": machine},

@@ -457,6 +457,7 @@ impl World {
         });
         let own_lease = own_lease.map(|(renewed, goes_on)| lease(dice, renewed, goes_on));
         let control_plane = dice.permille(250);
+        let reserved = dice.permille(if control_plane { 700 } else { 30 });
         let skip = Skip::random(dice);
         let mut node = Node {
             facts: NodeFacts {
@@ -481,8 +482,7 @@ impl World {
                 out_of_service: false,
                 leaf: None,
                 control_plane,
-                reserved: dice.permille(if control_plane { 700 } else { 30 }),
-                cordoned,
+                open: !cordoned && !reserved,
                 opted_out: skip.opted_out(),
             },
             labels: BTreeMap::new(),
@@ -491,6 +491,8 @@ impl World {
             version: "v1.35.4",
             machine: !by_name,
             provider: dice.pick(&[None, Some("aws:///eu-1a/i-0"), Some("gce://p/z/n")]),
+            cordoned,
+            reserved,
             doubtful: dice.permille(60),
             skip,
             beats: Vec::new(),
@@ -1158,7 +1160,7 @@ impl World {
             let goes = match found.clone().is_ok_and(owns) {
                 true if ephemeral => Goes::Ephemeral,
                 owned if !owned && !deleted => Goes::No,
-                _ if unwanted || kept.is_some() => Goes::Unwanted(String::new(), kept),
+                _ if unwanted || kept.is_some() => Goes::Unwanted(kept),
                 _ => Goes::MayBeWanted("not known".to_owned()),
             };
             let doubt = || Doubt::proved("not known");

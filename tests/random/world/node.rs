@@ -281,6 +281,9 @@ pub struct Node {
     /// Whether it names its machine.
     pub machine: bool,
     pub provider: Option<&'static str>,
+    pub cordoned: bool,
+    /// Whether it has the taint of the control plane.
+    pub reserved: bool,
     /// Whether its status, which is not Ready, is none of the known ones, and shown by a word of a later version.
     pub doubtful: bool,
     pub skip: Skip,

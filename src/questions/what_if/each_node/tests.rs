@@ -9,12 +9,14 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::report::{Render as _, page::Log, samples::audit, text, text::Screen};
-use crate::source::snapshot::Saved;
+use crate::source::snapshot::{Options, Saved};
 
 fn foretold(settings: &Settings, objects: &[Value]) -> Forecast {
     let text = samples::list(objects.iter().cloned()).to_string();
-    let mut options = settings.snapshot_options(Some(samples::NOW.parse().unwrap()));
-    options.every_pod = true;
+    let options = Options {
+        now: Some(samples::NOW.parse().unwrap()),
+        every_pod: true,
+    };
     let saved = Saved::read(text.as_bytes(), options).expect("a snapshot");
     let answer = run_on(&saved, settings, |_, _| ()).now_or_never();
     answer.expect("nothing is waited for").expect("an answer")
