@@ -32,7 +32,7 @@ pub fn about(report: &Report) -> String {
     format!(
         "pod-reaper {}: {run}{}, judged at {}.{}",
         report.program_version,
-        after(", cluster ", cluster(report)),
+        after(", on ", cluster(report)),
         report.judged_at.strftime("%F %TZ"),
         if any_acted(report) {
             ""
@@ -144,7 +144,7 @@ pub fn node(node: &NodeEntry, now: Timestamp) -> String {
 /// Counts a node's Terminating pods by verdict.
 pub fn terminating(node: &NodeEntry) -> String {
     let words = [
-        (Verdict::Reap, "to reap"),
+        (Verdict::Reap, "for a run"),
         (Verdict::Wait, "waiting"),
         (Verdict::Leave, "left alone"),
         (Verdict::Manual, "for you"),

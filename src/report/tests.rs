@@ -315,7 +315,7 @@ fn every_format_names_the_cluster_at_its_top() {
         Some(concat!(
             "pod-reaper ",
             env!("CARGO_PKG_VERSION"),
-            ": audit of state.json, cluster prod "
+            ": audit of state.json, on prod "
         ))
     );
     let html = html::write(&report.page());
@@ -324,7 +324,7 @@ fn every_format_names_the_cluster_at_its_top() {
         "{html}"
     );
     assert!(
-        html.contains("audit of state.json, cluster prod &#60;eu&#62;"),
+        html.contains("audit of state.json, on prod &#60;eu&#62;"),
         "{html}"
     );
 }

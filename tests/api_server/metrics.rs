@@ -257,7 +257,7 @@ fn each_of_many_clusters_has_its_own_group_at_the_gateway() {
         .expect("it starts");
     assert_eq!(output.status.code(), Some(0), "{}", shown(&output));
     assert!(
-        shown(&output).contains("run, cluster prod-eu, judged at"),
+        shown(&output).contains("run, on prod-eu, judged at"),
         "{}",
         shown(&output)
     );

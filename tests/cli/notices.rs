@@ -43,7 +43,7 @@ fn notices_are_in_every_format_and_change_no_exit_code() {
           next runs judge it like any other.  [never-evicted]
           and 2 more; named in the log
         NODES NOT READY: 1 of 3
-          ds06  silent for 2h; last heard 2h ago (lease)  1 to reap"#]]
+          ds06  silent for 2h; last heard 2h ago (lease)  1 for a run"#]]
     .assert_eq(notices.expect("a section before the summary").0.trim());
     for format in ["markdown", "html"] {
         let page = judge(&["--output", format]).out;

@@ -75,7 +75,7 @@ fn an_audit_of_a_dead_node() {
         COULD NOT BE READ: 1
           Pod impala-impala01/odd-0: a field has an unexpected type
         NODES NOT READY: 2 of 7
-          ds06  silent for 2h; last heard 2h ago (lease)  4 to reap, 2 waiting, 1 left alone, 3 for you
+          ds06  silent for 2h; last heard 2h ago (lease)  4 for a run, 2 waiting, 1 left alone, 3 for you
           and 1 more
 
         pod-reaper 0.4.0: audit of state.json, judged at 2026-01-31 03:00:00Z. Nothing was changed. Stuck
@@ -123,7 +123,7 @@ fn a_run_with_every_outcome() {
             the pods that replace them.
 
         NODES NOT READY: 1 of 2
-          ds06  silent for 2h; last heard 2h ago (lease)  10 to reap
+          ds06  silent for 2h; last heard 2h ago (lease)  10 for a run
 
         pod-reaper 0.4.0: run, judged at 2026-01-31 03:00:00Z. Stuck means 10m past the deletion deadline,
         on a node NotReady for 10m. Namespaces: all. No guard is required: RBAC alone limits what this
@@ -168,7 +168,7 @@ fn a_dry_run_names_what_would_be_deleted() {
             the pods that replace them.
 
         NODES NOT READY: 1 of 2
-          ds06  silent for 2h; last heard 2h ago (lease)  1 to reap
+          ds06  silent for 2h; last heard 2h ago (lease)  1 for a run
 
         pod-reaper 0.4.0: dry run, checked by the API server, judged at 2026-01-31 03:00:00Z. Nothing was
         changed. Stuck means 10m past the deletion deadline, on a node NotReady for 10m. Namespaces:
@@ -379,7 +379,7 @@ fn text_from_the_cluster_does_not_control_the_terminal() {
         pod("app", hostile, "ds06"),
         malformed,
     ];
-    let outcomes = [("uid-app-a-0", Outcome::Denied(hostile.to_owned()))];
+    let outcomes = [("uid-app-a-0", Outcome::Unverified(hostile.to_owned()))];
     let settings = Settings {
         task: Task::Audit {
             snapshot: hostile.into(),
