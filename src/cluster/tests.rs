@@ -3,7 +3,7 @@
 use std::{convert::Infallible, error::Error, fmt, time::Duration};
 
 use pod_reaper_test_support::{
-    samples::{lease, pod},
+    samples::{lease, node, pod, with},
     simulated::{Fate, Fault, Objects, Server},
 };
 
@@ -14,11 +14,13 @@ use kube::client::{AuthError, Body};
 use rustls::CertificateError;
 use rustls::pki_types::{ServerName, UnixTime};
 use serde::Deserialize;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::{
     kubernetes::{Holders, RawPod},
     report::samples::audit,
+    selector::NodeSelectors,
     source::Source as _,
 };
 
@@ -399,6 +401,37 @@ async fn an_object_that_is_too_large_is_not_read() {
     let of_node = PodsOf::Node("n".to_owned());
     let listed = cluster.pods(&of_node, Vec::<RawPod>::push).await;
     assert_eq!(listed.map(drop), Err(Failure::TooLarge));
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_the_node_that_was_judged_permits_a_write_and_only_while_it_is_down() {
+    let selectors = NodeSelectors::default();
+    let cluster = |change: Value| {
+        let node = with(node("ds06", "Unknown"), change);
+        let server = Server::new(Objects::new(Timestamp::UNIX_EPOCH, [node]));
+        let (signal, stop) = Stop::manual(Duration::from_mins(8));
+        (signal, Cluster::new(server.client(), stop))
+    };
+    let (_signal, as_judged) = cluster(json!({}));
+    let objects = as_judged.node_objects("ds06").await;
+    let objects = objects.expect("an answer").expect("a node");
+    let judged = objects.into_facts(&selectors).expect("a whole node");
+    let ready = json!({"status": {"conditions": [{"type": "Ready", "status": "True"}]}});
+    for (change, expected) in [
+        (json!({}), "down"),
+        (json!({"metadata": {"uid": "another"}}), "node-changed"),
+        (json!({"metadata": {"name": "another"}}), "node-changed"),
+        (
+            json!({"metadata": {"labels": {"kosmos.io/node": "true"}}}),
+            "node-changed",
+        ),
+        (ready, "node-recovered"),
+    ] {
+        let (_signal, cluster) = cluster(change.clone());
+        let proof = cluster.still_down(&judged, &selectors).await;
+        let is = proof.map_or_else(|outcome| outcome.code().as_str(), |_| "down");
+        assert_eq!(is, expected, "{change}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -382,6 +382,11 @@ const ATTACKS: &str = "
   with: {status: {conditions: [{type: DisruptionTarget, status: 'True', reason: DeletionByPodReaper, message: LONG,
     lastTransitionTime: '2026-01-31T03:00:00Z'}]}}
   says: condition holds 4 kB at most
+# Have its Job count it as failed, so that it ends the others.
+- {fail: held, with: {status: {conditions: [{type: DisruptionTarget, $patch: delete}]}}, says: only as one that was disrupted}
+- fail: held
+  with: {status: {conditions: [{type: DisruptionTarget, status: 'False', lastTransitionTime: '2026-01-31T03:00:00Z'}]}}
+  says: only as one that was disrupted
 # Relabel it, add or take away an annotation, strip its finalizer, change the pod itself.
 - {fail: held, with: {metadata: {labels: {app: other}}}, says: nothing of a pod's metadata}
 - {fail: held, with: {metadata: {annotations: {example.org/new: x}}}, says: nothing of a pod's metadata}
