@@ -77,7 +77,7 @@ impl Turn<'_> {
             deletion_deadline: deadline,
             ..
         } = pod;
-        let (dry_run, on) = (run.mode == Mode::ServerDryRun, &self.node.as_judged.name);
+        let (dry_run, on) = (run.mode != Mode::Delete, &self.node.as_judged.name);
         tracing::info!(
             dry_run,
             "Force-deleting pod {name} in namespace {namespace} on node {on} with deletion timestamp {deadline}"
@@ -119,7 +119,7 @@ impl Turn<'_> {
             self.may_begin()?;
             self.delete_claim(&claim.claim, Mode::ServerDryRun).await?;
         }
-        if self.run.mode == Mode::ServerDryRun {
+        if self.run.mode != Mode::Delete {
             return Ok(());
         }
         // The rehearsal may have taken a while, so the node is read anew before the first real
@@ -156,6 +156,15 @@ impl Turn<'_> {
                 return Ok(());
             };
             if failure.code() == Some(409) {
+                // An earlier try without an answer may have deleted it, which changes it too.
+                let ours = self.lost_claims.contains(name)
+                    && cluster
+                        .is_going(&pod.namespace, claim)
+                        .await
+                        .is_ok_and(|it| it);
+                if ours {
+                    return Ok(());
+                }
                 let how = format!("Claim {name} changed after it was judged.");
                 return Err(Outcome::Changed(how));
             }
@@ -249,7 +258,7 @@ impl Turn<'_> {
                 let changing = "It keeps changing while it is being deleted.";
                 return Err(Outcome::Changed(changing.to_owned()));
             }
-            if failure.may_have_taken_effect() && !patching {
+            if mode == Mode::Delete && failure.may_have_taken_effect() && !patching {
                 self.unsure = Some(failure.clone());
             }
             self.pause(&mut tried, &failure, "", false).await?;

@@ -168,10 +168,10 @@ pub fn looks_like(text: &str, pattern: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
+    use std::path::Path;
 
     use itertools::Itertools as _;
-    use serde_json::{Value, json};
+    use serde_json::Value;
 
     use super::*;
     use crate::kubernetes::RawNode;
@@ -274,42 +274,44 @@ mod tests {
         }
     }
 
-    /// The CronJob's pod may start on no node that a label or taint marks. A mark that is added
-    /// here is to be added there.
+    /// The pod of a run may start on no node that a label or taint marks: `UPDATE_EXPECT=1` writes the
+    /// lines of the labels.
     #[test]
     fn the_reapers_own_pod_is_kept_off_every_node_with_a_mark_that_scheduling_knows() {
+        let marks = |place: Place| MARKS.iter().filter(move |mark| mark.place == place);
+        let expressions = marks(Place::Label).map(|mark| match mark.value {
+            None => format!("- {{key: {}, operator: DoesNotExist}}", mark.key),
+            Some(value) => {
+                let value = value.replace("true", "\"true\"");
+                format!(
+                    "- {{key: {}, operator: NotIn, values: [{value}]}}",
+                    mark.key
+                )
+            }
+        });
+        let expressions = expressions.collect_vec();
+        for file in [
+            "cronjob/base/cronjob.yaml",
+            "charts/pod-reaper/templates/_helpers.tpl",
+        ] {
+            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
+            let manifest = std::fs::read_to_string(&path).expect("a manifest");
+            let (head, rest) = manifest.split_once("# No leaf node").expect("its comment");
+            let is_mark = |line: &&str| line.trim_start().starts_with("- {key: ");
+            let is_before = |line: &&str| !is_mark(line);
+            let comment = rest.lines().take_while(is_before).collect_vec();
+            let after = rest.lines().skip(comment.len()).skip_while(is_mark);
+            let marks = rest.lines().find(is_mark).expect("a mark");
+            let indent = &marks[..marks.len() - marks.trim_start().len()];
+            let made = expressions.iter().map(|line| format!("{indent}{line}"));
+            let lines = comment.into_iter().map(str::to_owned).chain(made);
+            let lines = lines.chain(after.map(str::to_owned)).join("\n");
+            expect_test::expect_file![path].assert_eq(&format!("{head}# No leaf node{lines}\n"));
+        }
+
         let manifest: Value =
             serde_saphyr::from_str(include_str!("../../cronjob/base/cronjob.yaml")).expect("YAML");
         let pod = &manifest["spec"]["jobTemplate"]["spec"]["template"]["spec"];
-        let required =
-            &pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"];
-        let terms = required["nodeSelectorTerms"].as_array().expect("terms");
-        assert_eq!(
-            terms.len(),
-            1,
-            "a node has to match only one of several terms"
-        );
-        let marks = |place: Place| MARKS.iter().filter(move |mark| mark.place == place);
-        let of_labels = marks(Place::Label).map(|mark| match mark.value {
-            None => json!({"key": mark.key, "operator": "DoesNotExist"}),
-            Some(value) => json!({"key": mark.key, "operator": "NotIn", "values": [value]}),
-        });
-        let linux = json!({"key": "kubernetes.io/os", "operator": "In", "values": ["linux"]});
-        let expected: BTreeSet<_> = of_labels
-            .chain([linux])
-            .map(|expression| expression.to_string())
-            .collect();
-        let expressions = terms[0]["matchExpressions"]
-            .as_array()
-            .expect("expressions")
-            .iter();
-        assert_eq!(
-            expressions
-                .map(ToString::to_string)
-                .collect::<BTreeSet<_>>(),
-            expected
-        );
-
         for toleration in pod["tolerations"].as_array().expect("tolerations") {
             let key = toleration["key"].as_str().unwrap_or_default();
             assert_ne!(key, "", "{toleration} is of any taint");

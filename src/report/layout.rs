@@ -430,16 +430,18 @@ fn one_workload(entry: &Entry) -> impl Ord + use<> {
     )
 }
 
-/// Lists the notes of the pods that are gone, would be, or may be; a note that several pods share is
-/// said once.
+/// Lists the notes of the pods to reap, but for those that are surely there; a note that several
+/// pods share is said once.
 fn remember(report: &Report, budget: &Budget) -> Vec<Block> {
-    use OutcomeCode::{StillThere, Unverified};
+    use OutcomeCode::{Changed, Denied, Interrupted, NodeChanged, NodeRecovered, OptedOut};
     let mut notes = BTreeMap::<_, Vec<_>>::new();
     for pod in &report.pods {
-        let may_be_gone =
-            |code: OutcomeCode| code.went_well() || matches!(code, StillThere | Unverified);
+        let stays = matches!(
+            pod.outcome,
+            Some(Changed | Denied | Interrupted | NodeChanged | NodeRecovered | OptedOut)
+        );
         if let Some(note) = &pod.note
-            && pod.outcome.is_none_or(may_be_gone)
+            && !stays
         {
             notes.entry(note).or_default().push(phrases::name(pod));
         }

@@ -12,13 +12,13 @@ use std::{
 use futures_util::{StreamExt, stream};
 use itertools::Itertools as _;
 
-use super::{Source, Store, store::Users};
+use super::{Source, Store, each, store::Users};
 use crate::{
     cluster::{Cluster, Failure, MAX_IN_FLIGHT},
     decide::{Case, Stage, is_to_ask},
     facts::{
-        ANY_CLAIM, ClaimFacts, ClaimState, ClusterFacts, Doubt, FoundClaim, Goes, NodeFacts,
-        PodFacts, PodSummary, Read, Renewer, Unread, VolumeFacts,
+        ANY_CLAIM, ClaimFacts, ClaimState, ClusterFacts, Copies, Doubt, FoundClaim, Goes,
+        NodeFacts, Owner, PodFacts, PodSummary, Read, Ready, Renewer, Unread, VolumeFacts,
     },
     kubernetes::{RawPod, RawStatefulSet},
     selector::is_name,
@@ -361,4 +361,44 @@ fn users_on_node(facts: &ClusterFacts, pods: &[PodFacts]) -> UsersOnNode {
 fn name_of_set(pod: &PodFacts) -> Option<&String> {
     let name = &pod.owner.as_ref()?.name;
     pod.made_by("StatefulSet", "apps").then_some(name)
+}
+
+/// Counts the copies that are Ready elsewhere, which a person asks before they give up the data of
+/// one of them: those of each workload of which a pod may be given up with its claims. That costs a
+/// list of the pods of its namespace.
+pub async fn copies(
+    store: &Store<'_, impl Source>,
+    facts: &ClusterFacts,
+    pods: &[PodFacts],
+) -> Copies {
+    let is_asked = |pod: &&PodFacts| pod.claims.iter().any(|claim| claim.renewed.is_some());
+    let mut asked = BTreeMap::<_, BTreeSet<Owner>>::new();
+    for pod in pods.iter().filter(is_asked) {
+        asked
+            .entry(&pod.namespace)
+            .or_default()
+            .extend(pod.series());
+    }
+    let is_up = |name: &String| {
+        let node = facts.known(name);
+        !facts.nodes.contains_key(name) || node.is_some_and(|node| node.ready == Ready::True)
+    };
+    let listed = each(asked.keys().copied(), |namespace| store.users(namespace)).await;
+    let count = |namespace: &String, workload: &Owner| {
+        let users = listed[namespace].as_ref().map_err(Clone::clone)?;
+        let serving = users
+            .iter()
+            .filter(|pod| pod.serves && pod.node.as_ref().is_some_and(is_up));
+        let owners = serving.filter_map(|pod| pod.workload.as_ref());
+        Ok(owners.filter(|owner| workload.includes(owner)).count())
+    };
+    let keys = asked.iter().flat_map(|(namespace, workloads)| {
+        let workloads = workloads.iter().cloned();
+        workloads.map(|workload| ((*namespace).clone(), workload))
+    });
+    keys.map(|key| {
+        let copies = count(&key.0, &key.1);
+        (key, copies)
+    })
+    .collect()
 }

@@ -4,7 +4,6 @@
 mod claims;
 mod clock;
 mod cluster;
-mod copies;
 pub mod snapshot;
 mod store;
 mod stream;
@@ -213,7 +212,7 @@ impl<S: Source> Store<'_, S> {
         let ((mut facts, pods), (clock, census)) = tokio::join!(look_up, count);
         facts.clock = clock;
         (facts.census, facts.traits) = census?;
-        facts.copies = copies::count(self, &facts, &pods).await;
+        facts.copies = claims::copies(self, &facts, &pods).await;
         facts.errors = self.errors();
         Ok(Gathered { facts, pods })
     }

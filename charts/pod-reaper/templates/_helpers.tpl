@@ -131,8 +131,6 @@ affinity:
         - {key: kubernetes.io/os, operator: In, values: [linux]}
         # No leaf node. cronjob/base/cronjob.yaml has the reasons.
         - {key: kosmos.io/node, operator: DoesNotExist}
-        - {key: type, operator: NotIn, values: [virtual-kubelet]}
-        - {key: virtual-kubelet.io/provider, operator: DoesNotExist}
         - {key: liqo.io/type, operator: NotIn, values: [virtual-node]}
         - {key: virtual-node.interlink/type, operator: DoesNotExist}
         - {key: k8s.aliyun.com/vnode, operator: DoesNotExist}
@@ -141,10 +139,12 @@ affinity:
         - {key: kwok.x-k8s.io/node, operator: NotIn, values: [fake]}
         - {key: type, operator: NotIn, values: [kwok]}
         - {key: vcluster.loft.sh/fake-node, operator: NotIn, values: ["true"]}
+        - {key: type, operator: NotIn, values: [virtual-kubelet]}
+        - {key: virtual-kubelet.io/provider, operator: DoesNotExist}
         - {key: openyurt.io/is-edge-worker, operator: NotIn, values: ["true"]}
+        - {key: eks.amazonaws.com/compute-type, operator: NotIn, values: [hybrid]}
         - {key: alibabacloud.com/is-edge-worker, operator: NotIn, values: ["true"]}
         - {key: superedge.io/node-edge, operator: NotIn, values: [enable]}
-        - {key: eks.amazonaws.com/compute-type, operator: NotIn, values: [hybrid]}
         {{- end }}
         {{- with .root.Values.architectures }}
         - {key: kubernetes.io/arch, operator: In, values: {{ toJson . }}}

@@ -128,10 +128,11 @@ impl Case<'_> {
         node.check_answer(self.now, value, of_pod.into_iter().chain(of_claim))
     }
 
-    /// Reports whether the pod bears a `reap` answer that counts.
-    pub(super) fn pod_answer_counts(&self) -> bool {
+    /// Reports whether the pod bears a `reap` answer that counts, which lets it take no claim along.
+    pub(super) fn is_let_go(&self) -> bool {
         let answer = self.pod.reap.as_ref();
         answer.is_some_and(|value| self.check_answer(value, None).is_ok())
+            && !self.pod.may_take_a_claim()
     }
 
     /// Returns why an answer given now would count for nothing, as a phrase: one on the pod, or one

@@ -116,8 +116,8 @@ fn check(case: &Case<'_>, node: &NodeFacts) -> Ties {
             }
             ClaimState::NotLookedUp | ClaimState::Absent => None,
         };
-        // Nobody is asked for an answer that what is not known would make void.
-        ties.unverified.extend(of_state.or(wanted));
+        // Where both hold, an answer to the one would be void by the other.
+        ties.unverified.extend(of_state.into_iter().chain(wanted));
     }
     ties
 }
