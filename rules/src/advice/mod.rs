@@ -405,7 +405,7 @@ fn by_hand() -> String {
 fn is_unverified(judged: &Judged) -> bool {
     let mut unverified = judged.reason.ties.unverified.iter();
     judged.reason.asks.contains(&ReasonCode::VolumeUnverified)
-        && unverified.any(|claim| claim.deleted.is_none())
+        && unverified.any(|claim| !claim.answerable)
 }
 
 /// Lists the claims that a person is asked to give up with the pod: the pinned ones that nothing
@@ -419,7 +419,7 @@ fn asked(judged: &Judged) -> impl Iterator<Item = &PinnedClaim> + Clone {
 /// deleted although they may be wanted.
 fn to_give_up(judged: &Judged) -> impl Iterator<Item = &str> + Clone {
     let going = judged.reason.ties.unverified.iter();
-    let going = going.filter(|claim| claim.deleted.is_some());
+    let going = going.filter(|claim| claim.answerable);
     let going = going.map(|claim| claim.claim.as_str());
     asked(judged)
         .map(|claim| claim.claim.as_str())
@@ -698,19 +698,20 @@ impl PodGroup<'_> {
             claim,
             missing_volume,
             deleted,
+            answerable,
             cause,
             ..
         } in ties(ReasonCode::VolumeUnverified).flat_map(|ties| &ties.unverified)
         {
-            let what = match (missing_volume, deleted) {
-                (_, Some(volume)) => {
-                    steps.push(self.keep(claim, volume));
-                    continue;
-                }
-                (Some(volume), _) => format!(
+            steps.extend(deleted.iter().map(|volume| self.keep(claim, volume)));
+            if *answerable {
+                continue;
+            }
+            let what = match missing_volume {
+                Some(volume) => format!(
                     "Volume {volume} of claim {claim} does not exist: bring it back, or a new pod cannot start."
                 ),
-                _ => format!("See claim {claim}, and where its volume is: {cause}."),
+                None => format!("See claim {claim}, and where its volume is: {cause}."),
             };
             let get = ["get", "pvc", claim, "-n", self.namespace(), "-o", "wide"];
             // What cannot be the name of a claim is only in the pod.

@@ -131,6 +131,8 @@ pub struct UnverifiedClaim {
     pub missing_volume: Option<String>,
     /// The claim's volume, if the claim is being deleted, and may be wanted.
     pub deleted: Option<VolumeFacts>,
+    /// True if an answer on the claim lets it pass: nothing else is wrong or unknown of it.
+    pub answerable: bool,
     /// True if the volume's affinity names the node: the data may well be on it.
     pub names_node: bool,
     /// What is wrong or unknown, as a phrase.

@@ -55,6 +55,7 @@ fn check(case: &Case<'_>, node: &NodeFacts) -> Ties {
             claim: name.clone(),
             missing_volume: None,
             deleted: None,
+            answerable: false,
             names_node: false,
             cause,
         };
@@ -71,6 +72,7 @@ fn check(case: &Case<'_>, node: &NodeFacts) -> Ties {
             Goes::MayBeWanted(cause) if claim.deleted => {
                 wanted = Some(UnverifiedClaim {
                     deleted: claim.bound().map(|bound| bound.volume.clone()),
+                    answerable: claim.bound().is_some(),
                     ..unverified(format!(
                         "it is being deleted, so that it goes with its last pod, and {cause}"
                     ))
@@ -116,8 +118,15 @@ fn check(case: &Case<'_>, node: &NodeFacts) -> Ties {
             }
             ClaimState::NotLookedUp | ClaimState::Absent => None,
         };
-        // Where both hold, an answer to the one would be void by the other.
-        ties.unverified.extend(of_state.into_iter().chain(wanted));
+        ties.unverified.extend(match (of_state, wanted) {
+            // Both hold, so that an answer to the one would be void by the other.
+            (Some(state), Some(wanted)) => Some(UnverifiedClaim {
+                cause: format!("{}; {}", state.cause, wanted.cause),
+                deleted: wanted.deleted,
+                ..state
+            }),
+            (state, wanted) => state.or(wanted),
+        });
     }
     ties
 }

@@ -212,6 +212,7 @@ fn the_message_of_the_api_server_is_not_in_a_note() {
     let plan = judged(&audit(), &private_cloud()).plan;
     let claims = ["data", "log"].map(|claim| UnverifiedClaim {
         deleted: None,
+        answerable: false,
         names_node: false,
         claim: claim.to_owned(),
         missing_volume: None,
