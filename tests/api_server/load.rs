@@ -5,6 +5,7 @@ use crate::{
     prelude::*,
     support::objects::{self, in_parallel},
 };
+use nix::fcntl::{FcntlArg, fcntl};
 use std::sync::mpsc;
 
 /// Parallel requests while a cluster is built.
@@ -71,7 +72,7 @@ pub struct Measured {
 }
 
 /// Runs to the end, and reads the peak memory from the kernel. The report comes last, is written while it is generated,
-/// and is far longer than the buffer of a pipe. At its first byte all other work is done, and the process blocks until
+/// and is longer than the buffer of its pipe. At its first byte all other work is done, and the process blocks until
 /// the memory has been read.
 pub fn measure(kubeconfig: &std::path::Path, options: &[&str]) -> Measured {
     let started = Instant::now();
@@ -88,6 +89,8 @@ pub fn measure(kubeconfig: &std::path::Path, options: &[&str]) -> Measured {
         child.stdout.take().expect("it is piped"),
         child.stderr.take().expect("it is piped"),
     );
+    // By default a pipe holds 64 KiB, which some reports fit into.
+    fcntl(&stdout, FcntlArg::F_SETPIPE_SZ(4_096)).expect("a pipe");
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
         let log = thread::spawn(move || {

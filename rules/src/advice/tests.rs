@@ -152,6 +152,11 @@ fn every_rule_that_holds_has_its_answer() {
                 = Risk: If a volume is on ds06, the replacement waits for that node for ever.
                 = Volume pv-1 of claim data does not exist: bring it back, or a new pod cannot start. $ kubectl get pvc data -n shop -o wide
                 = Let the pod go; every claim is kept. A run then does it. $ kubectl annotate pod db-0 -n shop pod-reaper.io/reap=2026-03-01T12:00:00Z --overwrite
+            a claim that somebody deleted, and of which it is not known who else reaches it: claim; on disk In ssd; reached-by unread; wanted its set wants it; deleted
+                = Risk: If a volume is on ds06, the replacement waits for that node for ever.
+                = Somebody deleted claim data; it goes with its last pod, and takes the data of volume pv-1 along. To keep that, set the volume to Retain first: $ kubectl patch pv pv-1 -p '{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}'
+                = See claim data, and where its volume is: it is unknown whether another node reaches its volume pv-1: it is forbidden; it is being deleted, so that it goes with its last pod, and its set wants it. $ kubectl get pvc data -n shop -o wide
+                = No answer is asked for: a claim would go with the pod, or may. The book has the steps (https://github.com/YOU/pod-reaper/blob/main/docs/by-hand.md#with-kubectl-alone).
             an unread claim: unread
                 = Risk: If a volume is on ds06, the replacement waits for that node for ever.
                 = See claim data, and where its volume is: it is forbidden. $ kubectl get pvc data -n shop -o wide
