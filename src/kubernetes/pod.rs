@@ -303,11 +303,15 @@ impl RawPod {
         let Self {
             metadata, status, ..
         } = self;
-        let controller = metadata.controller().map(Owner::from);
+        let owner = metadata.controller();
+        // Others make a kind of that name too, such as OpenKruise.
+        let of_daemon_set =
+            owner.is_some_and(|it| it.kind == "DaemonSet" && it.api_version.starts_with("apps/"));
+        let controller = owner.map(Owner::from);
         let Tolerations([tolerates_silence, tolerates_not_ready]) = self.spec.tolerations;
         let stays = if self.mirror() {
             Some(Stay::Static)
-        } else if controller.as_ref().is_some_and(|it| it.kind == "DaemonSet") {
+        } else if of_daemon_set {
             Some(Stay::DaemonSet)
         } else {
             tolerates_silence.is_none().then_some(Stay::Tolerates)

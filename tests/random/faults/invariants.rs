@@ -651,6 +651,11 @@ impl Ended<'_> {
                 .and_then(|name| self.before.nodes.get(name));
             node.is_some_and(|node| self.before.lives(node))
         };
+        let says_off = |pod: &PodFacts| {
+            facts
+                .known_node(pod)
+                .is_some_and(|node| node.powered_off.is_some())
+        };
         let mut wrong = Vec::new();
         for entry in &report.pods {
             let Some(pod) = before.pods.iter().find(|pod| pod.uid.as_str() == entry.uid) else {
@@ -687,6 +692,8 @@ impl Ended<'_> {
                 "kubelet-alive" if goes_on(pod) => true,
                 "over-cap" => free && limits.max_deletes.is_some(),
                 "facts-unread" if report.errors.iter().any(|it| it.what == TIME) => free,
+                // An answer does not count while a fault hides whether its node lives.
+                "mass-outage" if trouble.is_faulty() && says_off(pod) => free,
                 "mass-outage" => free && self.holds(facts, pod),
                 _ => !free && (entry.reason == exact || trouble.is_faulty()),
             };

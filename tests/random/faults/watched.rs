@@ -324,7 +324,11 @@ impl Received {
                     },
                 );
             }
-            (Kind::Lease, Content::Absent) => drop(self.leases.insert(name, (taken, None))),
+            (Kind::Lease, Content::Absent) => {
+                // What was heard before stays heard.
+                let before = self.leases.get(&name).and_then(|(_, lease)| lease.clone());
+                self.leases.insert(name, (taken, before));
+            }
             (Kind::Lease, Content::Object(Facts::Lease(lease))) => {
                 self.leases.insert(name, (taken, Some(lease)));
             }
