@@ -1541,8 +1541,12 @@ fn a_node_is_put_away_only_if_it_has_certainly_no_terminating_pod() {
             2,
         ),
         (
-            "Pod b: {spec: {nodeName: ds07}, metadata: {ownerReferences: [{kind: DaemonSet, controller: true}]}}",
+            "Pod b: {spec: {nodeName: ds07}, metadata: {ownerReferences: [{kind: DaemonSet, apiVersion: apps/v1, controller: true}]}}",
             1,
+        ),
+        (
+            "Pod b: {spec: {nodeName: ds07}, metadata: {ownerReferences: [{kind: DaemonSet, apiVersion: apps.kruise.io/v1alpha1, controller: true}]}}",
+            2,
         ),
         ("Pod b: {metadata: 7, spec: 7}", 2),
     ] {

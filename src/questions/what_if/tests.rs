@@ -16,7 +16,7 @@ use crate::{
 
 fn summary(spec: &Value, owner: Option<(&str, &str)>, labels: &Value) -> PodSummary {
     let owners =
-        owner.map(|(kind, name)| json!([{"kind": kind, "name": name, "controller": true}]));
+        owner.map(|(kind, name)| json!([{"apiVersion": "apps/v1", "kind": kind, "name": name, "controller": true}]));
     let pod = json!({
         "metadata": {"namespace": "shop", "name": "db-0", "uid": "u", "ownerReferences": owners, "labels": labels},
         "spec": spec, "status": {"phase": "Running"},

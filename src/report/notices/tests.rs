@@ -55,7 +55,7 @@ fn scene(case: &str) -> (Settings, Vec<Value>) {
                 };
                 let running = format!(
                     "
-                    metadata: {{deletionTimestamp: null, ownerReferences: [{{kind: {owner}, name: own, controller: true}}]}}
+                    metadata: {{deletionTimestamp: null, ownerReferences: [{{apiVersion: apps/v1, kind: {owner}, name: own, controller: true}}]}}
                     spec: {{tolerations: [{tolerates}]}}
                     status: {{phase: Running}}
                     "
