@@ -118,14 +118,8 @@ fn take_answers(world: &mut World) {
 }
 
 /// Whether its deletion is asked for only once its node is dead.
-fn is_evicted(
-    Pod {
-        facts, terminating, ..
-    }: &Pod,
-) -> bool {
-    let controller = facts.owner.as_ref().filter(|_| facts.controller.is_some());
-    let daemon = controller.is_some_and(|owner| owner.kind == "DaemonSet");
-    !terminating && !facts.finished && !facts.mirror && !daemon
+fn is_evicted(pod: &Pod) -> bool {
+    !pod.terminating && !pod.facts.finished && pod.occupies()
 }
 
 fn read(cluster: &Objects, every_pod: bool) -> Saved {
