@@ -102,6 +102,15 @@ impl OutcomeCode {
         matches!(self, Self::Deleted | Self::Gone | Self::WouldDelete)
     }
 
+    /// Reports whether the pod is surely there, as it was. After other failures it may be gone.
+    pub fn left_it(self) -> bool {
+        use OutcomeCode::{Changed, Denied, Interrupted, NodeChanged, NodeRecovered, OptedOut};
+        matches!(
+            self,
+            Changed | Denied | Interrupted | NodeChanged | NodeRecovered | OptedOut
+        )
+    }
+
     /// Reports whether the run did something about the pod, or tried to.
     pub fn acted(self) -> bool {
         !matches!(self, Self::WouldDelete | Self::Interrupted)
@@ -185,6 +194,8 @@ mod tests {
         let failures = "denied failed still-there unverified interrupted";
         assert_eq!(which(OutcomeCode::is_failure), failures);
         assert_eq!(which(OutcomeCode::went_well), "deleted gone would-delete");
+        let there = "changed node-recovered node-changed opted-out denied interrupted";
+        assert_eq!(which(OutcomeCode::left_it), there);
         let untouched = which(|code| !code.acted());
         assert_eq!(untouched, "interrupted would-delete");
     }

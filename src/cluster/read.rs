@@ -14,10 +14,11 @@ use super::{
 };
 use crate::{
     advice::Installed,
+    decide::PinnedClaim,
     facts::{Attachment, NamedBy, Namespaces, NodeFacts, PodFacts, Uid, Unread},
     kubernetes::{
-        Holders, Kind, LeaseName, LeasesByNode, ListMeta, NodeObjects, RawAttachment, RawLease,
-        RawList, RawNamespace, RawNode, RawPod, RawStatefulSet, RawTable, full_name,
+        Holders, Kind, LeaseName, LeasesByNode, ListMeta, NodeObjects, RawAttachment, RawClaim,
+        RawLease, RawList, RawNamespace, RawNode, RawPod, RawStatefulSet, RawTable, full_name,
         identity_of_malformed, malformed,
     },
     outcome::{Replacement, ReplacementState as State},
@@ -328,6 +329,14 @@ impl Cluster {
             }
         };
         Some(Installed { namespace, cronjob })
+    }
+
+    /// Reports whether a claim that was to be given up is being deleted, or is gone.
+    pub async fn is_going(&self, namespace: &str, claim: &PinnedClaim) -> Result<bool> {
+        let found = self.find::<RawClaim>(namespace, &claim.claim).await?;
+        Ok(found.is_none_or(|RawClaim { metadata, .. }| {
+            metadata.uid != claim.claim_uid || metadata.terminating()
+        }))
     }
 
     /// Lists all namespaces, each with the value that opts it out, if it has one. A malformed

@@ -131,14 +131,6 @@ impl Cluster {
         self.write(delete, pod, node).await.map(drop)
     }
 
-    /// Reports whether a claim that was to be given up is being deleted, or is gone.
-    pub async fn is_going(&self, namespace: &str, claim: &PinnedClaim) -> Result<bool> {
-        let found = self.find::<RawClaim>(namespace, &claim.claim).await?;
-        Ok(found.is_none_or(|RawClaim { metadata, .. }| {
-            metadata.uid != claim.claim_uid || metadata.terminating()
-        }))
-    }
-
     /// Sets the phase of a pod that only the Job controller's finalizer holds to `Failed`, as the
     /// pod garbage collector does before it deletes a pod: a Job with
     /// `podReplacementPolicy: Failed` removes its finalizer only then. Returns the pod's new

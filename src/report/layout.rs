@@ -433,15 +433,10 @@ fn one_workload(entry: &Entry) -> impl Ord + use<> {
 /// Lists the notes of the pods to reap, but for those that are surely there; a note that several
 /// pods share is said once.
 fn remember(report: &Report, budget: &Budget) -> Vec<Block> {
-    use OutcomeCode::{Changed, Denied, Interrupted, NodeChanged, NodeRecovered, OptedOut};
     let mut notes = BTreeMap::<_, Vec<_>>::new();
     for pod in &report.pods {
-        let stays = matches!(
-            pod.outcome,
-            Some(Changed | Denied | Interrupted | NodeChanged | NodeRecovered | OptedOut)
-        );
         if let Some(note) = &pod.note
-            && !stays
+            && !pod.outcome.is_some_and(OutcomeCode::left_it)
         {
             notes.entry(note).or_default().push(phrases::name(pod));
         }
