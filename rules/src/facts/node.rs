@@ -1,0 +1,311 @@
+//! A node, the reports of its machine, and its marks.
+
+use std::{cmp::Reverse, collections::BTreeSet, fmt};
+
+use jiff::{SignedDuration, Timestamp};
+
+use super::{Read, Uid, Unread, whole_seconds};
+use crate::codes::{codes, entry};
+
+/// The result of looking up one node by name.
+#[derive(Debug, Clone)]
+pub enum NodeRead {
+    /// The node exists.
+    Known(NodeFacts),
+    /// The node does not exist.
+    Gone,
+    /// A failed read hides whether the node exists.
+    Unread(Unread),
+}
+
+impl NodeRead {
+    /// Returns the node's facts, if it exists and was read.
+    pub fn known(&self) -> Option<&NodeFacts> {
+        match self {
+            Self::Known(node) => Some(node),
+            Self::Gone | Self::Unread(_) => None,
+        }
+    }
+}
+
+/// A node.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NodeFacts {
+    /// `metadata.name`.
+    pub name: String,
+    /// `metadata.uid`. A node that was deleted and registered again has another one.
+    pub uid: Uid,
+    /// `metadata.creationTimestamp`.
+    pub created: Option<Timestamp>,
+    /// Status of the `Ready` condition.
+    pub ready: Ready,
+    /// Reason of the `Ready` condition, such as `NodeStatusUnknown`.
+    pub ready_reason: Option<String>,
+    /// `lastTransitionTime` of the `Ready` condition. The kubelet's own clock sets it if the
+    /// kubelet wrote the condition.
+    pub ready_since: Option<Timestamp>,
+    /// The time at which the node controller set the not-ready or unreachable taint `NoSchedule`,
+    /// by the control plane's clock.
+    pub tainted_since: Option<Timestamp>,
+    /// Label `kubernetes.io/hostname`, to which local volumes are bound.
+    pub hostname: Option<String>,
+    /// The zone that the node's labels name.
+    pub zone: Option<Zone>,
+    /// The last report of each source on the node's own machine.
+    pub heard: Vec<Heard>,
+    /// The last renewal of the node's own lease; `None` if it was never renewed.
+    pub renewed: Option<Renewal>,
+    /// Why the node's own lease could not be read, as a phrase, if so. It may be a sign of life.
+    pub unread_lease: Option<Unread>,
+    /// The other Leases that name the node or a pod on it. The error says why they are not known:
+    /// they may be a sign of life.
+    pub named_by: Read<BTreeSet<NamedBy>>,
+    /// The marks that say that the machine's power or disks are cut.
+    pub fenced: Vec<FencingMark>,
+    /// A person's answer: annotation `pod-reaper.io/powered-off`.
+    pub powered_off: Option<String>,
+    /// The node carries the taint `node.kubernetes.io/out-of-service`: the pod garbage collector
+    /// deletes its Terminating pods.
+    pub out_of_service: bool,
+    /// The leaf marks, if the node stands for something other than one machine.
+    pub leaf: Option<Leaf>,
+    /// The node carries the control-plane role.
+    pub control_plane: bool,
+    /// Nothing keeps new pods off the node: it is not cordoned, and has no taint that reserves it for
+    /// the control plane.
+    pub open: bool,
+    /// The value of `pod-reaper.io/skip`, annotation or label, that opts the node out, if one does.
+    pub opted_out: Option<String>,
+}
+
+impl NodeFacts {
+    /// Returns the time since which the node has been NotReady, as known at `now`.
+    pub fn not_ready_since(&self, now: Timestamp) -> Option<Timestamp> {
+        not_ready_since(self.ready_since, self.tainted_since, now)
+    }
+
+    /// Returns the newest report of the node's machine.
+    pub fn last_heard(&self) -> Option<&Heard> {
+        self.heard.iter().max_by_key(|heard| heard.at)
+    }
+
+    /// Returns the last report of the source `by`.
+    pub fn heard_by(&self, by: SignBy) -> Option<&Heard> {
+        self.heard.iter().find(|heard| heard.by == by)
+    }
+
+    /// Reports whether it is not known if the node's API server lives: no API server's lease that
+    /// could be read names the host of this control plane node.
+    pub fn lacks_api_server(&self) -> bool {
+        self.control_plane && self.named_by.is_ok() && self.heard_by(SignBy::ApiServer).is_none()
+    }
+
+    /// Adds reports. Of each source only the last one is kept.
+    pub fn hear(&mut self, reports: impl IntoIterator<Item = Heard>) {
+        self.heard.extend(reports);
+        // Of those at one time it is always the same, whatever the order in which they were read.
+        self.heard
+            .sort_by(|a, b| (a.by, Reverse(a.at), &a.what).cmp(&(b.by, Reverse(b.at), &b.what)));
+        self.heard.dedup_by_key(|it| it.by);
+    }
+
+    /// Reports whether the node's machine cannot have learnt of a deletion that was requested at
+    /// `when`: the kubelet was silent by then. Only the node and its own lease are asked.
+    pub(super) fn never_learnt(&self, when: Timestamp) -> bool {
+        let own = self.heard.iter().filter(|heard| heard.by.is_of_node());
+        self.ready != Ready::False
+            && self.heard_by(SignBy::Lease).is_some()
+            && own
+                .map(|heard| heard.at)
+                .max()
+                .is_some_and(|last| when.duration_since(last) > LEARNS_WITHIN)
+    }
+}
+
+/// A kubelet that was heard this long before a deletion, or later, may have learnt of it.
+const LEARNS_WITHIN: SignedDuration = SignedDuration::from_mins(1);
+
+/// The labels of a node's region and zone.
+pub const ZONE_LABELS: [&str; 2] = [
+    "topology.kubernetes.io/region",
+    "topology.kubernetes.io/zone",
+];
+
+/// The values of a node's labels [`ZONE_LABELS`]; at least one of them is there. Kubernetes tells
+/// zones apart by both.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Zone(pub [Option<String>; 2]);
+
+impl Zone {
+    /// Returns the label selector of the zone's nodes.
+    pub fn selector(&self) -> String {
+        let labels = ZONE_LABELS.iter().zip(&self.0);
+        let labels = labels.map(|(key, value)| match value {
+            Some(value) => format!("{key}={value}"),
+            None => format!("!{key}"),
+        });
+        labels.collect::<Vec<_>>().join(",")
+    }
+}
+
+impl fmt::Display for Zone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words = self.0.iter().flatten().map(String::as_str);
+        f.write_str(&words.collect::<Vec<_>>().join("/"))
+    }
+}
+
+/// A Lease whose holder names a node, its host or a pod on it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct NamedBy {
+    /// The Lease's namespace.
+    pub namespace: String,
+    /// The Lease's name.
+    pub lease: String,
+    /// The name that its holder begins with.
+    pub holder: String,
+}
+
+/// The last renewal of a node's lease.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Renewal {
+    /// `spec.renewTime`, by the node's own clock.
+    pub said: Option<Timestamp>,
+    /// The API server's stamp on that field.
+    pub stamped: Option<Timestamp>,
+}
+
+/// Returns the time since which a node has been NotReady, as known at `now`: the later of the times
+/// of its condition (`said`) and its taint (`tainted`). A condition's time in the future does not
+/// count: that kubelet's clock is wrong.
+pub fn not_ready_since(
+    said: Option<Timestamp>,
+    tainted: Option<Timestamp>,
+    now: Timestamp,
+) -> Option<Timestamp> {
+    said.filter(|since| *since <= now).max(tainted)
+}
+
+entry! {
+    /// A report of a node's own machine.
+    pub struct Heard as "SignEntry" {
+        /// Who reported: `lease`, `node-problem-detector`, `eks-node-monitoring-agent`,
+        /// `virt-handler`, `kube-apiserver`, `other-lease`, `program`, or `kubelet`, which says that
+        /// the node is not Ready: Kubernetes takes that back as soon as the kubelet falls silent.
+        pub by: SignBy,
+        /// When: by the API server's stamp or the node's own clock, whichever is later and not in
+        /// the future; of `kubelet` the moment of judging.
+        // As a fact, the time may be ahead of the clock by which a run judges. It is then later
+        // than anything that this clock has seen.
+        #[serde(serialize_with = "whole_seconds")]
+        pub at: Timestamp,
+        /// Which one, where the machine may have several: the Lease with its holder, or the program
+        /// with its pod.
+        pub what: Option<String>,
+    }
+}
+
+impl Heard {
+    /// Returns the report with its time cut to `latest`, so that people never read of a time in the
+    /// future.
+    #[must_use]
+    pub fn no_later_than(&self, latest: Timestamp) -> Self {
+        Self {
+            at: self.at.min(latest),
+            ..self.clone()
+        }
+    }
+}
+
+/// A mark on a node which says that its machine is certainly off.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FencingMark {
+    /// The mark, as a phrase.
+    pub mark: String,
+    /// A moment by which the mark had been set, by a stamp of the API server; `None` if no stamp
+    /// tells. The mark may be much older.
+    pub set_by: Option<Timestamp>,
+}
+
+impl FencingMark {
+    /// Reports whether the mark may still be true if the machine was last heard at `heard`. A mark
+    /// may be left behind: a machine that was heard after it was set is on.
+    pub fn stands(&self, heard: Option<Timestamp>) -> bool {
+        self.set_by
+            .zip(heard)
+            .is_none_or(|(set_by, heard)| heard <= set_by)
+    }
+}
+
+/// The most by which two API servers' clocks may differ. A stamp may be that far ahead of the
+/// answer's `Date`, or of another server's stamp.
+pub const CLOCK_SKEW: SignedDuration = SignedDuration::from_secs(30);
+
+codes! {
+    /// The source of a report from a node.
+    pub enum SignBy {
+        /// The kubelet renewed its lease.
+        Lease = "lease",
+        /// node-problem-detector wrote the heartbeat of one of its conditions.
+        ProblemDetector = "node-problem-detector",
+        /// The node monitoring agent of EKS wrote the heartbeat of one of its conditions.
+        NodeMonitoring = "eks-node-monitoring-agent",
+        /// `KubeVirt`'s virt-handler wrote its annotation.
+        VirtHandler = "virt-handler",
+        /// The API server of a control plane node renewed its identity lease.
+        ApiServer = "kube-apiserver",
+        /// A holder with the name of the node, or of a pod on it, renewed another Lease.
+        OtherLease = "other-lease",
+        /// A program in a Terminating pod wrote to its own pod.
+        Program = "program",
+        /// The kubelet says that `Ready` is `False`.
+        Kubelet = "kubelet",
+    }
+}
+
+impl SignBy {
+    /// Reports whether the node object and the node's own lease show the report.
+    pub fn is_of_node(self) -> bool {
+        !matches!(self, Self::ApiServer | Self::OtherLease | Self::Program)
+    }
+}
+
+codes! {
+    /// Status of a node's `Ready` condition, as `kubectl get node -o yaml` shows it.
+    pub enum Ready {
+        /// The kubelet says that the node is Ready.
+        True = "True",
+        /// The kubelet says that the node is not Ready.
+        False = "False",
+        /// The kubelet no longer reports.
+        Unknown = "Unknown",
+        /// The node has no `Ready` condition.
+        Absent = "absent",
+    }
+}
+
+/// The kind of thing that a leaf node stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LeafKind {
+    /// A leaf cluster of Kosmos.
+    Kosmos,
+    /// A program without a machine: its pods run elsewhere.
+    Virtual,
+    /// A machine at the edge, which works on without its cluster.
+    Edge,
+    /// A node that `--leaf-node-selector` selects.
+    Selected,
+}
+
+/// Why a node counts as a leaf node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Leaf {
+    /// The kind of the first mark that was seen.
+    pub kind: LeafKind,
+    /// The product whose nodes bear that mark; empty for the operator's selector.
+    pub maker: &'static str,
+    /// The marks that were seen, as phrases ("label kosmos.io/node").
+    pub marks: Vec<String>,
+    /// The leaf cluster, if the node names it.
+    pub cluster: Option<String>,
+}

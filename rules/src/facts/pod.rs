@@ -1,0 +1,282 @@
+//! A Terminating pod, what is known of any other pod, and their owners.
+
+use std::collections::BTreeMap;
+
+use derive_more::Display;
+use jiff::{SignedDuration, Timestamp};
+
+use super::{
+    NamespaceFacts, Read, ResourceVersion, Uid,
+    claim::{ANY_CLAIM, BoundClaim, ClaimFacts, ClaimState, Goes, VolumeFacts},
+    node::NodeFacts,
+};
+use crate::codes::entry;
+
+/// A Terminating pod.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PodFacts {
+    /// `metadata.namespace`.
+    pub namespace: String,
+    /// `metadata.name`. Other pods may share it, in other namespaces or at other times.
+    pub name: String,
+    /// `metadata.uid`, which identifies the pod.
+    pub uid: Uid,
+    /// `metadata.resourceVersion` of the state that was judged.
+    pub resource_version: ResourceVersion,
+    /// `metadata.creationTimestamp`.
+    pub created: Option<Timestamp>,
+    /// `spec.nodeName`.
+    pub node: Option<String>,
+    /// The owner that is the pod's controller; another owner if none is.
+    pub owner: Option<Owner>,
+    /// The workload as people know it: the Deployment above a `ReplicaSet`, the `CronJob` above a
+    /// Job, both deduced from names; otherwise the owner.
+    pub workload: Option<Owner>,
+    /// The API version and UID of the owner, if it is the pod's controller.
+    pub controller: Option<Identity>,
+    /// A selector by the pod's own labels for the pods of its controller, if that gives each pod a
+    /// new name.
+    pub siblings: Option<String>,
+    /// The deletion is only supposed, by `what-if`, so no answer can belong to it.
+    pub supposed: bool,
+    /// `metadata.deletionTimestamp`, which already includes the grace period.
+    pub deletion_deadline: Timestamp,
+    /// `metadata.deletionGracePeriodSeconds`; 0 once a force delete was sent.
+    pub grace_seconds: Option<i64>,
+    /// `metadata.finalizers`.
+    pub finalizers: Vec<String>,
+    /// `status.phase` is `Succeeded` or `Failed`.
+    pub finished: bool,
+    /// The pod mirrors a static pod.
+    pub mirror: bool,
+    /// The value of `pod-reaper.io/skip`, annotation or label, that opts the pod out, if one does.
+    pub opted_out: Option<String>,
+    /// The pod's namespace.
+    pub in_namespace: Read<NamespaceFacts>,
+    /// Annotation `pod-reaper.io/after-reap`.
+    pub after_reap: Option<String>,
+    /// A person's answer: annotation `pod-reaper.io/reap`.
+    pub reap: Option<String>,
+    /// The claim templates of the pod's `StatefulSet`, if those were read. Sets with equal
+    /// templates are one workload if their names are numbers of one series.
+    pub templates: Option<String>,
+    /// The claims that the pod uses. Either all of them were looked up, or none.
+    pub claims: Vec<ClaimFacts>,
+    /// The pod's first volume that is a writable disk on a storage network, as a phrase.
+    pub own_disk: Option<String>,
+    /// The pod carries the label `apps.kubernetes.io/pod-index`, so its `StatefulSet` controller is
+    /// that of Kubernetes 1.28 or later.
+    pub indexed: bool,
+}
+
+/// The Job controller's finalizer, the one that the program knows how to have released.
+pub const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
+
+impl PodFacts {
+    /// Returns the moment from which the pod counts as overdue: its deletion deadline or, if the
+    /// machine of `node` never learnt of the deletion, the request. No grace period is then waited
+    /// for.
+    pub fn due(&self, node: Option<&NodeFacts>) -> Timestamp {
+        let requested = self.deletion_requested();
+        let requested = requested.filter(|when| node.is_some_and(|node| node.never_learnt(*when)));
+        requested.unwrap_or(self.deletion_deadline)
+    }
+
+    /// Returns the time at which the deletion was requested, which is the deadline less the grace
+    /// period. A later request with a shorter grace period moves both alike.
+    pub fn deletion_requested(&self) -> Option<Timestamp> {
+        let grace_seconds = self.grace_seconds.filter(|_| !self.supposed)?;
+        deletion_requested(self.deletion_deadline, grace_seconds)
+    }
+
+    /// Reports whether a claim would go with the pod that nothing proves unwanted, or may: the
+    /// owners of a claim that could not be read are not known.
+    pub fn may_take_a_claim(&self) -> bool {
+        self.claims.iter().any(|claim| {
+            matches!(claim.state, ClaimState::NotLookedUp | ClaimState::Unread(_))
+                || matches!(claim.goes, Goes::Unwanted(_) | Goes::MayBeWanted(_))
+        })
+    }
+
+    /// Reports whether the pod's controller is of that kind, in that API group.
+    pub fn made_by(&self, kind: &str, group: &str) -> bool {
+        self.owner.as_ref().is_some_and(|owner| owner.kind == kind)
+            && self
+                .controller
+                .as_ref()
+                .is_some_and(|its| its.group() == group)
+    }
+
+    /// Reports whether the pod's controller is of an API group that is none of Kubernetes' own.
+    pub fn made_by_an_operator(&self) -> bool {
+        let group = self.controller.as_ref().map_or("", Identity::group);
+        group.contains('.') && !group.ends_with(".k8s.io")
+    }
+
+    /// Reports whether the Job controller still holds the pod.
+    pub fn held_by_job(&self) -> bool {
+        self.finalizers
+            .iter()
+            .any(|finalizer| finalizer == JOB_TRACKING)
+    }
+
+    /// Lists the pod's claims that are bound, if the claims were looked up.
+    pub fn bound_claims(&self) -> impl Iterator<Item = &BoundClaim> {
+        self.claims.iter().filter_map(ClaimFacts::bound)
+    }
+
+    /// Lists the volumes to which the pod's claims are bound, if the claims were looked up.
+    pub fn volumes(&self) -> impl Iterator<Item = &VolumeFacts> {
+        self.bound_claims().map(|claim| &claim.volume)
+    }
+}
+
+/// Returns the time at which a deletion was requested, from its `deadline` and its grace period;
+/// `None` if that is negative or too long.
+pub fn deletion_requested(deadline: Timestamp, grace_seconds: i64) -> Option<Timestamp> {
+    (grace_seconds >= 0).then(|| {
+        deadline
+            .checked_sub(SignedDuration::from_secs(grace_seconds))
+            .ok()
+    })?
+}
+
+/// The facts about any pod, Terminating or not. There may be tens of thousands of these.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PodSummary {
+    /// `metadata.namespace`.
+    pub namespace: String,
+    /// `metadata.name`.
+    pub name: String,
+    /// `metadata.uid`.
+    pub uid: Uid,
+    /// `spec.nodeName`.
+    pub node: Option<String>,
+    /// `status.phase`.
+    pub phase: String,
+    /// `metadata.creationTimestamp`.
+    pub created: Option<Timestamp>,
+    /// The pod's deletion was requested.
+    pub terminating: bool,
+    /// The pod runs, is not Terminating, and does not say that it is not Ready.
+    pub serves: bool,
+    /// The claims that the pod uses, including those of generic ephemeral volumes.
+    pub claims: Vec<String>,
+    /// The phase is `Succeeded` or `Failed`: a delete removes the pod at once.
+    pub finished: bool,
+    /// The controller that made the pod, and makes another when it is gone.
+    pub controller: Option<Owner>,
+    /// The workload as people know it: the Deployment above a `ReplicaSet`, say.
+    pub workload: Option<Owner>,
+    /// Why Kubernetes never evicts the pod from a silent node, if so.
+    pub stays: Option<Stay>,
+    /// For how many seconds the pod tolerates a node whose kubelet is silent; `None` is for ever.
+    pub tolerates_silence: Option<i64>,
+    /// For how many seconds the pod tolerates a node whose kubelet says that it is not Ready;
+    /// `None` is for ever.
+    pub tolerates_not_ready: Option<i64>,
+    /// The pod's grace period in seconds.
+    pub grace: i64,
+}
+
+impl PodSummary {
+    /// Reports whether Kubernetes would evict the pod from a dead node, so that a run finds it
+    /// Terminating.
+    pub fn evicted(&self) -> bool {
+        self.terminating || (self.stays.is_none() && !self.finished)
+    }
+
+    /// Reports whether the pod uses the claim, or may do so.
+    pub fn uses(&self, claim: &str) -> bool {
+        let mut claims = self.claims.iter();
+        claims.any(|used| used == claim || used == ANY_CLAIM)
+    }
+
+    /// Reports whether the pod has not finished and its deletion was not requested.
+    pub fn is_active(&self) -> bool {
+        !self.terminating && !self.finished
+    }
+
+    /// Reports whether the pod keeps `claim`, whose deletion was requested. A pod without a node
+    /// keeps none (`pvc_protection_controller.go`), and is not given one as long as it uses such a
+    /// claim.
+    pub fn keeps(&self, claim: &str) -> bool {
+        self.is_active() && self.node.is_some() && self.claims.iter().any(|used| used == claim)
+    }
+}
+
+/// Why a pod stays on a silent node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stay {
+    /// The pod mirrors a static pod.
+    Static,
+    /// The pod's `DaemonSet` has it tolerate every failure of its node.
+    DaemonSet,
+    /// The pod tolerates a silent node without a time limit.
+    Tolerates,
+}
+
+entry! {
+    /// The object that made a pod.
+    #[derive(Display)]
+    #[display("{kind}/{name}")]
+    pub struct Owner as "OwnerEntry" {
+        /// Such as `StatefulSet`.
+        pub kind: String,
+        /// Its name.
+        pub name: String,
+    }
+}
+
+/// The API version and UID of an object, which distinguish it from others of its kind and name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// The API version, such as `apps/v1`.
+    pub api_version: String,
+    /// Its UID.
+    pub uid: Uid,
+}
+
+impl Identity {
+    /// Returns the API group, without the version; empty for the core group.
+    pub fn group(&self) -> &str {
+        self.api_version
+            .split_once('/')
+            .map_or("", |(group, _)| group)
+    }
+}
+
+/// How many pods of a workload are Ready on nodes that are not NotReady, by namespace and
+/// [`PodFacts::series`]. It is only known of workloads whose data a person may give up.
+pub type Copies = BTreeMap<(String, Owner), Read<usize>>;
+
+impl PodFacts {
+    /// Returns the workload with its numbered siblings, if the claim templates are known:
+    /// `impala-executor-000` and `-001` are `impala-executor-*`.
+    pub fn series(&self) -> Option<Owner> {
+        let Owner { kind, name } = self.workload.as_ref().or(self.owner.as_ref())?;
+        let stem = name.trim_end_matches(|letter: char| letter.is_ascii_digit());
+        let is_numbered =
+            stem.len() < name.len() && stem.ends_with('-') && self.templates.is_some();
+        Some(Owner {
+            kind: kind.clone(),
+            name: if is_numbered {
+                format!("{stem}*")
+            } else {
+                name.clone()
+            },
+        })
+    }
+}
+
+impl Owner {
+    /// Reports whether `other` is this workload, or one of this series.
+    pub fn includes(&self, other: &Self) -> bool {
+        let number = self
+            .name
+            .strip_suffix('*')
+            .and_then(|stem| other.name.strip_prefix(stem));
+        let is_numbered = |rest: &str| rest.bytes().all(|letter| letter.is_ascii_digit());
+        self.kind == other.kind && (self.name == other.name || number.is_some_and(is_numbered))
+    }
+}
