@@ -7,10 +7,11 @@ use std::{collections::BTreeMap, fmt, path::PathBuf, str::FromStr, sync::LazyLoc
 
 use derive_more::Display;
 use regex::Regex;
+use serde::{Serialize, Serializer};
 
 use crate::{
     facts::{AffinityTerm, Read, Requirement, Unread},
-    words::after,
+    words::{after, joined},
 };
 
 /// The cluster that the operator asked for.
@@ -53,12 +54,23 @@ impl fmt::Display for NamespaceFilter {
 }
 
 /// The operator's selectors for nodes, which count besides the marks that the nodes bear.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 pub struct NodeSelectors {
-    /// `--leaf-node-selector`: a node that any of these selects is treated as a leaf node.
+    /// `--leaf-node-selector`: a node that any of these selects is treated as a leaf node. Several
+    /// are joined by semicolons.
+    #[serde(rename = "leafNodeSelector", serialize_with = "as_typed")]
+    #[cfg_attr(feature = "testing", schemars(with = "Option<String>"))]
     pub leaf: Vec<NodeSelector>,
-    /// `--fenced-node-selector`: a node that any of these selects is certainly off.
+    /// `--fenced-node-selector`: a node that any of these selects is certainly off. Several are
+    /// joined by semicolons.
+    #[serde(rename = "fencedNodeSelector", serialize_with = "as_typed")]
+    #[cfg_attr(feature = "testing", schemars(with = "Option<String>"))]
     pub fenced: Vec<NodeSelector>,
+}
+
+fn as_typed<S: Serializer>(selectors: &[NodeSelector], to: S) -> Result<S::Ok, S::Error> {
+    joined(selectors.iter().map(NodeSelector::typed), ";").serialize(to)
 }
 
 /// A selector for nodes: by labels, by an annotation or by a taint. Annotation and taint have a key
@@ -108,7 +120,7 @@ impl fmt::Display for NodeSelector {
 
 impl NodeSelector {
     /// Returns the selector as it was typed.
-    pub fn typed(&self) -> String {
+    fn typed(&self) -> String {
         match self {
             Self::Labels(selector) => selector.to_string(),
             Self::Annotation(..) | Self::Taint(..) => self.to_string().replacen(' ', ":", 1),

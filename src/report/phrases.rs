@@ -60,8 +60,8 @@ pub fn settings(report: &Report) -> String {
     };
     format!(
         "Stuck means {} past the deletion deadline, on a node NotReady for {}. Namespaces: {}.{guard}",
-        seconds(settings.reap_older_than_seconds),
-        seconds(settings.node_not_ready_for_seconds),
+        seconds(settings.policy.reap_older_than.as_secs()),
+        seconds(settings.policy.node_not_ready_for.as_secs()),
         settings.namespaces
     )
 }
@@ -431,8 +431,8 @@ fn first_due(report: &Report) -> Option<(&PodEntry, i64)> {
             .nodes
             .iter()
             .find(|node| Some(&node.name) == pod.node.as_ref())?;
-        let silence = settings.node_not_ready_for_seconds - node.not_ready_seconds?;
-        let overdue = settings.reap_older_than_seconds - pod.overdue_seconds;
+        let silence = settings.policy.node_not_ready_for.as_secs() - node.not_ready_seconds?;
+        let overdue = settings.policy.reap_older_than.as_secs() - pod.overdue_seconds;
         Some((pod, silence.max(overdue).max(0)))
     });
     due.min_by_key(|(_, time)| *time)

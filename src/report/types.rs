@@ -9,13 +9,11 @@ use super::notices::NoticeEntry;
 use crate::{
     advice::{Advice, Step},
     cluster::Mode,
-    decide::{Answer, KubeletAlive, ReasonCode, Verdict},
+    decide::{Answer, Policy, ReasonCode, Verdict},
     exit::Exit,
     facts::{Attachment, Heard, Owner, ReadError, Ready, whole_seconds},
     outcome::{OutcomeCode, Replacement, ReplacementState},
-    selector::NodeSelector,
     settings::{GuardCode, Settings},
-    words::joined,
 };
 
 in_json! {
@@ -79,24 +77,13 @@ in_json! {
         /// Both as a phrase.
         #[serde(skip)]
         pub namespaces: String,
-        /// `--reap-older-than`.
-        pub reap_older_than_seconds: i64,
-        /// `--node-not-ready-for`.
-        pub node_not_ready_for_seconds: i64,
-        /// `--kubelet-alive`.
-        pub kubelet_alive: KubeletAlive,
-        /// `--manual-owner-kind`.
-        pub manual_owner_kinds: Vec<String>,
-        /// `--reap-scratch`.
-        pub reap_scratch: bool,
+        /// Those that bear on a single pod.
+        #[serde(flatten)]
+        pub policy: Policy,
         /// `--max-deletes`; 0 is no cap.
         pub max_deletes: usize,
         /// `--max-not-ready-percent`.
         pub max_not_ready_percent: u8,
-        /// `--leaf-node-selector`; several are joined by semicolons.
-        pub leaf_node_selector: Option<String>,
-        /// `--fenced-node-selector`; several are joined by semicolons.
-        pub fenced_node_selector: Option<String>,
         /// `--wait-for-replacements`; 0 is no wait.
         pub wait_for_replacements_seconds: u64,
         /// `--all`.
@@ -245,21 +232,13 @@ fn ready<S: Serializer>(ready: &Option<Ready>, serializer: S) -> Result<S::Ok, S
 impl From<&Settings> for SettingsEntry {
     fn from(settings: &Settings) -> Self {
         let regex = |regex: &Option<regex::Regex>| regex.as_ref().map(ToString::to_string);
-        let typed =
-            |selectors: &[NodeSelector]| joined(selectors.iter().map(NodeSelector::typed), ";");
         Self {
             namespace_regex: regex(&settings.namespaces.include),
             namespace_exclude_regex: regex(&settings.namespaces.exclude),
             namespaces: settings.namespaces.to_string(),
-            reap_older_than_seconds: settings.policy.reap_older_than.as_secs(),
-            node_not_ready_for_seconds: settings.policy.node_not_ready_for.as_secs(),
-            kubelet_alive: settings.policy.kubelet_alive,
-            manual_owner_kinds: settings.policy.manual_owner_kinds.clone(),
-            reap_scratch: settings.policy.reap_scratch,
+            policy: settings.policy.clone(),
             max_deletes: settings.limits.max_deletes.unwrap_or(0),
             max_not_ready_percent: settings.limits.max_not_ready_percent,
-            leaf_node_selector: typed(&settings.policy.node_selectors.leaf),
-            fenced_node_selector: typed(&settings.policy.node_selectors.fenced),
             wait_for_replacements_seconds: settings.wait_for_replacements.as_secs(),
             all: settings.all,
         }

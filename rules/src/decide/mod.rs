@@ -15,6 +15,7 @@ mod rules;
 mod volume;
 
 use jiff::SignedDuration;
+use serde::{Serialize, Serializer};
 
 pub use self::answer::{Answer, GIVE_UP, POWERED_OFF, REAP};
 pub use self::case::Case;
@@ -40,13 +41,19 @@ codes! {
     }
 }
 
-/// The operator's choices that bear on a single pod.
-#[derive(Debug, Clone, PartialEq)]
+/// The operator's choices that bear on a single pod, as every report shows them.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
 pub struct Policy {
     /// `--reap-older-than`: how long past its deletion deadline a pod counts as stuck. Not
     /// negative.
+    #[serde(rename = "reapOlderThanSeconds", serialize_with = "in_seconds")]
+    #[cfg_attr(feature = "testing", schemars(with = "i64"))]
     pub reap_older_than: SignedDuration,
     /// `--node-not-ready-for`: how long the pod's node must have been NotReady. Not negative.
+    #[serde(rename = "nodeNotReadyForSeconds", serialize_with = "in_seconds")]
+    #[cfg_attr(feature = "testing", schemars(with = "i64"))]
     pub node_not_ready_for: SignedDuration,
     /// `--kubelet-alive`: what a sign of life of a pod's node does.
     pub kubelet_alive: KubeletAlive,
@@ -55,7 +62,12 @@ pub struct Policy {
     /// `--reap-scratch`: pinned claims that are declared scratch are given up with their pods.
     pub reap_scratch: bool,
     /// The selectors of further leaf nodes and of fenced nodes.
+    #[serde(flatten)]
     pub node_selectors: NodeSelectors,
+}
+
+fn in_seconds<S: Serializer>(span: &SignedDuration, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_i64(span.as_secs())
 }
 
 /// The kinds of owners that Kubernetes itself has.
