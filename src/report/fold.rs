@@ -25,8 +25,45 @@ pub fn rows<K: Ord>(entries: Vec<Entry>, most: usize, key: impl Fn(&Entry) -> K)
     first(by_kind(entries), most)
 }
 
+/// A group that needs a person. Of each reason one card says why.
+pub struct Card {
+    pub entry: Entry,
+    pub says_why: bool,
+}
+
+/// What a card weighs that says why. The room is a multiple of it, so that no other card of its
+/// reason is shown without it.
+const WHY: usize = 4;
+
+/// Lists the cards for which there is room, `most` in all, and sums of the others. Those that say
+/// why have their room first. While the breaker holds, cards without a command are only counted;
+/// else all but the first of a kind are, which say the same.
+pub fn cards_and_sums(cards: Vec<Card>, most: usize, is_held: bool) -> (Vec<Block>, Vec<Block>) {
+    let mut left = most;
+    let mut without_command = BTreeSet::new();
+    let mut has_room = |card: &Card| {
+        let is_wanted = card.entry.blocks.iter().any(Block::has_command)
+            || !is_held && without_command.insert(card.entry.kind.clone());
+        let weight = if card.says_why { WHY } else { 1 };
+        let rest = left.checked_sub(weight).filter(|_| is_wanted);
+        left = rest.unwrap_or(left);
+        rest.is_some()
+    };
+    let placed = cards.into_iter().enumerate();
+    let by_weight = placed.sorted_by_key(|(_, card)| !card.says_why);
+    let (shown, others): (Vec<_>, Vec<_>) = by_weight.partition(|(_, card)| has_room(card));
+    let in_order = |cards: Vec<(usize, Card)>| {
+        let cards = cards.into_iter().sorted_by_key(|(place, _)| *place);
+        cards.map(|(_, card)| card.entry)
+    };
+    (
+        in_order(shown).map(Block::Entry).collect(),
+        by_kind(in_order(others).collect()),
+    )
+}
+
 /// Sums up the entries of each kind. A row that is the only one of its kind stays.
-pub fn by_kind(entries: Vec<Entry>) -> Vec<Block> {
+fn by_kind(entries: Vec<Entry>) -> Vec<Block> {
     merged(entries, 1, |_, entry| entry.kind.clone())
 }
 

@@ -9,7 +9,7 @@ use itertools::Itertools as _;
 
 use super::{
     Group, NodeEntry, PodEntry, Render, Report,
-    fold::{by_kind, rows},
+    fold::{Card, cards_and_sums, rows},
     page::{
         Block, Entry, NAMES, Page, Section, Tag, Tone, Word, filled, first, first_of, paragraphs,
         unread, warned,
@@ -26,8 +26,7 @@ use crate::{
 
 /// How much a text shows. The largest page of a test stays below the lines that a text may have.
 struct Budget {
-    /// Groups that need a person. One that says why counts as [`WHY`], and this is a multiple of
-    /// it, so that no other of its reason is shown without it.
+    /// Groups that need a person, as [`cards_and_sums`] weighs them.
     cards: usize,
     /// Names of pods that share advice or a note.
     names: usize,
@@ -71,7 +70,6 @@ const LONG: Budget = Budget {
     steps: 4,
 };
 const MANY_SECTIONS: usize = 8;
-const WHY: usize = 4;
 /// For a question at a terminal, which is about the rows alone.
 const QUESTION: Budget = Budget { rows: 40, ..LONG };
 /// The most failed nodes that are a handful.
@@ -123,53 +121,65 @@ pub fn question(report: &Report) -> Page {
 
 /// Lists the sections, the most important first.
 fn sections(report: &Report, budget: &Budget) -> Vec<Section> {
-    let breaker = report.breaker.as_ref();
-    let hold = breaker.map(|breaker| {
-        let why = [phrases::breaker(report, breaker)];
-        let mut blocks = paragraphs(why.iter().chain(&report.in_common));
-        let steps = breaker.steps.iter().cloned().map(step);
-        blocks.extend(first(steps.collect(), budget.steps));
-        let of = after(" in zone ", joined(&breaker.zones, ", "));
-        let heading = format!("Nothing is deleted ({}{of})", breaker.reason);
-        Section::new("breaker", heading, Tone::Bad, blocks)
+    let [unread, unseen] = unread(&report.errors, &report.unseen);
+    filled([
+        breaker(report, budget),
+        for_you(report, budget, false),
+        for_you(report, budget, true),
+        pods(report, Verdict::Reap, budget),
+        afterwards(report, budget),
+        node_steps(report),
+        pods(report, Verdict::Wait, budget),
+        pods(report, Verdict::Leave, budget),
+        notices(report, budget),
+        unread,
+        unseen,
+        nodes(report, budget),
+    ])
+}
+
+/// Says why nothing is deleted, in the cluster or in some zones.
+fn breaker(report: &Report, budget: &Budget) -> Section {
+    let Some(breaker) = &report.breaker else {
+        return Section::default();
+    };
+    let why = [phrases::breaker(report, breaker)];
+    let mut blocks = paragraphs(why.iter().chain(&report.in_common));
+    let steps = breaker.steps.iter().cloned().map(step);
+    blocks.extend(first(steps.collect(), budget.steps));
+    let of = after(" in zone ", joined(&breaker.zones, ", "));
+    let heading = format!("Nothing is deleted ({}{of})", breaker.reason);
+    Section::new("breaker", heading, Tone::Bad, blocks)
+}
+
+/// Lists the pods of a verdict. What went wrong comes first.
+fn pods(report: &Report, verdict: Verdict, budget: &Budget) -> Section {
+    let pods = report
+        .pods
+        .iter()
+        .filter(|pod| pod.verdict == verdict)
+        .sorted_by_key(|pod| !phrases::went_wrong(pod));
+    // Why a replacement is not back may take some lines.
+    let late = |pod: &PodEntry| {
+        let cause = pod.replacement.as_ref().and_then(|it| it.cause.as_ref());
+        cause.is_some_and(|cause| cause.len() > LONG_CAUSE)
+    };
+    let most = match verdict {
+        Verdict::Reap if report.pods.iter().any(late) => budget.rows / 2,
+        Verdict::Reap => budget.rows,
+        _ => budget.others,
+    };
+    let pods = pods.map(row).map(|row| match verdict {
+        Verdict::Wait | Verdict::Leave => beside_cards(report, row),
+        _ => row,
     });
-    let of_verdict = |verdict: Verdict, tone, blocks| {
-        let heading = phrases::heading(report, verdict);
-        Section::new(verdict.as_str(), heading, tone, blocks)
-    };
-    let of_rows = |verdict| {
-        let pods = report
-            .pods
-            .iter()
-            .filter(|pod| pod.verdict == verdict)
-            .sorted_by_key(|pod| !phrases::went_wrong(pod));
-        // Why a replacement is not back may take some lines.
-        let late = |pod: &PodEntry| {
-            let cause = pod.replacement.as_ref().and_then(|it| it.cause.as_ref());
-            cause.is_some_and(|cause| cause.len() > LONG_CAUSE)
-        };
-        let most = match verdict {
-            Verdict::Reap if report.pods.iter().any(late) => budget.rows / 2,
-            Verdict::Reap => budget.rows,
-            _ => budget.others,
-        };
-        let pods = pods.map(row).map(|row| match verdict {
-            Verdict::Wait | Verdict::Leave => beside_cards(report, row),
-            _ => row,
-        });
-        let blocks = rows(pods.collect(), most, one_workload);
-        of_verdict(verdict, Tone::Strong, blocks)
-    };
-    let of_person = |is_held: bool| {
-        let (id, words, tone) = if is_held {
-            ("would", "Would need you", Tone::Strong)
-        } else {
-            (Verdict::Manual.as_str(), "Needs you", Tone::Bad)
-        };
-        let count = phrases::pods_for_you(report, is_held);
-        let heading = format!("{words}: {count}");
-        Section::new(id, heading, tone, for_you(report, budget, is_held))
-    };
+    let blocks = rows(pods.collect(), most, one_workload);
+    let heading = phrases::heading(report, verdict);
+    Section::new(verdict.as_str(), heading, Tone::Strong, blocks)
+}
+
+/// Lists the notices that do not come first on the page.
+fn notices(report: &Report, budget: &Budget) -> Section {
     let notices = report
         .notices
         .iter()
@@ -183,41 +193,23 @@ fn sections(report: &Report, budget: &Budget) -> Vec<Section> {
             };
             Block::logged(tone, format!("{}  [{}]", notice.detail, notice.code))
         });
-    let notices = first(notices.collect(), budget.notices);
+    let blocks = first(notices.collect(), budget.notices);
+    Section::new("notices", "Worth knowing", Tone::Caution, blocks)
+}
+
+/// Lists the nodes that are not Ready, and what they have in common.
+fn nodes(report: &Report, budget: &Budget) -> Section {
     let nodes = report.nodes.iter();
     let nodes = nodes.map(|entry| beside_cards(report, node(report, entry)));
-    let mut nodes = rows(nodes.collect(), budget.others, |entry| entry.kind.clone());
-    nodes.extend(paragraphs(
-        report.in_common.iter().filter(|_| breaker.is_none()),
-    ));
-    let of_all = format!(
+    let mut blocks = rows(nodes.collect(), budget.others, |entry| entry.kind.clone());
+    if report.breaker.is_none() {
+        blocks.extend(paragraphs(&report.in_common));
+    }
+    let heading = format!(
         "Nodes not ready: {} of {}",
         report.summary.nodes_not_ready, report.summary.nodes
     );
-    let sections = [
-        of_person(false),
-        of_person(true),
-        of_rows(Verdict::Reap),
-        Section::new(
-            "remember",
-            "Afterwards",
-            Tone::Caution,
-            remember(report, budget),
-        ),
-        Section::new(
-            "node-steps",
-            "What to do about the nodes",
-            Tone::Strong,
-            node_steps(report),
-        ),
-        of_rows(Verdict::Wait),
-        of_rows(Verdict::Leave),
-        Section::new("notices", "Worth knowing", Tone::Caution, notices),
-    ];
-    let nodes = Section::new("nodes", of_all, Tone::Strong, nodes);
-    let sections = hold.into_iter().chain(sections);
-    let unread = unread(&report.errors, &report.unseen);
-    filled(sections.chain(unread).chain([nodes]))
+    Section::new("nodes", heading, Tone::Strong, blocks)
 }
 
 fn step(step: Step) -> Block {
@@ -306,40 +298,23 @@ fn beside_cards(report: &Report, mut row: Entry) -> Entry {
     row
 }
 
-/// Lists the groups that need a person: those that ask for an answer, then the others. Of each
-/// reason the first comes before what there is no room for. Groups without a command are only
-/// counted while the breaker holds, and so are all but the first of a reason, which say the same.
-fn for_you(report: &Report, budget: &Budget, is_held: bool) -> Vec<Block> {
+/// Lists the groups that need a person, or would while the breaker holds: those that ask for an
+/// answer, then the others.
+fn for_you(report: &Report, budget: &Budget, is_held: bool) -> Section {
     let groups = report.groups.iter();
     let groups = groups
         .filter(|group| group.is_held == is_held)
         .sorted_by_key(|group| !group.advice.wants_answer());
     let mut reasons = BTreeSet::new();
-    let cards = groups.enumerate().map(|(place, group)| {
-        let is_first = reasons.insert(report.pods[group.pods[0]].reason);
-        let weight = if is_first { WHY } else { 1 };
-        let card = card(report, group, is_first, budget.names);
-        (place, is_first, weight, card)
+    let cards = groups.map(|group| {
+        let says_why = reasons.insert(report.pods[group.pods[0]].reason);
+        card(report, group, says_why, budget.names)
     });
-    let mut cards = cards.collect_vec();
-    cards.sort_by_key(|(_, is_first, ..)| !is_first);
-    let mut left = budget.cards;
-    let mut without_command = BTreeSet::new();
-    let (mut shown, mut others): (Vec<_>, Vec<_>) =
-        cards.into_iter().partition(|(.., weight, card)| {
-            let is_asked = card.blocks.iter().any(Block::has_command)
-                || !is_held && without_command.insert(card.kind.clone());
-            let rest = left.checked_sub(*weight).filter(|_| is_asked);
-            left = rest.unwrap_or(left);
-            rest.is_some()
-        });
-    shown.sort_by_key(|(place, ..)| *place);
-    others.sort_by_key(|(place, ..)| *place);
+    let (shown, counted) = cards_and_sums(cards.collect(), budget.cards, is_held);
     let text =
         "Nothing is asked of you while the breaker holds: what is counted here may all be running.";
-    let mut blocks = paragraphs((is_held && !others.is_empty()).then_some(text));
-    blocks.extend(shown.into_iter().map(|(.., card)| Block::Entry(card)));
-    blocks.extend(by_kind(others.into_iter().map(|(.., card)| card).collect()));
+    let mut blocks = paragraphs((is_held && !counted.is_empty()).then_some(text));
+    blocks.extend(shown.into_iter().chain(counted));
     // It stands once, where an answer is asked for.
     let asks = |held| {
         let mut groups = report.groups.iter();
@@ -348,12 +323,18 @@ fn for_you(report: &Report, budget: &Budget, is_held: bool) -> Vec<Block> {
     if asks(is_held) && !(is_held && asks(false)) {
         blocks.extend(report.run_now.clone().map(step));
     }
-    blocks
+    let (id, words, tone) = if is_held {
+        ("would", "Would need you", Tone::Strong)
+    } else {
+        (Verdict::Manual.as_str(), "Needs you", Tone::Bad)
+    };
+    let count = phrases::pods_for_you(report, is_held);
+    Section::new(id, format!("{words}: {count}"), tone, blocks)
 }
 
 /// Returns the card of a group, with the steps for all of its pods. A text says why on the first
 /// card of a reason, and what else there is to see only of a group that is alone.
-fn card(report: &Report, group: &Group, is_first: bool, most: usize) -> Entry {
+fn card(report: &Report, group: &Group, says_why: bool, most: usize) -> Card {
     let pods = group
         .pods
         .iter()
@@ -368,7 +349,7 @@ fn card(report: &Report, group: &Group, is_first: bool, most: usize) -> Entry {
         blocks = paragraphs([some]);
         blocks.extend(others.map(|others| Block::left_out("", paragraphs([others]))));
         entry.named = most;
-        if !is_first {
+        if !says_why {
             blocks = vec![Block::left_out("", blocks)];
             entry.named = 0;
         }
@@ -397,12 +378,12 @@ fn card(report: &Report, group: &Group, is_first: bool, most: usize) -> Entry {
     let explain = if is_whole || asks { "" } else { &explain };
     let why = paragraphs([&group.detail]);
     let warned = warned(&group.advice).collect();
-    if is_alone || is_first && group.advice.losses.is_empty() {
+    if is_alone || says_why && group.advice.losses.is_empty() {
         blocks.extend(why);
     } else {
         blocks.push(Block::left_out("", why));
     }
-    if is_alone || is_first {
+    if is_alone || says_why {
         blocks.extend(warned);
         blocks.push(Block::left_out(explain, Vec::new()));
     } else {
@@ -411,14 +392,15 @@ fn card(report: &Report, group: &Group, is_first: bool, most: usize) -> Entry {
     }
     let steps = steps.clone();
     blocks.push(Block::Steps { steps, left_out });
-    Entry {
+    let entry = Entry {
         is_card: true,
         is_open: report.groups.len() <= FEW_CARDS,
         harm: group.advice.steps.iter().find_map(|step| step.harm),
         blocks,
         log: pods.into_iter().map(phrases::for_a_person).collect(),
         ..entry
-    }
+    };
+    Card { entry, says_why }
 }
 
 /// What pods share that are one row: their fate, namespace and workload.
@@ -432,7 +414,7 @@ fn one_workload(entry: &Entry) -> impl Ord + use<> {
 
 /// Lists the notes of the pods to reap, but for those that are surely there; a note that several
 /// pods share is said once.
-fn remember(report: &Report, budget: &Budget) -> Vec<Block> {
+fn afterwards(report: &Report, budget: &Budget) -> Section {
     let mut notes = BTreeMap::<_, Vec<_>>::new();
     for pod in &report.pods {
         if let Some(note) = &pod.note
@@ -456,7 +438,7 @@ fn remember(report: &Report, budget: &Budget) -> Vec<Block> {
     if !folded.is_empty() {
         blocks.push(Block::fold(line, folded));
     }
-    blocks
+    Section::new("remember", "Afterwards", Tone::Caution, blocks)
 }
 
 /// Returns the names for which a text has no room.
@@ -466,7 +448,7 @@ fn unnamed(rest: String) -> Block {
 
 /// Lists the steps for the nodes; powering off is said once for all of them. What a command
 /// force-deletes may need a person, so that a text leaves the command out while a pod does.
-fn node_steps(report: &Report) -> Vec<Block> {
+fn node_steps(report: &Report) -> Section {
     let cut_off = phrases::to_power_off(report);
     let (names, rest) = first_of(&cut_off, NAMES);
     let which = match cut_off.len() {
@@ -484,17 +466,17 @@ fn node_steps(report: &Report) -> Vec<Block> {
     let most = usize::from(report.groups.is_empty());
     let (names, mut steps): (Vec<_>, Vec<_>) = steps.unzip();
     let rest_of_steps = steps.split_off(most.min(steps.len()));
-    let blocks = off.into_iter().chain(rest).chain(steps);
-    if rest_of_steps.is_empty() {
-        return blocks.collect();
-    }
-    let names = listed(&names[most..], FEW_NAMES);
-    let fold = Block::Fold {
-        line: format!("{names}: how volumes are detached at once"),
-        is_flat: rest_of_steps.len() <= FEW_CARDS,
-        blocks: rest_of_steps,
-    };
-    blocks.chain([fold]).collect()
+    let fold = (!rest_of_steps.is_empty()).then(|| {
+        let names = listed(&names[most..], FEW_NAMES);
+        Block::Fold {
+            line: format!("{names}: how volumes are detached at once"),
+            is_flat: rest_of_steps.len() <= FEW_CARDS,
+            blocks: rest_of_steps,
+        }
+    });
+    let blocks = off.into_iter().chain(rest).chain(steps).chain(fold);
+    let heading = "What to do about the nodes";
+    Section::new("node-steps", heading, Tone::Strong, blocks.collect())
 }
 
 /// Returns the entry of a node. When many nodes fail at once, most fail in the same minute, so
