@@ -120,31 +120,46 @@ impl<S: Source> Store<'_, S> {
     /// is a Terminating pod to judge in any case, whatever its node and namespace.
     pub async fn gather(&self, asked: Option<RawPod>) -> Result<Gathered> {
         // 1. Find the nodes that are not plainly Ready.
-        let wanted = &self.wanted;
-        let Scan {
-            mut facts,
-            not_ready: suspects,
-            ready,
-            pods: lists,
-        } = self.scan().await?;
-        let now = facts.now;
-        // Reading a file costs no requests, and a forecast shows all that a report can show.
-        let thorough = S::IS_FILE || self.supposes();
-        if suspects.is_empty() && !wanted.all && !thorough && asked.is_none() {
-            if wanted.namespaces.include.is_some() || wanted.namespaces.exclude.is_some() {
+        let scan = self.scan().await?;
+        let asked_uid = asked.as_ref().map(|pod| pod.metadata.uid.clone());
+        if scan.not_ready.is_empty() && !self.wanted.all && !self.is_thorough() && asked.is_none() {
+            let (mut facts, pods) = (scan.facts, Vec::new());
+            let filter = self.wanted.namespaces;
+            if filter.include.is_some() || filter.exclude.is_some() {
                 facts.unmatched_namespaces = self.unmatched_namespaces().await;
                 facts.errors = self.errors();
             }
-            let pods = Vec::new();
             return Ok(Gathered { facts, pods });
         }
+        // 2. Read those nodes whole and list their pods.
+        let (gathered, on_node) = self.nodes_and_pods(&scan, asked).await?;
+        log_counts(&gathered.pods);
+        // 3. Read what else may show life, then look up the claims of the pods that the rules let
+        // through so far.
+        let is_asked = |pod: &PodFacts| asked_uid.as_ref() == Some(&pod.uid);
+        self.signs_and_claims(&scan, gathered, &on_node, &is_asked)
+            .await
+    }
 
-        // 2. Read those nodes whole and list their pods. Meanwhile, read the namespaces and
-        // attachments.
+    /// Whether to read all that a report can show: of a file, because that costs no requests, and
+    /// for a forecast.
+    fn is_thorough(&self) -> bool {
+        S::IS_FILE || self.supposes()
+    }
+
+    /// Reads the nodes that are not plainly Ready, their pods, and meanwhile the namespaces and
+    /// attachments. Returns the pods to be judged, and what else is known of each node's pods.
+    async fn nodes_and_pods(
+        &self,
+        scan: &Scan,
+        asked: Option<RawPod>,
+    ) -> Result<(Gathered, BTreeMap<String, Pods>)> {
+        let (wanted, suspects) = (&self.wanted, &scan.not_ready);
+        let mut facts = scan.facts.clone();
         let node = |name: String| async move { self.node(&name).await };
         let (nodes, listed, _, attachments) = tokio::join!(
             each(suspects.iter().cloned(), node),
-            self.list_pods(&suspects, lists),
+            self.list_pods(suspects, scan.pods.clone()),
             self.namespaces(),
             self.attachments(),
         );
@@ -166,7 +181,6 @@ impl<S: Source> Store<'_, S> {
         }
         facts.unmatched_namespaces = self.unmatched_namespaces().await;
         let asked_uid = asked.as_ref().map(|pod| pod.metadata.uid.clone());
-        let is_asked = |pod: &PodFacts| asked_uid.as_ref() == Some(&pod.uid);
         // The pod that was asked about comes last, because the list may show an older state of it.
         let asked = asked.map(|pod| store::named(&pod, pod.facts()));
         let listed = listed.into_iter().chain(asked);
@@ -181,30 +195,41 @@ impl<S: Source> Store<'_, S> {
         if !wanted.all {
             // A node that became Ready after the scan counts as Ready.
             let found = pods.len();
-            pods.retain(|pod| is_asked(pod) || !facts.on_ready_node(pod));
+            pods.retain(|pod| asked_uid.as_ref() == Some(&pod.uid) || !facts.on_ready_node(pod));
             // Only a thorough scan sees all pods on Ready nodes, so only then is their number known.
-            facts.on_ready_nodes = if thorough { found - pods.len() } else { 0 };
+            facts.on_ready_nodes = if self.is_thorough() {
+                found - pods.len()
+            } else {
+                0
+            };
         }
-        log_counts(&pods);
+        Ok((Gathered { facts, pods }, on_node))
+    }
 
-        // 3. Read what else may show life, then look up the claims of the pods that the rules let
-        // through so far. Meanwhile, compare the clocks, and count the nodes if the breaker has to
-        // judge.
+    /// Completes what was gathered by other signs of life and by the claims of the pods that the
+    /// rules let through. Meanwhile, compares the clocks, and counts the nodes if the breaker has to
+    /// judge.
+    async fn signs_and_claims(
+        &self,
+        scan: &Scan,
+        Gathered { mut facts, pods }: Gathered,
+        on_node: &BTreeMap<String, Pods>,
+        is_asked: &impl Fn(&PodFacts) -> bool,
+    ) -> Result<Gathered> {
+        let (now, thorough) = (facts.now, self.is_thorough());
         let is_judged = thorough || !pods.is_empty();
-        let few = suspects.len() <= FEW_NODES && !thorough;
-        let (is_asked, on_node) = (&is_asked, &on_node);
+        let few = scan.not_ready.len() <= FEW_NODES && !thorough;
         let count = async {
             if !is_judged {
                 return (None, Ok(Default::default()));
             }
-            let living = self.living(&ready, now).await;
+            let living = self.living(&scan.ready, now).await;
             if few && living.room {
                 return (living.clock, Ok(Default::default()));
             }
             (living.clock, self.take_census(now, on_node).await)
         };
         let look_up = async move {
-            let mut facts = facts;
             self.read_leases(&mut facts, &pods, on_node).await;
             let pods = claims::look_up(self, &facts, pods, is_asked).await;
             (facts, pods)
