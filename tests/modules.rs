@@ -7,8 +7,8 @@
     reason = "a test fails by panicking"
 )]
 
-use expect_test::expect_file;
 use itertools::Itertools as _;
+use pod_reaper_test_support::pages;
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
@@ -254,13 +254,12 @@ fn contributing_shows_this_order() {
     let widest = widest.unwrap();
     let lines = modules().map(|(module, about)| format!("    {:widest$}  {about}\n", file(module)));
     let order = lines.collect_vec().into_iter().rev().collect::<String>();
-    let page = fs::read_to_string(root().join("CONTRIBUTING.md")).unwrap();
-    let begin = "<!-- modules: made by tests/modules.rs -->\n\n";
-    let (head, rest) = page.split_once(begin).unwrap();
-    let (_, tail) = rest.split_once("<!-- end of modules -->").unwrap();
-    expect_file!["../CONTRIBUTING.md"].assert_eq(&format!(
-        "{head}{begin}{order}\n<!-- end of modules -->{tail}"
-    ));
+    pages::compare(
+        "CONTRIBUTING.md",
+        "<!-- modules: made by tests/modules.rs -->\n\n",
+        "\n<!-- end of modules -->",
+        &order,
+    );
 }
 
 fn file(module: &str) -> String {

@@ -4,8 +4,9 @@
 
 use std::time::Duration;
 
-use clap::{CommandFactory, ValueEnum};
-use pod_reaper_test_support::simulated::Dice;
+use clap::{CommandFactory, ValueEnum, builder::PossibleValue};
+use pod_reaper_test_support::{installed, pages, simulated::Dice};
+use serde_json::json;
 
 use super::{
     values::{kind, moment, node_selector, path, regex, span},
@@ -46,6 +47,47 @@ fn every_option_has_its_variable_except_those_that_must_not_come_from_a_stray_on
             "{id}"
         );
     }
+}
+
+/// The chart's schema has each option that is one of its values. `UPDATE_EXPECT=1` rewrites them.
+#[test]
+fn the_schema_of_the_chart_accepts_what_the_parsers_may() {
+    let whole = command_line(None);
+    // The pod's template sets these two.
+    let components = ["require_guard", "reap_scratch"];
+    let of_settings = whole
+        .get_arguments()
+        .filter(|arg| arg.get_env().is_some() && !components.contains(&arg.get_id().as_str()));
+    let entries = of_settings.map(|arg| {
+        let words = arg.get_possible_values();
+        let words = words.iter().map(PossibleValue::get_name).collect_vec();
+        let number = arg.get_value_names().map_or("", |names| names[0].as_str());
+        let pattern = |pattern: &str| json!({"type": "string", "pattern": pattern});
+        let schema = match (words.as_slice(), number) {
+            (["true", "false"], _) => json!({"type": "boolean"}),
+            ([_, ..], _) => json!({"enum": words}),
+            (_, "DURATION") if arg.get_default_values().is_empty() => {
+                json!({"$ref": "#/$defs/durationOrNone"})
+            }
+            (_, "DURATION") => json!({"$ref": "#/$defs/duration"}),
+            (_, "N") => json!({"type": "integer", "minimum": 0}),
+            (_, "1-100") => json!({"type": "integer", "minimum": 1, "maximum": 100}),
+            (_, "KIND") => pattern("^([A-Za-z][A-Za-z0-9]*(, ?[A-Za-z][A-Za-z0-9]*)*)?$"),
+            // A password belongs in a Secret.
+            (_, "URL") => pattern(r"^(https?://[^\s@]+)?$"),
+            (_, "FILE") => pattern("^(/.+)?$"),
+            _ => json!({"type": "string"}),
+        };
+        let variable = arg.get_env().expect("one").to_str().expect("text");
+        format!("        \"{}\": {schema}", installed::option(variable))
+    });
+    let entries = entries.collect_vec().join(",\n");
+    pages::compare(
+        "charts/pod-reaper/values.schema.json",
+        "    \"options\": {\n      \"type\": \"object\",\n      \"additionalProperties\": false,\n      \"properties\": {\n",
+        "\n      }\n    },\n    \"env\": {\n",
+        &entries,
+    );
 }
 
 #[test]
@@ -154,19 +196,12 @@ fn a_dry_run_is_never_guessed() {
 }
 
 #[test]
-fn the_forms_of_the_report() {
-    let forms = [
-        ("text", Output::Text),
-        ("json", Output::Json),
-        ("markdown", Output::Markdown),
-        ("html", Output::Html),
-    ];
-    for (text, form) in forms {
-        assert_eq!(Output::from_str(text, false), Ok(form));
-    }
-    for text in ["", "yaml", "JSON", "md"] {
-        assert!(Output::from_str(text, false).is_err(), "{text:?}");
-    }
+fn the_help_has_each_format_of_the_report() {
+    let words = Output::value_variants()
+        .iter()
+        .filter_map(Output::to_possible_value);
+    let words = words.map(|word| word.get_name().to_owned()).join("|");
+    assert_eq!(values::OUTPUTS, words);
 }
 
 #[test]

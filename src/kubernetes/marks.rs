@@ -171,6 +171,7 @@ mod tests {
     use std::path::Path;
 
     use itertools::Itertools as _;
+    use pod_reaper_test_support::pages;
     use serde_json::Value;
 
     use super::*;
@@ -205,11 +206,8 @@ mod tests {
             format!("| `{code}` | {maker} | {marks} |\n")
         });
         let table = rows.collect::<String>();
-        let page = include_str!("../../docs/leaf-nodes.md");
-        let (before, after) = page.split_once("| --- | --- | --- |\n").expect("a table");
-        let (_, after) = after.split_once("| `leaf-node` |").expect("its last row");
-        let made = format!("{before}| --- | --- | --- |\n{table}| `leaf-node` |{after}");
-        expect_test::expect_file!["../../docs/leaf-nodes.md"].assert_eq(&made);
+        let (titles, last) = ("| --- | --- | --- |\n", "| `leaf-node` |");
+        pages::compare("docs/leaf-nodes.md", titles, last, &table);
     }
 
     /// The node guard asks of the pod's node what the rules ask. `tests/api_server/node_guard.rs`

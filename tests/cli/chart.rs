@@ -3,12 +3,15 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs,
+    fs, mem,
     path::{Path, PathBuf},
 };
 
 use expect_test::expect_file;
-use pod_reaper_test_support::{installed::variable, samples};
+use pod_reaper_test_support::{
+    installed::{option, variable},
+    pages, samples,
+};
 use serde_json::{Value, json};
 
 use crate::reaper;
@@ -147,34 +150,25 @@ fn every_option_can_be_set_by_settings_and_by_values_and_there_are_no_others() {
     }
     // The pod of a run, and that of a forecast, get each from a key of its own. The chart loops over its values.
     for folder in ["base", "components/forecast"] {
-        let path = root().join(format!("cronjob/{folder}/cronjob.yaml"));
-        let manifest = fs::read_to_string(&path).expect("a manifest");
-        let (begin, end) = (
-            "by tests/cli/chart.rs.\n",
-            "            # End of the options.\n",
-        );
-        let (head, rest) = manifest.split_once(begin).expect("where they begin");
-        let (_, tail) = rest.split_once(end).expect("where they end");
         let entries = known.keys().map(|name| {
             let key = format!("{{name: pod-reaper, key: {name}, optional: true}}");
             format!("            - {{name: {name}, valueFrom: {{configMapKeyRef: {key}}}}}\n")
         });
-        let entries = entries.collect::<String>();
-        expect_file![path].assert_eq(&[head, begin, &entries, end, tail].concat());
+        pages::compare(
+            &format!("cronjob/{folder}/cronjob.yaml"),
+            "by tests/cli/chart.rs.\n",
+            "            # End of the options.\n",
+            &entries.collect::<String>(),
+        );
     }
-    let settings = read("cronjob/base/settings.env");
+    let settings = settings();
     let settings = settings
-        .lines()
-        .filter_map(|line| line.split_once('=').filter(|_| !line.starts_with('#')));
-    let settings = settings.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    let settings = settings.collect::<BTreeMap<_, _>>();
+        .iter()
+        .map(|(name, value, _)| (name.clone(), value.clone()))
+        .collect::<BTreeMap<_, _>>();
     assert_eq!(
         settings.keys().collect::<Vec<_>>(),
         known.keys().collect::<Vec<_>>()
-    );
-    assert_eq!(
-        variables(&yaml("charts/pod-reaper/values.yaml")["options"]),
-        settings
     );
     // The shipped settings are the defaults of the program, but for the wait, and that a person is called.
     for (name, default) in known {
@@ -188,6 +182,54 @@ fn every_option_can_be_set_by_settings_and_by_values_and_there_are_no_others() {
             None => assert_eq!(shipped, "", "{name}"),
         }
     }
+}
+
+/// The settings that are shipped, in their order: variable, value and comment.
+fn settings() -> Vec<(String, String, Vec<String>)> {
+    let (mut settings, mut about) = (Vec::new(), Vec::new());
+    for line in read("cronjob/base/settings.env").lines() {
+        if let Some(comment) = line.strip_prefix("# ") {
+            about.push(comment.to_owned());
+        } else if let Some((name, value)) = line.split_once('=') {
+            settings.push((name.to_owned(), value.to_owned(), mem::take(&mut about)));
+        } else if line.is_empty() {
+            about.clear();
+        }
+    }
+    settings
+}
+
+/// The chart's options are the shipped settings, under the names of values. `UPDATE_EXPECT=1` rewrites them.
+#[test]
+fn the_values_have_every_setting() {
+    let options = settings().into_iter().map(|(name, value, about)| {
+        let about = about.iter().map(|line| {
+            let words = line.split(' ').map(|word| {
+                let is_variable = word.contains('_') && word.starts_with(char::is_uppercase);
+                if is_variable {
+                    option(word)
+                } else {
+                    word.to_owned()
+                }
+            });
+            format!("  # {}\n", words.collect::<Vec<_>>().join(" "))
+        });
+        let value = match value.as_str() {
+            "" => "\"\"",
+            value => value,
+        };
+        format!(
+            "{}  {}: {value}\n",
+            about.collect::<String>(),
+            option(&name)
+        )
+    });
+    pages::compare(
+        "charts/pod-reaper/values.yaml",
+        "  # Made of cronjob/base/settings.env by tests/cli/chart.rs.\n\n",
+        "  # End of the options.\n",
+        &options.collect::<String>(),
+    );
 }
 
 /// With the defaults, and with each value file.
@@ -380,18 +422,12 @@ fn the_readme_has_every_value() {
         )
     });
     let rows = rows.collect::<String>();
-    let path = root().join("charts/pod-reaper/README.md");
-    let page = fs::read_to_string(&path).expect("the README");
-    let (begin, end) = (
-        "<!-- values: made by tests/cli/chart.rs -->\n\n",
+    pages::compare(
+        "charts/pod-reaper/README.md",
+        "<!-- values: made by tests/cli/chart.rs -->\n\n| value | default | what it is |\n| --- | --- | --- |\n",
         "\n<!-- end of values -->",
+        &rows,
     );
-    let (head, rest) = page
-        .split_once(begin)
-        .expect("the place where the table stands");
-    let (_, tail) = rest.split_once(end).expect("its end");
-    let table = format!("| value | default | what it is |\n| --- | --- | --- |\n{rows}");
-    expect_file![path].assert_eq(&format!("{head}{begin}{table}{end}{tail}"));
 }
 
 /// Of what its annotations name, and release/build fills in.

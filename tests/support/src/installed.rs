@@ -296,3 +296,13 @@ pub fn variable(option: &str) -> String {
     });
     words.collect::<String>().to_uppercase()
 }
+
+/// The chart's value of a variable: `REAP_OLDER_THAN` as `reapOlderThan`.
+pub fn option(variable: &str) -> String {
+    let (first, rest) = variable.split_once('_').unwrap_or((variable, ""));
+    let rest = rest.split_inclusive('_').map(|word| {
+        let (initial, word) = word.split_at(1.min(word.len()));
+        initial.to_owned() + &word.trim_end_matches('_').to_lowercase()
+    });
+    first.to_lowercase() + &rest.collect::<String>()
+}

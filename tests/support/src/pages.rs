@@ -9,6 +9,8 @@
 
 use std::{fs, path::PathBuf};
 
+use expect_test::expect_file;
+
 use crate::in_repository;
 
 /// What no test runs as it stands on a page: the start of the command, and why, or which test runs it in another way.
@@ -81,6 +83,14 @@ pub fn path(page: &str) -> PathBuf {
 }
 
 #[track_caller]
+/// Compares what stands in a file between `begin` and `end` with what it is made of. `UPDATE_EXPECT=1` rewrites it.
+pub fn compare(path: &str, begin: &str, end: &str, made: &str) {
+    let file = read(path);
+    let (head, rest) = file.split_once(begin).expect("where it begins");
+    let (_, tail) = rest.split_once(end).expect("where it ends");
+    expect_file![in_repository(path)].assert_eq(&[head, begin, made, end, tail].concat());
+}
+
 pub fn read(page: &str) -> String {
     fs::read_to_string(path(page)).unwrap_or_else(|error| panic!("{page}: {error}"))
 }
