@@ -4,7 +4,7 @@ pub(crate) use crate::{
     answers::Answers,
     for_every_seed, options,
     oracle::{Failure, Outage, due, first_reason, objections, place_of, standing},
-    world::{Pod, World, start, volumes_mut},
+    world::{World, claim::volumes_mut, pod::Pod, start},
 };
 pub(crate) use itertools::Itertools as _;
 pub(crate) use jiff::{SignedDuration, Timestamp};

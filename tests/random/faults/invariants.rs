@@ -4,7 +4,11 @@ use super::watched::{Received, Watched, Write};
 use crate::oracle::{Place, all_is_given_up};
 use crate::{
     prelude::*,
-    world::{By, attached, no_facts, reached, unread},
+    world::{
+        By,
+        claim::{attached, reached},
+        no_facts, unread,
+    },
 };
 use pod_reaper::{
     cluster::Mode,

@@ -5,8 +5,10 @@ use super::invariants::{FRESH, Rules};
 use crate::{
     prelude::*,
     world::{
-        Claim, Facts, Key, SET, Set, User, json,
+        Facts, Key,
+        claim::{self, Claim, SET, Set},
         node::{Lease, Node, Other},
+        pod::{self, User},
         unread,
     },
 };
@@ -150,7 +152,7 @@ impl Cluster for Watched {
     fn objects(&self, resource: Resource, selector: &str) -> Vec<(Value, Facts)> {
         if resource == Resource::Pods {
             let pods = selected(&self.world.pods, selector);
-            return pods.map(json::pod_and_facts).collect();
+            return pods.map(pod::pod_and_facts).collect();
         }
         self.world.objects(resource, None)
     }
@@ -163,7 +165,7 @@ impl Cluster for Watched {
         if !versions(pods).eq(versions(&self.world.pods)) {
             stale_lists.set(stale_lists.get() + 1);
         }
-        selected(pods, selector).map(json::pod_and_facts).collect()
+        selected(pods, selector).map(pod::pod_and_facts).collect()
     }
 
     fn object(&self, resource: Resource, namespace: &str, name: &str) -> Option<(Value, Facts)> {
@@ -211,7 +213,7 @@ impl Cluster for Watched {
                     write.took_effect = Some(Instant::now());
                 }
             }
-            return Ok((json::claim(&key, &claim), Facts::Nothing));
+            return Ok((claim::claim(&key, &claim), Facts::Nothing));
         }
         let before = self.world.pods.get(&key).cloned();
         let (uid, version) = request.preconditions();
@@ -229,7 +231,7 @@ impl Cluster for Watched {
             .cloned()
             .or(before)
             .ok_or(Refusal::NotFound)?;
-        let object = json::pod(&pod);
+        let object = pod::pod(&pod);
         // The program has to rely on the answer. A dry run's says nothing of the pod.
         pod.facts.finished |= request.kind == Kind::Patch && !request.dry_run;
         pod.terminating = true;
@@ -237,7 +239,8 @@ impl Cluster for Watched {
     }
 
     fn answered(&mut self, request: &Request, status: u16, fault: Option<Fault>) {
-        if request.kind == Kind::LeaseRows && status == 403 {
+        // The page of a proxy does not say that the right is missing.
+        if request.kind == Kind::LeaseRows && fault == Some(Fault::Status(403, false, false)) {
             self.received.rows_of_leases.get_or_insert_default();
             self.received.leases_forbidden = true;
         }

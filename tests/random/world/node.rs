@@ -1,13 +1,15 @@
-//! A node as the API shows it: labels, annotations, taints, conditions and `managedFields`, and the facts that follow from
-//! them by the design's text.
+//! A node and the leases that tell of it, with labels, annotations, taints, conditions and `managedFields`: how random ones
+//! are made, the facts that follow from them by the design's text, and their JSON.
 
-use super::start;
+use super::{Facts, LONG, NAMESPACES, World, age, answer, created, entry, skip, start, time};
 use crate::oracle::{not_ready_since, of_many};
 use crate::prelude::*;
 use Place::{Annotation, Label, Name, Taint, Version};
 use pod_reaper::facts::{
     FencingMark, Heard, Leaf, LeafKind, Read, Renewal, SignBy, ZONE_LABELS, Zone,
 };
+use pod_reaper_test_support::samples::with;
+use serde_json::json;
 
 /// A lease, of a kubelet or of another program.
 #[derive(Debug, Clone)]
@@ -649,4 +651,429 @@ pub fn satisfies(term: &AffinityTerm, labels: &BTreeMap<String, String>) -> Opti
         };
     }
     (!term.fields).then_some(all)
+}
+
+/// Holders of leases, in terms of the name and the host of a node and the name of a pod on it.
+const HOLDERS: &str = "
+    NAME
+    NAME_0a1b_2
+    HOST
+    HOST_0a1b
+    NAMEx
+    x_NAME
+    NAME-0_HOST
+    POD
+    POD_0a1b
+    POD_0a1b_2
+    PODx
+    x_POD
+    SERVER
+";
+
+impl World {
+    pub(super) fn random_node(&mut self, dice: &mut Dice, number: usize, dead: bool) -> Node {
+        let leaf = dice.permille(90);
+        let prefix = dice.weigh(&[(20, "n"), (1, "kosmos-"), (1, "fargate-")]);
+        let by_name = leaf && prefix == "kosmos-";
+        let ready = if dead {
+            dice.weigh(&[(12, Ready::Unknown), (4, Ready::False), (1, Ready::Absent)])
+        } else {
+            Ready::True
+        };
+        // What still reports although it is not Ready: nobody, its kubelet, or something else.
+        let life = if dead {
+            dice.weigh(&[(16, 0), (2, 1), (2, 2), (3, 3)])
+        } else {
+            1
+        };
+        let ready = if dead && life == 1 {
+            Ready::False
+        } else {
+            ready
+        };
+        let cordoned = dice.permille(if dead { 200 } else { 60 });
+        let since = |dice: &mut Dice| {
+            // Before what reports now.
+            let age = if matches!(life, 1 | 2) {
+                LONG + dice.pick(&[0, 1, -3_000])
+            } else {
+                age(dice)
+            };
+            // One of the near future would count only after a moment, with which the verdict changes by itself.
+            let age = if age == -1 { 0 } else { age };
+            // Put away for just a day.
+            let age = if cordoned && dice.permille(400) {
+                86_400 + dice.pick(&[-30, 0, 1, 900])
+            } else {
+                age
+            };
+            start() - SignedDuration::from_secs(age)
+        };
+        let own_lease = dice.permille(850).then(|| match life {
+            1 => (4, true),
+            // Sometimes about a minute before deletions were asked for.
+            _ => (age(dice) + dice.pick(&[0, 0, 0, 90, 91, 92, 400]), false),
+        });
+        let own_lease = own_lease.map(|(renewed, goes_on)| random_lease(dice, renewed, goes_on));
+        let control_plane = dice.permille(250);
+        let reserved = dice.permille(if control_plane { 700 } else { 30 });
+        let skip = Skip::random(dice);
+        let mut node = Node {
+            facts: NodeFacts {
+                name: format!("{prefix}{number}"),
+                uid: self.uid().into(),
+                created: created(dice),
+                powered_off: None,
+                ready,
+                ready_reason: Some("NodeStatusUnknown".to_owned()),
+                ready_since: dice.permille(970).then(|| since(dice)),
+                tainted_since: dice.permille(700).then(|| since(dice)),
+                // Sometimes that of another.
+                hostname: dice
+                    .permille(800)
+                    .then(|| format!("h{}", number - number.min(dice.weigh(&[(30, 0), (1, 1)])))),
+                zone: None,
+                heard: Vec::new(),
+                renewed: None,
+                unread_lease: None,
+                named_by: Ok(BTreeSet::new()),
+                fenced: Vec::new(),
+                out_of_service: false,
+                leaf: None,
+                control_plane,
+                open: !cordoned && !reserved,
+                opted_out: skip.opted_out(),
+            },
+            labels: BTreeMap::new(),
+            annotations: BTreeMap::new(),
+            taints: Vec::new(),
+            version: "v1.35.4",
+            machine: !by_name,
+            provider: dice.pick(&[None, Some("aws:///eu-1a/i-0"), Some("gce://p/z/n")]),
+            cordoned,
+            reserved,
+            doubtful: dice.permille(60),
+            skip,
+            beats: Vec::new(),
+            lease: own_lease,
+            fences: Vec::new(),
+            changed: false,
+        };
+        node.label("disk", dice.pick(&["", "ssd", "hdd"]));
+        node.label("example.org/gen", dice.pick(&["", "3", "4", "five"]));
+        node.label(
+            "topology.kubernetes.io/zone",
+            dice.pick(&["a", "a", "b", ""]),
+        );
+        node.label("topology.kubernetes.io/region", dice.pick(&["r", "", ""]));
+        node.facts.zone = node.zone();
+        let hostname = node.facts.hostname.clone();
+        node.label("kubernetes.io/hostname", &hostname.unwrap_or_default());
+        let topology = if dice.permille(700) {
+            node.facts.name.clone()
+        } else {
+            String::new()
+        };
+        node.label("topology.topolvm.io/node", &topology);
+        if node.facts.ready == Ready::Absent {
+            (node.facts.ready_reason, node.facts.ready_since) = (None, None);
+        }
+        if leaf {
+            node.mark_as_leaf(dice, by_name);
+        }
+        if dice.permille(150) {
+            let set = dice.pick(&[None, Some(LONG), Some(LONG + 2), Some(20), Some(2 * LONG)]);
+            node.fence(
+                dice,
+                set.map(|age| start() - SignedDuration::from_secs(age)),
+            );
+        } else if dice.permille(50) {
+            node.fence_unsurely(dice);
+        }
+        for _ in 0..dice.weigh(&[(4, 0), (3, 1), (1, 3)]) {
+            node.mark_as_nothing(dice);
+        }
+        if dice.permille(100) || life == 3 {
+            let age = dice.pick(&[0, 60, 300, 660, 660, LONG, -LONG]) + dice.pick(&[-1, 0, 1]);
+            node.show_past_life(dice, start() - SignedDuration::from_secs(age));
+        }
+        if life == 2 {
+            let age = i64::try_from(dice.below(50)).unwrap();
+            node.show_life(dice, start() - SignedDuration::from_secs(age));
+        }
+        let at = node.at(start(), Ok(Vec::new())).facts;
+        node.facts.powered_off = answer(dice, &moments(&at));
+        if dice.permille(300) {
+            let attachment = Attachment {
+                name: format!("csi-{number}"),
+                volume: dice.permille(800).then(|| "volume".to_owned()),
+            };
+            self.attachments.push((node.facts.name.clone(), attachment));
+        }
+        node
+    }
+
+    /// Adds the leases of API servers, and those that leaders hold, some of them on nodes that are down.
+    pub(super) fn add_leases(&mut self, dice: &mut Dice) {
+        for (number, node) in self.nodes.values().enumerate() {
+            let NodeFacts {
+                name,
+                hostname,
+                control_plane,
+                ready,
+                ..
+            } = &node.facts;
+            let host = hostname.clone().unwrap_or_else(|| name.clone());
+            let holders = if *control_plane && dice.permille(700) {
+                "SERVER"
+            } else {
+                "-"
+            };
+            let elects = *ready != Ready::True && dice.permille(400);
+            let elected = elects.then(|| dice.pick(&HOLDERS.trim().lines().collect::<Vec<_>>()));
+            for holder in [holders]
+                .into_iter()
+                .chain(elected)
+                .filter(|holder| *holder != "-")
+            {
+                let pods = self
+                    .pods
+                    .values()
+                    .filter(|pod| pod.facts.node.as_ref() == Some(name));
+                let pods = pods.map(|pod| (pod.facts.namespace.as_str(), pod.facts.name.as_str()));
+                let (within, pod) =
+                    dice.pick(&pods.chain([("shop", "no-pod")]).collect::<Vec<_>>());
+                let namespace = match dice.below(4) {
+                    0 => dice.pick(&NAMESPACES),
+                    1 => "kube-system",
+                    _ => within,
+                };
+                let of_server = holder.trim() == "SERVER";
+                let server = of_server.then(|| {
+                    let host = dice
+                        .weigh(&[
+                            (4, host.clone().as_str()),
+                            (1, &host.to_uppercase()),
+                            (1, "x"),
+                        ])
+                        .to_owned();
+                    (host, dice.weigh(&[(6, "kube-apiserver"), (1, "another")]))
+                });
+                let goes_on = *ready != Ready::True && dice.permille(250);
+                let renewed = if goes_on { 4 } else { age(dice) };
+                let holder = holder
+                    .trim()
+                    .replace("POD", pod)
+                    .replace("NAME", name)
+                    .replace("HOST", &host);
+                let other = Other {
+                    namespace: if of_server { "kube-system" } else { namespace }.to_owned(),
+                    name: if of_server {
+                        format!("apiserver-{number}")
+                    } else {
+                        dice.pick(&["leader", "lock"]).to_owned()
+                    },
+                    holder: if dice.permille(150) {
+                        holder.to_uppercase()
+                    } else {
+                        holder
+                    },
+                    server,
+                    lease: random_lease(dice, renewed, goes_on),
+                };
+                let is_it =
+                    |it: &Other| (&it.namespace, &it.name) == (&other.namespace, &other.name);
+                if !self.leases.iter().any(is_it) {
+                    self.leases.push(other);
+                }
+            }
+        }
+    }
+}
+
+fn random_lease(dice: &mut Dice, renewed: i64, goes_on: bool) -> Lease {
+    Lease {
+        renewed: dice
+            .permille(950)
+            .then(|| start() - SignedDuration::from_secs(renewed)),
+        duration: dice.pick(&[10, 40]),
+        stamps: dice.weigh(&[(2, Stamps::None), (2, Stamps::First), (6, Stamps::Each)]),
+        skew: dice.weigh(&[(20, 0), (1, -1_200), (1, 1_200), (1, 20)]),
+        goes_on,
+    }
+}
+
+/// The moments on the node that an answer may have to be later than.
+pub(super) fn moments(node: &NodeFacts) -> Vec<Option<Timestamp>> {
+    let heard = node.heard.iter().map(|heard| Some(heard.at));
+    let of_node = [node.created, node.ready_since, node.tainted_since];
+    heard.chain(of_node).collect()
+}
+
+/// virt-handler's heartbeat.
+const HEARTBEAT: &str = "kubevirt.io/heartbeat";
+
+pub(super) fn node_and_facts(node: &Node, now: Timestamp) -> (Value, Facts) {
+    let node = node.at(now, Ok(Vec::new()));
+    (self::node(&node, now), Facts::Node(Arc::new(node)))
+}
+
+/// The lease of a kubelet.
+pub(super) fn lease_and_facts(node: &Node, now: Timestamp) -> Option<(Value, Facts)> {
+    let lease = node.lease.as_ref()?.at(now);
+    let name = &node.facts.name;
+    let named = json!({"name": name, "namespace": "kube-node-lease"});
+    Some((self::lease(&lease, name, &named), Facts::Lease(lease)))
+}
+
+/// Another lease.
+pub(super) fn other_and_facts(other: &Other, now: Timestamp) -> (Value, Facts) {
+    let lease = other.lease.at(now);
+    let mut named = json!({"name": other.name, "namespace": other.namespace});
+    if let Some((host, of)) = &other.server {
+        named["labels"] =
+            json!({"kubernetes.io/hostname": host, "apiserver.kubernetes.io/identity": of});
+    }
+    let object = self::lease(&lease, &other.holder, &named);
+    let other = Other {
+        lease,
+        ..other.clone()
+    };
+    (object, Facts::Other(Box::new(other)))
+}
+
+fn node(node: &Node, now: Timestamp) -> Value {
+    let facts = &node.facts;
+    let (mut labels, mut annotations) = (json!(node.labels), json!(node.annotations));
+    if facts.control_plane {
+        labels["node-role.kubernetes.io/control-plane"] = json!("");
+    }
+    skip(node.skip, &mut labels, &mut annotations);
+    if let Some(answer) = &facts.powered_off {
+        annotations["pod-reaper.io/powered-off"] = json!(answer);
+    }
+    let set = |wanted: &str| {
+        let of_taint = |(place, set): &(Place, Option<Timestamp>)| {
+            set.filter(|_| place.key() == ("taint", wanted)).map(time)
+        };
+        node.fences.iter().find_map(of_taint)
+    };
+    let taint = |(key, value): &(String, String)| json!({"key": key, "value": value, "effect": "NoSchedule", "timeAdded": set(key)});
+    let mut taints = node.taints.iter().map(taint).collect::<Vec<_>>();
+    if node.reserved {
+        taints
+            .push(json!({"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}));
+    }
+    let tainted = |key: &str, effect: &str, since: String| json!({"key": format!("node.kubernetes.io/{key}"), "effect": effect, "timeAdded": since});
+    if let Some(since) = facts.tainted_since {
+        let key = if facts.ready == Ready::False {
+            "not-ready"
+        } else {
+            "unreachable"
+        };
+        // The other ones say nothing: a restart of the controller manager renews the first, and the second is of memory.
+        let renewed = "2026-01-31T03:00:00Z".to_owned();
+        taints.extend([
+            tainted(key, "NoSchedule", time(since)),
+            tainted(key, "NoExecute", renewed.clone()),
+            tainted("memory-pressure", "NoSchedule", renewed),
+        ]);
+    }
+    // Who writes the rest of the node writes all the time, and owns no report.
+    let mut written = vec![entry(
+        "kube-controller-manager",
+        now,
+        &json!({"f:spec": {"f:taints": {}}}),
+    )];
+    let mut conditions = vec![json!({"type": "MemoryPressure", "status": "Unknown"})];
+    for beat in &node.beats {
+        let by_itself = time(beat.said());
+        let owned = match beat.by {
+            Reporter::Virt => {
+                annotations[HEARTBEAT] = json!(by_itself);
+                json!({"f:metadata": {"f:annotations": {format!("f:{HEARTBEAT}"): {}}}})
+            }
+            Reporter::Problem(kind) | Reporter::Others(kind) => {
+                conditions.push(json!({
+                    "type": kind,
+                    "status": "False",
+                    "lastHeartbeatTime": by_itself,
+                    "lastTransitionTime": "2026-01-01T00:00:00Z",
+                }));
+                let key = format!(r#"k:{{"type":"{kind}"}}"#);
+                // Whoever owns another field of it has not reported.
+                written.push(entry(
+                    "another",
+                    now,
+                    &json!({"f:status": {"f:conditions": {&key: {"f:message": {}}}}}),
+                ));
+                json!({"f:status": {"f:conditions": {key: {"f:lastHeartbeatTime": {}, "f:status": {}}}}})
+            }
+        };
+        if beat.stamped.is_some() {
+            written.push(entry("reporter", beat.at, &owned));
+            // An earlier manager of the same field.
+            written.push(entry(
+                "before",
+                beat.at - SignedDuration::from_hours(9),
+                &owned,
+            ));
+        }
+    }
+    for (place, set) in &node.fences {
+        let fields = match place.key() {
+            ("label", key) => json!({"f:labels": {format!("f:{key}"): {}}}),
+            ("annotation", key) => json!({"f:annotations": {format!("f:{key}"): {}}}),
+            _ => continue,
+        };
+        written.extend(set.map(|set| entry("somebody", set, &json!({"f:metadata": fields}))));
+    }
+    let doubtful = node.doubtful && facts.ready == Ready::Unknown;
+    if facts.ready != Ready::Absent {
+        let ready = json!({
+            "type": "Ready",
+            "status": if doubtful { "malformed" } else { facts.ready.as_str() },
+            "reason": facts.ready_reason,
+            "lastTransitionTime": facts.ready_since.map(time),
+            "lastHeartbeatTime": time(now),
+        });
+        conditions.push(ready);
+        let owned = json!({"f:lastHeartbeatTime": {}, "f:lastTransitionTime": {}, "f:status": {}});
+        written.push(entry(
+            "kubelet",
+            now,
+            &json!({"f:status": {"f:conditions": {r#"k:{"type":"Ready"}"#: owned}}}),
+        ));
+    }
+    let machine = if node.machine { "4c4c4544" } else { "" };
+    json!({
+        "kind": "Node",
+        "shows": doubtful.then_some("Ready,Doubtful"),
+        "metadata": {
+            "name": facts.name,
+            "uid": facts.uid,
+            "creationTimestamp": facts.created.map(time),
+            "labels": labels,
+            "annotations": annotations,
+            "managedFields": written,
+        },
+        "spec": {"taints": taints, "unschedulable": node.cordoned, "providerID": node.provider},
+        "status": {
+            "conditions": conditions,
+            "nodeInfo": {"kubeletVersion": node.version, "machineID": machine, "systemUUID": machine},
+        },
+    })
+}
+
+fn lease(lease: &Lease, holder: &str, named: &Value) -> Value {
+    let stamp = lease
+        .stamped()
+        .map(|at| json!({"time": time(at), "fieldsV1": {"f:spec": {"f:renewTime": {}}}}));
+    let stamps = stamp.map(|stamp| vec![stamp]);
+    let metadata = json!({"creationTimestamp": time(made()), "managedFields": stamps});
+    json!({
+        "kind": "Lease",
+        "metadata": with(named.clone(), metadata),
+        "spec": {"renewTime": lease.said().map(time), "leaseDurationSeconds": lease.duration, "holderIdentity": holder},
+    })
 }

@@ -1,0 +1,539 @@
+//! A claim, with its `StatefulSet`, its volume, the attachments of that and its driver: how random ones are made, what is
+//! known of them, and their JSON.
+
+use super::{
+    Key, World, created,
+    node::{Node, Skip, asks, made, satisfies},
+    pod::User,
+    skip, time, unread,
+};
+use crate::prelude::*;
+use pod_reaper::facts::{BoundClaim, Driver, Goes, Read, Renewer};
+use pod_reaper_test_support::samples::{self, with};
+use rules::samples::term;
+use serde_json::json;
+
+/// A volume as facts, of its driver only the name.
+#[derive(Debug, Clone)]
+pub struct Volume {
+    pub facts: VolumeFacts,
+    /// Its CSI driver; nothing where it has none.
+    pub csi: &'static str,
+    /// Its access modes, its mode and the type of its file system.
+    pub modes: [&'static str; 3],
+}
+
+#[derive(Debug, Clone)]
+pub struct Claim {
+    pub uid: String,
+    /// UIDs of its owners.
+    pub owners: Vec<Uid>,
+    pub many_writers: bool,
+    pub block: bool,
+    pub volume: Option<String>,
+    pub phase: &'static str,
+    pub version: String,
+    /// The value of the annotation that declares it scratch.
+    pub scratch: Option<&'static str>,
+    pub give_up: Option<String>,
+    pub created: Option<Timestamp>,
+    pub skip: Skip,
+    pub terminating: bool,
+}
+
+impl Claim {
+    /// The version in which it may be deleted.
+    fn free(&self) -> Option<String> {
+        let opted_out = self.skip.opted_out().is_some();
+        (!opted_out).then(|| self.version.clone())
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct Set {
+    /// Its claim templates.
+    pub templates: Vec<String>,
+    /// How many pods it wants; nothing is all.
+    pub replicas: Option<u64>,
+    /// The ordinal of the first.
+    pub start: u64,
+}
+
+impl Set {
+    pub(super) fn random(dice: &mut Dice) -> Option<Self> {
+        let templates = ["data0", "data1"]
+            .into_iter()
+            .filter(|_| dice.permille(900));
+        let templates = templates.map(str::to_owned).collect();
+        let replicas = dice.weigh(&[(24, None), (1, Some(0)), (2, Some(130)), (1, Some(999))]);
+        dice.permille(950).then(|| Self {
+            templates,
+            replicas,
+            start: dice.weigh(&[(24, 0), (1, 1), (1, 999)]),
+        })
+    }
+
+    fn wants(&self, pod: &str) -> bool {
+        let ordinal = pod
+            .rsplit_once('-')
+            .and_then(|(_, ordinal)| ordinal.parse::<u64>().ok());
+        ordinal.is_some_and(|ordinal| {
+            let end = self
+                .replicas
+                .map_or(u64::MAX, |replicas| self.start + replicas);
+            (self.start..end).contains(&ordinal)
+        })
+    }
+}
+
+/// The `StatefulSet` that exists in its namespace.
+pub const SET: &str = "set";
+
+impl World {
+    pub(super) fn add_claim(
+        &mut self,
+        dice: &mut Dice,
+        namespace: &str,
+        name: &str,
+        node: Option<&str>,
+        owner: Option<&str>,
+        on_disk: bool,
+    ) {
+        let volume = format!("pv-{}", self.version());
+        let own = node
+            .and_then(|node| self.nodes.get(node))
+            .map(|node| node.facts.clone());
+        let own_name = own.as_ref().map_or("n0", |node| node.name.as_str());
+        let own_host = own
+            .as_ref()
+            .and_then(|node| node.hostname.as_deref())
+            .unwrap_or("h0");
+        let (mut storage, mut affinity) = random_storage(dice, own_name, own_host);
+        if on_disk && dice.permille(800) {
+            let path = "/var/scratch".to_owned();
+            (storage, affinity) = (
+                Storage::HostPath(path),
+                on("kubernetes.io/hostname In HOST", own_name, own_host),
+            );
+        }
+        let shared = !on_disk || dice.permille(100);
+        let exists = dice.permille(950);
+        let (bound, phase) = match dice.weigh(&[(20, 0), (1, 1), (1, 2)]) {
+            1 => (None, "Pending"),
+            2 => (Some(volume.clone()), "Lost"),
+            _ => (Some(volume.clone()), "Bound"),
+        };
+        if dice.permille(950) {
+            let is_path = matches!(storage, Storage::Local(_) | Storage::HostPath(_));
+            let is_strict = storage == Storage::StrictLocal;
+            let mut disk = dice.weigh(&[
+                (60, None),
+                (1, Some("iscsi")),
+                (1, Some("fc")),
+                (1, Some("flexVolume")),
+            ]);
+            disk = disk.filter(|_| !is_path && !is_strict);
+            let csi = dice.pick(&DRIVERS[usize::from(!is_strict && !affinity.is_empty())..]);
+            let csi = if is_strict { DRIVERS[0] } else { csi };
+            let csi = if is_path || disk.is_some() { "" } else { csi };
+            let modes = MODES
+                .trim()
+                .lines()
+                .map(|line| line.split_whitespace().collect::<Vec<_>>());
+            let modes = dice.pick(
+                &modes
+                    .map(|words| [words[0], words[1], words[2], words[3]])
+                    .collect::<Vec<_>>(),
+            );
+            let may_be_written = modes[0] == "disk" && !csi.is_empty();
+            let driver = may_be_written.then(|| Driver {
+                name: csi.to_owned(),
+                attaches: Err(unread()),
+            });
+            let facts = VolumeFacts {
+                name: volume.clone(),
+                reclaim_policy: Some("Delete".to_owned()),
+                storage,
+                disk,
+                driver,
+                affinity,
+            };
+            if dice.permille(500) {
+                let on = if dice.permille(900) {
+                    own_name
+                } else {
+                    "another"
+                };
+                let attachment = Attachment {
+                    name: format!("of-{volume}"),
+                    volume: Some(volume.clone()),
+                };
+                self.attachments.push((on.to_owned(), attachment));
+            }
+            let fs = if modes[3] == "-" { "" } else { modes[3] };
+            let modes = [modes[1], modes[2], fs];
+            self.volumes.insert(volume, Volume { facts, csi, modes });
+        }
+        if exists {
+            let claim = Claim {
+                uid: self.uid(),
+                owners: owner.map(Uid::from).into_iter().collect(),
+                version: self.version(),
+                scratch: dice.weigh(&[
+                    (if on_disk { 16 } else { 1 }, Some("true")),
+                    (1, Some("false")),
+                    (2, None),
+                ]),
+                give_up: None,
+                created: created(dice),
+                skip: Skip::random(dice),
+                terminating: dice.permille(140),
+                many_writers: shared && dice.permille(250),
+                block: dice.permille(300),
+                volume: bound,
+                phase,
+            };
+            self.claims
+                .insert((namespace.to_owned(), name.to_owned()), claim);
+        }
+    }
+
+    /// What is known about the claims of `pod`, by what was read of its set, of each claim and of each volume; `users` are
+    /// the pods of its namespace, where they were listed.
+    pub fn known_claims<'a>(
+        &self,
+        pod: &PodFacts,
+        users: Option<&Vec<User>>,
+        set: &Read<Option<&Set>>,
+        claim: impl Fn(&str) -> Read<Option<&'a Claim>>,
+        volume: impl Fn(&str) -> Read<Option<VolumeFacts>>,
+    ) -> Vec<ClaimFacts> {
+        let of_set = pod.indexed
+            && pod.controller.is_some()
+            && pod.owner.as_ref().is_some_and(|owner| owner.name == SET);
+        let its_set = self.sets.get(&pod.namespace).filter(|_| of_set);
+        let known = pod.claims.iter().map(|named| {
+            let (name, ephemeral) = named.named();
+            let of_template = name.strip_suffix(&format!("-{}", pod.name));
+            let made = its_set.is_some_and(|set| {
+                let mut templates = set.templates.iter();
+                set.wants(&pod.name) && templates.any(|name| Some(name.as_str()) == of_template)
+            });
+            let uses =
+                |user: &&User| user.uid != pod.uid && user.claims.iter().any(|claim| claim == name);
+            let others = users.map(|users| users.iter().filter(uses).collect::<Vec<_>>());
+            let alone = others.as_ref().is_some_and(Vec::is_empty);
+            let found = claim(name);
+            let owns = |found: Option<&Claim>| found.is_some_and(|it| it.owners.contains(&pod.uid));
+            let deleted = found
+                .clone()
+                .is_ok_and(|found| found.is_some_and(|it| it.terminating));
+            let mut keep = others.iter().flatten().filter(|user| deleted && user.keeps);
+            let kept = keep.next().map(|user| user.name.clone());
+            let unwanted =
+                unwanted(pod, set) || pod.in_namespace.as_ref().is_ok_and(|it| it.deleted);
+            let goes = match found.clone().is_ok_and(owns) {
+                true if ephemeral => Goes::Ephemeral,
+                owned if !owned && !deleted => Goes::No,
+                _ if unwanted || kept.is_some() => Goes::Unwanted(kept),
+                _ => Goes::MayBeWanted("not known".to_owned()),
+            };
+            let doubt = || Doubt::proved("not known");
+            let renewed = if made {
+                Ok(Renewer::Template)
+            } else {
+                of_operator(pod)
+                    .then_some(Renewer::Operator)
+                    .ok_or_else(doubt)
+            };
+            ClaimFacts {
+                name: name.to_owned(),
+                ephemeral,
+                users: BTreeSet::new(),
+                renewed: Some(if alone { renewed } else { Err(doubt()) }),
+                deleted,
+                goes,
+                state: claim_state(found, &volume),
+            }
+        });
+        known.collect()
+    }
+}
+
+/// Whether nothing wants the claims that go with the pod, by the `StatefulSet` of the name [`SET`], as far as that was read.
+fn unwanted(pod: &PodFacts, set: &Read<Option<&Set>>) -> bool {
+    let is_there = pod.owner.as_ref().is_some_and(|owner| owner.name == SET);
+    let read = if is_there { set.clone() } else { Ok(None) };
+    is_of_a_set(pod) && read.is_ok_and(|set| !set.is_some_and(|set| set.wants(&pod.name)))
+}
+
+/// Whether its controller is of none of Kubernetes' own groups.
+fn of_operator(pod: &PodFacts) -> bool {
+    let version = pod.controller.as_ref().map(|it| it.api_version.as_str());
+    version.is_some_and(|version| !["v1", "apps/v1", "batch/v1"].contains(&version))
+}
+
+fn is_of_a_set(pod: &PodFacts) -> bool {
+    let is_set = pod
+        .owner
+        .as_ref()
+        .is_some_and(|owner| owner.kind == "StatefulSet");
+    is_set
+        && pod
+            .controller
+            .as_ref()
+            .is_some_and(|it| it.api_version.starts_with("apps/"))
+}
+
+/// The volumes of its claims.
+pub fn volumes_mut(pod: &mut PodFacts) -> impl Iterator<Item = &mut VolumeFacts> {
+    pod.claims
+        .iter_mut()
+        .filter_map(|claim| match &mut claim.state {
+            ClaimState::Bound(bound) => Some(&mut bound.volume),
+            _ => None,
+        })
+}
+
+pub(super) const DRIVERS: [&str; 2] = ["driver.longhorn.io", "csi.example"];
+
+/// Whether it is a disk for one machine; its access modes, its mode and the type of its file system.
+const MODES: &str = "
+    disk ReadWriteOnce Block -
+    disk ReadWriteOncePod Filesystem -
+    disk ReadWriteOnce Filesystem ext4
+    disk ReadWriteOnce Filesystem xfs
+    disk ReadOnlyMany+ReadWriteOnce Filesystem btrfs
+    disk ReadWriteMany Block ext4
+    - ReadWriteMany Filesystem ext4
+    - ReadWriteOnce+ReadWriteMany Filesystem ext3
+    - ReadWriteOnce Filesystem nfs
+    - ReadWriteOnce Filesystem -
+";
+
+/// Required affinities of volumes, in terms of the name and the host of their own node.
+const AFFINITIES: &str = "
+    topology.topolvm.io/node In NAME
+    kubernetes.io/hostname In HOST NAME
+    kubernetes.io/hostname In HOST & topology.kubernetes.io/zone In a
+    topology.kubernetes.io/region In r
+    kubernetes.io/hostname In HOST another
+    kubernetes.io/hostname In HOST h1 h2
+    kubernetes.io/hostname NotIn HOST
+    disk In ssd
+    disk NotIn ssd hdd
+    disk Exists
+    disk DoesNotExist
+    example.org/gen Gt 3
+    example.org/gen Lt 4
+    example.org/gen Gt x
+    disk In -ssd
+    kubernetes.io/hostname In HOST | disk In ssd
+    topology.kubernetes.io/zone In a & disk In hdd
+    field & disk Exists
+    &
+    kubernetes.io/hostname In
+    disk Exists ssd
+    disk Near ssd
+    failure-domain.beta.kubernetes.io/region In NAME
+    topology.kubernetes.io/zone In b | kubernetes.io/hostname In HOST
+    & | kubernetes.io/hostname In h1 | disk In ssd
+";
+
+/// An affinity, of a volume that belongs to the node of this name and host.
+fn on(text: &str, own_name: &str, own_host: &str) -> Vec<AffinityTerm> {
+    let text = text.replace("NAME", own_name).replace("HOST", own_host);
+    text.split('|').map(term).collect()
+}
+
+fn random_storage(dice: &mut Dice, own_name: &str, own_host: &str) -> (Storage, Vec<AffinityTerm>) {
+    let on = |text: &str| on(text, own_name, own_host);
+    let path = || "/mnt/disk".to_owned();
+    match dice.weigh(&[(24, 0), (3, 1), (2, 2), (1, 3), (1, 4), (20, 5)]) {
+        0 => (Storage::Driver, Vec::new()),
+        1 => (Storage::Driver, on("topology.kubernetes.io/zone In a b")),
+        2 => (Storage::Local(path()), on("kubernetes.io/hostname In HOST")),
+        3 => (Storage::HostPath(path()), Vec::new()),
+        4 => (Storage::StrictLocal, Vec::new()),
+        _ => {
+            let affinities = AFFINITIES.trim().lines().collect::<Vec<_>>();
+            let storage = match dice.below(6) {
+                0 => Storage::Local(path()),
+                1 => Storage::HostPath(path()),
+                _ => Storage::Driver,
+            };
+            (storage, on(dice.pick(&affinities)))
+        }
+    }
+}
+
+/// A volume, with what is known of the driver that it may have, as used on `node`.
+pub fn attached(
+    mut volume: VolumeFacts,
+    node: &str,
+    attachments: &[(String, Attachment)],
+    drivers: Option<&BTreeMap<String, Option<bool>>>,
+) -> VolumeFacts {
+    let is_it =
+        |(on, it): &(String, Attachment)| on == node && it.volume.as_ref() == Some(&volume.name);
+    let is_attached = attachments.iter().any(is_it);
+    if let Some(driver) = &mut volume.driver {
+        let says = drivers.map(|drivers| drivers.get(&driver.name).copied().flatten());
+        driver.attaches = if is_attached {
+            Ok(true)
+        } else {
+            says.map(|says| says != Some(false)).ok_or_else(unread)
+        };
+    }
+    volume
+}
+
+/// A volume, with the real nodes among `nodes` from which it can be reached.
+pub fn reached<'a>(
+    mut volume: VolumeFacts,
+    nodes: impl Iterator<Item = &'a Node> + Clone,
+) -> VolumeFacts {
+    let real = nodes.filter(|node| node.facts.leaf.is_none());
+    for term in volume.affinity.iter_mut().filter(|term| asks(term)) {
+        let refused = satisfies(term, &BTreeMap::new()).is_none();
+        let satisfying = real
+            .clone()
+            .filter(|node| satisfies(term, &node.labels) == Some(true));
+        let names = satisfying
+            .map(|node| node.facts.name.clone())
+            .collect::<Vec<_>>();
+        term.satisfied_by = Some(if refused { Err(unread()) } else { Ok(names) });
+    }
+    volume
+}
+
+/// The state of a claim, from the objects that were found.
+fn claim_state(
+    claim: Read<Option<&Claim>>,
+    volume: impl Fn(&str) -> Read<Option<VolumeFacts>>,
+) -> ClaimState {
+    let claim = match claim {
+        Err(unread) => return ClaimState::Unread(unread),
+        Ok(None) => return ClaimState::Absent,
+        Ok(Some(claim)) => claim,
+    };
+    let without = ClaimState::WithoutVolume {
+        missing: claim.volume.clone(),
+        phase: None,
+    };
+    let Some(name) = &claim.volume else {
+        return without;
+    };
+    match volume(name) {
+        Err(unread) => ClaimState::Unread(unread),
+        Ok(Some(volume)) if claim.phase != "Lost" => {
+            let shared_disk = claim.many_writers && claim.block;
+            ClaimState::Bound(BoundClaim {
+                uid: claim.uid.clone().into(),
+                shared_disk,
+                scratch: claim.scratch == Some("true"),
+                give_up: claim.give_up.clone(),
+                created: claim.created,
+                capacity: None,
+                version: claim.free().map(Into::into),
+                volume,
+            })
+        }
+        Ok(_) => without,
+    }
+}
+
+pub fn claim((namespace, name): &Key, claim: &Claim) -> Value {
+    let owner = |uid: &Uid| json!({"kind": "Pod", "name": "owner", "uid": uid, "controller": true});
+    let owners = claim.owners.iter().map(owner).collect::<Vec<_>>();
+    let mut labels = json!({});
+    let mut annotations =
+        json!({"pod-reaper.io/scratch": claim.scratch, "pod-reaper.io/give-up": claim.give_up});
+    // An annotation has a value: the API server knows no null there.
+    if let Some(annotations) = annotations.as_object_mut() {
+        annotations.retain(|_, value| !value.is_null());
+    }
+    skip(claim.skip, &mut labels, &mut annotations);
+    let more = json!({
+        "metadata": {"uid": claim.uid, "ownerReferences": owners, "resourceVersion": claim.version,
+            "creationTimestamp": claim.created.map(time), "labels": labels, "annotations": annotations,
+            "deletionTimestamp": claim.terminating.then(|| time(made())), "finalizers": ["kubernetes.io/pvc-protection"]},
+        "spec": {
+            "volumeName": claim.volume,
+            "accessModes": [if claim.many_writers { "ReadWriteMany" } else { "ReadWriteOnce" }],
+            "volumeMode": if claim.block { "Block" } else { "Filesystem" },
+        },
+        "status": {"phase": claim.phase},
+    });
+    with(samples::claim(namespace, name, ""), more)
+}
+
+pub(super) fn set(namespace: &str, set: &Set) -> Value {
+    let templates = set.templates.iter().map(String::as_str).collect::<Vec<_>>();
+    let spec = json!({"replicas": set.replicas, "ordinals": {"start": set.start}});
+    let more = json!({"metadata": {"uid": "uid-of-owner"}, "spec": spec});
+    with(samples::set(namespace, SET, &templates), more)
+}
+
+pub(super) fn volume(
+    Volume {
+        facts: volume,
+        csi,
+        modes,
+    }: &Volume,
+) -> Value {
+    let requirement = |Requirement {
+                           key,
+                           operator,
+                           values,
+                       }: &Requirement| json!({"key": key, "operator": operator, "values": values});
+    let term = |term: &AffinityTerm| {
+        let expressions = term
+            .requirements
+            .iter()
+            .map(requirement)
+            .collect::<Vec<_>>();
+        let field = json!({"key": "metadata.name", "operator": "NotIn", "values": ["n0"]});
+        json!({"matchExpressions": expressions, "matchFields": term.fields.then(|| vec![field])})
+    };
+    let terms = volume.affinity.iter().map(term).collect::<Vec<_>>();
+    let [access, mode, fs] = modes;
+    let mut spec = json!({"persistentVolumeReclaimPolicy": volume.reclaim_policy,
+        "accessModes": access.split('+').collect::<Vec<_>>(), "volumeMode": mode});
+    // The same words of other drivers, and other words of Longhorn's, bind nothing.
+    let strict = volume.storage == Storage::StrictLocal || *csi != "driver.longhorn.io";
+    let locality = if strict {
+        "strict-local"
+    } else {
+        "best-effort"
+    };
+    match (&volume.storage, volume.disk) {
+        (Storage::Local(path), _) => spec["local"] = json!({"path": path}),
+        (Storage::HostPath(path), _) => spec["hostPath"] = json!({"path": path}),
+        (_, Some(disk)) => spec[disk] = json!({"lun": 0}),
+        (_, None) if csi.is_empty() => spec["iscsi"] = json!({"lun": 0, "readOnly": true}),
+        (_, None) => {
+            spec["csi"] = json!({"driver": csi, "fsType": fs, "volumeAttributes": {"dataLocality": locality}});
+        }
+    }
+    if !terms.is_empty() {
+        spec["nodeAffinity"] = json!({"required": {"nodeSelectorTerms": terms}});
+    }
+    samples::volume(&volume.name, &spec)
+}
+
+pub(super) fn attachment(node: &str, attachment: &Attachment) -> Value {
+    json!({
+        "kind": "VolumeAttachment",
+        "metadata": {"name": attachment.name},
+        "spec": {
+            "attacher": "csi.example",
+            "nodeName": node,
+            "source": {"persistentVolumeName": attachment.volume},
+        },
+    })
+}
+
+pub(super) fn driver(name: &str, attaches: Option<bool>) -> Value {
+    json!({"kind": "CSIDriver", "metadata": {"name": name}, "spec": {"attachRequired": attaches}})
+}

@@ -1,0 +1,392 @@
+//! A pod: how a random one is made, what follows from it, and its JSON.
+
+use super::{
+    Facts, Key, NAMESPACES, World, age, answer,
+    claim::SET,
+    created, entry,
+    node::{Skip, moments},
+    skip, time,
+};
+use crate::prelude::*;
+use pod_reaper::facts::{Heard, Identity, NamespaceFacts, Owner, SignBy};
+use serde_json::json;
+
+#[derive(Debug, Clone)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
+pub struct Pod {
+    /// Its facts, nothing asked about its claims. The deletion deadline is valid only if it is Terminating.
+    pub facts: PodFacts,
+    pub terminating: bool,
+    pub skip: Skip,
+    /// The hash that its Deployment has given its `ReplicaSet`.
+    pub template: Option<&'static str>,
+    /// Whether a volume names a claim that another volume of it makes.
+    pub names_its_own: bool,
+    /// Who has written to it, and when.
+    pub word: Option<(&'static str, Timestamp)>,
+    pub looks: Looks,
+    pub changed: bool,
+    /// Whether this program force-deleted it.
+    pub(super) forced_by_us: bool,
+    pub(super) released_at: Option<Instant>,
+}
+
+/// What a pod says of itself that no rule asks for.
+#[derive(Debug, Clone, Copy)]
+pub struct Looks {
+    /// Until it has finished, and from then on.
+    pub phase: &'static str,
+    pub finished: &'static str,
+    /// The status in its row, unless another comes first.
+    pub shows: &'static str,
+    pub reason: Option<&'static str>,
+}
+
+impl Pod {
+    /// The word of a program that runs in it, where it is Terminating.
+    pub fn heard(&self) -> Option<Heard> {
+        let said = self
+            .word
+            .filter(|(manager, _)| self.terminating && *manager == "Patroni");
+        said.map(|(_, at)| Heard {
+            by: SignBy::Program,
+            at,
+            what: None,
+        })
+    }
+
+    /// Whether it is neither a `DaemonSet`'s nor a mirror.
+    pub fn occupies(&self) -> bool {
+        let of_daemon = |its: &Identity| {
+            its.api_version == "apps/v1" && self.facts.made_by("DaemonSet", "apps")
+        };
+        !self.facts.mirror && !self.facts.controller.as_ref().is_some_and(of_daemon)
+    }
+
+    pub fn user(&self) -> User {
+        User {
+            uid: self.facts.uid.clone(),
+            name: self.facts.name.clone(),
+            claims: claims_of(&self.facts),
+            keeps: !self.terminating && !self.facts.finished && self.facts.node.is_some(),
+        }
+    }
+}
+
+/// Which claims a pod uses.
+#[derive(Debug, Clone)]
+pub struct User {
+    pub(super) uid: Uid,
+    pub(super) name: String,
+    pub(super) claims: Vec<String>,
+    /// Whether a claim of it that is being deleted stays as long as it does.
+    pub(super) keeps: bool,
+}
+
+pub(super) fn claims_of(pod: &PodFacts) -> Vec<String> {
+    pod.claims.iter().map(|claim| claim.name.clone()).collect()
+}
+
+/// Statuses in the rows of pods. The last two are none of today's, and one that such a row has for another reason.
+const SHOWN: [&str; 7] = [
+    "Running",
+    "Completed",
+    "Error",
+    "Init:0/1",
+    "CrashLoopBackOff",
+    "Unheard",
+    "Terminating",
+];
+
+impl World {
+    pub(super) fn add_pod(&mut self, dice: &mut Dice, node: Option<String>) -> Key {
+        let namespace = dice.pick(&NAMESPACES).to_owned();
+        let mut name = format!("pod-{}", self.version());
+        // Sometimes another namespace has a pod of the same name, so that a name alone identifies nothing.
+        let free = |name: &str| {
+            !self
+                .pods
+                .contains_key(&(namespace.clone(), name.to_owned()))
+        };
+        if dice.permille(200)
+            && let Some((_, namesake)) = self.pods.keys().find(|(_, name)| free(name))
+        {
+            name.clone_from(namesake);
+        }
+        let (uid, resource_version) = (self.uid(), self.version());
+        let finalizers: &[&str] = dice.weigh(&[
+            (12, &[][..]),
+            (3, &[JOB_TRACKING]),
+            (1, &["x/hold"]),
+            (1, &[JOB_TRACKING, "x/hold"]),
+        ]);
+        let (owner, workload, template, controller) = random_owner(dice);
+        let of_set = owner.as_ref().is_some_and(|owner| owner.name == SET);
+        let of_operator = owner.as_ref().is_some_and(|owner| owner.kind == "Cluster");
+        let grace_seconds =
+            dice.weigh(&[(3, None), (3, Some(0)), (6, Some(30)), (3, Some(604_800))]);
+        let grace = SignedDuration::from_secs(grace_seconds.unwrap_or(0));
+        // Of a long one, the deletion was asked for so long ago.
+        let asked = start()
+            - SignedDuration::from_secs(age(dice))
+            - grace.min(SignedDuration::from_secs(30));
+        let deletion_deadline = asked + grace;
+        let created = created(dice);
+        let on = node.as_ref().and_then(|node| self.nodes.get(node));
+        let on = on.map(|node| moments(&node.at(start(), Ok(Vec::new())).facts));
+        let mut answerable = on.unwrap_or_default();
+        answerable.extend([created, Some(asked)]);
+        let reap = answer(dice, &answerable);
+        let mut claims = Vec::new();
+        for number in 0..dice.weigh(&[(5, 0), (3, 1), (1, 2)]) {
+            let (mut claim, mut ephemeral) = (format!("{name}-data{number}"), dice.permille(300));
+            if of_set {
+                (claim, ephemeral) = (format!("data{number}-{name}"), false);
+            }
+            let owner = if ephemeral {
+                dice.weigh(&[
+                    (6, Some(uid.as_str())),
+                    (1, Some("uid-of-another")),
+                    (1, None),
+                ])
+            } else {
+                dice.weigh(&[(8, None), (1, Some(uid.as_str()))])
+            };
+            let on_disk = of_set || of_operator && dice.permille(700);
+            self.add_claim(dice, &namespace, &claim, node.as_deref(), owner, on_disk);
+            if let Some(claim) = self.claims.get_mut(&(namespace.clone(), claim.clone())) {
+                let moments = [&answerable[..], &[claim.created]].concat();
+                claim.give_up = answer(dice, &moments);
+            }
+            // Sometimes the claim of another pod.
+            let others = self
+                .pods
+                .values()
+                .filter(|pod| of_set && pod.facts.namespace == namespace);
+            let others =
+                others.flat_map(|pod| pod.facts.claims.iter().filter(|claim| !claim.ephemeral));
+            if dice.permille(40)
+                && let Some(shared) = others.map(|claim| claim.name.clone()).next()
+                && number == 0
+            {
+                claim = shared;
+            }
+            claims.push(ClaimFacts::not_looked_up(claim, ephemeral));
+        }
+        let names_its_own = dice.permille(30) && !of_set;
+        for claim in claims.iter_mut().filter(|_| names_its_own) {
+            claim.ephemeral = false;
+        }
+        let skip = Skip::random(dice);
+        let own_disk = dice.weigh(&[(60, None), (1, Some("fc")), (1, Some("flexVolume"))]);
+        let facts = PodFacts {
+            namespace: namespace.clone(),
+            name: name.clone(),
+            uid: uid.into(),
+            resource_version: resource_version.into(),
+            created,
+            node,
+            owner,
+            workload,
+            controller,
+            siblings: None,
+            supposed: false,
+            deletion_deadline,
+            grace_seconds,
+            finalizers: finalizers
+                .iter()
+                .map(|finalizer| (*finalizer).to_owned())
+                .collect(),
+            finished: dice.permille(120),
+            mirror: dice.permille(20),
+            opted_out: skip.opted_out(),
+            in_namespace: Ok(NamespaceFacts::default()),
+            after_reap: dice.permille(50).then(|| "unseal it".to_owned()),
+            reap,
+            templates: None,
+            claims,
+            own_disk: own_disk.map(str::to_owned),
+            // By a controller before 1.28, no pod is.
+            indexed: of_set && dice.permille(930),
+        };
+        let terminating = dice.permille(850);
+        let pod = Pod {
+            facts,
+            terminating,
+            skip,
+            template,
+            names_its_own,
+            word: dice.permille(120).then(|| {
+                let managers = [
+                    (8, "Patroni"),
+                    (1, "patroni"),
+                    (1, "Patroni-2"),
+                    (1, "kubelet"),
+                ];
+                let age = age(dice);
+                (
+                    dice.weigh(&managers),
+                    start() - SignedDuration::from_secs(age),
+                )
+            }),
+            looks: Looks {
+                phase: dice.weigh(&[(6, "Running"), (1, "Pending"), (1, "Unknown")]),
+                finished: dice.pick(&["Failed", "Succeeded"]),
+                shows: dice.pick(&SHOWN),
+                reason: dice.pick(&[None, None, None, Some("NodeLost"), Some("Evicted")]),
+            },
+            changed: false,
+            forced_by_us: false,
+            released_at: None,
+        };
+        let key = (namespace, name);
+        self.pods.insert(key.clone(), pod);
+        key
+    }
+}
+
+/// How often each kind of owner comes, its name, and the API version of its controllers. Namesakes of other groups may be
+/// anything; one without a version owns the pod, and does not control it.
+const OWNERS: &str = "
+    16 StatefulSet set apps/v1
+    6 StatefulSet owner apps/v1
+    3 ReplicaSet owner apps/v1
+    3 ReplicaSet web-7d9c apps/v1
+    3 Job owner batch/v1
+    2 Job nightly-29481234 batch/v1
+    1 ReplicationController owner v1
+    1 DaemonSet owner apps/v1
+    3 Cluster owner example.org/v1
+    1 VirtualMachineInstance vm kubevirt.io/v1
+    1 Pod virt-launcher-vm v1
+    1 Pod driver v1
+    1 ReplicaSet owner example.org/v1
+    1 replicaset owner apps/v1
+    1 ReplicationController owner example.org/v1
+    1 Job owner batch.example.org/v1
+    1 DaemonSet owner v1
+    1 Übersetzung owner example.org/v1
+    1 ReplicaSet owner -
+    2 - - -
+";
+
+/// Owner, the workload above it, the hash of its template, and whose controller it is.
+type RandomOwner = (
+    Option<Owner>,
+    Option<Owner>,
+    Option<&'static str>,
+    Option<Identity>,
+);
+
+fn random_owner(dice: &mut Dice) -> RandomOwner {
+    let owners = OWNERS.trim().lines().map(|line| {
+        let mut words = line.split_whitespace();
+        let often = words.next().unwrap().parse().unwrap();
+        let mut word = || words.next().filter(|word| *word != "-").unwrap_or_default();
+        (often, (word(), word(), word()))
+    });
+    let (kind, name, version) = dice.weigh(&owners.collect::<Vec<_>>());
+    let owner = |kind: &str, name: &str| {
+        let (kind, name) = (kind.to_owned(), name.to_owned());
+        (!kind.is_empty()).then_some(Owner { kind, name })
+    };
+    let (workload, template) = match name {
+        "web-7d9c" => (owner("Deployment", "web"), Some("7d9c")),
+        "nightly-29481234" => (owner("CronJob", "nightly"), None),
+        _ => (owner(kind, name), None),
+    };
+    let controller = (!version.is_empty()).then(|| Identity {
+        api_version: version.to_owned(),
+        uid: "uid-of-owner".into(),
+    });
+    (owner(kind, name), workload, template, controller)
+}
+
+pub fn pod_and_facts(pod: &Pod) -> (Value, Facts) {
+    (self::pod(pod), Facts::Pod(Arc::new(pod.clone())))
+}
+
+pub fn pod(pod: &Pod) -> Value {
+    let facts = &pod.facts;
+    let volumes = facts.claims.iter().flat_map(|claim| {
+        let (claim, ephemeral) = claim.named();
+        // A generic ephemeral volume's claim is named after pod and volume.
+        let name = claim
+            .strip_prefix(&format!("{}-", facts.name))
+            .unwrap_or_default();
+        let made = || json!({"name": name, "ephemeral": {"volumeClaimTemplate": {}}});
+        let named = json!({"name": "data", "persistentVolumeClaim": {"claimName": claim}});
+        match (ephemeral, pod.names_its_own) {
+            (true, _) => vec![made()],
+            (false, true) => vec![made(), named],
+            (false, false) => vec![named],
+        }
+    });
+    // One that is only read is shared by all.
+    let own = match &facts.own_disk {
+        Some(disk) => json!({"name": "own", (disk): {"lun": 0}}),
+        None => json!({"name": "own", "iscsi": {"readOnly": true}}),
+    };
+    let volumes = volumes
+        .chain([json!({"name": "token", "projected": {}}), own])
+        .collect::<Vec<_>>();
+    // The mark of a Kosmos pod is none here: inside of a leaf cluster, ordinary pods carry it too.
+    let (mut labels, mut annotations) = (json!({"kosmos-io/pod": "true"}), json!({}));
+    skip(pod.skip, &mut labels, &mut annotations);
+    if let Some(hash) = pod.template {
+        labels["pod-template-hash"] = json!(hash);
+    }
+    if facts.indexed {
+        labels["apps.kubernetes.io/pod-index"] = json!("0");
+    }
+    if facts.mirror {
+        annotations["kubernetes.io/config.mirror"] = json!("hash");
+    }
+    if let Some(text) = &facts.after_reap {
+        annotations["pod-reaper.io/after-reap"] = json!(text);
+    }
+    if let Some(answer) = &facts.reap {
+        annotations["pod-reaper.io/reap"] = json!(answer);
+    }
+    let owner = facts.owner.iter().map(|owner| {
+        let mut reference = json!({"kind": owner.kind, "name": owner.name});
+        if let Some(controller) = &facts.controller {
+            reference["controller"] = json!(true);
+            reference["apiVersion"] = json!(controller.api_version);
+            reference["uid"] = json!(controller.uid);
+        }
+        reference
+    });
+    let (deadline, grace) = if pod.terminating {
+        (Some(time(facts.deletion_deadline)), facts.grace_seconds)
+    } else {
+        (None, None)
+    };
+    let looks = pod.looks;
+    let written = pod
+        .word
+        .map(|(manager, at)| entry(manager, at, &json!({"f:metadata": {}})));
+    json!({
+        "kind": "Pod",
+        "shows": looks.shows,
+        "metadata": {
+            "namespace": facts.namespace,
+            "name": facts.name,
+            "uid": facts.uid,
+            "resourceVersion": facts.resource_version,
+            "creationTimestamp": facts.created.map(time),
+            "labels": labels,
+            "annotations": annotations,
+            "finalizers": facts.finalizers,
+            "ownerReferences": owner.collect::<Vec<_>>(),
+            "managedFields": written.as_slice(),
+            "deletionTimestamp": deadline,
+            "deletionGracePeriodSeconds": grace,
+        },
+        "spec": {"nodeName": facts.node, "volumes": volumes},
+        "status": {
+            "phase": if facts.finished { looks.finished } else { looks.phase },
+            "reason": looks.reason,
+        },
+    })
+}
