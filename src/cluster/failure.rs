@@ -34,7 +34,8 @@ pub enum StatusKind {
     Webhook,
     /// The namespace is being deleted, so nothing can be created there any more.
     NamespaceTerminating,
-    /// RBAC refuses a delete: no right grants it.
+    /// Authorization refuses a delete or a list: no right grants it. A 403 of something in between
+    /// does not say so.
     NoRight,
     /// Any other failure. If there is no Status object, a proxy or load balancer may have answered.
     Other,
@@ -186,6 +187,7 @@ pub fn status_of(status: StatusCode, body: &[u8]) -> (StatusKind, String) {
         })
     };
     let said = answered["message"].as_str();
+    let says = |words| said.is_some_and(|it| it.contains(words));
     let kind = match (status.as_u16(), answered["reason"].as_str()) {
         (404, Some("NotFound")) => StatusKind::NotFound,
         // The cause of an internal error has no reason, only a message.
@@ -193,7 +195,7 @@ pub fn status_of(status: StatusCode, body: &[u8]) -> (StatusKind, String) {
             StatusKind::Webhook
         }
         (403, _) if has("reason", "NamespaceTerminating") => StatusKind::NamespaceTerminating,
-        (403, _) if said.is_some_and(|it| it.contains("cannot delete resource")) => {
+        (403, _) if says("cannot delete resource") || says("cannot list resource") => {
             StatusKind::NoRight
         }
         _ => StatusKind::Other,

@@ -273,7 +273,7 @@ async fn no_pause_between_tries_outlasts_the_run() {
 /// Without the right, other Leases count as none. A refusal of what was listed hides one that may show life.
 #[tokio::test(start_paused = true)]
 async fn leases_count_as_none_only_where_they_may_not_be_listed() {
-    let leases = async |forbidden: &'static str| {
+    let leases = async |forbidden: &'static str, is_page| {
         let mut lease = lease("apiserver-0");
         lease["metadata"]["namespace"] = "kube-system".into();
         let objects = Objects::new(Timestamp::UNIX_EPOCH, [lease]);
@@ -282,7 +282,7 @@ async fn leases_count_as_none_only_where_they_may_not_be_listed() {
                 .query
                 .as_ref()
                 .is_some_and(|query| query.contains(forbidden))
-                .then_some(Fault::Status(403, true, false)),
+                .then_some(Fault::Status(403, is_page, false)),
             ..Fate::default()
         });
         let (_signal, stop) = Stop::manual(Duration::from_mins(8));
@@ -292,9 +292,11 @@ async fn leases_count_as_none_only_where_they_may_not_be_listed() {
             .map(|leases| leases.is_some())
             .map_err(|it| it.code())
     };
-    assert_eq!(leases("nothing of it").await, Ok(true));
-    assert_eq!(leases("includeObject=None").await, Ok(false));
-    assert_eq!(leases("labelSelector").await, Err(Some(403)));
+    assert_eq!(leases("nothing of it", false).await, Ok(true));
+    assert_eq!(leases("includeObject=None", false).await, Ok(false));
+    assert_eq!(leases("labelSelector", false).await, Err(Some(403)));
+    // The page of a proxy refuses the list, and says nothing of rights.
+    assert_eq!(leases("includeObject=None", true).await, Err(Some(403)));
 }
 
 /// A server that gives every request the same answer, and a client of it.

@@ -690,7 +690,7 @@ async fn what_fails_is_unknown_and_the_wait_ends_in_time() {
         ),
         (
             Fault::Status(403, false, false),
-            "the API server answered 403: no",
+            "the API server answered 403: cannot list resource",
             1,
         ),
         (Fault::Hangs(false), "no answer within 5 s", 60),
@@ -784,8 +784,7 @@ async fn a_controller_that_cannot_be_read_leaves_the_pod_pending() {
         Fault::Status(403, false, false),
     )
     .await;
-    let cause =
-        "it is not made yet: its controller could not be read: the API server answered 403: no";
+    let cause = "it is not made yet: its controller could not be read: the API server answered 403: cannot list resource";
     assert_eq!(of_db(&waited), (State::Pending, cause));
 }
 

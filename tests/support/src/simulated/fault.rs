@@ -121,6 +121,7 @@ impl Fault {
             Self::Busy(code, _) => answer(code, "TooManyRequests", "later"),
             Self::Status(code, true, _) => Some((code, page())),
             Self::Status(404, false, _) => answer(404, "NotFound", "not found"),
+            Self::Status(403, false, _) => answer(403, "Forbidden", "cannot list resource"),
             Self::Status(code, false, _) => answer(code, "Trouble", "no"),
             Self::Webhook => {
                 let cause = r#"failed calling webhook "w": refused"#;
