@@ -10,7 +10,7 @@ use crate::{
     cluster::{Cluster, Failure, Mode, StatusKind, StillDown},
     decide::{Case, Policy, Reason, ReasonCode, Verdict},
     facts::{
-        ClaimFacts, NamespaceFacts, Namespaces, NodeFacts, NodeRead, PodFacts, Read, Unread,
+        ClaimFacts, Heard, NamespaceFacts, Namespaces, NodeFacts, NodeRead, PodFacts, Read, Unread,
         namespace,
     },
     kubernetes::RawPod,
@@ -39,6 +39,8 @@ pub struct Run<'a> {
 pub struct Node<'a> {
     /// The facts that its pods were judged by.
     pub as_judged: &'a NodeFacts,
+    /// The reports of its machine that changed pods showed since. They count for all of its pods.
+    pub heard: Mutex<Vec<Heard>>,
     /// The result of the node's last reading, and its time. The lock is held while the node is read
     /// anew, so that its other pods wait for that reading and share it.
     pub last_reading: Mutex<Option<(Instant, Result<StillDown, Outcome>)>>,
@@ -51,6 +53,8 @@ pub struct Turn<'a> {
     pub judged: &'a Judged,
     /// The claims whose delete was accepted or may have been.
     pub lost_claims: BTreeSet<String>,
+    /// The pod was set to `Failed`, or may have been.
+    pub patched: bool,
     /// The last failure that leaves open whether the pod's delete took effect. The verifying list
     /// has to show it, whatever came later.
     pub unsure: Option<Failure>,
@@ -213,12 +217,11 @@ impl Turn<'_> {
         // A pod that changed gets one second chance. Our own patch changes the pod too, and adds
         // one.
         let mut second_chances = 1;
-        let mut patched = false;
         loop {
             let (proof, _) = self.still_down(&pod).await?;
             // The run may have had to end while the node was read. A pod that was patched or has
             // lost a claim is deleted all the same.
-            if !patched && self.lost_claims.is_empty() {
+            if !self.patched && self.lost_claims.is_empty() {
                 self.may_begin()?;
             }
             let patching = pod.held_by_job() && !pod.finished;
@@ -236,7 +239,8 @@ impl Turn<'_> {
                 }
                 Ok(Some(resource_version)) => {
                     pod.resource_version = resource_version;
-                    (pod.finished, patched) = (true, true);
+                    pod.finished = true;
+                    self.patched |= mode == Mode::Delete;
                     second_chances += 1;
                     continue;
                 }
@@ -258,10 +262,14 @@ impl Turn<'_> {
                 let changing = "It keeps changing while it is being deleted.";
                 return Err(Outcome::Changed(changing.to_owned()));
             }
-            if mode == Mode::Delete && failure.may_have_taken_effect() && !patching {
-                self.unsure = Some(failure.clone());
+            if mode == Mode::Delete && failure.may_have_taken_effect() {
+                if patching {
+                    self.patched = true;
+                } else {
+                    self.unsure = Some(failure.clone());
+                }
             }
-            self.pause(&mut tried, &failure, "", false).await?;
+            self.pause(&mut tried, &failure, "", self.patched).await?;
         }
     }
 
@@ -272,13 +280,15 @@ impl Turn<'_> {
         let as_judged = self.node.as_judged;
         let proof = self.fresh().await?;
         let (node, now) = proof.read();
+        let mut node = node.clone();
+        node.hear(self.node.heard.lock().await.iter().cloned());
         // The answer may have lifted the breaker, which the rules do not ask about.
         if as_judged.is_answered_off(self.run.now) && !node.is_answered_off(now) {
             let why = "The answer pod-reaper.io/powered-off on the node no longer counts.";
             return Err(Outcome::NodeChanged(why.to_owned()));
         }
         let unread_leases = node.unread_lease.is_some() || node.named_by.is_err();
-        let known = NodeRead::Known(node.clone());
+        let known = NodeRead::Known(node);
         let reason = Case::new(now, self.run.policy, Some(&known), pod).decide();
         // A fact that could not be read has not changed, so it is a failure. A shared disk holds a
         // pod whose node's lease could not be read, because the node then does not count as off.
@@ -334,7 +344,10 @@ impl Turn<'_> {
             return Err(changed("Another pod has taken its name."));
         }
         let mut node = self.node.as_judged.clone();
-        node.hear(raw.heard());
+        let mut heard = self.node.heard.lock().await;
+        heard.extend(raw.heard());
+        node.hear(heard.iter().cloned());
+        drop(heard);
         let mut again = raw
             .facts()
             .map_err(|why| changed(&format!("It changed, and now {why}.")))?;

@@ -53,6 +53,7 @@ pub async fn execute(
         .unique_by(|node| node.name.clone())
         .map(|as_judged| Node {
             as_judged,
+            heard: Mutex::default(),
             last_reading: Mutex::default(),
         })
         .collect_vec();
@@ -76,6 +77,7 @@ pub async fn execute(
             node,
             judged,
             lost_claims: BTreeSet::new(),
+            patched: false,
             unsure: None,
         })
     });
@@ -93,10 +95,10 @@ pub async fn execute(
             (turn, sent)
         })
         .buffer_unordered(MAX_IN_FLIGHT);
-    let (mut open, mut lost_claims) = (BTreeMap::<_, Vec<_>>::new(), Vec::new());
+    let (mut open, mut half_done) = (BTreeMap::<_, Vec<_>>::new(), Vec::new());
     while let Some((turn, sent)) = sent.next().await {
         let (node, pod) = (turn.node.as_judged.name.as_str(), &turn.judged.pod);
-        lost_claims.push((&pod.uid, turn.lost_claims));
+        half_done.push((&pod.uid, turn.lost_claims, turn.patched));
         match (sent, turn.unsure) {
             (Err(outcome), None) => drop(outcomes.insert(pod.uid.clone(), outcome)),
             (_, unsure) => open.entry(node).or_default().push((pod, unsure)),
@@ -108,22 +110,38 @@ pub async fn execute(
         .collect::<Vec<_>>()
         .await;
     outcomes.extend(verified.into_iter().flatten());
-    for (uid, claims) in lost_claims {
-        if let Some(claims) = joined(claims, ", ")
-            && let Some(outcome) = outcomes.get_mut(uid)
-            && !outcome.code().went_well()
-        {
-            let consequence = match outcome.code() {
-                OutcomeCode::Unverified => "it is not known whether the pod is gone",
-                _ => "this run did not delete the pod",
-            };
-            *outcome = Outcome::Failed(format!(
-                "its claims are gone, or may be ({claims}), and {consequence}. {}",
-                outcome.sentence()
-            ));
+    for (uid, lost_claims, patched) in half_done {
+        if let Some(outcome) = outcomes.get_mut(uid) {
+            let so_far = what_was_done(outcome.code(), lost_claims, patched);
+            *outcome = so_far.map_or(outcome.clone(), |so_far| {
+                Outcome::Failed(format!("{so_far}. {}", outcome.sentence()))
+            });
         }
     }
     outcomes
+}
+
+/// Says what was done for a pod that is not deleted, or may not be: a person has to know of it.
+/// `None` if that is nothing, or if the outcome says enough.
+fn what_was_done(
+    outcome: OutcomeCode,
+    lost_claims: BTreeSet<String>,
+    patched: bool,
+) -> Option<String> {
+    if outcome.went_well() {
+        return None;
+    }
+    let consequence = match outcome {
+        OutcomeCode::Unverified => "it is not known whether the pod is gone",
+        _ => "this run did not delete the pod",
+    };
+    let claims = joined(lost_claims, ", ");
+    let claims = claims.map(|claims| format!("its claims are gone, or may be ({claims})"));
+    let is_accepted = matches!(outcome, OutcomeCode::StillThere | OutcomeCode::Unverified);
+    let failed = (patched && !is_accepted)
+        .then(|| "it is Failed, or may be, so that its Job may make another".to_owned());
+    let done = joined(claims.into_iter().chain(failed), ", ")?;
+    Some(format!("{done}, and {consequence}"))
 }
 
 /// Logs the code of a pod's outcome. The API server's messages belong in the report, not in the

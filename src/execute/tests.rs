@@ -110,6 +110,34 @@ async fn a_node_whose_lease_cannot_be_read_again_is_a_failure_and_no_change() {
     }
 }
 
+/// What one pod shows of the machine counts for those whose turn comes later, too.
+#[tokio::test(start_paused = true)]
+async fn what_a_changed_pod_shows_of_the_machine_keeps_its_other_pods() {
+    let judged = "{Pod shop/db-0: {metadata: {resourceVersion: '1'}}, Pod shop/free-0: {}}";
+    let changed = |time: &str| {
+        let written = format!("{{manager: Patroni, operation: Update, time: '{time}'}}");
+        format!("Pod shop/db-0: {{metadata: {{resourceVersion: '2', managedFields: [{written}]}}}}")
+    };
+    for (time, expected) in [
+        ("2026-01-31T02:59:59Z", ["changed", "node-changed"]),
+        ("2026-01-30T00:00:00Z", ["deleted", "deleted"]),
+    ] {
+        let mut is_first = true;
+        // By its second try, the other pod has been read again.
+        let fate = move |request: &Request| {
+            let is_other = request.kind == Kind::Delete && request.name == "free-0";
+            Fate {
+                fault: (is_other && std::mem::take(&mut is_first))
+                    .then_some(Fault::Busy(429, None)),
+                ..Fate::default()
+            }
+        };
+        let (codes, _) = reaped_later(judged, &changed(time), fate).await;
+        let codes = codes.iter().map(|(_, code)| *code);
+        assert_eq!(codes.collect::<Vec<_>>(), expected, "{time}");
+    }
+}
+
 /// A pod's volumes never change. If it had another claim all the same, nothing would be known about
 /// that.
 #[tokio::test(start_paused = true)]
@@ -225,7 +253,8 @@ async fn reap_of_job(later: &str, faults: &[(Kind, Fault)]) -> (&'static str, Ve
     (codes[0].1, asked)
 }
 
-/// A pod that changed is judged once more, and once more after our own patch, which changes it.
+/// A pod that changed is judged once more, and once more after our own patch, which changes it. That
+/// it is Failed and not deleted is a failure, whatever keeps it.
 #[tokio::test(start_paused = true)]
 async fn the_pod_of_a_job_is_set_to_failed_before_it_is_deleted() {
     let conflict = (Kind::Delete, Fault::Status(409, false, false));
@@ -243,7 +272,7 @@ async fn the_pod_of_a_job_is_set_to_failed_before_it_is_deleted() {
         (
             "{}",
             vec![conflict; 3],
-            "changed",
+            "failed",
             "PATCH DELETE GET DELETE GET DELETE",
         ),
         // The patch is refused by admission, or because another pod has the name by now.
