@@ -119,7 +119,7 @@ impl Head {
     }
 
     fn unread(&self) -> [Section; 2] {
-        page::unread(&self.errors, &self.unseen)
+        page::unread_sections(&self.errors, &self.unseen)
     }
 }
 

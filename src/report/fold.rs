@@ -39,22 +39,24 @@ const WHY: usize = 4;
 /// why have their room first. While the breaker holds, cards without a command are only counted;
 /// else all but the first of a kind are, which say the same.
 pub fn cards_and_sums(cards: Vec<Card>, most: usize, is_held: bool) -> (Vec<Block>, Vec<Block>) {
-    let mut left = most;
-    let mut without_command = BTreeSet::new();
-    let mut has_room = |card: &Card| {
-        let is_wanted = card.entry.blocks.iter().any(Block::has_command)
-            || !is_held && without_command.insert(card.entry.kind.clone());
-        let weight = if card.says_why { WHY } else { 1 };
-        let rest = left.checked_sub(weight).filter(|_| is_wanted);
-        left = rest.unwrap_or(left);
-        rest.is_some()
-    };
+    let (mut left, mut without_command) = (most, BTreeSet::new());
+    let (mut shown, mut others) = (Vec::new(), Vec::new());
     let placed = cards.into_iter().enumerate();
-    let by_weight = placed.sorted_by_key(|(_, card)| !card.says_why);
-    let (shown, others): (Vec<_>, Vec<_>) = by_weight.partition(|(_, card)| has_room(card));
-    let in_order = |cards: Vec<(usize, Card)>| {
+    for (place, card) in placed.sorted_by_key(|(_, card)| !card.says_why) {
+        let Card { entry, says_why } = card;
+        let has_command = entry.blocks.iter().any(Block::has_command);
+        let is_first = !has_command && without_command.insert(entry.kind.clone());
+        let weight = if says_why { WHY } else { 1 };
+        if (has_command || is_first && !is_held) && weight <= left {
+            left -= weight;
+            shown.push((place, entry));
+        } else {
+            others.push((place, entry));
+        }
+    }
+    let in_order = |cards: Vec<(usize, Entry)>| {
         let cards = cards.into_iter().sorted_by_key(|(place, _)| *place);
-        cards.map(|(_, card)| card.entry)
+        cards.map(|(_, entry)| entry)
     };
     (
         in_order(shown).map(Block::Entry).collect(),

@@ -12,7 +12,7 @@ use super::{
     fold::{Card, cards_and_sums, rows},
     page::{
         Block, Entry, NAMES, Page, Section, Tag, Tone, Word, filled, first, first_of, paragraphs,
-        unread, warned,
+        unread_sections, warned,
     },
     phrases,
 };
@@ -121,7 +121,7 @@ pub fn question(report: &Report) -> Page {
 
 /// Lists the sections, the most important first.
 fn sections(report: &Report, budget: &Budget) -> Vec<Section> {
-    let [unread, unseen] = unread(&report.errors, &report.unseen);
+    let [unread, unseen] = unread_sections(&report.errors, &report.unseen);
     filled([
         breaker(report, budget),
         for_you(report, budget, false),

@@ -441,7 +441,7 @@ pub fn paragraphs(texts: impl IntoIterator<Item = impl Into<String>>) -> Vec<Blo
 }
 
 /// Returns the section of read errors, and the section of what the source does not show.
-pub fn unread(errors: &[ReadError], unseen: &[String]) -> [Section; 2] {
+pub fn unread_sections(errors: &[ReadError], unseen: &[String]) -> [Section; 2] {
     let heading = format!("Could not be read: {}", errors.len());
     let errors = errors.iter();
     let causes = errors.map(|error| Block::about(&error.what, &error.cause));

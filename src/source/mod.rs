@@ -122,6 +122,7 @@ impl<S: Source> Store<'_, S> {
         // 1. Find the nodes that are not plainly Ready.
         let scan = self.scan().await?;
         let asked_uid = asked.as_ref().map(|pod| pod.metadata.uid.clone());
+        let is_asked = |pod: &PodFacts| asked_uid.as_ref() == Some(&pod.uid);
         if scan.not_ready.is_empty() && !self.wanted.all && !self.is_thorough() && asked.is_none() {
             let (mut facts, pods) = (scan.facts, Vec::new());
             let filter = self.wanted.namespaces;
@@ -132,11 +133,10 @@ impl<S: Source> Store<'_, S> {
             return Ok(Gathered { facts, pods });
         }
         // 2. Read those nodes whole and list their pods.
-        let (gathered, on_node) = self.nodes_and_pods(&scan, asked).await?;
+        let (gathered, on_node) = self.nodes_and_pods(&scan, asked, &is_asked).await?;
         log_counts(&gathered.pods);
         // 3. Read what else may show life, then look up the claims of the pods that the rules let
         // through so far.
-        let is_asked = |pod: &PodFacts| asked_uid.as_ref() == Some(&pod.uid);
         self.signs_and_claims(&scan, gathered, &on_node, &is_asked)
             .await
     }
@@ -153,6 +153,7 @@ impl<S: Source> Store<'_, S> {
         &self,
         scan: &Scan,
         asked: Option<RawPod>,
+        is_asked: &impl Fn(&PodFacts) -> bool,
     ) -> Result<(Gathered, BTreeMap<String, Pods>)> {
         let (wanted, suspects) = (&self.wanted, &scan.not_ready);
         let mut facts = scan.facts.clone();
@@ -180,7 +181,6 @@ impl<S: Source> Store<'_, S> {
             on_node.sort();
         }
         facts.unmatched_namespaces = self.unmatched_namespaces().await;
-        let asked_uid = asked.as_ref().map(|pod| pod.metadata.uid.clone());
         // The pod that was asked about comes last, because the list may show an older state of it.
         let asked = asked.map(|pod| store::named(&pod, pod.facts()));
         let listed = listed.into_iter().chain(asked);
@@ -195,7 +195,7 @@ impl<S: Source> Store<'_, S> {
         if !wanted.all {
             // A node that became Ready after the scan counts as Ready.
             let found = pods.len();
-            pods.retain(|pod| asked_uid.as_ref() == Some(&pod.uid) || !facts.on_ready_node(pod));
+            pods.retain(|pod| is_asked(pod) || !facts.on_ready_node(pod));
             // Only a thorough scan sees all pods on Ready nodes, so only then is their number known.
             facts.on_ready_nodes = if self.is_thorough() {
                 found - pods.len()

@@ -155,7 +155,7 @@ impl Reason {
     /// Returns the reason that keeps a pod because a fact could not be read; `what` names the fact
     /// and the cause.
     pub(super) fn unread(what: &str) -> Self {
-        Self::new(ReasonCode::FactsUnread, unread(what))
+        Self::new(ReasonCode::FactsUnread, unread_facts(what))
     }
 
     /// Returns the verdict that goes with the reason.
@@ -203,7 +203,7 @@ pub fn heard(Heard { by, at, .. }: &Heard, now: Timestamp) -> String {
 
 /// Formats the sentence about a needed fact that could not be read; `what` names the fact and the
 /// cause.
-pub fn unread(what: &str) -> String {
+pub fn unread_facts(what: &str) -> String {
     format!(
         "A fact that the decision needs could not be read: {}.",
         what.trim_end_matches('.')

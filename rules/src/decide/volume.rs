@@ -59,31 +59,30 @@ fn check(case: &Case<'_>, node: &NodeFacts) -> Ties {
             names_node: false,
             cause,
         };
-        let mut wanted = None;
-        let goes = match &claim.goes {
-            Goes::No => None,
+        let (goes, wanted) = match &claim.goes {
+            Goes::No => (None, None),
             Goes::Unwanted(_) if claim.deleted => {
-                Some("is being deleted, and goes with its last pod")
+                (Some("is being deleted, and goes with its last pod"), None)
             }
-            Goes::Unwanted(_) | Goes::Ephemeral => Some("is its own alone and goes with it"),
+            Goes::Unwanted(_) | Goes::Ephemeral => {
+                (Some("is its own alone and goes with it"), None)
+            }
             Goes::MayBeWanted(_) if claim.deleted && is_given_up(case, claim) => {
-                Some("is being deleted, and goes with it")
+                (Some("is being deleted, and goes with it"), None)
             }
             Goes::MayBeWanted(cause) if claim.deleted => {
-                wanted = Some(UnverifiedClaim {
+                let cause =
+                    format!("it is being deleted, so that it goes with its last pod, and {cause}");
+                let wanted = UnverifiedClaim {
                     deleted: claim.bound().map(|bound| bound.volume.clone()),
                     answerable: claim.bound().is_some(),
-                    ..unverified(format!(
-                        "it is being deleted, so that it goes with its last pod, and {cause}"
-                    ))
-                });
-                None
+                    ..unverified(cause)
+                };
+                (None, Some(wanted))
             }
             Goes::MayBeWanted(cause) => {
-                wanted = Some(unverified(format!(
-                    "the pod owns it, so that it goes with the pod, and {cause}"
-                )));
-                None
+                let cause = format!("the pod owns it, so that it goes with the pod, and {cause}");
+                (None, Some(unverified(cause)))
             }
         };
         let goes = goes.map(|how| format!("claim {name} {how}, data included"));

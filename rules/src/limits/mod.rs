@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::{
-    decide::{Case, Policy, Reason, ReasonCode, Verdict, unread},
+    decide::{Case, Policy, Reason, ReasonCode, Verdict, unread_facts},
     facts::{Census, ClusterFacts, PodFacts, Standing, Tally, Unread, Zone},
     words::natural,
 };
@@ -193,7 +193,7 @@ impl Limit {
                 "{state}. Nothing is deleted there: the cause is then more often the API server or the network."
             ),
             Self::NoRoom(_) => format!("{state}."),
-            Self::Unread(_) => unread(&state),
+            Self::Unread(_) => unread_facts(&state),
             Self::OverCap(_) => {
                 format!("{state}; pods overdue for longer went first. The next run takes it.")
             }
