@@ -157,6 +157,7 @@ impl<'a> RunRecord<'a> {
             detail: judged.sentence(),
             outcome: outcome.map(Outcome::code),
             outcome_detail: outcome.map(Outcome::sentence),
+            reaped_from: self.reaped_from(judged),
             replacement: self.replacements.get(&pod.uid).cloned(),
             note: self.note(judged),
             answers: self.answers(judged),
@@ -252,6 +253,13 @@ impl<'a> RunRecord<'a> {
             steps: self.adviser().advise_node(node, reaped, dead),
             ..entry
         })
+    }
+
+    /// Returns the moment from which on a run may reap a pod that only waits for it.
+    pub(crate) fn reaped_from(&self, judged: &Judged) -> Option<Timestamp> {
+        let waits = [ReasonCode::NotOverdue, ReasonCode::NodeJustFailed].contains(&judged.code());
+        let case = Case::of(&self.facts, &self.settings.policy, &judged.pod);
+        case.reaped_from().filter(|_| waits)
     }
 
     /// Lists the answers that people gave about a pod. On a Ready node none are listed.

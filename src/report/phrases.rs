@@ -421,19 +421,9 @@ pub fn off_first(report: &Report, group: &Group) -> Option<String> {
 /// Returns the pod that only waits for time to pass and is the first that a run may reap, with the
 /// seconds until then.
 fn first_due(report: &Report) -> Option<(&PodEntry, i64)> {
-    let settings = &report.settings;
-    let waiting = report
-        .pods
-        .iter()
-        .filter(|pod| [ReasonCode::NotOverdue, ReasonCode::NodeJustFailed].contains(&pod.reason));
-    let due = waiting.filter_map(|pod| {
-        let node = report
-            .nodes
-            .iter()
-            .find(|node| Some(&node.name) == pod.node.as_ref())?;
-        let silence = settings.policy.node_not_ready_for.as_secs() - node.not_ready_seconds?;
-        let overdue = settings.policy.reap_older_than.as_secs() - pod.overdue_seconds;
-        Some((pod, silence.max(overdue).max(0)))
+    let due = report.pods.iter().filter_map(|pod| {
+        let left = pod.reaped_from?.duration_since(report.judged_at);
+        Some((pod, left.as_secs().max(0)))
     });
     due.min_by_key(|(_, time)| *time)
 }

@@ -178,6 +178,9 @@ in_json! {
         pub outcome: Option<OutcomeCode>,
         /// The outcome as a sentence.
         pub outcome_detail: Option<String>,
+        /// From when on a run may reap it, if it only waits for that.
+        #[serde(skip)]
+        pub reaped_from: Option<Timestamp>,
         /// The pod that its controller started in its place; null if the run did not wait for it.
         pub replacement: Option<Replacement>,
         /// What to remember once the pod is reaped.

@@ -4,7 +4,7 @@
 use std::{borrow::Cow, iter};
 
 use itertools::Itertools as _;
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 
 use super::{
     Evaluation, KubeletAlive, Policy,
@@ -15,7 +15,7 @@ use super::{
     same_kind,
 };
 use crate::{
-    facts::{JOB_TRACKING, LeafKind, Owner, PodFacts, Read, Ready, SignBy, Unread},
+    facts::{JOB_TRACKING, LeafKind, NodeFacts, Owner, PodFacts, Read, Ready, SignBy, Unread},
     words::{after, joined, spoken},
 };
 
@@ -121,6 +121,27 @@ impl Case<'_> {
         self.pod
             .bound_claims()
             .any(|claim| claim.give_up.is_some() || claim.scratch && self.policy.reap_scratch)
+    }
+
+    /// Returns the moment from which on neither rule about time keeps the pod; `None` if that is not
+    /// known.
+    pub fn reaped_from(&self) -> Option<Timestamp> {
+        let node = self.known()?;
+        let since = node.not_ready_since(self.now)?;
+        let overdue = self.pod.due(Some(node));
+        let overdue = overdue.saturating_add(self.policy.reap_older_than).ok()?;
+        let silent = since.saturating_add(self.silence(node).0).ok()?;
+        Some(overdue.max(silent))
+    }
+
+    /// Returns how long the node has to be NotReady, and the detector that is waited for, if that is
+    /// longer than the operator's threshold.
+    fn silence(&self, node: &NodeFacts) -> (SignedDuration, Option<SignBy>) {
+        let option = self.policy.node_not_ready_for;
+        let mut detectors = [SignBy::ProblemDetector, SignBy::NodeMonitoring].into_iter();
+        let detector = detectors.find(|by| node.heard_by(*by).is_some());
+        let detector = detector.filter(|_| option < DETECTED_WITHIN);
+        (detector.map_or(option, |_| DETECTED_WITHIN), detector)
     }
 
     /// Evaluates every rule, in order. [`Case::decide`] goes through the same rules, so the first
@@ -327,18 +348,14 @@ fn node_just_failed(case: &Case<'_>) -> Finding {
         case.policy.node_not_ready_for,
     );
     let mut least = format!("--node-not-ready-for is {}", spoken(option));
-    let detectors = [SignBy::ProblemDetector, SignBy::NodeMonitoring];
-    let detector = detectors
-        .into_iter()
-        .find(|by| node.heard_by(*by).is_some());
-    let detector = detector.filter(|_| option < DETECTED_WITHIN);
+    let (silence, detector) = case.silence(node);
     if let Some(by) = detector {
         least += &format!(
             ", and {by}, which writes every 5m, is waited for until {}",
             spoken(DETECTED_WITHIN)
         );
     }
-    if time >= detector.map_or(option, |_| DETECTED_WITHIN) {
+    if time >= silence {
         return seen(format!("It has been NotReady for {is}; {least}."));
     }
     holds(

@@ -320,6 +320,23 @@ fn kubelet_alive_keeps_every_pod_unless_the_operator_says_otherwise() {
 }
 
 #[test]
+fn a_pod_may_be_reaped_once_neither_threshold_keeps_it() {
+    for (words, seconds) in [
+        ("overdue 1m", 510),
+        ("since 2m; overdue 1h", 480),
+        ("--node-not-ready-for 1m; since 2m; overdue 1h", -60),
+        (
+            "--node-not-ready-for 1m; since 2m; overdue 1h; node-problem-detector 20m",
+            240,
+        ),
+    ] {
+        let from = Scene::of(words).case().reaped_from();
+        let left = from.expect("a moment").duration_since(now());
+        assert_eq!(left.as_secs(), seconds, "{words}");
+    }
+}
+
+#[test]
 fn the_two_thresholds_are_independent() {
     check(&expect![[r#"
         a young failure, a stuck pod: --reap-older-than 1m; --node-not-ready-for 30m; since 20m; overdue 1m

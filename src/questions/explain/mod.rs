@@ -190,7 +190,7 @@ fn explain(summary: PodSummary, run: &RunRecord<'_>) -> Explanation {
         pod: PodSeen {
             deletion_deadline: pod.map(|pod| pod.deletion_deadline),
             overdue_seconds: pod.map(|pod| facts.overdue(pod).as_secs()),
-            reaped_from: selected.and_then(|judged| reaped_from(judged, run)),
+            reaped_from: selected.and_then(|judged| run.reaped_from(judged)),
             namespace: summary.namespace,
             name: summary.name,
             uid: summary.uid.to_string(),
@@ -205,20 +205,6 @@ fn explain(summary: PodSummary, run: &RunRecord<'_>) -> Explanation {
         judgement,
         all_rules: false,
     }
-}
-
-fn reaped_from(judged: &Judged, run: &RunRecord<'_>) -> Option<Timestamp> {
-    let (policy, facts) = (&run.settings.policy, &run.facts);
-    let waits = [ReasonCode::NotOverdue, ReasonCode::NodeJustFailed];
-    let node = facts.known_node(&judged.pod)?;
-    let since = node.not_ready_since(facts.now)?;
-    let due = judged
-        .pod
-        .due(Some(node))
-        .saturating_add(policy.reap_older_than);
-    let silent = since.saturating_add(policy.node_not_ready_for);
-    let from = due.ok()?.max(silent.ok()?);
-    waits.contains(&judged.code()).then_some(from)
 }
 
 fn not_terminating(summary: &PodSummary, now: Timestamp) -> String {
