@@ -81,8 +81,7 @@ fuzz_target!(|data: &[u8]| {
                 }
             }
             3 => {
-                let add_facts = |facts: &mut Vec<_>, pod| facts.push(pod.facts());
-                drop(cluster.pods(&PodsOf::Node("n".to_owned()), add_facts).await);
+                drop(store.gather(None).await);
             }
             4 => drop(cluster.pod_uids("n").await),
             5 => drop(store.pod("n", "n").await),

@@ -1,7 +1,7 @@
 //! One pod's turn: its node is read again, its claims and the pod are deleted, and each of the API
 //! server's answers becomes an outcome.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{cell::RefCell, collections::BTreeSet, time::Duration};
 
 use jiff::Timestamp;
 use tokio::{sync::Mutex, time::Instant};
@@ -15,9 +15,10 @@ use crate::{
     },
     kubernetes::RawPod,
     limits::Judged,
-    outcome::Outcome,
+    outcome::{Outcome, OutcomeCode},
     source::wanted_again,
     stop::Stop,
+    words::joined,
 };
 
 /// How long one reading of a node also serves the node's other pods. It is short, so that most of
@@ -40,7 +41,7 @@ pub struct Node<'a> {
     /// The facts that its pods were judged by.
     pub as_judged: &'a NodeFacts,
     /// The reports of its machine that changed pods showed since. They count for all of its pods.
-    pub heard: Mutex<Vec<Heard>>,
+    pub heard: RefCell<Vec<Heard>>,
     /// The result of the node's last reading, and its time. The lock is held while the node is read
     /// anew, so that its other pods wait for that reading and share it.
     pub last_reading: Mutex<Option<(Instant, Result<StillDown, Outcome>)>>,
@@ -111,6 +112,36 @@ impl Turn<'_> {
     pub fn may_begin(&self) -> Result<(), Outcome> {
         let interrupted = |why: &str| Err(Outcome::Interrupted(why.to_owned()));
         self.run.stop.reason().map_or(Ok(()), interrupted)
+    }
+
+    /// Reports whether the pod was patched, has lost a claim, or may have: then it is deleted although
+    /// the run has to end.
+    fn has_begun(&self) -> bool {
+        self.patched || !self.lost_claims.is_empty()
+    }
+
+    /// Says what was done for the pod, if `outcome` is that it is not deleted, or may not be, since a
+    /// person has to know of it.
+    pub fn in_full(&self, outcome: Outcome) -> Outcome {
+        let code = outcome.code();
+        if code.went_well() {
+            return outcome;
+        }
+        let claims = joined(&self.lost_claims, ", ");
+        let claims = claims.map(|claims| format!("its claims are gone, or may be ({claims})"));
+        let is_accepted = matches!(code, OutcomeCode::StillThere | OutcomeCode::Unverified);
+        let failed = (self.patched && !is_accepted)
+            .then(|| "it is Failed, or may be, so that its Job may make another".to_owned());
+        let Some(done) = joined(claims.into_iter().chain(failed), ", ") else {
+            return outcome;
+        };
+        let consequence = match code {
+            OutcomeCode::Unverified => "it is not known whether the pod is gone",
+            OutcomeCode::Failed => "the pod may still be there",
+            _ => "this run did not delete the pod",
+        };
+        let sentence = outcome.sentence();
+        Outcome::Failed(format!("{done}, and {consequence}. {sentence}"))
     }
 
     /// Deletes the claims that are given up with the pod. All deletes, the pod's included, are
@@ -219,9 +250,8 @@ impl Turn<'_> {
         let mut second_chances = 1;
         loop {
             let (proof, _) = self.still_down(&pod).await?;
-            // The run may have had to end while the node was read. A pod that was patched or has
-            // lost a claim is deleted all the same.
-            if !self.patched && self.lost_claims.is_empty() {
+            // The run may have had to end while the node was read.
+            if !self.has_begun() {
                 self.may_begin()?;
             }
             let patching = pod.held_by_job() && !pod.finished;
@@ -269,7 +299,8 @@ impl Turn<'_> {
                     self.unsure = Some(failure.clone());
                 }
             }
-            self.pause(&mut tried, &failure, "", self.patched).await?;
+            self.pause(&mut tried, &failure, "", self.has_begun())
+                .await?;
         }
     }
 
@@ -281,7 +312,7 @@ impl Turn<'_> {
         let proof = self.fresh().await?;
         let (node, now) = proof.read();
         let mut node = node.clone();
-        node.hear(self.node.heard.lock().await.iter().cloned());
+        node.hear(self.node.heard.borrow().iter().cloned());
         // The answer may have lifted the breaker, which the rules do not ask about.
         if as_judged.is_answered_off(self.run.now) && !node.is_answered_off(now) {
             let why = "The answer pod-reaper.io/powered-off on the node no longer counts.";
@@ -344,10 +375,8 @@ impl Turn<'_> {
             return Err(changed("Another pod has taken its name."));
         }
         let mut node = self.node.as_judged.clone();
-        let mut heard = self.node.heard.lock().await;
-        heard.extend(raw.heard());
-        node.hear(heard.iter().cloned());
-        drop(heard);
+        self.node.heard.borrow_mut().extend(raw.heard());
+        node.hear(self.node.heard.borrow().iter().cloned());
         let mut again = raw
             .facts()
             .map_err(|why| changed(&format!("It changed, and now {why}.")))?;

@@ -8,7 +8,10 @@ mod attempt;
 mod replacements;
 mod verify;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use futures_util::{StreamExt, stream};
 use itertools::Itertools as _;
@@ -21,7 +24,7 @@ use crate::{
     limits::Judged,
     outcome::{Outcome, OutcomeCode},
     stop::Stop,
-    words::{clean, joined},
+    words::clean,
 };
 
 use self::attempt::{Node, Run, Turn};
@@ -53,7 +56,7 @@ pub async fn execute(
         .unique_by(|node| node.name.clone())
         .map(|as_judged| Node {
             as_judged,
-            heard: Mutex::default(),
+            heard: RefCell::default(),
             last_reading: Mutex::default(),
         })
         .collect_vec();
@@ -84,64 +87,34 @@ pub async fn execute(
     let mut sent = stream::iter(turns)
         .map(|mut turn| async move {
             let sent = match turn.may_begin() {
-                Ok(()) => turn.take().await.inspect_err(|outcome| {
-                    if turn.unsure.is_none() {
-                        log_outcome(&turn.judged.pod, outcome);
-                    }
-                }),
+                Ok(()) => turn.take().await,
                 ended => ended,
             };
             progress();
             (turn, sent)
         })
         .buffer_unordered(MAX_IN_FLIGHT);
-    let (mut open, mut half_done) = (BTreeMap::<_, Vec<_>>::new(), Vec::new());
+    let mut open = BTreeMap::<_, Vec<_>>::new();
     while let Some((turn, sent)) = sent.next().await {
-        let (node, pod) = (turn.node.as_judged.name.as_str(), &turn.judged.pod);
-        half_done.push((&pod.uid, turn.lost_claims, turn.patched));
-        match (sent, turn.unsure) {
-            (Err(outcome), None) => drop(outcomes.insert(pod.uid.clone(), outcome)),
-            (_, unsure) => open.entry(node).or_default().push((pod, unsure)),
+        match sent {
+            Err(outcome) if turn.unsure.is_none() => {
+                let outcome = turn.in_full(outcome);
+                log_outcome(&turn.judged.pod, &outcome);
+                outcomes.insert(turn.judged.pod.uid.clone(), outcome);
+            }
+            _ => open
+                .entry(&turn.node.as_judged.name)
+                .or_default()
+                .push(turn),
         }
     }
     let verified = stream::iter(open)
-        .map(|(node, pods)| run.verify(node, pods))
+        .map(|(node, turns)| run.verify(node, turns))
         .buffer_unordered(MAX_IN_FLIGHT)
         .collect::<Vec<_>>()
         .await;
     outcomes.extend(verified.into_iter().flatten());
-    for (uid, lost_claims, patched) in half_done {
-        if let Some(outcome) = outcomes.get_mut(uid) {
-            let so_far = what_was_done(outcome.code(), lost_claims, patched);
-            *outcome = so_far.map_or(outcome.clone(), |so_far| {
-                Outcome::Failed(format!("{so_far}. {}", outcome.sentence()))
-            });
-        }
-    }
     outcomes
-}
-
-/// Says what was done for a pod that is not deleted, or may not be: a person has to know of it.
-/// `None` if that is nothing, or if the outcome says enough.
-fn what_was_done(
-    outcome: OutcomeCode,
-    lost_claims: BTreeSet<String>,
-    patched: bool,
-) -> Option<String> {
-    if outcome.went_well() {
-        return None;
-    }
-    let consequence = match outcome {
-        OutcomeCode::Unverified => "it is not known whether the pod is gone",
-        _ => "this run did not delete the pod",
-    };
-    let claims = joined(lost_claims, ", ");
-    let claims = claims.map(|claims| format!("its claims are gone, or may be ({claims})"));
-    let is_accepted = matches!(outcome, OutcomeCode::StillThere | OutcomeCode::Unverified);
-    let failed = (patched && !is_accepted)
-        .then(|| "it is Failed, or may be, so that its Job may make another".to_owned());
-    let done = joined(claims.into_iter().chain(failed), ", ")?;
-    Some(format!("{done}, and {consequence}"))
 }
 
 /// Logs the code of a pod's outcome. The API server's messages belong in the report, not in the

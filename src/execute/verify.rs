@@ -4,9 +4,11 @@ use std::{collections::BTreeSet, time::Duration};
 
 use tokio::time::Instant;
 
-use super::{attempt::Run, log_outcome};
+use super::{
+    attempt::{Run, Turn},
+    log_outcome,
+};
 use crate::{
-    cluster::Failure,
     facts::{PodFacts, Uid},
     outcome::Outcome,
 };
@@ -20,13 +22,9 @@ const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 impl Run<'_> {
-    /// Returns the outcomes of `pods`, which are all of one node. The delete of each was accepted,
-    /// or may have been: then the failure beside the pod is why that is unknown.
-    pub async fn verify(
-        &self,
-        node: &str,
-        pods: Vec<(&PodFacts, Option<Failure>)>,
-    ) -> Vec<(Uid, Outcome)> {
+    /// Returns the outcomes of `turns`, whose pods are all of one node. The delete of each was
+    /// accepted, or may have been.
+    pub async fn verify(&self, node: &str, turns: Vec<Turn<'_>>) -> Vec<(Uid, Outcome)> {
         // The UIDs in the last list that could be read, and why a list could not be read.
         let (mut present, mut failed) = (None, None);
         let deadline = Instant::now() + JOB_PATIENCE;
@@ -38,7 +36,7 @@ impl Run<'_> {
             }
             let holds_any = |uids: &BTreeSet<Uid>| {
                 let held = |pod: &PodFacts| pod.held_by_job() && uids.contains(&pod.uid);
-                pods.iter().any(|(pod, _)| held(pod))
+                turns.iter().any(|turn| held(&turn.judged.pod))
             };
             if failed.is_some()
                 || !present.as_ref().is_some_and(holds_any)
@@ -50,14 +48,15 @@ impl Run<'_> {
             self.stop.pause(pause).await;
             pause = LONGEST_PAUSE.min(2 * pause);
         }
-        let outcomes = pods.into_iter().map(|(pod, unsure)| {
+        let outcomes = turns.into_iter().map(|turn| {
+            let pod = &turn.judged.pod;
             let there = match (&present, &failed) {
                 // A UID that was absent once stays absent, even if later lists failed.
                 (Some(uids), _) if !uids.contains(&pod.uid) => Ok(false),
                 (_, Some(failure)) => Err(failure),
                 _ => Ok(true),
             };
-            let outcome = match (unsure, there) {
+            let outcome = match (&turn.unsure, there) {
                 (None, Ok(false)) => Outcome::Deleted,
                 (None, Ok(true)) => Outcome::StillThere,
                 (None, Err(failure)) => Outcome::Unverified(failure.to_string()),
@@ -67,6 +66,7 @@ impl Run<'_> {
                     "{cause}; whether it is gone could not be read: {failure}"
                 )),
             };
+            let outcome = turn.in_full(outcome);
             log_outcome(pod, &outcome);
             (pod.uid.clone(), outcome)
         });
