@@ -120,7 +120,7 @@ impl fmt::Display for NodeSelector {
 
 impl NodeSelector {
     /// Returns the selector as it was typed.
-    fn typed(&self) -> String {
+    pub fn typed(&self) -> String {
         match self {
             Self::Labels(selector) => selector.to_string(),
             Self::Annotation(..) | Self::Taint(..) => self.to_string().replacen(' ', ":", 1),

@@ -34,9 +34,10 @@ pub enum StatusKind {
     Webhook,
     /// The namespace is being deleted, so nothing can be created there any more.
     NamespaceTerminating,
-    /// Authorization refuses a delete or a list: no right grants it. A 403 of something in between
-    /// does not say so.
+    /// RBAC refuses a delete: no right grants it.
     NoRight,
+    /// The same of a list. A 403 of something in between does not say so.
+    MayNotList,
     /// Any other failure. If there is no Status object, a proxy or load balancer may have answered.
     Other,
 }
@@ -195,9 +196,8 @@ pub fn status_of(status: StatusCode, body: &[u8]) -> (StatusKind, String) {
             StatusKind::Webhook
         }
         (403, _) if has("reason", "NamespaceTerminating") => StatusKind::NamespaceTerminating,
-        (403, _) if says("cannot delete resource") || says("cannot list resource") => {
-            StatusKind::NoRight
-        }
+        (403, _) if says("cannot delete resource") => StatusKind::NoRight,
+        (403, _) if says("cannot list resource") => StatusKind::MayNotList,
         _ => StatusKind::Other,
     };
     let message = said

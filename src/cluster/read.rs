@@ -179,7 +179,7 @@ impl Cluster {
         let listed = self.rows::<RawLease, _, 2>(OTHERS, ["Name", "Holder"], add_row);
         let (has_server, found) = match listed.await {
             Ok((_, rows)) => rows,
-            Err(failure) if failure.is(StatusKind::NoRight) => return Ok(None),
+            Err(failure) if failure.is(StatusKind::MayNotList) => return Ok(None),
             Err(failure) => return Err(failure),
         };
         let servers = async {

@@ -133,11 +133,11 @@ impl<S: Source> Store<'_, S> {
             return Ok(Gathered { facts, pods });
         }
         // 2. Read those nodes whole and list their pods.
-        let (gathered, on_node) = self.nodes_and_pods(&scan, asked, &is_asked).await?;
-        log_counts(&gathered.pods);
+        let (facts, pods, on_node) = self.nodes_and_pods(&scan, asked, &is_asked).await?;
+        log_counts(&pods);
         // 3. Read what else may show life, then look up the claims of the pods that the rules let
         // through so far.
-        self.signs_and_claims(&scan, gathered, &on_node, &is_asked)
+        self.signs_and_claims(&scan, (facts, pods), &on_node, &is_asked)
             .await
     }
 
@@ -154,7 +154,7 @@ impl<S: Source> Store<'_, S> {
         scan: &Scan,
         asked: Option<RawPod>,
         is_asked: &impl Fn(&PodFacts) -> bool,
-    ) -> Result<(Gathered, BTreeMap<String, Pods>)> {
+    ) -> Result<(ClusterFacts, Vec<PodFacts>, BTreeMap<String, Pods>)> {
         let (wanted, suspects) = (&self.wanted, &scan.not_ready);
         let mut facts = scan.facts.clone();
         let node = |name: String| async move { self.node(&name).await };
@@ -203,7 +203,7 @@ impl<S: Source> Store<'_, S> {
                 0
             };
         }
-        Ok((Gathered { facts, pods }, on_node))
+        Ok((facts, pods, on_node))
     }
 
     /// Completes what was gathered by other signs of life and by the claims of the pods that the
@@ -212,7 +212,7 @@ impl<S: Source> Store<'_, S> {
     async fn signs_and_claims(
         &self,
         scan: &Scan,
-        Gathered { mut facts, pods }: Gathered,
+        (mut facts, pods): (ClusterFacts, Vec<PodFacts>),
         on_node: &BTreeMap<String, Pods>,
         is_asked: &impl Fn(&PodFacts) -> bool,
     ) -> Result<Gathered> {

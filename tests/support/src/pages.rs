@@ -82,8 +82,8 @@ pub fn path(page: &str) -> PathBuf {
     in_repository(page)
 }
 
-#[track_caller]
 /// Compares what stands in a file between `begin` and `end` with what it is made of. `UPDATE_EXPECT=1` rewrites it.
+#[track_caller]
 pub fn compare(path: &str, begin: &str, end: &str, made: &str) {
     let file = read(path);
     let (head, rest) = file.split_once(begin).expect("where it begins");
@@ -91,6 +91,7 @@ pub fn compare(path: &str, begin: &str, end: &str, made: &str) {
     expect_file![in_repository(path)].assert_eq(&[head, begin, made, end, tail].concat());
 }
 
+#[track_caller]
 pub fn read(page: &str) -> String {
     fs::read_to_string(path(page)).unwrap_or_else(|error| panic!("{page}: {error}"))
 }
