@@ -205,9 +205,8 @@ impl Turn<'_> {
             }
             if failure.is(StatusKind::NoRight) {
                 return Err(Outcome::Denied(format!(
-                    "{failure}; cronjob/components/answers grants that right, and with a person's own rights a run by hand \
-                     does it too: pod-reaper -n {}",
-                    pod.namespace
+                    "{failure}; the component answers (answers.enabled of the chart) grants that right, and a run by hand has \
+                     a person's own"
                 )));
             }
             let goes_on = mode == Mode::Delete;

@@ -10,14 +10,14 @@ use super::{
     types::{BreakerEntry, Group, NodeEntry, PodEntry, Report, Summary},
 };
 use crate::{
-    advice::{Adviser, Installed},
+    advice::{Adviser, Installed, quoted_path},
     decide::{Answer, Case, ReasonCode, Verdict},
     exit::Exit,
     facts::{ClusterFacts, NodeRead, PodFacts, Ready, SignBy, Uid, Zone},
     limits::{FEW_NODES, Judged, Limit, Plan, in_common},
     outcome::{Outcome, OutcomeCode, Replacement, ReplacementState as State},
     selector::Target,
-    settings::Settings,
+    settings::{Settings, Task},
     words::{joined, natural},
 };
 
@@ -99,6 +99,10 @@ impl<'a> RunRecord<'a> {
             cluster_name: settings.metrics.cluster_name.clone(),
             cluster: facts.cluster_name.clone(),
             snapshot: settings.task.snapshot(),
+            source_options: match &settings.task {
+                Task::Audit { snapshot, .. } => format!(" --snapshot {}", quoted_path(snapshot)),
+                Task::Reap { .. } => self.kubectl.options(),
+            },
             judged_at: facts.now,
             settings: (*settings).into(),
             guard: settings.guard(),

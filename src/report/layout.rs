@@ -373,7 +373,7 @@ fn card(report: &Report, group: &Group, says_why: bool, most: usize) -> Card {
     let is_whole =
         looks.iter().all(|step| step.command.is_none()) || is_alone && looks.len() <= FEW_STEPS;
     let left_out = if is_whole { 0 } else { looks.len() };
-    let explain = format!("What to do: pod-reaper explain {}", phrases::name(pods[0]));
+    let explain = format!("What to do: {}", phrases::explain(report, pods[0]));
     let off_first = after("", phrases::off_first(report, group));
     let explain = if is_whole || asks { "" } else { &explain };
     let why = paragraphs([&group.detail]);
@@ -397,7 +397,10 @@ fn card(report: &Report, group: &Group, says_why: bool, most: usize) -> Card {
         is_open: report.groups.len() <= FEW_CARDS,
         harm: group.advice.steps.iter().find_map(|step| step.harm),
         blocks,
-        log: pods.into_iter().map(phrases::for_a_person).collect(),
+        log: pods
+            .into_iter()
+            .map(|pod| phrases::for_a_person(report, pod))
+            .collect(),
         ..entry
     };
     Card { entry, says_why }

@@ -182,10 +182,10 @@ pub fn went_wrong(pod: &PodEntry) -> bool {
     pod.outcome.is_some_and(|outcome| !outcome.went_well())
 }
 
-/// Says for how long a pod has been overdue, or how soon it is due.
+/// Says for how long a pod is past its deletion deadline, or how soon that comes.
 pub fn overdue(overdue_seconds: i64) -> String {
     match overdue_seconds {
-        within @ ..0 => format!("due in {}", seconds(-within)),
+        within @ ..0 => format!("deadline in {}", seconds(-within)),
         overdue => format!("overdue {}", seconds(overdue)),
     }
 }
@@ -295,6 +295,8 @@ pub fn pods_for_you(report: &Report, held: bool) -> usize {
     groups.map(|group| group.pods.len()).sum()
 }
 
+const RAN_THERE: &str = " (what ran there may still run)";
+
 /// Says what to do next and what comes after that, in the order in which to do it; `None` if there
 /// is nothing to do.
 pub fn next(report: &Report) -> Option<String> {
@@ -316,10 +318,21 @@ pub fn next(report: &Report) -> Option<String> {
         let nodes = groups.filter_map(|group| first_pod(report, group).node.clone());
         nodes.unique().collect_vec()
     };
-    let (off_first, alive) = (nodes(&asking, false), nodes(&alive, true));
+    // What ran on a node may run twice once something was taken from it: that waits for nothing.
+    let was_reaped = |node: &String| {
+        let mut pods = report
+            .pods
+            .iter()
+            .filter(|pod| pod.node.as_ref() == Some(node));
+        pods.any(|pod| pod.outcome.is_some_and(|it| it.acted() && !it.left_it()))
+    };
+    let (off_now, off_first): (Vec<_>, Vec<_>) =
+        nodes(&asking, false).into_iter().partition(was_reaped);
+    let alive = nodes(&alive, true);
     let wrong = report.pods.iter().filter(|pod| went_wrong(pod)).map(name);
     let off = to_power_off(report).into_iter().map(str::to_owned);
-    let off = off.filter(|node| !off_first.contains(node)).collect_vec();
+    let off = off.filter(|node| ![&off_first, &off_now].iter().any(|it| it.contains(node)));
+    let off = off.collect_vec();
     let unread = report.errors.iter().map(|error| error.what.clone());
     let zones = report.breaker.iter().flat_map(|breaker| &breaker.zones);
     let zones = zones.cloned().collect_vec();
@@ -336,15 +349,16 @@ pub fn next(report: &Report) -> Option<String> {
     let restart = format!(", or power {which} off");
     // Both are one thing to do: neither is left out without the other.
     let power = said("if ", &off_first, &power);
+    let now = said("power off ", &off_now, RAN_THERE);
     let decide = said("decide about ", &names(&asking), "");
-    let decide = joined(power.into_iter().chain(decide), "; then ");
+    let decide = joined([now, power, decide].into_iter().flatten(), "; then ");
     let parts = [
         said("look at the network of zone ", &zones, ""),
         decide,
         said("restart the kubelet of ", &alive, &restart),
         said("look at ", &names(&looks), ""),
         said("see why it was not reaped: ", &wrong.collect_vec(), ""),
-        said("power off ", &off, " (what ran there may still run)"),
+        said("power off ", &off, RAN_THERE),
         said("see what could not be read: ", &unread.collect_vec(), ""),
     ];
     let parts = parts.into_iter().flatten().take(NEXT).collect_vec();
@@ -445,7 +459,7 @@ pub fn to_power_off(report: &Report) -> Vec<&str> {
 
 /// Says in a line of the log that a pod needs a person: the reason, and the steps with
 /// their commands.
-pub fn for_a_person(pod: &PodEntry) -> String {
+pub fn for_a_person(report: &Report, pod: &PodEntry) -> String {
     // What a step is for is left out: it may repeat a message of the API server.
     let steps = pod.advice.steps.iter();
     let steps = steps.sorted_by_key(|step| step.kind != StepKind::Answer);
@@ -458,8 +472,13 @@ pub fn for_a_person(pod: &PodEntry) -> String {
         "{name} on {node} needs a person [{}]: {}{}",
         pod.reason,
         after("", off),
-        does.unwrap_or_else(|| format!("pod-reaper explain {name}")),
+        does.unwrap_or_else(|| explain(report, pod)),
     )
+}
+
+/// Returns the command that explains the pod's verdict, from the same source.
+pub fn explain(report: &Report, pod: &PodEntry) -> String {
+    format!("pod-reaper explain {}{}", name(pod), report.source_options)
 }
 
 pub fn name(pod: &PodEntry) -> String {

@@ -32,6 +32,9 @@ in_json! {
         pub cluster: Option<String>,
         /// The snapshot's file name.
         pub snapshot: Option<String>,
+        /// The options of this program that name the cluster or the file again, each after a blank.
+        #[serde(skip)]
+        pub source_options: String,
         /// The moment that everything was judged at.
         pub judged_at: Timestamp,
         /// The settings of the run.

@@ -1,6 +1,6 @@
 //! The kubectl commands that advice prints for a person to paste.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, path::Path};
 
 use itertools::Itertools as _;
 
@@ -12,12 +12,9 @@ use crate::{
 };
 
 impl Target {
-    /// Returns the options that point kubectl at the cluster.
-    fn options(&self) -> String {
-        let file = self
-            .kubeconfig
-            .as_ref()
-            .map(|file| quoted(&file.to_string_lossy()));
+    /// Returns the options that point kubectl, or this program, at the cluster, each after a blank.
+    pub fn options(&self) -> String {
+        let file = self.kubeconfig.as_ref().map(|file| quoted_path(file));
         let context = self.context.as_deref().map(quoted);
         after(" --kubeconfig ", file) + &after(" --context ", context)
     }
@@ -66,6 +63,11 @@ impl Target {
         let get = self.command(&["get", "node", &node.name, "-o", status]);
         format!("{get} | grep -qxF -- {}", quoted(&judged))
     }
+}
+
+/// Returns a path as a word of a shell's command.
+pub fn quoted_path(path: &Path) -> String {
+    quoted(&path.to_string_lossy())
 }
 
 fn all_quoted(words: &[&str]) -> String {

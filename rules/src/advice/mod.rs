@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use itertools::Itertools as _;
 use jiff::Timestamp;
 
+pub use self::kubectl::quoted_path;
 use crate::{
     codes::entry,
     decide::{
@@ -272,7 +273,14 @@ impl Adviser<'_> {
         let from = format!("--from=cronjob/{cronjob}");
         let create = ["create", "job", "-n", namespace, &from, &name];
         Step::new(
-            "The next run acts on your answers. To start it now (it also reaps every pod then due):",
+            match self.installed {
+                Some(_) => {
+                    "The next run acts on your answers. To start it now (it also reaps every pod then due):"
+                }
+                None => {
+                    "A run acts on your answers, also one by hand. The CronJob's (it reaps every pod then due too):"
+                }
+            },
             self.kubectl.verb_first(&create),
         )
     }
@@ -542,7 +550,12 @@ impl PodGroup<'_> {
             ));
         }
         if confined || unverified || owner {
-            let what = format!("Let {them} go; every claim is kept. A run then does it.");
+            let then = if losses.is_empty() {
+                "A run then does it."
+            } else {
+                "A run needs the next step too."
+            };
+            let what = format!("Let {them} go; every claim is kept. {then}");
             steps.push(self.answer(what, "pod", &self.names(), REAP));
         }
         let copies = self.copies();
@@ -605,9 +618,10 @@ impl PodGroup<'_> {
             "their StatefulSets create them all again, empty"
         };
         format!(
-            "A scheduled run acts on this only if the component answers is installed. If not, run pod-reaper -n {} (it also \
+            "A scheduled run acts on this only if the component answers is installed. If not, run pod-reaper -n {}{} (it also \
              reaps its other stuck pods). Each claim is deleted with its pod; {comes_back}.",
-            self.namespace()
+            self.namespace(),
+            self.adviser.kubectl.options()
         )
     }
 

@@ -49,7 +49,7 @@ fn an_audit_of_a_dead_node() {
           impala-impala01/statestored-0 on ds06, overdue 1h 55m  [volume-unverified]; named in the log
           compute-hive01/held-0 on ds06, overdue 1h 55m  [finalizers]; named in the log
           vault/web-0 on kosmos-cluster7, overdue 1h 55m  [kosmos-leaf]; named in the log
-          - The next run acts on your answers. To start it now (it also reaps every pod then due):
+          - A run acts on your answers, also one by hand. The CronJob's (it reaps every pod then due too):
             kubectl create job -n pod-reaper --from=cronjob/pod-reaper answers-20260131-030000
 
         TO BE REAPED (nothing was changed): 4
@@ -494,6 +494,51 @@ fn pasted_commands_send_what_they_show() {
         [get][pod][web-0][-n][vault][-o][wide][--kubeconfig][creds]
         [create][job][-n][pod-reaper][--from=cronjob/pod-reaper][answers-20260131-030000][--kubeconfig][/etc/my config][--context][prod]
     "#]].assert_eq(&asked);
+}
+
+/// A run that is started as the report says must not reach another cluster.
+#[test]
+fn our_own_commands_name_the_cluster_or_the_file_too() {
+    let target = Target {
+        kubeconfig: Some("/etc/my config".into()),
+        context: Some("prod".to_owned()),
+    };
+    let reaping = run(Mode::Delete, target);
+    for (settings, source) in [
+        (reaping, " --kubeconfig '/etc/my config' --context prod"),
+        (audit(), " --snapshot state.json"),
+    ] {
+        let report = report(&settings, &private_cloud(), &[]);
+        let explain = phrases::explain(&report, &report.pods[0]);
+        assert!(explain.ends_with(source), "{explain}");
+        let mut first = report
+            .groups
+            .iter()
+            .filter_map(|it| it.advice.first.as_ref());
+        let by_hand = format!("run pod-reaper -n impala-impala01{source} (it also");
+        let is_named = first.any(|first| first.contains(&by_hand));
+        assert_eq!(is_named, report.snapshot.is_none(), "{report:#?}");
+    }
+}
+
+#[test]
+fn what_was_taken_from_a_node_is_a_reason_to_power_it_off_that_waits_for_nothing() {
+    let settings = run(Mode::Delete, Target::default());
+    for (outcome, next) in [
+        (
+            Outcome::NodeRecovered,
+            "if ds06 cannot come back, power it off; then decide",
+        ),
+        (
+            Outcome::Deleted,
+            "power off ds06 (what ran there may still run); then decide",
+        ),
+    ] {
+        let outcomes = [("uid-vault-vault-0", outcome)];
+        let report = report(&settings, &private_cloud(), &outcomes);
+        let says = phrases::next(&report).unwrap_or_default();
+        assert!(says.contains(next), "{says}");
+    }
 }
 
 /// Kubernetes allows none of these names, but a snapshot or a false API server can hold any text.
