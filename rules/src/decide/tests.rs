@@ -865,8 +865,20 @@ fn a_pod_about_whose_claims_nothing_was_asked_is_not_reaped() {
     let scene = Scene::of("unasked");
     let unasked = scene.case().evaluate();
     let unasked = unasked.iter().filter(|rule| rule.holds.is_none());
-    let numbers = unasked.filter_map(|rule| rule.number).collect::<Vec<_>>();
-    assert_eq!(numbers, [12, 13, 14, 15]);
+    let asked = unasked.map(|rule| rule.asks).collect::<Vec<_>>();
+    let of_claims = [
+        ReasonCode::LocalVolume,
+        ReasonCode::VolumeConfined,
+        ReasonCode::VolumeUnverified,
+        ReasonCode::SharedDisk,
+    ];
+    let of_claims = of_claims.map(|code| {
+        let mut rules = rules::RULES.iter();
+        rules
+            .find(|rule| rule.gives.contains(&code))
+            .map_or("", |rule| rule.asks)
+    });
+    assert_eq!(asked, of_claims);
     check(&expect![[r#"
         nothing was asked: unasked
             = facts-unread: A fact that the decision needs could not be read: its claims: nothing was asked about them.
