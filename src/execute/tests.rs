@@ -301,17 +301,27 @@ async fn the_pod_of_a_job_is_set_to_failed_before_it_is_deleted() {
 /// still there.
 #[tokio::test(start_paused = true)]
 async fn a_pod_that_is_set_to_failed_is_deleted_though_the_run_has_to_end() {
-    let late = |request: &Request| Fate {
-        back: Duration::from_secs(if request.kind == Kind::Patch { 4 } else { 0 }),
-        ..Fate::default()
-    };
-    let running = "Pod shop/job-0: {metadata: {finalizers: [batch.kubernetes.io/job-tracking]}}";
-    let (codes, trace) = reaped_within(Duration::from_secs(5), running, "{}", late).await;
-    assert_eq!(codes[0].1, "still-there");
-    assert!(
-        trace.iter().any(|sent| sent.contains(": DELETE ")),
-        "{trace:?}"
-    );
+    // The answer to the patch may be lost.
+    for fault in [None, Some(Fault::Lost(true))] {
+        let mut patches = 0;
+        let late = move |request: &Request| {
+            patches += usize::from(request.kind == Kind::Patch);
+            let is_first = request.kind == Kind::Patch && patches == 1;
+            Fate {
+                back: Duration::from_secs(if is_first { 4 } else { 0 }),
+                fault: fault.filter(|_| is_first),
+                ..Fate::default()
+            }
+        };
+        let running =
+            "Pod shop/job-0: {metadata: {finalizers: [batch.kubernetes.io/job-tracking]}}";
+        let (codes, trace) = reaped_within(Duration::from_secs(5), running, "{}", late).await;
+        assert_eq!(codes[0].1, "still-there", "{trace:?}");
+        assert!(
+            trace.iter().any(|sent| sent.contains(": DELETE ")),
+            "{trace:?}"
+        );
+    }
 }
 
 /// A StatefulSet's pod on a dead node, with two claims there that are declared scratch.
