@@ -196,6 +196,22 @@ fn a_dry_run_is_never_guessed() {
 }
 
 #[test]
+fn the_forms_of_the_report() {
+    let forms = [
+        ("text", Output::Text),
+        ("json", Output::Json),
+        ("markdown", Output::Markdown),
+        ("html", Output::Html),
+    ];
+    for (text, form) in forms {
+        assert_eq!(Output::from_str(text, false), Ok(form));
+    }
+    for text in ["", "yaml", "JSON", "md"] {
+        assert!(Output::from_str(text, false).is_err(), "{text:?}");
+    }
+}
+
+#[test]
 fn the_help_has_each_format_of_the_report() {
     let words = Output::value_variants()
         .iter()

@@ -302,19 +302,69 @@ fn what_was_heard_since_the_failure_keeps_a_pod() {
     );
 }
 
-/// The two columns are the default and `reap`.
+/// The three columns are the default, `hold` and `reap`.
 #[test]
 fn kubelet_alive_keeps_every_pod_unless_the_operator_says_otherwise() {
     check_with(
         "ready False",
-        &["", "--kubelet-alive reap"],
+        &["", "--kubelet-alive hold", "--kubelet-alive reap"],
         &expect![[r#"
             StatefulSet:
                 = kubelet-alive: The node's Ready is False, but its machine is alive: its kubelet reports that itself. The pod's containers most likely still run.
+                = kubelet-alive: The node's Ready is False, but its machine is alive: its kubelet reports that itself. The pod's containers most likely still run.
                 = stuck-on-not-ready-node: It is stuck Terminating on a NotReady node and nothing binds it there. [its containers there may still run until node ds06 is repaired or powered off: its kubelet reports that itself]
-            ReplicaSet, with a claim that it owns: owner ReplicaSet apps/v1; absent; owned
+            a kind nobody knows: owner Impala apps/v1
+                = kubelet-alive: The node's Ready is False, but its machine is alive: its kubelet reports that itself. The pod's containers most likely still run.
+                = kubelet-alive: The node's Ready is False, but its machine is alive: its kubelet reports that itself. The pod's containers most likely still run.
+                = stuck-on-not-ready-node: It is stuck Terminating on a NotReady node and nothing binds it there. [its containers there may still run until node ds06 is repaired or powered off: its kubelet reports that itself]
+            ReplicaSet: owner ReplicaSet apps/v1
+                = kubelet-alive: The node's Ready is False, but its machine is alive: its kubelet reports that itself. The pod's containers most likely still run.
+                = kubelet-alive: The node's Ready is False, but its machine is alive: its kubelet reports that itself. The pod's containers most likely still run.
+                = stuck-on-not-ready-node: It is stuck Terminating on a NotReady node and nothing binds it there. [its containers there may still run until node ds06 is repaired or powered off: its kubelet reports that itself]
+            another's ReplicaSet: owner ReplicaSet example.com/v1
+                = kubelet-alive: The node's Ready is False, but its machine is alive: its kubelet reports that itself. The pod's containers most likely still run.
+                = kubelet-alive: The node's Ready is False, but its machine is alive: its kubelet reports that itself. The pod's containers most likely still run.
+                = stuck-on-not-ready-node: It is stuck Terminating on a NotReady node and nothing binds it there. [its containers there may still run until node ds06 is repaired or powered off: its kubelet reports that itself]
+            ReplicationController: owner ReplicationController v1
+                = kubelet-alive: The node's Ready is False, but its machine is alive: its kubelet reports that itself. The pod's containers most likely still run.
+                = kubelet-alive: The node's Ready is False, but its machine is alive: its kubelet reports that itself. The pod's containers most likely still run.
+                = stuck-on-not-ready-node: It is stuck Terminating on a NotReady node and nothing binds it there. [its containers there may still run until node ds06 is repaired or powered off: its kubelet reports that itself]
+            Job: owner Job batch/v1
+                = kubelet-alive: The node's Ready is False, but its machine is alive: its kubelet reports that itself. The pod's containers most likely still run.
+                = kubelet-alive: The node's Ready is False, but its machine is alive: its kubelet reports that itself. The pod's containers most likely still run.
+                = stuck-on-not-ready-node: It is stuck Terminating on a NotReady node and nothing binds it there. [its containers there may still run until node ds06 is repaired or powered off: its kubelet reports that itself]
+            Job, not let go of: owner Job batch/v1; held-by batch.kubernetes.io/job-tracking
+                = kubelet-alive: The node's Ready is False, but its machine is alive: its kubelet reports that itself. The pod's containers most likely still run.
+                = kubelet-alive: The node's Ready is False, but its machine is alive: its kubelet reports that itself. The pod's containers most likely still run.
+                = stuck-on-not-ready-node: It is stuck Terminating on a NotReady node and nothing binds it there. [its containers there may still run until node ds06 is repaired or powered off: its kubelet reports that itself]
+            another's Job: owner Job batch.volcano.sh/v1alpha1
+                = kubelet-alive: The node's Ready is False, but its machine is alive: its kubelet reports that itself. The pod's containers most likely still run.
+                = kubelet-alive: The node's Ready is False, but its machine is alive: its kubelet reports that itself. The pod's containers most likely still run.
+                = stuck-on-not-ready-node: It is stuck Terminating on a NotReady node and nothing binds it there. [its containers there may still run until node ds06 is repaired or powered off: its kubelet reports that itself]
+            DaemonSet: owner DaemonSet apps/v1
+                = kubelet-alive: The node's Ready is False, but its machine is alive: its kubelet reports that itself. The pod's containers most likely still run.
+                = kubelet-alive: The node's Ready is False, but its machine is alive: its kubelet reports that itself. The pod's containers most likely still run.
+                = stuck-on-not-ready-node: It is stuck Terminating on a NotReady node and nothing binds it there. [its containers there may still run until node ds06 is repaired or powered off: its kubelet reports that itself]
+            nobody's: owner none
+                = kubelet-alive: The node's Ready is False, but its machine is alive: its kubelet reports that itself. The pod's containers most likely still run.
+                = kubelet-alive: The node's Ready is False, but its machine is alive: its kubelet reports that itself. The pod's containers most likely still run.
+                = stuck-on-not-ready-node: It is stuck Terminating on a NotReady node and nothing binds it there. [nothing brings it back: it has no controller] [its containers there may still run until node ds06 is repaired or powered off: its kubelet reports that itself]
+            ReplicaSet, with a claim: owner ReplicaSet apps/v1; absent
+                = kubelet-alive: The node's Ready is False, but its machine is alive: its kubelet reports that itself. The pod's containers most likely still run.
+                = kubelet-alive: The node's Ready is False, but its machine is alive: its kubelet reports that itself. The pod's containers most likely still run.
+                = stuck-on-not-ready-node: It is stuck Terminating on a NotReady node and nothing binds it there. [its containers there may still run until node ds06 is repaired or powered off: its kubelet reports that itself]
+            ReplicaSet, with one that it owns: owner ReplicaSet apps/v1; absent; owned
+                = kubelet-alive: The node's Ready is False, but its machine is alive: its kubelet reports that itself. The pod's containers most likely still run.
                 = kubelet-alive: The node's Ready is False, but its machine is alive: its kubelet reports that itself. The pod's containers most likely still run.
                 = stuck-on-not-ready-node: It is stuck Terminating on a NotReady node and nothing binds it there. [claim data is its own alone and goes with it, data included] [its containers there may still run until node ds06 is repaired or powered off: its kubelet reports that itself]
+            ReplicaSet, with a generic ephemeral one: owner ReplicaSet apps/v1; absent; owned; ephemeral
+                = kubelet-alive: The node's Ready is False, but its machine is alive: its kubelet reports that itself. The pod's containers most likely still run.
+                = kubelet-alive: The node's Ready is False, but its machine is alive: its kubelet reports that itself. The pod's containers most likely still run.
+                = stuck-on-not-ready-node: It is stuck Terminating on a NotReady node and nothing binds it there. [claim data is its own alone and goes with it, data included] [its containers there may still run until node ds06 is repaired or powered off: its kubelet reports that itself]
+            ReplicaSet, with another volume: owner ReplicaSet apps/v1
+                = kubelet-alive: The node's Ready is False, but its machine is alive: its kubelet reports that itself. The pod's containers most likely still run.
+                = kubelet-alive: The node's Ready is False, but its machine is alive: its kubelet reports that itself. The pod's containers most likely still run.
+                = stuck-on-not-ready-node: It is stuck Terminating on a NotReady node and nothing binds it there. [its containers there may still run until node ds06 is repaired or powered off: its kubelet reports that itself]
         "#]],
     );
 }
