@@ -17,6 +17,8 @@ pub mod outcome;
 )]
 pub mod samples;
 pub mod selector;
+#[cfg(test)]
+mod sentences;
 pub mod words;
 
 #[cfg(feature = "testing")]

@@ -300,6 +300,7 @@ impl Scene {
         };
         match what {
             "ready" => node.ready = code(Ready::ALL, how),
+            "no-reason" => node.ready_reason = None,
             "since" => (node.ready_since, node.tainted_since) = (moment(how), None),
             "tainted" => node.tainted_since = moment(how),
             "node-made" => node.created = moment(how),
@@ -337,20 +338,27 @@ impl Scene {
     }
 }
 
-/// Checks what `tell` lists for each case of the text. A case is a line with a name, a colon and
+/// Checks what `tell` says about each case of the text. A case is a line with a name, a colon and
 /// words; the lines below it are the result, which `UPDATE_EXPECT=1` rewrites.
 #[cfg(test)]
-pub fn check_each(cases: &expect_test::Expect, tell: impl Fn(&str) -> Vec<String>) {
+#[track_caller]
+pub fn check_each(cases: &expect_test::Expect, tell: impl FnMut(&str) -> String) {
+    cases.assert_eq(&retold(cases.data(), tell));
+}
+
+/// Returns the text of `cases` with the results of today.
+#[cfg(test)]
+pub fn retold(cases: &str, mut tell: impl FnMut(&str) -> String) -> String {
     let mut found = String::new();
-    let lines = cases.data().lines().map(str::trim);
+    let lines = cases.lines().map(str::trim);
     for case in lines.filter(|line| !line.is_empty() && !line.starts_with("= ")) {
         let (_, words) = case.split_once(':').expect("a name and words");
         found += &format!("{case}\n");
-        for line in tell(words) {
+        for line in tell(words.trim()).lines() {
             found += &format!("    = {line}\n");
         }
     }
-    cases.assert_eq(&found);
+    found
 }
 
 fn change_bound(state: &mut ClaimState, what: &str, how: &str) -> bool {
@@ -367,6 +375,7 @@ fn change_bound(state: &mut ClaimState, what: &str, how: &str) -> bool {
         "on" => claim.volume.affinity = how.split('|').map(term).collect(),
         "no-affinity" => claim.volume.affinity.clear(),
         "retain" => claim.volume.reclaim_policy = Some("Retain".to_owned()),
+        "no-policy" => claim.volume.reclaim_policy = None,
         "driver" => {
             let attaches = match how {
                 "unread" => Err(not_read()),

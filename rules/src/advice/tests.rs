@@ -33,7 +33,7 @@ fn judged(scene: &Scene) -> Judged {
 }
 
 /// Lists the advice about the pod of the scene: the risk, and each step with its command.
-fn advised(words: &str) -> Vec<String> {
+fn advised(words: &str) -> String {
     let scene = Scene::of(words);
     let pod = judged(&scene);
     let facts = facts(scene.node);
@@ -42,7 +42,7 @@ fn advised(words: &str) -> Vec<String> {
     } = adviser(&facts, &scene.policy).advise(&[&pod]);
     let first = first.map(|first| format!("First: {first}"));
     let risk = risk.map(|risk| format!("Risk: {risk}"));
-    first.into_iter().chain(risk).chain(told(&steps)).collect()
+    first.into_iter().chain(risk).chain(told(&steps)).join("\n")
 }
 
 /// Returns an adviser for a run that no limit holds.
@@ -116,7 +116,7 @@ fn no_answer_is_asked_for_while_a_node_lives_or_may() {
             };
             facts.attachments.insert("ds06".to_owned(), vec![left]);
             let node = facts.nodes["ds06"].known().unwrap();
-            told(&adviser(&facts, &policy).advise_node(node, false, true))
+            told(&adviser(&facts, &policy).advise_node(node, false, true)).join("\n")
         },
     );
 }

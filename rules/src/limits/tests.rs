@@ -6,6 +6,7 @@
 )]
 
 use expect_test::expect;
+use itertools::Itertools as _;
 use jiff::SignedDuration;
 
 use super::*;
@@ -51,7 +52,7 @@ fn tally(text: &str) -> Tally {
 
 /// Applies the limits to pods that the words give by UID and deadline. Lists for each pod the
 /// reason and the limit beside it, then the limit that holds the run.
-fn limited(words: &str) -> Vec<String> {
+fn limited(words: &str) -> String {
     let (mut pods, mut node) = (Vec::new(), samples::node());
     let mut facts = ClusterFacts {
         now: samples::now(),
@@ -108,7 +109,7 @@ fn limited(words: &str) -> Vec<String> {
         .iter()
         .chain(zones)
         .map(|hold| format!("{hold:?}"));
-    pods.chain(held).collect()
+    pods.chain(held).join("\n")
 }
 
 #[test]
@@ -256,7 +257,7 @@ fn a_node_that_was_put_away_counts_in_neither_number() {
             Ready, and only cordoned: cordoned, ready, down 24h
                 = Counted { all: Tally { not_ready: 1, total: 3 }, workers: Tally { not_ready: 1, total: 3 }, zones: {}, room: true }
         "#]],
-        |words| vec![format!("{:?}", count(words))],
+        |words| format!("{:?}", count(words)),
     );
 }
 
@@ -271,7 +272,7 @@ fn the_census_counts_real_nodes() {
             leaves that are Ready: down 24h, leaf, leaf
                 = Counted { all: Tally { not_ready: 1, total: 1 }, workers: Tally { not_ready: 1, total: 1 }, zones: {}, room: false }
         "#]],
-        |words| vec![format!("{:?}", count(words))],
+        |words| format!("{:?}", count(words)),
     );
     let none = Census::count(samples::now(), []);
     let nothing = Tally::default();
