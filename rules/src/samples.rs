@@ -340,14 +340,12 @@ impl Scene {
 
 /// Checks what `tell` says about each case of the text. A case is a line with a name, a colon and
 /// words; the lines below it are the result, which `UPDATE_EXPECT=1` rewrites.
-#[cfg(test)]
 #[track_caller]
 pub fn check_each(cases: &expect_test::Expect, tell: impl FnMut(&str) -> String) {
     cases.assert_eq(&retold(cases.data(), tell));
 }
 
 /// Returns the text of `cases` with the results of today.
-#[cfg(test)]
 pub fn retold(cases: &str, mut tell: impl FnMut(&str) -> String) -> String {
     let mut found = String::new();
     let lines = cases.lines().map(str::trim);

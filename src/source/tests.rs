@@ -17,7 +17,8 @@ use std::{
 
 use expect_test::expect;
 use jiff::Timestamp;
-use pod_reaper_test_support::samples::{self, FAILED, NOW, check_each, objects, with, yaml};
+use pod_reaper_test_support::samples::{self, FAILED, NOW, objects, with, yaml};
+use rules::samples::check_each;
 use serde_json::{Value, json};
 
 use super::{

@@ -7,9 +7,10 @@
 
 use expect_test::{Expect, expect};
 use pod_reaper_test_support::{
-    samples::{check_each, with},
+    samples::with,
     simulated::{Objects, Server},
 };
+use rules::samples::check_each;
 use serde_json::{Map, Value};
 
 use super::*;

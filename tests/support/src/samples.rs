@@ -175,19 +175,3 @@ pub fn list(items: impl IntoIterator<Item = Value>) -> Value {
     json!({"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": ""},
         "items": items.into_iter().collect_vec()})
 }
-
-/// Of each case of the text, which is a line with its name, a colon and what it is about, what there is to tell: below it, and
-/// rewritten by `UPDATE_EXPECT=1`.
-#[track_caller]
-pub fn check_each(cases: &expect_test::Expect, mut tell: impl FnMut(&str) -> String) {
-    let mut found = String::new();
-    let lines = cases.data().lines().map(str::trim);
-    for case in lines.filter(|line| !line.is_empty() && !line.starts_with("= ")) {
-        let (_, about) = case.split_once(':').expect("a name, and what it is about");
-        found += &format!("{case}\n");
-        for line in tell(about.trim()).lines() {
-            found += &format!("    = {line}\n");
-        }
-    }
-    cases.assert_eq(&found);
-}
