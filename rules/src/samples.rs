@@ -1,18 +1,21 @@
-//! Facts for the tests of the rules and the limits: a pod that is to be reaped, and its node. Each
-//! test changes the facts that it is about.
+//! Facts for the tests of the rules, the limits and the advice: a pod that is to be reaped, and its
+//! node. Each test changes the facts that it is about, in words.
 
 use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
 
 use crate::{
+    advice::{Advice, Adviser, Installed},
     decide::{Case, KubeletAlive, Policy, Reason},
     facts::{
-        AffinityTerm, BoundClaim, ClaimFacts, ClaimState, Doubt, Driver, FencingMark, Goes, Heard,
-        Identity, Leaf, LeafKind, NamespaceFacts, NodeFacts, NodeRead, Owner, PodFacts, Ready,
-        Renewer, Requirement, SignBy, Storage, Unread, VolumeFacts, Zone,
+        AffinityTerm, Attachment, BoundClaim, Census, ClaimFacts, ClaimState, ClusterFacts, Doubt,
+        Driver, FencingMark, Goes, Heard, Identity, Leaf, LeafKind, NamedBy, NamespaceFacts,
+        NodeFacts, NodeRead, Owner, PodFacts, Ready, Renewer, Requirement, SignBy, Standing,
+        Storage, Tally, Unread, VolumeFacts, Zone,
     },
-    selector::NodeSelectors,
+    limits::{Limits, Plan},
+    selector::{NodeSelectors, Target},
 };
 
 pub fn now() -> Timestamp {
@@ -143,32 +146,98 @@ pub fn bound(name: &str, storage: Storage) -> ClaimFacts {
     }
 }
 
-/// Everything that a rule reads.
+/// Everything that a rule, a limit or advice reads: a pod on its node, and the pods and nodes that
+/// were said before them.
 pub struct Scene {
     pub policy: Policy,
+    pub limits: Limits,
     pub node: Option<NodeRead>,
     pub pod: PodFacts,
+    other_nodes: Vec<NodeFacts>,
+    other_pods: Vec<PodFacts>,
+    cluster: ClusterFacts,
+    kubectl: Target,
+    installed: Option<Installed>,
 }
 
 impl Scene {
     /// Returns the pod of [`pod`] on the node of [`node`], with the changes that `words` names;
-    /// semicolons separate them. A word about a claim changes the last claim. A time is an age, and
-    /// lies ahead if it is negative.
+    /// semicolons separate them. A word about a claim changes the last claim, one about a pod the
+    /// last pod, and one about a node the last node. A time is an age, and lies ahead if it is
+    /// negative.
     pub fn of(words: &str) -> Self {
         let mut scene = Self {
             policy: policy(),
+            limits: Limits {
+                max_deletes: None,
+                max_not_ready_percent: 55,
+            },
             node: Some(NodeRead::Known(node())),
             pod: pod(),
+            other_nodes: Vec::new(),
+            other_pods: Vec::new(),
+            cluster: ClusterFacts {
+                now: now(),
+                node_count: 1,
+                ..ClusterFacts::default()
+            },
+            kubectl: Target::default(),
+            installed: None,
         };
         for change in words.split(';').map(str::trim) {
             let (what, how) = change.split_once(' ').unwrap_or((change, ""));
             let changed = scene.change_policy(what, how)
+                || scene.change_cluster(what, how)
                 || scene.change_pod(what, how)
                 || scene.change_claim(what, how)
                 || scene.change_node(what, how);
             assert!(changed, "nothing is called so: {change}");
         }
         scene
+    }
+
+    /// Returns the facts about the cluster.
+    pub fn facts(&self) -> ClusterFacts {
+        let mut facts = self.cluster.clone();
+        let others = self.other_nodes.iter();
+        let others = others.map(|node| (node.name.clone(), NodeRead::Known(node.clone())));
+        facts.nodes.extend(others);
+        let node = self.node.as_ref().map(|read| match read {
+            NodeRead::Known(node) => (node.name.clone(), read.clone()),
+            read => ("ds06".to_owned(), read.clone()),
+        });
+        facts.nodes.extend(node);
+        facts
+    }
+
+    /// Judges every pod, and applies the limits.
+    pub fn plan(&self) -> Plan {
+        let pods = self.other_pods.iter().chain([&self.pod]).cloned();
+        Plan::new(&self.facts(), pods.collect(), &self.policy, &self.limits)
+    }
+
+    /// Returns what `ask` says of an adviser on the plan.
+    pub fn advised<T>(&self, ask: impl FnOnce(&Adviser<'_>) -> T) -> T {
+        ask(&Adviser {
+            facts: &self.facts(),
+            policy: &self.policy,
+            plan: &self.plan(),
+            kubectl: &self.kubectl,
+            installed: self.installed.as_ref(),
+        })
+    }
+
+    /// Advises on the pods that need a person, once for each group of them.
+    pub fn advice(&self) -> Vec<Advice> {
+        self.advised(|adviser| {
+            let pods = &adviser.plan.pods;
+            let groups = adviser.alike(pods).into_iter();
+            let groups = groups.map(|group| {
+                let group = group.iter().map(|at| &pods[*at]).collect::<Vec<_>>();
+                adviser.advise(&group)
+            });
+            groups.collect()
+        })
     }
 
     pub fn case(&self) -> Case<'_> {
@@ -188,6 +257,73 @@ impl Scene {
             "--kubelet-alive" => policy.kubelet_alive = code(KubeletAlive::ALL, how),
             "--manual-owner-kind" => policy.manual_owner_kinds = words(how),
             "--reap-scratch" => policy.reap_scratch = true,
+            "--max-deletes" => self.limits.max_deletes = how.parse().ok(),
+            "--max-not-ready-percent" => {
+                self.limits.max_not_ready_percent = how.parse().expect("a number");
+            }
+            "--context" => self.kubectl.context = Some(how.to_owned()),
+            "installed" => {
+                let (namespace, cronjob) = how.split_once('/').expect("a namespace and a name");
+                self.installed = Some(Installed {
+                    namespace: namespace.to_owned(),
+                    cronjob: cronjob.to_owned(),
+                });
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    fn change_cluster(&mut self, what: &str, how: &str) -> bool {
+        let cluster = &mut self.cluster;
+        match what {
+            "clock" => cluster.clock = Some("it is wrong".to_owned()),
+            "uncounted" => cluster.census = Census::Unread(not_read()),
+            "census" => cluster.census = census(how),
+            "nodes" => {
+                let all = tally(how);
+                cluster.node_count = all.total;
+                cluster.census = Census::Counted {
+                    all,
+                    workers: all,
+                    zones: [].into(),
+                    room: all.not_ready < all.total,
+                };
+            }
+            "workers" => {
+                if let Census::Counted { workers, room, .. } = &mut cluster.census {
+                    (*workers, *room) = (tally(how), true);
+                }
+            }
+            "nodes-of" => {
+                let (name, count) = how.split_once(' ').expect("a zone and a count");
+                if let Census::Counted { zones, .. } = &mut cluster.census {
+                    zones.insert(zone(name), tally(count));
+                }
+            }
+            "compared" => cluster.traits.nodes = tally(how),
+            "trait" => {
+                let (count, what) = how.split_once(' ').expect("a count and a trait");
+                cluster
+                    .traits
+                    .by_trait
+                    .insert(what.to_owned(), tally(count));
+            }
+            "attached" => {
+                let node = self.node.as_ref().and_then(NodeRead::known);
+                let attachments = how.split_whitespace().map(|name| Attachment {
+                    name: name.to_owned(),
+                    volume: None,
+                });
+                let node = node.expect("a node").name.clone();
+                cluster.attachments.insert(node, attachments.collect());
+            }
+            "copies" => {
+                let workload = self.pod.series().expect("a workload");
+                let copies = how.parse().map_err(|_| not_read());
+                let key = (self.pod.namespace.clone(), workload);
+                cluster.copies.insert(key, copies);
+            }
             _ => return false,
         }
         true
@@ -200,9 +336,19 @@ impl Scene {
             name: "db".to_owned(),
         };
         match what {
+            "and" => {
+                let node = self.node.as_ref().and_then(NodeRead::known);
+                let next = PodFacts {
+                    node: node.map(|node| node.name.clone()),
+                    ..self::pod()
+                };
+                self.other_pods.push(std::mem::replace(pod, next));
+                name(pod, how);
+            }
+            "named" => name(pod, how),
             "overdue" => pod.deletion_deadline = now() - span(how),
             "never-placed" => (pod.node, self.node) = (None, None),
-            "named" => how.clone_into(&mut pod.name),
+            "supposed" => pod.supposed = true,
             "made" => pod.created = moment(how),
             "finished" => pod.finished = true,
             "mirror" => pod.mirror = true,
@@ -221,6 +367,12 @@ impl Scene {
             "reap" => pod.reap = Some(how.to_owned()),
             "own-disk" => pod.own_disk = Some(how.to_owned()),
             "workload" => pod.workload = Some(named(how)),
+            "templates" => pod.templates = Some(how.to_owned()),
+            "of" => {
+                for owner in pod.owner.iter_mut().chain(&mut pod.workload) {
+                    how.clone_into(&mut owner.name);
+                }
+            }
             "owner" => {
                 let (kind, api_version) = how.split_once(' ').unwrap_or((how, ""));
                 pod.owner = (kind != "none").then(|| named(kind));
@@ -299,6 +451,14 @@ impl Scene {
             return false;
         };
         match what {
+            "and-node" => {
+                let next = NodeFacts {
+                    name: how.to_owned(),
+                    uid: format!("n-{how}").into(),
+                    ..self::node()
+                };
+                self.other_nodes.push(std::mem::replace(node, next));
+            }
             "ready" => node.ready = code(Ready::ALL, how),
             "no-reason" => node.ready_reason = None,
             "since" => (node.ready_since, node.tainted_since) = (moment(how), None),
@@ -314,8 +474,17 @@ impl Scene {
                 mark: "annotation fencing/state=fenced".to_owned(),
                 set_by: moment(how),
             }),
-            "zone" => node.zone = Some(Zone([None, Some(how.to_owned())])),
+            "zone" => node.zone = Some(zone(how)),
             "leases" => node.named_by = Err(not_read()),
+            "named-by" => {
+                let (namespace, lease) = how.split_once('/').expect("a namespace and a name");
+                let named = NamedBy {
+                    namespace: namespace.to_owned(),
+                    lease: lease.to_owned(),
+                    holder: self.pod.name.clone(),
+                };
+                node.named_by = Ok([named].into());
+            }
             "leaf" => node.leaf = Some(leaf(how)),
             "lease" => {
                 node.heard.retain(|heard| heard.by != SignBy::Lease);
@@ -336,6 +505,59 @@ impl Scene {
         }
         true
     }
+}
+
+/// Names a pod: `NAMESPACE/NAME#UID`, of which only the name is needed.
+fn name(pod: &mut PodFacts, words: &str) {
+    let (namespace, name) = words.split_once('/').unwrap_or((&pod.namespace, words));
+    pod.uid = format!("u-{words}").into();
+    pod.namespace = namespace.to_owned();
+    pod.name = name.split('#').next().unwrap_or_default().to_owned();
+}
+
+/// Returns a zone by its name, or by its region's and its own.
+fn zone(words: &str) -> Zone {
+    match words.split_once('/') {
+        Some((region, name)) => Zone([Some(region.to_owned()), Some(name.to_owned())]),
+        None => Zone([None, Some(words.to_owned())]),
+    }
+}
+
+/// Returns a count: how many of how many are NotReady.
+fn tally(words: &str) -> Tally {
+    let (not_ready, total) = words.split_once('/').expect("two numbers");
+    Tally {
+        not_ready: not_ready.parse().expect("a number"),
+        total: total.parse().expect("a number"),
+    }
+}
+
+/// Counts nodes for the breaker; commas separate the words for each.
+fn census(words: &str) -> Census {
+    let nodes = words.split(',').map(|node| {
+        let (marks, down) = node.split_once("down ").unwrap_or((node, ""));
+        let mut marks = marks.split_whitespace();
+        let mut standing = Standing {
+            ready: down.is_empty(),
+            open: true,
+            since: moment(down.trim()),
+            ..Standing::default()
+        };
+        while let Some(mark) = marks.next() {
+            match mark {
+                "ready" => {}
+                "leaf" => standing.leaf = true,
+                "control-plane" => standing.control_plane = true,
+                "reserved" => (standing.control_plane, standing.open) = (true, false),
+                "cordoned" => standing.open = false,
+                "occupied" => standing.occupied = true,
+                "in" => standing.zone = marks.next().map(zone),
+                mark => unreachable!("nothing is called so: {mark}"),
+            }
+        }
+        standing
+    });
+    Census::count(now(), nodes)
 }
 
 /// Checks what `tell` says about each case of the text. A case is a line with a name, a colon and
@@ -369,6 +591,7 @@ fn change_bound(state: &mut ClaimState, what: &str, how: &str) -> bool {
         "give-up" => claim.give_up = Some(how.to_owned()),
         "claim-made" => claim.created = moment(how),
         "held-or-skipped" => claim.version = None,
+        "capacity" => claim.capacity = Some(how.to_owned()),
         "iscsi" => claim.volume.disk = Some("iSCSI"),
         "on" => claim.volume.affinity = how.split('|').map(term).collect(),
         "no-affinity" => claim.volume.affinity.clear(),

@@ -10,37 +10,68 @@ use expect_test::expect_file;
 use regex::Regex;
 
 use crate::{
+    advice::Step,
     decide::Verdict,
+    limits::in_common,
     samples::{Scene, retold},
 };
 
 /// Returns every text about the scene, each with what it is.
 fn texts(scene: &Scene) -> Vec<(String, String)> {
-    let (case, reason) = (scene.case(), scene.judged());
-    let mut texts = vec![(reason.code.to_string(), reason.sentence.clone())];
-    for rule in case.evaluate() {
-        let holds = match rule.holds {
-            Some(true) => "yes",
-            Some(false) => "no",
-            None => "unknown",
-        };
-        texts.push(("asks".to_owned(), rule.asks.to_owned()));
-        texts.push((holds.to_owned(), rule.seen));
+    let mut texts = Vec::new();
+    let mut say = |what: &str, text: &str| texts.push((what.to_owned(), text.to_owned()));
+    let reason = scene.judged();
+    say(reason.code.as_str(), &reason.sentence);
+    for rule in scene.case().evaluate() {
+        say("asks", rule.asks);
+        let holds = rule.holds.map(|holds| if holds { "yes" } else { "no" });
+        say(holds.unwrap_or("unknown"), &rule.seen);
     }
     if reason.verdict() == Verdict::Reap {
-        texts.extend(
-            reason
-                .notes
-                .into_iter()
-                .map(|note| ("note".to_owned(), note)),
-        );
+        for note in &reason.notes {
+            say("note", note);
+        }
     }
+    for common in in_common(&scene.facts()) {
+        say("common", &common);
+    }
+    let plan = scene.plan();
+    let limits = plan.pods.iter().filter_map(|judged| judged.limit.as_ref());
+    for limit in limits.chain(&plan.hold).chain(plan.zones.values()) {
+        say(limit.code().as_str(), &limit.sentence());
+    }
+    for advice in scene.advice() {
+        // The advice that each code has is in the book's page of reasons.
+        let risk = advice.risk.filter(|risk| risk != reason.code.advice());
+        for (what, text) in [("first", advice.first), ("risk", risk)] {
+            say(what, &text.unwrap_or_default());
+        }
+        for step in &advice.steps {
+            say_step(step, &mut say);
+        }
+    }
+    scene.advised(|adviser| {
+        let facts = scene.facts();
+        let of_nodes = facts.known_nodes();
+        let of_nodes = of_nodes.flat_map(|node| adviser.advise_node(node, true, true));
+        let of_run = [adviser.run_now()].into_iter().chain(adviser.while_held());
+        for step in of_nodes.chain(of_run) {
+            say_step(&step, &mut say);
+        }
+    });
     texts
+}
+
+fn say_step(step: &Step, say: &mut impl FnMut(&str, &str)) {
+    say("do", &step.what);
+    say("harm", step.harm.unwrap_or_default());
+    say("log", step.why.as_deref().unwrap_or_default());
 }
 
 /// Splits a text into its sentences.
 fn sentences(text: &str) -> impl Iterator<Item = &str> {
-    text.split_inclusive(". ").map(str::trim_end)
+    let sentences = text.split_inclusive(". ").map(str::trim_end);
+    sentences.filter(|sentence| !sentence.is_empty())
 }
 
 /// Sentences that differ only in numbers are the same.
@@ -50,9 +81,10 @@ fn without_numbers(sentence: &str) -> String {
 }
 
 #[test]
-fn each_sentence_is_expected_once() {
-    let (file, mut known) = (expect_file!["sentences.txt"], BTreeSet::new());
-    let new = |words: &str| {
+fn each_sentence_of_the_sources_is_expected_once() {
+    let file = expect_file!["sentences.txt"];
+    let (mut known, mut idle) = (BTreeSet::new(), Vec::new());
+    let text = retold(&file.data(), |words| {
         let mut new = String::new();
         for (what, text) in texts(&Scene::of(words)) {
             for sentence in sentences(&text) {
@@ -61,11 +93,55 @@ fn each_sentence_is_expected_once() {
                 }
             }
         }
-        assert!(
-            !new.is_empty(),
-            "a case above says all that this one does: {words}"
-        );
+        if new.is_empty() {
+            idle.push(words.to_owned());
+        }
         new
+    });
+    file.assert_eq(&text);
+    assert_eq!(idle, [""; 0], "the cases above say all that these say");
+    assert_eq!(missing(&text), [""; 0], "no case says this");
+}
+
+/// The sources with sentences.
+const SOURCES: &[&str] = &[
+    include_str!("advice/mod.rs"),
+    include_str!("decide/answer.rs"),
+    include_str!("decide/case.rs"),
+    include_str!("decide/life.rs"),
+    include_str!("decide/reason.rs"),
+    include_str!("decide/rules.rs"),
+    include_str!("decide/volume.rs"),
+    include_str!("limits/common.rs"),
+    include_str!("limits/mod.rs"),
+];
+
+/// Texts that no sentence has: the format of a time, and an error that no report shows.
+const NEVER_SHOWN: [&str; 2] = ["%F %TZ", "answers are left out"];
+
+/// Lists the texts of the sources that are neither in `said` nor in a command, which the tests of
+/// the advice expect. A text without a blank is a name.
+fn missing(said: &str) -> Vec<String> {
+    let [literals, breaks, values] = [r#"(?s)"((?:[^"\\]|\\.)*)""#, r"\\\n\s*", r"\{[^{}]*\}"]
+        .map(|pattern| Regex::new(pattern).expect("a pattern"));
+    let commands = include_str!("advice/tests.rs");
+    let is_missing = |part: &&str| {
+        part.contains(' ')
+            && !NEVER_SHOWN.contains(part)
+            && !said.contains(part)
+            && !commands.contains(part)
     };
-    file.assert_eq(&retold(&file.data(), new));
+    let mut missing = Vec::new();
+    for source in SOURCES {
+        let lines = source.lines().map(str::trim);
+        let code = lines.filter(|line| !line.starts_with("//") && !line.contains("reason = "));
+        let code = code.collect::<Vec<_>>().join("\n");
+        for literal in literals.captures_iter(&code) {
+            let text = breaks.replace_all(&literal[1], "").replace("\\\"", "\"");
+            let parts = values.split(&text).flat_map(str::lines).flat_map(sentences);
+            let parts = parts.map(str::trim).filter(is_missing);
+            missing.extend(parts.map(str::to_owned));
+        }
+    }
+    missing
 }

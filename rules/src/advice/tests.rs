@@ -5,309 +5,430 @@
     reason = "UPDATE_EXPECT=1 writes them"
 )]
 
-use expect_test::expect;
+use expect_test::{Expect, expect};
 
 use super::*;
-use crate::facts::NodeRead;
 use crate::{
-    facts::Attachment,
-    samples::{Scene, check_each, now},
+    facts::NodeRead,
+    samples::{Scene, check_each},
 };
 
-fn facts(node: Option<NodeRead>) -> ClusterFacts {
-    let nodes = node.map(|node| ("ds06".to_owned(), node));
-    ClusterFacts {
-        now: now(),
-        nodes: nodes.into_iter().collect(),
-        node_count: 1,
-        ..ClusterFacts::default()
-    }
+/// Lists the advice about the pods without its sentences, which are in `sentences.txt`: what it begins
+/// with, what would be lost, and the steps.
+fn check(cases: &Expect) {
+    check_each(cases, |words| {
+        let advice = Scene::of(words).advice().into_iter();
+        let advice = advice.map(|advice| {
+            let says = [("first", advice.first), ("risk", advice.risk)];
+            let says = says.into_iter().filter(|(_, says)| says.is_some());
+            let says = joined(says.map(|(what, _)| what), ", ");
+            let copies = after(", copies ", advice.ready_elsewhere);
+            let losses = advice.losses.iter().map(|loss| {
+                let policy = loss.reclaim_policy.as_deref().unwrap_or("-");
+                format!("loses {} {} {policy}{copies}", loss.claim, loss.volume)
+            });
+            let mut lines = says.into_iter().chain(losses).chain(told(&advice.steps));
+            lines.join("\n")
+        });
+        advice.collect_vec().join("\n")
+    });
 }
 
-fn judged(scene: &Scene) -> Judged {
-    Judged {
-        pod: scene.pod.clone(),
-        reason: scene.judged(),
-        limit: None,
-    }
+/// Lists the advice about the last node, whose volumes are still attached.
+fn check_node(cases: &Expect) {
+    check_each(cases, |words| {
+        let scene = Scene::of(words);
+        let node = scene.node.as_ref().and_then(NodeRead::known).unwrap();
+        scene.advised(|adviser| told(&adviser.advise_node(node, false, true)).join("\n"))
+    });
 }
 
-/// Lists the advice about the pod of the scene: the risk, and each step with its command.
-fn advised(words: &str) -> String {
-    let scene = Scene::of(words);
-    let pod = judged(&scene);
-    let facts = facts(scene.node);
-    let Advice {
-        first, risk, steps, ..
-    } = adviser(&facts, &scene.policy).advise(&[&pod]);
-    let first = first.map(|first| format!("First: {first}"));
-    let risk = risk.map(|risk| format!("Risk: {risk}"));
-    first.into_iter().chain(risk).chain(told(&steps)).join("\n")
-}
-
-/// Returns an adviser for a run that no limit holds.
-fn adviser<'a>(facts: &'a ClusterFacts, policy: &'a Policy) -> Adviser<'a> {
-    static KUBECTL: Target = Target {
-        kubeconfig: None,
-        context: None,
-    };
-    static PLAN: Plan = Plan {
-        pods: Vec::new(),
-        hold: None,
-        zones: BTreeMap::new(),
-        by_node: BTreeMap::new(),
-    };
-    Adviser {
-        facts,
-        policy,
-        plan: &PLAN,
-        kubectl: &KUBECTL,
-        installed: None,
-    }
-}
-
+/// Says of each step what kind it is, and its command.
 fn told(steps: &[Step]) -> Vec<String> {
-    let told = steps.iter().map(|step| match &step.command {
-        Some(command) => format!("{} $ {command}", step.what),
-        None => step.what.clone(),
+    let told = steps.iter().map(|step| {
+        let kind = match (step.kind, &step.why) {
+            (StepKind::Answer, _) => "answer",
+            (StepKind::PowerOff, _) => "power off",
+            (StepKind::Other, Some(_)) => "no answer",
+            (StepKind::Other, None) => "see",
+        };
+        let harm = after(", which ", step.harm);
+        format!("{kind}{harm}{}", after(": ", step.command.as_ref()))
     });
     told.collect()
 }
 
 #[test]
 fn no_answer_is_asked_for_while_a_node_lives_or_may() {
-    check_each(
-        &expect![[r#"
-            it is dead: local; renewed
-                = First: If ds06 can come back, wait: the pod starts again with its data. If not, power ds06 off, then answer, or two copies may run. A scheduled run acts on this only if the component answers is installed. If not, run pod-reaper -n shop (it also reaps its other stuck pods). Each claim is deleted with its pod; its StatefulSet creates both again, empty.
-                = Give up claim data (10Gi, made 2025-11-21): the data of volume pv-1 is lost for good (policy Delete). $ kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
-            it says that it is not Ready: local; renewed; ready False
-                = Risk: Do not force-delete it: it most likely runs, and would run beside its replacement. Restart the container runtime or the kubelet: once the node is Ready, it ends the pod. Or power the machine off: once it was silent for 11 minutes, a run judges the pod again.
-                = See the node's conditions, and its kubelet's last lease. $ kubectl describe node ds06
-            it renews its lease: local; renewed; lease 0s
-                = Risk: Do not force-delete it: it most likely runs, and would run beside its replacement. Restart the container runtime or the kubelet: once the node is Ready, it ends the pod. Or power the machine off: once it was silent for 11 minutes, a run judges the pod again.
-                = See the node's conditions, and its kubelet's last lease. $ kubectl describe node ds06
-            it is reported from: local; renewed; virt-handler 0s
-                = Risk: Do not force-delete it: it most likely runs, and would run beside its replacement. Restart the container runtime or the kubelet: once the node is Ready, it ends the pod. Or power the machine off: once it was silent for 11 minutes, a run judges the pod again.
-                = See the node's conditions, and its kubelet's last lease. $ kubectl describe node ds06
-            it has an unread lease: local; renewed; lease unread
-            nothing protects its pods: local; renewed; ready False; --kubelet-alive reap
-                = No answer is asked for while the node is alive, or may be: repair it, or power it off.
-        "#]],
-        advised,
-    );
-    check_each(
-        &expect![[r#"
-            it is dead:
-                = Volumes still attached to ds06: 1. Kubernetes detaches each 6 minutes after its pod is gone, or never if kube-controller-manager runs with --disable-force-detach-on-timeout. Do not delete VolumeAttachments. Set this taint only if the machine is certainly powered off. From 1.26 on, Kubernetes then detaches them at once, and evicts and force-deletes every pod on ds06 that does not tolerate the taint, including those that need you. Remove it when the pods run elsewhere and the machine works again. $ kubectl get node ds06 -o 'jsonpath={.metadata.uid}{range .status.conditions[?(@.type=="Ready")]}/{.status}/{.lastTransitionTime}{end}' | grep -qxF -- n-1/Unknown/2026-03-01T11:00:00Z && kubectl taint nodes ds06 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute
-            it says that it is not Ready: ready False
-            it renews its lease: lease 0s
-            it is reported from: virt-handler 0s
-            it has an unread lease: lease unread
-            it is out of service: out-of-service
-                = ds06 has the taint out-of-service: Kubernetes, from 1.26 on, deletes its Terminating pods and detaches its volumes at once. Remove it when its pods run elsewhere and the machine works again.
-        "#]],
-        |words| {
-            let Scene { policy, node, .. } = Scene::of(words);
-            let mut facts = facts(node);
-            let left = Attachment {
-                name: "csi-1".to_owned(),
-                volume: None,
-            };
-            facts.attachments.insert("ds06".to_owned(), vec![left]);
-            let node = facts.nodes["ds06"].known().unwrap();
-            told(&adviser(&facts, &policy).advise_node(node, false, true)).join("\n")
-        },
-    );
+    check(&expect![[r#"
+        it is dead: local; renewed
+            = first
+            = loses data pv-1 Delete
+            = answer, which Destroys data: kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
+        it says that it is not Ready: local; renewed; ready False
+            = risk
+            = see: kubectl describe node ds06
+        it renews its lease: local; renewed; lease 0s
+            = risk
+            = see: kubectl describe node ds06
+        it is reported from: local; renewed; virt-handler 0s
+            = risk
+            = see: kubectl describe node ds06
+        it has an unread lease: local; renewed; lease unread
+        nothing protects its pods: local; renewed; ready False; --kubelet-alive reap
+            = no answer
+    "#]]);
+    check_node(&expect![[r#"
+        it is dead: attached csi-1
+            = see, which Force-deletes: kubectl get node ds06 -o 'jsonpath={.metadata.uid}{range .status.conditions[?(@.type=="Ready")]}/{.status}/{.lastTransitionTime}{end}' | grep -qxF -- n-1/Unknown/2026-03-01T11:00:00Z && kubectl taint nodes ds06 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute
+        it says that it is not Ready: attached csi-1; ready False
+        it renews its lease: attached csi-1; lease 0s
+        it is reported from: attached csi-1; virt-handler 0s
+        it has an unread lease: attached csi-1; lease unread
+        it is out of service: attached csi-1; out-of-service
+            = see
+        dead, and nothing is attached:
+        out of service, and nothing is attached: out-of-service
+        it is dead, and a limit holds it: attached csi-1; nodes 3/3
+        it was cut off, in another cluster: attached csi-1; ready absent; --context prod
+            = see, which Force-deletes: kubectl --context prod get node ds06 -o 'jsonpath={.metadata.uid}{range .status.conditions[?(@.type=="Ready")]}/{.status}/{.lastTransitionTime}{end}' | grep -qxF -- n-1 && kubectl --context prod taint nodes ds06 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute
+    "#]]);
 }
 
 /// Each rule that holds gets its answer: first the power, last what destroys data.
 #[test]
 fn every_rule_that_holds_has_its_answer() {
-    check_each(
-        &expect![[r#"
-            a local volume: local; renewed
-                = First: If ds06 can come back, wait: the pod starts again with its data. If not, power ds06 off, then answer, or two copies may run. A scheduled run acts on this only if the component answers is installed. If not, run pod-reaper -n shop (it also reaps its other stuck pods). Each claim is deleted with its pod; its StatefulSet creates both again, empty.
-                = Give up claim data (10Gi, made 2025-11-21): the data of volume pv-1 is lost for good (policy Delete). $ kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
-            and a shared disk: local; renewed; claim; called shared; shared
-                = First: If ds06 can come back, wait: the pod starts again with its data. If not, power ds06 off, then answer, or two copies may run. A scheduled run acts on this only if the component answers is installed. If not, run pod-reaper -n shop (it also reaps its other stuck pods). Each claim is deleted with its pod; its StatefulSet creates both again, empty.
-                = Risk: If ds06 still runs, its machine and the replacement's would write to one disk at once, which destroys its data.
-                = Power ds06 off, or cut off its disks, and check that at the machine itself, not by what the cluster says: what still runs there would write to the same disks. Then say so, and a run takes what waits for that. Where fencing is automatic, have it mark the node (annotation fencing/state=fenced, or what --fenced-node-selector selects) and unmark it when it is back. $ kubectl annotate node ds06 pod-reaper.io/powered-off=2026-03-01T12:00:00Z --overwrite
-                = Give up claim data (10Gi, made 2025-11-21): the data of volume pv-1 is lost for good (policy Delete). $ kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
-            of a fenced node: local; renewed; claim; called shared; shared; fenced
-                = First: If ds06 can come back, wait: the pod starts again with its data. If not, power ds06 off, then answer, or two copies may run. A scheduled run acts on this only if the component answers is installed. If not, run pod-reaper -n shop (it also reaps its other stuck pods). Each claim is deleted with its pod; its StatefulSet creates both again, empty.
-                = Give up claim data (10Gi, made 2025-11-21): the data of volume pv-1 is lost for good (policy Delete). $ kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
-            a shared disk: claim; shared
-                = Risk: If ds06 still runs, its machine and the replacement's would write to one disk at once, which destroys its data.
-                = Power ds06 off, or cut off its disks, and check that at the machine itself, not by what the cluster says: what still runs there would write to the same disks. Then say so, and a run takes what waits for that. Where fencing is automatic, have it mark the node (annotation fencing/state=fenced, or what --fenced-node-selector selects) and unmark it when it is back. $ kubectl annotate node ds06 pod-reaper.io/powered-off=2026-03-01T12:00:00Z --overwrite
-            a virtual machine: owner VirtualMachineInstance kubevirt.io/v1
-                = Risk: If ds06 still runs, its machine and the replacement's would write to one disk at once, which destroys its data.
-                = Power ds06 off, or cut off its disks, and check that at the machine itself, not by what the cluster says: what still runs there would write to the same disks. Then say so, and a run takes what waits for that. Where fencing is automatic, have it mark the node (annotation fencing/state=fenced, or what --fenced-node-selector selects) and unmark it when it is back. $ kubectl annotate node ds06 pod-reaper.io/powered-off=2026-03-01T12:00:00Z --overwrite
-            a lost claim: lost
-                = Risk: If a volume is on ds06, the replacement waits for that node for ever.
-                = Volume pv-1 of claim data does not exist: bring it back, or a new pod cannot start. $ kubectl get pvc data -n shop -o wide
-                = Power ds06 off, or cut off its disks, and check that at the machine itself, not by what the cluster says: what still runs there would write to the same disks. Then say so, and a run takes what waits for that. Where fencing is automatic, have it mark the node (annotation fencing/state=fenced, or what --fenced-node-selector selects) and unmark it when it is back. $ kubectl annotate node ds06 pod-reaper.io/powered-off=2026-03-01T12:00:00Z --overwrite
-                = Let the pod go; every claim is kept. A run then does it. $ kubectl annotate pod db-0 -n shop pod-reaper.io/reap=2026-03-01T12:00:00Z --overwrite
-            a lost claim of a fenced node: lost; fenced
-                = Risk: If a volume is on ds06, the replacement waits for that node for ever.
-                = Volume pv-1 of claim data does not exist: bring it back, or a new pod cannot start. $ kubectl get pvc data -n shop -o wide
-                = Let the pod go; every claim is kept. A run then does it. $ kubectl annotate pod db-0 -n shop pod-reaper.io/reap=2026-03-01T12:00:00Z --overwrite
-            a claim that somebody deleted, and of which it is not known who else reaches it: claim; on disk In ssd; reached-by unread; wanted its set wants it; deleted
-                = Risk: If a volume is on ds06, the replacement waits for that node for ever.
-                = Somebody deleted claim data; it goes with its last pod, and takes the data of volume pv-1 along. To keep that, set the volume to Retain first: $ kubectl patch pv pv-1 -p '{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}'
-                = See claim data, and where its volume is: it is unknown whether another node reaches its volume pv-1: it is forbidden; it is being deleted, so that it goes with its last pod, and its set wants it. $ kubectl get pvc data -n shop -o wide
-                = No answer is asked for: a claim would go with the pod, or may. The book has the steps (https://github.com/YOU/pod-reaper/blob/main/docs/by-hand.md#with-kubectl-alone).
-            an unread claim: unread
-                = Risk: If a volume is on ds06, the replacement waits for that node for ever.
-                = See claim data, and where its volume is: it is forbidden. $ kubectl get pvc data -n shop -o wide
-                = No answer is asked for: a claim would go with the pod, or may. The book has the steps (https://github.com/YOU/pod-reaper/blob/main/docs/by-hand.md#with-kubectl-alone).
-        "#]],
-        advised,
-    );
+    check(&expect![[r#"
+        a local volume: local; renewed
+            = first
+            = loses data pv-1 Delete
+            = answer, which Destroys data: kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
+        and a shared disk: local; renewed; claim; called shared; shared
+            = first, risk
+            = loses data pv-1 Delete
+            = answer: kubectl annotate node ds06 pod-reaper.io/powered-off=2026-03-01T12:00:00Z --overwrite
+            = answer, which Destroys data: kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
+        of a fenced node: local; renewed; claim; called shared; shared; fenced
+            = first
+            = loses data pv-1 Delete
+            = answer, which Destroys data: kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
+        a shared disk: claim; shared
+            = risk
+            = answer: kubectl annotate node ds06 pod-reaper.io/powered-off=2026-03-01T12:00:00Z --overwrite
+        a virtual machine: owner VirtualMachineInstance kubevirt.io/v1
+            = risk
+            = answer: kubectl annotate node ds06 pod-reaper.io/powered-off=2026-03-01T12:00:00Z --overwrite
+        a lost claim: lost
+            = risk
+            = see: kubectl get pvc data -n shop -o wide
+            = answer: kubectl annotate node ds06 pod-reaper.io/powered-off=2026-03-01T12:00:00Z --overwrite
+            = answer: kubectl annotate pod db-0 -n shop pod-reaper.io/reap=2026-03-01T12:00:00Z --overwrite
+        a lost claim of a fenced node: lost; fenced
+            = risk
+            = see: kubectl get pvc data -n shop -o wide
+            = answer: kubectl annotate pod db-0 -n shop pod-reaper.io/reap=2026-03-01T12:00:00Z --overwrite
+        a claim that somebody deleted, and of which it is not known who else reaches it: claim; on disk In ssd; reached-by unread; wanted its set wants it; deleted
+            = risk
+            = see: kubectl patch pv pv-1 -p '{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}'
+            = see: kubectl get pvc data -n shop -o wide
+            = no answer
+        an unread claim: unread
+            = risk
+            = see: kubectl get pvc data -n shop -o wide
+            = no answer
+        a claim that somebody deleted: claim; deleted; wanted so
+            = first
+            = loses data pv-1 Delete
+            = see: kubectl patch pv pv-1 -p '{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}'
+            = answer, which Destroys data: kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
+        a claim that somebody deleted, whose volume is kept: claim; retain; deleted; wanted so
+            = first
+            = loses data pv-1 Retain
+            = see
+            = answer, which Starts empty: kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
+        a claim that is being deleted on the dead node: local; renewed; deleted; wanted so
+            = first
+            = loses data pv-1 Delete
+            = see: kubectl patch pv pv-1 -p '{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}'
+            = answer, which Destroys data: kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
+        a volume that is kept: local; retain; renewed
+            = first
+            = loses data pv-1 Retain
+            = answer, which Starts empty: kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
+        a volume without a policy: local; no-policy; renewed
+            = first
+            = loses data pv-1 -
+            = answer, which Destroys data: kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
+        two claims: local; renewed; local; called logs; renewed
+            = first
+            = loses data pv-1 Delete
+            = loses logs pv-1 Delete
+            = answer, which Destroys data: kubectl annotate pvc data logs -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
+        an operator's claim: local; by-operator
+            = first
+            = loses data pv-1 Delete
+            = answer, which Destroys data: kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
+        the last copy: local; renewed; copies 0
+            = first
+            = loses data pv-1 Delete, copies 0
+            = answer, which Destroys data: kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
+        one of three copies: local; renewed; copies 2
+            = first
+            = loses data pv-1 Delete, copies 2
+            = answer, which Destroys data: kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
+        of copies that were not read: local; renewed; copies unread
+            = first
+            = loses data pv-1 Delete
+            = answer, which Destroys data: kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
+        a confined volume: claim; on rack In r1; reached-by ds06
+            = see: kubectl describe pv pv-1
+            = see
+            = answer: kubectl annotate pod db-0 -n shop pod-reaper.io/reap=2026-03-01T12:00:00Z --overwrite
+        a confined volume, and a local one: claim; on rack In r1; reached-by ds06; local; called logs; renewed
+            = first
+            = loses logs pv-1 Delete
+            = see: kubectl describe pv pv-1
+            = see
+            = answer: kubectl annotate pod db-0 -n shop pod-reaper.io/reap=2026-03-01T12:00:00Z --overwrite
+            = answer, which Destroys data: kubectl annotate pvc logs -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
+        a confined volume, and a claim that goes: claim; on rack In r1; reached-by ds06; claim; unwanted
+            = no answer
+        a kind of owner: --manual-owner-kind StatefulSet
+            = first, risk
+            = answer: kubectl annotate pod db-0 -n shop pod-reaper.io/reap=2026-03-01T12:00:00Z --overwrite
+        a kind of owner, and a local volume: --manual-owner-kind StatefulSet; local; renewed
+            = first, risk
+            = loses data pv-1 Delete
+            = answer: kubectl annotate pod db-0 -n shop pod-reaper.io/reap=2026-03-01T12:00:00Z --overwrite
+            = answer, which Destroys data: kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
+        a kind of owner, and a claim that goes: --manual-owner-kind StatefulSet; claim; unwanted
+            = no answer
+        a kind of owner without a controller: --manual-owner-kind StatefulSet; owner StatefulSet
+            = first, risk
+            = answer: kubectl annotate pod db-0 -n shop pod-reaper.io/reap=2026-03-01T12:00:00Z --overwrite
+        two pods: named db-0; local; renewed; and db-1; local; called logs; renewed
+            = first
+            = loses data pv-1 Delete
+            = loses logs pv-1 Delete
+            = answer, which Destroys data: kubectl annotate pvc data logs -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
+        in another cluster: local; renewed; --context prod
+            = first
+            = loses data pv-1 Delete
+            = answer, which Destroys data: kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite --context prod
+        supposed: local; renewed; supposed
+            = first
+            = loses data pv-1 Delete
+            = answer, which Destroys data: kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
+    "#]]);
 }
 
 /// No answer is asked for that would be inert, or would destroy what nothing makes again. If that
 /// could only not be read, the advice says so and asks all the same, since the run checks again.
 #[test]
 fn what_stands_against_an_answer_is_said_instead() {
-    check_each(
-        &expect![[r#"
-            no StatefulSet: local; not-renewed no StatefulSet made it
-                = No answer is asked for: no StatefulSet made it. The book has the steps (https://github.com/YOU/pod-reaper/blob/main/docs/by-hand.md#with-kubectl-alone).
-            another user: local; renewal-unread it is forbidden; used-by pod other-0
-                = No answer is asked for: claim data is also used by pod other-0. The book has the steps (https://github.com/YOU/pod-reaper/blob/main/docs/by-hand.md#with-kubectl-alone).
-            held: local; renewed; held-or-skipped
-                = No answer is asked for: claim data is opted out, or a finalizer would hold it. The book has the steps (https://github.com/YOU/pod-reaper/blob/main/docs/by-hand.md#with-kubectl-alone).
-            a name that no API server gives: local; renewed; named $(reboot)
-                = No answer is asked for: one of the names is not one that an API server gives. The book has the steps (https://github.com/YOU/pod-reaper/blob/main/docs/by-hand.md#with-kubectl-alone).
-            made at an unknown time: local; renewed; claim-made unknown
-                = No answer is asked for: it is not known when the claim was made. The book has the steps (https://github.com/YOU/pod-reaper/blob/main/docs/by-hand.md#with-kubectl-alone).
-            asked for at an unknown time: local; renewed; grace unknown
-                = No answer is asked for: it is not known when the pod's deletion was asked for. The book has the steps (https://github.com/YOU/pod-reaper/blob/main/docs/by-hand.md#with-kubectl-alone).
-            owned by the pod: claim; wanted its StatefulSet wants the pod again
-                = Risk: If a volume is on ds06, the replacement waits for that node for ever.
-                = See claim data, and where its volume is: the pod owns it, so that it goes with the pod, and its StatefulSet wants the pod again. $ kubectl get pvc data -n shop -o wide
-                = No answer is asked for: a claim would go with the pod, or may. The book has the steps (https://github.com/YOU/pod-reaper/blob/main/docs/by-hand.md#with-kubectl-alone).
-            unread: local; renewal-unread it is forbidden
-                = First: If ds06 can come back, wait: the pod starts again with its data. If not, power ds06 off, then answer, or two copies may run. A scheduled run acts on this only if the component answers is installed. If not, run pod-reaper -n shop (it also reaps its other stuck pods). Each claim is deleted with its pod; its StatefulSet creates both again, empty.
-                = Give up claim data (10Gi, made 2025-11-21): the data of volume pv-1 is lost for good (policy Delete). Whether it would come back is not known (it is forbidden): the run asks again. $ kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
-        "#]],
-        advised,
-    );
+    check(&expect![[r#"
+        no StatefulSet: local; not-renewed no StatefulSet made it
+            = no answer
+        another user: local; renewal-unread it is forbidden; used-by pod other-0
+            = no answer
+        held: local; renewed; held-or-skipped
+            = no answer
+        a name that no API server gives: local; renewed; named $(reboot)
+            = no answer
+        made at an unknown time: local; renewed; claim-made unknown
+            = no answer
+        asked for at an unknown time: local; renewed; grace unknown
+            = no answer
+        owned by the pod: claim; wanted its StatefulSet wants the pod again
+            = risk
+            = see: kubectl get pvc data -n shop -o wide
+            = no answer
+        unread: local; renewal-unread it is forbidden
+            = first
+            = loses data pv-1 Delete
+            = answer, which Destroys data: kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
+    "#]]);
 }
 
-/// Numbered siblings with equal claim templates are one workload. Two unrelated workloads never
-/// share a command that gives up data.
-#[test]
-fn only_siblings_share_an_answer() {
-    let of = |(owner, templates): (&str, Option<&str>)| {
-        let mut scene = Scene::of(&format!("local; called {owner}; renewed; named {owner}-0"));
-        let owned = Some(crate::facts::Owner {
-            kind: "StatefulSet".to_owned(),
-            name: owner.to_owned(),
-        });
-        (scene.pod.owner, scene.pod.workload) = (owned.clone(), owned);
-        scene.pod.templates = templates.map(str::to_owned);
-        scene.pod.uid = format!("u-{owner}").into();
-        judged(&scene)
-    };
-    let all = [
-        ("impala-000", Some("data")),
-        ("impala-001", Some("data")),
-        ("impala-01", Some("data")),
-        ("impala-002", Some("logs")),
-        ("impala-003", None),
-        ("impala-004", None),
-        ("cache", Some("data")),
-        ("db", Some("data")),
-    ];
-    let Scene { policy, node, .. } = Scene::of("");
-    let groups = adviser(&facts(node), &policy).alike(&all.map(of));
-    let expected: [&[usize]; 7] = [&[0, 1], &[2], &[3], &[4], &[5], &[6], &[7]];
-    assert_eq!(groups, expected);
-}
-
-#[test]
-fn a_node_without_attached_volumes_needs_no_taint() {
-    for words in ["", "out-of-service"] {
-        let Scene { policy, node, .. } = Scene::of(words);
-        let facts = facts(node);
-        let node = facts.nodes["ds06"].known().unwrap();
-        let steps = adviser(&facts, &policy).advise_node(node, false, true);
-        assert_eq!(steps, [], "{words}");
-    }
-}
-
-/// Pods that finalizers hold share advice only if these are the same.
-#[test]
-fn each_finalizer_is_advised_on_apart() {
-    let all = ["a.example/x", "a.example/x", "b.example/y"].map(|finalizer| {
-        let scene = Scene::of(&format!("held-by {finalizer}"));
-        judged(&scene)
+/// Lists the pods that share advice.
+fn check_alike(cases: &Expect) {
+    check_each(cases, |words| {
+        Scene::of(words).advised(|adviser| {
+            let pods = &adviser.plan.pods;
+            let groups = adviser.alike(pods).into_iter();
+            let groups = groups.map(|group| group.iter().map(|at| &*pods[*at].pod.name).join(" "));
+            groups.collect_vec().join("\n")
+        })
     });
-    let Scene { policy, node, .. } = Scene::of("");
-    let groups = adviser(&facts(node), &policy).alike(&all);
-    assert_eq!(groups, [&[0, 1][..], &[2]]);
 }
 
-/// No answer on a pod lets it take a claim along. That of its sibling is asked for all the same.
 #[test]
-fn a_pod_that_may_take_a_claim_is_advised_on_apart() {
-    let Scene { policy, node, .. } = Scene::of("");
-    let facts = facts(node);
-    let alike = |words: [&str; 3]| {
-        let all = words.map(|words| judged(&Scene::of(words)));
-        adviser(&facts, &policy).alike(&all)
-    };
-    let apart = [&[0, 1][..], &[2]];
-    assert_eq!(alike(["lost", "lost", "unread"]), apart);
-    // Of a claim that is being deleted, the claim is asked.
-    let deleted = "local; renewed; wanted a; deleted";
-    let owned = "local; renewed; wanted a";
-    assert_eq!(alike([deleted, deleted, owned]), apart);
+fn only_pods_that_need_the_same_share_advice() {
+    check_alike(&expect![[r#"
+        numbered siblings with equal templates: named 000; of impala-000; templates a; local; renewed; and 001; of impala-001; templates a; local; renewed
+            = 000 001
+        a number of another length: named 000; of impala-000; templates a; local; renewed; and 01; of impala-01; templates a; local; renewed
+            = 01
+            = 000
+        other templates: named 000; of impala-000; templates a; local; renewed; and 002; of impala-002; templates b; local; renewed
+            = 000
+            = 002
+        templates that were not read: named 003; of impala-003; local; renewed; and 004; of impala-004; local; renewed
+            = 003
+            = 004
+        unrelated workloads: named cache-0; of cache; templates a; local; renewed; and db-0; of db; templates a; local; renewed
+            = cache-0
+            = db-0
+        another namespace: named a/db-0; local; renewed; and b/db-1; local; renewed
+            = db-0
+            = db-1
+        another node: named db-0; local; renewed; and-node ds07; and db-1; local; renewed
+            = db-0
+            = db-1
+        each finalizer by itself: named a; held-by a.example/x; and b; held-by a.example/x; and c; held-by b.example/y
+            = a b
+            = c
+        one that may take a claim along: named a; lost; and b; lost; and c; unread
+            = a b
+            = c
+        of a claim that is being deleted, the claim is asked: named a; local; renewed; wanted so; deleted; and b; local; renewed; wanted so; deleted; and c; local; renewed; wanted so
+            = a b
+            = c
+        a pod that needs nobody: named a; and b; held-by a.example/x
+            = b
+    "#]]);
 }
 
 /// Of an answer on the node, only what is said of the node is asked: it counts for a pod that was
 /// evicted later too.
 #[test]
 fn the_power_is_asked_for_once_a_node() {
-    for (answer, is_asked) in [("", true), ("; powered-off 2026-03-01T11:30:00Z", false)] {
-        let scene = Scene::of(&format!("lost; overdue 15m{answer}"));
-        let facts = facts(scene.node.clone());
-        let advice = adviser(&facts, &scene.policy).advise(&[&judged(&scene)]);
-        let mut steps = told(&advice.steps).into_iter();
-        assert_eq!(steps.any(|step| step.contains(POWERED_OFF)), is_asked);
-    }
+    check(&expect![[r#"
+        not answered: lost; overdue 15m
+            = risk
+            = see: kubectl get pvc data -n shop -o wide
+            = answer: kubectl annotate node ds06 pod-reaper.io/powered-off=2026-03-01T12:00:00Z --overwrite
+            = answer: kubectl annotate pod db-0 -n shop pod-reaper.io/reap=2026-03-01T12:00:00Z --overwrite
+        answered before the eviction: lost; overdue 15m; powered-off 2026-03-01T11:30:00Z
+            = risk
+            = see: kubectl get pvc data -n shop -o wide
+            = answer: kubectl annotate pod db-0 -n shop pod-reaper.io/reap=2026-03-01T12:00:00Z --overwrite
+    "#]]);
 }
 
 #[test]
 fn an_answer_is_withdrawn_where_it_was_given() {
-    let prod = Target {
-        kubeconfig: None,
-        context: Some("prod".to_owned()),
-    };
-    let mut scene = Scene::of("local; reap never; powered-off never");
-    let node = scene.node.take();
-    let facts = facts(node);
-    let case = Case::of(&facts, &scene.policy, &scene.pod);
-    let answers = case.answers();
-    let commands = answers.iter().map(|answer| prod.withdraw(answer, "shop"));
-    expect![[r#"
-        kubectl annotate node ds06 pod-reaper.io/powered-off- --context prod
-        kubectl annotate pod db-0 -n shop pod-reaper.io/reap- --context prod"#]]
-    .assert_eq(&commands.collect_vec().join("\n"));
+    check_each(
+        &expect![[r#"
+            on the node, the pod and a claim: --context prod; local; give-up never; reap never; powered-off never
+                = kubectl annotate node ds06 pod-reaper.io/powered-off- --context prod
+                = kubectl annotate pod db-0 -n shop pod-reaper.io/reap- --context prod
+                = kubectl annotate pvc data -n shop pod-reaper.io/give-up- --context prod
+        "#]],
+        |words| {
+            let scene = Scene::of(words);
+            scene.advised(|adviser| {
+                let answers = scene.case().answers();
+                let commands = answers.iter();
+                let commands = commands.map(|answer| adviser.kubectl.withdraw(answer, "shop"));
+                commands.collect_vec().join("\n")
+            })
+        },
+    );
 }
 
 /// The advice on finalizers needs no node.
 #[test]
-fn finalizers_are_explained_where_the_node_is_gone_too() {
+fn what_has_to_be_repaired_has_commands_to_look_at_it() {
+    check(&expect![[r#"
+        held by a finalizer: held-by example.org/backup
+            = risk
+            = see: kubectl get pod db-0 -n shop --show-managed-fields -o yaml
+            = see: kubectl get pod db-0 -n shop -o custom-columns=POD:.metadata.name,HELD_BY:.metadata.finalizers
+        held by a finalizer, the node is gone: node gone; held-by example.org/backup
+            = risk
+            = see: kubectl get pod db-0 -n shop --show-managed-fields -o yaml
+            = see: kubectl get pod db-0 -n shop -o custom-columns=POD:.metadata.name,HELD_BY:.metadata.finalizers
+        forced already: held-by example.org/backup; grace 0
+            = risk
+            = see: kubectl get pod db-0 -n shop --show-managed-fields -o yaml
+            = see: kubectl get pod db-0 -n shop -o custom-columns=POD:.metadata.name,HELD_BY:.metadata.finalizers
+        alive by another Lease: other-lease 10s by Lease shop/leader, held by db-0; named-by shop/leader
+            = risk
+            = see: kubectl get lease leader -n shop -o yaml
+            = see: kubectl describe node ds06
+        a leaf node: leaf Kosmos
+            = risk
+            = see: kubectl describe node ds06
+            = see: kubectl logs -n kosmos-system deployment/clustertree-cluster-manager --tail=50
+        a leaf node of a named cluster, from another one: leaf of edge-1; --context prod
+            = risk
+            = see: kubectl --context prod describe node ds06
+            = see: kubectl --context prod logs -n kosmos-system deployment/clustertree-cluster-manager --tail=50
+            = see: ( creds=$(mktemp) && trap 'rm -f "$creds"' EXIT INT &&
+            = kubectl --context prod get clusters.kosmos.io edge-1 -o 'jsonpath={.spec.kubeconfig}' | base64 -d > "$creds" &&
+            = kubectl --kubeconfig "$creds" config current-context &&
+            = kubectl get pod db-0 -n shop -o wide --kubeconfig "$creds" )
+        a virtual node: leaf Liqo
+            = risk
+            = see: kubectl describe node ds06
+        it needs nobody:
+    "#]]);
+}
+
+/// While a limit holds the run, no answer is asked for; the nodes are asked about once.
+#[test]
+fn while_a_limit_holds_only_the_power_is_asked_for() {
+    check(&expect![[r#"
+        too many are NotReady: local; renewed; nodes 3/5
+            = no answer
+        nothing could start elsewhere: local; renewed; nodes 3/3
+            = no answer
+        the clock is wrong: local; renewed; clock
+            = no answer
+        not counted: local; renewed; uncounted
+            = no answer
+    "#]]);
     check_each(
         &expect![[r#"
-            the node is gone: node gone; held-by example.org/backup
-                = Risk: Find that controller, and have it finish. A finalizer that is stripped by hand leaves behind, unnoticed, what had to be cleaned up.
-                = See what set the finalizers (under managedFields, the manager of each f:finalizers), and look at its log. $ kubectl get pod db-0 -n shop --show-managed-fields -o yaml
-                = See what is left of them; a pod goes by itself with the last one, or at the next run. $ kubectl get pod db-0 -n shop -o custom-columns=POD:.metadata.name,HELD_BY:.metadata.finalizers
+            nothing holds:
+            one node: nodes 3/5
+                = see: kubectl get nodes -o wide -L topology.kubernetes.io/zone,node.kubernetes.io/instance-type
+                = answer: kubectl annotate node ds06 pod-reaper.io/powered-off=2026-03-01T12:00:00Z --overwrite
+            two in no zone: nodes 3/5; and-node ds07
+                = see: kubectl get nodes -o wide -L topology.kubernetes.io/zone,node.kubernetes.io/instance-type
+                = answer: kubectl annotate node ds06 ds07 pod-reaper.io/powered-off=2026-03-01T12:00:00Z --overwrite
+            part of a zone: nodes 3/9; nodes-of eu/a 3/3; nodes-of eu/b 0/6; zone eu/a
+                = see: kubectl get nodes -o wide -L topology.kubernetes.io/zone,node.kubernetes.io/instance-type
+                = answer: kubectl annotate node ds06 pod-reaper.io/powered-off=2026-03-01T12:00:00Z --overwrite
+            a whole zone: nodes 3/9; nodes-of a 3/3; nodes-of b 0/6; zone a; and-node ds07; zone a; and-node ds08; zone a
+                = see: kubectl get nodes -o wide -L topology.kubernetes.io/zone,node.kubernetes.io/instance-type
+                = answer: kubectl annotate node -l '!topology.kubernetes.io/region,topology.kubernetes.io/zone=a' pod-reaper.io/powered-off=2026-03-01T12:00:00Z --overwrite
+            it lives: nodes 3/5; ready False
+                = see: kubectl get nodes -o wide -L topology.kubernetes.io/zone,node.kubernetes.io/instance-type
+            it failed just now: nodes 3/5; since -1m
+                = see: kubectl get nodes -o wide -L topology.kubernetes.io/zone,node.kubernetes.io/instance-type
+            a leaf: nodes 3/5; leaf Kosmos
+                = see: kubectl get nodes -o wide -L topology.kubernetes.io/zone,node.kubernetes.io/instance-type
+            a name that no API server gives: nodes 3/5; and-node $(reboot)
+                = see: kubectl get nodes -o wide -L topology.kubernetes.io/zone,node.kubernetes.io/instance-type
+                = answer: kubectl annotate node ds06 pod-reaper.io/powered-off=2026-03-01T12:00:00Z --overwrite
+            nothing could start elsewhere: nodes 3/3
+                = see: kubectl get nodes -o wide -L topology.kubernetes.io/zone,node.kubernetes.io/instance-type
         "#]],
-        advised,
+        |words| Scene::of(words).advised(|adviser| told(&adviser.while_held()).join("\n")),
+    );
+}
+
+#[test]
+fn a_run_is_started_by_the_cronjob_of_the_installation() {
+    check_each(
+        &expect![[r#"
+            not known: --context prod
+                = see: kubectl create job -n pod-reaper --from=cronjob/pod-reaper answers-20260301-120000 --context prod
+            known: installed ops/reaper
+                = see: kubectl create job -n ops --from=cronjob/reaper answers-20260301-120000
+        "#]],
+        |words| Scene::of(words).advised(|adviser| told(&[adviser.run_now()]).join("\n")),
     );
 }
