@@ -364,7 +364,7 @@ impl Scene {
             }
             "held-by" => pod.finalizers = words(how),
             "grace" => pod.grace_seconds = how.parse().ok(),
-            "reap" => pod.reap = Some(how.to_owned()),
+            "reap" => pod.reap = Some(answer(how)),
             "own-disk" => pod.own_disk = Some(how.to_owned()),
             "workload" => pod.workload = Some(named(how)),
             "templates" => pod.templates = Some(how.to_owned()),
@@ -469,7 +469,7 @@ impl Scene {
             "node-skip" => node.opted_out = Some(how.to_owned()),
             "control-plane" => node.control_plane = true,
             "out-of-service" => node.out_of_service = true,
-            "powered-off" => node.powered_off = Some(how.to_owned()),
+            "powered-off" => node.powered_off = Some(answer(how)),
             "fenced" => node.fenced.push(FencingMark {
                 mark: "annotation fencing/state=fenced".to_owned(),
                 set_by: moment(how),
@@ -588,7 +588,7 @@ fn change_bound(state: &mut ClaimState, what: &str, how: &str) -> bool {
     match what {
         "shared" => claim.shared_disk = true,
         "scratch" => claim.scratch = true,
-        "give-up" => claim.give_up = Some(how.to_owned()),
+        "give-up" => claim.give_up = Some(answer(how)),
         "claim-made" => claim.created = moment(how),
         "held-or-skipped" => claim.version = None,
         "capacity" => claim.capacity = Some(how.to_owned()),
@@ -694,6 +694,11 @@ pub fn span(text: &str) -> SignedDuration {
 /// Returns the moment that is `age` before now; `None` if `age` is no duration.
 fn moment(age: &str) -> Option<Timestamp> {
     Some(now() - age.parse::<SignedDuration>().ok()?)
+}
+
+/// Returns the value of an answer that was given at this age, or the words if they are no age.
+fn answer(words: &str) -> String {
+    moment(words).map_or_else(|| words.to_owned(), |at| at.to_string())
 }
 
 fn code<T: std::fmt::Display, const N: usize>(all: [T; N], word: &str) -> T {

@@ -309,7 +309,7 @@ fn the_power_is_asked_for_once_a_node() {
             = see: kubectl get pvc data -n shop -o wide
             = answer: kubectl annotate node ds06 pod-reaper.io/powered-off=2026-03-01T12:00:00Z --overwrite
             = answer: kubectl annotate pod db-0 -n shop pod-reaper.io/reap=2026-03-01T12:00:00Z --overwrite
-        answered before the eviction: lost; overdue 15m; powered-off 2026-03-01T11:30:00Z
+        answered before the eviction: lost; overdue 15m; powered-off 30m
             = risk
             = see: kubectl get pvc data -n shop -o wide
             = answer: kubectl annotate pod db-0 -n shop pod-reaper.io/reap=2026-03-01T12:00:00Z --overwrite

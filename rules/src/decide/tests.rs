@@ -16,7 +16,7 @@ use itertools::Itertools as _;
 
 use super::*;
 use crate::{
-    facts::{Doubt, Heard, NodeRead},
+    facts::{Heard, NodeRead},
     samples::{Scene, check_each, now, span},
     words::{after, joined, spoken},
 };
@@ -263,8 +263,8 @@ fn what_was_not_read_waits() {
         the lease, though nobody is protected: lease unread; --kubelet-alive reap
             = facts-unread, Node
     "#]]);
-    let sentence = "A fact that the decision needs could not be read: the node: it is forbidden.";
-    assert_eq!(unread_facts("the node: it is forbidden."), sentence);
+    // The cause may be a sentence of somebody else's.
+    assert_eq!(unread_facts("it failed."), unread_facts("it failed"));
 }
 
 #[test]
@@ -681,25 +681,76 @@ fn every_claim_is_checked() {
         none binds it: absent; called gone; claim; called free; on zone In a
             = stuck-on-not-ready-node, notes: 1
     "#]]);
-    let two = Scene::of("local; local; called logs").judged();
-    let pinned = |claim: &str| PinnedClaim {
-        claim: claim.to_owned(),
-        claim_uid: "c-1".into(),
-        version: Some("c-v1".into()),
-        volume: "pv-1".to_owned(),
-        reclaim_policy: Some("Delete".to_owned()),
-        bond: "local, at /mnt/d1".to_owned(),
-        given_up: Err(format!(
-            "claim {claim} is not annotated pod-reaper.io/scratch: \"true\""
-        )),
-        answered: false,
-        deleted: false,
-        by_operator: false,
-        doubt: Some(Doubt::unread(
-            "it was not asked whether it would be created again",
-        )),
-    };
-    assert_eq!(two.ties.pinned, ["data", "logs"].map(pinned));
+}
+
+/// What the deletes, the limits and the advice need to know of a claim.
+#[test]
+fn a_pinned_claim_tells_what_becomes_of_it() {
+    check_each(
+        &expect![[r#"
+            two: local; local; called logs; retain
+                = data c-1 at c-v1 on pv-1, Delete, an objection is possible
+                = logs c-1 at c-v1 on pv-1, Retain, an objection is possible
+            not asked whether it is renewed: local
+                = data c-1 at c-v1 on pv-1, Delete, an objection is possible
+            renewed: local; renewed
+                = data c-1 at c-v1 on pv-1, Delete
+            renewed by an operator: local; by-operator
+                = data c-1 at c-v1 on pv-1, Delete, by an operator
+            not renewed: local; not-renewed so
+                = data c-1 at c-v1 on pv-1, Delete, an objection is proved
+            perhaps renewed: local; renewal-unread so
+                = data c-1 at c-v1 on pv-1, Delete, an objection is possible
+            used by another pod: local; renewed; used-by db-1
+                = data c-1 at c-v1 on pv-1, Delete, an objection is proved
+            held, or opted out: local; renewed; held-or-skipped
+                = data c-1 at no version on pv-1, Delete, an objection is proved
+            without a policy: local; renewed; no-policy
+                = data c-1 at c-v1 on pv-1, no policy
+            scratch: local; renewed; scratch; --reap-scratch
+                = data c-1 at c-v1 on pv-1, Delete, given up
+            answered: local; renewed; give-up 30m
+                = data c-1 at c-v1 on pv-1, Delete, given up, answered
+            answered, and not renewed: local; not-renewed so; give-up 30m
+                = data c-1 at c-v1 on pv-1, Delete, answered, an objection is proved
+            answered, and held: local; renewed; held-or-skipped; give-up 30m
+                = data c-1 at no version on pv-1, Delete, answered, an objection is proved
+            answered, and deleted: local; renewed; deleted; give-up 30m
+                = data c-1 at no version on pv-1, Delete, given up, answered, deleted
+            deleted: local; not-renewed so; deleted
+                = data c-1 at no version on pv-1, Delete, deleted
+        "#]],
+        |words| {
+            let mut pinned = Vec::new();
+            for claim in Scene::of(words).judged().ties.pinned {
+                let doubt = claim.doubt.map(|doubt| {
+                    if doubt.proved {
+                        ", an objection is proved"
+                    } else {
+                        ", an objection is possible"
+                    }
+                });
+                let marks = [
+                    (claim.given_up.is_ok(), ", given up"),
+                    (claim.answered, ", answered"),
+                    (claim.deleted, ", deleted"),
+                    (claim.by_operator, ", by an operator"),
+                ];
+                let marks = marks.iter().filter(|(is, _)| *is);
+                pinned.push(format!(
+                    "{} {} at {} on {}, {}{}{}",
+                    claim.claim,
+                    claim.claim_uid,
+                    claim.version.as_deref().unwrap_or("no version"),
+                    claim.volume,
+                    claim.reclaim_policy.as_deref().unwrap_or("no policy"),
+                    marks.map(|(_, mark)| mark).format(""),
+                    doubt.unwrap_or_default(),
+                ));
+            }
+            pinned.join("\n")
+        },
+    );
 }
 
 #[test]
@@ -967,7 +1018,7 @@ fn durations_are_written_in_whole_seconds() {
 }
 
 /// A local claim that its StatefulSet makes again, with an answer on it.
-const GIVEN_UP: &str = "local; renewed; give-up 2026-03-01T11:30:00Z";
+const GIVEN_UP: &str = "local; renewed; give-up 30m";
 
 /// Each condition that binds an answer to its failure is broken by itself, on a pod that the answer
 /// lets go otherwise.
@@ -979,13 +1030,13 @@ fn an_answer_counts_for_one_failure() {
         &expect![[r#"
             it lets it go:
                 = answered, deletes: data, notes: 1
-            of now: give-up 2026-03-01T12:00:00Z
+            of now: give-up 0s
                 = answered, deletes: data, notes: 1
             no time: give-up yes
                 = local-volume, pinned: data
             empty: give-up
                 = local-volume, pinned: data
-            of a future report: give-up 2026-03-01T12:00:01Z
+            of a future report: give-up -1s
                 = local-volume, pinned: data
             claim made anew: claim-made 30m
                 = local-volume, pinned: data
@@ -1013,10 +1064,6 @@ fn an_answer_counts_for_one_failure() {
                 = local-volume, pinned: data
         "#]],
     );
-    let gives_up = Scene::of(GIVEN_UP).judged();
-    let claim = gives_up.claims_to_delete().next().expect("one claim");
-    assert_eq!((&claim.given_up, claim.answered), (&Ok(()), true));
-    assert_eq!(claim.doubt, None);
 }
 
 /// Neither the scratch annotation alone nor the option alone gives a claim up: both together do, or
@@ -1025,7 +1072,7 @@ fn an_answer_counts_for_one_failure() {
 fn a_claim_is_given_up_only_where_it_is_declared() {
     check_with(
         "local; renewed",
-        &["", "give-up 2026-03-01T11:30:00Z"],
+        &["", "give-up 30m"],
         &expect![[r#"
             neither:
                 = local-volume, pinned: data | answered, deletes: data, notes: 1
@@ -1064,64 +1111,56 @@ fn an_answer_gives_up_no_claim_that_is_not_made_again() {
 /// an answer.
 #[test]
 fn an_answer_answers_its_own_rule_alone() {
-    let cases = expect![[r#"
-        none, the pod's: REAP
+    check(&expect![[r#"
+        none, the pod's: reap 30m
             = stuck-on-not-ready-node
-        owner-kind, the pod's: --manual-owner-kind StatefulSet; REAP
+        owner-kind, the pod's: --manual-owner-kind StatefulSet; reap 30m
             = answered
-        owner-kind, the claim's: --manual-owner-kind StatefulSet; GIVEN-UP
-            = local-volume
-        owner-kind, the node's: --manual-owner-kind StatefulSet; OFF
+        owner-kind, the claim's: --manual-owner-kind StatefulSet; local; renewed; give-up 30m
+            = local-volume, pinned: data (given up), also owner-kind
+        owner-kind, the node's: --manual-owner-kind StatefulSet; powered-off 30m
             = owner-kind
-        volume-confined, the pod's: CONFINED; REAP
-            = answered
-        volume-confined, the pod's, which owns the claim: CONFINED; owned; REAP
-            = stuck-on-not-ready-node
-        volume-confined, the node's: CONFINED; OFF
-            = volume-confined
-        volume-unverified, the pod's: unbound Pending; REAP
-            = volume-unverified
-        volume-unverified, the pod's, and the node's: unbound Pending; REAP; OFF
-            = answered
-        volume-unverified, the pod's, which owns the claim: unbound Pending; owned; REAP; OFF
-            = stuck-on-not-ready-node
-        volume-confined, the pod's, which takes another claim along: CONFINED; claim; unwanted; REAP
-            = volume-confined
-        volume-unverified, the pod's, which takes another claim along: unbound Pending; claim; unwanted; REAP; OFF
-            = volume-unverified
-        owner-kind, the pod's, which takes a claim along: --manual-owner-kind StatefulSet; claim; unwanted; REAP
+        volume-confined, the pod's: claim; on rack In r1; reached-by ds06; reap 30m
+            = answered, confined: data
+        volume-confined, the pod's, which owns the claim: claim; on rack In r1; reached-by ds06; owned; reap 30m
+            = stuck-on-not-ready-node, notes: 1
+        volume-confined, the node's: claim; on rack In r1; reached-by ds06; powered-off 30m
+            = volume-confined, confined: data
+        volume-unverified, the pod's: unbound Pending; reap 30m
+            = volume-unverified, unverified: data
+        volume-unverified, the pod's, and the node's: unbound Pending; reap 30m; powered-off 30m
+            = answered, unverified: data
+        volume-unverified, the pod's, which owns the claim: unbound Pending; owned; reap 30m; powered-off 30m
+            = stuck-on-not-ready-node, notes: 1
+        volume-confined, the pod's, which takes another claim along: claim; on rack In r1; reached-by ds06; claim; unwanted; reap 30m
+            = volume-confined, confined: data
+        volume-unverified, the pod's, which takes another claim along: unbound Pending; claim; unwanted; reap 30m; powered-off 30m
+            = volume-unverified, unverified: data
+        owner-kind, the pod's, which takes a claim along: --manual-owner-kind StatefulSet; claim; unwanted; reap 30m
             = owner-kind
-        volume-unverified, the pod's, of a volume that may be on the node: local; reached-by unread; REAP; OFF
-            = volume-unverified
-        volume-unverified, the node's: unbound Pending; OFF
-            = volume-unverified
-        volume-unverified, one that was not read: unread; REAP; OFF
-            = volume-unverified
-        shared-disk, the node's: claim; shared; OFF
+        volume-unverified, the pod's, of a volume that may be on the node: local; reached-by unread; reap 30m; powered-off 30m
+            = volume-unverified, unverified: data
+        volume-unverified, the node's: unbound Pending; powered-off 30m
+            = volume-unverified, unverified: data
+        volume-unverified, one that was not read: unread; reap 30m; powered-off 30m
+            = volume-unverified, unverified: data
+        shared-disk, the node's: claim; shared; powered-off 30m
             = answered
-        shared-disk, the node's of another failure: claim; shared; powered-off 2026-02-01T00:00:00Z
+        shared-disk, the node's of another failure: claim; shared; powered-off 684h
             = shared-disk
-        shared-disk, the pod's: claim; shared; REAP
+        shared-disk, the pod's: claim; shared; reap 30m
             = shared-disk
-        local-volume, the pod's: local; renewed; REAP
-            = local-volume
-        local-volume, the node's: local; renewed; OFF
-            = local-volume
-        finalizers, all of them: held-by example.org/held; GIVEN-UP; REAP; OFF
+        local-volume, the pod's: local; renewed; reap 30m
+            = local-volume, pinned: data
+        local-volume, the node's: local; renewed; powered-off 30m
+            = local-volume, pinned: data
+        finalizers, all of them: held-by example.org/held; local; renewed; give-up 30m; reap 30m; powered-off 30m
             = finalizers
-        kubelet-alive, all of them: ready False; GIVEN-UP; REAP; OFF
-            = kubelet-alive
-        not-overdue, all of them: overdue 9m 59s; GIVEN-UP; REAP; OFF
-            = local-volume
-    "#]];
-    check_each(&cases, |words| {
-        let words = words
-            .replace("GIVEN-UP", GIVEN_UP)
-            .replace("REAP", "reap 2026-03-01T11:30:00Z")
-            .replace("OFF", "powered-off 2026-03-01T11:30:00Z")
-            .replace("CONFINED", "claim; on rack In r1; reached-by ds06");
-        Scene::of(&words).judged().code.to_string()
-    });
+        kubelet-alive, all of them: ready False; local; renewed; give-up 30m; reap 30m; powered-off 30m
+            = kubelet-alive, kubelet 0s
+        not-overdue, all of them: overdue 9m 59s; local; renewed; give-up 30m; reap 30m; powered-off 30m
+            = local-volume, pinned: data
+    "#]]);
 }
 
 /// A grace period that the node's machine never heard of is not waited for.
@@ -1236,19 +1275,19 @@ fn a_claim_that_is_being_deleted_takes_its_data_along() {
             = volume-unverified, unverified: data
         nothing wants it: claim; deleted; unwanted
             = stuck-on-not-ready-node, notes: 1
-        given up: claim; deleted; wanted so; give-up 2026-03-01T11:30:00Z
+        given up: claim; deleted; wanted so; give-up 30m
             = answered, notes: 1
-        given up for another failure: claim; deleted; wanted so; give-up 2026-03-01T10:30:00Z
+        given up for another failure: claim; deleted; wanted so; give-up 90m
             = volume-unverified, unverified: data
         scratch is no answer: claim; deleted; wanted so; scratch; --reap-scratch
             = volume-unverified, unverified: data
         on the disk of the node: local; deleted; wanted so
             = local-volume, pinned: data, unverified: data, also volume-unverified
-        on the disk of the node, given up: local; deleted; wanted so; give-up 2026-03-01T11:30:00Z
+        on the disk of the node, given up: local; deleted; wanted so; give-up 30m
             = answered, notes: 1
         made by the pod's own volume: claim; ephemeral; owned; deleted
             = stuck-on-not-ready-node, notes: 1
-        the answer on the pod: claim; deleted; wanted so; reap 2026-03-01T11:30:00Z; fenced
+        the answer on the pod: claim; deleted; wanted so; reap 30m; fenced
             = volume-unverified, unverified: data
     "#]]);
 }
@@ -1256,11 +1295,11 @@ fn a_claim_that_is_being_deleted_takes_its_data_along() {
 #[test]
 fn an_operators_claim_is_given_up_by_an_answer_alone() {
     check(&expect![[r#"
-        answered: local; by-operator; give-up 2026-03-01T11:30:00Z
+        answered: local; by-operator; give-up 30m
             = answered, deletes: data, notes: 1
         scratch: local; by-operator; scratch; --reap-scratch
             = local-volume, pinned: data
-        answered, and used by another pod: local; by-operator; used-by db-1; give-up 2026-03-01T11:30:00Z
+        answered, and used by another pod: local; by-operator; used-by db-1; give-up 30m
             = local-volume, pinned: data
     "#]]);
 }
