@@ -13,6 +13,7 @@ use crate::{
     advice::Step,
     decide::Verdict,
     limits::in_common,
+    outcome::{Outcome, OutcomeCode},
     samples::{Scene, retold},
 };
 
@@ -68,6 +69,26 @@ fn say_step(step: &Step, say: &mut impl FnMut(&str, &str)) {
     say("log", step.why.as_deref().unwrap_or_default());
 }
 
+/// Lists the sentences of outcomes, which no scene leads to.
+fn outcomes() -> [(String, String); OutcomeCode::ALL.len()] {
+    let cause = || "CAUSE".to_owned();
+    let outcomes = [
+        Outcome::Deleted,
+        Outcome::Gone,
+        Outcome::Changed("HOW.".to_owned()),
+        Outcome::NodeRecovered,
+        Outcome::NodeChanged("HOW.".to_owned()),
+        Outcome::OptedOut,
+        Outcome::Denied(cause()),
+        Outcome::Failed(cause()),
+        Outcome::StillThere,
+        Outcome::Unverified(cause()),
+        Outcome::Interrupted(cause()),
+        Outcome::WouldDelete,
+    ];
+    outcomes.map(|outcome| (outcome.code().to_string(), outcome.sentence()))
+}
+
 /// Splits a text into its sentences.
 fn sentences(text: &str) -> impl Iterator<Item = &str> {
     let sentences = text.split_inclusive(". ").map(str::trim_end);
@@ -86,7 +107,7 @@ fn each_sentence_of_the_sources_is_expected_once() {
     let (mut known, mut idle) = (BTreeSet::new(), Vec::new());
     let text = retold(&file.data(), |words| {
         let mut new = String::new();
-        for (what, text) in texts(&Scene::of(words)) {
+        for (what, text) in texts(&Scene::of(words)).into_iter().chain(outcomes()) {
             for sentence in sentences(&text) {
                 if known.insert(without_numbers(sentence)) {
                     new += &format!("{what}: {sentence}\n");

@@ -194,6 +194,10 @@ fn a_pod_that_is_not_overdue_waits() {
             = stuck-on-not-ready-node
         one second above: overdue 10m 1s
             = stuck-on-not-ready-node
+        exactly at the threshold, where the grace period counts: grace unknown; overdue 10m
+            = stuck-on-not-ready-node
+        a millisecond below, where it counts: grace unknown; overdue 9m 59s 999ms
+            = not-overdue, reaped in 1ms
         at its deadline: overdue 0s
             = not-overdue, reaped in 9m 30s
         within grace, for longer than the threshold: overdue -1h
