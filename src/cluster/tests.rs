@@ -18,7 +18,8 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::{
-    kubernetes::{Holders, RawPod},
+    decide::PinnedClaim,
+    kubernetes::{Holders, RawNode, RawPod},
     report::samples::audit,
     selector::NodeSelectors,
     source::Source as _,
@@ -631,4 +632,88 @@ async fn an_own_pod_that_cannot_be_read_is_never_a_proof_whatever_the_cause() {
         the answer could not be read: it is not JSON (line 1, column 1)
         the answer could not be read: it has no UID or no resource version"#]]
     .assert_eq(&causes.join("\n"));
+}
+
+/// A server with ds06, and the proof that it is down.
+async fn proof_of_ds06() -> (Server<Objects>, Cluster, StillDown) {
+    let objects = Objects::new(Timestamp::UNIX_EPOCH, [node("ds06", "Unknown")]);
+    let server = Server::new(objects);
+    let cluster = Cluster::new(server.client(), Stop::manual(Duration::from_mins(8)).1);
+    let selectors = NodeSelectors::default();
+    let read = cluster.node_objects("ds06").await;
+    let judged = read.unwrap().unwrap().into_facts(&selectors).unwrap();
+    let proof = cluster.still_down(&judged, &selectors).await.unwrap();
+    (server, cluster, proof)
+}
+
+fn is_not_sent<T>(written: &Result<T, Failure>) -> bool {
+    matches!(written, Err(Failure::NotSent(_)))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_proof_permits_no_write_to_a_pod_of_another_node() {
+    let (server, cluster, proof) = proof_of_ds06().await;
+    for (node, is_sent) in [(Some("ds06"), true), (Some("ds05"), false), (None, false)] {
+        let mut pod = rules::samples::pod();
+        pod.node = node.map(str::to_owned);
+        let delete = cluster.delete_pod(&pod, &proof, Mode::Delete).await;
+        let patch = cluster.fail_job_pod(&pod, &proof, Mode::Delete).await;
+        assert_eq!(is_not_sent(&delete), !is_sent, "{node:?}: {delete:?}");
+        assert_eq!(is_not_sent(&patch), !is_sent, "{node:?}: {patch:?}");
+    }
+    let requests = server.lock().requests.clone();
+    let writes = requests.iter().filter(|sent| !sent.starts_with("GET"));
+    assert_eq!(writes.count(), 2, "{requests:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_a_claim_that_is_given_up_in_a_known_version_is_deleted() {
+    let (server, cluster, proof) = proof_of_ds06().await;
+    let doubt = || Err("somebody uses it".to_owned());
+    for (given_up, version, is_sent) in [
+        (Ok(()), Some("5"), true),
+        (Ok(()), None, false),
+        (doubt(), Some("5"), false),
+    ] {
+        let claim = PinnedClaim {
+            claim: "data".to_owned(),
+            claim_uid: "uid-data".into(),
+            version: version.map(Into::into),
+            given_up: given_up.clone(),
+            volume: "pv-1".to_owned(),
+            reclaim_policy: None,
+            bond: String::new(),
+            answered: false,
+            deleted: false,
+            by_operator: false,
+            doubt: None,
+        };
+        let pod = rules::samples::pod();
+        let delete = cluster
+            .delete_claim(&pod, &claim, &proof, Mode::Delete)
+            .await;
+        assert_eq!(
+            is_not_sent(&delete),
+            !is_sent,
+            "{given_up:?} {version:?}: {delete:?}"
+        );
+    }
+    let requests = server.lock().requests.clone();
+    let writes = requests.iter().filter(|sent| !sent.starts_with("GET"));
+    assert_eq!(writes.count(), 1, "{requests:?}");
+}
+
+/// Of all that the pages show, nothing is older than the first page.
+#[tokio::test(start_paused = true)]
+async fn rows_have_the_time_of_their_first_page() {
+    let nodes = ["ds04", "ds05", "ds06"].map(|name| node(name, "True"));
+    let server = Server::new(Objects::new(Timestamp::UNIX_EPOCH, nodes)).page(1);
+    let cluster = Cluster::new(server.client(), Stop::manual(Duration::from_mins(8)).1);
+    // Each page is read a minute after the one before.
+    let add = |count: &mut usize, [_]: [&str; 1]| {
+        *count += 1;
+        server.lock().cluster.now += jiff::SignedDuration::from_mins(1);
+    };
+    let rows = cluster.rows::<RawNode, _, 1>("", ["Name"], add).await;
+    assert_eq!(rows, Ok((Some(Timestamp::UNIX_EPOCH), 3)));
 }

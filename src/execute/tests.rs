@@ -732,3 +732,106 @@ async fn no_claim_goes_by_a_look_that_is_older_than_five_seconds() {
         "{sent:?}"
     );
 }
+
+/// A pod's delete that takes `there` to the server, after readings of its node, each of which takes
+/// `back` on its way back. The time counts from the moment before the reading: its answer may be old
+/// when it comes.
+#[tokio::test(start_paused = true)]
+async fn no_pod_is_deleted_by_a_reading_that_was_begun_more_than_five_seconds_ago() {
+    let seconds = Duration::from_secs_f64;
+    for (slow, back, there, expected) in [
+        (Kind::Node, 0.0, 4.4, "deleted"),
+        (Kind::Node, 0.0, 5.1, "failed"),
+        (Kind::Node, 4.4, 0.0, "deleted"),
+        (Kind::Node, 5.1, 0.0, "failed"),
+        (Kind::Node, 3.0, 1.4, "deleted"),
+        (Kind::Node, 3.0, 2.1, "failed"),
+        (Kind::Lease, 3.0, 1.4, "deleted"),
+        (Kind::Lease, 3.0, 2.1, "failed"),
+    ] {
+        let fate = move |request: &Request| Fate {
+            there: seconds(if request.kind.writes() { there } else { 0.0 }),
+            back: seconds(if request.kind == slow { back } else { 0.0 }),
+            ..Fate::default()
+        };
+        let (codes, trace) = reaped("Pod shop/free-0: {}", fate).await;
+        let case = format!("{slow:?} {back} {there}: {trace:#?}");
+        assert_eq!(codes, [("uid-shop-free-0".to_owned(), expected)], "{case}");
+    }
+}
+
+/// The answer may have lifted the breaker, so no other rule has to hold the pod.
+#[tokio::test(start_paused = true)]
+async fn a_pod_stays_if_the_answer_on_its_node_no_longer_counts() {
+    let annotated =
+        |annotations: &str| format!("Node ds06: {{metadata: {{annotations: {annotations}}}}}");
+    let at = |time: &str| annotated(&format!("{{pod-reaper.io/powered-off: '{time}'}}"));
+    let judged = at("2026-01-31T02:00:00Z") + "\nPod shop/free-0: {}";
+    for (later, expected) in [
+        ("{}".to_owned(), "deleted"),
+        (annotated("null"), "node-changed"),
+        // It is older than the failure.
+        (at("2026-01-31T00:30:00Z"), "node-changed"),
+    ] {
+        let (codes, _) = reaped_later(&judged, &later, |_| Fate::default()).await;
+        assert_eq!(codes, [("uid-shop-free-0".to_owned(), expected)], "{later}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pod_that_is_bound_to_another_node_has_changed() {
+    let judged = "Pod shop/free-0: {metadata: {resourceVersion: '1'}}";
+    for (node, expected) in [
+        ("ds06", "deleted"),
+        ("ds05", "changed"),
+        ("null", "changed"),
+    ] {
+        let later = format!(
+            "Pod shop/free-0: {{metadata: {{resourceVersion: '2'}}, spec: {{nodeName: {node}}}}}"
+        );
+        let (codes, _) = reaped_later(judged, &later, |_| Fate::default()).await;
+        assert_eq!(codes, [("uid-shop-free-0".to_owned(), expected)], "{node}");
+    }
+}
+
+/// After the rehearsal of the last claim nothing is lost yet.
+#[tokio::test(start_paused = true)]
+async fn a_run_that_has_to_end_after_the_rehearsal_gives_up_no_claim() {
+    let slow = |request: &Request| Fate {
+        back: Duration::from_secs(if request.name == "b-cache-0" && request.dry_run {
+            4
+        } else {
+            0
+        }),
+        ..Fate::default()
+    };
+    let (result, sent) = reap_scratch_within(Duration::from_secs(5), "{}", REAL, slow).await;
+    assert!(result.starts_with("scratch interrupted"), "{result}");
+    assert_eq!(sent, REHEARSAL);
+}
+
+/// The first try has no answer, so that the claim may be gone by it, or may have changed: a look
+/// tells, and without one the pod stays.
+#[tokio::test(start_paused = true)]
+async fn a_pod_stays_if_no_look_tells_that_its_claim_is_going() {
+    for (look, expected) in [
+        (None, "scratch deleted"),
+        (Some(Fault::Status(403, false, false)), "scratch failed"),
+    ] {
+        let mut tries = 0;
+        let fault = move |request: &Request| {
+            let is_try = request.kind == Kind::DeleteClaim && !request.dry_run;
+            tries += usize::from(is_try && request.name == "a-cache-0");
+            match request.kind {
+                Kind::Claim if tries == 2 => look,
+                _ if !is_try => None,
+                _ if request.name == "a-cache-0" && tries == 1 => Some(Fault::Lost(true)),
+                _ => None,
+            }
+        };
+        let (result, sent) = reap_scratch("{}", REAL, fault).await;
+        assert!(result.starts_with(expected), "{look:?}: {result}");
+        let goes = sent.contains(&"DELETE pods/cache-0".to_owned());
+        assert_eq!(goes, look.is_none(), "{look:?}: {sent:?}");
+    }
+}

@@ -154,3 +154,6 @@ async fn all_pods(cluster: &Cluster) -> Result<BTreeSet<PodsOf>> {
     lists.insert(PodsOf::Finished);
     Ok(lists)
 }
+
+#[cfg(test)]
+mod tests;

@@ -27,7 +27,7 @@ use super::{
 };
 use crate::{
     decide::{Case, ReasonCode},
-    facts::{Census, ClaimFacts, ClaimState, ClusterFacts, NodeFacts},
+    facts::{Census, ClaimFacts, ClaimState, ClusterFacts, Goes, NodeFacts},
     limits::Plan,
     report::samples::audit,
     selector::NodeSelectors,
@@ -1953,4 +1953,99 @@ fn attachments_are_reported_by_node() {
         names.collect::<Vec<_>>()
     };
     assert_eq!((names("ds06"), names("ds04")), (vec!["x", "y"], vec!["z"]));
+}
+
+/// The pods that use claims are listed where one of the pod's claims is being deleted. Another user
+/// keeps only such a claim: one that the pod owns goes with the pod, whoever uses it.
+#[test]
+fn another_user_keeps_no_claim_that_the_pod_owns() {
+    let goes = |deleted: bool| {
+        let deleted = if deleted {
+            "'2026-01-10T00:00:00Z'"
+        } else {
+            "null"
+        };
+        let volumes = ["a", "b"]
+            .map(|name| format!("{{name: {name}, persistentVolumeClaim: {{claimName: {name}}}}}"))
+            .join(", ");
+        let more = format!(
+            "
+            Pod web-1: {{spec: {{volumes: [{volumes}]}}}}
+            Pod web-2: {{uses: b, spec: {{nodeName: ds05}}, metadata: {{deletionTimestamp: null}}}}
+            PersistentVolumeClaim a: {{metadata: {{deletionTimestamp: '2026-01-10T00:00:00Z'}}}}
+            PersistentVolumeClaim b:
+                metadata:
+                    deletionTimestamp: {deleted}
+                    ownerReferences: [{{apiVersion: v1, kind: Pod, name: web-1, uid: uid-data-web-1}}]
+            PersistentVolume pv-1: {{}}
+            StatefulSet web: {{}}
+            "
+        );
+        gathered(&more).pods.remove(0).claims.remove(1).goes
+    };
+    assert_eq!(goes(true), Goes::Unwanted(Some("web-2".to_owned())));
+    assert!(matches!(goes(false), Goes::MayBeWanted(_)));
+}
+
+/// kubectl shows the last one, too.
+#[test]
+fn the_last_ready_condition_counts() {
+    let says = |statuses: [&str; 2]| {
+        let conditions = statuses
+            .map(|status| {
+                format!("{{type: Ready, status: '{status}', lastTransitionTime: '{FAILED}'}}")
+            })
+            .join(", ");
+        ds06(&format!("    status: {{conditions: [{conditions}]}}")).ready
+    };
+    for (statuses, last) in [
+        (["True", "Unknown"], Ready::Unknown),
+        (["False", "Unknown"], Ready::Unknown),
+        (["Unknown", "False"], Ready::False),
+    ] {
+        assert_eq!(says(statuses), last, "{statuses:?}");
+    }
+    // A node that is Ready is not read as a NotReady one is.
+    let conditions = ["Unknown", "True"].map(|it| format!("{{type: Ready, status: '{it}'}}"));
+    let more = format!(
+        "Pod a: {{}}\nNode ds06: {{status: {{conditions: [{}]}}}}",
+        conditions.join(", ")
+    );
+    assert_eq!(code(&more), "node-ready");
+}
+
+#[test]
+fn a_node_has_the_control_plane_role_by_either_key() {
+    for (key, expected) in [
+        ("node-role.kubernetes.io/control-plane", true),
+        ("node-role.kubernetes.io/master", true),
+        ("node-role.kubernetes.io/worker", false),
+    ] {
+        let labelled = ds06(&format!("    metadata: {{labels: {{{key}: ''}}}}"));
+        let tainted = ds06(&format!(
+            "    spec: {{taints: [{{key: {key}, effect: NoSchedule}}]}}"
+        ));
+        assert_eq!(labelled.control_plane, expected, "{key}");
+        assert_eq!(!tainted.open, expected, "{key}");
+    }
+}
+
+/// Kubernetes' own controllers create no claim again; an operator may.
+#[test]
+fn an_operator_is_a_controller_of_a_group_that_is_not_of_kubernetes() {
+    for (group, expected) in [
+        ("example.org/v1", true),
+        ("k8s.io.example.org/v1", true),
+        ("apps/v1", false),
+        ("batch/v1", false),
+        ("v1", false),
+        ("networking.k8s.io/v1", false),
+        ("x.k8s.io/v1alpha1", false),
+    ] {
+        let owner =
+            format!("{{apiVersion: {group}, kind: Cluster, name: c, uid: u, controller: true}}");
+        let more = format!("Pod a: {{metadata: {{ownerReferences: [{owner}]}}}}");
+        let pod = gathered(&more).pods.remove(0);
+        assert_eq!(pod.made_by_an_operator(), expected, "{group}");
+    }
 }

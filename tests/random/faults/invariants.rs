@@ -20,7 +20,7 @@ use serde_json::json;
 /// What a run could not read if the living nodes contradict the server's clock.
 const TIME: &str = "the time, to judge by";
 
-/// The maximum age of a read of the node at a write.
+/// The maximum age of a read of the node, from when it was asked for, as a write is sent and as it arrives.
 pub const FRESH: Duration = Duration::from_secs(5);
 /// The maximum of requests at the same time.
 const AT_ONCE: usize = 8;
@@ -255,13 +255,13 @@ impl Watched {
             .received
             .looks
             .get(&node)
-            .filter(|look| look.taken.elapsed() <= FRESH)
+            .filter(|look| look.asked.elapsed() <= FRESH)
         {
             let lease = self
                 .received
                 .leases
                 .get(&node)
-                .filter(|(taken, _)| taken.elapsed() <= FRESH);
+                .filter(|(asked, _)| asked.elapsed() <= FRESH);
             let mut seen = look.node.clone();
             seen.lease = lease.and_then(|(_, lease)| lease.clone());
             let elsewhere = self.received.elsewhere(&seen, look.date);
@@ -380,7 +380,7 @@ impl Watched {
         let look = self
             .pod_of(request)
             .and_then(|pod| self.received.looks.get(pod.node.as_ref()?));
-        if look.is_some_and(|look| look.taken.elapsed() > FRESH) {
+        if look.is_some_and(|look| look.asked.elapsed() > FRESH) {
             let wrong = format!(
                 "{:?} of {}: the look at its node is too old",
                 request.kind, request.name

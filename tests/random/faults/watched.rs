@@ -96,14 +96,15 @@ pub struct Received {
     pub volumes: BTreeMap<String, Option<VolumeFacts>>,
     /// By namespace, the last complete list of its pods.
     pub users: BTreeMap<String, Vec<User>>,
-    /// The last complete list of the UIDs on each node.
+    /// The last complete list of the UIDs on each node, and when it was asked for.
     pub uids: BTreeMap<String, (Instant, BTreeSet<Uid>)>,
 }
 
 /// A read of a node that reached the program.
 #[derive(Debug, Clone)]
 pub struct Look {
-    pub taken: Instant,
+    /// The time when the program asked: the node may change before the answer comes.
+    pub asked: Instant,
     pub date: Timestamp,
     pub node: Node,
 }
@@ -288,7 +289,7 @@ impl Received {
                 .ok_or_else(unread)?;
             let fresh = reads
                 .last()
-                .is_some_and(|(taken, _)| taken.elapsed() <= FRESH);
+                .is_some_and(|(asked, _)| asked.elapsed() <= FRESH);
             fresh.then_some(()).ok_or_else(unread)?;
             let named = reads
                 .iter()
@@ -301,7 +302,7 @@ impl Received {
 
     fn note(&mut self, request: &Request, delivery: Delivery<Facts>) {
         let Delivery {
-            taken,
+            asked,
             now,
             dated,
             content,
@@ -321,7 +322,7 @@ impl Received {
                 self.looks.insert(
                     name,
                     Look {
-                        taken,
+                        asked,
                         date: now,
                         node,
                     },
@@ -330,14 +331,14 @@ impl Received {
             (Kind::Lease, Content::Absent) => {
                 // What was heard before stays heard.
                 let before = self.leases.get(&name).and_then(|(_, lease)| lease.clone());
-                self.leases.insert(name, (taken, before));
+                self.leases.insert(name, (asked, before));
             }
             (Kind::Lease, Content::Object(Facts::Lease(lease))) => {
-                self.leases.insert(name, (taken, Some(lease)));
+                self.leases.insert(name, (asked, Some(lease)));
             }
-            (Kind::OtherLease, Content::Absent) => self.other(key(), taken, None),
+            (Kind::OtherLease, Content::Absent) => self.other(key(), asked, None),
             (Kind::OtherLease, Content::Object(Facts::Other(lease))) => {
-                self.other(key(), taken, Some(*lease));
+                self.other(key(), asked, Some(*lease));
             }
             (Kind::StatefulSet, Content::Absent) if name == SET => {
                 self.sets.insert(request.namespace.clone(), None);
@@ -374,7 +375,7 @@ impl Received {
                         }
                         (Kind::ServerLeases | Kind::LeasesNamed, Facts::Other(lease)) => {
                             let key = (lease.namespace.clone(), lease.name.clone());
-                            self.other(key, taken, Some(*lease));
+                            self.other(key, asked, Some(*lease));
                         }
                         (Kind::NodesWith, Facts::Node(node)) => {
                             self.selected
@@ -384,7 +385,7 @@ impl Received {
                     }
                 }
                 if let Some(whole) = whole {
-                    self.list(request, whole);
+                    self.list(request, asked, whole);
                 }
             }
             _ => {}
@@ -398,13 +399,14 @@ impl Received {
         }
     }
 
-    fn other(&mut self, key: Key, taken: Instant, lease: Option<Other>) {
-        self.others.entry(key).or_default().push((taken, lease));
+    fn other(&mut self, key: Key, asked: Instant, lease: Option<Other>) {
+        self.others.entry(key).or_default().push((asked, lease));
     }
 
     fn list(
         &mut self,
         request: &Request,
+        asked: Instant,
         Whole {
             readable,
             malformed,
@@ -465,7 +467,7 @@ impl Received {
                     _ => None,
                 });
                 let node = request.of_node().unwrap_or_default().to_owned();
-                self.uids.insert(node, (Instant::now(), uids.collect()));
+                self.uids.insert(node, (asked, uids.collect()));
             }
             _ => {}
         }

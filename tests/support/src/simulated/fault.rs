@@ -28,8 +28,10 @@ pub enum Fault {
     Hangs(bool),
     /// The connection ends.
     Lost(bool),
-    /// The answer is so many milliseconds late.
+    /// The request is so many milliseconds late.
     Slow(u64),
+    /// The answer is so many milliseconds late: it says what was true before.
+    Late(u64),
     /// The body is cut off.
     Cut,
     /// The body is no JSON.
@@ -51,13 +53,13 @@ pub enum Fault {
 
 impl Fault {
     /// The number of faults.
-    pub const COUNT: usize = 14;
+    pub const COUNT: usize = 15;
 
     /// A random fault that is possible for this kind of request.
     pub fn random(kind: Kind, dice: &mut Dice) -> Self {
         let effect = dice.permille(500);
         let page = dice.permille(300);
-        let slow = 2 * u64::try_from(dice.below(5_500)).expect("it is small");
+        let late = 2 * u64::try_from(dice.below(5_500)).expect("it is small");
         let any = [
             (3, Self::Busy(429, None)),
             (2, Self::Busy(429, Some(1))),
@@ -69,7 +71,8 @@ impl Fault {
             (1, Self::Status(504, page, effect)),
             (3, Self::Hangs(effect)),
             (4, Self::Lost(effect)),
-            (6, Self::Slow(slow)),
+            (6, Self::Slow(late)),
+            (6, Self::Late(late)),
             (2, Self::Cut),
             (2, Self::Garbage),
             (2, Self::Empty),
@@ -174,10 +177,11 @@ impl Trouble {
                 left = left.saturating_sub(1);
             }
             let fault = always.or(random);
-            let mut there = self.way(&mut dice);
-            let back = self.way(&mut dice);
-            if let Some(Fault::Slow(late)) = fault {
-                there += Duration::from_millis(late);
+            let (mut there, mut back) = (self.way(&mut dice), self.way(&mut dice));
+            match fault {
+                Some(Fault::Slow(late)) => there += Duration::from_millis(late),
+                Some(Fault::Late(late)) => back += Duration::from_millis(late),
+                _ => {}
             }
             Fate {
                 fault,

@@ -94,8 +94,9 @@ pub enum Refusal {
 /// An answer that a client receives.
 #[derive(Debug)]
 pub struct Delivery<F> {
-    /// The time of the answer, by the test's clock and by the server's.
-    pub taken: Instant,
+    /// The time when the client sent the request, by the test's clock.
+    pub asked: Instant,
+    /// The time of the answer, by the server's clock.
     pub now: Timestamp,
     /// Whether the answer has the server's `Date`.
     pub dated: bool,
@@ -153,7 +154,6 @@ struct List<F> {
 struct Answer<F> {
     status: u16,
     body: Value,
-    taken: Instant,
     now: Timestamp,
     means: Means<F>,
 }
@@ -235,6 +235,7 @@ impl<C: Cluster> Server<C> {
             .await
             .expect("the client sends it whole");
         let under_way = UnderWay(self.clone());
+        let asked = Instant::now();
         let begun = self.lock().begin(&parts, &body);
         let Some((request, fate)) = begun else {
             return Err(io::Error::other("no such request is ever sent"));
@@ -250,7 +251,7 @@ impl<C: Cluster> Server<C> {
             _ => pass(fate.back).await,
         }
         drop(under_way);
-        Ok(self.lock().deliver(&request, fate.fault, answer))
+        Ok(self.lock().deliver(&request, asked, fate.fault, answer))
     }
 }
 
@@ -290,7 +291,7 @@ impl<C: Cluster> State<C> {
     /// Answers a request, and applies its effect.
     fn handle(&mut self, request: &Request, fate: &Fate) -> Answer<C::Facts> {
         self.cluster.received(request);
-        let (taken, now) = (Instant::now(), self.cluster.now());
+        let now = self.cluster.now();
         let Request {
             namespace, name, ..
         } = request;
@@ -338,7 +339,6 @@ impl<C: Cluster> State<C> {
         Answer {
             status,
             body,
-            taken,
             now,
             means,
         }
@@ -416,13 +416,13 @@ impl<C: Cluster> State<C> {
     fn deliver(
         &mut self,
         request: &Request,
+        asked: Instant,
         fault: Option<Fault>,
         answer: Answer<C::Facts>,
     ) -> Response<Body> {
         let Answer {
             status,
             body,
-            taken,
             now,
             means,
         } = answer;
@@ -435,7 +435,7 @@ impl<C: Cluster> State<C> {
             self.cluster.delivered(
                 request,
                 Delivery {
-                    taken,
+                    asked,
                     now,
                     dated,
                     content,
@@ -444,11 +444,7 @@ impl<C: Cluster> State<C> {
         }
         let mut response = Response::builder().status(status);
         if dated {
-            let date = self
-                .cluster
-                .now()
-                .strftime("%a, %d %b %Y %H:%M:%S GMT")
-                .to_string();
+            let date = now.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
             response = response.header(header::DATE, date);
         }
         if let Some(Fault::Busy(_, Some(seconds))) = fault {

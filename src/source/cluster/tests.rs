@@ -1,0 +1,123 @@
+//! Tests of what is gathered from a cluster: what no file can show.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use pod_reaper_test_support::{
+    samples::{NOW, objects, yaml},
+    simulated::{Fate, Fault, Kind, Objects, Request, Server},
+};
+
+use crate::{
+    cluster::Cluster,
+    facts::{ClaimState, Goes},
+    report::samples::audit,
+    settings::Settings,
+    source::{Gathered, Store},
+    stop::Stop,
+};
+
+/// ds06 is cut off, and ds05 has just renewed its lease.
+const CLUSTER: &str = "
+    Node ds05: {ready: 'True'}
+    Node ds06: {}
+    Namespace data: {}
+    Lease ds05: {spec: {renewTime: '2026-01-31T02:59:59Z'}}
+    Lease ds06: {}
+";
+
+/// The cluster with `more`.
+fn cluster(more: &str, fate: impl FnMut(&Request) -> Fate + Send + 'static) -> Cluster {
+    let now = NOW.parse::<Timestamp>().expect("a moment");
+    let objects = Objects::new(now, objects(&yaml(&format!("{CLUSTER}{more}"))));
+    let server = Server::with_faults(objects, fate);
+    Cluster::new(server.client(), Stop::manual(Duration::from_mins(8)).1)
+}
+
+async fn gathered(settings: &Settings, cluster: &Cluster) -> Gathered {
+    let store = Store::new(cluster, settings.wanted());
+    Box::pin(store.gather(None))
+        .await
+        .expect("nothing ends the run")
+}
+
+/// A run keeps 16 owners of an object, and one more, which shows that there are others. The pod may
+/// be any of them.
+#[tokio::test(start_paused = true)]
+async fn a_claim_with_more_owners_than_are_kept_is_unread() {
+    for (others, is_owner, expected) in [
+        (0, false, "not owned"),
+        (0, true, "owned"),
+        (15, true, "owned"),
+        (16, false, "not owned"),
+        (16, true, "unread"),
+        (17, false, "unread"),
+        (17, true, "unread"),
+        (18, true, "unread"),
+    ] {
+        let others = (0..others).map(|number| format!("other-{number}"));
+        let owners = others.chain(is_owner.then(|| "uid-data-web-0".to_owned()));
+        let owners =
+            owners.map(|uid| format!("{{apiVersion: v1, kind: Pod, name: x, uid: {uid}}}"));
+        let owners = owners.collect::<Vec<_>>().join(", ");
+        let more = format!(
+            "
+    Pod web-0: {{uses: data-0}}
+    StatefulSet web: {{}}
+    PersistentVolumeClaim data-0: {{metadata: {{ownerReferences: [{owners}]}}}}
+    PersistentVolume pv-1: {{}}
+"
+        );
+        let cluster = cluster(&more, |_| Fate::default());
+        let gathered = gathered(&audit(), &cluster).await;
+        let claim = &gathered.pods[0].claims[0];
+        let found = match (&claim.state, &claim.goes) {
+            (ClaimState::Unread(_), _) => "unread",
+            (ClaimState::Bound(_), Goes::No) => "not owned",
+            (ClaimState::Bound(_), Goes::MayBeWanted(_)) => "owned",
+            it => panic!("{it:?}"),
+        };
+        assert_eq!(found, expected, "{owners}");
+    }
+}
+
+/// Only the lease of a living node shows that the API server's clock is right.
+#[tokio::test(start_paused = true)]
+async fn the_clock_is_not_believed_if_no_lease_of_a_ready_node_could_be_read() {
+    for (unread, is_believed) in [
+        (None, true),
+        (Some(Kind::Lease), false),
+        (Some(Kind::Node), false),
+    ] {
+        let fate = move |request: &Request| Fate {
+            fault: (Some(request.kind) == unread && request.name == "ds05")
+                .then_some(Fault::Status(403, false, false)),
+            ..Fate::default()
+        };
+        let cluster = cluster("    Pod a: {}", fate);
+        let settings = audit();
+        let Gathered { facts, pods } = gathered(&settings, &cluster).await;
+        assert_eq!(facts.clock.is_none(), is_believed, "{unread:?}");
+        let plan = settings.plan(&facts, pods);
+        let reaps = plan.reaps().count();
+        assert_eq!(reaps, usize::from(is_believed), "{unread:?}");
+    }
+}
+
+/// A node may have become NotReady after all nodes were listed. Then its silence says nothing of the
+/// clock, and no pod can start on it.
+#[tokio::test(start_paused = true)]
+async fn a_node_that_is_no_longer_ready_is_not_asked_about_the_clock() {
+    let settings = audit();
+    let now = NOW.parse().expect("a moment");
+    for (asked, room) in [(["ds05", "ds06"], true), (["ds06", "ds05"], false)] {
+        let cluster = cluster("", |_| Fate::default());
+        let store = Store::new(&cluster, settings.wanted());
+        let living = store.living(&asked.map(str::to_owned), now).await;
+        assert_eq!((living.clock, living.room), (None, room), "{asked:?}");
+    }
+    let cluster = cluster("", |_| Fate::default());
+    let store = Store::new(&cluster, settings.wanted());
+    let living = store.living(&["ds06".to_owned()], now).await;
+    assert_eq!((living.clock, living.room), (None, false));
+}
