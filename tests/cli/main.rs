@@ -138,22 +138,6 @@ impl Ended {
         self
     }
 
-    /// Asserts that standard error has these parts, in this order.
-    #[track_caller]
-    fn shows_on_stderr(self, parts: &[&str]) -> Self {
-        let mut rest = self.err.as_str();
-        for part in parts {
-            let after = rest.split_once(part).map(|(_, after)| after);
-            assert!(
-                after.is_some(),
-                "{part:?} is missing, or out of order, in:\n{}",
-                self.err
-            );
-            rest = after.unwrap_or_default();
-        }
-        self
-    }
-
     #[track_caller]
     fn never_prints(self, secret: &str) -> Self {
         for text in [&self.out, &self.err] {
