@@ -9,10 +9,9 @@ use std::thread;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-pub use super::words::stateful_set_of;
 use super::{
     ControlPlane, samples,
-    samples::yaml,
+    samples::{with, yaml},
     words::{self, Usual},
 };
 
@@ -100,6 +99,7 @@ fn write(cluster: &ControlPlane, mut object: Value) -> Value {
         None => format!("/{group}/{plural}"),
     };
     let path = format!("{collection}/{name}");
+    object = with(required(&kind, &name), object);
     match kind.as_str() {
         "Node" => {
             let taints = object["spec"]["taints"].clone();
@@ -108,7 +108,22 @@ fn write(cluster: &ControlPlane, mut object: Value) -> Value {
             return cluster.merge_patch(&path, json!({"spec": {"taints": taints}}));
         }
         "Lease" => return write_lease(cluster, &collection, object),
-        "Pod" => knows_its_sets(cluster, &mut object),
+        "Pod" => {
+            knows_its_sets(cluster, &mut object);
+            for volume in object["spec"]["volumes"]
+                .as_array_mut()
+                .into_iter()
+                .flatten()
+            {
+                if let Some(ephemeral) = volume.get_mut("ephemeral") {
+                    let of_a_claim = required("PersistentVolumeClaim", "");
+                    *ephemeral = with(
+                        json!({ "volumeClaimTemplate": of_a_claim }),
+                        ephemeral.take(),
+                    );
+                }
+            }
+        }
         "PersistentVolume" => knows_its_claim(cluster, &mut object),
         _ => {}
     }
@@ -125,6 +140,21 @@ fn write(cluster: &ControlPlane, mut object: Value) -> Value {
     // only where a finalizer holds it.
     cluster.delete(&path, json!({"gracePeriodSeconds": grace}));
     cluster.get(&path)
+}
+
+/// What no program reads, but the server requires.
+fn required(kind: &str, name: &str) -> Value {
+    match kind {
+        "Node" => yaml("status: {capacity: {cpu: '8', memory: 32Gi, pods: '110'}}"),
+        "Pod" => yaml("spec: {containers: [{name: main, image: 'example/main:1'}]}"),
+        "PersistentVolume" => yaml("spec: {capacity: {storage: 1Gi}, storageClassName: test}"),
+        "PersistentVolumeClaim" => yaml(
+            "spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}, storageClassName: test}",
+        ),
+        "StatefulSet" => stateful_set_of(name),
+        "VolumeAttachment" => yaml("spec: {attacher: csi.example.org}"),
+        _ => json!({}),
+    }
 }
 
 /// Gives a pod the UIDs of those StatefulSets of its own that exist. No garbage collector runs here, so no other owner need
@@ -212,6 +242,23 @@ pub fn renew_lease(cluster: &ControlPlane, node: &str) -> Value {
 /// Where a pod is found.
 pub fn pod_path(namespace: &str, name: &str) -> String {
     format!("/api/v1/namespaces/{namespace}/pods/{name}")
+}
+
+/// A StatefulSet of one container, without a namespace.
+pub fn stateful_set_of(name: &str) -> Value {
+    yaml(&format!(
+        "
+        apiVersion: apps/v1
+        kind: StatefulSet
+        metadata: {{name: '{name}'}}
+        spec:
+            serviceName: '{name}'
+            selector: {{matchLabels: {{app: '{name}'}}}}
+            template:
+                metadata: {{labels: {{app: '{name}'}}}}
+                spec: {{containers: [{{name: main, image: 'example/main:1'}}]}}
+        "
+    ))
 }
 
 /// Calls `act` for each item, over so many connections at once.

@@ -9,9 +9,9 @@
 //! PersistentVolume pv-data: null
 //! ```
 //!
-//! Each entry is `Kind name` or `Kind namespace/name`, with a mapping. It makes a realistic object of its kind, over which the
-//! fields of the mapping are laid; lists are replaced. An entry that is null makes no object. The words below stand for what
-//! takes many fields. Times are in seconds before the current one.
+//! Each entry is `Kind name` or `Kind namespace/name`, with a mapping. It makes an object of its kind with all that the program
+//! reads, over which the fields of the mapping are laid; lists are replaced. An entry that is null makes no object. The words
+//! below stand for what takes many fields. Times are in seconds before the current one.
 //!
 //! - `Node`: a NotReady node.
 //!   - `ready`: another status than Unknown, or null for no condition.
@@ -111,7 +111,11 @@ impl Usual {
             }],
             "VolumeAttachment" => vec![said.attachment()],
             "Namespace" => vec![said.laid_over(json!({"metadata": {"name": name}}))],
-            "StatefulSet" => vec![said.set()],
+            "StatefulSet" => {
+                let metadata =
+                    json!({"namespace": said.space, "name": name, "uid": format!("uid-of-{name}")});
+                vec![said.laid_over(json!({ "metadata": metadata }))]
+            }
             _ => {
                 let metadata =
                     json!({"namespace": space, "name": name, "uid": format!("uid-of-{name}")});
@@ -198,9 +202,8 @@ impl Said<'_> {
             detects.map(|kind| condition(&kind, "False", "AsItShouldBe", &usual.ago(60)));
         let conditions = ready.into_iter().chain(detected).collect::<Value>();
         let mut node = self.laid_over(json!({
-            "metadata": {"name": name, "uid": format!("uid-{name}"),
-                "labels": {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux"}},
-            "status": {"capacity": {"cpu": "8", "memory": "32Gi", "pods": "110"}, "conditions": conditions},
+            "metadata": {"name": name, "uid": format!("uid-{name}"), "labels": {"kubernetes.io/hostname": name}},
+            "status": {"conditions": conditions},
         }));
         for effect in ["NoSchedule", "NoExecute"] {
             let taint = taint.map(
@@ -237,18 +240,18 @@ impl Said<'_> {
         if let Some(owner) = owner {
             metadata["ownerReferences"] = json!([owned_by(&owner)]);
         }
-        let mut spec = json!({"containers": [{"name": "main", "image": "example/main:1"}]});
-        if !node.is_null() {
-            spec["nodeName"] = node;
-        }
-        let status = json!({"phase": phase, "startTime": usual.ago(DAY)});
-        let mut pod = self.laid_over(json!({"metadata": metadata, "spec": spec, "status": status}));
+        let spec = if node.is_null() {
+            json!({})
+        } else {
+            json!({ "nodeName": node })
+        };
+        let mut pod =
+            self.laid_over(json!({"metadata": metadata, "spec": spec, "status": {"phase": phase}}));
         let claim = uses.or_else(|| of_its_own.is_some().then(|| name.to_owned()));
         let claim = claim
             .map(|claim| json!({"name": claim, "persistentVolumeClaim": {"claimName": claim}}));
-        let ephemeral = ephemeral.map(|volume| {
-            json!({"name": volume, "ephemeral": {"volumeClaimTemplate": {"spec": claim_spec()}}})
-        });
+        let ephemeral = ephemeral
+            .map(|volume| json!({"name": volume, "ephemeral": {"volumeClaimTemplate": {}}}));
         push(&mut pod, "spec", "volumes", claim);
         push(&mut pod, "spec", "volumes", ephemeral);
         let volume = of_its_own.map(|spec| {
@@ -262,8 +265,8 @@ impl Said<'_> {
     fn volume(mut self) -> Vec<Value> {
         let (usual, name) = (self.usual, self.name);
         let (claim, host) = (self.text("claim"), self.text("on"));
-        let mut spec = json!({"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": "test",
-            "persistentVolumeReclaimPolicy": "Retain"});
+        let mut spec =
+            json!({"accessModes": ["ReadWriteOnce"], "persistentVolumeReclaimPolicy": "Retain"});
         let said = self.words.get("spec").and_then(Value::as_object);
         if !said.is_some_and(|said| said.keys().any(|field| SOURCES.contains(&field.as_str()))) {
             spec["csi"] = json!({"driver": "ceph", "volumeHandle": name});
@@ -307,7 +310,7 @@ impl Said<'_> {
         let (space, name) = (self.space, self.name);
         let (volume, phase) = (self.text("volume"), self.word("phase"));
         let phase = phase.unwrap_or(json!(if volume.is_some() { "Bound" } else { "Pending" }));
-        let mut spec = claim_spec();
+        let mut spec = json!({"accessModes": ["ReadWriteOnce"]});
         if let Some(volume) = volume {
             spec["volumeName"] = json!(volume);
         }
@@ -331,15 +334,9 @@ impl Said<'_> {
         let name = self.name;
         self.laid_over(json!({
             "metadata": {"name": name},
-            "spec": {"attacher": "csi.example.org", "nodeName": node, "source": {"persistentVolumeName": volume}},
+            "spec": {"nodeName": node, "source": {"persistentVolumeName": volume}},
             "status": {"attached": true},
         }))
-    }
-
-    fn set(self) -> Value {
-        let (space, name) = (self.space, self.name);
-        let metadata = json!({"namespace": space, "name": name, "uid": format!("uid-of-{name}")});
-        self.laid_over(with(stateful_set_of(name), json!({ "metadata": metadata })))
     }
 }
 
@@ -347,7 +344,7 @@ impl Said<'_> {
 const SOURCES: [&str; 5] = ["csi", "local", "hostPath", "nfs", "awsElasticBlockStore"];
 
 pub(crate) fn condition(kind: &str, status: &str, reason: &str, at: &str) -> Value {
-    json!({"type": kind, "status": status, "reason": reason, "message": "as the test wants it",
+    json!({"type": kind, "status": status, "reason": reason,
         "lastTransitionTime": at, "lastHeartbeatTime": at})
 }
 
@@ -365,10 +362,6 @@ fn lease(
             "managedFields": [{"manager": "kubelet", "operation": "Update", "time": usual.ago(renewed)}]},
         "spec": {"holderIdentity": holder, "leaseDurationSeconds": 40, "renewTime": says},
     })
-}
-
-fn claim_spec() -> Value {
-    json!({"accessModes": ["ReadWriteOnce"], "storageClassName": "test", "resources": {"requests": {"storage": "1Gi"}}})
 }
 
 /// A controller, which need not exist.
@@ -392,23 +385,6 @@ fn set_of(pod: &str) -> Option<&str> {
 pub fn affinity(host: &str) -> Value {
     let requirement = json!({"key": "kubernetes.io/hostname", "operator": "In", "values": [host]});
     json!({"required": {"nodeSelectorTerms": [{"matchExpressions": [requirement]}]}})
-}
-
-/// A StatefulSet of one container, without a namespace.
-pub fn stateful_set_of(name: &str) -> Value {
-    json!({
-        "apiVersion": "apps/v1",
-        "kind": "StatefulSet",
-        "metadata": {"name": name},
-        "spec": {
-            "serviceName": name,
-            "selector": {"matchLabels": {"app": name}},
-            "template": {
-                "metadata": {"labels": {"app": name}},
-                "spec": {"containers": [{"name": "main", "image": "example/main:1"}]},
-            },
-        },
-    })
 }
 
 /// Appends the item, if any, to a list of the object that may not exist yet.
