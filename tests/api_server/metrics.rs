@@ -1,5 +1,10 @@
 //! The metrics of a run, in a real Pushgateway and in a file that promtool accepts.
 
+#![expect(
+    clippy::needless_raw_string_hashes,
+    reason = "UPDATE_EXPECT=1 writes them"
+)]
+
 use crate::{
     prelude::*,
     support::{

@@ -1,5 +1,10 @@
 //! What an operator sees first and last, and that it stays readable where much has failed.
 
+#![expect(
+    clippy::needless_raw_string_hashes,
+    reason = "UPDATE_EXPECT=1 writes them"
+)]
+
 use std::collections::BTreeSet;
 
 use expect_test::{expect, expect_file};

@@ -186,7 +186,7 @@ fn a_leader_on_a_silent_node() {
     assert_eq!(sign["by"], "other-lease", "{sign}");
     let what = str_of(&sign["what"]);
     assert!(
-        what.contains("compute-hive01/hue") && what.contains(&holder),
+        what.contains("compute-hive01/hue") && what.contains(holder),
         "{what}"
     );
     for pod in &evicted {
