@@ -216,7 +216,7 @@ mod tests {
         status: u16,
         refused: fn(&Request) -> bool,
     ) -> Result<Report> {
-        let cluster = "{Node ds05: {ready: 'True'}, Node ds06: {}, Namespace shop: {}, Lease ds06: {}, \
+        let cluster = "{Node ds05: {ready: 'True'}, Node ds06: {}, Namespace shop: {}, \
             Pod shop/db-0: {status: {phase: Failed}}}";
         let fate = move |request: &Request| Fate {
             fault: refused(request).then_some(Fault::Status(status, false, false)),

@@ -21,7 +21,6 @@ const CLUSTER: &str = "
     Node ds05: {ready: 'True'}
     Node ds06: {}
     Namespace shop: {}
-    Lease ds06: {}
 ";
 /// A Job's pod that has finished, and that the Job still holds.
 const HELD: &str = "
@@ -159,7 +158,7 @@ async fn a_pod_that_changed_is_judged_by_the_claims_that_it_has_now() {
 async fn a_pod_stays_whose_claim_is_wanted_by_now() {
     let wanted = "
         Pod shop/db-0: {uses: data-db-0}
-        PersistentVolumeClaim shop/data-db-0: {metadata: {deletionTimestamp: '2026-01-10T00:00:00Z'}}
+        PersistentVolumeClaim shop/data-db-0: {volume: pv-1, metadata: {deletionTimestamp: '2026-01-10T00:00:00Z'}}
         PersistentVolume pv-1: {}
         StatefulSet shop/db: {spec: {replicas: 1}}
     ";
@@ -335,8 +334,8 @@ const SCRATCH: &str = "
     StatefulSet shop/cache: {spec: {volumeClaimTemplates: [{metadata: {name: a}}, {metadata: {name: b}}]}}
     PersistentVolumeClaim shop/a-cache-0: {volume: pv-a, metadata: {annotations: {pod-reaper.io/scratch: 'true'}}}
     PersistentVolumeClaim shop/b-cache-0: {volume: pv-b, metadata: {annotations: {pod-reaper.io/scratch: 'true'}}}
-    PersistentVolume pv-a: {spec: {csi: null, local: {path: /x}, persistentVolumeReclaimPolicy: Delete}}
-    PersistentVolume pv-b: {spec: {csi: null, local: {path: /x}, persistentVolumeReclaimPolicy: Delete}}
+    PersistentVolume pv-a: {on: ds06, spec: {local: {path: /x}, persistentVolumeReclaimPolicy: Delete}}
+    PersistentVolume pv-b: {on: ds06, spec: {local: {path: /x}, persistentVolumeReclaimPolicy: Delete}}
 ";
 
 /// Runs with `--reap-scratch` on [`SCRATCH`] with `more`. Returns the pod's reason, outcome and its

@@ -108,11 +108,11 @@ pub fn private_cloud() -> Vec<Value> {
     const REST: &str = "
         Node ds06: {}
         Node kosmos-cluster7:
+            lease: null
             metadata: {annotations: {kosmos-io/owned-by-cluster: cluster7}, labels: {kosmos.io/node: 'true'}}
         Namespace compute-hive01: {}
         Namespace impala-impala01: {}
         Namespace vault: {}
-        Lease ds06: {}
         Pod compute-hive01/huebackend-0: {}
         Pod impala-impala01/huebackend-0: {}
         Pod vault/vault-0: {metadata: {annotations: {pod-reaper.io/after-reap: 'unseal Vault: vault operator unseal'}}}
@@ -128,12 +128,13 @@ pub fn private_cloud() -> Vec<Value> {
             spec: {volumeClaimTemplates: [{metadata: {name: scratch-cache-volume}}]}
         PersistentVolumeClaim impala-impala01/scratch-cache-volume-impala-executor-000-0: {volume: pvc-scratch}
         PersistentVolume pvc-scratch:
-            spec: {csi: null, local: {path: /opt/local-path}, persistentVolumeReclaimPolicy: Delete}
+            on: ds06
+            spec: {local: {path: /opt/local-path}, persistentVolumeReclaimPolicy: Delete}
         Pod impala-impala01/statestored-0: {uses: statestored}
         PersistentVolumeClaim impala-impala01/statestored: {volume: pvc-gone}
         Pod compute-hive01/held-0: {metadata: {finalizers: [example.com/backup]}}
-        Pod compute-hive01/recent-0: {metadata: {deletionTimestamp: '2026-01-31T02:55:30Z'}}
-        Pod compute-hive01/within-grace-0: {metadata: {deletionTimestamp: '2026-01-31T03:00:45Z'}}
+        Pod compute-hive01/recent-0: {grace: 30, metadata: {deletionTimestamp: '2026-01-31T02:55:30Z'}}
+        Pod compute-hive01/within-grace-0: {grace: 30, metadata: {deletionTimestamp: '2026-01-31T03:00:45Z'}}
         Pod compute-hive01/quiet-0: {metadata: {annotations: {pod-reaper.io/skip: 'true'}}}
         Pod compute-hive01/slow-0: {spec: {nodeName: ds01}}
         Pod vault/web-0: {spec: {nodeName: kosmos-cluster7}}

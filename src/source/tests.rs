@@ -40,9 +40,6 @@ const CLUSTER: &str = "
     Node ds05: {ready: 'True'}
     Node ds06: {}
     Namespace data: {}
-    Lease ds04: {}
-    Lease ds05: {}
-    Lease ds06: {}
 ";
 
 /// The cluster with the changes and additions of `more`.
@@ -170,11 +167,11 @@ fn what_a_file_lacks_is_never_taken_for_absent() {
     let clusters = [
         (
             "complete",
-            "{Pod plain: {}, Pod web-0: {uses: data-0}, PersistentVolumeClaim data-0: {}, PersistentVolume pv-1: {}}",
+            "{Pod plain: {}, Pod web-0: {uses: data-0}, PersistentVolumeClaim data-0: {volume: pv-1}, PersistentVolume pv-1: {}}",
         ),
         (
             "without volumes",
-            "{Pod plain: {}, Pod web-0: {uses: data-0}, PersistentVolumeClaim data-0: {}}",
+            "{Pod plain: {}, Pod web-0: {uses: data-0}, PersistentVolumeClaim data-0: {volume: pv-1}}",
         ),
         (
             "without claims",
@@ -182,7 +179,7 @@ fn what_a_file_lacks_is_never_taken_for_absent() {
         ),
         (
             "another claim shows that this one does not exist",
-            "{Pod web-0: {uses: gone}, PersistentVolumeClaim other: {}, PersistentVolume pv-1: {}}",
+            "{Pod web-0: {uses: gone}, PersistentVolumeClaim other: {volume: pv-1}, PersistentVolume pv-1: {}}",
         ),
         (
             "another volume shows that the claim has lost its own",
@@ -190,11 +187,11 @@ fn what_a_file_lacks_is_never_taken_for_absent() {
         ),
         (
             "an unbound claim",
-            "{Pod web-0: {uses: data-0}, PersistentVolumeClaim data-0: {volume: '', status: {phase: Pending}}}",
+            "{Pod web-0: {uses: data-0}, PersistentVolumeClaim data-0: {}}",
         ),
         (
             "a claim that is Lost",
-            "{Pod web-0: {uses: data-0}, PersistentVolumeClaim data-0: {status: {phase: Lost}}, PersistentVolume pv-1: {}}",
+            "{Pod web-0: {uses: data-0}, PersistentVolumeClaim data-0: {volume: pv-1, phase: Lost}, PersistentVolume pv-1: {}}",
         ),
         (
             "without namespaces",
@@ -210,7 +207,8 @@ fn what_a_file_lacks_is_never_taken_for_absent() {
             "
             Lease ds04: null
             Lease ds05: null
-            Lease ds06: {metadata: {namespace: kube-system}, spec: {renewTime: '2026-01-31T03:00:00Z'}}
+            Lease kube-system/ds06: {holder: another}
+            Lease ds06: null
             Pod a: {}
             ",
         ),
@@ -266,8 +264,8 @@ fn scratch_is_proved_by_the_snapshot_or_not_at_all() {
     const CACHE: &str = "
         Pod cache-0: {uses: disk-cache-0, metadata: {labels: {apps.kubernetes.io/pod-index: '0'}}}
         StatefulSet cache: {spec: {volumeClaimTemplates: [{metadata: {name: disk}}]}}
-        PersistentVolumeClaim disk-cache-0: {metadata: {annotations: {pod-reaper.io/scratch: 'true'}}}
-        PersistentVolume pv-1: {spec: {local: {path: /x}}}
+        PersistentVolumeClaim disk-cache-0: {volume: pv-1, metadata: {annotations: {pod-reaper.io/scratch: 'true'}}}
+        PersistentVolume pv-1: {on: ds06, spec: {local: {path: /x}}}
     ";
     for (name, more, expected) in [
         ("all is there", "{}", ReasonCode::Scratch),
@@ -343,7 +341,7 @@ fn without_nodes_or_pods_nothing_is_judged() {
 #[test]
 fn every_form_that_kubectl_prints_gives_the_same_facts() {
     let items = cluster(
-        "{Pod a: {}, Pod web-0: {uses: data-0}, PersistentVolumeClaim data-0: {}, PersistentVolume pv-1: {}}",
+        "{Pod a: {}, Pod web-0: {uses: data-0}, PersistentVolumeClaim data-0: {volume: pv-1}, PersistentVolume pv-1: {}}",
     );
     let mut kinds = BTreeMap::<&str, Vec<Value>>::new();
     for item in &items {
@@ -486,10 +484,10 @@ fn pods_of_ready_nodes_are_left_out_unless_all_are_wanted() {
     );
     expect![[r#"
         all
-            slow node-ready: Its node is Ready: the kubelet there is stopping it; if it does not, look at that kubelet.
             stuck stuck-on-not-ready-node
             never-placed node-gone: It was never assigned to a node; the pod garbage collector takes care of it.
             orphan node-gone: Node ds99 no longer exists; the pod garbage collector takes care of it.
+            slow node-ready: Its node is Ready: the kubelet there is stopping it; if it does not, look at that kubelet.
     "#]].assert_eq(&verdicts(&[("all", more)]));
 }
 
@@ -527,10 +525,10 @@ const HELD: &str = r#"
     Node kosmos-c4: {}
     Pod local: {uses: local}
     PersistentVolumeClaim local: {volume: pv-local}
-    PersistentVolume pv-local: {spec: {local: {path: /mnt/disk}}}
+    PersistentVolume pv-local: {on: ds06, spec: {local: {path: /mnt/disk}}}
     Pod host-path: {uses: host-path}
     PersistentVolumeClaim host-path: {volume: pv-host-path}
-    PersistentVolume pv-host-path: {spec: {hostPath: {path: /opt/x}}}
+    PersistentVolume pv-host-path: {on: ds06, spec: {hostPath: {path: /opt/x}}}
     Pod pinned: {uses: pinned}
     PersistentVolumeClaim pinned: {volume: pv-pinned}
     PersistentVolume pv-pinned: {spec: {nodeAffinity: {required: {nodeSelectorTerms: [
@@ -716,7 +714,7 @@ fn an_object_that_does_not_say_which_it_is_proves_nothing_absent() {
     let uses_local = "
         Pod a: {uses: local}
         PersistentVolumeClaim other: {volume: pv-local}
-        PersistentVolume pv-local: {spec: {local: {path: /mnt}}}
+        PersistentVolume pv-local: {on: ds06, spec: {local: {path: /mnt}}}
         PersistentVolumeClaim local:";
     for more in [
         "{Pod a: {}, Lease ds06: {metadata: {name: null}, spec: {renewTime: '2026-01-31T03:00:00Z'}}}",
@@ -747,11 +745,11 @@ fn now_is_the_newest_observation_and_never_a_deletion_deadline() {
         gathered_by(&audit(), now, &list(cluster(more)))
             .map(|gathered| gathered.facts.now.to_string())
     };
-    // The file always has a pod, and its deletion was requested 30 s before its deadline.
+    // The file always has a pod, and its deletion was requested a second before its deadline.
     check_each(
         &expect![[r#"
             a deadline in the future: Pod b: {metadata: {deletionTimestamp: '2026-01-31T09:00:00Z', deletionGracePeriodSeconds: null}}
-                = 2026-01-31T01:04:30Z
+                = 2026-01-31T01:04:59Z
             the moment a deletion was asked for: Pod b: {metadata: {deletionTimestamp: '2026-01-31T09:00:00Z', deletionGracePeriodSeconds: 21600}}
                 = 2026-01-31T03:00:00Z
             a creation: Pod b: {metadata: {creationTimestamp: '2026-01-31T03:00:00Z'}}
@@ -769,7 +767,10 @@ fn now_is_the_newest_observation_and_never_a_deletion_deadline() {
             an election's lease: Lease x: {metadata: {namespace: kube-system}, spec: {renewTime: '2026-01-31T03:00:00Z'}}
                 = 2026-01-31T03:00:00Z
         "#]],
-        |more| now(None, &format!("Pod a: {{}}\n{more}")).expect("dated"),
+        |more| {
+            let more = format!("Lease ds04: null\nLease ds05: null\nPod a: {{}}\n{more}");
+            now(None, &more).expect("dated")
+        },
     );
     let given = now(Some("2026-01-31T09:00:00Z"), "Pod a: {}");
     assert_eq!(
@@ -780,7 +781,7 @@ fn now_is_the_newest_observation_and_never_a_deletion_deadline() {
     let undated = yaml(
         "
         Pod a: {metadata: {creationTimestamp: null, deletionGracePeriodSeconds: null}}
-        Node n: {metadata: {creationTimestamp: null}, status: {conditions: []}}
+        Node n: {lease: null, metadata: {creationTimestamp: null}, status: {conditions: []}}
         ",
     );
     let undated = gathered_by(&audit(), None, &list(objects(&undated)));
@@ -1255,7 +1256,7 @@ fn the_lease_of_an_api_server_is_a_heartbeat_of_its_control_plane_node() {
                 let more = format!(
                     "
             Pod a: {{spec: {{nodeName: cp-1.example}}}}
-            Node cp-1.example: {{{node}}}
+            Node cp-1.example: {{lease: null, {node}}}
             Lease apiserver-x:
                 metadata:
                     namespace: kube-system
@@ -1275,7 +1276,7 @@ fn the_lease_of_an_api_server_is_a_heartbeat_of_its_control_plane_node() {
             )
         },
     );
-    let none = "{Pod a: {spec: {nodeName: cp-1.example}}, Node cp-1.example: {";
+    let none = "{Pod a: {spec: {nodeName: cp-1.example}}, Node cp-1.example: {lease: null, ";
     let alone = node_by(&audit(), "cp-1.example", &format!("{none}{master}}}}}"));
     assert!(alone.heard.is_empty() && alone.lacks_api_server());
 }
@@ -1349,10 +1350,10 @@ fn what_a_pod_says_of_its_claims_is_kept() {
 fn a_claim_is_looked_up_in_the_pods_own_namespace() {
     let more = "
         Pod web-0: {uses: data-0}
-        PersistentVolumeClaim data-0: {}
+        PersistentVolumeClaim data-0: {volume: pv-1}
         PersistentVolumeClaim other/data-0: {volume: pv-local}
         PersistentVolume pv-1: {}
-        PersistentVolume pv-local: {spec: {local: {path: /mnt}}}
+        PersistentVolume pv-local: {on: ds06, spec: {local: {path: /mnt}}}
     ";
     assert_eq!(code(more), "stuck-on-not-ready-node");
 }
@@ -1376,7 +1377,7 @@ fn pod_with(name: &str, minute: u32, claims: impl IntoIterator<Item = String>) -
 #[test]
 fn claims_are_looked_up_as_long_as_they_can_be_and_are_not_too_many() {
     let saved = cluster(
-        "PersistentVolumeClaim saved: {}\nNamespace other: {}\nPod other/web: {uses: other-0}",
+        "PersistentVolumeClaim saved: {volume: pv-1}\nNamespace other: {}\nPod other/web: {uses: other-0}",
     );
     let spelled = ["..", ".", "a/b", "a?b", "A", "a%2f", &"a".repeat(300)];
     let spelled = spelled
@@ -1438,7 +1439,7 @@ fn whoever_uses_more_claims_than_are_known_may_use_any() {
     let more = "
         Pod web-0: {uses: data-0}
         PersistentVolumeClaim data-0: {volume: pv}
-        PersistentVolume pv: {spec: {local: {path: /mnt}}}
+        PersistentVolume pv: {on: ds06, spec: {local: {path: /mnt}}}
     ";
     let many = pod_with("many", 0, (0..65).map(|claim| format!("c{claim}")));
     let text = list(cluster(more).into_iter().chain([many]));
@@ -1496,8 +1497,9 @@ fn a_claim_is_the_pods_own_by_volume_name_and_owner() {
             "
             Pod web-0: {{spec: {{volumes: [{{name: scratch, ephemeral: {{volumeClaimTemplate: {{spec: {{}}}}}}}}]}}}}
             PersistentVolumeClaim web-0-scratch:
+                volume: pv-1
                 metadata: {{ownerReferences: [{{apiVersion: v1, kind: Pod, name: web-0, uid: {uid}, controller: true}}]}}
-            PersistentVolume pv-1: {{spec: {{local: {{path: /mnt}}}}}}
+            PersistentVolume pv-1: {{on: ds06, spec: {{local: {{path: /mnt}}}}}}
             "
         );
         assert_eq!(format!("{:?}", looked_up(&more).goes), owned);
@@ -1517,8 +1519,8 @@ fn every_pod_of_the_node_uses_its_claims_until_it_has_finished() {
         Pod over: {uses: c, status: {phase: Failed}, metadata: {deletionTimestamp: null}}
         Pod elsewhere: {uses: c, spec: {nodeName: ds05}, metadata: {deletionTimestamp: null}}
         Pod uses-another: {uses: d, metadata: {deletionTimestamp: null}}
-        PersistentVolumeClaim c: {}
-        PersistentVolume pv-1: {spec: {local: {path: /mnt}}}
+        PersistentVolumeClaim c: {volume: pv-1}
+        PersistentVolume pv-1: {on: ds06, spec: {local: {path: /mnt}}}
         ",
     );
     let users = ["evicted", "stays"].map(str::to_owned);
@@ -1585,7 +1587,7 @@ fn a_claim_that_the_pod_owns_is_wanted_again_where_its_set_wants_the_pod_or_may(
             let described = format!(
                 "
             Pod web-1: {{uses: data-web-1}}
-            PersistentVolumeClaim data-web-1: {{metadata: {{ownerReferences: [{owner}]}}}}
+            PersistentVolumeClaim data-web-1: {{volume: pv-1, metadata: {{ownerReferences: [{owner}]}}}}
             PersistentVolume pv-1: {{}}
             "
             );
@@ -1629,7 +1631,7 @@ fn a_claim_that_is_being_deleted_is_wanted_unless_another_pod_keeps_it_or_nothin
         |more| {
             let described = "
             Pod web-1: {uses: data-web-1}
-            PersistentVolumeClaim data-web-1: {metadata: {deletionTimestamp: '2026-01-10T00:00:00Z'}}
+            PersistentVolumeClaim data-web-1: {volume: pv-1, metadata: {deletionTimestamp: '2026-01-10T00:00:00Z'}}
             PersistentVolume pv-1: {}
             StatefulSet web: {}
             ";
@@ -1749,7 +1751,7 @@ fn a_disk_of_one_machine_is_shared_where_nothing_attaches_it() {
             let more = format!(
                 "
             Pod web-0: {{uses: c}}
-            PersistentVolumeClaim c: {{}}
+            PersistentVolumeClaim c: {{volume: pv-1}}
             PersistentVolume pv-1: {{spec: {{{volume}}}}}
             CSIDriver d: {{spec: {{attachRequired: false}}}}
             CSIDriver silent: {{}}
@@ -1846,7 +1848,7 @@ fn disks_that_two_machines_may_write_are_known_by_kind() {
             let more = format!(
                 "
             Pod web-0: {{uses: c}}
-            PersistentVolumeClaim c: {{}}
+            PersistentVolumeClaim c: {{volume: pv-1}}
             PersistentVolume pv-1: {{spec: {{{volume}}}}}
             "
             );
@@ -1875,7 +1877,7 @@ fn only_a_raw_disk_of_many_writers_is_shared() {
             let more = format!(
                 "
             Pod web-0: {{uses: data-0}}
-            PersistentVolumeClaim data-0: {{spec: {{{spec}}}}}
+            PersistentVolumeClaim data-0: {{volume: pv-1, spec: {{{spec}}}}}
             PersistentVolume pv-1: {{}}
             "
             );
@@ -1928,7 +1930,7 @@ fn where_a_volume_is_comes_from_its_driver_and_affinity() {
             };
             let more = format!(
                 "Pod web-0: {{uses: data-0}}
-PersistentVolumeClaim data-0: {{}}
+PersistentVolumeClaim data-0: {{volume: pv-1}}
 PersistentVolume pv-1: {{spec: {{{spec}}}}}
 {more}"
             );

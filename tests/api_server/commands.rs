@@ -182,7 +182,7 @@ fn an_answer_of_another_failure_does_nothing_and_is_reported() {
             .find(|notice| notice["code"] == "answer-inert");
         let detail = str_of(&notice.expect(what)["detail"]);
         // The command that it gives takes the answer away.
-        let (_, withdraw) = detail.split_once("Take it away: ").expect("a command");
+        let withdraw = &detail[detail.find("kubectl ").expect("a command")..];
         assert!(
             paste(&cluster, withdraw).status.success(),
             "{what}: {withdraw}"

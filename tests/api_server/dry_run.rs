@@ -89,23 +89,17 @@ fn the_breaker_holds_and_no_destructive_command_is_printed() {
     let held = run(&cluster.kubeconfig, &SHORT);
     held.ends(4);
     held.says(&stuck, ("mass-outage", None));
+    let breaker = &held.report["breaker"];
     assert_eq!(
-        held.report["breaker"]["detail"],
-        "3 of 5 nodes are NotReady: 60 %, and the limit is 55 %"
+        (&breaker["reason"], &breaker["held"]),
+        (&json!("mass-outage"), &json!(1))
     );
-    let common = &held.report["breaker"]["inCommon"];
-    let [rack, when] = &common.as_array().expect("sentences")[..] else {
+    // The label that they share, and when they failed.
+    let common = &breaker["inCommon"];
+    let [rack, _] = &common.as_array().expect("sentences")[..] else {
         panic!("{common}")
     };
-    assert_eq!(
-        rack,
-        "3 of 3 NotReady nodes, and 0 of the 2 others: label example.com/rack=r7."
-    );
-    assert!(
-        when.to_string()
-            .starts_with("\"3 of 3 failed within a minute"),
-        "{when}"
-    );
+    assert!(str_of(rack).contains("example.com/rack=r7"), "{rack}");
     held.says(&local, ("local-volume", None));
     // It asks for one answer alone, after the advice to look first.
     let steps = held.report["breaker"]["steps"].as_array().expect("steps");

@@ -785,30 +785,14 @@ fn without_the_proof_the_run_refuses_and_reports_what_it_found() {
             ("POD_NAME", name),
         ]
     };
-    for (what, variables, says) in [
-        (
-            "not in a pod",
-            &variables[..1],
-            "do not name the pod that this runs in",
-        ),
-        (
-            "half of it",
-            &variables[..2],
-            "do not name the pod that this runs in",
-        ),
-        (
-            "an empty name",
-            &named(""),
-            "do not name the pod that this runs in",
-        ),
-        (
-            "another's name",
-            &named("pod-reaper-2"),
-            "its own pod could not be read",
-        ),
+    for (what, variables) in [
+        ("not in a pod", &variables[..1]),
+        ("half of it", &variables[..2]),
+        ("an empty name", &named("")),
+        ("another's name", &named("pod-reaper-2")),
     ] {
         let (code, log) = refusal(&cluster, variables, &[]);
-        assert!(code == 1 && log.contains(says), "{what}: {log}");
+        assert!(code == 1 && log.contains("POD_NAME"), "{what}: {log}");
         // A run that writes nothing needs no proof.
         let (code, log) = refusal(&cluster, variables, &["--dry-run=client"]);
         assert_eq!(code, 0, "{what}: {log}");

@@ -1,5 +1,10 @@
 //! The metrics of a run, in a real Pushgateway and in a file that promtool accepts.
 
+#![expect(
+    clippy::needless_raw_string_hashes,
+    reason = "UPDATE_EXPECT=1 writes them"
+)]
+
 use crate::{
     prelude::*,
     support::{
@@ -7,6 +12,7 @@ use crate::{
         installed,
     },
 };
+use expect_test::expect;
 use std::io::{Read as _, Write as _};
 
 /// A name that has to be escaped in a label, and encoded in a path.
@@ -256,11 +262,8 @@ fn each_of_many_clusters_has_its_own_group_at_the_gateway() {
         .output()
         .expect("it starts");
     assert_eq!(output.status.code(), Some(0), "{}", shown(&output));
-    assert!(
-        shown(&output).contains("run, on prod-eu, judged at"),
-        "{}",
-        shown(&output)
-    );
+    let report = String::from_utf8_lossy(&output.stdout);
+    assert!(report.contains("prod-eu"), "{report}");
     let deleted =
         r#"pod_reaper_outcomes{cluster="prod-eu",instance="",job="pod-reaper",outcome="deleted"}"#;
     let scraped = gateway.scrape();
@@ -293,8 +296,8 @@ fn a_gateway_with_an_untrusted_certificate_is_sent_nothing() {
             .output()
             .expect("it starts");
         assert_eq!(output.status.code(), Some(0), "{}", shown(&output));
-        let warned = shown(&output).contains("The metrics were not pushed to https://localhost");
-        assert_eq!(warned, !trusted, "{}", shown(&output));
+        let log = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(log.matches("WARN").count(), usize::from(!trusted), "{log}");
         assert!(!shown(&output).contains(PASSWORD), "{}", shown(&output));
     }
 }
@@ -352,11 +355,6 @@ fn a_run_that_is_no_success_keeps_the_time_of_the_last_success() {
         assert_eq!(
             output.status.code(),
             Some(code),
-            "{name}: {}",
-            shown(&output)
-        );
-        assert!(
-            !shown(&output).contains("metrics were not"),
             "{name}: {}",
             shown(&output)
         );
@@ -436,15 +434,16 @@ fn answering(answer: String) -> String {
     address
 }
 
+/// The one warning of a log, without its time.
 #[track_caller]
-fn warns_once(run: &Run, says: &str) {
-    let log = &run.log;
+fn only_warning(log: &str) -> String {
     let warnings = log.lines().filter(|line| line.contains("WARN"));
     let [warning] = warnings.collect_vec()[..] else {
         panic!("{log}")
     };
-    assert!(warning.contains(says), "{says}: {log}");
     assert!(!log.contains(PASSWORD) && !log.contains("MARKER"), "{log}");
+    let (_, warning) = warning.split_once("WARN ").expect("it is a warning");
+    format!("{}\n", warning.trim())
 }
 
 #[test]
@@ -468,31 +467,25 @@ fn metrics_that_cannot_be_handed_over_change_nothing_and_are_one_warning() {
     };
     let plain = run(&cluster.kubeconfig, &SHORT);
     plain.ends(0);
-    for (address, says) in [
-        (closed, "refused"),
-        (answering(String::new()), "it took longer than 5 s"),
-        (
-            answering(redirect),
-            "it answered 307 Temporary Redirect, and redirects are not followed",
-        ),
-        (answering(refusal), "it answered 400 Bad Request"),
+    let mut warnings = String::new();
+    for address in [
+        closed,
+        answering(String::new()),
+        answering(redirect),
+        answering(refusal),
     ] {
         let url = format!("--push-gateway=http://reaper:{PASSWORD}@{address}");
         let run = run(&cluster.kubeconfig, &[&SHORT[..], &[&url]].concat());
         run.ends(0);
-        assert_eq!(run.report["summary"], plain.report["summary"], "{says}");
-        warns_once(&run, says);
-        warns_once(&run, "check that");
+        assert_eq!(run.report["summary"], plain.report["summary"], "{address}");
+        warnings += &only_warning(&run.log).replace(&address, "ADDRESS");
     }
     assert!(elsewhere.accept().is_err(), "the redirect was followed");
 
     let nowhere = ["--metrics-file=/dev/null/pod-reaper.prom"];
     let run = run(&cluster.kubeconfig, &[&SHORT[..], &nowhere].concat());
     run.ends(0);
-    warns_once(
-        &run,
-        "The metrics were not written to /dev/null/pod-reaper.prom: ",
-    );
+    warnings += &only_warning(&run.log);
 
     // A run that could not run reports why, and that its metrics were not pushed. Its exit code stays.
     let mut command = binary(&unreachable_server(&cluster));
@@ -501,9 +494,13 @@ fn metrics_that_cannot_be_handed_over_change_nothing_and_are_one_warning() {
         .output()
         .expect("it starts");
     assert_eq!(output.status.code(), Some(1), "{}", shown(&output));
-    assert!(
-        shown(&output).contains("The metrics were not pushed to http://127.0.0.1:1"),
-        "{}",
-        shown(&output)
-    );
+    warnings += &only_warning(&String::from_utf8_lossy(&output.stderr));
+    expect![[r#"
+        The metrics were not pushed to http://ADDRESS/: Connection refused (os error 111). The run is unaffected; check that a Pushgateway is there, and that --push-gateway names it
+        The metrics were not pushed to http://ADDRESS/: it took longer than 5 s. The run is unaffected; check that a Pushgateway is there, and that --push-gateway names it
+        The metrics were not pushed to http://ADDRESS/: it answered 307 Temporary Redirect, and redirects are not followed. The run is unaffected; check that a Pushgateway is there, and that --push-gateway names it
+        The metrics were not pushed to http://ADDRESS/: it answered 400 Bad Request. The run is unaffected; check that a Pushgateway is there, and that --push-gateway names it
+        The metrics were not written to /dev/null/pod-reaper.prom: Not a directory (os error 20). The run is unaffected; check that --metrics-file names a file in a writable folder
+        The metrics were not pushed to http://127.0.0.1:1/: Connection refused (os error 111). The run is unaffected; check that a Pushgateway is there, and that --push-gateway names it
+    "#]].assert_eq(&warnings);
 }

@@ -253,11 +253,7 @@ fn a_run_proves_it_where_it_is_installed() {
         });
         let (code, log) = refusal_of(ACCOUNT, &cluster, &variables, &[]);
         assert!(
-            code == 1 && log.contains("nothing was deleted"),
-            "{what}: {log}"
-        );
-        assert!(
-            log.contains("delete a pod whose node is Ready; apply"),
+            code == 1 && log.contains("cronjob/components/node-guard"),
             "{what}: {log}"
         );
     };

@@ -101,16 +101,8 @@ fn with_the_component_scratch_goes_and_nothing_else() {
     run.says(&cache, ("scratch", Some("deleted")));
     run.says(&db, ("local-volume", None));
     run.is_whole();
-    let note = str_of(&run.pod(&cache)["note"]);
-    assert!(
-        note.contains("stays behind, Released") && note.contains("binds at once"),
-        "{note}"
-    );
     let why = str_of(&run.pod(&db)["detail"]);
-    assert!(
-        why.contains("claim disk-db-0 is not annotated pod-reaper.io/scratch"),
-        "{why}"
-    );
+    assert!(why.contains("disk-db-0") && why.contains(SCRATCH), "{why}");
     assert!(is_deleted(&cluster, "disk-cache-0") && !is_deleted(&cluster, "disk-db-0"));
     assert_eq!(cluster.try_get(&pod_path("apps", "cache-0")), None);
 }
@@ -191,10 +183,7 @@ fn a_claim_that_changed_meanwhile_is_left_alone() {
         let run = scratch_run(&proxy.kubeconfig);
         run.says(&cache, ("scratch", Some("changed")));
         let says = str_of(&run.pod(&cache)["outcomeDetail"]);
-        assert!(
-            says.contains("Claim disk-cache-0 changed after it was judged."),
-            "{what}: {says}"
-        );
+        assert!(says.contains(CLAIM), "{what}: {says}");
         // The rehearsal of the claim's delete finds it.
         let changes = proxy.seen().into_iter().filter(Seen::is_change);
         assert!(changes.clone().all(|seen| seen.is_dry()), "{what}");

@@ -629,7 +629,7 @@ fn it_is_a_plugin_of_kubectl_by_its_name() {
             workplace.path()
         )
     );
-    assert!(plugin.contains("STAY ON THE NODE"), "{plugin}");
+    assert!(plugin.contains("ds06"), "{plugin}");
 }
 
 #[test]

@@ -1,10 +1,7 @@
-//! Compares the page about security with the tests, and the golden files with the program.
+//! Compares the page about security and the scripts with the tests, and the golden files with the program.
 
 use itertools::Itertools as _;
-use std::{
-    collections::{BTreeSet, HashMap},
-    process::Command,
-};
+use std::{collections::HashMap, process::Command};
 
 use expect_test::expect_file;
 use pod_reaper_test_support::pages;
@@ -12,14 +9,14 @@ use serde_json::Value;
 
 use crate::reaper;
 
-/// Without its test, a claim is no longer verified.
-#[test]
-fn every_test_that_the_security_page_names_is_there() {
+/// Each function of the sources, by the path of its module and its name, and whether it is a test. `src/decide/tests.rs` and
+/// `src/decide/mod.rs` are `src::decide`.
+fn functions() -> HashMap<String, bool> {
     let listed = Command::new("grep")
         .args([
-            "-rEo",
+            "-rE",
             "--include=*.rs",
-            r"^ *fn \w+",
+            r"^ *(#\[(tokio::)?test\b|(pub |async )*fn )",
             "tests",
             "src",
             "rules",
@@ -27,15 +24,23 @@ fn every_test_that_the_security_page_names_is_there() {
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output();
     let listed = String::from_utf8(listed.expect("grep").stdout).expect("text");
-    // `src/decide/tests.rs` and `src/decide/mod.rs` are known as `decide`.
-    let there = listed.lines().filter_map(|line| {
+    let pairs = listed.lines().tuple_windows();
+    let functions = pairs.filter_map(|(before, line)| {
         let (path, function) = line.split_once(".rs:")?;
+        let (_, name) = function.split_once("fn ")?;
+        let name = name.split(['(', '<']).next()?;
+        let is_test = before.contains("#[") && before.starts_with(path);
         let ends = ["/tests", "/mod", "/main"].iter();
         let path = ends.fold(path, |path, end| path.trim_end_matches(end));
-        let function = function.trim().trim_start_matches("fn ");
-        Some(format!("{}::{function}", path.rsplit('/').next()?))
+        Some((format!("{}::{name}", path.replace('/', "::")), is_test))
     });
-    let there = there.collect::<BTreeSet<_>>();
+    functions.collect()
+}
+
+/// Without its test, a claim is no longer verified.
+#[test]
+fn every_test_that_the_security_page_names_is_there() {
+    let functions = functions();
     let page = pages::read("docs/security.md");
     let named = page
         .split('`')
@@ -44,8 +49,62 @@ fn every_test_that_the_security_page_names_is_there() {
         .filter(|word| word.contains("::") && *word != "a::b");
     let named = named.collect_vec();
     assert!(named.len() > 20, "{named:?}");
-    for test in named {
-        assert!(there.contains(test), "{test} is not there");
+    for name in named {
+        let end = format!("::{name}");
+        let is_there = functions.keys().any(|function| function.ends_with(&end));
+        assert!(is_there, "{name} is not there");
+    }
+}
+
+/// A test program takes a name that selects no test for a success.
+#[test]
+fn every_test_that_a_script_names_is_there() {
+    // The words between two texts, without the lines that are comments.
+    let words = |file: &str, before: &str, after: &str| {
+        let text = pages::read(file);
+        let (_, rest) = text.split_once(before).expect(before);
+        let (list, _) = rest.split_once(after).expect(after);
+        let lines = list.lines().filter(|line| !line.trim().starts_with('#'));
+        let words = lines.flat_map(str::split_whitespace).map(str::to_owned);
+        words.collect_vec()
+    };
+    let mut modules = words("tests/versions", "\nmodules=(", ")");
+    for module in &mut modules {
+        module.push_str("::");
+    }
+    let named = [
+        ("api_server", modules),
+        ("api_server", words("tests/versions", "\nguarded=(", "\n)")),
+        ("live", words("tests/versions", "\nscenarios=(", ")")),
+        ("api_server", words("tests/run", "without_go=(--skip ", ")")),
+        (
+            "api_server",
+            words("tests/run", " on_api_servers --ignored ", "\n"),
+        ),
+        (
+            "api_server",
+            words("tests/run", " oldest_kubernetes --ignored ", "\n"),
+        ),
+        (
+            "api_server",
+            words(
+                "tests/run",
+                "\"oldest Kubernetes\" oldest_kubernetes ",
+                "\n",
+            ),
+        ),
+    ];
+    let functions = functions();
+    for (program, names) in named {
+        assert!(!names.is_empty());
+        let start = format!("tests::{program}::");
+        for name in names {
+            let is_there = functions.iter().any(|(function, is_test)| {
+                let function = function.strip_prefix(&start);
+                *is_test && function.is_some_and(|function| function.contains(&name))
+            });
+            assert!(is_there, "{program} has no test {name}");
+        }
     }
 }
 

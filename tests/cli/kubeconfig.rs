@@ -39,10 +39,7 @@ fn the_named_cluster_is_the_one_that_is_asked() {
         }
     });
     let asks = |name: &str, run: Reaper| {
-        run.run()
-            .exits(1)
-            .shows_on_stderr(&["error: could not list nodes", "connection"])
-            .never_prints("MARKER");
+        run.run().exits(1).never_prints("MARKER");
         assert!(
             asked.swap(0, Ordering::SeqCst) > 0,
             "{name}: the cluster was not asked"

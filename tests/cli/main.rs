@@ -31,8 +31,8 @@ use std::{
     process::{Command, Stdio},
 };
 
-use pod_reaper_test_support::samples::{NOW, lease, list, namespace, node, pod, with};
-use serde_json::{Value, json};
+use pod_reaper_test_support::samples::{list, objects, yaml};
+use serde_json::Value;
 use tempfile::TempDir;
 
 /// The state after a Kosmos leaf cluster was cut off, as kubectl printed it. The path is relative to [`data`].
@@ -138,22 +138,6 @@ impl Ended {
         self
     }
 
-    /// Asserts that standard error has these parts, in this order.
-    #[track_caller]
-    fn shows_on_stderr(self, parts: &[&str]) -> Self {
-        let mut rest = self.err.as_str();
-        for part in parts {
-            let after = rest.split_once(part).map(|(_, after)| after);
-            assert!(
-                after.is_some(),
-                "{part:?} is missing, or out of order, in:\n{}",
-                self.err
-            );
-            rest = after.unwrap_or_default();
-        }
-        self
-    }
-
     #[track_caller]
     fn never_prints(self, secret: &str) -> Self {
         for text in [&self.out, &self.err] {
@@ -167,18 +151,19 @@ impl Ended {
     }
 }
 
-/// Three nodes, of which ds06 has been cut off for two hours, and one pod stuck on it.
-fn small_cluster() -> Value {
-    // Without `--now`, the latest observation counts as the time of saving.
-    let created = json!({"metadata": {"creationTimestamp": NOW}});
-    list([
-        node("ds04", "True"),
-        node("ds05", "True"),
-        node("ds06", "Unknown"),
-        namespace("compute-hive01"),
-        lease("ds06"),
-        with(pod("compute-hive01", "huebackend-0", "ds06"), created),
-    ])
+/// Three nodes, of which ds06 has been cut off for two hours, and one pod stuck on it. Without `--now`, the latest observation,
+/// of that pod, counts as the time of saving.
+const SMALL: &str = "
+    Node ds04: {ready: 'True', lease: null}
+    Node ds05: {ready: 'True', lease: null}
+    Node ds06: {}
+    Namespace compute-hive01: {}
+    Pod compute-hive01/huebackend-0: {metadata: {creationTimestamp: '2026-01-31T03:00:00Z'}}
+";
+
+/// The described cluster, as kubectl saves it.
+fn saved(described: &str) -> String {
+    list(objects(&yaml(described))).to_string()
 }
 
 /// A cluster that must not be contacted. Nothing accepts, so a connection waits until it is counted.

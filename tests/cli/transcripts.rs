@@ -5,7 +5,7 @@ use std::{env, fs, os::unix::fs::symlink};
 
 use pod_reaper_test_support::transcript::{self, bash, ended};
 
-use crate::{Forbidden, data, kubeconfig::kubeconfig, reaper, small_cluster};
+use crate::{Forbidden, SMALL, data, kubeconfig::kubeconfig, reaper, saved};
 
 /// Invalid YAML with a token, which must not be printed.
 const BROKEN: &str = "apiVersion: v1\nusers:\n- name: u\n  user: {token: MARKER\ncontexts: [\n";
@@ -24,7 +24,7 @@ pub fn plays(file: &str) {
         ("plugin", &kubeconfig(address, plugin)),
         ("broken", BROKEN),
         ("empty", ""),
-        ("small.json", &small_cluster().to_string()),
+        ("small.json", &saved(SMALL)),
     ] {
         stage.file(name, text);
     }

@@ -2,7 +2,7 @@
 //! for Kosmos keeps, and that its removal is complete.
 
 use crate::{
-    leaf::pinned_to,
+    leaf::pin_to,
     prelude::*,
     support::{
         installed::{ONE_OFF, as_user},
@@ -113,10 +113,7 @@ fn the_guard_keeps_the_pods_of_a_silent_leaf_node() {
     let nodes = ["ds01", "ds02", "ds03", "ds04", ONE_TO_ONE, LEAF];
     let case = Case::with(&nodes, 1, &[]);
     for node in [LEAF, ONE_TO_ONE] {
-        case.create(
-            "/apis/apps/v1/namespaces/compute-hive01/statefulsets",
-            pinned_to(node),
-        );
+        pin_to(&case, node);
     }
     case.until_true("the pods of the leaf nodes are Running", || {
         case.pods().iter().all(Seen::is_running)

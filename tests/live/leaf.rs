@@ -1,9 +1,6 @@
 //! The link to a Kosmos leaf node is cut.
 
-use crate::{
-    prelude::*,
-    support::{objects::stateful_set_of, samples::with},
-};
+use crate::{prelude::*, support::objects::make};
 
 /// The virtual node of a leaf cluster, with the label that Kosmos sets. A kubelet replaces Kosmos's cluster manager,
 /// which renews the lease in the same way. Killing the kubelet simulates that the link is cut.
@@ -26,10 +23,7 @@ fn the_link_to_a_leaf_cluster_is_cut() {
             "kosmos-io/owned-by-cluster",
             "member1",
         );
-        case.create(
-            "/apis/apps/v1/namespaces/compute-hive01/statefulsets",
-            pinned_to(node),
-        );
+        pin_to(&case, node);
     }
     case.until_true("the pods of the leaf nodes are Running", || {
         case.pods().iter().all(Seen::is_running)
@@ -73,21 +67,23 @@ fn the_link_to_a_leaf_cluster_is_cut() {
     assert_eq!(left, of_leaf_nodes);
 }
 
-/// A pod that Kosmos would manage, on this node and no other.
-pub fn pinned_to(node: &str) -> serde_json::Value {
-    let name = format!("on-{node}");
-    let evicted_at_once = |taint: &str| {
-        let key = format!("node.kubernetes.io/{taint}");
-        json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 1})
-    };
-    let more = json!({"spec": {"template": {
-        "metadata": {"labels": {"kosmos-io/pod": "true"}},
-        "spec": {
-            "terminationGracePeriodSeconds": 2,
-            "nodeSelector": {"kubernetes.io/hostname": node},
-            "tolerations": [evicted_at_once("unreachable"), evicted_at_once("not-ready")],
-            "containers": [{"name": "main", "image": "pretended"}],
-        },
-    }}});
-    with(stateful_set_of(&name), more)
+/// Makes a pod that Kosmos would manage, on this node and no other.
+pub fn pin_to(case: &Case, node: &str) {
+    let evicted = "operator: Exists, effect: NoExecute, tolerationSeconds: 1";
+    let set = format!(
+        "
+        StatefulSet compute-hive01/on-{node}:
+            spec:
+                template:
+                    metadata: {{labels: {{kosmos-io/pod: 'true'}}}}
+                    spec:
+                        terminationGracePeriodSeconds: 2
+                        nodeSelector: {{kubernetes.io/hostname: {node}}}
+                        tolerations:
+                        - {{key: node.kubernetes.io/unreachable, {evicted}}}
+                        - {{key: node.kubernetes.io/not-ready, {evicted}}}
+                        containers: [{{name: main, image: pretended}}]
+        "
+    );
+    make(case, &set);
 }

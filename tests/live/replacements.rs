@@ -222,7 +222,7 @@ fn the_replacements_are_told_with_what_holds_them_up() {
             "starting",
             "ErrImageNeverPull: Container image \"example.org/nowhere:1\"",
         ),
-        ("held-up", "bare", "none", "it has no controller"),
+        ("held-up", "bare", "none", ""),
         ("small", "quota-0", "pending", "exceeded quota: small"),
     ] {
         let replacement = told(&run, namespace, name);

@@ -90,7 +90,7 @@ fn after(lost: &[Value], described: &str) -> Vec<Value> {
 
 /// The cluster in which `lost` was judged.
 fn before(lost: &[Value]) -> Vec<Value> {
-    let cluster = "{Node ds05: {ready: 'True'}, Node ds06: {}, Namespace shop: {}, Lease ds06: {}}";
+    let cluster = "{Node ds05: {ready: 'True'}, Node ds06: {}, Namespace shop: {}}";
     let cluster = objects(&yaml(cluster)).into_iter();
     cluster.chain(lost.iter().cloned()).collect()
 }
@@ -250,13 +250,13 @@ async fn every_state_is_told_with_its_cause() {
         (
             "one that was made a little before the eviction, where nothing newer is there",
             WEB,
-            "new web-5d4f-old: {ready: ds02, metadata: {creationTimestamp: '2026-01-31T01:04:10Z'}}",
+            "new web-5d4f-old: {ready: ds02, metadata: {creationTimestamp: '2026-01-31T01:04:40Z'}}",
         ),
         (
             "the same, where something newer is there",
             WEB,
             "
-            new web-5d4f-old: {ready: ds02, metadata: {creationTimestamp: '2026-01-31T01:04:10Z'}}
+            new web-5d4f-old: {ready: ds02, metadata: {creationTimestamp: '2026-01-31T01:04:40Z'}}
             new web-5d4f-x: {status: {phase: Pending}}
             ",
         ),

@@ -151,15 +151,13 @@ fn one_malformed_pod_is_reported_without_its_text_and_the_others_are_handled() {
             reply.body = list.to_string().into_bytes();
         })
     });
-    assert_eq!(
-        run.report["errors"][0]["what"], "pods of node dead",
-        "{}",
-        run.report
-    );
+    let errors = run.report["errors"].as_array().expect("errors");
+    let [malformed] = &errors[..] else {
+        panic!("{errors:?}")
+    };
     assert!(
-        str_of(&run.report["errors"][0]["cause"]).starts_with("apps/malformed: "),
-        "{}",
-        run.report
+        str_of(&malformed["cause"]).starts_with("apps/malformed"),
+        "{malformed}"
     );
     assert_eq!(
         (run.code, run.reason_and_outcome(&judged)),
@@ -167,7 +165,6 @@ fn one_malformed_pod_is_reported_without_its_text_and_the_others_are_handled() {
         "{}",
         run.report
     );
-    assert!(run.log.contains("Force-deleting"), "{}", run.log);
     assert!(!cluster.has_pod("apps", "stuck-0"));
 }
 

@@ -9,11 +9,13 @@ setting() { audit -o json "${@:2}" | jq -c ".settings.$1"; }
 
 # A question about the six nodes.
 six() { pod-reaper "$@" --snapshot six-nodes.json; }
+# For a filter of jq: the objects of this kind.
+of='def of($kind): .items[] | select(.kind == $kind);'
 # Three nodes, of which ds06 has been cut off for two hours with a pod on it, changed by jq: small FILTER OPTION...
-small() { jq "$1" small.json | pod-reaper "${@:2}" --snapshot -; }
+small() { jq "$of $1" small.json | pod-reaper "${@:2}" --snapshot -; }
 
 # One more object in the file `state`, and what a run says that this file lacks.
-add() { jq ".items += [$1]" state > more && mv more state; }
+add() { jq "$of .items += [$1]" state > more && mv more state; }
 lacks() { pod-reaper --snapshot state -o json "$@" | jq -r '.unseen[]'; }
 
 # A run with the kubeconfig `good`, changed by sed.

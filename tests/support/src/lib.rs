@@ -37,6 +37,7 @@ pub mod proxy;
 pub mod samples;
 pub mod simulated;
 pub mod transcript;
+pub mod words;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

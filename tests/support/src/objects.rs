@@ -1,4 +1,4 @@
-//! Realistic objects on a real API server, said in YAML: [`make`].
+//! A described cluster on a real API server: [`make`], in the words of [`words`](crate::words).
 //!
 //! A status, a deletion mark and the stamp of a lease's renewal need more than one request, because the server sets
 //! them by its own rules.
@@ -6,22 +6,26 @@
 use itertools::Itertools as _;
 use std::thread;
 
-use serde_json::{Map, Value, json};
+use jiff::Timestamp;
+use serde_json::{Value, json};
 
 use super::{
-    ControlPlane,
-    samples::{self, with, yaml},
+    ControlPlane, samples,
+    samples::{with, yaml},
+    words::{self, Usual},
+};
+
+/// A pod's deadline is calculated from the time when it is deleted, and so is always to come.
+const USUAL: Usual = Usual {
+    now: Timestamp::now,
+    deleted: 0,
+    namespace: "apps",
+    node: "dead",
 };
 
 /// A time in the past, as the API writes it.
 pub fn seconds_ago(seconds: i64) -> String {
-    let moment = jiff::Timestamp::now() - jiff::SignedDuration::from_secs(seconds);
-    moment.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
-}
-
-/// The same for a lease's `renewTime`, which requires microseconds.
-fn micro_seconds_ago(seconds: i64) -> String {
-    seconds_ago(seconds).replace('Z', ".000000Z")
+    USUAL.ago(seconds)
 }
 
 /// Creates a namespace, unless it exists.
@@ -40,253 +44,154 @@ pub fn annotate(cluster: &ControlPlane, path: &str, key: &str, value: &str) {
     cluster.merge_patch(path, json!({"metadata": {"annotations": {key: value}}}));
 }
 
-/// Writes what is said of each object, by `Kind name` or `Kind namespace/name`, the namespace else being `apps`. Each is a
-/// realistic sample of its kind with what is said laid over it, and is returned as the server has it. Some words are short for
-/// what takes much:
-///
-/// - `Node`: it is silent, NotReady and not heard for an hour, or `since` so many seconds; `ready` is another status than
-///   Unknown, or null for no condition. `renewed` is how many seconds ago its lease was renewed, and `says` what the lease says
-///   of that, where the node's clock is wrong; `lease: null` is none. `detects` is a condition that a detector wrote a minute ago.
-/// - `Pod`: it is stuck on `dead`, or another `node`, or none where that is null; deleted with `grace` seconds, which is 1, or
-///   not at all where that is null. `owner` is `Kind name`. It mounts the claim that it `uses`, an `ephemeral` volume, or
-///   a claim of its own name that is bound to a `volume`. `phase` is another than Running.
-/// - `PersistentVolume`: bound to a `claim`, `namespace/name`, and usable `on` one host alone.
-/// - `PersistentVolumeClaim`: bound to a `volume`, if any, and of that `phase`.
-/// - `Lease`: of a `holder` who `renewed` it so many seconds ago.
-/// - `VolumeAttachment`: of a `volume`, on the node `dead` or another `node`.
-/// - `StatefulSet` and `Namespace`.
-pub fn make(cluster: &ControlPlane, said: &str) -> Vec<Value> {
-    let said = yaml(said);
-    let said = said.as_object().expect("a mapping").iter();
-    let made = said.map(|(key, more)| {
-        let (kind, name) = key.split_once(' ').expect("a kind and a name");
-        let (space, name) = name.split_once('/').unwrap_or(("apps", name));
-        let words = more.as_object().cloned().unwrap_or_default();
-        Said {
-            cluster,
-            space,
-            name,
-            words,
-        }
-        .make(kind)
+/// Writes the described objects, and their namespaces. Returns the object of each entry as the server has it.
+pub fn make(cluster: &ControlPlane, described: &str) -> Vec<Value> {
+    let described = yaml(described);
+    let made = USUAL.entries(&described).map(|entry| {
+        let overdue = &described[&entry.key]["overdue"];
+        assert!(overdue.is_null(), "{}: the server decides that", entry.key);
+        let written = entry
+            .objects
+            .into_iter()
+            .map(|object| write(cluster, object));
+        written.last().expect("its own")
     });
     made.collect()
 }
 
 /// Writes one pod, by name or `namespace/name`, as [`make`] does. Returns its UID.
-pub fn pod(cluster: &ControlPlane, said: &str) -> String {
-    uid(&make(cluster, &format!("Pod {said}"))[0])
+pub fn pod(cluster: &ControlPlane, described: &str) -> String {
+    uid(&make(cluster, &format!("Pod {described}"))[0])
 }
 
-/// What is said of one object.
-struct Said<'a> {
-    cluster: &'a ControlPlane,
-    space: &'a str,
-    name: &'a str,
-    words: Map<String, Value>,
-}
-
-impl Said<'_> {
-    fn make(mut self, kind: &str) -> Value {
-        let (cluster, space, name) = (self.cluster, self.space, self.name);
-        let namespaced = |group: &str, plural: &str| {
-            namespace(cluster, space);
-            format!("/{group}/namespaces/{space}/{plural}")
-        };
-        match kind {
-            "Node" => self.node(),
-            "Pod" => self.pod(&namespaced("api/v1", "pods")),
-            "PersistentVolume" => self.volume(),
-            "PersistentVolumeClaim" => {
-                let (volume, phase) = (self.text("volume"), self.word("phase"));
-                let usual = format!(
-                    "{{metadata: {{name: '{name}'}}, spec: {}}}",
-                    claim_spec(volume.as_deref().unwrap_or("null"))
-                );
-                let collection = namespaced("api/v1", "persistentvolumeclaims");
-                cluster.create(&collection, self.laid_over(&usual));
-                cluster.patch_status(&format!("{collection}/{name}"), json!({"phase": phase}))
-            }
-            "Lease" => {
-                let holder = self.text("holder").expect("who holds it");
-                let renewed = self.seconds("renewed", 0);
-                create_lease(cluster, (space, name), &holder, (renewed, renewed))
-            }
-            "VolumeAttachment" => {
-                let node = self.text("node").unwrap_or("dead".to_owned());
-                let volume = self.text("volume").expect("a volume");
-                let usual = format!(
-                    "{{metadata: {{name: '{name}'}}, spec: {{attacher: csi.example.org, nodeName: {node},
-                    source: {{persistentVolumeName: {volume}}}}}}}"
-                );
-                let collection = "/apis/storage.k8s.io/v1/volumeattachments";
-                cluster.create(collection, yaml(&usual));
-                cluster.patch_status(&format!("{collection}/{name}"), yaml("{attached: true}"))
-            }
-            "StatefulSet" => {
-                let usual = stateful_set_of(name).to_string();
-                let collection = namespaced("apis/apps/v1", "statefulsets");
-                cluster.create(&collection, self.laid_over(&usual))
-            }
-            "Namespace" => {
-                let usual = format!("metadata: {{name: '{name}'}}");
-                cluster.create("/api/v1/namespaces", self.laid_over(&usual))
-            }
-            kind => panic!("{kind} {name}: no such kind is known"),
-        }
-    }
-
-    fn word(&mut self, word: &str) -> Option<Value> {
-        self.words.remove(word)
-    }
-
-    fn text(&mut self, word: &str) -> Option<String> {
-        Some(self.word(word)?.as_str()?.to_owned())
-    }
-
-    fn seconds(&mut self, word: &str, usual: i64) -> i64 {
-        let seconds = self.word(word);
-        seconds.map_or(usual, |seconds| seconds.as_i64().expect("a number"))
-    }
-
-    /// What is said besides the words, laid over what is usual.
-    fn laid_over(self, usual: &str) -> Value {
-        with(yaml(usual), Value::Object(self.words))
-    }
-
-    /// With the taints that the node controller gives for its condition.
-    fn node(mut self) -> Value {
-        let (cluster, name) = (self.cluster, self.name);
-        let ready = self.word("ready").unwrap_or(json!("Unknown"));
-        let (reason, taint) = match ready.as_str() {
-            Some("True") => ("KubeletReady", None),
-            Some("False") => ("KubeletNotReady", Some("not-ready")),
-            _ => ("NodeStatusUnknown", Some("unreachable")),
-        };
-        let since = self.seconds("since", if taint.is_some() { 3_600 } else { 86_400 });
-        let renewed = self.seconds("renewed", if taint.is_some() { since } else { 3 });
-        let says = self.seconds("says", renewed);
-        let has_lease = self.word("lease").is_none();
-        let detects = self.text("detects");
-        let ready = ready.as_str();
-        let ready = ready.map(|ready| condition("Ready", ready, reason, since));
-        let detected = detects.map(|kind| condition(&kind, "False", "AsItShouldBe", 60));
-        let conditions = ready.into_iter().chain(detected).collect::<Value>();
-        let mut object = self.laid_over(&format!(
-            "
-            metadata: {{name: '{name}', labels: {{kubernetes.io/hostname: '{name}', kubernetes.io/os: linux}}}}
-            status: {{capacity: {{cpu: '8', memory: 32Gi, pods: '110'}}, conditions: {conditions}}}
-            "
-        ));
-        for effect in ["NoSchedule", "NoExecute"] {
-            let taint =
-                taint.map(|taint| format!("{{key: node.kubernetes.io/{taint}, effect: {effect}}}"));
-            push(&mut object["spec"]["taints"], taint);
-        }
-        let taints = object["spec"]["taints"].clone();
-        cluster.create("/api/v1/nodes", object);
-        if has_lease {
-            create_lease(cluster, ("kube-node-lease", name), name, (says, renewed));
-        }
-        // Admission taints every new node as not ready.
-        cluster.merge_patch(&node_path(name), json!({"spec": {"taints": taints}}))
-    }
-
-    /// No kubelet confirms its deletion, so it stays. It is overdue when its grace has passed: the server computes the deadline,
-    /// and no request can set one in the past. With a grace of 0, and where it has no node or has finished, it stays only where
-    /// a finalizer holds it.
-    fn pod(mut self, collection: &str) -> Value {
-        let (cluster, space, name) = (self.cluster, self.space, self.name);
-        let node = self.word("node").unwrap_or(json!("dead"));
-        let grace = self.word("grace").unwrap_or(json!(1));
-        let phase = self.word("phase").unwrap_or(json!("Running"));
-        let owner = self.text("owner");
-        let mut uses = self.text("uses");
-        if let Some(spec) = self.word("volume") {
-            let volume =
-                format!("PersistentVolume {name}: {{claim: {space}/{name}, spec: {spec}}}");
-            make(cluster, &volume);
-            uses = Some(name.to_owned());
-        }
-        let uses = uses.map(|claim| {
-            format!("{{name: {claim}, persistentVolumeClaim: {{claimName: {claim}}}}}")
-        });
-        let ephemeral = self.text("ephemeral").map(|volume| {
-            let template = format!("{{spec: {}}}", claim_spec("null"));
-            format!("{{name: {volume}, ephemeral: {{volumeClaimTemplate: {template}}}}}")
-        });
-        let mut object = self.laid_over(&format!(
-            "
-            metadata: {{name: '{name}'}}
-            spec: {{nodeName: {node}, containers: [{{name: main, image: 'example/main:1'}}]}}
-            "
-        ));
-        let owner = owner.map(|owner| owner_of(cluster, space, &owner));
-        push(&mut object["metadata"]["ownerReferences"], owner);
-        push(&mut object["spec"]["volumes"], uses);
-        push(&mut object["spec"]["volumes"], ephemeral);
-        cluster.create(collection, object);
-        let path = format!("{collection}/{name}");
-        let status = json!({"phase": phase, "startTime": seconds_ago(86_400)});
-        let lives = cluster.patch_status(&path, status);
-        if grace.is_null() {
-            return lives;
-        }
-        cluster.delete(&path, json!({"gracePeriodSeconds": grace}));
-        cluster.get(&path)
-    }
-
-    /// With its claim.
-    fn volume(mut self) -> Value {
-        let (cluster, name) = (self.cluster, self.name);
-        let (claim, host) = (self.text("claim"), self.text("on"));
-        let mut object = self.laid_over(&format!(
-            "
-            metadata: {{name: '{name}'}}
-            spec: {{capacity: {{storage: 1Gi}}, accessModes: [ReadWriteOnce], storageClassName: test,
-                persistentVolumeReclaimPolicy: Retain}}
-            "
-        ));
-        let spec = &mut object["spec"];
-        if let Some(host) = host {
-            spec["nodeAffinity"] = samples::directory(name, &host)["spec"]["nodeAffinity"].take();
-        }
-        let phase = if claim.is_some() {
-            "Bound"
-        } else {
-            "Available"
-        };
-        if let Some(claim) = claim {
-            let (modes, mode) = (&spec["accessModes"], &spec["volumeMode"]);
-            let bound = format!(
-                "PersistentVolumeClaim {claim}: {{volume: {name}, phase: Bound,
-                spec: {{accessModes: {modes}, volumeMode: {mode}}}}}"
-            );
-            let metadata = make(cluster, &bound)[0]["metadata"].take();
-            spec["claimRef"] = yaml("{apiVersion: v1, kind: PersistentVolumeClaim}");
-            for field in ["namespace", "name", "uid"] {
-                spec["claimRef"][field] = metadata[field].clone();
-            }
-        }
-        cluster.create("/api/v1/persistentvolumes", object);
-        let path = format!("/api/v1/persistentvolumes/{name}");
-        cluster.patch_status(&path, json!({"phase": phase}))
-    }
-}
-
-/// A controller, which need not exist, since no garbage collector runs here. A StatefulSet that does is meant.
-fn owner_of(cluster: &ControlPlane, space: &str, owner: &str) -> String {
-    let (kind, name) = owner.split_once(' ').expect("a kind and a name");
-    let version = match kind {
-        "StatefulSet" | "DaemonSet" | "ReplicaSet" => "apps/v1",
-        "Job" => "batch/v1",
-        _ => "example.org/v1",
+/// Writes an object with all that the server accepts only by a request of its own.
+fn write(cluster: &ControlPlane, mut object: Value) -> Value {
+    let kind = str_of(&object["kind"]).to_owned();
+    let (group, plural) = match kind.as_str() {
+        "Node" => ("api/v1", "nodes"),
+        "Namespace" => ("api/v1", "namespaces"),
+        "Pod" => ("api/v1", "pods"),
+        "PersistentVolume" => ("api/v1", "persistentvolumes"),
+        "PersistentVolumeClaim" => ("api/v1", "persistentvolumeclaims"),
+        "Lease" => ("apis/coordination.k8s.io/v1", "leases"),
+        "StatefulSet" => ("apis/apps/v1", "statefulsets"),
+        "VolumeAttachment" => ("apis/storage.k8s.io/v1", "volumeattachments"),
+        _ => panic!("no such kind is known: {object}"),
     };
-    let path = format!("/apis/apps/v1/namespaces/{space}/statefulsets/{name}");
-    let set = cluster.try_get(&path).filter(|_| kind == "StatefulSet");
-    let absent = "00000000-0000-4000-8000-000000000000".to_owned();
-    let uid = set.map_or(absent, |set| uid(&set));
-    format!("{{apiVersion: {version}, kind: {kind}, name: '{name}', controller: true, uid: {uid}}}")
+    let metadata = object["metadata"].as_object_mut().expect("it has it");
+    // The server gives these.
+    for field in ["uid", "resourceVersion", "creationTimestamp"] {
+        metadata.remove(field);
+    }
+    let is_deleted = metadata
+        .remove("deletionTimestamp")
+        .is_some_and(|deadline| !deadline.is_null());
+    let grace = metadata.remove("deletionGracePeriodSeconds");
+    let name = str_of(&metadata["name"]).to_owned();
+    let collection = match metadata.get("namespace") {
+        Some(space) => {
+            let space = str_of(space);
+            if space != "kube-node-lease" {
+                namespace(cluster, space);
+            }
+            format!("/{group}/namespaces/{space}/{plural}")
+        }
+        None => format!("/{group}/{plural}"),
+    };
+    let path = format!("{collection}/{name}");
+    object = with(required(&kind, &name), object);
+    match kind.as_str() {
+        "Node" => {
+            let taints = object["spec"]["taints"].clone();
+            cluster.create(&collection, object);
+            // Admission taints every new node as not ready.
+            return cluster.merge_patch(&path, json!({"spec": {"taints": taints}}));
+        }
+        "Lease" => return write_lease(cluster, &collection, object),
+        "Pod" => {
+            knows_its_sets(cluster, &mut object);
+            for volume in object["spec"]["volumes"]
+                .as_array_mut()
+                .into_iter()
+                .flatten()
+            {
+                if let Some(ephemeral) = volume.get_mut("ephemeral") {
+                    let of_a_claim = required("PersistentVolumeClaim", "");
+                    *ephemeral = with(
+                        json!({ "volumeClaimTemplate": of_a_claim }),
+                        ephemeral.take(),
+                    );
+                }
+            }
+        }
+        "PersistentVolume" => knows_its_claim(cluster, &mut object),
+        _ => {}
+    }
+    let status = object["status"].take();
+    let made = cluster.create(&collection, object);
+    if status.is_null() {
+        return made;
+    }
+    let made = cluster.patch_status(&path, status);
+    if !is_deleted {
+        return made;
+    }
+    // No kubelet confirms the deletion, so the pod stays. With a grace of 0, and where it has no node or has finished, it stays
+    // only where a finalizer holds it.
+    cluster.delete(&path, json!({"gracePeriodSeconds": grace}));
+    cluster.get(&path)
+}
+
+/// What no program reads, but the server requires.
+fn required(kind: &str, name: &str) -> Value {
+    match kind {
+        "Node" => yaml("status: {capacity: {cpu: '8', memory: 32Gi, pods: '110'}}"),
+        "Pod" => yaml("spec: {containers: [{name: main, image: 'example/main:1'}]}"),
+        "PersistentVolume" => yaml("spec: {capacity: {storage: 1Gi}, storageClassName: test}"),
+        "PersistentVolumeClaim" => yaml(
+            "spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}, storageClassName: test}",
+        ),
+        "StatefulSet" => stateful_set_of(name),
+        "VolumeAttachment" => yaml("spec: {attacher: csi.example.org}"),
+        _ => json!({}),
+    }
+}
+
+/// Gives a pod the UIDs of those StatefulSets of its own that exist. No garbage collector runs here, so no other owner need
+/// exist.
+fn knows_its_sets(cluster: &ControlPlane, pod: &mut Value) {
+    let space = str_of(&pod["metadata"]["namespace"]).to_owned();
+    let owners = pod["metadata"]["ownerReferences"].as_array_mut();
+    for owner in owners.into_iter().flatten() {
+        let name = str_of(&owner["name"]);
+        let path = format!("/apis/apps/v1/namespaces/{space}/statefulsets/{name}");
+        let set = (owner["kind"] == "StatefulSet").then(|| cluster.try_get(&path));
+        if let Some(set) = set.flatten() {
+            owner["uid"] = set["metadata"]["uid"].clone();
+        }
+    }
+}
+
+/// Gives a volume the UID of its PVC.
+fn knows_its_claim(cluster: &ControlPlane, volume: &mut Value) {
+    let claim = &mut volume["spec"]["claimRef"];
+    if let (Some(space), Some(name)) = (claim["namespace"].as_str(), claim["name"].as_str()) {
+        let path = format!("/api/v1/namespaces/{space}/persistentvolumeclaims/{name}");
+        claim["uid"] = cluster.get(&path)["metadata"]["uid"].clone();
+    }
+}
+
+/// The server stamps each write with its own time in `managedFields`. It accepts an older stamp from a client only with
+/// another change, and that change must leave no newer stamp behind. So a label is added and removed.
+fn write_lease(cluster: &ControlPlane, collection: &str, mut lease: Value) -> Value {
+    let stamped = lease["metadata"]["managedFields"][0]["time"].take();
+    lease["metadata"]["managedFields"].take();
+    lease["metadata"]["labels"] = json!({"passing": "true"});
+    let mut lease = cluster.create(&format!("{collection}?fieldManager=kubelet"), lease);
+    lease["metadata"]["labels"] = Value::Null;
+    lease["metadata"]["managedFields"][0]["time"] = stamped;
+    let path = format!("{collection}/{}", str_of(&lease["metadata"]["name"]));
+    cluster.put(&format!("{path}?fieldManager=test"), lease)
 }
 
 /// The items of a list.
@@ -318,66 +223,25 @@ pub fn node_path(name: &str) -> String {
 
 /// Where the lease of a node is found.
 pub fn lease_path(node: &str) -> String {
-    path_of_lease(("kube-node-lease", node))
-}
-
-fn path_of_lease((namespace, name): (&str, &str)) -> String {
-    format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}")
+    format!("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{node}")
 }
 
 /// Changes the Ready condition of an existing node, as of now.
 pub fn node_becomes(cluster: &ControlPlane, name: &str, status: &str, reason: &str) -> Value {
-    let condition = condition("Ready", status, reason, 0);
+    let condition = words::condition("Ready", status, reason, &seconds_ago(0));
     cluster.patch_status(&node_path(name), json!({"conditions": [condition]}))
 }
 
 /// Renews the lease of a node now, by both clocks.
 pub fn renew_lease(cluster: &ControlPlane, node: &str) -> Value {
     let path = format!("{}?fieldManager=kubelet", lease_path(node));
-    cluster.merge_patch(&path, json!({"spec": {"renewTime": micro_seconds_ago(0)}}))
-}
-
-fn condition(kind: &str, status: &str, reason: &str, since: i64) -> Value {
-    let at = seconds_ago(since);
-    yaml(&format!(
-        "{{type: {kind}, status: '{status}', reason: {reason}, message: as the test wants it,
-        lastTransitionTime: '{at}', lastHeartbeatTime: '{at}'}}"
-    ))
-}
-
-/// The server stamps each write with its own time in `managedFields`. It accepts an older stamp from a client only with
-/// another change, and that change must leave no newer stamp behind. So a label is added and removed.
-fn create_lease(
-    cluster: &ControlPlane,
-    (namespace, name): (&str, &str),
-    holder: &str,
-    (says, stamped): (i64, i64),
-) -> Value {
-    let more = format!(
-        "
-        metadata: {{namespace: '{namespace}', labels: {{passing: 'true'}}}}
-        spec: {{holderIdentity: '{holder}', leaseDurationSeconds: 40, renewTime: '{}'}}
-        ",
-        micro_seconds_ago(says)
-    );
-    let object = with(samples::lease(name), yaml(&more));
-    let path = path_of_lease((namespace, name));
-    let collection = path.trim_end_matches(name).trim_end_matches('/');
-    let mut object = cluster.create(&format!("{collection}?fieldManager=kubelet"), object);
-    object["metadata"]["labels"] = Value::Null;
-    object["metadata"]["managedFields"][0]["time"] = json!(seconds_ago(stamped));
-    cluster.put(&format!("{path}?fieldManager=test"), object)
+    let now = seconds_ago(0).replace('Z', ".000000Z");
+    cluster.merge_patch(&path, json!({"spec": {"renewTime": now}}))
 }
 
 /// Where a pod is found.
 pub fn pod_path(namespace: &str, name: &str) -> String {
     format!("/api/v1/namespaces/{namespace}/pods/{name}")
-}
-
-fn claim_spec(volume: &str) -> String {
-    format!(
-        "{{accessModes: [ReadWriteOnce], storageClassName: test, resources: {{requests: {{storage: 1Gi}}}}, volumeName: {volume}}}"
-    )
 }
 
 /// A StatefulSet of one container, without a namespace.
@@ -418,13 +282,4 @@ pub fn in_parallel<T: Send, U: Send>(
             .flat_map(|builder| builder.join().expect("it says itself what is wrong"))
             .collect()
     })
-}
-
-/// Appends the item, if any, to a list that may not exist yet.
-fn push(list: &mut Value, item: Option<String>) {
-    let Some(item) = item else { return };
-    if list.is_null() {
-        *list = json!([]);
-    }
-    list.as_array_mut().expect("it is a list").push(yaml(&item));
 }

@@ -1,10 +1,10 @@
-//! Raw objects at fixed times: a node failed at one, its pods should have been gone by five past, and now it is three.
-//!
-//! They have only the fields that a test needs. Objects that a real API server accepts are in
-//! [`objects`](crate::objects).
+//! Objects at fixed times, for snapshots and the simulated server: a node failed at one, its pods should have been gone by five
+//! past, and now it is three.
 
 use itertools::Itertools as _;
 use serde_json::{Value, json};
+
+use crate::words::{Usual, affinity};
 
 /// The time when a node failed, and the current time.
 pub const FAILED: &str = "2026-01-31T01:00:00Z";
@@ -111,63 +111,25 @@ pub fn yaml(text: &str) -> Value {
     serde_saphyr::from_str(text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-/// Objects by `Kind name` or `Kind namespace/name`: each the sample of its kind, with what stands there laid over it, or
-/// none where that is null. Three words are short for what takes many: `ready: 'False'` of a node, which else is
-/// `Unknown`; `uses: CLAIM` of a pod, which is stuck on ds06; and `volume: NAME` of a claim, which else is bound to pv-1.
+const USUAL: Usual = Usual {
+    now: || NOW.parse().expect("a moment"),
+    // Their grace ends at the deadline.
+    deleted: 2 * 3_600 - 5 * 60 + 1,
+    namespace: "data",
+    node: "ds06",
+};
+
+/// Returns the described objects, in the words of [`words`](crate::words).
 pub fn objects(described: &Value) -> Vec<Value> {
-    let described = described.as_object().expect("a mapping").iter();
-    let described = described.filter(|(_, more)| !more.is_null());
-    let objects = described.map(|(key, more)| {
-        let (kind, name) = key.split_once(' ').expect("a kind and a name");
-        let (given, name) = match name.split_once('/') {
-            Some((space, name)) => (Some(space), name),
-            None => (None, name),
-        };
-        let space = given.unwrap_or("data");
-        let mut more = more.clone();
-        let mut word = |key: &str| {
-            let word = more.as_object_mut().and_then(|more| more.remove(key));
-            word.map(|word| word.as_str().expect("a word").to_owned())
-        };
-        let sample = match kind {
-            "Node" => node(name, word("ready").as_deref().unwrap_or("Unknown")),
-            "Namespace" => namespace(name),
-            "Lease" => lease(name),
-            "Pod" => match word("uses") {
-                Some(claim) => using(pod(space, name, "ds06"), &claim),
-                None => pod(space, name, "ds06"),
-            },
-            "PersistentVolumeClaim" => {
-                claim(space, name, word("volume").as_deref().unwrap_or("pv-1"))
-            }
-            "PersistentVolume" => volume(name, &json!({"csi": {"driver": "ceph"}})),
-            "StatefulSet" => set(space, name, &[]),
-            _ => json!({"kind": kind, "metadata": {"namespace": given, "name": name, "uid": format!("uid-of-{name}")}}),
-        };
-        bound_to_its_node(with(sample, more))
-    });
-    objects.collect()
+    USUAL.objects(described)
 }
 
 /// A volume that is a directory of a node.
 pub fn directory(name: &str, node: &str) -> Value {
-    let requirement = json!({"key": "kubernetes.io/hostname", "operator": "In", "values": [node]});
-    let terms = json!([{"matchExpressions": [requirement]}]);
-    let affinity = json!({"required": {"nodeSelectorTerms": terms}});
     volume(
         name,
-        &json!({"local": {"path": "/x"}, "nodeAffinity": affinity}),
+        &json!({"local": {"path": "/x"}, "nodeAffinity": affinity(node)}),
     )
-}
-
-/// Gives a volume that is a directory its affinity to ds06, unless it has or denies one.
-fn bound_to_its_node(mut object: Value) -> Value {
-    let spec = &object["spec"];
-    let is_one = spec["local"].is_object() || spec["hostPath"].is_object();
-    if is_one && spec.get("nodeAffinity").is_none() {
-        object["spec"]["nodeAffinity"] = directory("", "ds06")["spec"]["nodeAffinity"].clone();
-    }
-    object
 }
 
 /// A list, as `kubectl get … -o json` prints it.
