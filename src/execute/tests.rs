@@ -358,6 +358,17 @@ async fn reap_scratch_within(
     mode: Mode,
     fate: impl FnMut(&Request) -> Fate + Send + 'static,
 ) -> (String, Vec<String>) {
+    reap_scratch_saying(deadline, more, mode, fate, &mut String::new()).await
+}
+
+/// Does as `reap_scratch_within`, and appends the sentence of a failure.
+async fn reap_scratch_saying(
+    deadline: Duration,
+    more: &str,
+    mode: Mode,
+    fate: impl FnMut(&Request) -> Fate + Send + 'static,
+    said: &mut String,
+) -> (String, Vec<String>) {
     let mut settings = run(mode, Target::default());
     settings.policy.reap_scratch = true;
     (settings.all, settings.events) = (false, false);
@@ -373,12 +384,13 @@ async fn reap_scratch_within(
     let pod = &report.pods[0];
     let outcome = pod.outcome.map_or("none", |outcome| outcome.as_str());
     let mut result = format!("{} {outcome}", pod.reason);
-    // The names of the PVCs that may be gone.
     let detail = pod.outcome_detail.as_deref().unwrap_or_default();
-    for claim in ["a-cache-0", "b-cache-0"] {
-        if outcome == "failed" && detail.contains(claim) {
-            write!(result, " {claim}").unwrap();
-        }
+    if outcome == "failed" {
+        let gone = detail
+            .split_once('(')
+            .and_then(|(_, rest)| rest.split_once(')'));
+        write!(result, " {}", gone.expect("their names").0).unwrap();
+        said.push_str(detail);
     }
     let requests = server.lock().requests.clone();
     let first = requests
@@ -559,12 +571,20 @@ async fn a_claim_that_went_alone_is_told() {
         ),
         (
             forbidden(Kind::Delete, "cache-0", false),
-            "scratch failed a-cache-0 b-cache-0",
+            "scratch failed a-cache-0, b-cache-0",
         ),
     ] {
         let (result, _) = reap_scratch("{}", REAL, fault).await;
         assert_eq!(result, gone);
     }
+    let fault = forbidden(Kind::Delete, "cache-0", false);
+    let fate = move |request: &Request| Fate {
+        fault: fault(request),
+        ..Fate::default()
+    };
+    let mut said = String::new();
+    reap_scratch_saying(Duration::from_mins(8), "{}", REAL, fate, &mut said).await;
+    expect_test::expect!["It could not be deleted: its claims are gone, or may be (a-cache-0, b-cache-0), and this run did not delete the pod. The API server refused the delete: cannot list resource (403)"].assert_eq(&said);
 }
 
 /// A failure that may pass is followed by another try. A claim that changed is left to the next run,

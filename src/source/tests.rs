@@ -1442,7 +1442,8 @@ fn claims_are_looked_up_as_long_as_they_can_be_and_are_not_too_many() {
         .collect::<Vec<_>>();
     expect![[r#"
         its pod uses more than 64, and no more of a pod are looked up
-        more than 640 claims of its namespace are due, and a run looks up no more"#]].assert_eq(&limits.join("\n"));
+        more than 640 claims of its namespace are due, and a run looks up no more"#]]
+    .assert_eq(&limits.join("\n"));
 }
 
 /// A pod of which not all claims are known may use any claim of its namespace.

@@ -7,7 +7,7 @@
 
 use expect_test::{Expect, expect};
 use pod_reaper_test_support::{
-    samples::{check_each, with},
+    samples::check_each,
     simulated::{Objects, Server},
 };
 use serde_json::{Map, Value};
