@@ -3,7 +3,7 @@
 use std::{convert::Infallible, error::Error, fmt, time::Duration};
 
 use pod_reaper_test_support::{
-    samples::{lease, node, pod, with},
+    samples::{objects, yaml},
     simulated::{Fate, Fault, Objects, Server},
 };
 
@@ -14,7 +14,7 @@ use kube::client::{AuthError, Body};
 use rustls::CertificateError;
 use rustls::pki_types::{ServerName, UnixTime};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::{
@@ -275,9 +275,8 @@ async fn no_pause_between_tries_outlasts_the_run() {
 #[tokio::test(start_paused = true)]
 async fn leases_count_as_none_only_where_they_may_not_be_listed() {
     let leases = async |forbidden: &'static str, is_page| {
-        let mut lease = lease("apiserver-0");
-        lease["metadata"]["namespace"] = "kube-system".into();
-        let objects = Objects::new(Timestamp::UNIX_EPOCH, [lease]);
+        let lease = objects(&yaml("Lease kube-system/apiserver-0: {}"));
+        let objects = Objects::new(Timestamp::UNIX_EPOCH, lease);
         let server = Server::with_faults(objects, move |request| Fate {
             fault: request
                 .query
@@ -334,9 +333,18 @@ async fn a_response_that_is_not_what_was_asked_for_is_refused() {
     assert_eq!(rows, unread("a row of the table lacks a cell"));
 }
 
+/// A pod on the node `n` that has so many bytes more.
+fn large(name: &str, bytes: usize) -> Value {
+    let padding = "x".repeat(bytes);
+    let pod = format!("Pod shop/{name}: {{node: 'n', spec: {{padding: {padding}}}}}");
+    objects(&yaml(&pod)).remove(0)
+}
+
 /// A server with two pods on the node `n`, one a page, and a client of it.
 fn two_pages() -> (Server<Objects>, Cluster) {
-    let pods = ["a", "b"].map(|name| pod("shop", name, "n"));
+    let pods = objects(&yaml(
+        "{Pod shop/a: {node: 'n', phase: null}, Pod shop/b: {node: 'n', phase: null}}",
+    ));
     let server = Server::new(Objects::new(Timestamp::UNIX_EPOCH, pods)).page(1);
     let cluster = Cluster::new(server.client(), Stop::manual(Duration::from_mins(8)).1);
     (server, cluster)
@@ -361,16 +369,11 @@ async fn the_first_list_of_a_nodes_pods_may_come_from_the_cache() {
 #[tokio::test(start_paused = true)]
 async fn a_list_that_is_too_large_is_given_up_and_read_in_smaller_pages() {
     let (server, cluster) = two_pages();
-    let large = |number: usize, bytes: usize| {
-        let mut large = pod("shop", &format!("pod-{number}"), "n");
-        large["spec"]["padding"] = "x".repeat(bytes).into();
-        large
-    };
     let few = MOST / 30;
     let sizes = (0..40).map(|number| if number < 35 { few } else { 10 });
     let large = sizes
         .enumerate()
-        .map(|(number, bytes)| large(number, bytes));
+        .map(|(number, bytes)| large(&format!("pod-{number}"), bytes));
     {
         let mut state = server.lock();
         (state.page, state.cluster.objects) = (usize::MAX, large.collect());
@@ -396,9 +399,7 @@ async fn a_list_that_is_too_large_is_given_up_and_read_in_smaller_pages() {
 #[tokio::test(start_paused = true)]
 async fn an_object_that_is_too_large_is_not_read() {
     let (server, cluster) = two_pages();
-    let mut large = pod("shop", "a", "n");
-    large["spec"]["padding"] = "x".repeat(MOST).into();
-    server.lock().cluster.objects[0] = large;
+    server.lock().cluster.objects[0] = large("a", MOST);
     let found = cluster.find::<RawPod>("shop", "a").await.map(drop);
     assert_eq!(found, Err(Failure::TooLarge));
     let of_node = PodsOf::Node("n".to_owned());
@@ -409,28 +410,27 @@ async fn an_object_that_is_too_large_is_not_read() {
 #[tokio::test(start_paused = true)]
 async fn only_the_node_that_was_judged_permits_a_write_and_only_while_it_is_down() {
     let selectors = NodeSelectors::default();
-    let cluster = |change: Value| {
-        let node = with(node("ds06", "Unknown"), change);
-        let server = Server::new(Objects::new(Timestamp::UNIX_EPOCH, [node]));
+    let cluster = |node: &str| {
+        let node = objects(&yaml(&format!("Node ds06: {{lease: null, {node}}}")));
+        let server = Server::new(Objects::new(Timestamp::UNIX_EPOCH, node));
         let (signal, stop) = Stop::manual(Duration::from_mins(8));
         (signal, Cluster::new(server.client(), stop))
     };
-    let (_signal, as_judged) = cluster(json!({}));
+    let (_signal, as_judged) = cluster("");
     let objects = as_judged.node_objects("ds06").await;
     let objects = objects.expect("an answer").expect("a node");
     let judged = objects.into_facts(&selectors).expect("a whole node");
-    let ready = json!({"status": {"conditions": [{"type": "Ready", "status": "True"}]}});
     for (change, expected) in [
-        (json!({}), "down"),
-        (json!({"metadata": {"uid": "another"}}), "node-changed"),
-        (json!({"metadata": {"name": "another"}}), "node-changed"),
+        ("", "down"),
+        ("metadata: {uid: another}", "node-changed"),
+        ("metadata: {name: another}", "node-changed"),
         (
-            json!({"metadata": {"labels": {"kosmos.io/node": "true"}}}),
+            "metadata: {labels: {kosmos.io/node: 'true'}}",
             "node-changed",
         ),
-        (ready, "node-recovered"),
+        ("ready: 'True'", "node-recovered"),
     ] {
-        let (_signal, cluster) = cluster(change.clone());
+        let (_signal, cluster) = cluster(change);
         let proof = cluster.still_down(&judged, &selectors).await;
         let is = proof.map_or_else(|outcome| outcome.code().as_str(), |_| "down");
         assert_eq!(is, expected, "{change}");
@@ -636,7 +636,7 @@ async fn an_own_pod_that_cannot_be_read_is_never_a_proof_whatever_the_cause() {
 
 /// A server with ds06, and the proof that it is down.
 async fn proof_of_ds06() -> (Server<Objects>, Cluster, StillDown) {
-    let objects = Objects::new(Timestamp::UNIX_EPOCH, [node("ds06", "Unknown")]);
+    let objects = Objects::new(Timestamp::UNIX_EPOCH, objects(&yaml("Node ds06: {}")));
     let server = Server::new(objects);
     let cluster = Cluster::new(server.client(), Stop::manual(Duration::from_mins(8)).1);
     let selectors = NodeSelectors::default();
@@ -706,7 +706,9 @@ async fn only_a_claim_that_is_given_up_in_a_known_version_is_deleted() {
 /// Of all that the pages show, nothing is older than the first page.
 #[tokio::test(start_paused = true)]
 async fn rows_have_the_time_of_their_first_page() {
-    let nodes = ["ds04", "ds05", "ds06"].map(|name| node(name, "True"));
+    let nodes =
+        "{Node ds04: {ready: 'True'}, Node ds05: {ready: 'True'}, Node ds06: {ready: 'True'}}";
+    let nodes = objects(&yaml(nodes));
     let server = Server::new(Objects::new(Timestamp::UNIX_EPOCH, nodes)).page(1);
     let cluster = Cluster::new(server.client(), Stop::manual(Duration::from_mins(8)).1);
     // Each page is read a minute after the one before.

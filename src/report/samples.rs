@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 pub use pod_reaper_test_support::samples::{
-    annotated, claim, due, held_by, lease, namespace, node, objects, pod, using, volume, yaml,
+    annotated, claim, due, held_by, lease, namespace, node, objects, pod, using, volume, with, yaml,
 };
 use rules::samples::policy;
 use serde_json::{Value, json};
@@ -142,14 +142,17 @@ pub fn private_cloud() -> Vec<Value> {
         VolumeAttachment csi-2: {spec: {nodeName: ds06, source: {persistentVolumeName: pvc-zone}}}
         VolumeAttachment csi-1: {spec: {nodeName: ds06, source: {persistentVolumeName: pvc-gone}}}
     ";
-    let ready = ["ds01", "ds02", "ds03", "ds04", "ds05"].map(|name| node(name, "True"));
-    [&ready[..], &objects(&yaml(REST))].concat()
+    let ready = ["ds01", "ds02", "ds03", "ds04", "ds05"];
+    let ready = ready.map(|name| format!("Node {name}: {{lease: null, ready: 'True'}}\n"));
+    [objects(&yaml(&ready.concat())), objects(&yaml(REST))].concat()
 }
 
 /// Returns the report of a run that deletes, with every possible outcome.
 pub fn every_outcome() -> Report {
     let names = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];
-    let pods = names.map(|name| pod("app", &format!("{name}-0"), "ds06"));
+    let pods = names
+        .map(|name| format!("Pod app/{name}-0: {{}}\n"))
+        .concat();
     let uids = names.map(|name| format!("uid-app-{name}-0"));
     let outcomes = [
         Outcome::Deleted,
@@ -168,13 +171,9 @@ pub fn every_outcome() -> Report {
         .map(String::as_str)
         .zip(outcomes)
         .collect::<Vec<_>>();
-    let objects = [
-        node("ds05", "True"),
-        node("ds06", "Unknown"),
-        namespace("app"),
-        lease("ds06"),
-    ];
-    let objects = objects.into_iter().chain(pods).collect::<Vec<_>>();
+    let cluster =
+        format!("Node ds05: {{ready: 'True'}}\nNode ds06: {{}}\nNamespace app: {{}}\n{pods}");
+    let objects = objects(&yaml(&cluster));
     let settings = run(Mode::Delete, Target::default());
     report(&settings, &objects, &outcomes)
 }

@@ -322,14 +322,13 @@ impl Saved {
         self.any_malformed::<T>() || self.all::<T>().next().is_some()
     }
 
-    /// Returns, as lines of text, what the file lacks and the command that saves it; nothing if the
-    /// file is complete.
-    fn missing(&self, wanted: &Wanted<'_>) -> Vec<String> {
+    /// Returns what the file lacks; nothing if it is complete.
+    pub(super) fn missing(&self, wanted: &Wanted<'_>) -> Vec<&'static str> {
         let bound = self.all::<RawClaim>().any(|it| it.volume_name().is_some());
         let uses_claims = self.all().any(RawPod::uses_claims);
         // Without -A, kubectl saves the pods of one namespace, but all namespaces.
         let one = self.pod_namespaces.len() == 1 && self.all::<RawNamespace>().count() != 1;
-        let missing = [
+        [
             (
                 one && wanted.namespaces.include.is_none(),
                 "pods of other namespaces, if there are any (-A)",
@@ -355,7 +354,12 @@ impl Saved {
         .into_iter()
         .filter(|(is, _)| *is)
         .map(|(_, what)| what)
-        .collect_vec();
+        .collect()
+    }
+
+    /// Returns the same as lines of text, with the command that saves everything.
+    fn unseen(&self, wanted: &Wanted<'_>) -> Vec<String> {
+        let missing = self.missing(wanted);
         if missing.is_empty() {
             return Vec::new();
         }
@@ -384,7 +388,7 @@ impl Source for Saved {
             facts: ClusterFacts {
                 now: self.now,
                 node_count: self.all::<RawNode>().count(),
-                unseen: self.missing(wanted),
+                unseen: self.unseen(wanted),
                 errors: self.errors(),
                 ..ClusterFacts::default()
             },

@@ -27,7 +27,7 @@ use super::{
 };
 use crate::{
     decide::{Case, ReasonCode},
-    facts::{Census, ClaimFacts, ClaimState, ClusterFacts, Goes, NodeFacts},
+    facts::{Census, ClaimFacts, ClaimState, ClusterFacts, Goes, NodeFacts, Unread},
     limits::Plan,
     report::samples::audit,
     selector::NodeSelectors,
@@ -53,13 +53,17 @@ fn list(items: impl IntoIterator<Item = Value>) -> String {
     samples::list(items).to_string()
 }
 
-fn gathered_by(settings: &Settings, now: Option<&str>, text: &str) -> Result<Gathered, String> {
+fn saved(text: &str, now: Option<&str>) -> Result<Saved, String> {
     let now = now.map(|now| now.parse().expect("a moment"));
     let options = Options {
         now,
         ..Options::default()
     };
-    let saved = Saved::read(text.as_bytes(), options)?;
+    Saved::read(text.as_bytes(), options)
+}
+
+fn gathered_by(settings: &Settings, now: Option<&str>, text: &str) -> Result<Gathered, String> {
+    let saved = saved(text, now)?;
     Ok(saved
         .gather(&settings.wanted())
         .expect("it waits for nothing"))
@@ -106,28 +110,26 @@ fn all_of(facts: &ClusterFacts) -> (usize, usize) {
     (all.not_ready, all.total)
 }
 
-/// One line per pod with its reason, then the errors and what could not be seen.
+/// One line per pod with its reason and its unverified PVCs, then what could not be read, and the kinds that the file lacks.
 fn verdicts_of(text: &str) -> String {
+    let settings = audit();
+    let missing = saved(text, Some(NOW)).expect("a snapshot");
+    let missing = missing.missing(&settings.wanted());
     let gathered = gathered_of(text);
-    let ClusterFacts { errors, unseen, .. } = gathered.facts.clone();
+    let errors = gathered.facts.errors.clone();
     let mut lines = String::new();
     for judged in judged(gathered, 55).pods {
-        let detail = match judged.code() {
-            ReasonCode::Stuck => String::new(),
-            _ => format!(": {}", judged.sentence()),
-        };
-        writeln!(lines, "{} {}{detail}", judged.pod.name, judged.code()).expect("text");
+        let unverified = judged.reason.ties.unverified.iter();
+        let unverified = unverified.map(|it| format!(" {}", it.claim));
+        let unverified = unverified.collect::<String>();
+        writeln!(lines, "{} {}{unverified}", judged.pod.name, judged.code()).expect("text");
     }
     for error in errors {
-        writeln!(lines, "error: {}: {}", error.what, error.cause).expect("text");
+        writeln!(lines, "unread: {}", error.what).expect("text");
     }
-    for sentence in unseen {
-        // The last line is always the same: the command that saves all kinds.
-        if !sentence.starts_with(
-            "kubectl get nodes,ns,pods,pvc,pv,leases,volumeattachments,csidrivers,sts -A",
-        ) {
-            writeln!(lines, "unseen: {sentence}").expect("text");
-        }
+    for what in missing {
+        let kind = what.split(' ').next().expect("a kind");
+        writeln!(lines, "lacks: {kind}").expect("text");
     }
     lines
 }
@@ -223,40 +225,36 @@ fn what_a_file_lacks_is_never_taken_for_absent() {
             web-0 stuck-on-not-ready-node
         without volumes
             plain stuck-on-not-ready-node
-            web-0 volume-unverified: It is unverified what a delete would do to its data: claim data-0: persistentvolumes were not saved in the snapshot.
-            unseen: The file lacks pv. This saves all:
-            unseen: kubectl get no,ns,po,pvc,pv,leases,volumeattachments,csidrivers,sts -Ao json --show-managed-fields
+            web-0 volume-unverified data-0
+            lacks: pv
         without claims
             plain stuck-on-not-ready-node
-            web-0 volume-unverified: It is unverified what a delete would do to its data: claim data-0: persistentvolumeclaims were not saved in the snapshot.
-            unseen: The file lacks pvc. This saves all:
-            unseen: kubectl get no,ns,po,pvc,pv,leases,volumeattachments,csidrivers,sts -Ao json --show-managed-fields
+            web-0 volume-unverified data-0
+            lacks: pvc
         another claim shows that this one does not exist
             web-0 stuck-on-not-ready-node
         another volume shows that the claim has lost its own
-            web-0 volume-unverified: It is unverified what a delete would do to its data: claim data-0: its volume gone does not exist.
+            web-0 volume-unverified data-0
         an unbound claim
-            web-0 volume-unverified: It is unverified what a delete would do to its data: claim data-0: it names no volume (phase Pending).
+            web-0 volume-unverified data-0
         a claim that is Lost
-            web-0 volume-unverified: It is unverified what a delete would do to its data: claim data-0: its volume pv-1 does not exist.
+            web-0 volume-unverified data-0
         without namespaces
             b stuck-on-not-ready-node
             a stuck-on-not-ready-node
-            unseen: The file lacks namespaces (whether they are opted out). This saves all:
-            unseen: kubectl get no,ns,po,pvc,pv,leases,volumeattachments,csidrivers,sts -Ao json --show-managed-fields
+            lacks: namespaces
         one namespace of two
-            b facts-unread: A fact that the decision needs could not be read: the namespace: it was not in the list.
+            b facts-unread
             a stuck-on-not-ready-node
         without leases
             a stuck-on-not-ready-node
-            unseen: The file lacks leases (whether a node lives). This saves all:
-            unseen: kubectl get no,ns,po,pvc,pv,leases,volumeattachments,csidrivers,sts -Ao json --show-managed-fields
+            lacks: leases
         a leader's election is no heartbeat
             a stuck-on-not-ready-node
-            unseen: The file lacks leases (whether a node lives). This saves all:
-            unseen: kubectl get no,ns,po,pvc,pv,leases,volumeattachments,csidrivers,sts -Ao json --show-managed-fields
+            lacks: leases
         a running pod shows that none is stuck
-    "#]].assert_eq(&verdicts(&clusters));
+    "#]]
+    .assert_eq(&verdicts(&clusters));
 }
 
 #[test]
@@ -424,7 +422,7 @@ fn a_node_that_was_saved_twice_keeps_its_lease() {
     let twice = once
         .iter()
         .cloned()
-        .chain([samples::node("ds06", "Unknown")]);
+        .chain(objects(&yaml("Node ds06: {lease: null}")));
     for text in [list(once.clone()), list(twice)] {
         assert_eq!(reaped(&text, 55), BTreeSet::new(), "{text}");
     }
@@ -485,10 +483,11 @@ fn pods_of_ready_nodes_are_left_out_unless_all_are_wanted() {
     expect![[r#"
         all
             stuck stuck-on-not-ready-node
-            never-placed node-gone: It was never assigned to a node; the pod garbage collector takes care of it.
-            orphan node-gone: Node ds99 no longer exists; the pod garbage collector takes care of it.
-            slow node-ready: Its node is Ready: the kubelet there is stopping it; if it does not, look at that kubelet.
-    "#]].assert_eq(&verdicts(&[("all", more)]));
+            never-placed node-gone
+            orphan node-gone
+            slow node-ready
+    "#]]
+    .assert_eq(&verdicts(&[("all", more)]));
 }
 
 // Malformed objects.
@@ -505,7 +504,7 @@ const HELD: &str = r#"
     Pod quiet/namespace-opted-out: {}
     Namespace quiet: {metadata: {annotations: {pod-reaper.io/skip: 'true'}}}
     Pod node-opted-out: {spec: {nodeName: ds10}}
-    Node ds10: {metadata: {annotations: {pod-reaper.io/skip: 'true'}}}
+    Node ds10: {lease: null, metadata: {annotations: {pod-reaper.io/skip: 'true'}}}
     Pod mirror: {metadata: {annotations: {kubernetes.io/config.mirror: x}}}
     Pod held: {metadata: {finalizers: [example.com/backup]}}
     Pod recent: {metadata: {deletionTimestamp: '2026-01-31T02:59:00Z'}}
@@ -514,15 +513,15 @@ const HELD: &str = r#"
     Node ds11: {}
     Lease ds11: {metadata: {managedFields: [{time: '2026-01-31T03:00:00Z', fieldsV1: {'f:spec': {'f:renewTime': {}}}}]}}
     Pod node-just-failed: {spec: {nodeName: ds12}}
-    Node ds12: {status: {conditions: [{type: Ready, status: Unknown, lastTransitionTime: '2026-01-31T02:55:00Z'}]}}
+    Node ds12: {lease: null, status: {conditions: [{type: Ready, status: Unknown, lastTransitionTime: '2026-01-31T02:55:00Z'}]}}
     Pod leaf-by-label: {spec: {nodeName: leaf-1}}
-    Node leaf-1: {metadata: {labels: {kosmos.io/node: 'true'}}}
+    Node leaf-1: {lease: null, metadata: {labels: {kosmos.io/node: 'true'}}}
     Pod leaf-by-annotation: {spec: {nodeName: leaf-2}}
-    Node leaf-2: {metadata: {annotations: {kosmos-io/owned-by-cluster: c2}}}
+    Node leaf-2: {lease: null, metadata: {annotations: {kosmos-io/owned-by-cluster: c2}}}
     Pod leaf-by-taint: {spec: {nodeName: leaf-3}}
-    Node leaf-3: {spec: {taints: [{key: kosmos.io/node, effect: NoSchedule}]}}
+    Node leaf-3: {lease: null, spec: {taints: [{key: kosmos.io/node, effect: NoSchedule}]}}
     Pod leaf-by-name: {spec: {nodeName: kosmos-c4}}
-    Node kosmos-c4: {}
+    Node kosmos-c4: {lease: null}
     Pod local: {uses: local}
     PersistentVolumeClaim local: {volume: pv-local}
     PersistentVolume pv-local: {on: ds06, spec: {local: {path: /mnt/disk}}}
@@ -651,13 +650,13 @@ fn what_is_malformed_is_named_holds_what_depends_on_it_and_nothing_else() {
     expect![[r#"
         pods
             a stuck-on-not-ready-node
-            error: Pod data/empty: a field has an unexpected type
-            error: Pod data/no-node: a field has an unexpected type
-            error: Pod data/number: a field has an unexpected type
-            error: pod data/: metadata.name is missing
-            error: pod data/no-claim: persistentVolumeClaim.claimName is missing
-            error: pod data/no-uid: metadata.uid is missing
-            error: pod data/no-version: metadata.resourceVersion is missing
+            unread: Pod data/empty
+            unread: Pod data/no-node
+            unread: Pod data/number
+            unread: pod data/
+            unread: pod data/no-claim
+            unread: pod data/no-uid
+            unread: pod data/no-version
     "#]]
     .assert_eq(&verdicts(&[("pods", pods)]));
     let malformed = [
@@ -678,34 +677,37 @@ fn what_is_malformed_is_named_holds_what_depends_on_it_and_nothing_else() {
     });
     expect![[r#"
         PersistentVolumeClaim data-a: {spec: {volumeName: 5}}
-        a volume-unverified: It is unverified what a delete would do to its data: claim data-a: the snapshot's PersistentVolumeClaim could not be read: a field has an unexpected type.
-        error: PersistentVolumeClaim data/data-a: a field has an unexpected type
+        a volume-unverified data-a
+        unread: PersistentVolumeClaim data/data-a
         PersistentVolume pv-a: {spec: {local: {path: 5}}}
-        a volume-unverified: It is unverified what a delete would do to its data: claim data-a: the snapshot's PersistentVolume could not be read: a field has an unexpected type.
-        error: PersistentVolume pv-a: a field has an unexpected type
+        a volume-unverified data-a
+        unread: PersistentVolume pv-a
         Lease ds06: {spec: {renewTime: noon}}
-        a facts-unread: A fact that the decision needs could not be read: the node's lease: the snapshot's Lease could not be read: a field has an unexpected type.
-        error: Lease kube-node-lease/ds06: a field has an unexpected type
+        a facts-unread
+        unread: Lease kube-node-lease/ds06
         Lease ds06: {metadata: {labels: {a: 5}}, spec: {renewTime: '2026-01-31T03:00:00Z'}}
-        a facts-unread: A fact that the decision needs could not be read: the node's lease: the snapshot's Lease could not be read: a field has an unexpected type.
-        error: Lease kube-node-lease/ds06: a field has an unexpected type
+        a facts-unread
+        unread: Lease kube-node-lease/ds06
         Node ds06: {spec: {taints: 5}}
-        a facts-unread: A fact that the decision needs could not be read: the node: the snapshot's Node could not be read: a field has an unexpected type.
-        error: Node ds06: a field has an unexpected type
+        a facts-unread
+        unread: Node ds06
         Namespace data: {metadata: {annotations: {pod-reaper.io/skip: 5}}}
-        a facts-unread: A fact that the decision needs could not be read: the namespace: it was not in the list.
-        error: Namespace data: a field has an unexpected type
-        unseen: The file lacks pods of other namespaces, if there are any (-A). This saves all:
-        unseen: kubectl get no,ns,po,pvc,pv,leases,volumeattachments,csidrivers,sts -Ao json --show-managed-fields
-    "#]].assert_eq(&told.concat());
+        a facts-unread
+        unread: Namespace data
+        lacks: pods
+    "#]]
+    .assert_eq(&told.concat());
 }
 
 #[test]
 fn an_error_does_not_repeat_the_value() {
     let secrets =
         "{Pod a: {spec: {volumes: MARKER}}, Pod b: {metadata: {annotations: MARKER}}, Pod c: {}}";
-    let told = verdicts(&[("secrets", secrets)]);
-    assert!(!told.contains("MARKER"), "{told}");
+    let errors = gathered(secrets).facts.errors;
+    assert!(
+        errors.len() == 2 && !format!("{errors:?}").contains("MARKER"),
+        "{errors:?}"
+    );
 }
 
 /// An object that does not say its name may be the very one that is looked up.
@@ -1365,12 +1367,9 @@ fn pod_with(name: &str, minute: u32, claims: impl IntoIterator<Item = String>) -
         let source = json!({"claimName": claim});
         json!({"name": format!("v{number}"), "persistentVolumeClaim": source})
     });
-    let deadline = format!("2026-01-31T01:{minute:02}:00Z");
-    let pod = samples::due(samples::pod("data", name, "ds06"), &deadline);
-    with(
-        pod,
-        json!({"spec": {"volumes": volumes.collect::<Vec<_>>()}}),
-    )
+    let said =
+        json!({"overdue": 7_200 - 60 * minute, "spec": {"volumes": volumes.collect::<Vec<_>>()}});
+    objects(&json!({ format!("Pod {name}"): said })).remove(0)
 }
 
 /// What a pod's author spells, and how often, is no error of the run, and holds no other pod.
@@ -1404,16 +1403,16 @@ fn claims_are_looked_up_as_long_as_they_can_be_and_are_not_too_many() {
     let pods = spelled.chain(many).chain(crowd);
     let text = list(saved.into_iter().chain(pods));
     expect![[r#"
-        named-a volume-unverified: It is unverified what a delete would do to its data: claim ..: no claim can have this name.
-        named-b volume-unverified: It is unverified what a delete would do to its data: claim .: no claim can have this name.
-        named-c volume-unverified: It is unverified what a delete would do to its data: claim a/b: no claim can have this name.
-        named-d volume-unverified: It is unverified what a delete would do to its data: claim a?b: no claim can have this name.
-        named-e volume-unverified: It is unverified what a delete would do to its data: claim A: no claim can have this name.
-        named-f volume-unverified: It is unverified what a delete would do to its data: claim a%2f: no claim can have this name.
-        named-g volume-unverified: It is unverified what a delete would do to its data: claim aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa: no claim can have this name.
+        named-a volume-unverified ..
+        named-b volume-unverified .
+        named-c volume-unverified a/b
+        named-d volume-unverified a?b
+        named-e volume-unverified A
+        named-f volume-unverified a%2f
+        named-g volume-unverified aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa
         of-64 stuck-on-not-ready-node
-        of-65 volume-unverified: It is unverified what a delete would do to its data: claim *: its pod uses more than 64, and no more of a pod are looked up.
-        of-8000 volume-unverified: It is unverified what a delete would do to its data: claim *: its pod uses more than 64, and no more of a pod are looked up.
+        of-65 volume-unverified *
+        of-8000 volume-unverified *
         crowd-0 stuck-on-not-ready-node
         crowd-1 stuck-on-not-ready-node
         crowd-2 stuck-on-not-ready-node
@@ -1427,10 +1426,25 @@ fn claims_are_looked_up_as_long_as_they_can_be_and_are_not_too_many() {
         crowd-9 stuck-on-not-ready-node
         crowd-10 stuck-on-not-ready-node
         crowd-11 stuck-on-not-ready-node
-        crowd-12 volume-unverified: It is unverified what a delete would do to its data: claim *: more than 640 claims of its namespace are due, and a run looks up no more.
-        unseen: The file lacks pv. This saves all:
-        unseen: kubectl get no,ns,po,pvc,pv,leases,volumeattachments,csidrivers,sts -Ao json --show-managed-fields
+        crowd-12 volume-unverified *
+        lacks: pv
     "#]].assert_eq(&verdicts_of(&text));
+    let claims = gathered_of(&text)
+        .pods
+        .into_iter()
+        .flat_map(|pod| pod.claims);
+    let limits = claims.filter_map(|claim| match claim.state {
+        ClaimState::Unread(Unread(why)) if claim.name == "*" => Some(why),
+        _ => None,
+    });
+    let limits = limits
+        .collect::<BTreeSet<_>>()
+        .into_iter()
+        .collect::<Vec<_>>();
+    expect![[r#"
+        its pod uses more than 64, and no more of a pod are looked up
+        more than 640 claims of its namespace are due, and a run looks up no more"#]]
+    .assert_eq(&limits.join("\n"));
 }
 
 /// A pod of which not all claims are known may use any claim of its namespace.
@@ -1490,6 +1504,104 @@ fn looked_up(more: &str) -> ClaimFacts {
     gathered(more).pods.remove(0).claims.remove(0)
 }
 
+/// Whether the PVC of the only pod goes with the pod.
+fn goes(more: &str) -> String {
+    match looked_up(more).goes {
+        Goes::MayBeWanted(_) => "MayBeWanted".to_owned(),
+        goes => format!("{goes:?}"),
+    }
+}
+
+/// Each sentence is expected here alone. The other tests expect values.
+#[test]
+fn each_cause_is_said_in_words() {
+    const SCRATCH: &str = "
+        Pod web-0: {uses: disk-web-0, metadata: {labels: {apps.kubernetes.io/pod-index: '0'}}}
+        StatefulSet web: {spec: {volumeClaimTemplates: [{metadata: {name: disk}}]}}
+        PersistentVolumeClaim disk-web-0: {volume: pv-1, metadata: {annotations: {pod-reaper.io/scratch: 'true'}}}
+        PersistentVolume pv-1: {on: ds06, spec: {local: {path: /x}}}
+    ";
+    const DELETED: &str = "
+        Pod web-0: {uses: data}
+        PersistentVolumeClaim data: {volume: pv-1, metadata: {deletionTimestamp: '2026-01-10T00:00:00Z'}}
+        PersistentVolume pv-1: {}
+        StatefulSet web: {}
+    ";
+    let causes = |base: &str, more: &str| {
+        let mut settings = audit();
+        settings.policy.reap_scratch = true;
+        let described = with(
+            with(yaml(CLUSTER), yaml(base)),
+            yaml(&format!("{{{more}}}")),
+        );
+        let gathered = gathered_by(&settings, Some(NOW), &list(objects(&described)));
+        let Gathered { facts, pods } = gathered.expect("a snapshot");
+        let errors = facts.errors.into_iter().map(|error| error.cause);
+        let claims = pods.into_iter().flat_map(|pod| pod.claims);
+        let claims = claims.flat_map(|claim| {
+            let unread = match claim.state {
+                ClaimState::Unread(Unread(why)) => Some(why),
+                _ => None,
+            };
+            let wanted = match claim.goes {
+                Goes::MayBeWanted(why) => Some(why),
+                _ => None,
+            };
+            let doubt = claim.renewed.and_then(Result::err).map(|doubt| doubt.why);
+            unread.into_iter().chain(wanted).chain(doubt)
+        });
+        let causes = errors.chain(claims).collect::<Vec<_>>();
+        causes.join("\n")
+    };
+    check_each(
+        &expect![[r#"
+            a pod of another type: Pod web-0: {spec: {nodeName: 5}}
+                = a field has an unexpected type
+            a pod without a UID: Pod web-0: {metadata: {uid: ''}}
+                = metadata.uid is missing
+            PVCs are not in the file: Pod web-0: {uses: data}
+                = persistentvolumeclaims were not saved in the snapshot
+            a malformed PVC: Pod web-0: {uses: data}, PersistentVolumeClaim data: {spec: {volumeName: 5}}
+                = a field has an unexpected type
+                = the snapshot's PersistentVolumeClaim could not be read: a field has an unexpected type
+            a name that no PVC can have: Pod web-0: {uses: a/b}
+                = no claim can have this name
+        "#]],
+        |more| causes("{}", more),
+    );
+    check_each(
+        &expect![[r#"
+            its set was made anew: StatefulSet web: {metadata: {uid: another}}
+                = its StatefulSet is now another one of that name
+            its set is gone: StatefulSet web: null, StatefulSet other: {}
+                = its StatefulSet does not exist
+            sets are not in the file: StatefulSet web: null
+                = its StatefulSet could not be read: statefulsets were not saved in the snapshot
+            no set made it: Pod web-0: {metadata: {ownerReferences: null}}
+                = no StatefulSet made it
+            no template: StatefulSet web: {spec: {volumeClaimTemplates: []}}
+                = claim disk-web-0 comes from no template of its StatefulSet, or the set no longer wants the pod
+            without its number: Pod web-0: {metadata: {labels: null}}
+                = it has no label apps.kubernetes.io/pod-index: its StatefulSet controller may be older than Kubernetes 1.28, which does not always create such a claim again
+            pods are unread: Pod bad: {metadata: 7, spec: 7}
+                = a field has an unexpected type
+                = the pods of its namespace could not be read: not all of them are readable
+        "#]],
+        |more| causes(SCRATCH, more),
+    );
+    check_each(
+        &expect![[r#"
+            its set wants it:
+                = its StatefulSet wants the pod again
+            no set controls it: Pod web-0: {metadata: {ownerReferences: null}}
+                = no StatefulSet controls the pod, which would say whether it is wanted again
+            sets are not in the file: StatefulSet web: null
+                = its StatefulSet could not be read: statefulsets were not saved in the snapshot
+        "#]],
+        |more| causes(DELETED, more),
+    );
+}
+
 #[test]
 fn a_claim_is_the_pods_own_by_volume_name_and_owner() {
     for (uid, owned) in [("uid-data-web-0", "Ephemeral"), ("uid-before", "No")] {
@@ -1502,7 +1614,7 @@ fn a_claim_is_the_pods_own_by_volume_name_and_owner() {
             PersistentVolume pv-1: {{on: ds06, spec: {{local: {{path: /mnt}}}}}}
             "
         );
-        assert_eq!(format!("{:?}", looked_up(&more).goes), owned);
+        assert_eq!(goes(&more), owned);
     }
 }
 
@@ -1569,17 +1681,17 @@ fn a_claim_that_the_pod_owns_is_wanted_again_where_its_set_wants_the_pod_or_may(
             gone: StatefulSet other: {spec: {replicas: 1}}
                 = Unwanted(None)
             its set was made anew: {StatefulSet web: {spec: {replicas: 1}}, Pod web-1: {metadata: {ownerReferences: null}}}
-                = MayBeWanted("no StatefulSet controls the pod, which would say whether it is wanted again")
+                = MayBeWanted
             its first ordinal was moved: StatefulSet web: {spec: {replicas: 2, ordinals: {start: 2}}}
                 = Unwanted(None)
             its first ordinal is its own: StatefulSet web: {spec: {replicas: 1, ordinals: {start: 1}}}
-                = MayBeWanted("its StatefulSet wants the pod again")
+                = MayBeWanted
             scaled up again: StatefulSet web: {spec: {replicas: 2}}
-                = MayBeWanted("its StatefulSet wants the pod again")
+                = MayBeWanted
             not saved: {}
-                = MayBeWanted("its StatefulSet could not be read: statefulsets were not saved in the snapshot")
+                = MayBeWanted
             one that could not be read may be it: {StatefulSet other: {spec: {replicas: 1}}, StatefulSet bad: {metadata: {name: 1}}}
-                = MayBeWanted("its StatefulSet could not be read: the snapshot's StatefulSet could not be read: a field has an unexpected type")
+                = MayBeWanted
         "#]],
         |set| {
             let owner =
@@ -1592,7 +1704,7 @@ fn a_claim_that_the_pod_owns_is_wanted_again_where_its_set_wants_the_pod_or_may(
             "
             );
             let described = with(yaml(&described), yaml(set)).to_string();
-            format!("{:?}", looked_up(&described).goes)
+            goes(&described)
         },
     );
 }
@@ -1604,13 +1716,13 @@ fn a_claim_that_is_being_deleted_is_wanted_unless_another_pod_keeps_it_or_nothin
     check_each(
         &expect![[r#"
             its set wants the pod:
-                = MayBeWanted("its StatefulSet wants the pod again")
+                = MayBeWanted
             its set is scaled down: StatefulSet web: {spec: {replicas: 1}}
                 = Unwanted(None)
             its set is gone: StatefulSet web: null, StatefulSet other: {}
                 = Unwanted(None)
             no set controls it: Pod web-1: {metadata: {ownerReferences: null}}
-                = MayBeWanted("no StatefulSet controls the pod, which would say whether it is wanted again")
+                = MayBeWanted
             its namespace goes too: Namespace data: {metadata: {deletionTimestamp: '2026-01-10T00:00:00Z'}}
                 = Unwanted(None)
             another pod runs with it: Pod web-2: {uses: data-web-1, spec: {nodeName: ds05}, metadata: {deletionTimestamp: null}}
@@ -1618,15 +1730,15 @@ fn a_claim_that_is_being_deleted_is_wanted_unless_another_pod_keeps_it_or_nothin
             the other is on a dead node: Pod web-2: {uses: data-web-1, metadata: {deletionTimestamp: null}}
                 = Unwanted(Some("web-2"))
             the other waits for a node: Pod web-2: {uses: data-web-1, spec: {nodeName: null}, metadata: {deletionTimestamp: null}}
-                = MayBeWanted("its StatefulSet wants the pod again")
+                = MayBeWanted
             the other goes too: Pod web-2: {uses: data-web-1, spec: {nodeName: ds05}}
-                = MayBeWanted("its StatefulSet wants the pod again")
+                = MayBeWanted
             the other has finished: Pod web-2: {uses: data-web-1, spec: {nodeName: ds05}, status: {phase: Failed}, metadata: {deletionTimestamp: null}}
-                = MayBeWanted("its StatefulSet wants the pod again")
+                = MayBeWanted
             the other uses another: Pod web-2: {uses: data-web-2, spec: {nodeName: ds05}, metadata: {deletionTimestamp: null}}
-                = MayBeWanted("its StatefulSet wants the pod again")
+                = MayBeWanted
             pods of the namespace are unread: Pod web-2: {uses: data-web-1, spec: {nodeName: ds05}, metadata: {deletionTimestamp: null}}, Pod bad: {metadata: 7, spec: 7}
-                = MayBeWanted("its StatefulSet wants the pod again")
+                = MayBeWanted
         "#]],
         |more| {
             let described = "
@@ -1636,7 +1748,7 @@ fn a_claim_that_is_being_deleted_is_wanted_unless_another_pod_keeps_it_or_nothin
             StatefulSet web: {}
             ";
             let more = with(yaml(described), yaml(&format!("{{{more}}}")));
-            format!("{:?}", looked_up(&more.to_string()).goes)
+            goes(&more.to_string())
         },
     );
 }
@@ -1826,7 +1938,7 @@ fn disks_that_two_machines_may_write_are_known_by_kind() {
         let more = format!("Pod a: {{spec: {{volumes: [{{name: v, {volume}}}]}}}}");
         gathered(&more).pods.remove(0)
     };
-    // Shown is the disk that two machines could write, and the code of the reason.
+    // Shown is the disk that two machines could write, and the code of the reason for a PVC of that kind.
     check_each(
         &expect![[r#"
             a claim has rules of its own: persistentVolumeClaim: {claimName: c}

@@ -1,37 +1,25 @@
 //! Tests of the Events that a run writes, without a server.
 
 use expect_test::expect;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::*;
 use crate::{
-    decide::{REAP, Ties, UnverifiedClaim},
-    report::samples::{
-        annotated, audit, held_by, judged, lease, namespace, node, pod, private_cloud,
-    },
+    decide::{Ties, UnverifiedClaim},
+    report::samples::{audit, judged, objects, private_cloud, with, yaml},
 };
 
-fn owned(mut pod: Value, kind: &str, name: &str) -> Value {
-    pod["metadata"]["ownerReferences"] = json!([
-        {"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": format!("uid-{kind}-{name}"), "controller": true}
-    ]);
-    pod
-}
-
-fn in_app(pods: impl IntoIterator<Item = Value>) -> Vec<Value> {
-    let nodes = [
-        node("ds01", "True"),
-        node("ds02", "True"),
-        node("ds05", "Unknown"),
-        node("ds06", "Unknown"),
-    ];
-    let others = [
-        namespace("app"),
-        namespace("web"),
-        lease("ds05"),
-        lease("ds06"),
-    ];
-    nodes.into_iter().chain(others).chain(pods).collect()
+/// The objects of `pods`, with two Ready and two dead nodes.
+fn in_app(pods: &str) -> Vec<Value> {
+    let cluster = "
+        Node ds01: {ready: 'True'}
+        Node ds02: {ready: 'True'}
+        Node ds05: {}
+        Node ds06: {}
+        Namespace app: {}
+        Namespace web: {}
+    ";
+    objects(&with(yaml(cluster), yaml(pods)))
 }
 
 /// The Events of a run that has deleted every pod that was to be reaped.
@@ -78,39 +66,30 @@ fn a_code_is_spelled_as_events_spell_it() {
 
 #[test]
 fn there_is_one_event_for_each_owner_and_node_and_one_for_the_node() {
-    let set = |namespace: &str, name: &str, node: &str| {
-        owned(pod(namespace, name, node), "StatefulSet", "db")
-    };
-    let mut alone = pod("app", "alone", "ds06");
-    alone["metadata"]["ownerReferences"] = Value::Null;
-    let mut not_its_controller = owned(pod("app", "adopted", "ds06"), "Backup", "b");
-    not_its_controller["metadata"]["ownerReferences"][0]["controller"] = json!(false);
-    let objects = in_app([
-        set("app", "db-0", "ds06"),
-        set("app", "db-1", "ds06"),
-        set("app", "db-2", "ds05"),
-        owned(pod("app", "db-x", "ds06"), "ReplicaSet", "db"),
-        set("web", "db-0", "ds06"),
-        alone,
-        not_its_controller,
-        held_by(set("web", "held-0", "ds06"), "example.org/hold"),
-        annotated(
-            owned(pod("app", "chi-0", "ds06"), "ClickHouse", "chi"),
-            REAP,
-            "2026-01-31T02:00:00Z",
-        ),
-    ]);
-    expect![[r"
-        app: Normal StuckOnNotReadyNode Deleted apps/v1 StatefulSet/db (uid-StatefulSet-db) uid-ds05
+    let objects = in_app(
+        "
+        Pod app/db-0: {}
+        Pod app/db-1: {}
+        Pod app/db-2: {node: ds05}
+        Pod app/db-x: {owner: ReplicaSet db}
+        Pod web/db-0: {}
+        Pod app/alone: {}
+        Pod app/adopted: {metadata: {ownerReferences: [{apiVersion: apps/v1, kind: Backup, name: b, uid: b, controller: false}]}}
+        Pod web/held-0: {owner: StatefulSet db, metadata: {finalizers: [example.org/hold]}}
+        Pod app/chi-0: {owner: ClickHouse chi, metadata: {annotations: {pod-reaper.io/reap: '2026-01-31T02:00:00Z'}}}
+        ",
+    );
+    expect![[r#"
+        app: Normal StuckOnNotReadyNode Deleted apps/v1 StatefulSet/db (uid-of-db) uid-ds05
           Force-deleted a pod that was stuck Terminating on NotReady node ds05: db-2
-        app: Normal Answered Deleted apps/v1 ClickHouse/chi (uid-ClickHouse-chi) uid-ds06
-          Force-deleted a pod that was stuck Terminating on NotReady node ds06, and let go by a person's answer: chi-0
-        app: Normal StuckOnNotReadyNode Deleted apps/v1 ReplicaSet/db (uid-ReplicaSet-db) uid-ds06
+        app: Normal StuckOnNotReadyNode Deleted apps/v1 ReplicaSet/db (uid-of-db) uid-ds06
           Force-deleted a pod that was stuck Terminating on NotReady node ds06: db-x
-        app: Normal StuckOnNotReadyNode Deleted apps/v1 StatefulSet/db (uid-StatefulSet-db) uid-ds06
+        app: Normal StuckOnNotReadyNode Deleted apps/v1 StatefulSet/db (uid-of-db) uid-ds06
           Force-deleted 2 pods that were stuck Terminating on NotReady node ds06: db-0, db-1
-        web: Normal StuckOnNotReadyNode Deleted apps/v1 StatefulSet/db (uid-StatefulSet-db) uid-ds06
+        web: Normal StuckOnNotReadyNode Deleted apps/v1 StatefulSet/db (uid-of-db) uid-ds06
           Force-deleted a pod that was stuck Terminating on NotReady node ds06: db-0
+        app: Normal Answered Deleted example.org/v1 ClickHouse/chi (uid-of-chi) uid-ds06
+          Force-deleted a pod that was stuck Terminating on NotReady node ds06, and let go by a person's answer: chi-0
         app: Normal StuckOnNotReadyNode Deleted v1 Pod/adopted (uid-app-adopted) uid-ds06
           Force-deleted: it was stuck Terminating on NotReady node ds06. It has no controller to start another.
         app: Normal StuckOnNotReadyNode Deleted v1 Pod/alone (uid-app-alone) uid-ds06
@@ -119,7 +98,7 @@ fn there_is_one_event_for_each_owner_and_node_and_one_for_the_node() {
           Force-deleted 1 pod that was stuck Terminating here; none needs a person. If ds05 may still be running but unreachable, power it off now: its containers would run beside the pods that replace them.
         default: Normal StuckOnNotReadyNode Deleted v1 Node/ds06 (uid-ds06) -
           Force-deleted 7 pods that were stuck Terminating here; 1 needs a person. If ds06 may still be running but unreachable, power it off now: its containers would run beside the pods that replace them.
-    "]]
+    "#]]
     .assert_eq(&printed(&all_deleted(&objects)));
 }
 
@@ -140,10 +119,9 @@ fn only_what_was_verified_to_be_gone_is_reported() {
         Outcome::WouldDelete,
     ];
     assert_eq!(outcomes.len() + 1, OutcomeCode::ALL.len());
-    let pods = (0..=outcomes.len())
-        .map(|at| owned(pod("app", &format!("db-{at}"), "ds06"), "StatefulSet", "db"));
+    let pods = (0..=outcomes.len()).map(|at| format!("Pod app/db-{at}: {{}}\n"));
     let settings = audit();
-    let mut run = judged(&settings, &in_app(pods));
+    let mut run = judged(&settings, &in_app(&pods.collect::<String>()));
     for (at, outcome) in outcomes.into_iter().enumerate() {
         let uid = format!("uid-app-db-{at}");
         run.outcomes.insert(uid.into(), outcome);
@@ -165,11 +143,9 @@ fn only_what_was_verified_to_be_gone_is_reported() {
 #[test]
 fn a_note_names_the_first_pods_and_counts_all_within_its_limit() {
     for (count, length) in [(2, 253), (4, 253), (40, 20), (2_000, 253)] {
-        let pods = (0..count).map(|at| {
-            let name = format!("{at:0>length$}");
-            owned(pod("app", &name, "ds06"), "ReplicaSet", "many")
-        });
-        let events = all_deleted(&in_app(pods));
+        let pods =
+            (0..count).map(|at| format!("Pod app/{at:0>length$}: {{owner: ReplicaSet many}}\n"));
+        let events = all_deleted(&in_app(&pods.collect::<String>()));
         let note = &events[0].note;
         assert!(note.len() <= NOTE_LIMIT, "{count} of {length}: {note}");
         let counts = note.starts_with(&format!("Force-deleted {count} pods that were"));
@@ -199,7 +175,10 @@ fn what_needs_a_person_is_a_warning_with_its_reason() {
 /// Such a run may end with exit code 0, so nothing else would say that these pods are down.
 #[test]
 fn while_the_breaker_holds_what_needs_a_person_is_a_warning_too() {
-    let down = (11..20).map(|at| node(&format!("ds{at}"), "Unknown"));
+    let down = (11..20)
+        .map(|at| format!("Node ds{at}: {{}}\n"))
+        .collect::<String>();
+    let down = objects(&yaml(&down));
     let held = private_cloud().into_iter().chain(down).collect_vec();
     assert!(judged(&audit(), &held).plan.hold.is_some());
     assert_eq!(all_waiting(&held), all_waiting(&private_cloud()));
@@ -246,8 +225,8 @@ fn a_note_keeps_its_end_and_holds_no_control_characters() {
         note.ends_with("… the end") && !note.contains('\u{1b}'),
         "{note}"
     );
-    let named = annotated(pod("app", "held-0", "ds06"), "example.org/x", "y");
-    let events = all_waiting(&in_app([held_by(named, "example.org/\u{202e}hold")]));
+    let held = "Pod app/held-0: {metadata: {finalizers: [\"example.org/\u{202e}hold\"]}}";
+    let events = all_waiting(&in_app(held));
     assert!(
         events[0].note.contains("example.org/\u{fffd}hold"),
         "{}",

@@ -15,8 +15,7 @@ use crate::{
     outcome::Outcome,
     questions::what_if::each_node::{Counts, NodeForecast},
     report::samples::{
-        audit, cluster_called, every_outcome, lease, namespace, node, pod, private_cloud, report,
-        run,
+        audit, cluster_called, every_outcome, objects, private_cloud, report, run, yaml,
     },
     selector::Target,
 };
@@ -46,9 +45,8 @@ fn deleting() -> Settings {
 }
 
 fn quiet(settings: &Settings) -> Report {
-    let mut running = pod("app", "a-0", "ds01");
-    running["metadata"]["deletionTimestamp"].take();
-    report(settings, &[node("ds01", "True"), running], &[])
+    let running = "{Node ds01: {ready: 'True'}, Pod app/a-0: {node: ds01, grace: null}}";
+    report(settings, &objects(&yaml(running)), &[])
 }
 
 /// The series of a page, without their values.
@@ -217,12 +215,11 @@ fn the_numbers_are_those_of_the_report() {
         cloud.errors.len().to_string()
     );
 
-    let nodes = ["a", "b", "c"].map(|name| node(name, "Unknown"));
-    let stuck = pod("app", "a-0", "a");
-    let objects = [&nodes[..], &[namespace("app"), stuck]].concat();
+    let outage = "{Node a: {}, Node b: {}, Node c: {}, Namespace app: {}, Pod app/a-0: {node: a}}";
+    let outage = objects(&yaml(outage));
     let held = page(
         &settings,
-        Some(&report(&settings, &objects, &[])),
+        Some(&report(&settings, &outage, &[])),
         Exit::Held,
     )
     .text;
@@ -240,21 +237,14 @@ fn the_numbers_are_those_of_the_report() {
 fn the_notices_are_counted() {
     let mut settings = deleting();
     settings.policy.manual_owner_kinds = ["Statful", "Deploment"].map(str::to_owned).to_vec();
-    let staying = ["a-1", "a-2"].map(|name| {
-        let mut staying = pod("app", name, "ds06");
-        staying["metadata"]["deletionTimestamp"].take();
-        staying["spec"]["tolerations"] = serde_json::json!([{"operator": "Exists"}]);
-        staying
-    });
-    let objects = [
-        &[
-            node("ds05", "True"),
-            node("ds06", "Unknown"),
-            namespace("app"),
-        ],
-        &staying[..],
-    ]
-    .concat();
+    let staying = "
+        Node ds05: {ready: 'True'}
+        Node ds06: {}
+        Namespace app: {}
+        Pod app/a-1: {grace: null, spec: {tolerations: [{operator: Exists}]}}
+        Pod app/a-2: {grace: null, spec: {tolerations: [{operator: Exists}]}}
+    ";
+    let objects = objects(&yaml(staying));
     let report = report(&settings, &objects, &[]);
     let text = page(&settings, Some(&report), report.exit).text;
     for (notice, count) in [
@@ -309,10 +299,8 @@ fn only_a_run_that_did_all_it_should_is_a_success() {
         assert_eq!(all_well(settings), [false; 6], "{}", settings.task.mode());
     }
 
-    let stuck = pod("app", "a-0", "ds06");
-    let nodes = [node("ds05", "True"), node("ds06", "Unknown")];
-    let rest = [namespace("app"), lease("ds06"), stuck];
-    let objects = [&nodes[..], &rest].concat();
+    let stuck = "{Node ds05: {ready: 'True'}, Node ds06: {}, Namespace app: {}, Pod app/a-0: {}}";
+    let objects = objects(&yaml(stuck));
     for (outcome, well) in [(Outcome::Deleted, true), (Outcome::WouldDelete, false)] {
         let report = report(&deleting(), &objects, &[("uid-app-a-0", outcome)]);
         assert_eq!(success(&page(&deleting(), Some(&report), Exit::Done)), well);

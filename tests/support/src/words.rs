@@ -218,6 +218,7 @@ impl Said<'_> {
     fn pod(mut self) -> Vec<Value> {
         let (usual, space, name) = (self.usual, self.space, self.name);
         let node = self.word("node").unwrap_or(json!(usual.node));
+        assert!(!node.is_boolean(), "{name}: to YAML, its node is a boolean");
         let grace = self.word("grace").unwrap_or(json!(1));
         let overdue = self.word("overdue");
         let phase = self.word("phase").unwrap_or(json!("Running"));

@@ -4,15 +4,16 @@
 
 use expect_test::expect;
 use futures_util::FutureExt;
-use pod_reaper_test_support::samples;
-use serde_json::{Value, json};
+use pod_reaper_test_support::samples::{self, objects, with, yaml};
 
 use super::*;
 use crate::report::{Render as _, page::Log, samples::audit, text, text::Screen};
 use crate::source::snapshot::{Options, Saved};
 
-fn foretold(settings: &Settings, objects: &[Value]) -> Forecast {
-    let text = samples::list(objects.iter().cloned()).to_string();
+/// Forecasts the death of each node by a snapshot of [`CLUSTER`] with `more`.
+fn foretold(settings: &Settings, more: &str) -> Forecast {
+    let described = with(yaml(CLUSTER), yaml(more));
+    let text = samples::list(objects(&described)).to_string();
     let options = Options {
         now: Some(samples::NOW.parse().unwrap()),
         every_pod: true,
@@ -22,56 +23,36 @@ fn foretold(settings: &Settings, objects: &[Value]) -> Forecast {
     answer.expect("nothing is waited for").expect("an answer")
 }
 
-/// Returns a running pod of a `StatefulSet`, changed by `more`.
-fn running(name: &str, node: &str, more: Value) -> Value {
-    let runs = json!({"metadata": {"deletionTimestamp": null}, "status": {"phase": "Running"}});
-    samples::with(samples::with(samples::pod("shop", name, node), runs), more)
-}
-
-fn tolerating(seconds: Option<i64>) -> Value {
-    let toleration = json!({"key": "node.kubernetes.io/unreachable", "operator": "Exists",
-        "effect": "NoExecute", "tolerationSeconds": seconds});
-    json!({"spec": {"tolerations": [toleration]}})
-}
-
-/// Returns a cluster in which each node's death has another loss.
-fn cluster() -> Vec<Value> {
-    let nodes = ["a", "b", "c", "d", "e", "f"].map(|name| samples::node(name, "True"));
-    let leaf = json!({"metadata": {"labels": {"kosmos.io/node": "true"}}});
-    let mut objects = nodes.to_vec();
-    objects.extend(["a", "b", "c", "d", "e", "f"].map(samples::lease));
-    objects.extend([
-        samples::with(samples::node("leaf", "True"), leaf),
-        samples::namespace("shop"),
-        samples::claim("shop", "local", "pv-local"),
-        samples::directory("pv-local", "a"),
-        samples::claim("shop", "moves", "pv-moves"),
-        samples::volume("pv-moves", &json!({"csi": {"driver": "ceph"}})),
-        json!({"kind": "VolumeAttachment", "metadata": {"name": "csi-1"},
-            "spec": {"nodeName": "c", "source": {"persistentVolumeName": "pv-moves"}}}),
-        samples::using(running("db-0", "a", json!({})), "local"),
-        running("db-1", "f", json!({})),
-        running(
-            "bare-0",
-            "b",
-            json!({"metadata": {"ownerReferences": null}}),
-        ),
-        samples::using(running("web-0", "c", tolerating(Some(3_600))), "moves"),
-        running(
-            "web-1",
-            "c",
-            json!({"spec": {"terminationGracePeriodSeconds": 60}}),
-        ),
-        running("kept-0", "d", tolerating(None)),
-        samples::held_by(running("held-0", "d", json!({})), "example.org/hold"),
-        running("held-1", "leaf", json!({})),
-    ]);
-    objects
-}
+/// A cluster in which each node's death has another loss.
+const CLUSTER: &str = "
+    Node a: {ready: 'True'}
+    Node b: {ready: 'True'}
+    Node c: {ready: 'True'}
+    Node d: {ready: 'True'}
+    Node e: {ready: 'True'}
+    Node f: {ready: 'True'}
+    Node leaf: {ready: 'True', metadata: {labels: {kosmos.io/node: 'true'}}}
+    Namespace shop: {}
+    PersistentVolumeClaim shop/local: {volume: pv-local}
+    PersistentVolume pv-local: {on: a, spec: {local: {path: /x}}}
+    PersistentVolumeClaim shop/moves: {volume: pv-moves}
+    PersistentVolume pv-moves: {}
+    VolumeAttachment csi-1: {node: c, volume: pv-moves}
+    Pod shop/db-0: {node: a, grace: null, uses: local}
+    Pod shop/db-1: {node: f, grace: null}
+    Pod shop/bare-0: {node: b, grace: null, owner: null}
+    Pod shop/web-0: {node: c, grace: null, uses: moves, spec: {tolerations: [
+        {key: node.kubernetes.io/unreachable, operator: Exists, effect: NoExecute, tolerationSeconds: 3600}]}}
+    Pod shop/web-1: {node: c, grace: null, spec: {terminationGracePeriodSeconds: 60}}
+    Pod shop/kept-0: {node: d, grace: null, spec: {tolerations: [
+        {key: node.kubernetes.io/unreachable, operator: Exists, effect: NoExecute}]}}
+    Pod shop/held-0: {node: d, grace: null, metadata: {finalizers: [example.org/hold]}}
+    Pod shop/held-1: {node: leaf, grace: null}
+";
 
 #[test]
 fn each_node_is_foretold_by_itself_and_the_worst_comes_first() {
-    let answer = foretold(&audit(), &cluster());
+    let answer = foretold(&audit(), "{}");
     let nodes = answer.nodes.iter().map(|node| node.node.as_str());
     assert_eq!(nodes.collect::<Vec<_>>(), ["d", "a", "b", "c", "f", "e"]);
     let counts = |name: &str| {
@@ -129,9 +110,9 @@ fn each_node_is_foretold_by_itself_and_the_worst_comes_first() {
 
 #[test]
 fn where_the_breaker_would_hold_is_no_lasting_damage() {
-    let mut objects = cluster();
-    objects.retain(|object| object["kind"] != "Node" || object["metadata"]["name"] == "f");
-    let text = text::write(&foretold(&audit(), &objects).page(), Screen::default());
+    let only =
+        "{Node a: null, Node b: null, Node c: null, Node d: null, Node e: null, Node leaf: null}";
+    let text = text::write(&foretold(&audit(), only).page(), Screen::default());
     assert!(
         text.contains("THE BREAKER WOULD HOLD: 1 node\n  f  1 workload without a replica  1 of 1 back  after 15m 30s\n"),
         "{text}"
@@ -143,51 +124,38 @@ fn where_the_breaker_would_hold_is_no_lasting_damage() {
 fn the_time_goes_by_the_thresholds() {
     let mut settings = audit();
     settings.policy.node_not_ready_for = jiff::SignedDuration::from_hours(2);
-    assert_eq!(foretold(&settings, &cluster()).whole.seconds, 7_200);
+    assert_eq!(foretold(&settings, "{}").whole.seconds, 7_200);
 }
 
 #[test]
 fn what_would_help_the_worst_node_is_named_with_what_it_saves() {
-    let saves = |objects: &[Value]| {
-        let changes = foretold(&audit(), objects).changes.into_iter();
+    let saves = |more: &str| {
+        let changes = foretold(&audit(), more).changes.into_iter();
         let saves = changes.map(|change| (change.setting, change.saves_pods, change.saves_seconds));
         saves.collect::<Vec<_>>()
     };
-    let mut objects = cluster();
-    assert_eq!(saves(&objects), [(Setting::Toleration, 1, 0)]);
-    objects.retain(|object| object["metadata"]["name"] != "kept-0");
-    assert_eq!(saves(&objects), [(Setting::Scratch, 1, 0)]);
-    for gone in ["db-0", "held-0", "bare-0"] {
-        objects.retain(|object| object["metadata"]["name"] != gone);
-    }
+    assert_eq!(saves("{}"), [(Setting::Toleration, 1, 0)]);
+    let without = "{Pod shop/kept-0: null}";
+    assert_eq!(saves(without), [(Setting::Scratch, 1, 0)]);
+    let without = "{Pod shop/kept-0: null, Pod shop/db-0: null, Pod shop/held-0: null, Pod shop/bare-0: null}";
     let sooner = [(Setting::Toleration, 0, 3_510), (Setting::Eager, 0, 480)];
-    assert_eq!(saves(&objects), sooner);
+    assert_eq!(saves(without), sooner);
 }
 
 /// A pod that is Terminating or has finished does not stay down, although it tolerates
 /// its node for ever.
 #[test]
 fn only_what_would_run_on_is_down_for_good() {
-    for change in [
-        json!({"metadata": {"deletionTimestamp": samples::FAILED}}),
-        json!({"status": {"phase": "Succeeded"}}),
-    ] {
-        let mut objects = cluster();
-        let kept = objects
-            .iter_mut()
-            .find(|it| it["metadata"]["name"] == "kept-0");
-        let kept = kept.expect("it is there");
-        *kept = samples::with(kept.clone(), change.clone());
-        assert_eq!(foretold(&audit(), &objects).whole.stays_down, 0, "{change}");
+    for change in ["{grace: 1}", "{phase: Succeeded}"] {
+        let answer = foretold(&audit(), &format!("Pod shop/kept-0: {change}"));
+        assert_eq!(answer.whole.stays_down, 0, "{change}");
     }
 }
 
 /// Nothing evicts such a pod, so nothing becomes Terminating, but that is no all-clear.
 #[test]
 fn a_pod_that_is_never_evicted_is_no_good_end() {
-    let mut objects = cluster();
-    objects.retain(|object| object["metadata"]["name"] != "held-0");
-    let answer = foretold(&audit(), &objects);
+    let answer = foretold(&audit(), "Pod shop/held-0: null");
     let node = answer.nodes.iter().find(|node| node.node == "d");
     let node = node.expect("it is there");
     assert_eq!((node.counts.stays_down, node.is_harmless()), (1, false));
@@ -197,7 +165,7 @@ fn a_pod_that_is_never_evicted_is_no_good_end() {
 fn pods_of_other_namespaces_are_only_counted() {
     let mut settings = audit();
     settings.namespaces.include = Some("^etl$".parse().expect("a pattern"));
-    let whole = foretold(&settings, &cluster()).whole;
+    let whole = foretold(&settings, "{}").whole;
     let left_out = Counts {
         evicted: 6,
         left_out: 6,
@@ -210,31 +178,31 @@ fn pods_of_other_namespaces_are_only_counted() {
 /// that node has a forecast of its own.
 #[test]
 fn what_one_forecast_has_asked_is_there_for_the_next() {
-    let long_ago = json!([{"type": "Ready", "status": "Unknown", "lastTransitionTime": "2026-01-01T00:00:00Z"}]);
-    let away = json!({"spec": {"unschedulable": true}, "status": {"conditions": long_ago}});
-    let mut objects = cluster();
-    objects.push(samples::with(samples::node("z", "Unknown"), away));
-    objects.push(samples::pod("shop", "left-0", "z"));
-    let answer = foretold(&audit(), &objects);
+    let away = "
+        Node z: {since: 2600000, spec: {unschedulable: true}}
+        Pod shop/left-0: {node: z}
+    ";
+    let answer = foretold(&audit(), away);
     let away = answer.nodes.iter().find(|node| node.node == "z");
     assert_eq!(away.expect("it is there").counts.evicted, 1);
 }
 
 #[test]
 fn a_text_has_room_for_any_number_of_nodes_and_the_log_names_the_rest() {
-    let mut objects = cluster();
+    let mut many = String::new();
     for at in 0..300 {
-        let (node, pod) = (format!("node-{at}.example.org"), format!("db-{}", at + 2));
-        objects.push(samples::node(&node, "True"));
-        objects.push(samples::lease(&node));
-        let runs = running(&pod, &node, json!({}));
-        objects.push(if at % 2 == 0 {
-            runs
+        let held = if at % 2 == 0 {
+            ""
         } else {
-            samples::using(runs, "local")
-        });
+            ", metadata: {finalizers: [example.org/hold]}"
+        };
+        many += &format!("Node node-{at}.example.org: {{ready: 'True'}}\n");
+        many += &format!(
+            "Pod shop/db-{}: {{node: node-{at}.example.org, grace: null{held}}}\n",
+            at + 2
+        );
     }
-    let answer = foretold(&audit(), &objects);
+    let answer = foretold(&audit(), &many);
     let page = answer.page();
     let text = text::write(&page, Screen::default());
     assert!(text.lines().count() <= 100, "{text}");
