@@ -79,7 +79,7 @@ fn there_is_one_event_for_each_owner_and_node_and_one_for_the_node() {
         Pod app/chi-0: {owner: ClickHouse chi, metadata: {annotations: {pod-reaper.io/reap: '2026-01-31T02:00:00Z'}}}
         ",
     );
-    expect![[r#"
+    expect![[r"
         app: Normal StuckOnNotReadyNode Deleted apps/v1 StatefulSet/db (uid-of-db) uid-ds05
           Force-deleted a pod that was stuck Terminating on NotReady node ds05: db-2
         app: Normal StuckOnNotReadyNode Deleted apps/v1 ReplicaSet/db (uid-of-db) uid-ds06
@@ -98,7 +98,7 @@ fn there_is_one_event_for_each_owner_and_node_and_one_for_the_node() {
           Force-deleted 1 pod that was stuck Terminating here; none needs a person. If ds05 may still be running but unreachable, power it off now: its containers would run beside the pods that replace them.
         default: Normal StuckOnNotReadyNode Deleted v1 Node/ds06 (uid-ds06) -
           Force-deleted 7 pods that were stuck Terminating here; 1 needs a person. If ds06 may still be running but unreachable, power it off now: its containers would run beside the pods that replace them.
-    "#]]
+    "]]
     .assert_eq(&printed(&all_deleted(&objects)));
 }
 
@@ -175,10 +175,8 @@ fn what_needs_a_person_is_a_warning_with_its_reason() {
 /// Such a run may end with exit code 0, so nothing else would say that these pods are down.
 #[test]
 fn while_the_breaker_holds_what_needs_a_person_is_a_warning_too() {
-    let down = (11..20)
-        .map(|at| format!("Node ds{at}: {{}}\n"))
-        .collect::<String>();
-    let down = objects(&yaml(&down));
+    let down = (11..20).map(|at| (format!("Node ds{at}"), yaml("{}")));
+    let down = objects(&down.collect());
     let held = private_cloud().into_iter().chain(down).collect_vec();
     assert!(judged(&audit(), &held).plan.hold.is_some());
     assert_eq!(all_waiting(&held), all_waiting(&private_cloud()));

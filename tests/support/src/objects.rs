@@ -50,11 +50,9 @@ pub fn make(cluster: &ControlPlane, described: &str) -> Vec<Value> {
     let made = USUAL.entries(&described).map(|entry| {
         let overdue = &described[&entry.key]["overdue"];
         assert!(overdue.is_null(), "{}: the server decides that", entry.key);
-        let written = entry
-            .objects
-            .into_iter()
-            .map(|object| write(cluster, object));
-        written.last().expect("its own")
+        let objects = entry.objects.into_iter();
+        let mut written = objects.map(|object| write(cluster, object)).collect_vec();
+        written.pop().expect("its own")
     });
     made.collect()
 }
@@ -157,7 +155,7 @@ fn required(kind: &str, name: &str) -> Value {
     }
 }
 
-/// Gives a pod the UIDs of those StatefulSets of its own that exist. No garbage collector runs here, so no other owner need
+/// Gives a pod the UIDs of those `StatefulSet`s of its own that exist. No garbage collector runs here, so no other owner need
 /// exist.
 fn knows_its_sets(cluster: &ControlPlane, pod: &mut Value) {
     let space = str_of(&pod["metadata"]["namespace"]).to_owned();

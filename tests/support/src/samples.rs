@@ -4,7 +4,7 @@
 use itertools::Itertools as _;
 use serde_json::{Value, json};
 
-use crate::words::{Usual, affinity};
+use crate::words::Usual;
 
 /// The time when a node failed, and the current time.
 pub const FAILED: &str = "2026-01-31T01:00:00Z";
@@ -70,15 +70,6 @@ pub fn claim(namespace: &str, name: &str, volume: &str) -> Value {
         "spec": {"volumeName": volume}, "status": {"phase": "Bound"}})
 }
 
-/// A claim of a StatefulSet's template that is declared scratch.
-pub fn scratch(namespace: &str, name: &str, volume: &str) -> Value {
-    annotated(
-        claim(namespace, name, volume),
-        "pod-reaper.io/scratch",
-        "true",
-    )
-}
-
 /// The StatefulSet of the pods of [`pod`], with claim templates.
 pub fn set(namespace: &str, name: &str, templates: &[&str]) -> Value {
     let templates = templates
@@ -122,14 +113,6 @@ const USUAL: Usual = Usual {
 /// Returns the described objects, in the words of [`words`](crate::words).
 pub fn objects(described: &Value) -> Vec<Value> {
     USUAL.objects(described)
-}
-
-/// A volume that is a directory of a node.
-pub fn directory(name: &str, node: &str) -> Value {
-    volume(
-        name,
-        &json!({"local": {"path": "/x"}, "nodeAffinity": affinity(node)}),
-    )
 }
 
 /// A list, as `kubectl get … -o json` prints it.

@@ -383,7 +383,7 @@ fn set_of(pod: &str) -> Option<&str> {
 }
 
 /// The node affinity of a volume that only one host can mount.
-pub fn affinity(host: &str) -> Value {
+fn affinity(host: &str) -> Value {
     let requirement = json!({"key": "kubernetes.io/hostname", "operator": "In", "values": [host]});
     json!({"required": {"nodeSelectorTerms": [{"matchExpressions": [requirement]}]}})
 }
