@@ -60,7 +60,7 @@ fn module_of(file: &Path) -> Option<String> {
     let inside = folders.find_map(|folder| file.strip_prefix(root().join(folder)).ok())?;
     let module = Path::new(inside.iter().next()?).with_extension("");
     let module = module.to_str()?.to_owned();
-    (module != "lib" && module != "samples").then_some(module)
+    (!["lib", "samples", "sentences"].contains(&&*module)).then_some(module)
 }
 
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {

@@ -64,7 +64,7 @@ async fn a_claim_with_more_owners_than_are_kept_is_unread() {
             "
     Pod web-0: {{uses: data-0}}
     StatefulSet web: {{}}
-    PersistentVolumeClaim data-0: {{metadata: {{ownerReferences: [{owners}]}}}}
+    PersistentVolumeClaim data-0: {{volume: pv-1, metadata: {{ownerReferences: [{owners}]}}}}
     PersistentVolume pv-1: {{}}
 "
         );
