@@ -212,7 +212,7 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
             ReasonCode::NotOverdue,
         ),
         (
-            is(&|node| node.leaf.is_some()),
+            is(&|node| node.leaf.is_some() && !is_edge_off(node, pod, now)),
             "its node is a leaf node",
             leaf,
         ),
@@ -338,6 +338,18 @@ pub fn alive(node: &NodeFacts, now: Timestamp) -> bool {
         Ready::False => true,
         Ready::Unknown | Ready::Absent => later.any(|at| now.duration_since(at) < BEATS),
     }
+}
+
+/// Whether its machine is an edge node's that was switched off after the pod's deletion was requested.
+fn is_edge_off(node: &NodeFacts, pod: &PodFacts, now: Timestamp) -> bool {
+    let only_edge = node.leaf.as_ref().is_some_and(|leaf| leaf.only_edge);
+    let at = node
+        .powered_off
+        .as_ref()
+        .and_then(|at| at.parse::<Timestamp>().ok());
+    only_edge
+        && Failure::of_node(node, now).counts(node.powered_off.as_ref())
+        && asked(pod).zip(at).is_some_and(|(asked, at)| asked < at)
 }
 
 /// Whether it is known that it shows none.

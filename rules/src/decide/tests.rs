@@ -8,8 +8,10 @@
     reason = "UPDATE_EXPECT=1 writes them"
 )]
 
+mod edge;
 mod overdue;
 mod page;
+mod says;
 
 use expect_test::{Expect, expect};
 
