@@ -934,6 +934,3 @@ fn named(noun: &str, names: &[&str]) -> String {
 
 #[cfg(test)]
 mod tests;
-
-#[cfg(test)]
-mod first_tests;
