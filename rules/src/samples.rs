@@ -9,10 +9,10 @@ use crate::{
     advice::{Advice, Adviser, Installed},
     decide::{Case, KubeletAlive, Policy, Reason},
     facts::{
-        AffinityTerm, Attachment, BoundClaim, Census, ClaimFacts, ClaimState, ClusterFacts, Doubt,
-        Driver, FencingMark, Goes, Heard, Identity, Leaf, LeafKind, NamedBy, NamespaceFacts,
-        NodeFacts, NodeRead, Owner, PodFacts, Ready, Renewer, Requirement, SignBy, Standing,
-        Storage, Tally, Unread, VolumeFacts, Zone,
+        AffinityTerm, Attachment, BoundClaim, Census, ClaimFacts, ClaimState, ClusterFacts,
+        Containers, Doubt, Driver, FencingMark, Goes, Heard, HolderKind, Identity, KubeletSays,
+        Leaf, LeafKind, NamedBy, NamespaceFacts, NodeFacts, NodeRead, Owner, PodFacts, Ready,
+        Renewer, Requirement, SignBy, Standing, Storage, Tally, Unread, VolumeFacts, Zone,
     },
     limits::{Limits, Plan},
     selector::{NodeSelectors, Target},
@@ -47,6 +47,7 @@ pub fn node() -> NodeFacts {
         created: Some(now() - SignedDuration::from_hours(24 * 30)),
         ready: Ready::Unknown,
         ready_reason: Some("NodeStatusUnknown".to_owned()),
+        kubelet_says: None,
         ready_since: Some(an_hour_ago()),
         tainted_since: Some(an_hour_ago()),
         hostname: Some("ds06.example".to_owned()),
@@ -55,6 +56,7 @@ pub fn node() -> NodeFacts {
         renewed: None,
         unread_lease: None,
         named_by: Ok(BTreeSet::new()),
+        others_forbidden: false,
         fenced: Vec::new(),
         powered_off: None,
         out_of_service: false,
@@ -99,6 +101,7 @@ pub fn pod() -> PodFacts {
         grace_seconds: Some(30),
         finalizers: Vec::new(),
         finished: false,
+        containers: Containers::default(),
         mirror: false,
         opted_out: None,
         in_namespace: Ok(NamespaceFacts::default()),
@@ -351,6 +354,9 @@ impl Scene {
             "supposed" => pod.supposed = true,
             "made" => pod.created = moment(how),
             "finished" => pod.finished = true,
+            "running" => pod.containers.running = number(how),
+            "terminated" => pod.containers.terminated = number(how),
+            "waiting" => pod.containers.waiting = number(how),
             "mirror" => pod.mirror = true,
             "skip" => pod.opted_out = Some(how.to_owned()),
             "namespace" => {
@@ -475,6 +481,7 @@ impl Scene {
                 set_by: moment(how),
             }),
             "zone" => node.zone = Some(zone(how)),
+            "leases" if how == "forbidden" => node.others_forbidden = true,
             "leases" => node.named_by = Err(not_read()),
             "named-by" => {
                 let (namespace, lease) = how.split_once('/').expect("a namespace and a name");
@@ -482,9 +489,11 @@ impl Scene {
                     namespace: namespace.to_owned(),
                     lease: lease.to_owned(),
                     holder: self.pod.name.clone(),
+                    kind: HolderKind::Pod,
                 };
                 node.named_by = Ok([named].into());
             }
+            "says" => node.kubelet_says = Some(code(KubeletSays::ALL, how)),
             "leaf" => node.leaf = Some(leaf(how)),
             "lease" => {
                 node.heard.retain(|heard| heard.by != SignBy::Lease);
@@ -662,7 +671,7 @@ fn leaf(how: &str) -> Leaf {
             "label liqo.io/type=virtual-node",
             None,
         ),
-        "KubeEdge" => (
+        "KubeEdge" | "KubeEdge, selected too" => (
             LeafKind::Edge,
             "KubeEdge",
             "kubelet version v1.22.6-kubeedge-v1.12.1",
@@ -674,6 +683,7 @@ fn leaf(how: &str) -> Leaf {
         kind,
         maker,
         marks: vec![mark.to_owned()],
+        only_edge: kind == LeafKind::Edge && !how.ends_with("too"),
         cluster: cluster.map(str::to_owned),
     }
 }
@@ -684,6 +694,11 @@ pub fn not_read() -> Unread {
 
 fn words(text: &str) -> Vec<String> {
     text.split_whitespace().map(str::to_owned).collect()
+}
+
+fn number(text: &str) -> usize {
+    text.parse()
+        .unwrap_or_else(|error| unreachable!("{text:?}: {error}"))
 }
 
 pub fn span(text: &str) -> SignedDuration {

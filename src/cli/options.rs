@@ -159,7 +159,7 @@ pub struct Common {
 #[derive(Debug, Args)]
 #[command(next_help_heading = WHICH)]
 pub struct Thresholds {
-    /// How long a pod must be past its deletion deadline (grace included) to count as stuck
+    /// How long a pod must be overdue to count as stuck; a silent node cuts its grace short
     #[arg(
         long,
         display_order = 7,

@@ -39,7 +39,7 @@ mod pod;
 mod replacement;
 mod volume;
 
-pub use self::lease::{Holders, LeaseName, LeasesByNode, RawLease};
+pub use self::lease::{HolderPod, Holders, LeaseName, LeasesByNode, RawLease};
 pub use self::marks::KOSMOS_PREFIX;
 pub use self::meta::{
     ListMeta, Meta, RawList, RawTable, full_name, given, identity_of_malformed, malformed,
@@ -150,3 +150,6 @@ where
 {
     Option::deserialize(from).map(Option::unwrap_or_default)
 }
+
+#[cfg(test)]
+mod says_tests;

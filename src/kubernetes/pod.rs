@@ -8,6 +8,7 @@ use serde::de::{Deserialize, Deserializer, IgnoredAny};
 
 use super::{
     folded,
+    lease::HolderPod,
     meta::{
         Condition, MANY, MIRROR, Meta, OwnerReference, SKIP, Written, cut, full_name, given,
         required,
@@ -16,7 +17,8 @@ use super::{
 use crate::{
     decide::REAP,
     facts::{
-        ClaimFacts, Heard, Identity, MOST_CLAIMS, Owner, PodFacts, PodSummary, SignBy, Stay, Unread,
+        ClaimFacts, Containers, Heard, Identity, MOST_CLAIMS, Owner, PodFacts, PodSummary, SignBy,
+        Stay, Unread,
     },
 };
 
@@ -47,6 +49,11 @@ const TELLING: [&str; 3] = [POD_TEMPLATE_HASH, "controller-uid", "job-completion
 const PROGRAMS: [&str; 1] = ["Patroni"];
 /// The prefix of the labels that the API server copies from the node to the pod, since 1.35.
 const OF_NODE: &str = "topology.kubernetes.io/";
+
+/// The most characters of a name before the random ones that Kubernetes appends, and the characters
+/// that these are of (`apimachinery/pkg/util/rand/rand.go`).
+const LONGEST_BASE: usize = 58;
+const RANDOM: &str = "bcdfghjklmnpqrstvwxz2456789";
 
 /// The least number of digits in the time that a `CronJob` adds to its own name to name a Job: the
 /// minutes since 1970, eight digits until 2160. A shorter number may mean anything.
@@ -207,6 +214,21 @@ impl Status {
         self.conditions.iter().find(|it| it.kind == kind)
     }
 
+    /// Counts the containers by their states.
+    fn containers(&self) -> Containers {
+        let count = |containers: &[Container], state: &str| {
+            let containers = containers.iter();
+            containers.filter(|it| it.state.contains_key(state)).count()
+        };
+        let (init, all) = (&self.init_container_statuses, &self.container_statuses);
+        Containers {
+            // A sidecar is an init container that runs on.
+            running: count(init, "running") + count(all, "running"),
+            terminated: count(all, "terminated"),
+            waiting: count(all, "waiting"),
+        }
+    }
+
     /// Reports whether the pod has finished: a delete then removes it at once.
     fn finished(&self) -> bool {
         matches!(self.phase.as_str(), "Succeeded" | "Failed")
@@ -254,8 +276,24 @@ impl RawPod {
         };
         self.metadata.labels.retain(|key, _| kept(key));
         let Status {
-            phase, conditions, ..
+            phase,
+            conditions,
+            init_container_statuses,
+            container_statuses,
         } = mem::take(&mut self.status);
+        let terminating = self.metadata.terminating();
+        let states = |containers: Vec<Container>| {
+            let containers = containers.into_iter().filter(|_| terminating).take(MANY);
+            let states = containers.map(|Container { state, .. }| Container {
+                state: state
+                    .into_keys()
+                    .map(|it| (it, Condition::default()))
+                    .take(1)
+                    .collect(),
+                ..Container::default()
+            });
+            states.collect()
+        };
         let ready = conditions.into_iter().find(|it| it.kind == "Ready");
         let ready = ready.map(|Condition { kind, status, .. }| Condition {
             kind,
@@ -265,8 +303,35 @@ impl RawPod {
         self.status = Status {
             phase,
             conditions: ready.into_iter().collect(),
-            ..Status::default()
+            init_container_statuses: states(init_container_statuses),
+            container_statuses: states(container_statuses),
         };
+    }
+
+    /// Returns the pod as a holder of Leases. Kubernetes names a pod of a `ReplicaSet` by the set's
+    /// name and a dash, cut to 58 characters, and five random ones
+    /// (`apiserver/pkg/storage/names/generate.go`).
+    pub fn as_holder(&self) -> HolderPod {
+        let Meta {
+            namespace, name, ..
+        } = &self.metadata;
+        let of_set = self
+            .metadata
+            .controller()
+            .filter(|owner| owner.kind == "ReplicaSet" && owner.api_version.starts_with("apps/"));
+        let is_unique = of_set.is_some_and(|owner| {
+            let mut base = format!("{}-", owner.name);
+            base.truncate(base.floor_char_boundary(LONGEST_BASE));
+            let random = name.strip_prefix(&base);
+            random.is_some_and(|random| {
+                random.len() == 5 && random.chars().all(|letter| RANDOM.contains(letter))
+            })
+        });
+        HolderPod {
+            namespace: namespace.clone(),
+            name: name.clone(),
+            is_unique,
+        }
     }
 
     /// Returns the keys of the labels that select all pods of the same controller. They are needed
@@ -457,6 +522,7 @@ impl RawPod {
             deletion_deadline: deadline.ok_or("metadata.deletionTimestamp is missing")?,
             grace_seconds: metadata.deletion_grace_period_seconds,
             finished: self.status.finished(),
+            containers: self.status.containers(),
             mirror: self.mirror(),
             indexed: metadata.labels.contains_key(POD_INDEX),
             opted_out: metadata.opted_out(),

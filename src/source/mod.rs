@@ -17,11 +17,11 @@ use jiff::Timestamp;
 pub use self::{claims::wanted_again, store::Store};
 use crate::{
     cluster::{Failure, Listed, MAX_IN_FLIGHT, PodsOf},
-    decide::{Case, Policy, Stage},
+    decide::{Case, Policy, ReasonCode, Stage},
     exit::{CouldNotRun, Result},
     facts::{
         Attachment, Census, ClusterFacts, Heard, NamespaceFacts, NodeFacts, NodeRead, PodFacts,
-        Ready, SignBy, Standing, Traits, Unread,
+        Read, Ready, SignBy, Standing, Traits, Unread,
     },
     kubernetes::{Holders, Kind, LeasesByNode, NodeObjects, RawLease, RawPod},
     limits::FEW_NODES,
@@ -82,6 +82,8 @@ pub struct Scan {
     /// The facts that this reading alone gives: the moment to judge at, the cluster's name, and the
     /// number of nodes.
     pub facts: ClusterFacts,
+    /// The names of all nodes.
+    pub nodes: BTreeSet<String>,
     /// The nodes that are not plainly Ready.
     pub not_ready: Vec<String>,
     /// Some Ready nodes. The first is one on which pods can start, to judge by this reading, if
@@ -221,22 +223,36 @@ impl<S: Source> Store<'_, S> {
         let few = scan.not_ready.len() <= FEW_NODES && !thorough;
         let count = async {
             if !is_judged {
-                return (None, Ok(Default::default()));
+                return (None, Ok(None));
             }
             let living = self.living(&scan.ready, now).await;
             if few && living.room {
-                return (living.clock, Ok(Default::default()));
+                return (living.clock, Ok(None));
             }
-            (living.clock, self.take_census(now, on_node).await)
+            let census = self.take_census(now, on_node).await;
+            (living.clock, census.map(Some))
         };
         let look_up = async move {
-            self.read_leases(&mut facts, &pods, on_node).await;
+            self.read_leases(&scan.nodes, &mut facts, &pods, on_node)
+                .await;
             let pods = claims::look_up(self, &facts, pods, is_asked).await;
             (facts, pods)
         };
         let ((mut facts, pods), (clock, census)) = tokio::join!(look_up, count);
         facts.clock = clock;
-        (facts.census, facts.traits) = census?;
+        (facts.census, facts.traits) = match census? {
+            None => Default::default(),
+            Some(Err(unread)) => (Census::Unread(unread), Traits::default()),
+            Some(Ok((mut standings, traits))) => {
+                // An edge node that is off for certain is counted like any other.
+                for node in facts.known_nodes().filter(|node| node.is_edge_off(now)) {
+                    if let Some(standing) = standings.get_mut(&node.name) {
+                        standing.leaf = false;
+                    }
+                }
+                (Census::count(now, standings.into_values()), traits)
+            }
+        };
         facts.copies = claims::copies(self, &facts, &pods).await;
         facts.errors = self.errors();
         Ok(Gathered { facts, pods })
@@ -292,10 +308,11 @@ impl<S: Source> Store<'_, S> {
         by_uid.into_values().collect()
     }
 
-    /// Reads the other Leases that name a NotReady node or a pod on it, and adds to the facts what
+    /// Reads the other Leases that name a NotReady node or a pod on it, of all `nodes`, and adds to the facts what
     /// they tell, if a rule depends on that.
     async fn read_leases(
         &self,
+        nodes: &BTreeSet<String>,
         facts: &mut ClusterFacts,
         pods: &[PodFacts],
         on_node: &BTreeMap<String, Pods>,
@@ -303,18 +320,27 @@ impl<S: Source> Store<'_, S> {
         let is_down = |node: &&NodeFacts| node.ready != Ready::True;
         let is_marked = |node: &NodeFacts| !node.fenced.is_empty() || node.powered_off.is_some();
         let policy = self.wanted.policy;
-        let passed = |pod| Case::of(facts, policy, pod).decide().stage >= Stage::Life;
-        let is_due = facts.known_nodes().filter(is_down).any(is_marked) || pods.iter().any(passed);
+        let depends = |pod| {
+            let case = Case::of(facts, policy, pod);
+            let reason = case.decide();
+            // A `powered-off` answer on an edge node is valid only if nothing on it shows life.
+            let edge = facts.known_node(pod).and_then(|node| node.leaf.as_ref());
+            let may_be_answered = edge.is_some_and(|leaf| leaf.only_edge);
+            reason.stage >= Stage::Life
+                || reason.code == ReasonCode::EdgeNode && may_be_answered
+                || reason.code == ReasonCode::NotOverdue && case.may_cut_grace()
+        };
+        let is_due = facts.known_nodes().filter(is_down).any(is_marked) || pods.iter().any(depends);
         // Nothing on a node that is supposed dead renews a Lease.
         if !is_due || self.supposes() {
             return;
         }
-        let (mut holders, none) = (Holders::default(), BTreeSet::new());
+        let mut holders = Holders::among(nodes.iter().cloned());
         for node in facts.known_nodes().filter(is_down) {
-            let pods = on_node.get(&node.name);
-            holders.add(node, pods.map_or(&none, |pods| &pods.names));
+            let pods = on_node.get(&node.name).map(|pods| &pods.holders);
+            holders.add(node, pods.into_iter().flatten());
         }
-        let mut read = self.leases(&holders, &mut facts.unseen).await;
+        let (mut read, is_forbidden) = self.leases(&holders, &mut facts.unseen).await;
         // A pod that is not known may hold a Lease.
         for name in holders.nodes() {
             let pods = on_node.get(&name);
@@ -331,6 +357,7 @@ impl<S: Source> Store<'_, S> {
             if !is_down(&&*node) {
                 continue;
             }
+            node.others_forbidden = is_forbidden;
             match read.remove(name).unwrap_or(Ok(Some(Vec::new()))) {
                 Err(unread) => node.named_by = Err(unread),
                 // Whoever may write Leases can hold a node's pods, but makes no run fail.
@@ -354,7 +381,7 @@ impl<S: Source> Store<'_, S> {
         }
     }
 
-    /// Counts the real nodes for the breaker. It is called for a snapshot or a forecast, if more
+    /// Reads the nodes that the breaker counts. It is called for a snapshot or a forecast, if more
     /// than two nodes are not Ready, or if no node is known on which pods can start. A node that is
     /// not occupied may have been put away. `on_node` has the pods of the nodes that were listed
     /// already; the others are listed here.
@@ -362,10 +389,10 @@ impl<S: Source> Store<'_, S> {
         &self,
         now: Timestamp,
         on_node: &BTreeMap<String, Pods>,
-    ) -> Result<(Census, Traits)> {
+    ) -> Result<Read<(Standings, Traits)>> {
         let (mut standings, traits) = match self.standings(now).await {
             Ok(counted) => counted,
-            Err(unread) => return Ok((Census::Unread(unread), Traits::default())),
+            Err(unread) => return Ok(Err(unread)),
         };
         for (name, standing) in &mut standings {
             if standing.may_be_put_away(now) {
@@ -375,7 +402,7 @@ impl<S: Source> Store<'_, S> {
                 };
             }
         }
-        Ok((Census::count(now, standings.into_values()), traits))
+        Ok(Ok((standings, traits)))
     }
 }
 

@@ -23,8 +23,8 @@ use crate::{
         PodSummary, Read, ReadError, Ready, Stay, Traits, Unread,
     },
     kubernetes::{
-        Holders, Kind, LeasesByNode, Meta, RawClaim, RawDriver, RawNamespace, RawNode, RawPod,
-        RawStatefulSet, RawVolume, full_name,
+        HolderPod, Holders, Kind, LeasesByNode, Meta, RawClaim, RawDriver, RawNamespace, RawNode,
+        RawPod, RawStatefulSet, RawVolume, full_name,
     },
     selector::is_name,
 };
@@ -62,8 +62,8 @@ pub struct Pods {
     pub judged: Vec<Facts>,
     /// A summary of each active pod. It tells why Kubernetes has not evicted the pod.
     pub active: Vec<PodSummary>,
-    /// Namespace and name of every pod.
-    pub names: BTreeSet<(String, String)>,
+    /// Every pod, as a holder of Leases.
+    pub holders: BTreeSet<HolderPod>,
     /// The last words of programs in Terminating pods.
     pub heard: Vec<Heard>,
     /// Every pod as it is now, if its node is supposed dead.
@@ -78,8 +78,7 @@ pub struct Pods {
 impl Pods {
     fn add(&mut self, pod: &RawPod, wanted: &Wanted<'_>, dead: bool) {
         let summary = pod.summary();
-        let name = (summary.namespace.clone(), summary.name.clone());
-        self.names.insert(name);
+        self.holders.insert(pod.as_holder());
         self.occupied |= !matches!(summary.stays, Some(Stay::DaemonSet | Stay::Static));
         let namespace = &summary.namespace;
         let matches = namespace.is_empty() || wanted.namespaces.matches(namespace);
@@ -222,24 +221,29 @@ impl<'a, S: Source> Store<'a, S> {
         }
     }
 
-    /// Reads the other Leases that name the nodes of `holders` or their pods, by node. That this
-    /// account may not list them is told in `unseen`.
-    pub(super) async fn leases(&self, holders: &Holders, unseen: &mut Vec<String>) -> LeasesByNode {
-        match self.source.leases(holders).await {
+    /// Reads the other Leases that name the nodes of `holders` or their pods, by node. Reports too
+    /// whether this account may not list them, which is told in `unseen`.
+    pub(super) async fn leases(
+        &self,
+        holders: &Holders,
+        unseen: &mut Vec<String>,
+    ) -> (LeasesByNode, bool) {
+        let read = match self.source.leases(holders).await {
             Ok(Some(leases)) => leases,
             Ok(None) => {
                 unseen.push(
-                    "This account may not list Leases: whether something but a kubelet on a NotReady node still renews one is not seen."
+                    "This account may not list Leases: whether something except a kubelet on a NotReady node still renews one is not seen, so no grace period is cut short."
                         .to_owned(),
                 );
-                BTreeMap::new()
+                return (BTreeMap::new(), true);
             }
             Err(failure) => {
                 let unread = self.failed("Leases", failure);
                 let nodes = holders.nodes().into_iter();
                 nodes.map(|node| (node, Err(unread.clone()))).collect()
             }
-        }
+        };
+        (read, false)
     }
 
     /// Reads all objects of a kind. Fails if any of them cannot be read, because that one may be the
@@ -552,5 +556,6 @@ fn die(node: &mut NodeFacts) {
     node.ready = Ready::Unknown;
     node.ready_reason = Some("NodeStatusUnknown".to_owned());
     (node.ready_since, node.tainted_since) = (Some(Timestamp::MIN), None);
-    (node.heard, node.renewed, node.named_by) = (Vec::new(), None, Ok(BTreeSet::new()));
+    // That its lease was ever renewed still tells that a grace period will be cut short.
+    (node.heard, node.named_by) = (Vec::new(), Ok(BTreeSet::new()));
 }

@@ -14,10 +14,6 @@ use std::collections::BTreeSet;
 
 /// For how long a sign of life counts: twice the longest beat, and a minute.
 const BEATS: SignedDuration = SignedDuration::from_mins(11);
-/// For how long a node must be NotReady at least where one of the detectors writes, which do every five minutes.
-const DETECTS: SignedDuration = SignedDuration::from_mins(6);
-/// Who is heard this long before a deletion, or later, may have learnt of it.
-const LEARNS: SignedDuration = SignedDuration::from_mins(1);
 
 /// The objections to the delete of `pod`, without the limits. A pod without an objection must be deleted.
 pub fn objections(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<&'static str> {
@@ -150,13 +146,8 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
         Some(LeafKind::Kosmos) | None => ReasonCode::KosmosLeaf,
     };
     let just_failed = |node: &NodeFacts| {
-        let least = if node.heard.iter().any(|heard| DETECTORS.contains(&heard.by)) {
-            DETECTS
-        } else {
-            SignedDuration::ZERO
-        };
         not_ready_since(node, now)
-            .is_none_or(|since| now.duration_since(since) < policy.node_not_ready_for.max(least))
+            .is_none_or(|since| now.duration_since(since) < policy.node_not_ready_for)
     };
     let alive = |node: &NodeFacts| alive(node, now);
     let may_live = |node: &NodeFacts| !alive(node) && node.named_by.is_err();
@@ -216,12 +207,12 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
         (gone && !foreign, "its node is gone", ReasonCode::NodeGone),
         (is(&ready), "its node is ready", ReasonCode::NodeReady),
         (
-            now.duration_since(due(pod, node)) < policy.reap_older_than,
+            now.duration_since(due(pod, node, now)) < policy.reap_older_than,
             "it is not overdue",
             ReasonCode::NotOverdue,
         ),
         (
-            is(&|node| node.leaf.is_some()),
+            is(&|node| node.leaf.is_some() && !is_edge_off(node, pod, now)),
             "its node is a leaf node",
             leaf,
         ),
@@ -317,23 +308,20 @@ fn asked(pod: &PodFacts) -> Option<Timestamp> {
         .ok()
 }
 
-const DETECTORS: [SignBy; 2] = [SignBy::ProblemDetector, SignBy::NodeMonitoring];
-
-/// Since when it counts as overdue: since its deletion was asked for, where its node's machine had been silent by then.
-pub fn due(pod: &PodFacts, node: Option<&NodeFacts>) -> Timestamp {
-    let asked = asked(pod).filter(|asked| {
-        let Some(node) = node.filter(|node| node.ready != Ready::False) else {
-            return false;
-        };
-        let stands_on = |by| DETECTORS.contains(&by) || by == SignBy::VirtHandler;
-        let mut own = node
-            .heard
-            .iter()
-            .filter(|heard| heard.by == SignBy::Lease || stands_on(heard.by));
-        own.clone().any(|heard| heard.by == SignBy::Lease)
-            && own.all(|heard| asked.duration_since(heard.at) > LEARNS)
+/// Since when it is overdue at `now`: grace is a timer of the kubelet, and ends with the last heartbeat of a machine that is
+/// known to be silent.
+pub fn due(pod: &PodFacts, node: Option<&NodeFacts>, now: Timestamp) -> Timestamp {
+    let silent = node.filter(|node| {
+        node.ready != Ready::True
+            && is_silent(node, now)
+            && !node.others_forbidden
+            && node.heard.iter().any(|heard| heard.by == SignBy::Lease)
     });
-    asked.unwrap_or(pod.deletion_deadline)
+    let last = silent.and_then(|node| node.heard.iter().map(|heard| heard.at).max());
+    match (asked(pod), last) {
+        (Some(asked), Some(last)) => pod.deletion_deadline.min(asked.max(last)),
+        _ => pod.deletion_deadline,
+    }
 }
 
 /// Whether a node that is not Ready shows a sign of life.
@@ -350,6 +338,18 @@ pub fn alive(node: &NodeFacts, now: Timestamp) -> bool {
         Ready::False => true,
         Ready::Unknown | Ready::Absent => later.any(|at| now.duration_since(at) < BEATS),
     }
+}
+
+/// Whether its machine is an edge node's that was switched off after the pod's deletion was requested.
+fn is_edge_off(node: &NodeFacts, pod: &PodFacts, now: Timestamp) -> bool {
+    let only_edge = node.leaf.as_ref().is_some_and(|leaf| leaf.only_edge);
+    let at = node
+        .powered_off
+        .as_ref()
+        .and_then(|at| at.parse::<Timestamp>().ok());
+    only_edge
+        && Failure::of_node(node, now).counts(node.powered_off.as_ref())
+        && asked(pod).zip(at).is_some_and(|(asked, at)| asked < at)
 }
 
 /// Whether it is known that it shows none.

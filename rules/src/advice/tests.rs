@@ -5,6 +5,8 @@
     reason = "UPDATE_EXPECT=1 writes them"
 )]
 
+mod edge;
+
 use expect_test::{Expect, expect};
 
 use super::*;

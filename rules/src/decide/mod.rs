@@ -34,20 +34,21 @@ codes! {
     pub enum KubeletAlive {
         /// It leaves the node's pods to a person.
         Hold = "hold",
-        /// The same, by a name from when some pods were left out.
-        HoldUnique = "hold-unique",
         /// Nothing.
         Reap = "reap",
     }
 }
+
+/// How long a node has to be NotReady so that each detector of problems on its machine, which
+/// writes every 5 min, has had its turn.
+pub const DETECTED_WITHIN: SignedDuration = SignedDuration::from_mins(6);
 
 /// The operator's choices that bear on a single pod, as every report shows them.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Policy {
-    /// `--reap-older-than`: how long past its deletion deadline a pod counts as stuck. Not
-    /// negative.
+    /// `--reap-older-than`: how long a pod has to be overdue to be stuck. Not negative.
     #[serde(rename = "reapOlderThanSeconds", serialize_with = "in_seconds")]
     #[cfg_attr(feature = "testing", schemars(with = "i64"))]
     pub reap_older_than: SignedDuration,

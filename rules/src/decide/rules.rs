@@ -15,7 +15,10 @@ use super::{
     same_kind,
 };
 use crate::{
-    facts::{JOB_TRACKING, LeafKind, NodeFacts, Owner, PodFacts, Read, Ready, SignBy, Unread},
+    facts::{
+        Containers, JOB_TRACKING, KubeletSays, LeafKind, NodeFacts, Owner, PodFacts, Read, Ready,
+        Unread,
+    },
     words::{after, joined, spoken},
 };
 
@@ -95,6 +98,7 @@ impl Case<'_> {
             Some(Reason { stage, ..reason })
         });
         let mut reason = decided.unwrap_or_else(|| Reason::unread(&self.node_unread()));
+        reason.sentence += &self.stuck_by_the_cut(reason.code);
         if reason.stage < Stage::Storage || reason.code == Code::FactsUnread {
             return reason;
         }
@@ -123,25 +127,33 @@ impl Case<'_> {
             .any(|claim| claim.give_up.is_some() || claim.scratch && self.policy.reap_scratch)
     }
 
+    /// Says, after the sentence of the reason that decides, that the pod is stuck only because its
+    /// grace period is cut short; empty if it is not.
+    fn stuck_by_the_cut(&self, code: Code) -> String {
+        let threshold = self.policy.reap_older_than;
+        let is_stuck = |since| self.now.duration_since(since) >= threshold;
+        let depends = !is_stuck(self.pod.deletion_deadline) && is_stuck(self.overdue_since());
+        match code {
+            // Whether the pod is stuck was not asked, or matters less than what could not be read.
+            Code::MirrorPod
+            | Code::OptedOut
+            | Code::NodeGone
+            | Code::NodeReady
+            | Code::FactsUnread => String::new(),
+            _ if depends => self.grace_cut_short(),
+            _ => String::new(),
+        }
+    }
+
     /// Returns the moment from which on neither rule about time keeps the pod; `None` if that is not
     /// known.
     pub fn reaped_from(&self) -> Option<Timestamp> {
         let node = self.known()?;
         let since = node.not_ready_since(self.now)?;
-        let overdue = self.pod.due(Some(node));
+        let overdue = self.overdue_since();
         let overdue = overdue.saturating_add(self.policy.reap_older_than).ok()?;
-        let silent = since.saturating_add(self.silence(node).0).ok()?;
+        let silent = since.saturating_add(self.policy.node_not_ready_for).ok()?;
         Some(overdue.max(silent))
-    }
-
-    /// Returns how long the node has to be NotReady, and the detector that is waited for, if that is
-    /// longer than the operator's threshold.
-    fn silence(&self, node: &NodeFacts) -> (SignedDuration, Option<SignBy>) {
-        let option = self.policy.node_not_ready_for;
-        let mut detectors = [SignBy::ProblemDetector, SignBy::NodeMonitoring].into_iter();
-        let detector = detectors.find(|by| node.heard_by(*by).is_some());
-        let detector = detector.filter(|_| option < DETECTED_WITHIN);
-        (detector.map_or(option, |_| DETECTED_WITHIN), detector)
     }
 
     /// Evaluates every rule, in order. [`Case::decide`] goes through the same rules, so the first
@@ -154,7 +166,11 @@ impl Case<'_> {
                 (_, Some(decides)) if rule.stage == Stage::Reap => {
                     (Some(false), format!("Rule {decides} decides."))
                 }
-                (Ok(reason), _) => (Some(true), reason.sentence),
+                (Ok(reason), None) => {
+                    let sentence = reason.sentence + &self.stuck_by_the_cut(reason.code);
+                    (Some(true), sentence)
+                }
+                (Ok(reason), Some(_)) => (Some(true), reason.sentence),
                 (Err(NoReason::Seen(seen)), _) => (Some(false), seen.into_owned()),
                 (Err(NoReason::Unknown(_, unknown)), _) => (None, unknown.to_owned()),
             };
@@ -240,13 +256,13 @@ fn node_ready(case: &Case<'_>) -> Finding {
 }
 
 fn not_overdue(case: &Case<'_>) -> Finding {
-    let (due, threshold) = (case.pod.due(case.known()), case.policy.reap_older_than);
-    let overdue = case.now.duration_since(due);
+    let threshold = case.policy.reap_older_than;
+    let overdue = case.now.duration_since(case.overdue_since());
     let (overdue_by, stuck) = (spoken(overdue), spoken(threshold));
-    let unheard = case.grace_not_waited_for();
+    let cut_short = case.grace_cut_short();
     if overdue >= threshold {
         return seen(format!(
-            "It is {overdue_by} overdue; --reap-older-than is {stuck}.{unheard}"
+            "It is {overdue_by} overdue; --reap-older-than is {stuck}.{cut_short}"
         ));
     }
     let sentence = if overdue.is_negative() {
@@ -255,7 +271,7 @@ fn not_overdue(case: &Case<'_>) -> Finding {
             "It is within its grace period for another {left}; it counts as stuck {stuck} after that."
         )
     } else {
-        format!("It is overdue by {overdue_by} and counts as stuck from {stuck} on.{unheard}")
+        format!("It is overdue by {overdue_by} and counts as stuck from {stuck} on.{cut_short}")
     };
     holds(Code::NotOverdue, sentence)
 }
@@ -274,6 +290,11 @@ fn leaf_node(case: &Case<'_>) -> Finding {
             "Node {name} carries no mark of a virtual or edge node, nor does --leaf-node-selector select it."
         ));
     };
+    if case.is_on_edge_off() {
+        return seen(format!(
+            "Node {name} is an edge node, but its machine is off: answer pod-reaper.io/powered-off."
+        ));
+    }
     let (maker, marks) = (leaf.maker, leaf.marks.join(", "));
     let link_is_cut = "There, NotReady mostly means that the link is cut";
     let (code, what, means) = match leaf.kind {
@@ -326,10 +347,6 @@ fn facts_unread(case: &Case<'_>) -> Finding {
     }
 }
 
-/// The programs that watch a node for problems write every 5 min. A node that bears their marks has
-/// to be silent for longer than that, so that they had their turn.
-const DETECTED_WITHIN: SignedDuration = SignedDuration::from_mins(6);
-
 fn node_just_failed(case: &Case<'_>) -> Finding {
     let node = case.required_node()?;
     if node.ready == Ready::True {
@@ -343,19 +360,10 @@ fn node_just_failed(case: &Case<'_>) -> Finding {
         );
     };
     let time = case.now.duration_since(since);
-    let (is, option) = (
-        spoken(time.max(SignedDuration::ZERO)),
-        case.policy.node_not_ready_for,
-    );
-    let mut least = format!("--node-not-ready-for is {}", spoken(option));
-    let (silence, detector) = case.silence(node);
-    if let Some(by) = detector {
-        least += &format!(
-            ", and {by}, which writes every 5m, is waited for until {}",
-            spoken(DETECTED_WITHIN)
-        );
-    }
-    if time >= silence {
+    let is = spoken(time.max(SignedDuration::ZERO));
+    let threshold = case.policy.node_not_ready_for;
+    let least = format!("--node-not-ready-for is {}", spoken(threshold));
+    if time >= threshold {
         return seen(format!("It has been NotReady for {is}; {least}."));
     }
     holds(
@@ -375,8 +383,10 @@ fn kubelet_alive(case: &Case<'_>) -> Finding {
         return holds(
             Code::KubeletAlive,
             format!(
-                "The node's Ready is {}, but its machine is alive: {signs}. The pod's containers most likely still run.",
-                node.ready
+                "The node's Ready is {}, but its machine is alive: {signs}.{}{}",
+                node.ready,
+                kubelet_says(node),
+                containers(node, case.pod)
             ),
         );
     }
@@ -387,6 +397,40 @@ fn kubelet_alive(case: &Case<'_>) -> Finding {
         )),
         _ => seen(node.last_sign(case.now)),
     }
+}
+
+/// Says what the kubelet reports to be wrong, as a sentence after others.
+fn kubelet_says(node: &NodeFacts) -> &'static str {
+    match node.kubelet_says.filter(|_| node.ready == Ready::False) {
+        Some(KubeletSays::ShuttingDown) => " Its kubelet says that the node is shutting down.",
+        Some(KubeletSays::Runtime) => " Its kubelet says that the container runtime does not work.",
+        Some(KubeletSays::Network) => {
+            " Its kubelet says that the network plugin (CNI) is not ready."
+        }
+        None => "",
+    }
+}
+
+/// Says whether the pod's containers run, as a sentence after others. Only a kubelet that reports
+/// keeps their states true.
+fn containers(node: &NodeFacts, pod: &PodFacts) -> String {
+    let Containers {
+        running,
+        terminated,
+        waiting,
+    } = pod.containers;
+    if node.ready != Ready::False || running + terminated + waiting == 0 {
+        return " The pod's containers most likely still run.".to_owned();
+    }
+    let states = [
+        (running, "running"),
+        (terminated, "terminated"),
+        (waiting, "waiting"),
+    ];
+    let states = states.into_iter().filter(|(count, _)| *count > 0);
+    let states = states.map(|(count, state)| format!("{count} {state}"));
+    let states = joined(states, ", ").unwrap_or_default();
+    format!(" The kubelet's last report on the pod's containers: {states}.")
 }
 
 fn already_forced(case: &Case<'_>) -> Finding {
@@ -673,14 +717,7 @@ fn nothing_binds(case: &Case<'_>) -> Finding {
     };
     let claims = ties.to_delete().map(|claim| &claim.claim);
     let claims = after(before_claims, joined(claims, ", "));
-    let by_deadline = case.now.duration_since(case.pod.deletion_deadline);
-    let unheard = if by_deadline < case.policy.reap_older_than {
-        case.grace_not_waited_for()
-    } else {
-        String::new()
-    };
-    let sentence =
-        format!("It is stuck Terminating on a NotReady node and {why}{claims}.{unheard}");
+    let sentence = format!("It is stuck Terminating on a NotReady node and {why}{claims}.");
     Ok(Reason {
         notes,
         ..Reason::new(code, sentence)

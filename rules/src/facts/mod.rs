@@ -11,7 +11,7 @@ mod pod;
 use std::collections::BTreeMap;
 
 use derive_more::{Deref, Display, From};
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize, Serializer};
 
 pub use self::claim::{
@@ -19,11 +19,12 @@ pub use self::claim::{
     MOST_CLAIMS, Renewer, Requirement, Storage, VolumeFacts,
 };
 pub use self::node::{
-    CLOCK_SKEW, FencingMark, Heard, Leaf, LeafKind, NamedBy, NodeFacts, NodeRead, Ready, Renewal,
-    SignBy, ZONE_LABELS, Zone, not_ready_since,
+    CLOCK_SKEW, FencingMark, Heard, HolderKind, KubeletSays, Leaf, LeafKind, NamedBy, NodeFacts,
+    NodeRead, Ready, Renewal, SignBy, ZONE_LABELS, Zone, not_ready_since,
 };
 pub use self::pod::{
-    Copies, Identity, JOB_TRACKING, Owner, PodFacts, PodSummary, Stay, deletion_requested,
+    Containers, Copies, Identity, JOB_TRACKING, Owner, PodFacts, PodSummary, Stay,
+    deletion_requested,
 };
 use crate::codes::entry;
 
@@ -131,11 +132,6 @@ impl ClusterFacts {
     /// Lists the nodes that are known.
     pub fn known_nodes(&self) -> impl Iterator<Item = &NodeFacts> + Clone {
         self.nodes.values().filter_map(NodeRead::known)
-    }
-
-    /// Returns how long `pod` is past the moment when it has to be gone; negative before that.
-    pub fn overdue(&self, pod: &PodFacts) -> SignedDuration {
-        self.now.duration_since(pod.due(self.known_node(pod)))
     }
 
     /// Reports whether `pod` is on a node that is Ready. Such pods are looked at only with `--all`.

@@ -41,6 +41,8 @@ pub struct NodeFacts {
     pub ready: Ready,
     /// Reason of the `Ready` condition, such as `NodeStatusUnknown`.
     pub ready_reason: Option<String>,
+    /// What the message of the `Ready` condition says is wrong, if that is known.
+    pub kubelet_says: Option<KubeletSays>,
     /// `lastTransitionTime` of the `Ready` condition. The kubelet's own clock sets it if the
     /// kubelet wrote the condition.
     pub ready_since: Option<Timestamp>,
@@ -60,6 +62,9 @@ pub struct NodeFacts {
     /// The other Leases that name the node or a pod on it. The error says why they are not known:
     /// they may be a sign of life.
     pub named_by: Read<BTreeSet<NamedBy>>,
+    /// This account may not list the other Leases. They are treated as none, but no grace period is
+    /// cut short.
+    pub others_forbidden: bool,
     /// The marks that say that the machine's power or disks are cut.
     pub fenced: Vec<FencingMark>,
     /// A person's answer: annotation `pod-reaper.io/powered-off`.
@@ -94,6 +99,13 @@ impl NodeFacts {
         self.heard.iter().find(|heard| heard.by == by)
     }
 
+    /// Reports whether a detector watches the machine for problems. Detectors write only every five
+    /// minutes.
+    pub fn has_detector(&self) -> bool {
+        let detectors = [SignBy::ProblemDetector, SignBy::NodeMonitoring];
+        self.heard.iter().any(|heard| detectors.contains(&heard.by))
+    }
+
     /// Reports whether it is not known if the node's API server lives: no API server's lease that
     /// could be read names the host of this control plane node.
     pub fn lacks_api_server(&self) -> bool {
@@ -108,22 +120,7 @@ impl NodeFacts {
             .sort_by(|a, b| (a.by, Reverse(a.at), &a.what).cmp(&(b.by, Reverse(b.at), &b.what)));
         self.heard.dedup_by_key(|it| it.by);
     }
-
-    /// Reports whether the node's machine cannot have learnt of a deletion that was requested at
-    /// `when`: the kubelet was silent by then. Only the node and its own lease are asked.
-    pub(super) fn never_learnt(&self, when: Timestamp) -> bool {
-        let own = self.heard.iter().filter(|heard| heard.by.is_of_node());
-        self.ready != Ready::False
-            && self.heard_by(SignBy::Lease).is_some()
-            && own
-                .map(|heard| heard.at)
-                .max()
-                .is_some_and(|last| when.duration_since(last) > LEARNS_WITHIN)
-    }
 }
-
-/// A kubelet that was heard this long before a deletion, or later, may have learnt of it.
-const LEARNS_WITHIN: SignedDuration = SignedDuration::from_mins(1);
 
 /// The labels of a node's region and zone.
 pub const ZONE_LABELS: [&str; 2] = [
@@ -164,6 +161,19 @@ pub struct NamedBy {
     pub lease: String,
     /// The name that its holder begins with.
     pub holder: String,
+    /// What has that name.
+    pub kind: HolderKind,
+}
+
+/// What a Lease's holder is named after. The kind decides what may follow the name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum HolderKind {
+    /// A node, or the host of one.
+    Host,
+    /// A pod. It holds only Leases of its own namespace.
+    Pod,
+    /// A pod of a `ReplicaSet`, whose name is unique in the cluster.
+    UniquePod,
 }
 
 /// The last renewal of a node's lease.
@@ -263,13 +273,6 @@ codes! {
     }
 }
 
-impl SignBy {
-    /// Reports whether the node object and the node's own lease show the report.
-    pub fn is_of_node(self) -> bool {
-        !matches!(self, Self::ApiServer | Self::OtherLease | Self::Program)
-    }
-}
-
 codes! {
     /// Status of a node's `Ready` condition, as `kubectl get node -o yaml` shows it.
     pub enum Ready {
@@ -281,6 +284,18 @@ codes! {
         Unknown = "Unknown",
         /// The node has no `Ready` condition.
         Absent = "absent",
+    }
+}
+
+codes! {
+    /// What is wrong with a node, as its kubelet says in the message of the `Ready` condition.
+    pub enum KubeletSays {
+        /// The node is shutting down.
+        ShuttingDown = "shutting-down",
+        /// The container runtime does not respond.
+        Runtime = "container-runtime",
+        /// The network plugin (CNI) is not ready.
+        Network = "network-plugin",
     }
 }
 
@@ -306,6 +321,9 @@ pub struct Leaf {
     pub maker: &'static str,
     /// The marks that were seen, as phrases ("label kosmos.io/node").
     pub marks: Vec<String>,
+    /// All marks are those of edge nodes: the node has no mark of a virtual node, and
+    /// `--leaf-node-selector` does not select it.
+    pub only_edge: bool,
     /// The leaf cluster, if the node names it.
     pub cluster: Option<String>,
 }

@@ -8,7 +8,6 @@ use jiff::{SignedDuration, Timestamp};
 use super::{
     NamespaceFacts, Read, ResourceVersion, Uid,
     claim::{ANY_CLAIM, BoundClaim, ClaimFacts, ClaimState, Goes, VolumeFacts},
-    node::NodeFacts,
 };
 use crate::codes::entry;
 
@@ -47,6 +46,8 @@ pub struct PodFacts {
     pub finalizers: Vec<String>,
     /// `status.phase` is `Succeeded` or `Failed`.
     pub finished: bool,
+    /// The states of its containers, as its kubelet last reported them.
+    pub containers: Containers,
     /// The pod mirrors a static pod.
     pub mirror: bool,
     /// The value of `pod-reaper.io/skip`, annotation or label, that opts the pod out, if one does.
@@ -69,19 +70,21 @@ pub struct PodFacts {
     pub indexed: bool,
 }
 
+/// How many containers of a pod are in a state, as its kubelet last reported.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Containers {
+    /// Those that run, init containers included.
+    pub running: usize,
+    /// Those that have terminated, without init containers.
+    pub terminated: usize,
+    /// Those that have not started, without init containers.
+    pub waiting: usize,
+}
+
 /// The Job controller's finalizer, the one that the program knows how to have released.
 pub const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
 
 impl PodFacts {
-    /// Returns the moment from which the pod counts as overdue: its deletion deadline or, if the
-    /// machine of `node` never learnt of the deletion, the request. No grace period is then waited
-    /// for.
-    pub fn due(&self, node: Option<&NodeFacts>) -> Timestamp {
-        let requested = self.deletion_requested();
-        let requested = requested.filter(|when| node.is_some_and(|node| node.never_learnt(*when)));
-        requested.unwrap_or(self.deletion_deadline)
-    }
-
     /// Returns the time at which the deletion was requested, which is the deadline less the grace
     /// period. A later request with a shorter grace period moves both alike.
     pub fn deletion_requested(&self) -> Option<Timestamp> {

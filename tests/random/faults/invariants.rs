@@ -749,7 +749,11 @@ impl Ended<'_> {
         });
         let mut due = due.collect::<Vec<_>>();
         let since = |pod: &PodFacts| {
-            crate::prelude::due(pod, before.facts.node_of(pod).and_then(NodeRead::known))
+            crate::prelude::due(
+                pod,
+                before.facts.node_of(pod).and_then(NodeRead::known),
+                before.facts.now,
+            )
         };
         due.sort_by_key(|pod| (since(pod), &pod.namespace, &pod.name));
         due.truncate(settings.limits.max_deletes.unwrap_or(usize::MAX));

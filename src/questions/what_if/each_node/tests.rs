@@ -59,24 +59,24 @@ fn each_node_is_foretold_by_itself_and_the_worst_comes_first() {
         let node = answer.nodes.iter().find(|node| node.node == name);
         node.expect("it is there").counts.clone()
     };
-    // The seconds are those of toleration, grace period and threshold.
+    // The seconds are those of toleration and threshold: the grace period is cut short.
     let reaped = |comes_back, seconds| Counts {
         evicted: comes_back,
         comes_back,
         seconds,
         ..Counts::default()
     };
-    assert_eq!(counts("f"), reaped(1, 300 + 30 + 600));
+    assert_eq!(counts("f"), reaped(1, 300 + 600));
     let web = Counts {
         wait_for_volume: 1,
         without_replica: 1,
-        ..reaped(2, 3_600 + 30 + 600)
+        ..reaped(2, 3_600 + 600)
     };
     assert_eq!(counts("c"), web);
     let bare = Counts {
         comes_back: 0,
         lost: 1,
-        ..reaped(1, 930)
+        ..reaped(1, 900)
     };
     assert_eq!(counts("b"), bare);
     assert_eq!((counts("a").needs_person, counts("d").needs_person), (1, 1));
@@ -88,11 +88,11 @@ fn each_node_is_foretold_by_itself_and_the_worst_comes_first() {
         NODES WITH LASTING DAMAGE, THE WORST FIRST: 4 nodes
           d  1 needs you  1 stays down  0 of 1 back
           a  1 needs you  0 of 1 back
-          b  1 lost  0 of 1 back  after 15m 30s
+          b  1 lost  0 of 1 back  after 15m
           c  1 workload without a replica  2 of 2 back (1 waits for a volume)  after 1h 10m
 
         EVERYTHING COMES BACK: 2 nodes
-          Up to 1 pod of a node, reaped after at most 15m 30s.
+          Up to 1 pod of a node, reaped after at most 15m.
 
         WHAT WOULD HELP D
           saves up to 1 pod: tolerationSeconds for node.kubernetes.io/unreachable in the pods that tolerate
@@ -100,8 +100,8 @@ fn each_node_is_foretold_by_itself_and_the_worst_comes_first() {
 
         pod-reaper 0.4.0: what if one node died? As of 2026-01-31 03:00:00Z, by state.json. Nothing was
         changed. Assumed: that node alone dies, and a zone has another node for its volumes. A time counts
-        from when Kubernetes calls it unreachable, until a run may reap the last of its pods: toleration,
-        grace period and thresholds. what-if NODE names the pods.
+        from when Kubernetes calls it unreachable, until a run may reap the last of its pods: toleration and
+        thresholds, and the grace period if the node has no lease. what-if NODE names the pods.
         Summary: 6 nodes, each dying alone, added up: 2 need you, 1 is lost, 1 workload has no other
         replica, 1 stays down, never evicted, 3 come back, reaped after at most 1h 10m; 1 leaf node left
         out. Exit code 0.
@@ -114,7 +114,7 @@ fn where_the_breaker_would_hold_is_no_lasting_damage() {
         "{Node a: null, Node b: null, Node c: null, Node d: null, Node e: null, Node leaf: null}";
     let text = text::write(&foretold(&audit(), only).page(), Screen::default());
     assert!(
-        text.contains("THE BREAKER WOULD HOLD: 1 node\n  f  1 workload without a replica  1 of 1 back  after 15m 30s\n"),
+        text.contains("THE BREAKER WOULD HOLD: 1 node\n  f  1 workload without a replica  1 of 1 back  after 15m\n"),
         "{text}"
     );
     assert!(!text.contains("LASTING DAMAGE"), "{text}");
@@ -138,7 +138,7 @@ fn what_would_help_the_worst_node_is_named_with_what_it_saves() {
     let without = "{Pod shop/kept-0: null}";
     assert_eq!(saves(without), [(Setting::Scratch, 1, 0)]);
     let without = "{Pod shop/kept-0: null, Pod shop/db-0: null, Pod shop/held-0: null, Pod shop/bare-0: null}";
-    let sooner = [(Setting::Toleration, 0, 3_510), (Setting::Eager, 0, 480)];
+    let sooner = [(Setting::Toleration, 0, 3_540), (Setting::Eager, 0, 480)];
     assert_eq!(saves(without), sooner);
 }
 
@@ -231,4 +231,19 @@ fn a_text_has_room_for_any_number_of_nodes_and_the_log_names_the_rest() {
         );
     }
     assert!(text.contains("EVERYTHING COMES BACK: 152 nodes"), "{text}");
+}
+
+/// `RabbitMQ`'s operator gives its pods a grace period of a week.
+#[test]
+fn a_weeks_grace_is_waited_for_only_on_a_node_without_a_lease() {
+    const WEEK: i64 = 604_800;
+    let rabbit = format!(
+        "{{Pod shop/db-0: null, Pod shop/db-1: null, Pod shop/bare-0: null, Pod shop/web-0: null, Pod shop/web-1: null,
+        Pod shop/kept-0: null, Pod shop/held-0: null, Pod shop/held-1: null,
+        Pod shop/rabbit-0: {{node: f, grace: null, spec: {{terminationGracePeriodSeconds: {WEEK}}}}}}}"
+    );
+    let seconds = |more: &str| foretold(&audit(), more).whole.seconds;
+    assert_eq!(seconds(&rabbit), 300 + 600);
+    let without_lease = rabbit.replacen('{', "{Node f: {lease: null}, ", 1);
+    assert_eq!(seconds(&without_lease), 300 + WEEK + 600);
 }
