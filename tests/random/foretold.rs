@@ -42,11 +42,8 @@ fn die(world: &mut World, dead: &BTreeSet<String>) {
         let node = world
             .named_by(lease)
             .find(|node| dead.contains(&node.facts.name))?;
-        let reports = node
-            .at(start(), Ok(Vec::new()))
-            .facts
-            .last_heard()
-            .is_some();
+        let heard = node.at(start(), Ok(Vec::new())).facts.heard;
+        let reports = !heard.is_empty();
         Some(node.facts.ready == Ready::True && reports)
     });
     // A forecast asks for no other Leases, and no program in a pod: whether they alone refute a mark of fencing is not

@@ -5,9 +5,9 @@ use jiff::{SignedDuration, Timestamp};
 use pod_reaper::{
     decide::{KubeletAlive, Policy, ReasonCode},
     facts::{
-        AffinityTerm, ClaimFacts, ClaimState, ClusterFacts, Goes, JOB_TRACKING, LeafKind,
+        AffinityTerm, Census, ClaimFacts, ClaimState, ClusterFacts, Goes, JOB_TRACKING, LeafKind,
         NodeFacts, NodeRead, PodFacts, Ready, Renewer, Requirement, SignBy, Standing, Storage,
-        VolumeFacts, Zone,
+        Tally, VolumeFacts, Zone,
     },
 };
 use std::collections::BTreeSet;
@@ -308,7 +308,7 @@ pub fn not_ready_since(node: &NodeFacts, now: Timestamp) -> Option<Timestamp> {
 }
 
 /// When its deletion was asked for.
-fn asked(pod: &PodFacts) -> Option<Timestamp> {
+pub fn asked(pod: &PodFacts) -> Option<Timestamp> {
     let grace = pod
         .grace_seconds
         .filter(|grace| *grace >= 0 && !pod.supposed)?;
@@ -417,17 +417,45 @@ pub struct Outage {
     zones: BTreeSet<Zone>,
 }
 
+/// The nodes that count for the breaker.
+fn counted(nodes: impl IntoIterator<Item = Standing>, now: Timestamp) -> Vec<Standing> {
+    let day = SignedDuration::from_hours(24);
+    let put_away = |node: &Standing| {
+        let long = node
+            .since
+            .is_some_and(|since| now.duration_since(since) > day);
+        !node.ready && long && !node.occupied
+    };
+    let counts = |node: &Standing| !node.leaf && !put_away(node);
+    nodes.into_iter().filter(counts).collect()
+}
+
+/// Their census, as a complete read finds it.
+pub fn census(nodes: impl IntoIterator<Item = Standing>, now: Timestamp) -> Census {
+    let real = counted(nodes, now);
+    let tally = |is: &dyn Fn(&Standing) -> bool| {
+        let of = || real.iter().filter(|node| is(node));
+        Tally {
+            not_ready: of().filter(|node| !node.ready).count(),
+            total: of().count(),
+        }
+    };
+    let zones = real.iter().filter_map(|node| node.zone.clone());
+    let zones = zones.map(|zone| {
+        let is_there = |node: &Standing| node.zone.as_ref() == Some(&zone);
+        (zone.clone(), tally(&is_there))
+    });
+    Census::Counted {
+        all: tally(&|_| true),
+        workers: tally(&|node| !node.control_plane),
+        zones: zones.collect(),
+        room: real.iter().any(|node| node.ready && node.open),
+    }
+}
+
 impl Outage {
     pub fn of(nodes: impl IntoIterator<Item = Standing>, now: Timestamp, max_percent: u8) -> Self {
-        let day = SignedDuration::from_hours(24);
-        let put_away = |node: &Standing| {
-            let long = node
-                .since
-                .is_some_and(|since| now.duration_since(since) > day);
-            !node.ready && long && !node.occupied
-        };
-        let counts = |node: &Standing| !node.leaf && !put_away(node);
-        let real = nodes.into_iter().filter(counts).collect::<Vec<_>>();
+        let real = counted(nodes, now);
         let too_many = |is: &dyn Fn(&Standing) -> bool| {
             let of = real.iter().filter(|node| is(node));
             let failed = of.clone().filter(|node| !node.ready).count();

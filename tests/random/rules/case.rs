@@ -1,5 +1,6 @@
 //! A random cluster as facts. Much of it could not be read, falls on a boundary, or has strange names.
 
+use crate::oracle::{asked, census};
 use crate::prelude::*;
 use pod_reaper::{
     facts::{Goes, ReadError, Standing},
@@ -63,7 +64,7 @@ impl Case {
         let known = known.map(|node| standing(node, facts.now, true));
         facts.census = match dice.weigh(&[(8, 0), (6, 1), (1, 2)]) {
             0 => Census::NotNeeded,
-            1 => Census::count(facts.now, known.chain(further_nodes.iter().cloned())),
+            1 => census(known.chain(further_nodes.iter().cloned()), facts.now),
             _ => Census::Unread(Unread(text(&mut dice))),
         };
         facts.clock = dice.permille(30).then(|| text(&mut dice));
@@ -223,7 +224,7 @@ fn change_answers(dice: &mut Dice, node: &mut NodeFacts, pod: &mut PodFacts) {
     let moments = [
         node.created,
         pod.created,
-        pod.deletion_requested(),
+        asked(pod),
         since,
         heard,
         Some(start()),

@@ -4,11 +4,11 @@
 use super::{Facts, LONG, NAMESPACES, World, age, answer, created, entry, skip, start, time};
 use crate::oracle::{not_ready_since, of_many};
 use crate::prelude::*;
-use Place::{Annotation, Label, Name, Taint, Version};
+use Place::{Annotation, Label, Name, Provider, Taint, Version};
 use pod_reaper::facts::{
     FencingMark, Heard, Leaf, LeafKind, Read, Renewal, SignBy, ZONE_LABELS, Zone,
 };
-use pod_reaper_test_support::samples::with;
+use pod_reaper_test_support::samples::{self, with};
 use serde_json::json;
 
 /// A lease, of a kubelet or of another program.
@@ -151,51 +151,59 @@ pub enum Place {
     Annotation(&'static str, &'static str),
     Taint(&'static str, &'static str),
     Version(&'static str),
+    /// The machine, by the name that its provider has for it.
+    Provider(&'static str),
     /// A name of Kosmos's, and no word of a machine.
     Name,
 }
 
 /// Each makes it a leaf node: of which kind, where it stands, its key and its value. The first is a name of Kosmos's, where
-/// there is no word of a machine.
+/// there is no word of a machine; what the operator's options select comes last, and all others are compared with the nodes
+/// that other tests use.
 const LEAF_MARKS: &str = "
     kosmos name
     kosmos label kosmos.io/node true
-    kosmos annotation kosmos-io/owned-by-cluster leaf
+    kosmos label kosmos.io/node false
+    kosmos annotation kosmos-io/owned-by-cluster cluster7
+    kosmos annotation kosmos-io/owned-by-cluster
     kosmos taint kosmos.io/node true
-    virtual label type virtual-kubelet
-    virtual label virtual-kubelet.io/provider x
-    virtual taint virtual-kubelet.io/provider x
-    virtual annotation virtual-kubelet.io/last-applied-node-status {}
-    virtual version v1.15.2-vk-v1.11.0
     virtual label liqo.io/type virtual-node
-    virtual taint virtual-node.liqo.io/not-allowed true
-    virtual label virtual-node.interlink/type virtual-kubelet
+    virtual taint virtual-node.liqo.io/not-allowed
+    virtual label virtual-node.interlink/type x
     virtual taint virtual-node.interlink/no-schedule
-    virtual label k8s.aliyun.com/vnode true
-    virtual taint k8s.aliyun.com/vnode true
-    virtual taint eks.tke.cloud.tencent.com/eklet
+    virtual label k8s.aliyun.com/vnode
+    virtual taint k8s.aliyun.com/vnode
     virtual label node.kubernetes.io/instance-type eklet
+    virtual taint eks.tke.cloud.tencent.com/eklet
     virtual label virtual-kubelet.koupleless.io/component vnode
-    virtual taint schedule.koupleless.io/virtual-node True
+    virtual taint schedule.koupleless.io/virtual-node
     virtual label kwok.x-k8s.io/node fake
     virtual annotation kwok.x-k8s.io/node fake
     virtual label type kwok
-    virtual version kwok-v0.7.0
+    virtual version kwok-0.8.0
     virtual label vcluster.loft.sh/fake-node true
-    edge version v1.29.5-kubeedge-v1.19.0
+    virtual label type virtual-kubelet
+    virtual label virtual-kubelet.io/provider azure
+    virtual taint virtual-kubelet.io/provider
+    virtual annotation virtual-kubelet.io/last-applied-node-status {}
+    virtual version v1.15.2-vk-N/A
+    virtual version v1.15.2-vk-v1.11.0
+    virtual annotation oci.oraclecloud.com/virtual-node-pool-id pool
+    virtual provider ocid1.virtualnode.oc1.x
+    edge version v1.29.5-kubeedge-v1.18.0
     edge label openyurt.io/is-edge-worker true
     edge annotation apps.openyurt.io/binding true
     edge annotation node.beta.openyurt.io/autonomy true
-    edge annotation node.openyurt.io/autonomy-duration 10m
-    edge label alibabacloud.com/is-edge-worker true
+    edge annotation node.openyurt.io/autonomy-duration 2h
     edge label superedge.io/node-edge enable
     edge label eks.amazonaws.com/compute-type hybrid
-    virtual annotation oci.oraclecloud.com/virtual-node-pool-id pool
+    edge provider eks-hybrid:///eu-west-1/c/mi-1
+    edge label alibabacloud.com/is-edge-worker true
+    edge annotation node.alibabacloud.com/autonomy-duration 1h
     selected label type stands-for-another
     selected annotation example.org/leaf
     selected annotation example.org/leaf no
     selected taint example.org/leaf yes
-    kosmos annotation kosmos-io/owned-by-cluster
 ";
 
 /// What real nodes bear too, and says nothing.
@@ -237,6 +245,7 @@ impl Place {
             "annotation" => Annotation(key, value),
             "taint" => Taint(key, value),
             "version" => Version(key),
+            "provider" => Provider(key),
             _ => Name,
         }
     }
@@ -283,6 +292,8 @@ pub struct Node {
     /// Whether it names its machine.
     pub machine: bool,
     pub provider: Option<&'static str>,
+    /// Whether that makes it a leaf node.
+    pub stands_for: bool,
     pub cordoned: bool,
     /// Whether it has the taint of the control plane.
     pub reserved: bool,
@@ -380,6 +391,12 @@ impl Node {
                 self.taints.push((key.to_owned(), value.to_owned()));
             }
             Version(version) => self.version = version,
+            Provider(id) => {
+                (self.provider, self.stands_for) = (Some(id), true);
+                // Its cloud is none of those that say so.
+                self.fences
+                    .retain(|(place, _)| place.key() != ("taint", SHUTDOWN));
+            }
             Name => self.machine = false,
         }
         self.facts.out_of_service |= matches!(place, Taint("node.kubernetes.io/out-of-service", _));
@@ -424,7 +441,7 @@ impl Node {
             Label(key, _) => self.labels.contains_key(key),
             Annotation(key, _) => self.annotations.contains_key(key),
             Taint(key, _) => self.taints.iter().any(|(other, _)| other == key),
-            Version(_) | Name => true,
+            Version(_) | Provider(_) | Name => true,
         };
         if !taken {
             self.put(place);
@@ -433,7 +450,7 @@ impl Node {
 
     /// Says that it is off; `set` is when that is stamped.
     pub fn fence(&mut self, dice: &mut Dice, set: Option<Timestamp>) {
-        let place = if dice.permille(600) {
+        let place = if dice.permille(600) || self.stands_for {
             Place::of(dice.pick(&lines(FENCES)))
         } else {
             Taint(SHUTDOWN, "")
@@ -448,7 +465,7 @@ impl Node {
 
     /// The same in a way that is not sure.
     pub fn fence_unsurely(&mut self, dice: &mut Dice) {
-        if self.fences.is_empty() {
+        if self.fences.is_empty() && !self.stands_for {
             self.put(Taint(SHUTDOWN, ""));
             self.provider = dice.pick(&[
                 None,
@@ -549,11 +566,17 @@ impl Node {
             let at = heard(Some(beat.said()), stamped, node.facts.created, now)?;
             Some(Heard { by, at, what: None })
         });
-        let heard = own.chain(beats).collect::<Vec<_>>();
-        (node.facts.heard, node.facts.named_by) =
-            (Vec::new(), elsewhere.clone().map(|_| BTreeSet::new()));
-        node.facts
-            .hear(heard.into_iter().chain(elsewhere.into_iter().flatten()));
+        let (named_by, elsewhere) = match elsewhere {
+            Ok(heard) => (Ok(BTreeSet::new()), heard),
+            Err(unread) => (Err(unread), Vec::new()),
+        };
+        let heard = own.chain(beats).chain(elsewhere).collect::<Vec<_>>();
+        // Of each source, the last word.
+        let last = SignBy::ALL.map(|by| {
+            let its = heard.iter().filter(|heard| heard.by == by);
+            its.max_by_key(|heard| heard.at).cloned()
+        });
+        (node.facts.heard, node.facts.named_by) = (last.into_iter().flatten().collect(), named_by);
         // Whoever writes the node's taints has just done so, but the shutdown taint is set on a node that is not Ready.
         let fences = node.fences.iter().filter(|(place, _)| {
             !(matches!(place, Taint(SHUTDOWN, _)) && node.facts.name.starts_with("fargate-"))
@@ -596,7 +619,7 @@ impl Place {
             Label(key, _) => ("label", key),
             Annotation(key, _) => ("annotation", key),
             Taint(key, _) => ("taint", key),
-            Version(_) | Name => ("", ""),
+            Version(_) | Provider(_) | Name => ("", ""),
         }
     }
 }
@@ -750,6 +773,7 @@ impl World {
             version: "v1.35.4",
             machine: !by_name,
             provider: dice.pick(&[None, Some("aws:///eu-1a/i-0"), Some("gce://p/z/n")]),
+            stands_for: false,
             cordoned,
             reserved,
             doubtful: dice.permille(60),
@@ -1076,4 +1100,47 @@ fn lease(lease: &Lease, holder: &str, named: &Value) -> Value {
         "metadata": with(named.clone(), metadata),
         "spec": {"renewTime": lease.said().map(time), "leaseDurationSeconds": lease.duration, "holderIdentity": holder},
     })
+}
+
+/// So that random clusters have each mark, and only those.
+#[test]
+fn the_leaf_marks_are_those_of_the_nodes_that_other_tests_use() {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let own = lines(LEAF_MARKS).into_iter().skip(1).filter_map(|line| {
+        let (kind, mark) = line.split_once(' ').unwrap();
+        (kind != "selected").then(|| mark.to_owned())
+    });
+    let of_node = |node: Value| {
+        let pairs = |place: &'static str, of: &Value| {
+            let pairs = of.as_object().cloned().unwrap_or_default().into_iter();
+            pairs.map(move |(key, value)| (place, key, text(&value)))
+        };
+        let taints = node["spec"]["taints"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
+        // The taint `a` is on a node that has two.
+        let taints = taints.into_iter().filter(|taint| taint["key"] != "a");
+        let taints = taints.map(|taint| ("taint", text(&taint["key"]), text(&taint["value"])));
+        let words = [
+            (
+                "version",
+                text(&node["status"]["nodeInfo"]["kubeletVersion"]),
+            ),
+            ("provider", text(&node["spec"]["providerID"])),
+        ];
+        let words = words.into_iter().filter(|(_, word)| !word.is_empty());
+        let all = pairs("label", &node["metadata"]["labels"])
+            .chain(pairs("annotation", &node["metadata"]["annotations"]))
+            .chain(taints)
+            .chain(words.map(|(place, word)| (place, word, String::new())));
+        let all = all.map(|(place, key, value)| format!("{place} {key} {value}").trim().to_owned());
+        all.collect_vec()
+    };
+    let shared = samples::yaml(include_str!("../../data/leaf-marks.yaml"));
+    let shared = shared.as_array().unwrap().iter().cloned().flat_map(of_node);
+    assert_eq!(
+        own.collect::<BTreeSet<_>>(),
+        shared.collect::<BTreeSet<_>>()
+    );
 }

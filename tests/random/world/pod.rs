@@ -57,10 +57,14 @@ impl Pod {
 
     /// Whether it is neither a `DaemonSet`'s nor a mirror.
     pub fn occupies(&self) -> bool {
-        let of_daemon = |its: &Identity| {
-            its.api_version == "apps/v1" && self.facts.made_by("DaemonSet", "apps")
-        };
-        !self.facts.mirror && !self.facts.controller.as_ref().is_some_and(of_daemon)
+        let mut owner = self.facts.owner.iter();
+        let of_daemon = owner.any(|owner| owner.kind == "DaemonSet")
+            && self
+                .facts
+                .controller
+                .as_ref()
+                .is_some_and(|its| its.api_version == "apps/v1");
+        !self.facts.mirror && !of_daemon
     }
 
     pub fn user(&self) -> User {
