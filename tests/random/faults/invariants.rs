@@ -142,12 +142,22 @@ impl Watched {
         // What is given up is rehearsed.
         let dry = self.rules.dry_run == Mode::ServerDryRun || request.dry_run;
         let (body, content, asked) = if request.kind == Kind::Patch {
-            // The message of the condition is for people and not checked.
-            let condition = request
-                .body
-                .pointer("/status/conditions/0")
-                .cloned()
-                .unwrap_or_default();
+            let said = |key: &str| {
+                let field = request.body.pointer(&format!("/status/conditions/0/{key}"));
+                field.and_then(Value::as_str).unwrap_or_default()
+            };
+            // The message is for people: any will do. The time is one that the server's clock has shown.
+            let message = Some(said("message")).filter(|message| !message.is_empty());
+            let when = said("lastTransitionTime");
+            let shown = start()..=self.world.now();
+            let when = Some(when).filter(|when| when.parse().is_ok_and(|it| shown.contains(&it)));
+            let condition = json!({
+                "type": "DisruptionTarget",
+                "status": "True",
+                "reason": "DeletionByPodReaper",
+                "message": message,
+                "lastTransitionTime": when,
+            });
             let patch = json!({
                 "metadata": {"uid": uid, "resourceVersion": version},
                 "status": {"phase": "Failed", "conditions": [condition]},
@@ -675,36 +685,39 @@ impl Ended<'_> {
                 ));
             }
             let limits = &rules.settings.limits;
+            let unread = trouble.is_faulty() && self.state.is_unread(pod);
             let explained = match entry.reason.as_str() {
                 "stuck-on-not-ready-node" => free && exact == ReasonCode::Stuck,
                 "scratch" => free && exact == ReasonCode::Scratch,
                 // It lets pass what was not read, too.
-                "answered" => free && (exact == ReasonCode::Answered || trouble.is_faulty()),
+                "answered" => free && (exact == ReasonCode::Answered || unread),
                 // What proves that it may go was not read.
                 "local-volume" | "volume-confined" | "owner-kind"
-                    if trouble.is_faulty() && reaped.contains(&exact) =>
+                    if unread && reaped.contains(&exact) =>
                 {
                     true
                 }
                 // A node of which the lease is unread is not fenced for sure, and may have learnt of the deletion.
-                "facts-unread" | "volume-unverified" | "shared-disk" | "not-overdue"
-                    if trouble.is_faulty() =>
-                {
+                "facts-unread" | "volume-unverified" | "shared-disk" | "not-overdue" if unread => {
                     true
                 }
                 // A slow answer may be newer than the time by which it is judged.
                 "kubelet-alive" if goes_on(pod) => true,
                 "over-cap" => free && limits.max_deletes.is_some(),
-                "facts-unread" if report.errors.iter().any(|it| it.what == TIME) => free,
+                "facts-unread" if report.errors.iter().any(|it| it.what == TIME) => {
+                    free && self.before.clock_is_wrong() != Some(false)
+                }
                 // An answer does not count while a fault hides whether its node lives.
-                "mass-outage" if trouble.is_faulty() && says_off(pod) => free,
+                "mass-outage" if unread && says_off(pod) => free,
                 "mass-outage" => free && self.holds(facts, pod),
-                _ => !free && (entry.reason == exact || trouble.is_faulty()),
+                _ => !free && (entry.reason == exact || unread),
             };
             if !explained {
                 wrong.push(format!(
-                    "{}: {} is not why, but {exact}",
-                    entry.uid, entry.reason
+                    "{}: {} is not why, but {exact}, and what it needs was {}read",
+                    entry.uid,
+                    entry.reason,
+                    if unread { "not " } else { "" }
                 ));
             }
         }

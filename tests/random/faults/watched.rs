@@ -12,7 +12,7 @@ use crate::{
         unread,
     },
 };
-use pod_reaper::facts::{Heard, NamespaceFacts, Read, ResourceVersion};
+use pod_reaper::facts::{self, Heard, NamespaceFacts, ResourceVersion};
 use pod_reaper_test_support::simulated::{Cluster, Content, Delivery, Whole};
 
 pub struct Watched {
@@ -28,7 +28,30 @@ pub struct Watched {
     /// The pods that have had Warnings.
     pub warned: BTreeSet<String>,
     pub violations: Vec<String>,
+    /// The reads of which the last was not answered as the cluster is: each kind of object, and which of them.
+    unread: BTreeSet<Read>,
+    /// The numbers of requests of which the answer has an object that does not parse.
+    malformed: BTreeSet<usize>,
     dice: Dice,
+}
+
+/// What is read by a request, or by those for the pages of a list: the kind, the namespace, the name or the node, and
+/// which of several.
+type Read = (Kind, String, String, String);
+
+fn read(request: &Request) -> Read {
+    let node = request.of_node().unwrap_or_default();
+    let name = format!("{}{node}", request.name);
+    let which = match request.kind {
+        // They are read for the pods and for the clock, and may fail for one of both.
+        Kind::Node | Kind::Lease => request.number.to_string(),
+        _ => {
+            let query = request.query.as_deref().unwrap_or_default().split('&');
+            let of_labels = query.filter(|word| word.starts_with("labelSelector="));
+            of_labels.collect()
+        }
+    };
+    (request.kind, request.namespace.clone(), name, which)
 }
 
 /// A cache that may be behind the cluster.
@@ -127,8 +150,47 @@ impl Watched {
             writes: Vec::new(),
             warned: BTreeSet::new(),
             violations: Vec::new(),
+            unread: BTreeSet::new(),
+            malformed: BTreeSet::new(),
             dice,
         }
+    }
+
+    /// Whether a read failed that tells whether the pod may be deleted: of the pod, its node, the leases, its namespace, its
+    /// volumes, and what else uses or wants them; or of what the limits go by.
+    pub fn is_unread(&self, pod: &PodFacts) -> bool {
+        let own = pod.node.as_deref().unwrap_or_default();
+        let living = |name: &str| {
+            let node = self.world.nodes.get(name);
+            node.is_some_and(|node| node.facts.ready == Ready::True)
+        };
+        let volumes = pod.claims.iter().filter_map(|claim| {
+            let key = (pod.namespace.clone(), claim.name.clone());
+            self.world.claims.get(&key)?.volume.as_deref()
+        });
+        let volumes = volumes.collect::<BTreeSet<_>>();
+        let is_relevant = |(kind, namespace, name, _): &Read| match kind {
+            Kind::Node | Kind::Lease => name == own || living(name),
+            Kind::Pods => name == own,
+            Kind::Pod => (namespace, name) == (&pod.namespace, &pod.name),
+            Kind::Namespaces
+            | Kind::Nodes
+            | Kind::NodesWith
+            | Kind::ServerLeases
+            | Kind::LeaseRows
+            | Kind::LeasesNamed
+            | Kind::OtherLease
+            | Kind::AttachmentRows
+            | Kind::Drivers => true,
+            Kind::StatefulSet | Kind::PodsIn => *namespace == pod.namespace,
+            Kind::Claim => {
+                let mut claims = pod.claims.iter();
+                *namespace == pod.namespace && claims.any(|claim| claim.name == *name)
+            }
+            Kind::Volume => volumes.contains(name.as_str()),
+            _ => false,
+        };
+        self.unread.iter().any(is_relevant)
     }
 
     pub fn stale_lists(&self) -> usize {
@@ -175,6 +237,7 @@ impl Cluster for Watched {
     }
 
     fn sent(&mut self, request: &Request) {
+        self.unread.insert(read(request));
         match request.kind {
             Kind::Delete | Kind::DeleteClaim | Kind::Patch => self.judge(request),
             Kind::Events | Kind::Event => self.judge_event(request),
@@ -244,6 +307,9 @@ impl Cluster for Watched {
             self.received.rows_of_leases.get_or_insert_default();
             self.received.leases_forbidden = true;
         }
+        if fault == Some(Fault::Malformed) {
+            self.malformed.insert(request.number);
+        }
         if let Some(write) = self.write_of(request) {
             write.answered = Some(status);
             write.denied = matches!(status, 403 | 422) || fault == Some(Fault::Webhook);
@@ -251,6 +317,15 @@ impl Cluster for Watched {
     }
 
     fn delivered(&mut self, request: &Request, delivery: Delivery<Facts>) {
+        let is_whole = match &delivery.content {
+            Content::Page { whole, .. } => !whole.as_ref().is_some_and(|whole| whole.malformed),
+            Content::Object(_) | Content::Absent => true,
+        };
+        // A node without the time of the answer cannot be judged.
+        let is_dated = delivery.dated || request.kind != Kind::Node;
+        if is_whole && is_dated && !self.malformed.contains(&request.number) {
+            self.unread.remove(&read(request));
+        }
         self.received.note(request, delivery);
     }
 }
@@ -270,7 +345,7 @@ fn is_open(node: &NodeFacts) -> bool {
 
 impl Received {
     /// What is known at `now` of what is heard elsewhere of a node: whatever names it was read, and read again not long ago.
-    pub fn elsewhere(&self, node: &Node, now: Timestamp) -> Read<Vec<Heard>> {
+    pub fn elsewhere(&self, node: &Node, now: Timestamp) -> facts::Read<Vec<Heard>> {
         let name = &node.facts.name;
         let pods = || {
             self.on
