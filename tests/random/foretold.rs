@@ -159,7 +159,7 @@ fn codes((pods, breaker): &Verdicts) -> (Vec<(Uid, ReasonCode)>, Option<String>)
 #[test]
 fn each_node_is_foretold_as_a_run_decides_once_it_alone_is_dead() {
     let mut seen = 0;
-    let enough = for_every_world(100, |dice, mut world, mut settings| {
+    let enough = for_every_world(LEAST, |dice, mut world, mut settings| {
         settings.limits.max_deletes = None;
         renew(&mut world);
         if !dice.permille(500) {

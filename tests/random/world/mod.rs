@@ -198,6 +198,9 @@ impl World {
         }
         world.add_users(dice);
         world.add_leases(dice);
+        if dice.permille(650) {
+            self::plain(&mut world, dice);
+        }
         if dice.permille(30) {
             // By the word of every living node, the server's clock is wrong, or just not.
             let skew = dice.pick(&[-1_200, -306, -296, -295, -294]);
@@ -626,7 +629,9 @@ impl World {
             let released_at = self.job_controller.map(|after| Instant::now() + after);
             if let Some(pod) = self.pods.get_mut(key) {
                 (pod.facts.finished, pod.facts.resource_version) = (true, new_version.into());
-                pod.released_at = released_at.filter(|_| pod.facts.held_by_job());
+                let mut finalizers = pod.facts.finalizers.iter();
+                let is_held = finalizers.any(|finalizer| finalizer == JOB_TRACKING);
+                pod.released_at = released_at.filter(|_| is_held);
             }
         }
         Ok(())
@@ -760,6 +765,56 @@ impl World {
             }
             // Changes only the version, as the status update of another client does.
             _ => {}
+        }
+    }
+}
+
+/// One of the nodes that are down becomes plain: it is dead, nothing contradicts that, and only what its pods are and have can
+/// keep them. Mostly a person has answered. Else every reason and answer would be rare, since so much of the others is random.
+fn plain(world: &mut World, dice: &mut Dice) {
+    let nodes = world.nodes.values();
+    let down = nodes.filter(|node| node.facts.ready != Ready::True && node.facts.leaf.is_none());
+    let Some(name) = down.map(|node| node.facts.name.clone()).next() else {
+        return;
+    };
+    let failed = start() - SignedDuration::from_secs(LONG);
+    let answer = |dice: &mut Dice| dice.permille(600).then(|| time(start()));
+    if let Some(node) = world.nodes.get_mut(&name) {
+        node.unfence();
+        node.beats.clear();
+        node.renew(failed - SignedDuration::from_secs(10), false);
+        (node.skip, node.doubtful) = (Skip::default(), false);
+        let facts = &mut node.facts;
+        (facts.ready, facts.created, facts.opted_out) = (Ready::Unknown, Some(made()), None);
+        (facts.ready_since, facts.tainted_since) = (Some(failed), Some(failed));
+        facts.powered_off = answer(dice);
+    }
+    let held = world.leases.iter().map(|lease| {
+        let mut held = world.named_by(lease);
+        held.any(|node| node.facts.name == name)
+    });
+    let held = held.collect_vec();
+    let mut held = held.into_iter();
+    world.leases.retain(|_| held.next() == Some(false));
+    for namespace in world.namespaces.values_mut() {
+        namespace.skip = Skip::default();
+    }
+    let pods = world.pods.values_mut();
+    for pod in pods.filter(|pod| pod.facts.node.as_ref() == Some(&name)) {
+        (pod.terminating, pod.word, pod.skip) = (true, None, Skip::default());
+        let facts = &mut pod.facts;
+        (facts.created, facts.opted_out, facts.reap) = (Some(made()), None, answer(dice));
+        (facts.mirror, facts.finished) = (false, false);
+        facts.finalizers.clear();
+        (facts.deletion_deadline, facts.grace_seconds) = (failed, Some(30));
+        for claim in &facts.claims {
+            let key = (facts.namespace.clone(), claim.name.clone());
+            if let Some(claim) = world.claims.get_mut(&key) {
+                // Sometimes the answer was about another claim of that name.
+                let created = dice.weigh(&[(9, made()), (1, start())]);
+                (claim.created, claim.skip) = (Some(created), Skip::default());
+                claim.give_up = answer(dice);
+            }
         }
     }
 }
