@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::{
     decide::{Case, KubeletAlive, Policy, Reason},
     facts::{
-        AffinityTerm, BoundClaim, ClaimFacts, ClaimState, Doubt, Driver, FencingMark, Goes, Heard,
+        AffinityTerm, BoundClaim, ClaimFacts, ClaimState, Doubt, Driver, FencingMark, Heard,
         Identity, Leaf, LeafKind, NamespaceFacts, NodeFacts, NodeRead, Owner, PodFacts, Ready,
         Renewer, Requirement, SignBy, Storage, Unread, VolumeFacts, Zone,
     },
@@ -104,6 +104,8 @@ pub fn pod() -> PodFacts {
         templates: None,
         claims: Vec::new(),
         own_disk: None,
+        host_paths: Vec::new(),
+        set_wants: None,
         indexed: false,
     }
 }
@@ -129,7 +131,8 @@ pub fn bound(name: &str, storage: Storage) -> ClaimFacts {
         users: BTreeSet::new(),
         renewed: None,
         deleted: false,
-        goes: Goes::No,
+        owned: false,
+        kept_by: None,
         state: ClaimState::Bound(BoundClaim {
             uid: "c-1".into(),
             shared_disk: false,
@@ -219,6 +222,10 @@ impl Scene {
             "held-by" => pod.finalizers = words(how),
             "grace" => pod.grace_seconds = how.parse().ok(),
             "reap" => pod.reap = Some(how.to_owned()),
+            "set-wants-it" => pod.set_wants = Some(Ok(true)),
+            "set-wants-it-not" => pod.set_wants = Some(Ok(false)),
+            "set-unread" => pod.set_wants = Some(Err(not_read())),
+            "writes-to" => pod.host_paths = words(how),
             "own-disk" => pod.own_disk = Some(how.to_owned()),
             "workload" => pod.workload = Some(named(how)),
             "owner" => {
@@ -273,9 +280,10 @@ impl Scene {
             "called" => how.clone_into(&mut claim.name),
             "ephemeral" => claim.ephemeral = true,
             "used-by" => claim.users = [how.to_owned()].into(),
-            "owned" => claim.goes = Goes::Ephemeral,
-            "unwanted" => claim.goes = Goes::Unwanted(None),
-            "wanted" => claim.goes = Goes::MayBeWanted(how.to_owned()),
+            "owned" => (claim.owned, claim.ephemeral) = (true, true),
+            "unwanted" => (claim.owned, self.pod.set_wants) = (true, Some(Ok(false))),
+            "wanted" => (claim.owned, self.pod.set_wants) = (true, Some(Ok(true))),
+            "kept-by" => claim.kept_by = Some(how.to_owned()),
             "deleted" => claim.deleted = true,
             "renewed" => claim.renewed = Some(Ok(Renewer::Template)),
             "by-operator" => claim.renewed = Some(Ok(Renewer::Operator)),

@@ -1,7 +1,11 @@
 //! Pods: their fields, the labels that find their siblings, and how they become facts.
 
 use itertools::Itertools as _;
-use std::{collections::BTreeMap, mem};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    mem,
+    path::Path,
+};
 
 use jiff::Timestamp;
 use serde::de::{Deserialize, Deserializer, IgnoredAny};
@@ -12,6 +16,7 @@ use super::{
         Condition, MANY, MIRROR, Meta, OwnerReference, SKIP, Written, cut, full_name, given,
         required,
     },
+    volume::CsiSource,
 };
 use crate::{
     decide::REAP,
@@ -65,6 +70,8 @@ raw! {
         node_name: String,
         termination_grace_period_seconds: Option<i64>,
         volumes: Volumes,
+        containers: Mounted,
+        init_containers: Mounted,
         tolerations: Tolerations,
     }
 
@@ -85,6 +92,23 @@ raw! {
         fc: Option<NetworkDisk>,
         iscsi: Option<NetworkDisk>,
         flex_volume: Option<NetworkDisk>,
+        csi: Option<CsiSource>,
+        host_path: Option<HostPath>,
+    }
+
+    struct HostPath {
+        path: String,
+        #[serde(rename = "type")]
+        kind: String,
+    }
+
+    struct SpecOfContainer {
+        volume_mounts: Vec<Mount>,
+    }
+
+    struct Mount {
+        name: String,
+        read_only: bool,
     }
 
     /// A disk that every machine of its network reaches.
@@ -122,10 +146,12 @@ impl<'de> Deserialize<'de> for Volumes {
             if let Some(claim) = &mut volume.persistent_volume_claim {
                 cut(&mut claim.claim_name);
             }
-            let kind = |it: &PodVolume| (it.uses_claim(), it.disk());
+            volume.host_path = volume.host_path.and_then(HostPath::of_data);
+            let kind = |it: &PodVolume| (it.uses_claim(), it.host_path.is_some(), it.disk());
             let most = match kind(&volume) {
-                (true, _) => MOST_CLAIMS + 1,
-                (false, disk) => usize::from(disk.is_some()),
+                (true, ..) => MOST_CLAIMS + 1,
+                (_, true, _) => MANY + 1,
+                (.., disk) => usize::from(disk.is_some()),
             };
             if kept.iter().filter(|it| kind(it) == kind(&volume)).count() < most {
                 kept.push(volume);
@@ -133,6 +159,86 @@ impl<'de> Deserialize<'de> for Volumes {
         };
         folded(from, add).map(Self)
     }
+}
+
+/// The names of the volumes that containers mount and may write to; one more than are kept stands
+/// for too many.
+#[derive(Debug, Clone, Default)]
+struct Mounted(BTreeSet<String>);
+
+impl<'de> Deserialize<'de> for Mounted {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let add = |kept: &mut BTreeSet<String>, container: SpecOfContainer| {
+            let written = container.volume_mounts.into_iter();
+            let written = written.filter(|mount| !mount.read_only);
+            for mut mount in written {
+                cut(&mut mount.name);
+                if kept.len() <= MOST_CLAIMS {
+                    kept.insert(mount.name);
+                }
+            }
+        };
+        folded(from, add).map(Self)
+    }
+}
+
+impl Mounted {
+    /// Reports whether a container may write to the volume of that name.
+    fn writes(&self, volume: &str) -> bool {
+        self.0.len() > MOST_CLAIMS || self.0.contains(volume)
+    }
+}
+
+/// Directories of a node that belong to its system. They hold the data of no workload.
+const OF_SYSTEM: [&str; 15] = [
+    "/dev",
+    "/proc",
+    "/sys",
+    "/etc",
+    "/run",
+    "/var/run",
+    "/var/log",
+    "/var/lib/kubelet",
+    "/boot",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib64",
+    "/usr",
+    "/tmp",
+];
+
+impl HostPath {
+    /// Returns the path in its shortest form, if what is there may be the data of a workload.
+    fn of_data(self) -> Option<Self> {
+        let Self { path, kind } = self;
+        let path = shortest(&path);
+        let below = |system: &str| Path::new(&path).starts_with(system);
+        let of_system = path == "/"
+            || matches!(kind.as_str(), "Socket" | "CharDevice")
+            || OF_SYSTEM.into_iter().any(below)
+                && !below("/usr/local")
+                && !(kind == "BlockDevice" && below("/dev"));
+        let mut path = path;
+        cut(&mut path);
+        (!of_system).then_some(Self {
+            path,
+            kind: String::new(),
+        })
+    }
+}
+
+/// Returns the path without empty components, `.` and `..`.
+fn shortest(path: &str) -> String {
+    let mut components = Vec::new();
+    for component in path.split('/') {
+        match component {
+            "" | "." => {}
+            ".." => drop(components.pop()),
+            component => components.push(component),
+        }
+    }
+    format!("/{}", components.join("/"))
 }
 
 /// For how many seconds the pod tolerates each of the taints of [`TAINTS`]; `None` is for ever. The
@@ -167,9 +273,12 @@ impl PodVolume {
         self.persistent_volume_claim.is_some() || self.ephemeral.is_some()
     }
 
-    /// Returns the kind of the disk, if several machines may write it.
+    /// Returns the kind of the disk, if several machines may write it. Nothing attaches a CSI volume
+    /// that the pod itself declares, whatever its driver does with others (`csi_plugin.go`).
     fn disk(&self) -> Option<&'static str> {
+        let csi = self.csi.as_ref().filter(|csi| csi.is_written_disk());
         written_by_several([&self.fc, &self.iscsi, &self.flex_volume].map(Option::as_ref))
+            .or(csi.map(|_| "a disk of a CSI driver"))
     }
 
     fn called(&self) -> String {
@@ -262,6 +371,14 @@ impl RawPod {
             status,
             ..Condition::default()
         });
+        let paths = &self.spec.volumes.0;
+        let kept = paths.iter().filter(|it| it.host_path.is_some());
+        let kept = kept.map(|it| it.name.clone()).collect::<BTreeSet<_>>();
+        for mounted in [&mut self.spec.containers, &mut self.spec.init_containers] {
+            if mounted.0.len() <= MOST_CLAIMS {
+                mounted.0.retain(|name| kept.contains(name));
+            }
+        }
         self.status = Status {
             phase,
             conditions: ready.into_iter().collect(),
@@ -367,6 +484,29 @@ impl RawPod {
         kept.chain(any)
     }
 
+    /// Lists the paths of the node, apart from those of its system, that a container of the pod may
+    /// write to. If the pod has more than are kept, it may write to each.
+    fn host_paths(&self) -> Vec<String> {
+        let PodSpec {
+            volumes: Volumes(volumes),
+            containers,
+            init_containers,
+            ..
+        } = &self.spec;
+        let volumes = volumes
+            .iter()
+            .filter_map(|it| Some((it.host_path.as_ref()?, &it.name)));
+        let are_many = volumes.clone().count() > MANY;
+        let writes = |name: &String| {
+            [containers, init_containers]
+                .iter()
+                .any(|it| it.writes(name))
+        };
+        let written = volumes.filter(|(_, name)| are_many || writes(name));
+        let paths = written.map(|(host, _)| host.path.clone());
+        paths.sorted().dedup().collect()
+    }
+
     /// Reports whether the pod mirrors a static pod.
     fn mirror(&self) -> bool {
         self.metadata.annotations.contains_key(MIRROR)
@@ -463,6 +603,8 @@ impl RawPod {
             in_namespace: Err(Unread("it was not asked for".to_owned())),
             after_reap: metadata.annotation("pod-reaper.io/after-reap"),
             own_disk,
+            host_paths: self.host_paths(),
+            set_wants: None,
             claims,
             finalizers: metadata.finalizers.clone(),
         })

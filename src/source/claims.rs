@@ -18,7 +18,8 @@ use crate::{
     decide::{Case, Stage, is_to_ask},
     facts::{
         ANY_CLAIM, ClaimFacts, ClaimState, ClusterFacts, Copies, Doubt, FoundClaim, Goes,
-        NodeFacts, Owner, PodFacts, PodSummary, Read, Ready, Renewer, Unread, VolumeFacts,
+        NodeFacts, Owner, PodFacts, PodSummary, Read, Ready, Renewer, Unneeded, Unread,
+        VolumeFacts,
     },
     kubernetes::{RawPod, RawStatefulSet},
     selector::is_name,
@@ -122,14 +123,7 @@ async fn ask_about_claims(
             deleted,
             mut state,
         } = store.claim(namespace, name).await;
-        claim.deleted = deleted;
-        claim.goes = match owners.contains(&pod.uid) {
-            true if claim.ephemeral => Goes::Ephemeral,
-            owned if owned || deleted => {
-                Goes::MayBeWanted("whether it is wanted was not asked".to_owned())
-            }
-            _ => Goes::No,
-        };
+        (claim.deleted, claim.owned) = (deleted, owners.contains(&pod.uid));
         let users = [name, ANY_CLAIM]
             .map(|used| users.get(&(pod.node.clone(), namespace.clone(), used.to_owned())));
         let others = users.into_iter().flatten().flatten();
@@ -169,28 +163,33 @@ async fn ask_about_volume(
     };
 }
 
-/// Finds out whether something still wants the claims that go with `pod`.
+/// Finds out whether something still wants the claims that go with `pod`: its `StatefulSet`, or
+/// another pod. A namesake that has replaced the set is asked as well: it does not control the pod,
+/// but it may want a pod of that name.
 async fn ask_about_going(store: &Store<'_, impl Source>, pod: &mut PodFacts) {
-    let goes = |claim: &&ClaimFacts| matches!(claim.goes, Goes::MayBeWanted(_));
-    let (deleted, owned): (Vec<_>, Vec<_>) =
-        pod.claims.iter().filter(goes).partition(|it| it.deleted);
+    let is_wanted =
+        |pod: &PodFacts, claim: &ClaimFacts| matches!(pod.goes(claim), Goes::MayBeWanted(_));
+    let wanted = pod.claims.iter().filter(|claim| is_wanted(pod, claim));
+    let (deleted, owned): (Vec<_>, Vec<_>) = wanted.partition(|claim| claim.deleted);
     let (any_deleted, any_owned) = (!deleted.is_empty(), !owned.is_empty());
     if !any_deleted && !any_owned {
         return;
     }
     let set = set_of(store, pod, any_owned).await;
-    let users = if any_deleted {
-        store.users(&pod.namespace).await.ok()
-    } else {
-        None
-    };
-    let mut claims = mem::take(&mut pod.claims);
-    for claim in &mut claims {
-        if goes(&&*claim) {
-            claim.goes = wanted(pod, claim, set.as_ref(), users.as_deref());
-        }
+    pod.set_wants = set.map(|set| wants(set, &pod.name));
+    if !any_deleted || pod.unneeded().is_some() {
+        return;
     }
-    pod.claims = claims;
+    let users = store.users(&pod.namespace).await;
+    for claim in pod.claims.iter_mut().filter(|claim| claim.deleted) {
+        let keeps = |user: &&PodSummary| user.uid != pod.uid && user.keeps(&claim.name);
+        let keeper = users.iter().flat_map(|users| users.iter()).find(keeps);
+        claim.kept_by = keeper.map(|user| user.name.clone());
+    }
+}
+
+fn wants(set: Read<Option<RawStatefulSet>>, pod: &str) -> Read<bool> {
+    set.map(|set| set.is_some_and(|set| set.wants(pod)))
 }
 
 /// Finds out whether the pinned claims of `pod` may be given up with it.
@@ -271,63 +270,29 @@ fn renewed(
     }
 }
 
-/// Decides whether something may still want a claim that goes with `pod`. When a `StatefulSet` with
-/// `whenScaled: Delete` is scaled down, it makes the pod its claims' owner, and it takes that back
-/// only once the pod is gone. So a set that wants the pod again wants its claims too. A namesake
-/// that has replaced the set is asked as well: it does not control the pod, but it may want a pod of
-/// that name. `users` are the pods of the namespace that use claims, if those were listed.
-fn wanted(
+/// Reports whether something wants the pod again by now, or its claim, although it did not, for the
+/// cause `why`. It is asked right before the delete.
+pub async fn wanted_again(
+    cluster: &Cluster,
     pod: &PodFacts,
-    claim: &ClaimFacts,
-    set: Option<&Read<Option<RawStatefulSet>>>,
-    users: Option<&Vec<PodSummary>>,
-) -> Goes {
-    if pod.in_namespace.as_ref().is_ok_and(|it| it.deleted) {
-        return Goes::Unwanted(None);
-    }
-    let keeps = |user: &&PodSummary| user.uid != pod.uid && user.keeps(&claim.name);
-    let user = users
-        .filter(|_| claim.deleted)
-        .and_then(|users| users.iter().find(keeps));
-    if let Some(user) = user {
-        return Goes::Unwanted(Some(user.name.clone()));
-    }
-    Goes::MayBeWanted(match set {
-        None => {
-            "no StatefulSet controls the pod, which would say whether it is wanted again".to_owned()
+    why: &Unneeded,
+) -> Result<bool, Failure> {
+    let namespace = &pod.namespace;
+    Ok(match why {
+        Unneeded::Namespace => {
+            let read = cluster.namespace(namespace).await?;
+            !read.is_some_and(|it| it.deleted)
         }
-        Some(Ok(Some(set))) if set.wants(&pod.name) => {
-            "its StatefulSet wants the pod again".to_owned()
+        Unneeded::Set => {
+            let name = pod.owner.as_ref().map_or("", |owner| &owner.name);
+            let set = cluster.find::<RawStatefulSet>(namespace, name).await?;
+            set.is_some_and(|set| set.wants(&pod.name))
         }
-        Some(Ok(_)) => return Goes::Unwanted(None),
-        Some(Err(Unread(why))) => format!("its StatefulSet could not be read: {why}"),
+        Unneeded::KeptBy { claim, pod } => {
+            let user = cluster.find::<RawPod>(namespace, pod).await?;
+            !user.is_some_and(|user| user.summary().keeps(claim))
+        }
     })
-}
-
-/// Reports whether `pod` would by now take a claim along that something wants: the pod that kept the
-/// claim keeps it no longer, or its set wants the pod again. It is asked right before the delete.
-pub async fn wanted_again(cluster: &Cluster, pod: &PodFacts) -> Result<bool, Failure> {
-    if pod.in_namespace.as_ref().is_ok_and(|it| it.deleted) {
-        return Ok(false);
-    }
-    let mut asks_the_set = false;
-    for claim in &pod.claims {
-        match &claim.goes {
-            Goes::Unwanted(Some(user)) => {
-                let user = cluster.find::<RawPod>(&pod.namespace, user).await?;
-                if !user.is_some_and(|user| user.summary().keeps(&claim.name)) {
-                    return Ok(true);
-                }
-            }
-            Goes::Unwanted(None) => asks_the_set = true,
-            Goes::No | Goes::Ephemeral | Goes::MayBeWanted(_) => {}
-        }
-    }
-    let Some(name) = name_of_set(pod).filter(|_| asks_the_set) else {
-        return Ok(false);
-    };
-    let set = cluster.find::<RawStatefulSet>(&pod.namespace, name).await?;
-    Ok(set.is_some_and(|set| set.wants(&pod.name)))
 }
 
 /// Collects the users of each claim on each node. A finished pod does not use its claims any more.

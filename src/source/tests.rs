@@ -1488,6 +1488,12 @@ fn looked_up(more: &str) -> ClaimFacts {
     gathered(more).pods.remove(0).claims.remove(0)
 }
 
+/// Whether that claim goes with its pod.
+fn going(more: &str) -> String {
+    let pod = gathered(more).pods.remove(0);
+    format!("{:?}", pod.goes(&pod.claims[0]))
+}
+
 #[test]
 fn a_claim_is_the_pods_own_by_volume_name_and_owner() {
     for (uid, owned) in [("uid-data-web-0", "Ephemeral"), ("uid-before", "No")] {
@@ -1499,7 +1505,7 @@ fn a_claim_is_the_pods_own_by_volume_name_and_owner() {
             PersistentVolume pv-1: {{spec: {{local: {{path: /mnt}}}}}}
             "
         );
-        assert_eq!(format!("{:?}", looked_up(&more).goes), owned);
+        assert_eq!(going(&more), owned);
     }
 }
 
@@ -1562,13 +1568,13 @@ fn a_claim_that_the_pod_owns_is_wanted_again_where_its_set_wants_the_pod_or_may(
     check_each(
         &expect![[r#"
             scaled down: StatefulSet web: {spec: {replicas: 1}}
-                = Unwanted(None)
+                = Unwanted(Set)
             gone: StatefulSet other: {spec: {replicas: 1}}
-                = Unwanted(None)
+                = Unwanted(Set)
             its set was made anew: {StatefulSet web: {spec: {replicas: 1}}, Pod web-1: {metadata: {ownerReferences: null}}}
                 = MayBeWanted("no StatefulSet controls the pod, which would say whether it is wanted again")
             its first ordinal was moved: StatefulSet web: {spec: {replicas: 2, ordinals: {start: 2}}}
-                = Unwanted(None)
+                = Unwanted(Set)
             its first ordinal is its own: StatefulSet web: {spec: {replicas: 1, ordinals: {start: 1}}}
                 = MayBeWanted("its StatefulSet wants the pod again")
             scaled up again: StatefulSet web: {spec: {replicas: 2}}
@@ -1589,7 +1595,7 @@ fn a_claim_that_the_pod_owns_is_wanted_again_where_its_set_wants_the_pod_or_may(
             "
             );
             let described = with(yaml(&described), yaml(set)).to_string();
-            format!("{:?}", looked_up(&described).goes)
+            going(&described)
         },
     );
 }
@@ -1603,17 +1609,17 @@ fn a_claim_that_is_being_deleted_is_wanted_unless_another_pod_keeps_it_or_nothin
             its set wants the pod:
                 = MayBeWanted("its StatefulSet wants the pod again")
             its set is scaled down: StatefulSet web: {spec: {replicas: 1}}
-                = Unwanted(None)
+                = Unwanted(Set)
             its set is gone: StatefulSet web: null, StatefulSet other: {}
-                = Unwanted(None)
+                = Unwanted(Set)
             no set controls it: Pod web-1: {metadata: {ownerReferences: null}}
                 = MayBeWanted("no StatefulSet controls the pod, which would say whether it is wanted again")
             its namespace goes too: Namespace data: {metadata: {deletionTimestamp: '2026-01-10T00:00:00Z'}}
-                = Unwanted(None)
+                = Unwanted(Namespace)
             another pod runs with it: Pod web-2: {uses: data-web-1, spec: {nodeName: ds05}, metadata: {deletionTimestamp: null}}
-                = Unwanted(Some("web-2"))
+                = Unwanted(KeptBy { claim: "data-web-1", pod: "web-2" })
             the other is on a dead node: Pod web-2: {uses: data-web-1, metadata: {deletionTimestamp: null}}
-                = Unwanted(Some("web-2"))
+                = Unwanted(KeptBy { claim: "data-web-1", pod: "web-2" })
             the other waits for a node: Pod web-2: {uses: data-web-1, spec: {nodeName: null}, metadata: {deletionTimestamp: null}}
                 = MayBeWanted("its StatefulSet wants the pod again")
             the other goes too: Pod web-2: {uses: data-web-1, spec: {nodeName: ds05}}
@@ -1633,7 +1639,7 @@ fn a_claim_that_is_being_deleted_is_wanted_unless_another_pod_keeps_it_or_nothin
             StatefulSet web: {}
             ";
             let more = with(yaml(described), yaml(&format!("{{{more}}}")));
-            format!("{:?}", looked_up(&more.to_string()).goes)
+            going(&more.to_string())
         },
     );
 }

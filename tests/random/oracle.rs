@@ -164,7 +164,7 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
     let any = |test: &dyn Fn(&ClaimFacts) -> bool| pod.claims.iter().any(test);
     let place = |place: Place| is(&|node| any(&|claim| place_of(claim, node) == place));
     let unverified =
-        is(&|node| any(&|claim| is_unverified(claim, node, &Failure::of(node, pod, now))));
+        is(&|node| any(&|claim| is_unverified(pod, claim, node, &Failure::of(node, pod, now))));
     let kinds = [&pod.owner, &pod.workload]
         .into_iter()
         .flatten()
@@ -181,8 +181,9 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
     let off = is(&|node| is_off(node, now));
     let may_go = is(&|node| Failure::of(node, pod, now).counts(pod.reap.as_ref()));
     // One that was not read may go with its pod.
-    let stays =
-        |claim: &ClaimFacts| matches!(claim.goes, Goes::No | Goes::Ephemeral) && !is_unread(claim);
+    let stays = |claim: &ClaimFacts| {
+        matches!(pod.goes(claim), Goes::No | Goes::Ephemeral) && !is_unread(claim)
+    };
     let may_go = may_go && !any(&|claim| !stays(claim));
     let shared = shares_a_disk(pod) && !off;
     let attaches = |claim: &ClaimFacts| match &claim.state {
@@ -524,7 +525,7 @@ pub fn place_of(claim: &ClaimFacts, node: &NodeFacts) -> Place {
         ClaimState::Absent => Place::Free,
         // That of the pod's own generic ephemeral volume binds nothing; but its disk may be one that two machines write.
         ClaimState::Bound(_) | ClaimState::WithoutVolume { .. }
-            if claim.goes == Goes::Ephemeral =>
+            if claim.owned && claim.ephemeral =>
         {
             Place::Free
         }
@@ -536,9 +537,14 @@ pub fn place_of(claim: &ClaimFacts, node: &NodeFacts) -> Place {
 }
 
 /// Whether `volume-unverified` holds for `claim`: also where it goes with its pod, although it is wanted.
-pub fn is_unverified(claim: &ClaimFacts, node: &NodeFacts, failure: &Failure) -> bool {
+pub fn is_unverified(
+    pod: &PodFacts,
+    claim: &ClaimFacts,
+    node: &NodeFacts,
+    failure: &Failure,
+) -> bool {
     let given_up = claim.deleted && failure.gives_up(claim);
-    let wanted = matches!(claim.goes, Goes::MayBeWanted(_)) && !given_up;
+    let wanted = matches!(pod.goes(claim), Goes::MayBeWanted(_)) && !given_up;
     wanted && claim.state != ClaimState::Absent || place_of(claim, node) == Place::Unverified
 }
 

@@ -1,14 +1,14 @@
 //! What a rule finds: the reason of a pod's verdict, with the claims that it is about, or why it
 //! gives none.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeSet};
 
 use derive_more::Display;
 use jiff::Timestamp;
 
 use super::code::{ReasonCode, Verdict};
 use crate::{
-    facts::{Doubt, Heard, ResourceVersion, SignBy, Uid, VolumeFacts},
+    facts::{Doubt, Heard, ResourceVersion, SignBy, Uid, Unneeded, VolumeFacts},
     words::spoken,
 };
 
@@ -69,6 +69,9 @@ pub struct Ties {
     pub confined: Vec<ConfinedClaim>,
     /// Claims that may be bound to the node: whether another node reaches the volume is not known.
     pub unverified: Vec<UnverifiedClaim>,
+    /// Why nothing needs the pod or its claims again, as far as that let the pod pass a rule. Each
+    /// has to hold still when the pod is deleted.
+    pub unneeded: BTreeSet<Unneeded>,
     /// Notes about claims to show once the pod is reaped, as phrases.
     pub notes: Vec<String>,
 }

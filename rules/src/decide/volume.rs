@@ -59,13 +59,17 @@ fn check(case: &Case<'_>, node: &NodeFacts) -> Ties {
             names_node: false,
             cause,
         };
-        let (goes, wanted) = match &claim.goes {
+        let (goes, wanted) = match &case.pod.goes(claim) {
             Goes::No => (None, None),
-            Goes::Unwanted(_) if claim.deleted => {
-                (Some("is being deleted, and goes with its last pod"), None)
-            }
-            Goes::Unwanted(_) | Goes::Ephemeral => {
-                (Some("is its own alone and goes with it"), None)
+            Goes::Ephemeral => (Some("is its own alone and goes with it"), None),
+            Goes::Unwanted(why) => {
+                ties.unneeded.insert(why.clone());
+                let how = if claim.deleted {
+                    "is being deleted, and goes with its last pod"
+                } else {
+                    "is its own alone and goes with it"
+                };
+                (Some(how), None)
             }
             Goes::MayBeWanted(_) if claim.deleted && is_given_up(case, claim) => {
                 (Some("is being deleted, and goes with it"), None)
@@ -89,7 +93,7 @@ fn check(case: &Case<'_>, node: &NodeFacts) -> Ties {
         ties.notes.extend(goes);
         // A pod's own ephemeral claim goes with it and binds nothing. Only `shared-disk` needs to
         // know its volume.
-        let temporary = claim.goes == Goes::Ephemeral;
+        let temporary = case.pod.goes(claim) == Goes::Ephemeral;
         let of_state = match &claim.state {
             ClaimState::Unread(unread) => Some(unverified(unread.0.clone())),
             _ if temporary => None,

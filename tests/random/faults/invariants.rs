@@ -6,7 +6,7 @@ use crate::{
     prelude::*,
     world::{
         By,
-        claim::{attached, reached},
+        claim::{attached, reached, wanted_by_set},
         no_facts, unread,
     },
 };
@@ -259,7 +259,8 @@ impl Watched {
             Ok(volume.map(|volume| attached(volume, &node, attachments, drivers.as_ref())))
         };
         let set = set.ok_or_else(unread);
-        pod.claims = self.world.known_claims(&pod, users, &set, claim, volume);
+        pod.claims = self.world.known_claims(&pod, users, claim, volume);
+        pod.set_wants = wanted_by_set(&pod, &set);
         let mut facts = no_facts(start());
         if let Some(look) = self
             .received

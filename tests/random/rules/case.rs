@@ -3,7 +3,7 @@
 use crate::oracle::{asked, census};
 use crate::prelude::*;
 use pod_reaper::{
-    facts::{Goes, ReadError, Standing},
+    facts::{ReadError, Standing},
     outcome::Outcome,
 };
 
@@ -187,9 +187,7 @@ fn change_pod(dice: &mut Dice, pod: &mut PodFacts) {
                 proved: dice.permille(700),
             };
         }
-        if let Goes::MayBeWanted(why) = &mut claim.goes {
-            *why = text(dice);
-        }
+        claim.kept_by = claim.kept_by.take().map(|_| text(dice));
         if dice.permille(20) {
             claim.state = ClaimState::Unread(Unread(text(dice)));
         }

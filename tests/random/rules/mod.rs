@@ -213,7 +213,9 @@ fn the_first_rule_that_holds_gives_the_reason() {
             };
             let node = node_of(facts, pod).unwrap();
             let such = pod.claims.iter().filter(|claim| match place {
-                Place::Unverified => is_unverified(claim, node, &Failure::of(node, pod, facts.now)),
+                Place::Unverified => {
+                    is_unverified(pod, claim, node, &Failure::of(node, pod, facts.now))
+                }
                 place => place_of(claim, node) == place,
             });
             assert_eq!(

@@ -8,7 +8,7 @@ use super::{
     skip, time, unread,
 };
 use crate::prelude::*;
-use pod_reaper::facts::{BoundClaim, Driver, Goes, Read, Renewer};
+use pod_reaper::facts::{BoundClaim, Driver, Read, Renewer};
 use pod_reaper_test_support::samples::{self, with};
 use rules::samples::term;
 use serde_json::json;
@@ -198,13 +198,12 @@ impl World {
         }
     }
 
-    /// What is known about the claims of `pod`, by what was read of its set, of each claim and of each volume; `users` are
+    /// What is known about the claims of `pod`, by what was read of each claim and of each volume; `users` are
     /// the pods of its namespace, where they were listed.
     pub fn known_claims<'a>(
         &self,
         pod: &PodFacts,
         users: Option<&Vec<User>>,
-        set: &Read<Option<&Set>>,
         claim: impl Fn(&str) -> Read<Option<&'a Claim>>,
         volume: impl Fn(&str) -> Read<Option<VolumeFacts>>,
     ) -> Vec<ClaimFacts> {
@@ -230,14 +229,7 @@ impl World {
                 .is_ok_and(|found| found.is_some_and(|it| it.terminating));
             let mut keep = others.iter().flatten().filter(|user| deleted && user.keeps);
             let kept = keep.next().map(|user| user.name.clone());
-            let unwanted =
-                unwanted(pod, set) || pod.in_namespace.as_ref().is_ok_and(|it| it.deleted);
-            let goes = match found.clone().is_ok_and(owns) {
-                true if ephemeral => Goes::Ephemeral,
-                owned if !owned && !deleted => Goes::No,
-                _ if unwanted || kept.is_some() => Goes::Unwanted(kept),
-                _ => Goes::MayBeWanted("not known".to_owned()),
-            };
+            let owned = found.clone().is_ok_and(owns);
             let doubt = || Doubt::proved("not known");
             let renewed = if made {
                 Ok(Renewer::Template)
@@ -252,7 +244,8 @@ impl World {
                 users: BTreeSet::new(),
                 renewed: Some(if alone { renewed } else { Err(doubt()) }),
                 deleted,
-                goes,
+                owned,
+                kept_by: kept,
                 state: claim_state(found, &volume),
             }
         });
@@ -260,11 +253,11 @@ impl World {
     }
 }
 
-/// Whether nothing wants the claims that go with the pod, by the `StatefulSet` of the name [`SET`], as far as that was read.
-fn unwanted(pod: &PodFacts, set: &Read<Option<&Set>>) -> bool {
+/// Whether the `StatefulSet` of the name [`SET`] wants the pod, as far as that was read; `None` where no set controls it.
+pub fn wanted_by_set(pod: &PodFacts, set: &Read<Option<&Set>>) -> Option<Read<bool>> {
     let is_there = pod.owner.as_ref().is_some_and(|owner| owner.name == SET);
     let read = if is_there { set.clone() } else { Ok(None) };
-    is_of_a_set(pod) && read.is_ok_and(|set| !set.is_some_and(|set| set.wants(&pod.name)))
+    is_of_a_set(pod).then(|| read.map(|set| set.is_some_and(|set| set.wants(&pod.name))))
 }
 
 /// Whether its controller is of none of Kubernetes' own groups.

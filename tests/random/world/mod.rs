@@ -7,7 +7,7 @@ pub mod node;
 pub mod pod;
 
 use self::{
-    claim::{Claim, DRIVERS, SET, Set, Volume, attached, reached},
+    claim::{Claim, DRIVERS, SET, Set, Volume, attached, reached, wanted_by_set},
     node::{Lease, Node, Other, Skip, made, moments},
     pod::claims_of,
 };
@@ -286,7 +286,8 @@ impl World {
                     .map(|volume| attached(volume, node, &self.attachments, Some(&self.drivers))))
             };
             let set = Ok(self.sets.get(&facts.namespace));
-            facts.claims = self.known_claims(&facts, Some(&users), &set, claim, volume);
+            facts.claims = self.known_claims(&facts, Some(&users), claim, volume);
+            facts.set_wants = wanted_by_set(&facts, &set);
             let others = self
                 .pods
                 .values()

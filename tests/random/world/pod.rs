@@ -210,6 +210,8 @@ impl World {
             templates: None,
             claims,
             own_disk: own_disk.map(str::to_owned),
+            host_paths: Vec::new(),
+            set_wants: None,
             // By a controller before 1.28, no pod is.
             indexed: of_set && dice.permille(930),
         };
