@@ -8,9 +8,9 @@ use jiff::{SignedDuration, Timestamp};
 use crate::{
     decide::{Case, KubeletAlive, Policy, Reason},
     facts::{
-        AffinityTerm, BoundClaim, ClaimFacts, ClaimState, Doubt, Driver, FencingMark, Heard,
-        Identity, Leaf, LeafKind, NamespaceFacts, NodeFacts, NodeRead, Owner, PodFacts, Ready,
-        Renewer, Requirement, SignBy, Storage, Unread, VolumeFacts, Zone,
+        AffinityTerm, BoundClaim, ClaimFacts, ClaimState, Containers, Doubt, Driver, FencingMark,
+        Heard, Identity, KubeletSays, Leaf, LeafKind, NamespaceFacts, NodeFacts, NodeRead, Owner,
+        PodFacts, Ready, Renewer, Requirement, SignBy, Storage, Unread, VolumeFacts, Zone,
     },
     selector::NodeSelectors,
 };
@@ -44,6 +44,7 @@ pub fn node() -> NodeFacts {
         created: Some(now() - SignedDuration::from_hours(24 * 30)),
         ready: Ready::Unknown,
         ready_reason: Some("NodeStatusUnknown".to_owned()),
+        kubelet_says: None,
         ready_since: Some(an_hour_ago()),
         tainted_since: Some(an_hour_ago()),
         hostname: Some("ds06.example".to_owned()),
@@ -52,6 +53,7 @@ pub fn node() -> NodeFacts {
         renewed: None,
         unread_lease: None,
         named_by: Ok(BTreeSet::new()),
+        others_forbidden: false,
         fenced: Vec::new(),
         powered_off: None,
         out_of_service: false,
@@ -96,6 +98,7 @@ pub fn pod() -> PodFacts {
         grace_seconds: Some(30),
         finalizers: Vec::new(),
         finished: false,
+        containers: Containers::default(),
         mirror: false,
         opted_out: None,
         in_namespace: Ok(NamespaceFacts::default()),
@@ -208,6 +211,9 @@ impl Scene {
             "named" => how.clone_into(&mut pod.name),
             "made" => pod.created = moment(how),
             "finished" => pod.finished = true,
+            "running" => pod.containers.running = number(how),
+            "terminated" => pod.containers.terminated = number(how),
+            "waiting" => pod.containers.waiting = number(how),
             "mirror" => pod.mirror = true,
             "skip" => pod.opted_out = Some(how.to_owned()),
             "namespace" => {
@@ -322,7 +328,9 @@ impl Scene {
                 set_by: moment(how),
             }),
             "zone" => node.zone = Some(Zone([None, Some(how.to_owned())])),
+            "leases" if how == "forbidden" => node.others_forbidden = true,
             "leases" => node.named_by = Err(not_read()),
+            "says" => node.kubelet_says = Some(code(KubeletSays::ALL, how)),
             "leaf" => node.leaf = Some(leaf(how)),
             "lease" => {
                 node.heard.retain(|heard| heard.by != SignBy::Lease);
@@ -440,7 +448,7 @@ fn leaf(how: &str) -> Leaf {
             "label liqo.io/type=virtual-node",
             None,
         ),
-        "KubeEdge" => (
+        "KubeEdge" | "KubeEdge, selected too" => (
             LeafKind::Edge,
             "KubeEdge",
             "kubelet version v1.22.6-kubeedge-v1.12.1",
@@ -452,6 +460,7 @@ fn leaf(how: &str) -> Leaf {
         kind,
         maker,
         marks: vec![mark.to_owned()],
+        only_edge: kind == LeafKind::Edge && !how.ends_with("too"),
         cluster: cluster.map(str::to_owned),
     }
 }
@@ -462,6 +471,11 @@ pub fn not_read() -> Unread {
 
 fn words(text: &str) -> Vec<String> {
     text.split_whitespace().map(str::to_owned).collect()
+}
+
+fn number(text: &str) -> usize {
+    text.parse()
+        .unwrap_or_else(|error| unreachable!("{text:?}: {error}"))
 }
 
 pub fn span(text: &str) -> SignedDuration {

@@ -9,14 +9,14 @@ use jiff::Timestamp;
 use super::{
     lease::RawLease,
     marks::{KOSMOS_OWNER, KOSMOS_PREFIX, MARKS, Mark, Place, looks_like},
-    meta::{Condition, HOSTNAME, Meta, given, required},
+    meta::{Condition, HOSTNAME, Meta, cut, given, required},
     pod::{NOT_READY, UNREACHABLE},
 };
 use crate::{
     decide::POWERED_OFF,
     facts::{
-        FencingMark, Heard, Leaf, LeafKind, NodeFacts, Read, Ready, SignBy, Standing, Traits,
-        Unread, ZONE_LABELS, Zone, not_ready_since,
+        FencingMark, Heard, KubeletSays, Leaf, LeafKind, NodeFacts, Read, Ready, SignBy, Standing,
+        Traits, Unread, ZONE_LABELS, Zone, not_ready_since,
     },
     selector::{NodeSelector, NodeSelectors, Selector, is_name},
 };
@@ -111,14 +111,18 @@ impl RawNode {
         }
     }
 
-    /// Drops the messages of conditions, which no rule reads. With `stamps` it also drops the
+    /// Drops the messages of conditions, of which the facts have only that of `Ready`. With `stamps` it also drops the
     /// `managedFields` of a Ready node: the rules read only those of a NotReady node.
     pub fn drop_unused(&mut self, stamps: bool) {
         if stamps && self.ready() == Ready::True {
             self.metadata.managed_fields = Vec::new();
         }
         for condition in &mut self.status.conditions {
-            condition.message = String::new();
+            if condition.kind == "Ready" {
+                cut(&mut condition.message);
+            } else {
+                condition.message = String::new();
+            }
         }
     }
 
@@ -203,6 +207,7 @@ impl RawNode {
         Some(Leaf {
             kind,
             maker,
+            only_edge: found.iter().all(|(kind, ..)| *kind == LeafKind::Edge),
             marks: found.into_iter().map(|(.., mark)| mark).collect(),
             cluster: cluster.filter(|cluster| is_name(cluster)),
         })
@@ -411,6 +416,7 @@ impl NodeObjects {
             powered_off: node.metadata.annotation(POWERED_OFF),
             ready: node.ready(),
             ready_reason: ready_condition.and_then(|it| given(it.reason.clone())),
+            kubelet_says: ready_condition.and_then(|it| kubelet_says(&it.message)),
             ready_since,
             tainted_since,
             hostname,
@@ -419,6 +425,7 @@ impl NodeObjects {
             renewed: lease.and_then(RawLease::renewal),
             unread_lease: own.as_ref().err().cloned(),
             named_by: Err(Unread("they were not asked for".to_owned())),
+            others_forbidden: false,
             fenced: node.fenced(selectors, now),
             out_of_service: node.taints(OUT_OF_SERVICE).next().is_some(),
             leaf: node.leaf(selectors),
@@ -443,12 +450,27 @@ impl NodeObjects {
         let mut facts = self.into_facts(selectors)?;
         facts.hear(judged.heard.iter().cloned());
         facts.named_by.clone_from(&judged.named_by);
+        facts.others_forbidden = judged.others_forbidden;
         match leases {
             Ok(leases) => facts.hear(leases.iter().filter_map(|lease| lease.heard(now))),
             Err(unread) => facts.named_by = Err(unread),
         }
         Ok(facts)
     }
+}
+
+/// Finds in the message of a `Ready` condition what the kubelet says is wrong. The kubelet joins all
+/// causes: a node that shuts down stops its runtime, and without a runtime no network is ready.
+fn kubelet_says(message: &str) -> Option<KubeletSays> {
+    let causes = [
+        ("node is shutting down", KubeletSays::ShuttingDown),
+        ("container runtime is down", KubeletSays::Runtime),
+        ("PLEG is not healthy", KubeletSays::Runtime),
+        ("NetworkPluginNotReady", KubeletSays::Network),
+        ("cni plugin not initialized", KubeletSays::Network),
+    ];
+    let mut causes = causes.into_iter();
+    causes.find_map(|(text, says)| message.contains(text).then_some(says))
 }
 
 /// Returns the name of an annotation or label in `managedFields`, as a JSON pointer.

@@ -21,7 +21,8 @@ use super::{
 use crate::{
     decide::REAP,
     facts::{
-        ClaimFacts, Heard, Identity, MOST_CLAIMS, Owner, PodFacts, PodSummary, SignBy, Stay, Unread,
+        ClaimFacts, Containers, Heard, Identity, MOST_CLAIMS, Owner, PodFacts, PodSummary, SignBy,
+        Stay, Unread,
     },
 };
 
@@ -316,6 +317,21 @@ impl Status {
         self.conditions.iter().find(|it| it.kind == kind)
     }
 
+    /// Counts the containers by their states.
+    fn containers(&self) -> Containers {
+        let count = |containers: &[Container], state: &str| {
+            let containers = containers.iter();
+            containers.filter(|it| it.state.contains_key(state)).count()
+        };
+        let (init, all) = (&self.init_container_statuses, &self.container_statuses);
+        Containers {
+            // A sidecar is an init container that runs on.
+            running: count(init, "running") + count(all, "running"),
+            terminated: count(all, "terminated"),
+            waiting: count(all, "waiting"),
+        }
+    }
+
     /// Reports whether the pod has finished: a delete then removes it at once.
     fn finished(&self) -> bool {
         matches!(self.phase.as_str(), "Succeeded" | "Failed")
@@ -363,8 +379,24 @@ impl RawPod {
         };
         self.metadata.labels.retain(|key, _| kept(key));
         let Status {
-            phase, conditions, ..
+            phase,
+            conditions,
+            init_container_statuses,
+            container_statuses,
         } = mem::take(&mut self.status);
+        let terminating = self.metadata.terminating();
+        let states = |containers: Vec<Container>| {
+            let containers = containers.into_iter().filter(|_| terminating).take(MANY);
+            let states = containers.map(|Container { state, .. }| Container {
+                state: state
+                    .into_keys()
+                    .map(|it| (it, Condition::default()))
+                    .take(1)
+                    .collect(),
+                ..Container::default()
+            });
+            states.collect()
+        };
         let ready = conditions.into_iter().find(|it| it.kind == "Ready");
         let ready = ready.map(|Condition { kind, status, .. }| Condition {
             kind,
@@ -382,7 +414,8 @@ impl RawPod {
         self.status = Status {
             phase,
             conditions: ready.into_iter().collect(),
-            ..Status::default()
+            init_container_statuses: states(init_container_statuses),
+            container_statuses: states(container_statuses),
         };
     }
 
@@ -597,6 +630,7 @@ impl RawPod {
             deletion_deadline: deadline.ok_or("metadata.deletionTimestamp is missing")?,
             grace_seconds: metadata.deletion_grace_period_seconds,
             finished: self.status.finished(),
+            containers: self.status.containers(),
             mirror: self.mirror(),
             indexed: metadata.labels.contains_key(POD_INDEX),
             opted_out: metadata.opted_out(),

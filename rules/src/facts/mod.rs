@@ -19,11 +19,12 @@ pub use self::claim::{
     MOST_CLAIMS, Renewer, Requirement, Storage, Unneeded, VolumeFacts,
 };
 pub use self::node::{
-    CLOCK_SKEW, FencingMark, Heard, Leaf, LeafKind, NamedBy, NodeFacts, NodeRead, Ready, Renewal,
-    SignBy, ZONE_LABELS, Zone, not_ready_since,
+    CLOCK_SKEW, FencingMark, Heard, KubeletSays, Leaf, LeafKind, NamedBy, NodeFacts, NodeRead,
+    Ready, Renewal, SignBy, ZONE_LABELS, Zone, not_ready_since,
 };
 pub use self::pod::{
-    Copies, Identity, JOB_TRACKING, Owner, PodFacts, PodSummary, Stay, deletion_requested,
+    Containers, Copies, Identity, JOB_TRACKING, Owner, PodFacts, PodSummary, Stay,
+    deletion_requested,
 };
 use crate::codes::entry;
 

@@ -41,6 +41,8 @@ pub struct NodeFacts {
     pub ready: Ready,
     /// Reason of the `Ready` condition, such as `NodeStatusUnknown`.
     pub ready_reason: Option<String>,
+    /// What the message of the `Ready` condition says is wrong, if that is known.
+    pub kubelet_says: Option<KubeletSays>,
     /// `lastTransitionTime` of the `Ready` condition. The kubelet's own clock sets it if the
     /// kubelet wrote the condition.
     pub ready_since: Option<Timestamp>,
@@ -60,6 +62,9 @@ pub struct NodeFacts {
     /// The other Leases that name the node or a pod on it. The error says why they are not known:
     /// they may be a sign of life.
     pub named_by: Read<BTreeSet<NamedBy>>,
+    /// This account may not list the other Leases. They are treated as none, but no grace period is
+    /// cut short.
+    pub others_forbidden: bool,
     /// The marks that say that the machine's power or disks are cut.
     pub fenced: Vec<FencingMark>,
     /// A person's answer: annotation `pod-reaper.io/powered-off`.
@@ -92,6 +97,13 @@ impl NodeFacts {
     /// Returns the last report of the source `by`.
     pub fn heard_by(&self, by: SignBy) -> Option<&Heard> {
         self.heard.iter().find(|heard| heard.by == by)
+    }
+
+    /// Reports whether a detector watches the machine for problems. Detectors write only every five
+    /// minutes.
+    pub fn has_detector(&self) -> bool {
+        let detectors = [SignBy::ProblemDetector, SignBy::NodeMonitoring];
+        self.heard.iter().any(|heard| detectors.contains(&heard.by))
     }
 
     /// Reports whether it is not known if the node's API server lives: no API server's lease that
@@ -284,6 +296,18 @@ codes! {
     }
 }
 
+codes! {
+    /// What is wrong with a node, as its kubelet says in the message of the `Ready` condition.
+    pub enum KubeletSays {
+        /// The node is shutting down.
+        ShuttingDown = "shutting-down",
+        /// The container runtime does not respond.
+        Runtime = "container-runtime",
+        /// The network plugin (CNI) is not ready.
+        Network = "network-plugin",
+    }
+}
+
 /// The kind of thing that a leaf node stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeafKind {
@@ -306,6 +330,9 @@ pub struct Leaf {
     pub maker: &'static str,
     /// The marks that were seen, as phrases ("label kosmos.io/node").
     pub marks: Vec<String>,
+    /// All marks are those of edge nodes: the node has no mark of a virtual node, and
+    /// `--leaf-node-selector` does not select it.
+    pub only_edge: bool,
     /// The leaf cluster, if the node names it.
     pub cluster: Option<String>,
 }

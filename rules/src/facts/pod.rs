@@ -47,6 +47,8 @@ pub struct PodFacts {
     pub finalizers: Vec<String>,
     /// `status.phase` is `Succeeded` or `Failed`.
     pub finished: bool,
+    /// The states of its containers, as its kubelet last reported them.
+    pub containers: Containers,
     /// The pod mirrors a static pod.
     pub mirror: bool,
     /// The value of `pod-reaper.io/skip`, annotation or label, that opts the pod out, if one does.
@@ -73,6 +75,17 @@ pub struct PodFacts {
     /// The pod carries the label `apps.kubernetes.io/pod-index`, so its `StatefulSet` controller is
     /// that of Kubernetes 1.28 or later.
     pub indexed: bool,
+}
+
+/// How many containers of a pod are in a state, as its kubelet last reported.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Containers {
+    /// Those that run, init containers included.
+    pub running: usize,
+    /// Those that have terminated, without init containers.
+    pub terminated: usize,
+    /// Those that have not started, without init containers.
+    pub waiting: usize,
 }
 
 /// The Job controller's finalizer, the one that the program knows how to have released.

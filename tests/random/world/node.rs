@@ -426,10 +426,12 @@ impl Node {
         };
         self.put(Place::of(place));
         let first = self.facts.leaf.as_ref().map_or(kind, |leaf| leaf.kind);
+        let edge = self.facts.leaf.as_ref().is_none_or(|leaf| leaf.only_edge);
         self.facts.leaf = Some(Leaf {
             kind: first,
             maker: "",
             marks: Vec::new(),
+            only_edge: edge && kind == LeafKind::Edge,
             cluster: None,
         });
     }
@@ -749,6 +751,7 @@ impl World {
                 powered_off: None,
                 ready,
                 ready_reason: Some("NodeStatusUnknown".to_owned()),
+                kubelet_says: None,
                 ready_since: dice.permille(970).then(|| since(dice)),
                 tainted_since: dice.permille(700).then(|| since(dice)),
                 // Sometimes that of another.
@@ -760,6 +763,7 @@ impl World {
                 renewed: None,
                 unread_lease: None,
                 named_by: Ok(BTreeSet::new()),
+                others_forbidden: false,
                 fenced: Vec::new(),
                 out_of_service: false,
                 leaf: None,

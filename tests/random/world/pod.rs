@@ -8,7 +8,7 @@ use super::{
     skip, time,
 };
 use crate::prelude::*;
-use pod_reaper::facts::{Heard, Identity, NamespaceFacts, Owner, SignBy};
+use pod_reaper::facts::{Containers, Heard, Identity, NamespaceFacts, Owner, SignBy};
 use serde_json::json;
 
 #[derive(Debug, Clone)]
@@ -201,6 +201,7 @@ impl World {
                 .iter()
                 .map(|finalizer| (*finalizer).to_owned())
                 .collect(),
+            containers: Containers::default(),
             finished: dice.permille(120),
             mirror: dice.permille(20),
             opted_out: skip.opted_out(),
