@@ -39,9 +39,9 @@ fn die(world: &mut World, dead: &BTreeSet<String>) {
     let died = start() - SignedDuration::from_hours(20);
     let before = SignedDuration::from_hours(30);
     let moved = world.leases.iter().map(|lease| {
-        let node = world
-            .named_by(lease)
-            .find(|node| dead.contains(&node.facts.name))?;
+        let named = world.named_by(lease);
+        let node = named.into_iter().find(|node| dead.contains(*node))?;
+        let node = &world.nodes[node];
         let heard = node.at(start(), Ok(Vec::new())).facts.heard;
         let reports = !heard.is_empty();
         Some(node.facts.ready == Ready::True && reports)

@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use pod_reaper::{
     decide::{KubeletAlive, Policy, ReasonCode},
     facts::{
-        AffinityTerm, Census, ClaimFacts, ClaimState, ClusterFacts, Goes, JOB_TRACKING, LeafKind,
+        AffinityTerm, Census, ClaimFacts, ClaimState, ClusterFacts, JOB_TRACKING, LeafKind,
         NodeFacts, NodeRead, PodFacts, Ready, Renewer, Requirement, SignBy, Standing, Storage,
         Tally, VolumeFacts, Zone,
     },
@@ -14,8 +14,6 @@ use std::collections::BTreeSet;
 
 /// For how long a sign of life counts: twice the longest beat, and a minute.
 const BEATS: SignedDuration = SignedDuration::from_mins(11);
-/// Who is heard this long before a deletion, or later, may have learnt of it.
-const LEARNS: SignedDuration = SignedDuration::from_mins(1);
 
 /// The objections to the delete of `pod`, without the limits. A pod without an objection must be deleted.
 pub fn objections(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<&'static str> {
@@ -32,9 +30,7 @@ pub fn first_reason(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Re
         let Some(NodeRead::Known(node)) = node else {
             return false;
         };
-        pod.claims
-            .iter()
-            .any(|claim| place_of(claim, node) == Place::Pinned)
+        pod.claims.iter().any(|claim| is_on(pod, claim, node))
     };
     match rules(facts, policy, pod).first() {
         Some((_, reason)) => *reason,
@@ -53,9 +49,9 @@ fn needs_an_answer(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> boo
         return false;
     };
     let failure = Failure::of(node, &pod, facts.now);
-    let mut given_up = false;
+    let mut given_up = pod.claims.iter();
+    let given_up = given_up.any(|claim| is_on(&pod, claim, node) && failure.gives_up(claim));
     for claim in &mut pod.claims {
-        given_up |= place_of(claim, node) == Place::Pinned && failure.gives_up(claim);
         if let ClaimState::Bound(bound) = &mut claim.state {
             bound.give_up = None;
         }
@@ -147,6 +143,12 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
         Some(LeafKind::Selected) => ReasonCode::LeafNode,
         Some(LeafKind::Kosmos) | None => ReasonCode::KosmosLeaf,
     };
+    let holds_as_leaf = |node: &NodeFacts| {
+        // It is told by the answer from a machine that was switched on again, behind the cut link.
+        let is_off =
+            edge_is_off(node, now).is_some_and(|at| asked(pod).is_some_and(|asked| asked < at));
+        node.leaf.is_some() && !is_off
+    };
     let just_failed = |node: &NodeFacts| {
         not_ready_since(node, now)
             .is_none_or(|since| now.duration_since(since) < policy.node_not_ready_for)
@@ -155,7 +157,10 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
     let may_live = |node: &NodeFacts| !alive(node) && node.named_by.is_err();
     let protected = policy.kubelet_alive != KubeletAlive::Reap;
     let any = |test: &dyn Fn(&ClaimFacts) -> bool| pod.claims.iter().any(test);
-    let place = |place: Place| is(&|node| any(&|claim| place_of(claim, node) == place));
+    let pinned = is(&|node| any(&|claim| is_on(pod, claim, node)));
+    let of_namespace = unwanted(pod) == Some(Unwanted::Namespace);
+    let confined =
+        !of_namespace && is(&|node| any(&|claim| place_of(claim, node) == Place::Confined));
     let unverified =
         is(&|node| any(&|claim| is_unverified(pod, claim, node, &Failure::of(node, pod, now))));
     let kinds = [&pod.owner, &pod.workload]
@@ -174,9 +179,7 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
     let off = is(&|node| is_off(node, now));
     let may_go = is(&|node| Failure::of(node, pod, now).counts(pod.reap.as_ref()));
     // One that was not read may go with its pod.
-    let stays = |claim: &ClaimFacts| {
-        matches!(pod.goes(claim), Goes::No | Goes::Ephemeral) && !is_unread(claim)
-    };
+    let stays = |claim: &ClaimFacts| !goes_with(claim) && !is_unread(claim);
     let may_go = may_go && !any(&|claim| !stays(claim));
     let shared = shares_a_disk(pod) && !off;
     let attaches = |claim: &ClaimFacts| match &claim.state {
@@ -189,7 +192,8 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
     };
     let maybe_shared = !off && !shared && any(&|claim| !attaches(claim));
     let flagged = flagged && !may_go;
-    let confined = place(Place::Confined) && !may_go;
+    let confined = confined && !may_go;
+    let writes_to_host = writes_to_host(pod) && node.is_some() && !of_namespace && !may_go;
     // Safety rule 3: what could only not be read may prove to be on this node, and then no such answer counts.
     let may_be_here = |claim: &ClaimFacts| match &claim.state {
         ClaimState::Bound(bound) => is(&|node| {
@@ -200,7 +204,7 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
     };
     let unverified = unverified && !(may_go && off && !any(&may_be_here));
     // `local-volume` lets pass what it alone keeps.
-    let others = confined || unverified || shared || flagged;
+    let others = confined || unverified || shared || flagged || writes_to_host;
     let given_up = !others && is(&|node| all_is_given_up(pod, node, policy, now));
     let ready = |node: &NodeFacts| node.ready == Ready::True;
     let was_forced = pod.grace_seconds == Some(0) && !pod.finished;
@@ -210,15 +214,11 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
         (gone && !foreign, "its node is gone", ReasonCode::NodeGone),
         (is(&ready), "its node is ready", ReasonCode::NodeReady),
         (
-            now.duration_since(due(pod, node)) < policy.reap_older_than,
+            now.duration_since(due(pod, node, now)) < policy.reap_older_than,
             "it is not overdue",
             ReasonCode::NotOverdue,
         ),
-        (
-            is(&|node| node.leaf.is_some()),
-            "its node is a leaf node",
-            leaf,
-        ),
+        (is(&holds_as_leaf), "its node is a leaf node", leaf),
         (unread, "a fact was not read", ReasonCode::FactsUnread),
         (
             is(&|node| !ready(node) && just_failed(node)),
@@ -247,10 +247,11 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
             ReasonCode::FactsUnread,
         ),
         (
-            place(Place::Pinned) && !given_up,
+            pinned && !given_up,
             "a volume is pinned",
             ReasonCode::LocalVolume,
         ),
+        (writes_to_host, "it writes to its node", host_path()),
         (confined, "a volume is confined", ReasonCode::VolumeConfined),
         (
             unverified,
@@ -311,23 +312,20 @@ pub fn asked(pod: &PodFacts) -> Option<Timestamp> {
         .ok()
 }
 
-const DETECTORS: [SignBy; 2] = [SignBy::ProblemDetector, SignBy::NodeMonitoring];
-
-/// Since when it counts as overdue: since its deletion was asked for, where its node's machine had been silent by then.
-pub fn due(pod: &PodFacts, node: Option<&NodeFacts>) -> Timestamp {
-    let asked = asked(pod).filter(|asked| {
-        let Some(node) = node.filter(|node| node.ready != Ready::False) else {
-            return false;
-        };
-        let stands_on = |by| DETECTORS.contains(&by) || by == SignBy::VirtHandler;
-        let mut own = node
-            .heard
-            .iter()
-            .filter(|heard| heard.by == SignBy::Lease || stands_on(heard.by));
-        own.clone().any(|heard| heard.by == SignBy::Lease)
-            && own.all(|heard| asked.duration_since(heard.at) > LEARNS)
-    });
-    asked.unwrap_or(pod.deletion_deadline)
+/// Since when it counts as overdue. Grace is a timer of the kubelet, and means nothing where the machine is known to be silent:
+/// then the pod should have been gone when that was heard last, or when the deletion was asked for.
+pub fn due(pod: &PodFacts, node: Option<&NodeFacts>, now: Timestamp) -> Timestamp {
+    let deadline = pod.deletion_deadline;
+    let (Some(node), Some(asked)) = (node, asked(pod)) else {
+        return deadline;
+    };
+    let has_lease = node.heard.iter().any(|heard| heard.by == SignBy::Lease);
+    let all_is_read = is_silent(node, now) && !node.others_forbidden;
+    if node.ready == Ready::True || !has_lease || !all_is_read {
+        return deadline;
+    }
+    let last = node.heard.iter().map(|heard| heard.at).max();
+    last.map_or(asked, |last| last.max(asked)).min(deadline)
 }
 
 /// Whether a node that is not Ready shows a sign of life.
@@ -384,7 +382,7 @@ pub fn all_is_given_up(pod: &PodFacts, node: &NodeFacts, policy: &Policy, now: T
     let mut pinned = pod
         .claims
         .iter()
-        .filter(|claim| place_of(claim, node) == Place::Pinned)
+        .filter(|claim| is_on(pod, claim, node))
         .peekable();
     let failure = Failure::of(node, pod, now);
     // That it is made anew says too that no other pod uses it. One that is being deleted is nobody's to delete.
@@ -486,7 +484,7 @@ pub fn standing(node: &NodeFacts, now: Timestamp, occupied: bool) -> Standing {
     let ready = node.ready == Ready::True;
     Standing {
         ready,
-        leaf: node.leaf.is_some(),
+        leaf: node.leaf.is_some() && edge_is_off(node, now).is_none(),
         control_plane: node.control_plane,
         open: node.open,
         since: if ready {
@@ -497,6 +495,64 @@ pub fn standing(node: &NodeFacts, now: Timestamp, occupied: bool) -> Standing {
         zone: node.zone.clone(),
         occupied,
     }
+}
+
+/// Why nothing wants a pod again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unwanted {
+    /// Its namespace is being deleted.
+    Namespace,
+    /// No `StatefulSet` of its controller's name wants its ordinal.
+    Set,
+}
+
+/// Why nothing wants the pod again, as far as that was read.
+pub fn unwanted(pod: &PodFacts) -> Option<Unwanted> {
+    if pod.in_namespace.as_ref().is_ok_and(|it| it.deleted) {
+        return Some(Unwanted::Namespace);
+    }
+    (is_of_set(pod) && pod.set_wants == Some(Ok(false))).then_some(Unwanted::Set)
+}
+
+/// Whether a `StatefulSet` of Kubernetes' own controls the pod.
+fn is_of_set(pod: &PodFacts) -> bool {
+    let is_set = pod
+        .owner
+        .as_ref()
+        .is_some_and(|owner| owner.kind == "StatefulSet");
+    let controller = pod.controller.as_ref();
+    is_set && controller.is_some_and(|it| it.api_version == "apps/v1")
+}
+
+/// Whether it writes to a directory or a disk of its node, and its replacement would start elsewhere, without it.
+pub fn writes_to_host(pod: &PodFacts) -> bool {
+    is_of_set(pod) && !pod.host_paths.is_empty()
+}
+
+/// Whether the claim goes with its pod, apart from that of a generic ephemeral volume.
+fn goes_with(claim: &ClaimFacts) -> bool {
+    let is_its_own = claim.owned && claim.ephemeral;
+    (claim.deleted || claim.owned) && !is_its_own
+}
+
+/// Whether the data of `claim` is on `node`, and somebody may want it again. If no set wants the pod, that is only what somebody
+/// has deleted by hand: all else stays, or goes by the set's own policy.
+pub fn is_on(pod: &PodFacts, claim: &ClaimFacts, node: &NodeFacts) -> bool {
+    let is_asked_about = match unwanted(pod) {
+        None => true,
+        Some(Unwanted::Set) => claim.deleted,
+        Some(Unwanted::Namespace) => false,
+    };
+    is_asked_about && place_of(claim, node) == Place::Pinned
+}
+
+/// When it was answered that the machine of an edge node is off, if that answer counts. Nothing else that makes a node a leaf
+/// node can be answered for.
+fn edge_is_off(node: &NodeFacts, now: Timestamp) -> Option<Timestamp> {
+    let is_edge = node.leaf.as_ref().is_some_and(|leaf| leaf.only_edge);
+    let answer = node.powered_off.as_ref();
+    let counts = is_edge && Failure::of_node(node, now).counts(answer);
+    answer.filter(|_| counts)?.parse().ok()
 }
 
 /// From where the data of a claim can be reached.
@@ -537,7 +593,8 @@ pub fn is_unverified(
     failure: &Failure,
 ) -> bool {
     let given_up = claim.deleted && failure.gives_up(claim);
-    let wanted = matches!(pod.goes(claim), Goes::MayBeWanted(_)) && !given_up;
+    let kept = claim.deleted && claim.kept_by.is_some();
+    let wanted = goes_with(claim) && unwanted(pod).is_none() && !kept && !given_up;
     wanted && claim.state != ClaimState::Absent || place_of(claim, node) == Place::Unverified
 }
 
@@ -614,4 +671,11 @@ fn can_be_asked(requirement: &Requirement) -> bool {
 /// Whether it asks for a zone or a region, which hold many nodes.
 pub fn of_many(requirement: &Requirement) -> bool {
     requirement.key.ends_with("zone") || requirement.key.ends_with("region")
+}
+
+fn host_path() -> ReasonCode {
+    let all = ReasonCode::ALL.into_iter();
+    all.clone()
+        .find(|code| code.as_str() == "host-path")
+        .unwrap_or(ReasonCode::LocalVolume)
 }

@@ -1,7 +1,7 @@
 //! The invariants of each write when it is sent, and of the report when the run has ended.
 
 use super::watched::{Received, Watched, Write};
-use crate::oracle::{Place, all_is_given_up};
+use crate::oracle::{all_is_given_up, is_on};
 use crate::{
     prelude::*,
     world::{
@@ -239,7 +239,11 @@ impl Watched {
         pod.in_namespace = namespace.ok_or_else(unread);
         let node = pod.node.clone().unwrap_or_default();
         let users = self.received.users.get(&pod.namespace);
-        let set = self.received.sets.get(&pod.namespace).map(Option::as_ref);
+        // What nothing wants by then is asked right before.
+        let set = self.received.sets.get(&pod.namespace);
+        let set = set
+            .filter(|(taken, _)| taken.elapsed() <= FRESH)
+            .map(|(_, set)| set.as_ref());
         let claim = |name: &str| {
             let key = (pod.namespace.clone(), name.to_owned());
             let found = self.received.claims.get(&key);
@@ -278,6 +282,7 @@ impl Watched {
             let elsewhere = self.received.elsewhere(&seen, look.date);
             let mut read = seen.at(look.date, elsewhere).facts;
             read.unread_lease = lease.is_none().then(unread);
+            read.others_forbidden = self.received.leases_forbidden;
             if self.received.judged.get(&node) != Some(&read.uid) {
                 wrong.push("its node is not the one that was judged".to_owned());
             }
@@ -291,8 +296,7 @@ impl Watched {
             if self.holds(node, facts.now) {
                 wrong.push("the breaker should have held it".to_owned());
             }
-            let goes =
-                |claim: &&ClaimFacts| place_of(claim, node) == Place::Pinned && !claim.deleted;
+            let goes = |claim: &&ClaimFacts| is_on(&pod, claim, node) && !claim.deleted;
             let goes = pod.claims.iter().filter(goes).collect::<Vec<_>>();
             let failure = Failure::of(node, &pod, facts.now);
             let of_request = goes.iter().find(|claim| claim.name == request.name);
@@ -327,7 +331,7 @@ impl Watched {
             ..
         } = &self.received;
         let percent = self.rules.settings.limits.max_not_ready_percent;
-        let few = rows.iter().filter(|ready| !**ready).count() <= 2;
+        let few = rows.iter().filter(|(_, ready)| !ready).count() <= 2;
         let Some(nodes) = census else {
             return percent < 100 && !(few && *real_ready);
         };
@@ -656,7 +660,12 @@ impl Ended<'_> {
             // They count as none, and that is told.
             before.leases.clear();
         }
-        let before = before.facts(report.judged_at);
+        let mut before = before.facts(report.judged_at);
+        for node in before.facts.nodes.values_mut() {
+            if let NodeRead::Known(node) = node {
+                node.others_forbidden = self.state.received.leases_forbidden;
+            }
+        }
         let facts = &before.facts;
         let reaped = [ReasonCode::Stuck, ReasonCode::Scratch, ReasonCode::Answered];
         let goes_on = |pod: &PodFacts| {
@@ -763,7 +772,8 @@ impl Ended<'_> {
         });
         let mut due = due.collect::<Vec<_>>();
         let since = |pod: &PodFacts| {
-            crate::prelude::due(pod, before.facts.node_of(pod).and_then(NodeRead::known))
+            let node = before.facts.node_of(pod).and_then(NodeRead::known);
+            crate::prelude::due(pod, node, report.judged_at)
         };
         due.sort_by_key(|pod| (since(pod), &pod.namespace, &pod.name));
         due.truncate(settings.limits.max_deletes.unwrap_or(usize::MAX));
@@ -786,8 +796,7 @@ impl Ended<'_> {
                 .and_then(|node| before.facts.nodes.get(node));
             let gives_up = node.and_then(NodeRead::known).is_some_and(|node| {
                 let mut claims = pod.claims.iter();
-                let ours =
-                    |claim: &ClaimFacts| place_of(claim, node) == Place::Pinned && !claim.deleted;
+                let ours = |claim: &ClaimFacts| is_on(pod, claim, node) && !claim.deleted;
                 claims.any(ours) && all_is_given_up(pod, node, &settings.policy, report.judged_at)
             });
             let outcome = match dry_run {

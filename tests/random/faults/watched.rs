@@ -83,8 +83,8 @@ pub struct Write {
 /// The complete answers that reached the program.
 #[derive(Debug, Default)]
 pub struct Received {
-    /// Whether each node's row shows Ready.
-    pub rows: Vec<bool>,
+    /// The name of each node, and whether its row shows Ready.
+    pub rows: Vec<(String, bool)>,
     /// All nodes.
     pub census: Option<Vec<NodeFacts>>,
     /// By node, whether the last complete list of its pods showed one that counts for the breaker.
@@ -94,13 +94,14 @@ pub struct Received {
     pub leases_forbidden: bool,
     /// What was read of each; nothing where it was gone.
     pub others: BTreeMap<Key, Vec<(Instant, Option<Other>)>>,
-    /// Namespace and name of the pods on each node, and what they said.
-    pub on: BTreeMap<String, BTreeSet<Key>>,
+    /// The pods that were seen on any node, and what those of each node said.
+    pub seen: BTreeMap<Uid, PodFacts>,
     pub words: BTreeMap<String, Vec<Heard>>,
     /// Node and attachment, in the last complete list.
     pub attachments: Vec<(String, Attachment)>,
     pub drivers: Option<BTreeMap<String, Option<bool>>>,
-    pub sets: BTreeMap<String, Option<Set>>,
+    /// When the set of each namespace was read.
+    pub sets: BTreeMap<String, (Instant, Option<Set>)>,
     /// Whether some real node was seen on which a pod could start.
     pub real_ready: bool,
     /// The first UID of each node, which is that of the judged node.
@@ -347,16 +348,18 @@ impl Received {
     /// What is known at `now` of what is heard elsewhere of a node: whatever names it was read, and read again not long ago.
     pub fn elsewhere(&self, node: &Node, now: Timestamp) -> facts::Read<Vec<Heard>> {
         let name = &node.facts.name;
-        let pods = || {
-            self.on
-                .get(name)
-                .into_iter()
-                .flatten()
-                .map(|(within, name)| (within.as_str(), name.as_str()))
+        let host = |name: &String| self.looks.get(name)?.node.facts.hostname.as_deref();
+        let nodes = self
+            .rows
+            .iter()
+            .map(|(name, _)| (name.as_str(), host(name)));
+        let is_held = |lease: &Other| {
+            let pods = self.seen.values().filter_map(pod::runs);
+            lease.held_on(nodes.clone(), pods).contains(name.as_str())
         };
         let mut heard = self.words.get(name).cloned().unwrap_or_default();
         let rows = self.rows_of_leases.as_ref().ok_or_else(unread)?;
-        for row in rows.iter().filter(|row| row.is_held_by(node, pods())) {
+        for row in rows.iter().filter(|row| is_held(row)) {
             let reads = self
                 .others
                 .get(&(row.namespace.clone(), row.name.clone()))
@@ -368,7 +371,7 @@ impl Received {
             let named = reads
                 .iter()
                 .filter_map(|(_, lease)| lease.as_ref())
-                .filter(|it| it.is_held_by(node, pods()));
+                .filter(|it| is_held(it));
             heard.extend(named.filter_map(|lease| lease.heard(now)));
         }
         Ok(heard)
@@ -415,10 +418,11 @@ impl Received {
                 self.other(key(), taken, Some(*lease));
             }
             (Kind::StatefulSet, Content::Absent) if name == SET => {
-                self.sets.insert(request.namespace.clone(), None);
+                self.sets.insert(request.namespace.clone(), (taken, None));
             }
             (Kind::StatefulSet, Content::Object(Facts::Set(set))) => {
-                self.sets.insert(request.namespace.clone(), Some(set));
+                self.sets
+                    .insert(request.namespace.clone(), (taken, Some(set)));
             }
             (Kind::Claim, Content::Absent) => drop(self.claims.insert(key(), None)),
             (Kind::Claim, Content::Object(Facts::Claim(claim))) => {
@@ -433,17 +437,9 @@ impl Received {
                 for facts in readable {
                     match (kind, facts) {
                         (Kind::Pods, Facts::Pod(pod)) => {
-                            let PodFacts {
-                                namespace,
-                                name,
-                                node,
-                                ..
-                            } = &pod.facts;
-                            let node = node.clone().unwrap_or_default();
-                            self.on
-                                .entry(node.clone())
-                                .or_default()
-                                .insert((namespace.clone(), name.clone()));
+                            let facts = &pod.facts;
+                            let node = facts.node.clone().unwrap_or_default();
+                            self.seen.insert(facts.uid.clone(), facts.clone());
                             self.words.entry(node).or_default().extend(pod.heard());
                             self.pod(&pod);
                         }
@@ -490,7 +486,11 @@ impl Received {
             _ => None,
         });
         match request.kind {
-            Kind::NodeRows => self.rows = nodes.map(|node| node.ready == Ready::True).collect(),
+            Kind::NodeRows => {
+                self.rows = nodes
+                    .map(|node| (node.name, node.ready == Ready::True))
+                    .collect();
+            }
             Kind::Nodes if !malformed => self.census = Some(nodes.collect()),
             Kind::LeaseRows if !malformed => {
                 let leases = readable.into_iter().filter_map(|facts| match facts {

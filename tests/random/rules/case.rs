@@ -115,6 +115,7 @@ fn change_node(dice: &mut Dice, read: &mut NodeRead) {
     if dice.permille(40) {
         node.named_by = Err(Unread(text(dice)));
     }
+    node.others_forbidden = dice.permille(40);
     for mark in &mut node.fenced {
         mark.mark = text(dice);
     }
@@ -169,6 +170,12 @@ fn change_pod(dice: &mut Dice, pod: &mut PodFacts) {
     }
     for own in [&mut pod.after_reap, &mut pod.own_disk] {
         *own = own.take().map(|_| text(dice));
+    }
+    for path in &mut pod.host_paths {
+        *path = text(dice);
+    }
+    if dice.permille(40) && pod.set_wants.is_some() {
+        pod.set_wants = Some(Err(Unread(text(dice))));
     }
     for finalizer in pod
         .finalizers

@@ -95,7 +95,7 @@ fn pod_of<'a>(gathered: &'a Gathered, uid: &str) -> &'a PodFacts {
 
 /// When it is overdue since.
 fn since(facts: &ClusterFacts, pod: &PodFacts) -> Timestamp {
-    due(pod, node_of(facts, pod))
+    due(pod, node_of(facts, pod), facts.now)
 }
 
 fn uids<'a>(pods: impl IntoIterator<Item = &'a PodFacts>) -> BTreeSet<&'a str> {

@@ -9,7 +9,7 @@ pub mod pod;
 use self::{
     claim::{Claim, DRIVERS, SET, Set, Volume, attached, reached, wanted_by_set},
     node::{Lease, Node, Other, Skip, made, moments},
-    pod::claims_of,
+    pod::{claims_of, runs},
 };
 use crate::prelude::*;
 use pod_reaper::facts::{Heard, Identity, LeafKind, NamespaceFacts, Owner};
@@ -433,20 +433,10 @@ impl World {
         objects.map(|(object, _)| object).chain(more).collect()
     }
 
-    /// Namespace and name of the pods on a node.
-    fn on(&self, node: &Node) -> impl Iterator<Item = (&str, &str)> {
-        let pods = self
-            .pods
-            .values()
-            .filter(|pod| pod.facts.node.as_ref() == Some(&node.facts.name));
-        pods.map(|pod| (pod.facts.namespace.as_str(), pod.facts.name.as_str()))
-    }
-
     /// The nodes that the holder of a lease names, or on which a pod is that it names.
-    pub fn named_by(&self, lease: &Other) -> impl Iterator<Item = &Node> {
-        self.nodes
-            .values()
-            .filter(|node| lease.is_held_by(node, self.on(node)))
+    pub fn named_by(&self, lease: &Other) -> BTreeSet<&str> {
+        let nodes = self.nodes.values().map(Node::names);
+        lease.held_on(nodes, self.pods.values().filter_map(|pod| runs(&pod.facts)))
     }
 
     /// What is heard at `now` of a node, in other leases and in its pods.
@@ -454,7 +444,7 @@ impl World {
         let leases = self
             .leases
             .iter()
-            .filter(|lease| lease.is_held_by(node, self.on(node)));
+            .filter(|lease| self.named_by(lease).contains(node.facts.name.as_str()));
         let pods = self
             .pods
             .values()
@@ -468,7 +458,7 @@ impl World {
     /// Whether something on the node goes on to report.
     pub fn lives(&self, node: &Node) -> bool {
         let mut others = self.leases.iter().filter(|other| other.lease.goes_on);
-        node.lives() || others.any(|other| other.is_held_by(node, self.on(node)))
+        node.lives() || others.any(|it| self.named_by(it).contains(node.facts.name.as_str()))
     }
 
     /// Whether the living nodes contradict the server's clock; nothing where that depends on which of them are asked.
@@ -638,9 +628,27 @@ impl World {
         Ok(())
     }
 
+    /// Somebody scales a set, or makes it anew.
+    fn scale(&mut self, dice: &mut Dice) {
+        let namespace = dice.pick(&NAMESPACES);
+        if let Some(set) = Set::random(dice) {
+            self.sets.insert(namespace.to_owned(), set);
+        } else {
+            self.sets.remove(namespace);
+        }
+        let mut pods = self.pods.iter_mut();
+        while let Some(((within, _), pod)) = pods.next() {
+            pod.changed |= within == namespace;
+        }
+    }
+
     /// Makes a random change that the program has not caused.
     pub fn change(&mut self, dice: &mut Dice) {
-        let what = dice.below(28);
+        let what = dice.below(31);
+        if what > 27 {
+            self.scale(dice);
+            return;
+        }
         if !(13..=25).contains(&what) {
             // Mostly one of the pods that the run is about.
             let any = dice.permille(150);
@@ -791,8 +799,8 @@ fn plain(world: &mut World, dice: &mut Dice) {
         facts.powered_off = answer(dice);
     }
     let held = world.leases.iter().map(|lease| {
-        let mut held = world.named_by(lease);
-        held.any(|node| node.facts.name == name)
+        let held = world.named_by(lease);
+        held.contains(name.as_str())
     });
     let held = held.collect_vec();
     let mut held = held.into_iter();
@@ -807,7 +815,11 @@ fn plain(world: &mut World, dice: &mut Dice) {
         (facts.created, facts.opted_out, facts.reap) = (Some(made()), None, answer(dice));
         (facts.mirror, facts.finished) = (false, false);
         facts.finalizers.clear();
-        (facts.deletion_deadline, facts.grace_seconds) = (failed, Some(30));
+        // Sometimes the kubelet has learnt of it, and counts a grace of a week when the machine dies.
+        let grace = dice.pick(&[30, 604_800]);
+        let asked = failed - SignedDuration::from_secs(dice.pick(&[-300, 30, 180]));
+        facts.grace_seconds = Some(grace);
+        facts.deletion_deadline = asked + SignedDuration::from_secs(grace);
         for claim in &facts.claims {
             let key = (facts.namespace.clone(), claim.name.clone());
             if let Some(claim) = world.claims.get_mut(&key) {

@@ -82,24 +82,44 @@ impl Other {
         (*of == "kube-apiserver" && self.namespace == "kube-system").then_some(host)
     }
 
-    /// Whether its holder is the node, its host or one of these pods on it, by namespace and name.
-    pub fn is_held_by<'a>(
+    /// The nodes on which its holder runs, by all nodes and by the pods on them: the longest name that it begins with says that,
+    /// of a node before that of a pod.
+    pub fn held_on<'a>(
         &self,
-        node: &Node,
-        mut pods: impl Iterator<Item = (&'a str, &'a str)>,
-    ) -> bool {
-        let begins = |holder: &str, name: &str| {
-            let rest = holder.strip_prefix(name);
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
+        nodes: impl Iterator<Item = (&'a str, Option<&'a str>)> + Clone,
+        pods: impl Iterator<Item = Runs<'a>>,
+    ) -> BTreeSet<&'a str> {
+        let same = |one: &str, other: &str| one.eq_ignore_ascii_case(other);
+        let hosts = nodes.flat_map(|(name, host)| [Some(name), host].map(|it| (name, it)));
+        let hosts = hosts.filter_map(|(node, host)| Some((node, host?)));
+        let serves = self.serves();
+        let serving = hosts
+            .clone()
+            .filter(|(_, host)| serves.is_some_and(|its| same(its, host)));
+        let serving = serving.map(|(node, _)| node);
+        let of_node = |host: &str| {
+            let (begin, rest) = self.holder.split_at_checked(host.len()).unwrap_or_default();
+            same(begin, host)
+                && !host.is_empty()
+                && (rest.is_empty() || rest.starts_with('_') || is_random_suffix(rest))
         };
-        let mut hosts = [Some(&node.facts.name), node.facts.hostname.as_ref()]
-            .into_iter()
-            .flatten();
-        let holder = self.holder.to_lowercase();
-        hosts.any(|host| {
-            let host = host.to_lowercase();
-            begins(&holder, &host) || self.serves().is_some_and(|its| its.to_lowercase() == host)
-        }) || pods.any(|(within, name)| within == self.namespace && begins(&self.holder, name))
+        let named = hosts.filter(|(_, host)| of_node(host));
+        let named = longest(named.map(|(node, host)| (node, host.len())));
+        let of_pod = |pod: &Runs| {
+            let rest = self.holder.strip_prefix(pod.name);
+            let within = pod.namespace == self.namespace;
+            rest.is_some_and(|rest| {
+                let alone = rest.is_empty() || rest.starts_with('_');
+                alone && within || (alone || rest.starts_with('-')) && pod.has_a_unique_name()
+            })
+        };
+        let pods = pods.filter(of_pod).map(|pod| (pod.node, pod.name.len()));
+        let named = if named.is_empty() {
+            longest(pods)
+        } else {
+            named
+        };
+        named.into_iter().chain(serving).collect()
     }
 
     /// What it says at `now` of whoever holds it.
@@ -111,6 +131,50 @@ impl Other {
         };
         self.lease.heard(by, now)
     }
+}
+
+/// A pod that may hold a lease, and where it runs.
+#[derive(Debug, Clone, Copy)]
+pub struct Runs<'a> {
+    pub node: &'a str,
+    pub namespace: &'a str,
+    pub name: &'a str,
+    /// The `ReplicaSet` that controls it.
+    pub set: Option<&'a str>,
+}
+
+impl Runs<'_> {
+    /// Whether its name is one that a `ReplicaSet` makes: its own, cut with the hyphen at 58 characters, and five more.
+    fn has_a_unique_name(&self) -> bool {
+        let of_set = |set: &str| {
+            let begin = format!("{set}-").chars().take(58).collect::<String>();
+            self.name
+                .strip_prefix(&begin)
+                .is_some_and(|rest| rest.len() == 5)
+        };
+        self.set.is_some_and(of_set)
+    }
+}
+
+/// Whether it is a hyphen and ten letters, capital and small ones, as cilium-operator appends them.
+fn is_random_suffix(rest: &str) -> bool {
+    rest.strip_prefix('-').is_some_and(|letters| {
+        let any = |is: fn(&u8) -> bool| letters.as_bytes().iter().any(is);
+        letters.len() == 10
+            && letters.bytes().all(|letter| letter.is_ascii_alphabetic())
+            && any(u8::is_ascii_uppercase)
+            && any(u8::is_ascii_lowercase)
+    })
+}
+
+/// The nodes that the longest name names.
+fn longest<'a>(named: impl Iterator<Item = (&'a str, usize)>) -> BTreeSet<&'a str> {
+    let named = named.collect_vec();
+    let most = named.iter().map(|(_, length)| *length).max();
+    let longest = named
+        .into_iter()
+        .filter(|(_, length)| Some(*length) == most);
+    longest.map(|(node, _)| node).collect()
 }
 
 /// The later of what was said and what was stamped. What is too far ahead counts only where the stamp is not newer than the
@@ -402,6 +466,11 @@ impl Node {
         self.facts.out_of_service |= matches!(place, Taint("node.kubernetes.io/out-of-service", _));
     }
 
+    /// Its name and its host's.
+    pub fn names(&self) -> (&str, Option<&str>) {
+        (&self.facts.name, self.facts.hostname.as_deref())
+    }
+
     /// A label, unless it is empty.
     pub fn label(&mut self, key: &str, value: &str) {
         if !value.is_empty() {
@@ -687,10 +756,20 @@ const HOLDERS: &str = "
     NAMEx
     x_NAME
     NAME-0_HOST
+    NAME-aBcDeFgHiJ
+    HOST-QWERTYUIOp
+    NAME-abcdefghij
+    NAME-controller
+    NAME-aBcDeFgHi
+    NAME-aBcDeFgHi1
+    NAME-aBcDeFgHiJ_0
     POD
     POD_0a1b
     POD_0a1b_2
+    POD-external-controller
+    POD-0
     PODx
+    POD0
     x_POD
     SERVER
 ";
@@ -699,7 +778,13 @@ impl World {
     pub(super) fn random_node(&mut self, dice: &mut Dice, number: usize, dead: bool) -> Node {
         let leaf = dice.permille(90);
         let prefix = dice.weigh(&[(20, "n"), (1, "kosmos-"), (1, "fargate-")]);
-        let by_name = leaf && prefix == "kosmos-";
+        // Sometimes the name of the first begins with another's.
+        let name = match number {
+            1 if dice.permille(60) => "n0-b".to_owned(),
+            2 if dice.permille(60) => "n0-abcdefghij".to_owned(),
+            _ => format!("{prefix}{number}"),
+        };
+        let by_name = leaf && name.starts_with("kosmos-");
         let ready = if dead {
             dice.weigh(&[(12, Ready::Unknown), (4, Ready::False), (1, Ready::Absent)])
         } else {
@@ -745,7 +830,7 @@ impl World {
         let skip = Skip::random(dice);
         let mut node = Node {
             facts: NodeFacts {
-                name: format!("{prefix}{number}"),
+                name,
                 uid: self.uid().into(),
                 created: created(dice),
                 powered_off: None,
@@ -857,7 +942,7 @@ impl World {
             } else {
                 "-"
             };
-            let elects = *ready != Ready::True && dice.permille(400);
+            let elects = *ready != Ready::True && dice.permille(500);
             let elected = elects.then(|| dice.pick(&HOLDERS.trim().lines().collect::<Vec<_>>()));
             for holder in [holders]
                 .into_iter()
