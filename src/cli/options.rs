@@ -159,7 +159,9 @@ pub struct Common {
 #[derive(Debug, Args)]
 #[command(next_help_heading = WHICH)]
 pub struct Thresholds {
-    /// How long a pod must be past its deletion deadline (grace included) to count as stuck
+    /// How long a pod must be overdue to count as stuck: since its deletion deadline (grace
+    /// included) or, on a silent node, since its deletion was requested or the last heartbeat, if
+    /// that is later
     #[arg(
         long,
         display_order = 7,

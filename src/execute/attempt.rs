@@ -309,11 +309,12 @@ impl Turn<'_> {
         let unread_leases = node.unread_lease.is_some() || node.named_by.is_err();
         let known = NodeRead::Known(node);
         let reason = Case::new(now, self.run.policy, Some(&known), pod).decide();
-        // A fact that could not be read has not changed, so it is a failure. A shared disk holds a
+        // A fact that could not be read has not changed, so it is a failure. A shared disk keeps a
         // pod whose node's lease could not be read, because the node then does not count as off.
         let unread = match reason.code {
             ReasonCode::FactsUnread => true,
-            ReasonCode::SharedDisk => unread_leases,
+            // No grace period is cut short then.
+            ReasonCode::NotOverdue | ReasonCode::SharedDisk => unread_leases,
             _ => false,
         };
         match reason.verdict() {

@@ -93,7 +93,7 @@ pub struct Entry {
     pub node: Option<String>,
     /// The owners of the pods.
     pub workloads: Vec<Owner>,
-    /// The seconds since the deletion deadline of the longest overdue pod.
+    /// For how many seconds the longest overdue pod is overdue.
     pub overdue: Option<i64>,
     /// The number of pods; 0 if the entry is not about pods.
     pub pods: usize,

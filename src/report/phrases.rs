@@ -59,7 +59,7 @@ pub fn settings(report: &Report) -> String {
         GuardCode::NotAsked => "",
     };
     format!(
-        "Stuck means {} past the deletion deadline, on a node NotReady for {}. Namespaces: {}.{guard}",
+        "Stuck means {} overdue, on a node NotReady for {}. Namespaces: {}.{guard}",
         seconds(settings.policy.reap_older_than.as_secs()),
         seconds(settings.policy.node_not_ready_for.as_secs()),
         settings.namespaces
@@ -182,7 +182,7 @@ pub fn went_wrong(pod: &PodEntry) -> bool {
     pod.outcome.is_some_and(|outcome| !outcome.went_well())
 }
 
-/// Says for how long a pod is past its deletion deadline, or how soon that comes.
+/// Says for how long a pod is overdue, or how soon its deletion deadline comes.
 pub fn overdue(overdue_seconds: i64) -> String {
     match overdue_seconds {
         within @ ..0 => format!("deadline in {}", seconds(-within)),

@@ -169,7 +169,9 @@ in_json! {
         pub deletion_requested: Option<Timestamp>,
         /// When the pod should have been gone.
         pub deletion_deadline: Timestamp,
-        /// How long ago the deletion deadline was, in seconds; negative while it lies ahead.
+        /// For how many seconds the pod is overdue: since its deletion deadline or, on a silent node,
+        /// since its deletion was requested or the last heartbeat, if that is later. Negative while
+        /// that lies ahead.
         pub overdue_seconds: i64,
         /// `reap`, `wait`, `leave` or `manual`.
         pub verdict: Verdict,

@@ -45,7 +45,7 @@ pub async fn look_up(
     let passed = |pod: &PodFacts| Case::of(facts, policy, pod).decide().stage >= Stage::Storage;
     let needed = |pod: &&mut PodFacts| also(pod) || !pod.claims.is_empty() && passed(pod);
     let mut due = pods.iter_mut().filter(needed).collect::<Vec<_>>();
-    admit(store, &mut due, also);
+    admit(store, facts, &mut due, also);
     // First all claims, then what decides whether one may be given up: see the top of this file.
     stream::iter(&mut due)
         .for_each_concurrent(MAX_IN_FLIGHT, |pod| {
@@ -77,10 +77,14 @@ pub async fn look_up(
 /// unread, which is no error of the run. Of a pod that no share is left for, one claim stands for all.
 fn admit(
     store: &Store<'_, impl Source>,
+    facts: &ClusterFacts,
     due: &mut Vec<&mut PodFacts>,
     preferred: impl Fn(&PodFacts) -> bool,
 ) {
-    due.sort_by_key(|pod| (!preferred(pod), pod.deletion_deadline));
+    due.sort_by_cached_key(|pod| {
+        let node = facts.known_node(pod);
+        (!preferred(pod), pod.overdue_since(node, facts.now))
+    });
     let mut turns = BTreeMap::new();
     due.sort_by_cached_key(|pod| {
         let turn = turns.entry(pod.namespace.clone()).or_insert(0_usize);

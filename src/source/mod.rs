@@ -17,7 +17,7 @@ use jiff::Timestamp;
 pub use self::{claims::wanted_again, store::Store};
 use crate::{
     cluster::{Failure, Listed, MAX_IN_FLIGHT, PodsOf},
-    decide::{Case, Policy, Stage},
+    decide::{Case, Policy, ReasonCode, Stage},
     exit::{CouldNotRun, Result},
     facts::{
         Attachment, Census, ClusterFacts, Heard, NamespaceFacts, NodeFacts, NodeRead, PodFacts,
@@ -303,8 +303,13 @@ impl<S: Source> Store<'_, S> {
         let is_down = |node: &&NodeFacts| node.ready != Ready::True;
         let is_marked = |node: &NodeFacts| !node.fenced.is_empty() || node.powered_off.is_some();
         let policy = self.wanted.policy;
-        let passed = |pod| Case::of(facts, policy, pod).decide().stage >= Stage::Life;
-        let is_due = facts.known_nodes().filter(is_down).any(is_marked) || pods.iter().any(passed);
+        let depends = |pod| {
+            let case = Case::of(facts, policy, pod);
+            let reason = case.decide();
+            reason.stage >= Stage::Life
+                || reason.code == ReasonCode::NotOverdue && case.may_cut_grace()
+        };
+        let is_due = facts.known_nodes().filter(is_down).any(is_marked) || pods.iter().any(depends);
         // Nothing on a node that is supposed dead renews a Lease.
         if !is_due || self.supposes() {
             return;
@@ -314,7 +319,7 @@ impl<S: Source> Store<'_, S> {
             let pods = on_node.get(&node.name);
             holders.add(node, pods.map_or(&none, |pods| &pods.names));
         }
-        let mut read = self.leases(&holders, &mut facts.unseen).await;
+        let (mut read, is_forbidden) = self.leases(&holders, &mut facts.unseen).await;
         // A pod that is not known may hold a Lease.
         for name in holders.nodes() {
             let pods = on_node.get(&name);
@@ -331,6 +336,7 @@ impl<S: Source> Store<'_, S> {
             if !is_down(&&*node) {
                 continue;
             }
+            node.others_forbidden = is_forbidden;
             match read.remove(name).unwrap_or(Ok(Some(Vec::new()))) {
                 Err(unread) => node.named_by = Err(unread),
                 // Whoever may write Leases can hold a node's pods, but makes no run fail.

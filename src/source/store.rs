@@ -222,24 +222,29 @@ impl<'a, S: Source> Store<'a, S> {
         }
     }
 
-    /// Reads the other Leases that name the nodes of `holders` or their pods, by node. That this
-    /// account may not list them is told in `unseen`.
-    pub(super) async fn leases(&self, holders: &Holders, unseen: &mut Vec<String>) -> LeasesByNode {
-        match self.source.leases(holders).await {
+    /// Reads the other Leases that name the nodes of `holders` or their pods, by node. Reports too
+    /// whether this account may not list them, which is told in `unseen`.
+    pub(super) async fn leases(
+        &self,
+        holders: &Holders,
+        unseen: &mut Vec<String>,
+    ) -> (LeasesByNode, bool) {
+        let read = match self.source.leases(holders).await {
             Ok(Some(leases)) => leases,
             Ok(None) => {
                 unseen.push(
-                    "This account may not list Leases: whether something but a kubelet on a NotReady node still renews one is not seen."
+                    "This account may not list Leases: whether something except a kubelet on a NotReady node still renews one is not seen, so no grace period is cut short."
                         .to_owned(),
                 );
-                BTreeMap::new()
+                return (BTreeMap::new(), true);
             }
             Err(failure) => {
                 let unread = self.failed("Leases", failure);
                 let nodes = holders.nodes().into_iter();
                 nodes.map(|node| (node, Err(unread.clone()))).collect()
             }
-        }
+        };
+        (read, false)
     }
 
     /// Reads all objects of a kind. Fails if any of them cannot be read, because that one may be the
@@ -552,5 +557,6 @@ fn die(node: &mut NodeFacts) {
     node.ready = Ready::Unknown;
     node.ready_reason = Some("NodeStatusUnknown".to_owned());
     (node.ready_since, node.tainted_since) = (Some(Timestamp::MIN), None);
-    (node.heard, node.renewed, node.named_by) = (Vec::new(), None, Ok(BTreeSet::new()));
+    // That its lease was ever renewed still tells that a grace period will be cut short.
+    (node.heard, node.named_by) = (Vec::new(), Ok(BTreeSet::new()));
 }

@@ -485,10 +485,10 @@ fn pods_of_ready_nodes_are_left_out_unless_all_are_wanted() {
     );
     expect![[r#"
         all
-            slow node-ready: Its node is Ready: the kubelet there is stopping it; if it does not, look at that kubelet.
             stuck stuck-on-not-ready-node
             never-placed node-gone: It was never assigned to a node; the pod garbage collector takes care of it.
             orphan node-gone: Node ds99 no longer exists; the pod garbage collector takes care of it.
+            slow node-ready: Its node is Ready: the kubelet there is stopping it; if it does not, look at that kubelet.
     "#]].assert_eq(&verdicts(&[("all", more)]));
 }
 

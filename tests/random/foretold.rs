@@ -4,10 +4,11 @@
 use crate::{
     prelude::*,
     scan::{client, for_every_world, planned, runtime},
-    world::node::{heard, made},
+    world::node::{Node, heard, made},
 };
 
 use pod_reaper::{
+    facts::SignBy,
     questions::{
         Judgement,
         what_if::{self, each_node},
@@ -85,13 +86,26 @@ fn die(world: &mut World, dead: &BTreeSet<String>) {
         node.facts.ready = Ready::Unknown;
         (node.facts.ready_since, node.facts.tainted_since) = (Some(died), Some(died));
     }
+    // A week's grace is cut short where the node has a lease of its own, so that its silence is known.
+    let with_lease = |node: &Node| {
+        node.at(start(), Ok(Vec::new()))
+            .facts
+            .heard_by(SignBy::Lease)
+            .is_some()
+    };
+    let with_lease = world.nodes.values().filter(|node| with_lease(node));
+    let with_lease = with_lease.map(|node| node.facts.name.clone());
+    let with_lease = with_lease.collect::<BTreeSet<_>>();
     let pods = world.pods.values_mut();
     for pod in pods.filter(|pod| is_on(dead, pod.facts.node.as_ref())) {
         pod.word = None;
+        let is_cut = is_on(&with_lease, pod.facts.node.as_ref());
         if is_evicted(pod) {
-            (pod.terminating, pod.facts.grace_seconds) = (true, Some(30));
+            let grace = if is_cut { 604_800 } else { 30 };
+            (pod.terminating, pod.facts.grace_seconds) = (true, Some(grace));
         }
-        pod.facts.deletion_deadline = died;
+        let grace = pod.facts.grace_seconds.filter(|_| is_cut);
+        pod.facts.deletion_deadline = died + SignedDuration::from_secs(grace.unwrap_or_default());
     }
 }
 
@@ -146,7 +160,14 @@ fn decided(mut world: World, settings: &Settings, dead: &BTreeSet<String>) -> Ve
     let cluster = Objects::new(start(), world.all());
     let after = read(&cluster, false);
     let (_, plan) = planned(after.gather(&settings.wanted()).unwrap(), settings);
-    verdicts(&plan, dead)
+    let (mut pods, breaker) = verdicts(&plan, dead);
+    // A forecast has no deadlines, so it does not say that a grace period is cut short.
+    for (_, sentence) in pods.values_mut() {
+        if let Some(cut) = sentence.find(" Its grace period of") {
+            sentence.truncate(cut);
+        }
+    }
+    (pods, breaker)
 }
 
 /// Without the sentences: the API server refuses a selector in its own words.

@@ -1,8 +1,8 @@
 //! A pod on its node at one moment: what the rules are asked about.
 
-use std::cell::OnceCell;
+use std::{cell::OnceCell, collections::BTreeSet};
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::{
     Policy,
@@ -61,16 +61,32 @@ impl<'a> Case<'a> {
         })
     }
 
-    /// Says that a grace period was not waited for, as a sentence after others; empty if it was.
-    pub(super) fn grace_not_waited_for(&self) -> String {
-        let (due, deadline) = (self.pod.due(self.known()), self.pod.deletion_deadline);
-        if due >= deadline {
+    /// Returns the moment since which the pod is overdue.
+    pub(super) fn overdue_since(&self) -> Timestamp {
+        self.pod.overdue_since(self.known(), self.now)
+    }
+
+    /// Reports whether the pod's grace period would be cut short if no other Lease named its node.
+    pub fn may_cut_grace(&self) -> bool {
+        let node = self.known().cloned().map(|node| NodeFacts {
+            named_by: Ok(BTreeSet::new()),
+            ..node
+        });
+        self.pod.overdue_since(node.as_ref(), self.now) < self.pod.deletion_deadline
+    }
+
+    /// Says that a grace period is cut short, as a sentence after others; empty if it is not.
+    pub(super) fn grace_cut_short(&self) -> String {
+        let (since, deadline) = (self.overdue_since(), self.pod.deletion_deadline);
+        let Some(requested) = self.pod.deletion_requested().filter(|_| since < deadline) else {
             return String::new();
-        }
-        let grace = spoken(deadline.duration_since(due));
-        format!(
-            " Its grace period of {grace} is not waited for: its node had fallen silent before the deletion was requested."
-        )
+        };
+        let grace = spoken(deadline.duration_since(requested));
+        let silent = match since.duration_since(requested) {
+            SignedDuration::ZERO => "before its deletion was requested".to_owned(),
+            after => format!("{} after its deletion was requested", spoken(after)),
+        };
+        format!(" Its grace period of {grace} is cut short: its node fell silent {silent}.")
     }
 
     pub(super) fn known(&self) -> Option<&'a NodeFacts> {

@@ -63,8 +63,7 @@ reasons! {
          stopped.",
         "If the pod hangs, look at its finalizers and at the kubelet's log.";
     NotOverdue = "not-overdue" => Wait,
-        "It is past its deletion deadline by less than --reap-older-than, or not yet. A kubelet \
-         that comes back in that time ends it cleanly.",
+        "It is overdue for less than --reap-older-than, or not yet: since its deletion deadline, which includes the grace period. On a silent node the kubelet no longer times the grace period: there the pod is overdue since its deletion was requested, or since the last heartbeat, if that is later. A kubelet that comes back in that time terminates the pod cleanly.",
         "Nothing. A later run takes it.";
     KosmosLeaf = "kosmos-leaf" => Manual,
         "Its node stands for another cluster, joined by Kosmos. NotReady mostly means that the link is cut: the pod may well be running.",

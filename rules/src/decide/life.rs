@@ -1,4 +1,5 @@
-//! Signs of life: evidence that the machine of a NotReady node still runs.
+//! Signs of life: evidence that the machine of a NotReady node still runs. Since when a pod is
+//! overdue follows from them.
 //!
 //! Silence may be death; a heartbeat is not. A dead machine was last heard before its node became
 //! NotReady.
@@ -7,7 +8,7 @@ use itertools::Itertools as _;
 use jiff::{SignedDuration, Timestamp};
 
 use super::reason::{heard, reported};
-use crate::facts::{Heard, NodeFacts, Ready, SignBy, Unread};
+use crate::facts::{ClusterFacts, Heard, NodeFacts, PodFacts, Ready, SignBy, Unread};
 
 /// For how long a report counts as a sign of life, whatever its source: twice the longest period
 /// with which any of them writes, and a minute.
@@ -54,6 +55,18 @@ impl NodeFacts {
         self.unread_lease.as_ref().or(others)
     }
 
+    /// Returns the last heartbeat of a machine that is known to be silent; `None` if it is not known,
+    /// or shows a sign of life. What could not be read may be a heartbeat. Without a lease of its
+    /// own, nothing shows that a kubelet is silent.
+    fn silent_since(&self, now: Timestamp) -> Option<Timestamp> {
+        let is_known = self.ready != Ready::True
+            && self.heard_by(SignBy::Lease).is_some()
+            && !self.others_forbidden
+            && !self.may_live(now);
+        let last = self.last_heard().filter(|_| is_known)?;
+        Some(last.at)
+    }
+
     /// Says when and by what the machine was last heard, as a sentence.
     pub fn last_sign(&self, now: Timestamp) -> String {
         let Some(last) = self.last_heard() else {
@@ -61,5 +74,28 @@ impl NodeFacts {
         };
         let when = heard(&last.no_later_than(now), now);
         format!("Its machine was last heard {when}.")
+    }
+}
+
+impl PodFacts {
+    /// Returns the moment since which the pod is overdue, as known at `now`. Grace is a timer of the
+    /// kubelet: on a silent machine, it ends with the last heartbeat or, if the deletion was
+    /// requested later, at the request. In every other case the pod is overdue since its deletion
+    /// deadline.
+    pub fn overdue_since(&self, node: Option<&NodeFacts>, now: Timestamp) -> Timestamp {
+        let silent_since = node.and_then(|node| node.silent_since(now));
+        let cut = silent_since.zip(self.deletion_requested());
+        let cut = cut.map(|(silent_since, requested)| silent_since.max(requested));
+        cut.map_or(self.deletion_deadline, |cut| {
+            cut.min(self.deletion_deadline)
+        })
+    }
+}
+
+impl ClusterFacts {
+    /// Returns how long `pod` is overdue; negative before that.
+    pub fn overdue(&self, pod: &PodFacts) -> SignedDuration {
+        let since = pod.overdue_since(self.known_node(pod), self.now);
+        self.now.duration_since(since)
     }
 }

@@ -48,8 +48,7 @@ pub const DETECTED_WITHIN: SignedDuration = SignedDuration::from_mins(6);
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Policy {
-    /// `--reap-older-than`: how long past its deletion deadline a pod counts as stuck. Not
-    /// negative.
+    /// `--reap-older-than`: how long a pod has to be overdue to be stuck. Not negative.
     #[serde(rename = "reapOlderThanSeconds", serialize_with = "in_seconds")]
     #[cfg_attr(feature = "testing", schemars(with = "i64"))]
     pub reap_older_than: SignedDuration,

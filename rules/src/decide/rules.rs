@@ -95,6 +95,7 @@ impl Case<'_> {
             Some(Reason { stage, ..reason })
         });
         let mut reason = decided.unwrap_or_else(|| Reason::unread(&self.node_unread()));
+        reason.sentence += &self.stuck_by_the_cut(reason.code);
         if reason.stage < Stage::Storage || reason.code == Code::FactsUnread {
             return reason;
         }
@@ -123,12 +124,30 @@ impl Case<'_> {
             .any(|claim| claim.give_up.is_some() || claim.scratch && self.policy.reap_scratch)
     }
 
+    /// Says, after the sentence of the reason that decides, that the pod is stuck only because its
+    /// grace period is cut short; empty if it is not.
+    fn stuck_by_the_cut(&self, code: Code) -> String {
+        let threshold = self.policy.reap_older_than;
+        let is_stuck = |since| self.now.duration_since(since) >= threshold;
+        let depends = !is_stuck(self.pod.deletion_deadline) && is_stuck(self.overdue_since());
+        match code {
+            // Whether the pod is stuck was not asked, or matters less than what could not be read.
+            Code::MirrorPod
+            | Code::OptedOut
+            | Code::NodeGone
+            | Code::NodeReady
+            | Code::FactsUnread => String::new(),
+            _ if depends => self.grace_cut_short(),
+            _ => String::new(),
+        }
+    }
+
     /// Returns the moment from which on neither rule about time keeps the pod; `None` if that is not
     /// known.
     pub fn reaped_from(&self) -> Option<Timestamp> {
         let node = self.known()?;
         let since = node.not_ready_since(self.now)?;
-        let overdue = self.pod.due(Some(node));
+        let overdue = self.overdue_since();
         let overdue = overdue.saturating_add(self.policy.reap_older_than).ok()?;
         let silent = since.saturating_add(self.policy.node_not_ready_for).ok()?;
         Some(overdue.max(silent))
@@ -144,7 +163,11 @@ impl Case<'_> {
                 (_, Some(decides)) if rule.stage == Stage::Reap => {
                     (Some(false), format!("Rule {decides} decides."))
                 }
-                (Ok(reason), _) => (Some(true), reason.sentence),
+                (Ok(reason), None) => {
+                    let sentence = reason.sentence + &self.stuck_by_the_cut(reason.code);
+                    (Some(true), sentence)
+                }
+                (Ok(reason), Some(_)) => (Some(true), reason.sentence),
                 (Err(NoReason::Seen(seen)), _) => (Some(false), seen.into_owned()),
                 (Err(NoReason::Unknown(_, unknown)), _) => (None, unknown.to_owned()),
             };
@@ -230,13 +253,13 @@ fn node_ready(case: &Case<'_>) -> Finding {
 }
 
 fn not_overdue(case: &Case<'_>) -> Finding {
-    let (due, threshold) = (case.pod.due(case.known()), case.policy.reap_older_than);
-    let overdue = case.now.duration_since(due);
+    let threshold = case.policy.reap_older_than;
+    let overdue = case.now.duration_since(case.overdue_since());
     let (overdue_by, stuck) = (spoken(overdue), spoken(threshold));
-    let unheard = case.grace_not_waited_for();
+    let cut_short = case.grace_cut_short();
     if overdue >= threshold {
         return seen(format!(
-            "It is {overdue_by} overdue; --reap-older-than is {stuck}.{unheard}"
+            "It is {overdue_by} overdue; --reap-older-than is {stuck}.{cut_short}"
         ));
     }
     let sentence = if overdue.is_negative() {
@@ -245,7 +268,7 @@ fn not_overdue(case: &Case<'_>) -> Finding {
             "It is within its grace period for another {left}; it counts as stuck {stuck} after that."
         )
     } else {
-        format!("It is overdue by {overdue_by} and counts as stuck from {stuck} on.{unheard}")
+        format!("It is overdue by {overdue_by} and counts as stuck from {stuck} on.{cut_short}")
     };
     holds(Code::NotOverdue, sentence)
 }
@@ -650,14 +673,7 @@ fn nothing_binds(case: &Case<'_>) -> Finding {
     };
     let claims = ties.to_delete().map(|claim| &claim.claim);
     let claims = after(before_claims, joined(claims, ", "));
-    let by_deadline = case.now.duration_since(case.pod.deletion_deadline);
-    let unheard = if by_deadline < case.policy.reap_older_than {
-        case.grace_not_waited_for()
-    } else {
-        String::new()
-    };
-    let sentence =
-        format!("It is stuck Terminating on a NotReady node and {why}{claims}.{unheard}");
+    let sentence = format!("It is stuck Terminating on a NotReady node and {why}{claims}.");
     Ok(Reason {
         notes,
         ..Reason::new(code, sentence)

@@ -8,6 +8,7 @@
     reason = "UPDATE_EXPECT=1 writes them"
 )]
 
+mod overdue;
 mod page;
 
 use expect_test::{Expect, expect};
@@ -149,13 +150,13 @@ fn a_pod_that_is_not_overdue_waits() {
         exactly at the threshold: overdue 10m
             = stuck-on-not-ready-node: It is stuck Terminating on a NotReady node and nothing binds it there.
         one second below: overdue 9m 59s
-            = stuck-on-not-ready-node: It is stuck Terminating on a NotReady node and nothing binds it there. Its grace period of 30s is not waited for: its node had fallen silent before the deletion was requested.
+            = stuck-on-not-ready-node: It is stuck Terminating on a NotReady node and nothing binds it there. Its grace period of 30s is cut short: its node fell silent before its deletion was requested.
         a millisecond below: overdue 9m 59s 999ms
-            = stuck-on-not-ready-node: It is stuck Terminating on a NotReady node and nothing binds it there. Its grace period of 30s is not waited for: its node had fallen silent before the deletion was requested.
+            = stuck-on-not-ready-node: It is stuck Terminating on a NotReady node and nothing binds it there. Its grace period of 30s is cut short: its node fell silent before its deletion was requested.
         one second above: overdue 10m 1s
             = stuck-on-not-ready-node: It is stuck Terminating on a NotReady node and nothing binds it there.
         at its deadline: overdue 0s
-            = not-overdue: It is overdue by 30s and counts as stuck from 10m on. Its grace period of 30s is not waited for: its node had fallen silent before the deletion was requested.
+            = not-overdue: It is overdue by 30s and counts as stuck from 10m on. Its grace period of 30s is cut short: its node fell silent before its deletion was requested.
         within grace, for longer than the threshold: overdue -1h
             = not-overdue: It is within its grace period for another 59m 30s; it counts as stuck 10m after that.
         the node is unread: node unread; overdue 1m
@@ -165,7 +166,7 @@ fn a_pod_that_is_not_overdue_waits() {
         threshold 0, at its deadline: --reap-older-than 0s; overdue 0s
             = stuck-on-not-ready-node: It is stuck Terminating on a NotReady node and nothing binds it there.
         threshold 0, a second before it: --reap-older-than 0s; overdue -1s
-            = stuck-on-not-ready-node: It is stuck Terminating on a NotReady node and nothing binds it there. Its grace period of 30s is not waited for: its node had fallen silent before the deletion was requested.
+            = stuck-on-not-ready-node: It is stuck Terminating on a NotReady node and nothing binds it there. Its grace period of 30s is cut short: its node fell silent before its deletion was requested.
     "#]]);
 }
 
@@ -392,7 +393,7 @@ fn the_two_thresholds_are_independent() {
         a young failure, a stuck pod: --reap-older-than 1m; --node-not-ready-for 30m; since 20m; overdue 1m
             = node-just-failed: The node has been NotReady for only 20m; --node-not-ready-for is 30m.
         an old failure, a fresh pod: --reap-older-than 30m; --node-not-ready-for 1m; since 1m; overdue 20m
-            = not-overdue: It is overdue by 20m 30s and counts as stuck from 30m on. Its grace period of 30s is not waited for: its node had fallen silent before the deletion was requested.
+            = not-overdue: It is overdue by 20m 30s and counts as stuck from 30m on. Its grace period of 30s is cut short: its node fell silent before its deletion was requested.
     "#]]);
 }
 
@@ -1146,22 +1147,22 @@ fn an_answer_answers_its_own_rule_alone() {
 
 /// A grace period that the node's machine never heard of is not waited for.
 #[test]
-fn a_deletion_that_the_node_never_learnt_of_counts_from_its_request() {
+fn grace_is_cut_short_on_a_silent_machine() {
     check(&expect![[r#"
         a week of grace, asked for 50m ago: grace 604800; overdue -167h 10m
-            = stuck-on-not-ready-node: It is stuck Terminating on a NotReady node and nothing binds it there. Its grace period of 7d is not waited for: its node had fallen silent before the deletion was requested.
+            = stuck-on-not-ready-node: It is stuck Terminating on a NotReady node and nothing binds it there. Its grace period of 7d is cut short: its node fell silent before its deletion was requested.
         asked for just long enough ago: grace 604800; overdue -167h 50m
-            = stuck-on-not-ready-node: It is stuck Terminating on a NotReady node and nothing binds it there. Its grace period of 7d is not waited for: its node had fallen silent before the deletion was requested.
+            = stuck-on-not-ready-node: It is stuck Terminating on a NotReady node and nothing binds it there. Its grace period of 7d is cut short: its node fell silent before its deletion was requested.
         asked for a second less ago: grace 604800; overdue -167h 50m 1s
-            = not-overdue: It is overdue by 9m 59s and counts as stuck from 10m on. Its grace period of 7d is not waited for: its node had fallen silent before the deletion was requested.
+            = not-overdue: It is overdue by 9m 59s and counts as stuck from 10m on. Its grace period of 7d is cut short: its node fell silent before its deletion was requested.
         heard a minute before: grace 604800; overdue -167h 10m; lease 51m
-            = not-overdue: It is within its grace period for another 6d 23h; it counts as stuck 10m after that.
+            = stuck-on-not-ready-node: It is stuck Terminating on a NotReady node and nothing binds it there. Its grace period of 7d is cut short: its node fell silent before its deletion was requested.
         heard more than a minute before: grace 604800; overdue -167h 10m; lease 51m 1s
-            = stuck-on-not-ready-node: It is stuck Terminating on a NotReady node and nothing binds it there. Its grace period of 7d is not waited for: its node had fallen silent before the deletion was requested.
+            = stuck-on-not-ready-node: It is stuck Terminating on a NotReady node and nothing binds it there. Its grace period of 7d is cut short: its node fell silent before its deletion was requested.
         something on it was heard a minute before: grace 604800; overdue -167h 10m; virt-handler 51m
-            = not-overdue: It is within its grace period for another 6d 23h; it counts as stuck 10m after that.
+            = stuck-on-not-ready-node: It is stuck Terminating on a NotReady node and nothing binds it there. Its grace period of 7d is cut short: its node fell silent before its deletion was requested.
         another Lease says nothing here: grace 604800; overdue -167h 10m; other-lease 51m by Lease a/b, held by c
-            = stuck-on-not-ready-node: It is stuck Terminating on a NotReady node and nothing binds it there. Its grace period of 7d is not waited for: its node had fallen silent before the deletion was requested.
+            = stuck-on-not-ready-node: It is stuck Terminating on a NotReady node and nothing binds it there. Its grace period of 7d is cut short: its node fell silent before its deletion was requested.
         its lease was never renewed: grace 604800; overdue -167h 10m; lease never
             = not-overdue: It is within its grace period for another 6d 23h; it counts as stuck 10m after that.
         its lease was never renewed, and something on it was heard: grace 604800; overdue -167h 10m; lease never; virt-handler 3h

@@ -11,7 +11,7 @@ mod pod;
 use std::collections::BTreeMap;
 
 use derive_more::{Deref, Display, From};
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize, Serializer};
 
 pub use self::claim::{
@@ -132,11 +132,6 @@ impl ClusterFacts {
     /// Lists the nodes that are known.
     pub fn known_nodes(&self) -> impl Iterator<Item = &NodeFacts> + Clone {
         self.nodes.values().filter_map(NodeRead::known)
-    }
-
-    /// Returns how long `pod` is past the moment when it has to be gone; negative before that.
-    pub fn overdue(&self, pod: &PodFacts) -> SignedDuration {
-        self.now.duration_since(pod.due(self.known_node(pod)))
     }
 
     /// Reports whether `pod` is on a node that is Ready. Such pods are looked at only with `--all`.

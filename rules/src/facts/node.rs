@@ -120,22 +120,7 @@ impl NodeFacts {
             .sort_by(|a, b| (a.by, Reverse(a.at), &a.what).cmp(&(b.by, Reverse(b.at), &b.what)));
         self.heard.dedup_by_key(|it| it.by);
     }
-
-    /// Reports whether the node's machine cannot have learnt of a deletion that was requested at
-    /// `when`: the kubelet was silent by then. Only the node and its own lease are asked.
-    pub(super) fn never_learnt(&self, when: Timestamp) -> bool {
-        let own = self.heard.iter().filter(|heard| heard.by.is_of_node());
-        self.ready != Ready::False
-            && self.heard_by(SignBy::Lease).is_some()
-            && own
-                .map(|heard| heard.at)
-                .max()
-                .is_some_and(|last| when.duration_since(last) > LEARNS_WITHIN)
-    }
 }
-
-/// A kubelet that was heard this long before a deletion, or later, may have learnt of it.
-const LEARNS_WITHIN: SignedDuration = SignedDuration::from_mins(1);
 
 /// The labels of a node's region and zone.
 pub const ZONE_LABELS: [&str; 2] = [
@@ -272,13 +257,6 @@ codes! {
         Program = "program",
         /// The kubelet says that `Ready` is `False`.
         Kubelet = "kubelet",
-    }
-}
-
-impl SignBy {
-    /// Reports whether the node object and the node's own lease show the report.
-    pub fn is_of_node(self) -> bool {
-        !matches!(self, Self::ApiServer | Self::OtherLease | Self::Program)
     }
 }
 

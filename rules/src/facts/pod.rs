@@ -8,7 +8,6 @@ use jiff::{SignedDuration, Timestamp};
 use super::{
     NamespaceFacts, Read, ResourceVersion, Uid, Unread,
     claim::{ANY_CLAIM, BoundClaim, ClaimFacts, ClaimState, Goes, Unneeded, VolumeFacts},
-    node::NodeFacts,
 };
 use crate::codes::entry;
 
@@ -92,15 +91,6 @@ pub struct Containers {
 pub const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
 
 impl PodFacts {
-    /// Returns the moment from which the pod counts as overdue: its deletion deadline or, if the
-    /// machine of `node` never learnt of the deletion, the request. No grace period is then waited
-    /// for.
-    pub fn due(&self, node: Option<&NodeFacts>) -> Timestamp {
-        let requested = self.deletion_requested();
-        let requested = requested.filter(|when| node.is_some_and(|node| node.never_learnt(*when)));
-        requested.unwrap_or(self.deletion_deadline)
-    }
-
     /// Returns the time at which the deletion was requested, which is the deadline less the grace
     /// period. A later request with a shorter grace period moves both alike.
     pub fn deletion_requested(&self) -> Option<Timestamp> {

@@ -117,7 +117,7 @@ impl Plan {
         // The UID gives namesakes an order too.
         pods.sort_by_cached_key(|Judged { pod, .. }| {
             (
-                pod.due(facts.known_node(pod)),
+                pod.overdue_since(facts.known_node(pod), facts.now),
                 pod.namespace.clone(),
                 natural(&pod.name),
                 pod.uid.clone(),

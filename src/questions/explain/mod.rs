@@ -64,7 +64,7 @@ in_json! {
         pub created: Option<Timestamp>,
         /// When the pod should have been gone; null if it is not Terminating.
         pub deletion_deadline: Option<Timestamp>,
-        /// Seconds since the deletion deadline; null if the pod is not Terminating.
+        /// For how many seconds it is overdue, as in a report; null if the pod is not Terminating.
         pub overdue_seconds: Option<i64>,
         /// From when on a run may reap it; null if it waits for more than time.
         pub reaped_from: Option<Timestamp>,

@@ -79,7 +79,7 @@ fn an_audit_of_a_dead_node() {
           and 1 more
 
         pod-reaper 0.4.0: audit of state.json, judged at 2026-01-31 03:00:00Z. Nothing was changed. Stuck
-        means 10m past the deletion deadline, on a node NotReady for 10m. Namespaces: all.
+        means 10m overdue, on a node NotReady for 10m. Namespaces: all.
         state.json: 4 pods need you, 4 to be reaped, 2 waiting, 2 left alone, 1 could not be read. 2 of 7
         nodes not Ready: ds06 for 2h, kosmos-cluster7 for 2h. Exit code 3.
         Next: if ds06 cannot come back, power it off; then decide about
@@ -125,9 +125,8 @@ fn a_run_with_every_outcome() {
         NODES NOT READY: 1 of 2
           ds06  silent for 2h; last heard 2h ago (lease)  10 for a run
 
-        pod-reaper 0.4.0: run, judged at 2026-01-31 03:00:00Z. Stuck means 10m past the deletion deadline,
-        on a node NotReady for 10m. Namespaces: all. No guard is required: RBAC alone limits what this
-        account can delete.
+        pod-reaper 0.4.0: run, judged at 2026-01-31 03:00:00Z. Stuck means 10m overdue, on a node NotReady
+        for 10m. Namespaces: all. No guard is required: RBAC alone limits what this account can delete.
         1 changed, 1 deleted, 1 denied, 1 failed, 1 gone, 1 interrupted, 1 node-changed, 1 node-recovered, 1
         still-there, 1 unverified. 1 of 2 nodes not Ready: ds06 for 2h. Exit code 3.
         Next: see why it was not reaped: app/c-0 and 7 more; then power off ds06 (what ran there may still
@@ -171,9 +170,8 @@ fn a_dry_run_names_what_would_be_deleted() {
           ds06  silent for 2h; last heard 2h ago (lease)  1 for a run
 
         pod-reaper 0.4.0: dry run, checked by the API server, judged at 2026-01-31 03:00:00Z. Nothing was
-        changed. Stuck means 10m past the deletion deadline, on a node NotReady for 10m. Namespaces:
-        matching "^app", but not those matching "-test$". No guard is required: RBAC alone limits what this
-        account can delete.
+        changed. Stuck means 10m overdue, on a node NotReady for 10m. Namespaces: matching "^app", but not
+        those matching "-test$". No guard is required: RBAC alone limits what this account can delete.
         1 would be deleted. 1 of 2 nodes not Ready: ds06 for 2h. Exit code 0.
         Next: power off ds06 (what ran there may still run).
     "#]]
@@ -270,7 +268,7 @@ fn a_quiet_cluster() {
           kubectl get no,ns,po,pvc,pv,leases,volumeattachments,csidrivers,sts -Ao json --show-managed-fields
 
         pod-reaper 0.4.0: audit of state.json, judged at 2026-01-31 03:00:00Z. Nothing was changed. Stuck
-        means 10m past the deletion deadline, on a node NotReady for 10m. Namespaces: all.
+        means 10m overdue, on a node NotReady for 10m. Namespaces: all.
         state.json: no stuck pods. All 2 nodes are Ready. Exit code 0.
     "#]]
     .assert_eq(&write(&report(&audit(), &quiet, &[]).page(), Screen::default()));

@@ -192,13 +192,15 @@ pub async fn run_on(
 }
 
 /// Counts the seconds from the moment its node becomes unreachable until a run may reap the pod, if
-/// the pod tolerates the node for `tolerates` seconds.
-fn until_reaped(pod: &PodSummary, tolerates: i64, settings: &Settings) -> i64 {
+/// the pod tolerates the node for `tolerates` seconds. The grace period of a node `with_lease` is
+/// cut short: it falls silent before the eviction.
+fn until_reaped(pod: &PodSummary, tolerates: i64, with_lease: bool, settings: &Settings) -> i64 {
     let policy = &settings.policy;
     let deadline = if pod.terminating {
         0
     } else {
-        tolerates.max(0).saturating_add(pod.grace.max(0))
+        let grace = if with_lease { 0 } else { pod.grace.max(0) };
+        tolerates.max(0).saturating_add(grace)
     };
     let stuck = deadline.saturating_add(policy.reap_older_than.as_secs());
     stuck.max(policy.node_not_ready_for.as_secs())
@@ -225,10 +227,10 @@ impl NodeForecast {
     /// longer exists.
     fn of(node: String, supposed: &SupposedRun<'_>) -> Option<Self> {
         let run = &supposed.run;
-        let is_real = match run.facts.nodes.get(&node)? {
-            NodeRead::Known(node) => node.leaf.is_none(),
-            NodeRead::Unread(_) => true,
-            NodeRead::Gone => false,
+        let (is_real, with_lease) = match run.facts.nodes.get(&node)? {
+            NodeRead::Known(node) => (node.leaf.is_none(), node.renewed.is_some()),
+            NodeRead::Unread(_) => (true, false),
+            NodeRead::Gone => (false, false),
         };
         let mut forecast = Self {
             breaker_holds: run.plan.hold.is_some() || !run.plan.zones.is_empty(),
@@ -257,7 +259,8 @@ impl NodeForecast {
                 let late = run.detaches_late(&judged.pod).is_some();
                 counts.wait_for_volume += usize::from(late && fate == Fate::ComesBack);
                 let tolerates = pod.tolerates_silence.unwrap_or_default();
-                let reaped_after = |tolerates| until_reaped(pod, tolerates, run.settings);
+                let reaped_after =
+                    |tolerates| until_reaped(pod, tolerates, with_lease, run.settings);
                 let sooner = reaped_after(tolerates.min(SHORT_TOLERATION));
                 counts.seconds = counts.seconds.max(reaped_after(tolerates));
                 forecast.tolerating_less = forecast.tolerating_less.max(sooner);
@@ -335,3 +338,6 @@ impl NodeForecast {
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod grace_tests;

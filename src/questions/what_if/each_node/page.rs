@@ -15,7 +15,7 @@ use crate::{
 };
 
 const ASSUMED: &str = "Assumed: that node alone dies, and a zone has another node for its volumes. A time counts from when \
-     Kubernetes calls it unreachable, until a run may reap the last of its pods: toleration, grace period and thresholds. \
+     Kubernetes calls it unreachable, until a run may reap the last of its pods: toleration and thresholds, and the grace period if the node has no lease. \
      what-if NODE names the pods.";
 
 /// The most nodes that a text shows.

@@ -1,0 +1,89 @@
+//! Since when a pod is overdue: its deletion deadline, or earlier on a silent machine.
+
+#![expect(
+    clippy::needless_raw_string_hashes,
+    reason = "UPDATE_EXPECT=1 writes them"
+)]
+
+use expect_test::expect;
+
+use super::check;
+
+/// The kubelet received the drain, and its machine died three minutes later. The node's Ready has
+/// been Unknown for 17 minutes, and the grace period is seven days.
+#[test]
+fn the_grace_ends_with_the_last_heartbeat_or_at_a_later_request() {
+    check(&expect![[r#"
+        the drain, and death three minutes later: since 17m; grace 604800; overdue -167h 39m; lease 18m
+            = stuck-on-not-ready-node: It is stuck Terminating on a NotReady node and nothing binds it there. Its grace period of 7d is cut short: its node fell silent 3m after its deletion was requested.
+        stuck to the second: since 9m; --node-not-ready-for 1m; grace 604800; overdue -167h 39m; lease 10m
+            = stuck-on-not-ready-node: It is stuck Terminating on a NotReady node and nothing binds it there. Its grace period of 7d is cut short: its node fell silent 11m after its deletion was requested.
+        a second before: since 9m; --node-not-ready-for 1m; grace 604800; overdue -167h 39m; lease 9m 59s
+            = not-overdue: It is overdue by 9m 59s and counts as stuck from 10m on. Its grace period of 7d is cut short: its node fell silent 11m 1s after its deletion was requested.
+        requested after the last heartbeat, stuck to the second: grace 604800; overdue -167h 50m
+            = stuck-on-not-ready-node: It is stuck Terminating on a NotReady node and nothing binds it there. Its grace period of 7d is cut short: its node fell silent before its deletion was requested.
+        a second before that: grace 604800; overdue -167h 50m 1s
+            = not-overdue: It is overdue by 9m 59s and counts as stuck from 10m on. Its grace period of 7d is cut short: its node fell silent before its deletion was requested.
+        requested just as it was heard: since 17m; grace 604800; overdue -167h 42m; lease 18m
+            = stuck-on-not-ready-node: It is stuck Terminating on a NotReady node and nothing binds it there. Its grace period of 7d is cut short: its node fell silent before its deletion was requested.
+        another Lease is a heartbeat: since 17m; grace 604800; overdue -167h 39m; lease 20m; other-lease 18m by Lease shop/leader, held by db-0
+            = stuck-on-not-ready-node: It is stuck Terminating on a NotReady node and nothing binds it there. Its grace period of 7d is cut short: its node fell silent 3m after its deletion was requested.
+        another Lease, too recent: since 9m; --node-not-ready-for 1m; grace 604800; overdue -167h 39m; lease 20m; other-lease 9m 59s by Lease shop/leader, held by db-0
+            = not-overdue: It is overdue by 9m 59s and counts as stuck from 10m on. Its grace period of 7d is cut short: its node fell silent 11m 1s after its deletion was requested.
+        a program is a heartbeat: since 9m; --node-not-ready-for 1m; grace 604800; overdue -167h 39m; lease 20m; program 9m 59s by Patroni in pod shop/db-0
+            = not-overdue: It is overdue by 9m 59s and counts as stuck from 10m on. Its grace period of 7d is cut short: its node fell silent 11m 1s after its deletion was requested.
+        the deadline is earlier than the heartbeat: since 17m; overdue 20m; lease 18m
+            = stuck-on-not-ready-node: It is stuck Terminating on a NotReady node and nothing binds it there.
+    "#]]);
+}
+
+#[test]
+fn reading_less_never_cuts_the_grace() {
+    check(&expect![[r#"
+        all was read: since 17m; grace 604800; overdue -167h 39m; lease 18m
+            = stuck-on-not-ready-node: It is stuck Terminating on a NotReady node and nothing binds it there. Its grace period of 7d is cut short: its node fell silent 3m after its deletion was requested.
+        no lease of its own: since 17m; grace 604800; overdue -167h 39m; lease never; virt-handler 18m
+            = not-overdue: It is within its grace period for another 6d 23h; it counts as stuck 10m after that.
+        its lease is unread: since 17m; grace 604800; overdue -167h 39m; lease unread; virt-handler 18m
+            = not-overdue: It is within its grace period for another 6d 23h; it counts as stuck 10m after that.
+        the other Leases are unread: since 17m; grace 604800; overdue -167h 39m; lease 18m; leases unread
+            = not-overdue: It is within its grace period for another 6d 23h; it counts as stuck 10m after that.
+        the other Leases may not be listed: since 17m; grace 604800; overdue -167h 39m; lease 18m; leases forbidden
+            = not-overdue: It is within its grace period for another 6d 23h; it counts as stuck 10m after that.
+        the other Leases may not be listed, and the deadline is past: since 17m; overdue 10m; lease 18m; leases forbidden
+            = stuck-on-not-ready-node: It is stuck Terminating on a NotReady node and nothing binds it there.
+        the grace is unknown: since 17m; grace none; overdue -167h 39m; lease 18m
+            = not-overdue: It is within its grace period for another 6d 23h; it counts as stuck 10m after that.
+        the grace is negative: since 17m; grace -1; overdue -167h 39m; lease 18m
+            = not-overdue: It is within its grace period for another 6d 23h; it counts as stuck 10m after that.
+        it is not known since when the node is NotReady: since ever; grace 604800; overdue -167h 39m; lease 18m
+            = node-just-failed: The node is NotReady, but does not say since when. Its grace period of 7d is cut short: its node fell silent 3m after its deletion was requested.
+        a sign of life: since 17m; grace 604800; overdue -167h 39m; lease 10m 59s
+            = not-overdue: It is within its grace period for another 6d 23h; it counts as stuck 10m after that.
+        a sign of life that is ignored: --kubelet-alive reap; since 17m; grace 604800; overdue -167h 39m; lease 10m 59s
+            = not-overdue: It is within its grace period for another 6d 23h; it counts as stuck 10m after that.
+        the kubelet reports: ready False; since 17m; grace 604800; overdue -167h 39m; lease 18m
+            = not-overdue: It is within its grace period for another 6d 23h; it counts as stuck 10m after that.
+        unread, and ignored: --kubelet-alive reap; since 17m; grace 604800; overdue -167h 39m; lease 18m; leases unread
+            = not-overdue: It is within its grace period for another 6d 23h; it counts as stuck 10m after that.
+        the node is unread: node unread; grace 604800; overdue -167h 39m
+            = not-overdue: It is within its grace period for another 6d 23h; it counts as stuck 10m after that.
+        the node is gone, and a finalizer is left: node gone; held-by example.com/a; grace 604800; overdue -167h 39m
+            = not-overdue: It is within its grace period for another 6d 23h; it counts as stuck 10m after that.
+    "#]]);
+}
+
+/// Each figure of a reason that the cut decides says so.
+#[test]
+fn a_pod_that_only_the_cut_makes_stuck_says_so_whatever_its_reason() {
+    check(&expect![[r#"
+        a pinned volume: local; grace 604800; overdue -167h 39m
+            = local-volume: Its storage is on the dead node: claim data is bound to volume pv-1 (local, at /mnt/d1). Its grace period of 7d is cut short: its node fell silent before its deletion was requested.
+        a leaf node: leaf Liqo; grace 604800; overdue -167h 39m
+            = virtual-node: Its node is a virtual node of Liqo, not a machine (seen: label liqo.io/type=virtual-node). There, NotReady means that the program that runs its pods does not report: the pod may well be running. Its grace period of 7d is cut short: its node fell silent before its deletion was requested.
+        a finalizer: held-by example.com/a; grace 604800; overdue -167h 39m
+            = finalizers: It is held by finalizer example.com/a, whose controller has work to do before the pod can go. Its grace period of 7d is cut short: its node fell silent before its deletion was requested.
+        stuck by its deadline too: local; overdue 10m
+            = local-volume: Its storage is on the dead node: claim data is bound to volume pv-1 (local, at /mnt/d1).
+    "#]]);
+}
