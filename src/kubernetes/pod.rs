@@ -1,22 +1,19 @@
 //! Pods: their fields, the labels that find their siblings, and how they become facts.
 
 use itertools::Itertools as _;
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    mem,
-    path::Path,
-};
+use std::{collections::BTreeMap, mem};
 
 use jiff::Timestamp;
 use serde::de::{Deserialize, Deserializer, IgnoredAny};
 
 use super::{
+    csi::CsiSource,
     folded,
+    host_path::{HostPath, Mounted},
     meta::{
         Condition, MANY, MIRROR, Meta, OwnerReference, SKIP, Written, cut, full_name, given,
         required,
     },
-    volume::CsiSource,
 };
 use crate::{
     decide::REAP,
@@ -97,21 +94,6 @@ raw! {
         host_path: Option<HostPath>,
     }
 
-    struct HostPath {
-        path: String,
-        #[serde(rename = "type")]
-        kind: String,
-    }
-
-    struct SpecOfContainer {
-        volume_mounts: Vec<Mount>,
-    }
-
-    struct Mount {
-        name: String,
-        read_only: bool,
-    }
-
     /// A disk that every machine of its network reaches.
     pub struct NetworkDisk {
         pub read_only: bool,
@@ -160,86 +142,6 @@ impl<'de> Deserialize<'de> for Volumes {
         };
         folded(from, add).map(Self)
     }
-}
-
-/// The names of the volumes that containers mount and may write to; one more than are kept stands
-/// for too many.
-#[derive(Debug, Clone, Default)]
-struct Mounted(BTreeSet<String>);
-
-impl<'de> Deserialize<'de> for Mounted {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let add = |kept: &mut BTreeSet<String>, container: SpecOfContainer| {
-            let written = container.volume_mounts.into_iter();
-            let written = written.filter(|mount| !mount.read_only);
-            for mut mount in written {
-                cut(&mut mount.name);
-                if kept.len() <= MOST_CLAIMS {
-                    kept.insert(mount.name);
-                }
-            }
-        };
-        folded(from, add).map(Self)
-    }
-}
-
-impl Mounted {
-    /// Reports whether a container may write to the volume of that name.
-    fn writes(&self, volume: &str) -> bool {
-        self.0.len() > MOST_CLAIMS || self.0.contains(volume)
-    }
-}
-
-/// Directories of a node that belong to its system. They hold the data of no workload.
-const OF_SYSTEM: [&str; 15] = [
-    "/dev",
-    "/proc",
-    "/sys",
-    "/etc",
-    "/run",
-    "/var/run",
-    "/var/log",
-    "/var/lib/kubelet",
-    "/boot",
-    "/bin",
-    "/sbin",
-    "/lib",
-    "/lib64",
-    "/usr",
-    "/tmp",
-];
-
-impl HostPath {
-    /// Returns the path in its shortest form, if what is there may be the data of a workload.
-    fn of_data(self) -> Option<Self> {
-        let Self { path, kind } = self;
-        let path = shortest(&path);
-        let below = |system: &str| Path::new(&path).starts_with(system);
-        let of_system = path == "/"
-            || matches!(kind.as_str(), "Socket" | "CharDevice")
-            || OF_SYSTEM.into_iter().any(below)
-                && !below("/usr/local")
-                && !(kind == "BlockDevice" && below("/dev"));
-        let mut path = path;
-        cut(&mut path);
-        (!of_system).then_some(Self {
-            path,
-            kind: String::new(),
-        })
-    }
-}
-
-/// Returns the path without empty components, `.` and `..`.
-fn shortest(path: &str) -> String {
-    let mut components = Vec::new();
-    for component in path.split('/') {
-        match component {
-            "" | "." => {}
-            ".." => drop(components.pop()),
-            component => components.push(component),
-        }
-    }
-    format!("/{}", components.join("/"))
 }
 
 /// For how many seconds the pod tolerates each of the taints of [`TAINTS`]; `None` is for ever. The
@@ -403,14 +305,11 @@ impl RawPod {
             status,
             ..Condition::default()
         });
-        let paths = &self.spec.volumes.0;
-        let kept = paths.iter().filter(|it| it.host_path.is_some());
-        let kept = kept.map(|it| it.name.clone()).collect::<BTreeSet<_>>();
-        for mounted in [&mut self.spec.containers, &mut self.spec.init_containers] {
-            if mounted.0.len() <= MOST_CLAIMS {
-                mounted.0.retain(|name| kept.contains(name));
-            }
-        }
+        let paths = self.spec.volumes.0.iter();
+        let paths = paths.filter(|it| it.host_path.is_some());
+        let kept = paths.map(|it| it.name.as_str()).collect();
+        self.spec.containers.retain(&kept);
+        self.spec.init_containers.retain(&kept);
         self.status = Status {
             phase,
             conditions: ready.into_iter().collect(),
@@ -536,7 +435,7 @@ impl RawPod {
                 .any(|it| it.writes(name))
         };
         let written = volumes.filter(|(_, name)| are_many || writes(name));
-        let paths = written.map(|(host, _)| host.path.clone());
+        let paths = written.map(|(host, _)| host.path().to_owned());
         paths.sorted().dedup().collect()
     }
 

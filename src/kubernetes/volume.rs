@@ -1,12 +1,11 @@
 //! Claims, the `StatefulSet` that makes some of them, volumes, and attachments of volumes to nodes.
 
-use std::collections::BTreeMap;
-
 use itertools::Itertools as _;
-use serde::{Deserialize, de::IgnoredAny};
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use super::{
+    csi::CsiSource,
     meta::{MANY, Meta, given, required},
     pod::{NetworkDisk, Status, written_by_several},
 };
@@ -108,14 +107,6 @@ raw! {
         path: String,
     }
 
-    /// A CSI volume, of a `PersistentVolume` or of a pod.
-    pub struct CsiSource {
-        driver: String,
-        fs_type: String,
-        read_only: bool,
-        volume_attributes: CsiAttributes,
-    }
-
     struct VolumeNodeAffinity {
         required: RequiredTerms,
     }
@@ -143,67 +134,6 @@ raw! {
 
     struct AttachmentSource {
         persistent_volume_name: Option<String>,
-    }
-}
-
-/// What matters of a CSI volume's attributes. Their author decides how many there are.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(from = "BTreeMap<String, Option<String>>")]
-struct CsiAttributes {
-    /// Longhorn keeps the data on the node that uses it.
-    strict_local: bool,
-    /// They name a disk on a storage network.
-    name_a_disk: bool,
-}
-
-impl From<BTreeMap<String, Option<String>>> for CsiAttributes {
-    fn from(attributes: BTreeMap<String, Option<String>>) -> Self {
-        let value = |value: &Option<String>| value.clone().unwrap_or_default();
-        let locality = attributes.get("dataLocality").map(value);
-        Self {
-            strict_local: locality.as_deref() == Some("strict-local"),
-            name_a_disk: attributes.iter().any(|(key, its)| {
-                DISK_KEYS.iter().any(|it| it.eq_ignore_ascii_case(key))
-                    || DISK_NAMES.iter().any(|it| value(its).starts_with(it))
-            }),
-        }
-    }
-}
-
-/// The keys of attributes that name a disk on a storage network, in any case.
-const DISK_KEYS: [&str; 7] = [
-    "iqn",
-    "targetIqn",
-    "targetPortal",
-    "nqn",
-    "lun",
-    "wwn",
-    "lunWWN",
-];
-/// How the names of such disks begin: those of iSCSI, `NVMe` and SCSI.
-const DISK_NAMES: [&str; 4] = ["iqn.", "nqn.", "naa.", "eui."];
-/// How the names of file systems begin that one machine may mount.
-const OF_ONE_MACHINE: [&str; 4] = ["ext", "xfs", "btrfs", "ntfs"];
-/// The file systems that several machines may mount from one disk.
-const OF_CLUSTER: [&str; 2] = ["gfs2", "ocfs2"];
-
-impl CsiSource {
-    /// Reports whether the volume has a file system that only one machine may mount.
-    fn is_of_one_machine(&self) -> bool {
-        OF_ONE_MACHINE
-            .iter()
-            .any(|kind| self.fs_type.starts_with(kind))
-    }
-
-    /// Reports whether the attributes name a disk that only one machine may write.
-    fn names_a_disk(&self) -> bool {
-        self.volume_attributes.name_a_disk && !OF_CLUSTER.contains(&self.fs_type.as_str())
-    }
-
-    /// Reports whether the volume, written in a pod itself, is a disk for one machine, and is not
-    /// read-only.
-    pub fn is_written_disk(&self) -> bool {
-        !self.read_only && (self.is_of_one_machine() || self.names_a_disk())
     }
 }
 
@@ -345,14 +275,10 @@ impl From<RawVolume> for VolumeFacts {
     fn from(volume: RawVolume) -> Self {
         let driver = volume.driver_of_disk().map(str::to_owned);
         let RawVolume { metadata, spec } = volume;
-        // With this setting, Longhorn keeps the data on
-        // the node that uses it, but sets no affinity.
-        let strict_local =
-            spec.csi.driver == "driver.longhorn.io" && spec.csi.volume_attributes.strict_local;
         let storage = match (spec.local, spec.host_path) {
             (Some(local), _) => Storage::Local(local.path),
             (None, Some(host)) => Storage::HostPath(host.path),
-            (None, None) if strict_local => Storage::StrictLocal,
+            (None, None) if spec.csi.is_strict_local() => Storage::StrictLocal,
             (None, None) => Storage::Driver,
         };
         let terms = spec.node_affinity.required.node_selector_terms.into_iter();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 pub use pod_reaper_test_support::samples::{
-    annotated, claim, due, held_by, lease, namespace, node, objects, pod, using, volume, yaml,
+    annotated, claim, due, held_by, lease, namespace, node, objects, pod, using, volume, with, yaml,
 };
 use rules::samples::policy;
 use serde_json::{Value, json};

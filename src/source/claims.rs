@@ -15,7 +15,7 @@ use itertools::Itertools as _;
 use super::{Source, Store, each, store::Users};
 use crate::{
     cluster::{Cluster, Failure, MAX_IN_FLIGHT},
-    decide::{Case, Stage, is_to_ask},
+    decide::{Case, ReasonCode, Stage, is_to_ask},
     facts::{
         ANY_CLAIM, ClaimFacts, ClaimState, ClusterFacts, Copies, Doubt, FoundClaim, Goes,
         NodeFacts, Owner, PodFacts, PodSummary, Read, Ready, Renewer, Unneeded, Unread,
@@ -53,7 +53,10 @@ pub async fn look_up(
         })
         .await;
     stream::iter(&mut due)
-        .for_each_concurrent(MAX_IN_FLIGHT, |pod| ask_about_going(store, pod))
+        .for_each_concurrent(MAX_IN_FLIGHT, |pod| {
+            let is_pinned = Case::of(facts, policy, pod).is_pinned();
+            ask_whether_needed(store, is_pinned, pod)
+        })
         .await;
     due.retain(|pod| Case::of(facts, policy, pod).is_pinned());
     let declares = |pod: &PodFacts| Case::of(facts, policy, pod).declares_a_claim();
@@ -167,18 +170,19 @@ async fn ask_about_volume(
     };
 }
 
-/// Finds out whether something still wants the claims that go with `pod`: its `StatefulSet`, or
-/// another pod. A namesake that has replaced the set is asked as well: it does not control the pod,
-/// but it may want a pod of that name.
-async fn ask_about_going(store: &Store<'_, impl Source>, pod: &mut PodFacts) {
-    let is_wanted =
-        |pod: &PodFacts, claim: &ClaimFacts| matches!(pod.goes(claim), Goes::MayBeWanted(_));
-    let wanted = pod.claims.iter().filter(|claim| is_wanted(pod, claim));
+/// Finds out whether something wants `pod` again, if that lets it pass a rule, and otherwise whether
+/// another pod keeps its claims. A namesake that has replaced its `StatefulSet` is asked as well: it
+/// does not control the pod, but it may want a pod of that name.
+async fn ask_whether_needed(store: &Store<'_, impl Source>, is_pinned: bool, pod: &mut PodFacts) {
+    let is_wanted = |claim: &&ClaimFacts| matches!(pod.goes(claim), Goes::MayBeWanted(_));
+    let wanted = pod.claims.iter().filter(is_wanted);
     let (deleted, owned): (Vec<_>, Vec<_>) = wanted.partition(|claim| claim.deleted);
     let (any_deleted, any_owned) = (!deleted.is_empty(), !owned.is_empty());
-    if !any_deleted && !any_owned {
+    if !any_deleted && !any_owned && !is_pinned {
         return;
     }
+    // Of a claim that stays, a set that could not be read is no error of the run: the report asks a
+    // person all the same.
     let set = set_of(store, pod, any_owned).await;
     pod.set_wants = set.map(|set| wants(set, &pod.name));
     if !any_deleted || pod.unneeded().is_some() {
@@ -256,7 +260,7 @@ fn renewed(
             "its StatefulSet is now another one of that name",
         )),
         Some(Ok(Some(set))) if !set.makes(claim, &pod.name) => Some(Doubt::proved(format!(
-            "claim {claim} comes from no template of its StatefulSet, or the set no longer wants the pod"
+            "claim {claim} comes from no template of its StatefulSet"
         ))),
         Some(Ok(Some(_))) if !pod.indexed => Some(Doubt::proved(
             "it has no label apps.kubernetes.io/pod-index: its StatefulSet controller may be older than \
@@ -329,18 +333,22 @@ fn users_on_node(facts: &ClusterFacts, pods: &[PodFacts]) -> UsersOnNode {
 /// Returns the name of the `StatefulSet` that controls the pod; `None` if none does.
 fn name_of_set(pod: &PodFacts) -> Option<&String> {
     let name = &pod.owner.as_ref()?.name;
-    pod.made_by("StatefulSet", "apps").then_some(name)
+    pod.of_stateful_set().then_some(name)
 }
 
 /// Counts the copies that are Ready elsewhere, which a person asks before they give up the data of
-/// one of them: those of each workload of which a pod may be given up with its claims. That costs a
-/// list of the pods of its namespace.
+/// one of them: those of each workload of which a pod may be given up with its claims, or go without what
+/// it wrote on its node. That costs a list of the pods of its namespace.
 pub async fn copies(
     store: &Store<'_, impl Source>,
     facts: &ClusterFacts,
     pods: &[PodFacts],
 ) -> Copies {
-    let is_asked = |pod: &&PodFacts| pod.claims.iter().any(|claim| claim.renewed.is_some());
+    let asks = |pod: &PodFacts| Case::of(facts, store.wanted.policy, pod).decide().asks;
+    let is_asked = |pod: &&PodFacts| {
+        pod.claims.iter().any(|claim| claim.renewed.is_some())
+            || !pod.host_paths.is_empty() && asks(pod).contains(&ReasonCode::HostPath)
+    };
     let mut asked = BTreeMap::<_, BTreeSet<Owner>>::new();
     for pod in pods.iter().filter(is_asked) {
         asked

@@ -251,7 +251,11 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
             "a volume is pinned",
             ReasonCode::LocalVolume,
         ),
-        (writes_to_host, "it writes to its node", host_path()),
+        (
+            writes_to_host,
+            "it writes to its node",
+            ReasonCode::HostPath,
+        ),
         (confined, "a volume is confined", ReasonCode::VolumeConfined),
         (
             unverified,
@@ -671,11 +675,4 @@ fn can_be_asked(requirement: &Requirement) -> bool {
 /// Whether it asks for a zone or a region, which hold many nodes.
 pub fn of_many(requirement: &Requirement) -> bool {
     requirement.key.ends_with("zone") || requirement.key.ends_with("region")
-}
-
-fn host_path() -> ReasonCode {
-    let all = ReasonCode::ALL.into_iter();
-    all.clone()
-        .find(|code| code.as_str() == "host-path")
-        .unwrap_or(ReasonCode::LocalVolume)
 }

@@ -33,14 +33,6 @@ fn verdicts(plan: &Plan) -> Verdicts {
             let cause = &mut claim.cause;
             cause.truncate(cause.find(": ").unwrap_or(cause.len()));
             reason.sentence.clear();
-            // Of the nodes that a volume allows, the API server is asked for two, and a file has all.
-            for term in claim
-                .deleted
-                .iter_mut()
-                .flat_map(|volume| &mut volume.affinity)
-            {
-                term.satisfied_by = None;
-            }
         }
         let why = limit
             .as_ref()

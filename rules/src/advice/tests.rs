@@ -14,6 +14,8 @@ use crate::{
     samples::{Scene, check_each, now},
 };
 
+mod data;
+
 fn facts(node: Option<NodeRead>) -> ClusterFacts {
     let nodes = node.map(|node| ("ds06".to_owned(), node));
     ClusterFacts {
@@ -154,8 +156,8 @@ fn every_rule_that_holds_has_its_answer() {
                 = Let the pod go; every claim is kept. A run then does it. $ kubectl annotate pod db-0 -n shop pod-reaper.io/reap=2026-03-01T12:00:00Z --overwrite
             a claim that somebody deleted, and of which it is not known who else reaches it: claim; on disk In ssd; reached-by unread; wanted its set wants it; deleted
                 = Risk: If a volume is on ds06, the replacement waits for that node for ever.
-                = Somebody deleted claim data; it goes with its last pod, and takes the data of volume pv-1 along. To keep that, set the volume to Retain first: $ kubectl patch pv pv-1 -p '{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}'
-                = See claim data, and where its volume is: it is unknown whether another node reaches its volume pv-1: it is forbidden; it is being deleted, so that it goes with its last pod, and its set wants it. $ kubectl get pvc data -n shop -o wide
+                = Set volume pv-1 to Retain before ds06 comes back: somebody deleted PVC data, so the data is destroyed as soon as ds06's kubelet ends the pod. $ kubectl patch pv pv-1 -p '{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}'
+                = See claim data, and where its volume is: it is unknown whether another node reaches its volume pv-1: it is forbidden; it is being deleted, so that it goes with its last pod, and its StatefulSet wants the pod again. $ kubectl get pvc data -n shop -o wide
                 = No answer is asked for: a claim would go with the pod, or may. The book has the steps (https://github.com/YOU/pod-reaper/blob/main/docs/by-hand.md#with-kubectl-alone).
             an unread claim: unread
                 = Risk: If a volume is on ds06, the replacement waits for that node for ever.

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use super::code::{ReasonCode, Verdict};
 use crate::{
-    facts::{Doubt, Heard, ResourceVersion, SignBy, Uid, Unneeded, VolumeFacts},
+    facts::{Doubt, Heard, ResourceVersion, SignBy, Uid, Unneeded},
     words::spoken,
 };
 
@@ -132,8 +132,6 @@ pub struct UnverifiedClaim {
     pub claim: String,
     /// The name of the claim's volume, if that volume does not exist.
     pub missing_volume: Option<String>,
-    /// The claim's volume, if the claim is being deleted, and may be wanted.
-    pub deleted: Option<VolumeFacts>,
     /// True if an answer on the claim lets it pass: nothing else is wrong or unknown of it.
     pub answerable: bool,
     /// True if the volume's affinity names the node: the data may well be on it.

@@ -8,6 +8,7 @@
     reason = "UPDATE_EXPECT=1 writes them"
 )]
 
+mod data;
 mod overdue;
 mod page;
 
@@ -956,6 +957,7 @@ fn codes_and_verdicts_are_those_of_the_contract() {
         already-forced manual
         finalizers manual
         local-volume manual
+        host-path manual
         volume-confined manual
         volume-unverified manual
         shared-disk manual
@@ -1258,9 +1260,9 @@ fn a_claim_that_is_being_deleted_takes_its_data_along() {
         given up: claim; deleted; wanted so; give-up 2026-03-01T11:30:00Z
             = answered: It is stuck Terminating on a NotReady node and a person's answer lets it go. [claim data is being deleted, and goes with it, data included]
         given up for another failure: claim; deleted; wanted so; give-up 2026-03-01T10:30:00Z
-            = volume-unverified: It is unverified what a delete would do to its data: claim data: it is being deleted, so that it goes with its last pod, and so.
+            = volume-unverified: It is unverified what a delete would do to its data: claim data: it is being deleted, so that it goes with its last pod, and its StatefulSet wants the pod again.
         scratch is no answer: claim; deleted; wanted so; scratch; --reap-scratch
-            = volume-unverified: It is unverified what a delete would do to its data: claim data: it is being deleted, so that it goes with its last pod, and so.
+            = volume-unverified: It is unverified what a delete would do to its data: claim data: it is being deleted, so that it goes with its last pod, and its StatefulSet wants the pod again.
         on the disk of the node: local; deleted; wanted so
             = local-volume: Its storage is on the dead node: claim data is bound to volume pv-1 (local, at /mnt/d1).
         on the disk of the node, given up: local; deleted; wanted so; give-up 2026-03-01T11:30:00Z
@@ -1268,7 +1270,7 @@ fn a_claim_that_is_being_deleted_takes_its_data_along() {
         made by the pod's own volume: claim; ephemeral; owned; deleted
             = stuck-on-not-ready-node: It is stuck Terminating on a NotReady node and nothing binds it there. [claim data is its own alone and goes with it, data included]
         the answer on the pod: claim; deleted; wanted so; reap 2026-03-01T11:30:00Z; fenced
-            = volume-unverified: It is unverified what a delete would do to its data: claim data: it is being deleted, so that it goes with its last pod, and so.
+            = volume-unverified: It is unverified what a delete would do to its data: claim data: it is being deleted, so that it goes with its last pod, and its StatefulSet wants the pod again.
     "#]]);
 }
 
