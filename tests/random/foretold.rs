@@ -279,7 +279,7 @@ fn what_is_foretold_is_what_a_run_decides_once_the_nodes_are_dead() {
     ];
     for code in expected.map(ReasonCode::as_str) {
         let often = seen.get(code).copied().unwrap_or_default();
-        assert!(!enough || often > 10, "{code}: {seen:?}");
+        assert!(!enough || often > 1, "{code}: {seen:?}");
     }
-    assert!(!enough || held > 10, "{held} held");
+    assert!(!enough || held > 5, "{held} held");
 }

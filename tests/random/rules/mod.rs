@@ -3,7 +3,7 @@
 mod case;
 
 use self::case::Case;
-use crate::oracle::{Place, alive, is_off, is_silent, is_unverified, shares_a_disk};
+use crate::oracle::{Place, alive, is_off, is_on, is_silent, is_unverified, shares_a_disk};
 use crate::prelude::*;
 use pod_reaper::{
     advice::{Step, StepKind},
@@ -216,6 +216,7 @@ fn the_first_rule_that_holds_gives_the_reason() {
                 Place::Unverified => {
                     is_unverified(pod, claim, node, &Failure::of(node, pod, facts.now))
                 }
+                Place::Pinned => is_on(pod, claim, node),
                 place => place_of(claim, node) == place,
             });
             assert_eq!(

@@ -797,6 +797,9 @@ fn plain(world: &mut World, dice: &mut Dice) {
         (facts.ready, facts.created, facts.opted_out) = (Ready::Unknown, Some(made()), None);
         (facts.ready_since, facts.tainted_since) = (Some(failed), Some(failed));
         facts.powered_off = answer(dice);
+        if dice.permille(100) {
+            node.mark_as_edge(dice);
+        }
     }
     let held = world.leases.iter().map(|lease| {
         let held = world.named_by(lease);

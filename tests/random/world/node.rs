@@ -486,6 +486,16 @@ impl Node {
         } else {
             dice.pick(&marks[1..])
         };
+        self.mark_by(mark);
+    }
+
+    /// Makes it an edge node.
+    pub fn mark_as_edge(&mut self, dice: &mut Dice) {
+        let marks = lines(LEAF_MARKS).into_iter();
+        self.mark_by(dice.pick(&marks.filter(|mark| mark.starts_with("edge")).collect_vec()));
+    }
+
+    fn mark_by(&mut self, mark: &'static str) {
         let (kind, place) = mark.split_once(' ').unwrap();
         let kind = match kind {
             "kosmos" => LeafKind::Kosmos,
