@@ -15,7 +15,7 @@ use super::{
 use crate::{
     advice::Installed,
     decide::PinnedClaim,
-    facts::{Attachment, NamedBy, NamespaceFacts, Namespaces, NodeFacts, PodFacts, Uid, Unread},
+    facts::{Attachment, NamespaceFacts, Namespaces, NodeFacts, PodFacts, Uid, Unread},
     kubernetes::{
         Holders, Kind, LeaseName, LeasesByNode, ListMeta, NodeObjects, RawAttachment, RawClaim,
         RawLease, RawList, RawNamespace, RawNode, RawPod, RawStatefulSet, RawTable, full_name,
@@ -153,14 +153,9 @@ impl Cluster {
     /// holder, or that is gone, tells nothing.
     pub async fn leases_again(&self, judged: &NodeFacts) -> Result<Vec<RawLease>> {
         let mut leases = Vec::new();
-        for NamedBy {
-            namespace,
-            lease,
-            holder,
-        } in judged.named_by.iter().flatten()
-        {
-            let found = self.find::<RawLease>(namespace, lease).await?;
-            leases.extend(found.filter(|lease| lease.is_held_by(holder)));
+        for named in judged.named_by.iter().flatten() {
+            let found = self.find::<RawLease>(&named.namespace, &named.lease);
+            leases.extend(found.await?.filter(|lease| lease.is_still_held_by(named)));
         }
         Ok(leases)
     }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::meta::{HOSTNAME, Meta, Written, cut};
 use crate::{
-    facts::{Heard, NamedBy, NodeFacts, Read, Renewal, SignBy},
+    facts::{Heard, HolderKind, NamedBy, NodeFacts, Read, Renewal, SignBy},
     selector::LONGEST_NAME,
 };
 
@@ -91,74 +91,192 @@ impl RawLease {
         Some(Heard { by, at, what })
     }
 
-    /// Reports whether the lease is held by something called `who`, a node, a host or a pod: the
-    /// holder is that name, alone or followed by `_` and anything. Of an API server's lease, its
-    /// host counts.
-    pub fn is_held_by(&self, who: &str) -> bool {
-        let names = |name: &str| name.eq_ignore_ascii_case(who);
-        // The label has the host's own name; the node's name may come from --hostname-override.
-        let host = self.metadata.labels.get(HOSTNAME);
-        self.is_of_api_server() && host.is_some_and(|host| names(host))
-            || beginnings(&self.spec.holder_identity).any(names)
+    /// Reports whether the lease, read again, is still held by what it was `named` after.
+    pub fn is_still_held_by(&self, named: &NamedBy) -> bool {
+        let NamedBy { holder, kind, .. } = named;
+        self.serves(holder)
+            || beginnings(&self.spec.holder_identity)
+                .any(|(name, rest)| allows(*kind, rest) && is_called(*kind, holder, name))
+    }
+
+    /// Reports whether this is the lease of the API server on that host. The label has the host's own
+    /// name; the node's name may come from --hostname-override.
+    fn serves(&self, host: &str) -> bool {
+        let label = self.metadata.labels.get(HOSTNAME);
+        self.is_of_api_server() && label.is_some_and(|label| label.eq_ignore_ascii_case(host))
     }
 }
 
-/// Lists the names that `holder` may begin with: all of it, and each part before a `_`. No name is
-/// longer than that of the longest object, though a holder may be.
-fn beginnings(holder: &str) -> impl Iterator<Item = &str> {
-    let holder = &holder[..holder.floor_char_boundary(LONGEST_NAME + 1)];
-    let parts = holder.match_indices('_').map(|(at, _)| &holder[..at]);
-    parts.chain([holder])
+/// Reports whether a holder may go on with `rest` after the name of what it is named after.
+fn allows(kind: HolderKind, rest: &str) -> bool {
+    rest.is_empty()
+        || rest.starts_with('_')
+        || match kind {
+            HolderKind::Host => rest.strip_prefix('-').is_some_and(is_cilium_suffix),
+            HolderKind::Pod => false,
+            HolderKind::UniquePod => rest.starts_with('-'),
+        }
 }
 
-/// What on the machines of some nodes may hold Leases.
+/// Reports whether `name`, as a holder has it, is `known`. Programs may change the case of a host's
+/// name.
+fn is_called(kind: HolderKind, known: &str, name: &str) -> bool {
+    match kind {
+        HolderKind::Host => known.eq_ignore_ascii_case(name),
+        HolderKind::Pod | HolderKind::UniquePod => known == name,
+    }
+}
+
+/// Reports whether cilium-operator may have appended the text to its node's name: ten letters. No
+/// name of an object has a capital, so at least one of each case is required
+/// (cilium/operator/cmd/root.go).
+fn is_cilium_suffix(text: &str) -> bool {
+    text.len() == 10
+        && text.bytes().all(|letter| letter.is_ascii_alphabetic())
+        && text.bytes().any(|letter| letter.is_ascii_uppercase())
+        && text.bytes().any(|letter| letter.is_ascii_lowercase())
+}
+
+/// Lists the names that `holder` may begin with, the longest first, each with the rest: all of it,
+/// and each part before a `_` or `-`. No name is longer than that of the longest object, though a
+/// holder may be.
+fn beginnings(holder: &str) -> impl Iterator<Item = (&str, &str)> {
+    let names = &holder[..holder.floor_char_boundary(LONGEST_NAME + 1)];
+    let parts = names.rmatch_indices(['_', '-']).map(|(at, _)| at);
+    let whole = (names.len() == holder.len()).then_some(holder.len());
+    let ends = whole.into_iter().chain(parts);
+    ends.map(|at| holder.split_at(at))
+}
+
+/// A pod that may hold Leases.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct HolderPod {
+    /// The pod's namespace.
+    pub namespace: String,
+    /// The pod's name.
+    pub name: String,
+    /// The name is one that Kubernetes made for a pod of a `ReplicaSet`, so no other pod has it.
+    pub is_unique: bool,
+}
+
+/// What may hold Leases: the nodes whose machines are asked about, what is on them, and all other
+/// nodes.
 #[derive(Debug, Clone, Default)]
 pub struct Holders {
-    /// The nodes, by their names and hostnames in lower case. A machine that has registered under a
-    /// new name may keep its hostname.
+    /// The nodes that are asked about, by their names in lower case.
+    nodes: BTreeMap<String, String>,
+    /// These nodes by their hostnames in lower case. A machine that has registered under a new name
+    /// may keep its hostname.
     hosts: BTreeMap<String, BTreeSet<String>>,
-    /// Namespace and node of each pod, by its name.
-    pods: BTreeMap<String, Vec<(String, String)>>,
+    /// The names of all other nodes in lower case.
+    others: BTreeSet<String>,
+    /// Namespace and node of each pod, by its name, and whether the name is unique.
+    pods: BTreeMap<String, Vec<(String, String, bool)>>,
 }
 
 /// A Lease to read: its namespace, if it is known, and its name.
 pub type LeaseName = (Option<String>, String);
 
+/// Something that a holder is named after.
+struct Named<'a> {
+    node: &'a str,
+    /// The pod's namespace; `None` if any namespace will do.
+    within: Option<&'a str>,
+    name: &'a str,
+    kind: HolderKind,
+}
+
 impl Holders {
-    /// Adds a node with the pods on it, each by namespace and name.
-    pub fn add(&mut self, node: &NodeFacts, pods: &BTreeSet<(String, String)>) {
-        let names = [Some(&node.name), node.hostname.as_ref()];
-        for name in names.into_iter().flatten() {
-            let nodes = self.hosts.entry(name.to_ascii_lowercase()).or_default();
+    /// Returns holders that know the names of all nodes, and ask about none yet.
+    pub fn among(all_nodes: impl IntoIterator<Item = String>) -> Self {
+        let others = all_nodes.into_iter().map(|name| name.to_ascii_lowercase());
+        Self {
+            others: others.collect(),
+            ..Self::default()
+        }
+    }
+
+    /// Adds a node to ask about, with the pods on it.
+    pub fn add<'a>(&mut self, node: &NodeFacts, pods: impl IntoIterator<Item = &'a HolderPod>) {
+        let name = node.name.to_ascii_lowercase();
+        self.nodes.insert(name, node.name.clone());
+        if let Some(host) = &node.hostname {
+            let nodes = self.hosts.entry(host.to_ascii_lowercase()).or_default();
             nodes.insert(node.name.clone());
         }
-        for (namespace, name) in pods {
-            let place = (namespace.clone(), node.name.clone());
-            self.pods.entry(name.clone()).or_default().push(place);
+        for pod in pods {
+            let place = (pod.namespace.clone(), node.name.clone(), pod.is_unique);
+            self.pods.entry(pod.name.clone()).or_default().push(place);
         }
     }
 
-    /// Lists the names of the nodes.
+    /// Lists the names of the nodes that are asked about.
     pub fn nodes(&self) -> BTreeSet<String> {
-        self.hosts.values().flatten().cloned().collect()
+        self.nodes.values().cloned().collect()
     }
 
-    /// Lists the nodes that a Lease called `name` may name by its holder, each with the Lease to
-    /// read. A pod holds Leases of its own namespace alone.
+    /// Lists what `holder` is named after: the one with the longest name or, if several have that
+    /// name, a node rather than a host, and a host rather than a pod. The holder of a Lease whose
+    /// namespace is not known may also be a pod with a longer name.
+    fn named<'a>(&'a self, holder: &'a str, namespace: Option<&str>) -> Vec<Named<'a>> {
+        let mut found = Vec::new();
+        for (name, rest) in beginnings(holder) {
+            if allows(HolderKind::Host, rest) {
+                let host = name.to_ascii_lowercase();
+                let of = |node| Named {
+                    node,
+                    within: None,
+                    name,
+                    kind: HolderKind::Host,
+                };
+                if let Some(node) = self.nodes.get(&host) {
+                    found.push(of(node));
+                    return found;
+                }
+                if self.others.contains(&host) {
+                    return found;
+                }
+                if let Some(nodes) = self.hosts.get(&host) {
+                    found.extend(nodes.iter().map(|node| of(node)));
+                    return found;
+                }
+            }
+            let mut is_sure = false;
+            for (within, node, is_unique) in self.pods.get(name).into_iter().flatten() {
+                let is_here = namespace.is_none_or(|namespace| namespace == within);
+                let (kind, within) = if *is_unique && allows(HolderKind::UniquePod, rest) {
+                    (HolderKind::UniquePod, None)
+                } else if is_here && allows(HolderKind::Pod, rest) {
+                    (HolderKind::Pod, Some(within.as_str()))
+                } else {
+                    continue;
+                };
+                is_sure |= within.is_none() || namespace.is_some();
+                found.push(Named {
+                    node,
+                    within,
+                    name,
+                    kind,
+                });
+            }
+            if is_sure {
+                return found;
+            }
+        }
+        found
+    }
+
+    /// Lists the nodes that a Lease called `lease` may name by its holder, each with the Lease to
+    /// read.
     pub fn named_by<'a>(
         &'a self,
-        name: &'a str,
+        lease: &'a str,
         holder: &'a str,
     ) -> impl Iterator<Item = (&'a str, LeaseName)> {
-        beginnings(holder).flat_map(move |who| {
-            let hosts = self.hosts.get(&who.to_ascii_lowercase());
-            let hosts = hosts.into_iter().flatten();
-            let hosts = hosts.map(|node| (node.as_str(), (None, name.to_owned())));
-            let pods = self.pods.get(who).into_iter().flatten();
-            let pods = pods.map(|(namespace, node)| {
-                (node.as_str(), (Some(namespace.clone()), name.to_owned()))
-            });
-            hosts.chain(pods)
+        let named = self.named(holder, None).into_iter();
+        named.map(|it| {
+            let namespace = it.within.map(str::to_owned);
+            (it.node, (namespace, lease.to_owned()))
         })
     }
 
@@ -172,16 +290,21 @@ impl Holders {
             namespace, name, ..
         } = &lease.metadata;
         let hosts = self.hosts.iter().filter(move |(_, of)| of.contains(node));
-        let hosts = hosts.map(|(host, _)| host.as_str());
-        let hosts = hosts.filter(|host| lease.is_held_by(host));
-        let pods = beginnings(&lease.spec.holder_identity).filter(move |who| {
-            let mut places = self.pods.get(*who).into_iter().flatten();
-            places.any(|(within, of)| within == namespace && of == node)
-        });
-        hosts.chain(pods).map(move |holder| NamedBy {
+        let names = hosts.map(|(host, _)| host.as_str()).chain([node]);
+        let served = names.filter(|host| lease.serves(host));
+        let served = served.map(|host| (host, HolderKind::Host));
+        let named = self.named(&lease.spec.holder_identity, Some(namespace));
+        let named = named.into_iter().filter(move |it| it.node == node);
+        let named = named.map(|it| (it.name, it.kind));
+        served.chain(named).map(move |(holder, kind)| NamedBy {
             namespace: namespace.clone(),
             lease: name.clone(),
             holder: holder.to_owned(),
+            kind,
         })
     }
 }
+
+#[cfg(test)]
+#[path = "lease_tests.rs"]
+mod tests;

@@ -41,7 +41,7 @@ mod pod;
 mod replacement;
 mod volume;
 
-pub use self::lease::{Holders, LeaseName, LeasesByNode, RawLease};
+pub use self::lease::{HolderPod, Holders, LeaseName, LeasesByNode, RawLease};
 pub use self::marks::KOSMOS_PREFIX;
 pub use self::meta::{
     ListMeta, Meta, RawList, RawTable, full_name, given, identity_of_malformed, malformed,

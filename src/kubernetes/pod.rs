@@ -10,6 +10,7 @@ use super::{
     csi::CsiSource,
     folded,
     host_path::{HostPath, Mounted},
+    lease::HolderPod,
     meta::{
         Condition, MANY, MIRROR, Meta, OwnerReference, SKIP, Written, cut, full_name, given,
         required,
@@ -50,6 +51,11 @@ const TELLING: [&str; 3] = [POD_TEMPLATE_HASH, "controller-uid", "job-completion
 const PROGRAMS: [&str; 1] = ["Patroni"];
 /// The prefix of the labels that the API server copies from the node to the pod, since 1.35.
 const OF_NODE: &str = "topology.kubernetes.io/";
+
+/// The most characters of a name before the random ones that Kubernetes appends, and the characters
+/// that these are of (`apimachinery/pkg/util/rand/rand.go`).
+const LONGEST_BASE: usize = 58;
+const RANDOM: &str = "bcdfghjklmnpqrstvwxz2456789";
 
 /// The least number of digits in the time that a `CronJob` adds to its own name to name a Job: the
 /// minutes since 1970, eight digits until 2160. A shorter number may mean anything.
@@ -316,6 +322,32 @@ impl RawPod {
             init_container_statuses: states(init_container_statuses),
             container_statuses: states(container_statuses),
         };
+    }
+
+    /// Returns the pod as a holder of Leases. Kubernetes names a pod of a `ReplicaSet` by the set's
+    /// name and a dash, cut to 58 characters, and five random ones
+    /// (`apiserver/pkg/storage/names/generate.go`).
+    pub fn as_holder(&self) -> HolderPod {
+        let Meta {
+            namespace, name, ..
+        } = &self.metadata;
+        let of_set = self
+            .metadata
+            .controller()
+            .filter(|owner| owner.kind == "ReplicaSet" && owner.api_version.starts_with("apps/"));
+        let is_unique = of_set.is_some_and(|owner| {
+            let mut base = format!("{}-", owner.name);
+            base.truncate(base.floor_char_boundary(LONGEST_BASE));
+            let random = name.strip_prefix(&base);
+            random.is_some_and(|random| {
+                random.len() == 5 && random.chars().all(|letter| RANDOM.contains(letter))
+            })
+        });
+        HolderPod {
+            namespace: namespace.clone(),
+            name: name.clone(),
+            is_unique,
+        }
     }
 
     /// Returns the keys of the labels that select all pods of the same controller. They are needed

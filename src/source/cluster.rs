@@ -33,6 +33,7 @@ impl Source for Cluster {
     async fn scan(&self, wanted: &Wanted<'_>) -> Result<Scan> {
         let add_node = |(scan, has_open): &mut (Scan, bool), [name, status, roles]: [&str; 3]| {
             scan.facts.node_count += 1;
+            scan.nodes.insert(name.to_owned());
             let mut words = status.split(',');
             let mut roles = roles.split(',');
             if words.next() != Some("Ready") || words.any(|word| word != "SchedulingDisabled") {

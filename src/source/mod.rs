@@ -82,6 +82,8 @@ pub struct Scan {
     /// The facts that this reading alone gives: the moment to judge at, the cluster's name, and the
     /// number of nodes.
     pub facts: ClusterFacts,
+    /// The names of all nodes.
+    pub nodes: BTreeSet<String>,
     /// The nodes that are not plainly Ready.
     pub not_ready: Vec<String>,
     /// Some Ready nodes. The first is one on which pods can start, to judge by this reading, if
@@ -230,7 +232,8 @@ impl<S: Source> Store<'_, S> {
             (living.clock, self.take_census(now, on_node).await)
         };
         let look_up = async move {
-            self.read_leases(&mut facts, &pods, on_node).await;
+            self.read_leases(&scan.nodes, &mut facts, &pods, on_node)
+                .await;
             let pods = claims::look_up(self, &facts, pods, is_asked).await;
             (facts, pods)
         };
@@ -292,10 +295,11 @@ impl<S: Source> Store<'_, S> {
         by_uid.into_values().collect()
     }
 
-    /// Reads the other Leases that name a NotReady node or a pod on it, and adds to the facts what
+    /// Reads the other Leases that name a NotReady node or a pod on it, of all `nodes`, and adds to the facts what
     /// they tell, if a rule depends on that.
     async fn read_leases(
         &self,
+        nodes: &BTreeSet<String>,
         facts: &mut ClusterFacts,
         pods: &[PodFacts],
         on_node: &BTreeMap<String, Pods>,
@@ -314,10 +318,10 @@ impl<S: Source> Store<'_, S> {
         if !is_due || self.supposes() {
             return;
         }
-        let (mut holders, none) = (Holders::default(), BTreeSet::new());
+        let mut holders = Holders::among(nodes.iter().cloned());
         for node in facts.known_nodes().filter(is_down) {
-            let pods = on_node.get(&node.name);
-            holders.add(node, pods.map_or(&none, |pods| &pods.names));
+            let pods = on_node.get(&node.name).map(|pods| &pods.holders);
+            holders.add(node, pods.into_iter().flatten());
         }
         let (mut read, is_forbidden) = self.leases(&holders, &mut facts.unseen).await;
         // A pod that is not known may hold a Lease.

@@ -388,6 +388,10 @@ impl Source for Saved {
                 errors: self.errors(),
                 ..ClusterFacts::default()
             },
+            nodes: self
+                .all::<RawNode>()
+                .map(|node| node.metadata.name.clone())
+                .collect(),
             not_ready: named(false),
             // The clock of a moment that was typed is not questioned.
             ready: if self.options.now.is_none() {

@@ -23,8 +23,8 @@ use crate::{
         PodSummary, Read, ReadError, Ready, Stay, Traits, Unread,
     },
     kubernetes::{
-        Holders, Kind, LeasesByNode, Meta, RawClaim, RawDriver, RawNamespace, RawNode, RawPod,
-        RawStatefulSet, RawVolume, full_name,
+        HolderPod, Holders, Kind, LeasesByNode, Meta, RawClaim, RawDriver, RawNamespace, RawNode,
+        RawPod, RawStatefulSet, RawVolume, full_name,
     },
     selector::is_name,
 };
@@ -62,8 +62,8 @@ pub struct Pods {
     pub judged: Vec<Facts>,
     /// A summary of each active pod. It tells why Kubernetes has not evicted the pod.
     pub active: Vec<PodSummary>,
-    /// Namespace and name of every pod.
-    pub names: BTreeSet<(String, String)>,
+    /// Every pod, as a holder of Leases.
+    pub holders: BTreeSet<HolderPod>,
     /// The last words of programs in Terminating pods.
     pub heard: Vec<Heard>,
     /// Every pod as it is now, if its node is supposed dead.
@@ -78,8 +78,7 @@ pub struct Pods {
 impl Pods {
     fn add(&mut self, pod: &RawPod, wanted: &Wanted<'_>, dead: bool) {
         let summary = pod.summary();
-        let name = (summary.namespace.clone(), summary.name.clone());
-        self.names.insert(name);
+        self.holders.insert(pod.as_holder());
         self.occupied |= !matches!(summary.stays, Some(Stay::DaemonSet | Stay::Static));
         let namespace = &summary.namespace;
         let matches = namespace.is_empty() || wanted.namespaces.matches(namespace);

@@ -19,8 +19,8 @@ pub use self::claim::{
     MOST_CLAIMS, Renewer, Requirement, Storage, Unneeded, VolumeFacts,
 };
 pub use self::node::{
-    CLOCK_SKEW, FencingMark, Heard, KubeletSays, Leaf, LeafKind, NamedBy, NodeFacts, NodeRead,
-    Ready, Renewal, SignBy, ZONE_LABELS, Zone, not_ready_since,
+    CLOCK_SKEW, FencingMark, Heard, HolderKind, KubeletSays, Leaf, LeafKind, NamedBy, NodeFacts,
+    NodeRead, Ready, Renewal, SignBy, ZONE_LABELS, Zone, not_ready_since,
 };
 pub use self::pod::{
     Containers, Copies, Identity, JOB_TRACKING, Owner, PodFacts, PodSummary, Stay,

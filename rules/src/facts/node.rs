@@ -161,6 +161,19 @@ pub struct NamedBy {
     pub lease: String,
     /// The name that its holder begins with.
     pub holder: String,
+    /// What has that name.
+    pub kind: HolderKind,
+}
+
+/// What a Lease's holder is named after. The kind decides what may follow the name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum HolderKind {
+    /// A node, or the host of one.
+    Host,
+    /// A pod. It holds only Leases of its own namespace.
+    Pod,
+    /// A pod of a `ReplicaSet`, whose name is unique in the cluster.
+    UniquePod,
 }
 
 /// The last renewal of a node's lease.

@@ -516,9 +516,12 @@ fn has(steps: &[Step], is: impl Fn(&str) -> bool) -> bool {
 
 #[test]
 fn destructive_commands_are_printed_only_for_what_is_certainly_dead() {
-    use ReasonCode::{LocalVolume, OwnerKind, SharedDisk, VolumeConfined, VolumeUnverified};
+    use ReasonCode::{
+        HostPath, LocalVolume, OwnerKind, SharedDisk, VolumeConfined, VolumeUnverified,
+    };
     let may_remain = [
         "a volume is pinned",
+        "it writes to its node",
         "a volume is confined",
         "a volume is unverified",
         "two machines could write its disk",
@@ -545,6 +548,7 @@ fn destructive_commands_are_printed_only_for_what_is_certainly_dead() {
             assert_eq!(limit(pod), None);
             let kinds = [
                 LocalVolume,
+                HostPath,
                 VolumeConfined,
                 VolumeUnverified,
                 SharedDisk,

@@ -1,0 +1,176 @@
+//! Tests of what the holder of a Lease is named after.
+
+use serde_json::{Value, json};
+
+use super::*;
+use rules::samples;
+
+use crate::kubernetes::RawPod;
+
+fn lease(namespace: &str, holder: &str) -> RawLease {
+    let lease = json!({"metadata": {"namespace": namespace, "name": "leader"}, "spec": {"holderIdentity": holder}});
+    serde_json::from_value(lease).expect("a lease")
+}
+
+fn pod(namespace: &str, name: &str, owner: &Value) -> HolderPod {
+    let pod =
+        json!({"metadata": {"namespace": namespace, "name": name, "ownerReferences": [owner]}});
+    let pod = serde_json::from_value::<RawPod>(pod).expect("a pod");
+    pod.as_holder()
+}
+
+fn of_set(name: &str) -> Value {
+    json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "controller": true})
+}
+
+/// The longest name that a `ReplicaSet` may have before Kubernetes cuts it.
+const LONG: &str = "a-name-that-is-as-long-as-can-be-before-kubernetes-cuts-i";
+
+/// Of all nodes, `rack1`, `a` and `edge-7` are asked about, with pods on `rack1` alone.
+fn holders() -> Holders {
+    let all = ["rack1", "rack2", "a", "a-b", "edge-7", "web-1"];
+    let mut holders = Holders::among(all.map(str::to_owned));
+    let node = |name: &str, hostname: &str| NodeFacts {
+        name: name.to_owned(),
+        hostname: Some(hostname.to_owned()),
+        ..samples::node()
+    };
+    let bare =
+        json!({"kind": "StatefulSet", "apiVersion": "apps/v1", "name": "web", "controller": true});
+    let cut = format!("{LONG}i");
+    let pods = [
+        pod("shop", "web-1", &bare),
+        pod("shop", "db-1", &bare),
+        pod("shop", "rack2", &bare),
+        pod(
+            "cert-manager",
+            "cert-manager-7c9d8-x2x4z",
+            &of_set("cert-manager-7c9d8"),
+        ),
+        pod("shop", "forged-0", &of_set("forged")),
+        pod("shop", "vowel-aeiou", &of_set("vowel")),
+        pod("shop", "rack2-x2x4z", &of_set("rack2")),
+        pod("shop", &format!("{LONG}-x2x4z"), &of_set(LONG)),
+        pod(
+            "shop",
+            &format!("{cut}w5w5w"),
+            &of_set(&format!("{cut}-and-more")),
+        ),
+        pod("shop", &format!("{cut}-b6b6b"), &of_set(&cut)),
+    ];
+    holders.add(&node("rack1", "Rack1.example"), &pods);
+    holders.add(&node("a", "a"), &[]);
+    holders.add(&node("edge-7", "shared"), &[]);
+    holders
+}
+
+#[test]
+fn the_most_specific_name_of_a_holder_wins() {
+    let holders = holders();
+    let (long, cut) = (format!("{LONG}-x2x4z-election"), format!("{LONG}iw5w5w_1"));
+    let not_cut = format!("{LONG}i-b6b6b-election");
+    for (namespace, holder, expected) in [
+        // A node, by its name or hostname.
+        ("kube-system", "rack1", "rack1"),
+        ("kube-system", "RACK1_0a1b", "rack1"),
+        ("kube-system", "rack1.example_0a1b", "rack1"),
+        ("kube-system", "rack1-controller", ""),
+        ("kube-system", "rack10", ""),
+        ("kube-system", "rack10_0a1b", ""),
+        // As cilium-operator appends.
+        ("kube-system", "rack1-aBcDeFgHiJ", "rack1"),
+        ("kube-system", "rack1-abcdefghiJ", "rack1"),
+        ("kube-system", "rack1-abcdefghij", ""),
+        ("kube-system", "rack1-ABCDEFGHIJ", ""),
+        ("kube-system", "rack1-aBcDeFgHi", ""),
+        ("kube-system", "rack1-aBcDeFgHiJk", ""),
+        ("kube-system", "rack1-aBcDeFgHi1", ""),
+        ("kube-system", "rack1.example-aBcDeFgHiJ", "rack1"),
+        // Another node has a longer name, or the same as a pod.
+        ("kube-system", "a", "a"),
+        ("kube-system", "a-b", ""),
+        ("kube-system", "a-b_1", ""),
+        ("kube-system", "a-b-aBcDeFgHiJ", ""),
+        ("kube-system", "a_b", "a"),
+        ("shop", "rack2", ""),
+        ("shop", "rack2_0a1b", ""),
+        ("shop", "rack2-x2x4z_0a1b", "rack1"),
+        ("shop", "web-1", ""),
+        // A pod, in its own namespace.
+        ("shop", "db-1", "rack1"),
+        ("shop", "db-1_0a1b", "rack1"),
+        ("shop", "db-10", ""),
+        ("shop", "db-1-0a1b", ""),
+        ("shop", "DB-1", ""),
+        ("kube-system", "db-1", ""),
+        // A pod of a ReplicaSet, in any namespace.
+        ("kube-system", "cert-manager-7c9d8-x2x4z", "rack1"),
+        ("kube-system", "cert-manager-7c9d8-x2x4z_1", "rack1"),
+        (
+            "kube-system",
+            "cert-manager-7c9d8-x2x4z-external-cert-manager-controller",
+            "rack1",
+        ),
+        ("kube-system", "cert-manager-7c9d8-x2x4zz", ""),
+        ("kube-system", "cert-manager-7c9d8", ""),
+        ("kube-system", "forged-0", ""),
+        ("shop", "forged-0", "rack1"),
+        ("kube-system", "vowel-aeiou", ""),
+        ("kube-system", &long, "rack1"),
+        ("kube-system", &cut, "rack1"),
+        ("kube-system", &not_cut, ""),
+        ("kube-system", "", ""),
+    ] {
+        let lease = lease(namespace, holder);
+        let is_named = |node: &&str| holders.of(node, &lease).next().is_some();
+        let named = ["rack1", "a", "edge-7"].into_iter().filter(is_named);
+        assert_eq!(
+            named.collect::<Vec<_>>().join(" "),
+            expected,
+            "{namespace}: {holder}"
+        );
+        // A row of a table does not tell the namespace, so it may name more.
+        for named in ["rack1", "a", "edge-7"].into_iter().filter(is_named) {
+            let within = Some(namespace.to_owned());
+            let mut of_row = holders.named_by("leader", holder);
+            assert!(
+                of_row.any(|(node, (of, _))| node == named && (of.is_none() || of == within)),
+                "the row of {holder}"
+            );
+            for named in holders.of(named, &lease) {
+                assert!(lease.is_still_held_by(&named), "{holder} again");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_lease_with_another_holder_tells_nothing_when_it_is_read_again() {
+    let holders = holders();
+    for (before, after, is_held) in [
+        ("rack1_1", "rack1_2", true),
+        ("rack1_1", "rack1-aBcDeFgHiJ", true),
+        ("rack1_1", "rack1-controller", false),
+        ("rack1_1", "rack2_1", false),
+        ("db-1", "db-10", false),
+        ("db-1_1", "db-1_2", true),
+        (
+            "cert-manager-7c9d8-x2x4z-1",
+            "cert-manager-7c9d8-x2x4z_2",
+            true,
+        ),
+        (
+            "cert-manager-7c9d8-x2x4z-1",
+            "cert-manager-7c9d8-b6b6b-1",
+            false,
+        ),
+    ] {
+        let named = holders.of("rack1", &lease("shop", before)).next();
+        let named = named.expect("it names the node");
+        assert_eq!(
+            lease("shop", after).is_still_held_by(&named),
+            is_held,
+            "{after}"
+        );
+    }
+}
