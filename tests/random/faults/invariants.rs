@@ -10,6 +10,7 @@ use crate::{
         no_facts, unread,
     },
 };
+use pod_reaper::facts::NamespaceFacts;
 use pod_reaper::{
     cluster::Mode,
     decide::Verdict,
@@ -235,7 +236,14 @@ impl Watched {
         if self.received.namespace_lists < 2 {
             wrong.push("the namespaces were not listed again".to_owned());
         }
+        // Whether it is being deleted is asked right before.
+        let read = self.received.read_namespaces.get(&pod.namespace);
+        let is_fresh = read.is_some_and(|taken| taken.elapsed() <= FRESH);
         let namespace = self.received.namespaces.get(&pod.namespace).cloned();
+        let namespace = namespace.map(|it| NamespaceFacts {
+            deleted: it.deleted && is_fresh,
+            ..it
+        });
         pod.in_namespace = namespace.ok_or_else(unread);
         let node = pod.node.clone().unwrap_or_default();
         let users = self.received.users.get(&pod.namespace);

@@ -80,6 +80,9 @@ pub struct Write {
     pub denied: bool,
 }
 
+/// The field selector of a list of one object.
+const OF_NAME: &str = "metadata.name=";
+
 /// The complete answers that reached the program.
 #[derive(Debug, Default)]
 pub struct Received {
@@ -112,6 +115,8 @@ pub struct Received {
     /// In the last complete list; and how many such lists there were.
     pub namespaces: BTreeMap<String, NamespaceFacts>,
     pub namespace_lists: usize,
+    /// When each of them was read.
+    pub read_namespaces: BTreeMap<String, Instant>,
     /// The nodes that label selectors selected.
     pub selected: BTreeMap<String, Node>,
     /// Terminating pods by UID and version.
@@ -217,7 +222,13 @@ impl Cluster for Watched {
             let pods = selected(&self.world.pods, selector);
             return pods.map(pod::pod_and_facts).collect();
         }
-        self.world.objects(resource, None)
+        let mut objects = self.world.objects(resource, None);
+        if resource == Resource::Namespaces
+            && let Some(name) = selector.strip_prefix(OF_NAME)
+        {
+            objects.retain(|(object, _)| object["metadata"]["name"] == name);
+        }
+        objects
     }
 
     fn cached(&self, _: Resource, selector: &str) -> Vec<(Value, Facts)> {
@@ -455,7 +466,7 @@ impl Received {
                     }
                 }
                 if let Some(whole) = whole {
-                    self.list(request, whole);
+                    self.list(request, taken, whole);
                 }
             }
             _ => {}
@@ -476,6 +487,7 @@ impl Received {
     fn list(
         &mut self,
         request: &Request,
+        taken: Instant,
         Whole {
             readable,
             malformed,
@@ -523,8 +535,16 @@ impl Received {
                     Facts::Namespace(name, facts) => Some((name, facts)),
                     _ => None,
                 });
-                self.namespaces = pairs.collect();
-                self.namespace_lists += 1;
+                let pairs = pairs.collect::<BTreeMap<_, _>>();
+                let names = pairs.keys().map(|name| (name.clone(), taken));
+                self.read_namespaces.extend(names);
+                if let Some(name) = request.selector.strip_prefix(OF_NAME) {
+                    self.namespaces.remove(name);
+                    self.namespaces.extend(pairs);
+                } else {
+                    self.namespaces = pairs;
+                    self.namespace_lists += 1;
+                }
             }
             Kind::PodsIn if !malformed => {
                 let users = readable.iter().filter_map(|facts| match facts {
