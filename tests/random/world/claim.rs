@@ -232,7 +232,11 @@ impl World {
         let of_set = pod.indexed
             && pod.controller.is_some()
             && pod.owner.as_ref().is_some_and(|owner| owner.name == SET);
-        let its_set = self.sets.get(&pod.namespace).filter(|_| of_set);
+        // One that was made anew may want the pod, and is not its set.
+        let its_set = self.sets.get(&pod.namespace).filter(|set| {
+            let controller = pod.controller.as_ref();
+            of_set && controller.is_some_and(|it| it.uid.as_str() == set.uid)
+        });
         let known = pod.claims.iter().map(|named| {
             let (name, ephemeral) = named.named();
             let of_template = name.strip_suffix(&format!("-{}", pod.name));
