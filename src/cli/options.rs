@@ -159,9 +159,7 @@ pub struct Common {
 #[derive(Debug, Args)]
 #[command(next_help_heading = WHICH)]
 pub struct Thresholds {
-    /// How long a pod must be overdue to count as stuck: since its deletion deadline (grace
-    /// included) or, on a silent node, since its deletion was requested or the last heartbeat, if
-    /// that is later
+    /// How long a pod must be overdue to count as stuck; a silent node cuts its grace short
     #[arg(
         long,
         display_order = 7,

@@ -54,8 +54,8 @@ impl Mode {
     }
 }
 
-/// Proof that a node was NotReady when it was last read, was no leaf node, and was the same node
-/// that was judged. Only [`Cluster::still_down`] makes a proof, and it expires.
+/// Proof that a node was NotReady when it was last read, was no leaf node except an edge node that
+/// is powered off by an answer, and was the same node that was judged. Only [`Cluster::still_down`] makes a proof, and it expires.
 #[derive(Debug, Clone)]
 pub struct StillDown {
     node: NodeFacts,
@@ -100,8 +100,10 @@ impl Cluster {
         if node.ready == Ready::True {
             return Err(Outcome::NodeRecovered);
         }
-        if node.leaf.is_some() {
-            return changed("The node carries the mark of a leaf node now.");
+        if node.leaf.is_some() && !node.is_edge_off(now) {
+            return changed(
+                "The node carries the mark of a leaf node, and is no edge node that is powered off.",
+            );
         }
         Ok(StillDown { node, now, at })
     }

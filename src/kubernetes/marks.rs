@@ -247,15 +247,23 @@ mod tests {
             "variables.info.machineID == '' && variables.info.systemUUID == '' && \
              params.metadata.name.startsWith('{KOSMOS_PREFIX}')"
         );
-        let expression = MARKS.iter().map(asked).chain([named]).join(" ||\n      ");
-        let head = "  - name: leaf\n    expression: >-\n      ";
+        let (edge, others): (Vec<_>, Vec<_>) =
+            MARKS.iter().partition(|mark| mark.kind == LeafKind::Edge);
+        let of = |marks: Vec<&Mark>| marks.into_iter().map(asked).collect_vec();
+        let others = of(others).into_iter().chain([named]).collect_vec();
         let next = "\n  - name: ";
         let manifest = include_str!("../../cronjob/components/node-guard/node-guard.yaml");
-        let mut parts = manifest.split(head);
-        let mut made = parts.next().unwrap_or_default().to_owned();
-        for part in parts {
-            let (_, after) = part.split_once(next).expect("the variable after it");
-            made += &[head, &expression, next, after].concat();
+        let mut made = manifest.to_owned();
+        for (variable, expressions) in [("leaf", others), ("edge", of(edge))] {
+            let head = format!("  - name: {variable}\n    expression: >-\n      ");
+            let expression = expressions.join(" ||\n      ");
+            let manifest = made;
+            let mut parts = manifest.split(&head);
+            made = parts.next().unwrap_or_default().to_owned();
+            for part in parts {
+                let (_, after) = part.split_once(next).expect("the variable after it");
+                made += &[&head, &expression, next, after].concat();
+            }
         }
         expect_test::expect_file!["../../cronjob/components/node-guard/node-guard.yaml"]
             .assert_eq(&made);

@@ -152,3 +152,6 @@ where
 {
     Option::deserialize(from).map(Option::unwrap_or_default)
 }
+
+#[cfg(test)]
+mod says_tests;

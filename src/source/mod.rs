@@ -21,7 +21,7 @@ use crate::{
     exit::{CouldNotRun, Result},
     facts::{
         Attachment, Census, ClusterFacts, Heard, NamespaceFacts, NodeFacts, NodeRead, PodFacts,
-        Ready, SignBy, Standing, Traits, Unread,
+        Read, Ready, SignBy, Standing, Traits, Unread,
     },
     kubernetes::{Holders, Kind, LeasesByNode, NodeObjects, RawLease, RawPod},
     limits::FEW_NODES,
@@ -223,13 +223,14 @@ impl<S: Source> Store<'_, S> {
         let few = scan.not_ready.len() <= FEW_NODES && !thorough;
         let count = async {
             if !is_judged {
-                return (None, Ok(Default::default()));
+                return (None, Ok(None));
             }
             let living = self.living(&scan.ready, now).await;
             if few && living.room {
-                return (living.clock, Ok(Default::default()));
+                return (living.clock, Ok(None));
             }
-            (living.clock, self.take_census(now, on_node).await)
+            let census = self.take_census(now, on_node).await;
+            (living.clock, census.map(Some))
         };
         let look_up = async move {
             self.read_leases(&scan.nodes, &mut facts, &pods, on_node)
@@ -239,7 +240,19 @@ impl<S: Source> Store<'_, S> {
         };
         let ((mut facts, pods), (clock, census)) = tokio::join!(look_up, count);
         facts.clock = clock;
-        (facts.census, facts.traits) = census?;
+        (facts.census, facts.traits) = match census? {
+            None => Default::default(),
+            Some(Err(unread)) => (Census::Unread(unread), Traits::default()),
+            Some(Ok((mut standings, traits))) => {
+                // An edge node that is off for certain is counted like any other.
+                for node in facts.known_nodes().filter(|node| node.is_edge_off(now)) {
+                    if let Some(standing) = standings.get_mut(&node.name) {
+                        standing.leaf = false;
+                    }
+                }
+                (Census::count(now, standings.into_values()), traits)
+            }
+        };
         facts.copies = claims::copies(self, &facts, &pods).await;
         facts.errors = self.errors();
         Ok(Gathered { facts, pods })
@@ -310,7 +323,11 @@ impl<S: Source> Store<'_, S> {
         let depends = |pod| {
             let case = Case::of(facts, policy, pod);
             let reason = case.decide();
+            // A `powered-off` answer on an edge node is valid only if nothing on it shows life.
+            let edge = facts.known_node(pod).and_then(|node| node.leaf.as_ref());
+            let may_be_answered = edge.is_some_and(|leaf| leaf.only_edge);
             reason.stage >= Stage::Life
+                || reason.code == ReasonCode::EdgeNode && may_be_answered
                 || reason.code == ReasonCode::NotOverdue && case.may_cut_grace()
         };
         let is_due = facts.known_nodes().filter(is_down).any(is_marked) || pods.iter().any(depends);
@@ -364,7 +381,7 @@ impl<S: Source> Store<'_, S> {
         }
     }
 
-    /// Counts the real nodes for the breaker. It is called for a snapshot or a forecast, if more
+    /// Reads the nodes that the breaker counts. It is called for a snapshot or a forecast, if more
     /// than two nodes are not Ready, or if no node is known on which pods can start. A node that is
     /// not occupied may have been put away. `on_node` has the pods of the nodes that were listed
     /// already; the others are listed here.
@@ -372,10 +389,10 @@ impl<S: Source> Store<'_, S> {
         &self,
         now: Timestamp,
         on_node: &BTreeMap<String, Pods>,
-    ) -> Result<(Census, Traits)> {
+    ) -> Result<Read<(Standings, Traits)>> {
         let (mut standings, traits) = match self.standings(now).await {
             Ok(counted) => counted,
-            Err(unread) => return Ok((Census::Unread(unread), Traits::default())),
+            Err(unread) => return Ok(Err(unread)),
         };
         for (name, standing) in &mut standings {
             if standing.may_be_put_away(now) {
@@ -385,7 +402,7 @@ impl<S: Source> Store<'_, S> {
                 };
             }
         }
-        Ok((Census::count(now, standings.into_values()), traits))
+        Ok(Ok((standings, traits)))
     }
 }
 

@@ -13,6 +13,7 @@ mod chart;
 mod commands;
 mod deletes;
 mod dry_run;
+mod edge_node_guard;
 mod ends;
 mod events;
 mod faults;

@@ -13,7 +13,7 @@ fn message(answer: &Value) -> &str {
 }
 
 /// Installs `cronjob/` with the component, and waits until both guards are in force. A node `ready-1` has to be there.
-fn install(cluster: &ControlPlane) {
+pub fn install(cluster: &ControlPlane) {
     let file = cluster.dir.join("node-guard.yaml");
     fs::write(&file, kustomized("cronjob", &["node-guard"], "")).expect("our folder");
     let file = file.display().to_string();

@@ -21,8 +21,8 @@ use crate::{
         UnverifiedClaim, Verdict,
     },
     facts::{
-        Census, ClaimFacts, ClusterFacts, Goes, NodeFacts, Owner, PodFacts, Read, Ready, SignBy,
-        Unneeded, VolumeFacts, Zone,
+        Census, ClaimFacts, ClusterFacts, Goes, KubeletSays, NodeFacts, Owner, PodFacts, Read,
+        Ready, SignBy, Unneeded, VolumeFacts, Zone,
     },
     limits::{Judged, Limit, Plan},
     selector::{Target, is_name},
@@ -432,6 +432,16 @@ const BOOK: &str = match option_env!("POD_REAPER_BOOK") {
 /// Points to the book after the reason why no answer is asked for.
 fn by_hand() -> String {
     format!(". The book has the steps ({BOOK}/by-hand.md#with-kubectl-alone)")
+}
+
+/// Returns the first step on a node that is alive, by what its kubelet says is wrong.
+fn repair_first(node: &NodeFacts) -> Option<&'static str> {
+    let says = node.kubelet_says.filter(|_| node.ready == Ready::False)?;
+    Some(match says {
+        KubeletSays::ShuttingDown => "Wait until the node has shut down, or power it off.",
+        KubeletSays::Runtime => "Restart the container runtime on the node.",
+        KubeletSays::Network => "Repair the network plugin (CNI) on the node.",
+    })
 }
 
 /// Reports whether the pod has an unverified claim that no answer on the claim is asked for.
@@ -887,6 +897,9 @@ impl PodGroup<'_> {
         let Judged { pod, reason, .. } = self.first;
         let kubectl = self.adviser.kubectl;
         let get = |options: &[&str]| self.get_pods(kubectl, options);
+        let known = self.adviser.facts.known_node(pod);
+        let first = known.filter(|_| reason.code == ReasonCode::KubeletAlive);
+        let first = first.and_then(repair_first).map(str::to_owned);
         let mut steps = match reason.code {
             ReasonCode::Finalizers | ReasonCode::AlreadyForced => vec![
                 Step::new(
@@ -917,12 +930,38 @@ impl PodGroup<'_> {
                 see,
                 kubectl.command(&log.split(' ').collect_vec()),
             ));
-            let known = self.adviser.facts.known_node(pod);
             let cluster = known.and_then(|node| node.leaf.as_ref()?.cluster.as_deref());
             steps.extend(cluster.map(|cluster| self.in_leaf_cluster(cluster)));
         }
+        let now = self.adviser.facts.now;
+        let asks = |node: &&NodeFacts| {
+            reason.code == ReasonCode::EdgeNode
+                && node.leaf.as_ref().is_some_and(|leaf| leaf.only_edge)
+                && !self.adviser.plan.by_node.contains_key(&node.name)
+                && is_name(&node.name)
+                && node.check_answer(now, &now.to_string(), []).is_ok()
+        };
+        steps.extend(known.filter(asks).map(|node| {
+            let what = format!(
+                "If {} is off for good, check that at the machine itself, and say so: the next run then reaps the pods whose \
+                 deletion was requested before.",
+                node.name
+            );
+            self.answer(what, "node", &[&node.name], POWERED_OFF)
+        }));
+        let is_alive = reason.code == ReasonCode::KubeletAlive;
+        let ended = known.is_some_and(|node| is_alive && node.ready == Ready::False)
+            && pod.containers.terminated > 0
+            && pod.containers.running + pod.containers.waiting == 0;
+        let risk = if ended {
+            "Do not force-delete it: its containers have terminated, and the kubelet confirms that once the node is Ready. Or power \
+             the machine off: once it was silent for 11 minutes, a run judges the pod again."
+        } else {
+            reason.code.advice()
+        };
         Advice {
-            risk: Some(reason.code.advice().to_owned()),
+            first,
+            risk: Some(risk.to_owned()),
             steps,
             ..Advice::default()
         }
@@ -1015,3 +1054,6 @@ fn named(noun: &str, names: &[&str]) -> String {
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod first_tests;

@@ -35,7 +35,7 @@ fn judged(scene: &Scene) -> Judged {
 }
 
 /// Lists the advice about the pod of the scene: the risk, and each step with its command.
-fn advised(words: &str) -> Vec<String> {
+pub fn advised(words: &str) -> Vec<String> {
     let scene = Scene::of(words);
     let pod = judged(&scene);
     let facts = facts(scene.node);
@@ -84,13 +84,13 @@ fn no_answer_is_asked_for_while_a_node_lives_or_may() {
                 = First: If ds06 can come back, wait: the pod starts again with its data. If not, power ds06 off, then answer, or two copies may run. A scheduled run acts on this only if the component answers is installed. If not, run pod-reaper -n shop (it also reaps its other stuck pods). Each claim is deleted with its pod; its StatefulSet creates both again, empty.
                 = Give up claim data (10Gi, made 2025-11-21): the data of volume pv-1 is lost for good (policy Delete). $ kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
             it says that it is not Ready: local; renewed; ready False
-                = Risk: Do not force-delete it: it most likely runs, and would run beside its replacement. Restart the container runtime or the kubelet: once the node is Ready, it ends the pod. Or power the machine off: once it was silent for 11 minutes, a run judges the pod again.
+                = Risk: Do not force-delete it: it most likely runs, and a replacement would be a duplicate. Repair what the kubelet reports: the network plugin (CNI), or the container runtime. If it reports nothing, restart the container runtime or the kubelet. Once the node is Ready, the kubelet terminates the pod. Or power the machine off: once it was silent for 11 minutes, a run judges the pod again.
                 = See the node's conditions, and its kubelet's last lease. $ kubectl describe node ds06
             it renews its lease: local; renewed; lease 0s
-                = Risk: Do not force-delete it: it most likely runs, and would run beside its replacement. Restart the container runtime or the kubelet: once the node is Ready, it ends the pod. Or power the machine off: once it was silent for 11 minutes, a run judges the pod again.
+                = Risk: Do not force-delete it: it most likely runs, and a replacement would be a duplicate. Repair what the kubelet reports: the network plugin (CNI), or the container runtime. If it reports nothing, restart the container runtime or the kubelet. Once the node is Ready, the kubelet terminates the pod. Or power the machine off: once it was silent for 11 minutes, a run judges the pod again.
                 = See the node's conditions, and its kubelet's last lease. $ kubectl describe node ds06
             it is reported from: local; renewed; virt-handler 0s
-                = Risk: Do not force-delete it: it most likely runs, and would run beside its replacement. Restart the container runtime or the kubelet: once the node is Ready, it ends the pod. Or power the machine off: once it was silent for 11 minutes, a run judges the pod again.
+                = Risk: Do not force-delete it: it most likely runs, and a replacement would be a duplicate. Repair what the kubelet reports: the network plugin (CNI), or the container runtime. If it reports nothing, restart the container runtime or the kubelet. Once the node is Ready, the kubelet terminates the pod. Or power the machine off: once it was silent for 11 minutes, a run judges the pod again.
                 = See the node's conditions, and its kubelet's last lease. $ kubectl describe node ds06
             it has an unread lease: local; renewed; lease unread
             nothing protects its pods: local; renewed; ready False; --kubelet-alive reap

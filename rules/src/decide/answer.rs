@@ -86,6 +86,13 @@ impl NodeFacts {
         answer.is_some_and(|value| self.check_answer(now, value, []).is_ok())
     }
 
+    /// Reports whether the node is an edge node whose machine is off, by a valid `powered-off` answer.
+    /// A node that has a mark of a virtual node too, or that `--leaf-node-selector` selects, is not.
+    pub fn is_edge_off(&self, now: Timestamp) -> bool {
+        let is_edge = self.leaf.as_ref().is_some_and(|leaf| leaf.only_edge);
+        is_edge && self.is_answered_off(now)
+    }
+
     /// Returns the mark which says that the machine is certainly off; `None` if nothing does. A mark
     /// older than the last report does not count, nor does any mark while the machine lives or may
     /// live.
@@ -126,6 +133,22 @@ impl Case<'_> {
         ];
         let of_claim = claim.map(|claim| ("the claim was made", claim.created));
         node.check_answer(self.now, value, of_pod.into_iter().chain(of_claim))
+    }
+
+    /// Reports whether the pod's node is an edge node that was powered off after the pod's deletion
+    /// was requested. Of pods that were evicted later nothing is known: the machine may be on again
+    /// behind a cut link.
+    pub(super) fn is_on_edge_off(&self) -> bool {
+        let Some(node) = self.known().filter(|node| node.is_edge_off(self.now)) else {
+            return false;
+        };
+        let answered = node.powered_off.as_ref();
+        let answered = answered.and_then(|value| value.parse::<Timestamp>().ok());
+        let requested = self.pod.deletion_requested();
+        !self.without_answers
+            && requested
+                .zip(answered)
+                .is_some_and(|(requested, answered)| requested < answered)
     }
 
     /// Reports whether the pod bears a `reap` answer that counts, which lets it take no claim along.

@@ -77,7 +77,7 @@ reasons! {
         "Its node is a machine that works on while it is cut off (KubeEdge, OpenYurt, SuperEdge, \
          EKS Hybrid Nodes). NotReady mostly means that the link is cut: the pod may well be \
          running.",
-        "Repair the link. Do not force-delete the pod before you know that the machine is off.";
+        "Repair the link. Do not force-delete the pod before you know that the machine is off. Once it is off for good, say so by the annotation in the report: the next run then reaps the pods whose deletion was requested before.";
     LeafNode = "leaf-node" => Manual,
         "--leaf-node-selector selects its node: it stands for something that this cluster does \
          not see, and the pod may be running there.",
@@ -89,8 +89,8 @@ reasons! {
         "Its node has been NotReady for less than --node-not-ready-for, or nobody knows since when: the kubelet may only be restarting. The later counts of the times of its Ready condition, unless that lies in the future, and its NoSchedule taint.",
         "Nothing. A later run takes the pod if the node stays NotReady.";
     KubeletAlive = "kubelet-alive" => Manual,
-        "Its node is NotReady, but shows a sign of life: Ready is False, which only a kubelet that reports keeps so, or something on the machine wrote to the API server after the node became NotReady and less than 11 minutes ago. The containers most likely run. What may run twice runs elsewhere since its eviction, so a delete would gain nothing.",
-        "Do not force-delete it: it most likely runs, and would run beside its replacement. Restart the container runtime or the kubelet: once the node is Ready, it ends the pod. Or power the machine off: once it was silent for 11 minutes, a run judges the pod again.";
+        "Its node is NotReady, but shows a sign of life: Ready is False, which only a kubelet that reports keeps so, or something on the machine wrote to the API server after the node became NotReady and less than 11 minutes ago. The containers most likely run, unless the kubelet itself reports that they have terminated. Workloads that tolerate two copies were already replaced at the eviction, so a delete would gain nothing.",
+        "Do not force-delete it: it most likely runs, and a replacement would be a duplicate. Repair what the kubelet reports: the network plugin (CNI), or the container runtime. If it reports nothing, restart the container runtime or the kubelet. Once the node is Ready, the kubelet terminates the pod. Or power the machine off: once it was silent for 11 minutes, a run judges the pod again.";
     AlreadyForced = "already-forced" => Manual,
         "It was force-deleted before it had finished, and finalizers still hold it. Another \
          delete changes nothing.",

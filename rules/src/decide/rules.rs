@@ -15,7 +15,10 @@ use super::{
     same_kind,
 };
 use crate::{
-    facts::{JOB_TRACKING, LeafKind, Owner, PodFacts, Read, Ready, Unneeded, Unread},
+    facts::{
+        Containers, JOB_TRACKING, KubeletSays, LeafKind, NodeFacts, Owner, PodFacts, Read, Ready,
+        Unneeded, Unread,
+    },
     words::{after, joined, spoken},
 };
 
@@ -300,6 +303,11 @@ fn leaf_node(case: &Case<'_>) -> Finding {
             "Node {name} carries no mark of a virtual or edge node, nor does --leaf-node-selector select it."
         ));
     };
+    if case.is_on_edge_off() {
+        return seen(format!(
+            "Node {name} is an edge node, but its machine is off: answer pod-reaper.io/powered-off."
+        ));
+    }
     let (maker, marks) = (leaf.maker, leaf.marks.join(", "));
     let link_is_cut = "There, NotReady mostly means that the link is cut";
     let (code, what, means) = match leaf.kind {
@@ -388,8 +396,10 @@ fn kubelet_alive(case: &Case<'_>) -> Finding {
         return holds(
             Code::KubeletAlive,
             format!(
-                "The node's Ready is {}, but its machine is alive: {signs}. The pod's containers most likely still run.",
-                node.ready
+                "The node's Ready is {}, but its machine is alive: {signs}.{}{}",
+                node.ready,
+                kubelet_says(node),
+                containers(node, case.pod)
             ),
         );
     }
@@ -400,6 +410,40 @@ fn kubelet_alive(case: &Case<'_>) -> Finding {
         )),
         _ => seen(node.last_sign(case.now)),
     }
+}
+
+/// Says what the kubelet reports to be wrong, as a sentence after others.
+fn kubelet_says(node: &NodeFacts) -> &'static str {
+    match node.kubelet_says.filter(|_| node.ready == Ready::False) {
+        Some(KubeletSays::ShuttingDown) => " Its kubelet says that the node is shutting down.",
+        Some(KubeletSays::Runtime) => " Its kubelet says that the container runtime does not work.",
+        Some(KubeletSays::Network) => {
+            " Its kubelet says that the network plugin (CNI) is not ready."
+        }
+        None => "",
+    }
+}
+
+/// Says whether the pod's containers run, as a sentence after others. Only a kubelet that reports
+/// keeps their states true.
+fn containers(node: &NodeFacts, pod: &PodFacts) -> String {
+    let Containers {
+        running,
+        terminated,
+        waiting,
+    } = pod.containers;
+    if node.ready != Ready::False || running + terminated + waiting == 0 {
+        return " The pod's containers most likely still run.".to_owned();
+    }
+    let states = [
+        (running, "running"),
+        (terminated, "terminated"),
+        (waiting, "waiting"),
+    ];
+    let states = states.into_iter().filter(|(count, _)| *count > 0);
+    let states = states.map(|(count, state)| format!("{count} {state}"));
+    let states = joined(states, ", ").unwrap_or_default();
+    format!(" The kubelet's last report on the pod's containers: {states}.")
 }
 
 fn already_forced(case: &Case<'_>) -> Finding {

@@ -9,8 +9,10 @@
 )]
 
 mod data;
+mod edge;
 mod overdue;
 mod page;
+mod says;
 
 use expect_test::{Expect, expect};
 

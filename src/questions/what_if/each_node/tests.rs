@@ -99,7 +99,7 @@ fn each_node_is_foretold_by_itself_and_the_worst_comes_first() {
     };
     assert_eq!(counts("b"), bare);
     assert_eq!((counts("a").needs_person, counts("d").needs_person), (1, 1));
-    expect![[r"
+    expect![[r#"
         Summary: 6 nodes, each dying alone, added up: 2 need you, 1 is lost, 1 workload has no other
         replica, 1 stays down, never evicted, 3 come back, reaped after at most 1h 10m; 1 leaf node left
         out. Exit code 0.
@@ -107,11 +107,11 @@ fn each_node_is_foretold_by_itself_and_the_worst_comes_first() {
         NODES WITH LASTING DAMAGE, THE WORST FIRST: 4 nodes
           d  1 needs you  1 stays down  0 of 1 back
           a  1 needs you  0 of 1 back
-          b  1 lost  0 of 1 back  after 15m 30s
+          b  1 lost  0 of 1 back  after 15m
           c  1 workload without a replica  2 of 2 back (1 waits for a volume)  after 1h 10m
 
         EVERYTHING COMES BACK: 2 nodes
-          Up to 1 pod of a node, reaped after at most 15m 30s.
+          Up to 1 pod of a node, reaped after at most 15m.
 
         WHAT WOULD HELP D
           saves up to 1 pod: tolerationSeconds for node.kubernetes.io/unreachable in the pods that tolerate
@@ -119,12 +119,12 @@ fn each_node_is_foretold_by_itself_and_the_worst_comes_first() {
 
         pod-reaper 0.4.0: what if one node died? As of 2026-01-31 03:00:00Z, by state.json. Nothing was
         changed. Assumed: that node alone dies, and a zone has another node for its volumes. A time counts
-        from when Kubernetes calls it unreachable, until a run may reap the last of its pods: toleration,
-        grace period and thresholds. what-if NODE names the pods.
+        from when Kubernetes calls it unreachable, until a run may reap the last of its pods: toleration and
+        thresholds, and the grace period if the node has no lease. what-if NODE names the pods.
         Summary: 6 nodes, each dying alone, added up: 2 need you, 1 is lost, 1 workload has no other
         replica, 1 stays down, never evicted, 3 come back, reaped after at most 1h 10m; 1 leaf node left
         out. Exit code 0.
-    "]].assert_eq(&text::write(&answer.page(), Screen::default()));
+    "#]].assert_eq(&text::write(&answer.page(), Screen::default()));
 }
 
 #[test]
