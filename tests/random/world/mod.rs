@@ -644,7 +644,10 @@ impl World {
 
     /// Makes a random change that the program has not caused.
     pub fn change(&mut self, dice: &mut Dice) {
-        let what = dice.below(31);
+        let what = match dice.below(33) {
+            31 | 32 => 18,
+            what => what,
+        };
         if what > 27 {
             self.scale(dice);
             return;
