@@ -172,7 +172,7 @@ fn change_pod(dice: &mut Dice, pod: &mut PodFacts) {
         *own = own.take().map(|_| text(dice));
     }
     for path in &mut pod.host_paths {
-        *path = text(dice);
+        *path = format!("/{}", text(dice));
     }
     if dice.permille(40) && pod.set_wants.is_some() {
         pod.set_wants = Some(Err(Unread(text(dice))));
