@@ -15,7 +15,7 @@ use super::{
 use crate::{
     advice::Installed,
     decide::PinnedClaim,
-    facts::{Attachment, Namespaces, NodeFacts, PodFacts, Uid, Unread},
+    facts::{Attachment, NamespaceFacts, Namespaces, NodeFacts, PodFacts, Uid, Unread},
     kubernetes::{
         Holders, Kind, LeaseName, LeasesByNode, ListMeta, NodeObjects, RawAttachment, RawClaim,
         RawLease, RawList, RawNamespace, RawNode, RawPod, RawStatefulSet, RawTable, full_name,
@@ -339,6 +339,13 @@ impl Cluster {
     pub async fn namespaces(&self) -> Result<Namespaces> {
         let listed = self.list("", "", Ask::METADATA_LIST, RawNamespace::add_to);
         Ok(listed.await?.items)
+    }
+
+    /// Reads one namespace, by a list: the run's account has no right to get one.
+    pub async fn namespace(&self, name: &str) -> Result<Option<NamespaceFacts>> {
+        let query = format!("&fieldSelector=metadata.name%3D{}", encode(name));
+        let listed = self.list("", &query, Ask::METADATA_LIST, RawNamespace::add_to);
+        Ok(listed.await?.whole()?.remove(name))
     }
 
     /// Names the real nodes that a label selector selects, two at most; `leaf` are the operator's own

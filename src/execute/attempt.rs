@@ -10,8 +10,8 @@ use crate::{
     cluster::{Cluster, Failure, Mode, StatusKind, StillDown},
     decide::{Case, Policy, Reason, ReasonCode, Verdict},
     facts::{
-        ClaimFacts, Heard, NamespaceFacts, Namespaces, NodeFacts, NodeRead, PodFacts, Read, Unread,
-        namespace,
+        ClaimFacts, Heard, NamespaceFacts, Namespaces, NodeFacts, NodeRead, PodFacts, Read,
+        Unneeded, Unread, namespace,
     },
     kubernetes::RawPod,
     limits::Judged,
@@ -87,17 +87,6 @@ impl Turn<'_> {
             dry_run,
             "Force-deleting pod {name} in namespace {namespace} on node {on} with deletion timestamp {deadline}"
         );
-        match wanted_again(run.cluster, pod).await {
-            Ok(false) => {}
-            Ok(true) => {
-                let why = "A claim would go with it that something wants by now.";
-                return Err(Outcome::Changed(why.to_owned()));
-            }
-            Err(failure) => {
-                let why = format!("who wants its claims could not be read again: {failure}");
-                return Err(Outcome::Failed(why));
-            }
-        }
         if self.judged.reason.claims_to_delete().next().is_some() {
             self.delete_claims().await?;
         }
@@ -329,13 +318,43 @@ impl Turn<'_> {
             _ => false,
         };
         match reason.verdict() {
-            Verdict::Reap => Ok((proof, reason)),
+            Verdict::Reap => {
+                self.still_unneeded(pod, &reason).await?;
+                Ok((proof, reason))
+            }
             _ if unread => Err(Outcome::Failed(format!(
                 "node {} could not be judged again: {}",
                 as_judged.name, reason.sentence
             ))),
             _ => Err(Outcome::NodeChanged(reason.sentence)),
         }
+    }
+
+    /// Reads again what says that nothing needs the pod or its claims, if that let the pod pass a
+    /// rule. The proof of the node is older, so a write that it permits comes within five seconds.
+    async fn still_unneeded(&self, pod: &PodFacts, reason: &Reason) -> Result<(), Outcome> {
+        for why in &reason.ties.unneeded {
+            match wanted_again(self.run.cluster, pod, why).await {
+                Ok(false) => {}
+                Ok(true) => {
+                    let why = match why {
+                        Unneeded::Namespace => "Its namespace is not being deleted any more.",
+                        Unneeded::Set => "A StatefulSet wants the pod again by now.",
+                        Unneeded::KeptBy { .. } => {
+                            "A claim would go with it that something wants by now."
+                        }
+                    };
+                    return Err(Outcome::Changed(why.to_owned()));
+                }
+                Err(failure) => {
+                    let why = format!(
+                        "whether something wants it or its claims could not be read again: {failure}"
+                    );
+                    return Err(Outcome::Failed(why));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Reads the node, or returns its last reading if that is recent. `Err` is the pod's outcome.
@@ -389,6 +408,7 @@ impl Turn<'_> {
         let named = again.claims.iter().map(ClaimFacts::named);
         if named.eq(pod.claims.iter().map(ClaimFacts::named)) {
             again.claims.clone_from(&pod.claims);
+            again.set_wants.clone_from(&pod.set_wants);
         }
         let known = NodeRead::Known(node);
         let reason = Case::new(self.run.now, self.run.policy, Some(&known), &again).decide();

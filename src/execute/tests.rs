@@ -17,6 +17,8 @@ use crate::{
     selector::Target,
 };
 
+mod unneeded;
+
 const CLUSTER: &str = "
     Node ds05: {ready: 'True'}
     Node ds06: {}
@@ -496,14 +498,6 @@ async fn what_is_not_proved_to_be_scratch_stays() {
         (
             "held",
             "PersistentVolumeClaim shop/a-cache-0: {metadata: {finalizers: [example.org/backup]}}",
-        ),
-        (
-            "scaled down",
-            "StatefulSet shop/cache: {spec: {replicas: 0}}",
-        ),
-        (
-            "being deleted",
-            "StatefulSet shop/cache: {metadata: {deletionTimestamp: '2026-01-31T02:59:00Z'}}",
         ),
         (
             "no template",

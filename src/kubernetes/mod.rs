@@ -30,6 +30,8 @@ macro_rules! raw {
     };
 }
 
+mod csi;
+mod host_path;
 mod lease;
 mod marks;
 mod meta;

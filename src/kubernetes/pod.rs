@@ -7,7 +7,9 @@ use jiff::Timestamp;
 use serde::de::{Deserialize, Deserializer, IgnoredAny};
 
 use super::{
+    csi::CsiSource,
     folded,
+    host_path::{HostPath, Mounted},
     lease::HolderPod,
     meta::{
         Condition, MANY, MIRROR, Meta, OwnerReference, SKIP, Written, cut, full_name, given,
@@ -72,6 +74,8 @@ raw! {
         node_name: String,
         termination_grace_period_seconds: Option<i64>,
         volumes: Volumes,
+        containers: Mounted,
+        init_containers: Mounted,
         tolerations: Tolerations,
     }
 
@@ -92,6 +96,8 @@ raw! {
         fc: Option<NetworkDisk>,
         iscsi: Option<NetworkDisk>,
         flex_volume: Option<NetworkDisk>,
+        csi: Option<CsiSource>,
+        host_path: Option<HostPath>,
     }
 
     /// A disk that every machine of its network reaches.
@@ -129,10 +135,12 @@ impl<'de> Deserialize<'de> for Volumes {
             if let Some(claim) = &mut volume.persistent_volume_claim {
                 cut(&mut claim.claim_name);
             }
-            let kind = |it: &PodVolume| (it.uses_claim(), it.disk());
+            volume.host_path = volume.host_path.and_then(HostPath::of_data);
+            let kind = |it: &PodVolume| (it.uses_claim(), it.host_path.is_some(), it.disk());
             let most = match kind(&volume) {
-                (true, _) => MOST_CLAIMS + 1,
-                (false, disk) => usize::from(disk.is_some()),
+                (true, ..) => MOST_CLAIMS + 1,
+                (_, true, _) => MANY + 1,
+                (.., disk) => usize::from(disk.is_some()),
             };
             if kept.iter().filter(|it| kind(it) == kind(&volume)).count() < most {
                 kept.push(volume);
@@ -174,9 +182,12 @@ impl PodVolume {
         self.persistent_volume_claim.is_some() || self.ephemeral.is_some()
     }
 
-    /// Returns the kind of the disk, if several machines may write it.
+    /// Returns the kind of the disk, if several machines may write it. Nothing attaches a CSI volume
+    /// that the pod itself declares, whatever its driver does with others (`csi_plugin.go`).
     fn disk(&self) -> Option<&'static str> {
+        let csi = self.csi.as_ref().filter(|csi| csi.is_written_disk());
         written_by_several([&self.fc, &self.iscsi, &self.flex_volume].map(Option::as_ref))
+            .or(csi.map(|_| "a disk of a CSI driver"))
     }
 
     fn called(&self) -> String {
@@ -300,6 +311,11 @@ impl RawPod {
             status,
             ..Condition::default()
         });
+        let paths = self.spec.volumes.0.iter();
+        let paths = paths.filter(|it| it.host_path.is_some());
+        let kept = paths.map(|it| it.name.as_str()).collect();
+        self.spec.containers.retain(&kept);
+        self.spec.init_containers.retain(&kept);
         self.status = Status {
             phase,
             conditions: ready.into_iter().collect(),
@@ -432,6 +448,29 @@ impl RawPod {
         kept.chain(any)
     }
 
+    /// Lists the paths of the node, apart from those of its system, that a container of the pod may
+    /// write to. If the pod has more than are kept, it may write to each.
+    fn host_paths(&self) -> Vec<String> {
+        let PodSpec {
+            volumes: Volumes(volumes),
+            containers,
+            init_containers,
+            ..
+        } = &self.spec;
+        let volumes = volumes
+            .iter()
+            .filter_map(|it| Some((it.host_path.as_ref()?, &it.name)));
+        let are_many = volumes.clone().count() > MANY;
+        let writes = |name: &String| {
+            [containers, init_containers]
+                .iter()
+                .any(|it| it.writes(name))
+        };
+        let written = volumes.filter(|(_, name)| are_many || writes(name));
+        let paths = written.map(|(host, _)| host.path().to_owned());
+        paths.sorted().dedup().collect()
+    }
+
     /// Reports whether the pod mirrors a static pod.
     fn mirror(&self) -> bool {
         self.metadata.annotations.contains_key(MIRROR)
@@ -529,6 +568,8 @@ impl RawPod {
             in_namespace: Err(Unread("it was not asked for".to_owned())),
             after_reap: metadata.annotation("pod-reaper.io/after-reap"),
             own_disk,
+            host_paths: self.host_paths(),
+            set_wants: None,
             claims,
             finalizers: metadata.finalizers.clone(),
         })

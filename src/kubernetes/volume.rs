@@ -5,6 +5,7 @@ use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use super::{
+    csi::CsiSource,
     meta::{MANY, Meta, given, required},
     pod::{NetworkDisk, Status, written_by_several},
 };
@@ -104,17 +105,6 @@ raw! {
 
     struct VolumePath {
         path: String,
-    }
-
-    struct CsiSource {
-        driver: String,
-        fs_type: String,
-        read_only: bool,
-        volume_attributes: CsiAttributes,
-    }
-
-    struct CsiAttributes {
-        data_locality: String,
     }
 
     struct VolumeNodeAffinity {
@@ -220,12 +210,10 @@ impl RawVolume {
             ..
         } = &self.spec;
         let has = |wanted: &str| access_modes.iter().any(|mode| mode == wanted);
-        let file_systems = ["ext", "xfs", "btrfs"];
-        let of_one = file_systems
-            .iter()
-            .any(|kind| csi.fs_type.starts_with(kind));
-        let is_disk =
-            volume_mode == BLOCK || has("ReadWriteOncePod") || of_one && !has("ReadWriteMany");
+        let is_disk = volume_mode == BLOCK
+            || has("ReadWriteOncePod")
+            || csi.is_of_one_machine() && !has("ReadWriteMany")
+            || csi.names_a_disk();
         let only_read = access_modes.iter().all(|mode| mode == "ReadOnlyMany");
         let is_written = !csi.read_only && (access_modes.is_empty() || !only_read);
         Some(csi.driver.as_str()).filter(|driver| !driver.is_empty() && is_disk && is_written)
@@ -287,14 +275,10 @@ impl From<RawVolume> for VolumeFacts {
     fn from(volume: RawVolume) -> Self {
         let driver = volume.driver_of_disk().map(str::to_owned);
         let RawVolume { metadata, spec } = volume;
-        // With this setting, Longhorn keeps the data on
-        // the node that uses it, but sets no affinity.
-        let strict_local = spec.csi.driver == "driver.longhorn.io"
-            && spec.csi.volume_attributes.data_locality == "strict-local";
         let storage = match (spec.local, spec.host_path) {
             (Some(local), _) => Storage::Local(local.path),
             (None, Some(host)) => Storage::HostPath(host.path),
-            (None, None) if strict_local => Storage::StrictLocal,
+            (None, None) if spec.csi.is_strict_local() => Storage::StrictLocal,
             (None, None) => Storage::Driver,
         };
         let terms = spec.node_affinity.required.node_selector_terms.into_iter();

@@ -368,7 +368,7 @@ fn card(report: &Report, group: &Group, says_why: bool, most: usize) -> Card {
     let is_alone = report.groups.len() == 1;
     let looks = steps
         .iter()
-        .take_while(|step| step.kind != StepKind::Answer);
+        .take_while(|step| !matches!(step.kind, StepKind::Answer | StepKind::Keep));
     let looks = looks.collect_vec();
     let is_whole =
         looks.iter().all(|step| step.command.is_none()) || is_alone && looks.len() <= FEW_STEPS;
@@ -378,7 +378,7 @@ fn card(report: &Report, group: &Group, says_why: bool, most: usize) -> Card {
     let explain = if is_whole || asks { "" } else { &explain };
     let why = paragraphs([&group.detail]);
     let warned = warned(&group.advice).collect();
-    if is_alone || says_why && group.advice.losses.is_empty() {
+    if is_alone || says_why && !group.advice.gives_up_data() {
         blocks.extend(why);
     } else {
         blocks.push(Block::left_out("", why));

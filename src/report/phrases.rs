@@ -300,8 +300,18 @@ const RAN_THERE: &str = " (what ran there may still run)";
 /// Says what to do next and what comes after that, in the order in which to do it; `None` if there
 /// is nothing to do.
 pub fn next(report: &Report) -> Option<String> {
+    // The kubelet that comes back destroys that data, whatever else is to be done.
+    let keep = report.groups.iter().filter(|group| {
+        let mut steps = group.advice.steps.iter();
+        steps.any(|step| step.kind == StepKind::Keep && step.command.is_some())
+    });
+    let keep = keep.map(|group| name(first_pod(report, group)));
+    let keep = listed(&keep.collect_vec(), 1);
+    let keep = (!keep.is_empty())
+        .then(|| format!("set the volume of {keep} to Retain before its node comes back"));
     if let Some(breaker) = report.breaker.as_ref().filter(|_| report.is_held()) {
-        return Some(next_while_held(report, breaker));
+        let keep = after("", keep.map(|keep| keep + "; then "));
+        return Some(keep + &next_while_held(report, breaker));
     }
     let groups = report.groups.iter().filter(|group| !group.is_held);
     let (asking, others): (Vec<_>, Vec<_>) = groups.partition(|group| group.advice.wants_answer());
@@ -326,12 +336,19 @@ pub fn next(report: &Report) -> Option<String> {
             .filter(|pod| pod.node.as_ref() == Some(node));
         pods.any(|pod| pod.outcome.is_some_and(|it| it.acted() && !it.left_it()))
     };
+    let kept = asking.iter().filter(|group| group.advice.keeps_data());
+    let kept = nodes(&kept.copied().collect_vec(), false);
     let (off_now, off_first): (Vec<_>, Vec<_>) =
         nodes(&asking, false).into_iter().partition(was_reaped);
+    let (off_kept, off_first): (Vec<_>, Vec<_>) =
+        off_first.into_iter().partition(|node| kept.contains(node));
     let alive = nodes(&alive, true);
     let wrong = report.pods.iter().filter(|pod| went_wrong(pod)).map(name);
     let off = to_power_off(report).into_iter().map(str::to_owned);
-    let off = off.filter(|node| ![&off_first, &off_now].iter().any(|it| it.contains(node)));
+    let off = off.filter(|node| {
+        let named = [&off_first, &off_kept, &off_now];
+        !named.iter().any(|it| it.contains(node))
+    });
     let off = off.collect_vec();
     let unread = report.errors.iter().map(|error| error.what.clone());
     let zones = report.breaker.iter().flat_map(|breaker| &breaker.zones);
@@ -351,8 +368,10 @@ pub fn next(report: &Report) -> Option<String> {
     let power = said("if ", &off_first, &power);
     let now = said("power off ", &off_now, RAN_THERE);
     let decide = said("decide about ", &names(&asking), "");
-    let decide = joined([now, power, decide].into_iter().flatten(), "; then ");
+    let kept = said("power off ", &off_kept, "");
+    let decide = joined([now, kept, power, decide].into_iter().flatten(), "; then ");
     let parts = [
+        keep,
         said("look at the network of zone ", &zones, ""),
         decide,
         said("restart the kubelet of ", &alive, &restart),
@@ -362,7 +381,7 @@ pub fn next(report: &Report) -> Option<String> {
         said("see what could not be read: ", &unread.collect_vec(), ""),
     ];
     let parts = parts.into_iter().flatten().take(NEXT).collect_vec();
-    let gives_up = asking.iter().any(|group| !group.advice.losses.is_empty());
+    let gives_up = asking.iter().any(|group| group.advice.gives_up_data());
     let at_once = failed_at_once(report).filter(|_| zones.is_empty() && !parts.is_empty());
     let at_once = at_once.map(|count| {
         let before = if gives_up {
@@ -428,8 +447,13 @@ fn is_fenced(report: &Report, group: &Group) -> bool {
 /// node is certainly off.
 pub fn off_first(report: &Report, group: &Group) -> Option<String> {
     let node = first_pod(report, group).node.as_ref()?;
-    let asks = !group.advice.losses.is_empty() && !is_fenced(report, group);
-    asks.then(|| format!("First: Power {node} off, if it cannot come back."))
+    let asks = group.advice.gives_up_data() && !is_fenced(report, group);
+    asks.then(|| {
+        if group.advice.keeps_data() {
+            return format!("First: Power {node} off, once its data is kept.");
+        }
+        format!("First: Power {node} off, if it cannot come back.")
+    })
 }
 
 /// Returns the pod that only waits for time to pass and is the first that a run may reap, with the
@@ -462,12 +486,19 @@ pub fn to_power_off(report: &Report) -> Vec<&str> {
 pub fn for_a_person(report: &Report, pod: &PodEntry) -> String {
     // What a step is for is left out: it may repeat a message of the API server.
     let steps = pod.advice.steps.iter();
-    let steps = steps.sorted_by_key(|step| step.kind != StepKind::Answer);
+    let steps = steps.sorted_by_key(|step| match step.kind {
+        StepKind::Keep => 0,
+        StepKind::Answer => 1,
+        StepKind::Other | StepKind::PowerOff => 2,
+    });
     let (name, node) = (name(pod), pod.node.as_deref().unwrap_or("no node"));
     let mut why = pod.advice.steps.iter().filter_map(|step| step.why.clone());
     let does = joined(steps.filter_map(pasted), "; ").or_else(|| why.next());
-    let off = Some(node).filter(|_| !pod.advice.losses.is_empty());
-    let off = off.map(|node| format!("Power {node} off first. "));
+    let off = Some(node).filter(|_| pod.advice.gives_up_data());
+    let off = off.map(|node| match pod.advice.keeps_data() {
+        true => format!("Keep its data first, then power {node} off. "),
+        false => format!("Power {node} off first. "),
+    });
     format!(
         "{name} on {node} needs a person [{}]: {}{}",
         pod.reason,

@@ -5,6 +5,8 @@
     reason = "UPDATE_EXPECT=1 writes them"
 )]
 
+mod data;
+
 use std::collections::BTreeSet;
 
 use expect_test::{expect, expect_file};

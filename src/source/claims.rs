@@ -15,10 +15,11 @@ use itertools::Itertools as _;
 use super::{Source, Store, each, store::Users};
 use crate::{
     cluster::{Cluster, Failure, MAX_IN_FLIGHT},
-    decide::{Case, Stage, is_to_ask},
+    decide::{Case, ReasonCode, Stage, is_to_ask},
     facts::{
         ANY_CLAIM, ClaimFacts, ClaimState, ClusterFacts, Copies, Doubt, FoundClaim, Goes,
-        NodeFacts, Owner, PodFacts, PodSummary, Read, Ready, Renewer, Unread, VolumeFacts,
+        NodeFacts, Owner, PodFacts, PodSummary, Read, Ready, Renewer, Unneeded, Unread,
+        VolumeFacts,
     },
     kubernetes::{RawPod, RawStatefulSet},
     selector::is_name,
@@ -52,7 +53,10 @@ pub async fn look_up(
         })
         .await;
     stream::iter(&mut due)
-        .for_each_concurrent(MAX_IN_FLIGHT, |pod| ask_about_going(store, pod))
+        .for_each_concurrent(MAX_IN_FLIGHT, |pod| {
+            let is_pinned = Case::of(facts, policy, pod).is_pinned();
+            ask_whether_needed(store, is_pinned, pod)
+        })
         .await;
     due.retain(|pod| Case::of(facts, policy, pod).is_pinned());
     let declares = |pod: &PodFacts| Case::of(facts, policy, pod).declares_a_claim();
@@ -126,14 +130,7 @@ async fn ask_about_claims(
             deleted,
             mut state,
         } = store.claim(namespace, name).await;
-        claim.deleted = deleted;
-        claim.goes = match owners.contains(&pod.uid) {
-            true if claim.ephemeral => Goes::Ephemeral,
-            owned if owned || deleted => {
-                Goes::MayBeWanted("whether it is wanted was not asked".to_owned())
-            }
-            _ => Goes::No,
-        };
+        (claim.deleted, claim.owned) = (deleted, owners.contains(&pod.uid));
         let users = [name, ANY_CLAIM]
             .map(|used| users.get(&(pod.node.clone(), namespace.clone(), used.to_owned())));
         let others = users.into_iter().flatten().flatten();
@@ -173,28 +170,34 @@ async fn ask_about_volume(
     };
 }
 
-/// Finds out whether something still wants the claims that go with `pod`.
-async fn ask_about_going(store: &Store<'_, impl Source>, pod: &mut PodFacts) {
-    let goes = |claim: &&ClaimFacts| matches!(claim.goes, Goes::MayBeWanted(_));
-    let (deleted, owned): (Vec<_>, Vec<_>) =
-        pod.claims.iter().filter(goes).partition(|it| it.deleted);
+/// Finds out whether something wants `pod` again, if that lets it pass a rule, and otherwise whether
+/// another pod keeps its claims. A namesake that has replaced its `StatefulSet` is asked as well: it
+/// does not control the pod, but it may want a pod of that name.
+async fn ask_whether_needed(store: &Store<'_, impl Source>, is_pinned: bool, pod: &mut PodFacts) {
+    let is_wanted = |claim: &&ClaimFacts| matches!(pod.goes(claim), Goes::MayBeWanted(_));
+    let wanted = pod.claims.iter().filter(is_wanted);
+    let (deleted, owned): (Vec<_>, Vec<_>) = wanted.partition(|claim| claim.deleted);
     let (any_deleted, any_owned) = (!deleted.is_empty(), !owned.is_empty());
-    if !any_deleted && !any_owned {
+    if !any_deleted && !any_owned && !is_pinned {
         return;
     }
+    // Of a claim that stays, a set that could not be read is no error of the run: the report asks a
+    // person all the same.
     let set = set_of(store, pod, any_owned).await;
-    let users = if any_deleted {
-        store.users(&pod.namespace).await.ok()
-    } else {
-        None
-    };
-    let mut claims = mem::take(&mut pod.claims);
-    for claim in &mut claims {
-        if goes(&&*claim) {
-            claim.goes = wanted(pod, claim, set.as_ref(), users.as_deref());
-        }
+    pod.set_wants = set.map(|set| wants(set, &pod.name));
+    if !any_deleted || pod.unneeded().is_some() {
+        return;
     }
-    pod.claims = claims;
+    let users = store.users(&pod.namespace).await;
+    for claim in pod.claims.iter_mut().filter(|claim| claim.deleted) {
+        let keeps = |user: &&PodSummary| user.uid != pod.uid && user.keeps(&claim.name);
+        let keeper = users.iter().flat_map(|users| users.iter()).find(keeps);
+        claim.kept_by = keeper.map(|user| user.name.clone());
+    }
+}
+
+fn wants(set: Read<Option<RawStatefulSet>>, pod: &str) -> Read<bool> {
+    set.map(|set| set.is_some_and(|set| set.wants(pod)))
 }
 
 /// Finds out whether the pinned claims of `pod` may be given up with it.
@@ -257,7 +260,7 @@ fn renewed(
             "its StatefulSet is now another one of that name",
         )),
         Some(Ok(Some(set))) if !set.makes(claim, &pod.name) => Some(Doubt::proved(format!(
-            "claim {claim} comes from no template of its StatefulSet, or the set no longer wants the pod"
+            "claim {claim} comes from no template of its StatefulSet"
         ))),
         Some(Ok(Some(_))) if !pod.indexed => Some(Doubt::proved(
             "it has no label apps.kubernetes.io/pod-index: its StatefulSet controller may be older than \
@@ -275,63 +278,29 @@ fn renewed(
     }
 }
 
-/// Decides whether something may still want a claim that goes with `pod`. When a `StatefulSet` with
-/// `whenScaled: Delete` is scaled down, it makes the pod its claims' owner, and it takes that back
-/// only once the pod is gone. So a set that wants the pod again wants its claims too. A namesake
-/// that has replaced the set is asked as well: it does not control the pod, but it may want a pod of
-/// that name. `users` are the pods of the namespace that use claims, if those were listed.
-fn wanted(
+/// Reports whether something wants the pod again by now, or its claim, although it did not, for the
+/// cause `why`. It is asked right before the delete.
+pub async fn wanted_again(
+    cluster: &Cluster,
     pod: &PodFacts,
-    claim: &ClaimFacts,
-    set: Option<&Read<Option<RawStatefulSet>>>,
-    users: Option<&Vec<PodSummary>>,
-) -> Goes {
-    if pod.in_namespace.as_ref().is_ok_and(|it| it.deleted) {
-        return Goes::Unwanted(None);
-    }
-    let keeps = |user: &&PodSummary| user.uid != pod.uid && user.keeps(&claim.name);
-    let user = users
-        .filter(|_| claim.deleted)
-        .and_then(|users| users.iter().find(keeps));
-    if let Some(user) = user {
-        return Goes::Unwanted(Some(user.name.clone()));
-    }
-    Goes::MayBeWanted(match set {
-        None => {
-            "no StatefulSet controls the pod, which would say whether it is wanted again".to_owned()
+    why: &Unneeded,
+) -> Result<bool, Failure> {
+    let namespace = &pod.namespace;
+    Ok(match why {
+        Unneeded::Namespace => {
+            let read = cluster.namespace(namespace).await?;
+            !read.is_some_and(|it| it.deleted)
         }
-        Some(Ok(Some(set))) if set.wants(&pod.name) => {
-            "its StatefulSet wants the pod again".to_owned()
+        Unneeded::Set => {
+            let name = pod.owner.as_ref().map_or("", |owner| &owner.name);
+            let set = cluster.find::<RawStatefulSet>(namespace, name).await?;
+            set.is_some_and(|set| set.wants(&pod.name))
         }
-        Some(Ok(_)) => return Goes::Unwanted(None),
-        Some(Err(Unread(why))) => format!("its StatefulSet could not be read: {why}"),
+        Unneeded::KeptBy { claim, pod } => {
+            let user = cluster.find::<RawPod>(namespace, pod).await?;
+            !user.is_some_and(|user| user.summary().keeps(claim))
+        }
     })
-}
-
-/// Reports whether `pod` would by now take a claim along that something wants: the pod that kept the
-/// claim keeps it no longer, or its set wants the pod again. It is asked right before the delete.
-pub async fn wanted_again(cluster: &Cluster, pod: &PodFacts) -> Result<bool, Failure> {
-    if pod.in_namespace.as_ref().is_ok_and(|it| it.deleted) {
-        return Ok(false);
-    }
-    let mut asks_the_set = false;
-    for claim in &pod.claims {
-        match &claim.goes {
-            Goes::Unwanted(Some(user)) => {
-                let user = cluster.find::<RawPod>(&pod.namespace, user).await?;
-                if !user.is_some_and(|user| user.summary().keeps(&claim.name)) {
-                    return Ok(true);
-                }
-            }
-            Goes::Unwanted(None) => asks_the_set = true,
-            Goes::No | Goes::Ephemeral | Goes::MayBeWanted(_) => {}
-        }
-    }
-    let Some(name) = name_of_set(pod).filter(|_| asks_the_set) else {
-        return Ok(false);
-    };
-    let set = cluster.find::<RawStatefulSet>(&pod.namespace, name).await?;
-    Ok(set.is_some_and(|set| set.wants(&pod.name)))
 }
 
 /// Collects the users of each claim on each node. A finished pod does not use its claims any more.
@@ -364,18 +333,22 @@ fn users_on_node(facts: &ClusterFacts, pods: &[PodFacts]) -> UsersOnNode {
 /// Returns the name of the `StatefulSet` that controls the pod; `None` if none does.
 fn name_of_set(pod: &PodFacts) -> Option<&String> {
     let name = &pod.owner.as_ref()?.name;
-    pod.made_by("StatefulSet", "apps").then_some(name)
+    pod.of_stateful_set().then_some(name)
 }
 
 /// Counts the copies that are Ready elsewhere, which a person asks before they give up the data of
-/// one of them: those of each workload of which a pod may be given up with its claims. That costs a
-/// list of the pods of its namespace.
+/// one of them: those of each workload of which a pod may be given up with its claims, or go without what
+/// it wrote on its node. That costs a list of the pods of its namespace.
 pub async fn copies(
     store: &Store<'_, impl Source>,
     facts: &ClusterFacts,
     pods: &[PodFacts],
 ) -> Copies {
-    let is_asked = |pod: &&PodFacts| pod.claims.iter().any(|claim| claim.renewed.is_some());
+    let asks = |pod: &PodFacts| Case::of(facts, store.wanted.policy, pod).decide().asks;
+    let is_asked = |pod: &&PodFacts| {
+        pod.claims.iter().any(|claim| claim.renewed.is_some())
+            || !pod.host_paths.is_empty() && asks(pod).contains(&ReasonCode::HostPath)
+    };
     let mut asked = BTreeMap::<_, BTreeSet<Owner>>::new();
     for pod in pods.iter().filter(is_asked) {
         asked

@@ -27,7 +27,7 @@ use super::{
 };
 use crate::{
     decide::{Case, ReasonCode},
-    facts::{Census, ClaimFacts, ClaimState, ClusterFacts, Goes, NodeFacts, Unread},
+    facts::{Census, ClaimFacts, ClaimState, ClusterFacts, Goes, NodeFacts, Unneeded, Unread},
     limits::Plan,
     report::samples::audit,
     selector::NodeSelectors,
@@ -276,7 +276,7 @@ fn scratch_is_proved_by_the_snapshot_or_not_at_all() {
         (
             "numbered from 1 on",
             "StatefulSet cache: {spec: {replicas: 3, ordinals: {start: 1}}}",
-            ReasonCode::LocalVolume,
+            ReasonCode::Stuck,
         ),
         (
             "another user",
@@ -305,7 +305,7 @@ fn scratch_is_proved_by_the_snapshot_or_not_at_all() {
                 .find(|pod| pod.name == "cache-0")
                 .expect("it is there");
             let reason = Case::of(&facts, &settings.policy, pod).decide().code;
-            let expected = if scratch {
+            let expected = if scratch || expected == ReasonCode::Stuck {
                 expected
             } else {
                 ReasonCode::LocalVolume
@@ -1504,9 +1504,10 @@ fn looked_up(more: &str) -> ClaimFacts {
     gathered(more).pods.remove(0).claims.remove(0)
 }
 
-/// Whether the PVC of the only pod goes with the pod.
-fn goes(more: &str) -> String {
-    match looked_up(more).goes {
+/// Whether the PVC of the first pod goes with the pod.
+fn going(more: &str) -> String {
+    let pod = gathered(more).pods.remove(0);
+    match pod.goes(&pod.claims[0]) {
         Goes::MayBeWanted(_) => "MayBeWanted".to_owned(),
         goes => format!("{goes:?}"),
     }
@@ -1537,17 +1538,23 @@ fn each_cause_is_said_in_words() {
         let gathered = gathered_by(&settings, Some(NOW), &list(objects(&described)));
         let Gathered { facts, pods } = gathered.expect("a snapshot");
         let errors = facts.errors.into_iter().map(|error| error.cause);
-        let claims = pods.into_iter().flat_map(|pod| pod.claims);
-        let claims = claims.flat_map(|claim| {
-            let unread = match claim.state {
-                ClaimState::Unread(Unread(why)) => Some(why),
+        let claims = pods
+            .iter()
+            .flat_map(|pod| pod.claims.iter().map(move |claim| (pod, claim)));
+        let claims = claims.flat_map(|(pod, claim)| {
+            let unread = match &claim.state {
+                ClaimState::Unread(Unread(why)) => Some(why.clone()),
                 _ => None,
             };
-            let wanted = match claim.goes {
+            let wanted = match pod.goes(claim) {
                 Goes::MayBeWanted(why) => Some(why),
                 _ => None,
             };
-            let doubt = claim.renewed.and_then(Result::err).map(|doubt| doubt.why);
+            let doubt = claim
+                .renewed
+                .clone()
+                .and_then(Result::err)
+                .map(|doubt| doubt.why);
             unread.into_iter().chain(wanted).chain(doubt)
         });
         let causes = errors.chain(claims).collect::<Vec<_>>();
@@ -1574,13 +1581,12 @@ fn each_cause_is_said_in_words() {
             its set was made anew: StatefulSet web: {metadata: {uid: another}}
                 = its StatefulSet is now another one of that name
             its set is gone: StatefulSet web: null, StatefulSet other: {}
-                = its StatefulSet does not exist
             sets are not in the file: StatefulSet web: null
                 = its StatefulSet could not be read: statefulsets were not saved in the snapshot
             no set made it: Pod web-0: {metadata: {ownerReferences: null}}
                 = no StatefulSet made it
             no template: StatefulSet web: {spec: {volumeClaimTemplates: []}}
-                = claim disk-web-0 comes from no template of its StatefulSet, or the set no longer wants the pod
+                = claim disk-web-0 comes from no template of its StatefulSet
             without its number: Pod web-0: {metadata: {labels: null}}
                 = it has no label apps.kubernetes.io/pod-index: its StatefulSet controller may be older than Kubernetes 1.28, which does not always create such a claim again
             pods are unread: Pod bad: {metadata: 7, spec: 7}
@@ -1614,7 +1620,7 @@ fn a_claim_is_the_pods_own_by_volume_name_and_owner() {
             PersistentVolume pv-1: {{on: ds06, spec: {{local: {{path: /mnt}}}}}}
             "
         );
-        assert_eq!(goes(&more), owned);
+        assert_eq!(going(&more), owned);
     }
 }
 
@@ -1677,13 +1683,13 @@ fn a_claim_that_the_pod_owns_is_wanted_again_where_its_set_wants_the_pod_or_may(
     check_each(
         &expect![[r#"
             scaled down: StatefulSet web: {spec: {replicas: 1}}
-                = Unwanted(None)
+                = Unwanted(Set)
             gone: StatefulSet other: {spec: {replicas: 1}}
-                = Unwanted(None)
+                = Unwanted(Set)
             its set was made anew: {StatefulSet web: {spec: {replicas: 1}}, Pod web-1: {metadata: {ownerReferences: null}}}
                 = MayBeWanted
             its first ordinal was moved: StatefulSet web: {spec: {replicas: 2, ordinals: {start: 2}}}
-                = Unwanted(None)
+                = Unwanted(Set)
             its first ordinal is its own: StatefulSet web: {spec: {replicas: 1, ordinals: {start: 1}}}
                 = MayBeWanted
             scaled up again: StatefulSet web: {spec: {replicas: 2}}
@@ -1704,7 +1710,7 @@ fn a_claim_that_the_pod_owns_is_wanted_again_where_its_set_wants_the_pod_or_may(
             "
             );
             let described = with(yaml(&described), yaml(set)).to_string();
-            goes(&described)
+            going(&described)
         },
     );
 }
@@ -1718,17 +1724,17 @@ fn a_claim_that_is_being_deleted_is_wanted_unless_another_pod_keeps_it_or_nothin
             its set wants the pod:
                 = MayBeWanted
             its set is scaled down: StatefulSet web: {spec: {replicas: 1}}
-                = Unwanted(None)
+                = Unwanted(Set)
             its set is gone: StatefulSet web: null, StatefulSet other: {}
-                = Unwanted(None)
+                = Unwanted(Set)
             no set controls it: Pod web-1: {metadata: {ownerReferences: null}}
                 = MayBeWanted
             its namespace goes too: Namespace data: {metadata: {deletionTimestamp: '2026-01-10T00:00:00Z'}}
-                = Unwanted(None)
+                = Unwanted(Namespace)
             another pod runs with it: Pod web-2: {uses: data-web-1, spec: {nodeName: ds05}, metadata: {deletionTimestamp: null}}
-                = Unwanted(Some("web-2"))
+                = Unwanted(KeptBy { claim: "data-web-1", pod: "web-2" })
             the other is on a dead node: Pod web-2: {uses: data-web-1, metadata: {deletionTimestamp: null}}
-                = Unwanted(Some("web-2"))
+                = Unwanted(KeptBy { claim: "data-web-1", pod: "web-2" })
             the other waits for a node: Pod web-2: {uses: data-web-1, spec: {nodeName: null}, metadata: {deletionTimestamp: null}}
                 = MayBeWanted
             the other goes too: Pod web-2: {uses: data-web-1, spec: {nodeName: ds05}}
@@ -1748,7 +1754,7 @@ fn a_claim_that_is_being_deleted_is_wanted_unless_another_pod_keeps_it_or_nothin
             StatefulSet web: {}
             ";
             let more = with(yaml(described), yaml(&format!("{{{more}}}")));
-            goes(&more.to_string())
+            going(&more.to_string())
         },
     );
 }
@@ -2095,9 +2101,14 @@ fn another_user_keeps_no_claim_that_the_pod_owns() {
             StatefulSet web: {{}}
             "
         );
-        gathered(&more).pods.remove(0).claims.remove(1).goes
+        let pod = gathered(&more).pods.remove(0);
+        pod.goes(&pod.claims[1])
     };
-    assert_eq!(goes(true), Goes::Unwanted(Some("web-2".to_owned())));
+    let kept = Unneeded::KeptBy {
+        claim: "b".to_owned(),
+        pod: "web-2".to_owned(),
+    };
+    assert_eq!(goes(true), Goes::Unwanted(kept));
     assert!(matches!(goes(false), Goes::MayBeWanted(_)));
 }
 

@@ -21,5 +21,6 @@ mod prelude;
 mod replacements;
 mod scratch;
 mod storage;
+mod unneeded;
 
 use pod_reaper_test_support as support;

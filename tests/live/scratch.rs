@@ -189,18 +189,12 @@ fn an_executor_that_its_set_no_longer_numbers_keeps_its_claim() {
     });
 
     let run = case.reap("--reap-scratch");
-    run.says(&old.uid, ("local-volume", None));
+    run.says(&old.uid, REAPED);
     let found = case.get(CLAIM);
     let metadata = &found["metadata"];
     assert_eq!(
         (&metadata["uid"], metadata.get("deletionTimestamp")),
         (&claim, None)
-    );
-
-    let force = ["--force", "--grace-period=0", "-n", "impala-impala01"];
-    kubectl(
-        &case,
-        &[&["delete", "pod", old.name.as_str()], &force[..]].concat(),
     );
     case.until_true("the set counts one pod, its new one", || {
         let status = &case.get(set)["status"];

@@ -40,14 +40,11 @@ fn die(world: &mut World, dead: &BTreeSet<String>) {
     let died = start() - SignedDuration::from_hours(20);
     let before = SignedDuration::from_hours(30);
     let moved = world.leases.iter().map(|lease| {
-        let node = world
-            .named_by(lease)
-            .find(|node| dead.contains(&node.facts.name))?;
-        let reports = node
-            .at(start(), Ok(Vec::new()))
-            .facts
-            .last_heard()
-            .is_some();
+        let named = world.named_by(lease);
+        let node = named.into_iter().find(|node| dead.contains(*node))?;
+        let node = &world.nodes[node];
+        let heard = node.at(start(), Ok(Vec::new())).facts.heard;
+        let reports = !heard.is_empty();
         Some(node.facts.ready == Ready::True && reports)
     });
     // A forecast asks for no other Leases, and no program in a pod: whether they alone refute a mark of fencing is not
@@ -183,7 +180,7 @@ fn codes((pods, breaker): &Verdicts) -> (Vec<(Uid, ReasonCode)>, Option<String>)
 #[test]
 fn each_node_is_foretold_as_a_run_decides_once_it_alone_is_dead() {
     let mut seen = 0;
-    let enough = for_every_world(100, |dice, mut world, mut settings| {
+    let enough = for_every_world(LEAST, |dice, mut world, mut settings| {
         settings.limits.max_deletes = None;
         renew(&mut world);
         if !dice.permille(500) {
@@ -282,7 +279,7 @@ fn what_is_foretold_is_what_a_run_decides_once_the_nodes_are_dead() {
     ];
     for code in expected.map(ReasonCode::as_str) {
         let often = seen.get(code).copied().unwrap_or_default();
-        assert!(!enough || often > 10, "{code}: {seen:?}");
+        assert!(!enough || often > 1, "{code}: {seen:?}");
     }
-    assert!(!enough || held > 10, "{held} held");
+    assert!(!enough || held > 5, "{held} held");
 }

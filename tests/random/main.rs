@@ -44,15 +44,23 @@ impl Drop for Repeats {
     }
 }
 
-/// Checks as many seeds as the environment says, else `cases`. Returns whether those were enough to see everything.
+/// The first seeds, of which this many show everything that a test has to see.
+const LEAST: u64 = 300;
+
+/// Checks as many seeds as the environment says, else `cases`. Returns whether everything has to come up in them: in the first
+/// seeds, and in as many as `cases`. One seed is repeated to see a failure again, and shows nothing else.
 fn for_every_seed(cases: u64, mut check: impl FnMut(u64)) -> bool {
     let first = variable("RANDOM_SEED").unwrap_or_default();
     let asked_for = variable("RANDOM_CASES").unwrap_or(cases);
+    assert!(
+        asked_for == 1 || asked_for >= LEAST,
+        "RANDOM_CASES={asked_for} proves little: 1 repeats a seed, and {LEAST} are the least that show everything"
+    );
     for number in 0..asked_for {
         let repeats = Repeats(first.wrapping_add(number));
         check(repeats.0);
     }
-    asked_for >= cases
+    asked_for >= cases.max(LEAST) || first == 0 && asked_for > 1
 }
 
 fn variable(name: &str) -> Option<u64> {

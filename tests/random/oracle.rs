@@ -5,9 +5,9 @@ use jiff::{SignedDuration, Timestamp};
 use pod_reaper::{
     decide::{KubeletAlive, Policy, ReasonCode},
     facts::{
-        AffinityTerm, ClaimFacts, ClaimState, ClusterFacts, Goes, JOB_TRACKING, LeafKind,
+        AffinityTerm, Census, ClaimFacts, ClaimState, ClusterFacts, JOB_TRACKING, LeafKind,
         NodeFacts, NodeRead, PodFacts, Ready, Renewer, Requirement, SignBy, Standing, Storage,
-        VolumeFacts, Zone,
+        Tally, VolumeFacts, Zone,
     },
 };
 use std::collections::BTreeSet;
@@ -30,9 +30,7 @@ pub fn first_reason(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Re
         let Some(NodeRead::Known(node)) = node else {
             return false;
         };
-        pod.claims
-            .iter()
-            .any(|claim| place_of(claim, node) == Place::Pinned)
+        pod.claims.iter().any(|claim| is_on(pod, claim, node))
     };
     match rules(facts, policy, pod).first() {
         Some((_, reason)) => *reason,
@@ -51,9 +49,9 @@ fn needs_an_answer(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> boo
         return false;
     };
     let failure = Failure::of(node, &pod, facts.now);
-    let mut given_up = false;
+    let mut given_up = pod.claims.iter();
+    let given_up = given_up.any(|claim| is_on(&pod, claim, node) && failure.gives_up(claim));
     for claim in &mut pod.claims {
-        given_up |= place_of(claim, node) == Place::Pinned && failure.gives_up(claim);
         if let ClaimState::Bound(bound) = &mut claim.state {
             bound.give_up = None;
         }
@@ -145,6 +143,12 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
         Some(LeafKind::Selected) => ReasonCode::LeafNode,
         Some(LeafKind::Kosmos) | None => ReasonCode::KosmosLeaf,
     };
+    let holds_as_leaf = |node: &NodeFacts| {
+        // It is told by the answer from a machine that was switched on again, behind the cut link.
+        let is_off =
+            edge_is_off(node, now).is_some_and(|at| asked(pod).is_some_and(|asked| asked < at));
+        node.leaf.is_some() && !is_off
+    };
     let just_failed = |node: &NodeFacts| {
         not_ready_since(node, now)
             .is_none_or(|since| now.duration_since(since) < policy.node_not_ready_for)
@@ -153,9 +157,12 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
     let may_live = |node: &NodeFacts| !alive(node) && node.named_by.is_err();
     let protected = policy.kubelet_alive != KubeletAlive::Reap;
     let any = |test: &dyn Fn(&ClaimFacts) -> bool| pod.claims.iter().any(test);
-    let place = |place: Place| is(&|node| any(&|claim| place_of(claim, node) == place));
+    let pinned = is(&|node| any(&|claim| is_on(pod, claim, node)));
+    let of_namespace = unwanted(pod) == Some(Unwanted::Namespace);
+    let confined =
+        !of_namespace && is(&|node| any(&|claim| place_of(claim, node) == Place::Confined));
     let unverified =
-        is(&|node| any(&|claim| is_unverified(claim, node, &Failure::of(node, pod, now))));
+        is(&|node| any(&|claim| is_unverified(pod, claim, node, &Failure::of(node, pod, now))));
     let kinds = [&pod.owner, &pod.workload]
         .into_iter()
         .flatten()
@@ -172,8 +179,7 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
     let off = is(&|node| is_off(node, now));
     let may_go = is(&|node| Failure::of(node, pod, now).counts(pod.reap.as_ref()));
     // One that was not read may go with its pod.
-    let stays =
-        |claim: &ClaimFacts| matches!(claim.goes, Goes::No | Goes::Ephemeral) && !is_unread(claim);
+    let stays = |claim: &ClaimFacts| !goes_with(claim) && !is_unread(claim);
     let may_go = may_go && !any(&|claim| !stays(claim));
     let shared = shares_a_disk(pod) && !off;
     let attaches = |claim: &ClaimFacts| match &claim.state {
@@ -186,7 +192,8 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
     };
     let maybe_shared = !off && !shared && any(&|claim| !attaches(claim));
     let flagged = flagged && !may_go;
-    let confined = place(Place::Confined) && !may_go;
+    let confined = confined && !may_go;
+    let writes_to_host = writes_to_host(pod) && node.is_some() && !of_namespace && !may_go;
     // Safety rule 3: what could only not be read may prove to be on this node, and then no such answer counts.
     let may_be_here = |claim: &ClaimFacts| match &claim.state {
         ClaimState::Bound(bound) => is(&|node| {
@@ -197,7 +204,7 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
     };
     let unverified = unverified && !(may_go && off && !any(&may_be_here));
     // `local-volume` lets pass what it alone keeps.
-    let others = confined || unverified || shared || flagged;
+    let others = confined || unverified || shared || flagged || writes_to_host;
     let given_up = !others && is(&|node| all_is_given_up(pod, node, policy, now));
     let ready = |node: &NodeFacts| node.ready == Ready::True;
     let was_forced = pod.grace_seconds == Some(0) && !pod.finished;
@@ -211,11 +218,7 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
             "it is not overdue",
             ReasonCode::NotOverdue,
         ),
-        (
-            is(&|node| node.leaf.is_some() && !is_edge_off(node, pod, now)),
-            "its node is a leaf node",
-            leaf,
-        ),
+        (is(&holds_as_leaf), "its node is a leaf node", leaf),
         (unread, "a fact was not read", ReasonCode::FactsUnread),
         (
             is(&|node| !ready(node) && just_failed(node)),
@@ -244,9 +247,14 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
             ReasonCode::FactsUnread,
         ),
         (
-            place(Place::Pinned) && !given_up,
+            pinned && !given_up,
             "a volume is pinned",
             ReasonCode::LocalVolume,
+        ),
+        (
+            writes_to_host,
+            "it writes to its node",
+            ReasonCode::HostPath,
         ),
         (confined, "a volume is confined", ReasonCode::VolumeConfined),
         (
@@ -299,7 +307,7 @@ pub fn not_ready_since(node: &NodeFacts, now: Timestamp) -> Option<Timestamp> {
 }
 
 /// When its deletion was asked for.
-fn asked(pod: &PodFacts) -> Option<Timestamp> {
+pub fn asked(pod: &PodFacts) -> Option<Timestamp> {
     let grace = pod
         .grace_seconds
         .filter(|grace| *grace >= 0 && !pod.supposed)?;
@@ -308,20 +316,20 @@ fn asked(pod: &PodFacts) -> Option<Timestamp> {
         .ok()
 }
 
-/// Since when it is overdue at `now`: grace is a timer of the kubelet, and ends with the last heartbeat of a machine that is
-/// known to be silent.
+/// Since when it counts as overdue. Grace is a timer of the kubelet, and means nothing where the machine is known to be silent:
+/// then the pod should have been gone when that was heard last, or when the deletion was asked for.
 pub fn due(pod: &PodFacts, node: Option<&NodeFacts>, now: Timestamp) -> Timestamp {
-    let silent = node.filter(|node| {
-        node.ready != Ready::True
-            && is_silent(node, now)
-            && !node.others_forbidden
-            && node.heard.iter().any(|heard| heard.by == SignBy::Lease)
-    });
-    let last = silent.and_then(|node| node.heard.iter().map(|heard| heard.at).max());
-    match (asked(pod), last) {
-        (Some(asked), Some(last)) => pod.deletion_deadline.min(asked.max(last)),
-        _ => pod.deletion_deadline,
+    let deadline = pod.deletion_deadline;
+    let (Some(node), Some(asked)) = (node, asked(pod)) else {
+        return deadline;
+    };
+    let has_lease = node.heard.iter().any(|heard| heard.by == SignBy::Lease);
+    let all_is_read = is_silent(node, now) && !node.others_forbidden;
+    if node.ready == Ready::True || !has_lease || !all_is_read {
+        return deadline;
     }
+    let last = node.heard.iter().map(|heard| heard.at).max();
+    last.map_or(asked, |last| last.max(asked)).min(deadline)
 }
 
 /// Whether a node that is not Ready shows a sign of life.
@@ -338,18 +346,6 @@ pub fn alive(node: &NodeFacts, now: Timestamp) -> bool {
         Ready::False => true,
         Ready::Unknown | Ready::Absent => later.any(|at| now.duration_since(at) < BEATS),
     }
-}
-
-/// Whether its machine is an edge node's that was switched off after the pod's deletion was requested.
-fn is_edge_off(node: &NodeFacts, pod: &PodFacts, now: Timestamp) -> bool {
-    let only_edge = node.leaf.as_ref().is_some_and(|leaf| leaf.only_edge);
-    let at = node
-        .powered_off
-        .as_ref()
-        .and_then(|at| at.parse::<Timestamp>().ok());
-    only_edge
-        && Failure::of_node(node, now).counts(node.powered_off.as_ref())
-        && asked(pod).zip(at).is_some_and(|(asked, at)| asked < at)
 }
 
 /// Whether it is known that it shows none.
@@ -390,7 +386,7 @@ pub fn all_is_given_up(pod: &PodFacts, node: &NodeFacts, policy: &Policy, now: T
     let mut pinned = pod
         .claims
         .iter()
-        .filter(|claim| place_of(claim, node) == Place::Pinned)
+        .filter(|claim| is_on(pod, claim, node))
         .peekable();
     let failure = Failure::of(node, pod, now);
     // That it is made anew says too that no other pod uses it. One that is being deleted is nobody's to delete.
@@ -417,17 +413,45 @@ pub struct Outage {
     zones: BTreeSet<Zone>,
 }
 
+/// The nodes that count for the breaker.
+fn counted(nodes: impl IntoIterator<Item = Standing>, now: Timestamp) -> Vec<Standing> {
+    let day = SignedDuration::from_hours(24);
+    let put_away = |node: &Standing| {
+        let long = node
+            .since
+            .is_some_and(|since| now.duration_since(since) > day);
+        !node.ready && long && !node.occupied
+    };
+    let counts = |node: &Standing| !node.leaf && !put_away(node);
+    nodes.into_iter().filter(counts).collect()
+}
+
+/// Their census, as a complete read finds it.
+pub fn census(nodes: impl IntoIterator<Item = Standing>, now: Timestamp) -> Census {
+    let real = counted(nodes, now);
+    let tally = |is: &dyn Fn(&Standing) -> bool| {
+        let of = || real.iter().filter(|node| is(node));
+        Tally {
+            not_ready: of().filter(|node| !node.ready).count(),
+            total: of().count(),
+        }
+    };
+    let zones = real.iter().filter_map(|node| node.zone.clone());
+    let zones = zones.map(|zone| {
+        let is_there = |node: &Standing| node.zone.as_ref() == Some(&zone);
+        (zone.clone(), tally(&is_there))
+    });
+    Census::Counted {
+        all: tally(&|_| true),
+        workers: tally(&|node| !node.control_plane),
+        zones: zones.collect(),
+        room: real.iter().any(|node| node.ready && node.open),
+    }
+}
+
 impl Outage {
     pub fn of(nodes: impl IntoIterator<Item = Standing>, now: Timestamp, max_percent: u8) -> Self {
-        let day = SignedDuration::from_hours(24);
-        let put_away = |node: &Standing| {
-            let long = node
-                .since
-                .is_some_and(|since| now.duration_since(since) > day);
-            !node.ready && long && !node.occupied
-        };
-        let counts = |node: &Standing| !node.leaf && !put_away(node);
-        let real = nodes.into_iter().filter(counts).collect::<Vec<_>>();
+        let real = counted(nodes, now);
         let too_many = |is: &dyn Fn(&Standing) -> bool| {
             let of = real.iter().filter(|node| is(node));
             let failed = of.clone().filter(|node| !node.ready).count();
@@ -464,7 +488,7 @@ pub fn standing(node: &NodeFacts, now: Timestamp, occupied: bool) -> Standing {
     let ready = node.ready == Ready::True;
     Standing {
         ready,
-        leaf: node.leaf.is_some(),
+        leaf: node.leaf.is_some() && edge_is_off(node, now).is_none(),
         control_plane: node.control_plane,
         open: node.open,
         since: if ready {
@@ -475,6 +499,64 @@ pub fn standing(node: &NodeFacts, now: Timestamp, occupied: bool) -> Standing {
         zone: node.zone.clone(),
         occupied,
     }
+}
+
+/// Why nothing wants a pod again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unwanted {
+    /// Its namespace is being deleted.
+    Namespace,
+    /// No `StatefulSet` of its controller's name wants its ordinal.
+    Set,
+}
+
+/// Why nothing wants the pod again, as far as that was read.
+pub fn unwanted(pod: &PodFacts) -> Option<Unwanted> {
+    if pod.in_namespace.as_ref().is_ok_and(|it| it.deleted) {
+        return Some(Unwanted::Namespace);
+    }
+    (is_of_set(pod) && pod.set_wants == Some(Ok(false))).then_some(Unwanted::Set)
+}
+
+/// Whether a `StatefulSet` of Kubernetes' own controls the pod.
+fn is_of_set(pod: &PodFacts) -> bool {
+    let is_set = pod
+        .owner
+        .as_ref()
+        .is_some_and(|owner| owner.kind == "StatefulSet");
+    let controller = pod.controller.as_ref();
+    is_set && controller.is_some_and(|it| it.api_version == "apps/v1")
+}
+
+/// Whether it writes to a directory or a disk of its node, and its replacement would start elsewhere, without it.
+pub fn writes_to_host(pod: &PodFacts) -> bool {
+    is_of_set(pod) && !pod.host_paths.is_empty()
+}
+
+/// Whether the claim goes with its pod, apart from that of a generic ephemeral volume.
+fn goes_with(claim: &ClaimFacts) -> bool {
+    let is_its_own = claim.owned && claim.ephemeral;
+    (claim.deleted || claim.owned) && !is_its_own
+}
+
+/// Whether the data of `claim` is on `node`, and somebody may want it again. If no set wants the pod, that is only what somebody
+/// has deleted by hand: all else stays, or goes by the set's own policy.
+pub fn is_on(pod: &PodFacts, claim: &ClaimFacts, node: &NodeFacts) -> bool {
+    let is_asked_about = match unwanted(pod) {
+        None => true,
+        Some(Unwanted::Set) => claim.deleted,
+        Some(Unwanted::Namespace) => false,
+    };
+    is_asked_about && place_of(claim, node) == Place::Pinned
+}
+
+/// When it was answered that the machine of an edge node is off, if that answer counts. Nothing else that makes a node a leaf
+/// node can be answered for.
+fn edge_is_off(node: &NodeFacts, now: Timestamp) -> Option<Timestamp> {
+    let is_edge = node.leaf.as_ref().is_some_and(|leaf| leaf.only_edge);
+    let answer = node.powered_off.as_ref();
+    let counts = is_edge && Failure::of_node(node, now).counts(answer);
+    answer.filter(|_| counts)?.parse().ok()
 }
 
 /// From where the data of a claim can be reached.
@@ -496,7 +578,7 @@ pub fn place_of(claim: &ClaimFacts, node: &NodeFacts) -> Place {
         ClaimState::Absent => Place::Free,
         // That of the pod's own generic ephemeral volume binds nothing; but its disk may be one that two machines write.
         ClaimState::Bound(_) | ClaimState::WithoutVolume { .. }
-            if claim.goes == Goes::Ephemeral =>
+            if claim.owned && claim.ephemeral =>
         {
             Place::Free
         }
@@ -508,9 +590,15 @@ pub fn place_of(claim: &ClaimFacts, node: &NodeFacts) -> Place {
 }
 
 /// Whether `volume-unverified` holds for `claim`: also where it goes with its pod, although it is wanted.
-pub fn is_unverified(claim: &ClaimFacts, node: &NodeFacts, failure: &Failure) -> bool {
+pub fn is_unverified(
+    pod: &PodFacts,
+    claim: &ClaimFacts,
+    node: &NodeFacts,
+    failure: &Failure,
+) -> bool {
     let given_up = claim.deleted && failure.gives_up(claim);
-    let wanted = matches!(claim.goes, Goes::MayBeWanted(_)) && !given_up;
+    let kept = claim.deleted && claim.kept_by.is_some();
+    let wanted = goes_with(claim) && unwanted(pod).is_none() && !kept && !given_up;
     wanted && claim.state != ClaimState::Absent || place_of(claim, node) == Place::Unverified
 }
 

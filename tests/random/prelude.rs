@@ -1,6 +1,7 @@
 //! What most of the engines use.
 
 pub(crate) use crate::{
+    LEAST,
     answers::Answers,
     for_every_seed, options,
     oracle::{Failure, Outage, due, first_reason, objections, place_of, standing},

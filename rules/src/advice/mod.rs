@@ -8,7 +8,7 @@
 
 mod kubectl;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use itertools::Itertools as _;
 use jiff::Timestamp;
@@ -21,8 +21,8 @@ use crate::{
         UnverifiedClaim, Verdict,
     },
     facts::{
-        Census, ClusterFacts, KubeletSays, NodeFacts, Owner, PodFacts, Read, Ready, SignBy,
-        VolumeFacts, Zone,
+        Census, ClaimFacts, ClusterFacts, Goes, KubeletSays, NodeFacts, Owner, PodFacts, Read,
+        Ready, SignBy, Unneeded, VolumeFacts, Zone,
     },
     limits::{Judged, Limit, Plan},
     selector::{Target, is_name},
@@ -73,6 +73,8 @@ pub enum StepKind {
     /// To look, to repair, or just to know.
     #[default]
     Other,
+    /// Its command keeps data that the node's kubelet would destroy when it comes back.
+    Keep,
     /// Its command gives a person's answer.
     Answer,
     /// To power off a node whose pods were taken.
@@ -100,6 +102,17 @@ impl Advice {
     /// Reports whether a person is asked for an answer.
     pub fn wants_answer(&self) -> bool {
         self.steps.iter().any(|step| step.kind == StepKind::Answer)
+    }
+
+    /// Reports whether a person is asked for an answer by which data is lost, or left behind.
+    pub fn gives_up_data(&self) -> bool {
+        let mut steps = self.steps.iter();
+        steps.any(|step| step.kind == StepKind::Answer && step.harm.is_some())
+    }
+
+    /// Reports whether data has to be kept from the node's kubelet before the node comes back.
+    pub fn keeps_data(&self) -> bool {
+        self.steps.iter().any(|step| step.kind == StepKind::Keep)
     }
 }
 
@@ -195,9 +208,13 @@ impl Adviser<'_> {
         let Some(node) = node.filter(|_| first.reason.asks_a_person()) else {
             return alike.repair();
         };
-        let no_answer = |why: &str, more: &str| Advice {
-            steps: vec![Step::no_answer(why, more)],
-            ..Advice::default()
+        let no_answer = |why: &str, more: &str| {
+            let mut steps = alike.keep_data(&node.name);
+            steps.push(Step::no_answer(why, more));
+            Advice {
+                steps,
+                ..Advice::default()
+            }
         };
         match self.plan.by_node.get(&node.name) {
             Some(Limit::MassOutage(_)) => no_answer(
@@ -214,7 +231,10 @@ impl Adviser<'_> {
                 ": repair it, or power it off",
             ),
             None => match self.objection(first) {
-                Some(Objection { why, is_own: true }) => no_answer(&format!(": {why}"), &by_hand()),
+                Some(Objection { why, is_own: true }) => Advice {
+                    first: alike.replaced_already(&node.name),
+                    ..no_answer(&format!(": {why}"), &by_hand())
+                },
                 Some(Objection { why, .. }) => no_answer("", &format!(": {why}{}", by_hand())),
                 None => alike.ask(node),
             },
@@ -369,7 +389,11 @@ impl Adviser<'_> {
             Some(Objection { why, is_own: false })
         };
         // Such an answer lets no pod pass with which a claim would go.
-        let reap = [ReasonCode::OwnerKind, ReasonCode::VolumeConfined];
+        let reap = [
+            ReasonCode::OwnerKind,
+            ReasonCode::VolumeConfined,
+            ReasonCode::HostPath,
+        ];
         let asks = |code: &ReasonCode| reap.contains(code) && pod.may_take_a_claim();
         let taken = judged.reason.asks.iter().any(asks).then(|| Objection {
             why: "a claim would go with the pod".to_owned(),
@@ -504,11 +528,18 @@ impl PodGroup<'_> {
     fn ask(&self, node: &NodeFacts) -> Advice {
         let is_open = node.fenced(self.adviser.facts.now).is_none();
         let (node, them) = (node.name.as_str(), self.them());
-        let [shared, owner] =
-            [ReasonCode::SharedDisk, ReasonCode::OwnerKind].map(|code| self.is(code));
-        let confined = self.is(ReasonCode::VolumeConfined);
+        let [shared, owner, confined, host_path] = [
+            ReasonCode::SharedDisk,
+            ReasonCode::OwnerKind,
+            ReasonCode::VolumeConfined,
+            ReasonCode::HostPath,
+        ]
+        .map(|code| self.is(code));
         let unverified = is_unverified(self.first);
-        let (mut first, mut risks, mut steps) = (Vec::new(), Vec::new(), self.see_volumes());
+        let (mut first, mut risks, mut steps) = (Vec::new(), Vec::new(), self.keep_data(node));
+        let is_deleted = !steps.is_empty();
+        let is_in_danger = steps.iter().any(|step| step.command.is_some());
+        steps.extend(self.see_volumes());
         if unverified {
             risks.push(format!(
                 "If a volume is on {node}, the replacement waits for that node for ever."
@@ -525,7 +556,16 @@ impl PodGroup<'_> {
             };
         }
         let losses = self.losses();
-        if !losses.is_empty() {
+        if is_in_danger {
+            first.push(format!(
+                "Keep the data by the first step: {node}'s kubelet destroys it as soon as it is back. Then power {node} off, \
+                 and answer, or two copies may run."
+            ));
+        } else if is_deleted {
+            first.push(format!(
+                "Power {node} off, then answer, or two copies may run."
+            ));
+        } else if !losses.is_empty() || host_path {
             let starts = match self.all {
                 [_] => "pod starts again with its",
                 _ => "pods start again with their",
@@ -553,25 +593,35 @@ impl PodGroup<'_> {
             steps.push(self.answer(what, "node", &[node], POWERED_OFF));
         }
         if owner {
-            if losses.is_empty() {
+            if first.is_empty() {
                 first.push(format!("Make sure that {node} is powered off."));
             }
             risks.push(format!(
                 "If {node} is only cut off, what it ran may still be running there, and a replacement would be a second copy."
             ));
         }
-        if confined || unverified || owner {
+        let copies = self.copies();
+        if confined || unverified || owner || host_path {
             let then = if losses.is_empty() {
                 "A run then does it."
             } else {
                 "A run needs the next step too."
             };
-            let what = format!("Let {them} go; every claim is kept. {then}");
-            steps.push(self.answer(what, "pod", &self.names(), REAP));
+            let stays = after(
+                "",
+                host_path.then(|| self.leaves_data(node, copies.as_ref())),
+            );
+            let what = format!("Let {them} go; every claim is kept. {stays}{then}");
+            steps.push(Step {
+                harm: host_path.then_some("Starts empty"),
+                ..self.answer(what, "pod", &self.names(), REAP)
+            });
         }
-        let copies = self.copies();
         if !losses.is_empty() {
             first.push(self.by_whom());
+            if is_deleted {
+                first.extend(self.replaced_already(node));
+            }
             steps.push(self.give_up(node, &losses, copies.clone()));
         }
         if self.pods().any(|pod| pod.controller.is_none()) {
@@ -643,12 +693,16 @@ impl PodGroup<'_> {
             let policy = loss.reclaim_policy.as_deref();
             volumes.entry(policy).or_default().push(&*loss.volume);
         }
+        let is_deleted = !self.keep_data(node).is_empty();
         let is_lost = volumes.keys().any(|policy| *policy != Some("Retain"));
         let mut lost = volumes.into_iter().map(|(policy, volumes)| {
             let data = format!("the data of {}", named("volume", &volumes));
             match policy {
                 Some("Retain") => {
                     format!("{data} stays on {node}'s disk (policy Retain), but the new pod starts without it")
+                }
+                Some(policy) if is_deleted => {
+                    format!("{data} is lost for good (policy {policy}), unless you set it to Retain first")
                 }
                 Some(policy) => format!("{data} is lost for good (policy {policy})"),
                 None => format!("{data} must be considered lost (it names no reclaim policy)"),
@@ -663,24 +717,7 @@ impl PodGroup<'_> {
             ),
             lost.join("; "),
         );
-        match copies {
-            None => {}
-            Some((workload, Ok(0))) => {
-                let last = ["these are its last copies", "this is its last copy"];
-                let last = last[usize::from(self.all.len() == 1)];
-                what += &format!(" No other pod of {workload} is Ready: {last}.");
-            }
-            Some((workload, Ok(copies))) => {
-                what += &format!(
-                    " Ready elsewhere: {} of {workload}.",
-                    counted(copies, "pod", "pods")
-                );
-            }
-            // The cause may be a message of the API server, which no log repeats.
-            Some((workload, Err(_))) => {
-                what += &format!(" How many other pods of {workload} are Ready is not known.");
-            }
-        }
+        what += &after(" ", self.says_copies(copies.as_ref()));
         let mut claims = self.all.iter().flat_map(|judged| asked(judged));
         if let Some(doubt) = claims.find_map(|claim| claim.doubt.as_ref()) {
             what += &format!(
@@ -696,6 +733,85 @@ impl PodGroup<'_> {
             }),
             ..self.answer(what, "pvc", &names, GIVE_UP)
         }
+    }
+
+    /// Says how many other pods of the workload are Ready, as a sentence.
+    fn says_copies(&self, copies: Option<&(Owner, Read<usize>)>) -> Option<String> {
+        let (workload, copies) = copies?;
+        Some(match copies {
+            Ok(0) => {
+                let last = ["these are its last copies", "this is its last copy"];
+                let last = last[usize::from(self.all.len() == 1)];
+                format!("No other pod of {workload} is Ready: {last}.")
+            }
+            Ok(copies) => format!(
+                "Ready elsewhere: {} of {workload}.",
+                counted(*copies, "pod", "pods")
+            ),
+            // The cause may be a message of the API server, which no log repeats.
+            Err(_) => format!("How many other pods of {workload} are Ready is not known."),
+        })
+    }
+
+    /// Says which data the pods leave behind on their node, as sentences before another.
+    fn leaves_data(&self, node: &str, copies: Option<&(Owner, Read<usize>)>) -> String {
+        let paths = self.pods().flat_map(|pod| &pod.host_paths);
+        let paths = paths.sorted().dedup().join(", ");
+        let copies = after("", self.says_copies(copies).map(|says| says + " "));
+        format!(
+            "The data in {paths} stays on {node}'s disk, and the replacement starts without it: copy it from there if you \
+             need it. {copies}"
+        )
+    }
+
+    /// Says that the replacement of a `ReplicaSet`'s pod waits already, and for what; `None` for other
+    /// pods. Kubernetes made it at the eviction.
+    fn replaced_already(&self, node: &str) -> Option<String> {
+        let is_renamed = |pod: &PodFacts| pod.made_by("ReplicaSet", "apps");
+        let is_pinned = self.is(ReasonCode::LocalVolume) && self.pods().all(is_renamed);
+        let pinned = self
+            .all
+            .iter()
+            .flat_map(|judged| &judged.reason.ties.pinned);
+        let pinned = pinned.filter(|_| is_pinned);
+        let names = pinned.clone().map(|claim| claim.claim.as_str());
+        let names = names.sorted().dedup().collect_vec();
+        if names.is_empty() {
+            return None;
+        }
+        let pvcs = named("PVC", &names);
+        let exists = match self.all {
+            [_] => "The replacement exists already, and stays Pending",
+            _ => "The replacements exist already, and stay Pending",
+        };
+        let what = if pinned.clone().any(|claim| claim.deleted) {
+            format!("Once the old pod is gone, create {pvcs} again, since no controller does.")
+        } else {
+            format!(
+                "If {node} can come back, wait: the replacement then starts there, with the data. If {node} is lost for good, \
+                 delete {pvcs} and the old pod by hand; then create {pvcs} again, empty, since no controller does."
+            )
+        };
+        Some(format!(
+            "{exists}: {pvcs} can only be used on {node}. {what}"
+        ))
+    }
+
+    /// Returns the steps that keep the data of claims that somebody deleted: the last act of the
+    /// kubelet that comes back would destroy it.
+    fn keep_data(&self, node: &str) -> Vec<Step> {
+        let claims = self.pods().flat_map(|pod| {
+            let claims = pod.claims.iter();
+            claims.filter(|claim| {
+                let kept = [Goes::Unwanted(Unneeded::Namespace), Goes::Ephemeral];
+                claim.deleted && claim.kept_by.is_none() && !kept.contains(&pod.goes(claim))
+            })
+        });
+        let steps = claims.filter_map(|claim| Some(self.keep(node, claim, &claim.bound()?.volume)));
+        let mut seen = BTreeSet::new();
+        steps
+            .filter(|step| seen.insert(step.what.clone()))
+            .collect()
     }
 
     fn see_volumes(&self) -> Vec<Step> {
@@ -722,13 +838,11 @@ impl PodGroup<'_> {
         for UnverifiedClaim {
             claim,
             missing_volume,
-            deleted,
             answerable,
             cause,
             ..
         } in ties(ReasonCode::VolumeUnverified).flat_map(|ties| &ties.unverified)
         {
-            steps.extend(deleted.iter().map(|volume| self.keep(claim, volume)));
             if *answerable {
                 continue;
             }
@@ -752,24 +866,30 @@ impl PodGroup<'_> {
         steps
     }
 
-    fn keep(&self, claim: &str, volume: &VolumeFacts) -> Step {
-        let (VolumeFacts { name, .. }, retain) = (volume, "Retain");
+    /// The command only ever keeps data, so it may be pasted late, and twice.
+    fn keep(&self, node: &str, claim: &ClaimFacts, volume: &VolumeFacts) -> Step {
+        let (claim, VolumeFacts { name, .. }, retain) = (&claim.name, volume, "Retain");
         if volume.reclaim_policy.as_deref() == Some(retain) {
-            return Step::remark(format!(
-                "Claim {claim} is being deleted, and goes with its last pod. Volume {name} has the policy {retain}: its data \
-                 stays, and a replacement starts empty."
-            ));
+            return Step {
+                kind: StepKind::Keep,
+                ..Step::remark(format!(
+                    "Somebody deleted PVC {claim}: it goes with its last pod. Its volume {name} has the policy {retain}, so its \
+                     data stays, and a replacement starts empty."
+                ))
+            };
         }
         let change = format!(r#"{{"spec":{{"persistentVolumeReclaimPolicy":"{retain}"}}}}"#);
-        Step::new(
-            format!(
-                "Somebody deleted claim {claim}; it goes with its last pod, and takes the data of volume {name} along. To keep \
-                 that, set the volume to {retain} first:"
-            ),
-            self.adviser
-                .kubectl
-                .command(&["patch", "pv", name, "-p", &change]),
-        )
+        let patch = ["patch", "pv", name, "-p", &change];
+        Step {
+            kind: StepKind::Keep,
+            ..Step::new(
+                format!(
+                    "Set volume {name} to {retain} before {node} comes back: somebody deleted PVC {claim}, so the data is \
+                     destroyed as soon as {node}'s kubelet ends the pod."
+                ),
+                self.adviser.kubectl.command(&patch),
+            )
+        }
     }
 
     /// The risk is the reason's own advice.

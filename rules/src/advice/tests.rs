@@ -5,6 +5,7 @@
     reason = "UPDATE_EXPECT=1 writes them"
 )]
 
+mod data;
 mod edge;
 
 use expect_test::{Expect, expect};
@@ -51,6 +52,7 @@ fn told(steps: &[Step]) -> Vec<String> {
         let kind = match (step.kind, &step.why) {
             (StepKind::Answer, _) => "answer",
             (StepKind::PowerOff, _) => "power off",
+            (StepKind::Keep, _) => "keep",
             (StepKind::Other, Some(_)) => "no answer",
             (StepKind::Other, None) => "see",
         };
@@ -131,7 +133,7 @@ fn every_rule_that_holds_has_its_answer() {
             = answer: kubectl annotate pod db-0 -n shop pod-reaper.io/reap=2026-03-01T12:00:00Z --overwrite
         a claim that somebody deleted, and of which it is not known who else reaches it: claim; on disk In ssd; reached-by unread; wanted its set wants it; deleted
             = risk
-            = see: kubectl patch pv pv-1 -p '{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}'
+            = keep: kubectl patch pv pv-1 -p '{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}'
             = see: kubectl get pvc data -n shop -o wide
             = no answer
         an unread claim: unread
@@ -141,17 +143,17 @@ fn every_rule_that_holds_has_its_answer() {
         a claim that somebody deleted: claim; deleted; wanted so
             = first
             = loses data pv-1 Delete
-            = see: kubectl patch pv pv-1 -p '{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}'
+            = keep: kubectl patch pv pv-1 -p '{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}'
             = answer, which Destroys data: kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
         a claim that somebody deleted, whose volume is kept: claim; retain; deleted; wanted so
             = first
             = loses data pv-1 Retain
-            = see
+            = keep
             = answer, which Starts empty: kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
         a claim that is being deleted on the dead node: local; renewed; deleted; wanted so
             = first
             = loses data pv-1 Delete
-            = see: kubectl patch pv pv-1 -p '{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}'
+            = keep: kubectl patch pv pv-1 -p '{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}'
             = answer, which Destroys data: kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
         a volume that is kept: local; retain; renewed
             = first

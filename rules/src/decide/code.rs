@@ -100,16 +100,19 @@ reasons! {
         "Find that controller, and have it finish. A finalizer that is stripped by hand leaves \
          behind, unnoticed, what had to be cleaned up.";
     LocalVolume = "local-volume" => Manual,
-        "A claim is bound to a volume on the dead node: no other node meets its affinity, zones and regions aside, and that names this node alone; or it is Longhorn's strict-local. A replacement would wait for that node for ever.",
-        "If the node can come back, wait for it: the data comes with it. If not, give the claim up by the annotation in the report: the next run then deletes claim and pod.";
+        "A claim is bound to a volume on the dead node: no other node meets its affinity, zones and regions aside, and that names this node alone; or it is Longhorn's strict-local. A replacement would wait for that node for ever. A pod that nothing wants again is not asked about, unless somebody deleted the claim.",
+        "If somebody deleted the claim, set its volume to Retain first, before the node comes back. Otherwise, if the node can come back, wait for it: the data comes with it. If not, give the claim up by the annotation in the report: the next run then deletes claim and pod.";
+    HostPath = "host-path" => Manual,
+        "A container of it may write to a directory or disk of the dead node, by a hostPath in the pod itself, and a StatefulSet would start the replacement elsewhere, on an empty directory. Read-only mounts, sockets, character devices and the directories of the system do not matter.",
+        "If the node can come back, wait for it: the data comes with it. If not, copy the data from its disk if you need it, power the machine off, and let the pod go by the annotation in the report.";
     VolumeConfined = "volume-confined" => Manual,
         "A claim is bound to a volume that no other node is known to reach, zones and regions aside: its affinity names something else than this node, or it is a directory without an affinity, which other nodes may share. Its data may be elsewhere, so the claim is kept whatever a person answers.",
         "Find out where the data is. Bring up a node that the volume allows, and the next run takes the pod. Or let the pod go by the annotation in the report: its replacement waits for such a node.";
     VolumeUnverified = "volume-unverified" => Manual,
         "A claim or its volume could not be read or is missing, or it is not known which nodes reach it: the data may be on the dead node. Or a claim would go with the pod, which owns it or is the last to use it after somebody deleted it, and may still be wanted.",
-        "Find out where the volume is, by the commands in the report. Once you know that it is elsewhere, and that the machine is off, say so by the annotations there. To keep the data of a claim that somebody deleted, set its volume to Retain first.";
+        "Find out where the volume is, by the commands in the report. Once you know that it is elsewhere, and that the machine is off, say so by the annotations there. If somebody deleted a claim, set its volume to Retain first, before the node comes back: its kubelet's last act would destroy the data.";
     SharedDisk = "shared-disk" => Manual,
-        "Two machines could write its disk at once: a ReadWriteMany raw block device, Fibre Channel, iSCSI or a flexVolume of Kubernetes' own kinds that is not read-only, a disk for one machine whose CSI driver attaches nothing, or a virtual machine of KubeVirt. And nothing says that the node is fenced: off for certain.",
+        "Two machines could write its disk at once: a ReadWriteMany raw block device, Fibre Channel, iSCSI or a flexVolume of Kubernetes' own kinds that is not read-only, a disk for one machine of a CSI volume that nothing attaches, by its file system or by attributes that name a disk, or a virtual machine of KubeVirt. And nothing says that the node is fenced: off for certain.",
         "Power the machine off, or cut off its disks; check that at the machine itself, and say so by the annotation in the report. Automatic fencing marks the node: by the annotation fencing/state=fenced, or by what --fenced-node-selector selects.";
     OwnerKind = "owner-kind" => Manual,
         "Its owner, or the workload above, is of a kind that --manual-owner-kind names: you chose \

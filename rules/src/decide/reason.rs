@@ -1,14 +1,14 @@
 //! What a rule finds: the reason of a pod's verdict, with the claims that it is about, or why it
 //! gives none.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeSet};
 
 use derive_more::Display;
 use jiff::Timestamp;
 
 use super::code::{ReasonCode, Verdict};
 use crate::{
-    facts::{Doubt, Heard, ResourceVersion, SignBy, Uid, VolumeFacts},
+    facts::{Doubt, Heard, ResourceVersion, SignBy, Uid, Unneeded},
     words::spoken,
 };
 
@@ -69,6 +69,9 @@ pub struct Ties {
     pub confined: Vec<ConfinedClaim>,
     /// Claims that may be bound to the node: whether another node reaches the volume is not known.
     pub unverified: Vec<UnverifiedClaim>,
+    /// Why nothing needs the pod or its claims again, as far as that let the pod pass a rule. Each
+    /// has to hold still when the pod is deleted.
+    pub unneeded: BTreeSet<Unneeded>,
     /// Notes about claims to show once the pod is reaped, as phrases.
     pub notes: Vec<String>,
 }
@@ -129,8 +132,6 @@ pub struct UnverifiedClaim {
     pub claim: String,
     /// The name of the claim's volume, if that volume does not exist.
     pub missing_volume: Option<String>,
-    /// The claim's volume, if the claim is being deleted, and may be wanted.
-    pub deleted: Option<VolumeFacts>,
     /// True if an answer on the claim lets it pass: nothing else is wrong or unknown of it.
     pub answerable: bool,
     /// True if the volume's affinity names the node: the data may well be on it.

@@ -1,7 +1,7 @@
 //! The table of the rules, in their order, and the walk through it. Each rule stands by itself, so
 //! that `explain` can ask a late rule although an early one holds.
 
-use std::{borrow::Cow, iter};
+use std::{borrow::Cow, iter, mem};
 
 use itertools::Itertools as _;
 use jiff::{SignedDuration, Timestamp};
@@ -17,7 +17,7 @@ use super::{
 use crate::{
     facts::{
         Containers, JOB_TRACKING, KubeletSays, LeafKind, NodeFacts, Owner, PodFacts, Read, Ready,
-        Unread,
+        Unneeded, Unread,
     },
     words::{after, joined, spoken},
 };
@@ -72,7 +72,7 @@ rules! {
         "Was it already force-deleted, and do finalizers still hold it?" => already_forced;
     Finalizers: Finalizers,
         "Is it held by finalizers other than the Job controller's?" => finalizers;
-    Storage: LocalVolume, "Is its storage on the node?" => local_volume;
+    Storage: LocalVolume | HostPath, "Is its data on the node?" => data_on_node;
     Storage: VolumeConfined, "Is its storage out of reach of every other node?" => volume_confined;
     Storage: VolumeUnverified, "Is a claim or its volume unverified?" => volume_unverified;
     Storage: SharedDisk,
@@ -107,8 +107,10 @@ impl Case<'_> {
         }
         if reason.stage == Stage::Storage {
             let others = rules.filter(|rule| rule.stage == Stage::Storage);
-            let others = others.filter_map(|rule| Some((rule.finding)(self).ok()?.code));
-            reason.asks = iter::once(reason.code).chain(others).collect();
+            let others = others.filter_map(|rule| (rule.finding)(self).ok());
+            let others = others.map(|other| other.code).collect_vec();
+            let own = iter::once(reason.code).chain(mem::take(&mut reason.asks));
+            reason.asks = own.chain(others).collect();
         }
         reason
     }
@@ -116,7 +118,18 @@ impl Case<'_> {
     /// Reports whether the pod has claims that a person may give up, so that it has to be read
     /// whether its `StatefulSet` creates them again.
     pub fn is_pinned(&self) -> bool {
-        local_volume(self).is_ok()
+        data_on_node(self).is_ok_and(|reason| reason.code == Code::LocalVolume)
+    }
+
+    /// Returns the sentence about the paths of the node that the pod may write to; `None` if they do
+    /// not keep it. Kubernetes itself replaces the pods of a Deployment at the eviction, but those of
+    /// a `StatefulSet` only once they are deleted.
+    fn writes_to_its_node(&self) -> Option<String> {
+        let paths = joined(&self.pod.host_paths, ", ").filter(|_| self.pod.of_stateful_set())?;
+        let keeps = self.pod.unneeded() != Some(Unneeded::Namespace) && !self.is_let_go();
+        keeps.then(|| {
+            format!("It may write to {paths} on the dead node, by a hostPath of its own: a replacement would start without what is there.")
+        })
     }
 
     /// Reports whether a claim of the pod is declared scratch, or answered: then every other pod
@@ -481,11 +494,15 @@ fn unheld(pod: &PodFacts) -> &'static str {
     }
 }
 
-fn local_volume(case: &Case<'_>) -> Finding {
+fn data_on_node(case: &Case<'_>) -> Finding {
     let pinned = &case.ties()?.pinned;
+    let of_pod = case.writes_to_its_node();
     let not_given_up = pinned.iter().find_map(|claim| claim.given_up.clone().err());
     // Claims are given up only if no other rule would keep the pod.
     let other = || {
+        if of_pod.is_some() {
+            return Some(format!("{} would hold it anyway", Code::HostPath));
+        }
         let mut others = RULES.iter().filter(|rule| {
             rule.stage == Stage::Storage && !rule.gives.contains(&Code::LocalVolume)
         });
@@ -495,7 +512,10 @@ fn local_volume(case: &Case<'_>) -> Finding {
     let kept = not_given_up.or_else(other);
     let Some(kept) = kept.filter(|_| !pinned.is_empty()) else {
         let none = "No claim that could be read keeps it on the node";
-        return seen(of_claims(case.pod, none));
+        return match of_pod {
+            Some(sentence) => holds(Code::HostPath, sentence),
+            None => seen(of_claims(case.pod, none)),
+        };
     };
     let mut sentence = format!(
         "Its storage is on the dead node: {}.",
@@ -505,7 +525,14 @@ fn local_volume(case: &Case<'_>) -> Finding {
     if case.policy.reap_scratch || answered() {
         sentence += &format!(" It is not given up: {kept}.");
     }
-    holds(Code::LocalVolume, sentence)
+    let asks = of_pod.map(|of_pod| {
+        sentence += &format!(" {of_pod}");
+        Code::HostPath
+    });
+    Ok(Reason {
+        asks: asks.into_iter().collect(),
+        ..Reason::new(Code::LocalVolume, sentence)
+    })
 }
 
 const PASSED: &str = "A person's answer lets it pass: pod-reaper.io/reap on the pod.";
@@ -688,6 +715,12 @@ fn nothing_binds(case: &Case<'_>) -> Finding {
             node.name
         )
     }));
+    if case.pod.of_stateful_set()
+        && let Some(paths) = joined(&case.pod.host_paths, ", ")
+    {
+        let on = &node.name;
+        notes.push(format!("what it wrote to {paths} stays on {on}"));
+    }
     if case.pod.controller.is_none() {
         notes.push("nothing brings it back: it has no controller".to_owned());
     }

@@ -8,6 +8,7 @@
     reason = "UPDATE_EXPECT=1 writes them"
 )]
 
+mod data;
 mod edge;
 mod overdue;
 mod page;
@@ -997,6 +998,7 @@ fn codes_and_verdicts_are_those_of_the_contract() {
         already-forced manual
         finalizers manual
         local-volume manual
+        host-path manual
         volume-confined manual
         volume-unverified manual
         shared-disk manual

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::facts::{
     AffinityTerm, BoundClaim, ClaimFacts, ClaimState, Doubt, Goes, NodeFacts, Read, Renewer,
-    Requirement, Storage, Unread, VolumeFacts,
+    Requirement, Storage, Unneeded, Unread, VolumeFacts,
 };
 
 /// The annotation that declares a claim scratch.
@@ -49,23 +49,31 @@ impl Case<'_> {
 
 fn check(case: &Case<'_>, node: &NodeFacts) -> Ties {
     let mut ties = Ties::default();
+    let pod = case.pod;
+    if pod.of_stateful_set() && !pod.host_paths.is_empty() {
+        let namespace = pod.unneeded().filter(|why| *why == Unneeded::Namespace);
+        ties.unneeded.extend(namespace);
+    }
     for claim in &case.pod.claims {
         let name = &claim.name;
         let unverified = |cause| UnverifiedClaim {
             claim: name.clone(),
             missing_volume: None,
-            deleted: None,
             answerable: false,
             names_node: false,
             cause,
         };
-        let (goes, wanted) = match &claim.goes {
+        let (goes, wanted) = match &case.pod.goes(claim) {
             Goes::No => (None, None),
-            Goes::Unwanted(_) if claim.deleted => {
-                (Some("is being deleted, and goes with its last pod"), None)
-            }
-            Goes::Unwanted(_) | Goes::Ephemeral => {
-                (Some("is its own alone and goes with it"), None)
+            Goes::Ephemeral => (Some("is its own alone and goes with it"), None),
+            Goes::Unwanted(why) => {
+                ties.unneeded.insert(why.clone());
+                let how = if claim.deleted {
+                    "is being deleted, and goes with its last pod"
+                } else {
+                    "is its own alone and goes with it"
+                };
+                (Some(how), None)
             }
             Goes::MayBeWanted(_) if claim.deleted && is_given_up(case, claim) => {
                 (Some("is being deleted, and goes with it"), None)
@@ -74,7 +82,6 @@ fn check(case: &Case<'_>, node: &NodeFacts) -> Ties {
                 let cause =
                     format!("it is being deleted, so that it goes with its last pod, and {cause}");
                 let wanted = UnverifiedClaim {
-                    deleted: claim.bound().map(|bound| bound.volume.clone()),
                     answerable: claim.bound().is_some(),
                     ..unverified(cause)
                 };
@@ -89,7 +96,7 @@ fn check(case: &Case<'_>, node: &NodeFacts) -> Ties {
         ties.notes.extend(goes);
         // A pod's own ephemeral claim goes with it and binds nothing. Only `shared-disk` needs to
         // know its volume.
-        let temporary = claim.goes == Goes::Ephemeral;
+        let temporary = case.pod.goes(claim) == Goes::Ephemeral;
         let of_state = match &claim.state {
             ClaimState::Unread(unread) => Some(unverified(unread.0.clone())),
             _ if temporary => None,
@@ -121,7 +128,6 @@ fn check(case: &Case<'_>, node: &NodeFacts) -> Ties {
             // Both hold, so that an answer to the one would be void by the other.
             (Some(state), Some(wanted)) => Some(UnverifiedClaim {
                 cause: format!("{}; {}", state.cause, wanted.cause),
-                deleted: wanted.deleted,
                 ..state
             }),
             (state, wanted) => state.or(wanted),
@@ -148,7 +154,26 @@ fn classify(
 ) -> Option<String> {
     let volume = &bound.volume;
     let name = &volume.name;
-    match reach(volume, node) {
+    let reach = reach(volume, node);
+    let unneeded = case.pod.unneeded().filter(|why| match reach {
+        Reach::Pinned(_) => *why == Unneeded::Namespace || !claim.deleted,
+        Reach::Confined => *why == Unneeded::Namespace,
+        Reach::Free | Reach::Unverified(_) => false,
+    });
+    if let Some(why) = unneeded {
+        if !claim.owned && !claim.deleted {
+            let claim = &claim.name;
+            ties.notes.push(match why {
+                Unneeded::Namespace => format!("claim {claim} goes with its namespace"),
+                _ => format!(
+                    "claim {claim} stays, with its data on volume {name}: no StatefulSet wants the pod again"
+                ),
+            });
+        }
+        ties.unneeded.insert(why);
+        return None;
+    }
+    match reach {
         Reach::Pinned(bond) => ties.pinned.push(pinned(case, claim, bound, bond)),
         Reach::Confined => ties.confined.push(ConfinedClaim {
             claim: claim.name.clone(),

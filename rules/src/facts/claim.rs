@@ -23,8 +23,10 @@ pub struct ClaimFacts {
     pub renewed: Option<Result<Renewer, Doubt>>,
     /// The claim's deletion was requested. It only waits for the pods that use it.
     pub deleted: bool,
-    /// Whether the claim goes with the pod.
-    pub goes: Goes,
+    /// The pod owns the claim, so that it goes with the pod.
+    pub owned: bool,
+    /// Another pod that keeps the claim, if its deletion was requested.
+    pub kept_by: Option<String>,
     /// The result of looking the claim up.
     pub state: ClaimState,
 }
@@ -51,7 +53,8 @@ impl ClaimFacts {
             users: BTreeSet::new(),
             renewed: None,
             deleted: false,
-            goes: Goes::No,
+            owned: false,
+            kept_by: None,
             state: ClaimState::NotLookedUp,
         }
     }
@@ -116,11 +119,27 @@ pub enum Goes {
     No,
     /// The claim is that of the pod's own generic ephemeral volume. It binds nothing.
     Ephemeral,
-    /// The claim goes, or waits for other pods, and nothing wants it from this pod. Names the pod
-    /// that keeps the claim, if one does.
-    Unwanted(Option<String>),
+    /// The claim goes, or waits for other pods, and nothing wants it from this pod. Holds why.
+    Unwanted(Unneeded),
     /// The claim goes, but something may want it again. Holds the cause, as a phrase.
     MayBeWanted(String),
+}
+
+/// Why nothing needs a pod or its claim again. Each is a fact that may change until the pod is
+/// deleted.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Unneeded {
+    /// The pod's namespace is being deleted.
+    Namespace,
+    /// No `StatefulSet` of the controller's name wants the pod's ordinal.
+    Set,
+    /// Another pod keeps the claim.
+    KeptBy {
+        /// The claim.
+        claim: String,
+        /// The pod.
+        pod: String,
+    },
 }
 
 /// The result of looking up a claim.

@@ -6,8 +6,8 @@ use derive_more::Display;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    NamespaceFacts, Read, ResourceVersion, Uid,
-    claim::{ANY_CLAIM, BoundClaim, ClaimFacts, ClaimState, Goes, VolumeFacts},
+    NamespaceFacts, Read, ResourceVersion, Uid, Unread,
+    claim::{ANY_CLAIM, BoundClaim, ClaimFacts, ClaimState, Goes, Unneeded, VolumeFacts},
 };
 use crate::codes::entry;
 
@@ -58,6 +58,9 @@ pub struct PodFacts {
     pub after_reap: Option<String>,
     /// A person's answer: annotation `pod-reaper.io/reap`.
     pub reap: Option<String>,
+    /// Whether a `StatefulSet` of the controller's name, whatever its UID, wants a pod of this name;
+    /// `None` if no `StatefulSet` controls the pod, or that was not asked.
+    pub set_wants: Option<Read<bool>>,
     /// The claim templates of the pod's `StatefulSet`, if those were read. Sets with equal
     /// templates are one workload if their names are numbers of one series.
     pub templates: Option<String>,
@@ -65,6 +68,9 @@ pub struct PodFacts {
     pub claims: Vec<ClaimFacts>,
     /// The pod's first volume that is a writable disk on a storage network, as a phrase.
     pub own_disk: Option<String>,
+    /// The directories and disks of the node that a container of the pod may write to by a
+    /// `hostPath`, without those of the system.
+    pub host_paths: Vec<String>,
     /// The pod carries the label `apps.kubernetes.io/pod-index`, so its `StatefulSet` controller is
     /// that of Kubernetes 1.28 or later.
     pub indexed: bool,
@@ -97,7 +103,49 @@ impl PodFacts {
     pub fn may_take_a_claim(&self) -> bool {
         self.claims.iter().any(|claim| {
             matches!(claim.state, ClaimState::NotLookedUp | ClaimState::Unread(_))
-                || matches!(claim.goes, Goes::Unwanted(_) | Goes::MayBeWanted(_))
+                || matches!(self.goes(claim), Goes::Unwanted(_) | Goes::MayBeWanted(_))
+        })
+    }
+
+    /// Reports whether a `StatefulSet` of Kubernetes' own controls the pod.
+    pub fn of_stateful_set(&self) -> bool {
+        self.made_by("StatefulSet", "apps")
+    }
+
+    /// Returns why nothing wants the pod again; `None` if something does, or may.
+    pub fn unneeded(&self) -> Option<Unneeded> {
+        if self.in_namespace.as_ref().is_ok_and(|it| it.deleted) {
+            return Some(Unneeded::Namespace);
+        }
+        (self.of_stateful_set() && self.set_wants == Some(Ok(false))).then_some(Unneeded::Set)
+    }
+
+    /// Returns whether `claim`, which the pod uses, goes with the pod. When a `StatefulSet` with
+    /// `whenScaled: Delete` is scaled down, it makes the pod its claims' owner, and it takes that
+    /// back only once the pod is gone. So a set that wants the pod again wants its claims too.
+    pub fn goes(&self, claim: &ClaimFacts) -> Goes {
+        if claim.owned && claim.ephemeral {
+            return Goes::Ephemeral;
+        }
+        if !claim.owned && !claim.deleted {
+            return Goes::No;
+        }
+        let kept_by = || {
+            let pod = claim.kept_by.clone().filter(|_| claim.deleted)?;
+            let claim = claim.name.clone();
+            Some(Unneeded::KeptBy { claim, pod })
+        };
+        if let Some(why) = self.unneeded().or_else(kept_by) {
+            return Goes::Unwanted(why);
+        }
+        Goes::MayBeWanted(match &self.set_wants {
+            _ if !self.of_stateful_set() => {
+                "no StatefulSet controls the pod, which would say whether it is wanted again"
+                    .to_owned()
+            }
+            Some(Ok(_)) => "its StatefulSet wants the pod again".to_owned(),
+            Some(Err(Unread(why))) => format!("its StatefulSet could not be read: {why}"),
+            None => "whether it is wanted was not asked".to_owned(),
         })
     }
 

@@ -188,7 +188,6 @@ fn while_the_breaker_holds_what_needs_a_person_is_a_warning_too() {
 fn the_message_of_the_api_server_is_not_in_a_note() {
     let plan = judged(&audit(), &private_cloud()).plan;
     let claims = ["data", "log"].map(|claim| UnverifiedClaim {
-        deleted: None,
         answerable: false,
         names_node: false,
         claim: claim.to_owned(),

@@ -91,6 +91,7 @@ fn a_quiet_run_writes_every_series_at_zero() {
         pod_reaper_pods{cluster="prod-eu",verdict="manual",reason="already-forced"} 0
         pod_reaper_pods{cluster="prod-eu",verdict="manual",reason="finalizers"} 0
         pod_reaper_pods{cluster="prod-eu",verdict="manual",reason="local-volume"} 0
+        pod_reaper_pods{cluster="prod-eu",verdict="manual",reason="host-path"} 0
         pod_reaper_pods{cluster="prod-eu",verdict="manual",reason="volume-confined"} 0
         pod_reaper_pods{cluster="prod-eu",verdict="manual",reason="volume-unverified"} 0
         pod_reaper_pods{cluster="prod-eu",verdict="manual",reason="shared-disk"} 0

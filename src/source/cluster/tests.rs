@@ -70,8 +70,9 @@ async fn a_claim_with_more_owners_than_are_kept_is_unread() {
         );
         let cluster = cluster(&more, |_| Fate::default());
         let gathered = gathered(&audit(), &cluster).await;
-        let claim = &gathered.pods[0].claims[0];
-        let found = match (&claim.state, &claim.goes) {
+        let pod = &gathered.pods[0];
+        let claim = &pod.claims[0];
+        let found = match (&claim.state, pod.goes(claim)) {
             (ClaimState::Unread(_), _) => "unread",
             (ClaimState::Bound(_), Goes::No) => "not owned",
             (ClaimState::Bound(_), Goes::MayBeWanted(_)) => "owned",

@@ -1,15 +1,16 @@
 //! The invariants of each write when it is sent, and of the report when the run has ended.
 
 use super::watched::{Received, Watched, Write};
-use crate::oracle::{Place, all_is_given_up};
+use crate::oracle::{all_is_given_up, is_on};
 use crate::{
     prelude::*,
     world::{
         By,
-        claim::{attached, reached},
+        claim::{attached, reached, wanted_by_set},
         no_facts, unread,
     },
 };
+use pod_reaper::facts::NamespaceFacts;
 use pod_reaper::{
     cluster::Mode,
     decide::Verdict,
@@ -142,12 +143,22 @@ impl Watched {
         // What is given up is rehearsed.
         let dry = self.rules.dry_run == Mode::ServerDryRun || request.dry_run;
         let (body, content, asked) = if request.kind == Kind::Patch {
-            // The message of the condition is for people and not checked.
-            let condition = request
-                .body
-                .pointer("/status/conditions/0")
-                .cloned()
-                .unwrap_or_default();
+            let said = |key: &str| {
+                let field = request.body.pointer(&format!("/status/conditions/0/{key}"));
+                field.and_then(Value::as_str).unwrap_or_default()
+            };
+            // The message is for people: any will do. The time is one that the server's clock has shown.
+            let message = Some(said("message")).filter(|message| !message.is_empty());
+            let when = said("lastTransitionTime");
+            let shown = start()..=self.world.now();
+            let when = Some(when).filter(|when| when.parse().is_ok_and(|it| shown.contains(&it)));
+            let condition = json!({
+                "type": "DisruptionTarget",
+                "status": "True",
+                "reason": "DeletionByPodReaper",
+                "message": message,
+                "lastTransitionTime": when,
+            });
             let patch = json!({
                 "metadata": {"uid": uid, "resourceVersion": version},
                 "status": {"phase": "Failed", "conditions": [condition]},
@@ -225,11 +236,22 @@ impl Watched {
         if self.received.namespace_lists < 2 {
             wrong.push("the namespaces were not listed again".to_owned());
         }
+        // Whether it is being deleted is asked right before.
+        let read = self.received.read_namespaces.get(&pod.namespace);
+        let is_fresh = read.is_some_and(|taken| taken.elapsed() <= FRESH);
         let namespace = self.received.namespaces.get(&pod.namespace).cloned();
+        let namespace = namespace.map(|it| NamespaceFacts {
+            deleted: it.deleted && is_fresh,
+            ..it
+        });
         pod.in_namespace = namespace.ok_or_else(unread);
         let node = pod.node.clone().unwrap_or_default();
         let users = self.received.users.get(&pod.namespace);
-        let set = self.received.sets.get(&pod.namespace).map(Option::as_ref);
+        // What nothing wants by then is asked right before.
+        let set = self.received.sets.get(&pod.namespace);
+        let set = set
+            .filter(|(taken, _)| taken.elapsed() <= FRESH)
+            .map(|(_, set)| set.as_ref());
         let claim = |name: &str| {
             let key = (pod.namespace.clone(), name.to_owned());
             let found = self.received.claims.get(&key);
@@ -249,7 +271,8 @@ impl Watched {
             Ok(volume.map(|volume| attached(volume, &node, attachments, drivers.as_ref())))
         };
         let set = set.ok_or_else(unread);
-        pod.claims = self.world.known_claims(&pod, users, &set, claim, volume);
+        pod.claims = self.world.known_claims(&pod, users, claim, volume);
+        pod.set_wants = wanted_by_set(&pod, &set);
         let mut facts = no_facts(start());
         if let Some(look) = self
             .received
@@ -267,6 +290,7 @@ impl Watched {
             let elsewhere = self.received.elsewhere(&seen, look.date);
             let mut read = seen.at(look.date, elsewhere).facts;
             read.unread_lease = lease.is_none().then(unread);
+            read.others_forbidden = self.received.leases_forbidden;
             if self.received.judged.get(&node) != Some(&read.uid) {
                 wrong.push("its node is not the one that was judged".to_owned());
             }
@@ -280,8 +304,7 @@ impl Watched {
             if self.holds(node, facts.now) {
                 wrong.push("the breaker should have held it".to_owned());
             }
-            let goes =
-                |claim: &&ClaimFacts| place_of(claim, node) == Place::Pinned && !claim.deleted;
+            let goes = |claim: &&ClaimFacts| is_on(&pod, claim, node) && !claim.deleted;
             let goes = pod.claims.iter().filter(goes).collect::<Vec<_>>();
             let failure = Failure::of(node, &pod, facts.now);
             let of_request = goes.iter().find(|claim| claim.name == request.name);
@@ -316,7 +339,7 @@ impl Watched {
             ..
         } = &self.received;
         let percent = self.rules.settings.limits.max_not_ready_percent;
-        let few = rows.iter().filter(|ready| !**ready).count() <= 2;
+        let few = rows.iter().filter(|(_, ready)| !ready).count() <= 2;
         let Some(nodes) = census else {
             return percent < 100 && !(few && *real_ready);
         };
@@ -645,7 +668,12 @@ impl Ended<'_> {
             // They count as none, and that is told.
             before.leases.clear();
         }
-        let before = before.facts(report.judged_at);
+        let mut before = before.facts(report.judged_at);
+        for node in before.facts.nodes.values_mut() {
+            if let NodeRead::Known(node) = node {
+                node.others_forbidden = self.state.received.leases_forbidden;
+            }
+        }
         let facts = &before.facts;
         let reaped = [ReasonCode::Stuck, ReasonCode::Scratch, ReasonCode::Answered];
         let goes_on = |pod: &PodFacts| {
@@ -675,36 +703,39 @@ impl Ended<'_> {
                 ));
             }
             let limits = &rules.settings.limits;
+            let unread = trouble.is_faulty() && self.state.is_unread(pod);
             let explained = match entry.reason.as_str() {
                 "stuck-on-not-ready-node" => free && exact == ReasonCode::Stuck,
                 "scratch" => free && exact == ReasonCode::Scratch,
                 // It lets pass what was not read, too.
-                "answered" => free && (exact == ReasonCode::Answered || trouble.is_faulty()),
+                "answered" => free && (exact == ReasonCode::Answered || unread),
                 // What proves that it may go was not read.
                 "local-volume" | "volume-confined" | "owner-kind"
-                    if trouble.is_faulty() && reaped.contains(&exact) =>
+                    if unread && reaped.contains(&exact) =>
                 {
                     true
                 }
                 // A node of which the lease is unread is not fenced for sure, and may have learnt of the deletion.
-                "facts-unread" | "volume-unverified" | "shared-disk" | "not-overdue"
-                    if trouble.is_faulty() =>
-                {
+                "facts-unread" | "volume-unverified" | "shared-disk" | "not-overdue" if unread => {
                     true
                 }
                 // A slow answer may be newer than the time by which it is judged.
                 "kubelet-alive" if goes_on(pod) => true,
                 "over-cap" => free && limits.max_deletes.is_some(),
-                "facts-unread" if report.errors.iter().any(|it| it.what == TIME) => free,
+                "facts-unread" if report.errors.iter().any(|it| it.what == TIME) => {
+                    free && self.before.clock_is_wrong() != Some(false)
+                }
                 // An answer does not count while a fault hides whether its node lives.
-                "mass-outage" if trouble.is_faulty() && says_off(pod) => free,
+                "mass-outage" if unread && says_off(pod) => free,
                 "mass-outage" => free && self.holds(facts, pod),
-                _ => !free && (entry.reason == exact || trouble.is_faulty()),
+                _ => !free && (entry.reason == exact || unread),
             };
             if !explained {
                 wrong.push(format!(
-                    "{}: {} is not why, but {exact}",
-                    entry.uid, entry.reason
+                    "{}: {} is not why, but {exact}, and what it needs was {}read",
+                    entry.uid,
+                    entry.reason,
+                    if unread { "not " } else { "" }
                 ));
             }
         }
@@ -749,11 +780,8 @@ impl Ended<'_> {
         });
         let mut due = due.collect::<Vec<_>>();
         let since = |pod: &PodFacts| {
-            crate::prelude::due(
-                pod,
-                before.facts.node_of(pod).and_then(NodeRead::known),
-                before.facts.now,
-            )
+            let node = before.facts.node_of(pod).and_then(NodeRead::known);
+            crate::prelude::due(pod, node, report.judged_at)
         };
         due.sort_by_key(|pod| (since(pod), &pod.namespace, &pod.name));
         due.truncate(settings.limits.max_deletes.unwrap_or(usize::MAX));
@@ -776,8 +804,7 @@ impl Ended<'_> {
                 .and_then(|node| before.facts.nodes.get(node));
             let gives_up = node.and_then(NodeRead::known).is_some_and(|node| {
                 let mut claims = pod.claims.iter();
-                let ours =
-                    |claim: &ClaimFacts| place_of(claim, node) == Place::Pinned && !claim.deleted;
+                let ours = |claim: &ClaimFacts| is_on(pod, claim, node) && !claim.deleted;
                 claims.any(ours) && all_is_given_up(pod, node, &settings.policy, report.judged_at)
             });
             let outcome = match dry_run {

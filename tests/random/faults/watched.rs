@@ -12,7 +12,7 @@ use crate::{
         unread,
     },
 };
-use pod_reaper::facts::{Heard, NamespaceFacts, Read, ResourceVersion};
+use pod_reaper::facts::{self, Heard, NamespaceFacts, ResourceVersion};
 use pod_reaper_test_support::simulated::{Cluster, Content, Delivery, Whole};
 
 pub struct Watched {
@@ -28,7 +28,30 @@ pub struct Watched {
     /// The pods that have had Warnings.
     pub warned: BTreeSet<String>,
     pub violations: Vec<String>,
+    /// The reads of which the last was not answered as the cluster is: each kind of object, and which of them.
+    unread: BTreeSet<Read>,
+    /// The numbers of requests of which the answer has an object that does not parse.
+    malformed: BTreeSet<usize>,
     dice: Dice,
+}
+
+/// What is read by a request, or by those for the pages of a list: the kind, the namespace, the name or the node, and
+/// which of several.
+type Read = (Kind, String, String, String);
+
+fn read(request: &Request) -> Read {
+    let node = request.of_node().unwrap_or_default();
+    let name = format!("{}{node}", request.name);
+    let which = match request.kind {
+        // They are read for the pods and for the clock, and may fail for one of both.
+        Kind::Node | Kind::Lease => request.number.to_string(),
+        _ => {
+            let query = request.query.as_deref().unwrap_or_default().split('&');
+            let of_labels = query.filter(|word| word.starts_with("labelSelector="));
+            of_labels.collect()
+        }
+    };
+    (request.kind, request.namespace.clone(), name, which)
 }
 
 /// A cache that may be behind the cluster.
@@ -57,11 +80,14 @@ pub struct Write {
     pub denied: bool,
 }
 
+/// The field selector of a list of one object.
+const OF_NAME: &str = "metadata.name=";
+
 /// The complete answers that reached the program.
 #[derive(Debug, Default)]
 pub struct Received {
-    /// Whether each node's row shows Ready.
-    pub rows: Vec<bool>,
+    /// The name of each node, and whether its row shows Ready.
+    pub rows: Vec<(String, bool)>,
     /// All nodes.
     pub census: Option<Vec<NodeFacts>>,
     /// By node, whether the last complete list of its pods showed one that counts for the breaker.
@@ -71,13 +97,14 @@ pub struct Received {
     pub leases_forbidden: bool,
     /// What was read of each; nothing where it was gone.
     pub others: BTreeMap<Key, Vec<(Instant, Option<Other>)>>,
-    /// Namespace and name of the pods on each node, and what they said.
-    pub on: BTreeMap<String, BTreeSet<Key>>,
+    /// The pods that were seen on any node, and what those of each node said.
+    pub seen: BTreeMap<Uid, PodFacts>,
     pub words: BTreeMap<String, Vec<Heard>>,
     /// Node and attachment, in the last complete list.
     pub attachments: Vec<(String, Attachment)>,
     pub drivers: Option<BTreeMap<String, Option<bool>>>,
-    pub sets: BTreeMap<String, Option<Set>>,
+    /// When the set of each namespace was read.
+    pub sets: BTreeMap<String, (Instant, Option<Set>)>,
     /// Whether some real node was seen on which a pod could start.
     pub real_ready: bool,
     /// The first UID of each node, which is that of the judged node.
@@ -88,6 +115,8 @@ pub struct Received {
     /// In the last complete list; and how many such lists there were.
     pub namespaces: BTreeMap<String, NamespaceFacts>,
     pub namespace_lists: usize,
+    /// When each of them was read.
+    pub read_namespaces: BTreeMap<String, Instant>,
     /// The nodes that label selectors selected.
     pub selected: BTreeMap<String, Node>,
     /// Terminating pods by UID and version.
@@ -128,8 +157,47 @@ impl Watched {
             writes: Vec::new(),
             warned: BTreeSet::new(),
             violations: Vec::new(),
+            unread: BTreeSet::new(),
+            malformed: BTreeSet::new(),
             dice,
         }
+    }
+
+    /// Whether a read failed that tells whether the pod may be deleted: of the pod, its node, the leases, its namespace, its
+    /// volumes, and what else uses or wants them; or of what the limits go by.
+    pub fn is_unread(&self, pod: &PodFacts) -> bool {
+        let own = pod.node.as_deref().unwrap_or_default();
+        let living = |name: &str| {
+            let node = self.world.nodes.get(name);
+            node.is_some_and(|node| node.facts.ready == Ready::True)
+        };
+        let volumes = pod.claims.iter().filter_map(|claim| {
+            let key = (pod.namespace.clone(), claim.name.clone());
+            self.world.claims.get(&key)?.volume.as_deref()
+        });
+        let volumes = volumes.collect::<BTreeSet<_>>();
+        let is_relevant = |(kind, namespace, name, _): &Read| match kind {
+            Kind::Node | Kind::Lease => name == own || living(name),
+            Kind::Pods => name == own,
+            Kind::Pod => (namespace, name) == (&pod.namespace, &pod.name),
+            Kind::Namespaces
+            | Kind::Nodes
+            | Kind::NodesWith
+            | Kind::ServerLeases
+            | Kind::LeaseRows
+            | Kind::LeasesNamed
+            | Kind::OtherLease
+            | Kind::AttachmentRows
+            | Kind::Drivers => true,
+            Kind::StatefulSet | Kind::PodsIn => *namespace == pod.namespace,
+            Kind::Claim => {
+                let mut claims = pod.claims.iter();
+                *namespace == pod.namespace && claims.any(|claim| claim.name == *name)
+            }
+            Kind::Volume => volumes.contains(name.as_str()),
+            _ => false,
+        };
+        self.unread.iter().any(is_relevant)
     }
 
     pub fn stale_lists(&self) -> usize {
@@ -155,7 +223,13 @@ impl Cluster for Watched {
             let pods = selected(&self.world.pods, selector);
             return pods.map(pod::pod_and_facts).collect();
         }
-        self.world.objects(resource, None)
+        let mut objects = self.world.objects(resource, None);
+        if resource == Resource::Namespaces
+            && let Some(name) = selector.strip_prefix(OF_NAME)
+        {
+            objects.retain(|(object, _)| object["metadata"]["name"] == name);
+        }
+        objects
     }
 
     fn cached(&self, _: Resource, selector: &str) -> Vec<(Value, Facts)> {
@@ -176,6 +250,7 @@ impl Cluster for Watched {
     }
 
     fn sent(&mut self, request: &Request) {
+        self.unread.insert(read(request));
         match request.kind {
             Kind::Delete | Kind::DeleteClaim | Kind::Patch => self.judge(request),
             Kind::Events | Kind::Event => self.judge_event(request),
@@ -245,6 +320,9 @@ impl Cluster for Watched {
             self.received.rows_of_leases.get_or_insert_default();
             self.received.leases_forbidden = true;
         }
+        if fault == Some(Fault::Malformed) {
+            self.malformed.insert(request.number);
+        }
         if let Some(write) = self.write_of(request) {
             write.answered = Some(status);
             write.denied = matches!(status, 403 | 422) || fault == Some(Fault::Webhook);
@@ -252,6 +330,15 @@ impl Cluster for Watched {
     }
 
     fn delivered(&mut self, request: &Request, delivery: Delivery<Facts>) {
+        let is_whole = match &delivery.content {
+            Content::Page { whole, .. } => !whole.as_ref().is_some_and(|whole| whole.malformed),
+            Content::Object(_) | Content::Absent => true,
+        };
+        // A node without the time of the answer cannot be judged.
+        let is_dated = delivery.dated || request.kind != Kind::Node;
+        if is_whole && is_dated && !self.malformed.contains(&request.number) {
+            self.unread.remove(&read(request));
+        }
         self.received.note(request, delivery);
     }
 }
@@ -271,18 +358,20 @@ fn is_open(node: &NodeFacts) -> bool {
 
 impl Received {
     /// What is known at `now` of what is heard elsewhere of a node: whatever names it was read, and read again not long ago.
-    pub fn elsewhere(&self, node: &Node, now: Timestamp) -> Read<Vec<Heard>> {
+    pub fn elsewhere(&self, node: &Node, now: Timestamp) -> facts::Read<Vec<Heard>> {
         let name = &node.facts.name;
-        let pods = || {
-            self.on
-                .get(name)
-                .into_iter()
-                .flatten()
-                .map(|(within, name)| (within.as_str(), name.as_str()))
+        let host = |name: &String| self.looks.get(name)?.node.facts.hostname.as_deref();
+        let nodes = self
+            .rows
+            .iter()
+            .map(|(name, _)| (name.as_str(), host(name)));
+        let is_held = |lease: &Other| {
+            let pods = self.seen.values().filter_map(pod::runs);
+            lease.held_on(nodes.clone(), pods).contains(name.as_str())
         };
         let mut heard = self.words.get(name).cloned().unwrap_or_default();
         let rows = self.rows_of_leases.as_ref().ok_or_else(unread)?;
-        for row in rows.iter().filter(|row| row.is_held_by(node, pods())) {
+        for row in rows.iter().filter(|row| is_held(row)) {
             let reads = self
                 .others
                 .get(&(row.namespace.clone(), row.name.clone()))
@@ -294,7 +383,7 @@ impl Received {
             let named = reads
                 .iter()
                 .filter_map(|(_, lease)| lease.as_ref())
-                .filter(|it| it.is_held_by(node, pods()));
+                .filter(|it| is_held(it));
             heard.extend(named.filter_map(|lease| lease.heard(now)));
         }
         Ok(heard)
@@ -341,10 +430,11 @@ impl Received {
                 self.other(key(), asked, Some(*lease));
             }
             (Kind::StatefulSet, Content::Absent) if name == SET => {
-                self.sets.insert(request.namespace.clone(), None);
+                self.sets.insert(request.namespace.clone(), (asked, None));
             }
             (Kind::StatefulSet, Content::Object(Facts::Set(set))) => {
-                self.sets.insert(request.namespace.clone(), Some(set));
+                self.sets
+                    .insert(request.namespace.clone(), (asked, Some(set)));
             }
             (Kind::Claim, Content::Absent) => drop(self.claims.insert(key(), None)),
             (Kind::Claim, Content::Object(Facts::Claim(claim))) => {
@@ -359,17 +449,9 @@ impl Received {
                 for facts in readable {
                     match (kind, facts) {
                         (Kind::Pods, Facts::Pod(pod)) => {
-                            let PodFacts {
-                                namespace,
-                                name,
-                                node,
-                                ..
-                            } = &pod.facts;
-                            let node = node.clone().unwrap_or_default();
-                            self.on
-                                .entry(node.clone())
-                                .or_default()
-                                .insert((namespace.clone(), name.clone()));
+                            let facts = &pod.facts;
+                            let node = facts.node.clone().unwrap_or_default();
+                            self.seen.insert(facts.uid.clone(), facts.clone());
                             self.words.entry(node).or_default().extend(pod.heard());
                             self.pod(&pod);
                         }
@@ -417,7 +499,11 @@ impl Received {
             _ => None,
         });
         match request.kind {
-            Kind::NodeRows => self.rows = nodes.map(|node| node.ready == Ready::True).collect(),
+            Kind::NodeRows => {
+                self.rows = nodes
+                    .map(|node| (node.name, node.ready == Ready::True))
+                    .collect();
+            }
             Kind::Nodes if !malformed => self.census = Some(nodes.collect()),
             Kind::LeaseRows if !malformed => {
                 let leases = readable.into_iter().filter_map(|facts| match facts {
@@ -450,8 +536,16 @@ impl Received {
                     Facts::Namespace(name, facts) => Some((name, facts)),
                     _ => None,
                 });
-                self.namespaces = pairs.collect();
-                self.namespace_lists += 1;
+                let pairs = pairs.collect::<BTreeMap<_, _>>();
+                let names = pairs.keys().map(|name| (name.clone(), asked));
+                self.read_namespaces.extend(names);
+                if let Some(name) = request.selector.strip_prefix(OF_NAME) {
+                    self.namespaces.remove(name);
+                    self.namespaces.extend(pairs);
+                } else {
+                    self.namespaces = pairs;
+                    self.namespace_lists += 1;
+                }
             }
             Kind::PodsIn if !malformed => {
                 let users = readable.iter().filter_map(|facts| match facts {

@@ -1,8 +1,9 @@
 //! A random cluster as facts. Much of it could not be read, falls on a boundary, or has strange names.
 
+use crate::oracle::{asked, census};
 use crate::prelude::*;
 use pod_reaper::{
-    facts::{Goes, ReadError, Standing},
+    facts::{ReadError, Standing},
     outcome::Outcome,
 };
 
@@ -63,7 +64,7 @@ impl Case {
         let known = known.map(|node| standing(node, facts.now, true));
         facts.census = match dice.weigh(&[(8, 0), (6, 1), (1, 2)]) {
             0 => Census::NotNeeded,
-            1 => Census::count(facts.now, known.chain(further_nodes.iter().cloned())),
+            1 => census(known.chain(further_nodes.iter().cloned()), facts.now),
             _ => Census::Unread(Unread(text(&mut dice))),
         };
         facts.clock = dice.permille(30).then(|| text(&mut dice));
@@ -114,6 +115,7 @@ fn change_node(dice: &mut Dice, read: &mut NodeRead) {
     if dice.permille(40) {
         node.named_by = Err(Unread(text(dice)));
     }
+    node.others_forbidden = dice.permille(40);
     for mark in &mut node.fenced {
         mark.mark = text(dice);
     }
@@ -169,6 +171,12 @@ fn change_pod(dice: &mut Dice, pod: &mut PodFacts) {
     for own in [&mut pod.after_reap, &mut pod.own_disk] {
         *own = own.take().map(|_| text(dice));
     }
+    for path in &mut pod.host_paths {
+        *path = format!("/{}", text(dice));
+    }
+    if dice.permille(40) && pod.set_wants.is_some() {
+        pod.set_wants = Some(Err(Unread(text(dice))));
+    }
     for finalizer in pod
         .finalizers
         .iter_mut()
@@ -186,9 +194,7 @@ fn change_pod(dice: &mut Dice, pod: &mut PodFacts) {
                 proved: dice.permille(700),
             };
         }
-        if let Goes::MayBeWanted(why) = &mut claim.goes {
-            *why = text(dice);
-        }
+        claim.kept_by = claim.kept_by.take().map(|_| text(dice));
         if dice.permille(20) {
             claim.state = ClaimState::Unread(Unread(text(dice)));
         }
@@ -223,7 +229,7 @@ fn change_answers(dice: &mut Dice, node: &mut NodeFacts, pod: &mut PodFacts) {
     let moments = [
         node.created,
         pod.created,
-        pod.deletion_requested(),
+        asked(pod),
         since,
         heard,
         Some(start()),

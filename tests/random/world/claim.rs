@@ -8,7 +8,7 @@ use super::{
     skip, time, unread,
 };
 use crate::prelude::*;
-use pod_reaper::facts::{BoundClaim, Driver, Goes, Read, Renewer};
+use pod_reaper::facts::{BoundClaim, Driver, Read, Renewer};
 use pod_reaper_test_support::samples::{self, with};
 use rules::samples::term;
 use serde_json::json;
@@ -21,6 +21,8 @@ pub struct Volume {
     pub csi: &'static str,
     /// Its access modes, its mode and the type of its file system.
     pub modes: [&'static str; 3],
+    /// One of its attributes.
+    pub attribute: [&'static str; 2],
 }
 
 #[derive(Debug, Clone)]
@@ -57,6 +59,9 @@ pub struct Set {
     pub replicas: Option<u64>,
     /// The ordinal of the first.
     pub start: u64,
+    pub deleted: bool,
+    /// That of the owner of the pods, unless it was made anew.
+    pub uid: &'static str,
 }
 
 impl Set {
@@ -65,11 +70,13 @@ impl Set {
             .into_iter()
             .filter(|_| dice.permille(900));
         let templates = templates.map(str::to_owned).collect();
-        let replicas = dice.weigh(&[(24, None), (1, Some(0)), (2, Some(130)), (1, Some(999))]);
+        let replicas = dice.weigh(&[(20, None), (3, Some(0)), (4, Some(130)), (1, Some(999))]);
         dice.permille(950).then(|| Self {
             templates,
             replicas,
-            start: dice.weigh(&[(24, 0), (1, 1), (1, 999)]),
+            start: dice.weigh(&[(20, 0), (3, 130), (1, 999)]),
+            deleted: dice.permille(60),
+            uid: dice.weigh(&[(6, "uid-of-owner"), (1, "uid-of-another")]),
         })
     }
 
@@ -77,12 +84,13 @@ impl Set {
         let ordinal = pod
             .rsplit_once('-')
             .and_then(|(_, ordinal)| ordinal.parse::<u64>().ok());
-        ordinal.is_some_and(|ordinal| {
+        let wants = |ordinal| {
             let end = self
                 .replicas
                 .map_or(u64::MAX, |replicas| self.start + replicas);
             (self.start..end).contains(&ordinal)
-        })
+        };
+        !self.deleted && ordinal.is_some_and(wants)
     }
 }
 
@@ -136,16 +144,24 @@ impl World {
             let csi = dice.pick(&DRIVERS[usize::from(!is_strict && !affinity.is_empty())..]);
             let csi = if is_strict { DRIVERS[0] } else { csi };
             let csi = if is_path || disk.is_some() { "" } else { csi };
-            let modes = MODES
-                .trim()
-                .lines()
-                .map(|line| line.split_whitespace().collect::<Vec<_>>());
+            let words = |text: &'static str| {
+                let lines = text.trim().lines();
+                let word = |word| if word == "-" { "" } else { word };
+                lines
+                    .map(move |line| line.split_whitespace().map(word).collect_vec())
+                    .collect_vec()
+            };
             let modes = dice.pick(
-                &modes
-                    .map(|words| [words[0], words[1], words[2], words[3]])
-                    .collect::<Vec<_>>(),
+                &words(MODES)
+                    .into_iter()
+                    .map(|it| [it[0], it[1], it[2]])
+                    .collect_vec(),
             );
-            let may_be_written = modes[0] == "disk" && !csi.is_empty();
+            let attributes = words(ATTRIBUTES)
+                .into_iter()
+                .map(|it| (it[0] == "disk", [it[1], it[2]]));
+            let (names_a_disk, attribute) = dice.pick(&attributes.collect_vec());
+            let may_be_written = is_disk(modes, names_a_disk) && !csi.is_empty();
             let driver = may_be_written.then(|| Driver {
                 name: csi.to_owned(),
                 attaches: Err(unread()),
@@ -170,9 +186,15 @@ impl World {
                 };
                 self.attachments.push((on.to_owned(), attachment));
             }
-            let fs = if modes[3] == "-" { "" } else { modes[3] };
-            let modes = [modes[1], modes[2], fs];
-            self.volumes.insert(volume, Volume { facts, csi, modes });
+            self.volumes.insert(
+                volume,
+                Volume {
+                    facts,
+                    csi,
+                    modes,
+                    attribute,
+                },
+            );
         }
         if exists {
             let claim = Claim {
@@ -198,20 +220,23 @@ impl World {
         }
     }
 
-    /// What is known about the claims of `pod`, by what was read of its set, of each claim and of each volume; `users` are
+    /// What is known about the claims of `pod`, by what was read of each claim and of each volume; `users` are
     /// the pods of its namespace, where they were listed.
     pub fn known_claims<'a>(
         &self,
         pod: &PodFacts,
         users: Option<&Vec<User>>,
-        set: &Read<Option<&Set>>,
         claim: impl Fn(&str) -> Read<Option<&'a Claim>>,
         volume: impl Fn(&str) -> Read<Option<VolumeFacts>>,
     ) -> Vec<ClaimFacts> {
         let of_set = pod.indexed
             && pod.controller.is_some()
             && pod.owner.as_ref().is_some_and(|owner| owner.name == SET);
-        let its_set = self.sets.get(&pod.namespace).filter(|_| of_set);
+        // One that was made anew may want the pod, and is not its set.
+        let its_set = self.sets.get(&pod.namespace).filter(|set| {
+            let controller = pod.controller.as_ref();
+            of_set && controller.is_some_and(|it| it.uid.as_str() == set.uid)
+        });
         let known = pod.claims.iter().map(|named| {
             let (name, ephemeral) = named.named();
             let of_template = name.strip_suffix(&format!("-{}", pod.name));
@@ -230,14 +255,7 @@ impl World {
                 .is_ok_and(|found| found.is_some_and(|it| it.terminating));
             let mut keep = others.iter().flatten().filter(|user| deleted && user.keeps);
             let kept = keep.next().map(|user| user.name.clone());
-            let unwanted =
-                unwanted(pod, set) || pod.in_namespace.as_ref().is_ok_and(|it| it.deleted);
-            let goes = match found.clone().is_ok_and(owns) {
-                true if ephemeral => Goes::Ephemeral,
-                owned if !owned && !deleted => Goes::No,
-                _ if unwanted || kept.is_some() => Goes::Unwanted(kept),
-                _ => Goes::MayBeWanted("not known".to_owned()),
-            };
+            let owned = found.clone().is_ok_and(owns);
             let doubt = || Doubt::proved("not known");
             let renewed = if made {
                 Ok(Renewer::Template)
@@ -252,7 +270,8 @@ impl World {
                 users: BTreeSet::new(),
                 renewed: Some(if alone { renewed } else { Err(doubt()) }),
                 deleted,
-                goes,
+                owned,
+                kept_by: kept,
                 state: claim_state(found, &volume),
             }
         });
@@ -260,11 +279,11 @@ impl World {
     }
 }
 
-/// Whether nothing wants the claims that go with the pod, by the `StatefulSet` of the name [`SET`], as far as that was read.
-fn unwanted(pod: &PodFacts, set: &Read<Option<&Set>>) -> bool {
+/// Whether the `StatefulSet` of the name [`SET`] wants the pod, as far as that was read; `None` where no set controls it.
+pub fn wanted_by_set(pod: &PodFacts, set: &Read<Option<&Set>>) -> Option<Read<bool>> {
     let is_there = pod.owner.as_ref().is_some_and(|owner| owner.name == SET);
     let read = if is_there { set.clone() } else { Ok(None) };
-    is_of_a_set(pod) && read.is_ok_and(|set| !set.is_some_and(|set| set.wants(&pod.name)))
+    is_of_a_set(pod).then(|| read.map(|set| set.is_some_and(|set| set.wants(&pod.name))))
 }
 
 /// Whether its controller is of none of Kubernetes' own groups.
@@ -297,19 +316,59 @@ pub fn volumes_mut(pod: &mut PodFacts) -> impl Iterator<Item = &mut VolumeFacts>
 
 pub(super) const DRIVERS: [&str; 2] = ["driver.longhorn.io", "csi.example"];
 
-/// Whether it is a disk for one machine; its access modes, its mode and the type of its file system.
+/// Access modes, mode and type of the file system.
 const MODES: &str = "
-    disk ReadWriteOnce Block -
-    disk ReadWriteOncePod Filesystem -
-    disk ReadWriteOnce Filesystem ext4
-    disk ReadWriteOnce Filesystem xfs
-    disk ReadOnlyMany+ReadWriteOnce Filesystem btrfs
-    disk ReadWriteMany Block ext4
-    - ReadWriteMany Filesystem ext4
-    - ReadWriteOnce+ReadWriteMany Filesystem ext3
-    - ReadWriteOnce Filesystem nfs
-    - ReadWriteOnce Filesystem -
+    ReadWriteOnce Block -
+    ReadWriteOncePod Filesystem -
+    ReadWriteOnce Filesystem ext4
+    ReadWriteOnce Filesystem xfs
+    ReadWriteOnce Filesystem ntfs
+    ReadOnlyMany+ReadWriteOnce Filesystem btrfs
+    ReadOnlyMany Filesystem ext4
+    ReadWriteMany Block ext4
+    ReadWriteMany Filesystem ext4
+    ReadWriteOnce+ReadWriteMany Filesystem ext3
+    ReadWriteOnce Filesystem nfs
+    ReadWriteOnce Filesystem -
+    ReadWriteMany Filesystem gfs2
+    ReadWriteOnce Filesystem ocfs2
 ";
+
+/// Whether they name a disk, and an attribute.
+const ATTRIBUTES: &str = "
+    - server nas
+    - server nas
+    - server nas
+    - server nas
+    disk iqn x
+    disk TargetIQN x
+    disk targetPortal 10.0.0.1:3260
+    disk NQN x
+    disk lun 0
+    disk wwn 5000
+    disk lunWwn 5000
+    disk name iqn.2001-04.com.example:disk
+    disk name nqn.2014-08.org.example
+    disk wwid naa.5000
+    disk wwid eui.5000
+    - iqns x
+    - lunId 0
+    - name x-iqn.2001
+    - name iqn
+    - portal 10.0.0.1
+";
+
+/// Whether it is a disk for one machine, that is not only read.
+fn is_disk([access, mode, fs]: [&str; 3], names_a_disk: bool) -> bool {
+    let has = |wanted: &str| access.split('+').any(|mode| mode == wanted);
+    let of_one = ["ext3", "ext4", "xfs", "btrfs", "ntfs"].contains(&fs);
+    let of_cluster = ["gfs2", "ocfs2"].contains(&fs);
+    access != "ReadOnlyMany"
+        && (mode == "Block"
+            || has("ReadWriteOncePod")
+            || of_one && !has("ReadWriteMany")
+            || names_a_disk && !of_cluster)
+}
 
 /// Required affinities of volumes, in terms of the name and the host of their own node.
 const AFFINITIES: &str = "
@@ -471,7 +530,9 @@ pub fn claim((namespace, name): &Key, claim: &Claim) -> Value {
 pub(super) fn set(namespace: &str, set: &Set) -> Value {
     let templates = set.templates.iter().map(String::as_str).collect::<Vec<_>>();
     let spec = json!({"replicas": set.replicas, "ordinals": {"start": set.start}});
-    let more = json!({"metadata": {"uid": "uid-of-owner"}, "spec": spec});
+    let deleted = set.deleted.then(|| time(made()));
+    let metadata = json!({"uid": set.uid, "deletionTimestamp": deleted});
+    let more = json!({"metadata": metadata, "spec": spec});
     with(samples::set(namespace, SET, &templates), more)
 }
 
@@ -480,6 +541,7 @@ pub(super) fn volume(
         facts: volume,
         csi,
         modes,
+        attribute: [key, value],
     }: &Volume,
 ) -> Value {
     let requirement = |Requirement {
@@ -513,7 +575,7 @@ pub(super) fn volume(
         (_, Some(disk)) => spec[disk] = json!({"lun": 0}),
         (_, None) if csi.is_empty() => spec["iscsi"] = json!({"lun": 0, "readOnly": true}),
         (_, None) => {
-            spec["csi"] = json!({"driver": csi, "fsType": fs, "volumeAttributes": {"dataLocality": locality}});
+            spec["csi"] = json!({"driver": csi, "fsType": fs, "volumeAttributes": {"dataLocality": locality, (*key): value}});
         }
     }
     if !terms.is_empty() {

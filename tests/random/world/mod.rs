@@ -7,9 +7,9 @@ pub mod node;
 pub mod pod;
 
 use self::{
-    claim::{Claim, DRIVERS, SET, Set, Volume, attached, reached},
+    claim::{Claim, DRIVERS, SET, Set, Volume, attached, reached, wanted_by_set},
     node::{Lease, Node, Other, Skip, made, moments},
-    pod::claims_of,
+    pod::{claims_of, runs},
 };
 use crate::prelude::*;
 use pod_reaper::facts::{Heard, Identity, LeafKind, NamespaceFacts, Owner};
@@ -198,6 +198,9 @@ impl World {
         }
         world.add_users(dice);
         world.add_leases(dice);
+        if dice.permille(650) {
+            self::plain(&mut world, dice);
+        }
         if dice.permille(30) {
             // By the word of every living node, the server's clock is wrong, or just not.
             let skew = dice.pick(&[-1_200, -306, -296, -295, -294]);
@@ -283,7 +286,8 @@ impl World {
                     .map(|volume| attached(volume, node, &self.attachments, Some(&self.drivers))))
             };
             let set = Ok(self.sets.get(&facts.namespace));
-            facts.claims = self.known_claims(&facts, Some(&users), &set, claim, volume);
+            facts.claims = self.known_claims(&facts, Some(&users), claim, volume);
+            facts.set_wants = wanted_by_set(&facts, &set);
             let others = self
                 .pods
                 .values()
@@ -429,20 +433,10 @@ impl World {
         objects.map(|(object, _)| object).chain(more).collect()
     }
 
-    /// Namespace and name of the pods on a node.
-    fn on(&self, node: &Node) -> impl Iterator<Item = (&str, &str)> {
-        let pods = self
-            .pods
-            .values()
-            .filter(|pod| pod.facts.node.as_ref() == Some(&node.facts.name));
-        pods.map(|pod| (pod.facts.namespace.as_str(), pod.facts.name.as_str()))
-    }
-
     /// The nodes that the holder of a lease names, or on which a pod is that it names.
-    pub fn named_by(&self, lease: &Other) -> impl Iterator<Item = &Node> {
-        self.nodes
-            .values()
-            .filter(|node| lease.is_held_by(node, self.on(node)))
+    pub fn named_by(&self, lease: &Other) -> BTreeSet<&str> {
+        let nodes = self.nodes.values().map(Node::names);
+        lease.held_on(nodes, self.pods.values().filter_map(|pod| runs(&pod.facts)))
     }
 
     /// What is heard at `now` of a node, in other leases and in its pods.
@@ -450,7 +444,7 @@ impl World {
         let leases = self
             .leases
             .iter()
-            .filter(|lease| lease.is_held_by(node, self.on(node)));
+            .filter(|lease| self.named_by(lease).contains(node.facts.name.as_str()));
         let pods = self
             .pods
             .values()
@@ -464,7 +458,7 @@ impl World {
     /// Whether something on the node goes on to report.
     pub fn lives(&self, node: &Node) -> bool {
         let mut others = self.leases.iter().filter(|other| other.lease.goes_on);
-        node.lives() || others.any(|other| other.is_held_by(node, self.on(node)))
+        node.lives() || others.any(|it| self.named_by(it).contains(node.facts.name.as_str()))
     }
 
     /// Whether the living nodes contradict the server's clock; nothing where that depends on which of them are asked.
@@ -626,15 +620,38 @@ impl World {
             let released_at = self.job_controller.map(|after| Instant::now() + after);
             if let Some(pod) = self.pods.get_mut(key) {
                 (pod.facts.finished, pod.facts.resource_version) = (true, new_version.into());
-                pod.released_at = released_at.filter(|_| pod.facts.held_by_job());
+                let mut finalizers = pod.facts.finalizers.iter();
+                let is_held = finalizers.any(|finalizer| finalizer == JOB_TRACKING);
+                pod.released_at = released_at.filter(|_| is_held);
             }
         }
         Ok(())
     }
 
+    /// Somebody scales a set, or makes it anew.
+    fn scale(&mut self, dice: &mut Dice) {
+        let namespace = dice.pick(&NAMESPACES);
+        if let Some(set) = Set::random(dice) {
+            self.sets.insert(namespace.to_owned(), set);
+        } else {
+            self.sets.remove(namespace);
+        }
+        let mut pods = self.pods.iter_mut();
+        while let Some(((within, _), pod)) = pods.next() {
+            pod.changed |= within == namespace;
+        }
+    }
+
     /// Makes a random change that the program has not caused.
     pub fn change(&mut self, dice: &mut Dice) {
-        let what = dice.below(28);
+        let what = match dice.below(33) {
+            31 | 32 => 18,
+            what => what,
+        };
+        if what > 27 {
+            self.scale(dice);
+            return;
+        }
         if !(13..=25).contains(&what) {
             // Mostly one of the pods that the run is about.
             let any = dice.permille(150);
@@ -760,6 +777,63 @@ impl World {
             }
             // Changes only the version, as the status update of another client does.
             _ => {}
+        }
+    }
+}
+
+/// One of the nodes that are down becomes plain: it is dead, nothing contradicts that, and only what its pods are and have can
+/// keep them. Mostly a person has answered. Else every reason and answer would be rare, since so much of the others is random.
+fn plain(world: &mut World, dice: &mut Dice) {
+    let nodes = world.nodes.values();
+    let down = nodes.filter(|node| node.facts.ready != Ready::True && node.facts.leaf.is_none());
+    let Some(name) = down.map(|node| node.facts.name.clone()).next() else {
+        return;
+    };
+    let failed = start() - SignedDuration::from_secs(LONG);
+    let answer = |dice: &mut Dice| dice.permille(600).then(|| time(start()));
+    if let Some(node) = world.nodes.get_mut(&name) {
+        node.unfence();
+        node.beats.clear();
+        node.renew(failed - SignedDuration::from_secs(10), false);
+        (node.skip, node.doubtful) = (Skip::default(), false);
+        let facts = &mut node.facts;
+        (facts.ready, facts.created, facts.opted_out) = (Ready::Unknown, Some(made()), None);
+        (facts.ready_since, facts.tainted_since) = (Some(failed), Some(failed));
+        facts.powered_off = answer(dice);
+        if dice.permille(100) {
+            node.mark_as_edge(dice);
+        }
+    }
+    let held = world.leases.iter().map(|lease| {
+        let held = world.named_by(lease);
+        held.contains(name.as_str())
+    });
+    let held = held.collect_vec();
+    let mut held = held.into_iter();
+    world.leases.retain(|_| held.next() == Some(false));
+    for namespace in world.namespaces.values_mut() {
+        namespace.skip = Skip::default();
+    }
+    let pods = world.pods.values_mut();
+    for pod in pods.filter(|pod| pod.facts.node.as_ref() == Some(&name)) {
+        (pod.terminating, pod.word, pod.skip) = (true, None, Skip::default());
+        let facts = &mut pod.facts;
+        (facts.created, facts.opted_out, facts.reap) = (Some(made()), None, answer(dice));
+        (facts.mirror, facts.finished) = (false, false);
+        facts.finalizers.clear();
+        // Sometimes the kubelet has learnt of it, and counts a grace of a week when the machine dies.
+        let grace = dice.pick(&[30, 604_800]);
+        let asked = failed - SignedDuration::from_secs(dice.pick(&[-300, 30, 180]));
+        facts.grace_seconds = Some(grace);
+        facts.deletion_deadline = asked + SignedDuration::from_secs(grace);
+        for claim in &facts.claims {
+            let key = (facts.namespace.clone(), claim.name.clone());
+            if let Some(claim) = world.claims.get_mut(&key) {
+                // Sometimes the answer was about another claim of that name.
+                let created = dice.weigh(&[(9, made()), (1, start())]);
+                (claim.created, claim.skip) = (Some(created), Skip::default());
+                claim.give_up = answer(dice);
+            }
         }
     }
 }

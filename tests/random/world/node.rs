@@ -4,11 +4,11 @@
 use super::{Facts, LONG, NAMESPACES, World, age, answer, created, entry, skip, start, time};
 use crate::oracle::{not_ready_since, of_many};
 use crate::prelude::*;
-use Place::{Annotation, Label, Name, Taint, Version};
+use Place::{Annotation, Label, Name, Provider, Taint, Version};
 use pod_reaper::facts::{
     FencingMark, Heard, Leaf, LeafKind, Read, Renewal, SignBy, ZONE_LABELS, Zone,
 };
-use pod_reaper_test_support::samples::with;
+use pod_reaper_test_support::samples::{self, with};
 use serde_json::json;
 
 /// A lease, of a kubelet or of another program.
@@ -82,24 +82,44 @@ impl Other {
         (*of == "kube-apiserver" && self.namespace == "kube-system").then_some(host)
     }
 
-    /// Whether its holder is the node, its host or one of these pods on it, by namespace and name.
-    pub fn is_held_by<'a>(
+    /// The nodes on which its holder runs, by all nodes and by the pods on them: the longest name that it begins with says that,
+    /// of a node before that of a pod.
+    pub fn held_on<'a>(
         &self,
-        node: &Node,
-        mut pods: impl Iterator<Item = (&'a str, &'a str)>,
-    ) -> bool {
-        let begins = |holder: &str, name: &str| {
-            let rest = holder.strip_prefix(name);
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
+        nodes: impl Iterator<Item = (&'a str, Option<&'a str>)> + Clone,
+        pods: impl Iterator<Item = Runs<'a>>,
+    ) -> BTreeSet<&'a str> {
+        let same = |one: &str, other: &str| one.eq_ignore_ascii_case(other);
+        let hosts = nodes.flat_map(|(name, host)| [Some(name), host].map(|it| (name, it)));
+        let hosts = hosts.filter_map(|(node, host)| Some((node, host?)));
+        let serves = self.serves();
+        let serving = hosts
+            .clone()
+            .filter(|(_, host)| serves.is_some_and(|its| same(its, host)));
+        let serving = serving.map(|(node, _)| node);
+        let of_node = |host: &str| {
+            let (begin, rest) = self.holder.split_at_checked(host.len()).unwrap_or_default();
+            same(begin, host)
+                && !host.is_empty()
+                && (rest.is_empty() || rest.starts_with('_') || is_random_suffix(rest))
         };
-        let mut hosts = [Some(&node.facts.name), node.facts.hostname.as_ref()]
-            .into_iter()
-            .flatten();
-        let holder = self.holder.to_lowercase();
-        hosts.any(|host| {
-            let host = host.to_lowercase();
-            begins(&holder, &host) || self.serves().is_some_and(|its| its.to_lowercase() == host)
-        }) || pods.any(|(within, name)| within == self.namespace && begins(&self.holder, name))
+        let named = hosts.filter(|(_, host)| of_node(host));
+        let named = longest(named.map(|(node, host)| (node, host.len())));
+        let of_pod = |pod: &Runs| {
+            let rest = self.holder.strip_prefix(pod.name);
+            let within = pod.namespace == self.namespace;
+            rest.is_some_and(|rest| {
+                let alone = rest.is_empty() || rest.starts_with('_');
+                alone && within || (alone || rest.starts_with('-')) && pod.has_a_unique_name()
+            })
+        };
+        let pods = pods.filter(of_pod).map(|pod| (pod.node, pod.name.len()));
+        let named = if named.is_empty() {
+            longest(pods)
+        } else {
+            named
+        };
+        named.into_iter().chain(serving).collect()
     }
 
     /// What it says at `now` of whoever holds it.
@@ -111,6 +131,50 @@ impl Other {
         };
         self.lease.heard(by, now)
     }
+}
+
+/// A pod that may hold a lease, and where it runs.
+#[derive(Debug, Clone, Copy)]
+pub struct Runs<'a> {
+    pub node: &'a str,
+    pub namespace: &'a str,
+    pub name: &'a str,
+    /// The `ReplicaSet` that controls it.
+    pub set: Option<&'a str>,
+}
+
+impl Runs<'_> {
+    /// Whether its name is one that a `ReplicaSet` makes: its own, cut with the hyphen at 58 characters, and five more.
+    fn has_a_unique_name(&self) -> bool {
+        let of_set = |set: &str| {
+            let begin = format!("{set}-").chars().take(58).collect::<String>();
+            self.name
+                .strip_prefix(&begin)
+                .is_some_and(|rest| rest.len() == 5)
+        };
+        self.set.is_some_and(of_set)
+    }
+}
+
+/// Whether it is a hyphen and ten letters, capital and small ones, as cilium-operator appends them.
+fn is_random_suffix(rest: &str) -> bool {
+    rest.strip_prefix('-').is_some_and(|letters| {
+        let any = |is: fn(&u8) -> bool| letters.as_bytes().iter().any(is);
+        letters.len() == 10
+            && letters.bytes().all(|letter| letter.is_ascii_alphabetic())
+            && any(u8::is_ascii_uppercase)
+            && any(u8::is_ascii_lowercase)
+    })
+}
+
+/// The nodes that the longest name names.
+fn longest<'a>(named: impl Iterator<Item = (&'a str, usize)>) -> BTreeSet<&'a str> {
+    let named = named.collect_vec();
+    let most = named.iter().map(|(_, length)| *length).max();
+    let longest = named
+        .into_iter()
+        .filter(|(_, length)| Some(*length) == most);
+    longest.map(|(node, _)| node).collect()
 }
 
 /// The later of what was said and what was stamped. What is too far ahead counts only where the stamp is not newer than the
@@ -151,51 +215,59 @@ pub enum Place {
     Annotation(&'static str, &'static str),
     Taint(&'static str, &'static str),
     Version(&'static str),
+    /// The machine, by the name that its provider has for it.
+    Provider(&'static str),
     /// A name of Kosmos's, and no word of a machine.
     Name,
 }
 
 /// Each makes it a leaf node: of which kind, where it stands, its key and its value. The first is a name of Kosmos's, where
-/// there is no word of a machine.
+/// there is no word of a machine; what the operator's options select comes last, and all others are compared with the nodes
+/// that other tests use.
 const LEAF_MARKS: &str = "
     kosmos name
     kosmos label kosmos.io/node true
-    kosmos annotation kosmos-io/owned-by-cluster leaf
+    kosmos label kosmos.io/node false
+    kosmos annotation kosmos-io/owned-by-cluster cluster7
+    kosmos annotation kosmos-io/owned-by-cluster
     kosmos taint kosmos.io/node true
-    virtual label type virtual-kubelet
-    virtual label virtual-kubelet.io/provider x
-    virtual taint virtual-kubelet.io/provider x
-    virtual annotation virtual-kubelet.io/last-applied-node-status {}
-    virtual version v1.15.2-vk-v1.11.0
     virtual label liqo.io/type virtual-node
-    virtual taint virtual-node.liqo.io/not-allowed true
-    virtual label virtual-node.interlink/type virtual-kubelet
+    virtual taint virtual-node.liqo.io/not-allowed
+    virtual label virtual-node.interlink/type x
     virtual taint virtual-node.interlink/no-schedule
-    virtual label k8s.aliyun.com/vnode true
-    virtual taint k8s.aliyun.com/vnode true
-    virtual taint eks.tke.cloud.tencent.com/eklet
+    virtual label k8s.aliyun.com/vnode
+    virtual taint k8s.aliyun.com/vnode
     virtual label node.kubernetes.io/instance-type eklet
+    virtual taint eks.tke.cloud.tencent.com/eklet
     virtual label virtual-kubelet.koupleless.io/component vnode
-    virtual taint schedule.koupleless.io/virtual-node True
+    virtual taint schedule.koupleless.io/virtual-node
     virtual label kwok.x-k8s.io/node fake
     virtual annotation kwok.x-k8s.io/node fake
     virtual label type kwok
-    virtual version kwok-v0.7.0
+    virtual version kwok-0.8.0
     virtual label vcluster.loft.sh/fake-node true
-    edge version v1.29.5-kubeedge-v1.19.0
+    virtual label type virtual-kubelet
+    virtual label virtual-kubelet.io/provider azure
+    virtual taint virtual-kubelet.io/provider
+    virtual annotation virtual-kubelet.io/last-applied-node-status {}
+    virtual version v1.15.2-vk-N/A
+    virtual version v1.15.2-vk-v1.11.0
+    virtual annotation oci.oraclecloud.com/virtual-node-pool-id pool
+    virtual provider ocid1.virtualnode.oc1.x
+    edge version v1.29.5-kubeedge-v1.18.0
     edge label openyurt.io/is-edge-worker true
     edge annotation apps.openyurt.io/binding true
     edge annotation node.beta.openyurt.io/autonomy true
-    edge annotation node.openyurt.io/autonomy-duration 10m
-    edge label alibabacloud.com/is-edge-worker true
+    edge annotation node.openyurt.io/autonomy-duration 2h
     edge label superedge.io/node-edge enable
     edge label eks.amazonaws.com/compute-type hybrid
-    virtual annotation oci.oraclecloud.com/virtual-node-pool-id pool
+    edge provider eks-hybrid:///eu-west-1/c/mi-1
+    edge label alibabacloud.com/is-edge-worker true
+    edge annotation node.alibabacloud.com/autonomy-duration 1h
     selected label type stands-for-another
     selected annotation example.org/leaf
     selected annotation example.org/leaf no
     selected taint example.org/leaf yes
-    kosmos annotation kosmos-io/owned-by-cluster
 ";
 
 /// What real nodes bear too, and says nothing.
@@ -237,6 +309,7 @@ impl Place {
             "annotation" => Annotation(key, value),
             "taint" => Taint(key, value),
             "version" => Version(key),
+            "provider" => Provider(key),
             _ => Name,
         }
     }
@@ -283,6 +356,8 @@ pub struct Node {
     /// Whether it names its machine.
     pub machine: bool,
     pub provider: Option<&'static str>,
+    /// Whether that makes it a leaf node.
+    pub stands_for: bool,
     pub cordoned: bool,
     /// Whether it has the taint of the control plane.
     pub reserved: bool,
@@ -380,9 +455,20 @@ impl Node {
                 self.taints.push((key.to_owned(), value.to_owned()));
             }
             Version(version) => self.version = version,
+            Provider(id) => {
+                (self.provider, self.stands_for) = (Some(id), true);
+                // Its cloud is none of those that say so.
+                self.fences
+                    .retain(|(place, _)| place.key() != ("taint", SHUTDOWN));
+            }
             Name => self.machine = false,
         }
         self.facts.out_of_service |= matches!(place, Taint("node.kubernetes.io/out-of-service", _));
+    }
+
+    /// Its name and its host's.
+    pub fn names(&self) -> (&str, Option<&str>) {
+        (&self.facts.name, self.facts.hostname.as_deref())
     }
 
     /// A label, unless it is empty.
@@ -400,6 +486,16 @@ impl Node {
         } else {
             dice.pick(&marks[1..])
         };
+        self.mark_by(mark);
+    }
+
+    /// Makes it an edge node.
+    pub fn mark_as_edge(&mut self, dice: &mut Dice) {
+        let marks = lines(LEAF_MARKS).into_iter();
+        self.mark_by(dice.pick(&marks.filter(|mark| mark.starts_with("edge")).collect_vec()));
+    }
+
+    fn mark_by(&mut self, mark: &'static str) {
         let (kind, place) = mark.split_once(' ').unwrap();
         let kind = match kind {
             "kosmos" => LeafKind::Kosmos,
@@ -426,7 +522,7 @@ impl Node {
             Label(key, _) => self.labels.contains_key(key),
             Annotation(key, _) => self.annotations.contains_key(key),
             Taint(key, _) => self.taints.iter().any(|(other, _)| other == key),
-            Version(_) | Name => true,
+            Version(_) | Provider(_) | Name => true,
         };
         if !taken {
             self.put(place);
@@ -435,7 +531,7 @@ impl Node {
 
     /// Says that it is off; `set` is when that is stamped.
     pub fn fence(&mut self, dice: &mut Dice, set: Option<Timestamp>) {
-        let place = if dice.permille(600) {
+        let place = if dice.permille(600) || self.stands_for {
             Place::of(dice.pick(&lines(FENCES)))
         } else {
             Taint(SHUTDOWN, "")
@@ -450,7 +546,7 @@ impl Node {
 
     /// The same in a way that is not sure.
     pub fn fence_unsurely(&mut self, dice: &mut Dice) {
-        if self.fences.is_empty() {
+        if self.fences.is_empty() && !self.stands_for {
             self.put(Taint(SHUTDOWN, ""));
             self.provider = dice.pick(&[
                 None,
@@ -551,11 +647,17 @@ impl Node {
             let at = heard(Some(beat.said()), stamped, node.facts.created, now)?;
             Some(Heard { by, at, what: None })
         });
-        let heard = own.chain(beats).collect::<Vec<_>>();
-        (node.facts.heard, node.facts.named_by) =
-            (Vec::new(), elsewhere.clone().map(|_| BTreeSet::new()));
-        node.facts
-            .hear(heard.into_iter().chain(elsewhere.into_iter().flatten()));
+        let (named_by, elsewhere) = match elsewhere {
+            Ok(heard) => (Ok(BTreeSet::new()), heard),
+            Err(unread) => (Err(unread), Vec::new()),
+        };
+        let heard = own.chain(beats).chain(elsewhere).collect::<Vec<_>>();
+        // Of each source, the last word.
+        let last = SignBy::ALL.map(|by| {
+            let its = heard.iter().filter(|heard| heard.by == by);
+            its.max_by_key(|heard| heard.at).cloned()
+        });
+        (node.facts.heard, node.facts.named_by) = (last.into_iter().flatten().collect(), named_by);
         // Whoever writes the node's taints has just done so, but the shutdown taint is set on a node that is not Ready.
         let fences = node.fences.iter().filter(|(place, _)| {
             !(matches!(place, Taint(SHUTDOWN, _)) && node.facts.name.starts_with("fargate-"))
@@ -598,7 +700,7 @@ impl Place {
             Label(key, _) => ("label", key),
             Annotation(key, _) => ("annotation", key),
             Taint(key, _) => ("taint", key),
-            Version(_) | Name => ("", ""),
+            Version(_) | Provider(_) | Name => ("", ""),
         }
     }
 }
@@ -664,10 +766,20 @@ const HOLDERS: &str = "
     NAMEx
     x_NAME
     NAME-0_HOST
+    NAME-aBcDeFgHiJ
+    HOST-QWERTYUIOp
+    NAME-abcdefghij
+    NAME-controller
+    NAME-aBcDeFgHi
+    NAME-aBcDeFgHi1
+    NAME-aBcDeFgHiJ_0
     POD
     POD_0a1b
     POD_0a1b_2
+    POD-external-controller
+    POD-0
     PODx
+    POD0
     x_POD
     SERVER
 ";
@@ -676,7 +788,13 @@ impl World {
     pub(super) fn random_node(&mut self, dice: &mut Dice, number: usize, dead: bool) -> Node {
         let leaf = dice.permille(90);
         let prefix = dice.weigh(&[(20, "n"), (1, "kosmos-"), (1, "fargate-")]);
-        let by_name = leaf && prefix == "kosmos-";
+        // Sometimes the name of the first begins with another's.
+        let name = match number {
+            1 if dice.permille(60) => "n0-b".to_owned(),
+            2 if dice.permille(60) => "n0-abcdefghij".to_owned(),
+            _ => format!("{prefix}{number}"),
+        };
+        let by_name = leaf && name.starts_with("kosmos-");
         let ready = if dead {
             dice.weigh(&[(12, Ready::Unknown), (4, Ready::False), (1, Ready::Absent)])
         } else {
@@ -722,7 +840,7 @@ impl World {
         let skip = Skip::random(dice);
         let mut node = Node {
             facts: NodeFacts {
-                name: format!("{prefix}{number}"),
+                name,
                 uid: self.uid().into(),
                 created: created(dice),
                 powered_off: None,
@@ -754,6 +872,7 @@ impl World {
             version: "v1.35.4",
             machine: !by_name,
             provider: dice.pick(&[None, Some("aws:///eu-1a/i-0"), Some("gce://p/z/n")]),
+            stands_for: false,
             cordoned,
             reserved,
             doubtful: dice.permille(60),
@@ -833,7 +952,7 @@ impl World {
             } else {
                 "-"
             };
-            let elects = *ready != Ready::True && dice.permille(400);
+            let elects = *ready != Ready::True && dice.permille(500);
             let elected = elects.then(|| dice.pick(&HOLDERS.trim().lines().collect::<Vec<_>>()));
             for holder in [holders]
                 .into_iter()
@@ -1080,4 +1199,47 @@ fn lease(lease: &Lease, holder: &str, named: &Value) -> Value {
         "metadata": with(named.clone(), metadata),
         "spec": {"renewTime": lease.said().map(time), "leaseDurationSeconds": lease.duration, "holderIdentity": holder},
     })
+}
+
+/// So that random clusters have each mark, and only those.
+#[test]
+fn the_leaf_marks_are_those_of_the_nodes_that_other_tests_use() {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let own = lines(LEAF_MARKS).into_iter().skip(1).filter_map(|line| {
+        let (kind, mark) = line.split_once(' ').unwrap();
+        (kind != "selected").then(|| mark.to_owned())
+    });
+    let of_node = |node: Value| {
+        let pairs = |place: &'static str, of: &Value| {
+            let pairs = of.as_object().cloned().unwrap_or_default().into_iter();
+            pairs.map(move |(key, value)| (place, key, text(&value)))
+        };
+        let taints = node["spec"]["taints"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
+        // The taint `a` is on a node that has two.
+        let taints = taints.into_iter().filter(|taint| taint["key"] != "a");
+        let taints = taints.map(|taint| ("taint", text(&taint["key"]), text(&taint["value"])));
+        let words = [
+            (
+                "version",
+                text(&node["status"]["nodeInfo"]["kubeletVersion"]),
+            ),
+            ("provider", text(&node["spec"]["providerID"])),
+        ];
+        let words = words.into_iter().filter(|(_, word)| !word.is_empty());
+        let all = pairs("label", &node["metadata"]["labels"])
+            .chain(pairs("annotation", &node["metadata"]["annotations"]))
+            .chain(taints)
+            .chain(words.map(|(place, word)| (place, word, String::new())));
+        let all = all.map(|(place, key, value)| format!("{place} {key} {value}").trim().to_owned());
+        all.collect_vec()
+    };
+    let shared = samples::yaml(include_str!("../../data/leaf-marks.yaml"));
+    let shared = shared.as_array().unwrap().iter().cloned().flat_map(of_node);
+    assert_eq!(
+        own.collect::<BTreeSet<_>>(),
+        shared.collect::<BTreeSet<_>>()
+    );
 }

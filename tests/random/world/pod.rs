@@ -4,11 +4,12 @@ use super::{
     Facts, Key, NAMESPACES, World, age, answer,
     claim::SET,
     created, entry,
-    node::{Skip, moments},
+    node::{Runs, Skip, moments},
     skip, time,
 };
 use crate::prelude::*;
 use pod_reaper::facts::{Containers, Heard, Identity, NamespaceFacts, Owner, SignBy};
+use pod_reaper_test_support::samples;
 use serde_json::json;
 
 #[derive(Debug, Clone)]
@@ -22,6 +23,9 @@ pub struct Pod {
     pub template: Option<&'static str>,
     /// Whether a volume names a claim that another volume of it makes.
     pub names_its_own: bool,
+    pub paths: Vec<HostPath>,
+    /// A volume of its own that is a disk, or looks like one, in YAML.
+    pub own_disk: Option<&'static str>,
     /// Who has written to it, and when.
     pub word: Option<(&'static str, Timestamp)>,
     pub looks: Looks,
@@ -30,6 +34,101 @@ pub struct Pod {
     pub(super) forced_by_us: bool,
     pub(super) released_at: Option<Instant>,
 }
+
+/// A `hostPath` of a pod.
+#[derive(Debug, Clone, Copy)]
+pub struct HostPath {
+    /// One of [`HOST_PATHS`].
+    line: &'static str,
+    mount: Mount,
+    by_init: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mount {
+    Writes,
+    Reads,
+    None,
+}
+
+impl HostPath {
+    /// Whether it is data, the path, and the type.
+    fn words(&self) -> (bool, &'static str, &'static str) {
+        let mut words = self.line.split(' ');
+        let mut word = || words.next().unwrap_or_default();
+        (word() == "data", word(), word())
+    }
+
+    /// The path, if the pod may keep data there.
+    fn data(&self) -> Option<String> {
+        let (is_data, path, _) = self.words();
+        (is_data && self.mount == Mount::Writes).then(|| path.to_owned())
+    }
+}
+
+/// Paths of a node and their types: whether what is there may be data of a workload.
+const HOST_PATHS: &str = "
+    data /srv/db
+    data /srv/db Directory
+    data /srv/db DirectoryOrCreate
+    data /srv/db/file FileOrCreate
+    data /mnt
+    data /usr/local
+    data /usr/local/db
+    data /dev/sdb BlockDevice
+    data /var/lib/kubelet-data
+    data /var/lib
+    data /var/logs
+    data /var
+    data /tmpfs
+    data /etcd
+    data /running
+    data /srv/etc
+    - /
+    - /srv/x.sock Socket
+    - /srv/tty CharDevice
+    - /dev
+    - /dev/shm DirectoryOrCreate
+    - /dev/tty CharDevice
+    - /proc
+    - /sys/fs/bpf
+    - /etc
+    - /etc/ssl/certs
+    - /run
+    - /run/containerd/containerd.sock Socket
+    - /var/run/x
+    - /var/log
+    - /var/log/pods
+    - /var/lib/kubelet
+    - /var/lib/kubelet/pods BlockDevice
+    - /boot
+    - /bin
+    - /sbin/x
+    - /lib/modules
+    - /lib64
+    - /usr
+    - /usr/lib/db
+    - /usr/locally
+    - /tmp
+    - /tmp/db DirectoryOrCreate
+    - /etc/
+";
+
+/// Volumes of a pod that may be a disk that several machines write: whether they are.
+const OWN_DISKS: &str = "
+    disk {fc: {lun: 0}}
+    disk {flexVolume: {lun: 0}}
+    disk {iscsi: {lun: 0}}
+    - {iscsi: {readOnly: true}}
+    disk {csi: {driver: csi.example, fsType: ext4}}
+    disk {csi: {driver: csi.example, fsType: ntfs}}
+    - {csi: {driver: csi.example, fsType: ext4, readOnly: true}}
+    - {csi: {driver: csi.example, fsType: nfs, volumeAttributes: {server: nas}}}
+    - {csi: {driver: csi.example}}
+    disk {csi: {driver: csi.example, volumeAttributes: {targetPortal: '10.0.0.1:3260'}}}
+    disk {csi: {driver: csi.example, volumeAttributes: {name: iqn.2001-04.com.example}}}
+    - {csi: {driver: csi.example, fsType: ocfs2, volumeAttributes: {lun: '0'}}}
+";
 
 /// What a pod says of itself that no rule asks for.
 #[derive(Debug, Clone, Copy)]
@@ -57,10 +156,14 @@ impl Pod {
 
     /// Whether it is neither a `DaemonSet`'s nor a mirror.
     pub fn occupies(&self) -> bool {
-        let of_daemon = |its: &Identity| {
-            its.api_version == "apps/v1" && self.facts.made_by("DaemonSet", "apps")
-        };
-        !self.facts.mirror && !self.facts.controller.as_ref().is_some_and(of_daemon)
+        let mut owner = self.facts.owner.iter();
+        let of_daemon = owner.any(|owner| owner.kind == "DaemonSet")
+            && self
+                .facts
+                .controller
+                .as_ref()
+                .is_some_and(|its| its.api_version == "apps/v1");
+        !self.facts.mirror && !of_daemon
     }
 
     pub fn user(&self) -> User {
@@ -71,6 +174,22 @@ impl Pod {
             keeps: !self.terminating && !self.facts.finished && self.facts.node.is_some(),
         }
     }
+}
+
+/// Where it runs and whose it is.
+pub fn runs(pod: &PodFacts) -> Option<Runs<'_>> {
+    let owner = pod
+        .owner
+        .as_ref()
+        .filter(|owner| owner.kind == "ReplicaSet");
+    let controller = pod.controller.as_ref();
+    let owner = owner.filter(|_| controller.is_some_and(|it| it.api_version == "apps/v1"));
+    Some(Runs {
+        node: pod.node.as_deref()?,
+        namespace: &pod.namespace,
+        name: &pod.name,
+        set: owner.map(|owner| owner.name.as_str()),
+    })
 }
 
 /// Which claims a pod uses.
@@ -101,7 +220,19 @@ const SHOWN: [&str; 7] = [
 impl World {
     pub(super) fn add_pod(&mut self, dice: &mut Dice, node: Option<String>) -> Key {
         let namespace = dice.pick(&NAMESPACES).to_owned();
-        let mut name = format!("pod-{}", self.version());
+        let (owner, workload, template, controller) = random_owner(dice);
+        let number = self.version();
+        let of_replica_set = owner.as_ref().filter(|owner| owner.kind == "ReplicaSet");
+        let mut name = match of_replica_set.filter(|_| dice.permille(800)) {
+            Some(owner) => {
+                let begin = format!("{}-", owner.name)
+                    .chars()
+                    .take(58)
+                    .collect::<String>();
+                format!("{begin}{number:0>5}")
+            }
+            None => format!("pod-{number}"),
+        };
         // Sometimes another namespace has a pod of the same name, so that a name alone identifies nothing.
         let free = |name: &str| {
             !self
@@ -113,6 +244,16 @@ impl World {
         {
             name.clone_from(namesake);
         }
+        // A tenant may name a pod like a node.
+        let nodes = self
+            .nodes
+            .keys()
+            .filter(|name| free(name))
+            .cloned()
+            .collect_vec();
+        if dice.permille(15) && !nodes.is_empty() {
+            name = nodes[dice.below(nodes.len())].clone();
+        }
         let (uid, resource_version) = (self.uid(), self.version());
         let finalizers: &[&str] = dice.weigh(&[
             (12, &[][..]),
@@ -120,7 +261,6 @@ impl World {
             (1, &["x/hold"]),
             (1, &[JOB_TRACKING, "x/hold"]),
         ]);
-        let (owner, workload, template, controller) = random_owner(dice);
         let of_set = owner.as_ref().is_some_and(|owner| owner.name == SET);
         let of_operator = owner.as_ref().is_some_and(|owner| owner.kind == "Cluster");
         let grace_seconds =
@@ -173,12 +313,24 @@ impl World {
             }
             claims.push(ClaimFacts::not_looked_up(claim, ephemeral));
         }
+        let paths = HOST_PATHS.trim().lines().map(str::trim).collect_vec();
+        let paths = (0..dice.weigh(&[(12, 0), (3, 1), (1, 2)])).map(|_| HostPath {
+            line: dice.pick(&paths),
+            mount: dice.weigh(&[(4, Mount::Writes), (1, Mount::Reads), (1, Mount::None)]),
+            by_init: dice.permille(200),
+        });
+        let paths = paths.collect_vec();
         let names_its_own = dice.permille(30) && !of_set;
         for claim in claims.iter_mut().filter(|_| names_its_own) {
             claim.ephemeral = false;
         }
         let skip = Skip::random(dice);
-        let own_disk = dice.weigh(&[(60, None), (1, Some("fc")), (1, Some("flexVolume"))]);
+        let own_disks = OWN_DISKS
+            .trim()
+            .lines()
+            .map(|line| line.trim().split_once(' ').unwrap());
+        let own_disk = dice.pick(&own_disks.collect_vec());
+        let own_disk = dice.permille(90).then_some(own_disk);
         let facts = PodFacts {
             namespace: namespace.clone(),
             name: name.clone(),
@@ -206,7 +358,16 @@ impl World {
             reap,
             templates: None,
             claims,
-            own_disk: own_disk.map(str::to_owned),
+            own_disk: own_disk
+                .filter(|(is, _)| *is == "disk")
+                .map(|(_, disk)| disk.to_owned()),
+            host_paths: paths
+                .iter()
+                .filter_map(HostPath::data)
+                .sorted()
+                .dedup()
+                .collect(),
+            set_wants: None,
             // By a controller before 1.28, no pod is.
             indexed: of_set && dice.permille(930),
         };
@@ -217,6 +378,8 @@ impl World {
             skip,
             template,
             names_its_own,
+            paths,
+            own_disk: own_disk.map(|(_, disk)| disk),
             word: dice.permille(120).then(|| {
                 let managers = [
                     (8, "Patroni"),
@@ -253,6 +416,7 @@ const OWNERS: &str = "
     6 StatefulSet owner apps/v1
     3 ReplicaSet owner apps/v1
     3 ReplicaSet web-7d9c apps/v1
+    2 ReplicaSet a-name-that-is-so-long-that-kubernetes-cuts-it-5d4f7c9b8 apps/v1
     3 Job owner batch/v1
     2 Job nightly-29481234 batch/v1
     1 ReplicationController owner v1
@@ -323,14 +487,25 @@ pub fn pod(pod: &Pod) -> Value {
             (false, false) => vec![named],
         }
     });
-    // One that is only read is shared by all.
-    let own = match &facts.own_disk {
-        Some(disk) => json!({"name": "own", (disk): {"lun": 0}}),
-        None => json!({"name": "own", "iscsi": {"readOnly": true}}),
-    };
+    let mut own = samples::yaml(pod.own_disk.unwrap_or("{emptyDir: {}}"));
+    own["name"] = json!("own");
+    let paths = pod.paths.iter().enumerate().map(|(at, path)| {
+        let (_, of, kind) = path.words();
+        json!({"name": format!("path-{at}"), "hostPath": {"path": of, "type": kind}})
+    });
     let volumes = volumes
         .chain([json!({"name": "token", "projected": {}}), own])
+        .chain(paths)
         .collect::<Vec<_>>();
+    let mounts = |by_init: bool| {
+        let of_it = pod.paths.iter().enumerate();
+        let of_it = of_it.filter(|(_, path)| path.by_init == by_init && path.mount != Mount::None);
+        let mount = |(at, path): (usize, &HostPath)| {
+            let reads = path.mount == Mount::Reads;
+            json!({"name": format!("path-{at}"), "mountPath": "/x", "readOnly": reads.then_some(true)})
+        };
+        of_it.map(mount).collect_vec()
+    };
     // The mark of a Kosmos pod is none here: inside of a leaf cluster, ordinary pods carry it too.
     let (mut labels, mut annotations) = (json!({"kosmos-io/pod": "true"}), json!({}));
     skip(pod.skip, &mut labels, &mut annotations);
@@ -384,7 +559,12 @@ pub fn pod(pod: &Pod) -> Value {
             "deletionTimestamp": deadline,
             "deletionGracePeriodSeconds": grace,
         },
-        "spec": {"nodeName": facts.node, "volumes": volumes},
+        "spec": {
+            "nodeName": facts.node,
+            "volumes": volumes,
+            "containers": [{"name": "main", "volumeMounts": mounts(false)}],
+            "initContainers": [{"name": "init", "volumeMounts": mounts(true)}],
+        },
         "status": {
             "phase": if facts.finished { looks.finished } else { looks.phase },
             "reason": looks.reason,

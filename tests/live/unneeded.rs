@@ -1,0 +1,180 @@
+//! Nothing wants a pod again whose data is on the dead node: its namespace is being deleted, or no StatefulSet wants its
+//! ordinal. And a claim that somebody deleted by mistake, on a node that comes back.
+
+use crate::prelude::*;
+
+const SET: &str = "/apis/apps/v1/namespaces/impala-impala01/statefulsets/impala-executor-000";
+const CLAIM: &str = "/api/v1/namespaces/impala-impala01/persistentvolumeclaims/scratch-cache-volume-impala-executor-000-0";
+
+/// A set in a namespace, whose claim is bound to a disk of ds03.
+fn cache(namespace: &str, further: &str) -> String {
+    format!(
+        "
+apiVersion: v1
+kind: List
+items:
+- {{apiVersion: v1, kind: Namespace, metadata: {{name: {namespace}}}}}
+- apiVersion: v1
+  kind: PersistentVolume
+  metadata: {{name: disk-of-{namespace}}}
+  spec:
+    storageClassName: local-path
+    capacity: {{storage: 1Gi}}
+    accessModes: [ReadWriteOnce]
+    persistentVolumeReclaimPolicy: Delete
+    claimRef: {{namespace: {namespace}, name: data-cache-0}}
+    local: {{path: /}}
+    nodeAffinity:
+      required:
+        nodeSelectorTerms:
+        - matchExpressions:
+          - {{key: kubernetes.io/hostname, operator: In, values: [ds03]}}
+- apiVersion: apps/v1
+  kind: StatefulSet
+  metadata: {{name: cache, namespace: {namespace}}}
+  spec:
+    serviceName: cache
+    {further}
+    selector: {{matchLabels: {{app: cache}}}}
+    template:
+      metadata: {{labels: {{app: cache}}}}
+      spec:
+        terminationGracePeriodSeconds: 2
+        tolerations:
+        - {{key: node.kubernetes.io/unreachable, operator: Exists, effect: NoExecute, tolerationSeconds: 1}}
+        - {{key: node.kubernetes.io/not-ready, operator: Exists, effect: NoExecute, tolerationSeconds: 1}}
+        containers:
+        - {{name: main, image: pretended, volumeMounts: [{{name: data, mountPath: /data}}]}}
+    volumeClaimTemplates:
+    - metadata: {{name: data}}
+      spec:
+        storageClassName: local-path
+        accessModes: [ReadWriteOnce]
+        resources: {{requests: {{storage: 1Gi}}}}
+"
+    )
+}
+
+fn claim_of(namespace: &str) -> String {
+    format!("/api/v1/namespaces/{namespace}/persistentvolumeclaims/data-cache-0")
+}
+
+fn running(case: &Case, namespace: &str) -> Seen {
+    case.until(&format!("the cache of {namespace} runs"), || {
+        let mut pods = case.pods_on(FAILING).into_iter();
+        pods.find(|pod| pod.namespace == namespace && pod.is_running())
+    })
+}
+
+fn scale(case: &crate::case::Live, set: &str, replicas: u32) {
+    case.merge_patch(set, json!({"spec": {"replicas": replicas}}));
+}
+
+/// Three sets with a claim on a disk of the dead node. One is scaled down, and its claim stays. One is scaled down and has
+/// its claims deleted then. The namespace of the third is deleted, with everything in it.
+#[test]
+fn pods_that_nothing_wants_again_are_reaped_with_a_disk_on_their_node() {
+    let case = Case::start();
+    let retention = "persistentVolumeClaimRetentionPolicy: {whenScaled: Delete}";
+    case.apply(&cache("scaled", retention));
+    case.apply(&cache("dropped", ""));
+    let scaled = running(&case, "scaled");
+    let dropped = running(&case, "dropped");
+    let kept = case.get(CLAIM)["metadata"]["uid"].clone();
+    let evicted = case.fails(FAILING);
+    let of_set = |name: &str| {
+        let mut pods = evicted.iter().filter(|pod| pod.name == name);
+        pods.next().expect("it was there")
+    };
+    let executor = of_set("impala-executor-000-0");
+    let asked = case.reap("--dry-run");
+    for pod in [executor, &scaled, &dropped] {
+        asked.says(&pod.uid, ("local-volume", None));
+    }
+
+    scale(&case, SET, 0);
+    scale(
+        &case,
+        "/apis/apps/v1/namespaces/scaled/statefulsets/cache",
+        0,
+    );
+    case.delete("/api/v1/namespaces/dropped", json!({}));
+    // Kubernetes makes the pod the owner of its claim only while it scales the set down.
+    case.until_true("the pod owns its claim", || {
+        each(&case.get(&claim_of("scaled"))["metadata"]["ownerReferences"])
+            .any(|owner| owner["uid"] == *scaled.uid)
+    });
+    case.until_true("the claim is being deleted", || {
+        case.get(&claim_of("dropped"))["metadata"]["deletionTimestamp"].is_string()
+    });
+    let run = case.reap("");
+    run.ends(0);
+    for pod in [executor, &scaled, &dropped] {
+        run.says(&pod.uid, REAPED);
+    }
+    case.until_true("the namespace is gone", || {
+        case.try_get("/api/v1/namespaces/dropped").is_none()
+    });
+    case.until_true("the claim went with its pod", || {
+        case.try_get(&claim_of("scaled")).is_none()
+    });
+    let found = case.get(CLAIM);
+    assert_eq!(found["metadata"]["uid"], kept);
+    assert_eq!(found["metadata"].get("deletionTimestamp"), None);
+    assert_eq!(found["status"]["phase"], "Bound");
+}
+
+/// Scaled up between the decision and the delete, the set wants the pod and its claim.
+#[test]
+fn a_set_that_is_scaled_up_again_keeps_its_pod() {
+    let case = Case::start();
+    let evicted = case.fails(FAILING);
+    let mut pods = evicted.iter();
+    let executor = pods
+        .find(|pod| pod.name == "impala-executor-000-0")
+        .expect("it was there");
+    scale(&case, SET, 0);
+    let proxy = case.before_the_second_look(FAILING, |case| scale(&case, SET, 1));
+    let run = case.reap_through(&proxy.kubeconfig, &OPTIONS);
+    run.says(&executor.uid, ("stuck-on-not-ready-node", Some("changed")));
+    assert!(case.evictable_on(FAILING).contains(executor));
+    case.reap("").says(&executor.uid, ("local-volume", None));
+}
+
+/// Somebody deletes a claim by mistake. The kubelet that comes back ends its pod, and Kubernetes deletes the claim, and with
+/// it the volume of the policy Delete, unless the printed line was pasted before.
+#[test]
+fn a_claim_is_deleted_by_mistake_and_the_node_comes_back() {
+    let case = Case::start();
+    case.apply(&cache("ledger", ""));
+    let pod = running(&case, "ledger");
+    let claim = claim_of("ledger");
+    let uid = case.get(&claim)["metadata"]["uid"].clone();
+    case.delete(&claim, json!({}));
+    case.fails(FAILING);
+    let run = case.reap("");
+    run.ends(0);
+    run.says(&pod.uid, ("local-volume", None));
+    let asked = commands(&run, &pod.uid);
+    let retain = &asked[0];
+    assert!(retain.contains(" patch pv disk-of-ledger "), "{asked:?}");
+    // It may be pasted twice.
+    for _ in 0..2 {
+        let output = paste(&case, retain);
+        assert!(output.status.success(), "{retain}\n{}", shown(&output));
+    }
+
+    case.resume(FAILING);
+    case.until_true("the kubelet ends the pod, and the claim goes", || {
+        case.try_get(&claim)
+            .is_none_or(|found| found["metadata"]["uid"] != uid)
+    });
+    let disk = "/api/v1/persistentvolumes/disk-of-ledger";
+    case.until_true("the data stays", || {
+        case.get(disk)["status"]["phase"] == "Released"
+    });
+    assert_eq!(case.get(disk)["metadata"].get("deletionTimestamp"), None);
+    // It may be pasted late too.
+    let output = paste(&case, retain);
+    assert!(output.status.success(), "{retain}\n{}", shown(&output));
+}
