@@ -28,8 +28,7 @@ fn the_data_of_a_deleted_claim_is_kept_first_in_every_format() {
     let second = "
         Pod shop/a-0: {metadata: {finalizers: [example.com/backup]}}
     ";
-    let elsewhere =
-        "PersistentVolume pv-ledger: {on: null, spec: {local: null, nfs: {server: x, path: /}}}";
+    let elsewhere = "PersistentVolume pv-ledger: {spec: {local: null, nodeAffinity: null, nfs: {server: x, path: /}}}";
     for (more, first) in [
         ("{}", "Next: set the volume of shop/ledger-0 to Retain"),
         (second, "Next: set the volume of shop/ledger-0 to Retain"),
