@@ -1054,6 +1054,3 @@ fn named(noun: &str, names: &[&str]) -> String {
 
 #[cfg(test)]
 mod tests;
-
-#[cfg(test)]
-mod first_tests;

@@ -5,6 +5,8 @@
     reason = "UPDATE_EXPECT=1 writes them"
 )]
 
+mod first;
+
 use expect_test::expect;
 
 use super::*;
@@ -35,7 +37,7 @@ fn judged(scene: &Scene) -> Judged {
 }
 
 /// Lists the advice about the pod of the scene: the risk, and each step with its command.
-pub fn advised(words: &str) -> Vec<String> {
+fn advised(words: &str) -> Vec<String> {
     let scene = Scene::of(words);
     let pod = judged(&scene);
     let facts = facts(scene.node);

@@ -99,7 +99,7 @@ fn each_node_is_foretold_by_itself_and_the_worst_comes_first() {
     };
     assert_eq!(counts("b"), bare);
     assert_eq!((counts("a").needs_person, counts("d").needs_person), (1, 1));
-    expect![[r#"
+    expect![[r"
         Summary: 6 nodes, each dying alone, added up: 2 need you, 1 is lost, 1 workload has no other
         replica, 1 stays down, never evicted, 3 come back, reaped after at most 1h 10m; 1 leaf node left
         out. Exit code 0.
@@ -124,7 +124,7 @@ fn each_node_is_foretold_by_itself_and_the_worst_comes_first() {
         Summary: 6 nodes, each dying alone, added up: 2 need you, 1 is lost, 1 workload has no other
         replica, 1 stays down, never evicted, 3 come back, reaped after at most 1h 10m; 1 leaf node left
         out. Exit code 0.
-    "#]].assert_eq(&text::write(&answer.page(), Screen::default()));
+    "]].assert_eq(&text::write(&answer.page(), Screen::default()));
 }
 
 #[test]

@@ -7,8 +7,7 @@
 
 use expect_test::expect;
 
-use super::tests::advised;
-use crate::samples::check_each;
+use super::{advised, check_each};
 
 #[test]
 fn the_first_step_follows_what_the_kubelet_says() {
