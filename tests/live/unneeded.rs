@@ -108,8 +108,9 @@ fn pods_that_nothing_wants_again_are_reaped_with_a_disk_on_their_node() {
             .flatten();
         owners.any(|owner| owner["uid"] == *scaled.uid)
     });
-    case.until_true("the claim is being deleted", || {
-        case.get(&claim_of("dropped"))["metadata"]["deletionTimestamp"].is_string()
+    // From Kubernetes 1.33 on, it deletes the claims of a namespace only once the pods are gone.
+    case.until_true("the namespace is being deleted", || {
+        case.get("/api/v1/namespaces/dropped")["metadata"]["deletionTimestamp"].is_string()
     });
     let run = case.reap("");
     run.ends(0);
@@ -119,6 +120,7 @@ fn pods_that_nothing_wants_again_are_reaped_with_a_disk_on_their_node() {
     case.until_true("the namespace is gone", || {
         case.try_get("/api/v1/namespaces/dropped").is_none()
     });
+    assert_eq!(case.try_get(&claim_of("dropped")), None);
     case.until_true("the claim went with its pod", || {
         case.try_get(&claim_of("scaled")).is_none()
     });
