@@ -11,11 +11,11 @@ use super::*;
 fn the_data_of_a_claim_that_somebody_deleted_is_kept_first() {
     let cases = expect![[r#"
         on the node: local; renewed; deleted
-            = First: Keep the data first: ds06's kubelet destroys it as soon as it is back. Then power ds06 off, and answer, or two copies may run. Kubernetes deletes the claim once its last pod is gone.
+            = First: Keep the data by the first step: ds06's kubelet destroys it as soon as it is back. Then power ds06 off, and answer, or two copies may run. Kubernetes deletes the claim once its last pod is gone.
             = Set volume pv-1 to Retain before ds06 comes back: somebody deleted PVC data, so the data is destroyed as soon as ds06's kubelet ends the pod. $ kubectl patch pv pv-1 -p '{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}'
             = Give up claim data (10Gi, made 2025-11-21): the data of volume pv-1 is lost for good (policy Delete), unless you set it to Retain first. $ kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
         on the node, not wanted: local; renewed; deleted; set-wants-it-not
-            = First: Keep the data first: ds06's kubelet destroys it as soon as it is back. Then power ds06 off, and answer, or two copies may run. Kubernetes deletes the claim once its last pod is gone.
+            = First: Keep the data by the first step: ds06's kubelet destroys it as soon as it is back. Then power ds06 off, and answer, or two copies may run. Kubernetes deletes the claim once its last pod is gone.
             = Set volume pv-1 to Retain before ds06 comes back: somebody deleted PVC data, so the data is destroyed as soon as ds06's kubelet ends the pod. $ kubectl patch pv pv-1 -p '{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}'
             = Give up claim data (10Gi, made 2025-11-21): the data of volume pv-1 is lost for good (policy Delete), unless you set it to Retain first. $ kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
         on the node, kept already: local; renewed; deleted; retain
@@ -23,19 +23,19 @@ fn the_data_of_a_claim_that_somebody_deleted_is_kept_first() {
             = Somebody deleted PVC data: it goes with its last pod. Its volume pv-1 has the policy Retain, so its data stays, and a replacement starts empty.
             = Give up claim data (10Gi, made 2025-11-21): the data of volume pv-1 stays on ds06's disk (policy Retain), but the new pod starts without it. $ kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
         on a fenced node: local; renewed; deleted; fenced
-            = First: Keep the data first: ds06's kubelet destroys it as soon as it is back. Then power ds06 off, and answer, or two copies may run. Kubernetes deletes the claim once its last pod is gone.
+            = First: Keep the data by the first step: ds06's kubelet destroys it as soon as it is back. Then power ds06 off, and answer, or two copies may run. Kubernetes deletes the claim once its last pod is gone.
             = Set volume pv-1 to Retain before ds06 comes back: somebody deleted PVC data, so the data is destroyed as soon as ds06's kubelet ends the pod. $ kubectl patch pv pv-1 -p '{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}'
             = Give up claim data (10Gi, made 2025-11-21): the data of volume pv-1 is lost for good (policy Delete), unless you set it to Retain first. $ kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
         on the node, of a Deployment: local; deleted; owner ReplicaSet apps/v1; not-renewed no StatefulSet made it
-            = First: Keep the data first: ds06's kubelet destroys it as soon as it is back. Then power ds06 off, and answer, or two copies may run. Kubernetes deletes the claim once its last pod is gone.
+            = First: Keep the data by the first step: ds06's kubelet destroys it as soon as it is back. Then power ds06 off, and answer, or two copies may run. Kubernetes deletes the claim once its last pod is gone. The replacement exists already, and stays Pending: PVC data can only be used on ds06. Once the old pod is gone, create PVC data again, since no controller does.
             = Set volume pv-1 to Retain before ds06 comes back: somebody deleted PVC data, so the data is destroyed as soon as ds06's kubelet ends the pod. $ kubectl patch pv pv-1 -p '{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}'
             = Give up claim data (10Gi, made 2025-11-21): the data of volume pv-1 is lost for good (policy Delete), unless you set it to Retain first. $ kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
         elsewhere: claim; deleted; set-wants-it
-            = First: Keep the data first: ds06's kubelet destroys it as soon as it is back. Then power ds06 off, and answer, or two copies may run. Kubernetes deletes the claim once its last pod is gone.
+            = First: Keep the data by the first step: ds06's kubelet destroys it as soon as it is back. Then power ds06 off, and answer, or two copies may run. Kubernetes deletes the claim once its last pod is gone.
             = Set volume pv-1 to Retain before ds06 comes back: somebody deleted PVC data, so the data is destroyed as soon as ds06's kubelet ends the pod. $ kubectl patch pv pv-1 -p '{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}'
             = Give up claim data (10Gi, made 2025-11-21): the data of volume pv-1 is lost for good (policy Delete), unless you set it to Retain first. $ kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
         elsewhere, on a shared disk: claim; shared; deleted; set-wants-it
-            = First: Keep the data first: ds06's kubelet destroys it as soon as it is back. Then power ds06 off, and answer, or two copies may run. Kubernetes deletes the claim once its last pod is gone.
+            = First: Keep the data by the first step: ds06's kubelet destroys it as soon as it is back. Then power ds06 off, and answer, or two copies may run. Kubernetes deletes the claim once its last pod is gone.
             = Risk: If ds06 still runs, its machine and the replacement's would write to one disk at once, which destroys its data.
             = Set volume pv-1 to Retain before ds06 comes back: somebody deleted PVC data, so the data is destroyed as soon as ds06's kubelet ends the pod. $ kubectl patch pv pv-1 -p '{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}'
             = Power ds06 off, or cut off its disks, and check that at the machine itself, not by what the cluster says: what still runs there would write to the same disks. Then say so, and a run takes what waits for that. Where fencing is automatic, have it mark the node (annotation fencing/state=fenced, or what --fenced-node-selector selects) and unmark it when it is back. $ kubectl annotate node ds06 pod-reaper.io/powered-off=2026-03-01T12:00:00Z --overwrite
@@ -100,7 +100,7 @@ fn the_replacement_of_a_deployments_pod_waits_already() {
     check_each(
         &expect![[r#"
             of a Deployment: local; owner ReplicaSet apps/v1; not-renewed no StatefulSet made it
-                = First: The replacement exists already, and stays Pending: PVC data can only be used on ds06. If ds06 can come back, wait: it then starts there, with the data. If ds06 is lost for good, delete PVC data yourself and let the old pod go; then create PVC data again, empty, since no controller does.
+                = First: The replacement exists already, and stays Pending: PVC data can only be used on ds06. If ds06 can come back, wait: the replacement then starts there, with the data. If ds06 is lost for good, delete PVC data and the old pod by hand; then create PVC data again, empty, since no controller does.
                 = No answer is asked for: no StatefulSet made it. The book has the steps (https://github.com/YOU/pod-reaper/blob/main/docs/by-hand.md#with-kubectl-alone).
             of another maker: local; owner ReplicaSet x.example/v1; by-operator
                 = First: If ds06 can come back, wait: the pod starts again with its data. If not, power ds06 off, then answer, or two copies may run. A scheduled run acts on this only if the component answers is installed. If not, run pod-reaper -n shop (it also reaps its other stuck pods). Each claim is deleted with its pod; whether it comes back is the affair of the operator that controls the pod.
