@@ -495,9 +495,11 @@ pub fn for_a_person(report: &Report, pod: &PodEntry) -> String {
     let mut why = pod.advice.steps.iter().filter_map(|step| step.why.clone());
     let does = joined(steps.filter_map(pasted), "; ").or_else(|| why.next());
     let off = Some(node).filter(|_| pod.advice.gives_up_data());
-    let off = off.map(|node| match pod.advice.keeps_data() {
-        true => format!("Keep its data first, then power {node} off. "),
-        false => format!("Power {node} off first. "),
+    let off = off.map(|node| {
+        if pod.advice.keeps_data() {
+            return format!("Keep its data first, then power {node} off. ");
+        }
+        format!("Power {node} off first. ")
     });
     format!(
         "{name} on {node} needs a person [{}]: {}{}",

@@ -1,7 +1,7 @@
 //! Nothing wants a pod again whose data is on the dead node: its namespace is being deleted, or no StatefulSet wants its
 //! ordinal. And a claim that somebody deleted by mistake, on a node that comes back.
 
-use crate::prelude::*;
+use crate::{case::Live, prelude::*};
 
 const SET: &str = "/apis/apps/v1/namespaces/impala-impala01/statefulsets/impala-executor-000";
 const CLAIM: &str = "/api/v1/namespaces/impala-impala01/persistentvolumeclaims/scratch-cache-volume-impala-executor-000-0";
@@ -66,7 +66,7 @@ fn running(case: &Case, namespace: &str) -> Seen {
     })
 }
 
-fn scale(case: &crate::case::Live, set: &str, replicas: u32) {
+fn scale(case: Live, set: &str, replicas: u32) {
     case.merge_patch(set, json!({"spec": {"replicas": replicas}}));
 }
 
@@ -92,20 +92,25 @@ fn pods_that_nothing_wants_again_are_reaped_with_a_disk_on_their_node() {
         asked.says(&pod.uid, ("local-volume", None));
     }
 
-    scale(&case, SET, 0);
+    scale(*case, SET, 0);
     scale(
-        &case,
+        *case,
         "/apis/apps/v1/namespaces/scaled/statefulsets/cache",
         0,
     );
     case.delete("/api/v1/namespaces/dropped", json!({}));
     // Kubernetes makes the pod the owner of its claim only while it scales the set down.
     case.until_true("the pod owns its claim", || {
-        each(&case.get(&claim_of("scaled"))["metadata"]["ownerReferences"])
-            .any(|owner| owner["uid"] == *scaled.uid)
+        let found = case.get(&claim_of("scaled"));
+        let mut owners = found["metadata"]["ownerReferences"]
+            .as_array()
+            .into_iter()
+            .flatten();
+        owners.any(|owner| owner["uid"] == *scaled.uid)
     });
-    case.until_true("the claim is being deleted", || {
-        case.get(&claim_of("dropped"))["metadata"]["deletionTimestamp"].is_string()
+    // From Kubernetes 1.33 on, it deletes the claims of a namespace only once the pods are gone.
+    case.until_true("the namespace is being deleted", || {
+        case.get("/api/v1/namespaces/dropped")["metadata"]["deletionTimestamp"].is_string()
     });
     let run = case.reap("");
     run.ends(0);
@@ -115,6 +120,7 @@ fn pods_that_nothing_wants_again_are_reaped_with_a_disk_on_their_node() {
     case.until_true("the namespace is gone", || {
         case.try_get("/api/v1/namespaces/dropped").is_none()
     });
+    assert_eq!(case.try_get(&claim_of("dropped")), None);
     case.until_true("the claim went with its pod", || {
         case.try_get(&claim_of("scaled")).is_none()
     });
@@ -133,8 +139,8 @@ fn a_set_that_is_scaled_up_again_keeps_its_pod() {
     let executor = pods
         .find(|pod| pod.name == "impala-executor-000-0")
         .expect("it was there");
-    scale(&case, SET, 0);
-    let proxy = case.before_the_second_look(FAILING, |case| scale(&case, SET, 1));
+    scale(*case, SET, 0);
+    let proxy = case.before_the_second_look(FAILING, |case| scale(case, SET, 1));
     let run = case.reap_through(&proxy.kubeconfig, &OPTIONS);
     run.says(&executor.uid, ("stuck-on-not-ready-node", Some("changed")));
     assert!(case.evictable_on(FAILING).contains(executor));

@@ -622,7 +622,7 @@ impl PodGroup<'_> {
             if is_deleted {
                 first.extend(self.replaced_already(node));
             }
-            steps.push(self.give_up(node, &losses, copies.clone()));
+            steps.push(self.give_up(node, &losses, copies.as_ref()));
         }
         if self.pods().any(|pod| pod.controller.is_none()) {
             risks.push(format!(
@@ -686,7 +686,7 @@ impl PodGroup<'_> {
         )
     }
 
-    fn give_up(&self, node: &str, losses: &[Loss], copies: Option<(Owner, Read<usize>)>) -> Step {
+    fn give_up(&self, node: &str, losses: &[Loss], copies: Option<&(Owner, Read<usize>)>) -> Step {
         let names = losses.iter().map(|loss| loss.claim.as_str()).collect_vec();
         let mut volumes = BTreeMap::<_, Vec<_>>::new();
         for loss in losses {
@@ -717,7 +717,7 @@ impl PodGroup<'_> {
             ),
             lost.join("; "),
         );
-        what += &after(" ", self.says_copies(copies.as_ref()));
+        what += &after(" ", self.says_copies(copies));
         let mut claims = self.all.iter().flat_map(|judged| asked(judged));
         if let Some(doubt) = claims.find_map(|claim| claim.doubt.as_ref()) {
             what += &format!(

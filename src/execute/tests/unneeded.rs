@@ -70,7 +70,7 @@ async fn a_pod_stays_that_something_wants_by_now() {
             let is_met =
                 Some(request.kind) == fault && (request.kind != Kind::Namespaces || lists > 1);
             Fate {
-                fault: is_met.then(|| refused),
+                fault: is_met.then_some(refused),
                 ..Fate::default()
             }
         };

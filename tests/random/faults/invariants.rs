@@ -10,7 +10,7 @@ use crate::{
         no_facts, unread,
     },
 };
-use pod_reaper::facts::NamespaceFacts;
+use pod_reaper::facts::{NamespaceFacts, Standing};
 use pod_reaper::{
     cluster::Mode,
     decide::Verdict,
@@ -344,8 +344,16 @@ impl Watched {
             return percent < 100 && !(few && *real_ready);
         };
         let occupied = |node: &NodeFacts| occupied.get(&node.name).copied().unwrap_or(true);
-        let nodes = nodes.iter().map(|node| standing(node, now, occupied(node)));
-        Outage::of(nodes, now, percent).holds(node, now)
+        // What is heard elsewhere is not known of each: a node at the edge that is said to be off may live, and then counts as a
+        // leaf node.
+        let held = [false, true].map(|lives| {
+            let counts = |node: &NodeFacts| Standing {
+                leaf: node.leaf.is_some() && lives || standing(node, now, true).leaf,
+                ..standing(node, now, occupied(node))
+            };
+            Outage::of(nodes.iter().map(counts), now, percent).holds(node, now)
+        });
+        held == [true, true]
     }
 
     /// Whether the delete of that claim was tried, after that of the pod, and before any that was real.

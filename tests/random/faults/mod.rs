@@ -12,9 +12,11 @@ use self::{
 };
 use crate::prelude::*;
 use pod_reaper::{cluster::Cluster, run::run_on};
-use tokio::time::sleep_until;
+use tokio::{sync::oneshot, time::sleep_until};
 
 const RUNS: u64 = 5_000;
+/// How long a run has after a signal.
+const TO_FINISH: Duration = Duration::from_secs(20);
 
 /// The result of one run.
 struct Ran {
@@ -44,11 +46,12 @@ fn args(dice: &mut Dice) -> Vec<String> {
 /// The faults, how often the cluster changes in a thousand requests, and the length of a page.
 fn trouble(dice: &mut Dice) -> (Trouble, usize, usize) {
     let rate = |dice: &mut Dice| dice.pick(&[20, 20, 60, 60, 150, 350]);
+    let often = |dice: &mut Dice| dice.pick(&[60, 150, 350]);
     let (faults, changes) = match dice.weigh(&[(3, 0), (4, 1), (7, 2), (6, 3)]) {
         0 => (0, 0),
-        1 => (0, rate(dice)),
+        1 => (0, often(dice)),
         2 => (rate(dice), 0),
-        _ => (rate(dice), rate(dice)),
+        _ => (rate(dice), often(dice)),
     };
     let always = (faults > 0 && dice.permille(450)).then(|| {
         let kind = match dice.below(10) {
@@ -76,13 +79,14 @@ fn trouble(dice: &mut Dice) -> (Trouble, usize, usize) {
     // A fault at every one of several hundred requests would leave no run that proves anything.
     let faults = if always.is_some() { 0 } else { faults };
     let page = dice.pick(&[1, 2, 3, 500]);
-    let after = dice.pick(&[0, 0, 1, 2]);
+    let second = matches!(always, Some((Kind::Namespaces, _))) && dice.permille(700);
+    let after = if second { 1 } else { dice.pick(&[0, 0, 1, 2]) };
     (
         Trouble {
             faults,
             always,
             after,
-            latency: dice.pick(&[1, 10, 40, 150]),
+            latency: dice.pick(&[1, 10, 10, 40, 40, 150]),
         },
         changes,
         page,
@@ -136,19 +140,35 @@ fn run(seed: u64) -> Ran {
         let reserve = Duration::from_secs(20).min(deadline / 4);
         let (mut last_start, mut end) = (began + deadline - reserve, began + deadline);
         let disturbed = trouble.is_faulty() || changes > 0;
-        if disturbed && dice.permille(350) {
-            let at = began + Duration::from_millis(2 * u64::try_from(dice.below(600)).unwrap() + 1);
+        let (wrote, first_write) = oneshot::channel();
+        let mut ends_by = None;
+        if disturbed && dice.permille(400) {
+            let most = dice.pick(&[100, 300, 600]);
+            let mut at =
+                began + Duration::from_millis(2 * u64::try_from(dice.below(most)).unwrap() + 1);
+            if dice.permille(400) {
+                ends_by = Some(wrote);
+            } else {
+                (last_start, end) = (last_start.min(at), end.min(at + TO_FINISH));
+            }
+            let by_write = ends_by.is_some();
             tokio::spawn(async move {
-                sleep_until(at).await;
-                signal.send_replace(Some(("SIGTERM", at)));
+                if by_write && let Ok(written) = first_write.await {
+                    at = written;
+                }
+                // No write was sent by the end of the run.
+                if !signal.is_closed() {
+                    sleep_until(at).await;
+                    signal.send_replace(Some(("SIGTERM", at)));
+                }
                 // Keeps the sender until the run has ended.
                 signal.closed().await;
             });
-            (last_start, end) = (last_start.min(at), end.min(at + Duration::from_secs(20)));
         }
         let rules = Rules::new(Arc::clone(&settings), last_start, end);
         let fates = trouble.clone().fates(dice.fork());
-        let watched = Watched::new(world, cache, rules, trouble, changes, dice.fork());
+        let mut watched = Watched::new(world, cache, rules, trouble, changes, dice.fork());
+        watched.ends_by = ends_by;
         let server = Server::with_faults(watched, fates).page(page);
         let cluster = Cluster::new(server.client(), stop.clone());
         let result = run_on(&cluster, &settings, false, &stop).await;

@@ -1,7 +1,10 @@
 //! The cluster behind the server, with a record of what the program has received. Every write is checked by what the
 //! program could know.
 
-use super::invariants::{FRESH, Rules};
+use super::{
+    TO_FINISH,
+    invariants::{FRESH, Rules},
+};
 use crate::{
     prelude::*,
     world::{
@@ -14,6 +17,7 @@ use crate::{
 };
 use pod_reaper::facts::{self, Heard, NamespaceFacts, ResourceVersion};
 use pod_reaper_test_support::simulated::{Cluster, Content, Delivery, Whole};
+use tokio::sync::oneshot;
 
 pub struct Watched {
     pub world: World,
@@ -28,6 +32,8 @@ pub struct Watched {
     /// The pods that have had Warnings.
     pub warned: BTreeSet<String>,
     pub violations: Vec<String>,
+    /// What ends the run a millisecond after its first write, if that is to be.
+    pub ends_by: Option<oneshot::Sender<Instant>>,
     /// The reads of which the last was not answered as the cluster is: each kind of object, and which of them.
     unread: BTreeSet<Read>,
     /// The numbers of requests of which the answer has an object that does not parse.
@@ -157,6 +163,7 @@ impl Watched {
             writes: Vec::new(),
             warned: BTreeSet::new(),
             violations: Vec::new(),
+            ends_by: None,
             unread: BTreeSet::new(),
             malformed: BTreeSet::new(),
             dice,
@@ -252,7 +259,17 @@ impl Cluster for Watched {
     fn sent(&mut self, request: &Request) {
         self.unread.insert(read(request));
         match request.kind {
-            Kind::Delete | Kind::DeleteClaim | Kind::Patch => self.judge(request),
+            Kind::Delete | Kind::DeleteClaim | Kind::Patch => {
+                self.judge(request);
+                if let Some(ends_by) = self.ends_by.take() {
+                    let at = Instant::now() + Duration::from_millis(1);
+                    let rules = &mut self.rules;
+                    rules.last_start = rules.last_start.min(at);
+                    rules.end = rules.end.min(at + TO_FINISH);
+                    // Nobody waits for it if the run has ended.
+                    ends_by.send(at).ok();
+                }
+            }
             Kind::Events | Kind::Event => self.judge_event(request),
             _ => {}
         }

@@ -550,7 +550,10 @@ fn destructive_commands_are_printed_only_for_what_is_certainly_dead() {
             objections.retain(|objection| !may_remain.contains(objection));
             // A machine at the edge can be answered for, once it is off; nothing else that a leaf node stands for.
             if first_reason(&gathered.facts, &settings.policy, pod) == EdgeNode {
-                let later = |it: &&str| it.contains("leaf node") || it.contains("finalizer");
+                let later = |it: &&str| {
+                    let later = ["leaf node", "finalizer", "just failed", "was not read"];
+                    later.iter().any(|part| it.contains(part))
+                };
                 objections.retain(|objection| !later(&objection));
             }
             objections

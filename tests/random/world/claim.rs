@@ -80,6 +80,12 @@ impl Set {
         })
     }
 
+    /// It is as it was made, and wants all pods of its name.
+    pub(super) fn want_all(&mut self) {
+        (self.replicas, self.start) = (None, 0);
+        (self.deleted, self.uid) = (false, "uid-of-owner");
+    }
+
     fn wants(&self, pod: &str) -> bool {
         let ordinal = pod
             .rsplit_once('-')

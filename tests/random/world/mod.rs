@@ -170,7 +170,7 @@ impl World {
         }
         for name in world.nodes.keys().cloned().collect::<Vec<_>>() {
             // Sometimes more pods than requests at the same time, so that pods have to wait.
-            let many = dice.weigh(&[(30, 6), (1, 24)]);
+            let many = dice.weigh(&[(16, 6), (1, 24)]);
             let most = if world.nodes[&name].facts.ready == Ready::True {
                 2
             } else {
@@ -198,7 +198,7 @@ impl World {
         }
         world.add_users(dice);
         world.add_leases(dice);
-        if dice.permille(650) {
+        if dice.permille(800) {
             self::plain(&mut world, dice);
         }
         if dice.permille(30) {
@@ -644,8 +644,10 @@ impl World {
 
     /// Makes a random change that the program has not caused.
     pub fn change(&mut self, dice: &mut Dice) {
-        let what = match dice.below(33) {
+        let what = match dice.below(38) {
             31 | 32 => 18,
+            33 => 0,
+            34.. => dice.pick(&[13, 14]),
             what => what,
         };
         if what > 27 {
@@ -705,7 +707,17 @@ impl World {
             }
             return;
         }
-        let keys = self.pods.keys().cloned().collect::<Vec<_>>();
+        let any = dice.permille(150);
+        let is_stuck = |pod: &Pod| {
+            let node = pod
+                .facts
+                .node
+                .as_ref()
+                .and_then(|node| self.nodes.get(node));
+            pod.terminating && node.is_some_and(|node| node.facts.ready != Ready::True)
+        };
+        let pods = self.pods.iter().filter(|(_, pod)| any || is_stuck(pod));
+        let keys = pods.map(|(key, _)| key.clone()).collect::<Vec<_>>();
         if keys.is_empty() {
             return;
         }
@@ -736,12 +748,9 @@ impl World {
             16 => pod.facts.finalizers = vec!["x/hold".to_owned()],
             17 => pod.facts.finished = true,
             18 => {
-                let namespace = key.0;
-                let facts = Namespace {
-                    skip: Skip::out(dice),
-                    deleted: false,
-                };
-                self.namespaces.insert(namespace, facts);
+                if let Some(namespace) = self.namespaces.get_mut(&key.0) {
+                    namespace.skip = Skip::out(dice);
+                }
             }
             19 => {
                 if let Some(claim) = pod.facts.claims.first() {
@@ -814,13 +823,18 @@ fn plain(world: &mut World, dice: &mut Dice) {
     for namespace in world.namespaces.values_mut() {
         namespace.skip = Skip::default();
     }
+    if dice.permille(500) {
+        world.sets.values_mut().for_each(Set::want_all);
+    }
     let pods = world.pods.values_mut();
     for pod in pods.filter(|pod| pod.facts.node.as_ref() == Some(&name)) {
         (pod.terminating, pod.word, pod.skip) = (true, None, Skip::default());
         let facts = &mut pod.facts;
         (facts.created, facts.opted_out, facts.reap) = (Some(made()), None, answer(dice));
         (facts.mirror, facts.finished) = (false, false);
-        facts.finalizers.clear();
+        facts
+            .finalizers
+            .retain(|finalizer| finalizer == JOB_TRACKING);
         // Sometimes the kubelet has learnt of it, and counts a grace of a week when the machine dies.
         let grace = dice.pick(&[30, 604_800]);
         let asked = failed - SignedDuration::from_secs(dice.pick(&[-300, 30, 180]));
@@ -833,6 +847,7 @@ fn plain(world: &mut World, dice: &mut Dice) {
                 let created = dice.weigh(&[(9, made()), (1, start())]);
                 (claim.created, claim.skip) = (Some(created), Skip::default());
                 claim.give_up = answer(dice);
+                claim.terminating &= dice.permille(300);
             }
         }
     }
