@@ -15,8 +15,8 @@ use super::{
 use crate::{
     decide::POWERED_OFF,
     facts::{
-        FencingMark, Heard, Leaf, LeafKind, NodeFacts, Read, Ready, SignBy, Standing, Traits,
-        Unread, ZONE_LABELS, Zone, not_ready_since,
+        FencingMark, Heard, Leaf, LeafKind, NodeFacts, OUT_OF_SERVICE, Read, Ready, SignBy,
+        Standing, Traits, Unread, ZONE_LABELS, Zone, not_ready_since,
     },
     selector::{NodeSelector, NodeSelectors, Selector, is_name},
 };
@@ -51,7 +51,6 @@ const SHUTDOWN_KEY: &str = "node.cloudprovider.kubernetes.io/shutdown";
 const SURE_CLOUDS: [&str; 2] = ["aws://", "openstack://"];
 /// The prefix of the names of Fargate's nodes. On them the taint means the opposite.
 const FARGATE_PREFIX: &str = "fargate-";
-const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
 
 raw! {
     /// A node.

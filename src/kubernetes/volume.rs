@@ -138,6 +138,7 @@ raw! {
     }
 
     struct AttachmentSpec {
+        attacher: String,
         node_name: String,
         source: AttachmentSource,
     }
@@ -330,6 +331,7 @@ impl RawAttachment {
         let attachment = Attachment {
             name: self.metadata.name,
             volume: self.spec.source.persistent_volume_name,
+            driver: given(self.spec.attacher),
         };
         (self.spec.node_name, attachment)
     }

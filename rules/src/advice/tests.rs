@@ -79,7 +79,7 @@ fn no_answer_is_asked_for_while_a_node_lives_or_may() {
     check_each(
         &expect![[r#"
             it is dead: local; renewed
-                = First: If ds06 can come back, wait: the pod starts again with its data. If not, power ds06 off, then answer, or two copies may run. A scheduled run acts on this only if the component answers is installed. If not, run pod-reaper -n shop (it also reaps its other stuck pods). Each claim is deleted with its pod; its StatefulSet creates both again, empty.
+                = First: If ds06 can come back, wait: the pod starts again with its data. Otherwise power ds06 off before you answer, or two copies may run. A scheduled run acts on this only if the component answers is installed. If not, run pod-reaper -n shop (it also reaps its other stuck pods). Each claim is deleted with its pod; its StatefulSet creates both again, empty.
                 = Give up claim data (10Gi, made 2025-11-21): the data of volume pv-1 is lost for good (policy Delete). $ kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
             it says that it is not Ready: local; renewed; ready False
                 = Risk: Do not force-delete it: it most likely runs, and would run beside its replacement. Restart the container runtime or the kubelet: once the node is Ready, it ends the pod. Or power the machine off: once it was silent for 11 minutes, a run judges the pod again.
@@ -99,13 +99,13 @@ fn no_answer_is_asked_for_while_a_node_lives_or_may() {
     check_each(
         &expect![[r#"
             it is dead:
-                = Volumes still attached to ds06: 1. Kubernetes detaches each 6 minutes after its pod is gone, or never if kube-controller-manager runs with --disable-force-detach-on-timeout. Do not delete VolumeAttachments. Set this taint only if the machine is certainly powered off. From 1.26 on, Kubernetes then detaches them at once, and evicts and force-deletes every pod on ds06 that does not tolerate the taint, including those that need you. Remove it when the pods run elsewhere and the machine works again. $ kubectl get node ds06 -o 'jsonpath={.metadata.uid}{range .status.conditions[?(@.type=="Ready")]}/{.status}/{.lastTransitionTime}{end}' | grep -qxF -- n-1/Unknown/2026-03-01T11:00:00Z && kubectl taint nodes ds06 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute
+                = Volumes still attached to ds06: 1. Kubernetes detaches each one 6 minutes after its pod is gone (never, if kube-controller-manager runs with --disable-force-detach-on-timeout). To detach them now, set the out-of-service taint, but only if you have checked that the machine is powered off: Kubernetes 1.26 or newer then also evicts and force-deletes every pod on ds06 that does not tolerate the taint, including the pods that need you. Remove the taint only after the machine was powered off and on again, once the pods run elsewhere. Do not delete VolumeAttachments. $ kubectl get node ds06 -o 'jsonpath={.metadata.uid}{range .status.conditions[?(@.type=="Ready")]}/{.status}/{.lastTransitionTime}{end}' | grep -qxF -- n-1/Unknown/2026-03-01T11:00:00Z && kubectl taint nodes ds06 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute
             it says that it is not Ready: ready False
             it renews its lease: lease 0s
             it is reported from: virt-handler 0s
             it has an unread lease: lease unread
             it is out of service: out-of-service
-                = ds06 has the taint out-of-service: Kubernetes, from 1.26 on, deletes its Terminating pods and detaches its volumes at once. Remove it when its pods run elsewhere and the machine works again.
+                = ds06 has the out-of-service taint: Kubernetes 1.26 or newer deletes its Terminating pods and detaches its volumes immediately. Remove the taint only after the machine was powered off and on again, once the pods run elsewhere.
         "#]],
         |words| {
             let Scene { policy, node, .. } = Scene::of(words);
@@ -113,6 +113,7 @@ fn no_answer_is_asked_for_while_a_node_lives_or_may() {
             let left = Attachment {
                 name: "csi-1".to_owned(),
                 volume: None,
+                driver: None,
             };
             facts.attachments.insert("ds06".to_owned(), vec![left]);
             let node = facts.nodes["ds06"].known().unwrap();
@@ -127,15 +128,15 @@ fn every_rule_that_holds_has_its_answer() {
     check_each(
         &expect![[r#"
             a local volume: local; renewed
-                = First: If ds06 can come back, wait: the pod starts again with its data. If not, power ds06 off, then answer, or two copies may run. A scheduled run acts on this only if the component answers is installed. If not, run pod-reaper -n shop (it also reaps its other stuck pods). Each claim is deleted with its pod; its StatefulSet creates both again, empty.
+                = First: If ds06 can come back, wait: the pod starts again with its data. Otherwise power ds06 off before you answer, or two copies may run. A scheduled run acts on this only if the component answers is installed. If not, run pod-reaper -n shop (it also reaps its other stuck pods). Each claim is deleted with its pod; its StatefulSet creates both again, empty.
                 = Give up claim data (10Gi, made 2025-11-21): the data of volume pv-1 is lost for good (policy Delete). $ kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
             and a shared disk: local; renewed; claim; called shared; shared
-                = First: If ds06 can come back, wait: the pod starts again with its data. If not, power ds06 off, then answer, or two copies may run. A scheduled run acts on this only if the component answers is installed. If not, run pod-reaper -n shop (it also reaps its other stuck pods). Each claim is deleted with its pod; its StatefulSet creates both again, empty.
+                = First: If ds06 can come back, wait: the pod starts again with its data. Otherwise power ds06 off before you answer, or two copies may run. A scheduled run acts on this only if the component answers is installed. If not, run pod-reaper -n shop (it also reaps its other stuck pods). Each claim is deleted with its pod; its StatefulSet creates both again, empty.
                 = Risk: If ds06 still runs, its machine and the replacement's would write to one disk at once, which destroys its data.
                 = Power ds06 off, or cut off its disks, and check that at the machine itself, not by what the cluster says: what still runs there would write to the same disks. Then say so, and a run takes what waits for that. Where fencing is automatic, have it mark the node (annotation fencing/state=fenced, or what --fenced-node-selector selects) and unmark it when it is back. $ kubectl annotate node ds06 pod-reaper.io/powered-off=2026-03-01T12:00:00Z --overwrite
                 = Give up claim data (10Gi, made 2025-11-21): the data of volume pv-1 is lost for good (policy Delete). $ kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
             of a fenced node: local; renewed; claim; called shared; shared; fenced
-                = First: If ds06 can come back, wait: the pod starts again with its data. If not, power ds06 off, then answer, or two copies may run. A scheduled run acts on this only if the component answers is installed. If not, run pod-reaper -n shop (it also reaps its other stuck pods). Each claim is deleted with its pod; its StatefulSet creates both again, empty.
+                = First: If ds06 can come back, wait: the pod starts again with its data. Otherwise answer. A scheduled run acts on this only if the component answers is installed. If not, run pod-reaper -n shop (it also reaps its other stuck pods). Each claim is deleted with its pod; its StatefulSet creates both again, empty.
                 = Give up claim data (10Gi, made 2025-11-21): the data of volume pv-1 is lost for good (policy Delete). $ kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
             a shared disk: claim; shared
                 = Risk: If ds06 still runs, its machine and the replacement's would write to one disk at once, which destroys its data.
@@ -189,7 +190,7 @@ fn what_stands_against_an_answer_is_said_instead() {
                 = See claim data, and where its volume is: the pod owns it, so that it goes with the pod, and its StatefulSet wants the pod again. $ kubectl get pvc data -n shop -o wide
                 = No answer is asked for: a claim would go with the pod, or may. The book has the steps (https://github.com/YOU/pod-reaper/blob/main/docs/by-hand.md#with-kubectl-alone).
             unread: local; renewal-unread it is forbidden
-                = First: If ds06 can come back, wait: the pod starts again with its data. If not, power ds06 off, then answer, or two copies may run. A scheduled run acts on this only if the component answers is installed. If not, run pod-reaper -n shop (it also reaps its other stuck pods). Each claim is deleted with its pod; its StatefulSet creates both again, empty.
+                = First: If ds06 can come back, wait: the pod starts again with its data. Otherwise power ds06 off before you answer, or two copies may run. A scheduled run acts on this only if the component answers is installed. If not, run pod-reaper -n shop (it also reaps its other stuck pods). Each claim is deleted with its pod; its StatefulSet creates both again, empty.
                 = Give up claim data (10Gi, made 2025-11-21): the data of volume pv-1 is lost for good (policy Delete). Whether it would come back is not known (it is forbidden): the run asks again. $ kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
         "#]],
         advised,

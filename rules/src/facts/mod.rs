@@ -19,8 +19,8 @@ pub use self::claim::{
     MOST_CLAIMS, Renewer, Requirement, Storage, VolumeFacts,
 };
 pub use self::node::{
-    CLOCK_SKEW, FencingMark, Heard, Leaf, LeafKind, NamedBy, NodeFacts, NodeRead, Ready, Renewal,
-    SignBy, ZONE_LABELS, Zone, not_ready_since,
+    CLOCK_SKEW, FencingMark, Heard, Leaf, LeafKind, NamedBy, NodeFacts, NodeRead, OUT_OF_SERVICE,
+    Ready, Renewal, SignBy, ZONE_LABELS, Zone, not_ready_since,
 };
 pub use self::pod::{
     Copies, Identity, JOB_TRACKING, Owner, PodFacts, PodSummary, Stay, deletion_requested,
@@ -251,5 +251,16 @@ entry! {
         pub name: String,
         /// The volume, where it names one.
         pub volume: Option<String>,
+        /// The driver that attaches it.
+        pub driver: Option<String>,
+    }
+}
+
+impl Attachment {
+    /// Reports whether the driver is ceph-csi, whose names end alike however it was installed.
+    pub fn is_ceph(&self) -> bool {
+        let ends = ["rbd.csi.ceph.com", "cephfs.csi.ceph.com"];
+        let driver = self.driver.as_ref();
+        driver.is_some_and(|driver| ends.iter().any(|end| driver.ends_with(end)))
     }
 }
