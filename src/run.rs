@@ -10,7 +10,7 @@ use crate::{
     cli::RequireGuard,
     cluster::{Cluster, Mode, NODE_REFUSAL, REFUSAL},
     console::{prompt, terminal::status},
-    decide::Verdict,
+    decide::{DETECTED_WITHIN, Verdict},
     execute::{execute, replacements},
     exit::{CouldNotRun, Result},
     limits::Judged,
@@ -54,6 +54,12 @@ pub async fn run(settings: &Settings, stop: &Stop) -> Result<Report> {
             let cluster = Cluster::connect(target, stop);
             let cluster = stop.or_stopped(cluster).await?;
             log_start();
+            if settings.policy.node_not_ready_for < DETECTED_WITHIN {
+                tracing::warn!(
+                    "--node-not-ready-for is below 6m: the run does not wait for node-problem-detector or the EKS node \
+                     monitoring agent, which write every 5m"
+                );
+            }
             run_on(&cluster, settings, ask, stop).await
         }
     }

@@ -14,8 +14,6 @@ use std::collections::BTreeSet;
 
 /// For how long a sign of life counts: twice the longest beat, and a minute.
 const BEATS: SignedDuration = SignedDuration::from_mins(11);
-/// For how long a node must be NotReady at least where one of the detectors writes, which do every five minutes.
-const DETECTS: SignedDuration = SignedDuration::from_mins(6);
 /// Who is heard this long before a deletion, or later, may have learnt of it.
 const LEARNS: SignedDuration = SignedDuration::from_mins(1);
 
@@ -150,13 +148,8 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
         Some(LeafKind::Kosmos) | None => ReasonCode::KosmosLeaf,
     };
     let just_failed = |node: &NodeFacts| {
-        let least = if node.heard.iter().any(|heard| DETECTORS.contains(&heard.by)) {
-            DETECTS
-        } else {
-            SignedDuration::ZERO
-        };
         not_ready_since(node, now)
-            .is_none_or(|since| now.duration_since(since) < policy.node_not_ready_for.max(least))
+            .is_none_or(|since| now.duration_since(since) < policy.node_not_ready_for)
     };
     let alive = |node: &NodeFacts| alive(node, now);
     let may_live = |node: &NodeFacts| !alive(node) && node.named_by.is_err();

@@ -87,7 +87,7 @@ reasons! {
         "Something that a rule needs could not be read: the node, the namespace, the node's lease or another Lease that may show life, whether anything attaches a disk, how many nodes are NotReady, or the time: no Ready node has renewed its lease within 5 minutes by the API server's clock.",
         "See the cause in the report: mostly a missing right, a wrong clock, or trouble of the API server. The next run tries again.";
     NodeJustFailed = "node-just-failed" => Wait,
-        "Its node has been NotReady for less than --node-not-ready-for (or than 6 minutes, if that is more, where node-problem-detector or the monitoring agent of EKS watches it), or nobody knows since when: the kubelet may only be restarting. The later counts of the times of its Ready condition, unless that lies in the future, and its NoSchedule taint.",
+        "Its node has been NotReady for less than --node-not-ready-for, or nobody knows since when: the kubelet may only be restarting. The later counts of the times of its Ready condition, unless that lies in the future, and its NoSchedule taint.",
         "Nothing. A later run takes the pod if the node stays NotReady.";
     KubeletAlive = "kubelet-alive" => Manual,
         "Its node is NotReady, but shows a sign of life: Ready is False, which only a kubelet that reports keeps so, or something on the machine wrote to the API server after the node became NotReady and less than 11 minutes ago. The containers most likely run. What may run twice runs elsewhere since its eviction, so a delete would gain nothing.",

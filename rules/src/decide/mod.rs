@@ -34,12 +34,14 @@ codes! {
     pub enum KubeletAlive {
         /// It leaves the node's pods to a person.
         Hold = "hold",
-        /// The same, by a name from when some pods were left out.
-        HoldUnique = "hold-unique",
         /// Nothing.
         Reap = "reap",
     }
 }
+
+/// How long a node has to be NotReady so that each detector of problems on its machine, which
+/// writes every 5 min, has had its turn.
+pub const DETECTED_WITHIN: SignedDuration = SignedDuration::from_mins(6);
 
 /// The operator's choices that bear on a single pod, as every report shows them.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -15,7 +15,7 @@ use super::{
     same_kind,
 };
 use crate::{
-    facts::{JOB_TRACKING, LeafKind, NodeFacts, Owner, PodFacts, Read, Ready, SignBy, Unread},
+    facts::{JOB_TRACKING, LeafKind, NodeFacts, Owner, PodFacts, Read, Ready, Unread},
     words::{after, joined, spoken},
 };
 
@@ -130,18 +130,8 @@ impl Case<'_> {
         let since = node.not_ready_since(self.now)?;
         let overdue = self.pod.due(Some(node));
         let overdue = overdue.saturating_add(self.policy.reap_older_than).ok()?;
-        let silent = since.saturating_add(self.silence(node).0).ok()?;
+        let silent = since.saturating_add(self.policy.node_not_ready_for).ok()?;
         Some(overdue.max(silent))
-    }
-
-    /// Returns how long the node has to be NotReady, and the detector that is waited for, if that is
-    /// longer than the operator's threshold.
-    fn silence(&self, node: &NodeFacts) -> (SignedDuration, Option<SignBy>) {
-        let option = self.policy.node_not_ready_for;
-        let mut detectors = [SignBy::ProblemDetector, SignBy::NodeMonitoring].into_iter();
-        let detector = detectors.find(|by| node.heard_by(*by).is_some());
-        let detector = detector.filter(|_| option < DETECTED_WITHIN);
-        (detector.map_or(option, |_| DETECTED_WITHIN), detector)
     }
 
     /// Evaluates every rule, in order. [`Case::decide`] goes through the same rules, so the first
@@ -326,10 +316,6 @@ fn facts_unread(case: &Case<'_>) -> Finding {
     }
 }
 
-/// The programs that watch a node for problems write every 5 min. A node that bears their marks has
-/// to be silent for longer than that, so that they had their turn.
-const DETECTED_WITHIN: SignedDuration = SignedDuration::from_mins(6);
-
 fn node_just_failed(case: &Case<'_>) -> Finding {
     let node = case.required_node()?;
     if node.ready == Ready::True {
@@ -343,19 +329,10 @@ fn node_just_failed(case: &Case<'_>) -> Finding {
         );
     };
     let time = case.now.duration_since(since);
-    let (is, option) = (
-        spoken(time.max(SignedDuration::ZERO)),
-        case.policy.node_not_ready_for,
-    );
-    let mut least = format!("--node-not-ready-for is {}", spoken(option));
-    let (silence, detector) = case.silence(node);
-    if let Some(by) = detector {
-        least += &format!(
-            ", and {by}, which writes every 5m, is waited for until {}",
-            spoken(DETECTED_WITHIN)
-        );
-    }
-    if time >= silence {
+    let is = spoken(time.max(SignedDuration::ZERO));
+    let threshold = case.policy.node_not_ready_for;
+    let least = format!("--node-not-ready-for is {}", spoken(threshold));
+    if time >= threshold {
         return seen(format!("It has been NotReady for {is}; {least}."));
     }
     holds(

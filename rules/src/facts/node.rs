@@ -94,6 +94,13 @@ impl NodeFacts {
         self.heard.iter().find(|heard| heard.by == by)
     }
 
+    /// Reports whether a detector watches the machine for problems. Detectors write only every five
+    /// minutes.
+    pub fn has_detector(&self) -> bool {
+        let detectors = [SignBy::ProblemDetector, SignBy::NodeMonitoring];
+        self.heard.iter().any(|heard| detectors.contains(&heard.by))
+    }
+
     /// Reports whether it is not known if the node's API server lives: no API server's lease that
     /// could be read names the host of this control plane node.
     pub fn lacks_api_server(&self) -> bool {

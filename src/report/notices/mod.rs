@@ -8,8 +8,8 @@ use jiff::SignedDuration;
 
 use crate::{
     codes::codes,
-    decide::{BUILT_IN, KubeletAlive, ReasonCode, Verdict, same_kind},
-    facts::{ClusterFacts, PodSummary, Ready, Stay},
+    decide::{BUILT_IN, DETECTED_WITHIN, ReasonCode, Verdict, same_kind},
+    facts::{ClusterFacts, NodeFacts, PodSummary, Ready, Stay},
     limits::{Judged, Limit},
     report::{RunRecord, page::NAMES},
     settings::Task,
@@ -36,8 +36,8 @@ codes! {
         ApiServerUnknown = "api-server-unknown",
         /// An answer of a person that counts for nothing.
         AnswerInert = "answer-inert",
-        /// A value of an option whose meaning has changed.
-        RetiredValue = "retired-value",
+        /// Nodes with a detector that writes less often than `--node-not-ready-for` waits.
+        DetectorsTooSlow = "detectors-too-slow",
         /// Terminating pods on Ready nodes, which are not looked at.
         OnReadyNodes = "on-ready-nodes",
     }
@@ -133,11 +133,6 @@ pub fn of_run(run: &RunRecord<'_>) -> Vec<NoticeEntry> {
         );
         NoticeCode::TimeOfTheFile.about(1, detail)
     });
-    let retired = (settings.policy.kubelet_alive == KubeletAlive::HoldUnique).then(|| {
-        let detail = "--kubelet-alive=hold-unique is read as hold: no pod of a node that shows a sign of life is reaped, \
-                      whoever made it.";
-        NoticeCode::RetiredValue.about(1, detail.to_owned())
-    });
     let elsewhere = facts.on_ready_nodes;
     let on_ready = format!("{elsewhere} more on Ready nodes; --all lists them");
     never_evicted
@@ -147,7 +142,7 @@ pub fn of_run(run: &RunRecord<'_>) -> Vec<NoticeEntry> {
         .chain(inert_answers(run))
         .chain(unmatched)
         .chain(unknown)
-        .chain(retired)
+        .chain([detectors_too_slow(run)])
         .chain(newest)
         .chain([staying, NoticeCode::OnReadyNodes.about(elsewhere, on_ready)])
         .filter(|notice| notice.count > 0)
@@ -261,6 +256,23 @@ fn without_api_server(facts: &ClusterFacts) -> NoticeEntry {
     NoticeCode::ApiServerUnknown.about(nodes.len(), detail)
 }
 
+/// Returns the notice about the nodes with a detector that may not have had its turn before a run
+/// acts.
+fn detectors_too_slow(run: &RunRecord<'_>) -> NoticeEntry {
+    let threshold = run.settings.policy.node_not_ready_for;
+    let is_down = |node: &&NodeFacts| node.ready != Ready::True && node.has_detector();
+    let nodes = run.facts.known_nodes().filter(is_down);
+    let nodes = nodes.filter(|_| threshold < DETECTED_WITHIN);
+    let nodes = nodes.map(|node| &node.name).collect_vec();
+    let detail = format!(
+        "The run does not wait for node-problem-detector or the EKS node monitoring agent, which write every 5m, because \
+         --node-not-ready-for is only {}: {}. With 6m or more their heartbeats are seen.",
+        spoken(threshold),
+        listed(&nodes, NAMES)
+    );
+    NoticeCode::DetectorsTooSlow.about(nodes.len(), detail)
+}
+
 /// Returns a notice for each reason and node about the pods that have waited for many thresholds. A
 /// limit concerns the whole run, so its notice names no node.
 fn long_waits(run: &RunRecord<'_>) -> Vec<NoticeEntry> {
@@ -328,3 +340,6 @@ fn cause_of_wait(judged: &Judged, facts: &ClusterFacts) -> String {
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod detectors_tests;

@@ -29,6 +29,7 @@ use crate::{
 ///   it `tolerates` a taint for a number of seconds, or every taint `for ever`.
 /// - `Stuck NAME`: a pod in `shop` on ds06 with this deletion deadline.
 /// - `Since STATUS`: the time since when the Ready condition of ds06 has this status.
+/// - `Watched NAME`: a node with a condition of this kind, which a program wrote before ds06 failed.
 /// - `Lease lives`: the kubelet of ds06 renews its lease.
 fn scene(case: &str) -> (Settings, Vec<Value>) {
     let (options, described) = case.split_once('{').expect("a mapping");
@@ -73,6 +74,17 @@ fn scene(case: &str) -> (Settings, Vec<Value>) {
                     "status: {{conditions: [{{type: Ready, status: '{status}', lastTransitionTime: {since}}}]}}"
                 );
                 ("Node ds06".to_owned(), failed)
+            }
+            Some(("Watched", name)) => {
+                let kind = more.take();
+                let (ready, since) = match name {
+                    "ds05" => ("True", "2026-01-01T00:00:00Z"),
+                    _ => ("Unknown", "2026-01-31T01:00:00Z"),
+                };
+                let watched = format!(
+                    "status: {{conditions: [{{type: Ready, status: '{ready}', lastTransitionTime: {since}}}, {{type: {kind}, lastHeartbeatTime: '2026-01-31T00:59:00Z'}}]}}"
+                );
+                (format!("Node {name}"), watched)
             }
             Some(("Lease", "lives")) => {
                 let renewed = "spec: {renewTime: '2026-01-31T02:59:56Z', leaseDurationSeconds: 40}";
@@ -122,7 +134,7 @@ fn shown(report: &Report) -> String {
     lines
 }
 
-fn check(cases: &Expect) {
+pub fn check(cases: &Expect) {
     check_each(cases, told);
 }
 
