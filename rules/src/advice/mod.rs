@@ -398,6 +398,10 @@ impl Adviser<'_> {
     }
 }
 
+/// The most pods of one group that each have a command of their own if two of them are of one
+/// `StatefulSet`. With more on one node it keeps no quorum anyway, and a screen has no room.
+const MAX_SEPARATE_ANSWERS: usize = 3;
+
 /// When to remove the out-of-service taint: a machine that was only cut off may still write to what was
 /// detached from it.
 const AFTER_A_POWER_CYCLE: &str = "Remove the taint only after the machine was powered off and on again, once the \
@@ -583,7 +587,7 @@ impl PodGroup<'_> {
         }
         let copies = self.copies();
         let lets_go = confined || unverified || owner;
-        if self.is_one_at_a_time() {
+        if self.are_of_one_set() && self.all.len() <= MAX_SEPARATE_ANSWERS {
             let each = self.all.chunks(1).map(|all| PodGroup { all, ..*self });
             steps.extend(each.flat_map(|pod| pod.answers(node, lets_go, copies.as_ref())));
         } else {
@@ -635,7 +639,7 @@ impl PodGroup<'_> {
         steps
     }
 
-    /// Lists the pods of the plan that are asked about and whose StatefulSet is that of the first
+    /// Lists the pods of the plan that are asked about and whose `StatefulSet` is that of the first
     /// pod. Such a set may be a database that loses its quorum with two of them.
     fn asked_of_its_set(&self) -> impl Iterator<Item = &Judged> {
         let Adviser { plan, .. } = self.adviser;
@@ -650,18 +654,21 @@ impl PodGroup<'_> {
         })
     }
 
-    /// Says that several pods of one StatefulSet must not be answered for at once, if so.
+    /// Says that several pods of one `StatefulSet` must not be answered for at once, if so.
     fn one_at_a_time(&self) -> Option<String> {
-        let asked = self.asked_of_its_set().count();
-        let set = self.first.pod.owner.as_ref().filter(|_| asked > 1)?;
-        Some(format!(
-            "{asked} pods of {set} need an answer: answer for one at a time, and wait until its replacement is Ready."
-        ))
+        let are_several = self.asked_of_its_set().nth(1).is_some();
+        let set = self.first.pod.owner.as_ref().filter(|_| are_several)?;
+        Some(if self.all.len() > 1 {
+            "Answer for one pod at a time, and wait until it is Ready, unless none of them needs another.".to_owned()
+        } else {
+            format!(
+                "Other pods of {set} need an answer too: answer for one pod at a time, and wait until it is Ready."
+            )
+        })
     }
 
-    /// Reports whether each pod needs an answer of its own, because two of the group are of one
-    /// StatefulSet.
-    fn is_one_at_a_time(&self) -> bool {
+    /// Reports whether two of the pods are of one `StatefulSet`.
+    fn are_of_one_set(&self) -> bool {
         let sets = self.pods().filter(|pod| pod.made_by("StatefulSet", "apps"));
         let mut sets = sets.filter_map(|pod| Some(pod.controller.as_ref()?.uid.as_str()));
         !sets.all_unique()
