@@ -359,6 +359,10 @@ impl RawNode {
         zone.iter().any(Option::is_some).then_some(Zone(zone))
     }
 
+    fn is_out_of_service(&self) -> bool {
+        self.taints(OUT_OF_SERVICE).next().is_some()
+    }
+
     /// Returns the node's role in the breaker's count at `now`. It is taken to have a Terminating
     /// pod, because the node object does not tell.
     pub fn standing(&self, selectors: &NodeSelectors, now: Timestamp) -> Standing {
@@ -371,6 +375,7 @@ impl RawNode {
             since: not_ready_since(said, tainted, now).filter(|_| !ready),
             zone: self.zone(),
             occupied: true,
+            out_of_service: self.is_out_of_service(),
         }
     }
 }
@@ -419,7 +424,7 @@ impl NodeObjects {
             unread_lease: own.as_ref().err().cloned(),
             named_by: Err(Unread("they were not asked for".to_owned())),
             fenced: node.fenced(selectors, now),
-            out_of_service: node.taints(OUT_OF_SERVICE).next().is_some(),
+            out_of_service: node.is_out_of_service(),
             leaf: node.leaf(selectors),
             control_plane: node.control_plane(),
             open: node.is_open(),

@@ -29,7 +29,10 @@ use crate::{
     words::clean,
 };
 
-use self::store::{Facts, Pods};
+use self::{
+    clock::Living,
+    store::{Facts, Pods},
+};
 
 /// Where objects come from: a cluster, or a saved state. What they mean, and what of it could not
 /// be read, is the same for both, and is told by [`Store`].
@@ -221,21 +224,24 @@ impl<S: Source> Store<'_, S> {
         let few = scan.not_ready.len() <= FEW_NODES && !thorough;
         let count = async {
             if !is_judged {
-                return (None, Ok(Default::default()));
+                return (Living::default(), Ok(Default::default()));
             }
-            let living = self.living(&scan.ready, now).await;
+            let mut living = self.living(&scan.ready, now).await;
             if few && living.room {
-                return (living.clock, Ok(Default::default()));
+                return (living, Ok(Default::default()));
             }
-            (living.clock, self.take_census(now, on_node).await)
+            let census = self.take_census(now, on_node, &mut living.out_of_service);
+            let census = census.await;
+            (living, census)
         };
         let look_up = async move {
             self.read_leases(&mut facts, &pods, on_node).await;
             let pods = claims::look_up(self, &facts, pods, is_asked).await;
             (facts, pods)
         };
-        let ((mut facts, pods), (clock, census)) = tokio::join!(look_up, count);
-        facts.clock = clock;
+        let ((mut facts, pods), (living, census)) = tokio::join!(look_up, count);
+        facts.clock = living.clock;
+        facts.note_out_of_service(living.out_of_service);
         (facts.census, facts.traits) = census?;
         facts.copies = claims::copies(self, &facts, &pods).await;
         facts.errors = self.errors();
@@ -357,17 +363,22 @@ impl<S: Source> Store<'_, S> {
     /// Counts the real nodes for the breaker. It is called for a snapshot or a forecast, if more
     /// than two nodes are not Ready, or if no node is known on which pods can start. A node that is
     /// not occupied may have been put away. `on_node` has the pods of the nodes that were listed
-    /// already; the others are listed here.
+    /// already; the others are listed here. Ready nodes with the out-of-service taint are added to
+    /// `out_of_service`.
     async fn take_census(
         &self,
         now: Timestamp,
         on_node: &BTreeMap<String, Pods>,
+        out_of_service: &mut BTreeSet<String>,
     ) -> Result<(Census, Traits)> {
         let (mut standings, traits) = match self.standings(now).await {
             Ok(counted) => counted,
             Err(unread) => return Ok((Census::Unread(unread), Traits::default())),
         };
         for (name, standing) in &mut standings {
+            if standing.ready && standing.out_of_service {
+                out_of_service.insert(name.clone());
+            }
             if standing.may_be_put_away(now) {
                 standing.occupied = match on_node.get(name) {
                     Some(listed) => listed.occupied,

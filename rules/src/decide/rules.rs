@@ -15,7 +15,7 @@ use super::{
     same_kind,
 };
 use crate::{
-    facts::{JOB_TRACKING, LeafKind, NodeFacts, Owner, PodFacts, Read, Ready, Unread},
+    facts::{JOB_TRACKING, LeafKind, Owner, PodFacts, Read, Ready, Unread},
     words::{after, joined, spoken},
 };
 

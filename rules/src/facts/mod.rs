@@ -8,7 +8,7 @@ mod claim;
 mod node;
 mod pod;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use derive_more::{Deref, Display, From};
 use jiff::{SignedDuration, Timestamp};
@@ -100,6 +100,8 @@ pub struct ClusterFacts {
     /// The number of Terminating pods on Ready nodes that are left out, if the source shows them
     /// without being asked.
     pub on_ready_nodes: usize,
+    /// The Ready nodes that bear the out-of-service taint, of those that were read.
+    pub ready_out_of_service: BTreeSet<String>,
     /// Why the API server's clock is not believed, as a sentence, if the living nodes contradict it.
     pub clock: Option<String>,
     /// The Ready copies of the workloads whose data a person may give up.
@@ -136,6 +138,13 @@ impl ClusterFacts {
     /// Returns how long `pod` is past the moment when it has to be gone; negative before that.
     pub fn overdue(&self, pod: &PodFacts) -> SignedDuration {
         self.now.duration_since(pod.due(self.known_node(pod)))
+    }
+
+    /// Notes the Ready nodes that bear the out-of-service taint, of `nodes` and of the known ones.
+    pub fn note_out_of_service(&mut self, nodes: BTreeSet<String>) {
+        let known = self.nodes.values().filter_map(NodeRead::known);
+        let tainted = known.filter(|node| node.ready == Ready::True && node.out_of_service);
+        self.ready_out_of_service = tainted.map(|node| node.name.clone()).chain(nodes).collect();
     }
 
     /// Reports whether `pod` is on a node that is Ready. Such pods are looked at only with `--all`.
@@ -242,6 +251,8 @@ pub struct Standing {
     pub zone: Option<Zone>,
     /// The node has, or may have, a pod that no `DaemonSet` made and that mirrors no static pod.
     pub occupied: bool,
+    /// The node bears the out-of-service taint.
+    pub out_of_service: bool,
 }
 
 entry! {

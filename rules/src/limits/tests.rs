@@ -232,6 +232,7 @@ fn count(words: &str) -> Census {
                 .and_then(|since| Some(samples::now() - since.parse::<SignedDuration>().ok()?)),
             zone: None,
             occupied: is("occupied"),
+            out_of_service: false,
         }
     });
     Census::count(samples::now(), nodes)
