@@ -93,6 +93,8 @@ pub struct Scan {
     /// The lists of pods, apart from those of the nodes that are not plainly Ready, that may hold a
     /// Terminating pod to be judged.
     pub pods: BTreeSet<PodsOf>,
+    /// Whether the source has leases of nodes, or may have: a file may have been saved without.
+    pub has_leases: bool,
 }
 
 /// What to gather.
@@ -220,6 +222,15 @@ impl<S: Source> Store<'_, S> {
         is_asked: &impl Fn(&PodFacts) -> bool,
     ) -> Result<Gathered> {
         let (now, thorough) = (facts.now, self.is_thorough());
+        let is_on_dead = |pod: &PodFacts| {
+            let node = facts.known_node(pod);
+            node.is_some_and(|node| node.ready != Ready::True)
+        };
+        if !scan.has_leases && !self.supposes() && pods.iter().any(is_on_dead) {
+            let cause = "the file has none, so it does not show whether a node lives";
+            facts.incomplete = Some(format!("{cause}. Pods may be called dead that run."));
+            self.note("leases", cause);
+        }
         let is_judged = thorough || !pods.is_empty();
         let few = scan.not_ready.len() <= FEW_NODES && !thorough;
         let count = async {
@@ -410,5 +421,7 @@ fn log_counts(pods: &[PodFacts]) {
     }
 }
 
+#[cfg(test)]
+mod saved_tests;
 #[cfg(test)]
 mod tests;

@@ -224,13 +224,13 @@ fn what_a_file_lacks_is_never_taken_for_absent() {
             web-0 stuck-on-not-ready-node
         without volumes
             plain stuck-on-not-ready-node
-            web-0 volume-unverified: It is unverified what a delete would do to its data: claim data-0: persistentvolumes were not saved in the snapshot.
-            unseen: The file lacks pv. This saves all:
+            web-0 volume-unverified: It is unverified what a delete would do to its data: claim data-0: the file has no persistentvolumes: they were not saved, or there are none.
+            unseen: The file has none of these: pv. They were not saved, or there are none. This saves all:
             unseen: kubectl get no,ns,po,pvc,pv,leases,volumeattachments,csidrivers,sts -Ao json --show-managed-fields
         without claims
             plain stuck-on-not-ready-node
-            web-0 volume-unverified: It is unverified what a delete would do to its data: claim data-0: persistentvolumeclaims were not saved in the snapshot.
-            unseen: The file lacks pvc. This saves all:
+            web-0 volume-unverified: It is unverified what a delete would do to its data: claim data-0: the file has no persistentvolumeclaims: they were not saved, or there are none.
+            unseen: The file has none of these: pvc. They were not saved, or there are none. This saves all:
             unseen: kubectl get no,ns,po,pvc,pv,leases,volumeattachments,csidrivers,sts -Ao json --show-managed-fields
         another claim shows that this one does not exist
             web-0 stuck-on-not-ready-node
@@ -243,18 +243,20 @@ fn what_a_file_lacks_is_never_taken_for_absent() {
         without namespaces
             b stuck-on-not-ready-node
             a stuck-on-not-ready-node
-            unseen: The file lacks namespaces (whether they are opted out). This saves all:
+            unseen: The file has none of these: namespaces (whether they are opted out). They were not saved, or there are none. This saves all:
             unseen: kubectl get no,ns,po,pvc,pv,leases,volumeattachments,csidrivers,sts -Ao json --show-managed-fields
         one namespace of two
             b facts-unread: A fact that the decision needs could not be read: the namespace: it was not in the list.
             a stuck-on-not-ready-node
         without leases
             a stuck-on-not-ready-node
-            unseen: The file lacks leases (whether a node lives). This saves all:
+            error: leases: the file has none, so it does not show whether a node lives
+            unseen: The file has none of these: leases (whether a node lives). They were not saved, or there are none. This saves all:
             unseen: kubectl get no,ns,po,pvc,pv,leases,volumeattachments,csidrivers,sts -Ao json --show-managed-fields
         a leader's election is no heartbeat
             a stuck-on-not-ready-node
-            unseen: The file lacks leases (whether a node lives). This saves all:
+            error: leases: the file has none, so it does not show whether a node lives
+            unseen: The file has none of these: leases (whether a node lives). They were not saved, or there are none. This saves all:
             unseen: kubectl get no,ns,po,pvc,pv,leases,volumeattachments,csidrivers,sts -Ao json --show-managed-fields
         a running pod shows that none is stuck
     "#]].assert_eq(&verdicts(&clusters));
@@ -696,7 +698,7 @@ fn what_is_malformed_is_named_holds_what_depends_on_it_and_nothing_else() {
         Namespace data: {metadata: {annotations: {pod-reaper.io/skip: 5}}}
         a facts-unread: A fact that the decision needs could not be read: the namespace: it was not in the list.
         error: Namespace data: a field has an unexpected type
-        unseen: The file lacks pods of other namespaces, if there are any (-A). This saves all:
+        unseen: The file has none of these: pods of other namespaces (-A). They were not saved, or there are none. This saves all:
         unseen: kubectl get no,ns,po,pvc,pv,leases,volumeattachments,csidrivers,sts -Ao json --show-managed-fields
     "#]].assert_eq(&told.concat());
 }
@@ -760,13 +762,13 @@ fn now_is_the_newest_observation_and_never_a_deletion_deadline() {
             a field manager's stamp: Pod b: {metadata: {managedFields: [{time: '2026-01-31T01:00:00Z'}, {time: '2026-01-31T03:00:00Z'}]}}
                 = 2026-01-31T03:00:00Z
             a heartbeat: Node ds07: {status: {conditions: [{lastHeartbeatTime: '2026-01-31T03:00:00Z'}]}}
-                = 2026-01-31T03:00:00Z
+                = 2026-01-31T01:04:30Z
             a transition: Pod b: {status: {conditions: [{lastTransitionTime: '2026-01-31T03:00:00Z'}]}}
-                = 2026-01-31T03:00:00Z
+                = 2026-01-31T01:04:30Z
             a lease: Lease ds07: {spec: {renewTime: '2026-01-31T03:00:00Z'}}
-                = 2026-01-31T03:00:00Z
+                = 2026-01-31T01:04:30Z
             an election's lease: Lease x: {metadata: {namespace: kube-system}, spec: {renewTime: '2026-01-31T03:00:00Z'}}
-                = 2026-01-31T03:00:00Z
+                = 2026-01-31T01:04:30Z
         "#]],
         |more| now(None, &format!("Pod a: {{}}\n{more}")).expect("dated"),
     );
@@ -1426,7 +1428,7 @@ fn claims_are_looked_up_as_long_as_they_can_be_and_are_not_too_many() {
         crowd-10 stuck-on-not-ready-node
         crowd-11 stuck-on-not-ready-node
         crowd-12 volume-unverified: It is unverified what a delete would do to its data: claim *: more than 640 claims of its namespace are due, and a run looks up no more.
-        unseen: The file lacks pv. This saves all:
+        unseen: The file has none of these: pv. They were not saved, or there are none. This saves all:
         unseen: kubectl get no,ns,po,pvc,pv,leases,volumeattachments,csidrivers,sts -Ao json --show-managed-fields
     "#]].assert_eq(&verdicts_of(&text));
 }
@@ -1574,7 +1576,7 @@ fn a_claim_that_the_pod_owns_is_wanted_again_where_its_set_wants_the_pod_or_may(
             scaled up again: StatefulSet web: {spec: {replicas: 2}}
                 = MayBeWanted("its StatefulSet wants the pod again")
             not saved: {}
-                = MayBeWanted("its StatefulSet could not be read: statefulsets were not saved in the snapshot")
+                = MayBeWanted("its StatefulSet could not be read: the file has no statefulsets: they were not saved, or there are none")
             one that could not be read may be it: {StatefulSet other: {spec: {replicas: 1}}, StatefulSet bad: {metadata: {name: 1}}}
                 = MayBeWanted("its StatefulSet could not be read: the snapshot's StatefulSet could not be read: a field has an unexpected type")
         "#]],
@@ -1803,7 +1805,7 @@ fn the_clock_is_compared_with_up_to_three_living_nodes() {
                 format!("Node m{number}: {{ready: 'True', metadata: {{labels: {{{label}}}}}}}\nLease m{number}: {lease}\n")
             });
             let more = format!(
-                "Node ds04: null\nNode ds05: null\nPod a: {{}}\nLease z: {{metadata: {{namespace: x}}, spec: {{renewTime: '{NOW}'}}}}\n{}",
+                "Node ds04: null\nNode ds05: null\nPod a: {{}}\nLease z: {{metadata: {{namespace: x, managedFields: [{{time: '{NOW}'}}]}}}}\n{}",
                 nodes.collect::<String>()
             );
             let gathered = gathered_by(&audit(), None, &list(cluster(&more)));

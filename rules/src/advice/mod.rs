@@ -549,7 +549,7 @@ impl PodGroup<'_> {
                 _ => "pods start again with their",
             };
             let otherwise = if is_open {
-                format!("Otherwise power {node} off before you answer, or two copies may run.")
+                format!("Otherwise power {node} off first, or two copies may run.")
             } else {
                 "Otherwise answer.".to_owned()
             };

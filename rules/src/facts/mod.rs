@@ -108,6 +108,8 @@ pub struct ClusterFacts {
     pub copies: Copies,
     /// The reads that failed although they should not have.
     pub errors: Vec<ReadError>,
+    /// Why verdicts may be wrong, as sentences, if the source lacks something that all of them need.
+    pub incomplete: Option<String>,
     /// The facts that the source cannot show by its nature (a snapshot without leases, say), as
     /// sentences.
     pub unseen: Vec<String>,

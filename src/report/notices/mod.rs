@@ -131,7 +131,7 @@ pub fn of_run(run: &RunRecord<'_>) -> Vec<NoticeEntry> {
     });
     let newest = matches!(settings.task, Task::Audit { now: None, .. }).then(|| {
         let detail = format!(
-            "Judged at {}, the newest time in the file; what happened later is not known. --now sets another time.",
+            "Judged at {}, the newest time of the file; what happened later is not known. --now sets another time.",
             facts.now.strftime("%F %TZ")
         );
         NoticeCode::TimeOfTheFile.about(1, detail)

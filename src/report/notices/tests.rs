@@ -268,7 +268,7 @@ fn a_kind_that_no_pod_has_is_told_of() {
 fn a_snapshot_says_by_which_time_it_is_judged() {
     check(&expect![[r#"
         by its own: --snapshot=state.json {Pod shop/db-0: {}}
-            = time-of-the-file - 1: Judged at 2026-01-31 03:00:00Z, the time of the file; what happened later is not known. --now sets another time.
+            = time-of-the-file - 1: Judged at 2026-01-31 03:00:00Z, the newest time of the file; what happened later is not known. --now sets another time.
         by another: --snapshot=state.json --now=2026-01-31T03:00:00Z {Pod shop/db-0: {}}
     "#]]);
 }
