@@ -215,11 +215,9 @@ fn the_pods_of_one_stateful_set_are_answered_for_one_at_a_time() {
                 .count()
         });
         assert_eq!(asks.collect_vec(), commands_of_each, "{case}: {advice:?}");
-        for step in advice.iter().flat_map(|advice| &advice.steps) {
-            if step.kind == StepKind::Answer {
-                let says = step.what.contains(one_at_a_time);
-                assert_eq!(says, are_several, "{case}: {step:?}");
-            }
+        for advice in advice.iter().filter(|advice| advice.wants_answer()) {
+            let says = words(advice).contains(one_at_a_time);
+            assert_eq!(says, are_several, "{case}: {advice:?}");
         }
     }
 }

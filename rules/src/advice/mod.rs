@@ -587,6 +587,13 @@ impl PodGroup<'_> {
         }
         let copies = self.copies();
         let lets_go = confined || unverified || owner;
+        let asks_for_pods = lets_go || !losses.is_empty();
+        if self.are_of_one_set() && self.all.len() > MAX_SEPARATE_ANSWERS && asks_for_pods {
+            first.push(
+                "Answer for one pod at a time, and wait until it is Ready, unless none of them needs another."
+                    .to_owned(),
+            );
+        }
         if self.are_of_one_set() && self.all.len() <= MAX_SEPARATE_ANSWERS {
             let each = self.all.chunks(1).map(|all| PodGroup { all, ..*self });
             steps.extend(each.flat_map(|pod| pod.answers(node, lets_go, copies.as_ref())));
@@ -654,17 +661,13 @@ impl PodGroup<'_> {
         })
     }
 
-    /// Says that several pods of one `StatefulSet` must not be answered for at once, if so.
+    /// Says that this pod and others of its `StatefulSet` must not be answered for at once, if so.
     fn one_at_a_time(&self) -> Option<String> {
-        let are_several = self.asked_of_its_set().nth(1).is_some();
+        let are_several = self.all.len() == 1 && self.asked_of_its_set().nth(1).is_some();
         let set = self.first.pod.owner.as_ref().filter(|_| are_several)?;
-        Some(if self.all.len() > 1 {
-            "Answer for one pod at a time, and wait until it is Ready, unless none of them needs another.".to_owned()
-        } else {
-            format!(
-                "Other pods of {set} need an answer too: answer for one pod at a time, and wait until it is Ready."
-            )
-        })
+        Some(format!(
+            "Other pods of {set} need an answer too: answer for one pod at a time, and wait until it is Ready."
+        ))
     }
 
     /// Reports whether two of the pods are of one `StatefulSet`.

@@ -79,7 +79,7 @@ fn no_answer_is_asked_for_while_a_node_lives_or_may() {
     check_each(
         &expect![[r#"
             it is dead: local; renewed
-                = First: If ds06 can come back, wait: the pod starts again with its data. Otherwise power ds06 off before you answer, or two copies may run. A scheduled run acts on this only if the component answers is installed. If not, run pod-reaper -n shop (it also reaps its other stuck pods). Each claim is deleted with its pod; its StatefulSet creates both again, empty.
+                = First: If ds06 can come back, wait: the pod starts again with its data. Otherwise power ds06 off first, or two copies may run. A scheduled run acts on this only if the component answers is installed. If not, run pod-reaper -n shop (it also reaps its other stuck pods). Each claim is deleted with its pod; its StatefulSet creates both again, empty.
                 = Give up claim data (10Gi, made 2025-11-21): the data of volume pv-1 is lost for good (policy Delete). $ kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
             it says that it is not Ready: local; renewed; ready False
                 = Risk: Do not force-delete it: it most likely runs, and would run beside its replacement. Restart the container runtime or the kubelet: once the node is Ready, it ends the pod. Or power the machine off: once it was silent for 11 minutes, a run judges the pod again.
@@ -128,10 +128,10 @@ fn every_rule_that_holds_has_its_answer() {
     check_each(
         &expect![[r#"
             a local volume: local; renewed
-                = First: If ds06 can come back, wait: the pod starts again with its data. Otherwise power ds06 off before you answer, or two copies may run. A scheduled run acts on this only if the component answers is installed. If not, run pod-reaper -n shop (it also reaps its other stuck pods). Each claim is deleted with its pod; its StatefulSet creates both again, empty.
+                = First: If ds06 can come back, wait: the pod starts again with its data. Otherwise power ds06 off first, or two copies may run. A scheduled run acts on this only if the component answers is installed. If not, run pod-reaper -n shop (it also reaps its other stuck pods). Each claim is deleted with its pod; its StatefulSet creates both again, empty.
                 = Give up claim data (10Gi, made 2025-11-21): the data of volume pv-1 is lost for good (policy Delete). $ kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
             and a shared disk: local; renewed; claim; called shared; shared
-                = First: If ds06 can come back, wait: the pod starts again with its data. Otherwise power ds06 off before you answer, or two copies may run. A scheduled run acts on this only if the component answers is installed. If not, run pod-reaper -n shop (it also reaps its other stuck pods). Each claim is deleted with its pod; its StatefulSet creates both again, empty.
+                = First: If ds06 can come back, wait: the pod starts again with its data. Otherwise power ds06 off first, or two copies may run. A scheduled run acts on this only if the component answers is installed. If not, run pod-reaper -n shop (it also reaps its other stuck pods). Each claim is deleted with its pod; its StatefulSet creates both again, empty.
                 = Risk: If ds06 still runs, its machine and the replacement's would write to one disk at once, which destroys its data.
                 = Power ds06 off, or cut off its disks, and check that at the machine itself, not by what the cluster says: what still runs there would write to the same disks. Then say so, and a run takes what waits for that. Where fencing is automatic, have it mark the node (annotation fencing/state=fenced, or what --fenced-node-selector selects) and unmark it when it is back. $ kubectl annotate node ds06 pod-reaper.io/powered-off=2026-03-01T12:00:00Z --overwrite
                 = Give up claim data (10Gi, made 2025-11-21): the data of volume pv-1 is lost for good (policy Delete). $ kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
@@ -190,7 +190,7 @@ fn what_stands_against_an_answer_is_said_instead() {
                 = See claim data, and where its volume is: the pod owns it, so that it goes with the pod, and its StatefulSet wants the pod again. $ kubectl get pvc data -n shop -o wide
                 = No answer is asked for: a claim would go with the pod, or may. The book has the steps (https://github.com/YOU/pod-reaper/blob/main/docs/by-hand.md#with-kubectl-alone).
             unread: local; renewal-unread it is forbidden
-                = First: If ds06 can come back, wait: the pod starts again with its data. Otherwise power ds06 off before you answer, or two copies may run. A scheduled run acts on this only if the component answers is installed. If not, run pod-reaper -n shop (it also reaps its other stuck pods). Each claim is deleted with its pod; its StatefulSet creates both again, empty.
+                = First: If ds06 can come back, wait: the pod starts again with its data. Otherwise power ds06 off first, or two copies may run. A scheduled run acts on this only if the component answers is installed. If not, run pod-reaper -n shop (it also reaps its other stuck pods). Each claim is deleted with its pod; its StatefulSet creates both again, empty.
                 = Give up claim data (10Gi, made 2025-11-21): the data of volume pv-1 is lost for good (policy Delete). Whether it would come back is not known (it is forbidden): the run asks again. $ kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
         "#]],
         advised,

@@ -39,10 +39,9 @@ fn an_audit_of_a_dead_node() {
         NEEDS YOU: 4
           impala-impala01/impala-executor-000-0  StatefulSet  on ds06  overdue 1h 55m  [local-volume]
               First: If ds06 can come back, wait: the pod starts again with its data. Otherwise power ds06
-              off before you answer, or two copies may run. A scheduled run acts on this only if the
-              component answers is installed. If not, run pod-reaper -n impala-impala01 (it also reaps its
-              other stuck pods). Each claim is deleted with its pod; its StatefulSet creates both again,
-              empty.
+              off first, or two copies may run. A scheduled run acts on this only if the component answers
+              is installed. If not, run pod-reaper -n impala-impala01 (it also reaps its other stuck pods).
+              Each claim is deleted with its pod; its StatefulSet creates both again, empty.
               - Give up claim scratch-cache-volume-impala-executor-000-0 (made 2026-01-01): the data of
                 volume pvc-scratch is lost for good (policy Delete). How many other pods of
                 StatefulSet/impala-executor-* are Ready is not known.
