@@ -1,5 +1,10 @@
 //! Tests of the notice about detectors that write less often than a run waits.
 
+#![expect(
+    clippy::needless_raw_string_hashes,
+    reason = "UPDATE_EXPECT=1 writes them"
+)]
+
 use expect_test::expect;
 
 use super::tests::check;

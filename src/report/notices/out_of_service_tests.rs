@@ -1,10 +1,17 @@
 //! Tests of the notice about the out-of-service taint that was left on a Ready node.
 
+#![expect(
+    clippy::needless_raw_string_hashes,
+    reason = "UPDATE_EXPECT=1 writes them"
+)]
+
 use expect_test::expect;
 use itertools::Itertools as _;
 
-use super::NoticeCode;
-use super::tests::{check, scene, told_of_cluster};
+use super::{
+    NoticeCode,
+    tests::{check, scene, told_of_cluster},
+};
 use crate::settings::Settings;
 
 #[test]
