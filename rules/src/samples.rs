@@ -317,9 +317,13 @@ impl Scene {
             }
             "attached" => {
                 let node = self.node.as_ref().and_then(NodeRead::known);
-                let attachments = how.split_whitespace().map(|name| Attachment {
-                    name: name.to_owned(),
-                    volume: None,
+                let attachments = how.split_whitespace().map(|what| {
+                    let (name, driver) = what.split_once('=').unzip();
+                    Attachment {
+                        name: name.unwrap_or(what).to_owned(),
+                        volume: None,
+                        driver: driver.map(str::to_owned),
+                    }
                 });
                 let node = node.expect("a node").name.clone();
                 cluster.attachments.insert(node, attachments.collect());

@@ -141,7 +141,7 @@ pub struct Common {
     #[arg(help_heading = SOURCE, long, value_name = "FILE", value_parser = values::path)]
     pub snapshot: Option<PathBuf>,
 
-    /// With --snapshot: the time to judge at [default: the newest observation in the file]
+    /// With --snapshot: the time to judge at [default: the newest time in the file that its API server wrote, or most Ready nodes]
     #[arg(help_heading = SOURCE, long, value_name = "RFC3339", value_parser = values::moment, requires = "snapshot")]
     pub now: Option<Timestamp>,
 

@@ -119,18 +119,23 @@ impl Cluster {
     /// Lists all `VolumeAttachments` by node. No field selector selects them by node, but their
     /// rows name it.
     pub async fn attachments(&self) -> Result<BTreeMap<String, Vec<Attachment>>> {
-        let add_attachment = |by_node: &mut BTreeMap<_, Vec<_>>,
-                              [name, volume, node]: [&str; 3]| {
-            let named = !["", "<unset>"].contains(&volume);
-            by_node
-                .entry(node.to_owned())
-                .or_default()
-                .push(Attachment {
-                    name: name.to_owned(),
-                    volume: named.then(|| volume.to_owned()),
-                });
-        };
-        let rows = self.rows::<RawAttachment, _, 3>("", ["Name", "PV", "Node"], add_attachment);
+        let add_attachment =
+            |by_node: &mut BTreeMap<_, Vec<_>>, [name, driver, volume, node]: [&str; 4]| {
+                let named = !["", "<unset>"].contains(&volume);
+                by_node
+                    .entry(node.to_owned())
+                    .or_default()
+                    .push(Attachment {
+                        name: name.to_owned(),
+                        volume: named.then(|| volume.to_owned()),
+                        driver: Some(driver.to_owned()),
+                    });
+            };
+        let rows = self.rows::<RawAttachment, _, 4>(
+            "",
+            ["Name", "Attacher", "PV", "Node"],
+            add_attachment,
+        );
         Ok(rows.await?.1)
     }
 

@@ -327,8 +327,8 @@ async fn a_response_that_is_not_what_was_asked_for_is_refused() {
     assert_eq!(listed, unread("it is not a list"));
     assert_eq!(found, unread("it is not the object that was asked for"));
     assert_eq!(rows, unread("the table has no column Name"));
-    let table = r#"{"columnDefinitions": [{"name": "Name"}, {"name": "PV"}, {"name": "Node"}],
-        "rows": [{"cells": ["csi-1", "pv-1"]}]}"#;
+    let table = r#"{"columnDefinitions": [{"name": "Name"}, {"name": "Attacher"}, {"name": "PV"}, {"name": "Node"}],
+        "rows": [{"cells": ["csi-1", "csi.example", "pv-1"]}]}"#;
     let [_, _, rows] = asked(table).await;
     assert_eq!(rows, unread("a row of the table lacks a cell"));
 }

@@ -15,8 +15,8 @@ use super::{
 use crate::{
     decide::POWERED_OFF,
     facts::{
-        FencingMark, Heard, KubeletSays, Leaf, LeafKind, NodeFacts, Read, Ready, SignBy, Standing,
-        Traits, Unread, ZONE_LABELS, Zone, not_ready_since,
+        FencingMark, Heard, KubeletSays, Leaf, LeafKind, NodeFacts, OUT_OF_SERVICE, Read, Ready,
+        SignBy, Standing, Traits, Unread, ZONE_LABELS, Zone, not_ready_since,
     },
     selector::{NodeSelector, NodeSelectors, Selector, is_name},
 };
@@ -51,7 +51,6 @@ const SHUTDOWN_KEY: &str = "node.cloudprovider.kubernetes.io/shutdown";
 const SURE_CLOUDS: [&str; 2] = ["aws://", "openstack://"];
 /// The prefix of the names of Fargate's nodes. On them the taint means the opposite.
 const FARGATE_PREFIX: &str = "fargate-";
-const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
 
 raw! {
     /// A node.
@@ -365,6 +364,10 @@ impl RawNode {
         zone.iter().any(Option::is_some).then_some(Zone(zone))
     }
 
+    fn is_out_of_service(&self) -> bool {
+        self.taints(OUT_OF_SERVICE).next().is_some()
+    }
+
     /// Returns the node's role in the breaker's count at `now`. It is taken to have a Terminating
     /// pod, because the node object does not tell.
     pub fn standing(&self, selectors: &NodeSelectors, now: Timestamp) -> Standing {
@@ -377,6 +380,7 @@ impl RawNode {
             since: not_ready_since(said, tainted, now).filter(|_| !ready),
             zone: self.zone(),
             occupied: true,
+            out_of_service: self.is_out_of_service(),
         }
     }
 }
@@ -427,7 +431,7 @@ impl NodeObjects {
             named_by: Err(Unread("they were not asked for".to_owned())),
             others_forbidden: false,
             fenced: node.fenced(selectors, now),
-            out_of_service: node.taints(OUT_OF_SERVICE).next().is_some(),
+            out_of_service: node.is_out_of_service(),
             leaf: node.leaf(selectors),
             control_plane: node.control_plane(),
             open: node.is_open(),

@@ -1,19 +1,17 @@
-//! The moment at which an object was last observed, for
-//! a snapshot that does not tell when it was taken.
+//! The moment at which the API server last wrote an object, for a snapshot that does not tell when
+//! it was taken.
 
 use jiff::Timestamp;
 
-use super::{lease::LeaseSpec, meta::Condition};
 use crate::facts::deletion_requested;
 
 raw! {
-    /// The moments at which something happened to an object. The
-    /// `deletionTimestamp` is none of them, because it may lie in the future; the
-    /// moment at which the deletion was requested is one.
+    /// The moments at which something happened to an object, by the API server's clock. The
+    /// `deletionTimestamp` is none of them, because it may lie in the future; the moment at which the
+    /// deletion was requested is one. The times of conditions and renewals are those of a node's own
+    /// clock, which may be wrong.
     pub struct Observed {
         metadata: ObservedMeta,
-        spec: LeaseSpec,
-        status: Conditions,
     }
 
     struct ObservedMeta {
@@ -21,10 +19,6 @@ raw! {
         deletion_timestamp: Option<Timestamp>,
         deletion_grace_period_seconds: Option<i64>,
         managed_fields: Vec<Stamp>,
-    }
-
-    struct Conditions {
-        conditions: Vec<Condition>,
     }
 
     struct Stamp {
@@ -40,12 +34,7 @@ impl Observed {
             .deletion_timestamp
             .zip(meta.deletion_grace_period_seconds)
             .and_then(|(deadline, grace)| deletion_requested(deadline, grace));
-        self.status
-            .conditions
-            .iter()
-            .flat_map(|it| [it.last_transition_time, it.last_heartbeat_time])
-            .chain(meta.managed_fields.iter().map(|stamp| stamp.time))
-            .chain([meta.creation_timestamp, self.spec.renew_time, asked_for])
-            .max()?
+        let stamps = meta.managed_fields.iter().map(|stamp| stamp.time);
+        stamps.chain([meta.creation_timestamp, asked_for]).max()?
     }
 }

@@ -128,6 +128,7 @@ raw! {
     }
 
     struct AttachmentSpec {
+        attacher: String,
         node_name: String,
         source: AttachmentSource,
     }
@@ -314,6 +315,7 @@ impl RawAttachment {
         let attachment = Attachment {
             name: self.metadata.name,
             volume: self.spec.source.persistent_volume_name,
+            driver: given(self.spec.attacher),
         };
         (self.spec.node_name, attachment)
     }

@@ -81,6 +81,9 @@ in_json! {
         pub errors: Vec<ReadError>,
         /// What the source does not show, as sentences.
         pub unseen: Vec<String>,
+        /// Why the verdicts may be wrong, as sentences, if the source lacks what all of them need.
+        #[serde(skip)]
+        pub incomplete: Option<String>,
         /// 0, or 3 if something could not be read.
         #[serde(rename = "exitCode")]
         pub exit: Exit,
@@ -99,6 +102,7 @@ impl Head {
             judged_at: facts.now,
             errors: errors.clone(),
             unseen: unseen.clone(),
+            incomplete: facts.incomplete.clone(),
             exit: if unread || !errors.is_empty() {
                 Exit::Incomplete
             } else {

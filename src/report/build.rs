@@ -129,6 +129,7 @@ impl<'a> RunRecord<'a> {
             groups: groups.collect(),
             errors: facts.errors.clone(),
             unseen: facts.unseen.clone(),
+            incomplete: facts.incomplete.clone(),
             notices: notices::of_run(self),
             exit: self.exit(),
         }

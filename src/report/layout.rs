@@ -11,8 +11,8 @@ use super::{
     Group, NodeEntry, PodEntry, Render, Report,
     fold::{Card, cards_and_sums, rows},
     page::{
-        Block, Entry, NAMES, Page, Section, Tag, Tone, Word, filled, first, first_of, paragraphs,
-        unread_sections, warned,
+        Block, Entry, NAMES, Page, Section, Tag, Tone, Word, filled, first, first_of, incomplete,
+        paragraphs, unread_sections, warned,
     },
     phrases,
 };
@@ -228,6 +228,7 @@ fn lead(report: &Report) -> Vec<Block> {
     let first = report.notices.iter();
     let first = first.filter(|notice| notice.code.is_first());
     let mut lead = vec![Block::paragraph(tone, phrases::summary(report))];
+    lead.extend(incomplete(report.incomplete.as_ref()));
     lead.extend(first.map(|notice| Block::paragraph(Tone::Caution, &notice.detail)));
     lead.extend(phrases::next(report).map(|next| Block::labelled("Next", Tone::Strong, next)));
     lead

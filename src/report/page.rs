@@ -440,6 +440,11 @@ pub fn paragraphs(texts: impl IntoIterator<Item = impl Into<String>>) -> Vec<Blo
         .collect()
 }
 
+/// Says why the verdicts may be wrong, before anything else is read.
+pub fn incomplete(why: Option<&String>) -> Option<Block> {
+    why.map(|why| Block::labelled("INCOMPLETE", Tone::Bad, why))
+}
+
 /// Returns the section of read errors, and the section of what the source does not show.
 pub fn unread_sections(errors: &[ReadError], unseen: &[String]) -> [Section; 2] {
     let heading = format!("Could not be read: {}", errors.len());

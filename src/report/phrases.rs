@@ -324,7 +324,7 @@ pub fn next(report: &Report) -> Option<String> {
     let nodes = |groups: &[&Group], all: bool| {
         let groups = groups
             .iter()
-            .filter(|group| all || !is_fenced(report, group));
+            .filter(|group| all || !is_fenced(report, first_pod(report, group)));
         let nodes = groups.filter_map(|group| first_pod(report, group).node.clone());
         nodes.unique().collect_vec()
     };
@@ -436,18 +436,18 @@ fn first_pod<'a>(report: &'a Report, group: &Group) -> &'a PodEntry {
     &report.pods[group.pods[0]]
 }
 
-/// Reports whether the node of the group's pods is certainly off.
-fn is_fenced(report: &Report, group: &Group) -> bool {
-    let node = &first_pod(report, group).node;
+/// Reports whether the pod's node is known to be off.
+fn is_fenced(report: &Report, pod: &PodEntry) -> bool {
     let mut nodes = report.nodes.iter();
-    nodes.any(|it| Some(&it.name) == node.as_ref() && it.fenced.is_some())
+    nodes.any(|it| Some(&it.name) == pod.node.as_ref() && it.fenced.is_some())
 }
 
 /// Says what to do before a command that gives up data, in a few words; `None` if none does, or the
-/// node is certainly off.
+/// node is known to be off.
 pub fn off_first(report: &Report, group: &Group) -> Option<String> {
-    let node = first_pod(report, group).node.as_ref()?;
-    let asks = group.advice.gives_up_data() && !is_fenced(report, group);
+    let pod = first_pod(report, group);
+    let node = pod.node.as_ref()?;
+    let asks = group.advice.gives_up_data() && !is_fenced(report, pod);
     asks.then(|| {
         if group.advice.keeps_data() {
             return format!("First: Power {node} off, once its data is kept.");
@@ -494,7 +494,7 @@ pub fn for_a_person(report: &Report, pod: &PodEntry) -> String {
     let (name, node) = (name(pod), pod.node.as_deref().unwrap_or("no node"));
     let mut why = pod.advice.steps.iter().filter_map(|step| step.why.clone());
     let does = joined(steps.filter_map(pasted), "; ").or_else(|| why.next());
-    let off = Some(node).filter(|_| pod.advice.gives_up_data());
+    let off = Some(node).filter(|_| pod.advice.gives_up_data() && !is_fenced(report, pod));
     let off = off.map(|node| {
         if pod.advice.keeps_data() {
             return format!("Keep its data first, then power {node} off. ");

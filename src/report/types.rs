@@ -61,6 +61,9 @@ in_json! {
         pub errors: Vec<ReadError>,
         /// What the source does not show, as sentences.
         pub unseen: Vec<String>,
+        /// Why the verdicts may be wrong, as sentences, if the source lacks what all of them need.
+        #[serde(skip)]
+        pub incomplete: Option<String>,
         /// What a person should know besides the verdicts. No notice changes the exit code.
         pub notices: Vec<NoticeEntry>,
         /// The counts of nodes, pods, outcomes and replacements.

@@ -1,5 +1,7 @@
 //! Whether the API server's clock can be believed: the leases of living nodes tell.
 
+use std::collections::BTreeSet;
+
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Source, Store};
@@ -21,6 +23,8 @@ pub struct Living {
     pub clock: Option<String>,
     /// Whether pods can start on the first of them.
     pub room: bool,
+    /// Those that bear the out-of-service taint.
+    pub out_of_service: BTreeSet<String>,
 }
 
 impl<S: Source> Store<'_, S> {
@@ -51,6 +55,9 @@ impl<S: Source> Store<'_, S> {
                 continue;
             }
             living.room |= place == 0 && node.open;
+            living
+                .out_of_service
+                .extend(node.out_of_service.then(|| name.clone()));
             asked += usize::from(node.renewed.is_some() || node.unread_lease.is_some());
             let Some((said, renewed)) = node.renewed.and_then(|it| Some((it.said?, it))) else {
                 unread = node.unread_lease.or(unread);

@@ -54,6 +54,7 @@ impl Source for Cluster {
         let (now, (mut scan, _)) = rows
             .await
             .map_err(|failure| self.could_not("list nodes", failure))?;
+        scan.has_leases = true;
         scan.facts.cluster_name = Some(self.name.clone());
         scan.facts.now = now.ok_or_else(|| {
             let why = "the API server's answer carries no Date, so there is no clock to judge by; nothing was deleted; \

@@ -29,7 +29,10 @@ use crate::{
     words::clean,
 };
 
-use self::store::{Facts, Pods};
+use self::{
+    clock::Living,
+    store::{Facts, Pods},
+};
 
 /// Where objects come from: a cluster, or a saved state. What they mean, and what of it could not
 /// be read, is the same for both, and is told by [`Store`].
@@ -92,6 +95,8 @@ pub struct Scan {
     /// The lists of pods, apart from those of the nodes that are not plainly Ready, that may hold a
     /// Terminating pod to be judged.
     pub pods: BTreeSet<PodsOf>,
+    /// Whether the source has leases of nodes, or may have: a file may have been saved without.
+    pub has_leases: bool,
 }
 
 /// What to gather.
@@ -219,18 +224,28 @@ impl<S: Source> Store<'_, S> {
         is_asked: &impl Fn(&PodFacts) -> bool,
     ) -> Result<Gathered> {
         let (now, thorough) = (facts.now, self.is_thorough());
+        let is_on_dead = |pod: &PodFacts| {
+            let node = facts.known_node(pod);
+            node.is_some_and(|node| node.ready != Ready::True)
+        };
+        if !scan.has_leases && !self.supposes() && pods.iter().any(is_on_dead) {
+            let cause = "the file has none, so it does not show whether a node lives";
+            facts.incomplete = Some(format!("{cause}. Pods may be called dead that run."));
+            self.note("leases", cause);
+        }
         let is_judged = thorough || !pods.is_empty();
         let few = scan.not_ready.len() <= FEW_NODES && !thorough;
         let count = async {
             if !is_judged {
-                return (None, Ok(None));
+                return (Living::default(), Ok(None));
             }
-            let living = self.living(&scan.ready, now).await;
+            let mut living = self.living(&scan.ready, now).await;
             if few && living.room {
-                return (living.clock, Ok(None));
+                return (living, Ok(None));
             }
-            let census = self.take_census(now, on_node).await;
-            (living.clock, census.map(Some))
+            let census = self.take_census(now, on_node, &mut living.out_of_service);
+            let census = census.await.map(Some);
+            (living, census)
         };
         let look_up = async move {
             self.read_leases(&scan.nodes, &mut facts, &pods, on_node)
@@ -238,8 +253,9 @@ impl<S: Source> Store<'_, S> {
             let pods = claims::look_up(self, &facts, pods, is_asked).await;
             (facts, pods)
         };
-        let ((mut facts, pods), (clock, census)) = tokio::join!(look_up, count);
-        facts.clock = clock;
+        let ((mut facts, pods), (living, census)) = tokio::join!(look_up, count);
+        facts.clock = living.clock;
+        facts.note_out_of_service(living.out_of_service);
         (facts.census, facts.traits) = match census? {
             None => Default::default(),
             Some(Err(unread)) => (Census::Unread(unread), Traits::default()),
@@ -384,17 +400,22 @@ impl<S: Source> Store<'_, S> {
     /// Reads the nodes that the breaker counts. It is called for a snapshot or a forecast, if more
     /// than two nodes are not Ready, or if no node is known on which pods can start. A node that is
     /// not occupied may have been put away. `on_node` has the pods of the nodes that were listed
-    /// already; the others are listed here.
+    /// already; the others are listed here. Ready nodes with the out-of-service taint are added to
+    /// `out_of_service`.
     async fn take_census(
         &self,
         now: Timestamp,
         on_node: &BTreeMap<String, Pods>,
+        out_of_service: &mut BTreeSet<String>,
     ) -> Result<Read<(Standings, Traits)>> {
         let (mut standings, traits) = match self.standings(now).await {
             Ok(counted) => counted,
             Err(unread) => return Ok(Err(unread)),
         };
         for (name, standing) in &mut standings {
+            if standing.ready && standing.out_of_service {
+                out_of_service.insert(name.clone());
+            }
             if standing.may_be_put_away(now) {
                 standing.occupied = match on_node.get(name) {
                     Some(listed) => listed.occupied,
@@ -426,5 +447,7 @@ fn log_counts(pods: &[PodFacts]) {
     }
 }
 
+#[cfg(test)]
+mod saved_tests;
 #[cfg(test)]
 mod tests;

@@ -2,8 +2,8 @@
 //!
 //! The file holds what `kubectl get no,ns,po,pvc,pv,leases,volumeattachments,csidrivers,sts -Ao json
 //! --show-managed-fields` prints, or any part of it: as one list, as lists in lists, or as several
-//! documents in a row. A kind without any object in the file counts as not saved: its facts are
-//! then unknown, never assumed.
+//! documents in a row. A kind without any object in the file was not saved, or there is none: its
+//! facts are then unknown, never assumed.
 
 use std::{
     any::Any,
@@ -61,7 +61,7 @@ pub struct Saved {
     objects: BTreeMap<(&'static str, String, String, String), Box<dyn Any + Send>>,
     /// The namespaces that have a pod.
     pod_namespaces: BTreeSet<String>,
-    /// The newest moment at which an object of the file was observed.
+    /// The newest moment at which the API server wrote an object of the file.
     newest: Option<Timestamp>,
     /// The objects that could not be read, by kind, namespace and name, each with the cause. What of
     /// these could not be read either is empty.
@@ -149,7 +149,8 @@ impl Saved {
         if saved.pod_namespaces.is_empty() && !saved.any_malformed::<RawPod>() {
             return Err(lacking("pods"));
         }
-        let now = saved.options.now.or(saved.newest).ok_or(UNDATED)?;
+        let newest = saved.newest.max(saved.renewed());
+        let now = saved.options.now.or(newest).ok_or(UNDATED)?;
         // Whole seconds, like the time that a server tells.
         saved.now = Timestamp::from_second(now.as_second()).unwrap_or(now);
         Ok(saved)
@@ -166,6 +167,23 @@ impl Saved {
         tokio::task::unconstrained(Store::new(self, *wanted).gather(None))
             .now_or_never()
             .expect("the answers are there")
+    }
+
+    /// Returns the median of the times at which the Ready nodes renewed their leases, by their own
+    /// clocks: a few wrong clocks do not move it. Of two in the middle it is the earlier one.
+    fn renewed(&self) -> Option<Timestamp> {
+        let leases = self.all::<RawLease>().filter(|lease| lease.is_of_node());
+        let of_ready = leases.filter(|lease| {
+            let node = self.get::<RawNode>("", &lease.metadata.name);
+            node.is_some_and(|node| node.ready() == Ready::True)
+        });
+        let renewed = of_ready.filter_map(|lease| lease.renewal()?.said);
+        let renewed = renewed.sorted().collect_vec();
+        renewed.get(renewed.len().saturating_sub(1) / 2).copied()
+    }
+
+    fn has_leases(&self) -> bool {
+        self.any_malformed::<RawLease>() || self.all().any(RawLease::is_of_node)
     }
 
     /// Adds one object. A list arrives empty, because its items are added one by one.
@@ -331,16 +349,13 @@ impl Saved {
         [
             (
                 one && wanted.namespaces.include.is_none(),
-                "pods of other namespaces, if there are any (-A)",
+                "pods of other namespaces (-A)",
             ),
             (
                 !self.is_saved::<RawNamespace>(),
                 "namespaces (whether they are opted out)",
             ),
-            (
-                !self.any_malformed::<RawLease>() && !self.all().any(RawLease::is_of_node),
-                "leases (whether a node lives)",
-            ),
+            (!self.has_leases(), "leases (whether a node lives)"),
             (uses_claims && !self.is_saved::<RawClaim>(), "pvc"),
             (bound && !self.is_saved::<RawVolume>(), "pv"),
             (
@@ -364,7 +379,10 @@ impl Saved {
             return Vec::new();
         }
         // The command stands on a line of its own, so it is easy to copy.
-        let lacks = format!("The file lacks {}. This saves all:", missing.join(", "));
+        let lacks = format!(
+            "The file has none of these: {}. They were not saved, or there are none. This saves all:",
+            missing.join(", ")
+        );
         vec![lacks, SAVES_ONE.to_owned()]
     }
 }
@@ -404,6 +422,7 @@ impl Source for Saved {
                 Vec::new()
             },
             pods: lists.collect(),
+            has_leases: self.has_leases(),
         })
     }
 
@@ -419,7 +438,7 @@ impl Source for Saved {
     async fn find<T: Kind>(&self, namespace: &str, name: &str) -> Result<Option<T>, Failure> {
         if !self.is_saved::<T>() {
             let [_, plural] = T::API;
-            let why = format!("{plural} were not saved in the snapshot");
+            let why = format!("the file has no {plural}: they were not saved, or there are none");
             return Err(Failure::Saved(why));
         }
         self.proved(namespace, name)

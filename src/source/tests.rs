@@ -248,9 +248,11 @@ fn what_a_file_lacks_is_never_taken_for_absent() {
             a stuck-on-not-ready-node
         without leases
             a stuck-on-not-ready-node
+            unread: leases
             lacks: leases
         a leader's election is no heartbeat
             a stuck-on-not-ready-node
+            unread: leases
             lacks: leases
         a running pod shows that none is stuck
     "#]]
@@ -761,13 +763,13 @@ fn now_is_the_newest_observation_and_never_a_deletion_deadline() {
             a field manager's stamp: Pod b: {metadata: {managedFields: [{time: '2026-01-31T01:00:00Z'}, {time: '2026-01-31T03:00:00Z'}]}}
                 = 2026-01-31T03:00:00Z
             a heartbeat: Node ds07: {status: {conditions: [{lastHeartbeatTime: '2026-01-31T03:00:00Z'}]}}
-                = 2026-01-31T03:00:00Z
+                = 2026-01-31T01:04:59Z
             a transition: Pod b: {status: {conditions: [{lastTransitionTime: '2026-01-31T03:00:00Z'}]}}
-                = 2026-01-31T03:00:00Z
+                = 2026-01-31T01:04:59Z
             a lease: Lease ds07: {spec: {renewTime: '2026-01-31T03:00:00Z'}}
-                = 2026-01-31T03:00:00Z
+                = 2026-01-31T01:04:59Z
             an election's lease: Lease x: {metadata: {namespace: kube-system}, spec: {renewTime: '2026-01-31T03:00:00Z'}}
-                = 2026-01-31T03:00:00Z
+                = 2026-01-31T01:04:59Z
         "#]],
         |more| {
             let more = format!("Lease ds04: null\nLease ds05: null\nPod a: {{}}\n{more}");
@@ -1567,7 +1569,7 @@ fn each_cause_is_said_in_words() {
             a pod without a UID: Pod web-0: {metadata: {uid: ''}}
                 = metadata.uid is missing
             PVCs are not in the file: Pod web-0: {uses: data}
-                = persistentvolumeclaims were not saved in the snapshot
+                = the file has no persistentvolumeclaims: they were not saved, or there are none
             a malformed PVC: Pod web-0: {uses: data}, PersistentVolumeClaim data: {spec: {volumeName: 5}}
                 = a field has an unexpected type
                 = the snapshot's PersistentVolumeClaim could not be read: a field has an unexpected type
@@ -1582,7 +1584,7 @@ fn each_cause_is_said_in_words() {
                 = its StatefulSet is now another one of that name
             its set is gone: StatefulSet web: null, StatefulSet other: {}
             sets are not in the file: StatefulSet web: null
-                = its StatefulSet could not be read: statefulsets were not saved in the snapshot
+                = its StatefulSet could not be read: the file has no statefulsets: they were not saved, or there are none
             no set made it: Pod web-0: {metadata: {ownerReferences: null}}
                 = no StatefulSet made it
             no template: StatefulSet web: {spec: {volumeClaimTemplates: []}}
@@ -1602,7 +1604,7 @@ fn each_cause_is_said_in_words() {
             no set controls it: Pod web-0: {metadata: {ownerReferences: null}}
                 = no StatefulSet controls the pod, which would say whether it is wanted again
             sets are not in the file: StatefulSet web: null
-                = its StatefulSet could not be read: statefulsets were not saved in the snapshot
+                = its StatefulSet could not be read: the file has no statefulsets: they were not saved, or there are none
         "#]],
         |more| causes(DELETED, more),
     );
@@ -1924,7 +1926,7 @@ fn the_clock_is_compared_with_up_to_three_living_nodes() {
                 format!("Node m{number}: {{ready: 'True', metadata: {{labels: {{{label}}}}}}}\nLease m{number}: {lease}\n")
             });
             let more = format!(
-                "Node ds04: null\nNode ds05: null\nPod a: {{}}\nLease z: {{metadata: {{namespace: x}}, spec: {{renewTime: '{NOW}'}}}}\n{}",
+                "Node ds04: null\nNode ds05: null\nPod a: {{}}\nLease z: {{metadata: {{namespace: x, managedFields: [{{time: '{NOW}'}}]}}}}\n{}",
                 nodes.collect::<String>()
             );
             let gathered = gathered_by(&audit(), None, &list(cluster(&more)));

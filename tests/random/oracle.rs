@@ -498,6 +498,7 @@ pub fn standing(node: &NodeFacts, now: Timestamp, occupied: bool) -> Standing {
         },
         zone: node.zone.clone(),
         occupied,
+        out_of_service: node.out_of_service,
     }
 }
 

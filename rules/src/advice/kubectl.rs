@@ -6,7 +6,7 @@ use itertools::Itertools as _;
 
 use crate::{
     decide::Answer,
-    facts::{NodeFacts, Ready},
+    facts::{NodeFacts, OUT_OF_SERVICE, Ready},
     selector::Target,
     words::after,
 };
@@ -49,6 +49,12 @@ impl Target {
     pub fn withdraw(&self, answer: &Answer, namespace: &str) -> String {
         let key = format!("{}-", answer.annotation);
         self.annotate(answer.on, &[&answer.name], namespace, &[&key])
+    }
+
+    /// Returns the command that removes the out-of-service taint of a node.
+    pub fn untaint(&self, node: &str) -> String {
+        let taint = format!("{OUT_OF_SERVICE}-");
+        self.verb_first(&["taint", "nodes", node, &taint])
     }
 
     /// Returns a shell condition. It is true while the node is the one that was judged and its

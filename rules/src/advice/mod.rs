@@ -8,7 +8,10 @@
 
 mod kubectl;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    mem,
+};
 
 use itertools::Itertools as _;
 use jiff::Timestamp;
@@ -21,8 +24,8 @@ use crate::{
         UnverifiedClaim, Verdict,
     },
     facts::{
-        Census, ClaimFacts, ClusterFacts, Goes, KubeletSays, NodeFacts, Owner, PodFacts, Read,
-        Ready, SignBy, Unneeded, VolumeFacts, Zone,
+        Attachment, Census, ClaimFacts, ClusterFacts, Goes, KubeletSays, NodeFacts, OUT_OF_SERVICE,
+        Owner, PodFacts, Read, Ready, SignBy, Unneeded, VolumeFacts, Zone,
     },
     limits::{Judged, Limit, Plan},
     selector::{Target, is_name},
@@ -241,43 +244,62 @@ impl Adviser<'_> {
         }
     }
 
+    /// Reports whether the advice may print the command that sets the out-of-service taint: no limit
+    /// holds the node, its machine shows no sign of life, and the taint is not there yet.
+    fn may_taint(&self, node: &NodeFacts) -> bool {
+        let is_held = self.plan.by_node.contains_key(&node.name);
+        !is_held && !node.may_live(self.facts.now) && !node.out_of_service
+    }
+
+    /// Returns the step that sets the out-of-service taint, bound to the node as it was judged.
+    fn taint(&self, node: &NodeFacts, what: String) -> Step {
+        let out_of_service = format!("{OUT_OF_SERVICE}=nodeshutdown:NoExecute");
+        let taint = ["taint", "nodes", &node.name, &out_of_service];
+        let command = format!(
+            "{} && {}",
+            self.kubectl.still_as_judged(node),
+            self.kubectl.command(&taint)
+        );
+        Step {
+            harm: Some("Force-deletes"),
+            ..Step::new(what, command)
+        }
+    }
+
     /// Advises on a node, apart from its pods. `reaped` says that pods of it were force-deleted, or
     /// would be; `dead` says that the node is not expected back.
     pub fn advise_node(&self, node: &NodeFacts, reaped: bool, dead: bool) -> Vec<Step> {
         let (name, now) = (node.name.as_str(), self.facts.now);
-        let attached = self.facts.attachments.get(name).map_or(0, Vec::len);
+        let attachments = self
+            .facts
+            .attachments
+            .get(name)
+            .map_or(&[][..], Vec::as_slice);
+        let attached = attachments.len();
         let mut steps = Vec::new();
         if reaped && node.signs_of_life(now).is_empty() && node.fenced(now).is_none() {
             steps.push(power_off(name));
         }
         if attached > 0 && node.out_of_service {
             steps.push(Step::remark(format!(
-                "{name} has the taint out-of-service: Kubernetes, from 1.26 on, deletes its Terminating pods and detaches \
-                 its volumes at once. Remove it when its pods run elsewhere and the machine works again."
+                "{name} has the out-of-service taint: Kubernetes 1.26 or newer deletes its Terminating pods and detaches \
+                 its volumes immediately. {AFTER_A_POWER_CYCLE}"
             )));
-        } else if attached > 0
-            && dead
-            && !self.plan.by_node.contains_key(name)
-            && !node.may_live(now)
-        {
-            let out_of_service = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute";
-            let taint = format!(
-                "{} && {}",
-                self.kubectl.still_as_judged(node),
-                self.kubectl
-                    .command(&["taint", "nodes", name, out_of_service])
-            );
+        } else if attached > 0 && dead && self.may_taint(node) {
+            let ceph = if attachments.iter().any(Attachment::is_ceph) {
+                " Some of these volumes are Ceph's: its CSI driver cuts the machine off from them only if the taint is there \
+                 when they are detached, so set the taint before the pods are reaped, or at most 6 minutes later."
+            } else {
+                ""
+            };
             let what = format!(
-                "Volumes still attached to {name}: {attached}. Kubernetes detaches each 6 minutes after its pod is gone, \
-                 or never if kube-controller-manager runs with --disable-force-detach-on-timeout. Do not delete \
-                 VolumeAttachments. Set this taint only if the machine is certainly powered off. From 1.26 on, Kubernetes \
-                 then detaches them at once, and evicts and force-deletes every pod on {name} that does not tolerate the \
-                 taint, including those that need you. Remove it when the pods run elsewhere and the machine works again."
+                "Volumes still attached to {name}: {attached}. Kubernetes detaches each one 6 minutes after its pod is gone \
+                 (never, if kube-controller-manager runs with --disable-force-detach-on-timeout). To detach them now, set \
+                 the out-of-service taint, but only if you have checked that the machine is powered off: Kubernetes 1.26 or \
+                 newer then also evicts and force-deletes every pod on {name} that does not tolerate the taint, including \
+                 the pods that need you.{ceph} {AFTER_A_POWER_CYCLE} Do not delete VolumeAttachments."
             );
-            steps.push(Step {
-                harm: Some("Force-deletes"),
-                ..Step::new(what, taint)
-            });
+            steps.push(self.taint(node, what));
         }
         steps
     }
@@ -402,6 +424,15 @@ impl Adviser<'_> {
         own.or(taken).or_else(unknown)
     }
 }
+
+/// The most pods of one group that each have a command of their own if two of them are of one
+/// `StatefulSet`. With more on one node it keeps no quorum anyway, and a screen has no room.
+const MAX_SEPARATE_ANSWERS: usize = 3;
+
+/// When to remove the out-of-service taint: a machine that was only cut off may still write to what was
+/// detached from it.
+const AFTER_A_POWER_CYCLE: &str = "Remove the taint only after the machine was powered off and on again, once the \
+    pods run elsewhere.";
 
 /// Why no answer is asked for, as a phrase.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
@@ -557,22 +588,32 @@ impl PodGroup<'_> {
         }
         let losses = self.losses();
         if is_in_danger {
+            let then = if is_open {
+                format!("Then power {node} off, and answer, or two copies may run.")
+            } else {
+                "Then answer.".to_owned()
+            };
             first.push(format!(
-                "Keep the data by the first step: {node}'s kubelet destroys it as soon as it is back. Then power {node} off, \
-                 and answer, or two copies may run."
+                "Keep the data by the first step: {node}'s kubelet destroys it as soon as it is back. {then}"
             ));
-        } else if is_deleted {
+        } else if is_deleted && is_open {
             first.push(format!(
                 "Power {node} off, then answer, or two copies may run."
             ));
+        } else if is_deleted {
+            first.push("Answer.".to_owned());
         } else if !losses.is_empty() || host_path {
             let starts = match self.all {
                 [_] => "pod starts again with its",
                 _ => "pods start again with their",
             };
+            let otherwise = if is_open {
+                format!("Otherwise power {node} off first, or two copies may run.")
+            } else {
+                "Otherwise answer.".to_owned()
+            };
             first.push(format!(
-                "If {node} can come back, wait: the {starts} data. If not, power {node} off, then answer, or two \
-                 copies may run."
+                "If {node} can come back, wait: the {starts} data. {otherwise}"
             ));
         }
         if shared {
@@ -592,7 +633,7 @@ impl PodGroup<'_> {
             );
             steps.push(self.answer(what, "node", &[node], POWERED_OFF));
         }
-        if owner {
+        if owner && is_open {
             if first.is_empty() {
                 first.push(format!("Make sure that {node} is powered off."));
             }
@@ -600,29 +641,30 @@ impl PodGroup<'_> {
                 "If {node} is only cut off, what it ran may still be running there, and a replacement would be a second copy."
             ));
         }
-        let copies = self.copies();
-        if confined || unverified || owner || host_path {
-            let then = if losses.is_empty() {
-                "A run then does it."
-            } else {
-                "A run needs the next step too."
-            };
-            let stays = after(
-                "",
-                host_path.then(|| self.leaves_data(node, copies.as_ref())),
-            );
-            let what = format!("Let {them} go; every claim is kept. {stays}{then}");
-            steps.push(Step {
-                harm: host_path.then_some("Starts empty"),
-                ..self.answer(what, "pod", &self.names(), REAP)
-            });
-        }
         if !losses.is_empty() {
             first.push(self.by_whom());
             if is_deleted {
                 first.extend(self.replaced_already(node));
             }
-            steps.push(self.give_up(node, &losses, copies.as_ref()));
+        }
+        let copies = self.copies();
+        let lets_go = confined || unverified || owner || host_path;
+        let asks_for_pods = lets_go || !losses.is_empty();
+        if self.are_of_one_set() && self.all.len() > MAX_SEPARATE_ANSWERS && asks_for_pods {
+            first.push(
+                "Answer for one pod at a time, and wait until it is Ready, unless none of them needs another."
+                    .to_owned(),
+            );
+        }
+        if self.are_of_one_set() && self.all.len() <= MAX_SEPARATE_ANSWERS {
+            let each = self.all.chunks(1).map(|all| PodGroup {
+                all,
+                first: all[0],
+                ..*self
+            });
+            steps.extend(each.flat_map(|pod| pod.answers(node, lets_go, copies.as_ref())));
+        } else {
+            steps.extend(self.answers(node, lets_go, copies.as_ref()));
         }
         if self.pods().any(|pod| pod.controller.is_none()) {
             risks.push(format!(
@@ -636,6 +678,77 @@ impl PodGroup<'_> {
             losses,
             steps,
         }
+    }
+
+    /// Returns the steps that answer for the pods. `lets_go` says that they need an answer of their
+    /// own.
+    fn answers(
+        &self,
+        node: &str,
+        lets_go: bool,
+        copies: Option<&(Owner, Read<usize>)>,
+    ) -> Vec<Step> {
+        let (losses, mut steps) = (self.losses(), Vec::new());
+        let mut last = after(" ", self.one_at_a_time());
+        if lets_go {
+            let then = if losses.is_empty() {
+                mem::take(&mut last)
+            } else {
+                String::new()
+            };
+            let next = if losses.is_empty() {
+                "A run then does it."
+            } else {
+                "A run needs the next step too."
+            };
+            let host_path = self.is(ReasonCode::HostPath);
+            let stays = after("", host_path.then(|| self.leaves_data(node, copies)));
+            let what = format!(
+                "Let {} go; every claim is kept. {stays}{next}{then}",
+                self.them()
+            );
+            steps.push(Step {
+                harm: host_path.then_some("Starts empty"),
+                ..self.answer(what, "pod", &self.names(), REAP)
+            });
+        }
+        if !losses.is_empty() {
+            let mut step = self.give_up(node, &losses, copies);
+            step.what += &last;
+            steps.push(step);
+        }
+        steps
+    }
+
+    /// Lists the pods of the plan that are asked about and whose `StatefulSet` is that of the first
+    /// pod. Such a set may be a database that loses its quorum with two of them.
+    fn asked_of_its_set(&self) -> impl Iterator<Item = &Judged> {
+        let Adviser { plan, .. } = self.adviser;
+        let its = self.first.pod.controller.as_ref();
+        let of_set = its.filter(|_| self.first.pod.made_by("StatefulSet", "apps"));
+        plan.pods.iter().filter(move |judged| {
+            let (pod, node) = (&judged.pod, judged.pod.node.as_ref());
+            of_set.is_some_and(|its| pod.controller.as_ref() == Some(its))
+                && judged.verdict() == Verdict::Manual
+                && judged.reason.asks_a_person()
+                && node.is_none_or(|node| !plan.by_node.contains_key(node))
+        })
+    }
+
+    /// Says that this pod and others of its `StatefulSet` must not be answered for at once, if so.
+    fn one_at_a_time(&self) -> Option<String> {
+        let are_several = self.all.len() == 1 && self.asked_of_its_set().nth(1).is_some();
+        let set = self.first.pod.owner.as_ref().filter(|_| are_several)?;
+        Some(format!(
+            "Other pods of {set} need an answer too: answer for one pod at a time, and wait until it is Ready."
+        ))
+    }
+
+    /// Reports whether two of the pods are of one `StatefulSet`.
+    fn are_of_one_set(&self) -> bool {
+        let sets = self.pods().filter(|pod| pod.made_by("StatefulSet", "apps"));
+        let mut sets = sets.filter_map(|pod| Some(pod.controller.as_ref()?.uid.as_str()));
+        !sets.all_unique()
     }
 
     fn losses(&self) -> Vec<Loss> {
@@ -740,9 +853,9 @@ impl PodGroup<'_> {
         let (workload, copies) = copies?;
         Some(match copies {
             Ok(0) => {
-                let last = ["these are its last copies", "this is its last copy"];
+                let last = ["these may be the last copies", "this may be the last copy"];
                 let last = last[usize::from(self.all.len() == 1)];
-                format!("No other pod of {workload} is Ready: {last}.")
+                format!("No other pod of {workload} is Ready, so {last}.")
             }
             Ok(copies) => format!(
                 "Ready elsewhere: {} of {workload}.",
@@ -900,6 +1013,7 @@ impl PodGroup<'_> {
         let known = self.adviser.facts.known_node(pod);
         let first = known.filter(|_| reason.code == ReasonCode::KubeletAlive);
         let first = first.and_then(repair_first).map(str::to_owned);
+        let waiting = self.waiting_for_its_end();
         let mut steps = match reason.code {
             ReasonCode::Finalizers | ReasonCode::AlreadyForced => vec![
                 Step::new(
@@ -959,12 +1073,70 @@ impl PodGroup<'_> {
         } else {
             reason.code.advice()
         };
+        let mut risk = risk.to_owned();
+        if pod_is_far(reason.code) {
+            risk += &self.second_copies();
+        }
+        if let Some(advice) = waiting {
+            let others = self.pods().any(PodFacts::is_held_by_others);
+            risk = advice.risk.unwrap_or_default() + &after(" ", others.then_some(risk));
+            let looks = steps.split_off(usize::from(!others));
+            steps = advice.steps.into_iter().chain(looks).collect();
+        }
         Advice {
             first,
-            risk: Some(risk.to_owned()),
+            risk: Some(risk),
             steps,
             ..Advice::default()
         }
+    }
+
+    /// Says what a force delete of the pods would start, by the kinds of their controllers.
+    fn second_copies(&self) -> String {
+        let kinds = self.pods().map(|pod| {
+            let controller = pod.controller.as_ref().and(pod.owner.as_ref());
+            controller.map(|owner| owner.kind.as_str())
+        });
+        let said = kinds.sorted().dedup().map(|kind| match kind {
+            None => " Nothing would start a pod without a controller again.".to_owned(),
+            Some("StatefulSet") => " A StatefulSet would start a second copy.".to_owned(),
+            Some("ReplicaSet" | "Job") => {
+                format!(
+                    " A {} has most likely started a replacement already, at the eviction.",
+                    kind.unwrap_or_default()
+                )
+            }
+            Some(kind) => format!(" A {kind} may start a second copy."),
+        });
+        said.collect()
+    }
+
+    /// Advises on pods that are held until they have finished: nothing records that while the node is
+    /// dead. `None` if there are none.
+    fn waiting_for_its_end(&self) -> Option<Advice> {
+        let node = self.adviser.facts.known_node(&self.first.pod)?;
+        let waits = self.pods().flat_map(PodFacts::waits_for_its_end);
+        let finalizers = joined(waits.sorted().dedup(), ", ")?;
+        let (adviser, name) = (self.adviser, &node.name);
+        let off = match node.fenced(adviser.facts.now) {
+            Some(_) => String::new(),
+            None => format!("power {name} off, and check that at the machine itself; then "),
+        };
+        let risk = format!(
+            "{finalizers} is released only once the pod has finished, and nothing records that while {name} is dead. If \
+             {name} cannot come back, {off}set the out-of-service taint: Kubernetes 1.26 or newer then sets the pod to \
+             Failed and force-deletes it."
+        );
+        let what = format!(
+            "Set the taint only once the machine is off: Kubernetes force-deletes every pod on {name} that does not tolerate \
+             it. {AFTER_A_POWER_CYCLE}"
+        );
+        let taint = adviser.may_taint(node).then(|| adviser.taint(node, what));
+        Some(Advice {
+            risk: Some(risk),
+            steps: taint.into_iter().collect(),
+            ..Advice::default()
+        })
     }
 
     /// The node's own lease, which is old, would seem to disprove another that shows life.
@@ -1019,6 +1191,17 @@ kubectl --kubeconfig "$creds" config current-context &&
         );
         Step::new(what, script)
     }
+}
+
+/// Reports whether the reason is that the pod may run elsewhere, on what a leaf node stands for.
+fn pod_is_far(code: ReasonCode) -> bool {
+    [
+        ReasonCode::KosmosLeaf,
+        ReasonCode::VirtualNode,
+        ReasonCode::EdgeNode,
+        ReasonCode::LeafNode,
+    ]
+    .contains(&code)
 }
 
 fn size_and_age(losses: &[Loss]) -> impl Iterator<Item = String> {

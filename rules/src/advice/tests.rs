@@ -5,6 +5,7 @@
     reason = "UPDATE_EXPECT=1 writes them"
 )]
 
+mod cautions;
 mod data;
 mod edge;
 
@@ -214,7 +215,8 @@ fn every_rule_that_holds_has_its_answer() {
             = first
             = loses data pv-1 Delete
             = loses logs pv-1 Delete
-            = answer, which Destroys data: kubectl annotate pvc data logs -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
+            = answer, which Destroys data: kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
+            = answer, which Destroys data: kubectl annotate pvc logs -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
         in another cluster: local; renewed; --context prod
             = first
             = loses data pv-1 Delete

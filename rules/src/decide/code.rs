@@ -67,12 +67,12 @@ reasons! {
         "Nothing. A later run takes it.";
     KosmosLeaf = "kosmos-leaf" => Manual,
         "Its node stands for another cluster, joined by Kosmos. NotReady mostly means that the link is cut: the pod may well be running.",
-        "Do not force-delete it: a StatefulSet would start a second copy, as a ReplicaSet or Job did at the eviction, and Kosmos may never end the first; without a controller the pod is lost. Repairing the link ends the pod, within seconds after a short cut and later after a long one, so choose the moment. If that cluster is lost for good, delete the node, not its pods: what runs there may run on, and Kosmos makes the node again only when its cluster manager restarts.";
+        "Do not force-delete it: it may well be running, and Kosmos might never stop it. Once the link is repaired, Kosmos deletes the pod: within seconds after a short outage, later after a long one. So choose when to repair it. If the leaf cluster is gone for good, delete the Node, not its pods: what runs there may keep running, and Kosmos recreates the Node only when its cluster manager restarts.";
     VirtualNode = "virtual-node" => Manual,
         "Its node is a program that runs or simulates pods elsewhere (Virtual Kubelet, Liqo, \
          interLink, KWOK or the like), and does not report: the pod may well be running.",
-        "Bring that program back: it then ends the pod by itself. Do not force-delete the pod: a \
-         second copy would start beside it, and the program may delete the first by name later.";
+        "Bring that program back: it then ends the pod by itself. Do not force-delete the pod: it \
+         may well be running, and the program may later delete its replacement by name.";
     EdgeNode = "edge-node" => Manual,
         "Its node is a machine that works on while it is cut off (KubeEdge, OpenYurt, SuperEdge, \
          EKS Hybrid Nodes). NotReady mostly means that the link is cut: the pod may well be \

@@ -8,7 +8,7 @@ mod claim;
 mod node;
 mod pod;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use derive_more::{Deref, Display, From};
 use jiff::Timestamp;
@@ -20,7 +20,7 @@ pub use self::claim::{
 };
 pub use self::node::{
     CLOCK_SKEW, FencingMark, Heard, HolderKind, KubeletSays, Leaf, LeafKind, NamedBy, NodeFacts,
-    NodeRead, Ready, Renewal, SignBy, ZONE_LABELS, Zone, not_ready_since,
+    NodeRead, OUT_OF_SERVICE, Ready, Renewal, SignBy, ZONE_LABELS, Zone, not_ready_since,
 };
 pub use self::pod::{
     Containers, Copies, Identity, JOB_TRACKING, Owner, PodFacts, PodSummary, Stay,
@@ -101,12 +101,16 @@ pub struct ClusterFacts {
     /// The number of Terminating pods on Ready nodes that are left out, if the source shows them
     /// without being asked.
     pub on_ready_nodes: usize,
+    /// The Ready nodes that bear the out-of-service taint, of those that were read.
+    pub ready_out_of_service: BTreeSet<String>,
     /// Why the API server's clock is not believed, as a sentence, if the living nodes contradict it.
     pub clock: Option<String>,
     /// The Ready copies of the workloads whose data a person may give up.
     pub copies: Copies,
     /// The reads that failed although they should not have.
     pub errors: Vec<ReadError>,
+    /// Why verdicts may be wrong, as sentences, if the source lacks something that all of them need.
+    pub incomplete: Option<String>,
     /// The facts that the source cannot show by its nature (a snapshot without leases, say), as
     /// sentences.
     pub unseen: Vec<String>,
@@ -132,6 +136,13 @@ impl ClusterFacts {
     /// Lists the nodes that are known.
     pub fn known_nodes(&self) -> impl Iterator<Item = &NodeFacts> + Clone {
         self.nodes.values().filter_map(NodeRead::known)
+    }
+
+    /// Notes the Ready nodes that bear the out-of-service taint, of `nodes` and of the known ones.
+    pub fn note_out_of_service(&mut self, nodes: BTreeSet<String>) {
+        let known = self.nodes.values().filter_map(NodeRead::known);
+        let tainted = known.filter(|node| node.ready == Ready::True && node.out_of_service);
+        self.ready_out_of_service = tainted.map(|node| node.name.clone()).chain(nodes).collect();
     }
 
     /// Reports whether `pod` is on a node that is Ready. Such pods are looked at only with `--all`.
@@ -238,6 +249,8 @@ pub struct Standing {
     pub zone: Option<Zone>,
     /// The node has, or may have, a pod that no `DaemonSet` made and that mirrors no static pod.
     pub occupied: bool,
+    /// The node bears the out-of-service taint.
+    pub out_of_service: bool,
 }
 
 entry! {
@@ -247,5 +260,16 @@ entry! {
         pub name: String,
         /// The volume, where it names one.
         pub volume: Option<String>,
+        /// The driver that attaches it.
+        pub driver: Option<String>,
+    }
+}
+
+impl Attachment {
+    /// Reports whether the driver is ceph-csi, whose names end alike however it was installed.
+    pub fn is_ceph(&self) -> bool {
+        let ends = ["rbd.csi.ceph.com", "cephfs.csi.ceph.com"];
+        let driver = self.driver.as_ref();
+        driver.is_some_and(|driver| ends.iter().any(|end| driver.ends_with(end)))
     }
 }

@@ -122,6 +122,10 @@ impl NodeFacts {
     }
 }
 
+/// The taint which says that a machine is off: Kubernetes, from 1.26 on, then deletes its Terminating
+/// pods, and detaches its volumes at once.
+pub const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
+
 /// The labels of a node's region and zone.
 pub const ZONE_LABELS: [&str; 2] = [
     "topology.kubernetes.io/region",
@@ -227,7 +231,7 @@ impl Heard {
     }
 }
 
-/// A mark on a node which says that its machine is certainly off.
+/// A mark on a node which says that its machine is off.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FencingMark {
     /// The mark, as a phrase.

@@ -90,7 +90,25 @@ pub struct Containers {
 /// The Job controller's finalizer, the one that the program knows how to have released.
 pub const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
 
+/// The finalizers of controllers that only wait until the pod has finished: Kueue's, of pod groups, and
+/// that of Argo Workflows.
+const UNTIL_IT_HAS_FINISHED: [&str; 2] = ["kueue.x-k8s.io/managed", "workflows.argoproj.io/status"];
+
 impl PodFacts {
+    /// Lists the finalizers that are released once the pod has finished; none if it has.
+    pub fn waits_for_its_end(&self) -> impl Iterator<Item = &str> {
+        let finalizers = self.finalizers.iter().map(String::as_str);
+        finalizers.filter(|name| !self.finished && UNTIL_IT_HAS_FINISHED.contains(name))
+    }
+
+    /// Reports whether a finalizer holds the pod that is neither the Job controller's nor released
+    /// once the pod has finished.
+    pub fn is_held_by_others(&self) -> bool {
+        let ours = |name: &&str| *name == JOB_TRACKING || UNTIL_IT_HAS_FINISHED.contains(name);
+        let mut finalizers = self.finalizers.iter().map(String::as_str);
+        finalizers.any(|name| !ours(&name))
+    }
+
     /// Returns the time at which the deletion was requested, which is the deadline less the grace
     /// period. A later request with a shorter grace period moves both alike.
     pub fn deletion_requested(&self) -> Option<Timestamp> {

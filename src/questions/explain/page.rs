@@ -44,10 +44,13 @@ impl Render for Explanation {
             Some(overdue) => format!("Terminating, {}", phrases::overdue(overdue)),
         };
         let columns = iter::once(&entry.name).chain(entry.filled_columns());
-        let mut first = vec![
+        let mut first = page::incomplete(self.head.incomplete.as_ref())
+            .into_iter()
+            .collect_vec();
+        first.extend([
             Block::paragraph(Tone::Strong, columns.chain([&state]).join("  ")),
             Block::paragraph(Tone::Plain, &judgement.detail),
-        ];
+        ]);
         first.extend(pod.reaped_from.map(|from| {
             let time = phrases::seconds(from.duration_since(self.head.judged_at).as_secs().max(0));
             let text = format!(

@@ -12,6 +12,7 @@ use crate::{
     facts::{ClusterFacts, NodeFacts, PodSummary, Ready, Stay},
     limits::{Judged, Limit},
     report::{RunRecord, page::NAMES},
+    selector::is_name,
     settings::Task,
     words::{after, listed, spoken},
 };
@@ -34,6 +35,8 @@ codes! {
         StaysWithNode = "stays-with-node",
         /// Control plane nodes without a lease that tells whether their API server lives.
         ApiServerUnknown = "api-server-unknown",
+        /// A Ready node that bears the out-of-service taint.
+        OutOfService = "out-of-service",
         /// An answer of a person that counts for nothing.
         AnswerInert = "answer-inert",
         /// Nodes with a detector that writes less often than `--node-not-ready-for` waits.
@@ -128,7 +131,7 @@ pub fn of_run(run: &RunRecord<'_>) -> Vec<NoticeEntry> {
     });
     let newest = matches!(settings.task, Task::Audit { now: None, .. }).then(|| {
         let detail = format!(
-            "Judged at {}, the newest time in the file; what happened later is not known. --now sets another time.",
+            "Judged at {}, the newest time of the file; what happened later is not known. --now sets another time.",
             facts.now.strftime("%F %TZ")
         );
         NoticeCode::TimeOfTheFile.about(1, detail)
@@ -138,6 +141,7 @@ pub fn of_run(run: &RunRecord<'_>) -> Vec<NoticeEntry> {
     never_evicted
         .into_iter()
         .chain([without_api_server(facts)])
+        .chain(out_of_service(run))
         .chain(long_waits(run))
         .chain(inert_answers(run))
         .chain(unmatched)
@@ -273,6 +277,28 @@ fn detectors_too_slow(run: &RunRecord<'_>) -> NoticeEntry {
     NoticeCode::DetectorsTooSlow.about(nodes.len(), detail)
 }
 
+/// Returns a notice about each Ready node that bears the out-of-service taint. While it is there, no pod
+/// that does not tolerate it can run there, and mounted volumes are detached.
+fn out_of_service(run: &RunRecord<'_>) -> impl Iterator<Item = NoticeEntry> {
+    let nodes = run
+        .facts
+        .ready_out_of_service
+        .iter()
+        .filter(|name| is_name(name));
+    nodes.map(|name| {
+        let command = run.kubectl.untaint(name);
+        let detail = format!(
+            "Node {name} is Ready and has the out-of-service taint: Kubernetes starts no pod there that does not tolerate the \
+             taint, and detaches volumes although they are in use. Once the machine was powered off and on again, remove the \
+             taint: {command}"
+        );
+        NoticeEntry {
+            node: Some(name.clone()),
+            ..NoticeCode::OutOfService.about(1, detail)
+        }
+    })
+}
+
 /// Returns a notice for each reason and node about the pods that have waited for many thresholds. A
 /// limit concerns the whole run, so its notice names no node.
 fn long_waits(run: &RunRecord<'_>) -> Vec<NoticeEntry> {
@@ -343,3 +369,5 @@ mod tests;
 
 #[cfg(test)]
 mod detectors_tests;
+#[cfg(test)]
+mod out_of_service_tests;

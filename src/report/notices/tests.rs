@@ -32,7 +32,7 @@ use crate::{
 /// - `Since STATUS`: the time since when the Ready condition of ds06 has this status.
 /// - `Watched NAME`: a node with a condition of this kind, which a program wrote before ds06 failed.
 /// - `Lease lives`: the kubelet of ds06 renews its lease.
-fn scene(case: &str) -> (Settings, Vec<Value>) {
+pub fn scene(case: &str) -> (Settings, Vec<Value>) {
     let (options, described) = case.split_once('{').expect("a mapping");
     let mut base = "{Node ds05: {ready: 'True'}, Node ds06: {}, Namespace shop: {}}";
     if described.contains("Node ds04") {
@@ -267,7 +267,7 @@ fn a_kind_that_no_pod_has_is_told_of() {
 fn a_snapshot_says_by_which_time_it_is_judged() {
     check(&expect![[r#"
         by its own: --snapshot=state.json {Pod shop/db-0: {}}
-            = time-of-the-file - 1: Judged at 2026-01-31 03:00:00Z, the newest time in the file; what happened later is not known. --now sets another time.
+            = time-of-the-file - 1: Judged at 2026-01-31 03:00:00Z, the newest time of the file; what happened later is not known. --now sets another time.
         by another: --snapshot=state.json --now=2026-01-31T03:00:00Z {Pod shop/db-0: {}}
     "#]]);
 }
@@ -336,7 +336,7 @@ fn every_format_tells_each_notice() {
 }
 
 /// Returns the notices of a run on a cluster, which a simulated API server stands for.
-async fn told_of_cluster(settings: &Settings, objects: &[Value]) -> (Report, usize) {
+pub async fn told_of_cluster(settings: &Settings, objects: &[Value]) -> (Report, usize) {
     let now = "2026-01-31T03:00:00Z".parse().expect("a moment");
     let server = Server::new(Objects::new(now, objects.to_vec()));
     let (_signal, stop) = Stop::manual(std::time::Duration::from_mins(8));

@@ -38,10 +38,10 @@ fn an_audit_of_a_dead_node() {
 
         NEEDS YOU: 4
           impala-impala01/impala-executor-000-0  StatefulSet  on ds06  overdue 1h 55m  [local-volume]
-              First: If ds06 can come back, wait: the pod starts again with its data. If not, power ds06
-              off, then answer, or two copies may run. A scheduled run acts on this only if the component
-              answers is installed. If not, run pod-reaper -n impala-impala01 (it also reaps its other stuck
-              pods). Each claim is deleted with its pod; its StatefulSet creates both again, empty.
+              First: If ds06 can come back, wait: the pod starts again with its data. Otherwise power ds06
+              off first, or two copies may run. A scheduled run acts on this only if the component answers
+              is installed. If not, run pod-reaper -n impala-impala01 (it also reaps its other stuck pods).
+              Each claim is deleted with its pod; its StatefulSet creates both again, empty.
               - Give up claim scratch-cache-volume-impala-executor-000-0 (made 2026-01-01): the data of
                 volume pvc-scratch is lost for good (policy Delete). How many other pods of
                 StatefulSet/impala-executor-* are Ready is not known.
@@ -70,7 +70,7 @@ fn an_audit_of_a_dead_node() {
           compute-hive01/quiet-0  StatefulSet  on ds06  overdue 1h 55m  [opted-out]
           and 1 more
         WORTH KNOWING
-          Judged at 2026-01-31 03:00:00Z, the newest time in the file; what happened later is not known.
+          Judged at 2026-01-31 03:00:00Z, the newest time of the file; what happened later is not known.
           --now sets another time.  [time-of-the-file]
         COULD NOT BE READ: 1
           Pod impala-impala01/odd-0: a field has an unexpected type
@@ -260,11 +260,11 @@ fn a_quiet_cluster() {
         state.json: no stuck pods. All 2 nodes are Ready. Exit code 0.
 
         WORTH KNOWING
-          Judged at 2026-01-31 03:00:00Z, the newest time in the file; what happened later is not known.
+          Judged at 2026-01-31 03:00:00Z, the newest time of the file; what happened later is not known.
           --now sets another time.  [time-of-the-file]
         COULD NOT BE SEEN
-          The file lacks pods of other namespaces, if there are any (-A), namespaces (whether they are opted
-          out), leases (whether a node lives). This saves all:
+          The file has none of these: pods of other namespaces (-A), namespaces (whether they are opted
+          out), leases (whether a node lives). They were not saved, or there are none. This saves all:
           kubectl get no,ns,po,pvc,pv,leases,volumeattachments,csidrivers,sts -Ao json --show-managed-fields
 
         pod-reaper 0.4.0: audit of state.json, judged at 2026-01-31 03:00:00Z. Nothing was changed. Stuck

@@ -189,6 +189,7 @@ impl World {
                 let attachment = Attachment {
                     name: format!("of-{volume}"),
                     volume: Some(volume.clone()),
+                    driver: Some("csi.example".to_owned()),
                 };
                 self.attachments.push((on.to_owned(), attachment));
             }
@@ -595,7 +596,7 @@ pub(super) fn attachment(node: &str, attachment: &Attachment) -> Value {
         "kind": "VolumeAttachment",
         "metadata": {"name": attachment.name},
         "spec": {
-            "attacher": "csi.example",
+            "attacher": attachment.driver,
             "nodeName": node,
             "source": {"persistentVolumeName": attachment.volume},
         },

@@ -930,6 +930,7 @@ impl World {
             let attachment = Attachment {
                 name: format!("csi-{number}"),
                 volume: dice.permille(800).then(|| "volume".to_owned()),
+                driver: Some("csi.example".to_owned()),
             };
             self.attachments.push((node.facts.name.clone(), attachment));
         }
