@@ -724,7 +724,10 @@ impl Ended<'_> {
                     true
                 }
                 // A node of which the lease is unread is not fenced for sure, and may have learnt of the deletion.
-                "facts-unread" | "volume-unverified" | "shared-disk" | "not-overdue" if unread => {
+                "facts-unread" | "volume-unverified" | "shared-disk" | "not-overdue"
+                | "edge-node"
+                    if unread =>
+                {
                     true
                 }
                 // A slow answer may be newer than the time by which it is judged.
