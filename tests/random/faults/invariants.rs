@@ -724,7 +724,10 @@ impl Ended<'_> {
                     true
                 }
                 // A node of which the lease is unread is not fenced for sure, and may have learnt of the deletion.
-                "facts-unread" | "volume-unverified" | "shared-disk" | "not-overdue" if unread => {
+                "facts-unread" | "volume-unverified" | "shared-disk" | "not-overdue"
+                | "edge-node"
+                    if unread =>
+                {
                     true
                 }
                 // A slow answer may be newer than the time by which it is judged.
@@ -753,17 +756,22 @@ impl Ended<'_> {
     /// Whether a limit holds a pod of `facts`, apart from the cap.
     fn holds(&self, facts: &ClusterFacts, pod: &PodFacts) -> bool {
         let now = facts.now;
-        // What a fault hides may be there.
-        let occupied = |node: &str| self.state.trouble.is_faulty() || self.before.occupied(node);
-        let nodes = facts.nodes.values().filter_map(NodeRead::known);
-        let nodes = nodes.map(|node| standing(node, now, occupied(&node.name)));
-        let outage = Outage::of(
-            nodes,
-            now,
-            self.state.rules.settings.limits.max_not_ready_percent,
-        );
+        let is_faulty = self.state.trouble.is_faulty();
+        let percent = self.state.rules.settings.limits.max_not_ready_percent;
         let node = facts.node_of(pod).and_then(NodeRead::known);
-        node.is_some_and(|node| outage.holds(node, now))
+        // What a fault hides may be there: a pod, or that a machine at the edge lives, which then counts as a leaf node.
+        let occupied = |node: &str| is_faulty || self.before.occupied(node);
+        let holds = |edge_lives: bool| {
+            let counts = |node: &NodeFacts| {
+                let mut counts = standing(node, now, occupied(&node.name));
+                counts.leaf |= edge_lives && node.leaf.is_some();
+                counts
+            };
+            let nodes = facts.nodes.values().filter_map(NodeRead::known);
+            let outage = Outage::of(nodes.map(counts), now, percent);
+            node.is_some_and(|node| outage.holds(node, now))
+        };
+        holds(false) || is_faulty && holds(true)
     }
 
     /// Pods of a run without faults that were to be reaped and were not.

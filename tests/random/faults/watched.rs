@@ -49,8 +49,8 @@ fn read(request: &Request) -> Read {
     let node = request.of_node().unwrap_or_default();
     let name = format!("{}{node}", request.name);
     let which = match request.kind {
-        // They are read for the pods and for the clock, and may fail for one of both.
-        Kind::Node | Kind::Lease => request.number.to_string(),
+        // They are read more than once, for the pods, for the clock and before a write, and may fail for one of them.
+        Kind::Node | Kind::Lease | Kind::Namespaces => request.number.to_string(),
         _ => {
             let query = request.query.as_deref().unwrap_or_default().split('&');
             let of_labels = query.filter(|word| word.starts_with("labelSelector="));

@@ -554,7 +554,7 @@ fn destructive_commands_are_printed_only_for_what_is_certainly_dead() {
                     let later = ["leaf node", "finalizer", "just failed", "was not read"];
                     later.iter().any(|part| it.contains(part))
                 };
-                objections.retain(|objection| !later(&objection));
+                objections.retain(|objection| !later(objection));
             }
             objections
         };

@@ -636,8 +636,7 @@ impl World {
         } else {
             self.sets.remove(namespace);
         }
-        let mut pods = self.pods.iter_mut();
-        while let Some(((within, _), pod)) = pods.next() {
+        for ((within, _), pod) in &mut self.pods {
             pod.changed |= within == namespace;
         }
     }

@@ -252,7 +252,7 @@ impl World {
             .cloned()
             .collect_vec();
         if dice.permille(15) && !nodes.is_empty() {
-            name = nodes[dice.below(nodes.len())].clone();
+            name.clone_from(&nodes[dice.below(nodes.len())]);
         }
         let (uid, resource_version) = (self.uid(), self.version());
         let finalizers: &[&str] = dice.weigh(&[
