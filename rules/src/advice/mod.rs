@@ -188,11 +188,27 @@ impl Adviser<'_> {
             let asks = (&judged.reason.asks, is_unverified(judged));
             let may = (pod.may_take_a_claim(), self.objection(judged));
             let of = decides.then(|| (workload(pod), asks, may));
+            let says = (says, self.asks_if_edge_is_off(judged));
             let key = (judged.code(), &pod.namespace, &pod.node, says, of);
             groups.entry(key).or_default().push(place);
         }
         // Groups are sorted by their first pod.
         groups.into_values().sorted().collect()
+    }
+
+    /// Reports whether the user is asked if the edge node of the pod is off: only if the answer would
+    /// let the pod pass.
+    fn asks_if_edge_is_off(&self, judged: &Judged) -> bool {
+        let (now, pod) = (self.facts.now, &judged.pod);
+        let valid = |node: &NodeFacts| {
+            node.leaf.as_ref().is_some_and(|leaf| leaf.only_edge)
+                && !self.plan.by_node.contains_key(&node.name)
+                && is_name(&node.name)
+                && node.check_answer(now, &now.to_string(), []).is_ok()
+        };
+        judged.reason.code == ReasonCode::EdgeNode
+            && pod.deletion_requested().is_some_and(|when| when < now)
+            && self.facts.known_node(pod).is_some_and(valid)
     }
 
     /// Advises on `all`, which share reason, namespace and node. While a limit holds the run, or
@@ -1047,15 +1063,8 @@ impl PodGroup<'_> {
             let cluster = known.and_then(|node| node.leaf.as_ref()?.cluster.as_deref());
             steps.extend(cluster.map(|cluster| self.in_leaf_cluster(cluster)));
         }
-        let now = self.adviser.facts.now;
-        let asks = |node: &&NodeFacts| {
-            reason.code == ReasonCode::EdgeNode
-                && node.leaf.as_ref().is_some_and(|leaf| leaf.only_edge)
-                && !self.adviser.plan.by_node.contains_key(&node.name)
-                && is_name(&node.name)
-                && node.check_answer(now, &now.to_string(), []).is_ok()
-        };
-        steps.extend(known.filter(asks).map(|node| {
+        let asks = self.adviser.asks_if_edge_is_off(self.first);
+        steps.extend(known.filter(|_| asks).map(|node| {
             let what = format!(
                 "If {} is off for good, check that at the machine itself, and say so: the next run then reaps the pods whose \
                  deletion was requested before.",

@@ -25,6 +25,9 @@ fn only_an_edge_node_is_asked_about_and_only_if_the_answer_would_be_valid() {
         the Leases are unread: leaf KubeEdge; leases unread
             = risk
             = see: kubectl describe node ds06
+        nobody knows when its deletion was requested: leaf KubeEdge; grace unknown
+            = risk
+            = see: kubectl describe node ds06
         a virtual node: leaf Liqo
             = risk
             = see: kubectl describe node ds06
