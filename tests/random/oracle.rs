@@ -75,7 +75,7 @@ impl Failure {
         Self {
             before: vec![node.created, not_ready_since(node, now)],
             heard: node.heard.iter().map(|heard| heard.at).max(),
-            silent: is_silent(node, now),
+            silent: node.ready != Ready::True && is_silent(node, now),
             now,
         }
     }
