@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use super::{
     Cluster,
     failure::Result,
-    request::{Ask, Write, collection, encode},
+    request::{Ask, Unless, Write, collection, encode},
 };
 use crate::{
     facts::{NodeFacts, PodFacts, Uid},
@@ -100,8 +100,12 @@ impl Cluster {
             content_type: "application/json",
             body: json!(body),
         };
-        let until = Some(Instant::now() + LIMIT);
-        self.send(write, until).await.map(drop)
+        // Events of a run that has to end are still written.
+        let unless = Unless {
+            after: Instant::now() + LIMIT,
+            stopped: false,
+        };
+        self.send(write, Some(unless)).await.map(drop)
     }
 
     /// Returns time and text of the newest Warning about the object of this UID; `None` if there is

@@ -126,32 +126,30 @@ impl Cluster {
         }
     }
 
-    /// Sends a write once, but never after `fresh_until`:
-    /// it may have to wait for its turn that long.
-    pub(super) async fn send(
-        &self,
-        write: Write,
-        fresh_until: Option<Instant>,
-    ) -> Result<Response> {
+    /// Sends a write once, unless its time is over before it has its turn.
+    pub(super) async fn send(&self, write: Write, unless: Option<Unless>) -> Result<Response> {
         let request = request(write.method, &write.path, Ask::METADATA)
             .header(header::CONTENT_TYPE, write.content_type)
             .body(Body::from(write.body.to_string().into_bytes()));
-        self.exchange(request, fresh_until).await
+        self.exchange(request, unless).await
     }
 
     /// Sends a request when it has its turn, and reads the response.
     async fn exchange(
         &self,
         request: http::Result<Request<Body>>,
-        fresh_until: Option<Instant>,
+        unless: Option<Unless>,
     ) -> Result<Response> {
         let request = request.map_err(|_| Failure::NotSent("no request has such a path"))?;
         let permit = self.permits.acquire().await.map_err(transport)?;
         let mut limit = self.stop.at_most(REQUEST_LIMIT);
         // The limit includes renewing credentials and connecting. So a write that is still waiting
-        // for these when `fresh_until` comes is never sent.
-        if let Some(until) = fresh_until {
-            let left = until.checked_duration_since(Instant::now());
+        // for these when its time is over is never sent.
+        if let Some(unless) = unless {
+            if unless.stopped && self.stop.reason().is_some() {
+                return Err(Failure::NotSent("the run has to end"));
+            }
+            let left = unless.after.checked_duration_since(Instant::now());
             let too_late = Failure::NotSent("the node was looked at too long ago");
             limit = limit.min(left.ok_or(too_late)?);
         }
@@ -225,6 +223,15 @@ fn request(method: Method, path: &str, ask: Ask) -> request::Builder {
 
 fn transport(error: impl Error + 'static) -> Failure {
     Failure::Transport(format!("no connection: {}", root(&error)))
+}
+
+/// When a write that waits for its turn is no longer sent.
+#[derive(Debug, Clone, Copy)]
+pub struct Unless {
+    /// After this moment.
+    pub after: Instant,
+    /// If the run has to end by then.
+    pub stopped: bool,
 }
 
 impl Response {

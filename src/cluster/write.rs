@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use super::{
     Cluster, Failure,
     failure::{Result, unreadable},
-    request::{Response, Write, object},
+    request::{Response, Unless, Write, object},
 };
 use crate::{
     codes::codes,
@@ -55,7 +55,8 @@ impl Mode {
 }
 
 /// Proof that a node was NotReady when it was last read, was no leaf node except an edge node that
-/// is powered off by an answer, and was the same node that was judged. Only [`Cluster::still_down`] makes a proof, and it expires.
+/// is powered off by an answer, and was the same node that was judged. Only
+/// [`Cluster::still_down`] makes a proof, and it expires.
 #[derive(Debug, Clone)]
 pub struct StillDown {
     node: NodeFacts,
@@ -63,6 +64,8 @@ pub struct StillDown {
     now: Timestamp,
     /// The moment before the request was sent, by our own clock.
     at: Instant,
+    /// Whether a write is sent although the run has to end, because its pod was touched before.
+    pub goes_on: bool,
 }
 
 impl StillDown {
@@ -100,12 +103,26 @@ impl Cluster {
         if node.ready == Ready::True {
             return Err(Outcome::NodeRecovered);
         }
-        if node.leaf.is_some() && !node.is_edge_off(now) {
+        if let Some(leaf) = &node.leaf
+            && !node.is_edge_off(now)
+        {
+            // A Lease that could not be read has not changed.
+            let unread = node.unread_lease.as_ref().or(node.named_by.as_ref().err());
+            if let Some(why) = unread.filter(|_| leaf.only_edge && node.powered_off.is_some()) {
+                return Err(Outcome::Failed(format!(
+                    "node {name} could not be judged again: {why}"
+                )));
+            }
             return changed(
                 "The node carries the mark of a leaf node, and is no edge node that is powered off.",
             );
         }
-        Ok(StillDown { node, now, at })
+        Ok(StillDown {
+            node,
+            now,
+            at,
+            goes_on: false,
+        })
     }
 
     /// Force-deletes `pod`, if it still has the resource version that was judged. The request is
@@ -186,7 +203,11 @@ impl Cluster {
                 "the pod is on a node that was not looked at",
             ));
         }
-        self.send(write, Some(node.at + NODE_FRESH_FOR)).await
+        let unless = Unless {
+            after: node.at + NODE_FRESH_FOR,
+            stopped: !node.goes_on,
+        };
+        self.send(write, Some(unless)).await
     }
 }
 

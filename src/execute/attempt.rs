@@ -147,8 +147,8 @@ impl Turn<'_> {
             return Ok(());
         }
         // The rehearsal may have taken a while, so the node is read anew before the first real
-        // delete. From here on no signal stops a claim's delete or keeps the pod from being tried:
-        // a pod that has lost one claim should go too.
+        // delete. Once a claim is lost, no signal stops the other deletes: a pod that has lost one claim
+        // should go too.
         self.node.last_reading.lock().await.take();
         self.may_begin()?;
         for claim in reason.claims_to_delete() {
@@ -198,21 +198,14 @@ impl Turn<'_> {
                      a person's own"
                 )));
             }
-            let goes_on = mode == Mode::Delete;
-            self.pause(&mut tried, &failure, &format!("claim {name}: "), goes_on)
+            self.pause(&mut tried, &failure, &format!("claim {name}: "))
                 .await?;
         }
     }
 
     /// Pauses before the next try. `Err` is the pod's outcome if there is none: another try is of no
-    /// use, or the run has to end, unless it `goes_on`. `what` begins the cause of a failure.
-    async fn pause(
-        &self,
-        tried: &mut u32,
-        failure: &Failure,
-        what: &str,
-        goes_on: bool,
-    ) -> Result<(), Outcome> {
+    /// use, or the run has to end and nothing was done for the pod. `what` begins the cause of a failure.
+    async fn pause(&self, tried: &mut u32, failure: &Failure, what: &str) -> Result<(), Outcome> {
         *tried += 1;
         let Some(pause) = failure.pause(*tried) else {
             return Err(match failure.denial() {
@@ -221,7 +214,10 @@ impl Turn<'_> {
             });
         };
         match self.run.stop.pause(pause).await {
-            Some(why) if !goes_on => Err(Outcome::Interrupted(format!("{why}, after {failure}"))),
+            Some(why) if !self.has_begun() => Err(Outcome::Interrupted(match failure {
+                Failure::NotSent(_) => why.to_owned(),
+                failure => format!("{why}, after {failure}"),
+            })),
             _ => Ok(()),
         }
     }
@@ -287,8 +283,7 @@ impl Turn<'_> {
                     self.unsure = Some(failure.clone());
                 }
             }
-            self.pause(&mut tried, &failure, "", self.has_begun())
-                .await?;
+            self.pause(&mut tried, &failure, "").await?;
         }
     }
 
@@ -297,7 +292,8 @@ impl Turn<'_> {
     /// no longer be deleted.
     async fn still_down(&self, pod: &PodFacts) -> Result<(StillDown, Reason), Outcome> {
         let as_judged = self.node.as_judged;
-        let proof = self.fresh().await?;
+        let mut proof = self.fresh().await?;
+        proof.goes_on = self.has_begun();
         let (node, now) = proof.read();
         let mut node = node.clone();
         node.hear(self.node.heard.borrow().iter().cloned());

@@ -811,3 +811,58 @@ async fn a_pod_stays_if_no_look_tells_that_its_claim_is_going() {
         assert_eq!(goes, look.is_none(), "{look:?}: {sent:?}");
     }
 }
+
+/// A run that has to end while it reads the node begins no delete.
+#[tokio::test(start_paused = true)]
+async fn a_run_that_has_to_end_while_it_reads_the_node_touches_no_pod() {
+    let mut settings = run(REAL, Target::default());
+    (settings.all, settings.events) = (false, false);
+    let objects = objects(&with(yaml(CLUSTER), yaml("Pod shop/db-0: {}")));
+    let objects = Objects::new(NOW.parse().unwrap(), objects);
+    let (signal, stop) = Stop::manual(Duration::from_mins(8));
+    let mut readings = 0;
+    let fate = move |request: &Request| {
+        readings += usize::from(request.kind == Kind::Node && request.name == "ds06");
+        // The second reading is the one before the delete.
+        let is_last = request.kind == Kind::Node && request.name == "ds06" && readings == 2;
+        if is_last {
+            signal.send_replace(Some(("SIGTERM", tokio::time::Instant::now())));
+        }
+        Fate {
+            back: Duration::from_secs(u64::from(is_last)),
+            ..Fate::default()
+        }
+    };
+    let server = Server::with_faults(objects, fate);
+    let cluster = Cluster::new(server.client(), stop.clone());
+    let report = crate::run::run_on(&cluster, &settings, false, &stop)
+        .await
+        .unwrap();
+    assert_eq!(report.pods[0].outcome, Some(OutcomeCode::Interrupted));
+    let requests = server.lock().requests.clone();
+    assert!(
+        requests.iter().all(|sent| sent.starts_with("GET")),
+        "{requests:?}"
+    );
+}
+
+/// A Lease of an edge node that could not be read again has not changed. The second reading is the
+/// one before the delete.
+#[tokio::test(start_paused = true)]
+async fn an_edge_node_whose_lease_is_unread_has_not_changed() {
+    let edge = "
+        Node ds06: {metadata: {labels: {openyurt.io/is-edge-worker: 'true'},
+            annotations: {pod-reaper.io/powered-off: '2026-01-31T02:30:00Z'}}}
+        Pod shop/db-0: {}
+    ";
+    for (fails, expected) in [(false, "deleted"), (true, "failed")] {
+        let fate = move |request: &Request| Fate {
+            fault: (fails && request.kind == Kind::Lease)
+                .then_some(Fault::Status(403, false, false)),
+            ..Fate::default()
+        };
+        let (outcomes, _) = reaped(edge, fate).await;
+        let outcomes = outcomes.into_iter().map(|(_, outcome)| outcome);
+        assert_eq!(outcomes.collect::<Vec<_>>(), [expected]);
+    }
+}
