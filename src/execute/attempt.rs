@@ -234,10 +234,6 @@ impl Turn<'_> {
         let mut second_chances = 1;
         loop {
             let (proof, _) = self.still_down(&pod).await?;
-            // The run may have had to end while the node was read.
-            if !self.has_begun() {
-                self.may_begin()?;
-            }
             let patching = pod.held_by_job() && !pod.finished;
             let written = if patching {
                 let patch = cluster.fail_job_pod(&pod, &proof, mode).await;
