@@ -363,7 +363,7 @@ pub fn next(report: &Report) -> Option<String> {
         [only] => only,
         _ => "them",
     };
-    let restart = format!(", or power {which} off");
+    let restart = format!(" as its pods' entries say, or power {which} off");
     // Both are one thing to do: neither is left out without the other.
     let power = said("if ", &off_first, &power);
     let now = said("power off ", &off_now, RAN_THERE);
@@ -374,7 +374,7 @@ pub fn next(report: &Report) -> Option<String> {
         keep,
         said("look at the network of zone ", &zones, ""),
         decide,
-        said("restart the kubelet of ", &alive, &restart),
+        said("repair ", &alive, &restart),
         said("look at ", &names(&looks), ""),
         said("see why it was not reaped: ", &wrong.collect_vec(), ""),
         said("power off ", &off, RAN_THERE),

@@ -254,7 +254,14 @@ impl<'a, S: Source> Store<'a, S> {
         add: impl Fn(&mut A, T),
     ) -> Read<A> {
         self.once(what, async {
-            let listed = self.source.list(add).await.map(Option::unwrap_or_default);
+            // A file without any object of the kind does not show that there is none.
+            let none = || {
+                let kind = T::API[1];
+                let why = format!("the file has no {kind}: they were not saved, or there are none");
+                Failure::Saved(why)
+            };
+            let listed = self.source.list(add).await;
+            let listed = listed.and_then(|listed| listed.ok_or_else(none));
             let whole = listed.and_then(|listed| match listed.malformed.first() {
                 Some(cause) if S::IS_FILE => Err(Failure::Saved(cause.clone())),
                 _ => listed.whole(),

@@ -395,7 +395,8 @@ impl Adviser<'_> {
             };
             let of = after(" of zone ", zone);
             let what = format!(
-                "If you have switched off {} NotReady nodes{of} at the machines themselves, say so, and a run takes their pods:",
+                "If you have switched off {} NotReady nodes{of} at the machines themselves, say so, and a run takes their pods. Leave out each node that \
+                 you have not switched off:",
                 nodes.len()
             );
             self.answer(what, "node", &which, "", POWERED_OFF)
@@ -618,6 +619,10 @@ impl PodGroup<'_> {
             ));
         } else if is_deleted {
             first.push("Answer.".to_owned());
+        } else if (!losses.is_empty() || host_path) && self.first.pod.unneeded().is_some() {
+            first.push(format!(
+                "Nothing wants {them} again. If {node} comes back, its kubelet ends {them}."
+            ));
         } else if !losses.is_empty() || host_path {
             let starts = match self.all {
                 [_] => "pod starts again with its",
@@ -719,10 +724,21 @@ impl PodGroup<'_> {
             };
             let host_path = self.is(ReasonCode::HostPath);
             let stays = after("", host_path.then(|| self.leaves_data(node, copies)));
-            let what = format!(
-                "Let {} go; every claim is kept. {stays}{next}{then}",
-                self.them()
-            );
+            let given_up = self
+                .all
+                .iter()
+                .flat_map(|judged| judged.reason.ties.to_delete());
+            let given_up = given_up.filter(|claim| claim.given_up.is_ok());
+            let given_up = joined(given_up.map(|claim| &claim.claim).sorted().dedup(), ", ");
+            let keeps = match given_up {
+                None => "every claim is kept".to_owned(),
+                Some(claims) => {
+                    format!(
+                        "PVC {claims} is given up already and deleted with it; every other PVC is kept"
+                    )
+                }
+            };
+            let what = format!("Let {} go; {keeps}. {stays}{next}{then}", self.them());
             steps.push(Step {
                 harm: host_path.then_some("Starts empty"),
                 ..self.answer(what, "pod", &self.names(), REAP)
@@ -828,7 +844,7 @@ impl PodGroup<'_> {
             let data = format!("the data of {}", named("volume", &volumes));
             match policy {
                 Some("Retain") => {
-                    format!("{data} stays on {node}'s disk (policy Retain), but the new pod starts without it")
+                    format!("{data} stays (policy Retain), but the new pod starts without it")
                 }
                 Some(policy) if is_deleted => {
                     format!("{data} is lost for good (policy {policy}), unless you set it to Retain first")

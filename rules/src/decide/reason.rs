@@ -78,7 +78,7 @@ pub struct Ties {
 
 impl Ties {
     /// Lists the pinned claims that are still to be deleted if the pod goes.
-    pub(super) fn to_delete(&self) -> impl Iterator<Item = &PinnedClaim> + Clone {
+    pub fn to_delete(&self) -> impl Iterator<Item = &PinnedClaim> + Clone {
         self.pinned.iter().filter(|claim| !claim.deleted)
     }
 }

@@ -98,7 +98,13 @@ impl Case<'_> {
             Some(Reason { stage, ..reason })
         });
         let mut reason = decided.unwrap_or_else(|| Reason::unread(&self.node_unread()));
-        reason.sentence += &self.stuck_by_the_cut(reason.code);
+        let cut_short = self.stuck_by_the_cut(reason.code);
+        reason.sentence += &cut_short;
+        // The report lists the notes of pods that are reaped, not the sentences.
+        if reason.verdict() == Verdict::Reap && !cut_short.is_empty() {
+            let note = cut_short.trim().trim_end_matches('.');
+            reason.notes.push(note.replacen("Its", "its", 1));
+        }
         if reason.stage < Stage::Storage || reason.code == Code::FactsUnread {
             return reason;
         }

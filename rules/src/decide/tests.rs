@@ -193,9 +193,9 @@ fn a_pod_that_is_not_overdue_waits() {
         exactly at the threshold: overdue 10m
             = stuck-on-not-ready-node
         one second below: overdue 9m 59s
-            = stuck-on-not-ready-node
+            = stuck-on-not-ready-node, notes: 1
         a millisecond below: overdue 9m 59s 999ms
-            = stuck-on-not-ready-node
+            = stuck-on-not-ready-node, notes: 1
         one second above: overdue 10m 1s
             = stuck-on-not-ready-node
         exactly at the threshold, where the grace period counts: grace unknown; overdue 10m
@@ -213,7 +213,7 @@ fn a_pod_that_is_not_overdue_waits() {
         threshold 0, at its deadline: --reap-older-than 0s; overdue 0s
             = stuck-on-not-ready-node
         threshold 0, a second before it: --reap-older-than 0s; overdue -1s
-            = stuck-on-not-ready-node
+            = stuck-on-not-ready-node, notes: 1
     "#]]);
 }
 
@@ -1177,19 +1177,19 @@ fn an_answer_answers_its_own_rule_alone() {
 fn grace_is_cut_short_on_a_silent_machine() {
     check(&expect![[r#"
         a week of grace, asked for 50m ago: grace 604800; overdue -167h 10m
-            = stuck-on-not-ready-node
+            = stuck-on-not-ready-node, notes: 1
         asked for just long enough ago: grace 604800; overdue -167h 50m
-            = stuck-on-not-ready-node
+            = stuck-on-not-ready-node, notes: 1
         asked for a second less ago: grace 604800; overdue -167h 50m 1s
             = not-overdue, reaped in 1s
         heard a minute before: grace 604800; overdue -167h 10m; lease 51m
-            = stuck-on-not-ready-node
+            = stuck-on-not-ready-node, notes: 1
         heard more than a minute before: grace 604800; overdue -167h 10m; lease 51m 1s
-            = stuck-on-not-ready-node
+            = stuck-on-not-ready-node, notes: 1
         something on it was heard a minute before: grace 604800; overdue -167h 10m; virt-handler 51m
-            = stuck-on-not-ready-node
+            = stuck-on-not-ready-node, notes: 1
         another Lease says nothing here: grace 604800; overdue -167h 10m; other-lease 51m by Lease a/b, held by c
-            = stuck-on-not-ready-node
+            = stuck-on-not-ready-node, notes: 1
         its lease was never renewed: grace 604800; overdue -167h 10m; lease never
             = not-overdue, reaped in 167h 20m
         its lease was never renewed, and something on it was heard: grace 604800; overdue -167h 10m; lease never; virt-handler 3h

@@ -92,7 +92,15 @@ fn check(case: &Case<'_>, node: &NodeFacts) -> Ties {
                 (None, Some(unverified(cause)))
             }
         };
-        let goes = goes.map(|how| format!("claim {name} {how}, data included"));
+        let stays = claim
+            .bound()
+            .is_some_and(|bound| bound.volume.reclaim_policy.as_deref() == Some("Retain"));
+        let data = if stays {
+            "its volume stays, by its reclaim policy Retain"
+        } else {
+            "data included"
+        };
+        let goes = goes.map(|how| format!("claim {name} {how}, {data}"));
         ties.notes.extend(goes);
         // A pod's own ephemeral claim goes with it and binds nothing. Only `shared-disk` needs to
         // know its volume.

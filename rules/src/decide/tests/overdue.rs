@@ -15,19 +15,19 @@ use super::check;
 fn the_grace_ends_with_the_last_heartbeat_or_at_a_later_request() {
     check(&expect![[r#"
         the drain, and death three minutes later: since 17m; grace 604800; overdue -167h 39m; lease 18m
-            = stuck-on-not-ready-node
+            = stuck-on-not-ready-node, notes: 1
         stuck to the second: since 9m; --node-not-ready-for 1m; grace 604800; overdue -167h 39m; lease 10m
-            = stuck-on-not-ready-node
+            = stuck-on-not-ready-node, notes: 1
         a second before: since 9m; --node-not-ready-for 1m; grace 604800; overdue -167h 39m; lease 9m 59s
             = not-overdue, reaped in 1s
         requested after the last heartbeat, stuck to the second: grace 604800; overdue -167h 50m
-            = stuck-on-not-ready-node
+            = stuck-on-not-ready-node, notes: 1
         a second before that: grace 604800; overdue -167h 50m 1s
             = not-overdue, reaped in 1s
         requested just as it was heard: since 17m; grace 604800; overdue -167h 42m; lease 18m
-            = stuck-on-not-ready-node
+            = stuck-on-not-ready-node, notes: 1
         another Lease is a heartbeat: since 17m; grace 604800; overdue -167h 39m; lease 20m; other-lease 18m by Lease shop/leader, held by db-0
-            = stuck-on-not-ready-node
+            = stuck-on-not-ready-node, notes: 1
         another Lease, too recent: since 9m; --node-not-ready-for 1m; grace 604800; overdue -167h 39m; lease 20m; other-lease 9m 59s by Lease shop/leader, held by db-0
             = not-overdue, reaped in 1s
         a program is a heartbeat: since 9m; --node-not-ready-for 1m; grace 604800; overdue -167h 39m; lease 20m; program 9m 59s by Patroni in pod shop/db-0
@@ -41,7 +41,7 @@ fn the_grace_ends_with_the_last_heartbeat_or_at_a_later_request() {
 fn reading_less_never_cuts_the_grace() {
     check(&expect![[r#"
         all was read: since 17m; grace 604800; overdue -167h 39m; lease 18m
-            = stuck-on-not-ready-node
+            = stuck-on-not-ready-node, notes: 1
         no lease of its own: since 17m; grace 604800; overdue -167h 39m; lease never; virt-handler 18m
             = not-overdue, reaped in 167h 49m
         its lease is unread: since 17m; grace 604800; overdue -167h 39m; lease unread; virt-handler 18m
