@@ -1,6 +1,11 @@
 //! One node fails.
 
-use crate::{prelude::*, support::objects::make};
+use crate::{
+    case::THRESHOLD,
+    prelude::*,
+    support::{objects::make, program::ask},
+};
+use std::net::TcpListener;
 
 /// Reason and outcome of the pods on the failing node. The DaemonSet's pod is not Terminating.
 const FATES: [(&str, &str, Option<&str>); 7] = [
@@ -50,8 +55,8 @@ fn a_kubelet_stops_and_its_pods_move() {
         .expect("it runs");
 
     let kubeconfig = &case.kubeconfig;
-    let foretold = crate::support::program::ask(kubeconfig, &["what-if", FAILING]);
-    let each_node = crate::support::program::ask(kubeconfig, &["what-if", "--each-node"]);
+    let foretold = ask(kubeconfig, &["what-if", FAILING]);
+    let each_node = ask(kubeconfig, &["what-if", "--each-node"]);
     case.stop(FAILING);
     let evicted = case.until_evicted(FAILING);
     assert_eq!(
@@ -151,36 +156,55 @@ fn without_another_disk_the_pod_waits_for_storage() {
     });
 }
 
-/// A pod that has a week to stop, and whose node has been silent for over a minute when its deletion is asked for: nobody
-/// there has heard of that week.
-#[test]
-fn a_pod_has_a_week_to_stop() {
-    const WEEK: u64 = 7 * 24 * 3600;
-    let case = Case::start();
+const WEEK: u64 = 7 * 24 * 3600;
+
+/// The pod of a StatefulSet that has a week to stop, once it runs on the failing node. Its hook, which the kubelet calls
+/// first, gets no response from the listener, so the kubelet would wait for that week.
+fn rabbitmq(case: &Case) -> (Seen, TcpListener) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.set_nonblocking(true).expect("a socket");
+    let port = listener.local_addr().expect("its address").port();
+    let hook = json!({"preStop": {"httpGet": {"host": "127.0.0.1", "port": port}}});
+    let here = json!({"key": "kubernetes.io/hostname", "operator": "In", "values": [FAILING]});
+    let prefers = json!([{"weight": 100, "preference": {"matchExpressions": [here]}}]);
     let tolerates = |key: &str| json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 90});
     let tolerations = [
         "node.kubernetes.io/unreachable",
         "node.kubernetes.io/not-ready",
     ]
     .map(tolerates);
-    let here = json!({"kubernetes.io/hostname": FAILING});
-    let spec = json!({"terminationGracePeriodSeconds": WEEK, "nodeSelector": here, "tolerations": tolerations});
-    let pod = json!({"spec": {"template": {"spec": spec}}});
-    make(
-        &case,
-        &format!("StatefulSet compute-hive01/rabbitmq: {pod}"),
-    );
-    let rabbit = || {
-        case.evictable_on(FAILING)
-            .into_iter()
-            .find(|pod| pod.name == "rabbitmq-0")
-    };
-    case.until("it runs", || rabbit().filter(Seen::is_running));
-    case.stop(FAILING);
-    let evicted = case.until("it is Terminating", || {
-        rabbit().filter(|pod| pod.deadline.is_some())
+    let spec = json!({
+        "terminationGracePeriodSeconds": WEEK,
+        "affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": prefers}},
+        "tolerations": tolerations,
+        "containers": [{"name": "main", "image": "pretended", "lifecycle": hook}],
     });
-    let requested = evicted.deadline.expect("its deadline") - Duration::from_secs(WEEK);
+    let pod = json!({"spec": {"template": {"spec": spec}}});
+    make(case, &format!("StatefulSet compute-hive01/rabbitmq: {pod}"));
+    let running = case.until("it runs", || {
+        let mut pods = case.pods_on(FAILING).into_iter();
+        pods.find(|pod| pod.name == "rabbitmq-0" && pod.is_running())
+    });
+    (running, listener)
+}
+
+/// Waits until the deletion of this pod was requested; returns when that was.
+fn until_requested(case: &Case, pod: &Seen) -> Timestamp {
+    let deadline = case.until("it is Terminating", || {
+        let mut pods = case.pods_on(FAILING).into_iter();
+        pods.find(|it| it.uid == pod.uid)?.deadline
+    });
+    deadline - Duration::from_secs(WEEK)
+}
+
+/// A pod that has a week to stop, and whose node has been silent for over a minute when its deletion is requested: nobody
+/// there has heard of that week.
+#[test]
+fn a_pod_has_a_week_to_stop() {
+    let case = Case::start();
+    let (rabbit, _) = rabbitmq(&case);
+    case.stop(FAILING);
+    let requested = until_requested(&case, &rabbit);
     let heard = case.lease_renewed(FAILING).max(case.lease_says(FAILING));
     assert!(requested.duration_since(heard) > SignedDuration::from_mins(1));
 
@@ -188,8 +212,58 @@ fn a_pod_has_a_week_to_stop() {
     case.until_overdue(requested);
     let run = case.reap("");
     run.ends(0);
-    run.says(&evicted.uid, REAPED);
+    run.says(&rabbit.uid, REAPED);
     // A machine that stands still may have let it become stuck before the first run.
-    let (reason, _) = waiting.reason_and_outcome(&evicted.uid);
+    let (reason, _) = waiting.reason_and_outcome(&rabbit.uid);
     assert!(["not-overdue", REAPED.0].contains(&reason), "{reason}");
+}
+
+/// A pod that has a week to stop is drained, and the kubelet waits for the pod's hook. Then the kubelet dies, so the week
+/// counts no longer. The pod is overdue since the last heartbeat, and is reaped when the other pods of the node are.
+#[test]
+fn a_drained_pod_has_a_week_to_stop() {
+    let case = Case::start();
+    let (rabbit, hook) = rabbitmq(&case);
+    case.kubectl([
+        "drain",
+        FAILING,
+        "--pod-selector=app=rabbitmq",
+        "--timeout=1s",
+    ]);
+    let requested = until_requested(&case, &rabbit);
+    let _unanswered = case.until("the kubelet calls the hook", || hook.accept().ok());
+    case.until_true("the kubelet lives for longer than the threshold", || {
+        case.lease_renewed(FAILING) > requested + THRESHOLD
+    });
+    let run = case.reap("");
+    run.ends(0);
+    assert_eq!(run.report["pods"], json!([]));
+    let explain = || ask(&case.kubeconfig, &["explain", "compute-hive01/rabbitmq-0"]).report;
+    let explained = explain();
+    assert_eq!(explained["reason"], "node-ready", "{explained}");
+    assert_eq!(until_requested(&case, &rabbit), requested);
+
+    case.stop(FAILING);
+    case.until_ready_is("Unknown", FAILING);
+    let run = case.reap("");
+    run.ends(0);
+    run.says(&rabbit.uid, ("node-just-failed", None));
+
+    let mut others = case.until_evicted(FAILING);
+    others.retain(|pod| pod.uid != rabbit.uid);
+    case.until_stuck(&others);
+    let heard = case.lease_renewed(FAILING).max(case.lease_says(FAILING));
+    let overdue = |report: &Value| {
+        let judged: Timestamp = str_of(&report["judgedAt"]).parse().expect("a time");
+        Some(judged.duration_since(heard).as_secs())
+    };
+    let explained = explain();
+    let seconds = explained["pod"]["overdueSeconds"].as_i64();
+    assert_eq!(seconds, overdue(&explained), "{heard} {explained}");
+    let run = case.reap("");
+    run.ends(0);
+    run.says(&rabbit.uid, REAPED);
+    let seconds = run.pod(&rabbit.uid)["overdueSeconds"].as_i64();
+    assert_eq!(seconds, overdue(&run.report), "{heard} {}", run.report);
+    case.until_replaced(&[rabbit]);
 }
