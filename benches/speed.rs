@@ -16,7 +16,7 @@ use pod_reaper::{
     settings::Settings,
     source::snapshot::{Options, Saved},
 };
-use pod_reaper_test_support::samples::{NOW, lease, list, namespace, node, pod};
+use pod_reaper_test_support::samples::{NOW, list, objects, yaml};
 
 /// Number of pods in one measurement.
 const PODS: u64 = 10_000;
@@ -29,12 +29,9 @@ fn settings() -> Settings {
 
 /// A dead node, and a pod that is to be reaped: the one verdict for which every rule is evaluated.
 fn stuck() -> (Timestamp, NodeRead, PodFacts) {
-    let objects = [
-        node("ds06", "Unknown"),
-        namespace("impala"),
-        lease("ds06"),
-        pod("impala", "catalogd-0", "ds06"),
-    ];
+    let objects = objects(&yaml(
+        "{Node ds06: {}, Namespace impala: {}, Pod impala/catalogd-0: {}}",
+    ));
     let options = Options {
         now: Some(NOW.parse().unwrap()),
         ..Options::default()
@@ -78,7 +75,7 @@ fn saved() -> String {
 "spec":{{"nodeName":"n","containers":[{{"name":"main","env":[{setting}{{}}]}}]}},"status":{{"phase":"Running"}}}}"#
     );
     let pods = vec![pod; usize::try_from(SAVED_PODS).unwrap()].join(",");
-    let node = node("n", "True");
+    let node = &objects(&yaml("Node ds05: {ready: 'True', lease: null}"))[0];
     format!(r#"{{"apiVersion":"v1","items":[{node},{pods}],"kind":"List"}}"#)
 }
 

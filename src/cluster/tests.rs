@@ -319,9 +319,9 @@ async fn a_response_that_is_not_what_was_asked_for_is_refused() {
         let listed = cluster.pod_uids("n").await.map(drop);
         let found = cluster.find::<RawPod>("shop", "a").await.map(drop);
         let rows = cluster.attachments().await.map(drop);
-        [listed, found, rows].map(|it| it.err().map_or("none".to_owned(), |it| it.to_string()))
+        [listed, found, rows].map(Result::err)
     };
-    let unread = |why: &str| format!("the answer could not be read: {why}");
+    let unread = |why: &str| Some(Failure::Unreadable(why.to_owned()));
     let another = r#"{"kind": "Pod", "metadata": {"name": "b"}, "items": []}"#;
     let [listed, found, rows] = asked(another).await;
     assert_eq!(listed, unread("it is not a list"));

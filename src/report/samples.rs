@@ -3,9 +3,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-pub use pod_reaper_test_support::samples::{
-    annotated, claim, due, held_by, lease, namespace, node, objects, pod, using, volume, with, yaml,
-};
+pub use pod_reaper_test_support::samples::{FAILED, objects, with, yaml};
 use rules::samples::policy;
 use serde_json::{Value, json};
 use tracing_subscriber::filter::LevelFilter;
@@ -103,8 +101,13 @@ pub fn report(settings: &Settings, objects: &[Value], outcomes: &[(&str, Outcome
 }
 
 /// Returns the objects of a private cloud after ds06 lost power, with pods of every verdict and
-/// kind. Its five Ready nodes come first.
+/// kind.
 pub fn private_cloud() -> Vec<Value> {
+    private_cloud_with("True")
+}
+
+/// Returns the private cloud with this status of its five other nodes.
+pub fn private_cloud_with(status: &str) -> Vec<Value> {
     const REST: &str = "
         Node ds06: {}
         Node kosmos-cluster7:
@@ -142,9 +145,42 @@ pub fn private_cloud() -> Vec<Value> {
         VolumeAttachment csi-2: {spec: {nodeName: ds06, source: {persistentVolumeName: pvc-zone}}}
         VolumeAttachment csi-1: {spec: {nodeName: ds06, source: {persistentVolumeName: pvc-gone}}}
     ";
-    let ready = ["ds01", "ds02", "ds03", "ds04", "ds05"];
-    let ready = ready.map(|name| format!("Node {name}: {{lease: null, ready: 'True'}}\n"));
-    [objects(&yaml(&ready.concat())), objects(&yaml(REST))].concat()
+    let others = ["ds01", "ds02", "ds03", "ds04", "ds05"];
+    let others = others.map(|name| format!("Node {name}: {{lease: null, ready: '{status}'}}\n"));
+    [objects(&yaml(&others.concat())), objects(&yaml(REST))].concat()
+}
+
+/// Returns a report with `name` in every text that comes from the cluster.
+pub fn report_with(name: &str) -> Report {
+    let of_db = |more: Value| {
+        let usual = json!({"owner": "StatefulSet db", "metadata": {"namespace": name}});
+        with(usual, more)
+    };
+    let leaf = json!({"name": name, "labels": {"kosmos.io/node": "true"},
+        "annotations": {"kosmos-io/owned-by-cluster": name}});
+    let noted = json!({"owner": format!("StatefulSet {name}"),
+        "metadata": {"name": name, "annotations": {"pod-reaper.io/after-reap": name}}});
+    let objects = objects(&json!({
+        "Node ds05": {"ready": "True", "lease": null},
+        "Node ds06": {"status": {"conditions": [{"type": "Ready", "status": "Unknown", "reason": name,
+            "lastTransitionTime": FAILED}]}},
+        "Node leaf": {"lease": null, "metadata": leaf},
+        "Namespace named": {"metadata": {"name": name}},
+        "Pod named": of_db(noted),
+        "Pod held": of_db(json!({"metadata": {"finalizers": [name]}})),
+        "Pod lost": of_db(json!({"uses": name})),
+        "Pod leafy": of_db(json!({"node": name})),
+        "VolumeAttachment named": {"volume": name, "metadata": {"name": name}},
+    }));
+    let mut report = report(&audit(), &objects, &[]);
+    report.errors.push(crate::facts::ReadError {
+        what: name.to_owned(),
+        cause: name.to_owned(),
+    });
+    report.unseen.push(name.to_owned());
+    report.settings.namespace_regex = Some(name.to_owned());
+    report.snapshot = Some(name.to_owned());
+    report
 }
 
 /// Returns the report of a run that deletes, with every possible outcome.

@@ -29,10 +29,7 @@ use crate::{
 type Row = (String, String, Option<String>);
 
 fn reports() -> Vec<Report> {
-    let mut held = private_cloud();
-    for (number, object) in held.iter_mut().take(5).enumerate() {
-        *object = node(&format!("ds0{}", number + 1), "Unknown");
-    }
+    let held = private_cloud_with("Unknown");
     let capped = Settings {
         limits: Limits {
             max_deletes: Some(1),
@@ -49,9 +46,10 @@ fn reports() -> Vec<Report> {
         report(
             &audit(),
             &[
-                node("ds01", "True"),
-                json!({"kind": "Pod", "metadata": {"name": "a"}}),
-            ],
+                objects(&yaml("Node ds01: {ready: 'True', lease: null}")),
+                vec![json!({"kind": "Pod", "metadata": {"name": "a"}})],
+            ]
+            .concat(),
             &[],
         ),
         every_outcome(),
@@ -138,38 +136,40 @@ fn every_pod_is_on_the_page_and_every_format_draws_it() {
     }
 }
 
-/// Returns a pod of one of forty workloads. Two of seven are held by a finalizer, one is not
-/// overdue yet, and one has a note.
-fn one_of_many(number: usize, node: &str) -> Value {
-    let name = format!("app-{}-{number}", number % 40);
-    let mut pod = pod(&format!("team-{}", number % 12), &name, node);
-    pod["metadata"]["ownerReferences"][0]["name"] = json!(format!("app-{}", number % 40));
-    match number % 7 {
-        1 => held_by(pod, "example.com/backup"),
-        2 => held_by(pod, "example.com/other"),
-        3 => due(pod, "2026-01-31T02:57:00Z"),
-        4 => annotated(pod, "pod-reaper.io/after-reap", "unseal it"),
-        _ => pod,
-    }
+/// Says a pod of one of forty workloads. Two of seven are held by a finalizer, one is not overdue yet,
+/// and one has a note.
+fn one_of_many(number: usize, node: &str) -> (String, Value) {
+    let workload = format!("app-{}", number % 40);
+    let name = format!("Pod team-{}/{workload}-{number}", number % 12);
+    let of_workload = json!({"node": node, "owner": format!("StatefulSet {workload}")});
+    let more = match number % 7 {
+        1 => "metadata: {finalizers: [example.com/backup]}",
+        2 => "metadata: {finalizers: [example.com/other]}",
+        3 => "overdue: 180",
+        4 => "metadata: {annotations: {pod-reaper.io/after-reap: unseal it}}",
+        _ => "{}",
+    };
+    (name, with(of_workload, yaml(more)))
 }
 
 /// Returns the report of a night in which `dead` of `all` nodes failed, with 2,000
 /// Terminating pods.
 fn night(dead: usize, all: usize) -> Report {
-    let mut objects = (0..12)
-        .map(|number| namespace(&format!("team-{number}")))
-        .collect::<Vec<_>>();
-    for number in 0..all {
-        let name = format!("worker-{number}");
-        objects.push(node(&name, if number < dead { "Unknown" } else { "True" }));
-        objects.push(lease(&name));
-        objects.push(
-            json!({"kind": "VolumeAttachment", "metadata": {"name": format!("csi-{number}")},
-            "spec": {"nodeName": name, "source": {"persistentVolumeName": "pv"}}}),
-        );
+    let mut cluster = Value::Object(serde_json::Map::new());
+    for number in 0..12 {
+        cluster[format!("Namespace team-{number}")] = json!({});
     }
-    objects
-        .extend((0..2_000).map(|number| one_of_many(number, &format!("worker-{}", number % dead))));
+    for number in 0..all {
+        let ready = if number < dead { "Unknown" } else { "True" };
+        let name = format!("worker-{number}");
+        cluster[format!("Node {name}")] = json!({"ready": ready});
+        cluster[format!("VolumeAttachment csi-{number}")] = json!({"node": name, "volume": "pv"});
+    }
+    for number in 0..2_000 {
+        let (key, pod) = one_of_many(number, &format!("worker-{}", number % dead));
+        cluster[key] = pod;
+    }
+    let objects = objects(&cluster);
     let mut report = report(&audit(), &objects, &[]);
     report
         .errors
@@ -333,23 +333,14 @@ fn every_format_names_the_cluster_at_its_top() {
 
 #[test]
 fn every_format_says_what_is_known_of_a_node() {
-    let mut alive = node("ds06", "False");
-    alive["spec"] =
-        json!({"taints": [{"key": "node.kubernetes.io/out-of-service", "effect": "NoExecute"}]});
-    let mut renewed = lease("ds06");
-    renewed["spec"] = json!({"renewTime": "2026-01-31T02:59:56Z", "leaseDurationSeconds": 40});
-    let off = annotated(node("ds07", "Unknown"), "fencing/state", "fenced");
-    let mut running = pod("shop", "a-0", "ds05");
-    running["metadata"]["deletionTimestamp"].take();
-    let objects = [
-        node("ds05", "True"),
-        alive,
-        off,
-        namespace("shop"),
-        renewed,
-        lease("ds07"),
-        running,
-    ];
+    let cluster = "
+        Node ds05: {ready: 'True'}
+        Node ds06: {ready: 'False', renewed: 4, spec: {taints: [{key: node.kubernetes.io/out-of-service, effect: NoExecute}]}}
+        Node ds07: {metadata: {annotations: {fencing/state: fenced}}}
+        Namespace shop: {}
+        Pod shop/a-0: {node: ds05, grace: null}
+    ";
+    let objects = objects(&yaml(cluster));
     let report = report(&audit(), &objects, &[]);
     let says = report
         .nodes
@@ -357,7 +348,7 @@ fn every_format_says_what_is_known_of_a_node() {
         .map(|node| phrases::node(node, report.judged_at))
         .collect::<Vec<_>>();
     expect![[r#"
-        Ready is False (NodeStatusUnknown) for 2h; its machine is alive: its kubelet renewed its lease 4s ago, its kubelet reports that itself; has the out-of-service taint
+        Ready is False (KubeletNotReady) for 2h; its machine is alive: its kubelet renewed its lease 4s ago, its kubelet reports that itself; has the out-of-service taint
         silent for 2h; last heard 2h ago (lease); fenced: annotation fencing/state=fenced"#]].assert_eq(&says.join("\n"));
     let wide = text::Screen {
         colour: false,

@@ -48,6 +48,13 @@ fn cluster(more: &str) -> Vec<Value> {
     objects(&with(yaml(CLUSTER), yaml(more)))
 }
 
+/// Else the object would be the usual one, and the test would pass for the wrong reason.
+#[test]
+#[should_panic(expected = "Pod db-0: overdeu is neither a word nor a field")]
+fn a_misspelt_word_of_a_test_is_refused() {
+    cluster("Pod data/db-0: {overdeu: 60}");
+}
+
 /// A list, as `kubectl get … -o json` prints it.
 fn list(items: impl IntoIterator<Item = Value>) -> String {
     samples::list(items).to_string()

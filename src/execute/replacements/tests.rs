@@ -8,6 +8,7 @@
 use expect_test::expect;
 use pod_reaper_test_support::{
     samples::{NOW, objects, with, yaml},
+    sentences::Sentences,
     simulated::{Fate, Fault, Kind, Objects, Request, Server},
 };
 use serde_json::Value;
@@ -429,125 +430,145 @@ async fn every_state_is_told_with_its_cause() {
             ",
         ),
     ];
+    let mut sentences = Sentences::default();
     let mut told = String::new();
     for (name, lost, there) in rows {
         told += &format!("{name}\n");
         for found in plainly(lost, there).await.found.into_values() {
-            let (pod, cause) = (
-                found.name.map(|name| " ".to_owned() + &name),
-                found.cause.map(|cause| ": ".to_owned() + &cause),
-            );
-            let state = found.state.as_str();
-            told += &format!(
-                "    {state}{}{}\n",
-                pod.unwrap_or_default(),
-                cause.unwrap_or_default()
-            );
+            let cause = found.cause.unwrap_or_default();
+            let parts = cause.split_terminator("; ").map(|part| {
+                // A number stands for what this program says, and not for what it repeats.
+                let (own, repeated) = part.split_once(": ").unwrap_or((part, ""));
+                let number = sentences.numbered(own);
+                format!("{number} {repeated}").trim_end().to_owned()
+            });
+            let name = found.name.unwrap_or_default();
+            let told_of = [found.state.to_string(), name].into_iter().chain(parts);
+            let told_of = told_of.filter(|part| !part.is_empty());
+            told += &format!("    {}\n", told_of.collect::<Vec<_>>().join(", "));
         }
     }
     expect![[r#"
         a StatefulSet's is back
-            back db-0
+            back, db-0
         a Deployment's is back
-            back web-5d4f-x
+            back, web-5d4f-x
         a ReplicationController's
-            back web-x
+            back, web-x
         a Job's has finished
-            back web-x: it has finished
+            back, web-x, #1
         one that crashes again and again, and has no probe
-            back db-0: its containers were restarted, 3 times so far
+            back, db-0, #2 3
         a DaemonSet's waits for its node
-            pending: it waits for its node
+            pending, #3
         another DaemonSet's
-            pending: it waits for its node
+            pending, #3
         another kind of controller's, which is not asked
-            unknown: none was found; its Cluster was not asked, and may name new pods otherwise
+            unknown, #4, #5
         a ReplicationController's, which is not asked, and whose pods are all found
-            pending: none was found; its ReplicationController was not asked, and may name new pods otherwise
+            pending, #4, #6
         a Job that is suspended
-            pending: it is not made yet: JobSuspended: Job suspended
+            pending, #7 JobSuspended: Job suspended
         a Job that has not failed
-            pending: it is not made yet
+            pending, #7
         a Job at its backoffLimit
-            none: its Job has ended: BackoffLimitExceeded: Job has reached the specified backoff limit
+            none, #8 BackoffLimitExceeded: Job has reached the specified backoff limit
         a Job that ended without a word is told without a colon
-            none: its Job has ended
+            none, #8
         a Warning from before the eviction
-            pending: it is not made yet
+            pending, #7
         a quota, of a StatefulSet
-            pending: it is not made yet; an Event says: FailedCreate: exceeded quota: small
+            pending, #7, #9 FailedCreate: exceeded quota: small
         a quota, of a ReplicaSet
-            pending: it is not made yet: FailedCreate: exceeded quota: small
+            pending, #7 FailedCreate: exceeded quota: small
         a ReplicaSet that has all that it wants
-            none: its controller wants 1 pods by now
+            none, #10 1
         an older sibling is none
-            pending: it is not made yet
+            pending, #7
         one that was made a little before the eviction, where nothing newer is there
-            back web-5d4f-old
+            back, web-5d4f-old
         the same, where something newer is there
-            pending web-5d4f-x: it has no node
+            pending, web-5d4f-x, #11
         one that has failed is replaced in its turn
-            pending: it is not made yet
+            pending, #7
         a Deployment's that a shutdown has ended with success
-            pending: it is not made yet
+            pending, #7
         the same of a StatefulSet
-            pending: it is not made yet
+            pending, #7
         the old pod, by an API server that says it runs
-            pending: it is not made yet
+            pending, #7
         the old pod is still there
-            pending: it is not made yet
+            pending, #7
         its StatefulSet was recreated
-            pending: it is not made yet
+            pending, #7
         its StatefulSet was deleted
-            none: its controller no longer exists
+            none, #12
         no controller
-            none: it has no controller that would start another
+            none, #13
         scaled down
-            none: its controller wants 0 pods by now
+            none, #10 0
         a rollout has taken over
-            none: its controller wants 0 pods by now
+            none, #10 0
         an ordinal beyond the two that are wanted
-            none: its controller wants 2 pods by now
+            none, #10 2
         one of the three that are wanted
-            pending: it is not made yet
+            pending, #7
         one of two, from ordinal 1
-            pending: it is not made yet
+            pending, #7
         beyond the one, from ordinal 1
-            none: its controller wants 1 pods by now
+            none, #10 1
         below the first ordinal
-            none: its controller wants 2 pods by now
+            none, #10 2
         no room
-            pending db-0: it has no node: Unschedulable: 0/5 nodes are available: 1 node(s) were unreachable, 4 Insufficient memory.
+            pending, db-0, #11 Unschedulable: 0/5 nodes are available: 1 node(s) were unreachable, 4 Insufficient memory.
         another controller's pod is none
-            pending: it is not made yet
+            pending, #7
         a namesake of another kind of controller
-            pending: it is not made yet
+            pending, #7
         a namesake of another controller
-            pending: it is not made yet
+            pending, #7
         a namesake of none
-            pending: it is not made yet
+            pending, #7
         a namesake of its recreated StatefulSet
-            back db-0
+            back, db-0
         an image
-            starting db-0: its containers do not run yet: ImagePullBackOff: Back-off pulling image
+            starting, db-0, #14 ImagePullBackOff: Back-off pulling image
         a volume that cannot be mounted
-            starting db-0: its containers do not run yet; an Event says: FailedAttachVolume: Multi-Attach error for volume pvc-1
+            starting, db-0, #14, #9 FailedAttachVolume: Multi-Attach error for volume pvc-1
         a volume that is attached still is named
-            starting db-0: its containers do not run yet; pvc-1 is still attached to ds06, 1m after the pod went
+            starting, db-0, #14, #15 pvc-1 ds06 1m
         a probe that fails
-            not-ready db-0: it runs and is not Ready: ContainersNotReady: containers with unready status: [app]; an Event says: Unhealthy: Readiness probe failed: sealed
+            not-ready, db-0, #16 ContainersNotReady: containers with unready status: [app], #9 Unhealthy: Readiness probe failed: sealed
         a container that crashes
-            not-ready db-0: it runs and is not Ready: CrashLoopBackOff: back-off 10s
+            not-ready, db-0, #16 CrashLoopBackOff: back-off 10s
         it is Terminating as well
-            pending: it is not made yet
+            pending, #7
         as many of three are back as were made
-            back web-5d4f-x
-            back web-5d4f-y
-            pending: it is not made yet
+            back, web-5d4f-x
+            back, web-5d4f-y
+            pending, #7
         of two indexes of a Job that of the one is back, and that of another is no replacement
-            pending: it is not made yet
-            back web-5-x
-    "#]].assert_eq(&told);
+            pending, #7
+            back, web-5-x
+
+        #1 it has finished
+        #2 its containers were restarted, _ times so far
+        #3 it waits for its node
+        #4 none was found
+        #5 its Cluster was not asked, and may name new pods otherwise
+        #6 its ReplicationController was not asked, and may name new pods otherwise
+        #7 it is not made yet
+        #8 its Job has ended
+        #9 an Event says
+        #10 its controller wants _ pods by now
+        #11 it has no node
+        #12 its controller no longer exists
+        #13 it has no controller that would start another
+        #14 its containers do not run yet
+        #15 _ is still attached to _, _ after the pod went
+        #16 it runs and is not Ready
+    "#]]
+    .assert_eq(&sentences.below(&told));
 }
 
 #[tokio::test(start_paused = true)]
@@ -766,9 +787,14 @@ async fn the_warnings_of_a_controller_are_asked_for_once() {
             deprecatedLastTimestamp: '2026-01-31T03:00:02Z'}
     ";
     let Waited { found, server, .. } = plainly(&three(), there).await;
-    let cause = "it is not made yet; an Event says: FailedCreate: exceeded quota: small";
-    let causes = found.values().map(|found| found.cause.as_deref());
-    assert_eq!(causes.collect::<Vec<_>>(), [Some(cause); 3]);
+    for cause in found.values().map(|found| found.cause.as_deref().unwrap()) {
+        let says = cause.strip_prefix(NOT_MADE).unwrap();
+        assert!(
+            says.ends_with(": FailedCreate: exceeded quota: small"),
+            "{says}"
+        );
+    }
+    assert_eq!(found.len(), 3);
     let requests = server.lock().requests.clone();
     let asked = requests.iter().filter(|sent| sent.contains("/events?"));
     assert_eq!(asked.count(), 1, "{requests:#?}");
@@ -784,8 +810,9 @@ async fn a_controller_that_cannot_be_read_leaves_the_pod_pending() {
         Fault::Status(403, false, false),
     )
     .await;
-    let cause = "it is not made yet: its controller could not be read: the API server answered 403: cannot list resource";
-    assert_eq!(of_db(&waited), (State::Pending, cause));
+    let why = "its controller could not be read: the API server answered 403: cannot list resource";
+    let cause = format!("{NOT_MADE}: {why}");
+    assert_eq!(of_db(&waited), (State::Pending, &*cause));
 }
 
 /// The requests that only the wait sends, if no Events are written.

@@ -1,6 +1,12 @@
 //! Tests of the Events that a run writes, without a server.
 
+#![expect(
+    clippy::needless_raw_string_hashes,
+    reason = "UPDATE_EXPECT=1 writes them"
+)]
+
 use expect_test::expect;
+use pod_reaper_test_support::sentences::Sentences;
 use serde_json::Value;
 
 use super::*;
@@ -38,18 +44,23 @@ fn all_waiting(objects: &[Value]) -> Vec<Event> {
     warnings(&judged(&audit(), objects)).collect()
 }
 
+/// Lists the Events, with numbers for the sentences of their notes.
 fn printed(events: &[Event]) -> String {
+    let mut sentences = Sentences::default();
     let lines = events.iter().map(|event| {
         let Event { is_warning, reason, action, regarding, related, note } = event;
         let kind = if *is_warning { "Warning" } else { "Normal" };
         let Reference { api_version, kind: of, namespace, name, uid } = regarding;
         let namespace = namespace.as_deref().unwrap_or("default");
         let related = related.as_ref().map_or("-", |related| &related.uid);
+        let said = note.split_inclusive(". ").map(|sentence| sentences.numbered(sentence));
+        let said = said.format("\n    ");
         format!(
-            "{namespace}: {kind} {reason} {action} {api_version} {of}/{name} ({uid}) {related}\n  {note}\n"
+            "{namespace}: {kind} {reason} {action} {api_version} {of}/{name} ({uid}) {related}\n    {said}\n"
         )
     });
-    lines.collect()
+    let lines = lines.collect::<String>();
+    sentences.below(&lines)
 }
 
 #[test]
@@ -71,7 +82,7 @@ fn there_is_one_event_for_each_owner_and_node_and_one_for_the_node() {
         Pod app/db-0: {}
         Pod app/db-1: {}
         Pod app/db-2: {node: ds05}
-        Pod app/db-x: {owner: ReplicaSet db}
+        Pod app/db-x1: {owner: ReplicaSet db}
         Pod web/db-0: {}
         Pod app/alone: {}
         Pod app/adopted: {metadata: {ownerReferences: [{apiVersion: apps/v1, kind: Backup, name: b, uid: b, controller: false}]}}
@@ -79,26 +90,39 @@ fn there_is_one_event_for_each_owner_and_node_and_one_for_the_node() {
         Pod app/chi-0: {owner: ClickHouse chi, metadata: {annotations: {pod-reaper.io/reap: '2026-01-31T02:00:00Z'}}}
         ",
     );
-    expect![[r"
+    expect![[r#"
         app: Normal StuckOnNotReadyNode Deleted apps/v1 StatefulSet/db (uid-of-db) uid-ds05
-          Force-deleted a pod that was stuck Terminating on NotReady node ds05: db-2
+            #1 ds05 db-2
         app: Normal StuckOnNotReadyNode Deleted apps/v1 ReplicaSet/db (uid-of-db) uid-ds06
-          Force-deleted a pod that was stuck Terminating on NotReady node ds06: db-x
+            #1 ds06 db-x1
         app: Normal StuckOnNotReadyNode Deleted apps/v1 StatefulSet/db (uid-of-db) uid-ds06
-          Force-deleted 2 pods that were stuck Terminating on NotReady node ds06: db-0, db-1
+            #2 2 ds06 db-0 db-1
         web: Normal StuckOnNotReadyNode Deleted apps/v1 StatefulSet/db (uid-of-db) uid-ds06
-          Force-deleted a pod that was stuck Terminating on NotReady node ds06: db-0
+            #1 ds06 db-0
         app: Normal Answered Deleted example.org/v1 ClickHouse/chi (uid-of-chi) uid-ds06
-          Force-deleted a pod that was stuck Terminating on NotReady node ds06, and let go by a person's answer: chi-0
+            #3 ds06 chi-0
         app: Normal StuckOnNotReadyNode Deleted v1 Pod/adopted (uid-app-adopted) uid-ds06
-          Force-deleted: it was stuck Terminating on NotReady node ds06. It has no controller to start another.
+            #4 ds06
+            #5
         app: Normal StuckOnNotReadyNode Deleted v1 Pod/alone (uid-app-alone) uid-ds06
-          Force-deleted: it was stuck Terminating on NotReady node ds06. It has no controller to start another.
+            #4 ds06
+            #5
         default: Normal StuckOnNotReadyNode Deleted v1 Node/ds05 (uid-ds05) -
-          Force-deleted 1 pod that was stuck Terminating here; none needs a person. If ds05 may still be running but unreachable, power it off now: its containers would run beside the pods that replace them.
+            #6 1
+            #7 ds05
         default: Normal StuckOnNotReadyNode Deleted v1 Node/ds06 (uid-ds06) -
-          Force-deleted 7 pods that were stuck Terminating here; 1 needs a person. If ds06 may still be running but unreachable, power it off now: its containers would run beside the pods that replace them.
-    "]]
+            #8 7 1
+            #7 ds06
+
+        #1 Force-deleted a pod that was stuck Terminating on NotReady node _: _
+        #2 Force-deleted _ pods that were stuck Terminating on NotReady node _: _, _
+        #3 Force-deleted a pod that was stuck Terminating on NotReady node _, and let go by a person's answer: _
+        #4 Force-deleted: it was stuck Terminating on NotReady node _.
+        #5 It has no controller to start another.
+        #6 Force-deleted _ pod that was stuck Terminating here; none needs a person.
+        #7 If _ may still be running but unreachable, power it off now: its containers would run beside the pods that replace them.
+        #8 Force-deleted _ pods that were stuck Terminating here; _ needs a person.
+    "#]]
     .assert_eq(&printed(&all_deleted(&objects)));
 }
 
@@ -159,16 +183,33 @@ fn a_note_names_the_first_pods_and_counts_all_within_its_limit() {
 fn what_needs_a_person_is_a_warning_with_its_reason() {
     let objects = private_cloud();
     let events = printed(&all_waiting(&objects));
-    expect![[r"
+    expect![[r#"
         compute-hive01: Warning Finalizers Manual v1 Pod/held-0 (uid-compute-hive01-held-0) uid-ds06
-          Not force-deleted: it needs a person. It is held by finalizer example.com/backup, whose controller has work to do before the pod can go. See: pod-reaper explain compute-hive01/held-0
+            #1
+            #2 example.com/backup
+            #3 compute-hive01/held-0
         impala-impala01: Warning LocalVolume Manual v1 Pod/impala-executor-000-0 (uid-impala-impala01-impala-executor-000-0) uid-ds06
-          Not force-deleted: it needs a person. Its storage is on the dead node: claim scratch-cache-volume-impala-executor-000-0 is bound to volume pvc-scratch (local, at /opt/local-path). See: pod-reaper explain impala-impala01/impala-executor-000-0
+            #1
+            #4 scratch-cache-volume-impala-executor-000-0 /opt/local-path
+            #3 impala-impala01/impala-executor-000-0
         impala-impala01: Warning VolumeUnverified Manual v1 Pod/statestored-0 (uid-impala-impala01-statestored-0) uid-ds06
-          Not force-deleted: it needs a person. It is unverified whether its storage is on the dead node: statestored. See: pod-reaper explain impala-impala01/statestored-0
+            #1
+            #5
+            #3 impala-impala01/statestored-0
         vault: Warning KosmosLeaf Manual v1 Pod/web-0 (uid-vault-web-0) uid-kosmos-cluster7
-          Not force-deleted: it needs a person. Its node stands for the Kosmos leaf cluster cluster7 (seen: label kosmos.io/node, annotation kosmos-io/owned-by-cluster=cluster7, name prefix kosmos-). There, NotReady mostly means that the link is cut: the pod may well be running. See: pod-reaper explain vault/web-0
-    "]]
+            #1
+            #6 cluster7 kosmos.io/node kosmos-io/owned-by-cluster=cluster7
+            #7
+            #3 vault/web-0
+
+        #1 Not force-deleted: it needs a person.
+        #2 It is held by finalizer _, whose controller has work to do before the pod can go.
+        #3 See: pod-reaper explain _
+        #4 Its storage is on the dead node: claim _ is bound to volume pvc-scratch (local, at _).
+        #5 It is unverified whether its storage is on the dead node: statestored.
+        #6 Its node stands for the Kosmos leaf cluster _ (seen: label _, annotation _, name prefix kosmos-).
+        #7 There, NotReady mostly means that the link is cut: the pod may well be running.
+    "#]]
     .assert_eq(&events);
 }
 

@@ -90,40 +90,7 @@ fn texts(pieces: &[Piece], element: &str) -> Vec<String> {
 fn hostile() -> Report {
     let markup =
         "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>&lt;b&gt;</code>\u{202e}";
-    let mut leaf = annotated(
-        node(markup, "Unknown"),
-        "kosmos-io/owned-by-cluster",
-        markup,
-    );
-    leaf["metadata"]["labels"] = json!({"kosmos.io/node": "true"});
-    let mut dead = node("ds06", "Unknown");
-    dead["status"]["conditions"][0]["reason"] = json!(markup);
-    let objects = [
-        node("ds05", "True"),
-        dead,
-        leaf,
-        namespace(markup),
-        lease("ds06"),
-        annotated(
-            pod(markup, markup, "ds06"),
-            "pod-reaper.io/after-reap",
-            markup,
-        ),
-        pod(markup, "leafy", markup),
-        held_by(pod(markup, "held", "ds06"), markup),
-        using(pod(markup, "lost", "ds06"), markup),
-        json!({"kind": "VolumeAttachment", "metadata": {"name": markup},
-            "spec": {"nodeName": "ds06", "source": {"persistentVolumeName": markup}}}),
-    ];
-    let mut report = report(&audit(), &objects, &[]);
-    report.errors.push(crate::facts::ReadError {
-        what: markup.to_owned(),
-        cause: markup.to_owned(),
-    });
-    report.unseen.push(markup.to_owned());
-    report.settings.namespace_regex = Some(markup.to_owned());
-    report.snapshot = Some(markup.to_owned());
-    report
+    report_with(markup)
 }
 
 /// Checks that the policy allows the style and the script of the file by their digests.
@@ -292,8 +259,7 @@ fn every_reason_on_the_page_is_explained_on_it() {
 
 #[test]
 fn the_headline_states_what_matters_most() {
-    let objects = private_cloud();
-    let audited = report(&audit(), &objects, &[]);
+    let audited = report(&audit(), &private_cloud(), &[]);
     assert_eq!(
         audited.page().headline,
         "4 pods need you, 4 to be reaped, 2 waiting, 2 left alone, 1 could not be read"
@@ -305,25 +271,25 @@ fn the_headline_states_what_matters_most() {
     );
     let calm = report(
         &audit(),
-        &[node("ds01", "True"), pod("a", "b", "ds01")],
+        &objects(&yaml(
+            "{Node ds01: {ready: 'True', lease: null}, Pod a/b: {node: ds01}}",
+        )),
         &[],
     );
     assert_eq!(calm.page().headline, "1 left alone");
-    let mut held = ["ds01", "ds02", "ds03"]
-        .map(|name| node(name, "Unknown"))
-        .to_vec();
-    held.extend([
-        pod("app", "a-0", "ds01"),
-        pod("app", "b-0", "ds02"),
-        namespace("app"),
-        lease("ds01"),
-        lease("ds02"),
-    ]);
+    let held = "
+        Node ds01: {}
+        Node ds02: {}
+        Node ds03: {lease: null}
+        Namespace app: {}
+        Pod app/a-0: {node: ds01}
+        Pod app/b-0: {node: ds02}
+    ";
     let settings = Settings {
         metrics: cluster_called("dc-<west>"),
         ..audit()
     };
-    let page = write(&report(&settings, &held, &[]).page());
+    let page = write(&report(&settings, &objects(&yaml(held)), &[]).page());
     let titles = texts(&pieces(&without_style_and_script(&page)), "title");
     assert_eq!(
         titles,

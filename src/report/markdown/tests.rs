@@ -2,10 +2,9 @@
 
 use expect_test::expect_file;
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
-use serde_json::json;
 
 use super::*;
-use crate::report::{Render, Report, phrases, samples::*};
+use crate::report::{Render, phrases, samples::*};
 
 /// The structure and the text of a parsed page.
 #[derive(Debug, Default, PartialEq)]
@@ -265,34 +264,4 @@ fn no_name_becomes_markup_or_a_mention() {
         let cell = &seen.rows[0][0];
         assert_eq!(*cell, clean(&format!("{name}/{name}")), "{page}");
     }
-}
-
-/// Returns a report with `name` in every text that comes from the cluster.
-fn report_with(name: &str) -> Report {
-    let mut leaf = annotated(node("leaf", "Unknown"), "kosmos-io/owned-by-cluster", name);
-    leaf["metadata"]["labels"] = json!({"kosmos.io/node": "true"});
-    let mut dead = node("ds06", "Unknown");
-    dead["status"]["conditions"][0]["reason"] = json!(name);
-    let objects = [
-        node("ds05", "True"),
-        dead,
-        leaf,
-        namespace(name),
-        lease("ds06"),
-        annotated(pod(name, name, "ds06"), "pod-reaper.io/after-reap", name),
-        held_by(pod(name, "held", "ds06"), name),
-        using(pod(name, "lost", "ds06"), name),
-        pod(name, "leafy", "leaf"),
-        json!({"kind": "VolumeAttachment", "metadata": {"name": name},
-            "spec": {"nodeName": "ds06", "source": {"persistentVolumeName": name}}}),
-    ];
-    let mut report = report(&audit(), &objects, &[]);
-    report.errors.push(crate::facts::ReadError {
-        what: name.to_owned(),
-        cause: name.to_owned(),
-    });
-    report.unseen.push(name.to_owned());
-    report.settings.namespace_regex = Some(name.to_owned());
-    report.snapshot = Some(name.to_owned());
-    report
 }

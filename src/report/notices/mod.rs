@@ -97,6 +97,20 @@ const TOLERATION: i64 = 300;
 /// node of a zone every 10 s.
 const LATE: SignedDuration = SignedDuration::from_secs(50);
 
+// Sentences that tell notices of one code apart: tests know them by these names.
+const NEVER: &str =
+    "Each tolerates such a node without a time limit, so Kubernetes never evicts it.";
+const MISSED: &str = "Each one's toleration time is over, but Kubernetes has not evicted it: Kubernetes holds back while many \
+    nodes are not Ready at once, or its controller manager does not work.";
+const DOWN: &str = "Each is down, unless the node is only cut off.";
+const MAY_RUN: &str = "Each may still be running, since the node shows signs of life.";
+const BREAKER: &str = "The breaker holds them in every run until enough nodes are Ready. Find out what the NotReady ones have in common.";
+const CAP: &str = "is fewer than get stuck between two runs: raise it, or run more often.";
+const FLAPS: &str =
+    "The node changes between Ready and NotReady, or they were stuck before it failed.";
+const NO_CONDITION: &str = "The node has no Ready condition, so it does not say since when it is not Ready; no run takes them until it does.";
+const NO_TIME: &str = "The node's Ready condition says no time, or one in the future; no run takes them until it does.";
+
 /// Lists the notices of a run.
 pub fn of_run(run: &RunRecord<'_>) -> Vec<NoticeEntry> {
     let RunRecord {
@@ -187,19 +201,15 @@ fn not_evicted(run: &RunRecord<'_>) -> (Vec<NoticeEntry>, NoticeEntry) {
             others.into_iter().partition(|pod| tolerates(pod).is_none());
         overdue.retain(|pod| tolerates(pod).is_some_and(due));
         let down = if node.signs_of_life(facts.now).is_empty() {
-            "Each is down, unless the node is only cut off."
+            DOWN
         } else {
-            "Each may still be running, since the node shows signs of life."
+            MAY_RUN
         };
         let heard = node.last_sign(facts.now);
         let why_for_ever = format!(
-            "Each tolerates such a node without a time limit, so Kubernetes never evicts it. {down} {heard} To have it \
-             moved, delete it without --force: the next runs judge it like any other."
+            "{NEVER} {down} {heard} To have it moved, delete it without --force: the next runs judge it like any other."
         );
-        let why_overdue = format!(
-            "Each one's toleration time is over, but Kubernetes has not evicted it: Kubernetes holds back while many \
-             nodes are not Ready at once, or its controller manager does not work. {down} {heard}"
-        );
+        let why_overdue = format!("{MISSED} {down} {heard}");
         for (pods, why) in [(for_ever, why_for_ever), (overdue, why_overdue)] {
             let names = pods.iter().sorted().map(|pod| {
                 let owner = after(" of ", pod.workload.as_ref());
@@ -343,23 +353,15 @@ fn cause_of_wait(judged: &Judged, facts: &ClusterFacts) -> String {
     let node = facts.known_node(&judged.pod);
     let since = node.and_then(|node| node.not_ready_since(facts.now));
     match (&judged.limit, judged.code()) {
-        (Some(Limit::MassOutage(state)), _) => format!(
-            "{state}. The breaker holds them in every run until enough nodes are Ready. Find out what the NotReady ones have in common."
-        ),
-        (Some(Limit::OverCap(cap)), _) => {
-            format!("--max-deletes={cap} is fewer than get stuck between two runs: raise it, or run more often.")
+        (Some(Limit::MassOutage(state)), _) => format!("{state}. {BREAKER}"),
+        (Some(Limit::OverCap(cap)), _) => format!("--max-deletes={cap} {CAP}"),
+        (_, ReasonCode::NodeJustFailed) if since.is_some() => {
+            format!("{FLAPS} {}", judged.sentence())
         }
-        (_, ReasonCode::NodeJustFailed) if since.is_some() => format!(
-            "The node changes between Ready and NotReady, or they were stuck before it failed. {}",
-            judged.sentence()
-        ),
         (_, ReasonCode::NodeJustFailed) if node.is_some_and(|node| node.ready == Ready::Absent) => {
-            "The node has no Ready condition, so it does not say since when it is not Ready; no run takes them until it does."
-                .to_owned()
+            NO_CONDITION.to_owned()
         }
-        (_, ReasonCode::NodeJustFailed) => {
-            "The node's Ready condition says no time, or one in the future; no run takes them until it does.".to_owned()
-        }
+        (_, ReasonCode::NodeJustFailed) => NO_TIME.to_owned(),
         _ => judged.sentence(),
     }
 }

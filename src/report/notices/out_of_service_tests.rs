@@ -12,20 +12,19 @@ use super::{
     NoticeCode,
     tests::{check, scene, told_of_cluster},
 };
-use crate::settings::Settings;
 
 #[test]
 fn a_taint_that_was_left_on_a_ready_node_is_noticed() {
     check(&expect![[r#"
         one of those whose leases are read: {Node ds05: {spec: {taints: [{key: node.kubernetes.io/out-of-service, effect: NoExecute}]}}, Pod shop/db-0: {}}
-            = out-of-service ds05 1: Node ds05 is Ready and has the out-of-service taint: Kubernetes starts no pod there that does not tolerate the taint, and detaches volumes although they are in use. Once the machine was powered off and on again, remove the taint: kubectl taint nodes ds05 node.kubernetes.io/out-of-service-
+            = out-of-service ds05 1: ds05 ds05 node.kubernetes.io/out-of-service-
         all nodes are counted: {Node ds04: {ready: 'True', spec: {taints: [{key: node.kubernetes.io/out-of-service, effect: NoExecute}]}}, Node ds03: {}, Node ds02: {}, Node ds01: {ready: 'True'}, Pod shop/db-0: {}}
-            = out-of-service ds04 1: Node ds04 is Ready and has the out-of-service taint: Kubernetes starts no pod there that does not tolerate the taint, and detaches volumes although they are in use. Once the machine was powered off and on again, remove the taint: kubectl taint nodes ds04 node.kubernetes.io/out-of-service-
+            = out-of-service ds04 1: ds04 ds04 node.kubernetes.io/out-of-service-
         another taint: {Node ds05: {spec: {taints: [{key: node.kubernetes.io/network-unavailable, effect: NoSchedule}]}}, Pod shop/db-0: {}}
         on a node that is down: {Node ds06: {spec: {taints: [{key: node.kubernetes.io/out-of-service, effect: NoExecute}]}}, Pod shop/db-0: {}}
         no pod is stuck: {Node ds05: {spec: {taints: [{key: node.kubernetes.io/out-of-service, effect: NoExecute}]}}, Pod shop/db-0: {metadata: {deletionTimestamp: null}}}
-            = never-evicted ds06 1: Not evicted from NotReady node ds06: shop/db-0 of StatefulSet/db. Each one's toleration time is over, but Kubernetes has not evicted it: Kubernetes holds back while many nodes are not Ready at once, or its controller manager does not work. Each is down, unless the node is only cut off. Its machine was last heard 2h ago (lease).
-            = out-of-service ds05 1: Node ds05 is Ready and has the out-of-service taint: Kubernetes starts no pod there that does not tolerate the taint, and detaches volumes although they are in use. Once the machine was powered off and on again, remove the taint: kubectl taint nodes ds05 node.kubernetes.io/out-of-service-
+            = never-evicted ds06 1: ds06 shop/db-0 StatefulSet/db MISSED DOWN 2h
+            = out-of-service ds05 1: ds05 ds05 node.kubernetes.io/out-of-service-
     "#]]);
 }
 
@@ -49,10 +48,6 @@ async fn a_run_reads_no_node_for_the_taint() {
         let parts = [&format!("Node ds05: {{{taint}}}"), more, stuck];
         let parts = parts.into_iter().filter(|part| !part.is_empty());
         let (settings, objects) = scene(&format!("{{{}}}", parts.format(", ")));
-        let settings = Settings {
-            all: false,
-            ..settings
-        };
         let (report, requests) = told_of_cluster(&settings, &objects).await;
         let notices = report.notices.iter();
         let of_taint = notices.filter(|notice| notice.code == NoticeCode::OutOfService);

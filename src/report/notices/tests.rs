@@ -5,13 +5,15 @@
     reason = "UPDATE_EXPECT=1 writes them"
 )]
 
-use expect_test::{Expect, expect};
+use std::collections::BTreeSet;
+
+use expect_test::{Expect, expect, expect_file};
 use pod_reaper_test_support::{
     samples::with,
     simulated::{Objects, Server},
 };
-use rules::samples::check_each;
-use serde_json::{Map, Value};
+use rules::samples::{check_each, retold};
+use serde_json::Value;
 
 use super::*;
 use crate::{
@@ -23,115 +25,100 @@ use crate::{
     stop::Stop,
 };
 
-/// Reads a case: the options of a client dry run, and objects in the notation of the samples. A
-/// dead ds06 and a Ready ds05 are always there. The notation has these short forms besides:
-///
-/// - `Running NAME`: a pod in `shop` on ds06 that is not Terminating. Its owner is `of` a kind, and
-///   it `tolerates` a taint for a number of seconds, or every taint `for ever`.
-/// - `Stuck NAME`: a pod in `shop` on ds06 with this deletion deadline.
-/// - `Since STATUS`: the time since when the Ready condition of ds06 has this status.
-/// - `Watched NAME`: a node with a condition of this kind, which a program wrote before ds06 failed.
-/// - `Lease lives`: the kubelet of ds06 renews its lease.
+/// Reads a case: the options of a client dry run, and objects. A dead ds06 and a Ready ds05 are there
+/// unless the case has a node ds04.
 pub fn scene(case: &str) -> (Settings, Vec<Value>) {
     let (options, described) = case.split_once('{').expect("a mapping");
-    let mut base = "{Node ds05: {ready: 'True'}, Node ds06: {}, Namespace shop: {}}";
-    if described.contains("Node ds04") {
-        base = "{Namespace shop: {}}";
-    }
-    let mut cluster = Value::Object(Map::new());
+    let base = if described.contains("Node ds04") {
+        "{Namespace shop: {}}"
+    } else {
+        "{Node ds05: {ready: 'True'}, Node ds06: {}, Namespace shop: {}}"
+    };
     let described = yaml(&format!("{{{described}"));
-    for (key, mut more) in described.as_object().expect("objects").clone() {
-        let mut word = |key: &str| more.as_object_mut().and_then(|more| more.remove(key));
-        let (key, base) = match key.split_once(' ') {
-            Some(("Running", name)) => {
-                let owner = word("of").expect("an owner");
-                let tolerated =
-                    word("tolerates").map(|words| words.as_str().expect("words").to_owned());
-                let tolerates = match tolerated.as_ref().and_then(|words| words.split_once(' ')) {
-                    None => String::new(),
-                    Some(("for", _)) => "{operator: Exists}".to_owned(),
-                    Some((key, seconds)) => format!(
-                        "{{key: node.kubernetes.io/{key}, operator: Exists, effect: NoExecute, tolerationSeconds: {seconds}}}"
-                    ),
-                };
-                let running = format!(
-                    "
-                    metadata: {{deletionTimestamp: null, ownerReferences: [{{apiVersion: apps/v1, kind: {owner}, name: own, controller: true}}]}}
-                    spec: {{tolerations: [{tolerates}]}}
-                    status: {{phase: Running}}
-                    "
-                );
-                (format!("Pod shop/{name}"), running)
-            }
-            Some(("Stuck", name)) => {
-                let deadline = more.take();
-                let stuck = format!("metadata: {{deletionTimestamp: {deadline}}}");
-                (format!("Pod shop/{name}"), stuck)
-            }
-            Some(("Since", status)) => {
-                let since = more.take();
-                let failed = format!(
-                    "status: {{conditions: [{{type: Ready, status: '{status}', lastTransitionTime: {since}}}]}}"
-                );
-                ("Node ds06".to_owned(), failed)
-            }
-            Some(("Watched", name)) => {
-                let kind = more.take();
-                let (ready, since) = match name {
-                    "ds05" => ("True", "2026-01-01T00:00:00Z"),
-                    _ => ("Unknown", "2026-01-31T01:00:00Z"),
-                };
-                let watched = format!(
-                    "status: {{conditions: [{{type: Ready, status: '{ready}', lastTransitionTime: {since}}}, {{type: {kind}, lastHeartbeatTime: '2026-01-31T00:59:00Z'}}]}}"
-                );
-                (format!("Node {name}"), watched)
-            }
-            Some(("Lease", "lives")) => {
-                let renewed = "spec: {renewTime: '2026-01-31T02:59:56Z', leaseDurationSeconds: 40}";
-                ("Lease ds06".to_owned(), renewed.to_owned())
-            }
-            _ => {
-                cluster[key] = more;
-                continue;
-            }
-        };
-        let more = if more.is_null() { yaml("{}") } else { more };
-        cluster[key] = with(yaml(&base), more);
-    }
     let mode = if options.contains("--snapshot") {
         ""
     } else {
         " --dry-run=client"
     };
-    let args = format!("pod-reaper --all{mode} {options}");
+    let args = format!("pod-reaper{mode} {options}");
     let args = args.split_whitespace().map(Into::into);
     let settings = Settings::from(Cli::try_from_args(args).expect("options"));
-    (settings, objects(&with(yaml(base), cluster)))
+    (settings, objects(&with(yaml(base), described)))
 }
 
-/// Returns the notices of a case, and the exit code if a notice could have changed it.
+/// The sentences that tell notices of one code apart, each with a short name.
+const CAUSES: [(&str, &str); 9] = [
+    ("NEVER", NEVER),
+    ("MISSED", MISSED),
+    ("DOWN", DOWN),
+    ("MAY-RUN", MAY_RUN),
+    ("FLAPS", FLAPS),
+    ("NO-CONDITION", NO_CONDITION),
+    ("NO-TIME", NO_TIME),
+    ("BREAKER", BREAKER),
+    ("CAP", CAP),
+];
+
+/// Returns the notices of a case, without their sentences, which are in `sentences.txt`: of each the code,
+/// the node, the count, the causes and the values. Then comes the exit code if it is not that of success.
 fn told(case: &str) -> String {
     let (settings, objects) = scene(case);
-    shown(&report(&settings, &objects, &[]))
-}
-
-fn shown(report: &Report) -> String {
-    let line = |NoticeEntry {
-                    code,
-                    node,
-                    count,
-                    detail,
-                }: &NoticeEntry| {
-        format!(
-            "{code} {} {count}: {detail}\n",
-            node.as_deref().unwrap_or("-")
-        )
-    };
-    let mut lines = report.notices.iter().map(line).collect::<String>();
+    let report = report(&settings, &objects, &[]);
+    let mut lines = String::new();
+    for notice in &report.notices {
+        let node = notice.node.as_deref().unwrap_or("-");
+        lines += &format!("{} {node} {}:", notice.code, notice.count);
+        let mut detail = notice.detail.clone();
+        for (name, sentence) in CAUSES {
+            detail = detail.replace(sentence, &format!("={name}"));
+        }
+        for word in detail.split_whitespace() {
+            let word = word.trim_matches(['.', ',', ':', ';', '(', ')']);
+            let is_value = word.starts_with("--") || word.contains(['=', '/', '"']);
+            if is_value || word.contains(|letter: char| letter.is_ascii_digit()) {
+                lines += &format!(" {}", word.trim_start_matches('='));
+            }
+        }
+        lines += "\n";
+    }
     if report.exit != Exit::Done {
         lines += &format!("exit: {:?}", report.exit);
     }
     lines
+}
+
+/// A case stands in the file for the sentences that no case above it has, apart from names and times.
+#[test]
+fn each_sentence_is_expected_once() {
+    let file = expect_file!["sentences.txt"];
+    let (mut known, mut idle) = (BTreeSet::new(), Vec::new());
+    let text = retold(&file.data(), |case| {
+        let (settings, objects) = scene(case);
+        let mut new = String::new();
+        for NoticeEntry { code, detail, .. } in report(&settings, &objects, &[]).notices {
+            for sentence in detail.split_inclusive(". ").map(str::trim_end) {
+                let words = sentence.split_whitespace();
+                let plain =
+                    words.filter(|word| !word.contains(|letter: char| letter.is_ascii_digit()));
+                if known.insert(plain.collect_vec().join(" ")) {
+                    new += &format!("{code}: {sentence}\n");
+                }
+            }
+        }
+        if new.is_empty() {
+            idle.push(case.to_owned());
+        }
+        new
+    });
+    file.assert_eq(&text);
+    assert_eq!(idle, [""; 0], "the cases above say all that these say");
+    for (name, cause) in CAUSES {
+        let mut sentences = cause.split_inclusive(". ").map(str::trim_end);
+        assert!(sentences.all(|sentence| text.contains(sentence)), "{name}");
+    }
+    for code in NoticeCode::ALL {
+        assert!(text.contains(&format!("= {code}: ")), "{code}");
+    }
 }
 
 pub fn check(cases: &Expect) {
@@ -141,18 +128,18 @@ pub fn check(cases: &Expect) {
 #[test]
 fn pods_that_are_never_evicted_are_named_with_the_reason() {
     check(&expect![[r#"
-        each kind: {Running web-1: {of: ReplicaSet, tolerates: for ever, metadata: {labels: {pod-template-hash: 7c9d}, ownerReferences: [{kind: ReplicaSet, name: web-7c9d, controller: true}]}}, Running db-0: {of: StatefulSet, tolerates: for ever}, Running bare: {of: Bare, tolerates: unreachable 60, metadata: {ownerReferences: []}}, Running exporter-a: {of: DaemonSet, tolerates: for ever}, Running exporter-b: {of: DaemonSet, tolerates: for ever}, Running etcd-ds06: {of: Node, tolerates: for ever, metadata: {annotations: {kubernetes.io/config.mirror: x}}}, Running done: {of: Job, tolerates: for ever, status: {phase: Succeeded}}, Running elsewhere: {of: StatefulSet, tolerates: for ever, spec: {nodeName: ds05}}, Pod shop/gone-0: {}}
-            = never-evicted ds06 2: Not evicted from NotReady node ds06: shop/db-0 of StatefulSet/own, shop/web-1 of Deployment/web. Each tolerates such a node without a time limit, so Kubernetes never evicts it. Each is down, unless the node is only cut off. Its machine was last heard 2h ago (lease). To have it moved, delete it without --force: the next runs judge it like any other.
-            = never-evicted ds06 1: Not evicted from NotReady node ds06: shop/bare. Each one's toleration time is over, but Kubernetes has not evicted it: Kubernetes holds back while many nodes are not Ready at once, or its controller manager does not work. Each is down, unless the node is only cut off. Its machine was last heard 2h ago (lease).
-            = stays-with-node - 3: Pods that belong to their NotReady node, of DaemonSets or static, stay there, as expected: ds06 (3).
+        each kind: {Pod shop/web-1: {grace: null, owner: ReplicaSet web-7c9d, spec: {tolerations: [{operator: Exists}]}, metadata: {labels: {pod-template-hash: 7c9d}}}, Pod shop/db-0: {grace: null, spec: {tolerations: [{operator: Exists}]}}, Pod shop/bare: {grace: null, owner: null, spec: {tolerations: [{key: node.kubernetes.io/unreachable, operator: Exists, effect: NoExecute, tolerationSeconds: 60}]}}, Pod shop/exporter-a: {grace: null, owner: DaemonSet own, spec: {tolerations: [{operator: Exists}]}}, Pod shop/exporter-b: {grace: null, owner: DaemonSet own, spec: {tolerations: [{operator: Exists}]}}, Pod shop/etcd-ds06: {grace: null, owner: Node own, spec: {tolerations: [{operator: Exists}]}, metadata: {annotations: {kubernetes.io/config.mirror: x}}}, Pod shop/done: {grace: null, owner: Job own, phase: Succeeded, spec: {tolerations: [{operator: Exists}]}}, Pod shop/elsewhere: {grace: null, owner: StatefulSet own, node: ds05, spec: {tolerations: [{operator: Exists}]}}, Pod shop/gone-0: {}}
+            = never-evicted ds06 2: ds06 shop/db-0 StatefulSet/db shop/web-1 Deployment/web NEVER DOWN 2h --force
+            = never-evicted ds06 1: ds06 shop/bare MISSED DOWN 2h
+            = stays-with-node - 3: ds06 3
     "#]]);
 }
 
 #[test]
 fn pods_that_belong_to_their_node_are_one_line_for_all_nodes() {
     check(&expect![[r#"
-        of two nodes: {Node ds04: {ready: 'True'}, Node ds05: {ready: 'False'}, Node ds06: {}, Running exporter-ds04: {of: DaemonSet, tolerates: for ever, spec: {nodeName: ds04}}, Running exporter-ds05: {of: DaemonSet, tolerates: for ever, spec: {nodeName: ds05}}, Running exporter-ds06: {of: DaemonSet, tolerates: for ever}}
-            = stays-with-node - 2: Pods that belong to their NotReady node, of DaemonSets or static, stay there, as expected: ds05 (1), ds06 (1).
+        of two nodes: {Node ds04: {ready: 'True'}, Node ds05: {ready: 'False'}, Node ds06: {}, Pod shop/exporter-ds04: {grace: null, owner: DaemonSet own, node: ds04, spec: {tolerations: [{operator: Exists}]}}, Pod shop/exporter-ds05: {grace: null, owner: DaemonSet own, node: ds05, spec: {tolerations: [{operator: Exists}]}}, Pod shop/exporter-ds06: {grace: null, owner: DaemonSet own, spec: {tolerations: [{operator: Exists}]}}}
+            = stays-with-node - 2: ds05 1 ds06 1
     "#]]);
 }
 
@@ -160,37 +147,37 @@ fn pods_that_belong_to_their_node_are_one_line_for_all_nodes() {
 #[test]
 fn an_eviction_that_is_not_due_yet_is_not_told_of() {
     check(&expect![[r#"
-        by default, 5 min 50 s: {Since Unknown: '2026-01-31T02:54:10Z', Running db-0: {of: StatefulSet}}
-            = never-evicted ds06 1: Not evicted from NotReady node ds06: shop/db-0 of StatefulSet/own. Each one's toleration time is over, but Kubernetes has not evicted it: Kubernetes holds back while many nodes are not Ready at once, or its controller manager does not work. Each is down, unless the node is only cut off. Its machine was last heard 2h ago (lease).
-        a second before: {Since Unknown: '2026-01-31T02:54:11Z', Running db-0: {of: StatefulSet}}
-        an hour: {Since Unknown: '2026-01-31T01:59:10Z', Running db-0: {of: StatefulSet, tolerates: unreachable 3600}}
-            = never-evicted ds06 1: Not evicted from NotReady node ds06: shop/db-0 of StatefulSet/own. Each one's toleration time is over, but Kubernetes has not evicted it: Kubernetes holds back while many nodes are not Ready at once, or its controller manager does not work. Each is down, unless the node is only cut off. Its machine was last heard 2h ago (lease).
-        a second before that: {Since Unknown: '2026-01-31T01:59:11Z', Running db-0: {of: StatefulSet, tolerates: unreachable 3600}}
-        of another taint, so by default: {Since Unknown: '2026-01-31T02:54:10Z', Running db-0: {of: StatefulSet, tolerates: not-ready 3600}}
-            = never-evicted ds06 1: Not evicted from NotReady node ds06: shop/db-0 of StatefulSet/own. Each one's toleration time is over, but Kubernetes has not evicted it: Kubernetes holds back while many nodes are not Ready at once, or its controller manager does not work. Each is down, unless the node is only cut off. Its machine was last heard 2h ago (lease).
-        at once, but not told of before others: {Since Unknown: '2026-01-31T02:54:11Z', Running db-0: {of: StatefulSet, tolerates: unreachable 0}}
-        never, and told of as others: {Since Unknown: '2026-01-31T02:54:10Z', Running db-0: {of: StatefulSet, tolerates: for ever}}
-            = never-evicted ds06 1: Not evicted from NotReady node ds06: shop/db-0 of StatefulSet/own. Each tolerates such a node without a time limit, so Kubernetes never evicts it. Each is down, unless the node is only cut off. Its machine was last heard 2h ago (lease). To have it moved, delete it without --force: the next runs judge it like any other.
-        a second before, too: {Since Unknown: '2026-01-31T02:54:11Z', Running db-0: {of: StatefulSet, tolerates: for ever}}
-        of a kubelet that speaks, whose toleration counts: {Since False: '2026-01-31T02:30:00Z', Running db-0: {of: StatefulSet, tolerates: not-ready 3600}}
-        of a kubelet that speaks, whose toleration does not: {Since False: '2026-01-31T02:30:00Z', Running db-0: {of: StatefulSet, tolerates: unreachable 3600}}
-            = never-evicted ds06 1: Not evicted from NotReady node ds06: shop/db-0 of StatefulSet/own. Each one's toleration time is over, but Kubernetes has not evicted it: Kubernetes holds back while many nodes are not Ready at once, or its controller manager does not work. Each may still be running, since the node shows signs of life. Its machine was last heard 2h ago (lease).
+        by default, 5 min 50 s: {Node ds06: {since: 350}, Pod shop/db-0: {grace: null}}
+            = never-evicted ds06 1: ds06 shop/db-0 StatefulSet/db MISSED DOWN 6m 30s
+        a second before: {Node ds06: {since: 349}, Pod shop/db-0: {grace: null}}
+        an hour: {Node ds06: {since: 3650}, Pod shop/db-0: {grace: null, spec: {tolerations: [{key: node.kubernetes.io/unreachable, operator: Exists, effect: NoExecute, tolerationSeconds: 3600}]}}}
+            = never-evicted ds06 1: ds06 shop/db-0 StatefulSet/db MISSED DOWN 1h 1m
+        a second before that: {Node ds06: {since: 3649}, Pod shop/db-0: {grace: null, spec: {tolerations: [{key: node.kubernetes.io/unreachable, operator: Exists, effect: NoExecute, tolerationSeconds: 3600}]}}}
+        of another taint, so by default: {Node ds06: {since: 350}, Pod shop/db-0: {grace: null, spec: {tolerations: [{key: node.kubernetes.io/not-ready, operator: Exists, effect: NoExecute, tolerationSeconds: 3600}]}}}
+            = never-evicted ds06 1: ds06 shop/db-0 StatefulSet/db MISSED DOWN 6m 30s
+        at once, but not told of before others: {Node ds06: {since: 349}, Pod shop/db-0: {grace: null, spec: {tolerations: [{key: node.kubernetes.io/unreachable, operator: Exists, effect: NoExecute, tolerationSeconds: 0}]}}}
+        never, and told of as others: {Node ds06: {since: 350}, Pod shop/db-0: {grace: null, spec: {tolerations: [{operator: Exists}]}}}
+            = never-evicted ds06 1: ds06 shop/db-0 StatefulSet/db NEVER DOWN 6m 30s --force
+        a second before, too: {Node ds06: {since: 349}, Pod shop/db-0: {grace: null, spec: {tolerations: [{operator: Exists}]}}}
+        of a kubelet that speaks, whose toleration counts: {Node ds06: {ready: 'False', since: 1800}, Pod shop/db-0: {grace: null, spec: {tolerations: [{key: node.kubernetes.io/not-ready, operator: Exists, effect: NoExecute, tolerationSeconds: 3600}]}}}
+        of a kubelet that speaks, whose toleration does not: {Node ds06: {ready: 'False', since: 1800}, Pod shop/db-0: {grace: null, spec: {tolerations: [{key: node.kubernetes.io/unreachable, operator: Exists, effect: NoExecute, tolerationSeconds: 3600}]}}}
+            = never-evicted ds06 1: ds06 shop/db-0 StatefulSet/db MISSED MAY-RUN 30m 40s
     "#]]);
 }
 
 #[test]
 fn pods_of_a_leaf_node_or_of_another_namespace_are_not_told_of() {
     check(&expect![[r#"
-        a leaf node: {Node ds06: {metadata: {labels: {kosmos.io/node: 'true'}}}, Running db-0: {of: StatefulSet, tolerates: for ever}}
-        another namespace: --namespace-exclude-regex=shop {Namespace other: {}, Running db-0: {of: StatefulSet, tolerates: for ever}}
+        a leaf node: {Node ds06: {metadata: {labels: {kosmos.io/node: 'true'}}}, Pod shop/db-0: {grace: null, spec: {tolerations: [{operator: Exists}]}}}
+        another namespace: --namespace-exclude-regex=shop {Namespace other: {}, Pod shop/db-0: {grace: null, spec: {tolerations: [{operator: Exists}]}}}
     "#]]);
 }
 
 #[test]
 fn where_the_node_lives_its_pods_are_not_said_to_be_down() {
     check(&expect![[r#"
-        its kubelet speaks: {Node ds06: {ready: 'False'}, Lease lives: {}, Running db-0: {of: StatefulSet, tolerates: for ever}}
-            = never-evicted ds06 1: Not evicted from NotReady node ds06: shop/db-0 of StatefulSet/own. Each tolerates such a node without a time limit, so Kubernetes never evicts it. Each may still be running, since the node shows signs of life. Its machine was last heard 4s ago (lease). To have it moved, delete it without --force: the next runs judge it like any other.
+        its kubelet speaks: {Node ds06: {ready: 'False'}, Lease ds06: {renewed: 4}, Pod shop/db-0: {grace: null, spec: {tolerations: [{operator: Exists}]}}}
+            = never-evicted ds06 1: ds06 shop/db-0 StatefulSet/db NEVER MAY-RUN 4s --force
     "#]]);
 }
 
@@ -199,42 +186,42 @@ fn where_the_node_lives_its_pods_are_not_said_to_be_down() {
 #[test]
 fn a_wait_is_long_after_twelve_thresholds() {
     check(&expect![[r#"
-        12 times 10 min: {Since Unknown: '2026-01-31T02:57:00Z', Stuck db-0: '2026-01-31T01:00:00Z'}
-        and a second: {Since Unknown: '2026-01-31T02:57:00Z', Stuck db-0: '2026-01-31T00:59:59Z'}
-            = long-wait ds06 1: Still waiting on node ds06, overdue for up to 2h: shop/db-0. The node changes between Ready and NotReady, or they were stuck before it failed. The node has been NotReady for only 3m; --node-not-ready-for is 10m.
-        the longer one counts: --reap-older-than=1m --node-not-ready-for=10m {Since Unknown: '2026-01-31T02:57:00Z', Stuck db-0: '2026-01-31T00:59:59Z'}
-            = long-wait ds06 1: Still waiting on node ds06, overdue for up to 2h: shop/db-0. The node changes between Ready and NotReady, or they were stuck before it failed. The node has been NotReady for only 3m; --node-not-ready-for is 10m.
-        the longer one counts, of the node: --reap-older-than=1m --node-not-ready-for=10m {Since Unknown: '2026-01-31T02:57:00Z', Stuck db-0: '2026-01-31T01:00:00Z'}
-        the longer one counts, of the pod: --node-not-ready-for=5m {Since Unknown: '2026-01-31T02:57:00Z', Stuck db-0: '2026-01-31T01:00:00Z'}
-        without any, a minute for each: --reap-older-than=0s {Node ds06: {status: {conditions: [{type: Ready, status: Unknown}]}}, Stuck db-0: '2026-01-31T02:48:00Z'}
-        and a second, without any: --reap-older-than=0s {Node ds06: {status: {conditions: [{type: Ready, status: Unknown}]}}, Stuck db-0: '2026-01-31T02:47:59Z'}
-            = long-wait ds06 1: Still waiting on node ds06, overdue for up to 12m 1s: shop/db-0. The node's Ready condition says no time, or one in the future; no run takes them until it does.
+        12 times 10 min: {Node ds06: {since: 180}, Pod shop/db-0: {overdue: 7200}}
+        and a second: {Node ds06: {since: 180}, Pod shop/db-0: {overdue: 7201}}
+            = long-wait ds06 1: ds06 2h shop/db-0 FLAPS 3m --node-not-ready-for 10m
+        the longer one counts: --reap-older-than=1m --node-not-ready-for=10m {Node ds06: {since: 180}, Pod shop/db-0: {overdue: 7201}}
+            = long-wait ds06 1: ds06 2h shop/db-0 FLAPS 3m --node-not-ready-for 10m
+        the longer one counts, of the node: --reap-older-than=1m --node-not-ready-for=10m {Node ds06: {since: 180}, Pod shop/db-0: {overdue: 7200}}
+        the longer one counts, of the pod: --node-not-ready-for=5m {Node ds06: {since: 180}, Pod shop/db-0: {overdue: 7200}}
+        without any, a minute for each: --reap-older-than=0s {Node ds06: {status: {conditions: [{type: Ready, status: Unknown}]}}, Pod shop/db-0: {overdue: 720}}
+        and a second, without any: --reap-older-than=0s {Node ds06: {status: {conditions: [{type: Ready, status: Unknown}]}}, Pod shop/db-0: {overdue: 721}}
+            = long-wait ds06 1: ds06 12m 1s shop/db-0 NO-TIME
     "#]]);
 }
 
 #[test]
 fn a_long_wait_says_why() {
     check(&expect![[r#"
-        it changes between Ready and NotReady: {Since Unknown: '2026-01-31T02:57:00Z', Stuck db-1: '2026-01-31T00:59:00Z', Stuck db-0: '2026-01-31T00:59:00Z', Stuck db-2: '2026-01-30T22:00:00Z'}
-            = long-wait ds06 3: Still waiting on node ds06, overdue for up to 5h: shop/db-2, shop/db-0, shop/db-1. The node changes between Ready and NotReady, or they were stuck before it failed. The node has been NotReady for only 3m; --node-not-ready-for is 10m.
-        no condition: {Node ds06: {status: {conditions: []}}, Stuck db-0: '2026-01-31T00:59:00Z'}
-            = long-wait ds06 1: Still waiting on node ds06, overdue for up to 2h 1m: shop/db-0. The node has no Ready condition, so it does not say since when it is not Ready; no run takes them until it does.
-        a time of the future: {Since Unknown: '2026-01-31T23:00:00Z', Stuck db-0: '2026-01-31T00:59:00Z'}
-            = long-wait ds06 1: Still waiting on node ds06, overdue for up to 2h 1m: shop/db-0. The node's Ready condition says no time, or one in the future; no run takes them until it does.
-        its kubelet lives: {Since Unknown: '2026-01-31T01:30:00Z', Lease lives: {}, Stuck db-0: '2026-01-31T00:59:00Z'}
-        the cap: --max-deletes=1 {Stuck db-1: '2026-01-31T00:59:00Z', Stuck db-0: '2026-01-31T00:59:00Z', Stuck db-2: '2026-01-30T22:00:00Z'}
-            = long-wait - 2: Still waiting, overdue for up to 2h 1m: shop/db-0, shop/db-1. --max-deletes=1 is fewer than get stuck between two runs: raise it, or run more often.
+        it changes between Ready and NotReady: {Node ds06: {since: 180}, Pod shop/db-1: {overdue: 7260}, Pod shop/db-0: {overdue: 7260}, Pod shop/db-2: {overdue: 18000}}
+            = long-wait ds06 3: ds06 5h shop/db-2 shop/db-0 shop/db-1 FLAPS 3m --node-not-ready-for 10m
+        no condition: {Node ds06: {status: {conditions: []}}, Pod shop/db-0: {overdue: 7260}}
+            = long-wait ds06 1: ds06 2h 1m shop/db-0 NO-CONDITION
+        a time of the future: {Node ds06: {since: -72000}, Pod shop/db-0: {overdue: 7260}}
+            = long-wait ds06 1: ds06 2h 1m shop/db-0 NO-TIME
+        its kubelet lives: {Node ds06: {since: 5400}, Lease ds06: {renewed: 4}, Pod shop/db-0: {overdue: 7260}}
+        the cap: --max-deletes=1 {Pod shop/db-1: {overdue: 7260}, Pod shop/db-0: {overdue: 7260}, Pod shop/db-2: {overdue: 18000}}
+            = long-wait - 2: 2h 1m shop/db-0 shop/db-1 --max-deletes=1 CAP
     "#]]);
 }
 
 #[test]
 fn a_long_wait_with_another_exit_code_says_why_too() {
     check(&expect![[r#"
-        its namespace is unread: {Namespace shop: null, Namespace other: {}, Stuck db-0: '2026-01-31T00:59:00Z'}
-            = long-wait ds06 1: Still waiting on node ds06, overdue for up to 2h 1m: shop/db-0. A fact that the decision needs could not be read: the namespace: it was not in the list.
+        its namespace is unread: {Namespace shop: null, Namespace other: {}, Pod shop/db-0: {overdue: 7260}}
+            = long-wait ds06 1: ds06 2h 1m shop/db-0
             = exit: Incomplete
-        the breaker: {Node ds07: {}, Node ds08: {}, Stuck db-0: '2026-01-31T00:59:00Z', Pod shop/db-1: {spec: {nodeName: ds07}, metadata: {deletionTimestamp: '2026-01-31T00:00:00Z'}}}
-            = long-wait - 2: Still waiting, overdue for up to 3h: shop/db-1, shop/db-0. 3 of 4 nodes are NotReady: 75 %, and the limit is 55 %. The breaker holds them in every run until enough nodes are Ready. Find out what the NotReady ones have in common.
+        the breaker: {Node ds07: {}, Node ds08: {}, Pod shop/db-0: {overdue: 7260}, Pod shop/db-1: {spec: {nodeName: ds07}, metadata: {deletionTimestamp: '2026-01-31T00:00:00Z'}}}
+            = long-wait - 2: 3h shop/db-1 shop/db-0 3 4 75 55 BREAKER
             = exit: Held
     "#]]);
 }
@@ -244,7 +231,7 @@ fn a_long_wait_with_another_exit_code_says_why_too() {
 fn a_filter_that_matches_no_namespace_is_told_of() {
     check(&expect![[r#"
         none: --namespace-regex=^shpo$ {Namespace data: {}, Pod shop/db-0: {}}
-            = no-namespace - 1: Nothing was looked at: no namespace is selected (the cluster has 2; the filter is: matching "^shpo$").
+            = no-namespace - 1: 2 "^shpo$"
         one: --namespace-regex=^data$ {Namespace data: {}, Pod shop/db-0: {}}
         none is saved: --namespace-regex=^shpo$ {Namespace shop: null, Pod shop/db-0: {}}
     "#]]);
@@ -253,8 +240,8 @@ fn a_filter_that_matches_no_namespace_is_told_of() {
 #[test]
 fn a_kind_that_no_pod_has_is_told_of() {
     check(&expect![[r#"
-        one of four: --manual-owner-kind=Postgres,clonesets,Job,deployments {Pod shop/web-0: {metadata: {ownerReferences: [{apiVersion: apps/v1, kind: CloneSet, name: web, uid: x, controller: true}]}}}
-            = unknown-kind - 1: --manual-owner-kind names Postgres, which is not a built-in kind of Kubernetes, and no judged pod has an owner of it: if it is misspelt, it protects nothing.
+        one of four: --manual-owner-kind=K8ssandraCluster,clonesets,Job,deployments {Pod shop/web-0: {metadata: {ownerReferences: [{apiVersion: apps/v1, kind: CloneSet, name: web, uid: x, controller: true}]}}}
+            = unknown-kind - 1: --manual-owner-kind K8ssandraCluster
     "#]]);
     let built_in = BUILT_IN.join(",");
     let none = told(&format!(
@@ -267,7 +254,7 @@ fn a_kind_that_no_pod_has_is_told_of() {
 fn a_snapshot_says_by_which_time_it_is_judged() {
     check(&expect![[r#"
         by its own: --snapshot=state.json {Pod shop/db-0: {}}
-            = time-of-the-file - 1: Judged at 2026-01-31 03:00:00Z, the newest time of the file; what happened later is not known. --now sets another time.
+            = time-of-the-file - 1: 2026-01-31 03:00:00Z --now
         by another: --snapshot=state.json --now=2026-01-31T03:00:00Z {Pod shop/db-0: {}}
     "#]]);
 }
@@ -292,8 +279,8 @@ fn of_many_names_the_first_are_listed() {
 fn every_format_tells_each_notice() {
     use crate::report::Render as _;
     let (mut settings, objects) = scene(
-        "--snapshot=state.json {Since Unknown: '2026-01-31T02:50:10Z', Stuck db-0: '2026-01-31T00:59:00Z',
-        Running <i>0: {of: StatefulSet, tolerates: for ever}}",
+        "--snapshot=state.json {Node ds06: {since: 590}, Pod shop/db-0: {overdue: 7260},
+        Pod shop/<i>0: {grace: null, owner: StatefulSet own, spec: {tolerations: [{operator: Exists}]}}}",
     );
     settings.policy.manual_owner_kinds = vec!["Statful*Set".to_owned()];
     let report = report(&settings, &objects, &[]);
@@ -350,10 +337,10 @@ pub async fn told_of_cluster(settings: &Settings, objects: &[Value]) -> (Report,
 
 #[tokio::test(start_paused = true)]
 async fn a_run_tells_the_same_of_a_cluster_as_of_its_snapshot() {
-    const OBJECTS: &str = "Running db-0: {of: StatefulSet, tolerates: for ever}, Pod shop/a-0: {},
-        Running exporter: {of: DaemonSet, tolerates: for ever}";
+    const OBJECTS: &str = "Pod shop/db-0: {grace: null, spec: {tolerations: [{operator: Exists}]}}, Pod shop/a-0: {},
+        Pod shop/exporter: {grace: null, owner: DaemonSet own, spec: {tolerations: [{operator: Exists}]}}";
     // Pods of a Ready node may be listed, too. No notice is about them.
-    const MORE: &str = "Running b: {of: StatefulSet, tolerates: for ever, spec: {nodeName: ds05}},
+    const MORE: &str = "Pod shop/b: {grace: null, owner: StatefulSet own, node: ds05, spec: {tolerations: [{operator: Exists}]}},
         Pod shop/c: {spec: {nodeName: ds05}}";
     for options in ["", "--namespace-regex=^shpo$", "--namespace-regex=shop"] {
         let (settings, objects) = scene(&format!("{options} {{{OBJECTS}}}"));
@@ -375,12 +362,8 @@ async fn a_run_tells_the_same_of_a_cluster_as_of_its_snapshot() {
 async fn where_every_node_is_ready_only_a_filter_is_asked_about() {
     let (settings, objects) = scene(
         "--namespace-regex=^shpo$ {Node ds06: null, Lease ds06: null,
-        Running db-0: {of: StatefulSet, tolerates: for ever, spec: {nodeName: ds05}}}",
+        Pod shop/db-0: {grace: null, node: ds05, spec: {tolerations: [{operator: Exists}]}}}",
     );
-    let settings = Settings {
-        all: false,
-        ..settings
-    };
     let (report, requests) = told_of_cluster(&settings, &objects).await;
     let codes = report.notices.iter().map(|notice| notice.code);
     let codes = codes.collect::<Vec<_>>();

@@ -137,17 +137,13 @@ fn a_run_with_every_outcome() {
 
 #[test]
 fn a_dry_run_names_what_would_be_deleted() {
-    let objects = [
-        node("ds05", "True"),
-        node("ds06", "Unknown"),
-        namespace("app"),
-        lease("ds06"),
-        annotated(
-            pod("app", "a-0", "ds06"),
-            "pod-reaper.io/after-reap",
-            "tell somebody",
-        ),
-    ];
+    let cluster = "
+        Node ds05: {ready: 'True'}
+        Node ds06: {}
+        Namespace app: {}
+        Pod app/a-0: {metadata: {annotations: {pod-reaper.io/after-reap: tell somebody}}}
+    ";
+    let objects = objects(&yaml(cluster));
     let mut settings = run(Mode::ServerDryRun, Target::default());
     settings.namespaces.include = Some(regex::Regex::new("^app").expect("an expression"));
     settings.namespaces.exclude = Some(regex::Regex::new("-test$").expect("an expression"));
@@ -217,10 +213,7 @@ fn nodes_that_could_not_be_counted_hold_everything_and_are_reported() {
 
 #[test]
 fn an_outage_that_holds_everything_prints_no_destructive_command() {
-    let mut objects = private_cloud();
-    for (number, object) in objects.iter_mut().take(5).enumerate() {
-        *object = node(&format!("ds0{}", number + 1), "Unknown");
-    }
+    let objects = private_cloud_with("Unknown");
     let text = write(&report(&audit(), &objects, &[]).page(), Screen::default());
     for destroys in [
         "delete --raw",
@@ -254,8 +247,13 @@ fn an_outage_that_holds_everything_prints_no_destructive_command() {
 
 #[test]
 fn a_quiet_cluster() {
-    let alive = json!({"kind": "Pod", "metadata": {"name": "a"}});
-    let quiet = [node("ds01", "True"), node("ds02", "True"), alive.clone()];
+    let alive = vec![json!({"kind": "Pod", "metadata": {"name": "a"}})];
+    let [first, second] = ["ds01", "ds02"].map(|name| {
+        objects(&yaml(&format!(
+            "Node {name}: {{ready: 'True', lease: null}}"
+        )))
+    });
+    let quiet = [first.clone(), second, alive.clone()].concat();
     expect![[r#"
         state.json: no stuck pods. All 2 nodes are Ready. Exit code 0.
 
@@ -273,7 +271,7 @@ fn a_quiet_cluster() {
     "#]]
     .assert_eq(&write(&report(&audit(), &quiet, &[]).page(), Screen::default()));
     let one = write(
-        &report(&audit(), &[node("ds01", "True"), alive], &[]).page(),
+        &report(&audit(), &[first, alive].concat(), &[]).page(),
         Screen::default(),
     );
     assert!(one.contains("The only node is Ready. Exit"), "{one}");
@@ -342,41 +340,26 @@ fn colours_change_nothing_but_the_colour() {
 #[test]
 fn text_from_the_cluster_does_not_control_the_terminal() {
     let hostile = "\u{1b}]0;owned\u{7}\u{1b}[2J\r\u{9b}31m\u{202e}txt\u{2066}\u{200f}\0\u{7f}";
-    let mut leaf = annotated(
-        node("leaf", "Unknown"),
-        "kosmos-io/owned-by-cluster",
-        hostile,
-    );
-    leaf["metadata"]["labels"] = json!({"kosmos.io/node": "true"});
-    let mut dead = node("ds06", "Unknown");
-    dead["status"]["conditions"][0]["reason"] = json!(hostile);
-    let mut owned = using(pod("app", "b-0", "ds06"), hostile);
-    owned["metadata"]["ownerReferences"] = json!([{"kind": hostile, "name": hostile}]);
-    let mut malformed = pod("app", hostile, "ds06");
-    malformed["metadata"]["uid"] = json!("");
-    let objects = [
-        node("ds05", "True"),
-        dead,
-        leaf,
-        namespace("app"),
-        lease("ds06"),
-        annotated(
-            pod("app", "a-0", "ds06"),
-            "pod-reaper.io/after-reap",
-            &format!("one\ntwo\tthree {hostile}"),
-        ),
-        owned,
-        claim("app", "other", "pv"),
-        claim("app", hostile, hostile),
-        volume(
-            hostile,
-            &json!({"local": {"path": hostile}, "persistentVolumeReclaimPolicy": hostile}),
-        ),
-        held_by(pod("app", "c-0", "ds06"), hostile),
-        pod("app", "d-0", "leaf"),
-        pod("app", hostile, "ds06"),
-        malformed,
-    ];
+    let leaf = json!({"labels": {"kosmos.io/node": "true"}, "annotations": {"kosmos-io/owned-by-cluster": hostile}});
+    let owners = json!([{"kind": hostile, "name": hostile}]);
+    let objects = objects(&json!({
+        "Node ds05": {"ready": "True", "lease": null},
+        "Node ds06": {"status": {"conditions": [{"type": "Ready", "status": "Unknown", "reason": hostile,
+            "lastTransitionTime": FAILED}]}},
+        "Node leaf": {"lease": null, "metadata": leaf},
+        "Namespace app": {},
+        "Pod app/a-0": {"metadata": {"annotations":
+            {"pod-reaper.io/after-reap": format!("one\ntwo\tthree {hostile}")}}},
+        "Pod app/b-0": {"uses": hostile, "metadata": {"ownerReferences": owners}},
+        "PersistentVolumeClaim app/other": {"volume": "pv"},
+        "PersistentVolumeClaim app/named": {"volume": hostile, "metadata": {"name": hostile}},
+        "PersistentVolume named": {"metadata": {"name": hostile},
+            "spec": {"local": {"path": hostile}, "persistentVolumeReclaimPolicy": hostile}},
+        "Pod app/c-0": {"metadata": {"finalizers": [hostile]}},
+        "Pod app/d-0": {"node": "leaf"},
+        "Pod app/named": {"owner": "StatefulSet named", "metadata": {"name": hostile}},
+        "Pod app/malformed": {"owner": "StatefulSet named", "metadata": {"name": hostile, "uid": ""}},
+    }));
     let outcomes = [("uid-app-a-0", Outcome::Unverified(hostile.to_owned()))];
     let settings = Settings {
         task: Task::Audit {
@@ -565,23 +548,27 @@ fn every_name_is_one_word_to_the_shell() {
         "%s",
         "-",
     ] {
-        let mut leaf = annotated(node("leaf", "Unknown"), "kosmos-io/owned-by-cluster", name);
-        leaf["metadata"]["labels"] = json!({"kosmos.io/node": "true"});
-        let objects = [
-            node("ds05", "True"),
-            node(name, "Unknown"),
-            leaf,
-            namespace(name),
-            pod(name, "leafy", "leaf"),
-            using(pod(name, name, name), name),
-            claim(name, name, name),
-            volume(name, &json!({"local": {"path": name}})),
-            using(pod(name, "lost", name), "lost"),
-            claim(name, "lost", "gone"),
-            held_by(pod(name, "held", name), name),
-            json!({"kind": "VolumeAttachment", "metadata": {"name": name},
-                "spec": {"nodeName": name, "source": {"persistentVolumeName": name}}}),
-        ];
+        let leaf = json!({"labels": {"kosmos.io/node": "true"}, "annotations": {"kosmos-io/owned-by-cluster": name}});
+        let on_named = |more: serde_json::Value| {
+            let usual =
+                json!({"node": name, "owner": "StatefulSet db", "metadata": {"namespace": name}});
+            with(usual, more)
+        };
+        let named = json!({"namespace": name, "name": name});
+        let objects = objects(&json!({
+            "Node ds05": {"ready": "True", "lease": null},
+            "Node named": {"lease": null, "metadata": {"name": name}},
+            "Node leaf": {"lease": null, "metadata": leaf},
+            "Namespace named": {"metadata": {"name": name}},
+            "Pod leafy": on_named(json!({"node": "leaf"})),
+            "Pod named": on_named(json!({"uses": name, "metadata": {"name": name}})),
+            "PersistentVolumeClaim named": {"volume": name, "metadata": named},
+            "PersistentVolume named": {"spec": {"local": {"path": name}}, "metadata": {"name": name}},
+            "Pod lost": on_named(json!({"uses": "lost"})),
+            "PersistentVolumeClaim lost": {"volume": "gone", "metadata": {"namespace": name}},
+            "Pod held": on_named(json!({"metadata": {"finalizers": [name]}})),
+            "VolumeAttachment named": {"node": name, "volume": name, "metadata": {"name": name}},
+        }));
         let target = Target {
             kubeconfig: Some(name.into()),
             context: Some(name.to_owned()),
@@ -612,16 +599,12 @@ fn a_leaf_cluster_is_part_of_a_command_only_where_its_name_is_valid() {
         "/etc/profile",
         "a b",
     ] {
-        let objects = [
-            node("ds05", "True"),
-            annotated(
-                node("leaf", "Unknown"),
-                "kosmos-io/owned-by-cluster",
-                cluster,
-            ),
-            namespace("app"),
-            pod("app", "a-0", "leaf"),
-        ];
+        let objects = objects(&json!({
+            "Node ds05": {"ready": "True", "lease": null},
+            "Node leaf": {"lease": null, "metadata": {"annotations": {"kosmos-io/owned-by-cluster": cluster}}},
+            "Namespace app": {},
+            "Pod app/a-0": {"node": "leaf"},
+        }));
         let report = report(&audit(), &objects, &[]);
         assert_eq!(report.pods[0].reason, ReasonCode::KosmosLeaf);
         for command in commands(&report) {

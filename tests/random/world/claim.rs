@@ -9,7 +9,6 @@ use super::{
 };
 use crate::prelude::*;
 use pod_reaper::facts::{BoundClaim, Driver, Read, Renewer};
-use pod_reaper_test_support::samples::{self, with};
 use rules::samples::term;
 use serde_json::json;
 
@@ -520,8 +519,9 @@ pub fn claim((namespace, name): &Key, claim: &Claim) -> Value {
         annotations.retain(|_, value| !value.is_null());
     }
     skip(claim.skip, &mut labels, &mut annotations);
-    let more = json!({
-        "metadata": {"uid": claim.uid, "ownerReferences": owners, "resourceVersion": claim.version,
+    json!({
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"namespace": namespace, "name": name, "uid": claim.uid, "ownerReferences": owners, "resourceVersion": claim.version,
             "creationTimestamp": claim.created.map(time), "labels": labels, "annotations": annotations,
             "deletionTimestamp": claim.terminating.then(|| time(made())), "finalizers": ["kubernetes.io/pvc-protection"]},
         "spec": {
@@ -530,17 +530,21 @@ pub fn claim((namespace, name): &Key, claim: &Claim) -> Value {
             "volumeMode": if claim.block { "Block" } else { "Filesystem" },
         },
         "status": {"phase": claim.phase},
-    });
-    with(samples::claim(namespace, name, ""), more)
+    })
 }
 
 pub(super) fn set(namespace: &str, set: &Set) -> Value {
-    let templates = set.templates.iter().map(String::as_str).collect::<Vec<_>>();
-    let spec = json!({"replicas": set.replicas, "ordinals": {"start": set.start}});
+    let templates = set
+        .templates
+        .iter()
+        .map(|name| json!({"metadata": {"name": name}}));
     let deleted = set.deleted.then(|| time(made()));
-    let metadata = json!({"uid": set.uid, "deletionTimestamp": deleted});
-    let more = json!({"metadata": metadata, "spec": spec});
-    with(samples::set(namespace, SET, &templates), more)
+    json!({
+        "kind": "StatefulSet",
+        "metadata": {"namespace": namespace, "name": SET, "uid": set.uid, "deletionTimestamp": deleted},
+        "spec": {"replicas": set.replicas, "ordinals": {"start": set.start},
+            "volumeClaimTemplates": templates.collect::<Vec<_>>()},
+    })
 }
 
 pub(super) fn volume(
@@ -588,7 +592,7 @@ pub(super) fn volume(
     if !terms.is_empty() {
         spec["nodeAffinity"] = json!({"required": {"nodeSelectorTerms": terms}});
     }
-    samples::volume(&volume.name, &spec)
+    json!({"kind": "PersistentVolume", "metadata": {"name": volume.name}, "spec": spec})
 }
 
 pub(super) fn attachment(node: &str, attachment: &Attachment) -> Value {

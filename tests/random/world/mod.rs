@@ -13,7 +13,7 @@ use self::{
 };
 use crate::prelude::*;
 use pod_reaper::facts::{Heard, Identity, LeafKind, NamespaceFacts, Owner};
-use pod_reaper_test_support::samples::{self, with};
+use pod_reaper_test_support::samples;
 use serde_json::json;
 
 /// Namespace and name.
@@ -422,14 +422,16 @@ impl World {
             Resource::Drivers,
         ];
         let objects = kinds.into_iter().flat_map(|kind| self.objects(kind, None));
-        let more = [
+        let more = "
+            Lease another: {}
+            PersistentVolumeClaim another/another: {volume: another}
+            PersistentVolume another: {}
+            StatefulSet another/another: {}
+        ";
+        let more = samples::objects(&samples::yaml(more)).into_iter().chain([
             json!({"kind": "Pod", "metadata": {"namespace": "another", "name": "another"}}),
-            samples::lease("another"),
-            samples::claim("another", "another", "another"),
-            samples::volume("another", &json!({})),
-            samples::set("another", "another", &[]),
             claim::driver("another", None),
-        ];
+        ]);
         objects.map(|(object, _)| object).chain(more).collect()
     }
 
@@ -918,9 +920,8 @@ fn namespace(name: &str, Namespace { skip, deleted }: Namespace) -> Value {
     let (mut labels, mut annotations) = (json!({"kubernetes.io/metadata.name": name}), json!({}));
     self::skip(skip, &mut labels, &mut annotations);
     let deleted = deleted.then(|| time(made()));
-    let metadata =
-        json!({"labels": labels, "annotations": annotations, "deletionTimestamp": deleted});
-    with(samples::namespace(name), json!({"metadata": metadata}))
+    json!({"kind": "Namespace", "metadata": {"name": name, "labels": labels, "annotations": annotations,
+        "deletionTimestamp": deleted}})
 }
 
 fn time(moment: Timestamp) -> String {

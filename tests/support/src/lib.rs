@@ -35,6 +35,7 @@ pub mod pages;
 pub mod program;
 pub mod proxy;
 pub mod samples;
+pub mod sentences;
 pub mod simulated;
 pub mod transcript;
 pub mod words;

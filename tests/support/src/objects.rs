@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{
-    ControlPlane, samples,
+    ControlPlane,
     samples::{with, yaml},
     words::{self, Usual},
 };
@@ -30,7 +30,7 @@ pub fn seconds_ago(seconds: i64) -> String {
 
 /// Creates a namespace, unless it exists.
 pub fn namespace(cluster: &ControlPlane, name: &str) {
-    let body = samples::namespace(name);
+    let body = json!({"kind": "Namespace", "metadata": {"name": name}});
     let (status, answer) = cluster.request("POST", "/api/v1/namespaces", Some(body));
     assert!(
         matches!(status, 201 | 409),

@@ -11,7 +11,8 @@
 //!
 //! Each entry is `Kind name` or `Kind namespace/name`, with a mapping. It makes an object of its kind with all that the program
 //! reads, over which the fields of the mapping are laid; lists are replaced. An entry that is null makes no object. The words
-//! below stand for what takes many fields. Times are in seconds before the current one.
+//! below stand for what takes many fields; what is neither a word nor a field is refused. Times are in seconds before the
+//! current one.
 //!
 //! - `Node`: a NotReady node.
 //!   - `ready`: another status than Unknown, or null for no condition.
@@ -175,6 +176,13 @@ impl Said<'_> {
 
     /// Returns the object: the fields that are said, laid over what is usual.
     fn laid_over(self, usual: Value) -> Value {
+        let has = |field: &str| FIELDS.contains(&field) || fields_of(self.kind).contains(&field);
+        if let Some(unknown) = self.words.keys().find(|field| !has(field)) {
+            panic!(
+                "{} {}: {unknown} is neither a word nor a field",
+                self.kind, self.name
+            );
+        }
         let mut object = json!({ "kind": self.kind });
         if ["Node", "Pod", "PersistentVolume", "PersistentVolumeClaim"].contains(&self.kind) {
             object["metadata"]["creationTimestamp"] = json!(self.usual.ago(MADE));
@@ -338,6 +346,22 @@ impl Said<'_> {
             "spec": {"nodeName": node, "source": {"persistentVolumeName": volume}},
             "status": {"attached": true},
         }))
+    }
+}
+
+/// The fields of every kind, and those of some kinds besides, as far as tests use them.
+const FIELDS: [&str; 5] = ["apiVersion", "kind", "metadata", "spec", "status"];
+
+fn fields_of(kind: &str) -> &'static [&'static str] {
+    match kind {
+        "Event" => &[
+            "regarding",
+            "type",
+            "reason",
+            "note",
+            "deprecatedLastTimestamp",
+        ],
+        _ => &[],
     }
 }
 
