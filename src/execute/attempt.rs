@@ -13,10 +13,9 @@ use crate::{
         ClaimFacts, Heard, NamespaceFacts, Namespaces, NodeFacts, NodeRead, PodFacts, Read,
         Unneeded, Unread, namespace,
     },
-    kubernetes::RawPod,
+    kubernetes::{RawPod, RawStatefulSet},
     limits::Judged,
     outcome::{Outcome, OutcomeCode},
-    source::wanted_again,
     stop::Stop,
     words::joined,
 };
@@ -31,7 +30,8 @@ pub struct Run<'a> {
     pub stop: &'a Stop,
     pub policy: &'a Policy,
     pub mode: Mode,
-    pub namespaces: Read<Namespaces>,
+    /// The namespaces as they were last read.
+    pub namespaces: RefCell<Read<Namespaces>>,
     /// The moment that the plan was judged at.
     pub now: Timestamp,
 }
@@ -66,16 +66,7 @@ impl Turn<'_> {
     /// delete, which is then still to be verified. A dry run ends with `WouldDelete`.
     pub async fn take(&mut self) -> Result<(), Outcome> {
         let (run, pod) = (self.run, &self.judged.pod);
-        match namespace(&run.namespaces, &pod.namespace) {
-            Ok(NamespaceFacts {
-                opted_out: None, ..
-            }) => {}
-            Ok(_) => return Err(Outcome::OptedOut),
-            Err(Unread(why)) => {
-                let why = format!("its namespace could not be read again: {why}");
-                return Err(Outcome::Failed(why));
-            }
-        }
+        self.check_namespace()?;
         let PodFacts {
             name,
             namespace,
@@ -95,6 +86,46 @@ impl Turn<'_> {
             return Err(Outcome::WouldDelete);
         }
         Ok(())
+    }
+
+    /// Returns `Err` with the pod's outcome if its namespace is opted out by now, or is not known.
+    fn check_namespace(&self) -> Result<(), Outcome> {
+        match namespace(&self.run.namespaces.borrow(), &self.judged.pod.namespace) {
+            Ok(NamespaceFacts {
+                opted_out: None, ..
+            }) => Ok(()),
+            Ok(_) => Err(Outcome::OptedOut),
+            Err(Unread(why)) => {
+                let why = format!("its namespace could not be read again: {why}");
+                Err(Outcome::Failed(why))
+            }
+        }
+    }
+
+    /// Reports whether something wants the pod again by now, or its claim, although it did not, for
+    /// the cause `why`.
+    async fn wanted_again(&self, pod: &PodFacts, why: &Unneeded) -> Result<bool, Failure> {
+        let (cluster, namespace) = (self.run.cluster, &pod.namespace);
+        Ok(match why {
+            Unneeded::Namespace => {
+                let read = cluster.namespace(namespace).await?;
+                let is_wanted = !read.as_ref().is_some_and(|it| it.deleted);
+                // The namespace may have been opted out since, which counts for all of its pods.
+                if let (Some(facts), Ok(all)) = (read, &mut *self.run.namespaces.borrow_mut()) {
+                    all.insert(namespace.clone(), facts);
+                }
+                is_wanted
+            }
+            Unneeded::Set => {
+                let name = pod.owner.as_ref().map_or("", |owner| &owner.name);
+                let set = cluster.find::<RawStatefulSet>(namespace, name).await?;
+                set.is_some_and(|set| set.wants(&pod.name))
+            }
+            Unneeded::KeptBy { claim, pod } => {
+                let user = cluster.find::<RawPod>(namespace, pod).await?;
+                !user.is_some_and(|user| user.summary().keeps(claim))
+            }
+        })
     }
 
     /// Returns `Err` with the pod's outcome if the run has to end and must not begin anything new.
@@ -326,7 +357,7 @@ impl Turn<'_> {
     /// rule. The proof of the node is older, so a write that it permits comes within five seconds.
     async fn still_unneeded(&self, pod: &PodFacts, reason: &Reason) -> Result<(), Outcome> {
         for why in &reason.ties.unneeded {
-            match wanted_again(self.run.cluster, pod, why).await {
+            match self.wanted_again(pod, why).await {
                 Ok(false) => {}
                 Ok(true) => {
                     let why = match why {
@@ -346,7 +377,7 @@ impl Turn<'_> {
                 }
             }
         }
-        Ok(())
+        self.check_namespace()
     }
 
     /// Reads the node, or returns its last reading if that is recent. `Err` is the pod's outcome.

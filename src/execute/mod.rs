@@ -68,7 +68,7 @@ pub async fn execute(
         stop,
         policy,
         mode,
-        namespaces: namespaces.map_err(Unread::from),
+        namespaces: RefCell::new(namespaces.map_err(Unread::from)),
         now: facts.now,
     };
     // The pods go node by node, so that one reading of a node serves as many of its pods as five

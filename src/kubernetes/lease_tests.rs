@@ -115,7 +115,7 @@ fn the_most_specific_name_of_a_holder_wins() {
         ("kube-system", "cert-manager-7c9d8", ""),
         ("kube-system", "forged-0", ""),
         ("shop", "forged-0", "rack1"),
-        ("kube-system", "vowel-aeiou", ""),
+        ("kube-system", "vowel-aeiou", "rack1"),
         ("kube-system", &long, "rack1"),
         ("kube-system", &cut, "rack1"),
         ("kube-system", &not_cut, ""),

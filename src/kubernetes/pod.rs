@@ -52,10 +52,10 @@ const PROGRAMS: [&str; 1] = ["Patroni"];
 /// The prefix of the labels that the API server copies from the node to the pod, since 1.35.
 const OF_NODE: &str = "topology.kubernetes.io/";
 
-/// The most characters of a name before the random ones that Kubernetes appends, and the characters
-/// that these are of (`apimachinery/pkg/util/rand/rand.go`).
+/// The most characters of a name before the random ones that Kubernetes appends, and how many these
+/// are (`apiserver/pkg/storage/names/generate.go`).
 const LONGEST_BASE: usize = 58;
-const RANDOM: &str = "bcdfghjklmnpqrstvwxz2456789";
+const RANDOM_LETTERS: usize = 5;
 
 /// The least number of digits in the time that a `CronJob` adds to its own name to name a Job: the
 /// minutes since 1970, eight digits until 2160. A shorter number may mean anything.
@@ -339,9 +339,7 @@ impl RawPod {
             let mut base = format!("{}-", owner.name);
             base.truncate(base.floor_char_boundary(LONGEST_BASE));
             let random = name.strip_prefix(&base);
-            random.is_some_and(|random| {
-                random.len() == 5 && random.chars().all(|letter| RANDOM.contains(letter))
-            })
+            random.is_some_and(|random| random.len() == RANDOM_LETTERS)
         });
         HolderPod {
             namespace: namespace.clone(),

@@ -14,14 +14,13 @@ use itertools::Itertools as _;
 
 use super::{Source, Store, each, store::Users};
 use crate::{
-    cluster::{Cluster, Failure, MAX_IN_FLIGHT},
+    cluster::MAX_IN_FLIGHT,
     decide::{Case, ReasonCode, Stage, is_to_ask},
     facts::{
         ANY_CLAIM, ClaimFacts, ClaimState, ClusterFacts, Copies, Doubt, FoundClaim, Goes,
-        NodeFacts, Owner, PodFacts, PodSummary, Read, Ready, Renewer, Unneeded, Unread,
-        VolumeFacts,
+        NodeFacts, Owner, PodFacts, PodSummary, Read, Ready, Renewer, Unread, VolumeFacts,
     },
-    kubernetes::{RawPod, RawStatefulSet},
+    kubernetes::RawStatefulSet,
     selector::is_name,
 };
 
@@ -276,31 +275,6 @@ fn renewed(
         _ if set.is_none() => Ok(Renewer::Operator),
         _ => Ok(Renewer::Template),
     }
-}
-
-/// Reports whether something wants the pod again by now, or its claim, although it did not, for the
-/// cause `why`. It is asked right before the delete.
-pub async fn wanted_again(
-    cluster: &Cluster,
-    pod: &PodFacts,
-    why: &Unneeded,
-) -> Result<bool, Failure> {
-    let namespace = &pod.namespace;
-    Ok(match why {
-        Unneeded::Namespace => {
-            let read = cluster.namespace(namespace).await?;
-            !read.is_some_and(|it| it.deleted)
-        }
-        Unneeded::Set => {
-            let name = pod.owner.as_ref().map_or("", |owner| &owner.name);
-            let set = cluster.find::<RawStatefulSet>(namespace, name).await?;
-            set.is_some_and(|set| set.wants(&pod.name))
-        }
-        Unneeded::KeptBy { claim, pod } => {
-            let user = cluster.find::<RawPod>(namespace, pod).await?;
-            !user.is_some_and(|user| user.summary().keeps(claim))
-        }
-    })
 }
 
 /// Collects the users of each claim on each node. A finished pod does not use its claims any more.

@@ -14,7 +14,7 @@ use futures_util::{FutureExt, StreamExt};
 use itertools::Itertools as _;
 use jiff::Timestamp;
 
-pub use self::{claims::wanted_again, store::Store};
+pub use self::store::Store;
 use crate::{
     cluster::{Failure, Listed, MAX_IN_FLIGHT, PodsOf},
     decide::{Case, Policy, ReasonCode, Stage},
