@@ -240,9 +240,13 @@ impl Watched {
         let read = self.received.read_namespaces.get(&pod.namespace);
         let is_fresh = read.is_some_and(|taken| taken.elapsed() <= FRESH);
         let namespace = self.received.namespaces.get(&pod.namespace).cloned();
+        // What is read for another pod at the very moment of a write comes too late for it.
+        let before = self.received.namespaces_before.get(&pod.namespace);
+        let before = before.filter(|(at, _)| at.elapsed().is_zero());
+        let before = before.and_then(|(_, facts)| facts.clone());
         let namespace = namespace.map(|it| NamespaceFacts {
             deleted: it.deleted && is_fresh,
-            ..it
+            opted_out: before.map_or(it.opted_out, |before| before.opted_out),
         });
         pod.in_namespace = namespace.ok_or_else(unread);
         let node = pod.node.clone().unwrap_or_default();

@@ -123,6 +123,8 @@ pub struct Received {
     pub namespace_lists: usize,
     /// When each of them was read.
     pub read_namespaces: BTreeMap<String, Instant>,
+    /// When a namespace was last read by itself, and what was known of it before that moment.
+    pub namespaces_before: BTreeMap<String, (Instant, Option<NamespaceFacts>)>,
     /// The nodes that label selectors selected.
     pub selected: BTreeMap<String, Node>,
     /// Terminating pods by UID and version.
@@ -557,7 +559,13 @@ impl Received {
                 let names = pairs.keys().map(|name| (name.clone(), asked));
                 self.read_namespaces.extend(names);
                 if let Some(name) = request.selector.strip_prefix(OF_NAME) {
-                    self.namespaces.remove(name);
+                    let before = self.namespaces.remove(name);
+                    let now = Instant::now();
+                    let earlier = self.namespaces_before.entry(name.to_owned());
+                    let earlier = earlier.or_insert((now, before.clone()));
+                    if earlier.0 != now {
+                        *earlier = (now, before);
+                    }
                     self.namespaces.extend(pairs);
                 } else {
                     self.namespaces = pairs;
