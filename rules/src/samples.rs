@@ -389,6 +389,9 @@ impl Scene {
                 for owner in pod.owner.iter_mut().chain(&mut pod.workload) {
                     how.clone_into(&mut owner.name);
                 }
+                if let Some(controller) = &mut pod.controller {
+                    controller.uid = format!("uid-of-{how}").as_str().into();
+                }
             }
             "owner" => {
                 let (kind, api_version) = how.split_once(' ').unwrap_or((how, ""));

@@ -15,12 +15,9 @@ use crate::{
 };
 
 fn summary(spec: &Value, owner: Option<(&str, &str)>, labels: &Value) -> PodSummary {
-    let owners =
-        owner.map(|(kind, name)| json!([{"apiVersion": "apps/v1", "kind": kind, "name": name, "controller": true}]));
-    let pod = json!({
-        "metadata": {"namespace": "shop", "name": "db-0", "uid": "u", "ownerReferences": owners, "labels": labels},
-        "spec": spec, "status": {"phase": "Running"},
-    });
+    let owner = owner.map(|(kind, name)| format!("{kind} {name}"));
+    let pod = json!({"grace": null, "owner": owner, "metadata": {"labels": labels}, "spec": spec});
+    let pod = objects(&json!({"Pod shop/db-0": pod})).remove(0);
     serde_json::from_value::<RawPod>(pod).unwrap().summary()
 }
 
