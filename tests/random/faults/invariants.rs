@@ -573,12 +573,9 @@ impl Ended<'_> {
         let seen = listed.is_some_and(|(_, uids)| uids.contains(&pod.uid.as_str().into()));
         let settled = listed.is_some_and(|(at, _)| effect.is_some_and(|effect| *at > effect));
         let stopped = self.at >= state.rules.last_start;
-        let again = state
-            .received
-            .namespaces
-            .get(&pod.namespace)
-            .filter(|_| state.received.namespace_lists > 1);
-        let unlisted = again.is_none() && state.rules.dry_run != Mode::ClientDryRun;
+        let again =
+            state.received.namespace_lists > 1 && state.received.listed.contains(&pod.namespace);
+        let unlisted = !again && state.rules.dry_run != Mode::ClientDryRun;
         let (holds, why) = match pod.outcome.map(OutcomeCode::as_str) {
             None => (
                 pod.verdict != Verdict::Reap && writes.is_empty(),
@@ -618,8 +615,8 @@ impl Ended<'_> {
             Some("opted-out") => {
                 let listed = state.received.namespaces.get(&pod.namespace);
                 (
-                    listed.is_some_and(|it| it.opted_out.is_some()) && writes.is_empty(),
-                    "its namespace is not, or it was written",
+                    listed.is_some_and(|it| it.opted_out.is_some()) && !by_us,
+                    "its namespace is not, or it is gone by us",
                 )
             }
             Some("node-recovered" | "node-changed") => (

@@ -123,6 +123,8 @@ pub struct Received {
     pub namespace_lists: usize,
     /// When each of them was read.
     pub read_namespaces: BTreeMap<String, Instant>,
+    /// The names in the last list of all namespaces.
+    pub listed: BTreeSet<String>,
     /// When a namespace was last read by itself, and what was known of it before that moment.
     pub namespaces_before: BTreeMap<String, (Instant, Option<NamespaceFacts>)>,
     /// The nodes that label selectors selected.
@@ -568,6 +570,7 @@ impl Received {
                     }
                     self.namespaces.extend(pairs);
                 } else {
+                    self.listed = pairs.keys().cloned().collect();
                     self.namespaces = pairs;
                     self.namespace_lists += 1;
                 }
