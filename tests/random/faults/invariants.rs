@@ -719,7 +719,7 @@ impl Ended<'_> {
                 // It lets pass what was not read, too.
                 "answered" => free && (exact == ReasonCode::Answered || unread),
                 // What proves that it may go was not read.
-                "local-volume" | "volume-confined" | "owner-kind"
+                "local-volume" | "host-path" | "volume-confined" | "owner-kind"
                     if unread && reaped.contains(&exact) =>
                 {
                     true
