@@ -50,6 +50,7 @@ Pod impala-impala01/catalogd-0: {node: ds06, grace: null, owner: StatefulSet cat
 Pod impala-impala01/huebackend-0: {node: ds06, grace: null, owner: StatefulSet huebackend}
 Pod vault/vault-0: {node: ds06, grace: null, owner: StatefulSet vault, uses: data-vault-0,
     metadata: {annotations: {pod-reaper.io/after-reap: 'vault-0 starts sealed: unseal it by hand'}}}
+StatefulSet impala-impala01/impala-executor-000: {}
 Pod impala-impala01/impala-executor-000-0: {node: ds06, grace: null, owner: StatefulSet impala-executor-000,
     uses: scratch-cache-volume-impala-executor-000-0}
 Pod kosmos-apps/web-0: {node: kosmos-cluster7, grace: null, owner: StatefulSet web,
