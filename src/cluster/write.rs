@@ -107,8 +107,8 @@ impl Cluster {
             && !node.is_edge_off(now)
         {
             // A Lease that could not be read has not changed.
-            let unread = node.unread_lease.as_ref().or(node.named_by.as_ref().err());
-            if let Some(why) = unread.filter(|_| leaf.only_edge && node.powered_off.is_some()) {
+            let is_answered = leaf.only_edge && node.powered_off.is_some();
+            if let Some(why) = node.unread().filter(|_| is_answered) {
                 return Err(Outcome::Failed(format!(
                     "node {name} could not be judged again: {why}"
                 )));

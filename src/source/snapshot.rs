@@ -18,7 +18,7 @@ use futures_util::FutureExt;
 use itertools::Itertools as _;
 use jiff::Timestamp;
 
-use super::{Gathered, Scan, Source, Store, Wanted, stream};
+use super::{Gathered, Scan, Source, Store, Wanted, store::not_saved, stream};
 use crate::{
     cluster::{Failure, Listed, PodsOf},
     exit::{CouldNotRun, Result},
@@ -437,9 +437,7 @@ impl Source for Saved {
     /// Fails if the kind may not have been saved.
     async fn find<T: Kind>(&self, namespace: &str, name: &str) -> Result<Option<T>, Failure> {
         if !self.is_saved::<T>() {
-            let [_, plural] = T::API;
-            let why = format!("the file has no {plural}: they were not saved, or there are none");
-            return Err(Failure::Saved(why));
+            return Err(not_saved::<T>());
         }
         self.proved(namespace, name)
     }

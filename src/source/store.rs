@@ -254,14 +254,8 @@ impl<'a, S: Source> Store<'a, S> {
         add: impl Fn(&mut A, T),
     ) -> Read<A> {
         self.once(what, async {
-            // A file without any object of the kind does not show that there is none.
-            let none = || {
-                let kind = T::API[1];
-                let why = format!("the file has no {kind}: they were not saved, or there are none");
-                Failure::Saved(why)
-            };
             let listed = self.source.list(add).await;
-            let listed = listed.and_then(|listed| listed.ok_or_else(none));
+            let listed = listed.and_then(|listed| listed.ok_or_else(not_saved::<T>));
             let whole = listed.and_then(|listed| match listed.malformed.first() {
                 Some(cause) if S::IS_FILE => Err(Failure::Saved(cause.clone())),
                 _ => listed.whole(),
@@ -565,4 +559,12 @@ fn die(node: &mut NodeFacts) {
     (node.ready_since, node.tainted_since) = (Some(Timestamp::MIN), None);
     // That its lease was ever renewed still tells that a grace period will be cut short.
     (node.heard, node.named_by) = (Vec::new(), Ok(BTreeSet::new()));
+}
+
+/// Returns why a file without any object of a kind does not show that there is none.
+pub(super) fn not_saved<T: Kind>() -> Failure {
+    let [_, plural] = T::API;
+    Failure::Saved(format!(
+        "the file has no {plural}: they were not saved, or there are none"
+    ))
 }

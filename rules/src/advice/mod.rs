@@ -712,15 +712,10 @@ impl PodGroup<'_> {
         let (losses, mut steps) = (self.losses(), Vec::new());
         let mut last = after(" ", self.one_at_a_time());
         if lets_go {
-            let then = if losses.is_empty() {
-                mem::take(&mut last)
+            let (next, then) = if losses.is_empty() {
+                ("A run then does it.", mem::take(&mut last))
             } else {
-                String::new()
-            };
-            let next = if losses.is_empty() {
-                "A run then does it."
-            } else {
-                "A run needs the next step too."
+                ("A run needs the next step too.", String::new())
             };
             let host_path = self.is(ReasonCode::HostPath);
             let stays = after("", host_path.then(|| self.leaves_data(node, copies)));
@@ -757,7 +752,7 @@ impl PodGroup<'_> {
     fn asked_of_its_set(&self) -> impl Iterator<Item = &Judged> {
         let Adviser { plan, .. } = self.adviser;
         let its = self.first.pod.controller.as_ref();
-        let of_set = its.filter(|_| self.first.pod.made_by("StatefulSet", "apps"));
+        let of_set = its.filter(|_| self.first.pod.of_stateful_set());
         plan.pods.iter().filter(move |judged| {
             let (pod, node) = (&judged.pod, judged.pod.node.as_ref());
             of_set.is_some_and(|its| pod.controller.as_ref() == Some(its))
@@ -778,7 +773,7 @@ impl PodGroup<'_> {
 
     /// Reports whether two of the pods are of one `StatefulSet`.
     fn are_of_one_set(&self) -> bool {
-        let sets = self.pods().filter(|pod| pod.made_by("StatefulSet", "apps"));
+        let sets = self.pods().filter(|pod| pod.of_stateful_set());
         let mut sets = sets.filter_map(|pod| Some(pod.controller.as_ref()?.uid.as_str()));
         !sets.all_unique()
     }

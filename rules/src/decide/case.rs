@@ -75,18 +75,18 @@ impl<'a> Case<'a> {
         self.pod.overdue_since(node.as_ref(), self.now) < self.pod.deletion_deadline
     }
 
-    /// Says that a grace period is cut short, as a sentence after others; empty if it is not.
-    pub(super) fn grace_cut_short(&self) -> String {
+    /// Says that the grace period is cut short, as a phrase after "its"; `None` if it is not.
+    pub(super) fn grace_cut_short(&self) -> Option<String> {
         let (since, deadline) = (self.overdue_since(), self.pod.deletion_deadline);
-        let Some(requested) = self.pod.deletion_requested().filter(|_| since < deadline) else {
-            return String::new();
-        };
+        let requested = self.pod.deletion_requested().filter(|_| since < deadline)?;
         let grace = spoken(deadline.duration_since(requested));
         let silent = match since.duration_since(requested) {
             SignedDuration::ZERO => "before its deletion was requested".to_owned(),
             after => format!("{} after its deletion was requested", spoken(after)),
         };
-        format!(" Its grace period of {grace} is cut short: its node fell silent {silent}.")
+        Some(format!(
+            "grace period of {grace} is cut short: its node fell silent {silent}"
+        ))
     }
 
     pub(super) fn known(&self) -> Option<&'a NodeFacts> {

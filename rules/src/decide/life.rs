@@ -50,7 +50,7 @@ impl NodeFacts {
     }
 
     /// Returns why a Lease that may show that the machine lives could not be read, as a phrase.
-    pub(super) fn unread(&self) -> Option<&Unread> {
+    pub fn unread(&self) -> Option<&Unread> {
         let others = self.named_by.as_ref().err();
         self.unread_lease.as_ref().or(others)
     }

@@ -99,11 +99,12 @@ impl Case<'_> {
         });
         let mut reason = decided.unwrap_or_else(|| Reason::unread(&self.node_unread()));
         let cut_short = self.stuck_by_the_cut(reason.code);
-        reason.sentence += &cut_short;
+        reason.sentence += &of_the_cut(cut_short.as_ref());
         // The report lists the notes of pods that are reaped, not the sentences.
-        if reason.verdict() == Verdict::Reap && !cut_short.is_empty() {
-            let note = cut_short.trim().trim_end_matches('.');
-            reason.notes.push(note.replacen("Its", "its", 1));
+        if reason.verdict() == Verdict::Reap {
+            reason
+                .notes
+                .extend(cut_short.map(|cut| format!("its {cut}")));
         }
         if reason.stage < Stage::Storage || reason.code == Code::FactsUnread {
             return reason;
@@ -146,9 +147,9 @@ impl Case<'_> {
             .any(|claim| claim.give_up.is_some() || claim.scratch && self.policy.reap_scratch)
     }
 
-    /// Says, after the sentence of the reason that decides, that the pod is stuck only because its
-    /// grace period is cut short; empty if it is not.
-    fn stuck_by_the_cut(&self, code: Code) -> String {
+    /// Says of the pod that the reason decides about that it is stuck only because its grace period is
+    /// cut short, as a phrase after "its"; `None` if it is not.
+    fn stuck_by_the_cut(&self, code: Code) -> Option<String> {
         let threshold = self.policy.reap_older_than;
         let is_stuck = |since| self.now.duration_since(since) >= threshold;
         let depends = !is_stuck(self.pod.deletion_deadline) && is_stuck(self.overdue_since());
@@ -158,9 +159,9 @@ impl Case<'_> {
             | Code::OptedOut
             | Code::NodeGone
             | Code::NodeReady
-            | Code::FactsUnread => String::new(),
+            | Code::FactsUnread => None,
             _ if depends => self.grace_cut_short(),
-            _ => String::new(),
+            _ => None,
         }
     }
 
@@ -186,7 +187,8 @@ impl Case<'_> {
                     (Some(false), format!("Rule {decides} decides."))
                 }
                 (Ok(reason), None) => {
-                    let sentence = reason.sentence + &self.stuck_by_the_cut(reason.code);
+                    let sentence =
+                        reason.sentence + &of_the_cut(self.stuck_by_the_cut(reason.code).as_ref());
                     (Some(true), sentence)
                 }
                 (Ok(reason), Some(_)) => (Some(true), reason.sentence),
@@ -274,11 +276,16 @@ fn node_ready(case: &Case<'_>) -> Finding {
     )
 }
 
+/// Says that the grace period is cut short, as a sentence after others; empty if it is not.
+fn of_the_cut(cut_short: Option<&String>) -> String {
+    cut_short.map_or_else(String::new, |cut| format!(" Its {cut}."))
+}
+
 fn not_overdue(case: &Case<'_>) -> Finding {
     let threshold = case.policy.reap_older_than;
     let overdue = case.now.duration_since(case.overdue_since());
     let (overdue_by, stuck) = (spoken(overdue), spoken(threshold));
-    let cut_short = case.grace_cut_short();
+    let cut_short = of_the_cut(case.grace_cut_short().as_ref());
     if overdue >= threshold {
         return seen(format!(
             "It is {overdue_by} overdue; --reap-older-than is {stuck}.{cut_short}"
