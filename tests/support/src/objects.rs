@@ -140,10 +140,15 @@ fn write(cluster: &ControlPlane, mut object: Value) -> Value {
     cluster.get(&path)
 }
 
-/// What no program reads, but the server requires.
+/// What the program does not read, but the API server or the scheduler requires.
 fn required(kind: &str, name: &str) -> Value {
     match kind {
-        "Node" => yaml("status: {capacity: {cpu: '8', memory: 32Gi, pods: '110'}}"),
+        "Node" => yaml(
+            "
+            metadata: {labels: {kubernetes.io/os: linux}}
+            status: {capacity: {cpu: '8', memory: 32Gi, pods: '110'}}
+            ",
+        ),
         "Pod" => yaml("spec: {containers: [{name: main, image: 'example/main:1'}]}"),
         "PersistentVolume" => yaml("spec: {capacity: {storage: 1Gi}, storageClassName: test}"),
         "PersistentVolumeClaim" => yaml(
