@@ -305,7 +305,9 @@ impl Watched {
         let objections = objections(&facts, policy, &pod);
         wrong.extend(objections.into_iter().map(str::to_owned));
         if let Some(NodeRead::Known(node)) = facts.nodes.values().next() {
-            if self.holds(node, facts.now) {
+            // The breaker is judged once, by the plan's time.
+            let planned_at = self.received.planned_at.unwrap_or(facts.now);
+            if self.holds(node, planned_at) && self.holds(node, facts.now) {
                 wrong.push("the breaker should have held it".to_owned());
             }
             let goes = |claim: &&ClaimFacts| is_on(&pod, claim, node) && !claim.deleted;

@@ -94,6 +94,8 @@ const OF_NAME: &str = "metadata.name=";
 pub struct Received {
     /// The name of each node, and whether its row shows Ready.
     pub rows: Vec<(String, bool)>,
+    /// The `Date` of the first page of the rows, by which the run plans.
+    pub planned_at: Option<Timestamp>,
     /// All nodes.
     pub census: Option<Vec<NodeFacts>>,
     /// By node, whether the last complete list of its pods showed one that counts for the breaker.
@@ -419,6 +421,13 @@ impl Received {
         } = delivery;
         let key = || (request.namespace.clone(), request.name.clone());
         let name = request.name.clone();
+        let continues = request
+            .query
+            .as_deref()
+            .is_some_and(|it| it.contains("continue="));
+        if request.kind == Kind::NodeRows && dated && !continues {
+            self.planned_at = Some(now);
+        }
         match (request.kind, content) {
             (Kind::Node, Content::Absent) => drop(self.looks.remove(&name)),
             // A read without the server's clock does not count, since the node cannot be judged by it.
