@@ -55,7 +55,7 @@ pub fn node() -> NodeFacts {
         heard: vec![lease(an_hour_ago() - SignedDuration::from_secs(50))],
         renewed: None,
         unread_lease: None,
-        named_by: Ok(BTreeSet::new()),
+        named_by: Some(Ok(BTreeSet::new())),
         others_forbidden: false,
         fenced: Vec::new(),
         powered_off: None,
@@ -111,7 +111,7 @@ pub fn pod() -> PodFacts {
         claims: Vec::new(),
         own_disk: None,
         host_paths: Vec::new(),
-        set_wants: None,
+        set_wants: Some(Ok(true)),
         indexed: false,
     }
 }
@@ -135,11 +135,11 @@ pub fn bound(name: &str, storage: Storage) -> ClaimFacts {
         name: name.to_owned(),
         ephemeral: false,
         users: BTreeSet::new(),
-        renewed: None,
+        renewed: Some(Err(Doubt::unread("its StatefulSet was not read"))),
         deleted: false,
         owned: false,
-        kept_by: None,
-        state: ClaimState::Bound(BoundClaim {
+        kept_by: Some(Ok(None)),
+        state: Some(ClaimState::Bound(BoundClaim {
             uid: "c-1".into(),
             shared_disk: false,
             scratch: false,
@@ -148,7 +148,7 @@ pub fn bound(name: &str, storage: Storage) -> ClaimFacts {
             capacity: Some("10Gi".to_owned()),
             version: Some("c-v1".into()),
             volume,
-        }),
+        })),
     }
 }
 
@@ -381,6 +381,7 @@ impl Scene {
             "set-wants-it" => pod.set_wants = Some(Ok(true)),
             "set-wants-it-not" => pod.set_wants = Some(Ok(false)),
             "set-unread" => pod.set_wants = Some(Err(not_read())),
+            "set-not-asked" => pod.set_wants = None,
             "writes-to" => pod.host_paths = words(how),
             "own-disk" => pod.own_disk = Some(how.to_owned()),
             "workload" => pod.workload = Some(named(how)),
@@ -426,11 +427,11 @@ impl Scene {
             "host-path" => bound("data", Storage::HostPath("/var/x".to_owned())),
             "strict-local" => bound("data", Storage::StrictLocal),
             "claim" => bound("data", Storage::Driver),
-            "absent" => added(ClaimState::Absent),
-            "unread" => added(ClaimState::Unread(not_read())),
-            "unbound" => added(without(None, how)),
-            "lost" => added(without(Some("pv-1"), how)),
-            "unasked" => ClaimFacts::not_looked_up("data".to_owned(), false),
+            "absent" => added(Some(ClaimState::Absent)),
+            "unread" => added(Some(ClaimState::Unread(not_read()))),
+            "unbound" => added(Some(without(None, how))),
+            "lost" => added(Some(without(Some("pv-1"), how))),
+            "unasked" => ClaimFacts::named("data".to_owned(), false),
             _ => return self.change_last_claim(what, how),
         };
         self.pod.claims.push(claim);
@@ -448,9 +449,11 @@ impl Scene {
             "owned" => (claim.owned, claim.ephemeral) = (true, true),
             "unwanted" => (claim.owned, self.pod.set_wants) = (true, Some(Ok(false))),
             "wanted" => (claim.owned, self.pod.set_wants) = (true, Some(Ok(true))),
-            "kept-by" => claim.kept_by = Some(how.to_owned()),
+            "kept-by" => claim.kept_by = Some(Ok(Some(how.to_owned()))),
             "deleted" => claim.deleted = true,
+            "users-not-asked" => claim.kept_by = None,
             "renewed" => claim.renewed = Some(Ok(Renewer::Template)),
+            "renewal-not-asked" => claim.renewed = None,
             "by-operator" => claim.renewed = Some(Ok(Renewer::Operator)),
             "not-renewed" => claim.renewed = Some(Err(Doubt::proved(how))),
             "renewal-unread" => claim.renewed = Some(Err(Doubt::unread(how))),
@@ -497,7 +500,8 @@ impl Scene {
             }),
             "zone" => node.zone = Some(zone(how)),
             "leases" if how == "forbidden" => node.others_forbidden = true,
-            "leases" => node.named_by = Err(not_read()),
+            "leases" if how == "?" => node.named_by = None,
+            "leases" => node.named_by = Some(Err(not_read())),
             "named-by" => {
                 let (namespace, lease) = how.split_once('/').expect("a namespace and a name");
                 let named = NamedBy {
@@ -506,7 +510,7 @@ impl Scene {
                     holder: self.pod.name.clone(),
                     kind: HolderKind::Pod,
                 };
-                node.named_by = Ok([named].into());
+                node.named_by = Some(Ok([named].into()));
             }
             "says" => node.kubelet_says = Some(code(KubeletSays::ALL, how)),
             "leaf" => node.leaf = Some(leaf(how)),
@@ -605,8 +609,8 @@ pub fn retold(cases: &str, mut tell: impl FnMut(&str) -> String) -> String {
     found
 }
 
-fn change_bound(state: &mut ClaimState, what: &str, how: &str) -> bool {
-    let ClaimState::Bound(claim) = state else {
+fn change_bound(state: &mut Option<ClaimState>, what: &str, how: &str) -> bool {
+    let Some(ClaimState::Bound(claim)) = state else {
         return false;
     };
     match what {
@@ -623,8 +627,9 @@ fn change_bound(state: &mut ClaimState, what: &str, how: &str) -> bool {
         "no-policy" => claim.volume.reclaim_policy = None,
         "driver" => {
             let attaches = match how {
-                "unread" => Err(not_read()),
-                how => Ok(how == "attaches"),
+                "unread" => Some(Err(not_read())),
+                "?" => None,
+                how => Some(Ok(how == "attaches")),
             };
             let name = "csi.example".to_owned();
             claim.volume.driver = Some(Driver { name, attaches });

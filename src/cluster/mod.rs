@@ -21,7 +21,7 @@ pub use self::connect::is_address;
 pub use self::events::{CONTROLLER, Event, Reference};
 pub use self::failure::{Failure, StatusKind, root};
 pub use self::guard::{NODE_REFUSAL, REFUSAL};
-pub use self::read::{Listed, PodsOf};
+pub use self::read::Listed;
 pub use self::request::{Ask, USER_AGENT};
 pub use self::write::{Mode, StillDown};
 use crate::stop::Stop;

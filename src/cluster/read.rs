@@ -15,7 +15,7 @@ use super::{
 use crate::{
     advice::Installed,
     decide::PinnedClaim,
-    facts::{Attachment, NamespaceFacts, Namespaces, NodeFacts, PodFacts, Uid, Unread},
+    facts::{Attachment, NamespaceFacts, Namespaces, NodeFacts, PodFacts, PodsOf, Uid, Unread},
     kubernetes::{
         Holders, Kind, LeaseName, LeasesByNode, ListMeta, NodeObjects, RawAttachment, RawClaim,
         RawLease, RawList, RawNamespace, RawNode, RawPod, RawStatefulSet, RawTable, full_name,
@@ -60,42 +60,17 @@ const KNOWN: [(&str, &str); 4] = [
 const FINISHED: &str =
     "status.phase%21%3DPending,status.phase%21%3DRunning,status.phase%21%3DUnknown";
 
-/// A list of pods: those of a node, for example.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum PodsOf {
-    Node(String),
-    /// The pods that have no node yet.
-    NoNode,
-    /// The pods whose phase is final, on any node.
-    Finished,
-    Namespace(String),
-    /// The pods of one name, in any namespace.
-    Name(String),
-}
-
-impl PodsOf {
-    /// Describes the list as errors do.
-    pub fn described(&self) -> String {
-        match self {
-            Self::Node(name) => format!("pods of node {name}"),
-            Self::NoNode => "pods without a node".to_owned(),
-            Self::Finished => "finished pods".to_owned(),
-            Self::Namespace(name) => format!("pods of {name}"),
-            Self::Name(name) => format!("pods named {name}"),
-        }
-    }
-    /// Returns the namespace of the pods, which is empty for any namespace, and the query that
-    /// selects them there.
-    fn query(&self) -> (&str, String) {
-        let (field, value) = match self {
-            Self::Namespace(name) => return (name, String::new()),
-            Self::Node(name) => ("spec.nodeName%3D", encode(name)),
-            Self::NoNode => ("spec.nodeName%3D", String::new()),
-            Self::Finished => (FINISHED, String::new()),
-            Self::Name(name) => ("metadata.name%3D", encode(name)),
-        };
-        ("", format!("&fieldSelector={field}{value}"))
-    }
+/// Returns the namespace of a list of pods, which is empty for any namespace, and the query that
+/// selects them there.
+fn query_of(pods: &PodsOf) -> (&str, String) {
+    let (field, value) = match pods {
+        PodsOf::Namespace(name) => return (name, String::new()),
+        PodsOf::Node(name) => ("spec.nodeName%3D", encode(name)),
+        PodsOf::NoNode => ("spec.nodeName%3D", String::new()),
+        PodsOf::Finished => (FINISHED, String::new()),
+        PodsOf::Name(name) => ("metadata.name%3D", encode(name)),
+    };
+    ("", format!("&fieldSelector={field}{value}"))
 }
 
 /// The items made from the objects of a list.
@@ -158,7 +133,7 @@ impl Cluster {
     /// holder, or that is gone, tells nothing.
     pub async fn leases_again(&self, judged: &NodeFacts) -> Result<Vec<RawLease>> {
         let mut leases = Vec::new();
-        for named in judged.named_by.iter().flatten() {
+        for named in judged.named_by.iter().flatten().flatten() {
             let found = self.find::<RawLease>(&named.namespace, &named.lease);
             leases.extend(found.await?.filter(|lease| lease.is_still_held_by(named)));
         }
@@ -231,7 +206,7 @@ impl Cluster {
     /// know of a delete yet.
     pub async fn pod_uids(&self, node: &str) -> Result<BTreeSet<Uid>> {
         let of_node = PodsOf::Node(node.to_owned());
-        let (namespace, query) = of_node.query();
+        let (namespace, query) = query_of(&of_node);
         let add_uid = |uids: &mut BTreeSet<_>, pod: RawPod| {
             uids.insert(pod.metadata.uid);
         };
@@ -388,7 +363,7 @@ impl Cluster {
             PodsOf::Node(_) => CACHED,
             _ => "",
         };
-        let (namespace, query) = list.query();
+        let (namespace, query) = query_of(list);
         let query = query + cached;
         self.list(namespace, &query, Ask::OBJECT, add).await
     }

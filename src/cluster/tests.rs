@@ -19,6 +19,7 @@ use tokio::time::Instant;
 
 use crate::{
     decide::PinnedClaim,
+    facts::PodsOf,
     kubernetes::{Holders, RawNode, RawPod},
     report::samples::audit,
     selector::NodeSelectors,

@@ -329,7 +329,7 @@ impl Turn<'_> {
             let why = "The answer pod-reaper.io/powered-off on the node no longer counts.";
             return Err(Outcome::NodeChanged(why.to_owned()));
         }
-        let unread_leases = node.unread_lease.is_some() || node.named_by.is_err();
+        let unread_leases = node.unread().is_some();
         let known = NodeRead::Known(node);
         let reason = Case::new(now, self.run.policy, Some(&known), pod).decide();
         // A fact that could not be read has not changed, so it is a failure. A shared disk keeps a
@@ -428,8 +428,8 @@ impl Turn<'_> {
         }
         // A pod's volumes never change, so the facts about its claims still hold. If its claims
         // differ nevertheless, nothing is known about them, and the rules do not let it through.
-        let named = again.claims.iter().map(ClaimFacts::named);
-        if named.eq(pod.claims.iter().map(ClaimFacts::named)) {
+        let named = again.claims.iter().map(ClaimFacts::reference);
+        if named.eq(pod.claims.iter().map(ClaimFacts::reference)) {
             again.claims.clone_from(&pod.claims);
             again.set_wants.clone_from(&pod.set_wants);
         }

@@ -16,7 +16,7 @@ use crate::{
     decide::POWERED_OFF,
     facts::{
         FencingMark, Heard, KubeletSays, Leaf, LeafKind, NodeFacts, OUT_OF_SERVICE, Read, Ready,
-        SignBy, Standing, Traits, Unread, ZONE_LABELS, Zone, not_ready_since,
+        SignBy, Standing, Traits, ZONE_LABELS, Zone, not_ready_since,
     },
     selector::{NodeSelector, NodeSelectors, Selector, is_name},
 };
@@ -428,7 +428,7 @@ impl NodeObjects {
             heard: Vec::new(),
             renewed: lease.and_then(RawLease::renewal),
             unread_lease: own.as_ref().err().cloned(),
-            named_by: Err(Unread("they were not asked for".to_owned())),
+            named_by: None,
             others_forbidden: false,
             fenced: node.fenced(selectors, now),
             out_of_service: node.is_out_of_service(),
@@ -457,7 +457,7 @@ impl NodeObjects {
         facts.others_forbidden = judged.others_forbidden;
         match leases {
             Ok(leases) => facts.hear(leases.iter().filter_map(|lease| lease.heard(now))),
-            Err(unread) => facts.named_by = Err(unread),
+            Err(unread) => facts.named_by = Some(Err(unread)),
         }
         Ok(facts)
     }

@@ -441,7 +441,7 @@ impl RawPod {
                     volume.map(|volume| format!("{}-{volume}", self.metadata.name))
                 };
                 let ephemeral = volume.persistent_volume_claim.is_none();
-                Some(name.map(|name| ClaimFacts::not_looked_up(name, ephemeral)))
+                Some(name.map(|name| ClaimFacts::named(name, ephemeral)))
             });
         kept.chain(any)
     }
@@ -535,7 +535,7 @@ impl RawPod {
             .map(|key| format!("{key}={}", metadata.labels[&key]));
         let mut claims = self.claims().collect::<Result<Vec<_>, _>>()?;
         // If the pod names one claim in both ways, the claim does not count as ephemeral.
-        claims.sort_by(|a, b| a.named().cmp(&b.named()));
+        claims.sort_by(|a, b| a.reference().cmp(&b.reference()));
         claims.dedup_by(|a, b| a.name == b.name);
         let own_disk = spec
             .volumes

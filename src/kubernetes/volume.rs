@@ -292,7 +292,7 @@ impl From<RawVolume> for VolumeFacts {
             ),
             driver: driver.map(|name| Driver {
                 name,
-                attaches: Err(Unread("it was not asked for".to_owned())),
+                attaches: None,
             }),
             affinity: terms.map(AffinityTerm::from).collect(),
         }

@@ -28,15 +28,9 @@ pub struct Living {
 }
 
 impl<S: Source> Store<'_, S> {
-    /// Compares the clocks, and looks for a node on which pods can start.
-    pub(super) async fn living(&self, ready: &[String], now: Timestamp) -> Living {
-        self.once("living nodes", self.ask_the_living(ready, now))
-            .await
-    }
-
     /// Compares the API server's clock with the leases of some Ready nodes, until one has just
     /// renewed its lease by its own clock too. If there is none to ask, the clock is believed.
-    async fn ask_the_living(&self, ready: &[String], now: Timestamp) -> Living {
+    pub(super) async fn living(&self, ready: &[String], now: Timestamp) -> Living {
         let (mut living, mut first, mut asked, mut fresh) = (Living::default(), None, 0, false);
         let mut unread = None;
         for (place, name) in ready.iter().enumerate() {

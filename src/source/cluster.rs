@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Scan, Source, Wanted};
 use crate::{
-    cluster::{Ask, Cluster, Failure, Listed, PodsOf},
+    cluster::{Ask, Cluster, Failure, Listed},
     exit::{CouldNotRun, Result},
-    facts::Attachment,
+    facts::{Attachment, PodsOf},
     kubernetes::{
         Holders, KOSMOS_PREFIX, Kind, LeasesByNode, NodeObjects, RawNamespace, RawNode, RawPod,
     },

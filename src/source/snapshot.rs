@@ -20,9 +20,9 @@ use jiff::Timestamp;
 
 use super::{Gathered, Scan, Source, Store, Wanted, store::not_saved, stream};
 use crate::{
-    cluster::{Failure, Listed, PodsOf},
+    cluster::{Failure, Listed},
     exit::{CouldNotRun, Result},
-    facts::{Attachment, ClusterFacts, ReadError, Ready, Unread},
+    facts::{Attachment, ClusterFacts, PodsOf, ReadError, Ready, Unread},
     kubernetes::{
         Holders, Kind, LeasesByNode, Meta, NodeObjects, Observed, RawAttachment, RawClaim,
         RawDriver, RawLease, RawNamespace, RawNode, RawPod, RawStatefulSet, RawVolume, full_name,

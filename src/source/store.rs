@@ -1,12 +1,11 @@
-//! What was read of a source so far, as facts, and what is supposed of it. Gathering asks here.
+//! Asks a source, and keeps what it answers as facts.
 //!
 //! A forecast supposes that some nodes have died: their kubelets have always been silent, and every
 //! pod that Kubernetes would evict from them has always been stuck. Unread facts stay unread.
 
 use std::{
-    any::Any,
     cell::RefCell,
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet},
     fmt::Display,
     rc::Rc,
 };
@@ -14,29 +13,31 @@ use std::{
 use jiff::Timestamp;
 use tokio::sync::OnceCell;
 
-use super::{Scan, Source, Standings, Wanted};
+use super::{
+    Scan, Source, Standings, Wanted,
+    pods::Pods,
+    world::{Readings, World},
+};
 use crate::{
-    cluster::{Failure, Listed, PodsOf},
-    exit::{CouldNotRun, Result},
+    cluster::{Failure, Listed},
+    exit::Result,
     facts::{
-        Attachment, ClaimState, FoundClaim, Heard, Namespaces, NodeFacts, NodeRead, PodFacts,
-        PodSummary, Read, ReadError, Ready, Stay, Traits, Unread,
+        Census, ClaimState, FoundClaim, Namespaces, NodeFacts, NodeRead, PodSummary, PodsOf, Query,
+        Read, ReadError, Ready, Traits, Unread,
     },
     kubernetes::{
-        HolderPod, Holders, Kind, LeasesByNode, Meta, RawClaim, RawDriver, RawNamespace, RawNode,
-        RawPod, RawStatefulSet, RawVolume, full_name,
+        Kind, RawClaim, RawDriver, RawNamespace, RawNode, RawPod, RawStatefulSet, RawVolume,
     },
     selector::is_name,
 };
 
-/// What was read of a source, so that no answer that several ask for is read twice; and the nodes that
-/// are supposed dead.
+/// A source, what was read of it, and the nodes that are supposed dead.
 pub struct Store<'a, S> {
     source: &'a S,
     pub(super) wanted: Wanted<'a>,
-    dead: BTreeSet<String>,
+    pub(super) dead: BTreeSet<String>,
     /// The pods of the dead nodes as they are now, once they were listed.
-    pods: RefCell<Vec<PodSummary>>,
+    dead_pods: RefCell<Vec<PodSummary>>,
     known: Rc<Known>,
 }
 
@@ -44,65 +45,7 @@ pub struct Store<'a, S> {
 #[derive(Default)]
 struct Known {
     scan: OnceCell<Scan>,
-    errors: RefCell<BTreeSet<ReadError>>,
-    /// All other answers, each by its question.
-    answers: RefCell<HashMap<String, Rc<dyn Any>>>,
-}
-
-/// The facts about a pod, or its name and what it lacks.
-pub type Facts = Result<PodFacts, (String, String)>;
-
-/// The pods of a namespace that use claims.
-pub type Users = Rc<Vec<PodSummary>>;
-
-/// The pods of one list.
-#[derive(Default)]
-pub struct Pods {
-    /// The pods in matching namespaces that are Terminating, or are supposed to be.
-    pub judged: Vec<Facts>,
-    /// A summary of each active pod. It tells why Kubernetes has not evicted the pod.
-    pub active: Vec<PodSummary>,
-    /// Every pod, as a holder of Leases.
-    pub holders: BTreeSet<HolderPod>,
-    /// The last words of programs in Terminating pods.
-    pub heard: Vec<Heard>,
-    /// Every pod as it is now, if its node is supposed dead.
-    all: Vec<PodSummary>,
-    /// Whether there is, or may be, a pod that no `DaemonSet` made and that mirrors no static pod. A
-    /// pod that could not be read may be any pod.
-    pub occupied: bool,
-    /// Why the list could not be read, if so.
-    pub unread: Option<Unread>,
-}
-
-impl Pods {
-    fn add(&mut self, pod: &RawPod, wanted: &Wanted<'_>, dead: bool) {
-        let summary = pod.summary();
-        self.holders.insert(pod.as_holder());
-        self.occupied |= !matches!(summary.stays, Some(Stay::DaemonSet | Stay::Static));
-        let namespace = &summary.namespace;
-        let matches = namespace.is_empty() || wanted.namespaces.matches(namespace);
-        if dead {
-            self.all.push(summary.clone());
-        }
-        let mut judge = |facts| self.judged.extend(matches.then(|| named(pod, facts)));
-        if dead && summary.evicted() {
-            judge(pod.supposed_facts());
-        } else if summary.terminating {
-            judge(pod.facts());
-            self.heard.extend(pod.heard());
-        } else if summary.is_active() {
-            self.active.push(summary);
-        }
-    }
-}
-
-/// Adds the name of `pod` to what it lacks.
-pub fn named(pod: &RawPod, facts: Result<PodFacts, String>) -> Facts {
-    let Meta {
-        namespace, name, ..
-    } = &pod.metadata;
-    facts.map_err(|cause| (format!("pod {namespace}/{name}"), cause))
+    readings: RefCell<Readings>,
 }
 
 impl<'a, S: Source> Store<'a, S> {
@@ -112,7 +55,7 @@ impl<'a, S: Source> Store<'a, S> {
             source,
             wanted,
             dead: BTreeSet::new(),
-            pods: RefCell::default(),
+            dead_pods: RefCell::default(),
             known: Rc::default(),
         }
     }
@@ -123,7 +66,7 @@ impl<'a, S: Source> Store<'a, S> {
     pub fn without(&self, dead: BTreeSet<String>) -> Self {
         Self {
             dead,
-            pods: RefCell::default(),
+            dead_pods: RefCell::default(),
             known: Rc::clone(&self.known),
             ..*self
         }
@@ -135,7 +78,11 @@ impl<'a, S: Source> Store<'a, S> {
 
     /// Returns the pods of the dead nodes as they are now.
     pub fn take_dead_pods(&self) -> Vec<PodSummary> {
-        self.pods.take()
+        self.dead_pods.take()
+    }
+
+    pub(super) fn readings(&self) -> &RefCell<Readings> {
+        &self.known.readings
     }
 
     /// Notes what could not be read, and why.
@@ -143,7 +90,7 @@ impl<'a, S: Source> Store<'a, S> {
         let (what, cause) = (what.to_string(), cause.to_string());
         let unread = Unread(cause.clone());
         let error = ReadError { what, cause };
-        self.known.errors.borrow_mut().insert(error);
+        self.readings().borrow_mut().errors.insert(error);
         unread
     }
 
@@ -157,32 +104,7 @@ impl<'a, S: Source> Store<'a, S> {
 
     /// Lists everything that could not be read, in order.
     pub fn errors(&self) -> Vec<ReadError> {
-        self.known.errors.borrow().iter().cloned().collect()
-    }
-
-    /// Answers a question that was answered already, or by `ask`. A task that asks while another is
-    /// asking the same waits for that answer.
-    pub(super) async fn once<T: Clone + 'static>(
-        &self,
-        question: impl Into<String>,
-        ask: impl Future<Output = T>,
-    ) -> T {
-        let answers = || self.known.answers.borrow_mut();
-        let answer = answers()
-            .entry(question.into())
-            .or_insert_with(|| Rc::new(OnceCell::<T>::new()))
-            .clone();
-        match answer.downcast::<OnceCell<T>>() {
-            Ok(answer) => answer.get_or_init(|| ask).await.clone(),
-            Err(_) => ask.await,
-        }
-    }
-
-    /// Returns what was answered to a question, if anything was.
-    fn answered<T: Clone + 'static>(&self, question: &str) -> Option<T> {
-        let answers = self.known.answers.borrow();
-        let answer = answers.get(question)?.downcast_ref::<OnceCell<T>>()?;
-        answer.get().cloned()
+        self.readings().borrow().errors.iter().cloned().collect()
     }
 
     /// Returns what the cheapest reading of all nodes tells.
@@ -190,7 +112,7 @@ impl<'a, S: Source> Store<'a, S> {
         let scan = || self.source.scan(&self.wanted);
         let mut scan = self.known.scan.get_or_try_init(scan).await?.clone();
         let errors = std::mem::take(&mut scan.facts.errors);
-        self.known.errors.borrow_mut().extend(errors);
+        self.readings().borrow_mut().errors.extend(errors);
         if self.supposes() {
             scan.not_ready = self.dead.iter().cloned().collect();
             scan.pods.clear();
@@ -198,9 +120,109 @@ impl<'a, S: Source> Store<'a, S> {
         Ok(scan)
     }
 
+    /// Asks the source what `query` says, and adds the answer to what is known. A failure is a reading
+    /// too, apart from one that ends the run.
+    pub(super) async fn read(&self, world: &RefCell<World<'_>>, query: Query) -> Result<()> {
+        let readings = self.readings();
+        let what = query.to_string();
+        match query {
+            Query::Namespaces => {
+                let read = self.namespaces(&what).await;
+                readings.borrow_mut().namespaces = Some(read);
+            }
+            Query::Attachments => {
+                let read = self.source.attachments().await;
+                let mut read = read.unwrap_or_else(|failure| {
+                    self.failed(what, failure);
+                    BTreeMap::new()
+                });
+                for on_node in read.values_mut() {
+                    on_node.sort();
+                }
+                readings.borrow_mut().attachments = Some(read);
+            }
+            Query::Node(name) => {
+                let node = self.node(&name).await;
+                world.borrow_mut().facts.nodes.insert(name, node);
+            }
+            Query::Pods(list) => {
+                let pods = self.pods(&list).await?;
+                world.borrow_mut().lists.insert(list, pods);
+            }
+            Query::Clock => {
+                let (ready, now) = world.borrow().clock();
+                let living = self.living(&ready, now).await;
+                readings.borrow_mut().living = Some(living);
+            }
+            Query::Census => {
+                let census = self.census(world).await?;
+                world.borrow_mut().census = Some(census);
+            }
+            Query::OtherLeases => self.other_leases(world).await,
+            Query::Pvc { namespace, name } => {
+                let pvc = self.pvc(&what, &namespace, &name).await;
+                readings.borrow_mut().pvcs.insert((namespace, name), pvc);
+            }
+            Query::NodesFor(selector) => {
+                let leaf = &self.wanted.policy.node_selectors;
+                let nodes = self.source.real_nodes(&selector, leaf).await;
+                let nodes = nodes.map_err(|failure| match failure.code() {
+                    // The API server refuses this selector whenever it is asked, so no reading has
+                    // failed.
+                    Some(400) => failure.into(),
+                    _ => self.failed(what, failure),
+                });
+                readings.borrow_mut().selected.insert(selector, nodes);
+            }
+            Query::Drivers => {
+                let add_driver = |names: &mut BTreeSet<_>, driver: RawDriver| {
+                    if !driver.attaches() {
+                        names.insert(driver.metadata.name);
+                    }
+                };
+                let detached = self.all(&what, add_driver).await;
+                readings.borrow_mut().detached = Some(detached);
+            }
+            Query::Set { namespace, name } => {
+                let mut found = self.source.find::<RawStatefulSet>(&namespace, &name).await;
+                if let Ok(Some(set)) = &mut found {
+                    set.metadata.drop_unused();
+                }
+                readings.borrow_mut().sets.insert((namespace, name), found);
+            }
+            Query::UsersOf(namespace) => {
+                let users = self.users(&namespace).await;
+                readings.borrow_mut().users.insert(namespace, users);
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes the `StatefulSets` that could not be read, if a verdict depends on them.
+    pub(super) fn note_unread_sets(&self, world: &World<'_>) {
+        let unread = world.unread_sets(&self.readings().borrow());
+        for (query, failure) in unread {
+            // Only giving up PVCs needs StatefulSets, so the account may lack just this right.
+            let lacks = if failure.forbids() {
+                "; cronjob/components/answers grants that right"
+            } else {
+                ""
+            };
+            self.failed(query, format_args!("{failure}{lacks}"));
+        }
+    }
+
+    /// Reads all namespaces; `None` if the source has none at all, such as a file saved without
+    /// them. A malformed namespace is left out, so the opt-out of its pods counts as unread.
+    async fn namespaces(&self, what: &str) -> Read<Option<Namespaces>> {
+        let listed = self.source.list(RawNamespace::add_to).await;
+        let listed = listed.map(|listed| listed.map(|listed| listed.items));
+        listed.map_err(|failure| self.failed(what, failure))
+    }
+
     /// Reads one whole node with its own lease.
     pub(super) async fn node(&self, name: &str) -> NodeRead {
-        let what = format!("node {name}");
+        let what = Query::Node(name.to_owned());
         let objects = match self.source.node(name).await {
             Ok(Some(objects)) => objects,
             Ok(None) => return NodeRead::Gone,
@@ -221,88 +243,103 @@ impl<'a, S: Source> Store<'a, S> {
         }
     }
 
-    /// Reads the other Leases that name the nodes of `holders` or their pods, by node. Reports too
-    /// whether this account may not list them, which is told in `unseen`.
-    pub(super) async fn leases(
-        &self,
-        holders: &Holders,
-        unseen: &mut Vec<String>,
-    ) -> (LeasesByNode, bool) {
-        let read = match self.source.leases(holders).await {
-            Ok(Some(leases)) => leases,
-            Ok(None) => {
-                unseen.push(
-                    "This account may not list Leases: whether something except a kubelet on a NotReady node still renews one is not seen, so no grace period is cut short."
-                        .to_owned(),
-                );
-                return (BTreeMap::new(), true);
-            }
+    /// Reads the other Leases that name a NotReady node or a pod on it, and adds what they tell to the
+    /// facts of the nodes.
+    async fn other_leases(&self, world: &RefCell<World<'_>>) {
+        let holders = world.borrow().holders();
+        let what = Query::OtherLeases;
+        let (read, is_forbidden) = match self.source.leases(&holders).await {
+            Ok(Some(leases)) => (leases, false),
+            Ok(None) => (BTreeMap::new(), true),
             Err(failure) => {
-                let unread = self.failed("Leases", failure);
+                let unread = self.failed(what, failure);
                 let nodes = holders.nodes().into_iter();
-                nodes.map(|node| (node, Err(unread.clone()))).collect()
+                (
+                    nodes.map(|node| (node, Err(unread.clone()))).collect(),
+                    false,
+                )
             }
         };
-        (read, false)
+        let mut world = world.borrow_mut();
+        if is_forbidden {
+            world.facts.unseen.push(
+                "This account may not list Leases: whether something except a kubelet on a NotReady node still renews one is not seen, so no grace period is cut short."
+                    .to_owned(),
+            );
+        }
+        world.hear(&holders, read, is_forbidden);
     }
 
     /// Reads all objects of a kind. Fails if any of them cannot be read, because that one may be the
     /// one that matters.
-    async fn all<T: Kind, A: Clone + Default + 'static>(
-        &self,
-        what: &str,
-        add: impl Fn(&mut A, T),
-    ) -> Read<A> {
-        self.once(what, async {
-            let listed = self.source.list(add).await;
-            let listed = listed.and_then(|listed| listed.ok_or_else(not_saved::<T>));
-            let whole = listed.and_then(|listed| match listed.malformed.first() {
-                Some(cause) if S::IS_FILE => Err(Failure::Saved(cause.clone())),
-                _ => listed.whole(),
-            });
-            whole.map_err(|failure| self.failed(what, failure))
-        })
-        .await
-    }
-
-    /// Names the CSI drivers that attach nothing.
-    pub(super) async fn detached_drivers(&self) -> Read<BTreeSet<String>> {
-        let add_driver = |names: &mut BTreeSet<_>, driver: RawDriver| {
-            if !driver.attaches() {
-                names.insert(driver.metadata.name);
-            }
-        };
-        self.all("CSIDrivers", add_driver).await
+    async fn all<T: Kind, A: Default>(&self, what: &str, add: impl Fn(&mut A, T)) -> Read<A> {
+        let listed = self.source.list(add).await;
+        let listed = listed.and_then(|listed| listed.ok_or_else(not_saved::<T>));
+        let whole = listed.and_then(|listed| match listed.malformed.first() {
+            Some(cause) if S::IS_FILE => Err(Failure::Saved(cause.clone())),
+            _ => listed.whole(),
+        });
+        whole.map_err(|failure| self.failed(what, failure))
     }
 
     /// Returns every node's role in the breaker's count, as if each node were occupied, and counts
     /// the traits of the nodes. All nodes are read whole, because a row does not show which are
     /// leaf nodes.
     pub async fn standings(&self, now: Timestamp) -> Read<(Standings, Traits)> {
+        if let Some(standings) = &self.readings().borrow().standings {
+            return standings.clone().map(|counted| self.supposed(counted));
+        }
         let add_node = |(standings, traits): &mut (Standings, Traits), node: RawNode| {
             let standing = node.standing(&self.wanted.policy.node_selectors, now);
             node.count_traits(&standing, traits);
             standings.insert(node.metadata.name, standing);
         };
-        let counted = self.all("all nodes, for the breaker", add_node);
-        let (mut standings, traits) = counted.await?;
+        let counted = self.all(&Query::Census.to_string(), add_node).await;
+        self.readings().borrow_mut().standings = Some(counted.clone());
+        counted.map(|counted| self.supposed(counted))
+    }
+
+    /// A node that is supposed dead has only just died, so it is not one that was put away on purpose.
+    fn supposed(&self, (mut standings, traits): (Standings, Traits)) -> (Standings, Traits) {
         for name in &self.dead {
             if let Some(standing) = standings.get_mut(name) {
-                // The node has only just died, so it is not one that was put away on purpose.
                 (standing.ready, standing.since) = (false, None);
             }
         }
-        Ok((standings, traits))
+        (standings, traits)
+    }
+}
+
+impl<S: Source> Store<'_, S> {
+    /// Counts the nodes for the breaker. A node that is not occupied may have been put away.
+    async fn census(&self, world: &RefCell<World<'_>>) -> Result<Census> {
+        let now = world.borrow().facts.now;
+        let (mut standings, traits) = match self.standings(now).await {
+            Ok(counted) => counted,
+            Err(unread) => return Ok(Census::Unread(unread)),
+        };
+        for (name, standing) in &mut standings {
+            if standing.may_be_put_away(now) {
+                let listed = world.borrow().is_occupied(name);
+                standing.occupied = match listed {
+                    Some(occupied) => occupied,
+                    None => self.is_occupied(name).await?,
+                };
+            }
+        }
+        let mut world = world.borrow_mut();
+        world.facts.traits = traits;
+        Ok(world.count(standings))
     }
 
     /// Reads a list of pods.
-    pub(super) async fn pods(&self, list: &PodsOf) -> Result<Pods> {
+    async fn pods(&self, list: &PodsOf) -> Result<Pods> {
         let dead = matches!(list, PodsOf::Node(name) if self.dead.contains(name));
         let add = |pods: &mut Pods, pod: &RawPod| pods.add(pod, &self.wanted, dead);
         match self.source.pods(list, add).await {
             Ok(listed) => {
                 let (mut pods, whole) = self.read_of(list, listed);
-                self.pods.borrow_mut().append(&mut pods.all);
+                self.dead_pods.borrow_mut().append(&mut pods.all);
                 pods.occupied |= !whole && !dead;
                 Ok(pods)
             }
@@ -311,7 +348,7 @@ impl<'a, S: Source> Store<'a, S> {
             }
             Err(failure) => Ok(Pods {
                 occupied: true,
-                unread: Some(self.failed(list.described(), failure)),
+                unread: Some(self.failed(list, failure)),
                 ..Pods::default()
             }),
         }
@@ -321,64 +358,40 @@ impl<'a, S: Source> Store<'a, S> {
     /// not is noted.
     fn read_of<T>(&self, list: &PodsOf, listed: Listed<T>) -> (T, bool) {
         for cause in &listed.malformed {
-            self.failed(list.described(), cause);
+            self.failed(list, cause);
         }
         (listed.items, listed.malformed.is_empty())
     }
 
-    /// Reports whether a node that lives is occupied.
-    pub(super) async fn is_occupied(&self, node: &str) -> Result<bool> {
-        let list = PodsOf::Node(node.to_owned());
-        let known = self.once(list.described(), async {
-            let pods = self.pods(&list).await.map_err(|error| error.to_string())?;
-            Ok(pods.occupied)
-        });
-        known.await.map_err(CouldNotRun::Source)
+    /// Reports whether a node whose pods were not listed is occupied.
+    async fn is_occupied(&self, node: &str) -> Result<bool> {
+        if let Some(occupied) = self.readings().borrow().occupied.get(node) {
+            return Ok(*occupied);
+        }
+        let pods = self.pods(&PodsOf::Node(node.to_owned())).await?;
+        let mut readings = self.readings().borrow_mut();
+        readings.occupied.insert(node.to_owned(), pods.occupied);
+        Ok(pods.occupied)
     }
 
     /// Summarizes the pods of a list that could be read, and reports whether all of them could.
     pub async fn summaries(&self, list: &PodsOf) -> Read<(Vec<PodSummary>, bool)> {
         let add_summary = |all: &mut Vec<_>, pod: &RawPod| all.push(pod.summary());
         let listed = self.source.pods(list, add_summary).await;
-        let listed = listed.map_err(|failure| self.failed(list.described(), failure))?;
+        let listed = listed.map_err(|failure| self.failed(list, failure))?;
         Ok(self.read_of(list, listed))
     }
 
-    /// Returns the pods of a namespace that use claims.
-    pub(super) async fn users(&self, namespace: &str) -> Read<Users> {
-        let users = self.once(users_of(namespace), async {
-            let list = PodsOf::Namespace(namespace.to_owned());
-            let (mut users, whole) = self.summaries(&list).await?;
-            if !whole {
-                // A pod that could not be read may use any claim.
-                return Err(Unread("not all of them are readable".to_owned()));
-            }
-            users.retain(|user| !user.claims.is_empty());
-            Ok(Rc::new(users))
-        });
-        users.await.map(|users| self.supposed(users))
-    }
-
-    /// Returns the pods that use claims, if they were listed.
-    pub(super) fn listed_users(&self, namespace: &str) -> Option<Read<Users>> {
-        let users = self.answered::<Read<Users>>(&users_of(namespace))?;
-        Some(users.map(|users| self.supposed(users)))
-    }
-
-    /// Marks the pods that Kubernetes evicts from dead nodes as Terminating: they keep no claim.
-    fn supposed(&self, users: Users) -> Users {
-        let goes = |pod: &PodSummary| {
-            let mut dead = self.dead.iter();
-            pod.evicted() && dead.any(|dead| pod.node.as_ref() == Some(dead))
-        };
-        if !users.iter().any(goes) {
-            return users;
+    /// Returns the pods of a namespace that use PVCs.
+    async fn users(&self, namespace: &str) -> Read<Rc<Vec<PodSummary>>> {
+        let list = PodsOf::Namespace(namespace.to_owned());
+        let (mut users, whole) = self.summaries(&list).await?;
+        if !whole {
+            // A pod that could not be read may use any PVC.
+            return Err(Unread("not all of them are readable".to_owned()));
         }
-        let users = users.iter().map(|pod| PodSummary {
-            terminating: goes(pod) || pod.terminating,
-            ..pod.clone()
-        });
-        Rc::new(users.collect())
+        users.retain(|user| !user.claims.is_empty());
+        Ok(Rc::new(users))
     }
 
     /// Reads a pod by its name; `None` if it does not exist.
@@ -388,77 +401,35 @@ impl<'a, S: Source> Store<'a, S> {
         pod.map_err(|failure| self.source.could_not(&what, failure))
     }
 
-    /// Reads all namespaces; `None` if the source has none at all, such as a file saved without
-    /// them. A malformed namespace is left out, so the opt-out of its pods counts as unread.
-    pub(super) async fn namespaces(&self) -> Option<Read<Namespaces>> {
-        self.once("namespaces", async {
-            let listed = self.source.list(RawNamespace::add_to).await.transpose()?;
-            let listed = listed.map(|listed| listed.items);
-            Some(listed.map_err(|failure| self.failed("namespaces", failure)))
-        })
-        .await
-    }
-
-    /// Reads all `VolumeAttachments`, by the node they name; those of dead nodes, if any are
-    /// supposed.
-    pub(super) async fn attachments(&self) -> BTreeMap<String, Vec<Attachment>> {
-        let all = self.once("VolumeAttachments", async {
-            let attachments = self.source.attachments().await;
-            attachments.unwrap_or_else(|failure| {
-                self.failed("VolumeAttachments", failure);
-                BTreeMap::new()
-            })
-        });
-        let mut all = all.await;
-        all.retain(|node, _| !self.supposes() || self.dead.contains(node));
-        all
-    }
-
-    /// Reads a claim with its volume.
-    pub(super) async fn claim(&self, namespace: &str, name: &str) -> FoundClaim {
-        let what = named_claim(namespace, name);
-        self.once(what.clone(), async {
-            if !is_name(name) {
-                let why = "no claim can have this name".to_owned();
-                return ClaimState::Unread(Unread(why)).into();
+    /// Reads a PVC with its volume.
+    async fn pvc(&self, what: &str, namespace: &str, name: &str) -> FoundClaim {
+        if !is_name(name) {
+            let why = "no claim can have this name".to_owned();
+            return ClaimState::Unread(Unread(why)).into();
+        }
+        let claim = match self.source.find::<RawClaim>(namespace, name).await {
+            Ok(Some(claim)) => claim,
+            Ok(None) => return ClaimState::Absent.into(),
+            Err(failure) => return ClaimState::Unread(self.failed(what, failure)).into(),
+        };
+        let volume = match claim.volume_name() {
+            None => Ok(None),
+            Some(volume) => {
+                let found = self.source.find::<RawVolume>("", volume).await;
+                found.map_err(|failure| match failure {
+                    Failure::Saved(cause) => Unread(cause),
+                    failure => Unread(format!("its volume {volume}: {failure}")),
+                })
             }
-            let claim = match self.source.find::<RawClaim>(namespace, name).await {
-                Ok(Some(claim)) => claim,
-                Ok(None) => return ClaimState::Absent.into(),
-                Err(failure) => return ClaimState::Unread(self.failed(what, failure)).into(),
-            };
-            let volume = match claim.volume_name() {
-                None => Ok(None),
-                Some(volume) => {
-                    let found = self.source.find::<RawVolume>("", volume).await;
-                    found.map_err(|failure| match failure {
-                        Failure::Saved(cause) => Unread(cause),
-                        failure => Unread(format!("its volume {volume}: {failure}")),
-                    })
-                }
-            };
-            let found = claim.into_found(volume);
-            if let ClaimState::Unread(Unread(cause)) = &found.state {
-                self.failed(what, cause);
-            }
-            found
-        })
-        .await
+        };
+        let found = claim.into_found(volume);
+        if let ClaimState::Unread(Unread(cause)) = &found.state {
+            self.failed(what, cause);
+        }
+        found
     }
 
-    pub(super) fn knows_claim(&self, namespace: &str, name: &str) -> bool {
-        let question = named_claim(namespace, name);
-        self.answered::<FoundClaim>(&question).is_some()
-    }
-
-    /// Keeps what is known of a claim, so that it is not read.
-    pub(super) fn keep_claim(&self, namespace: &str, name: &str, found: FoundClaim) {
-        let (question, answer) = (named_claim(namespace, name), OnceCell::from(found));
-        let mut answers = self.known.answers.borrow_mut();
-        answers.entry(question).or_insert_with(|| Rc::new(answer));
-    }
-
-    /// Reads all claims with their volumes, if that is cheaper than reading each. A claim that could
+    /// Reads all PVCs with their volumes, if that is cheaper than reading each. A PVC that could
     /// not be listed or read is left out here, and read when it is needed.
     pub async fn read_claims(&self) {
         if S::IS_FILE {
@@ -473,7 +444,7 @@ impl<'a, S: Source> Store<'a, S> {
         };
         let volumes = RefCell::new(volumes.items);
         let add_claim = |found: &mut Vec<_>, claim: RawClaim| {
-            // A volume belongs to one claim, so it is moved, not copied.
+            // A volume belongs to one PVC, so it is moved, not copied.
             let name = claim.volume_name();
             let volume = name.and_then(|name| volumes.borrow_mut().remove(name));
             if name.is_none() || volume.is_some() {
@@ -483,66 +454,9 @@ impl<'a, S: Source> Store<'a, S> {
             }
         };
         let claims = self.source.list(add_claim).await.ok().flatten();
-        for ((namespace, name), claim) in claims.into_iter().flat_map(|claims| claims.items) {
-            self.keep_claim(&namespace, &name, claim);
-        }
+        let claims = claims.into_iter().flat_map(|claims| claims.items);
+        self.readings().borrow_mut().pvcs.extend(claims);
     }
-
-    /// Names the real nodes that a label selector selects, or two of them.
-    pub(super) async fn real_nodes(&self, selector: &str) -> Read<Vec<String>> {
-        let what = format!("nodes that a volume allows ({selector})");
-        self.once(what.clone(), async {
-            let nodes = self
-                .source
-                .real_nodes(selector, &self.wanted.policy.node_selectors)
-                .await;
-            nodes.map_err(|failure| match failure.code() {
-                // The API server refuses this selector whenever it is asked, so no reading has
-                // failed.
-                Some(400) => failure.into(),
-                _ => self.failed(what, failure),
-            })
-        })
-        .await
-    }
-
-    /// Reads a `StatefulSet`; `None` if it does not exist. A failure is noted as an error of the
-    /// run only if the set is `needed` for a verdict.
-    pub(super) async fn stateful_set(
-        &self,
-        namespace: &str,
-        name: &str,
-        needed: bool,
-    ) -> Read<Option<RawStatefulSet>> {
-        let what = format!("StatefulSet {}", full_name(namespace, name, ""));
-        let found = self.once(what.clone(), async {
-            let mut found = self.source.find::<RawStatefulSet>(namespace, name).await;
-            if let Ok(Some(set)) = &mut found {
-                set.metadata.drop_unused();
-            }
-            found
-        });
-        found.await.map_err(|failure| {
-            if !needed {
-                return failure.into();
-            }
-            // Only giving up claims needs StatefulSets, so the account may lack just this right.
-            let lacks = if failure.forbids() {
-                "; cronjob/components/answers grants that right"
-            } else {
-                ""
-            };
-            self.failed(what, format_args!("{failure}{lacks}"))
-        })
-    }
-}
-
-fn users_of(namespace: &str) -> String {
-    format!("users of claims in {namespace}")
-}
-
-fn named_claim(namespace: &str, name: &str) -> String {
-    format!("claim {namespace}/{name}")
 }
 
 /// Changes a node's facts to those of a node that has always been silent.
@@ -558,7 +472,7 @@ fn die(node: &mut NodeFacts) {
     node.ready_reason = Some("NodeStatusUnknown".to_owned());
     (node.ready_since, node.tainted_since) = (Some(Timestamp::MIN), None);
     // That its lease was ever renewed still tells that a grace period will be cut short.
-    (node.heard, node.named_by) = (Vec::new(), Ok(BTreeSet::new()));
+    (node.heard, node.named_by) = (Vec::new(), Some(Ok(BTreeSet::new())));
 }
 
 /// Returns why a file without any object of a kind does not show that there is none.

@@ -27,7 +27,9 @@ use super::{
 };
 use crate::{
     decide::{Case, ReasonCode},
-    facts::{Census, ClaimFacts, ClaimState, ClusterFacts, Goes, NodeFacts, Unneeded, Unread},
+    facts::{
+        Census, ClaimFacts, ClaimState, ClusterFacts, Goes, NodeFacts, Ready, Unneeded, Unread,
+    },
     limits::Plan,
     report::samples::audit,
     selector::NodeSelectors,
@@ -1252,7 +1254,7 @@ fn the_lease_of_an_api_server_is_a_heartbeat_of_its_control_plane_node() {
             another server: MASTER; cp-1; aggregated
                 = [], none: true; unread: true
             nobody asks of one that is Ready: ready: 'True', MASTER; cp-1; kube-apiserver
-                = [], none: false; unread: true
+                = [], none: false; unread: false
             no control plane: ; cp-1.example; kube-apiserver
                 = [ApiServer], none: false; unread: true
         "#]],
@@ -1279,7 +1281,7 @@ fn the_lease_of_an_api_server_is_a_heartbeat_of_its_control_plane_node() {
             };
             let node = read(&format!("'{NOW}'"));
             let by = node.heard.iter().map(|heard| heard.by);
-            let unread = read("1").named_by.is_err();
+            let unread = read("1").named_by.is_some_and(|read| read.is_err());
             let by = by.collect::<Vec<_>>();
             format!(
                 "{by:?}, none: {}; unread: {unread}",
@@ -1352,7 +1354,7 @@ fn what_a_pod_says_of_its_claims_is_kept() {
     let claims = &gathered(more).pods[0].claims;
     let own = ("web-0-scratch", true);
     assert_eq!(
-        claims.iter().map(ClaimFacts::named).collect::<Vec<_>>(),
+        claims.iter().map(ClaimFacts::reference).collect::<Vec<_>>(),
         [("data-0", false), ("web-0-both", false), own]
     );
 }
@@ -1443,7 +1445,7 @@ fn claims_are_looked_up_as_long_as_they_can_be_and_are_not_too_many() {
         .into_iter()
         .flat_map(|pod| pod.claims);
     let limits = claims.filter_map(|claim| match claim.state {
-        ClaimState::Unread(Unread(why)) if claim.name == "*" => Some(why),
+        Some(ClaimState::Unread(Unread(why))) if claim.name == "*" => Some(why),
         _ => None,
     });
     let limits = limits
@@ -1552,7 +1554,7 @@ fn each_cause_is_said_in_words() {
             .flat_map(|pod| pod.claims.iter().map(move |claim| (pod, claim)));
         let claims = claims.flat_map(|(pod, claim)| {
             let unread = match &claim.state {
-                ClaimState::Unread(Unread(why)) => Some(why.clone()),
+                Some(ClaimState::Unread(Unread(why))) => Some(why.clone()),
                 _ => None,
             };
             let wanted = match pod.goes(claim) {
@@ -1590,6 +1592,7 @@ fn each_cause_is_said_in_words() {
             its set was made anew: StatefulSet web: {metadata: {uid: another}}
                 = its StatefulSet is now another one of that name
             its set is gone: StatefulSet web: null, StatefulSet other: {}
+                = its StatefulSet does not exist
             sets are not in the file: StatefulSet web: null
                 = its StatefulSet could not be read: the file has no statefulsets: they were not saved, or there are none
             no set made it: Pod web-0: {metadata: {ownerReferences: null}}
@@ -1598,6 +1601,9 @@ fn each_cause_is_said_in_words() {
                 = claim disk-web-0 comes from no template of its StatefulSet
             without its number: Pod web-0: {metadata: {labels: null}}
                 = it has no label apps.kubernetes.io/pod-index: its StatefulSet controller may be older than Kubernetes 1.28, which does not always create such a claim again
+            pods are unread, and an operator made it: Pod web-0: {metadata: {ownerReferences: [{apiVersion: example.com/v1, kind: Db, name: web, uid: db, controller: true}]}}, Pod bad: {metadata: 7, spec: 7}
+                = a field has an unexpected type
+                = the pods of its namespace could not be read: not all of them are readable
             pods are unread: Pod bad: {metadata: 7, spec: 7}
                 = a field has an unexpected type
                 = the pods of its namespace could not be read: not all of them are readable
@@ -1608,9 +1614,12 @@ fn each_cause_is_said_in_words() {
         &expect![[r#"
             its set wants it:
                 = its StatefulSet wants the pod again
+                = claim data comes from no template of its StatefulSet
             no set controls it: Pod web-0: {metadata: {ownerReferences: null}}
                 = no StatefulSet controls the pod, which would say whether it is wanted again
+                = no StatefulSet made it
             sets are not in the file: StatefulSet web: null
+                = its StatefulSet could not be read: the file has no statefulsets: they were not saved, or there are none
                 = its StatefulSet could not be read: the file has no statefulsets: they were not saved, or there are none
         "#]],
         |more| causes(DELETED, more),
@@ -2009,7 +2018,7 @@ fn only_a_raw_disk_of_many_writers_is_shared() {
             "
             );
             let state = looked_up(&more).state;
-            let ClaimState::Bound(bound) = state else {
+            let Some(ClaimState::Bound(bound)) = state else {
                 panic!("{state:?}")
             };
             bound.shared_disk.to_string()

@@ -52,7 +52,7 @@ fn needs_an_answer(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> boo
     let mut given_up = pod.claims.iter();
     let given_up = given_up.any(|claim| is_on(&pod, claim, node) && failure.gives_up(claim));
     for claim in &mut pod.claims {
-        if let ClaimState::Bound(bound) = &mut claim.state {
+        if let Some(ClaimState::Bound(bound)) = &mut claim.state {
             bound.give_up = None;
         }
     }
@@ -103,7 +103,7 @@ impl Failure {
 
     /// Whether the data of `claim` may be lost, by an answer.
     pub fn gives_up(&self, claim: &ClaimFacts) -> bool {
-        let ClaimState::Bound(bound) = &claim.state else {
+        let Some(ClaimState::Bound(bound)) = &claim.state else {
             return false;
         };
         let mut failure = self.clone();
@@ -154,7 +154,7 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
             .is_none_or(|since| now.duration_since(since) < policy.node_not_ready_for)
     };
     let alive = |node: &NodeFacts| alive(node, now);
-    let may_live = |node: &NodeFacts| !alive(node) && node.named_by.is_err();
+    let may_live = |node: &NodeFacts| !alive(node) && !matches!(node.named_by, Some(Ok(_)));
     let protected = policy.kubelet_alive != KubeletAlive::Reap;
     let any = |test: &dyn Fn(&ClaimFacts) -> bool| pod.claims.iter().any(test);
     let pinned = is(&|node| any(&|claim| is_on(pod, claim, node)));
@@ -183,11 +183,11 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
     let may_go = may_go && !any(&|claim| !stays(claim));
     let shared = shares_a_disk(pod) && !off;
     let attaches = |claim: &ClaimFacts| match &claim.state {
-        ClaimState::Bound(bound) => bound
+        Some(ClaimState::Bound(bound)) => bound
             .volume
             .driver
             .as_ref()
-            .is_none_or(|driver| driver.attaches.is_ok()),
+            .is_none_or(|driver| matches!(driver.attaches, Some(Ok(_)))),
         _ => true,
     };
     let maybe_shared = !off && !shared && any(&|claim| !attaches(claim));
@@ -196,7 +196,7 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
     let writes_to_host = writes_to_host(pod) && node.is_some() && !of_namespace && !may_go;
     // Safety rule 3: what could only not be read may prove to be on this node, and then no such answer counts.
     let may_be_here = |claim: &ClaimFacts| match &claim.state {
-        ClaimState::Bound(bound) => is(&|node| {
+        Some(ClaimState::Bound(bound)) => is(&|node| {
             let mut terms = bound.volume.affinity.iter();
             place_of(claim, node) == Place::Unverified && terms.all(|term| names_it(term, node))
         }),
@@ -242,7 +242,7 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
         ),
         (foreign, "a finalizer holds it", ReasonCode::Finalizers),
         (
-            node.is_some() && any(&|claim| claim.state == ClaimState::NotLookedUp),
+            node.is_some() && any(&|claim| claim.state.is_none()),
             "nothing was asked about its claims",
             ReasonCode::FactsUnread,
         ),
@@ -287,7 +287,7 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
 
 /// Whether nothing is known of a claim.
 fn is_unread(claim: &ClaimFacts) -> bool {
-    matches!(claim.state, ClaimState::Unread(_))
+    matches!(claim.state, Some(ClaimState::Unread(_)))
 }
 
 /// Kinds are compared without case, and without the `s` of a plural.
@@ -350,7 +350,7 @@ pub fn alive(node: &NodeFacts, now: Timestamp) -> bool {
 
 /// Whether it is known that it shows none.
 pub fn is_silent(node: &NodeFacts, now: Timestamp) -> bool {
-    !alive(node, now) && node.unread_lease.is_none() && node.named_by.is_ok()
+    !alive(node, now) && node.unread_lease.is_none() && matches!(node.named_by, Some(Ok(_)))
 }
 
 /// Whether a node is fenced: by a mark that nothing which was heard later refutes, or by an answer.
@@ -366,11 +366,11 @@ pub fn is_off(node: &NodeFacts, now: Timestamp) -> bool {
 /// Whether two machines could write a disk of the pod.
 pub fn shares_a_disk(pod: &PodFacts) -> bool {
     let of_claim = |claim: &ClaimFacts| match &claim.state {
-        ClaimState::Bound(bound) => {
+        Some(ClaimState::Bound(bound)) => {
             let driver = bound.volume.driver.as_ref();
             bound.shared_disk
                 || bound.volume.disk.is_some()
-                || driver.is_some_and(|driver| driver.attaches == Ok(false))
+                || driver.is_some_and(|driver| driver.attaches == Some(Ok(false)))
         }
         _ => false,
     };
@@ -391,7 +391,7 @@ pub fn all_is_given_up(pod: &PodFacts, node: &NodeFacts, policy: &Policy, now: T
     let failure = Failure::of(node, pod, now);
     // That it is made anew says too that no other pod uses it. One that is being deleted is nobody's to delete.
     let given_up = |claim: &ClaimFacts| {
-        let ClaimState::Bound(bound) = &claim.state else {
+        let Some(ClaimState::Bound(bound)) = &claim.state else {
             return false;
         };
         let alone = claim.users.is_empty() && bound.version.is_some();
@@ -576,17 +576,15 @@ pub enum Place {
 /// From where the data of `claim`, used on `node`, can be reached.
 pub fn place_of(claim: &ClaimFacts, node: &NodeFacts) -> Place {
     match &claim.state {
-        ClaimState::Absent => Place::Free,
+        Some(ClaimState::Absent) => Place::Free,
         // That of the pod's own generic ephemeral volume binds nothing; but its disk may be one that two machines write.
-        ClaimState::Bound(_) | ClaimState::WithoutVolume { .. }
+        Some(ClaimState::Bound(_) | ClaimState::WithoutVolume { .. })
             if claim.owned && claim.ephemeral =>
         {
             Place::Free
         }
-        ClaimState::Bound(bound) => place_of_volume(&bound.volume, node),
-        ClaimState::NotLookedUp | ClaimState::Unread(_) | ClaimState::WithoutVolume { .. } => {
-            Place::Unverified
-        }
+        Some(ClaimState::Bound(bound)) => place_of_volume(&bound.volume, node),
+        None | Some(ClaimState::Unread(_) | ClaimState::WithoutVolume { .. }) => Place::Unverified,
     }
 }
 
@@ -598,9 +596,9 @@ pub fn is_unverified(
     failure: &Failure,
 ) -> bool {
     let given_up = claim.deleted && failure.gives_up(claim);
-    let kept = claim.deleted && claim.kept_by.is_some();
+    let kept = claim.deleted && matches!(claim.kept_by, Some(Ok(Some(_))));
     let wanted = goes_with(claim) && unwanted(pod).is_none() && !kept && !given_up;
-    wanted && claim.state != ClaimState::Absent || place_of(claim, node) == Place::Unverified
+    wanted && claim.state != Some(ClaimState::Absent) || place_of(claim, node) == Place::Unverified
 }
 
 fn place_of_volume(volume: &VolumeFacts, node: &NodeFacts) -> Place {

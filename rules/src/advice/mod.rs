@@ -944,7 +944,7 @@ impl PodGroup<'_> {
             let claims = pod.claims.iter();
             claims.filter(|claim| {
                 let kept = [Goes::Unwanted(Unneeded::Namespace), Goes::Ephemeral];
-                claim.deleted && claim.kept_by.is_none() && !kept.contains(&pod.goes(claim))
+                claim.deleted && claim.keeper().is_none() && !kept.contains(&pod.goes(claim))
             })
         });
         let steps = claims.filter_map(|claim| Some(self.keep(node, claim, &claim.bound()?.volume)));
@@ -1170,7 +1170,7 @@ impl PodGroup<'_> {
         let Some(what) = other.and_then(|sign| sign.what.as_deref()) else {
             return Vec::new();
         };
-        let named = node.named_by.iter().flatten().find(|named| {
+        let named = node.named_by.iter().flatten().flatten().find(|named| {
             let lease = format!("{}/{}", named.namespace, named.lease);
             what.split([' ', ',']).any(|word| word == lease)
         });

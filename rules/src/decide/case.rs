@@ -1,6 +1,6 @@
 //! A pod on its node at one moment: what the rules are asked about.
 
-use std::{cell::OnceCell, collections::BTreeSet};
+use std::cell::OnceCell;
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -64,15 +64,6 @@ impl<'a> Case<'a> {
     /// Returns the moment since which the pod is overdue.
     pub(super) fn overdue_since(&self) -> Timestamp {
         self.pod.overdue_since(self.known(), self.now)
-    }
-
-    /// Reports whether the pod's grace period would be cut short if no other Lease named its node.
-    pub fn may_cut_grace(&self) -> bool {
-        let node = self.known().cloned().map(|node| NodeFacts {
-            named_by: Ok(BTreeSet::new()),
-            ..node
-        });
-        self.pod.overdue_since(node.as_ref(), self.now) < self.pod.deletion_deadline
     }
 
     /// Says that the grace period is cut short, as a phrase after "its"; `None` if it is not.

@@ -43,26 +43,27 @@ impl NodeFacts {
         signs.iter().map(|sign| reported(sign, now)).join(", ")
     }
 
-    /// Reports whether the machine lives, or may live: a report that could not be read may be a
-    /// sign of life.
+    /// Reports whether the machine lives, or may live: a report that was not read may be a sign of
+    /// life.
     pub fn may_live(&self, now: Timestamp) -> bool {
-        self.unread().is_some() || !self.signs_of_life(now).is_empty()
+        self.named_by.is_none() || self.unread().is_some() || !self.signs_of_life(now).is_empty()
     }
 
     /// Returns why a Lease that may show that the machine lives could not be read, as a phrase.
     pub fn unread(&self) -> Option<&Unread> {
-        let others = self.named_by.as_ref().err();
+        let others = self.named_by.as_ref().and_then(|read| read.as_ref().err());
         self.unread_lease.as_ref().or(others)
     }
 
-    /// Returns the last heartbeat of a machine that is known to be silent; `None` if it is not known,
-    /// or shows a sign of life. What could not be read may be a heartbeat. Without a lease of its
-    /// own, nothing shows that a kubelet is silent.
+    /// Returns the last heartbeat of a machine that is known to be silent, as far as was read; `None`
+    /// if that is not known, or the machine shows a sign of life. What could not be read may be a
+    /// heartbeat. Without a lease of its own, nothing shows that a kubelet is silent.
     fn silent_since(&self, now: Timestamp) -> Option<Timestamp> {
         let is_known = self.ready != Ready::True
             && self.heard_by(SignBy::Lease).is_some()
             && !self.others_forbidden
-            && !self.may_live(now);
+            && self.unread().is_none()
+            && self.signs_of_life(now).is_empty();
         let last = self.last_heard().filter(|_| is_known)?;
         Some(last.at)
     }
@@ -83,12 +84,16 @@ impl PodFacts {
     /// requested later, at the request. In every other case the pod is overdue since its deletion
     /// deadline.
     pub fn overdue_since(&self, node: Option<&NodeFacts>, now: Timestamp) -> Timestamp {
-        let silent_since = node.and_then(|node| node.silent_since(now));
-        let cut = silent_since.zip(self.deletion_requested());
-        let cut = cut.map(|(silent_since, requested)| silent_since.max(requested));
-        cut.map_or(self.deletion_deadline, |cut| {
-            cut.min(self.deletion_deadline)
-        })
+        let cut = node.filter(|node| node.named_by.is_some());
+        let cut = cut.and_then(|node| self.grace_cut_at(node, now));
+        cut.unwrap_or(self.deletion_deadline)
+    }
+
+    /// Returns the moment at which the grace period is cut short, as far as was read; `None` if it is
+    /// not.
+    pub(super) fn grace_cut_at(&self, node: &NodeFacts, now: Timestamp) -> Option<Timestamp> {
+        let cut = node.silent_since(now)?.max(self.deletion_requested()?);
+        Some(cut).filter(|cut| *cut < self.deletion_deadline)
     }
 }
 

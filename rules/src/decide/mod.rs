@@ -23,7 +23,6 @@ pub use self::code::{ReasonCode, Verdict};
 pub use self::reason::{
     ConfinedClaim, PinnedClaim, Reason, Stage, Ties, UnverifiedClaim, heard, reported, unread_facts,
 };
-pub use self::volume::is_to_ask;
 use crate::{
     codes::{codes, entry},
     selector::NodeSelectors,

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use super::code::{ReasonCode, Verdict};
 use crate::{
-    facts::{Doubt, Heard, ResourceVersion, SignBy, Uid, Unneeded},
+    facts::{Doubt, Heard, Query, ResourceVersion, SignBy, Uid, Unneeded},
     words::spoken,
 };
 
@@ -39,6 +39,8 @@ pub enum NoReason {
     /// The rule needs an unknown fact, so the pod is kept. The first text completes "could not be
     /// read: …"; the second is a sentence for `explain`.
     Unknown(String, &'static str),
+    /// The rule needs facts that were not read yet.
+    Lacks(BTreeSet<Query>),
 }
 
 /// The reason of a pod's verdict.
@@ -74,6 +76,8 @@ pub struct Ties {
     pub unneeded: BTreeSet<Unneeded>,
     /// Notes about claims to show once the pod is reaped, as phrases.
     pub notes: Vec<String>,
+    /// What was not read yet, and tells more about the ties.
+    pub lacks: BTreeSet<Query>,
 }
 
 impl Ties {

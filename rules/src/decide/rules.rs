@@ -1,7 +1,7 @@
 //! The table of the rules, in their order, and the walk through it. Each rule stands by itself, so
 //! that `explain` can ask a late rule although an early one holds.
 
-use std::{borrow::Cow, iter, mem};
+use std::{borrow::Cow, collections::BTreeSet, iter, mem};
 
 use itertools::Itertools as _;
 use jiff::{SignedDuration, Timestamp};
@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     facts::{
-        Containers, JOB_TRACKING, KubeletSays, LeafKind, NodeFacts, Owner, PodFacts, Read, Ready,
+        Containers, JOB_TRACKING, KubeletSays, LeafKind, NodeFacts, Owner, PodFacts, Query, Ready,
         Unneeded, Unread,
     },
     words::{after, joined, spoken},
@@ -41,6 +41,13 @@ fn holds(code: Code, sentence: impl Into<String>) -> Finding {
 fn seen(what: impl Into<Cow<'static, str>>) -> Finding {
     Err(NoReason::Seen(what.into()))
 }
+
+fn lacks(query: Query) -> Finding {
+    Err(NoReason::Lacks([query].into()))
+}
+
+/// What `explain` says of a rule that lacks facts.
+const NOT_READ: &str = "What it asks about was not read.";
 
 macro_rules! rules {
     ($($stage:ident: $($gives:ident)|+, $asks:literal => $finding:ident;)*) => {
@@ -92,6 +99,9 @@ impl Case<'_> {
             let reason = match (rule.finding)(self) {
                 Ok(reason) => reason,
                 Err(NoReason::Unknown(what, _)) => Reason::unread(&what),
+                Err(NoReason::Lacks(queries)) => {
+                    Reason::unread(&format!("{} was not read yet", queries.iter().join(", ")))
+                }
                 Err(NoReason::Seen(_)) => return None,
             };
             let stage = rule.stage;
@@ -122,10 +132,39 @@ impl Case<'_> {
         reason
     }
 
-    /// Reports whether the pod has claims that a person may give up, so that it has to be read
-    /// whether its `StatefulSet` creates them again.
-    pub fn is_pinned(&self) -> bool {
-        data_on_node(self).is_ok_and(|reason| reason.code == Code::LocalVolume)
+    /// Returns what has to be read before the rules can judge the pod; nothing if they can. All rules
+    /// about storage are asked together, because the reason names each that keeps the pod.
+    pub fn queries(&self) -> BTreeSet<Query> {
+        if let (None, Some(name)) = (self.node, &self.pod.node) {
+            return [Query::Node(name.clone())].into();
+        }
+        let mut lacks = BTreeSet::new();
+        let mut decided = None;
+        for rule in RULES {
+            if decided.is_some_and(|stage| stage != Stage::Storage || rule.stage != stage) {
+                break;
+            }
+            match (rule.finding)(self) {
+                Err(NoReason::Seen(_)) => continue,
+                Err(NoReason::Lacks(queries)) => lacks.extend(queries),
+                Ok(_) | Err(NoReason::Unknown(..)) => {}
+            }
+            decided = Some(rule.stage);
+        }
+        lacks
+    }
+
+    /// Returns what has to be read before every rule can say what it sees.
+    pub fn all_queries(&self) -> BTreeSet<Query> {
+        if let (None, Some(name)) = (self.node, &self.pod.node) {
+            return [Query::Node(name.clone())].into();
+        }
+        let findings = RULES.iter().map(|rule| (rule.finding)(self));
+        let lacks = findings.filter_map(|finding| match finding {
+            Err(NoReason::Lacks(queries)) => Some(queries),
+            _ => None,
+        });
+        lacks.flatten().collect()
     }
 
     /// Returns the sentence about the paths of the node that the pod may write to; `None` if they do
@@ -194,6 +233,7 @@ impl Case<'_> {
                 (Ok(reason), Some(_)) => (Some(true), reason.sentence),
                 (Err(NoReason::Seen(seen)), _) => (Some(false), seen.into_owned()),
                 (Err(NoReason::Unknown(_, unknown)), _) => (None, unknown.to_owned()),
+                (Err(NoReason::Lacks(_)), _) => (None, NOT_READ.to_owned()),
             };
             if holds != Some(false) {
                 decides.get_or_insert(number);
@@ -283,6 +323,13 @@ fn of_the_cut(cut_short: Option<&String>) -> String {
 
 fn not_overdue(case: &Case<'_>) -> Finding {
     let threshold = case.policy.reap_older_than;
+    if let Some(node) = case.known()
+        && node.named_by.is_none()
+        && case.now.duration_since(case.pod.deletion_deadline) < threshold
+        && case.pod.grace_cut_at(node, case.now).is_some()
+    {
+        return lacks(Query::OtherLeases);
+    }
     let overdue = case.now.duration_since(case.overdue_since());
     let (overdue_by, stuck) = (spoken(overdue), spoken(threshold));
     let cut_short = of_the_cut(case.grace_cut_short().as_ref());
@@ -316,6 +363,10 @@ fn leaf_node(case: &Case<'_>) -> Finding {
             "Node {name} carries no mark of a virtual or edge node, nor does --leaf-node-selector select it."
         ));
     };
+    // The answer that the machine is off counts only if nothing on it shows life.
+    if leaf.only_edge && node.named_by.is_none() {
+        return lacks(Query::OtherLeases);
+    }
     if case.is_on_edge_off() {
         return seen(format!(
             "Node {name} is an edge node, but its machine is off: answer pod-reaper.io/powered-off."
@@ -400,6 +451,9 @@ fn node_just_failed(case: &Case<'_>) -> Finding {
 
 fn kubelet_alive(case: &Case<'_>) -> Finding {
     let node = case.required_node()?;
+    if node.ready != Ready::True && node.named_by.is_none() {
+        return lacks(Query::OtherLeases);
+    }
     let signs = node.signs(case.now);
     if case.policy.kubelet_alive == KubeletAlive::Reap {
         let although = after(", although ", Some(signs).filter(|signs| !signs.is_empty()));
@@ -600,7 +654,7 @@ fn of_claims(pod: &PodFacts, seen: &str) -> String {
 fn shared_disk(case: &Case<'_>) -> Finding {
     case.ties()?;
     let what = disk_of_several(case.pod);
-    if what == Ok(None) {
+    if matches!(what, Ok(None)) {
         return seen("It has no disk that several machines could write to at once.");
     }
     let node = case.required_node()?;
@@ -620,14 +674,17 @@ fn shared_disk(case: &Case<'_>) -> Finding {
                 what.unwrap_or_default()
             ),
         ),
-        Err(Unread(why)) => Err(NoReason::Unknown(
+        Err(Some(Unread(why))) => Err(NoReason::Unknown(
             format!("whether anything attaches its disk: {why}"),
             "It is not known whether anything attaches its disk.",
         )),
+        Err(None) => lacks(Query::Drivers),
     }
 }
 
-fn disk_of_several(pod: &PodFacts) -> Read<Option<String>> {
+/// Names the disk that several machines could write to at once. The error says why that is not known;
+/// `None` if it was not read.
+fn disk_of_several(pod: &PodFacts) -> Result<Option<String>, Option<Unread>> {
     let mut unread = Ok(None);
     for claim in &pod.claims {
         let (name, Some(bound)) = (&claim.name, claim.bound()) else {
@@ -642,11 +699,15 @@ fn disk_of_several(pod: &PodFacts) -> Read<Option<String>> {
             .driver
             .as_ref()
             .and_then(|driver| match &driver.attaches {
-                Ok(attaches) => {
+                Some(Ok(attaches)) => {
                     (!attaches).then(|| format!("of {}, which attaches nothing", driver.name))
                 }
-                Err(why) => {
-                    unread = Err(why.clone());
+                Some(Err(why)) => {
+                    unread = Err(Some(why.clone()));
+                    None
+                }
+                None => {
+                    unread = unread.clone().and(Err(None));
                     None
                 }
             });
@@ -744,7 +805,7 @@ fn nothing_binds(case: &Case<'_>) -> Finding {
             node.name
         ));
     }
-    let code = if answered(case, ties) {
+    let code = if answered(case, ties)? {
         Code::Answered
     } else if ties.pinned.is_empty() {
         Code::Stuck
@@ -772,14 +833,21 @@ fn nothing_binds(case: &Case<'_>) -> Finding {
 
 /// Reports whether a person's answer let `case` pass a rule, which would hold without the answers
 /// on the pod, its claims and the node.
-fn answered(case: &Case<'_>, ties: &Ties) -> bool {
+fn answered(case: &Case<'_>, ties: &Ties) -> Result<bool, NoReason> {
     let counts = |answer: &Answer| answer.inert.is_none();
     let without_answers = Case {
         without_answers: true,
         ..Case::new(case.now, case.policy, case.node, case.pod)
     };
-    ties.pinned.iter().any(|claim| claim.answered)
-        || !case.without_answers
-            && case.answers().iter().any(counts)
-            && without_answers.decide().verdict() != Verdict::Reap
+    if ties.pinned.iter().any(|claim| claim.answered) {
+        return Ok(true);
+    }
+    if case.without_answers || !case.answers().iter().any(counts) {
+        return Ok(false);
+    }
+    let lacks = without_answers.queries();
+    if lacks.is_empty() {
+        return Ok(without_answers.decide().verdict() != Verdict::Reap);
+    }
+    Err(NoReason::Lacks(lacks))
 }

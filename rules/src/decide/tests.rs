@@ -531,19 +531,19 @@ fn a_volume_that_another_node_reaches_binds_nothing() {
         ],
         &expect![[r#"
             to two nodes: on metadata.name In ds06 ds07
-                = stuck-on-not-ready-node, notes: 1 | stuck-on-not-ready-node, notes: 1 | volume-confined, confined: data | volume-confined, confined: data | volume-unverified, unverified: data
+                = stuck-on-not-ready-node, notes: 1 | stuck-on-not-ready-node, notes: 1 | volume-confined, confined: data | volume-confined, confined: data | facts-unread, Storage
             to another node: on metadata.name In ds07
-                = stuck-on-not-ready-node, notes: 1 | stuck-on-not-ready-node, notes: 1 | volume-confined, confined: data | volume-confined, confined: data | volume-unverified, unverified: data
+                = stuck-on-not-ready-node, notes: 1 | stuck-on-not-ready-node, notes: 1 | volume-confined, confined: data | volume-confined, confined: data | facts-unread, Storage
             to a namesake's beginning: on metadata.name In ds06-2
-                = stuck-on-not-ready-node, notes: 1 | stuck-on-not-ready-node, notes: 1 | volume-confined, confined: data | volume-confined, confined: data | volume-unverified, unverified: data
+                = stuck-on-not-ready-node, notes: 1 | stuck-on-not-ready-node, notes: 1 | volume-confined, confined: data | volume-confined, confined: data | facts-unread, Storage
             to any but this node: on metadata.name NotIn ds06
-                = stuck-on-not-ready-node, notes: 1 | stuck-on-not-ready-node, notes: 1 | volume-confined, confined: data | volume-confined, confined: data | volume-unverified, unverified: data
+                = stuck-on-not-ready-node, notes: 1 | stuck-on-not-ready-node, notes: 1 | volume-confined, confined: data | volume-confined, confined: data | facts-unread, Storage
             to a label's presence: on ds06 Exists
-                = stuck-on-not-ready-node, notes: 1 | stuck-on-not-ready-node, notes: 1 | volume-confined, confined: data | volume-confined, confined: data | volume-unverified, unverified: data
+                = stuck-on-not-ready-node, notes: 1 | stuck-on-not-ready-node, notes: 1 | volume-confined, confined: data | volume-confined, confined: data | facts-unread, Storage
             to a label's absence: on ds06 DoesNotExist
-                = stuck-on-not-ready-node, notes: 1 | stuck-on-not-ready-node, notes: 1 | volume-confined, confined: data | volume-confined, confined: data | volume-unverified, unverified: data
+                = stuck-on-not-ready-node, notes: 1 | stuck-on-not-ready-node, notes: 1 | volume-confined, confined: data | volume-confined, confined: data | facts-unread, Storage
             to a number: on disks Gt 2
-                = stuck-on-not-ready-node, notes: 1 | stuck-on-not-ready-node, notes: 1 | volume-confined, confined: data | volume-confined, confined: data | volume-unverified, unverified: data
+                = stuck-on-not-ready-node, notes: 1 | stuck-on-not-ready-node, notes: 1 | volume-confined, confined: data | volume-confined, confined: data | facts-unread, Storage
         "#]],
     );
     // These volumes are settled without a question, whatever nodes there are now.
@@ -923,36 +923,72 @@ fn the_order_holds_for_every_form_of_a_rule() {
     "#]]);
 }
 
+/// Each rule says what it lacks once no earlier rule decides, and nothing else is read.
 #[test]
-fn claims_are_asked_for_only_where_they_can_matter() {
+fn the_rules_say_what_they_lack() {
     check_each(
         &expect![[r#"
-            let through so far: unasked
-                = true
+            all is known: local; renewed
+            a claim: unasked
+                = claim shop/data
             no claim:
-                = false
             not overdue: unasked; overdue 1m
-                = false
             held by a finalizer: unasked; held-by example.com/backup
-                = false
             held by the Job controller: unasked; held-by batch.kubernetes.io/job-tracking
-                = true
+                = claim shop/data
             on a leaf node: unasked; leaf Kosmos
-                = false
             on an unread node: unasked; node unread
-                = false
             before the last rule: unasked; --manual-owner-kind StatefulSet
-                = true
+                = claim shop/data
+            leases before claims: unasked; leases ?
+                = Leases
+            leases that cannot matter: leases ?; grace 0; overdue 1m
+            leases that may cut its grace: leases ?; grace 600; overdue -5m
+                = Leases
+            leases of a node that lives: leases ?; ready False
+                = Leases
+            leases of a leaf node: leases ?; leaf Kosmos
+            leases of an edge node: leases ?; leaf KubeEdge
+                = Leases
+            leases, before a Ready node: leases ?; ready True
+            other nodes: claim; on disk In ssd; reached-by ?
+                = nodes that a volume allows (disk in (ssd))
+            other nodes, of two terms: claim; on disk In ssd | rack In r1; reached-by ?
+                = nodes that a volume allows (disk in (ssd))
+                = nodes that a volume allows (rack in (r1))
+            other nodes, of one that is reached: claim; on disk In ssd | rack In r1; reached-by ds07 | ?
+            drivers: claim; driver ?
+                = CSIDrivers
+            drivers, beside a pinned claim: local; renewed; driver ?
+                = CSIDrivers
+            drivers, although another claim is shared: claim; shared; claim; driver ?
+            a set, of a pinned claim: local; set-not-asked
+                = StatefulSet shop/db
+            a set, of a pinned claim that may come back: local; renewal-not-asked; set-not-asked
+                = StatefulSet shop/db
+            a set, of a claim elsewhere: claim; set-not-asked
+            a set, of a claim that goes: claim; owned; ephemeral; wanted so; set-not-asked
+            a set, of a deleted claim: claim; deleted; set-not-asked; users-not-asked
+                = StatefulSet shop/db
+            users, of a deleted claim that is wanted: claim; deleted; users-not-asked
+                = pods of shop
+            users, of a deleted claim that nothing wants: claim; deleted; set-wants-it-not; users-not-asked
+            users, of a declared claim: local; give-up 30m; renewal-not-asked
+                = StatefulSet shop/db
+                = pods of shop
+            users, of a scratch claim: local; scratch; --reap-scratch; renewal-not-asked
+                = StatefulSet shop/db
+                = pods of shop
+            no set, of an operator's pod: local; owner Cluster example.com/v1; renewal-not-asked
         "#]],
         |words| {
-            let scene = Scene::of(words);
-            let needed = !scene.pod.claims.is_empty() && scene.judged().stage >= Stage::Storage;
-            needed.to_string()
+            let queries = Scene::of(words).case().queries();
+            queries.iter().join("\n")
         },
     );
 }
 
-/// Claims that were not looked up let a pod pass no rule about claims, nor does any such rule hold.
+/// Claims that were not read let a pod pass no rule about claims, nor does any such rule hold.
 #[test]
 fn a_pod_about_whose_claims_nothing_was_asked_is_not_reaped() {
     let scene = Scene::of("unasked");
@@ -1263,7 +1299,7 @@ fn local_volume_and_volume_confined_ask_which_other_nodes_there_are() {
         bound to a zone or a node: host-path; on topology.kubernetes.io/zone In a | kubernetes.io/hostname In ds06
             = volume-confined, confined: data
         nobody was asked: local; reached-by ?
-            = volume-unverified, unverified: data
+            = facts-unread, Storage
         a zone of its name, and a rack of its own: claim; on rack-zone In ds06 & rack In r1; reached-by ds06
             = volume-confined, confined: data
         its name, or a rack of its own: claim; on metadata.name In ds06 | rack In r1; reached-by ds06

@@ -5,6 +5,8 @@
 //! between the two and anything unknown, but gets no command that destroys, because the data may be
 //! elsewhere.
 
+use std::collections::BTreeSet;
+
 use itertools::Itertools as _;
 
 use super::{
@@ -12,8 +14,8 @@ use super::{
     reason::{ConfinedClaim, NoReason, PinnedClaim, Ties, UnverifiedClaim},
 };
 use crate::facts::{
-    AffinityTerm, BoundClaim, ClaimFacts, ClaimState, Doubt, Goes, NodeFacts, Read, Renewer,
-    Requirement, Storage, Unneeded, Unread, VolumeFacts,
+    AffinityTerm, BoundClaim, ClaimFacts, ClaimState, Doubt, Goes, NodeFacts, PodFacts, Query,
+    Renewer, Requirement, Storage, Unneeded, VolumeFacts,
 };
 
 /// The annotation that declares a claim scratch.
@@ -29,6 +31,8 @@ enum Reach {
     Free,
     /// Not known. Holds the cause, as a phrase.
     Unverified(String),
+    /// The nodes that its affinity allows were not read yet.
+    Lacks(BTreeSet<Query>),
 }
 
 impl Case<'_> {
@@ -36,15 +40,30 @@ impl Case<'_> {
     /// looked up let no pod pass the rule.
     pub(super) fn ties(&self) -> Result<&Ties, NoReason> {
         let node = self.required_node()?;
-        let mut claims = self.pod.claims.iter();
-        if claims.any(|claim| claim.state == ClaimState::NotLookedUp) {
-            return Err(NoReason::Unknown(
-                "its claims: nothing was asked about them".to_owned(),
-                "Nothing was asked about its claims.",
-            ));
+        let ties = self.ties.get_or_init(|| check(self, node));
+        if ties.lacks.is_empty() {
+            return Ok(ties);
         }
-        Ok(self.ties.get_or_init(|| check(self, node)))
+        Err(NoReason::Lacks(ties.lacks.clone()))
     }
+}
+
+/// Returns what was not read of the pod's claims yet, and of what says whether those that go with the
+/// pod are wanted again.
+fn lacked(pod: &PodFacts) -> BTreeSet<Query> {
+    let mut lacks = BTreeSet::new();
+    for claim in &pod.claims {
+        if claim.state.is_none() {
+            lacks.insert(Query::pvc(pod, &claim.name));
+        }
+        if matches!(pod.goes(claim), Goes::MayBeWanted(_)) {
+            let set = Query::set(pod).filter(|_| pod.set_wants.is_none());
+            let is_asked = claim.deleted && set.is_none() && claim.kept_by.is_none();
+            lacks.extend(set);
+            lacks.extend(is_asked.then(|| Query::users(pod)));
+        }
+    }
+    lacks
 }
 
 fn check(case: &Case<'_>, node: &NodeFacts) -> Ties {
@@ -54,6 +73,7 @@ fn check(case: &Case<'_>, node: &NodeFacts) -> Ties {
         let namespace = pod.unneeded().filter(|why| *why == Unneeded::Namespace);
         ties.unneeded.extend(namespace);
     }
+    ties.lacks = lacked(pod);
     for claim in &case.pod.claims {
         let name = &claim.name;
         let unverified = |cause| UnverifiedClaim {
@@ -106,9 +126,9 @@ fn check(case: &Case<'_>, node: &NodeFacts) -> Ties {
         // know its volume.
         let temporary = case.pod.goes(claim) == Goes::Ephemeral;
         let of_state = match &claim.state {
-            ClaimState::Unread(unread) => Some(unverified(unread.0.clone())),
+            Some(ClaimState::Unread(unread)) => Some(unverified(unread.0.clone())),
             _ if temporary => None,
-            ClaimState::Bound(bound) => {
+            Some(ClaimState::Bound(bound)) => {
                 let cause = classify(case, node, claim, bound, &mut ties);
                 cause.map(|cause| UnverifiedClaim {
                     names_node: bound
@@ -119,7 +139,7 @@ fn check(case: &Case<'_>, node: &NodeFacts) -> Ties {
                     ..unverified(cause)
                 })
             }
-            ClaimState::WithoutVolume { missing, phase } => {
+            Some(ClaimState::WithoutVolume { missing, phase }) => {
                 let phase = phase.as_deref().unwrap_or("not set");
                 let cause = missing.as_ref().map_or_else(
                     || format!("it names no volume (phase {phase})"),
@@ -130,7 +150,7 @@ fn check(case: &Case<'_>, node: &NodeFacts) -> Ties {
                     ..unverified(cause)
                 })
             }
-            ClaimState::NotLookedUp | ClaimState::Absent => None,
+            None | Some(ClaimState::Absent) => None,
         };
         ties.unverified.extend(match (of_state, wanted) {
             // Both hold, so that an answer to the one would be void by the other.
@@ -163,10 +183,13 @@ fn classify(
     let volume = &bound.volume;
     let name = &volume.name;
     let reach = reach(volume, node);
+    if matches!(reach, Reach::Pinned(_)) && case.pod.set_wants.is_none() {
+        ties.lacks.extend(Query::set(case.pod));
+    }
     let unneeded = case.pod.unneeded().filter(|why| match reach {
         Reach::Pinned(_) => *why == Unneeded::Namespace || !claim.deleted,
         Reach::Confined => *why == Unneeded::Namespace,
-        Reach::Free | Reach::Unverified(_) => false,
+        Reach::Free | Reach::Unverified(_) | Reach::Lacks(_) => false,
     });
     if let Some(why) = unneeded {
         if !claim.owned && !claim.deleted {
@@ -182,7 +205,14 @@ fn classify(
         return None;
     }
     match reach {
-        Reach::Pinned(bond) => ties.pinned.push(pinned(case, claim, bound, bond)),
+        Reach::Pinned(bond) => {
+            if claim.renewed.is_none() {
+                ties.lacks.extend(Query::set(case.pod));
+                ties.lacks
+                    .extend(case.declares_a_claim().then(|| Query::users(case.pod)));
+            }
+            ties.pinned.push(pinned(case, claim, bound, bond));
+        }
         Reach::Confined => ties.confined.push(ConfinedClaim {
             claim: claim.name.clone(),
             volume: name.clone(),
@@ -193,6 +223,7 @@ fn classify(
             "its replacement waits for a node that its volume allows: {name} needs {}",
             spell(&volume.affinity)
         )),
+        Reach::Lacks(queries) => ties.lacks.extend(queries),
         Reach::Unverified(why) => {
             return Some(format!(
                 "it is unknown whether another node reaches its volume {name}: {why}"
@@ -215,9 +246,7 @@ fn pinned(case: &Case<'_>, claim: &ClaimFacts, bound: &BoundClaim, bond: String)
             claim.users.iter().join(", ")
         ))),
         Some(renewed) => renewed.clone(),
-        None => Err(Doubt::unread(
-            "it was not asked whether it would be created again",
-        )),
+        None => Err(Doubt::unread("its StatefulSet was not read")),
     };
     let answer = bound.give_up.as_ref();
     let answer = answer.map(|value| case.check_answer(value, Some(bound)));
@@ -268,13 +297,23 @@ fn reach(volume: &VolumeFacts, node: &NodeFacts) -> Reach {
     if terms.is_empty() || directory.is_some() && !terms.iter().all(is_left) {
         return Reach::Confined;
     }
-    let mut unverified = None;
+    let (mut lacks, mut unverified) = (BTreeSet::new(), None);
     for term in &terms {
-        match elsewhere(term, node) {
-            Ok(true) => return Reach::Free,
-            Ok(false) => {}
-            Err(Unread(cause)) => unverified = Some(cause),
+        match (term.selector(), &term.satisfied_by) {
+            // A node may come up in the zone at any time.
+            (Ok(None), _) => return Reach::Free,
+            (Err(unread), _) => unverified = Some(unread.0),
+            (Ok(Some(selector)), None) => drop(lacks.insert(Query::NodesFor(selector))),
+            (_, Some(Ok(nodes))) => {
+                if nodes.iter().any(|name| *name != node.name) {
+                    return Reach::Free;
+                }
+            }
+            (_, Some(Err(unread))) => unverified = Some(unread.0.clone()),
         }
+    }
+    if !lacks.is_empty() {
+        return Reach::Lacks(lacks);
     }
     if let Some(cause) = unverified {
         return Reach::Unverified(cause);
@@ -321,24 +360,6 @@ fn names_only(term: &AffinityTerm, node: &NodeFacts) -> bool {
         let names = requirement.operator == "In" && !requirement.of_zone();
         names && !values.is_empty() && values.iter().all(is_name)
     })
-}
-
-/// Reports whether a real node other than `node` satisfies `term`, apart from zones and regions. A
-/// term that requires only those counts as satisfied: a node may come up in the zone at any time.
-fn elsewhere(term: &AffinityTerm, node: &NodeFacts) -> Read<bool> {
-    if term.selector()?.is_none() {
-        return Ok(true);
-    }
-    match &term.satisfied_by {
-        Some(Ok(nodes)) => Ok(nodes.iter().any(|name| *name != node.name)),
-        Some(Err(unread)) => Err(unread.clone()),
-        None => Err(Unread("it was not asked for".to_owned())),
-    }
-}
-
-/// Reports whether the source has to be asked which nodes satisfy the terms of `volume`'s affinity.
-pub fn is_to_ask(volume: &VolumeFacts, node: &NodeFacts) -> bool {
-    matches!(reach(volume, node), Reach::Unverified(_))
 }
 
 /// Formats terms as a phrase: "zone in (a, b) or zone in (c)".

@@ -18,17 +18,17 @@ pub struct ClaimFacts {
     /// Other pods that use the claim: those of its node and, once a claim of the pod is declared
     /// scratch, carries an answer or is being deleted, all of the namespace.
     pub users: BTreeSet<String>,
-    /// Who creates the claim again, for that pod alone; the error is the objection. `None` if none
-    /// of the pod's claims keeps it on the node.
+    /// Who creates the claim again, for that pod alone; the error is the objection. `None` if what
+    /// tells that was not read.
     pub renewed: Option<Result<Renewer, Doubt>>,
     /// The claim's deletion was requested. It only waits for the pods that use it.
     pub deleted: bool,
     /// The pod owns the claim, so that it goes with the pod.
     pub owned: bool,
-    /// Another pod that keeps the claim, if its deletion was requested.
-    pub kept_by: Option<String>,
-    /// The result of looking the claim up.
-    pub state: ClaimState,
+    /// Another pod that keeps the claim, if its deletion was requested; `None` if that was not read.
+    pub kept_by: Option<Read<Option<String>>>,
+    /// The claim as it was read; `None` if it was not.
+    pub state: Option<ClaimState>,
 }
 
 /// The most claims of one pod that are kept and looked up.
@@ -40,13 +40,14 @@ impl ClaimFacts {
     /// Returns what stands for the claims of a pod that are too many to look up, for this cause.
     pub fn any(cause: String) -> Self {
         Self {
-            state: ClaimState::Unread(Unread(cause)),
-            ..Self::not_looked_up(ANY_CLAIM.to_owned(), false)
+            state: Some(ClaimState::Unread(Unread(cause))),
+            ..Self::named(ANY_CLAIM.to_owned(), false)
         }
     }
 
-    /// Returns a claim that was not looked up yet.
-    pub fn not_looked_up(name: String, ephemeral: bool) -> Self {
+    /// Returns what a pod says of a claim, which was not read yet. `ephemeral` says that a generic
+    /// ephemeral volume of the pod asks for it.
+    pub fn named(name: String, ephemeral: bool) -> Self {
         Self {
             name,
             ephemeral,
@@ -55,20 +56,25 @@ impl ClaimFacts {
             deleted: false,
             owned: false,
             kept_by: None,
-            state: ClaimState::NotLookedUp,
+            state: None,
         }
     }
 
     /// Returns how the pod refers to the claim: by its name, and whether a generic ephemeral volume
     /// of the pod asks for it.
-    pub fn named(&self) -> (&str, bool) {
+    pub fn reference(&self) -> (&str, bool) {
         (&self.name, self.ephemeral)
+    }
+
+    /// Returns the other pod that keeps the claim, if one is known.
+    pub fn keeper(&self) -> Option<&String> {
+        self.kept_by.as_ref()?.as_ref().ok()?.as_ref()
     }
 
     /// Returns the facts about the claim and its volume, if it is bound.
     pub fn bound(&self) -> Option<&BoundClaim> {
         match &self.state {
-            ClaimState::Bound(bound) => Some(bound),
+            Some(ClaimState::Bound(bound)) => Some(bound),
             _ => None,
         }
     }
@@ -167,8 +173,6 @@ impl From<ClaimState> for FoundClaim {
 /// The state of a claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClaimState {
-    /// The claim was not looked up, because a rule before those about claims decides.
-    NotLookedUp,
     /// The claim, or its volume, could not be read.
     Unread(Unread),
     /// The claim does not exist, so it pins nothing.
@@ -231,8 +235,9 @@ pub struct VolumeFacts {
 pub struct Driver {
     /// The driver's name.
     pub name: String,
-    /// Whether the volume is attached to the pod's node, or the driver attaches volumes at all.
-    pub attaches: Read<bool>,
+    /// Whether the volume is attached to the pod's node, or the driver attaches volumes at all; `None`
+    /// if that was not read.
+    pub attaches: Option<Read<bool>>,
 }
 
 /// Where a volume's data is.
@@ -257,7 +262,7 @@ pub struct AffinityTerm {
     /// The term also requires a field of the node.
     pub fields: bool,
     /// Real nodes that satisfy the term, apart from zones and regions: all of them, or two if there
-    /// are more. `None` if that was not asked.
+    /// are more. `None` if they were not read.
     pub satisfied_by: Option<Read<Vec<String>>>,
 }
 

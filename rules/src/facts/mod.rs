@@ -7,6 +7,7 @@
 mod claim;
 mod node;
 mod pod;
+mod query;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,6 +27,7 @@ pub use self::pod::{
     Containers, Copies, Identity, JOB_TRACKING, Owner, PodFacts, PodSummary, Stay,
     deletion_requested,
 };
+pub use self::query::{PodsOf, Query};
 use crate::codes::entry;
 
 /// A fact, or why it is not known. An unknown fact never permits a delete.

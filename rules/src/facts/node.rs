@@ -59,9 +59,9 @@ pub struct NodeFacts {
     pub renewed: Option<Renewal>,
     /// Why the node's own lease could not be read, as a phrase, if so. It may be a sign of life.
     pub unread_lease: Option<Unread>,
-    /// The other Leases that name the node or a pod on it. The error says why they are not known:
-    /// they may be a sign of life.
-    pub named_by: Read<BTreeSet<NamedBy>>,
+    /// The other Leases that name the node or a pod on it; `None` if they were not read. The error
+    /// says why they are not known: they may be a sign of life.
+    pub named_by: Option<Read<BTreeSet<NamedBy>>>,
     /// This account may not list the other Leases. They are treated as none, but no grace period is
     /// cut short.
     pub others_forbidden: bool,
@@ -109,7 +109,9 @@ impl NodeFacts {
     /// Reports whether it is not known if the node's API server lives: no API server's lease that
     /// could be read names the host of this control plane node.
     pub fn lacks_api_server(&self) -> bool {
-        self.control_plane && self.named_by.is_ok() && self.heard_by(SignBy::ApiServer).is_none()
+        self.control_plane
+            && matches!(self.named_by, Some(Ok(_)))
+            && self.heard_by(SignBy::ApiServer).is_none()
     }
 
     /// Adds reports. Of each source only the last one is kept.

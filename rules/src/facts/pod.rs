@@ -59,12 +59,12 @@ pub struct PodFacts {
     /// A person's answer: annotation `pod-reaper.io/reap`.
     pub reap: Option<String>,
     /// Whether a `StatefulSet` of the controller's name, whatever its UID, wants a pod of this name;
-    /// `None` if no `StatefulSet` controls the pod, or that was not asked.
+    /// `None` if no `StatefulSet` controls the pod, or none was read.
     pub set_wants: Option<Read<bool>>,
     /// The claim templates of the pod's `StatefulSet`, if those were read. Sets with equal
     /// templates are one workload if their names are numbers of one series.
     pub templates: Option<String>,
-    /// The claims that the pod uses. Either all of them were looked up, or none.
+    /// The claims that the pod uses. Either all of them were read, or none.
     pub claims: Vec<ClaimFacts>,
     /// The pod's first volume that is a writable disk on a storage network, as a phrase.
     pub own_disk: Option<String>,
@@ -120,7 +120,7 @@ impl PodFacts {
     /// owners of a claim that could not be read are not known.
     pub fn may_take_a_claim(&self) -> bool {
         self.claims.iter().any(|claim| {
-            matches!(claim.state, ClaimState::NotLookedUp | ClaimState::Unread(_))
+            matches!(claim.state, None | Some(ClaimState::Unread(_)))
                 || matches!(self.goes(claim), Goes::Unwanted(_) | Goes::MayBeWanted(_))
         })
     }
@@ -149,7 +149,7 @@ impl PodFacts {
             return Goes::No;
         }
         let kept_by = || {
-            let pod = claim.kept_by.clone().filter(|_| claim.deleted)?;
+            let pod = claim.keeper().filter(|_| claim.deleted)?.clone();
             let claim = claim.name.clone();
             Some(Unneeded::KeptBy { claim, pod })
         };
@@ -163,7 +163,7 @@ impl PodFacts {
             }
             Some(Ok(_)) => "its StatefulSet wants the pod again".to_owned(),
             Some(Err(Unread(why))) => format!("its StatefulSet could not be read: {why}"),
-            None => "whether it is wanted was not asked".to_owned(),
+            None => "its StatefulSet was not read".to_owned(),
         })
     }
 

@@ -10,10 +10,9 @@ use jiff::Timestamp;
 
 use crate::{
     cli::PodName,
-    cluster::PodsOf,
     decide::{Answer, Case, Evaluation, ReasonCode},
     exit::{CouldNotRun, Result},
-    facts::{Census, Owner, PodSummary, Tally, Unread},
+    facts::{Census, Owner, PodSummary, PodsOf, Tally, Unread},
     limits::{FEW_NODES, Judged, Limit},
     questions::{Head, Judgement, near},
     report::{RunRecord, in_json},

@@ -11,11 +11,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use itertools::Itertools as _;
 
 use crate::{
-    cluster::PodsOf,
     codes::codes,
     decide::Verdict,
     exit::{CouldNotRun, Result},
-    facts::{NodeRead, Owner, PodSummary, Stay, Unread},
+    facts::{NodeRead, Owner, PodSummary, PodsOf, Stay, Unread},
     limits::{FEW_NODES, Judged},
     questions::{Head, Judgement, near},
     report::{BreakerEntry, RunRecord, SettingsEntry, in_json, tally},

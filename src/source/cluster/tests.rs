@@ -73,9 +73,9 @@ async fn a_claim_with_more_owners_than_are_kept_is_unread() {
         let pod = &gathered.pods[0];
         let claim = &pod.claims[0];
         let found = match (&claim.state, pod.goes(claim)) {
-            (ClaimState::Unread(_), _) => "unread",
-            (ClaimState::Bound(_), Goes::No) => "not owned",
-            (ClaimState::Bound(_), Goes::MayBeWanted(_)) => "owned",
+            (Some(ClaimState::Unread(_)), _) => "unread",
+            (Some(ClaimState::Bound(_)), Goes::No) => "not owned",
+            (Some(ClaimState::Bound(_)), Goes::MayBeWanted(_)) => "owned",
             it => panic!("{it:?}"),
         };
         assert_eq!(found, expected, "{owners}");

@@ -429,7 +429,7 @@ impl Watched {
 
 /// Whether the claim is the one of the request, and is declared scratch or answered for this failure.
 fn given_up(request: &Request, failure: &Failure, policy: &Policy, claim: &ClaimFacts) -> bool {
-    let ClaimState::Bound(bound) = &claim.state else {
+    let Some(ClaimState::Bound(bound)) = &claim.state else {
         return false;
     };
     (bound.uid.as_str(), bound.version.as_deref()) == both(request)

@@ -113,7 +113,7 @@ fn change_node(dice: &mut Dice, read: &mut NodeRead) {
         node.unread_lease = Some(Unread(text(dice)));
     }
     if dice.permille(40) {
-        node.named_by = Err(Unread(text(dice)));
+        node.named_by = Some(Err(Unread(text(dice))));
     }
     node.others_forbidden = dice.permille(40);
     for mark in &mut node.fenced {
@@ -194,18 +194,20 @@ fn change_pod(dice: &mut Dice, pod: &mut PodFacts) {
                 proved: dice.permille(700),
             };
         }
-        claim.kept_by = claim.kept_by.take().map(|_| text(dice));
-        if dice.permille(20) {
-            claim.state = ClaimState::Unread(Unread(text(dice)));
+        if let Some(Ok(Some(keeper))) = &mut claim.kept_by {
+            *keeper = text(dice);
         }
-        if let ClaimState::WithoutVolume { missing, phase } = &mut claim.state {
+        if dice.permille(20) {
+            claim.state = Some(ClaimState::Unread(Unread(text(dice))));
+        }
+        if let Some(ClaimState::WithoutVolume { missing, phase }) = &mut claim.state {
             *missing = missing.take().map(|_| text(dice));
             *phase = dice.permille(500).then(|| text(dice));
         }
     }
     for volume in volumes_mut(pod) {
         if let Some(driver) = volume.driver.as_mut().filter(|_| dice.permille(100)) {
-            driver.attaches = Err(Unread(text(dice)));
+            driver.attaches = Some(Err(Unread(text(dice))));
         }
         volume.name = text(dice);
         volume.reclaim_policy = dice
@@ -213,10 +215,10 @@ fn change_pod(dice: &mut Dice, pod: &mut PodFacts) {
             .map(str::to_owned);
         for AffinityTerm { satisfied_by, .. } in &mut volume.affinity {
             let answer = satisfied_by.take();
-            *satisfied_by = match dice.weigh(&[(20, 0), (1, 1), (1, 2)]) {
-                0 => answer,
-                1 => None,
-                _ => Some(Err(Unread(text(dice)))),
+            *satisfied_by = if dice.permille(90) {
+                Some(Err(Unread(text(dice))))
+            } else {
+                answer
             };
         }
     }
@@ -243,7 +245,7 @@ fn change_answers(dice: &mut Dice, node: &mut NodeFacts, pod: &mut PodFacts) {
     about(&[], &mut node.powered_off);
     about(&[], &mut pod.reap);
     for claim in &mut pod.claims {
-        if let ClaimState::Bound(bound) = &mut claim.state {
+        if let Some(ClaimState::Bound(bound)) = &mut claim.state {
             about(&[bound.created], &mut bound.give_up);
         }
     }

@@ -169,7 +169,7 @@ impl World {
             let may_be_written = is_disk(modes, names_a_disk) && !csi.is_empty();
             let driver = may_be_written.then(|| Driver {
                 name: csi.to_owned(),
-                attaches: Err(unread()),
+                attaches: None,
             });
             let facts = VolumeFacts {
                 name: volume.clone(),
@@ -244,7 +244,7 @@ impl World {
             of_set && controller.is_some_and(|it| it.uid.as_str() == set.uid)
         });
         let known = pod.claims.iter().map(|named| {
-            let (name, ephemeral) = named.named();
+            let (name, ephemeral) = named.reference();
             let of_template = name.strip_suffix(&format!("-{}", pod.name));
             let made = its_set.is_some_and(|set| {
                 let mut templates = set.templates.iter();
@@ -277,8 +277,8 @@ impl World {
                 renewed: Some(if alone { renewed } else { Err(doubt()) }),
                 deleted,
                 owned,
-                kept_by: kept,
-                state: claim_state(found, &volume),
+                kept_by: Some(Ok(kept)),
+                state: Some(claim_state(found, &volume)),
             }
         });
         known.collect()
@@ -315,7 +315,7 @@ pub fn volumes_mut(pod: &mut PodFacts) -> impl Iterator<Item = &mut VolumeFacts>
     pod.claims
         .iter_mut()
         .filter_map(|claim| match &mut claim.state {
-            ClaimState::Bound(bound) => Some(&mut bound.volume),
+            Some(ClaimState::Bound(bound)) => Some(&mut bound.volume),
             _ => None,
         })
 }
@@ -445,9 +445,9 @@ pub fn attached(
     if let Some(driver) = &mut volume.driver {
         let says = drivers.map(|drivers| drivers.get(&driver.name).copied().flatten());
         driver.attaches = if is_attached {
-            Ok(true)
+            Some(Ok(true))
         } else {
-            says.map(|says| says != Some(false)).ok_or_else(unread)
+            Some(says.map(|says| says != Some(false)).ok_or_else(unread))
         };
     }
     volume

@@ -238,7 +238,7 @@ impl World {
                 && user.0 == namespace
             {
                 (pod.facts.claims, pod.names_its_own) =
-                    (vec![ClaimFacts::not_looked_up(claim, false)], false);
+                    (vec![ClaimFacts::named(claim, false)], false);
                 pod.terminating = dice.permille(150);
             }
         }

@@ -657,7 +657,8 @@ impl Node {
             let its = heard.iter().filter(|heard| heard.by == by);
             its.max_by_key(|heard| heard.at).cloned()
         });
-        (node.facts.heard, node.facts.named_by) = (last.into_iter().flatten().collect(), named_by);
+        (node.facts.heard, node.facts.named_by) =
+            (last.into_iter().flatten().collect(), Some(named_by));
         // Whoever writes the node's taints has just done so, but the shutdown taint is set on a node that is not Ready.
         let fences = node.fences.iter().filter(|(place, _)| {
             !(matches!(place, Taint(SHUTDOWN, _)) && node.facts.name.starts_with("fargate-"))
@@ -857,7 +858,7 @@ impl World {
                 heard: Vec::new(),
                 renewed: None,
                 unread_lease: None,
-                named_by: Ok(BTreeSet::new()),
+                named_by: Some(Ok(BTreeSet::new())),
                 others_forbidden: false,
                 fenced: Vec::new(),
                 out_of_service: false,

@@ -311,7 +311,7 @@ impl World {
             {
                 claim = shared;
             }
-            claims.push(ClaimFacts::not_looked_up(claim, ephemeral));
+            claims.push(ClaimFacts::named(claim, ephemeral));
         }
         let paths = HOST_PATHS.trim().lines().map(str::trim).collect_vec();
         let paths = (0..dice.weigh(&[(12, 0), (3, 1), (1, 2)])).map(|_| HostPath {
@@ -474,7 +474,7 @@ pub fn pod_and_facts(pod: &Pod) -> (Value, Facts) {
 pub fn pod(pod: &Pod) -> Value {
     let facts = &pod.facts;
     let volumes = facts.claims.iter().flat_map(|claim| {
-        let (claim, ephemeral) = claim.named();
+        let (claim, ephemeral) = claim.reference();
         // A generic ephemeral volume's claim is named after pod and volume.
         let name = claim
             .strip_prefix(&format!("{}-", facts.name))

@@ -1,0 +1,118 @@
+//! What the rules, the limits and the advice may ask a source for.
+
+use derive_more::Display;
+
+use super::{Owner, PodFacts};
+
+/// A question to a source. A rule that lacks a fact returns the query for it, so that nothing is
+/// read that no rule needs.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Display)]
+pub enum Query {
+    /// All namespaces.
+    #[display("namespaces")]
+    Namespaces,
+    /// All `VolumeAttachments`.
+    #[display("VolumeAttachments")]
+    Attachments,
+    /// A node with its own lease.
+    #[display("node {_0}")]
+    Node(String),
+    /// A list of pods.
+    Pods(PodsOf),
+    /// Some Ready nodes, with their leases: whether the API server's clock is right, and whether pods
+    /// can start on one of them.
+    #[display("the time, to judge by")]
+    Clock,
+    /// All nodes, to count those that are NotReady.
+    #[display("all nodes, for the breaker")]
+    Census,
+    /// The Leases, apart from the nodes' own, that name a NotReady node or a pod on it.
+    #[display("Leases")]
+    OtherLeases,
+    /// A PVC with its volume.
+    #[display("claim {namespace}/{name}")]
+    Pvc {
+        /// The PVC's namespace.
+        namespace: String,
+        /// The PVC's name.
+        name: String,
+    },
+    /// The real nodes that a label selector selects.
+    #[display("nodes that a volume allows ({_0})")]
+    NodesFor(String),
+    /// All CSI drivers.
+    #[display("CSIDrivers")]
+    Drivers,
+    /// A `StatefulSet`.
+    #[display("StatefulSet {namespace}/{name}")]
+    Set {
+        /// The namespace of the `StatefulSet`.
+        namespace: String,
+        /// The name of the `StatefulSet`.
+        name: String,
+    },
+    /// The pods of a namespace that use PVCs.
+    #[display("pods of {_0}")]
+    UsersOf(String),
+}
+
+/// A list of pods.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Display)]
+pub enum PodsOf {
+    /// The pods of a node.
+    #[display("pods of node {_0}")]
+    Node(String),
+    /// The pods that have no node yet.
+    #[display("pods without a node")]
+    NoNode,
+    /// The pods whose phase is final, on any node.
+    #[display("finished pods")]
+    Finished,
+    /// The pods of a namespace.
+    #[display("pods of {_0}")]
+    Namespace(String),
+    /// The pods of one name, in any namespace.
+    #[display("pods named {_0}")]
+    Name(String),
+}
+
+impl Query {
+    /// Returns the place of the query in the order of reading. As long as a query of an earlier stage
+    /// is open, none of a later one is read. A `StatefulSet` and the users of a PVC decide whether the
+    /// PVC may go, so they are never read before a PVC.
+    pub fn stage(&self) -> usize {
+        match self {
+            Self::Namespaces
+            | Self::Attachments
+            | Self::Node(_)
+            | Self::Pods(_)
+            | Self::Clock
+            | Self::Census => 0,
+            Self::OtherLeases => 1,
+            Self::Pvc { .. } => 2,
+            Self::NodesFor(_) | Self::Drivers | Self::Set { .. } | Self::UsersOf(_) => 3,
+        }
+    }
+
+    /// Returns the query for a PVC of `pod`.
+    pub fn pvc(pod: &PodFacts, name: &str) -> Self {
+        Self::Pvc {
+            namespace: pod.namespace.clone(),
+            name: name.to_owned(),
+        }
+    }
+
+    /// Returns the query for the `StatefulSet` that controls `pod`; `None` if none does.
+    pub fn set(pod: &PodFacts) -> Option<Self> {
+        let Owner { name, .. } = pod.owner.as_ref().filter(|_| pod.of_stateful_set())?;
+        Some(Self::Set {
+            namespace: pod.namespace.clone(),
+            name: name.clone(),
+        })
+    }
+
+    /// Returns the query for the users of the PVCs of `pod`.
+    pub fn users(pod: &PodFacts) -> Self {
+        Self::UsersOf(pod.namespace.clone())
+    }
+}

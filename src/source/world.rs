@@ -1,0 +1,768 @@
+//! The world: what was read so far, and what is lacking still. Nothing here asks a source.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    rc::Rc,
+};
+
+use itertools::Itertools as _;
+use jiff::Timestamp;
+
+use super::{
+    Gathered, Scan, Standings, Wanted,
+    clock::Living,
+    pods::{Facts, Pods},
+};
+use crate::{
+    cluster::Failure,
+    decide::{Case, ReasonCode},
+    facts::{
+        ANY_CLAIM, Attachment, Census, ClaimFacts, ClaimState, ClusterFacts, Copies, Doubt,
+        FoundClaim, Goes, Heard, NamespaceFacts, Namespaces, NodeFacts, NodeRead, Owner, PodFacts,
+        PodSummary, PodsOf, Query, Read, ReadError, Ready, Renewer, SignBy, Traits, Uid, Unread,
+        namespace,
+    },
+    kubernetes::{Holders, LeasesByNode, RawLease, RawStatefulSet},
+    limits::FEW_NODES,
+    selector::is_name,
+};
+
+/// The most PVCs of one namespace that a run reads, at two or three requests each. Their author
+/// decides how many a pod names, and how: so each namespace has a share, and all have their turns.
+const MAX_PVCS_OF_NAMESPACE: usize = 640;
+
+/// The pods of a namespace that use PVCs.
+pub type Users = Rc<Vec<PodSummary>>;
+
+/// The names of the pods that use a PVC, by node, namespace and PVC. The key includes the node because
+/// a PVC whose volume is on one node cannot be in use on another.
+type UsersOnNode = HashMap<(Option<String>, String, String), Vec<String>>;
+
+/// What was read, whichever nodes are supposed dead: one field for each kind of query.
+#[derive(Default)]
+pub struct Readings {
+    /// All namespaces, if the source has any: a file may be saved without them.
+    pub namespaces: Option<Read<Option<Namespaces>>>,
+    /// The `VolumeAttachments`, by the node that they name.
+    pub attachments: Option<BTreeMap<String, Vec<Attachment>>>,
+    /// What some Ready nodes tell.
+    pub living: Option<Living>,
+    /// Every node's role in the breaker's count, as if each were occupied.
+    pub standings: Option<Read<(Standings, Traits)>>,
+    /// Whether a node that may have been put away is occupied.
+    pub occupied: BTreeMap<String, bool>,
+    /// The PVCs, by namespace and name.
+    pub pvcs: BTreeMap<(String, String), FoundClaim>,
+    /// The real nodes that a label selector selects.
+    pub selected: BTreeMap<String, Read<Vec<String>>>,
+    /// The CSI drivers that attach nothing.
+    pub detached: Option<Read<BTreeSet<String>>>,
+    /// The `StatefulSets`, by namespace and name.
+    pub sets: BTreeMap<(String, String), Result<Option<RawStatefulSet>, Failure>>,
+    /// The pods that use PVCs, by namespace.
+    pub users: BTreeMap<String, Read<Users>>,
+    /// The reads that failed although they should not have.
+    pub errors: BTreeSet<ReadError>,
+}
+
+/// What was read for one set of pods, and these pods.
+pub struct World<'a> {
+    pub wanted: Wanted<'a>,
+    /// The nodes that are supposed dead.
+    pub dead: &'a BTreeSet<String>,
+    /// Whether to read all that a report can show: of a file, because that costs no requests, and for
+    /// a forecast.
+    is_thorough: bool,
+    pub scan: Scan,
+    pub facts: ClusterFacts,
+    /// What each list of pods tells.
+    pub lists: BTreeMap<PodsOf, Pods>,
+    pub census: Option<Census>,
+    /// A Terminating pod to judge, whatever its node and namespace.
+    asked: Option<Facts>,
+    asked_uid: Option<Uid>,
+    /// The pods to judge; `None` until all lists were read.
+    pods: Option<Vec<PodFacts>>,
+    /// The pods of which a rule may lack a fact still, by their places.
+    open: BTreeSet<usize>,
+    /// The pods whose PVCs may be read.
+    admitted: BTreeSet<usize>,
+    users_on_node: UsersOnNode,
+    /// Only the pods to be judged are left.
+    is_chosen: bool,
+    /// All pods have all that was read.
+    is_settled: bool,
+}
+
+impl<'a> World<'a> {
+    /// Returns the world after the cheapest reading of all nodes.
+    pub fn new(
+        wanted: Wanted<'a>,
+        dead: &'a BTreeSet<String>,
+        is_thorough: bool,
+        scan: Scan,
+        asked: Option<(Uid, Facts)>,
+    ) -> Self {
+        let (asked_uid, asked) = asked.unzip();
+        Self {
+            wanted,
+            dead,
+            is_thorough,
+            facts: scan.facts.clone(),
+            scan,
+            lists: BTreeMap::new(),
+            census: None,
+            asked,
+            asked_uid,
+            pods: None,
+            open: BTreeSet::new(),
+            admitted: BTreeSet::new(),
+            users_on_node: UsersOnNode::new(),
+            is_chosen: false,
+            is_settled: false,
+        }
+    }
+
+    /// Returns the queries to be read next: those of the lowest stage, of all that the rules, the
+    /// limits and the advice lack. There are none if every pod can be judged.
+    pub fn queries(&mut self, readings: &mut Readings) -> BTreeSet<Query> {
+        let mut queries = self.first_queries();
+        queries.retain(|query| !self.has(readings, query));
+        if !queries.is_empty() {
+            return queries;
+        }
+        if self.pods.is_none() {
+            self.take_pods(readings);
+        }
+        let mut queries = self.of_rules(readings);
+        if !queries.iter().any(|query| query.stage() == 0) {
+            self.choose();
+            queries.extend(self.of_limits(readings));
+        }
+        queries.retain(|query| !self.has(readings, query));
+        if queries.is_empty() && !self.is_settled {
+            // What was read for one pod may concern another.
+            self.is_settled = true;
+            self.open_all();
+            return self.queries(readings);
+        }
+        if queries.is_empty() {
+            queries = self.of_advice();
+            queries.retain(|query| !self.has(readings, query));
+        }
+        let lowest = queries.iter().map(Query::stage).min();
+        queries.retain(|query| Some(query.stage()) == lowest);
+        queries
+    }
+
+    /// Returns whether the query was read.
+    fn has(&self, readings: &Readings, query: &Query) -> bool {
+        let key = |namespace: &String, name: &String| (namespace.clone(), name.clone());
+        match query {
+            Query::Namespaces => readings.namespaces.is_some(),
+            Query::Attachments => readings.attachments.is_some(),
+            Query::Node(name) => self.facts.nodes.contains_key(name),
+            Query::Pods(list) => self.lists.contains_key(list),
+            Query::Clock => readings.living.is_some(),
+            Query::Census => self.census.is_some(),
+            Query::OtherLeases => self.down().all(|node| node.named_by.is_some()),
+            Query::Pvc { namespace, name } => readings.pvcs.contains_key(&key(namespace, name)),
+            Query::NodesFor(selector) => readings.selected.contains_key(selector),
+            Query::Drivers => readings.detached.is_some(),
+            Query::Set { namespace, name } => readings.sets.contains_key(&key(namespace, name)),
+            Query::UsersOf(namespace) => readings.users.contains_key(namespace),
+        }
+    }
+
+    /// Lists the known nodes that are NotReady.
+    pub fn down(&self) -> impl Iterator<Item = &NodeFacts> {
+        let known = self.facts.known_nodes();
+        known.filter(|node| node.ready != Ready::True)
+    }
+
+    /// Reports whether any pod may have to be judged.
+    fn is_anything_wrong(&self) -> bool {
+        !self.scan.not_ready.is_empty()
+            || self.wanted.all
+            || self.is_thorough
+            || self.asked_uid.is_some()
+    }
+
+    /// Returns what has to be read to find the pods to be judged.
+    fn first_queries(&self) -> BTreeSet<Query> {
+        let filter = self.wanted.namespaces;
+        if !self.is_anything_wrong() {
+            let is_set = filter.include.is_some() || filter.exclude.is_some();
+            return is_set.then_some(Query::Namespaces).into_iter().collect();
+        }
+        let suspects = self.scan.not_ready.iter();
+        let suspects = suspects.flat_map(|node| {
+            let pods = Query::Pods(PodsOf::Node(node.clone()));
+            [Query::Node(node.clone()), pods]
+        });
+        let lists = self.scan.pods.iter().cloned().map(Query::Pods);
+        let all = [Query::Namespaces, Query::Attachments];
+        all.into_iter().chain(suspects).chain(lists).collect()
+    }
+
+    /// Takes the pods to be judged from their lists, and what they tell of their nodes. If several have
+    /// the same UID, the last one counts: the pod that was asked about comes last, because a list may
+    /// show an older state of it.
+    fn take_pods(&mut self, readings: &mut Readings) {
+        let mut found = Vec::new();
+        for (list, pods) in &mut self.lists {
+            found.append(&mut pods.judged);
+            let PodsOf::Node(name) = list else { continue };
+            if let Some(NodeRead::Known(node)) = self.facts.nodes.get_mut(name) {
+                node.hear(std::mem::take(&mut pods.heard));
+            }
+            if self.scan.not_ready.contains(name) {
+                let mut active = std::mem::take(&mut pods.active);
+                active.retain(|pod| self.wanted.namespaces.matches(&pod.namespace));
+                self.facts.active.insert(name.clone(), active);
+            }
+        }
+        // Where none was saved, none is opted out.
+        let namespaces = readings.namespaces.clone().and_then(Read::transpose);
+        let mut by_uid = BTreeMap::new();
+        for pod in found.into_iter().chain(self.asked.take()) {
+            match pod {
+                Ok(mut pod) => {
+                    pod.in_namespace = match &namespaces {
+                        Some(all) => namespace(all, &pod.namespace),
+                        None => Ok(NamespaceFacts::default()),
+                    };
+                    by_uid.insert(pod.uid.clone(), pod);
+                }
+                Err((what, cause)) => drop(readings.errors.insert(ReadError { what, cause })),
+            }
+        }
+        if let Some(attachments) = &readings.attachments {
+            self.facts.attachments.clone_from(attachments);
+            let dead = self.dead;
+            let concerns = |node: &String| dead.is_empty() || dead.contains(node);
+            self.facts.attachments.retain(|node, _| concerns(node));
+        }
+        self.pods = Some(by_uid.into_values().collect());
+        self.open_all();
+    }
+
+    fn open_all(&mut self) {
+        self.open = (0..self.pods().len()).collect();
+    }
+
+    fn pods(&self) -> &[PodFacts] {
+        self.pods.as_deref().unwrap_or_default()
+    }
+
+    /// Leaves out the pods on Ready nodes, unless they are wanted. A node that became Ready after the
+    /// scan counts as Ready.
+    fn choose(&mut self) {
+        if self.is_chosen {
+            return;
+        }
+        self.is_chosen = true;
+        let (facts, asked) = (&self.facts, &self.asked_uid);
+        let mut pods = self.pods.take().unwrap_or_default();
+        if !self.wanted.all {
+            let found = pods.len();
+            pods.retain(|pod| asked.as_ref() == Some(&pod.uid) || !facts.on_ready_node(pod));
+            // Only a thorough scan sees all pods on Ready nodes, so only then is their number known.
+            if self.is_thorough {
+                self.facts.on_ready_nodes = found - pods.len();
+            }
+        }
+        super::log_counts(&pods);
+        self.users_on_node = users_on_node(&self.facts, &pods);
+        self.pods = Some(pods);
+        self.open_all();
+    }
+
+    /// Returns what the rules lack to judge the open pods. Pods that lack nothing are closed.
+    fn of_rules(&mut self, readings: &Readings) -> BTreeSet<Query> {
+        loop {
+            let mut queries = BTreeSet::new();
+            let mut waiting = Vec::new();
+            for at in std::mem::take(&mut self.open) {
+                self.complete(readings, at);
+                let Some(pod) = self.pods().get(at) else {
+                    continue;
+                };
+                let case = Case::of(&self.facts, self.wanted.policy, pod);
+                let mut lacks = if self.is_asked(pod) {
+                    case.all_queries()
+                } else {
+                    case.queries()
+                };
+                let reads_claims = lacks.iter().any(|query| matches!(query, Query::Pvc { .. }));
+                if reads_claims && !self.admitted.contains(&at) {
+                    waiting.push(at);
+                }
+                lacks.retain(|query| !self.has(readings, query));
+                if !lacks.is_empty() || waiting.last() == Some(&at) {
+                    self.open.insert(at);
+                }
+                queries.extend(lacks);
+            }
+            let is_early = |query: &Query| query.stage() < 2;
+            if waiting.is_empty() || queries.iter().any(is_early) {
+                return queries;
+            }
+            self.admit(readings, waiting);
+        }
+    }
+
+    fn is_asked(&self, pod: &PodFacts) -> bool {
+        self.asked_uid.as_ref() == Some(&pod.uid)
+    }
+
+    /// Gives each namespace its share of the PVCs to be read: first for the pod that was asked about,
+    /// then for a pod of each namespace in turn, the longest overdue first. What is beyond the share
+    /// counts as unread, which is no error of the run: one PVC then stands for all of the pod.
+    fn admit(&mut self, readings: &Readings, mut waiting: Vec<usize>) {
+        let mut pods = self.pods.take().unwrap_or_default();
+        waiting.sort_by_cached_key(|at| {
+            let pod = &pods[*at];
+            let node = self.facts.known_node(pod);
+            (!self.is_asked(pod), pod.overdue_since(node, self.facts.now))
+        });
+        let mut turns = BTreeMap::new();
+        waiting.sort_by_cached_key(|at| {
+            let pod = &pods[*at];
+            let turn = turns.entry(pod.namespace.clone()).or_insert(0_usize);
+            *turn += 1;
+            (!self.is_asked(pod), *turn)
+        });
+        let mut due = BTreeMap::<_, BTreeSet<_>>::new();
+        for at in waiting {
+            let pod = &mut pods[at];
+            let due = due.entry(pod.namespace.clone()).or_default();
+            let named = pod.claims.iter().filter(|it| is_name(&it.name));
+            let is_new = |claim: &&ClaimFacts| {
+                !due.contains(&claim.name) && !self.has(readings, &Query::pvc(pod, &claim.name))
+            };
+            let new = named.filter(is_new).map(|claim| claim.name.clone());
+            let new = new.collect_vec();
+            if due.len() + new.len() > MAX_PVCS_OF_NAMESPACE {
+                pod.claims = vec![ClaimFacts::any(format!(
+                    "more than {MAX_PVCS_OF_NAMESPACE} claims of its namespace are due, and a run looks up no more"
+                ))];
+            }
+            due.extend(new);
+            self.admitted.insert(at);
+        }
+        self.pods = Some(pods);
+    }
+
+    /// Completes the pod at this place by what was read of its storage.
+    fn complete(&mut self, readings: &Readings, at: usize) {
+        if !self.admitted.contains(&at) {
+            return;
+        }
+        let Some(mut pod) = self.pods.as_mut().map(|pods| pods[at].clone()) else {
+            return;
+        };
+        let claims = std::mem::take(&mut pod.claims).into_iter();
+        let claims = claims.map(|claim| self.found(readings, &pod, claim));
+        pod.claims = claims.collect();
+        let set = set_of(readings, &pod);
+        pod.set_wants = set.map(|set| set.map(|set| set.is_some_and(|set| set.wants(&pod.name))));
+        if let Some(Ok(Some(set))) = set_of(readings, &pod) {
+            pod.templates = Some(set.templates());
+        }
+        self.renew(readings, &mut pod);
+        if let Some(pods) = &mut self.pods {
+            pods[at] = pod;
+        }
+    }
+
+    /// Completes a claim of `pod` by the PVC as it was read, its volume, and who uses it.
+    fn found(&self, readings: &Readings, pod: &PodFacts, mut claim: ClaimFacts) -> ClaimFacts {
+        let key = (pod.namespace.clone(), claim.name.clone());
+        if let (None, Some(found)) = (&claim.state, readings.pvcs.get(&key)) {
+            claim.deleted = found.deleted;
+            claim.owned = found.owners.contains(&pod.uid);
+            claim.state = Some(found.state.clone());
+            let users = [&claim.name, ANY_CLAIM].map(|used| {
+                let key = (pod.node.clone(), pod.namespace.clone(), used.to_owned());
+                self.users_on_node.get(&key)
+            });
+            let others = users.into_iter().flatten().flatten();
+            claim.users = others.filter(|user| **user != pod.name).cloned().collect();
+        }
+        if let (Some(ClaimState::Bound(bound)), Some(node)) = (&mut claim.state, &pod.node) {
+            for term in &mut bound.volume.affinity {
+                if let (None, Ok(Some(selector))) = (&term.satisfied_by, term.selector()) {
+                    term.satisfied_by = readings.selected.get(&selector).cloned();
+                }
+            }
+            if let Some(driver) = &mut bound.volume.driver {
+                let attached = self.facts.attachments.get(node).into_iter().flatten();
+                let mut attached = attached.filter_map(|it| it.volume.as_ref());
+                driver.attaches = if attached.any(|it| *it == bound.volume.name) {
+                    Some(Ok(true))
+                } else {
+                    let detached = readings.detached.clone();
+                    detached.map(|read| read.map(|detached| !detached.contains(&driver.name)))
+                };
+            }
+        }
+        let users = self.users(readings, &pod.namespace);
+        if let Some(users) = &users {
+            let all = || users.iter().flat_map(|users| users.iter());
+            let mut others = all().filter(|user| user.uid != pod.uid);
+            let keeper = others.find(|user| user.keeps(&claim.name));
+            let keeper = keeper.map(|user| user.name.clone());
+            claim.kept_by = Some(users.as_ref().map(|_| keeper).map_err(Unread::clone));
+            let uses = |user: &&PodSummary| user.uid != pod.uid && user.uses(&claim.name);
+            let users = all().filter(uses).map(|user| user.name.clone());
+            claim.users.extend(users.collect_vec());
+        }
+        claim
+    }
+
+    /// Returns the users of the PVCs of a namespace, if they were read. Pods that Kubernetes would evict
+    /// from dead nodes count as Terminating: they keep no PVC.
+    fn users(&self, readings: &Readings, namespace: &str) -> Option<Read<Users>> {
+        let users = readings.users.get(namespace)?.clone();
+        Some(users.map(|users| {
+            let goes = |pod: &PodSummary| {
+                let mut dead = self.dead.iter();
+                pod.evicted() && dead.any(|dead| pod.node.as_ref() == Some(dead))
+            };
+            if !users.iter().any(goes) {
+                return users;
+            }
+            let users = users.iter().map(|pod| PodSummary {
+                terminating: goes(pod) || pod.terminating,
+                ..pod.clone()
+            });
+            Rc::new(users.collect())
+        }))
+    }
+
+    /// Completes the claims of `pod` by who creates them again, once all that tells it was read: the
+    /// `StatefulSet` and, if a person declared that a claim may be given up, its other users.
+    fn renew(&self, readings: &Readings, pod: &mut PodFacts) {
+        let set = set_of(readings, pod);
+        let is_lacking = |claim: &ClaimFacts| claim.state.is_none();
+        if set.is_none() && pod.of_stateful_set() || pod.claims.iter().any(is_lacking) {
+            return;
+        }
+        let is_declared = Case::of(&self.facts, self.wanted.policy, pod).declares_a_claim();
+        let users = readings.users.get(&pod.namespace).filter(|_| is_declared);
+        if is_declared && users.is_none() {
+            return;
+        }
+        let unread = users.and_then(|users| users.as_ref().err());
+        let renewed = |claim: &str| match (renewer(pod, claim, set.as_ref()), unread) {
+            (Ok(_), Some(Unread(why))) => Err(Doubt::unread(format!(
+                "the pods of its namespace could not be read: {why}"
+            ))),
+            (renewer, _) => renewer,
+        };
+        let renewed = pod.claims.iter().map(|claim| renewed(&claim.name));
+        let renewed = renewed.collect_vec();
+        for (claim, renewed) in pod.claims.iter_mut().zip(renewed) {
+            claim.renewed = Some(renewed);
+        }
+    }
+
+    /// Returns what the breaker lacks, and what says whether a machine that is marked as off may live.
+    fn of_limits(&self, readings: &Readings) -> BTreeSet<Query> {
+        let mut queries = BTreeSet::new();
+        if self.is_thorough || !self.pods().is_empty() {
+            queries.insert(Query::Clock);
+            let few = self.scan.not_ready.len() <= FEW_NODES && !self.is_thorough;
+            let is_full = |living: &Living| !(few && living.room);
+            let is_due = readings.living.as_ref().is_some_and(is_full);
+            queries.extend(is_due.then_some(Query::Census));
+        }
+        let is_marked = |node: &NodeFacts| !node.fenced.is_empty() || node.powered_off.is_some();
+        let is_marked = self.down().any(is_marked) && self.dead.is_empty();
+        queries.extend(is_marked.then_some(Query::OtherLeases));
+        queries
+    }
+
+    /// Returns what a person asks before they give up the data of a pod: how many copies of it are
+    /// Ready elsewhere.
+    fn of_advice(&self) -> BTreeSet<Query> {
+        let asked = self.pods().iter().filter(|pod| self.counts_copies(pod));
+        asked.map(Query::users).collect()
+    }
+
+    /// Reports whether the pod may be given up with its PVCs, or go without what it wrote on its node.
+    fn counts_copies(&self, pod: &PodFacts) -> bool {
+        if pod.claims.is_empty() && pod.host_paths.is_empty() {
+            return false;
+        }
+        let reason = Case::of(&self.facts, self.wanted.policy, pod).decide();
+        !reason.ties.pinned.is_empty() || reason.asks.contains(&ReasonCode::HostPath)
+    }
+
+    /// Counts the copies that are Ready elsewhere, of each workload of which a person asks.
+    fn copies(&self, readings: &Readings) -> Copies {
+        let mut asked = BTreeSet::new();
+        for pod in self.pods().iter().filter(|pod| self.counts_copies(pod)) {
+            let workload = pod.series();
+            asked.extend(workload.map(|workload| (pod.namespace.clone(), workload)));
+        }
+        let is_up = |name: &String| {
+            let node = self.facts.known(name);
+            !self.facts.nodes.contains_key(name)
+                || node.is_some_and(|node| node.ready == Ready::True)
+        };
+        let count = |namespace: &str, workload: &Owner| {
+            let users = self.users(readings, namespace);
+            let users = users.unwrap_or_else(|| Err(Unread("they were not listed".to_owned())))?;
+            let serving = users
+                .iter()
+                .filter(|pod| pod.serves && pod.node.as_ref().is_some_and(is_up));
+            let owners = serving.filter_map(|pod| pod.workload.as_ref());
+            Ok(owners.filter(|owner| workload.includes(owner)).count())
+        };
+        let copies = asked.into_iter().map(|key| {
+            let copies = count(&key.0, &key.1);
+            (key, copies)
+        });
+        copies.collect()
+    }
+
+    /// Returns the Ready nodes to ask about the clock, and the time to compare theirs with.
+    pub fn clock(&self) -> (Vec<String>, Timestamp) {
+        (self.scan.ready.clone(), self.facts.now)
+    }
+
+    /// Reports whether a node is occupied; `None` if its pods were not listed.
+    pub fn is_occupied(&self, node: &str) -> Option<bool> {
+        let pods = self.lists.get(&PodsOf::Node(node.to_owned()))?;
+        Some(pods.occupied)
+    }
+
+    /// Counts the nodes, and notes the Ready ones with the out-of-service taint. An edge node that is
+    /// known to be off is counted like any other.
+    pub fn count(&mut self, mut standings: Standings) -> Census {
+        let now = self.facts.now;
+        for node in self
+            .facts
+            .known_nodes()
+            .filter(|node| node.is_edge_off(now))
+        {
+            if let Some(standing) = standings.get_mut(&node.name) {
+                standing.leaf = false;
+            }
+        }
+        let tainted = standings
+            .iter()
+            .filter(|(_, it)| it.ready && it.out_of_service);
+        let tainted = tainted.map(|(name, _)| name.clone());
+        self.facts.ready_out_of_service.extend(tainted);
+        Census::count(now, standings.into_values())
+    }
+
+    /// Returns what may hold Leases, to ask about the NotReady nodes.
+    pub fn holders(&self) -> Holders {
+        let mut holders = Holders::among(self.scan.nodes.iter().cloned());
+        for node in self.down() {
+            let pods = self.lists.get(&PodsOf::Node(node.name.clone()));
+            holders.add(node, pods.into_iter().flat_map(|pods| &pods.holders));
+        }
+        holders
+    }
+
+    /// Adds to the facts of the NotReady nodes what the other Leases tell, as they were read for
+    /// `holders`.
+    pub fn hear(&mut self, holders: &Holders, mut read: LeasesByNode, is_forbidden: bool) {
+        // A pod that is not known may hold a Lease.
+        for name in holders.nodes() {
+            let pods = self.lists.get(&PodsOf::Node(name.clone()));
+            let unlisted = || Some(Unread("its pods were not listed".to_owned()));
+            if let Some(unread) = pods.map_or_else(unlisted, |pods| pods.unread.clone()) {
+                read.insert(name, Err(unread));
+            }
+        }
+        let now = self.facts.now;
+        for (name, node) in &mut self.facts.nodes {
+            let NodeRead::Known(node) = node else {
+                continue;
+            };
+            if node.ready == Ready::True {
+                continue;
+            }
+            node.others_forbidden = is_forbidden;
+            match read.remove(name).unwrap_or(Ok(Some(Vec::new()))) {
+                Err(unread) => node.named_by = Some(Err(unread)),
+                // Whoever may write Leases can hold a node's pods, but makes no run fail.
+                Ok(None) => {
+                    node.named_by = Some(Ok(BTreeSet::new()));
+                    node.hear([Heard {
+                        by: SignBy::OtherLease,
+                        at: now,
+                        what: Some(
+                            "perhaps one of the Leases that name it, which are too many to read"
+                                .to_owned(),
+                        ),
+                    }]);
+                }
+                Ok(Some(leases)) => {
+                    // Those of a name in all namespaces were read, and those of all API servers.
+                    let names = |lease: &&RawLease| holders.of(name, lease).next().is_some();
+                    let leases = leases.iter().filter(names).collect_vec();
+                    let named_by = leases.iter().flat_map(|lease| holders.of(name, lease));
+                    node.named_by = Some(Ok(named_by.collect()));
+                    node.hear(leases.iter().filter_map(|lease| lease.heard(now)));
+                }
+            }
+        }
+        // What the nodes show may concern any pod.
+        self.open_all();
+    }
+
+    /// Returns the facts and the pods, once no query is left.
+    pub fn gathered(mut self, readings: &mut Readings) -> Gathered {
+        self.facts.unmatched_namespaces = self.unmatched_namespaces(readings);
+        if self.is_anything_wrong() {
+            self.note_missing_leases(readings);
+            if let Some(living) = readings.living.clone().filter(|_| self.is_judging()) {
+                self.facts.clock = living.clock;
+                self.facts
+                    .ready_out_of_service
+                    .extend(living.out_of_service);
+            }
+            let out_of_service = std::mem::take(&mut self.facts.ready_out_of_service);
+            self.facts.note_out_of_service(out_of_service);
+            self.facts.census = self.census.take().unwrap_or_default();
+            self.facts.copies = self.copies(readings);
+        }
+        self.facts.errors = readings.errors.iter().cloned().collect();
+        Gathered {
+            facts: self.facts,
+            pods: self.pods.unwrap_or_default(),
+        }
+    }
+
+    fn is_judging(&self) -> bool {
+        self.is_thorough || !self.pods().is_empty()
+    }
+
+    /// Returns the number of namespaces, if the filter matches none of them.
+    fn unmatched_namespaces(&self, readings: &Readings) -> Option<usize> {
+        let known = readings.namespaces.as_ref()?.as_ref().ok()?.as_ref()?;
+        let mut names = known.keys();
+        let none = !names.any(|name| self.wanted.namespaces.matches(name));
+        (none && !known.is_empty()).then_some(known.len())
+    }
+
+    /// Notes that a file has no leases, if a verdict depends on them.
+    fn note_missing_leases(&mut self, readings: &mut Readings) {
+        let is_on_dead = |pod: &PodFacts| {
+            let node = self.facts.known_node(pod);
+            node.is_some_and(|node| node.ready != Ready::True)
+        };
+        if self.scan.has_leases || !self.dead.is_empty() || !self.pods().iter().any(is_on_dead) {
+            return;
+        }
+        let cause = "the file has none, so it does not show whether a node lives".to_owned();
+        self.facts.incomplete = Some(format!("{cause}. Pods may be called dead that run."));
+        let what = "leases".to_owned();
+        readings.errors.insert(ReadError { what, cause });
+    }
+
+    /// Lists the `StatefulSets` that could not be read although a verdict depends on them. Of a PVC that
+    /// stays, and that nobody declared, the report asks a person all the same.
+    pub fn unread_sets(&self, readings: &Readings) -> Vec<(Query, Failure)> {
+        let depends = |pod: &&PodFacts| {
+            let goes = |claim: &ClaimFacts| {
+                claim.owned && !claim.deleted && matches!(pod.goes(claim), Goes::MayBeWanted(_))
+            };
+            let case = Case::of(&self.facts, self.wanted.policy, pod);
+            pod.claims.iter().any(goes)
+                || case.declares_a_claim() && !case.decide().ties.pinned.is_empty()
+        };
+        let pods = self.pods().iter();
+        let unread = pods.filter(|pod| matches!(pod.set_wants, Some(Err(_))));
+        let unread = unread.filter(depends).filter_map(|pod| {
+            let failure = raw_set_of(readings, pod)?.as_ref().err()?;
+            Some((Query::set(pod)?, failure.clone()))
+        });
+        unread.collect()
+    }
+}
+
+fn raw_set_of<'a>(
+    readings: &'a Readings,
+    pod: &PodFacts,
+) -> Option<&'a Result<Option<RawStatefulSet>, Failure>> {
+    let Query::Set { namespace, name } = Query::set(pod)? else {
+        return None;
+    };
+    readings.sets.get(&(namespace, name))
+}
+
+/// Returns the `StatefulSet` that controls `pod`, as it was read; `None` if none was.
+fn set_of<'a>(readings: &'a Readings, pod: &PodFacts) -> Option<Read<Option<&'a RawStatefulSet>>> {
+    let set = raw_set_of(readings, pod)?;
+    Some(match set {
+        Ok(set) => Ok(set.as_ref()),
+        Err(failure) => Err(failure.clone().into()),
+    })
+}
+
+/// Checks that the pod's `StatefulSet` creates `claim` again, for that pod alone. An error says what
+/// speaks against it.
+fn renewer(
+    pod: &PodFacts,
+    claim: &str,
+    set: Option<&Read<Option<&RawStatefulSet>>>,
+) -> Result<Renewer, Doubt> {
+    let is_controller = |set: &RawStatefulSet| {
+        let controller = pod.controller.as_ref();
+        controller.is_some_and(|its| its.uid == set.metadata.uid)
+    };
+    Err(match set {
+        None if pod.made_by_an_operator() => return Ok(Renewer::Operator),
+        None => Doubt::proved("no StatefulSet made it"),
+        Some(Ok(None)) => Doubt::proved("its StatefulSet does not exist"),
+        Some(Err(Unread(why))) => {
+            Doubt::unread(format!("its StatefulSet could not be read: {why}"))
+        }
+        Some(Ok(Some(set))) if !is_controller(set) => {
+            Doubt::proved("its StatefulSet is now another one of that name")
+        }
+        Some(Ok(Some(set))) if !set.makes(claim, &pod.name) => Doubt::proved(format!(
+            "claim {claim} comes from no template of its StatefulSet"
+        )),
+        Some(Ok(Some(_))) if !pod.indexed => Doubt::proved(
+            "it has no label apps.kubernetes.io/pod-index: its StatefulSet controller may be older than \
+             Kubernetes 1.28, which does not always create such a claim again",
+        ),
+        Some(Ok(Some(_))) => return Ok(Renewer::Template),
+    })
+}
+
+/// Collects the users of each claim on each node. A finished pod does not use its claims any more.
+fn users_on_node(facts: &ClusterFacts, pods: &[PodFacts]) -> UsersOnNode {
+    let judged = pods.iter().filter(|pod| !pod.finished).flat_map(|pod| {
+        let claims = pod.claims.iter();
+        claims.map(move |claim| (&pod.node, &pod.namespace, &claim.name, &pod.name))
+    });
+    let others = facts.active.values().flatten().flat_map(|pod| {
+        let claims = pod.claims.iter();
+        claims.map(move |claim| (&pod.node, &pod.namespace, claim, &pod.name))
+    });
+    let all = judged.chain(others).collect_vec();
+    let uses = all
+        .iter()
+        .counts_by(|(node, namespace, claim, _)| (*node, *namespace, *claim));
+    // Most claims have one user, who need not be kept.
+    let matters = |(node, namespace, claim, _): &(_, _, &String, _)| {
+        uses[&(*node, *namespace, *claim)] > 1 || *claim == ANY_CLAIM
+    };
+    all.iter()
+        .filter(|used| matters(used))
+        .map(|(node, namespace, claim, user)| {
+            let [namespace, claim, user] = [namespace, claim, user].map(|name| (*name).clone());
+            (((*node).clone(), namespace, claim), user)
+        })
+        .into_group_map()
+}
