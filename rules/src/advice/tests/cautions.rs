@@ -87,6 +87,13 @@ fn a_fenced_node_is_not_to_be_powered_off_again() {
             assert_eq!(powers_off, asks, "{pod}{node}: {said}");
         }
     }
+    for (node, asks) in [("", true), ("fenced", false), ("lease 1m", false)] {
+        let scene = Scene::of(node);
+        let facts = scene.node.as_ref().and_then(NodeRead::known).unwrap();
+        let steps = scene.advised(|adviser| adviser.advise_node(facts, true, false));
+        let asked = steps.iter().any(|step| step.kind == StepKind::PowerOff);
+        assert_eq!(asked, asks, "pods were taken from it: {node}");
+    }
 }
 
 /// A quorum is lost with two pods. From four pods on they have one command, so that a screen has room.
@@ -108,6 +115,17 @@ fn the_pods_of_one_stateful_set_are_answered_for_one_at_a_time() {
             = answers: 1
             = answers: 1
         another is let go: local; renewed; and db-1
+            = answers: 1
+        another has a finalizer: local; renewed; and db-1; local; renewed; held-by example.com/own
+            = answers: 1
+            = answers: 0
+        the breaker holds the other: nodes 3/9; nodes-of eu/a 3/3; nodes-of eu/b 0/6; local; renewed; and-node ds07; zone eu/a; and db-1; local; renewed
+            = answers: 1
+            = answers: 0
+        of a Deployment: owner ReplicaSet apps/v1; --manual-owner-kind ReplicaSet; and-node ds07; and db-1; owner ReplicaSet apps/v1
+            = answers: 1
+            = answers: 1
+        four on one node that only need to know that it is off: claim; shared; and db-1; claim; shared; and db-2; claim; shared; and db-3; claim; shared
             = answers: 1
         three on one node: local; renewed; and db-1; local; renewed; and db-2; local; renewed
             = answers: 3, one at a time
@@ -139,6 +157,8 @@ fn the_taint_comes_before_the_reap_of_what_ceph_holds() {
             = before the reap: true, removed after a power cycle: true
         CephFS: attached csi-1=openshift-storage.cephfs.csi.ceph.com
             = before the reap: true, removed after a power cycle: true
+        the taint is there: attached csi-1=rbd.csi.ceph.com; out-of-service
+            = before the reap: false, removed after a power cycle: true
         another driver: attached csi-1=ebs.csi.aws.com
             = before the reap: false, removed after a power cycle: true
         a driver that begins so: attached csi-1=rbd.csi.ceph.com.example

@@ -25,12 +25,22 @@ fn the_data_of_a_claim_that_somebody_deleted_is_kept_first() {
             = loses data pv-1 Retain
             = keep
             = answer, which Starts empty: kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
+        kept already, on a fenced node: local; renewed; deleted; retain; fenced
+            = first
+            = loses data pv-1 Retain
+            = keep
+            = answer, which Starts empty: kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
         on a fenced node: local; renewed; deleted; fenced
             = first
             = loses data pv-1 Delete
             = keep: kubectl patch pv pv-1 -p '{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}'
             = answer, which Destroys data: kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
         on the node, of a Deployment: local; deleted; owner ReplicaSet apps/v1; not-renewed no StatefulSet made it
+            = first
+            = loses data pv-1 Delete
+            = keep: kubectl patch pv pv-1 -p '{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}'
+            = answer, which Destroys data: kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
+        on the node, of two pods of a Deployment: local; deleted; owner ReplicaSet apps/v1; not-renewed no StatefulSet made it; and db-1; owner ReplicaSet apps/v1; local; deleted; not-renewed no StatefulSet made it
             = first
             = loses data pv-1 Delete
             = keep: kubectl patch pv pv-1 -p '{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}'
@@ -56,6 +66,9 @@ fn the_data_of_a_claim_that_somebody_deleted_is_kept_first() {
             = risk
             = answer: kubectl annotate node ds06 pod-reaper.io/powered-off=2026-03-01T12:00:00Z --overwrite
         its namespace goes too: claim; shared; deleted; namespace deleted
+            = risk
+            = answer: kubectl annotate node ds06 pod-reaper.io/powered-off=2026-03-01T12:00:00Z --overwrite
+        its own alone, which no other needs: claim; shared; owned; deleted
             = risk
             = answer: kubectl annotate node ds06 pod-reaper.io/powered-off=2026-03-01T12:00:00Z --overwrite
         a name that no API server gives: local; renewed; deleted; named $(reboot)

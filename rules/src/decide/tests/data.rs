@@ -140,6 +140,8 @@ fn a_stateful_set_that_writes_to_its_node_is_left_to_a_person() {
                 = host-path
             with scratch: writes-to /data; local; renewed; scratch; --reap-scratch
                 = local-volume, host-path
+            with --reap-scratch: writes-to /data; --reap-scratch
+                = host-path
             answered: writes-to /data; reap 2026-03-01T11:30:00Z
                 = answered
             answered, of another failure: writes-to /data; reap 2026-03-01T10:30:00Z

@@ -47,6 +47,8 @@ fn only_a_valid_answer_for_an_edge_node_lets_its_pods_pass() {
             = leaf-node
         a fencing mark is no answer: leaf KubeEdge; fenced
             = edge-node
+        a fencing mark beside an answer that is too early: leaf KubeEdge; fenced; powered-off 2026-03-01T11:00:00Z
+            = edge-node
         the answer on the pod is another: leaf KubeEdge; reap 2026-03-01T11:30:00Z
             = edge-node
         its data is there: leaf KubeEdge; local; powered-off 2026-03-01T11:30:00Z

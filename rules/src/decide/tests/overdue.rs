@@ -8,6 +8,7 @@
 use expect_test::expect;
 
 use super::check;
+use crate::samples::{Scene, check_each};
 
 /// The kubelet received the drain, and its machine died three minutes later. The node's Ready has
 /// been Unknown for 17 minutes, and the grace period is seven days.
@@ -86,4 +87,24 @@ fn a_pod_that_only_the_cut_makes_stuck_says_so_whatever_its_reason() {
         stuck by its deadline too: local; overdue 10m
             = local-volume, pinned: data
     "#]]);
+}
+
+/// Every figure of a report is this one.
+#[test]
+fn a_pod_is_overdue_since_its_deadline_unless_its_machine_is_silent() {
+    check_each(
+        &expect![[r#"
+            silent: since 17m; grace 604800; overdue -167h 39m; lease 18m
+                = 18m
+            its node is Ready: ready True; since 17m; grace 604800; overdue -167h 39m; lease 18m
+                = 167h 39m ago
+            a sign of life: since 17m; grace 604800; overdue -167h 39m; lease 1m
+                = 167h 39m ago
+        "#]],
+        |words| {
+            let scene = Scene::of(words);
+            let overdue = scene.advised(|adviser| adviser.facts.overdue(&scene.pod));
+            format!("{overdue:#}")
+        },
+    );
 }
