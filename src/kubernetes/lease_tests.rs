@@ -20,23 +20,34 @@ fn pod(namespace: &str, name: &str, owner: &Value) -> HolderPod {
 }
 
 fn of_set(name: &str) -> Value {
-    json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "controller": true})
+    owned_by("apps/v1", "ReplicaSet", name)
+}
+
+fn owned_by(version: &str, kind: &str, name: &str) -> Value {
+    json!({"apiVersion": version, "kind": kind, "name": name, "controller": true})
 }
 
 /// The longest name that a `ReplicaSet` may have before Kubernetes cuts it.
 const LONG: &str = "a-name-that-is-as-long-as-can-be-before-kubernetes-cuts-i";
 
-/// Of all nodes, `rack1`, `a` and `edge-7` are asked about, with pods on `rack1` alone.
+/// Of all nodes, `rack1`, `a` and `edge-7` are asked about, with pods on `rack1`, and one on `a`.
 fn holders() -> Holders {
-    let all = ["rack1", "rack2", "a", "a-b", "edge-7", "web-1"];
+    let all = [
+        "rack1",
+        "rack2",
+        "a",
+        "a-b",
+        "a-abcdefghij",
+        "edge-7",
+        "web-1",
+    ];
     let mut holders = Holders::among(all.map(str::to_owned));
     let node = |name: &str, hostname: &str| NodeFacts {
         name: name.to_owned(),
         hostname: Some(hostname.to_owned()),
         ..samples::node()
     };
-    let bare =
-        json!({"kind": "StatefulSet", "apiVersion": "apps/v1", "name": "web", "controller": true});
+    let bare = owned_by("apps/v1", "StatefulSet", "web");
     let cut = format!("{LONG}i");
     let pods = [
         pod("shop", "web-1", &bare),
@@ -49,6 +60,16 @@ fn holders() -> Holders {
         ),
         pod("shop", "forged-0", &of_set("forged")),
         pod("shop", "vowel-aeiou", &of_set("vowel")),
+        pod(
+            "shop",
+            "report-10000",
+            &owned_by("apps/v1", "StatefulSet", "report"),
+        ),
+        pod(
+            "shop",
+            "other-x2x4z",
+            &owned_by("example.com/v1", "ReplicaSet", "other"),
+        ),
         pod("shop", "rack2-x2x4z", &of_set("rack2")),
         pod("shop", &format!("{LONG}-x2x4z"), &of_set(LONG)),
         pod(
@@ -59,7 +80,7 @@ fn holders() -> Holders {
         pod("shop", &format!("{cut}-b6b6b"), &of_set(&cut)),
     ];
     holders.add(&node("rack1", "Rack1.example"), &pods);
-    holders.add(&node("a", "a"), &[]);
+    holders.add(&node("a", "a"), &[pod("shop", "rack2-x2x4z-0", &bare)]);
     holders.add(&node("edge-7", "shared"), &[]);
     holders
 }
@@ -91,10 +112,14 @@ fn the_most_specific_name_of_a_holder_wins() {
         ("kube-system", "a-b", ""),
         ("kube-system", "a-b_1", ""),
         ("kube-system", "a-b-aBcDeFgHiJ", ""),
+        ("kube-system", "a-aBcDeFgHiJ", ""),
         ("kube-system", "a_b", "a"),
         ("shop", "rack2", ""),
         ("shop", "rack2_0a1b", ""),
         ("shop", "rack2-x2x4z_0a1b", "rack1"),
+        ("shop", "rack2-x2x4z-1", "rack1"),
+        ("shop", "rack2-x2x4z-0", "a"),
+        ("kube-system", "rack2-x2x4z-0", "rack1"),
         ("shop", "web-1", ""),
         // A pod, in its own namespace.
         ("shop", "db-1", "rack1"),
@@ -116,6 +141,11 @@ fn the_most_specific_name_of_a_holder_wins() {
         ("kube-system", "forged-0", ""),
         ("shop", "forged-0", "rack1"),
         ("kube-system", "vowel-aeiou", "rack1"),
+        // The names that others give may be given twice.
+        ("kube-system", "report-10000", ""),
+        ("shop", "report-10000", "rack1"),
+        ("kube-system", "other-x2x4z", ""),
+        ("shop", "other-x2x4z", "rack1"),
         ("kube-system", &long, "rack1"),
         ("kube-system", &cut, "rack1"),
         ("kube-system", &not_cut, ""),
@@ -149,6 +179,7 @@ fn a_lease_with_another_holder_tells_nothing_when_it_is_read_again() {
     let holders = holders();
     for (before, after, is_held) in [
         ("rack1_1", "rack1_2", true),
+        ("rack1_1", "RACK1_1", true),
         ("rack1_1", "rack1-aBcDeFgHiJ", true),
         ("rack1_1", "rack1-controller", false),
         ("rack1_1", "rack2_1", false),
