@@ -1706,6 +1706,10 @@ fn a_claim_that_the_pod_owns_is_wanted_again_where_its_set_wants_the_pod_or_may(
                 = Unwanted(Set)
             its set was made anew: {StatefulSet web: {spec: {replicas: 1}}, Pod web-1: {metadata: {ownerReferences: null}}}
                 = MayBeWanted
+            another set of its name wants it: StatefulSet web: {spec: {replicas: 2}, metadata: {uid: another}}
+                = MayBeWanted
+            another set of its name does not: StatefulSet web: {spec: {replicas: 1}, metadata: {uid: another}}
+                = Unwanted(Set)
             its first ordinal was moved: StatefulSet web: {spec: {replicas: 2, ordinals: {start: 2}}}
                 = Unwanted(Set)
             its first ordinal is its own: StatefulSet web: {spec: {replicas: 1, ordinals: {start: 1}}}

@@ -10,7 +10,8 @@ use pod_reaper_test_support::{
 
 use crate::{
     cluster::Cluster,
-    facts::{ClaimState, Goes},
+    decide::ReasonCode,
+    facts::{Census, ClaimState, Goes},
     report::samples::audit,
     settings::Settings,
     source::{Gathered, Store},
@@ -121,4 +122,64 @@ async fn a_node_that_is_no_longer_ready_is_not_asked_about_the_clock() {
     let store = Store::new(&cluster, settings.wanted());
     let living = store.living(&["ds06".to_owned()], now).await;
     assert_eq!((living.clock, living.room), (None, false));
+}
+
+/// Grace is cut short by what was read, never by what was not. The pod was drained a quarter of an hour
+/// ago, with a week of grace.
+#[tokio::test(start_paused = true)]
+async fn a_grace_is_cut_short_only_if_the_other_leases_could_be_read() {
+    let (refused, page) = (
+        Fault::Status(403, false, false),
+        Fault::Status(403, true, false),
+    );
+    for (fault, expected) in [
+        (None, ReasonCode::Stuck),
+        (Some(refused), ReasonCode::NotOverdue),
+        (Some(page), ReasonCode::NotOverdue),
+    ] {
+        let fate = move |request: &Request| Fate {
+            fault: fault.filter(|_| request.kind == Kind::LeaseRows),
+            ..Fate::default()
+        };
+        let drained = "
+    Pod a: {metadata: {deletionTimestamp: '2026-02-07T02:45:00Z', deletionGracePeriodSeconds: 604800}}
+";
+        let settings = audit();
+        let Gathered { facts, pods } = gathered(&settings, &cluster(drained, fate)).await;
+        let plan = settings.plan(&facts, pods);
+        assert_eq!(plan.pods[0].code(), expected, "{fault:?}");
+    }
+}
+
+/// Nobody is asked whether an edge node is off before all that may show life was read. Once it is off,
+/// the breaker counts it.
+#[tokio::test(start_paused = true)]
+async fn an_edge_node_counts_once_it_is_off() {
+    let edge = "labels: {openyurt.io/is-edge-worker: 'true'}";
+    let virtual_node = "labels: {virtual-kubelet.io/provider: x}".to_owned();
+    let off = |at: &str| format!("{edge}, annotations: {{pod-reaper.io/powered-off: '{at}'}}");
+    for (metadata, are_read, expected) in [
+        (edge.to_owned(), true, 3),
+        (off("2026-01-31T02:55:00Z"), true, 4),
+        (off("2026-01-01T00:00:00Z"), true, 3),
+        (virtual_node, false, 3),
+    ] {
+        let more = format!(
+            "
+    Node ds07: {{metadata: {{{metadata}}}}}
+    Lease ds07: {{}}
+    Node ds08: {{}}
+    Lease ds08: {{}}
+    Pod a: {{spec: {{nodeName: ds07}}}}
+"
+        );
+        let cluster = cluster(&more, |_| Fate::default());
+        let facts = gathered(&audit(), &cluster).await.facts;
+        let node = facts.known("ds07").expect("it was read");
+        assert_eq!(node.named_by.is_ok(), are_read, "{metadata}");
+        let Census::Counted { all, .. } = &facts.census else {
+            panic!("{:?}", facts.census)
+        };
+        assert_eq!(all.total, expected, "{metadata}");
+    }
 }
