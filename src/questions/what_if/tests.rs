@@ -199,3 +199,30 @@ fn what_could_not_be_read_is_named_and_makes_another_exit_code() {
         assert_eq!((head.errors.len(), head.exit), (errors, exit), "{pods}");
     }
 }
+
+/// The kubelet that comes back destroys the data of a claim that somebody deleted.
+#[test]
+fn the_data_of_a_deleted_claim_is_to_be_kept_first() {
+    let deleted = "{
+        Lease a: {},
+        StatefulSet shop/db: {},
+        Pod shop/db-0: {node: a, grace: null, uses: data-db-0},
+        PersistentVolumeClaim shop/data-db-0: {volume: pv-1, metadata: {deletionTimestamp: '2026-01-10T00:00:00Z'}},
+        PersistentVolume pv-1: {on: a, spec: {csi: null, local: {path: /x}, persistentVolumeReclaimPolicy: Delete}}}";
+    let pod = foretold(&audit(), deleted, &["a"]).pods.remove(0);
+    let advice = &pod.judgement.advice;
+    let step = &advice.steps[0];
+    assert!(
+        step.what
+            .starts_with("Set volume pv-1 to Retain before a comes back"),
+        "{}",
+        step.what
+    );
+    let says = advice
+        .first
+        .iter()
+        .chain(advice.steps.iter().map(|step| &step.what));
+    for text in says {
+        assert!(!text.contains("wait"), "{text}");
+    }
+}
