@@ -307,14 +307,6 @@ impl Scene {
                     zones.insert(zone(name), tally(count));
                 }
             }
-            "compared" => cluster.traits.nodes = tally(how),
-            "trait" => {
-                let (count, what) = how.split_once(' ').expect("a count and a trait");
-                cluster
-                    .traits
-                    .by_trait
-                    .insert(what.to_owned(), tally(count));
-            }
             "attached" => {
                 let node = self.node.as_ref().and_then(NodeRead::known);
                 let attachments = how.split_whitespace().map(|what| {

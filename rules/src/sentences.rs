@@ -12,7 +12,6 @@ use regex::Regex;
 use crate::{
     advice::Step,
     decide::Verdict,
-    limits::in_common,
     outcome::{Outcome, OutcomeCode},
     samples::{Scene, retold},
 };
@@ -32,9 +31,6 @@ fn texts(scene: &Scene) -> Vec<(String, String)> {
         for note in &reason.notes {
             say("note", note);
         }
-    }
-    for common in in_common(&scene.facts()) {
-        say("common", &common);
     }
     let plan = scene.plan();
     let limits = plan.pods.iter().filter_map(|judged| judged.limit.as_ref());
@@ -133,12 +129,11 @@ const SOURCES: &[&str] = &[
     include_str!("decide/reason.rs"),
     include_str!("decide/rules.rs"),
     include_str!("decide/volume.rs"),
-    include_str!("limits/common.rs"),
     include_str!("limits/mod.rs"),
 ];
 
-/// Texts that no sentence has: the format of a time, and an error that no report shows.
-const NEVER_SHOWN: [&str; 2] = ["%F %TZ", "answers are left out"];
+/// An error that no report shows.
+const NEVER_SHOWN: [&str; 1] = ["answers are left out"];
 
 /// Lists the texts of the sources that are neither in `said` nor in a command, which the tests of
 /// the advice expect. A text without a blank is a name.

@@ -1,8 +1,6 @@
 //! Nodes: whether a node is a leaf node or fenced, when its machine was last heard, and how it
 //! becomes facts.
 
-use std::collections::BTreeSet;
-
 use itertools::Itertools as _;
 use jiff::Timestamp;
 
@@ -16,7 +14,7 @@ use crate::{
     decide::POWERED_OFF,
     facts::{
         FencingMark, Heard, KubeletSays, Leaf, LeafKind, NodeFacts, OUT_OF_SERVICE, Read, Ready,
-        SignBy, Standing, Traits, ZONE_LABELS, Zone, not_ready_since,
+        SignBy, Standing, ZONE_LABELS, Zone, not_ready_since,
     },
     selector::{NodeSelector, NodeSelectors, Selector, is_name},
 };
@@ -67,10 +65,7 @@ raw! {
     }
 
     struct NodeInfo {
-        container_runtime_version: String,
-        kernel_version: String,
         kubelet_version: String,
-        os_image: String,
         #[serde(rename = "machineID")]
         machine_id: String,
         #[serde(rename = "systemUUID")]
@@ -128,45 +123,6 @@ impl RawNode {
     /// Reports whether the node is a leaf node.
     pub fn is_leaf(&self, selectors: &NodeSelectors) -> bool {
         self.leaf(selectors).is_some()
-    }
-
-    /// Adds the node to the count of each trait that it has: nodes that fail together may have one
-    /// in common. The node's own name is no trait, nor are the taints that Kubernetes sets because
-    /// the node is not Ready.
-    pub fn count_traits(&self, standing: &Standing, traits: &mut Traits) {
-        if standing.leaf {
-            return;
-        }
-        traits.nodes.add(standing.ready);
-        let labels = self
-            .metadata
-            .labels
-            .iter()
-            .filter(|(key, _)| !key.starts_with("beta.") && *key != HOSTNAME)
-            .map(|(key, value)| format!("label {key}={value}"));
-        let taints = self
-            .spec
-            .taints
-            .iter()
-            .filter(|it| !["", NOT_READY, UNREACHABLE].contains(&it.key.as_str()))
-            .map(|Taint { key, value, .. }| match value.as_str() {
-                "" => format!("taint {key}"),
-                value => format!("taint {key}={value}"),
-            });
-        let info = &self.status.node_info;
-        let info = [
-            ("container runtime", &info.container_runtime_version),
-            ("kernel", &info.kernel_version),
-            ("kubelet", &info.kubelet_version),
-            ("OS", &info.os_image),
-        ]
-        .into_iter()
-        .filter(|(_, is)| !is.is_empty())
-        .map(|(what, is)| format!("{what} {is}"));
-        // Two taints may have the same key and value; they are one trait.
-        for each in labels.chain(taints).chain(info).collect::<BTreeSet<_>>() {
-            traits.by_trait.entry(each).or_default().add(standing.ready);
-        }
     }
 
     /// Reports whether the node has the control-plane role.

@@ -14,7 +14,7 @@ use crate::{
     decide::{Answer, Case, ReasonCode, Verdict},
     exit::Exit,
     facts::{ClusterFacts, NodeRead, PodFacts, Ready, SignBy, Uid, Zone},
-    limits::{FEW_NODES, Judged, Limit, Plan, in_common},
+    limits::{Judged, Limit, Plan},
     outcome::{Outcome, OutcomeCode, Replacement, ReplacementState as State},
     selector::Target,
     settings::{Settings, Task},
@@ -90,8 +90,6 @@ impl<'a> RunRecord<'a> {
             .filter_map(|(name, read)| self.node(name, read))
             .sorted_by_cached_key(|node| natural(&node.name))
             .collect_vec();
-        let few = facts.traits.nodes.not_ready <= FEW_NODES;
-        let in_common = if few { Vec::new() } else { in_common(facts) };
         Report {
             version: VERSION,
             program_version: env!("CARGO_PKG_VERSION"),
@@ -106,9 +104,7 @@ impl<'a> RunRecord<'a> {
             judged_at: facts.now,
             settings: (*settings).into(),
             guard: settings.guard(),
-            in_common: in_common.clone(),
             breaker: BreakerEntry::of(plan).map(|entry| BreakerEntry {
-                in_common,
                 steps: adviser.while_held(),
                 ..entry
             }),
@@ -338,7 +334,6 @@ impl BreakerEntry {
             detail: holds.iter().map(|hold| hold.state()).join("; "),
             zones: plan.zones.keys().map(Zone::to_string).collect(),
             held: plan.pods.iter().filter(is_held).count(),
-            in_common: Vec::new(),
             steps: Vec::new(),
         })
     }

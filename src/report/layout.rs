@@ -143,8 +143,7 @@ fn breaker(report: &Report, budget: &Budget) -> Section {
     let Some(breaker) = &report.breaker else {
         return Section::default();
     };
-    let why = [phrases::breaker(report, breaker)];
-    let mut blocks = paragraphs(why.iter().chain(&report.in_common));
+    let mut blocks = paragraphs(&[phrases::breaker(report, breaker)]);
     let steps = breaker.steps.iter().cloned().map(step);
     blocks.extend(first(steps.collect(), budget.steps));
     let of = after(" in zone ", joined(&breaker.zones, ", "));
@@ -197,14 +196,11 @@ fn notices(report: &Report, budget: &Budget) -> Section {
     Section::new("notices", "Worth knowing", Tone::Caution, blocks)
 }
 
-/// Lists the nodes that are not Ready, and what they have in common.
+/// Lists the nodes that are not Ready.
 fn nodes(report: &Report, budget: &Budget) -> Section {
     let nodes = report.nodes.iter();
     let nodes = nodes.map(|entry| beside_cards(report, node(report, entry)));
-    let mut blocks = rows(nodes.collect(), budget.others, |entry| entry.kind.clone());
-    if report.breaker.is_none() {
-        blocks.extend(paragraphs(&report.in_common));
-    }
+    let blocks = rows(nodes.collect(), budget.others, |entry| entry.kind.clone());
     let heading = format!(
         "Nodes not ready: {} of {}",
         report.summary.nodes_not_ready, report.summary.nodes

@@ -9,7 +9,7 @@ use crate::{
     cluster::Mode,
     decide::{ReasonCode, Verdict, heard, reported},
     facts::Ready,
-    limits::{FEW_NODES, at_once},
+    limits::FEW_NODES,
     outcome::OutcomeCode,
     settings::GuardCode,
     words::{after, clean, counted, counts, joined, listed, spoken},
@@ -19,6 +19,9 @@ use crate::{
 const NEXT: usize = 3;
 /// The most nodes that the first lines of a report name.
 const NAMED_NODES: usize = 3;
+/// Nodes that fail within this time of each other fail at once. The node controller notices each by
+/// its lease, so one may be noticed up to 15 s before another.
+const AT_ONCE: SignedDuration = SignedDuration::from_mins(1);
 
 /// Says what kind of run it was, on which cluster, at which moment, and whether nothing
 /// was changed.
@@ -428,8 +431,16 @@ fn failed_at_once(report: &Report) -> Option<usize> {
         .iter()
         .filter(|node| node.leaf_marks.is_empty());
     let times = real.filter_map(|node| node.since).sorted().collect_vec();
-    let (count, _) = at_once(&times)?;
+    let count = at_once(&times);
     (count > FEW_NODES && 2 * count > times.len()).then_some(count)
+}
+
+/// Returns how many of `times`, which are sorted, lie within a minute.
+pub fn at_once(times: &[Timestamp]) -> usize {
+    let counts = times.iter().enumerate().map(|(place, from)| {
+        times[place..].partition_point(|time| time.duration_since(*from) <= AT_ONCE)
+    });
+    counts.max().unwrap_or_default()
 }
 
 fn first_pod<'a>(report: &'a Report, group: &Group) -> &'a PodEntry {

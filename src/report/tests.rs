@@ -11,6 +11,8 @@ use std::collections::BTreeSet;
 
 use expect_test::{expect, expect_file};
 use html5gum::{Token, Tokenizer};
+use itertools::Itertools as _;
+use jiff::Timestamp;
 use pulldown_cmark::{Event, Options, Parser};
 use schemars::{generate::SchemaSettings, transform::transform_subschemas};
 use serde_json::{Value, json};
@@ -55,6 +57,22 @@ fn reports() -> Vec<Report> {
         every_outcome(),
         every_replacement(),
     ]
+}
+
+#[test]
+fn nodes_that_fail_within_a_minute_fail_at_once() {
+    for (ages, most) in [
+        ("3600", 1),
+        ("3650, 3630, 3620, 3589, 1800, 10800", 3),
+        ("3650, 3630, 3620, 3590, 1800, 10800", 4),
+        ("10800, 7200, 3600", 1),
+        ("", 0),
+    ] {
+        let ages = ages.split(", ").filter(|age| !age.is_empty());
+        let seconds = ages.map(|age| -age.parse::<i64>().expect("seconds"));
+        let times = seconds.map(|second| Timestamp::constant(second, 0));
+        assert_eq!(phrases::at_once(&times.sorted().collect_vec()), most);
+    }
 }
 
 fn as_json(report: &Report) -> Value {

@@ -45,9 +45,6 @@ in_json! {
         pub guard: GuardCode,
         /// Set while nothing may be deleted.
         pub breaker: Option<BreakerEntry>,
-        /// What the NotReady nodes have in common that the others lack, and when they failed, as
-        /// sentences; empty up to two NotReady nodes.
-        pub in_common: Vec<String>,
         /// Every node that is NotReady or could not be read.
         pub nodes: Vec<NodeEntry>,
         /// Every Terminating pod that was looked at, the longest overdue first.
@@ -106,9 +103,6 @@ in_json! {
         pub zones: Vec<String>,
         /// How many pods it held.
         pub held: usize,
-        /// What the NotReady nodes have in common that the others lack, and when they failed, as
-        /// sentences; empty in what-if.
-        pub in_common: Vec<String>,
         /// What a person can do: compare the nodes, and say which of them are off.
         pub steps: Vec<Step>,
     }

@@ -23,7 +23,7 @@ use crate::{
     exit::Result,
     facts::{
         Census, ClaimState, FoundClaim, Namespaces, NodeFacts, NodeRead, PodSummary, PodsOf, Query,
-        Read, ReadError, Ready, Traits, Unread,
+        Read, ReadError, Ready, Unread,
     },
     kubernetes::{
         Kind, RawClaim, RawDriver, RawNamespace, RawNode, RawPod, RawStatefulSet, RawVolume,
@@ -282,16 +282,14 @@ impl<'a, S: Source> Store<'a, S> {
         whole.map_err(|failure| self.failed(what, failure))
     }
 
-    /// Returns every node's role in the breaker's count, as if each node were occupied, and counts
-    /// the traits of the nodes. All nodes are read whole, because a row does not show which are
-    /// leaf nodes.
-    pub async fn standings(&self, now: Timestamp) -> Read<(Standings, Traits)> {
+    /// Returns every node's role in the breaker's count, as if each node were occupied. All nodes are
+    /// read whole, because a row does not show which are leaf nodes.
+    pub async fn standings(&self, now: Timestamp) -> Read<Standings> {
         if let Some(standings) = &self.readings().borrow().standings {
             return standings.clone().map(|counted| self.supposed(counted));
         }
-        let add_node = |(standings, traits): &mut (Standings, Traits), node: RawNode| {
+        let add_node = |standings: &mut Standings, node: RawNode| {
             let standing = node.standing(&self.wanted.policy.node_selectors, now);
-            node.count_traits(&standing, traits);
             standings.insert(node.metadata.name, standing);
         };
         let counted = self.all(&Query::Census.to_string(), add_node).await;
@@ -300,13 +298,13 @@ impl<'a, S: Source> Store<'a, S> {
     }
 
     /// A node that is supposed dead has only just died, so it is not one that was put away on purpose.
-    fn supposed(&self, (mut standings, traits): (Standings, Traits)) -> (Standings, Traits) {
+    fn supposed(&self, mut standings: Standings) -> Standings {
         for name in &self.dead {
             if let Some(standing) = standings.get_mut(name) {
                 (standing.ready, standing.since) = (false, None);
             }
         }
-        (standings, traits)
+        standings
     }
 }
 
@@ -314,7 +312,7 @@ impl<S: Source> Store<'_, S> {
     /// Counts the nodes for the breaker. A node that is not occupied may have been put away.
     async fn census(&self, world: &RefCell<World<'_>>) -> Result<Census> {
         let now = world.borrow().facts.now;
-        let (mut standings, traits) = match self.standings(now).await {
+        let mut standings = match self.standings(now).await {
             Ok(counted) => counted,
             Err(unread) => return Ok(Census::Unread(unread)),
         };
@@ -327,9 +325,7 @@ impl<S: Source> Store<'_, S> {
                 };
             }
         }
-        let mut world = world.borrow_mut();
-        world.facts.traits = traits;
-        Ok(world.count(standings))
+        Ok(world.borrow_mut().count(standings))
     }
 
     /// Reads a list of pods.

@@ -19,8 +19,7 @@ use crate::{
     facts::{
         ANY_CLAIM, Attachment, Census, ClaimFacts, ClaimState, ClusterFacts, Copies, Doubt,
         FoundClaim, Goes, Heard, NamespaceFacts, Namespaces, NodeFacts, NodeRead, Owner, PodFacts,
-        PodSummary, PodsOf, Query, Read, ReadError, Ready, Renewer, SignBy, Traits, Uid, Unread,
-        namespace,
+        PodSummary, PodsOf, Query, Read, ReadError, Ready, Renewer, SignBy, Uid, Unread, namespace,
     },
     kubernetes::{Holders, LeasesByNode, RawLease, RawStatefulSet},
     limits::FEW_NODES,
@@ -48,7 +47,7 @@ pub struct Readings {
     /// What some Ready nodes tell.
     pub living: Option<Living>,
     /// Every node's role in the breaker's count, as if each were occupied.
-    pub standings: Option<Read<(Standings, Traits)>>,
+    pub standings: Option<Read<Standings>>,
     /// Whether a node that may have been put away is occupied.
     pub occupied: BTreeMap<String, bool>,
     /// The PVCs, by namespace and name.

@@ -88,9 +88,6 @@ pub struct ClusterFacts {
     pub nodes: BTreeMap<String, NodeRead>,
     /// The number of NotReady nodes, for the breaker.
     pub census: Census,
-    /// The traits of the real nodes that were read for the census, and how many of those nodes are
-    /// NotReady.
-    pub traits: Traits,
     /// The `VolumeAttachments`, by the node that they name.
     pub attachments: BTreeMap<String, Vec<Attachment>>,
     /// The number of nodes in the cluster, Ready ones included.
@@ -222,15 +219,6 @@ pub struct Tally {
     pub not_ready: usize,
     /// All nodes of the group, Ready or not.
     pub total: usize,
-}
-
-/// The traits that real nodes may have in common, such as labels and versions.
-#[derive(Debug, Clone, Default)]
-pub struct Traits {
-    /// All nodes whose traits were counted, so that the shares are of the same nodes.
-    pub nodes: Tally,
-    /// The nodes that have a trait, by the trait as a phrase.
-    pub by_trait: BTreeMap<String, Tally>,
 }
 
 /// The role of a node in the breaker's count.

@@ -1,10 +1,6 @@
 //! The limits of a whole run: the mass-outage breaker and the cap. They turn `reap` into `wait`,
 //! never back.
 
-mod common;
-
-pub use self::common::{at_once, in_common};
-
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};

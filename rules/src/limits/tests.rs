@@ -10,7 +10,7 @@ use itertools::Itertools as _;
 
 use super::*;
 use crate::{
-    samples::{Scene, check_each, now, span},
+    samples::{Scene, check_each},
     words::after,
 };
 
@@ -325,50 +325,4 @@ fn a_reaped_pod_keeps_what_was_seen() {
         limit: None,
     };
     assert_eq!(scene.plan().pods, [noted]);
-}
-
-/// Each sentence names what most of the NotReady nodes have and the others lack: at most three
-/// sentences about traits, and one about time.
-#[test]
-fn what_the_not_ready_nodes_have_in_common_is_what_most_of_them_have_and_the_others_lack() {
-    check_each(
-        &expect![[r#"
-            what most have: compared 6/10; trait 6/10 label disk=ssd; trait 6/6 label rack=r7; trait 0/4 label rack=r8; trait 6/6 label zone=b; trait 5/6 kernel 6.1.9; trait 1/1 label one=1; trait 2/2 label few=yes; trait 3/3 taint maintenance
-                = label rack=r7, label zone=b
-                = kernel 6.1.9
-                = taint maintenance
-            what all have: compared 6/10; trait 4/7 label disk=ssd
-                = -
-            no others: compared 6/6; trait 6/6 label disk=ssd
-            not counted: trait 4/7 label disk=ssd
-            as many as there is room for: compared 6/10; trait 6/6 k0; trait 6/7 k1; trait 6/6 k2; trait 6/7 k3; trait 6/6 k4; trait 5/6 k5; trait 5/5 k6; trait 5/6 k7; trait 5/5 k8; and-node ds07
-                = k0, k2, k4
-                = k6, k8
-                = k1, k3
-                = -
-        "#]],
-        |words| {
-            let common = in_common(&Scene::of(words).facts());
-            let shares = common.iter().map(|line| {
-                let names = line.trim_end_matches('.').rsplit_once(": ");
-                names.map_or("-".to_owned(), |(_, names)| names.to_owned())
-            });
-            shares.collect_vec().join("\n")
-        },
-    );
-}
-
-#[test]
-fn nodes_that_fail_within_a_minute_fail_at_once() {
-    for (ages, most) in [
-        ("1h", Some(1)),
-        ("1h 50s, 1h 30s, 1h 20s, 59m 49s, 30m, 3h", Some(3)),
-        ("1h 50s, 1h 30s, 1h 20s, 59m 50s, 30m, 3h", Some(4)),
-        ("3h, 2h, 1h", Some(1)),
-        ("", None),
-    ] {
-        let ages = ages.split(", ").filter(|age| !age.is_empty());
-        let times = ages.map(|age| now() - span(age)).sorted().collect_vec();
-        assert_eq!(at_once(&times).map(|(count, _)| count), most);
-    }
 }

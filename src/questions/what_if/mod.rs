@@ -176,7 +176,7 @@ async fn suppose<'a>(
     let plan = settings.plan(&facts, pods);
     let run = RunRecord::new(settings, facts, plan);
     let standings = store.standings(run.facts.now).await;
-    let (standings, _) = standings.unwrap_or_default();
+    let standings = standings.unwrap_or_default();
     Ok(SupposedRun {
         run,
         standings,

@@ -237,7 +237,6 @@ fn an_outage_that_holds_everything_prints_no_destructive_command() {
           control plane. 5 pods are held. When that many fail at once, the cause is more often the API
           server or the network than the nodes, and their pods may all be running. What the nodes have in
           common can show what has failed: look at the network first.
-          6 of 6 failed within a minute, from 2026-01-31 01:00:00Z on.
           - See what the NotReady nodes have in common:
             kubectl get nodes -o wide -L topology.kubernetes.io/zone,node.kubernetes.io/instance-type
 

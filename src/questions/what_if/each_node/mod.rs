@@ -142,7 +142,7 @@ pub async fn run_on(
     store.read_claims().await;
     let mut facts = store.scan().await?.facts;
     let standings = store.standings(facts.now).await;
-    let (standings, _) = standings
+    let standings = standings
         .map_err(|Unread(cause)| CouldNotRun::Source(format!("could not list nodes: {cause}")))?;
     let alone = async |name: &String| {
         let store = store.without(BTreeSet::from([name.clone()]));
