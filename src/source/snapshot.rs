@@ -1,8 +1,8 @@
 //! The source that is a snapshot: a file with a saved cluster state.
 //!
 //! The file holds what `kubectl get no,ns,po,pvc,pv,leases,volumeattachments,csidrivers,sts -Ao json
-//! --show-managed-fields` prints, or any part of it: as one list, as lists in lists, or as several
-//! documents in a row. A kind without any object in the file was not saved, or there is none: its
+//! --show-managed-fields` prints, or any part of it: as one list, or as several documents in a
+//! row. A kind without any object in the file was not saved, or there is none: its
 //! facts are then unknown, never assumed.
 
 use std::{
@@ -107,12 +107,10 @@ fn other_format(start: &[u8]) -> Option<&'static str> {
     let is_yaml = ["---", "apiVersion:", "items:", "kind:"]
         .iter()
         .any(|key| start.starts_with(key.as_bytes()));
-    let utf_16 = "UTF-16, as of PowerShell; make it UTF-8: iconv -f UTF-16 -t UTF-8 FILE | pod-reaper --snapshot -";
     match start {
         [0x1f, 0x8b, ..] => {
             Some("compressed by gzip; unpack it: gunzip -c FILE | pod-reaper --snapshot -")
         }
-        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] | [b'{', 0, ..] | [0, b'{', ..] => Some(utf_16),
         _ => is_yaml.then_some("YAML; save it as JSON, with -o json"),
     }
 }

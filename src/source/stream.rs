@@ -36,7 +36,7 @@ pub fn read(source: impl Read, add: Add<'_>) -> serde_json::Result<()> {
             add,
             list_kind: "",
             held: &mut held,
-            is_items: false,
+            place: Place::Document,
         }
         .deserialize(&mut documents)?;
         for object in held {
@@ -53,8 +53,18 @@ struct Element<'a> {
     list_kind: &'a str,
     /// Receives the objects whose kind is not known yet.
     held: &'a mut Vec<String>,
-    /// Whether this is the value of a list's `items`.
-    is_items: bool,
+    place: Place,
+}
+
+/// Where a value stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Outside of everything.
+    Document,
+    /// In a list, as the value of `items`.
+    Items,
+    /// In that array, as one object.
+    Item,
 }
 
 impl<'de> DeserializeSeed<'de> for Element<'_> {
@@ -72,18 +82,19 @@ impl<'de> Visitor<'de> for Element<'_> {
         formatter.write_str("an object")
     }
 
-    /// Visits a list or another object. The items of a list are visited as they come. The other
+    /// Visits a list or another object. The items of a list are visited as they come, and are no lists. The other
     /// fields are put together again, as the text of the object itself.
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         let (mut fields, mut kind) = (BTreeMap::new(), String::new());
         let mut held = Vec::new();
         while let Some(key) = map.next_key::<String>()? {
-            if key == "items" && (kind.is_empty() || kind.ends_with("List")) {
+            let is_list = kind.is_empty() || kind.ends_with("List");
+            if key == "items" && is_list && self.place == Place::Document {
                 map.next_value_seed(Element {
                     add: self.add,
                     list_kind: kind.trim_end_matches("List"),
                     held: &mut held,
-                    is_items: true,
+                    place: Place::Items,
                 })?;
                 continue;
             }
@@ -99,6 +110,9 @@ impl<'de> Visitor<'de> for Element<'_> {
         } else {
             &kind
         };
+        if known.ends_with("List") && fields.contains_key("items") {
+            return Err(A::Error::custom("a list inside another list"));
+        }
         if known.is_empty() {
             self.held.push(text);
         } else {
@@ -113,21 +127,24 @@ impl<'de> Visitor<'de> for Element<'_> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
+        if self.place != Place::Items {
+            return Err(A::Error::custom("an array that is not the items of a list"));
+        }
         while seq
             .next_element_seed(Element {
                 add: self.add,
                 list_kind: self.list_kind,
                 held: self.held,
-                is_items: false,
+                place: Place::Item,
             })?
             .is_some()
         {}
-        self.visit_unit()
+        Ok(())
     }
 
     /// Visits a null. A program written in Go may print it for an empty list of items.
     fn visit_unit<E>(self) -> Result<(), E> {
-        if !self.is_items {
+        if self.place != Place::Items {
             (self.add)(self.list_kind, None);
         }
         Ok(())
