@@ -1192,24 +1192,20 @@ impl PodGroup<'_> {
         step.into_iter().collect()
     }
 
+    /// Returns the step to look for the pods in the cluster that a leaf node stands for. The command names a file of its
+    /// own: it fails if there is none, and never asks the cluster of the run.
     fn in_leaf_cluster(&self, cluster: &str) -> Step {
-        let kubeconfig = "jsonpath={.spec.kubeconfig}";
-        let get = ["get", "clusters.kosmos.io", cluster, "-o", kubeconfig];
-        let get = self.adviser.kubectl.command(&get);
-        let there = self.get_pods(&Target::default(), &["-o", "wide"]);
-        // With an empty kubeconfig, kubectl would ask the cluster that it runs in. With one that
-        // has a current context it does not, so the script checks that first.
-        let script = format!(
-            r#"( creds=$(mktemp) && trap 'rm -f "$creds"' EXIT INT &&
-{get} | base64 -d > "$creds" &&
-kubectl --kubeconfig "$creds" config current-context &&
-{there} --kubeconfig "$creds" )"#
-        );
+        let file = format!("{cluster}.kubeconfig");
         let what = format!(
-            "Look for {} in leaf cluster {cluster}. If the link is cut from here too, do so from within it.",
+            "Look for {} in leaf cluster {cluster}: save a kubeconfig of that cluster as {file}. If the link is cut from here too, \
+             look from within the leaf cluster.",
             self.them()
         );
-        Step::new(what, script)
+        let there = Target {
+            kubeconfig: Some(file.into()),
+            context: None,
+        };
+        Step::new(what, self.get_pods(&there, &["-o", "wide"]))
     }
 }
 

@@ -371,10 +371,7 @@ fn what_has_to_be_repaired_has_commands_to_look_at_it() {
             = risk
             = see: kubectl --context prod describe node ds06
             = see: kubectl --context prod logs -n kosmos-system deployment/clustertree-cluster-manager --tail=50
-            = see: ( creds=$(mktemp) && trap 'rm -f "$creds"' EXIT INT &&
-            = kubectl --context prod get clusters.kosmos.io edge-1 -o 'jsonpath={.spec.kubeconfig}' | base64 -d > "$creds" &&
-            = kubectl --kubeconfig "$creds" config current-context &&
-            = kubectl get pod db-0 -n shop -o wide --kubeconfig "$creds" )
+            = see: kubectl --kubeconfig edge-1.kubeconfig get pod db-0 -n shop -o wide
         a virtual node: leaf Liqo
             = risk
             = see: kubectl describe node ds06
