@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     advice::Installed,
-    decide::PinnedClaim,
+    decide::{Pin, Tie},
     facts::{Attachment, NamespaceFacts, Namespaces, NodeFacts, PodFacts, PodsOf, Uid, Unread},
     kubernetes::{
         Holders, Kind, LeaseName, LeasesByNode, ListMeta, NodeObjects, RawAttachment, RawClaim,
@@ -307,10 +307,10 @@ impl Cluster {
     }
 
     /// Reports whether a claim that was to be given up is being deleted, or is gone.
-    pub async fn is_going(&self, namespace: &str, claim: &PinnedClaim) -> Result<bool> {
-        let found = self.find::<RawClaim>(namespace, &claim.claim).await?;
+    pub async fn is_going(&self, namespace: &str, (tie, pin): (&Tie, &Pin)) -> Result<bool> {
+        let found = self.find::<RawClaim>(namespace, &tie.pvc).await?;
         Ok(found.is_none_or(|RawClaim { metadata, .. }| {
-            metadata.uid != claim.claim_uid || metadata.terminating()
+            metadata.uid != pin.uid || metadata.terminating()
         }))
     }
 

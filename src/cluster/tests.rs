@@ -18,7 +18,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::{
-    decide::PinnedClaim,
+    decide::{Pin, Tie, TieKind},
     facts::PodsOf,
     kubernetes::{Holders, RawNode, RawPod},
     report::samples::audit,
@@ -676,14 +676,17 @@ async fn only_a_claim_that_is_given_up_in_a_known_version_is_deleted() {
         (Ok(()), None, false),
         (doubt(), Some("5"), false),
     ] {
-        let claim = PinnedClaim {
-            claim: "data".to_owned(),
-            claim_uid: "uid-data".into(),
+        let tie = Tie {
+            pvc: "data".to_owned(),
+            volume: Some("pv-1".to_owned()),
+            why: String::new(),
+            kind: TieKind::Confined,
+        };
+        let pin = Pin {
+            uid: "uid-data".into(),
             version: version.map(Into::into),
             given_up: given_up.clone(),
-            volume: "pv-1".to_owned(),
             reclaim_policy: None,
-            bond: String::new(),
             answered: false,
             deleted: false,
             by_operator: false,
@@ -691,7 +694,7 @@ async fn only_a_claim_that_is_given_up_in_a_known_version_is_deleted() {
         };
         let pod = rules::samples::pod();
         let delete = cluster
-            .delete_claim(&pod, &claim, &proof, Mode::Delete)
+            .delete_claim(&pod, (&tie, &pin), &proof, Mode::Delete)
             .await;
         assert_eq!(
             is_not_sent(&delete),

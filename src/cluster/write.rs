@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     codes::codes,
-    decide::PinnedClaim,
+    decide::{Pin, Tie},
     facts::{NodeFacts, PodFacts, Ready, ResourceVersion, Uid, Unread},
     kubernetes::{RawClaim, RawPod},
     outcome::Outcome,
@@ -139,14 +139,14 @@ impl Cluster {
     pub async fn delete_claim(
         &self,
         pod: &PodFacts,
-        claim: &PinnedClaim,
+        (tie, pin): (&Tie, &Pin),
         node: &StillDown,
         mode: Mode,
     ) -> Result<()> {
-        let version = claim.version.as_ref().filter(|_| claim.given_up.is_ok());
+        let version = pin.version.as_ref().filter(|_| pin.given_up.is_ok());
         let version = version.ok_or(Failure::NotSent("the claim is not to be given up"))?;
-        let path = object::<RawClaim>(&pod.namespace, &claim.claim);
-        let delete = delete(path, &claim.claim_uid, version, mode, "Background");
+        let path = object::<RawClaim>(&pod.namespace, &tie.pvc);
+        let delete = delete(path, &pin.uid, version, mode, "Background");
         self.write(delete, pod, node).await.map(drop)
     }
 

@@ -170,9 +170,9 @@ impl Turn<'_> {
     async fn delete_claims(&mut self) -> Result<(), Outcome> {
         let reason = &self.judged.reason;
         self.delete(Mode::ServerDryRun).await?;
-        for claim in reason.claims_to_delete() {
+        for (tie, _) in reason.claims_to_delete() {
             self.may_begin()?;
-            self.delete_claim(&claim.claim, Mode::ServerDryRun).await?;
+            self.delete_claim(&tie.pvc, Mode::ServerDryRun).await?;
         }
         if self.run.mode != Mode::Delete {
             return Ok(());
@@ -182,8 +182,8 @@ impl Turn<'_> {
         // should go too.
         self.node.last_reading.lock().await.take();
         self.may_begin()?;
-        for claim in reason.claims_to_delete() {
-            self.delete_claim(&claim.claim, Mode::Delete).await?;
+        for (tie, _) in reason.claims_to_delete() {
+            self.delete_claim(&tie.pvc, Mode::Delete).await?;
         }
         Ok(())
     }
@@ -196,7 +196,7 @@ impl Turn<'_> {
         loop {
             let (proof, reason) = self.still_down(pod).await?;
             let mut claims = reason.claims_to_delete();
-            let Some(claim) = claims.find(|claim| claim.claim == name) else {
+            let Some(claim) = claims.find(|(tie, _)| tie.pvc == name) else {
                 let why = format!("Claim {name} is not to be given up any more.");
                 return Err(Outcome::Changed(why));
             };

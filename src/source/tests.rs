@@ -128,8 +128,8 @@ fn verdicts_of(text: &str) -> String {
     let errors = gathered.facts.errors.clone();
     let mut lines = String::new();
     for judged in judged(gathered, 55).pods {
-        let unverified = judged.reason.ties.unverified.iter();
-        let unverified = unverified.map(|it| format!(" {}", it.claim));
+        let unverified = judged.reason.ties.unverified();
+        let unverified = unverified.map(|tie| format!(" {}", tie.pvc));
         let unverified = unverified.collect::<String>();
         writeln!(lines, "{} {}{unverified}", judged.pod.name, judged.code()).expect("text");
     }

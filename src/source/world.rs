@@ -496,7 +496,7 @@ impl<'a> World<'a> {
             return false;
         }
         let reason = Case::of(&self.facts, self.wanted.policy, pod).decide();
-        !reason.ties.pinned.is_empty() || reason.asks.contains(&ReasonCode::HostPath)
+        reason.ties.pinned().next().is_some() || reason.asks.contains(&ReasonCode::HostPath)
     }
 
     /// Counts the copies that are Ready elsewhere, of each workload of which a person asks.
@@ -676,7 +676,7 @@ impl<'a> World<'a> {
             };
             let case = Case::of(&self.facts, self.wanted.policy, pod);
             pod.claims.iter().any(goes)
-                || case.declares_a_claim() && !case.decide().ties.pinned.is_empty()
+                || case.declares_a_claim() && case.decide().ties.pinned().next().is_some()
         };
         let pods = self.pods().iter();
         let unread = pods.filter(|pod| matches!(pod.set_wants, Some(Err(_))));

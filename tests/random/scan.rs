@@ -7,7 +7,7 @@ use crate::prelude::*;
 use pod_reaper::{
     cli::PodName,
     cluster::Cluster,
-    decide::{Reason, Verdict},
+    decide::{Reason, Tie, TieKind, Verdict},
     questions::explain::{self, Explanation},
     source::Store,
 };
@@ -29,8 +29,9 @@ fn verdicts(plan: &Plan) -> Verdicts {
         let Judged { pod, reason, limit } = judged;
         let mut reason = reason.clone();
         // The API server refuses a selector in its own words.
-        for claim in &mut reason.ties.unverified {
-            let cause = &mut claim.cause;
+        let is_unverified = |tie: &&mut Tie| matches!(tie.kind, TieKind::Unverified(_));
+        for tie in reason.ties.all.iter_mut().filter(is_unverified) {
+            let cause = &mut tie.why;
             cause.truncate(cause.find(": ").unwrap_or(cause.len()));
             reason.sentence.clear();
         }

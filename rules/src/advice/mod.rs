@@ -20,8 +20,8 @@ pub use self::kubectl::quoted_path;
 use crate::{
     codes::entry,
     decide::{
-        Case, ConfinedClaim, GIVE_UP, POWERED_OFF, PinnedClaim, Policy, REAP, ReasonCode,
-        UnverifiedClaim, Verdict,
+        Case, GIVE_UP, POWERED_OFF, Pin, Policy, REAP, ReasonCode, Tie, TieKind, Ties, Unsure,
+        Verdict,
     },
     facts::{
         Attachment, Census, ClaimFacts, ClusterFacts, Goes, KubeletSays, NodeFacts, OUT_OF_SERVICE,
@@ -417,14 +417,14 @@ impl Adviser<'_> {
         }
         let case = Case::of(self.facts, self.policy, pod);
         let inert = case.would_be_inert(&claims).filter(|_| !pod.supposed);
-        let mut doubts = asked(judged).filter_map(|claim| claim.doubt.as_ref());
+        let mut doubts = asked(judged).filter_map(|(_, pin)| pin.doubt.as_ref());
         let doubt = || Some(doubts.find(|doubt| doubt.proved)?.why.clone());
         // Once that is known, another rule may hold the pod, which asks for another answer.
-        let mut unverified = judged.reason.ties.unverified.iter();
+        let mut unverified = judged.reason.ties.unverified();
         let own = inert.or_else(doubt);
         let own = own.map(|why| Objection { why, is_own: true });
         let unknown = || {
-            let why = unverified.find(|claim| claim.names_node)?.cause.clone();
+            let why = unverified.find(|tie| tie.names_node())?.why.clone();
             Some(Objection { why, is_own: false })
         };
         // Such an answer lets no pod pass with which a claim would go.
@@ -494,28 +494,25 @@ fn repair_first(node: &NodeFacts) -> Option<&'static str> {
 
 /// Reports whether the pod has an unverified claim that no answer on the claim is asked for.
 fn is_unverified(judged: &Judged) -> bool {
-    let mut unverified = judged.reason.ties.unverified.iter();
+    let mut unverified = judged.reason.ties.unverified();
     judged.reason.asks.contains(&ReasonCode::VolumeUnverified)
-        && unverified.any(|claim| !claim.answerable)
+        && unverified.any(|tie| !tie.answerable())
 }
 
 /// Lists the claims that a person is asked to give up with the pod: the pinned ones that nothing
 /// gives up already.
-fn asked(judged: &Judged) -> impl Iterator<Item = &PinnedClaim> + Clone {
-    let claims = judged.reason.ties.pinned.iter();
-    claims.filter(|claim| claim.given_up.is_err())
+fn asked(judged: &Judged) -> impl Iterator<Item = (&Tie, &Pin)> + Clone {
+    let pinned = judged.reason.ties.pinned();
+    pinned.filter(|(_, pin)| pin.given_up.is_err())
 }
 
 /// Lists all claims that a person is asked to give up with the pod: also those that are being
 /// deleted although they may be wanted.
 fn to_give_up(judged: &Judged) -> impl Iterator<Item = &str> + Clone {
-    let going = judged.reason.ties.unverified.iter();
-    let going = going.filter(|claim| claim.answerable);
-    let going = going.map(|claim| claim.claim.as_str());
-    asked(judged)
-        .map(|claim| claim.claim.as_str())
-        .chain(going)
-        .unique()
+    let going = judged.reason.ties.unverified();
+    let going = going.filter(|tie| tie.answerable());
+    let pinned = asked(judged).map(|(tie, _)| tie);
+    pinned.chain(going).map(|tie| tie.pvc.as_str()).unique()
 }
 
 /// Returns what people would call one workload: the pod's owner, or its series of numbered owners,
@@ -723,8 +720,8 @@ impl PodGroup<'_> {
                 .all
                 .iter()
                 .flat_map(|judged| judged.reason.ties.to_delete());
-            let given_up = given_up.filter(|claim| claim.given_up.is_ok());
-            let given_up = joined(given_up.map(|claim| &claim.claim).sorted().dedup(), ", ");
+            let given_up = given_up.filter(|(_, pin)| pin.given_up.is_ok());
+            let given_up = joined(given_up.map(|(tie, _)| &tie.pvc).sorted().dedup(), ", ");
             let keeps = match given_up {
                 None => "every claim is kept".to_owned(),
                 Some(claims) => {
@@ -808,10 +805,10 @@ impl PodGroup<'_> {
     /// with a component.
     fn by_whom(&self) -> String {
         let mut claims = self.all.iter().flat_map(|judged| asked(judged));
-        if claims.clone().all(|claim| claim.deleted) {
+        if claims.clone().all(|(_, pin)| pin.deleted) {
             return "Kubernetes deletes the claim once its last pod is gone.".to_owned();
         }
-        let comes_back = if claims.any(|claim| claim.by_operator) {
+        let comes_back = if claims.any(|(_, pin)| pin.by_operator) {
             "whether it comes back is the affair of the operator that controls the pod"
         } else if self.all.len() == 1 {
             "its StatefulSet creates both again, empty"
@@ -859,7 +856,7 @@ impl PodGroup<'_> {
         );
         what += &after(" ", self.says_copies(copies));
         let mut claims = self.all.iter().flat_map(|judged| asked(judged));
-        if let Some(doubt) = claims.find_map(|claim| claim.doubt.as_ref()) {
+        if let Some(doubt) = claims.find_map(|(_, pin)| pin.doubt.as_ref()) {
             what += &format!(
                 " Whether it would come back is not known ({}): the run asks again.",
                 doubt.why
@@ -912,9 +909,9 @@ impl PodGroup<'_> {
         let pinned = self
             .all
             .iter()
-            .flat_map(|judged| &judged.reason.ties.pinned);
+            .flat_map(|judged| judged.reason.ties.pinned());
         let pinned = pinned.filter(|_| is_pinned);
-        let names = pinned.clone().map(|claim| claim.claim.as_str());
+        let names = pinned.clone().map(|(tie, _)| tie.pvc.as_str());
         let names = names.sorted().dedup().collect_vec();
         if names.is_empty() {
             return None;
@@ -924,7 +921,7 @@ impl PodGroup<'_> {
             [_] => "The replacement exists already, and stays Pending",
             _ => "The replacements exist already, and stay Pending",
         };
-        let what = if pinned.clone().any(|claim| claim.deleted) {
+        let what = if pinned.clone().any(|(_, pin)| pin.deleted) {
             format!("Once the old pod is gone, create {pvcs} again, since no controller does.")
         } else {
             format!(
@@ -961,10 +958,9 @@ impl PodGroup<'_> {
         };
         let kubectl = self.adviser.kubectl;
         let mut steps = Vec::new();
-        for ConfinedClaim { claim, volume, why } in
-            ties(ReasonCode::VolumeConfined).flat_map(|ties| &ties.confined)
-        {
-            let what = format!("See where the data of claim {claim} is: volume {volume} {why}.");
+        for tie in ties(ReasonCode::VolumeConfined).flat_map(Ties::confined) {
+            let (Tie { pvc, why, .. }, volume) = (tie, tie.volume());
+            let what = format!("See where the data of claim {pvc} is: volume {volume} {why}.");
             let describe = ["describe", "pv", volume];
             steps.push(Step::new(what, kubectl.command(&describe)));
         }
@@ -975,26 +971,19 @@ impl PodGroup<'_> {
                 self.them()
             )));
         }
-        for UnverifiedClaim {
-            claim,
-            missing_volume,
-            answerable,
-            cause,
-            ..
-        } in ties(ReasonCode::VolumeUnverified).flat_map(|ties| &ties.unverified)
-        {
-            if *answerable {
-                continue;
-            }
-            let what = match missing_volume {
-                Some(volume) => format!(
-                    "Volume {volume} of claim {claim} does not exist: bring it back, or a new pod cannot start."
-                ),
-                None => format!("See claim {claim}, and where its volume is: {cause}."),
+        let unverified = ties(ReasonCode::VolumeUnverified).flat_map(Ties::unverified);
+        for tie in unverified.filter(|tie| !tie.answerable()) {
+            let (Tie { pvc, why, .. }, volume) = (tie, tie.volume());
+            let what = if tie.kind == TieKind::Unverified(Unsure::NoVolume) {
+                format!(
+                    "Volume {volume} of claim {pvc} does not exist: bring it back, or a new pod cannot start."
+                )
+            } else {
+                format!("See claim {pvc}, and where its volume is: {why}.")
             };
-            let get = ["get", "pvc", claim, "-n", self.namespace(), "-o", "wide"];
+            let get = ["get", "pvc", pvc, "-n", self.namespace(), "-o", "wide"];
             // What cannot be the name of a claim is only in the pod.
-            let command = if is_name(claim) {
+            let command = if is_name(pvc) {
                 kubectl.command(&get)
             } else {
                 self.get_pods(kubectl, &["-o", "yaml"])

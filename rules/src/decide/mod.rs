@@ -21,7 +21,7 @@ pub use self::answer::{Answer, GIVE_UP, POWERED_OFF, REAP};
 pub use self::case::Case;
 pub use self::code::{ReasonCode, Verdict};
 pub use self::reason::{
-    ConfinedClaim, PinnedClaim, Reason, Stage, Ties, UnverifiedClaim, heard, reported, unread_facts,
+    Pin, Reason, Stage, Tie, TieKind, Ties, Unsure, heard, reported, unread_facts,
 };
 use crate::{
     codes::{codes, entry},

@@ -62,15 +62,11 @@ pub struct Reason {
     pub notes: Vec<String>,
 }
 
-/// What binds a pod to its node through its claims.
+/// What binds a pod to its node through its PVCs.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Ties {
-    /// Claims whose volumes are on the node.
-    pub pinned: Vec<PinnedClaim>,
-    /// Claims whose volumes no other node can reach.
-    pub confined: Vec<ConfinedClaim>,
-    /// Claims that may be bound to the node: whether another node reaches the volume is not known.
-    pub unverified: Vec<UnverifiedClaim>,
+    /// What binds it, in the order of its PVCs.
+    pub all: Vec<Tie>,
     /// Why nothing needs the pod or its claims again, as far as that let the pod pass a rule. Each
     /// has to hold still when the pod is deleted.
     pub unneeded: BTreeSet<Unneeded>,
@@ -80,68 +76,119 @@ pub struct Ties {
     pub lacks: BTreeSet<Query>,
 }
 
-impl Ties {
-    /// Lists the pinned claims that are still to be deleted if the pod goes.
-    pub fn to_delete(&self) -> impl Iterator<Item = &PinnedClaim> + Clone {
-        self.pinned.iter().filter(|claim| !claim.deleted)
-    }
+/// What binds a pod to its node through one PVC.
+#[derive(Debug, Clone, PartialEq, Eq, Display)]
+#[display("claim {pvc}{}", self.predicate())]
+pub struct Tie {
+    /// The PVC's name.
+    pub pvc: String,
+    /// The name of the volume that the PVC is bound to; `None` only if the tie is unverified.
+    pub volume: Option<String>,
+    /// Why the PVC is one, as a phrase: of a pinned one "local, at /mnt/d1", of a confined one what follows the volume's
+    /// name, of an unverified one what is wrong or unknown.
+    pub why: String,
+    /// How firmly the PVC binds the pod.
+    pub kind: TieKind,
 }
 
-/// A claim whose volume is on the dead node, or has an affinity to that node alone.
-#[derive(Debug, Clone, PartialEq, Eq, Display)]
-#[display("claim {claim} is bound to volume {volume} ({bond})")]
-pub struct PinnedClaim {
-    /// The claim's name.
-    pub claim: String,
-    /// The claim's UID: a namesake must not be deleted in its place.
-    pub claim_uid: Uid,
-    /// The volume's name.
-    pub volume: String,
-    /// The volume's reclaim policy, which decides what becomes of the data.
-    pub reclaim_policy: Option<String>,
-    /// The bond between the volume and the node, as a phrase: "local, at /mnt/d1".
-    pub bond: String,
-    /// The resource version in which the claim may be deleted; `None` if something holds it, or
+/// How firmly a PVC binds a pod to its node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TieKind {
+    /// The volume is on the dead node, or has an affinity to that node alone.
+    Pinned(Pin),
+    /// No other node can reach the volume, although the data may be elsewhere.
+    Confined,
+    /// It could not be verified that nothing binds the PVC to the node.
+    Unverified(Unsure),
+}
+
+/// What is special about an unverified PVC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unsure {
+    /// Nothing.
+    Plain,
+    /// The volume that it names does not exist.
+    NoVolume,
+    /// An answer on the PVC lets it pass: nothing else is wrong or unknown of it.
+    Answerable,
+    /// The volume's affinity names the node: the data may well be on it.
+    NamesNode,
+}
+
+/// What decides whether a pinned PVC is deleted with its pod.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pin {
+    /// The PVC's UID: a namesake must not be deleted in its place.
+    pub uid: Uid,
+    /// The resource version in which the PVC may be deleted; `None` if something holds it, or
     /// its deletion was requested already.
     pub version: Option<ResourceVersion>,
-    /// Whether the claim is given up; if it is not, the cause, as a phrase.
+    /// The volume's reclaim policy, which decides what becomes of the data.
+    pub reclaim_policy: Option<String>,
+    /// Whether the PVC is given up; if it is not, the cause, as a phrase.
     pub given_up: Result<(), String>,
-    /// True if a person's answer on the claim counts.
+    /// True if a person's answer on the PVC counts.
     pub answered: bool,
-    /// The claim's deletion was requested already: it goes with its last pod.
+    /// The PVC's deletion was requested already: it goes with its last pod.
     pub deleted: bool,
-    /// Whether the claim comes back is the affair of the operator that controls the pod.
+    /// Whether the PVC comes back is the affair of the operator that controls the pod.
     pub by_operator: bool,
-    /// The objection to giving the claim up, if there is one.
+    /// The objection to giving the PVC up, if there is one.
     pub doubt: Option<Doubt>,
 }
 
-/// A claim whose volume no other node can reach, although the data may be elsewhere.
-#[derive(Debug, Clone, PartialEq, Eq, Display)]
-#[display("claim {claim} is bound to volume {volume}, which {why}")]
-pub struct ConfinedClaim {
-    /// The claim's name.
-    pub claim: String,
-    /// The volume's name.
-    pub volume: String,
-    /// Why no other node is known to reach it, as a phrase that follows the volume's name.
-    pub why: String,
+impl Ties {
+    /// Lists the pinned PVCs.
+    pub fn pinned(&self) -> impl Iterator<Item = (&Tie, &Pin)> + Clone {
+        let all = self.all.iter();
+        all.filter_map(|tie| match &tie.kind {
+            TieKind::Pinned(pin) => Some((tie, pin)),
+            _ => None,
+        })
+    }
+
+    /// Lists the confined PVCs.
+    pub fn confined(&self) -> impl Iterator<Item = &Tie> + Clone {
+        let all = self.all.iter();
+        all.filter(|tie| tie.kind == TieKind::Confined)
+    }
+
+    /// Lists the unverified PVCs.
+    pub fn unverified(&self) -> impl Iterator<Item = &Tie> + Clone {
+        let all = self.all.iter();
+        all.filter(|tie| matches!(tie.kind, TieKind::Unverified(_)))
+    }
+
+    /// Lists the pinned PVCs that are still to be deleted if the pod goes.
+    pub fn to_delete(&self) -> impl Iterator<Item = (&Tie, &Pin)> + Clone {
+        self.pinned().filter(|(_, pin)| !pin.deleted)
+    }
 }
 
-/// A claim of which it could not be verified that nothing binds it to the node.
-#[derive(Debug, Clone, PartialEq, Eq, Display)]
-#[display("claim {claim}: {cause}")]
-pub struct UnverifiedClaim {
-    /// The claim's name.
-    pub claim: String,
-    /// The name of the claim's volume, if that volume does not exist.
-    pub missing_volume: Option<String>,
-    /// True if an answer on the claim lets it pass: nothing else is wrong or unknown of it.
-    pub answerable: bool,
-    /// True if the volume's affinity names the node: the data may well be on it.
-    pub names_node: bool,
-    /// What is wrong or unknown, as a phrase.
-    pub cause: String,
+impl Tie {
+    /// Returns the name of the volume; it is empty if there is none.
+    pub fn volume(&self) -> &str {
+        self.volume.as_deref().unwrap_or_default()
+    }
+
+    /// Reports whether an answer on the PVC lets it pass although it is unverified.
+    pub fn answerable(&self) -> bool {
+        self.kind == TieKind::Unverified(Unsure::Answerable)
+    }
+
+    /// Reports whether the PVC is unverified, and its volume's affinity names the node.
+    pub fn names_node(&self) -> bool {
+        self.kind == TieKind::Unverified(Unsure::NamesNode)
+    }
+
+    fn predicate(&self) -> String {
+        let (volume, why) = (self.volume(), &self.why);
+        match self.kind {
+            TieKind::Pinned(_) => format!(" is bound to volume {volume} ({why})"),
+            TieKind::Confined => format!(" is bound to volume {volume}, which {why}"),
+            TieKind::Unverified(_) => format!(": {why}"),
+        }
+    }
 }
 
 impl Reason {
@@ -181,7 +228,7 @@ impl Reason {
     }
 
     /// Lists the claims that are deleted before the pod; there are none if it is not reaped.
-    pub fn claims_to_delete(&self) -> impl Iterator<Item = &PinnedClaim> {
+    pub fn claims_to_delete(&self) -> impl Iterator<Item = (&Tie, &Pin)> {
         let claims = self.ties.to_delete();
         claims.filter(|_| self.verdict() == Verdict::Reap)
     }

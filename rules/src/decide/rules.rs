@@ -562,9 +562,10 @@ fn unheld(pod: &PodFacts) -> &'static str {
 }
 
 fn data_on_node(case: &Case<'_>) -> Finding {
-    let pinned = &case.ties()?.pinned;
+    let pinned = case.ties()?.pinned().collect_vec();
     let of_pod = case.writes_to_its_node();
-    let not_given_up = pinned.iter().find_map(|claim| claim.given_up.clone().err());
+    let mut pins = pinned.iter().map(|(_, pin)| pin);
+    let not_given_up = pins.find_map(|pin| pin.given_up.clone().err());
     // Claims are given up only if no other rule would keep the pod.
     let other = || {
         if of_pod.is_some() {
@@ -586,7 +587,7 @@ fn data_on_node(case: &Case<'_>) -> Finding {
     };
     let mut sentence = format!(
         "Its storage is on the dead node: {}.",
-        pinned.iter().join("; ")
+        pinned.iter().map(|(tie, _)| tie).join("; ")
     );
     let answered = || case.pod.bound_claims().any(|claim| claim.give_up.is_some());
     if case.policy.reap_scratch || answered() {
@@ -605,7 +606,7 @@ fn data_on_node(case: &Case<'_>) -> Finding {
 const PASSED: &str = "A person's answer lets it pass: pod-reaper.io/reap on the pod.";
 
 fn volume_confined(case: &Case<'_>) -> Finding {
-    let confined = &case.ties()?.confined;
+    let confined = case.ties()?.confined().collect_vec();
     if confined.is_empty() {
         let none = "No claim that could be read is confined to the node";
         return seen(of_claims(case.pod, none));
@@ -623,14 +624,15 @@ fn volume_confined(case: &Case<'_>) -> Finding {
 }
 
 fn volume_unverified(case: &Case<'_>) -> Finding {
-    let (node, unverified) = (case.required_node()?, &case.ties()?.unverified);
+    let (node, ties) = (case.required_node()?, case.ties()?);
+    let unverified = ties.unverified().collect_vec();
     if unverified.is_empty() {
         return seen(of_claims(case.pod, "Each claim was read"));
     }
     // If it could only not be read whether another node reaches the volume, no answer may depend on
     // that: once it is read, the claim may prove to be on this node.
     if case.is_let_go()
-        && !unverified.iter().any(|claim| claim.names_node)
+        && !unverified.iter().any(|tie| tie.names_node())
         && node.fenced(case.now).is_some()
     {
         return seen(PASSED);
@@ -774,18 +776,18 @@ fn owner_kind(case: &Case<'_>) -> Finding {
 fn nothing_binds(case: &Case<'_>) -> Finding {
     let (node, ties) = (case.required_node()?, case.ties()?);
     let mut notes = ties.notes.clone();
-    notes.extend(ties.to_delete().map(|pinned| {
+    notes.extend(ties.to_delete().map(|(tie, pin)| {
         format!(
             "claim {} is deleted{}; its volume {} stays behind, Released, until it is cleaned up (reclaim \
              policy {}), and a storage class that binds at once may choose {} again",
-            pinned.claim,
-            if pinned.by_operator {
+            tie.pvc,
+            if pin.by_operator {
                 ", and whether it is recreated is its operator's affair"
             } else {
                 " and recreated, empty"
             },
-            pinned.volume,
-            pinned.reclaim_policy.as_deref().unwrap_or("none"),
+            tie.volume(),
+            pin.reclaim_policy.as_deref().unwrap_or("none"),
             node.name
         )
     }));
@@ -807,7 +809,7 @@ fn nothing_binds(case: &Case<'_>) -> Finding {
     }
     let code = if answered(case, ties)? {
         Code::Answered
-    } else if ties.pinned.is_empty() {
+    } else if ties.pinned().next().is_none() {
         Code::Stuck
     } else {
         Code::Scratch
@@ -822,7 +824,7 @@ fn nothing_binds(case: &Case<'_>) -> Finding {
             " except claims that are given up, which are deleted first: ",
         ),
     };
-    let claims = ties.to_delete().map(|claim| &claim.claim);
+    let claims = ties.to_delete().map(|(tie, _)| &tie.pvc);
     let claims = after(before_claims, joined(claims, ", "));
     let sentence = format!("It is stuck Terminating on a NotReady node and {why}{claims}.");
     Ok(Reason {
@@ -839,7 +841,7 @@ fn answered(case: &Case<'_>, ties: &Ties) -> Result<bool, NoReason> {
         without_answers: true,
         ..Case::new(case.now, case.policy, case.node, case.pod)
     };
-    if ties.pinned.iter().any(|claim| claim.answered) {
+    if ties.pinned().any(|(_, pin)| pin.answered) {
         return Ok(true);
     }
     if case.without_answers || !case.answers().iter().any(counts) {

@@ -61,27 +61,22 @@ fn told(scene: &Scene) -> String {
         ReasonCode::FactsUnread => told += &format!(", {:?}", reason.stage),
         _ => {}
     }
-    let Ties {
-        pinned,
-        confined,
-        unverified,
-        ..
-    } = &reason.ties;
-    let pinned = pinned.iter().filter(|_| !reaped).map(|claim| {
-        let given_up = if claim.given_up.is_ok() {
+    let ties = &reason.ties;
+    let pinned = ties.pinned().filter(|_| !reaped).map(|(tie, pin)| {
+        let given_up = if pin.given_up.is_ok() {
             " (given up)"
         } else {
             ""
         };
-        format!("{}{given_up}", claim.claim)
+        format!("{}{given_up}", tie.pvc)
     });
     let mut list = |what: &str, all: Vec<String>| told += &after(what, joined(all, " "));
     list(", pinned: ", pinned.collect());
-    let confined = confined.iter().map(|claim| claim.claim.clone());
+    let confined = ties.confined().map(|tie| tie.pvc.clone());
     list(", confined: ", confined.collect());
-    let unverified = unverified.iter().map(|claim| claim.claim.clone());
+    let unverified = ties.unverified().map(|tie| tie.pvc.clone());
     list(", unverified: ", unverified.collect());
-    let deleted = reason.claims_to_delete().map(|claim| claim.claim.clone());
+    let deleted = reason.claims_to_delete().map(|(tie, _)| tie.pvc.clone());
     list(", deletes: ", deleted.collect());
     let also = reason.asks.iter().skip(1).map(ToString::to_string);
     list(", also ", also.collect());
@@ -730,8 +725,8 @@ fn a_pinned_claim_tells_what_becomes_of_it() {
         "#]],
         |words| {
             let mut pinned = Vec::new();
-            for claim in Scene::of(words).judged().ties.pinned {
-                let doubt = claim.doubt.map(|doubt| {
+            for (tie, pin) in Scene::of(words).judged().ties.pinned() {
+                let doubt = pin.doubt.as_ref().map(|doubt| {
                     if doubt.proved {
                         ", an objection is proved"
                     } else {
@@ -739,19 +734,19 @@ fn a_pinned_claim_tells_what_becomes_of_it() {
                     }
                 });
                 let marks = [
-                    (claim.given_up.is_ok(), ", given up"),
-                    (claim.answered, ", answered"),
-                    (claim.deleted, ", deleted"),
-                    (claim.by_operator, ", by an operator"),
+                    (pin.given_up.is_ok(), ", given up"),
+                    (pin.answered, ", answered"),
+                    (pin.deleted, ", deleted"),
+                    (pin.by_operator, ", by an operator"),
                 ];
                 let marks = marks.iter().filter(|(is, _)| *is);
                 pinned.push(format!(
                     "{} {} at {} on {}, {}{}{}",
-                    claim.claim,
-                    claim.claim_uid,
-                    claim.version.as_deref().unwrap_or("no version"),
-                    claim.volume,
-                    claim.reclaim_policy.as_deref().unwrap_or("no policy"),
+                    tie.pvc,
+                    pin.uid,
+                    pin.version.as_deref().unwrap_or("no version"),
+                    tie.volume(),
+                    pin.reclaim_policy.as_deref().unwrap_or("no policy"),
                     marks.map(|(_, mark)| mark).format(""),
                     doubt.unwrap_or_default(),
                 ));

@@ -11,7 +11,7 @@ use itertools::Itertools as _;
 
 use super::{
     case::Case,
-    reason::{ConfinedClaim, NoReason, PinnedClaim, Ties, UnverifiedClaim},
+    reason::{NoReason, Pin, Tie, TieKind, Ties, Unsure},
 };
 use crate::facts::{
     AffinityTerm, BoundClaim, ClaimFacts, ClaimState, Doubt, Goes, NodeFacts, PodFacts, Query,
@@ -76,12 +76,11 @@ fn check(case: &Case<'_>, node: &NodeFacts) -> Ties {
     ties.lacks = lacked(pod);
     for claim in &case.pod.claims {
         let name = &claim.name;
-        let unverified = |cause| UnverifiedClaim {
-            claim: name.clone(),
-            missing_volume: None,
-            answerable: false,
-            names_node: false,
-            cause,
+        let unverified = |unsure, why| Tie {
+            pvc: name.clone(),
+            volume: claim.bound().map(|bound| bound.volume.name.clone()),
+            why,
+            kind: TieKind::Unverified(unsure),
         };
         let (goes, wanted) = match &case.pod.goes(claim) {
             Goes::No => (None, None),
@@ -101,15 +100,15 @@ fn check(case: &Case<'_>, node: &NodeFacts) -> Ties {
             Goes::MayBeWanted(cause) if claim.deleted => {
                 let cause =
                     format!("it is being deleted, so that it goes with its last pod, and {cause}");
-                let wanted = UnverifiedClaim {
-                    answerable: claim.bound().is_some(),
-                    ..unverified(cause)
+                let unsure = match claim.bound() {
+                    Some(_) => Unsure::Answerable,
+                    None => Unsure::Plain,
                 };
-                (None, Some(wanted))
+                (None, Some(unverified(unsure, cause)))
             }
             Goes::MayBeWanted(cause) => {
                 let cause = format!("the pod owns it, so that it goes with the pod, and {cause}");
-                (None, Some(unverified(cause)))
+                (None, Some(unverified(Unsure::Plain, cause)))
             }
         };
         let stays = claim
@@ -126,18 +125,17 @@ fn check(case: &Case<'_>, node: &NodeFacts) -> Ties {
         // know its volume.
         let temporary = case.pod.goes(claim) == Goes::Ephemeral;
         let of_state = match &claim.state {
-            Some(ClaimState::Unread(unread)) => Some(unverified(unread.0.clone())),
+            Some(ClaimState::Unread(unread)) => Some(unverified(Unsure::Plain, unread.0.clone())),
             _ if temporary => None,
             Some(ClaimState::Bound(bound)) => {
                 let cause = classify(case, node, claim, bound, &mut ties);
-                cause.map(|cause| UnverifiedClaim {
-                    names_node: bound
-                        .volume
-                        .affinity
-                        .iter()
-                        .all(|term| names_only(term, node)),
-                    ..unverified(cause)
-                })
+                let mut terms = bound.volume.affinity.iter();
+                let unsure = if terms.all(|term| names_only(term, node)) {
+                    Unsure::NamesNode
+                } else {
+                    Unsure::Plain
+                };
+                cause.map(|cause| unverified(unsure, cause))
             }
             Some(ClaimState::WithoutVolume { missing, phase }) => {
                 let phase = phase.as_deref().unwrap_or("not set");
@@ -145,17 +143,21 @@ fn check(case: &Case<'_>, node: &NodeFacts) -> Ties {
                     || format!("it names no volume (phase {phase})"),
                     |volume| format!("its volume {volume} does not exist"),
                 );
-                Some(UnverifiedClaim {
-                    missing_volume: missing.clone(),
-                    ..unverified(cause)
+                let unsure = match missing {
+                    Some(_) => Unsure::NoVolume,
+                    None => Unsure::Plain,
+                };
+                Some(Tie {
+                    volume: missing.clone(),
+                    ..unverified(unsure, cause)
                 })
             }
             None | Some(ClaimState::Absent) => None,
         };
-        ties.unverified.extend(match (of_state, wanted) {
+        ties.all.extend(match (of_state, wanted) {
             // Both hold, so that an answer to the one would be void by the other.
-            (Some(state), Some(wanted)) => Some(UnverifiedClaim {
-                cause: format!("{}; {}", state.cause, wanted.cause),
+            (Some(state), Some(wanted)) => Some(Tie {
+                why: format!("{}; {}", state.why, wanted.why),
                 ..state
             }),
             (state, wanted) => state.or(wanted),
@@ -171,8 +173,7 @@ fn is_given_up(case: &Case<'_>, claim: &ClaimFacts) -> bool {
     answer.is_some_and(|(value, bound)| case.check_answer(value, Some(bound)).is_ok())
 }
 
-/// Adds a bound claim to `ties`, in the list where it belongs. Returns the cause if the claim is
-/// unverified.
+/// Adds a bound claim to `ties`. Returns the cause if the claim is unverified, and adds none then.
 fn classify(
     case: &Case<'_>,
     node: &NodeFacts,
@@ -204,6 +205,12 @@ fn classify(
         ties.unneeded.insert(why);
         return None;
     }
+    let tie = |why, kind| Tie {
+        pvc: claim.name.clone(),
+        volume: Some(name.clone()),
+        why,
+        kind,
+    };
     match reach {
         Reach::Pinned(bond) => {
             if claim.renewed.is_none() {
@@ -211,13 +218,13 @@ fn classify(
                 ties.lacks
                     .extend(case.declares_a_claim().then(|| Query::users(case.pod)));
             }
-            ties.pinned.push(pinned(case, claim, bound, bond));
+            let pin = TieKind::Pinned(pin(case, claim, bound));
+            ties.all.push(tie(bond, pin));
         }
-        Reach::Confined => ties.confined.push(ConfinedClaim {
-            claim: claim.name.clone(),
-            volume: name.clone(),
-            why: confined_by(volume),
-        }),
+        Reach::Confined => {
+            let why = confined_by(volume);
+            ties.all.push(tie(why, TieKind::Confined));
+        }
         Reach::Free if volume.affinity.is_empty() => {}
         Reach::Free => ties.notes.push(format!(
             "its replacement waits for a node that its volume allows: {name} needs {}",
@@ -233,7 +240,7 @@ fn classify(
     None
 }
 
-fn pinned(case: &Case<'_>, claim: &ClaimFacts, bound: &BoundClaim, bond: String) -> PinnedClaim {
+fn pin(case: &Case<'_>, claim: &ClaimFacts, bound: &BoundClaim) -> Pin {
     let name = &claim.name;
     // Proved objections come first: they decide whether a person is asked, whatever else could not
     // be read.
@@ -263,13 +270,10 @@ fn pinned(case: &Case<'_>, claim: &ClaimFacts, bound: &BoundClaim, bond: String)
         )),
         _ => Err(format!("claim {name} is not annotated {SCRATCH}")),
     };
-    PinnedClaim {
-        claim: name.clone(),
-        claim_uid: bound.uid.clone(),
+    Pin {
+        uid: bound.uid.clone(),
         version: bound.version.clone().filter(|_| !claim.deleted),
-        volume: bound.volume.name.clone(),
         reclaim_policy: bound.volume.reclaim_policy.clone(),
-        bond,
         given_up,
         answered,
         deleted: claim.deleted,

@@ -191,9 +191,9 @@ fn node_note(name: &str, deleted: usize, manual: usize) -> String {
 fn manual_note(pod: &PodFacts, reason: &Reason) -> String {
     // The causes of an unverified volume may hold the API server's messages, which are not meant
     // for everybody who may read Events. So only the claims are named.
-    let unverified = reason.ties.unverified.iter();
+    let unverified = reason.ties.unverified();
     let unverified = unverified.filter(|_| reason.code == ReasonCode::VolumeUnverified);
-    let why = match joined(unverified.map(|volume| &volume.claim), ", ") {
+    let why = match joined(unverified.map(|tie| &tie.pvc), ", ") {
         None => &reason.sentence,
         Some(claims) => {
             &format!("It is unverified whether its storage is on the dead node: {claims}.")

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::{
-    decide::{Ties, UnverifiedClaim},
+    decide::{Tie, TieKind, Ties, Unsure},
     report::samples::{audit, judged, objects, private_cloud, with, yaml},
 };
 
@@ -228,18 +228,17 @@ fn while_the_breaker_holds_what_needs_a_person_is_a_warning_too() {
 #[test]
 fn the_message_of_the_api_server_is_not_in_a_note() {
     let plan = judged(&audit(), &private_cloud()).plan;
-    let claims = ["data", "log"].map(|claim| UnverifiedClaim {
-        answerable: false,
-        names_node: false,
-        claim: claim.to_owned(),
-        missing_volume: None,
-        cause: "the API server answered 403: MARKER".to_owned(),
+    let ties = ["data", "log"].map(|pvc| Tie {
+        pvc: pvc.to_owned(),
+        volume: None,
+        why: "the API server answered 403: MARKER".to_owned(),
+        kind: TieKind::Unverified(Unsure::Plain),
     });
     let note = manual_note(
         &plan.pods[0].pod,
         &Reason {
             ties: Ties {
-                unverified: claims.into(),
+                all: ties.into(),
                 ..Ties::default()
             },
             ..Reason::new(ReasonCode::VolumeUnverified, "MARKER")

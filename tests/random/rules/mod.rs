@@ -197,18 +197,18 @@ fn the_first_rule_that_holds_gives_the_reason() {
             let (place, named) = match judged.reason.code {
                 ReasonCode::VolumeConfined => (
                     Place::Confined,
-                    ties.confined.iter().map(|it| &it.claim).collect_vec(),
+                    ties.confined().map(|tie| &tie.pvc).collect_vec(),
                 ),
                 ReasonCode::VolumeUnverified => (
                     Place::Unverified,
-                    ties.unverified.iter().map(|it| &it.claim).collect(),
+                    ties.unverified().map(|tie| &tie.pvc).collect(),
                 ),
                 ReasonCode::LocalVolume
                 | ReasonCode::Stuck
                 | ReasonCode::Scratch
                 | ReasonCode::Answered => (
                     Place::Pinned,
-                    ties.pinned.iter().map(|it| &it.claim).collect(),
+                    ties.pinned().map(|(tie, _)| &tie.pvc).collect(),
                 ),
                 _ => continue,
             };
