@@ -12,10 +12,10 @@ use crate::exit::{CouldNotRun, Exit, Result};
 
 /// The time for the requests in flight and the verifying list, at the end of the deadline or after
 /// a signal. It is less than the 30 s that Kubernetes grants a pod by default.
-const RESERVE: Duration = Duration::from_secs(20);
+const END_RESERVE: Duration = Duration::from_secs(20);
 /// The limit of a deadline. Longer ones, which the clock might not be able to hold, are as good as
 /// none.
-const FAR: Duration = Duration::from_hours(24 * 365);
+const MAX_DEADLINE: Duration = Duration::from_hours(24 * 365);
 
 /// The signal's name and the time when it came, if it has.
 type Signalled = Option<(&'static str, Instant)>;
@@ -57,9 +57,9 @@ impl Stop {
     /// Returns a stop that comes `deadline` from now, or when the sender sends a signal.
     pub fn manual(deadline: Duration) -> (watch::Sender<Signalled>, Self) {
         let (sender, signalled) = watch::channel(None);
-        let deadline = deadline.min(FAR);
+        let deadline = deadline.min(MAX_DEADLINE);
         let end = Instant::now() + deadline;
-        let last_start = end - RESERVE.min(deadline / 4);
+        let last_start = end - END_RESERVE.min(deadline / 4);
         (
             sender,
             Self {
@@ -110,7 +110,7 @@ impl Stop {
             .await
             .map(|signal| *signal)
         {
-            Ok(Some((_, at))) => tokio::time::sleep_until(at + RESERVE).await,
+            Ok(Some((_, at))) => tokio::time::sleep_until(at + END_RESERVE).await,
             _ => std::future::pending().await,
         }
     }
@@ -119,7 +119,7 @@ impl Stop {
     /// is shorter.
     pub fn at_most(&self, limit: Duration) -> Duration {
         let end = match *self.signalled.borrow() {
-            Some((_, at)) => self.end.min(at + RESERVE),
+            Some((_, at)) => self.end.min(at + END_RESERVE),
             None => self.end,
         };
         limit.min(end.saturating_duration_since(Instant::now()))

@@ -291,12 +291,12 @@ fn is_label_letter(letter: char) -> bool {
 }
 
 /// The length of the longest name, in characters.
-pub const LONGEST_NAME: usize = 253;
+pub const MAX_NAME_CHARS: usize = 253;
 
 /// Reports whether the API server accepts `name` for pods, nodes and most other kinds (RFC 1123).
 pub fn is_name(name: &str) -> bool {
     let inner = |letter: char| matches!(letter, 'a'..='z' | '0'..='9' | '-' | '.');
-    (1..=LONGEST_NAME).contains(&name.len())
+    (1..=MAX_NAME_CHARS).contains(&name.len())
         && name.chars().all(inner)
         && name.trim_matches(['-', '.']) == name
 }

@@ -27,7 +27,7 @@ use kube::{
 };
 use tower::{BoxError, ServiceBuilder};
 
-use super::{Cluster, request::REQUEST_LIMIT};
+use super::{Cluster, request::REQUEST_TIME_LIMIT};
 use crate::{
     exit::{CouldNotRun, Result},
     selector::Target,
@@ -35,7 +35,7 @@ use crate::{
 };
 
 /// The longest wait for a client. A credential plugin may run in this time.
-const CONNECT_LIMIT: Duration = Duration::from_secs(30);
+const CONNECT_TIME_LIMIT: Duration = Duration::from_secs(30);
 
 impl Cluster {
     /// Loads the credentials and sets up a client. It sends nothing to the cluster yet.
@@ -54,7 +54,7 @@ impl Cluster {
         // Setting up a client may run a credential plugin,
         // which blocks the thread and has no time limit.
         let client = tokio::task::spawn_blocking(move || client(config));
-        let why = match tokio::time::timeout(stop.at_most(CONNECT_LIMIT), client).await {
+        let why = match tokio::time::timeout(stop.at_most(CONNECT_TIME_LIMIT), client).await {
             Ok(Ok(Ok(client))) => {
                 return Ok(Self {
                     name,
@@ -65,7 +65,7 @@ impl Cluster {
             Ok(Ok(Err(error))) => unusable(&error, plugin.as_deref()),
             Ok(Err(_)) => "its token or certificate is damaged; log in again".to_owned(),
             Err(_) => {
-                let limit = CONNECT_LIMIT.as_secs();
+                let limit = CONNECT_TIME_LIMIT.as_secs();
                 format!("the credential plugin did not answer within {limit} s; log in again")
             }
         };
@@ -96,7 +96,7 @@ fn client(config: Config) -> kube::Result<Client> {
     let mut connector = HttpConnector::new();
     connector.enforce_http(false);
     connector.set_nodelay(true);
-    connector.set_connect_timeout(Some(REQUEST_LIMIT));
+    connector.set_connect_timeout(Some(REQUEST_TIME_LIMIT));
     let connector = config.rustls_https_connector_with_connector(connector)?;
     let client = legacy::Client::builder(TokioExecutor::new()).build::<_, Body>(connector);
     let service = ServiceBuilder::new()

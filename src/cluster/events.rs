@@ -28,7 +28,7 @@ pub const CONTROLLER: &str = "pod-reaper";
 /// The namespace of Events about objects without a namespace.
 const OF_THE_CLUSTER: &str = "default";
 /// The longest wait for the API server to accept an Event.
-const LIMIT: Duration = Duration::from_secs(5);
+const EVENT_TIME_LIMIT: Duration = Duration::from_secs(5);
 
 /// An Event to write.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,7 +102,7 @@ impl Cluster {
         };
         // Events of a run that has to end are still written.
         let unless = Unless {
-            after: Instant::now() + LIMIT,
+            after: Instant::now() + EVENT_TIME_LIMIT,
             stopped: false,
         };
         self.send(write, Some(unless)).await.map(drop)

@@ -9,19 +9,19 @@ use kube::client::AuthError;
 use rustls::{CertificateError, pki_types::UnixTime};
 use serde_json::Value;
 
-use super::MOST;
+use super::MAX_BODY_BYTES;
 use crate::{facts::Unread, kubernetes::given, words::after};
 
 /// How often a request is tried in all. A rolling restart
 /// of the API servers turns away one or two tries.
-pub const TRIES: u32 = 4;
+pub const MAX_TRIES: u32 = 4;
 /// The pause before the second try. It doubles with each further try.
 pub const FIRST_PAUSE: Duration = Duration::from_millis(200);
 /// The longest pause that a server may ask for. With a longer one the request fails at once: the
 /// CronJob runs again in minutes.
 pub const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// The length, in characters, that messages of the API server are cut to.
-pub const MESSAGE_LIMIT: usize = 1_000;
+pub const MAX_MESSAGE_CHARS: usize = 1_000;
 
 /// The kinds of failure that this program treats differently. The kind is taken from reason and
 /// causes of the API's Status object, not from its message, which is for people. RBAC alone is known
@@ -70,7 +70,7 @@ pub enum Failure {
     #[error("the answer could not be read: {0}")]
     Unreadable(String),
     /// The answer was given up while it was read. A list may be asked for in smaller pages.
-    #[error("the answer is larger than {} MiB", MOST >> 20)]
+    #[error("the answer is larger than {} MiB", MAX_BODY_BYTES >> 20)]
     TooLarge,
     /// A write was not sent, for this reason.
     #[error("not sent: {0}")]
@@ -166,7 +166,7 @@ impl Failure {
             Self::Timeout(_) | Self::Transport(_) | Self::NotSent(_) => Duration::ZERO,
             _ => return None,
         };
-        let again = (1..TRIES).contains(&tried) && asked <= LONGEST_PAUSE;
+        let again = (1..MAX_TRIES).contains(&tried) && asked <= LONGEST_PAUSE;
         again.then(|| asked.max(FIRST_PAUSE * 2_u32.pow(tried - 1)))
     }
 }
@@ -204,7 +204,7 @@ pub fn status_of(status: StatusCode, body: &[u8]) -> (StatusKind, String) {
         .or(status.canonical_reason())
         .unwrap_or_default()
         .chars()
-        .take(MESSAGE_LIMIT);
+        .take(MAX_MESSAGE_CHARS);
     (kind, message.collect())
 }
 

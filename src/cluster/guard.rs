@@ -26,9 +26,9 @@ pub const NODE_REFUSAL: &str =
     "pod-reaper's node guard lets it touch only pods whose node is not Ready";
 /// How long to ask again while nothing refuses. The API
 /// server takes about 1 s to put a policy in force.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PROOF_TIME_LIMIT: Duration = Duration::from_secs(10);
 /// The pause between two tries.
-const PAUSE: Duration = Duration::from_millis(500);
+const RETRY_PAUSE: Duration = Duration::from_millis(500);
 /// A part of what an API server says before it has loaded its policies.
 const POLICIES_NOT_LOADED: &str = "not yet ready to handle request";
 /// The error if the variables name no pod, or none that exists.
@@ -53,13 +53,13 @@ impl Cluster {
     pub async fn prove(&self, refusal: &str) -> Result<(), String> {
         let (namespace, name) = own_pod().ok_or(NO_POD)?;
         let path = object::<RawPod>(&namespace, &name);
-        let until = Instant::now() + self.stop.at_most(PATIENCE);
+        let until = Instant::now() + self.stop.at_most(PROOF_TIME_LIMIT);
         loop {
-            let again = Instant::now() + PAUSE <= until;
+            let again = Instant::now() + RETRY_PAUSE <= until;
             match self.ask(refusal, &path).await {
                 Ok(()) => return Ok(()),
                 Err(NoProof::Never(why)) => return Err(why),
-                Err(_) if again => tokio::time::sleep(PAUSE).await,
+                Err(_) if again => tokio::time::sleep(RETRY_PAUSE).await,
                 Err(NoProof::NotYet(why)) => return Err(why),
                 Err(NoProof::LetThrough) => return Err(self.let_through(refusal).await),
             }

@@ -33,7 +33,7 @@ pub const MAX_IN_FLIGHT: usize = 8;
 
 /// How many bytes of a body one request at a time may hold. The largest object has 9 MB: etcd takes
 /// 1.5 MiB, of which JSON spells a byte with up to six characters, as `<`.
-const MOST: usize = 10 << 20;
+const MAX_BODY_BYTES: usize = 10 << 20;
 
 /// A cluster, and the credentials and limits of every request to it.
 pub struct Cluster {

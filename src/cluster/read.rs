@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{
-    Cluster, Failure, MOST, Reference, StatusKind,
+    Cluster, Failure, MAX_BODY_BYTES, Reference, StatusKind,
     failure::{Result, unreadable},
     guard::own_pod,
     request::{Ask, Response, collection, encode, object},
@@ -27,28 +27,28 @@ use crate::{
 
 /// The number of objects on one page. A page of whole pods, of 11 KB each, then has about 5 MB.
 /// That bounds the memory of a run.
-pub const PAGE: usize = 500;
+pub const PAGE_OBJECTS: usize = 500;
 /// The number of nodes on one page of a list that ends once two nodes are found.
-const FEW: usize = 10;
+const SMALL_PAGE_NODES: usize = 10;
 /// The number of rows on one page, of 0.3 MB.
-const ROWS: usize = 1_000;
-/// The divisor of the limit after a page that was too large: three steps lead from [`PAGE`] to 1.
-const SMALLER: usize = 8;
+const PAGE_ROWS: usize = 1_000;
+/// The divisor of the limit after a page that was too large: three steps lead from [`PAGE_OBJECTS`] to 1.
+const PAGE_DIVISOR: usize = 8;
 /// The part of the largest body up to which the next page may have twice as many objects.
-const LARGER: usize = 4;
+const GROWTH_DIVISOR: usize = 4;
 /// Lets the API server answer from its cache. Without it, a server before 1.31 reads every pod from
 /// etcd. Such a list may be some seconds old. That does no harm, because a write names the resource
 /// version that was read. The list comes in one piece whatever the limit, so only the pods of one
 /// node or of one controller are listed in this way.
 const CACHED: &str = "&resourceVersion=0";
 /// The status code for an expired continue token: the API server keeps five minutes of history.
-const EXPIRED: u16 = 410;
+const EXPIRED_STATUS: u16 = 410;
 /// Selects the leases of API servers.
 const SERVERS: &str = "&labelSelector=apiserver.kubernetes.io%2Fidentity%3Dkube-apiserver";
 /// Selects the Leases that are not those of nodes.
 const OTHERS: &str = "&fieldSelector=metadata.namespace%21%3Dkube-node-lease";
 /// The most Leases that may name one node or its pods. Each of them is read.
-const MOST_LEASES: usize = 64;
+const MAX_LEASES_PER_NODE: usize = 64;
 /// The controllers that are asked why they make no pod.
 const KNOWN: [(&str, &str); 4] = [
     ("apps/v1", "StatefulSet"),
@@ -169,7 +169,7 @@ impl Cluster {
         for node in holders.nodes() {
             let names = found.get(&node).into_iter().flatten();
             let read = async {
-                if names.clone().count() > MOST_LEASES {
+                if names.clone().count() > MAX_LEASES_PER_NODE {
                     return Ok(None);
                 }
                 let mut leases = servers.clone();
@@ -341,7 +341,7 @@ impl Cluster {
             })?;
             Ok(next.filter(|_| found.items.len() < 2))
         };
-        let found = self.pages((&path, FEW, &query), Ask::OBJECT, read_page);
+        let found = self.pages((&path, SMALL_PAGE_NODES, &query), Ask::OBJECT, read_page);
         let mut found = found.await?;
         found.items.truncate(2);
         // A node that could not be read may be a real one.
@@ -410,7 +410,7 @@ impl Cluster {
         add: impl Fn(&mut S, T),
     ) -> Result<Listed<S>> {
         let path = format!("{}?limit=", collection::<T>(namespace));
-        self.pages((&path, PAGE, query), ask, |response, listed| {
+        self.pages((&path, PAGE_OBJECTS, query), ask, |response, listed| {
             response.items(listed, &add)
         })
         .await
@@ -429,7 +429,7 @@ impl Cluster {
             *date = date.or(response.date);
             response.rows(columns, |cells| add(all, cells))
         };
-        self.pages((&path, ROWS, query), Ask::TABLE, read_page)
+        self.pages((&path, PAGE_ROWS, query), Ask::TABLE, read_page)
             .await
     }
 
@@ -456,18 +456,18 @@ impl Cluster {
             };
             let response = match self.get(&format!("{path}{limit}{rest}{next}"), ask).await {
                 Err(failure)
-                    if failure.code() == Some(EXPIRED) && !next.is_empty() && !restarted =>
+                    if failure.code() == Some(EXPIRED_STATUS) && !next.is_empty() && !restarted =>
                 {
                     (all, next, restarted) = (S::default(), String::new(), true);
                     continue;
                 }
                 Err(Failure::TooLarge) if limit > 1 => {
-                    (limit, in_pages) = ((limit / SMALLER).max(1), true);
+                    (limit, in_pages) = ((limit / PAGE_DIVISOR).max(1), true);
                     continue;
                 }
                 response => response?,
             };
-            if response.body.len() < MOST / LARGER {
+            if response.body.len() < MAX_BODY_BYTES / GROWTH_DIVISOR {
                 limit = most.min(limit * 2);
             }
             let Some(token) = read_page(&response, &mut all)? else {

@@ -15,8 +15,8 @@ use tokio::{
 };
 
 use super::{
-    Cluster, MAX_IN_FLIGHT, MOST,
-    failure::{Failure, Result, TRIES, root, status_of},
+    Cluster, MAX_BODY_BYTES, MAX_IN_FLIGHT,
+    failure::{Failure, MAX_TRIES, Result, root, status_of},
 };
 use crate::{
     kubernetes::{Kind, malformed},
@@ -25,9 +25,9 @@ use crate::{
 
 /// The longest wait for one response, including connection and body. API servers answer such reads
 /// within 1 s. Nothing should be deleted on the word of a server that needs ten times as long.
-pub const REQUEST_LIMIT: Duration = Duration::from_secs(10);
+pub const REQUEST_TIME_LIMIT: Duration = Duration::from_secs(10);
 /// How many bytes of a body each request may hold. A list of a hundred pods has about as many.
-const EACH: usize = 1 << 20;
+const MAX_BODY_BYTES_EACH: usize = 1 << 20;
 /// The name of this program in audit logs.
 pub const USER_AGENT: &str = concat!("pod-reaper/", env!("CARGO_PKG_VERSION"));
 
@@ -40,7 +40,7 @@ pub struct Response {
     /// The server's time, from the header `Date`.
     pub date: Option<Timestamp>,
     pub body: Vec<u8>,
-    /// The right to a body of more than [`EACH`] bytes, for as long as it is held.
+    /// The right to a body of more than [`MAX_BODY_BYTES_EACH`] bytes, for as long as it is held.
     #[expect(dead_code, reason = "it is held, not read")]
     pub alone: Option<OwnedSemaphorePermit>,
 }
@@ -73,7 +73,7 @@ impl Ask {
     pub const TABLE: Self = Self::of("application/json;as=Table;g=meta.k8s.io;v=v1");
 
     const fn of(accept: &'static str) -> Self {
-        let tries = TRIES;
+        let tries = MAX_TRIES;
         Self { accept, tries }
     }
 
@@ -142,7 +142,7 @@ impl Cluster {
     ) -> Result<Response> {
         let request = request.map_err(|_| Failure::NotSent("no request has such a path"))?;
         let permit = self.permits.acquire().await.map_err(transport)?;
-        let mut limit = self.stop.at_most(REQUEST_LIMIT);
+        let mut limit = self.stop.at_most(REQUEST_TIME_LIMIT);
         // The limit includes renewing credentials and connecting. So a write that is still waiting
         // for these when its time is over is never sent.
         if let Some(unless) = unless {
@@ -196,16 +196,16 @@ impl Cluster {
             // The other frames are trailers.
             let data = frame.map_err(transport)?.into_data().unwrap_or_default();
             let length = read.len() + data.len();
-            if length > MOST {
+            if length > MAX_BODY_BYTES {
                 return Err(Failure::TooLarge);
             }
-            if length > EACH && alone.is_none() {
+            if length > MAX_BODY_BYTES_EACH && alone.is_none() {
                 let waits = Instant::now();
                 let large = Arc::clone(&self.large).acquire_owned().await;
                 alone = Some(large.map_err(transport)?);
                 until += waits.elapsed();
                 // A vector that grows would be copied, and take twice as much meanwhile.
-                read.reserve_exact(MOST - read.len());
+                read.reserve_exact(MAX_BODY_BYTES - read.len());
             }
             read.extend_from_slice(&data);
         }

@@ -27,7 +27,7 @@ use crate::{
 };
 
 use super::{
-    failure::{FIRST_PAUSE, LONGEST_PAUSE, MESSAGE_LIMIT, TRIES, status_of, unreadable},
+    failure::{FIRST_PAUSE, LONGEST_PAUSE, MAX_MESSAGE_CHARS, MAX_TRIES, status_of, unreadable},
     request::{Response, http_date},
     *,
 };
@@ -115,7 +115,7 @@ fn a_long_message_is_cut_between_letters() {
     let long = format!(r#"{{"kind":"Status","message":"{}"}}"#, "ü".repeat(1000));
     assert_eq!(
         status_of(StatusCode::FORBIDDEN, long.as_bytes()).1,
-        "ü".repeat(MESSAGE_LIMIT)
+        "ü".repeat(MAX_MESSAGE_CHARS)
     );
 }
 
@@ -207,14 +207,14 @@ fn a_retry_waits_as_long_as_the_server_asks_unless_that_is_too_long() {
 
 #[test]
 fn a_pause_is_bounded_after_any_number_of_tries() {
-    for tried in 1..TRIES {
+    for tried in 1..MAX_TRIES {
         let pause = status(503).pause(tried).expect("it may pass");
         assert!(
             (FIRST_PAUSE..=LONGEST_PAUSE).contains(&pause),
             "{tried}: {pause:?}"
         );
     }
-    for tried in [TRIES, 40, u32::MAX] {
+    for tried in [MAX_TRIES, 40, u32::MAX] {
         assert_eq!(status(503).pause(tried), None, "{tried}");
     }
 }
@@ -370,7 +370,7 @@ async fn the_first_list_of_a_nodes_pods_may_come_from_the_cache() {
 #[tokio::test(start_paused = true)]
 async fn a_list_that_is_too_large_is_given_up_and_read_in_smaller_pages() {
     let (server, cluster) = two_pages();
-    let few = MOST / 30;
+    let few = MAX_BODY_BYTES / 30;
     let sizes = (0..40).map(|number| if number < 35 { few } else { 10 });
     let large = sizes
         .enumerate()
@@ -400,7 +400,7 @@ async fn a_list_that_is_too_large_is_given_up_and_read_in_smaller_pages() {
 #[tokio::test(start_paused = true)]
 async fn an_object_that_is_too_large_is_not_read() {
     let (server, cluster) = two_pages();
-    server.lock().cluster.objects[0] = large("a", MOST);
+    server.lock().cluster.objects[0] = large("a", MAX_BODY_BYTES);
     let found = cluster.find::<RawPod>("shop", "a").await.map(drop);
     assert_eq!(found, Err(Failure::TooLarge));
     let of_node = PodsOf::Node("n".to_owned());

@@ -13,7 +13,7 @@ use crate::{
 
 /// How long a person may take to answer. It is short, because the breaker does not count the nodes
 /// again before the deletes, though each pod's node and namespace are read again.
-const PATIENCE: Duration = Duration::from_mins(1);
+const ANSWER_TIME_LIMIT: Duration = Duration::from_mins(1);
 
 /// Reports whether somebody can see the question and answer it.
 pub fn is_possible() -> bool {
@@ -36,7 +36,7 @@ pub async fn confirm(place: &str, report: &Report, stop: &Stop) -> bool {
     let agreed = tokio::select! {
         answer = answer => matches!(answer, Ok(Ok(answer)) if is_yes(&answer)),
         _ = stop.stopped() => false,
-        () = tokio::time::sleep(PATIENCE) => false,
+        () = tokio::time::sleep(ANSWER_TIME_LIMIT) => false,
     };
     if !agreed {
         let _ = writeln!(stderr(), "\nWithout a yes, nothing is deleted.");

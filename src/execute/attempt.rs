@@ -22,7 +22,7 @@ use crate::{
 
 /// How long one reading of a node also serves the node's other pods. It is short, so that most of
 /// the five seconds that a reading is valid are left for their deletes.
-const SHARED_FOR: Duration = Duration::from_secs(1);
+const NODE_SHARED_FOR: Duration = Duration::from_secs(1);
 
 /// The context that the turns of all pods share.
 pub struct Run<'a> {
@@ -384,7 +384,7 @@ impl Turn<'_> {
     async fn fresh(&self) -> Result<StillDown, Outcome> {
         let mut last_reading = self.node.last_reading.lock().await;
         if let Some((taken, fresh)) = &*last_reading
-            && taken.elapsed() < SHARED_FOR
+            && taken.elapsed() < NODE_SHARED_FOR
         {
             return fresh.clone();
         }

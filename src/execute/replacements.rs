@@ -21,9 +21,9 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// round lasts until all looks have ended.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// The least pause for each workload, so that the API server is asked at most 50 times a second.
-const PAUSE_EACH: Duration = Duration::from_millis(20);
+const MIN_PAUSE_PER_WORKLOAD: Duration = Duration::from_millis(20);
 /// How long the search for causes may take at the end, because the report waits for it.
-const CAUSES_LIMIT: Duration = Duration::from_secs(10);
+const CAUSES_TIME_LIMIT: Duration = Duration::from_secs(10);
 
 /// Reaped pods whose replacements are looked for by one request.
 #[derive(Default)]
@@ -88,7 +88,7 @@ pub async fn replacements(
         // Whatever was found before a limit is reached is kept.
         () = async {
             let _ = timeout(wait, rounds(cluster, &mut workloads, progress)).await;
-            let _ = timeout(CAUSES_LIMIT, explain(cluster, &mut workloads, began)).await;
+            let _ = timeout(CAUSES_TIME_LIMIT, explain(cluster, &mut workloads, began)).await;
         } => {}
     }
     let looked_for = workloads
@@ -107,7 +107,7 @@ fn settled(replacement: &Replacement) -> bool {
 /// is not enough, because a crashing container without a probe is Ready between two crashes.
 async fn rounds(cluster: &Cluster, workloads: &mut Workloads<'_>, progress: &dyn Fn(usize)) {
     let mut pause = FIRST_PAUSE;
-    let least = PAUSE_EACH * u32::try_from(workloads.len()).unwrap_or(u32::MAX);
+    let least = MIN_PAUSE_PER_WORKLOAD * u32::try_from(workloads.len()).unwrap_or(u32::MAX);
     let mut was_open = true;
     while !workloads.is_empty() {
         stream::iter(workloads.values_mut())

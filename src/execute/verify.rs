@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// How long the Job controller may take to remove its finalizer from its pods.
-const JOB_PATIENCE: Duration = Duration::from_secs(10);
+const JOB_TIME_LIMIT: Duration = Duration::from_secs(10);
 /// The pause after the first list. It doubles after each further one, because every list makes an
 /// API server before 1.31 read all pods of the cluster.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
@@ -27,7 +27,7 @@ impl Run<'_> {
     pub async fn verify(&self, node: &str, turns: Vec<Turn<'_>>) -> Vec<(Uid, Outcome)> {
         // The UIDs in the last list that could be read, and why a list could not be read.
         let (mut present, mut failed) = (None, None);
-        let deadline = Instant::now() + JOB_PATIENCE;
+        let deadline = Instant::now() + JOB_TIME_LIMIT;
         let mut pause = FIRST_PAUSE;
         loop {
             match self.cluster.pod_uids(node).await {

@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, path::Path};
 use serde::de::{Deserialize, Deserializer};
 
 use super::{folded, meta::cut};
-use crate::facts::MOST_CLAIMS;
+use crate::facts::MAX_CLAIMS_PER_POD;
 
 raw! {
     /// A `hostPath` of a pod.
@@ -38,7 +38,7 @@ impl<'de> Deserialize<'de> for Mounted {
             let written = written.filter(|mount| !mount.read_only);
             for mut mount in written {
                 cut(&mut mount.name);
-                if kept.len() <= MOST_CLAIMS {
+                if kept.len() <= MAX_CLAIMS_PER_POD {
                     kept.insert(mount.name);
                 }
             }
@@ -61,7 +61,7 @@ impl Mounted {
     }
 
     fn are_many(&self) -> bool {
-        self.0.len() > MOST_CLAIMS
+        self.0.len() > MAX_CLAIMS_PER_POD
     }
 }
 

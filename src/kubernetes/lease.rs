@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::meta::{HOSTNAME, Meta, Written, cut};
 use crate::{
     facts::{Heard, HolderKind, NamedBy, NodeFacts, Read, Renewal, SignBy},
-    selector::LONGEST_NAME,
+    selector::MAX_NAME_CHARS,
 };
 
 /// The label, with its value, of an API server's lease, since Kubernetes 1.26. The holder of such a
@@ -16,7 +16,7 @@ const IDENTITY: (&str, &str) = ("apiserver.kubernetes.io/identity", "kube-apiser
 /// The field of a renewal in `managedFields`.
 const RENEWED: &str = "/f:spec/f:renewTime";
 /// The length, in characters, that a holder is cut to in a sentence.
-const HOLDER_LIMIT: usize = 80;
+const MAX_HOLDER_CHARS: usize = 80;
 
 raw! {
     /// A lease.
@@ -83,7 +83,7 @@ impl RawLease {
         } else if self.is_of_api_server() {
             (SignBy::ApiServer, None)
         } else {
-            let holder = self.spec.holder_identity.chars().take(HOLDER_LIMIT);
+            let holder = self.spec.holder_identity.chars().take(MAX_HOLDER_CHARS);
             let holder = holder.collect::<String>();
             let what = format!("Lease {namespace}/{name}, held by {holder}");
             (SignBy::OtherLease, Some(what))
@@ -141,7 +141,7 @@ fn is_cilium_suffix(text: &str) -> bool {
 /// and each part before a `_` or `-`. No name is longer than that of the longest object, though a
 /// holder may be.
 fn beginnings(holder: &str) -> impl Iterator<Item = (&str, &str)> {
-    let names = &holder[..holder.floor_char_boundary(LONGEST_NAME + 1)];
+    let names = &holder[..holder.floor_char_boundary(MAX_NAME_CHARS + 1)];
     let parts = names.rmatch_indices(['_', '-']).map(|(at, _)| at);
     let whole = (names.len() == holder.len()).then_some(holder.len());
     let ends = whole.into_iter().chain(parts);

@@ -12,14 +12,14 @@ use crate::facts::{CLOCK_SKEW, ResourceVersion, Uid};
 
 /// How long after its creation an object gets its first writes. On some servers the stamp of such a
 /// write is never renewed: see [`Meta::heard`].
-const BIRTH: SignedDuration = SignedDuration::from_mins(1);
+const FIRST_WRITES_WITHIN: SignedDuration = SignedDuration::from_mins(1);
 /// The length, in characters, that messages of the cluster are cut to.
-const MESSAGE_LIMIT: usize = 500;
-/// The most owners and finalizers of an object that are kept, and the most bytes of a text in them
+const MAX_MESSAGE_CHARS: usize = 500;
+/// The most owners, finalizers and other parts of an object that are kept, and the most bytes of a text in them
 /// or in an annotation of ours. Kubernetes writes a few, of at most 253 bytes; others may write as
 /// much as etcd takes.
-pub const MANY: usize = 16;
-const LONG: usize = 1_000;
+pub const MAX_ITEMS_KEPT: usize = 16;
+const MAX_TEXT_BYTES: usize = 1_000;
 /// The annotation or label that opts an object out.
 pub const SKIP: &str = "pod-reaper.io/skip";
 /// The label with the name that a machine calls itself by.
@@ -118,18 +118,18 @@ raw! {
 
 impl Meta {
     /// Keeps no more of what a pod's author may write than a run can hold of tens of thousands. If
-    /// there are more owners than [`MANY`], one more is kept, so that this is seen.
+    /// there are more owners than [`MAX_ITEMS_KEPT`], one more is kept, so that this is seen.
     pub fn shorten(&mut self) {
         self.owner_references.sort_by_key(|owner| !owner.controller);
-        self.owner_references.truncate(MANY + 1);
+        self.owner_references.truncate(MAX_ITEMS_KEPT + 1);
         for owner in &mut self.owner_references {
             for text in [&mut owner.api_version, &mut owner.kind, &mut owner.name] {
                 cut(text);
             }
         }
-        let more = self.finalizers.len().saturating_sub(MANY);
+        let more = self.finalizers.len().saturating_sub(MAX_ITEMS_KEPT);
         if more > 0 {
-            self.finalizers.truncate(MANY);
+            self.finalizers.truncate(MAX_ITEMS_KEPT);
             self.finalizers.push(format!("{more} more"));
         }
         let ours = |(key, _): &(&String, _)| key.starts_with("pod-reaper.io/");
@@ -171,7 +171,7 @@ impl Meta {
         let stamped = self.written(field);
         let renews = |stamped: Timestamp| {
             self.creation_timestamp
-                .is_none_or(|made| stamped.duration_since(made).abs() > BIRTH)
+                .is_none_or(|made| stamped.duration_since(made).abs() > FIRST_WRITES_WITHIN)
         };
         let believed = |said: &Timestamp| {
             said.duration_since(now) <= CLOCK_SKEW || !stamped.is_some_and(renews)
@@ -225,13 +225,13 @@ impl Written {
     /// Reports whether the entry is as long as a program may write it that renews a lease.
     pub fn is_short(&self) -> bool {
         let fields = self.fields_v1.as_ref();
-        fields.is_none_or(|fields| fields.get().len() <= LONG)
+        fields.is_none_or(|fields| fields.get().len() <= MAX_TEXT_BYTES)
     }
 }
 
 /// Cuts a text that nothing in Kubernetes makes so long.
 pub fn cut(text: &mut String) {
-    text.truncate(text.floor_char_boundary(LONG));
+    text.truncate(text.floor_char_boundary(MAX_TEXT_BYTES));
 }
 
 impl Condition {
@@ -246,10 +246,10 @@ impl Condition {
 }
 
 /// Joins two texts by a colon; if one is empty, returns the other. The result is cut to
-/// `MESSAGE_LIMIT` characters.
+/// `MAX_MESSAGE_CHARS` characters.
 pub fn with_cause(what: &str, why: &str) -> String {
     let mut texts = [what, why].into_iter().filter(|text| !text.is_empty());
-    texts.join(": ").chars().take(MESSAGE_LIMIT).collect()
+    texts.join(": ").chars().take(MAX_MESSAGE_CHARS).collect()
 }
 
 /// Describes an error of the parser without the parsed text, which may be anything.

@@ -12,15 +12,15 @@ use super::{
     host_path::{HostPath, Mounted},
     lease::HolderPod,
     meta::{
-        Condition, MANY, MIRROR, Meta, OwnerReference, SKIP, Written, cut, full_name, given,
-        required,
+        Condition, MAX_ITEMS_KEPT, MIRROR, Meta, OwnerReference, SKIP, Written, cut, full_name,
+        given, required,
     },
 };
 use crate::{
     decide::REAP,
     facts::{
-        ClaimFacts, Containers, Heard, Identity, MOST_CLAIMS, Owner, PodFacts, PodSummary, SignBy,
-        Stay, Unread,
+        ClaimFacts, Containers, Heard, Identity, MAX_CLAIMS_PER_POD, Owner, PodFacts, PodSummary,
+        SignBy, Stay, Unread,
     },
 };
 
@@ -32,9 +32,11 @@ pub const NOT_READY: &str = "node.kubernetes.io/not-ready";
 const TAINTS: [&str; 2] = [UNREACHABLE, NOT_READY];
 /// How many seconds a pod tolerates either taint if it does not say so itself. Kubernetes writes
 /// this toleration into each new pod.
-const DEFAULT_SECONDS: i64 = 300;
+const DEFAULT_TOLERATION_SECONDS: i64 = 300;
+/// The length that a phase is cut to: the longest that Kubernetes writes is `Succeeded`.
+const MAX_PHASE_CHARS: usize = 16;
 /// The grace period, in seconds, of a pod that does not give one.
-const DEFAULT_GRACE: i64 = 30;
+const DEFAULT_GRACE_SECONDS: i64 = 30;
 /// The label that the Deployment controller sets. Its value ends the name of the pod's
 /// `ReplicaSet`.
 const POD_TEMPLATE_HASH: &str = "pod-template-hash";
@@ -54,12 +56,12 @@ const OF_NODE: &str = "topology.kubernetes.io/";
 
 /// The most characters of a name before the random ones that Kubernetes appends, and how many these
 /// are (`apiserver/pkg/storage/names/generate.go`).
-const LONGEST_BASE: usize = 58;
+const MAX_BASE_CHARS: usize = 58;
 const RANDOM_LETTERS: usize = 5;
 
 /// The least number of digits in the time that a `CronJob` adds to its own name to name a Job: the
 /// minutes since 1970, eight digits until 2160. A shorter number may mean anything.
-const CRON_DIGITS: usize = 8;
+const MIN_CRON_DIGITS: usize = 8;
 
 raw! {
     /// A pod.
@@ -138,8 +140,8 @@ impl<'de> Deserialize<'de> for Volumes {
             volume.host_path = volume.host_path.and_then(HostPath::of_data);
             let kind = |it: &PodVolume| (it.uses_claim(), it.host_path.is_some(), it.disk());
             let most = match kind(&volume) {
-                (true, ..) => MOST_CLAIMS + 1,
-                (_, true, _) => MANY + 1,
+                (true, ..) => MAX_CLAIMS_PER_POD + 1,
+                (_, true, _) => MAX_ITEMS_KEPT + 1,
                 (.., disk) => usize::from(disk.is_some()),
             };
             if kept.iter().filter(|it| kind(it) == kind(&volume)).count() < most {
@@ -157,7 +159,7 @@ struct Tolerations([Option<i64>; 2]);
 
 impl Default for Tolerations {
     fn default() -> Self {
-        Self([Some(DEFAULT_SECONDS); 2])
+        Self([Some(DEFAULT_TOLERATION_SECONDS); 2])
     }
 }
 
@@ -171,9 +173,9 @@ impl<'de> Deserialize<'de> for Tolerations {
             }
         };
         let kept = folded(from, add)?;
-        Ok(Self(
-            kept.map(|seconds| seconds.unwrap_or(Some(DEFAULT_SECONDS))),
-        ))
+        Ok(Self(kept.map(|seconds| {
+            seconds.unwrap_or(Some(DEFAULT_TOLERATION_SECONDS))
+        })))
     }
 }
 
@@ -294,7 +296,10 @@ impl RawPod {
         } = mem::take(&mut self.status);
         let terminating = self.metadata.terminating();
         let states = |containers: Vec<Container>| {
-            let containers = containers.into_iter().filter(|_| terminating).take(MANY);
+            let containers = containers
+                .into_iter()
+                .filter(|_| terminating)
+                .take(MAX_ITEMS_KEPT);
             let states = containers.map(|Container { state, .. }| Container {
                 state: state
                     .into_keys()
@@ -337,7 +342,7 @@ impl RawPod {
             .filter(|owner| owner.kind == "ReplicaSet" && owner.api_version.starts_with("apps/"));
         let is_unique = of_set.is_some_and(|owner| {
             let mut base = format!("{}-", owner.name);
-            base.truncate(base.floor_char_boundary(LONGEST_BASE));
+            base.truncate(base.floor_char_boundary(MAX_BASE_CHARS));
             let random = name.strip_prefix(&base);
             random.is_some_and(|random| random.len() == RANDOM_LETTERS)
         });
@@ -363,7 +368,7 @@ impl RawPod {
         others.retain(|key| key != SKIP && !key.starts_with(OF_NODE));
         let mut keys = if telling.is_empty() { others } else { telling };
         // Fewer labels select more pods, of which the controller's are then chosen.
-        keys.truncate(MANY);
+        keys.truncate(MAX_ITEMS_KEPT);
         keys
     }
 
@@ -405,7 +410,7 @@ impl RawPod {
             node: self.node(),
             serves: status.phase == "Running" && !terminating && ready,
             finished: status.finished(),
-            phase: status.phase.chars().take(MANY).collect(),
+            phase: status.phase.chars().take(MAX_PHASE_CHARS).collect(),
             created: metadata.creation_timestamp,
             terminating,
             workload: controller.as_ref().map(|owner| self.workload(owner)),
@@ -413,7 +418,7 @@ impl RawPod {
             stays,
             tolerates_silence,
             tolerates_not_ready,
-            grace: (self.spec.termination_grace_period_seconds).unwrap_or(DEFAULT_GRACE),
+            grace: (self.spec.termination_grace_period_seconds).unwrap_or(DEFAULT_GRACE_SECONDS),
         }
     }
 
@@ -422,10 +427,11 @@ impl RawPod {
     fn claims(&self) -> impl Iterator<Item = Result<ClaimFacts, String>> {
         let volumes = &self.spec.volumes.0;
         let count = volumes.iter().filter(|it| it.uses_claim()).count();
-        let is_kept = count <= MOST_CLAIMS;
+        let is_kept = count <= MAX_CLAIMS_PER_POD;
         let any = (!is_kept).then(|| {
-            let why =
-                format!("its pod uses more than {MOST_CLAIMS}, and no more of a pod are looked up");
+            let why = format!(
+                "its pod uses more than {MAX_CLAIMS_PER_POD}, and no more of a pod are looked up"
+            );
             Ok(ClaimFacts::any(why))
         });
         let kept = volumes
@@ -458,7 +464,7 @@ impl RawPod {
         let volumes = volumes
             .iter()
             .filter_map(|it| Some((it.host_path.as_ref()?, &it.name)));
-        let are_many = volumes.clone().count() > MANY;
+        let are_many = volumes.clone().count() > MAX_ITEMS_KEPT;
         let writes = |name: &String| {
             [containers, init_containers]
                 .iter()
@@ -480,7 +486,7 @@ impl RawPod {
         let Owner { kind, name } = controller;
         let is_timed = |(name, time): &(&str, &str)| {
             !name.is_empty()
-                && time.len() >= CRON_DIGITS
+                && time.len() >= MIN_CRON_DIGITS
                 && time.chars().all(|digit| digit.is_ascii_digit())
         };
         let hash = self.metadata.labels.get(POD_TEMPLATE_HASH);

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use super::{
     csi::CsiSource,
-    meta::{MANY, Meta, given, required},
+    meta::{MAX_ITEMS_KEPT, Meta, given, required},
     pod::{NetworkDisk, Status, written_by_several},
 };
 use crate::{
@@ -180,8 +180,8 @@ impl RawClaim {
         };
         let state = match volume {
             // The pod may be among the owners that were not kept.
-            _ if metadata.owner_references.len() > MANY => {
-                let why = format!("it has more than {MANY} owners");
+            _ if metadata.owner_references.len() > MAX_ITEMS_KEPT => {
+                let why = format!("it has more than {MAX_ITEMS_KEPT} owners");
                 ClaimState::Unread(Unread(why))
             }
             Err(unread) => ClaimState::Unread(unread),

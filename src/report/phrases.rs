@@ -9,7 +9,7 @@ use crate::{
     cluster::Mode,
     decide::{ReasonCode, Verdict, heard, reported},
     facts::Ready,
-    limits::FEW_NODES,
+    limits::MAX_NODES_IGNORED,
     outcome::OutcomeCode,
     settings::GuardCode,
     words::{after, clean, counted, counts, joined, listed, spoken},
@@ -432,7 +432,7 @@ fn failed_at_once(report: &Report) -> Option<usize> {
         .filter(|node| node.leaf_marks.is_empty());
     let times = real.filter_map(|node| node.since).sorted().collect_vec();
     let count = at_once(&times);
-    (count > FEW_NODES && 2 * count > times.len()).then_some(count)
+    (count > MAX_NODES_IGNORED && 2 * count > times.len()).then_some(count)
 }
 
 /// Returns how many of `times`, which are sorted, lie within a minute.

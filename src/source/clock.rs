@@ -11,10 +11,10 @@ use crate::{
 };
 
 /// The number of Ready nodes whose clocks are compared with that of the API server.
-const COMPARED: usize = 3;
+const COMPARED_NODES: usize = 3;
 /// The age from which on no renewal by a living node shows that the API server's clock is right: a
 /// node renews its lease every 10 s.
-const TOO_OLD: SignedDuration = SignedDuration::from_mins(5);
+const MAX_RENEWAL_AGE: SignedDuration = SignedDuration::from_mins(5);
 
 /// What some Ready nodes tell.
 #[derive(Debug, Clone, Default)]
@@ -34,7 +34,7 @@ impl<S: Source> Store<'_, S> {
         let (mut living, mut first, mut asked, mut fresh) = (Living::default(), None, 0, false);
         let mut unread = None;
         for (place, name) in ready.iter().enumerate() {
-            if asked == COMPARED {
+            if asked == COMPARED_NODES {
                 break;
             }
             let node = match self.node(name).await {
@@ -57,12 +57,12 @@ impl<S: Source> Store<'_, S> {
                 unread = node.unread_lease.or(unread);
                 continue;
             };
-            if now.duration_since(said) < TOO_OLD {
+            if now.duration_since(said) < MAX_RENEWAL_AGE {
                 return living;
             }
             fresh |= renewed
                 .stamped
-                .is_some_and(|at| now.duration_since(at) < TOO_OLD);
+                .is_some_and(|at| now.duration_since(at) < MAX_RENEWAL_AGE);
             first = first.or(Some((name, said)));
         }
         let Some((name, said)) = first else {

@@ -22,7 +22,7 @@ use crate::{
         PodSummary, PodsOf, Query, Read, ReadError, Ready, Renewer, SignBy, Uid, Unread, namespace,
     },
     kubernetes::{Holders, LeasesByNode, RawLease, RawStatefulSet},
-    limits::FEW_NODES,
+    limits::MAX_NODES_IGNORED,
     selector::is_name,
 };
 
@@ -472,7 +472,7 @@ impl<'a> World<'a> {
         let mut queries = BTreeSet::new();
         if self.is_thorough || !self.pods().is_empty() {
             queries.insert(Query::Clock);
-            let few = self.scan.not_ready.len() <= FEW_NODES && !self.is_thorough;
+            let few = self.scan.not_ready.len() <= MAX_NODES_IGNORED && !self.is_thorough;
             let is_full = |living: &Living| !(few && living.room);
             let is_due = readings.living.as_ref().is_some_and(is_full);
             queries.extend(is_due.then_some(Query::Census));

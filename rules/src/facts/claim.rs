@@ -32,7 +32,7 @@ pub struct ClaimFacts {
 }
 
 /// The most claims of one pod that are kept and looked up.
-pub const MOST_CLAIMS: usize = 64;
+pub const MAX_CLAIMS_PER_POD: usize = 64;
 /// The name that stands for any claim of a namespace. No claim can have it.
 pub const ANY_CLAIM: &str = "*";
 

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 pub use self::claim::{
     ANY_CLAIM, AffinityTerm, BoundClaim, ClaimFacts, ClaimState, Doubt, Driver, FoundClaim, Goes,
-    MOST_CLAIMS, Renewer, Requirement, Storage, Unneeded, VolumeFacts,
+    MAX_CLAIMS_PER_POD, Renewer, Requirement, Storage, Unneeded, VolumeFacts,
 };
 pub use self::node::{
     CLOCK_SKEW, FencingMark, Heard, HolderKind, KubeletSays, Leaf, LeafKind, NamedBy, NodeFacts,

@@ -24,11 +24,11 @@ pub struct Limits {
 /// Only more NotReady nodes than this make an outage: otherwise one or two would keep a small
 /// cluster from ever being reaped. Kubernetes' node lifecycle controller uses the same two numbers
 /// in each zone (more than 2, and 55 %).
-pub const FEW_NODES: usize = 2;
+pub const MAX_NODES_IGNORED: usize = 2;
 
 /// A node that has been NotReady for longer than this was put away, if nothing is left on it but
 /// what stays on every node.
-const PUT_AWAY: SignedDuration = SignedDuration::from_hours(24);
+const PUT_AWAY_AGE: SignedDuration = SignedDuration::from_hours(24);
 
 /// A pod, the reason that the rules give for it, and the limit that stands beside that.
 #[derive(Debug, Clone, PartialEq)]
@@ -235,7 +235,7 @@ fn zones(census: &Census, max_percent: u8) -> BTreeMap<Zone, Limit> {
 
 fn too_many(tally: Tally, which: &str, max_percent: u8) -> Option<Limit> {
     let Tally { not_ready, total } = tally;
-    let is = not_ready > FEW_NODES && not_ready * 100 >= total * usize::from(max_percent);
+    let is = not_ready > MAX_NODES_IGNORED && not_ready * 100 >= total * usize::from(max_percent);
     is.then(|| {
         let percent = not_ready * 100 / total;
         Limit::MassOutage(format!(
@@ -283,7 +283,7 @@ impl Standing {
     /// Reports whether somebody has put the node away by `now`, unless it is occupied. A node that
     /// was put away is no part of an outage.
     pub fn may_be_put_away(&self, now: Timestamp) -> bool {
-        let long_ago = |since: Timestamp| now.duration_since(since) > PUT_AWAY;
+        let long_ago = |since: Timestamp| now.duration_since(since) > PUT_AWAY_AGE;
         !self.ready && self.since.is_some_and(long_ago)
     }
 }

@@ -25,17 +25,17 @@ use crate::{
 };
 
 /// The API's limit for an Event's note, in bytes.
-const NOTE_LIMIT: usize = 1_024;
+const MAX_NOTE_BYTES: usize = 1_024;
 /// The API's limit for the name of the instance that reports an Event, in bytes.
-const INSTANCE_LIMIT: usize = 128;
+const MAX_INSTANCE_BYTES: usize = 128;
 /// The time limit for all Events of a run, because the report waits for them.
-const LIMIT: Duration = Duration::from_secs(20);
+const EVENTS_TIME_LIMIT: Duration = Duration::from_secs(20);
 
 /// Writes the Events of a run, dated `at`, a moment of the API server's clock. Stops early if the
 /// run has to end or the time limit is reached. Failures are logged as one warning.
 pub async fn write(cluster: &Cluster, stop: &Stop, run: &RunRecord<'_>, at: Timestamp) {
     let instance = &instance();
-    let end = Instant::now() + LIMIT;
+    let end = Instant::now() + EVENTS_TIME_LIMIT;
     let cut_short = || {
         stop.reason()
             .or_else(|| (Instant::now() >= end).then_some("their time limit"))
@@ -210,7 +210,7 @@ fn manual_note(pod: &PodFacts, reason: &Reason) -> String {
 /// into a note.
 fn fit(head: &str, tail: &str) -> String {
     let (mut head, tail) = (clean(head), clean(tail));
-    let room = NOTE_LIMIT.saturating_sub(tail.len());
+    let room = MAX_NOTE_BYTES.saturating_sub(tail.len());
     if head.len() > room {
         head.truncate(head.floor_char_boundary(room.saturating_sub('…'.len_utf8())));
         head.push('…');
@@ -224,7 +224,7 @@ fn instance() -> String {
     let name =
         std::env::var("HOSTNAME").or_else(|_| std::fs::read_to_string("/proc/sys/kernel/hostname"));
     let mut name = clean(name.unwrap_or_default().trim());
-    name.truncate(name.floor_char_boundary(INSTANCE_LIMIT));
+    name.truncate(name.floor_char_boundary(MAX_INSTANCE_BYTES));
     if name.is_empty() {
         CONTROLLER.to_owned()
     } else {

@@ -171,7 +171,7 @@ fn a_note_names_the_first_pods_and_counts_all_within_its_limit() {
             (0..count).map(|at| format!("Pod app/{at:0>length$}: {{owner: ReplicaSet many}}\n"));
         let events = all_deleted(&in_app(&pods.collect::<String>()));
         let note = &events[0].note;
-        assert!(note.len() <= NOTE_LIMIT, "{count} of {length}: {note}");
+        assert!(note.len() <= MAX_NOTE_BYTES, "{count} of {length}: {note}");
         let counts = note.starts_with(&format!("Force-deleted {count} pods that were"));
         assert!(counts && note.contains(&"0".repeat(length)), "{note}");
         let rest = if length == 20 { " and 30 more" } else { "…" };
@@ -254,7 +254,7 @@ fn the_message_of_the_api_server_is_not_in_a_note() {
 fn a_note_keeps_its_end_and_holds_no_control_characters() {
     let note = fit(&"ä\u{1b}".repeat(600), " the end");
     assert!(
-        note.len() <= NOTE_LIMIT && note.len() > NOTE_LIMIT - 8,
+        note.len() <= MAX_NOTE_BYTES && note.len() > MAX_NOTE_BYTES - 8,
         "{}",
         note.len()
     );

@@ -36,7 +36,7 @@ use crate::{
 };
 
 /// The time limit of the delivery, which must not keep a run from ending.
-const LIMIT: Duration = Duration::from_secs(5);
+const DELIVERY_TIME_LIMIT: Duration = Duration::from_secs(5);
 /// The prefix of all metric names.
 const PREFIX: &str = "pod_reaper_";
 /// The beginning of each metric in the text format.
@@ -178,7 +178,7 @@ impl<'a> Metrics<'a> {
         // reach. Nothing is judged by it.
         let took = self.started.elapsed();
         let exposition = self.exposition(exit, Timestamp::now(), took);
-        let limit = stop.at_most(LIMIT);
+        let limit = stop.at_most(DELIVERY_TIME_LIMIT);
         let push = async {
             let Some(gateway) = push_gateway else { return };
             let job = if forecast {

@@ -13,7 +13,7 @@ use crate::{
     decide::{Answer, Case, Evaluation, ReasonCode},
     exit::{CouldNotRun, Result},
     facts::{Census, Owner, PodSummary, PodsOf, Tally, Unread},
-    limits::{FEW_NODES, Judged, Limit},
+    limits::{Judged, Limit, MAX_NODES_IGNORED},
     questions::{Head, Judgement, near},
     report::{RunRecord, in_json},
     settings::Settings,
@@ -241,10 +241,10 @@ fn limits(run: &RunRecord<'_>, judged: &Judged) -> Vec<Evaluation> {
         } => {
             format!(
                 "{not_ready} of {total} nodes are NotReady; it holds from {percent} % and {} on.",
-                FEW_NODES + 1
+                MAX_NODES_IGNORED + 1
             )
         }
-        _ => format!("At most {FEW_NODES} nodes are NotReady."),
+        _ => format!("At most {MAX_NODES_IGNORED} nodes are NotReady."),
     };
     let not_capped = match settings.limits.max_deletes {
         None => "There is no cap.".to_owned(),

@@ -15,7 +15,7 @@ use crate::{
     decide::Verdict,
     exit::{CouldNotRun, Result},
     facts::{NodeRead, Owner, PodSummary, PodsOf, Stay, Unread},
-    limits::{FEW_NODES, Judged},
+    limits::{Judged, MAX_NODES_IGNORED},
     questions::{Head, Judgement, near},
     report::{BreakerEntry, RunRecord, SettingsEntry, in_json, tally},
     settings::Settings,
@@ -260,7 +260,7 @@ fn what_if(supposed: &SupposedRun<'_>, replicas: &Replicas, dead: &BTreeSet<Stri
     let (all, not_ready) = (standings.len(), silent.count());
     let stops = all > 0
         && (not_ready == all
-            || not_ready > FEW_NODES && 100 * not_ready >= KUBERNETES_PERCENT * all);
+            || not_ready > MAX_NODES_IGNORED && 100 * not_ready >= KUBERNETES_PERCENT * all);
     let SettingsEntry {
         namespace_regex,
         namespace_exclude_regex,

@@ -88,14 +88,14 @@ in_json! {
 
 /// A wait is long once it has lasted for more than this many thresholds: many runs have
 /// passed by then.
-const THRESHOLDS: i32 = 12;
+const LONG_WAIT_THRESHOLDS: i32 = 12;
 /// The threshold that long waits are measured by if the thresholds of the run are zero.
 const LEAST_THRESHOLD: SignedDuration = SignedDuration::from_mins(1);
 /// Seconds for which most pods tolerate a NotReady node. Before that, no eviction is missed.
-const TOLERATION: i64 = 300;
+const TOLERATION_SECONDS: i64 = 300;
 /// How late an eviction may be: the node controller looks at the nodes every 5 s, and taints one
 /// node of a zone every 10 s.
-const LATE: SignedDuration = SignedDuration::from_secs(50);
+const EVICTION_DELAY: SignedDuration = SignedDuration::from_secs(50);
 
 // Sentences that tell notices of one code apart: tests know them by these names.
 const NEVER: &str =
@@ -181,10 +181,10 @@ fn not_evicted(run: &RunRecord<'_>) -> (Vec<NoticeEntry>, NoticeEntry) {
         };
         let since = node.not_ready_since(facts.now);
         let due = |seconds: i64| {
-            let after = SignedDuration::from_secs(seconds.max(0)).saturating_add(LATE);
+            let after = SignedDuration::from_secs(seconds.max(0)).saturating_add(EVICTION_DELAY);
             since.is_none_or(|since| facts.now.duration_since(since) >= after)
         };
-        if !due(TOLERATION) {
+        if !due(TOLERATION_SECONDS) {
             continue;
         }
         let tolerates = |pod: &PodSummary| match node.ready {
@@ -315,7 +315,9 @@ fn long_waits(run: &RunRecord<'_>) -> Vec<NoticeEntry> {
     let (policy, facts) = (&run.settings.policy, &run.facts);
     let threshold = policy.reap_older_than.max(policy.node_not_ready_for);
     let least = threshold.is_zero().then_some(LEAST_THRESHOLD);
-    let long = least.unwrap_or(threshold).saturating_mul(THRESHOLDS);
+    let long = least
+        .unwrap_or(threshold)
+        .saturating_mul(LONG_WAIT_THRESHOLDS);
     let is_long =
         |judged: &&Judged| judged.verdict() == Verdict::Wait && facts.overdue(&judged.pod) > long;
     let mut groups = BTreeMap::<_, Vec<&Judged>>::new();
