@@ -231,11 +231,11 @@ impl Cluster {
             return Ok(pods.await?.items);
         }
         let path = object::<RawPod>(namespace, name);
-        let namesake = self.find_at(&path, name, Ask::OBJECT.once()).await?;
+        let found = self.find_at(&path, name, Ask::OBJECT.once()).await?;
         // Its controller is compared by name, because it may have been created again.
         let another =
             |pod: &RawPod| pod.metadata.uid != lost.uid && pod.summary().controller == lost.owner;
-        let namesake = namesake.map(|(pod, _)| pod).filter(another);
+        let namesake = found.map(|(pod, _)| pod).filter(another);
         Ok(namesake.into_iter().collect())
     }
 

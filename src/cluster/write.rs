@@ -95,8 +95,9 @@ impl Cluster {
         };
         let now = objects.now;
         let leases = leases.map_err(Unread::from);
-        let node = objects.into_facts_again(selectors, judged, leases);
-        let node = node.map_err(|cause| unread(Failure::Unreadable(cause)))?;
+        let node = objects
+            .into_facts_again(selectors, judged, leases)
+            .map_err(|cause| unread(Failure::Unreadable(cause)))?;
         if node.uid != judged.uid {
             return changed("Another node has registered under the name.");
         }

@@ -147,8 +147,8 @@ impl Turn<'_> {
         if code.went_well() {
             return outcome;
         }
-        let claims = joined(&self.lost_claims, ", ");
-        let claims = claims.map(|claims| format!("its claims are gone, or may be ({claims})"));
+        let lost = joined(&self.lost_claims, ", ");
+        let claims = lost.map(|claims| format!("its claims are gone, or may be ({claims})"));
         let is_accepted = matches!(code, OutcomeCode::StillThere | OutcomeCode::Unverified);
         let failed = (self.patched && !is_accepted)
             .then(|| "it is Failed, or may be, so that its Job may make another".to_owned());

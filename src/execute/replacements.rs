@@ -176,8 +176,8 @@ impl<'a> Workload<'a> {
     }
 
     async fn look(&mut self, cluster: &Cluster) {
-        let looked = timeout(LONGEST_PAUSE, cluster.successors(self.pods[0].0)).await;
-        let looked = looked.unwrap_or(Err(Failure::Timeout(LONGEST_PAUSE)));
+        let in_time = timeout(LONGEST_PAUSE, cluster.successors(self.pods[0].0)).await;
+        let looked = in_time.unwrap_or(Err(Failure::Timeout(LONGEST_PAUSE)));
         let may_change = !looked.as_ref().is_err_and(Failure::forbids);
         let (mut pods, missing) = match looked {
             Ok(pods) => (pods, Replacement::without_pod(State::Pending, NOT_MADE)),

@@ -34,8 +34,8 @@ pub struct Mounted(BTreeSet<String>);
 impl<'de> Deserialize<'de> for Mounted {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let add = |kept: &mut BTreeSet<String>, container: SpecOfContainer| {
-            let written = container.volume_mounts.into_iter();
-            let written = written.filter(|mount| !mount.read_only);
+            let mounts = container.volume_mounts.into_iter();
+            let written = mounts.filter(|mount| !mount.read_only);
             for mut mount in written {
                 cut(&mut mount.name);
                 if kept.len() <= MAX_CLAIMS_PER_POD {

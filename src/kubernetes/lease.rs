@@ -291,11 +291,14 @@ impl Holders {
         } = &lease.metadata;
         let hosts = self.hosts.iter().filter(move |(_, of)| of.contains(node));
         let names = hosts.map(|(host, _)| host.as_str()).chain([node]);
-        let served = names.filter(|host| lease.serves(host));
-        let served = served.map(|host| (host, HolderKind::Host));
-        let named = self.named(&lease.spec.holder_identity, Some(namespace));
-        let named = named.into_iter().filter(move |it| it.node == node);
-        let named = named.map(|it| (it.name, it.kind));
+        let served = names
+            .filter(|host| lease.serves(host))
+            .map(|host| (host, HolderKind::Host));
+        let named = self
+            .named(&lease.spec.holder_identity, Some(namespace))
+            .into_iter()
+            .filter(move |it| it.node == node)
+            .map(|it| (it.name, it.kind));
         served.chain(named).map(move |(holder, kind)| NamedBy {
             namespace: namespace.clone(),
             lease: name.clone(),

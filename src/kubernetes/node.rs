@@ -142,19 +142,19 @@ impl RawNode {
     /// Returns the marks of a leaf node, from the table, the node's name and the operator's
     /// selectors; `None` if the node has none. One mark is enough.
     fn leaf(&self, selectors: &NodeSelectors) -> Option<Leaf> {
-        let found = MARKS
+        let marked = MARKS
             .iter()
             .filter_map(|mark| Some((mark.kind, mark.maker, self.mark(mark)?)));
         let info = &self.status.node_info;
         let no_machine = info.machine_id.is_empty() && info.system_uuid.is_empty();
-        let named = no_machine && self.metadata.name.starts_with(KOSMOS_PREFIX);
-        let named = named.then(|| {
+        let is_named = no_machine && self.metadata.name.starts_with(KOSMOS_PREFIX);
+        let named = is_named.then(|| {
             let mark = format!("name prefix {KOSMOS_PREFIX}");
             (LeafKind::Kosmos, "Kosmos", mark)
         });
-        let selected = selectors.leaf.iter().filter(|it| self.is_selected(it));
-        let selected = selected.map(|it| (LeafKind::Selected, "", it.to_string()));
-        let found = found.chain(named).chain(selected).collect_vec();
+        let selecting = selectors.leaf.iter().filter(|it| self.is_selected(it));
+        let selected = selecting.map(|it| (LeafKind::Selected, "", it.to_string()));
+        let found = marked.chain(named).chain(selected).collect_vec();
         let &(kind, maker, _) = found.first()?;
         // The cluster's name becomes part of commands to
         // paste, so it must be a valid name of an object.
@@ -212,8 +212,8 @@ impl RawNode {
                 format!(r#"/f:status/f:conditions/k:{{"type":"{kind}"}}/f:lastHeartbeatTime"#);
             Some((by, field, condition.last_heartbeat_time?))
         });
-        let virt_handler = self.metadata.annotations.get(VIRT_HEARTBEAT);
-        let virt_handler = virt_handler.and_then(|said| {
+        let annotation = self.metadata.annotations.get(VIRT_HEARTBEAT);
+        let virt_handler = annotation.and_then(|said| {
             let field = owned_field("annotations", VIRT_HEARTBEAT);
             Some((SignBy::VirtHandler, field, said.parse().ok()?))
         });
@@ -230,8 +230,10 @@ impl RawNode {
         let sure = SURE_CLOUDS.iter().any(|cloud| provider.starts_with(cloud))
             && !self.metadata.name.starts_with(FARGATE_PREFIX);
         let known = [Some(FENCED), sure.then_some(SHUTDOWN)];
-        let known = known.into_iter().flatten().filter_map(|it| it.parse().ok());
         known
+            .into_iter()
+            .flatten()
+            .filter_map(|it| it.parse().ok())
             .chain(selectors.fenced.iter().cloned())
             .filter(|it| self.is_selected(it))
             .map(|selector| FencingMark {

@@ -296,28 +296,27 @@ impl RawPod {
         } = mem::take(&mut self.status);
         let terminating = self.metadata.terminating();
         let states = |containers: Vec<Container>| {
-            let containers = containers
-                .into_iter()
-                .filter(|_| terminating)
-                .take(MAX_ITEMS_KEPT);
-            let states = containers.map(|Container { state, .. }| Container {
-                state: state
-                    .into_keys()
-                    .map(|it| (it, Condition::default()))
-                    .take(1)
-                    .collect(),
-                ..Container::default()
-            });
+            let kept = containers.into_iter().filter(|_| terminating);
+            let states = kept
+                .take(MAX_ITEMS_KEPT)
+                .map(|Container { state, .. }| Container {
+                    state: state
+                        .into_keys()
+                        .map(|it| (it, Condition::default()))
+                        .take(1)
+                        .collect(),
+                    ..Container::default()
+                });
             states.collect()
         };
-        let ready = conditions.into_iter().find(|it| it.kind == "Ready");
-        let ready = ready.map(|Condition { kind, status, .. }| Condition {
+        let condition = conditions.into_iter().find(|it| it.kind == "Ready");
+        let ready = condition.map(|Condition { kind, status, .. }| Condition {
             kind,
             status,
             ..Condition::default()
         });
-        let paths = self.spec.volumes.0.iter();
-        let paths = paths.filter(|it| it.host_path.is_some());
+        let volumes = self.spec.volumes.0.iter();
+        let paths = volumes.filter(|it| it.host_path.is_some());
         let kept = paths.map(|it| it.name.as_str()).collect();
         self.spec.containers.retain(&kept);
         self.spec.init_containers.retain(&kept);

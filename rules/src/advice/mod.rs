@@ -370,17 +370,17 @@ impl Adviser<'_> {
             self.kubectl
                 .command(&["get", "nodes", "-o", "wide", "-L", labels]),
         );
-        let held = self.plan.by_node.iter();
-        let held = held.filter(|(_, limit)| matches!(limit, Limit::MassOutage(_)));
-        let held = held.filter_map(|(name, _)| self.facts.known(name));
+        let by_node = self.plan.by_node.iter();
+        let held = by_node.filter(|(_, limit)| matches!(limit, Limit::MassOutage(_)));
         let now = self.facts.now;
         let would_count = |node: &NodeFacts| node.check_answer(now, &now.to_string(), []).is_ok();
         let of_zone = held
+            .filter_map(|(name, _)| self.facts.known(name))
             .filter(|node| node.ready != Ready::True && node.leaf.is_none() && is_name(&node.name))
             .filter(|node| would_count(node))
             .into_group_map_by(|node| node.zone.as_ref());
-        let steps = of_zone.into_iter().sorted_by_key(|(zone, _)| *zone);
-        let steps = steps.map(|(zone, nodes)| {
+        let zones = of_zone.into_iter().sorted_by_key(|(zone, _)| *zone);
+        let steps = zones.map(|(zone, nodes)| {
             let tally = zone.and_then(|zone| match &self.facts.census {
                 Census::Counted { zones, .. } => zones.get(zone),
                 _ => None,
@@ -388,10 +388,9 @@ impl Adviser<'_> {
             let whole = tally.is_some_and(|it| it.total == it.not_ready && it.total == nodes.len());
             let selector = zone.filter(|_| whole).map(Zone::selector);
             let names = nodes.iter().map(|node| node.name.as_str());
-            let names = names.sorted_by_cached_key(|name| natural(name)).collect_vec();
             let which = match &selector {
                 Some(selector) => vec!["-l", selector],
-                None => names,
+                None => names.sorted_by_cached_key(|name| natural(name)).collect(),
             };
             let of = after(" of zone ", zone);
             let what = format!(
@@ -719,10 +718,10 @@ impl PodGroup<'_> {
             let given_up = self
                 .all
                 .iter()
-                .flat_map(|judged| judged.reason.ties.to_delete());
-            let given_up = given_up.filter(|(_, pin)| pin.given_up.is_ok());
-            let given_up = joined(given_up.map(|(tie, _)| &tie.pvc).sorted().dedup(), ", ");
-            let keeps = match given_up {
+                .flat_map(|judged| judged.reason.ties.to_delete())
+                .filter(|(_, pin)| pin.given_up.is_ok())
+                .map(|(tie, _)| &tie.pvc);
+            let keeps = match joined(given_up.sorted().dedup(), ", ") {
                 None => "every claim is kept".to_owned(),
                 Some(claims) => {
                     format!(
@@ -770,8 +769,8 @@ impl PodGroup<'_> {
 
     /// Reports whether two of the pods are of one `StatefulSet`.
     fn are_of_one_set(&self) -> bool {
-        let sets = self.pods().filter(|pod| pod.of_stateful_set());
-        let mut sets = sets.filter_map(|pod| Some(pod.controller.as_ref()?.uid.as_str()));
+        let of_sets = self.pods().filter(|pod| pod.of_stateful_set());
+        let mut sets = of_sets.filter_map(|pod| Some(pod.controller.as_ref()?.uid.as_str()));
         !sets.all_unique()
     }
 
@@ -877,8 +876,10 @@ impl PodGroup<'_> {
         let (workload, copies) = copies?;
         Some(match copies {
             Ok(0) => {
-                let last = ["these may be the last copies", "this may be the last copy"];
-                let last = last[usize::from(self.all.len() == 1)];
+                let last = match self.all {
+                    [_] => "this may be the last copy",
+                    _ => "these may be the last copies",
+                };
                 format!("No other pod of {workload} is Ready, so {last}.")
             }
             Ok(copies) => format!(
@@ -892,8 +893,8 @@ impl PodGroup<'_> {
 
     /// Says which data the pods leave behind on their node, as sentences before another.
     fn leaves_data(&self, node: &str, copies: Option<&(Owner, Read<usize>)>) -> String {
-        let paths = self.pods().flat_map(|pod| &pod.host_paths);
-        let paths = paths.sorted().dedup().join(", ");
+        let written = self.pods().flat_map(|pod| &pod.host_paths);
+        let paths = written.sorted().dedup().join(", ");
         let copies = after("", self.says_copies(copies).map(|says| says + " "));
         format!(
             "The data in {paths} stays on {node}'s disk, and the replacement starts without it: copy it from there if you \
@@ -909,10 +910,10 @@ impl PodGroup<'_> {
         let pinned = self
             .all
             .iter()
-            .flat_map(|judged| judged.reason.ties.pinned());
-        let pinned = pinned.filter(|_| is_pinned);
-        let names = pinned.clone().map(|(tie, _)| tie.pvc.as_str());
-        let names = names.sorted().dedup().collect_vec();
+            .flat_map(|judged| judged.reason.ties.pinned())
+            .filter(|_| is_pinned);
+        let of_pins = pinned.clone().map(|(tie, _)| tie.pvc.as_str());
+        let names = of_pins.sorted().dedup().collect_vec();
         if names.is_empty() {
             return None;
         }
@@ -1211,8 +1212,8 @@ fn pod_is_far(code: ReasonCode) -> bool {
 
 fn size_and_age(losses: &[Loss]) -> impl Iterator<Item = String> {
     let each = if losses.len() == 1 { "" } else { " each" };
-    let sizes = losses.iter().filter_map(|loss| loss.capacity.as_ref());
-    let sizes = sizes.counts().into_iter().sorted().collect_vec();
+    let capacities = losses.iter().filter_map(|loss| loss.capacity.as_ref());
+    let sizes = capacities.counts().into_iter().sorted().collect_vec();
     let size = match &sizes[..] {
         [] => None,
         [(size, _)] => Some(format!("{size}{each}")),
@@ -1223,8 +1224,8 @@ fn size_and_age(losses: &[Loss]) -> impl Iterator<Item = String> {
             ", ",
         ),
     };
-    let days = losses.iter().filter_map(|loss| loss.created);
-    let days = days.map(|created| created.strftime("%F").to_string());
+    let times = losses.iter().filter_map(|loss| loss.created);
+    let days = times.map(|created| created.strftime("%F").to_string());
     let made = days.minmax().into_option().map(|(first, last)| {
         let until = Some(&last).filter(|last| **last != first);
         format!("made {first}{}", after(" to ", until))

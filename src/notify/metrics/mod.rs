@@ -132,11 +132,11 @@ impl<'a> Metrics<'a> {
             return;
         }
         let nodes = forecast.nodes.iter();
-        let nodes = nodes.map(|node| (&node.node, node.counts.needs_person));
+        let counts = nodes.map(|node| (&node.node, node.counts.needs_person));
         self.add(
             "forecast_needs_person",
             "Pods that would need a person if this node died.",
-            by_label("node", nodes),
+            by_label("node", counts),
         );
     }
 
@@ -147,8 +147,8 @@ impl<'a> Metrics<'a> {
         help: &str,
         series: impl IntoIterator<Item = (String, N)>,
     ) {
-        let cluster = self.settings.metrics.cluster_name.as_ref();
-        let cluster = cluster.map(|name| label("cluster", name));
+        let name_of_cluster = self.settings.metrics.cluster_name.as_ref();
+        let cluster = name_of_cluster.map(|name| label("cluster", name));
         let name = format!("{PREFIX}{name}");
         self.text += &format!("{HELP}{name} {help}\n# TYPE {name} gauge\n");
         for (labels, value) in series {

@@ -275,9 +275,9 @@ fn without_api_server(facts: &ClusterFacts) -> NoticeEntry {
 fn detectors_too_slow(run: &RunRecord<'_>) -> NoticeEntry {
     let threshold = run.settings.policy.node_not_ready_for;
     let is_down = |node: &&NodeFacts| node.ready != Ready::True && node.has_detector();
-    let nodes = run.facts.known_nodes().filter(is_down);
-    let nodes = nodes.filter(|_| threshold < DETECTED_WITHIN);
-    let nodes = nodes.map(|node| &node.name).collect_vec();
+    let down = run.facts.known_nodes().filter(is_down);
+    let missed = down.filter(|_| threshold < DETECTED_WITHIN);
+    let nodes = missed.map(|node| &node.name).collect_vec();
     let detail = format!(
         "The run does not wait for node-problem-detector or the EKS node monitoring agent, which write every 5m, because \
          --node-not-ready-for is only {}: {}. With 6m or more their heartbeats are seen.",
