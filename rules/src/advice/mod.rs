@@ -137,13 +137,12 @@ impl Step {
         }
     }
 
-    /// Returns the remark that stands in place of a command that answers; `why` ends its sentence.
-    /// `more` may repeat messages of others.
-    fn no_answer(why: &str, more: &str) -> Self {
-        let says = format!("o answer is asked for{why}");
+    /// Returns the remark that stands in place of a command that answers. The remark may repeat messages of others;
+    /// `log` says the same without them.
+    fn no_answer(remark: impl Into<String>, log: impl Into<String>) -> Self {
         Self {
-            why: Some(format!("n{says}")),
-            ..Self::remark(format!("N{says}{more}."))
+            why: Some(log.into()),
+            ..Self::remark(remark)
         }
     }
 }
@@ -227,36 +226,42 @@ impl Adviser<'_> {
         let Some(node) = node.filter(|_| first.reason.asks_a_person()) else {
             return alike.repair();
         };
-        let no_answer = |why: &str, more: &str| {
-            let mut steps = alike.keep_data(&node.name);
-            steps.push(Step::no_answer(why, more));
-            Advice {
-                steps,
-                ..Advice::default()
+        let mut replaced = None;
+        let no_answer = match self.plan.by_node.get(&node.name) {
+            Some(Limit::MassOutage(_)) => Step::no_answer(
+                "No answer is asked for while so many nodes are NotReady: find out first what they have in common.",
+                "no answer is asked for while so many nodes are NotReady",
+            ),
+            Some(Limit::NoRoom(_)) => Step::no_answer(
+                "No answer is asked for while no pod could start elsewhere.",
+                "no answer is asked for while no pod could start elsewhere",
+            ),
+            Some(limit) => Step::no_answer(
+                format!(
+                    "No answer is asked for while a fact about the whole run is not known: {}.",
+                    limit.state()
+                ),
+                "no answer is asked for while a fact about the whole run is not known",
+            ),
+            None if node.may_live(self.facts.now) => Step::no_answer(
+                "No answer is asked for while the node is alive, or may be: repair it, or power it off.",
+                "no answer is asked for while the node is alive, or may be",
+            ),
+            None => {
+                let Some(objection) = self.objection(first) else {
+                    return alike.ask(node);
+                };
+                replaced = alike
+                    .replaced_already(&node.name)
+                    .filter(|_| objection.is_own);
+                objection.remark()
             }
         };
-        match self.plan.by_node.get(&node.name) {
-            Some(Limit::MassOutage(_)) => no_answer(
-                " while so many nodes are NotReady",
-                ": find out first what they have in common",
-            ),
-            Some(Limit::NoRoom(_)) => no_answer(" while no pod could start elsewhere", ""),
-            Some(limit) => no_answer(
-                " while a fact about the whole run is not known",
-                &format!(": {}", limit.state()),
-            ),
-            None if node.may_live(self.facts.now) => no_answer(
-                " while the node is alive, or may be",
-                ": repair it, or power it off",
-            ),
-            None => match self.objection(first) {
-                Some(Objection { why, is_own: true }) => Advice {
-                    first: alike.replaced_already(&node.name),
-                    ..no_answer(&format!(": {why}"), &by_hand())
-                },
-                Some(Objection { why, .. }) => no_answer("", &format!(": {why}{}", by_hand())),
-                None => alike.ask(node),
-            },
+        let keep = alike.keep_data(&node.name);
+        Advice {
+            first: replaced,
+            steps: keep.into_iter().chain([no_answer]).collect(),
+            ..Advice::default()
         }
     }
 
@@ -458,6 +463,21 @@ struct Objection {
     is_own: bool,
 }
 
+impl Objection {
+    fn remark(&self) -> Step {
+        let why = &self.why;
+        let log = if self.is_own {
+            format!("no answer is asked for: {why}")
+        } else {
+            "no answer is asked for".to_owned()
+        };
+        let remark = format!(
+            "No answer is asked for: {why}. The book has the steps ({BOOK}/by-hand.md#with-kubectl-alone)."
+        );
+        Step::no_answer(remark, log)
+    }
+}
+
 /// Returns the advice for a node from which pods were reaped, or would be: its containers may still
 /// be running.
 pub fn power_off(name: &str) -> Step {
@@ -475,11 +495,6 @@ const BOOK: &str = match option_env!("POD_REAPER_BOOK") {
     Some(address) => address,
     None => concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/main/docs"),
 };
-
-/// Points to the book after the reason why no answer is asked for.
-fn by_hand() -> String {
-    format!(". The book has the steps ({BOOK}/by-hand.md#with-kubectl-alone)")
-}
 
 /// Returns the first step on a node that is alive, by what its kubelet says is wrong.
 fn repair_first(node: &NodeFacts) -> Option<&'static str> {
@@ -591,8 +606,11 @@ impl PodGroup<'_> {
         }
         // The answer on a pod lets it take along no claim.
         if (confined || unverified) && self.first.pod.may_take_a_claim() {
-            let why = ": a claim would go with the pod, or may";
-            steps.push(Step::no_answer(why, &by_hand()));
+            let objection = Objection {
+                why: "a claim would go with the pod, or may".to_owned(),
+                is_own: true,
+            };
+            steps.push(objection.remark());
             return Advice {
                 risk: joined(risks, " "),
                 steps,
