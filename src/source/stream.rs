@@ -56,7 +56,7 @@ struct Element<'a> {
     place: Place,
 }
 
-/// Where a value stands.
+/// The place of a value in the file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     /// Outside of everything.

@@ -62,10 +62,10 @@ pub struct Reason {
     pub notes: Vec<String>,
 }
 
-/// What binds a pod to its node through its PVCs.
+/// Everything that binds a pod to its node through its PVCs.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Ties {
-    /// What binds it, in the order of its PVCs.
+    /// The ties, in the order of the PVCs. A PVC may have two.
     pub all: Vec<Tie>,
     /// Why nothing needs the pod or its claims again, as far as that let the pod pass a rule. Each
     /// has to hold still when the pod is deleted.
@@ -76,7 +76,7 @@ pub struct Ties {
     pub lacks: BTreeSet<Query>,
 }
 
-/// What binds a pod to its node through one PVC.
+/// A tie between a pod and its node through one PVC.
 #[derive(Debug, Clone, PartialEq, Eq, Display)]
 #[display("claim {pvc}{}", self.predicate())]
 pub struct Tie {
@@ -84,8 +84,8 @@ pub struct Tie {
     pub pvc: String,
     /// The name of the volume that the PVC is bound to; `None` only if the tie is unverified.
     pub volume: Option<String>,
-    /// Why the PVC is one, as a phrase: of a pinned one "local, at /mnt/d1", of a confined one what follows the volume's
-    /// name, of an unverified one what is wrong or unknown.
+    /// The evidence, as a phrase. A pinned PVC has the bond to the node ("local, at /mnt/d1"), a confined one what follows
+    /// the volume's name, and an unverified one what is wrong or unknown.
     pub why: String,
     /// How firmly the PVC binds the pod.
     pub kind: TieKind,
@@ -102,20 +102,20 @@ pub enum TieKind {
     Unverified(Unsure),
 }
 
-/// What is special about an unverified PVC.
+/// Why a PVC is unverified, as far as rules or advice depend on that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unsure {
-    /// Nothing.
-    Plain,
     /// The volume that it names does not exist.
     NoVolume,
     /// An answer on the PVC lets it pass: nothing else is wrong or unknown of it.
     Answerable,
     /// The volume's affinity names the node: the data may well be on it.
     NamesNode,
+    /// Any other cause, such as a failed read.
+    Other,
 }
 
-/// What decides whether a pinned PVC is deleted with its pod.
+/// The facts that decide whether a pinned PVC is deleted with its pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pin {
     /// The PVC's UID: a namesake must not be deleted in its place.
@@ -129,7 +129,7 @@ pub struct Pin {
     pub given_up: Result<(), String>,
     /// True if a person's answer on the PVC counts.
     pub answered: bool,
-    /// The PVC's deletion was requested already: it goes with its last pod.
+    /// The PVC's deletion was requested already: Kubernetes deletes the PVC once its last pod is gone.
     pub deleted: bool,
     /// Whether the PVC comes back is the affair of the operator that controls the pod.
     pub by_operator: bool,

@@ -102,13 +102,13 @@ fn check(case: &Case<'_>, node: &NodeFacts) -> Ties {
                     format!("it is being deleted, so that it goes with its last pod, and {cause}");
                 let unsure = match claim.bound() {
                     Some(_) => Unsure::Answerable,
-                    None => Unsure::Plain,
+                    None => Unsure::Other,
                 };
                 (None, Some(unverified(unsure, cause)))
             }
             Goes::MayBeWanted(cause) => {
                 let cause = format!("the pod owns it, so that it goes with the pod, and {cause}");
-                (None, Some(unverified(Unsure::Plain, cause)))
+                (None, Some(unverified(Unsure::Other, cause)))
             }
         };
         let stays = claim
@@ -125,7 +125,7 @@ fn check(case: &Case<'_>, node: &NodeFacts) -> Ties {
         // know its volume.
         let temporary = case.pod.goes(claim) == Goes::Ephemeral;
         let of_state = match &claim.state {
-            Some(ClaimState::Unread(unread)) => Some(unverified(Unsure::Plain, unread.0.clone())),
+            Some(ClaimState::Unread(unread)) => Some(unverified(Unsure::Other, unread.0.clone())),
             _ if temporary => None,
             Some(ClaimState::Bound(bound)) => {
                 let cause = classify(case, node, claim, bound, &mut ties);
@@ -133,7 +133,7 @@ fn check(case: &Case<'_>, node: &NodeFacts) -> Ties {
                 let unsure = if terms.all(|term| names_only(term, node)) {
                     Unsure::NamesNode
                 } else {
-                    Unsure::Plain
+                    Unsure::Other
                 };
                 cause.map(|cause| unverified(unsure, cause))
             }
@@ -145,7 +145,7 @@ fn check(case: &Case<'_>, node: &NodeFacts) -> Ties {
                 );
                 let unsure = match missing {
                     Some(_) => Unsure::NoVolume,
-                    None => Unsure::Plain,
+                    None => Unsure::Other,
                 };
                 Some(Tie {
                     volume: missing.clone(),

@@ -232,7 +232,7 @@ fn the_message_of_the_api_server_is_not_in_a_note() {
         pvc: pvc.to_owned(),
         volume: None,
         why: "the API server answered 403: MARKER".to_owned(),
-        kind: TieKind::Unverified(Unsure::Plain),
+        kind: TieKind::Unverified(Unsure::Other),
     });
     let note = manual_note(
         &plan.pods[0].pod,
