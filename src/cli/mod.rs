@@ -4,6 +4,7 @@ mod gateway;
 mod options;
 mod print;
 mod values;
+mod variables;
 
 use std::{
     ffi::{OsStr, OsString},
@@ -22,6 +23,7 @@ pub use self::gateway::{Login, PushGateway};
 pub use self::options::{Common, Form, MetricsTo, Options, Thresholds};
 pub use self::print::Print;
 pub use self::values::{LogFormat, Output, PodName, RequireGuard};
+use self::variables::{DIRECTORY, Settings, is_setting};
 use crate::{cluster::Mode, words::after};
 
 /// The command line and the environment, read and checked.
@@ -51,7 +53,8 @@ pub enum Command {
 ///
 /// Run it by hand, from a CronJob, or as an audit that changes nothing (--dry-run, --snapshot). The
 /// report goes to standard output, the log to standard error. An option can also be set by the
-/// environment variable shown with it; the command line takes precedence.
+/// environment variable shown with it, or by a file of that name in the directory that
+/// POD_REAPER_SETTINGS names. The command line takes precedence, then the environment.
 #[derive(Debug, Parser)]
 #[command(name = "pod-reaper", version, max_term_width = 100, after_long_help = EXIT_CODES)]
 struct Line {
@@ -122,8 +125,6 @@ const OF_EACH_NODE: [&str; 5] = [
     "push_gateway",
     "metrics_file",
 ];
-/// The variables that the template of a pod sets, and a `ConfigMap` cannot.
-const OF_THE_TEMPLATE: [&str; 2] = ["REQUIRE_GUARD", "REAP_SCRATCH"];
 const EXIT_CODES: &str = "\
 Exit codes:
   0  done, also when nothing was stuck
@@ -142,33 +143,36 @@ impl Cli {
         Self::try_from_args(std::env::args_os()).unwrap_or_else(|error| error.exit())
     }
 
-    /// Reads `args`, which begin with the program's name, and the environment. `Err` is clap's
+    /// Reads `args`, which begin with the program's name, then the environment and the settings directory. `Err` is clap's
     /// error, which `--help` and `--version` are too.
     pub fn try_from_args(args: impl IntoIterator<Item = OsString>) -> Result<Self, Error> {
         let mut args = args.into_iter().collect_vec();
-        let has_subcommand = subcommand_first(&mut args);
-        let program = args.first().map(OsString::as_os_str);
-        let mut command = map_options(command_line(program), forget_empty_variable);
-        if has_subcommand {
-            // The variables of options that only a run takes are meant for runs, and ignored here.
-            command = command.mut_args(without_variable);
-        }
-        let matches =
-            command
-                .try_get_matches_from_mut(&args)
-                .map_err(|error| match error.kind() {
-                    // The help is made anew, because it shows every variable, even an empty one.
-                    ErrorKind::DisplayHelp => command_line(program)
-                        .try_get_matches_from(&args)
-                        .err()
-                        .unwrap_or(error),
-                    _ => clarify(error, &args, &mut command),
-                })?;
+        subcommand_first(&mut args);
+        let shown = command_line(args.first().map(OsString::as_os_str));
+        let mut command = map_options(shown.clone(), without_variable);
+        let typed = command.try_get_matches_from_mut(&args);
+        let typed = typed.map_err(|error| match error.kind() {
+            // The help shows the variables.
+            ErrorKind::DisplayHelp => shown
+                .clone()
+                .try_get_matches_from(&args)
+                .err()
+                .unwrap_or(error),
+            _ => clarify(error, &args, &mut command, false),
+        })?;
+        let further = options_of_variables(&shown, &typed)
+            .map_err(|message| command.error(ErrorKind::ValueValidation, message))?;
+        let at = 1 + usize::from(typed.subcommand().is_some());
+        let (before, after) = args.split_at(at.min(args.len()));
+        let all = [before, &further, after].concat();
+        let matches = command
+            .try_get_matches_from_mut(all)
+            .map_err(|error| clarify(error, &args, &mut command, true))?;
         let Line {
             subcommand,
             options,
         } = Line::from_arg_matches(&matches)?;
-        let inner = matches.subcommand().map_or(&matches, |(_, inner)| inner);
+        let inner = typed.subcommand().map_or(&typed, |(_, inner)| inner);
         Self::new(subcommand, options)
             .checked(inner)
             .map_err(|message| command.error(ErrorKind::ArgumentConflict, message))
@@ -213,8 +217,8 @@ impl Cli {
     }
 
     /// Refuses options that contradict each other, and resolves `-n`, `-A` and the variables that
-    /// `--snapshot` turns off. `Err` is the message. `matches` are those of the subcommand, if any.
-    fn checked(mut self, matches: &ArgMatches) -> Result<Self, String> {
+    /// `--snapshot` turns off. `Err` is the message. `typed` is the command line alone, or that of the subcommand, if any.
+    fn checked(mut self, typed: &ArgMatches) -> Result<Self, String> {
         let Options {
             common, metrics, ..
         } = &mut self.options;
@@ -252,7 +256,7 @@ impl Cli {
                 "combined with --snapshot: metrics are about runs",
             ),
         ] {
-            if is_so && let Some(option) = first_typed(matches, options) {
+            if is_so && let Some(option) = first_typed(typed, options) {
                 return Err(format!("{option} cannot be {why}"));
             }
         }
@@ -334,22 +338,61 @@ fn for_question(arg: Arg) -> Arg {
     }
 }
 
-/// Moves the subcommand before the options, because options in front of it may be its own. Returns
-/// whether there is a subcommand.
-fn subcommand_first(args: &mut [OsString]) -> bool {
+/// Moves the subcommand, if there is one, before the options, because options in front of it may be its own.
+fn subcommand_first(args: &mut [OsString]) {
     let options = Options::augment_args(clap::Command::new("")).allow_external_subcommands(true);
     let options =
         map_options(options, |arg| without_variable(with_shared_settings(arg))).ignore_errors(true);
     let matches = options.try_get_matches_from(&*args).ok();
     let Some((name, rest)) = matches.as_ref().and_then(ArgMatches::subcommand) else {
-        return false;
+        return;
     };
     let before = args.len() - rest.get_raw("").map_or(0, Iterator::count);
-    let known = Line::command().find_subcommand(name).is_some();
-    if known {
+    if Line::command().find_subcommand(name).is_some() {
         args[1..before].rotate_right(1);
     }
-    known
+}
+
+/// Returns the options that variables set and nobody has typed, each as it would be typed. Variables of options that the
+/// command does not take are meant for other commands. `Err` is the message for settings that cannot be read.
+fn options_of_variables(
+    whole: &clap::Command,
+    typed: &ArgMatches,
+) -> Result<Vec<OsString>, String> {
+    let (command, typed) = match typed.subcommand() {
+        Some((name, inner)) => (whole.find_subcommand(name).unwrap_or(whole), inner),
+        None => (whole, typed),
+    };
+    let free = command.get_arguments().filter(|arg| {
+        arg.get_env().is_some()
+            && typed.value_source(arg.get_id().as_str()) != Some(ValueSource::CommandLine)
+    });
+    let free = free.collect_vec();
+    // A text about the program itself is printed whatever a run is told.
+    if free.is_empty() {
+        return Ok(Vec::new());
+    }
+    let settings = Settings::list()?;
+    let mut options = Vec::new();
+    for arg in free {
+        let id = arg.get_id().as_str();
+        if let Some(value) = settings.value_of(&variable(id))? {
+            let mut option = OsString::from(format!("{}=", option(id)));
+            option.push(value);
+            options.push(option);
+        }
+    }
+    Ok(options)
+}
+
+/// Returns the option as it is typed.
+fn option(id: &str) -> String {
+    format!("--{}", id.replace('_', "-"))
+}
+
+/// Returns the variable of an option that has one.
+fn variable(id: &str) -> String {
+    id.to_uppercase()
 }
 
 /// Returns the first of the options `ids` that is on the command line, as it is typed. Options that
@@ -359,13 +402,17 @@ fn first_typed(matches: &ArgMatches, ids: &[&str]) -> Option<String> {
         matches.ids().any(|known| known == **id)
             && matches.value_source(id) == Some(ValueSource::CommandLine)
     };
-    let id = ids.iter().find(is_typed)?;
-    Some(format!("--{}", id.replace('_', "-")))
+    ids.iter().find(is_typed).map(|id| option(id))
 }
 
 /// Replaces clap's message by a clearer one in some cases. The subcommand, if any, follows the
-/// program's name in `args`.
-fn clarify(mut error: Error, args: &[OsString], command: &mut clap::Command) -> Error {
+/// program's name in `args`. `of_variables` says that what was typed is right, so a variable has the wrong value.
+fn clarify(
+    mut error: Error,
+    args: &[OsString],
+    command: &mut clap::Command,
+    of_variables: bool,
+) -> Error {
     let subcommand = args.get(1).and_then(|name| command.find_subcommand(name));
     let asked = subcommand.unwrap_or(&*command);
     let word = error
@@ -382,13 +429,8 @@ fn clarify(mut error: Error, args: &[OsString], command: &mut clap::Command) -> 
     };
     if let Some(arg) = asked.get_arguments().find(|arg| arg.to_string() == word) {
         let mut replace = |kind, by: String| error.insert(kind, ContextValue::String(by));
-        if let Some(variable) = arg.get_env()
-            && !args.iter().any(|typed| is_option(typed, arg))
-        {
-            replace(
-                ContextKind::InvalidArg,
-                variable.to_string_lossy().into_owned(),
-            );
+        if of_variables {
+            replace(ContextKind::InvalidArg, variable(arg.get_id().as_str()));
         }
         // The URL may contain a password.
         if arg.get_id() == "push_gateway" {
@@ -422,16 +464,12 @@ fn clarify(mut error: Error, args: &[OsString], command: &mut clap::Command) -> 
 }
 
 /// Warns of variables whose names nearly match one of ours, and of settings that are none of ours:
-/// they have no effect.
-///
-/// The settings are the keys of a `ConfigMap`, of which a pod gets only the options as variables.
-/// `POD_SETTINGS` is the folder where the `ConfigMap` is mounted. Only the names are read.
+/// they have no effect. The log must not show their values, which may be secret.
 pub fn warn_of_what_has_no_effect() {
     let options = Line::command();
-    let ours = options
-        .get_arguments()
-        .filter_map(|arg| arg.get_env()?.to_str())
-        .collect_vec();
+    let ours = options.get_arguments();
+    let ours = ours.filter_map(|arg| arg.get_env()?.to_str());
+    let ours = ours.chain([DIRECTORY]).collect_vec();
     for name in std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()) {
         let typed = name.to_uppercase().replace('-', "_");
         // Kubernetes sets several variables for each Service in a pod's namespace, so a looser
@@ -444,18 +482,15 @@ pub fn warn_of_what_has_no_effect() {
             tracing::warn!("The variable {name} has no effect; did you mean {our}?");
         }
     }
-    let settings = ours.iter().filter(|our| !OF_THE_TEMPLATE.contains(our));
-    let folder = std::env::var_os("POD_SETTINGS").map(std::fs::read_dir);
-    let keys = folder.into_iter().flatten().flatten().flatten();
-    let keys = keys.map(|entry| entry.file_name().to_string_lossy().into_owned());
-    // Kubernetes keeps the content in hidden folders.
-    for key in keys.filter(|key| !key.starts_with("..")).sorted() {
-        if settings.clone().all(|our| **our != key) {
-            let mut near = settings.clone();
-            let near = near.find(|our| strsim::osa_distance(our, &key) < 3);
-            let hint = after("; did you mean ", near);
-            tracing::warn!("The setting {key:?} has no effect{hint}");
-        }
+    let mut settings = ours;
+    settings.retain(|our| *our != DIRECTORY && is_setting(our));
+    // One that cannot be read has ended the run.
+    let directory = Settings::list().unwrap_or_default();
+    for key in directory.keys().filter(|key| !settings.contains(&&**key)) {
+        let mut near = settings.iter();
+        let near = near.find(|our| strsim::osa_distance(our, &key) < 3);
+        let hint = after("; did you mean ", near);
+        tracing::warn!("The setting {key:?} has no effect{hint}");
     }
 }
 
@@ -464,16 +499,6 @@ fn map_options(command: clap::Command, change: fn(Arg) -> Arg) -> clap::Command 
     command
         .mut_args(change)
         .mut_subcommands(|subcommand| subcommand.mut_args(change))
-}
-
-/// Makes an empty variable count as not set, which is how manifests unset one.
-fn forget_empty_variable(arg: Arg) -> Arg {
-    let value = arg.get_env().and_then(std::env::var_os);
-    if value.is_some_and(|value| value.is_empty()) {
-        without_variable(arg)
-    } else {
-        arg
-    }
 }
 
 fn without_variable(arg: Arg) -> Arg {

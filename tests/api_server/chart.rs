@@ -664,7 +664,7 @@ fn a_release_is_installed_upgraded_rolled_back_and_removed() {
         let path = format!("/apis/batch/v1/namespaces/{NAMESPACE}/cronjobs/{NAME}");
         assert_eq!(cluster.get(&path)["spec"]["schedule"], schedule);
         let set = settings_of(&cluster, NAMESPACE, NAME);
-        assert!(set.contains(&(name.into(), value.into())), "{set:?}");
+        assert_eq!(is_set_to(&set, name).as_deref(), Some(value), "{set:?}");
     };
     set_to("MAX_DELETES", "*/10 * * * *", "0");
     let kept = left(&cluster).into_iter();

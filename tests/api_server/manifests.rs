@@ -136,12 +136,9 @@ fn its_pod_is_admitted_to_the_restricted_namespace_and_one_install_replaces_the_
                 "{what}: {verb}"
             );
         }
-        let mode = settings(&cluster)
-            .into_iter()
-            .find(|(name, _)| name == "DRY_RUN")
-            .expect("it is set")
-            .1;
-        assert_eq!(mode, if writes { "none" } else { "client" }, "{what}");
+        let mode = is_set_to(&settings(&cluster), "DRY_RUN");
+        let expected = if writes { "none" } else { "client" };
+        assert_eq!(mode.as_deref(), Some(expected), "{what}");
     }
     let namespace = cluster.get("/api/v1/namespaces/pod-reaper");
     assert_eq!(
@@ -212,9 +209,12 @@ fn a_config_map_sets_options_and_nothing_else() {
         KUBE_RS_DEBUG_IMPERSONATE_USER KUBE_RS_DEBUG_IMPERSONATE_GROUP SSL_CERT_FILE SSL_CERT_DIR SSLKEYLOGFILE \
         HTTPS_PROXY https_proxy HTTP_PROXY http_proxy ALL_PROXY all_proxy NO_PROXY no_proxy REQUEST_METHOD \
         HOME PATH LD_PRELOAD LD_LIBRARY_PATH TZ TZDIR RUST_LOG RUST_BACKTRACE HOSTNAME NO_COLOR UNREACHABLE_ONLY \
-        POD_NAME POD_NAMESPACE POD_SETTINGS REQUIRE_GUARD REAP_SCRATCH";
-    let cluster = fresh();
+        POD_NAME POD_NAMESPACE POD_REAPER_SETTINGS REQUIRE_GUARD REAP_SCRATCH";
+    let cluster = one_dead();
+    pod(&cluster, "etl/stuck: {node: dead, owner: ReplicaSet web}");
+    until_overdue();
     install(&cluster, DEFAULT);
+    own_pod(&cluster, "pod-reaper");
     kubectl(
         &cluster,
         &[
@@ -223,25 +223,59 @@ fn a_config_map_sets_options_and_nothing_else() {
             &folder("cronjob/components/forecast/cronjob.yaml"),
         ],
     );
-    let both = ["pod-reaper", "pod-reaper-forecast"];
-    let before = both.map(|name| settings_of(&cluster, "pod-reaper", name));
     let map = "/api/v1/namespaces/pod-reaper/configmaps/pod-reaper";
     let hostile = others
         .split_whitespace()
         .map(|name| (name.to_owned(), json!("hostile")));
     let hostile = Value::Object(hostile.collect());
     cluster.merge_patch(map, json!({"data": hostile}));
-    assert_eq!(
-        both.map(|name| settings_of(&cluster, "pod-reaper", name)),
-        before
+    cluster.merge_patch(
+        map,
+        yaml("{data: {MAX_DELETES: '7', EXIT_ON_MANUAL: 'false'}}"),
     );
-    cluster.merge_patch(map, yaml("{data: {MAX_DELETES: '7'}}"));
-    let set = ("MAX_DELETES".to_owned(), "7".to_owned());
-    for name in both {
-        assert!(
-            settings_of(&cluster, "pod-reaper", name).contains(&set),
-            "{name}"
-        );
+
+    // It finds the cluster as a person's run does, so another kubeconfig would come first.
+    let home = cluster.dir.join("home");
+    fs::create_dir_all(home.join(".kube")).expect("our folder");
+    fs::copy(installed::kubeconfig(&cluster), home.join(".kube/config")).expect("our folder");
+    for (name, environment, arguments) in [
+        (
+            "pod-reaper-forecast",
+            &["POD_REAPER_SETTINGS"][..],
+            &["what-if", "--each-node"][..],
+        ),
+        (
+            "pod-reaper",
+            &["POD_REAPER_SETTINGS", "REQUIRE_GUARD"],
+            &["--yes"],
+        ),
+    ] {
+        let variables = settings_of(&cluster, "pod-reaper", name);
+        let names = variables.iter().map(|(name, _)| name.as_str());
+        assert_eq!(names.collect_vec(), environment, "{name}");
+        let output = program()
+            .envs(variables)
+            .envs([("POD_NAMESPACE", "pod-reaper"), ("POD_NAME", OWN)])
+            .env("HOME", &home)
+            .args(arguments)
+            .args(SHORT)
+            .arg("--output=json")
+            .output()
+            .expect("it starts");
+        assert_eq!(output.status.code(), Some(0), "{name}: {}", shown(&output));
+        let log = String::from_utf8_lossy(&output.stderr);
+        for other in others.split_whitespace() {
+            let warning = format!("The setting {other:?} has no effect");
+            assert_eq!(log.matches(&warning).count(), 1, "{name}: {log}");
+        }
+        assert!(!log.contains("hostile"), "{name}: {log}");
+        if name == "pod-reaper" {
+            let report: Value = serde_json::from_slice(&output.stdout).expect("a report");
+            assert_eq!(report["guard"], "proved");
+            assert_eq!(report["settings"]["reapScratch"], false);
+            assert_eq!(report["settings"]["maxDeletes"], 7);
+            assert_eq!(cluster.try_get(&pod_path("etl", "stuck")), None);
+        }
     }
 }
 

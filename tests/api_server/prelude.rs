@@ -12,14 +12,14 @@ pub(crate) use crate::{
     support::{
         ControlPlane, Fresh, fresh, in_repository,
         installed::{
-            ACCOUNT, DEFAULT, as_member, as_user, folder, kubeconfig_of, kubectl, kustomized, may,
-            settings, settings_of, until,
+            ACCOUNT, DEFAULT, as_member, as_user, folder, is_set_to, kubeconfig_of, kubectl,
+            kustomized, may, settings, settings_of, until,
         },
         objects::{
             annotate, each, make, namespace, node_becomes, node_path, pod, pod_path, renew_lease,
             seconds_ago, str_of,
         },
-        program::{run_with, shown, succeeds},
+        program::{program, run_with, shown, succeeds},
         proxy::{Act, MARKER, Proxy, Reply, Seen},
         samples::yaml,
     },

@@ -14,7 +14,7 @@ use pod_reaper_test_support::{
 };
 use serde_json::{Value, json};
 
-use crate::reaper;
+use crate::{Ended, reaper};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).to_owned()
@@ -148,19 +148,6 @@ fn every_option_can_be_set_by_settings_and_by_values_and_there_are_no_others() {
             "{component}"
         );
     }
-    // The pod of a run, and that of a forecast, get each from a key of its own. The chart loops over its values.
-    for folder in ["base", "components/forecast"] {
-        let entries = known.keys().map(|name| {
-            let key = format!("{{name: pod-reaper, key: {name}, optional: true}}");
-            format!("            - {{name: {name}, valueFrom: {{configMapKeyRef: {key}}}}}\n")
-        });
-        pages::compare(
-            &format!("cronjob/{folder}/cronjob.yaml"),
-            "by tests/cli/chart.rs.\n",
-            "            # End of the options.\n",
-            &entries.collect::<String>(),
-        );
-    }
     let settings = settings();
     let settings = settings
         .iter()
@@ -239,15 +226,15 @@ fn the_program_accepts_what_the_values_set() {
     assert!(all.len() >= 12, "{} files", all.len());
     all.push(("values.yaml".into(), yaml("charts/pod-reaper/values.yaml")));
     for (file, values) in all {
-        let mut run = reaper(&["--snapshot", "six-nodes.json"]);
-        run.command.envs(variables(&values["options"]));
-        let ended = run.run();
-        assert!(
-            [0, 5].contains(&ended.code),
-            "{file}: {}: {}",
-            ended.code,
-            ended.err
-        );
+        let run = reaper(&["--snapshot", "six-nodes.json"]);
+        for (name, value) in variables(&values["options"]) {
+            run.file(&format!("settings/{name}"), &value);
+        }
+        let directory = run.file("settings/..data", "").replace("/..data", "");
+        let ended = run.env("POD_REAPER_SETTINGS", &directory).run();
+        let Ended { code, err, .. } = &ended;
+        assert!([0, 5].contains(code), "{file}: {code}: {err}");
+        assert!(!err.contains("no effect"), "{file}: {err}");
     }
 }
 

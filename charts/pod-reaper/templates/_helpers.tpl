@@ -59,7 +59,7 @@ labels:
 {{- fail "networkPolicy.enabled=true lets no run reach options.pushGateway: networkPolicy.gateway.to must have the gateway's peers, and networkPolicy.gateway.port its port" -}}
 {{- end -}}
 {{- end -}}
-{{- /* A later entry of the same name would win, over the guard too. */ -}}
+{{- /* A variable would be used instead of the option of that name, and a later one instead of the guard's. */ -}}
 {{- $set := dict "REAP_SCRATCH" "scratch.enabled" -}}
 {{- if .Values.guard.enabled }}{{ $_ := set $set "REQUIRE_GUARD" "guard.enabled" }}{{ end -}}
 {{- if or .Values.gatewayCA.configMap .Values.gatewayCA.secret }}{{ $_ := set $set "SSL_CERT_FILE" "gatewayCA" }}{{ end -}}
@@ -180,15 +180,7 @@ containers:
     valueFrom: {fieldRef: {fieldPath: metadata.name}}
   - name: POD_NAMESPACE
     valueFrom: {fieldRef: {fieldPath: metadata.namespace}}
-  - {name: POD_SETTINGS, value: /etc/pod-reaper/settings}
-  {{- $own := dict }}
-  {{- range .root.Values.env }}{{ $_ := set $own .name true }}{{ end }}
-  {{- range $option, $value := .root.Values.options }}
-  {{- $variable := $option | snakecase | upper }}
-  {{- if not (hasKey $own $variable) }}
-  - {name: {{ $variable }}, valueFrom: {configMapKeyRef: {name: {{ include "pod-reaper.name" $.root }}, key: {{ $variable }}, optional: true}}}
-  {{- end }}
-  {{- end }}
+  - {name: POD_REAPER_SETTINGS, value: /etc/pod-reaper/settings}
   {{- if and .root.Values.guard.enabled (not .forecast) }}
   - {name: REQUIRE_GUARD, value: {{ ternary "nodes" "true" .root.Values.nodeGuard.enabled | quote }}}
   {{- end }}

@@ -3,6 +3,7 @@
 use itertools::Itertools as _;
 use std::{
     fs,
+    os::unix::fs::symlink,
     path::{Path, PathBuf},
     process::{Command, Output},
     thread,
@@ -254,7 +255,7 @@ pub fn kubeconfig_of_pod(cluster: &ControlPlane, pod: &Value) -> PathBuf {
     file
 }
 
-/// The environment of the CronJob's container.
+/// The environment of the CronJob's container, whose settings directory has what its `ConfigMap` has now.
 pub fn settings(cluster: &ControlPlane) -> Vec<(String, String)> {
     settings_of(cluster, "pod-reaper", "pod-reaper")
 }
@@ -264,27 +265,58 @@ pub fn settings_of(cluster: &ControlPlane, namespace: &str, name: &str) -> Vec<(
     let cronjob = cluster.get(&format!(
         "/apis/batch/v1/namespaces/{namespace}/cronjobs/{name}"
     ));
-    let container = &cronjob["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"][0];
+    let pod = &cronjob["spec"]["jobTemplate"]["spec"]["template"]["spec"];
+    let container = &pod["containers"][0];
     assert_eq!(
         container["envFrom"],
         Value::Null,
         "any variable could be set"
     );
-    let variables = each(&container["env"]);
-    let variables = variables.filter_map(|entry| {
-        let from = &entry["valueFrom"]["configMapKeyRef"];
-        // What else the kubelet would fill in has no value here.
-        let value = match from["name"].as_str() {
-            None => entry.get("value")?.clone(),
-            Some(map) => {
-                let map = cluster.get(&format!("/api/v1/namespaces/{namespace}/configmaps/{map}"));
-                map["data"].get(from["key"].as_str()?)?.clone()
-            }
+    let variables = each(&container["env"]).filter_map(|entry| {
+        // What the kubelet would fill in has no value here.
+        let (name, value) = (str_of(&entry["name"]), entry.get("value")?);
+        let value = str_of(value);
+        let value = match mounted(cluster, namespace, pod, value) {
+            Some(directory) if name == SETTINGS => directory.display().to_string(),
+            _ => value.to_owned(),
         };
-        let name = str_of(&entry["name"]);
-        Some((name.to_owned(), value.as_str().expect("text").to_owned()))
+        Some((name.to_owned(), value))
     });
     variables.collect()
+}
+
+/// The variable that names the settings directory.
+const SETTINGS: &str = "POD_REAPER_SETTINGS";
+
+/// Writes the `ConfigMap` that a pod mounts there, as a kubelet does: each key is a link into a hidden directory.
+fn mounted(cluster: &ControlPlane, namespace: &str, pod: &Value, path: &str) -> Option<PathBuf> {
+    let mounts = &pod["containers"][0]["volumeMounts"];
+    let mount = each(mounts).find(|mount| mount["mountPath"] == path)?;
+    assert_eq!(mount["readOnly"], true);
+    let volume = each(&pod["volumes"]).find(|volume| volume["name"] == mount["name"])?;
+    assert_eq!(volume["configMap"]["optional"], true);
+    let map = str_of(&volume["configMap"]["name"]);
+    let map = cluster.get(&format!("/api/v1/namespaces/{namespace}/configmaps/{map}"));
+    let directory = TempDir::new_in(&cluster.dir).expect("our folder").keep();
+    fs::create_dir(directory.join("..data")).expect("our folder");
+    for (key, value) in map["data"].as_object().into_iter().flatten() {
+        let content = Path::new("..data").join(key);
+        fs::write(directory.join(&content), str_of(value)).expect("our folder");
+        symlink(content, directory.join(key)).expect("our folder");
+    }
+    Some(directory)
+}
+
+/// What a variable is set to: in the environment, else in the settings directory.
+pub fn is_set_to(variables: &[(String, String)], name: &str) -> Option<String> {
+    let in_environment = |name: &str| {
+        let found = variables.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.clone())
+    };
+    in_environment(name).or_else(|| {
+        let directory = in_environment(SETTINGS)?;
+        fs::read_to_string(Path::new(&directory).join(name)).ok()
+    })
 }
 
 /// The variable of one of the chart's values: `reapOlderThan` as `REAP_OLDER_THAN`.

@@ -85,7 +85,8 @@ pub fn binary(kubeconfig: &Path) -> Command {
     command
 }
 
-fn program() -> Command {
+/// The same without a kubeconfig named, and without consent to deletes.
+pub fn program() -> Command {
     let mut command = Command::new(executable());
     let variables = [("PATH", "/usr/bin:/bin"), ("HOME", "/nonexistent")];
     command.env_clear().envs(variables).stdin(Stdio::null());
