@@ -3,7 +3,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 use crate::{
     cli::{self, Cli, Command, Form, MetricsTo, RequireGuard},
@@ -12,7 +12,7 @@ use crate::{
     decide::Policy,
     facts::{ClusterFacts, PodFacts},
     limits::{Limits, Plan},
-    selector::{NamespaceFilter, NodeSelectors, Target},
+    selector::{NamespaceFilter, Target},
     source::Wanted,
 };
 
@@ -139,11 +139,6 @@ impl From<Cli> for Settings {
         // Names every field, so that an option that nothing uses does not compile.
         let cli::Options {
             common,
-            thresholds:
-                cli::Thresholds {
-                    reap_older_than,
-                    node_not_ready_for,
-                },
             dry_run,
             yes,
             require_guard,
@@ -153,61 +148,33 @@ impl From<Cli> for Settings {
             wait_for_replacements,
             metrics,
         } = options;
-        // `namespace` and `all_namespaces` have become part of `namespace_regex` already.
+        // `namespace` and `all_namespaces` have become part of `namespaces` already.
         let cli::Common {
-            namespace_regex,
+            namespaces,
             namespace,
             all_namespaces: _,
-            namespace_exclude_regex,
-            kubelet_alive,
-            manual_owner_kind,
-            reap_scratch,
-            leaf_node_selector,
-            fenced_node_selector,
-            max_deletes,
-            max_not_ready_percent,
+            policy,
+            limits,
             deadline,
             form,
             snapshot,
             now,
-            context,
-            kubeconfig,
+            target,
         } = common;
-        let signed =
-            |duration: Duration| SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX);
         Self {
             command,
             task: match snapshot {
                 Some(snapshot) => Task::Audit { snapshot, now },
                 None => Task::Reap {
-                    target: Target {
-                        kubeconfig,
-                        context,
-                    },
+                    target,
                     mode: dry_run,
                     yes,
                 },
             },
             namespace,
-            namespaces: NamespaceFilter {
-                include: namespace_regex,
-                exclude: namespace_exclude_regex,
-            },
-            policy: Policy {
-                reap_older_than: signed(reap_older_than),
-                node_not_ready_for: signed(node_not_ready_for.unwrap_or(reap_older_than)),
-                kubelet_alive,
-                manual_owner_kinds: manual_owner_kind,
-                reap_scratch,
-                node_selectors: NodeSelectors {
-                    leaf: leaf_node_selector,
-                    fenced: fenced_node_selector,
-                },
-            },
-            limits: Limits {
-                max_deletes: (max_deletes > 0).then_some(max_deletes),
-                max_not_ready_percent,
-            },
+            namespaces,
+            policy,
+            limits,
             require_guard,
             all,
             deadline,

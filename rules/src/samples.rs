@@ -1,13 +1,14 @@
 //! Facts for the tests of the rules, the limits and the advice: a pod that is to be reaped, and its
 //! node. Each test changes the facts that it is about, in words.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, iter};
 
+use clap::Parser;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::{
     advice::{Advice, Adviser, Installed},
-    decide::{Case, KubeletAlive, Policy, Reason},
+    decide::{Case, Policy, Reason},
     facts::{
         AffinityTerm, Attachment, BoundClaim, Census, ClaimFacts, ClaimState, ClusterFacts,
         Containers, Doubt, Driver, FencingMark, Heard, HolderKind, Identity, KubeletSays, Leaf,
@@ -15,7 +16,7 @@ use crate::{
         Requirement, SignBy, Standing, Storage, Tally, Unread, VolumeFacts, Zone,
     },
     limits::{Limits, Plan},
-    selector::{NodeSelectors, Target},
+    selector::Target,
 };
 
 pub fn now() -> Timestamp {
@@ -26,17 +27,30 @@ fn an_hour_ago() -> Timestamp {
     now() - SignedDuration::from_hours(1)
 }
 
+/// The options that a scene may have, as they are typed.
+#[derive(Parser)]
+#[command(args_override_self = true)]
+struct Options {
+    #[command(flatten)]
+    policy: Policy,
+    #[command(flatten)]
+    limits: Limits,
+}
+
+/// Parses options, such as `--max-deletes=5`.
+fn options(typed: &[String]) -> Options {
+    let arguments = iter::once("scene").chain(typed.iter().map(String::as_str));
+    Options::try_parse_from(arguments).expect("options that are right")
+}
+
 /// Returns the policy without any option set.
 pub fn policy() -> Policy {
-    let ten_minutes = SignedDuration::from_mins(10);
-    Policy {
-        reap_older_than: ten_minutes,
-        node_not_ready_for: ten_minutes,
-        kubelet_alive: KubeletAlive::Hold,
-        manual_owner_kinds: Vec::new(),
-        reap_scratch: false,
-        node_selectors: NodeSelectors::default(),
-    }
+    options(&[]).policy
+}
+
+/// Returns the limits without any option set.
+pub fn limits() -> Limits {
+    options(&[]).limits
 }
 
 /// Returns node ds06, an hour after it died.
@@ -174,10 +188,7 @@ impl Scene {
     pub fn of(words: &str) -> Self {
         let mut scene = Self {
             policy: policy(),
-            limits: Limits {
-                max_deletes: None,
-                max_not_ready_percent: 55,
-            },
+            limits: limits(),
             node: Some(NodeRead::Known(node())),
             pod: pod(),
             other_nodes: Vec::new(),
@@ -190,15 +201,25 @@ impl Scene {
             kubectl: Target::default(),
             installed: None,
         };
+        let mut typed = Vec::new();
         for change in words.split(';').map(str::trim) {
             let (what, how) = change.split_once(' ').unwrap_or((change, ""));
-            let changed = scene.change_policy(what, how)
+            let is_option = what.starts_with("--") && what != "--context";
+            if is_option {
+                typed.push(change.replacen(' ', "=", 1));
+            }
+            let changed = is_option
+                || change.is_empty()
                 || scene.change_cluster(what, how)
                 || scene.change_pod(what, how)
                 || scene.change_claim(what, how)
                 || scene.change_node(what, how);
             assert!(changed, "nothing is called so: {change}");
         }
+        Options {
+            policy: scene.policy,
+            limits: scene.limits,
+        } = options(&typed);
         scene
     }
 
@@ -254,19 +275,9 @@ impl Scene {
         self.case().decide()
     }
 
-    fn change_policy(&mut self, what: &str, how: &str) -> bool {
-        let policy = &mut self.policy;
+    fn change_cluster(&mut self, what: &str, how: &str) -> bool {
+        let cluster = &mut self.cluster;
         match what {
-            "" => {}
-            "--reap-older-than" => policy.reap_older_than = span(how),
-            "--node-not-ready-for" => policy.node_not_ready_for = span(how),
-            "--kubelet-alive" => policy.kubelet_alive = code(KubeletAlive::ALL, how),
-            "--manual-owner-kind" => policy.manual_owner_kinds = words(how),
-            "--reap-scratch" => policy.reap_scratch = true,
-            "--max-deletes" => self.limits.max_deletes = how.parse().ok(),
-            "--max-not-ready-percent" => {
-                self.limits.max_not_ready_percent = how.parse().expect("a number");
-            }
             "--context" => self.kubectl.context = Some(how.to_owned()),
             "installed" => {
                 let (namespace, cronjob) = how.split_once('/').expect("a namespace and a name");
@@ -275,14 +286,6 @@ impl Scene {
                     cronjob: cronjob.to_owned(),
                 });
             }
-            _ => return false,
-        }
-        true
-    }
-
-    fn change_cluster(&mut self, what: &str, how: &str) -> bool {
-        let cluster = &mut self.cluster;
-        match what {
             "clock" => cluster.clock = Some("it is wrong".to_owned()),
             "uncounted" => cluster.census = Census::Unread(not_read()),
             "census" => cluster.census = census(how),

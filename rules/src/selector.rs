@@ -5,6 +5,7 @@
 
 use std::{collections::BTreeMap, fmt, path::PathBuf, str::FromStr, sync::LazyLock};
 
+use clap::Args;
 use derive_more::Display;
 use regex::Regex;
 use serde::{Serialize, Serializer};
@@ -15,21 +16,74 @@ use crate::{
 };
 
 /// The cluster that the operator asked for.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
+#[command(next_help_heading = "Which cluster")]
 pub struct Target {
-    /// `--kubeconfig`.
-    pub kubeconfig: Option<PathBuf>,
-    /// `--context`.
+    /// Context of the kubeconfig to use
+    #[arg(long, value_name = "NAME", value_parser = filled("write the name of a context"), conflicts_with = "snapshot")]
     pub context: Option<String>,
+
+    /// Kubeconfig file to use [default: KUBECONFIG, then ~/.kube/config, then the pod's
+    /// ServiceAccount]
+    #[arg(long, value_name = "FILE", value_parser = path, conflicts_with = "snapshot")]
+    pub kubeconfig: Option<PathBuf>,
 }
 
-/// `--namespace-regex` and `--namespace-exclude-regex`.
-#[derive(Debug, Clone, Default)]
+/// The namespaces whose pods are looked at, as every report shows them.
+#[derive(Debug, Clone, Default, Args, Serialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[command(next_help_heading = "Which pods")]
 pub struct NamespaceFilter {
-    /// If set, only namespaces that it matches are looked at.
+    /// Only namespaces whose name matches, anywhere in it [default: all]
+    #[arg(id = "namespace_regex", long = "namespace-regex", display_order = 0, value_name = "REGEX", value_parser = regex)]
+    #[serde(rename = "namespaceRegex", serialize_with = "as_text")]
+    #[cfg_attr(feature = "testing", schemars(with = "Option<String>"))]
     pub include: Option<Regex>,
-    /// Namespaces that it matches are not looked at.
+
+    /// Leave out namespaces whose name matches, anywhere in it
+    #[arg(id = "namespace_exclude_regex", long = "namespace-exclude-regex", display_order = 4, value_name = "REGEX", value_parser = regex)]
+    #[serde(rename = "namespaceExcludeRegex", serialize_with = "as_text")]
+    #[cfg_attr(feature = "testing", schemars(with = "Option<String>"))]
     pub exclude: Option<Regex>,
+}
+
+#[expect(clippy::ref_option, reason = "serde passes the field so")]
+fn as_text<S: Serializer>(regex: &Option<Regex>, to: S) -> Result<S::Ok, S::Error> {
+    regex.as_ref().map(Regex::as_str).serialize(to)
+}
+
+/// Two filters are the same if they were typed so.
+impl PartialEq for NamespaceFilter {
+    fn eq(&self, other: &Self) -> bool {
+        let typed = |filter: &Self| {
+            [&filter.include, &filter.exclude].map(|regex| regex.as_ref().map(ToString::to_string))
+        };
+        typed(self) == typed(other)
+    }
+}
+
+/// Returns a parser that accepts any text but blanks. `hint` ends its error message.
+pub fn filled(hint: &'static str) -> impl Fn(&str) -> Result<String, String> + Clone {
+    move |text| match text.trim() {
+        "" => Err(format!("it is empty; {hint}")),
+        _ => Ok(text.to_owned()),
+    }
+}
+
+/// Parses the name of a file.
+pub fn path(text: &str) -> Result<PathBuf, String> {
+    filled("write a file name")(text).map(PathBuf::from)
+}
+
+/// Parses a regular expression.
+pub fn regex(text: &str) -> Result<Regex, String> {
+    let text = filled("leave it out for all, or write one such as ^prod-")(text)?;
+    Regex::new(&text).map_err(|error| {
+        let error = error.to_string();
+        let cause = error.lines().last().unwrap_or_default();
+        let cause = cause.trim_start_matches("error: ");
+        format!("{cause}; write a regular expression such as ^prod- or ^(compute|impala)-")
+    })
 }
 
 impl NamespaceFilter {
@@ -54,19 +108,28 @@ impl fmt::Display for NamespaceFilter {
 }
 
 /// The operator's selectors for nodes, which count besides the marks that the nodes bear.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args, Serialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[command(next_help_heading = "Which pods")]
 pub struct NodeSelectors {
-    /// `--leaf-node-selector`: a node that any of these selects is treated as a leaf node. Several
-    /// are joined by semicolons.
+    /// Treat nodes that this selects as leaf nodes, in addition to those with a known mark: a label
+    /// selector, annotation:KEY[=VALUE] or taint:KEY[=VALUE]; repeatable, or separated by
+    /// semicolons
+    #[arg(id = "leaf_node_selector", long = "leaf-node-selector", value_name = "SELECTOR", value_delimiter = ';', value_parser = node_selector)]
     #[serde(rename = "leafNodeSelector", serialize_with = "as_typed")]
     #[cfg_attr(feature = "testing", schemars(with = "Option<String>"))]
     pub leaf: Vec<NodeSelector>,
-    /// `--fenced-node-selector`: a node that any of these selects is certainly off. Several are
-    /// joined by semicolons.
+
+    /// Treat nodes that this selects as certainly off (fenced); written as for --leaf-node-selector
+    #[arg(id = "fenced_node_selector", long = "fenced-node-selector", value_name = "SELECTOR", value_delimiter = ';', value_parser = node_selector)]
     #[serde(rename = "fencedNodeSelector", serialize_with = "as_typed")]
     #[cfg_attr(feature = "testing", schemars(with = "Option<String>"))]
     pub fenced: Vec<NodeSelector>,
+}
+
+/// Parses a selector of nodes.
+pub fn node_selector(text: &str) -> Result<NodeSelector, String> {
+    text.parse().map_err(|cause| format!("{cause}; write a label selector such as example.org/leaf=true, or annotation:KEY[=VALUE], or taint:KEY[=VALUE]"))
 }
 
 fn as_typed<S: Serializer>(selectors: &[NodeSelector], to: S) -> Result<S::Ok, S::Error> {

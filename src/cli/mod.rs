@@ -20,11 +20,11 @@ use clap::{
 use itertools::Itertools as _;
 
 pub use self::gateway::{Login, PushGateway};
-pub use self::options::{Common, Form, MetricsTo, Options, Thresholds};
+pub use self::options::{Common, Form, MetricsTo, Options};
 pub use self::print::Print;
 pub use self::values::{LogFormat, Output, PodName, RequireGuard};
 use self::variables::{DIRECTORY, Settings, is_setting};
-use crate::{cluster::Mode, words::after};
+use crate::{cluster::Mode, selector::regex, words::after};
 
 /// The command line and the environment, read and checked.
 #[derive(Debug)]
@@ -81,8 +81,6 @@ enum Typed {
         #[command(flatten)]
         common: Common,
         #[command(flatten)]
-        thresholds: Thresholds,
-        #[command(flatten)]
         metrics: MetricsTo,
     },
     /// Show the verdict on this pod, the rule that decides and what to do; only reads
@@ -95,8 +93,6 @@ enum Typed {
         all_rules: bool,
         #[command(flatten)]
         common: Common,
-        #[command(flatten)]
-        thresholds: Thresholds,
     },
     #[command(flatten)]
     Print(Print),
@@ -116,6 +112,21 @@ const SHORT: [&str; 10] = [
     "snapshot",
     "context",
     "kubeconfig",
+];
+/// The options without a variable, because a stray one must not set them.
+const WITHOUT_VARIABLE: [&str; 12] = [
+    "namespace",
+    "all_namespaces",
+    "yes",
+    "all",
+    "output",
+    "snapshot",
+    "now",
+    "context",
+    "kubeconfig",
+    "node",
+    "each_node",
+    "all_rules",
 ];
 /// The options that `what-if` takes only with `--each-node`.
 const OF_EACH_NODE: [&str; 5] = [
@@ -173,8 +184,13 @@ impl Cli {
             options,
         } = Line::from_arg_matches(&matches)?;
         let inner = typed.subcommand().map_or(&typed, |(_, inner)| inner);
-        Self::new(subcommand, options)
-            .checked(inner)
+        let mut cli = Self::new(subcommand, options);
+        let policy = &mut cli.options.common.policy;
+        let all = matches.subcommand().map_or(&matches, |(_, inner)| inner);
+        if !is_given(all, "node_not_ready_for") {
+            policy.node_not_ready_for = policy.reap_older_than;
+        }
+        cli.checked(inner)
             .map_err(|message| command.error(ErrorKind::ArgumentConflict, message))
     }
 
@@ -186,25 +202,28 @@ impl Cli {
                 nodes,
                 node,
                 each_node,
-                common,
-                thresholds,
+                mut common,
                 metrics,
             }) => {
-                options.common = common;
-                if each_node {
-                    (options.thresholds, options.metrics) = (thresholds, metrics);
+                let usual = options.common.policy;
+                let command = if each_node {
+                    options.metrics = metrics;
                     Command::EachNode
                 } else {
+                    // The variables of thresholds are meant for runs.
+                    common.policy.reap_older_than = usual.reap_older_than;
+                    common.policy.node_not_ready_for = usual.node_not_ready_for;
                     Command::WhatIf([nodes, node].concat())
-                }
+                };
+                options.common = common;
+                command
             }
             Some(Typed::Explain {
                 pod,
                 all_rules,
                 common,
-                thresholds,
             }) => {
-                (options.common, options.thresholds) = (common, thresholds);
+                options.common = common;
                 Command::Explain { pod, all_rules }
             }
             Some(Typed::Print(print)) => Command::Print(print),
@@ -267,7 +286,7 @@ impl Cli {
                 .namespace
                 .as_ref()
                 .map(|name| format!("^{}$", regex::escape(name)));
-            common.namespace_regex = only.as_deref().map(values::regex).transpose()?;
+            common.namespaces.include = only.as_deref().map(regex).transpose()?;
         }
         // An installation of 0.2.0 may still set this variable. The pods that it protected must not
         // be deleted just because it no longer exists.
@@ -299,6 +318,13 @@ fn command_line(program: Option<&OsStr>) -> clap::Command {
 /// Applies the settings that all options of a kind share.
 fn with_shared_settings(arg: Arg) -> Arg {
     let is_short = SHORT.contains(&arg.get_id().as_str());
+    let id = arg.get_id().as_str();
+    let arg = if arg.is_positional() || WITHOUT_VARIABLE.contains(&id) {
+        arg
+    } else {
+        let name = variable(id);
+        arg.env(name)
+    };
     // The help must not show the values of variables.
     let arg = arg.hide_env_values(true).hide_short_help(!is_short);
     let is_number = |name: &str| ["DURATION", "N", "1-100"].contains(&name);
@@ -363,10 +389,9 @@ fn options_of_variables(
         Some((name, inner)) => (whole.find_subcommand(name).unwrap_or(whole), inner),
         None => (whole, typed),
     };
-    let free = command.get_arguments().filter(|arg| {
-        arg.get_env().is_some()
-            && typed.value_source(arg.get_id().as_str()) != Some(ValueSource::CommandLine)
-    });
+    let free = command
+        .get_arguments()
+        .filter(|arg| arg.get_env().is_some() && !is_given(typed, arg.get_id().as_str()));
     let free = free.collect_vec();
     // A text about the program itself is printed whatever a run is told.
     if free.is_empty() {
@@ -397,12 +422,15 @@ fn variable(id: &str) -> String {
 
 /// Returns the first of the options `ids` that is on the command line, as it is typed. Options that
 /// the command does not have are passed over.
-fn first_typed(matches: &ArgMatches, ids: &[&str]) -> Option<String> {
-    let is_typed = |id: &&&str| {
-        matches.ids().any(|known| known == **id)
-            && matches.value_source(id) == Some(ValueSource::CommandLine)
-    };
-    ids.iter().find(is_typed).map(|id| option(id))
+fn first_typed(typed: &ArgMatches, ids: &[&str]) -> Option<String> {
+    let id = ids.iter().find(|id| is_given(typed, id))?;
+    Some(option(id))
+}
+
+/// Reports whether the command has the option, and its value is not the default.
+fn is_given(matches: &ArgMatches, id: &str) -> bool {
+    matches.ids().any(|known| known == id)
+        && matches.value_source(id) == Some(ValueSource::CommandLine)
 }
 
 /// Replaces clap's message by a clearer one in some cases. The subcommand, if any, follows the
@@ -466,7 +494,7 @@ fn clarify(
 /// Warns of variables whose names nearly match one of ours, and of settings that are none of ours:
 /// they have no effect. The log must not show their values, which may be secret.
 pub fn warn_of_what_has_no_effect() {
-    let options = Line::command();
+    let options = command_line(None);
     let ours = options.get_arguments();
     let ours = ours.filter_map(|arg| arg.get_env()?.to_str());
     let ours = ours.chain([DIRECTORY]).collect_vec();

@@ -4,13 +4,14 @@
 
 use std::time::Duration;
 
-use clap::{CommandFactory, ValueEnum, builder::PossibleValue};
+use clap::{ValueEnum, builder::PossibleValue};
 use pod_reaper_test_support::{installed, pages, simulated::Dice};
 use serde_json::json;
 
-use super::{
-    values::{kind, moment, node_selector, path, regex, span},
-    *,
+use super::{values::moment, *};
+use crate::{
+    decide::{kind, span},
+    selector::{node_selector, path},
 };
 
 #[test]
@@ -32,7 +33,7 @@ fn every_option_has_its_variable_except_those_that_must_not_come_from_a_stray_on
         "namespace",
         "all_namespaces",
     ];
-    for arg in Line::command().get_arguments() {
+    for arg in command_line(None).get_arguments() {
         let id = arg.get_id().as_str();
         let expected = (!without.contains(&id)).then(|| id.to_uppercase());
         assert_eq!(
@@ -46,6 +47,20 @@ fn every_option_has_its_variable_except_those_that_must_not_come_from_a_stray_on
             Some(id.replace('_', "-")),
             "{id}"
         );
+    }
+}
+
+#[test]
+fn a_question_has_the_variables_of_runs_and_no_others() {
+    let whole = command_line(None);
+    let of_runs = whole.get_arguments().filter_map(Arg::get_env).collect_vec();
+    let questions = whole
+        .get_subcommands()
+        .flat_map(clap::Command::get_arguments);
+    let of_questions = questions.filter_map(Arg::get_env).collect_vec();
+    assert!(!of_questions.is_empty());
+    for variable in of_questions {
+        assert!(of_runs.contains(&variable), "{}", variable.display());
     }
 }
 
@@ -66,7 +81,7 @@ fn the_schema_of_the_chart_accepts_what_the_parsers_may() {
         let schema = match (words.as_slice(), number) {
             (["true", "false"], _) => json!({"type": "boolean"}),
             ([_, ..], _) => json!({"enum": words}),
-            (_, "DURATION") if arg.get_default_values().is_empty() => {
+            (_, "DURATION") if arg.is_hide_default_value_set() => {
                 json!({"$ref": "#/$defs/durationOrNone"})
             }
             (_, "DURATION") => json!({"$ref": "#/$defs/duration"}),

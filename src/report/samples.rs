@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 pub use pod_reaper_test_support::samples::{FAILED, objects, with, yaml};
-use rules::samples::policy;
+use rules::samples::{limits, policy};
 use serde_json::{Value, json};
 use tracing_subscriber::filter::LevelFilter;
 
@@ -13,7 +13,6 @@ use crate::{
     cli::{Form, LogFormat, MetricsTo, Output},
     cluster::Mode,
     facts::Uid,
-    limits::Limits,
     outcome::Outcome,
     selector::{NamespaceFilter, Target},
     settings::{Settings, Task},
@@ -41,10 +40,7 @@ pub fn audit() -> Settings {
         namespace: None,
         namespaces: NamespaceFilter::default(),
         policy: policy(),
-        limits: Limits {
-            max_deletes: None,
-            max_not_ready_percent: 55,
-        },
+        limits: limits(),
         require_guard: crate::cli::RequireGuard::False,
         all: true,
         deadline: Duration::from_mins(8),
@@ -178,7 +174,8 @@ pub fn report_with(name: &str) -> Report {
         cause: name.to_owned(),
     });
     report.unseen.push(name.to_owned());
-    report.settings.namespace_regex = Some(name.to_owned());
+    let pattern = name.parse().or_else(|_| regex::escape(name).parse());
+    report.settings.namespaces.include = Some(pattern.expect("a pattern"));
     report.snapshot = Some(name.to_owned());
     report
 }

@@ -12,7 +12,9 @@ use crate::{
     decide::{Answer, Policy, ReasonCode, Verdict},
     exit::Exit,
     facts::{Attachment, Heard, Owner, ReadError, Ready, whole_seconds},
+    limits::Limits,
     outcome::{OutcomeCode, Replacement, ReplacementState},
+    selector::NamespaceFilter,
     settings::{GuardCode, Settings},
 };
 
@@ -73,20 +75,15 @@ in_json! {
 
     /// The settings that the verdicts follow from.
     pub struct SettingsEntry {
-        /// `--namespace-regex`.
-        pub namespace_regex: Option<String>,
-        /// `--namespace-exclude-regex`.
-        pub namespace_exclude_regex: Option<String>,
-        /// Both as a phrase.
-        #[serde(skip)]
-        pub namespaces: String,
+        /// The namespaces whose pods are looked at.
+        #[serde(flatten)]
+        pub namespaces: NamespaceFilter,
         /// Those that bear on a single pod.
         #[serde(flatten)]
         pub policy: Policy,
-        /// `--max-deletes`; 0 is no cap.
-        pub max_deletes: usize,
-        /// `--max-not-ready-percent`.
-        pub max_not_ready_percent: u8,
+        /// Those that bear on the run as a whole.
+        #[serde(flatten)]
+        pub limits: Limits,
         /// `--wait-for-replacements`; 0 is no wait.
         pub wait_for_replacements_seconds: u64,
         /// `--all`.
@@ -236,14 +233,10 @@ fn ready<S: Serializer>(ready: &Option<Ready>, serializer: S) -> Result<S::Ok, S
 
 impl From<&Settings> for SettingsEntry {
     fn from(settings: &Settings) -> Self {
-        let regex = |regex: &Option<regex::Regex>| regex.as_ref().map(ToString::to_string);
         Self {
-            namespace_regex: regex(&settings.namespaces.include),
-            namespace_exclude_regex: regex(&settings.namespaces.exclude),
-            namespaces: settings.namespaces.to_string(),
+            namespaces: settings.namespaces.clone(),
             policy: settings.policy.clone(),
-            max_deletes: settings.limits.max_deletes.unwrap_or(0),
-            max_not_ready_percent: settings.limits.max_not_ready_percent,
+            limits: settings.limits.clone(),
             wait_for_replacements_seconds: settings.wait_for_replacements.as_secs(),
             all: settings.all,
         }

@@ -14,7 +14,10 @@ use pod_reaper_test_support::{
 };
 use serde_json::{Value, json};
 
-use crate::{Ended, reaper};
+use crate::{Ended, options_with_variables, reaper};
+
+/// The settings that are shipped.
+const SETTINGS: &str = "cronjob/base/settings.env";
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).to_owned()
@@ -126,19 +129,8 @@ fn variables(options: &Value) -> BTreeMap<String, String> {
 
 #[test]
 fn every_option_can_be_set_by_settings_and_by_values_and_there_are_no_others() {
-    let help = reaper(&["--help"]).run().exits(0).out;
-    // The variable of an option, and its default where the help names one.
-    let known = help.split("[env: ").skip(1).map(|rest| {
-        let (name, rest) = rest.split_once(']').expect("its end");
-        let default = rest
-            .trim_start()
-            .strip_prefix("[default: ")
-            .and_then(|rest| rest.split_once(']'));
-        (
-            name.to_owned(),
-            default.map(|(default, _)| default.to_owned()),
-        )
-    });
+    let known = options_with_variables().into_iter();
+    let known = known.map(|option| (option.variable, (option.default, option.about)));
     let mut known = known.collect::<BTreeMap<_, _>>();
     // The template of a pod sets these two, where their components are installed.
     for component in ["REQUIRE_GUARD", "REAP_SCRATCH"] {
@@ -153,12 +145,28 @@ fn every_option_can_be_set_by_settings_and_by_values_and_there_are_no_others() {
         .iter()
         .map(|(name, value, _)| (name.clone(), value.clone()))
         .collect::<BTreeMap<_, _>>();
+    // `UPDATE_EXPECT=1` adds a setting that is not there yet, with its help for a comment.
+    let mut whole = read(SETTINGS);
+    for (name, (default, about)) in known
+        .iter()
+        .filter(|(name, _)| !settings.contains_key(*name))
+    {
+        let about = textwrap::wrap(about, 118).into_iter();
+        let about = about
+            .flat_map(|line| ["# ".into(), line, "\n".into()])
+            .collect::<String>();
+        whole += &format!(
+            "\n{about}{name}={}\n",
+            default.as_deref().unwrap_or_default()
+        );
+    }
+    expect_file![root().join(SETTINGS)].assert_eq(&whole);
     assert_eq!(
         settings.keys().collect::<Vec<_>>(),
         known.keys().collect::<Vec<_>>()
     );
     // The shipped settings are the defaults of the program, but for the wait, and that a person is called.
-    for (name, default) in known {
+    for (name, (default, _)) in known {
         let shipped = settings[&name].as_str();
         match default {
             _ if name == "WAIT_FOR_REPLACEMENTS" => assert_eq!(shipped, "1m"),
@@ -174,7 +182,7 @@ fn every_option_can_be_set_by_settings_and_by_values_and_there_are_no_others() {
 /// The settings that are shipped, in their order: variable, value and comment.
 fn settings() -> Vec<(String, String, Vec<String>)> {
     let (mut settings, mut about) = (Vec::new(), Vec::new());
-    for line in read("cronjob/base/settings.env").lines() {
+    for line in read(SETTINGS).lines() {
         if let Some(comment) = line.strip_prefix("# ") {
             about.push(comment.to_owned());
         } else if let Some((name, value)) = line.split_once('=') {

@@ -78,6 +78,43 @@ fn reaper(args: &[&str]) -> Reaper {
     }
 }
 
+/// An option that has a variable, as the help shows it.
+struct Documented {
+    /// `--option`
+    long: String,
+    /// What its value is called.
+    value: String,
+    about: String,
+    variable: String,
+    default: Option<String>,
+}
+
+/// The options of a run that have a variable.
+fn options_with_variables() -> Vec<Documented> {
+    let help = reaper(&["--help"]).run().exits(0).out;
+    let mut documented = Vec::new();
+    for text in help.split("\n      --").skip(1) {
+        let (head, rest) = text.split_once('\n').expect("its text");
+        let rest = rest.split("\n  -").next().expect("a part");
+        let Some((about, tail)) = rest.split_once("[env: ") else {
+            continue;
+        };
+        let (variable, tail) = tail.split_once(']').expect("its end");
+        let default = tail.trim_start().strip_prefix("[default: ");
+        let long = head.split([' ', '[']).next().expect("an option");
+        documented.push(Documented {
+            long: format!("--{long}"),
+            value: head[long.len()..]
+                .trim_matches([' ', '[', ']', '=', '<', '>'])
+                .to_owned(),
+            about: about.split_whitespace().collect::<Vec<_>>().join(" "),
+            variable: variable.to_owned(),
+            default: default.map(|text| text.split(']').next().expect("a value").to_owned()),
+        });
+    }
+    documented
+}
+
 /// An audit of the Kosmos snapshot, with further arguments.
 fn audit(args: &[&str]) -> Reaper {
     let mut reaper = reaper(&["--snapshot", KOSMOS, "--now", KOSMOS_NOW]);

@@ -1,10 +1,92 @@
 //! Options and variables.
 
-use crate::transcripts::plays;
+use pod_reaper_test_support::installed::option;
+
+use crate::{Documented, audit, options_with_variables, transcripts::plays};
 
 /// Where nobody can be asked, a run that may delete is wrong usage too. Options and variables say what they should, and no other
 /// variable does.
 #[test]
 fn wrong_values_end_the_run_with_2_and_an_example_of_a_right_one() {
     plays("transcripts/usage.txt");
+}
+
+/// A value that is not the default, by what the help calls it.
+fn sample(name: &str) -> &str {
+    match name {
+        "DURATION" => "7m",
+        "N" => "7",
+        "1-100" => "70",
+        "REGEX" => "^a",
+        "KIND" => "Deployment",
+        "SELECTOR" => "a=b",
+        "true|false" => "true",
+        words => words.rsplit('|').next().expect("a word"),
+    }
+}
+
+/// Each setting of the report can be set by an option, by its variable and by a file, to the same value.
+#[test]
+fn a_setting_is_the_same_however_it_is_set() {
+    let report = |args: &[&str], variable: Option<(&str, &str)>, file: Option<(&str, &str)>| {
+        let mut run = audit(&[&["--output=json"], args].concat());
+        if let Some((name, value)) = variable {
+            run = run.env(name, value);
+        }
+        if let Some((name, value)) = file {
+            let file = run.file(&format!("settings/{name}"), &format!("{value}\n"));
+            let directory = file.strip_suffix(&format!("/{name}")).expect("its folder");
+            run = run.env("POD_REAPER_SETTINGS", directory);
+        }
+        let ended = run.run();
+        assert!([0, 4, 5].contains(&ended.code), "{args:?}: {}", ended.err);
+        ended.report()["settings"].take()
+    };
+    let usual = report(&[], None, None);
+    let fields = usual.as_object().expect("fields").keys();
+    let fields = fields.cloned().collect::<Vec<_>>();
+    let mut found = 0;
+    for Documented {
+        long,
+        value,
+        variable,
+        ..
+    } in &options_with_variables()
+    {
+        // The report has its field, if a verdict follows from it.
+        let Some(field) = fields
+            .iter()
+            .find(|field| field.starts_with(&option(variable)))
+        else {
+            continue;
+        };
+        found += 1;
+        let value = sample(value);
+        let typed = report(&[&format!("{long}={value}")], None, None);
+        assert_ne!(typed[field], usual[field], "{long}={value}");
+        let by_file = Some((variable.as_str(), value));
+        // Only a component sets this one.
+        let of_file = if variable == "REAP_SCRATCH" {
+            &usual
+        } else {
+            &typed
+        };
+        for (how, settings, expected) in [
+            (
+                "variable",
+                report(&[], Some((variable, value)), None),
+                &typed,
+            ),
+            ("file", report(&[], None, by_file), of_file),
+            (
+                "empty variable",
+                report(&[], Some((variable, "")), by_file),
+                of_file,
+            ),
+        ] {
+            assert_eq!(settings, *expected, "{long}={value} by {how}");
+        }
+    }
+    // Apart from `--all`, which has no variable.
+    assert_eq!(found, fields.iter().filter(|field| *field != "all").count());
 }

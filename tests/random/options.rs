@@ -1,5 +1,8 @@
 //! Random options, without those that say where the cluster is and what is done to it.
 
+use clap::{Arg, ArgAction, Args as _, Command, builder::PossibleValue};
+use pod_reaper::limits::Limits;
+
 use crate::prelude::*;
 
 /// What the operator says of nodes. The world's nodes are made for them.
@@ -60,7 +63,43 @@ pub fn args(dice: &mut Dice) -> Vec<String> {
         given.pop();
     }
     args.extend(given);
+    for arg in unnamed() {
+        let long = arg.get_long().unwrap();
+        let words = arg.get_possible_values();
+        let words = words
+            .iter()
+            .map(PossibleValue::get_name)
+            .collect::<Vec<_>>();
+        let name = arg.get_value_names().map_or("", |names| names[0].as_str());
+        args.extend(match (arg.get_action(), &*words, name) {
+            (ArgAction::SetTrue, ..) => dice.permille(300).then(|| format!("--{long}")),
+            (_, [_, ..], _) => Some(format!("--{long}={}", dice.pick(&words))),
+            (_, _, "DURATION") => Some(format!("--{long}={}", dice.pick(&["0s", "1m", "10m"]))),
+            _ => unreachable!("--{long}: say above which values it has"),
+        });
+    }
     args
+}
+
+/// The options that a verdict depends on and that nothing above names.
+fn unnamed() -> Vec<Arg> {
+    let named = |arg: &Arg| {
+        let long = format!("--{}=", arg.get_long().unwrap());
+        let named = FURTHER.iter().map(|(_, arg)| *arg).chain(SELECTORS);
+        [
+            "--reap-older-than=",
+            "--node-not-ready-for=",
+            "--max-deletes=",
+            "--max-not-ready-percent=",
+        ]
+        .contains(&&*long)
+            || named
+                .into_iter()
+                .any(|named| format!("{named}=").starts_with(&long))
+    };
+    let all = Limits::augment_args(Policy::augment_args(Command::new("options")));
+    let all = all.get_arguments().filter(|arg| !named(arg));
+    all.cloned().collect()
 }
 
 pub fn settings(args: &[String]) -> Settings {

@@ -818,7 +818,7 @@ fn owner_kinds_are_for_a_person_in_any_spelling() {
             = owner-kind
         in capitals: --manual-owner-kind STATEFULSET
             = owner-kind
-        second of two: --manual-owner-kind Job StatefulSet
+        second of two: --manual-owner-kind Job,StatefulSet
             = owner-kind
         another: --manual-owner-kind StatefulSet; owner ReplicaSet apps/v1
             = stuck-on-not-ready-node
@@ -826,7 +826,7 @@ fn owner_kinds_are_for_a_person_in_any_spelling() {
             = stuck-on-not-ready-node
         no owner: --manual-owner-kind StatefulSet; owner none
             = stuck-on-not-ready-node, notes: 1
-        none named: --manual-owner-kind
+        none named: --reap-older-than 10m
             = stuck-on-not-ready-node
         in the plural: --manual-owner-kind statefulsets
             = owner-kind
@@ -834,7 +834,7 @@ fn owner_kinds_are_for_a_person_in_any_spelling() {
             = owner-kind
         no workload above: --manual-owner-kind deployments; owner ReplicaSet apps/v1
             = stuck-on-not-ready-node
-        the owner first: --manual-owner-kind ReplicaSet Deployment; owner ReplicaSet apps/v1; workload Deployment
+        the owner first: --manual-owner-kind ReplicaSet,Deployment; owner ReplicaSet apps/v1; workload Deployment
             = owner-kind
     "#]]);
 }

@@ -1,6 +1,10 @@
 //! The limits of a whole run: the mass-outage breaker and the cap. They turn `reap` into `wait`,
 //! never back.
 
+mod options;
+
+pub use self::options::Limits;
+
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
@@ -10,16 +14,6 @@ use crate::{
     facts::{Census, ClusterFacts, PodFacts, Standing, Tally, Unread, Zone},
     words::natural,
 };
-
-/// The operator's choices for a run as a whole.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Limits {
-    /// `--max-deletes`: the most deletes of one run; `None` is no cap.
-    pub max_deletes: Option<usize>,
-    /// `--max-not-ready-percent`: the share of NotReady nodes at which the breaker holds, 1 to 100;
-    /// 100 turns it off.
-    pub max_not_ready_percent: u8,
-}
 
 /// Only more NotReady nodes than this make an outage: otherwise one or two would keep a small
 /// cluster from ever being reaped. Kubernetes' node lifecycle controller uses the same two numbers

@@ -17,7 +17,8 @@ use crate::{
     facts::{NodeRead, Owner, PodSummary, PodsOf, Stay, Unread},
     limits::{Judged, MAX_NODES_IGNORED},
     questions::{Head, Judgement, near},
-    report::{BreakerEntry, RunRecord, SettingsEntry, in_json, tally},
+    report::{BreakerEntry, RunRecord, in_json, tally},
+    selector::NamespaceFilter,
     settings::Settings,
     source::{Gathered, Source, Standings, Store},
     stop::Stop,
@@ -37,10 +38,9 @@ in_json! {
         pub head: Head,
         /// The nodes that are supposed to die.
         pub nodes: Vec<String>,
-        /// `--namespace-regex`.
-        pub namespace_regex: Option<String>,
-        /// `--namespace-exclude-regex`.
-        pub namespace_exclude_regex: Option<String>,
+        /// The namespaces whose pods are looked at.
+        #[serde(flatten)]
+        pub namespaces: NamespaceFilter,
         /// Set if the breaker would hold the run.
         pub breaker: Option<BreakerEntry>,
         /// Whether so many nodes of all zones together would be NotReady that Kubernetes may evict
@@ -261,16 +261,10 @@ fn what_if(supposed: &SupposedRun<'_>, replicas: &Replicas, dead: &BTreeSet<Stri
     let stops = all > 0
         && (not_ready == all
             || not_ready > MAX_NODES_IGNORED && 100 * not_ready >= KUBERNETES_PERCENT * all);
-    let SettingsEntry {
-        namespace_regex,
-        namespace_exclude_regex,
-        ..
-    } = run.settings.into();
     WhatIf {
         head: Head::new(run.settings, &run.facts, run.lacks_facts()),
         nodes: dead.iter().cloned().collect(),
-        namespace_regex,
-        namespace_exclude_regex,
+        namespaces: run.settings.namespaces.clone(),
         breaker: BreakerEntry::of(&run.plan),
         kubernetes_stops_evicting: stops,
         nodes_not_ready: (all > 0).then_some(not_ready),

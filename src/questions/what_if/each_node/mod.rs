@@ -18,7 +18,8 @@ use crate::{
     facts::{NodeRead, PodSummary, Stay, Unread},
     limits::Plan,
     questions::Head,
-    report::{SettingsEntry, in_json},
+    report::in_json,
+    selector::NamespaceFilter,
     settings::Settings,
     source::{Source, Store},
     stop::Stop,
@@ -39,10 +40,9 @@ in_json! {
         /// What every explanation and forecast says.
         #[serde(flatten)]
         pub head: Head,
-        /// `--namespace-regex`.
-        pub namespace_regex: Option<String>,
-        /// `--namespace-exclude-regex`.
-        pub namespace_exclude_regex: Option<String>,
+        /// The namespaces whose pods are looked at.
+        #[serde(flatten)]
+        pub namespaces: NamespaceFilter,
         /// Every real node, the worst first.
         pub nodes: Vec<NodeForecast>,
         /// All nodes together: the sums, and the longest time.
@@ -175,15 +175,9 @@ pub async fn run_on(
         whole.add(&node.counts);
     }
     nodes.sort_by_cached_key(NodeForecast::order);
-    let SettingsEntry {
-        namespace_regex,
-        namespace_exclude_regex,
-        ..
-    } = settings.into();
     Ok(Forecast {
         head: Head::new(settings, &facts, unread),
-        namespace_regex,
-        namespace_exclude_regex,
+        namespaces: settings.namespaces.clone(),
         leaf_nodes: standings.values().filter(|node| node.leaf).count(),
         changes: nodes.first().map(NodeForecast::changes).unwrap_or_default(),
         nodes,

@@ -1,0 +1,143 @@
+//! The options that bear on a single pod: as they are typed, applied and reported.
+
+use std::time::Duration;
+
+use clap::{
+    Args,
+    builder::{PossibleValuesParser, TypedValueParser},
+};
+use jiff::SignedDuration;
+use serde::{Serialize, Serializer};
+
+use crate::{codes::codes, selector::NodeSelectors};
+
+codes! {
+    /// `--kubelet-alive`: what a sign of life on a NotReady node does.
+    pub enum KubeletAlive {
+        /// It leaves the node's pods to a person.
+        Hold = "hold",
+        /// Nothing.
+        Reap = "reap",
+    }
+}
+
+// The comment of a field is its text in the help, and in the schema of the report.
+/// The operator's choices that bear on a single pod, as every report shows them.
+#[derive(Debug, Clone, PartialEq, Args, Serialize)]
+#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+#[command(next_help_heading = "Which pods")]
+pub struct Policy {
+    /// How long a pod must be overdue to count as stuck; a silent node cuts its grace short
+    #[arg(long, display_order = 3, value_name = "DURATION", value_parser = threshold, default_value = "10m")]
+    #[serde(rename = "reapOlderThanSeconds", serialize_with = "in_seconds")]
+    #[cfg_attr(feature = "testing", schemars(with = "i64"))]
+    pub reap_older_than: SignedDuration,
+
+    /// How long its node must have been NotReady [default: same as --reap-older-than]
+    #[arg(long, display_order = 5, value_name = "DURATION", value_parser = threshold, default_value = "10m", hide_default_value = true)]
+    #[serde(rename = "nodeNotReadyForSeconds", serialize_with = "in_seconds")]
+    #[cfg_attr(feature = "testing", schemars(with = "i64"))]
+    pub node_not_ready_for: SignedDuration,
+
+    /// What a sign of life on a NotReady node does (Ready is False, or something on the machine
+    /// still writes to the API server): "hold" leaves its pods to a person, "reap" counts for
+    /// nothing
+    #[arg(long, hide_possible_values = true, value_name = "hold|reap", default_value_t = KubeletAlive::Hold, value_parser = kubelet_alive())]
+    pub kubelet_alive: KubeletAlive,
+
+    /// Leave pods of this kind of owner, such as StatefulSet, to a person; the Deployment or
+    /// CronJob above the owner counts too. Repeatable, or separated by commas
+    #[arg(id = "manual_owner_kind", long = "manual-owner-kind", value_name = "KIND", value_delimiter = ',', value_parser = kind)]
+    pub manual_owner_kinds: Vec<String>,
+
+    /// Also reap pods that are kept only for claims on their node, if each of these claims is
+    /// annotated pod-reaper.io/scratch: "true", comes from the StatefulSet's templates and is used
+    /// by no other pod. The claims are deleted first, and their data is lost
+    #[arg(long)]
+    pub reap_scratch: bool,
+
+    /// The selectors of further leaf nodes and of fenced nodes.
+    #[command(flatten)]
+    #[serde(flatten)]
+    pub node_selectors: NodeSelectors,
+}
+
+fn in_seconds<S: Serializer>(span: &SignedDuration, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_i64(span.as_secs())
+}
+
+/// The kinds of owners that Kubernetes itself has.
+pub const BUILT_IN: [&str; 7] = [
+    "StatefulSet",
+    "Deployment",
+    "ReplicaSet",
+    "DaemonSet",
+    "Job",
+    "CronJob",
+    "ReplicationController",
+];
+
+/// Reports whether two words name one kind, apart from case and plural: such a slip in
+/// `--manual-owner-kind` must not delete pods.
+pub fn same_kind(one: &str, other: &str) -> bool {
+    // "Policy" and "policies" share a stem, and so do "Batch" and "batches".
+    let stem = |kind: &str| {
+        let kind = kind.to_ascii_lowercase().replace('y', "i");
+        let kind = kind.trim_end_matches('s').trim_end_matches('e');
+        kind.to_owned()
+    };
+    stem(one) == stem(other)
+}
+
+/// Parses a duration such as `10m` or `1h 30m`.
+pub fn span(text: &str) -> Result<Duration, String> {
+    let trimmed = text.trim();
+    let why = if trimmed.contains('M') {
+        // humantime reads M as months of 30.44 days. Here it is a typing error for m.
+        "M would be months"
+    } else if trimmed.ends_with(|letter: char| letter.is_ascii_digit()) {
+        "a bare number has no unit"
+    } else if let Ok(span) = humantime::parse_duration(trimmed) {
+        return Ok(span);
+    } else {
+        "it is not a duration"
+    };
+    Err(format!(
+        "{why}; write it with a unit, such as 10m or 1h 30m"
+    ))
+}
+
+fn threshold(text: &str) -> Result<SignedDuration, String> {
+    let span = span(text)?;
+    Ok(SignedDuration::try_from(span).unwrap_or(SignedDuration::MAX))
+}
+
+fn kubelet_alive() -> impl TypedValueParser<Value = KubeletAlive> {
+    PossibleValuesParser::new(KubeletAlive::ALL.map(KubeletAlive::as_str)).try_map(|word| {
+        let known = KubeletAlive::ALL
+            .into_iter()
+            .find(|known| known.as_str().eq_ignore_ascii_case(&word));
+        known.ok_or("it is not one of these")
+    })
+}
+
+/// Parses a kind of owner. A slip would protect nothing.
+pub fn kind(text: &str) -> Result<String, String> {
+    let kind = text.trim();
+    if kind.is_empty() {
+        return Err("it is empty; write a kind such as StatefulSet".to_owned());
+    }
+    let is_slip = |known: &&&str| {
+        // Of a short name, two letters are half of it.
+        let most = if known.len() < 8 { 1 } else { 2 };
+        !same_kind(known, kind)
+            && strsim::osa_distance(&known.to_lowercase(), &kind.to_lowercase()) <= most
+    };
+    match BUILT_IN.iter().find(is_slip) {
+        Some(known) if !BUILT_IN.iter().any(|it| same_kind(it, kind)) => Err(format!(
+            "it is no kind, and would protect nothing; did you mean {known}?"
+        )),
+        _ => Ok(kind.to_owned()),
+    }
+}
