@@ -8,7 +8,7 @@ use pod_reaper::{
     console::{log, output, terminal},
     exit::{CouldNotRun, Exit, Result},
     notify::metrics::Metrics,
-    questions::{explain, what_if},
+    questions::{each_node, explain, what_if},
     run,
     settings::Settings,
     stop::Stop,
@@ -53,30 +53,29 @@ fn start(settings: &Settings) -> Result<Exit> {
     exit
 }
 
-/// Performs the command and writes its answer.
+/// Performs the command and writes its report.
 async fn perform(settings: &Settings, stop: &Stop, metrics: &mut Metrics<'_>) -> Result<Exit> {
-    let form = &settings.form;
-    Ok(match &settings.command {
-        Command::WhatIf(nodes) => {
-            let forecast = what_if::run(settings, nodes, stop).await?;
-            output::write(forecast.head.exit, forecast, form, stop).await
-        }
+    let report = match &settings.command {
+        Command::WhatIf(nodes) => what_if::run(settings, nodes, stop).await?,
         Command::EachNode => {
-            let forecast = what_if::each_node::run(settings, stop).await?;
-            metrics.add_forecast(&forecast);
-            output::write(forecast.head.exit, forecast, form, stop).await
+            let report = each_node::run(settings, stop).await?;
+            metrics.add_forecast(&report);
+            report
         }
         Command::Explain { pod, all_rules } => {
-            let mut explanation = explain::run(settings, pod, stop).await?;
-            explanation.all_rules = *all_rules;
-            output::write(explanation.head.exit, explanation, form, stop).await
+            let mut report = explain::run(settings, pod, stop).await?;
+            if let Some(explained) = &mut report.explained {
+                explained.all_rules = *all_rules;
+            }
+            report
         }
         // `main` has printed it before.
-        Command::Print(print) => output::write_text(print.text()),
+        Command::Print(print) => return Ok(output::write_text(print.text())),
         Command::Run => {
             let report = run::run(settings, stop).await?;
             metrics.add_report(&report);
-            output::write(report.exit, report, form, stop).await
+            report
         }
-    })
+    };
+    Ok(output::write(report, &settings.form, stop).await)
 }

@@ -242,9 +242,9 @@ mod tests {
         settings.all = true;
         let of_node = |request: &Request| request.selector.contains("spec.nodeName");
         let report = run_with(&settings, 500, of_node).await.expect("a report");
-        assert_eq!(report.pods[0].reason, ReasonCode::FactsUnread);
+        assert_eq!(report.pods[0].reason, Some(ReasonCode::FactsUnread));
         let report = run_with(&settings, 500, |_| false).await.expect("a report");
-        assert_eq!(report.pods[0].reason, ReasonCode::Stuck);
+        assert_eq!(report.pods[0].reason, Some(ReasonCode::Stuck));
     }
 
     /// There is no guard here, so its proof fails.

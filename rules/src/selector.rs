@@ -207,24 +207,9 @@ impl Selector {
             .map(|requirement| requirement.key.as_str())
     }
 
-    /// Reports whether every requirement holds on `labels`. As in Kubernetes, an absent label is
-    /// not in any set.
+    /// Reports whether every requirement holds on `labels`.
     pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
-        self.requirements.iter().all(|requirement| {
-            let (value, values) = (labels.get(&requirement.key), &requirement.values);
-            let number = |value: Option<&String>| value?.parse::<i64>().ok();
-            let numbers = || number(value).zip(number(values.first()));
-            let is_in = value.is_some_and(|value| values.contains(value));
-            match requirement.operator.as_str() {
-                "Exists" => value.is_some(),
-                "DoesNotExist" => value.is_none(),
-                "In" => is_in,
-                "NotIn" => !is_in,
-                "Gt" => numbers().is_some_and(|(number, least)| number > least),
-                "Lt" => numbers().is_some_and(|(number, most)| number < most),
-                _ => false,
-            }
-        })
+        self.requirements.iter().all(|it| it.holds(labels))
     }
 }
 
@@ -280,6 +265,24 @@ impl FromStr for Selector {
 }
 
 impl Requirement {
+    /// Reports whether the requirement holds on `labels`. As in Kubernetes, an absent label is not
+    /// in any set.
+    pub fn holds(&self, labels: &BTreeMap<String, String>) -> bool {
+        let (value, values) = (labels.get(&self.key), &self.values);
+        let number = |value: Option<&String>| value?.parse::<i64>().ok();
+        let numbers = || number(value).zip(number(values.first()));
+        let is_in = value.is_some_and(|value| values.contains(value));
+        match self.operator.as_str() {
+            "Exists" => value.is_some(),
+            "DoesNotExist" => value.is_none(),
+            "In" => is_in,
+            "NotIn" => !is_in,
+            "Gt" => numbers().is_some_and(|(number, least)| number > least),
+            "Lt" => numbers().is_some_and(|(number, most)| number < most),
+            _ => false,
+        }
+    }
+
     /// Formats the requirement for a label selector. An error says why it has no such form.
     fn selector(&self) -> Read<String> {
         let Self {

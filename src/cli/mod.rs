@@ -74,8 +74,7 @@ enum Typed {
         /// The same, as an option; repeatable
         #[arg(long, value_name = "NODE", num_args = 1.., value_delimiter = ',', value_parser = values::node())]
         node: Vec<String>,
-        /// Every node by itself, the worst first; alone with this the thresholds and the metrics
-        /// matter
+        /// Every node by itself, the worst first; alone with this the metrics matter
         #[arg(long, conflicts_with_all = ["nodes", "node"])]
         each_node: bool,
         #[command(flatten)]
@@ -129,13 +128,7 @@ const WITHOUT_VARIABLE: [&str; 12] = [
     "all_rules",
 ];
 /// The options that `what-if` takes only with `--each-node`.
-const OF_EACH_NODE: [&str; 5] = [
-    "reap_older_than",
-    "node_not_ready_for",
-    "cluster_name",
-    "push_gateway",
-    "metrics_file",
-];
+const OF_EACH_NODE: [&str; 3] = ["cluster_name", "push_gateway", "metrics_file"];
 const EXIT_CODES: &str = "\
 Exit codes:
   0  done, also when nothing was stuck
@@ -202,21 +195,16 @@ impl Cli {
                 nodes,
                 node,
                 each_node,
-                mut common,
+                common,
                 metrics,
             }) => {
-                let usual = options.common.policy;
-                let command = if each_node {
+                options.common = common;
+                if each_node {
                     options.metrics = metrics;
                     Command::EachNode
                 } else {
-                    // The variables of thresholds are meant for runs.
-                    common.policy.reap_older_than = usual.reap_older_than;
-                    common.policy.node_not_ready_for = usual.node_not_ready_for;
                     Command::WhatIf([nodes, node].concat())
-                };
-                options.common = common;
-                command
+                }
             }
             Some(Typed::Explain {
                 pod,
@@ -308,7 +296,8 @@ impl Cli {
 /// Builds the whole command line. `program` is the name that the program was called by.
 fn command_line(program: Option<&OsStr>) -> clap::Command {
     let whole = map_options(Line::command(), with_shared_settings)
-        .mut_subcommands(|command| command.mut_args(for_question));
+        // A subcommand has few options, so its short help shows all of them.
+        .mut_subcommands(|command| command.mut_args(|arg| arg.hide_short_help(false)));
     match program.map(Path::new).and_then(Path::file_stem) {
         Some(name) if name == PLUGIN => whole.bin_name("kubectl pod-reaper"),
         _ => whole,
@@ -349,18 +338,6 @@ fn with_shared_settings(arg: Arg) -> Arg {
                 .is_some_and(|names| is_number(&names[0]));
             arg.ignore_case(true).allow_hyphen_values(number)
         }
-    }
-}
-
-/// Applies the settings of a subcommand's options. A subcommand has few options, so its short help
-/// shows all of them. It has only the formats text and JSON.
-fn for_question(arg: Arg) -> Arg {
-    let arg = arg.hide_short_help(false);
-    if arg.get_id() == "output" {
-        arg.value_name("text|json")
-            .value_parser(values::question_output())
-    } else {
-        arg
     }
 }
 

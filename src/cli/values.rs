@@ -130,11 +130,6 @@ pub fn boolean() -> impl TypedValueParser<Value = bool> {
     PossibleValuesParser::new(["true", "false"]).map(|word| word.eq_ignore_ascii_case("true"))
 }
 
-/// Returns a parser of the formats that a question has.
-pub fn question_output() -> impl TypedValueParser<Value = Output> {
-    PossibleValuesParser::new(["text", "json"]).try_map(|word| Output::from_str(&word, true))
-}
-
 /// Returns the default of `--log-level`. At a terminal it is `warn`, because the report, right
 /// below the log, says what was done.
 pub fn usual_log_level() -> &'static str {

@@ -1,4 +1,4 @@
-//! Writes a report, an explanation or a forecast to standard output.
+//! Writes a report to standard output.
 
 use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
 
@@ -8,7 +8,7 @@ use super::terminal;
 use crate::{
     cli::{Form, LogFormat, Output},
     exit::Exit,
-    report::{Render, html, markdown, page::Log, text},
+    report::{Report, html, markdown, page::Log, text},
     stop::Stop,
     words::clean,
 };
@@ -16,15 +16,11 @@ use crate::{
 /// The most lines about what a text leaves out that scroll by at a terminal.
 const MOST_LINES: usize = 20;
 
-/// Writes `document`, and waits for a slow reader until a signal ends the wait. Returns the exit
-/// code: `exit`, which is the document's own, or `Exit::Incomplete` if that is more severe and the
-/// document could not be written.
-pub async fn write(
-    exit: Exit,
-    document: impl Render + Send + 'static,
-    form: &Form,
-    stop: &Stop,
-) -> Exit {
+/// Writes `report`, and waits for a slow reader until a signal ends the wait. Returns the exit
+/// code: the report's own, or `Exit::Incomplete` if that is more severe and the report could not be
+/// written.
+pub async fn write(report: Report, form: &Form, stop: &Stop) -> Exit {
+    let exit = report.exit;
     let Form {
         output,
         log_format,
@@ -38,15 +34,15 @@ pub async fn write(
             // take as much memory as all the rest. It is one line if the log is JSON too, because
             // log collectors read line by line.
             (Output::Json, LogFormat::Json) => {
-                serde_json::to_writer(&mut out, &document)?;
+                serde_json::to_writer(&mut out, &report)?;
                 "\n".to_owned()
             }
             (Output::Json, LogFormat::Text) => {
-                serde_json::to_writer_pretty(&mut out, &document)?;
+                serde_json::to_writer_pretty(&mut out, &report)?;
                 "\n".to_owned()
             }
             (Output::Text, _) => {
-                let mut page = document.page();
+                let mut page = report.page();
                 let is_logged = log_level >= LevelFilter::WARN;
                 let (log, most) = if io::stderr().is_terminal() {
                     (Log::Commands, MOST_LINES)
@@ -68,8 +64,8 @@ pub async fn write(
                 let log = if is_logged { log } else { Log::Off };
                 text::write(&page, terminal::screen(log))
             }
-            (Output::Markdown, _) => markdown::write(&document.page()),
-            (Output::Html, _) => html::write(&document.page()),
+            (Output::Markdown, _) => markdown::write(&report.page()),
+            (Output::Html, _) => html::write(&report.page()),
         };
         out.write_all(text.as_bytes())?;
         out.flush()

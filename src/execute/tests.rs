@@ -385,7 +385,7 @@ async fn reap_scratch_saying(
     assert_eq!(server.lock().not_understood, Vec::<String>::new());
     let pod = &report.pods[0];
     let outcome = pod.outcome.map_or("none", |outcome| outcome.as_str());
-    let mut result = format!("{} {outcome}", pod.reason);
+    let mut result = format!("{} {outcome}", pod.reason.unwrap());
     let detail = pod.outcome_detail.as_deref().unwrap_or_default();
     if outcome == "failed" {
         let gone = detail
@@ -465,7 +465,7 @@ async fn what_tells_whether_claims_may_go_is_read_after_all_of_them() {
         .unwrap()
         .pods
         .into_iter()
-        .map(|pod| pod.reason.as_str());
+        .map(|pod| pod.reason.unwrap().as_str());
     assert_eq!(reasons.collect::<Vec<_>>(), ["scratch"; 2]);
     let requests = server.lock().requests.clone();
     let is = |path: &'static str| move |sent: &String| sent.contains(path);

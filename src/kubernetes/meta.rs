@@ -79,7 +79,7 @@ raw! {
         pub resource_version: ResourceVersion,
         pub(super) deletion_timestamp: Option<Timestamp>,
         pub(super) deletion_grace_period_seconds: Option<i64>,
-        pub(super) labels: BTreeMap<String, String>,
+        pub labels: BTreeMap<String, String>,
         pub(super) annotations: BTreeMap<String, String>,
         pub(super) finalizers: Vec<String>,
         pub(super) owner_references: Vec<OwnerReference>,

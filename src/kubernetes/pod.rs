@@ -4,7 +4,8 @@ use itertools::Itertools as _;
 use std::{collections::BTreeMap, mem};
 
 use jiff::Timestamp;
-use serde::de::{Deserialize, Deserializer, IgnoredAny};
+use serde::de::{Deserialize, DeserializeOwned, Deserializer, IgnoredAny};
+use serde_json::value::RawValue;
 
 use super::{
     csi::CsiSource,
@@ -20,7 +21,7 @@ use crate::{
     decide::REAP,
     facts::{
         ClaimFacts, Containers, Heard, Identity, MAX_CLAIMS_PER_POD, Owner, PodFacts, PodSummary,
-        SignBy, Stay, Unread,
+        Requirement, SignBy, Stay, Unread,
     },
 };
 
@@ -79,6 +80,28 @@ raw! {
         containers: Mounted,
         init_containers: Mounted,
         tolerations: Tolerations,
+        // Both may be long, and only a forecast asks for them, so they are parsed when it does.
+        node_selector: Option<Box<RawValue>>,
+        affinity: Option<Box<RawValue>>,
+    }
+
+    struct Affinity {
+        node_affinity: NodeAffinity,
+    }
+
+    struct NodeAffinity {
+        #[serde(rename = "requiredDuringSchedulingIgnoredDuringExecution")]
+        required: RequiredTerms,
+    }
+
+    /// What a pod or a volume requires of a node: one of several terms.
+    pub struct RequiredTerms {
+        pub(super) node_selector_terms: Vec<NodeSelectorTerm>,
+    }
+
+    pub struct NodeSelectorTerm {
+        pub(super) match_expressions: Vec<Requirement>,
+        pub(super) match_fields: Vec<IgnoredAny>,
     }
 
     struct Toleration {
@@ -418,7 +441,39 @@ impl RawPod {
             tolerates_silence,
             tolerates_not_ready,
             grace: (self.spec.termination_grace_period_seconds).unwrap_or(DEFAULT_GRACE_SECONDS),
+            needs: Vec::new(),
         }
+    }
+
+    /// Drops what only [`Self::needs`] asks for.
+    pub fn drop_needs(&mut self) {
+        (self.spec.node_selector, self.spec.affinity) = (None, None);
+    }
+
+    /// Lists sets of requirements on the labels of a node, of which one has to hold for the pod to
+    /// start there; none if any node will do. A term may name fields of the node too, which are
+    /// passed over: so the pod may fit fewer nodes. An empty term selects no node.
+    pub fn needs(&self) -> Vec<Vec<Requirement>> {
+        let selector = parsed::<BTreeMap<String, String>>(self.spec.node_selector.as_deref());
+        let affinity = parsed::<Affinity>(self.spec.affinity.as_deref());
+        let selected = selector.iter().map(|(key, value)| Requirement {
+            key: key.clone(),
+            operator: "In".to_owned(),
+            values: vec![value.clone()],
+        });
+        let selected = selected.collect_vec();
+        let terms = &affinity.node_affinity.required.node_selector_terms;
+        if terms.is_empty() {
+            return Some(selected)
+                .filter(|it| !it.is_empty())
+                .into_iter()
+                .collect();
+        }
+        let terms = terms
+            .iter()
+            .filter(|it| !it.match_expressions.is_empty() || !it.match_fields.is_empty());
+        let sets = terms.map(|it| [&selected[..], &it.match_expressions].concat());
+        sets.collect()
     }
 
     /// Lists the claims that the pod uses, each an error if its name is missing. If they are more
@@ -577,6 +632,12 @@ impl RawPod {
             finalizers: metadata.finalizers.clone(),
         })
     }
+}
+
+/// Parses a field; it counts as absent if that fails.
+fn parsed<T: DeserializeOwned + Default>(field: Option<&RawValue>) -> T {
+    let field = field.and_then(|field| serde_json::from_str(field.get()).ok());
+    field.unwrap_or_default()
 }
 
 /// Reports whether the entry is that of a program that runs in a pod and writes to that pod.

@@ -1,19 +1,18 @@
 //! Claims, the `StatefulSet` that makes some of them, volumes, and attachments of volumes to nodes.
 
 use itertools::Itertools as _;
-use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use super::{
     csi::CsiSource,
     meta::{MAX_ITEMS_KEPT, Meta, given, required},
-    pod::{NetworkDisk, Status, written_by_several},
+    pod::{NetworkDisk, NodeSelectorTerm, RequiredTerms, Status, written_by_several},
 };
 use crate::{
     decide::GIVE_UP,
     facts::{
-        AffinityTerm, Attachment, BoundClaim, ClaimState, Driver, FoundClaim, Read, Requirement,
-        Storage, Unread, VolumeFacts,
+        AffinityTerm, Attachment, BoundClaim, ClaimState, Driver, FoundClaim, Read, Storage,
+        Unread, VolumeFacts,
     },
 };
 
@@ -109,15 +108,6 @@ raw! {
 
     struct VolumeNodeAffinity {
         required: RequiredTerms,
-    }
-
-    struct RequiredTerms {
-        node_selector_terms: Vec<NodeSelectorTerm>,
-    }
-
-    struct NodeSelectorTerm {
-        match_expressions: Vec<Requirement>,
-        match_fields: Vec<IgnoredAny>,
     }
 
     /// A `VolumeAttachment`.

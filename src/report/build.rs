@@ -23,7 +23,7 @@ use crate::{
 
 /// Version of the JSON output. New fields keep the number; a field that changes its meaning needs a
 /// new one.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 
 /// Everything about a run: its settings, its facts, its plan, and what it did.
 #[derive(Debug)]
@@ -112,7 +112,7 @@ impl<'a> RunRecord<'a> {
                 nodes: facts.node_count,
                 nodes_not_ready: nodes.len(),
                 pods: pods.len(),
-                verdicts: tally(Verdict::ALL, pods.iter().map(|pod| pod.verdict)),
+                verdicts: tally(Verdict::ALL, pods.iter().filter_map(|pod| pod.verdict)),
                 outcomes: tally(OutcomeCode::ALL, self.outcomes.values().map(Outcome::code)),
                 replacements: tally(
                     State::ALL,
@@ -127,6 +127,9 @@ impl<'a> RunRecord<'a> {
             unseen: facts.unseen.clone(),
             incomplete: facts.incomplete.clone(),
             notices: notices::of_run(self),
+            explained: None,
+            supposed: None,
+            each_node: None,
             exit: self.exit(),
         }
     }
@@ -141,7 +144,7 @@ impl<'a> RunRecord<'a> {
         }
     }
 
-    fn pod(&self, judged: &Judged) -> PodEntry {
+    pub(crate) fn pod(&self, judged: &Judged) -> PodEntry {
         let pod = &judged.pod;
         let outcome = self.outcomes.get(&pod.uid);
         PodEntry {
@@ -151,10 +154,11 @@ impl<'a> RunRecord<'a> {
             node: pod.node.clone(),
             owner: pod.owner.clone(),
             deletion_requested: pod.deletion_requested(),
-            deletion_deadline: pod.deletion_deadline,
-            overdue_seconds: self.facts.overdue(pod).as_secs(),
-            verdict: judged.verdict(),
-            reason: judged.code(),
+            deletion_deadline: Some(pod.deletion_deadline),
+            overdue_seconds: Some(self.facts.overdue(pod).as_secs()),
+            fate: None,
+            verdict: Some(judged.verdict()),
+            reason: Some(judged.code()),
             detail: judged.sentence(),
             outcome: outcome.map(Outcome::code),
             outcome_detail: outcome.map(Outcome::sentence),

@@ -8,7 +8,7 @@ use std::{
 use itertools::Itertools as _;
 
 use super::{
-    Group, NodeEntry, PodEntry, Render, Report,
+    Group, NodeEntry, PodEntry, Report,
     fold::{Card, cards_and_sums, rows},
     page::{
         Block, Entry, NAMES, Page, Section, Tag, Tone, Word, filled, first, first_of, incomplete,
@@ -85,22 +85,21 @@ const FEW_NAMES: usize = 3;
 /// The most cards that HTML shows unfolded, because they are tall.
 const FEW_CARDS: usize = 3;
 
-impl Render for Report {
-    fn page(&self) -> Page {
-        let is_short = self.nodes.len() <= FEW_NODES || self.is_held();
-        let mut laid_out = sections(self, if is_short { &SHORT } else { &LONG });
-        if is_short && laid_out.len() >= MANY_SECTIONS {
-            laid_out = sections(self, &SHORTEST);
-        }
-        Page {
-            headline: phrases::headline(self),
-            about: phrases::about(self),
-            cluster: after("", phrases::cluster(self)),
-            settings: phrases::settings(self),
-            lead: lead(self),
-            sections: laid_out,
-            words: words(self),
-        }
+/// Returns the page of a run's report.
+pub fn page(report: &Report) -> Page {
+    let is_short = report.nodes.len() <= FEW_NODES || report.is_held();
+    let mut laid_out = sections(report, if is_short { &SHORT } else { &LONG });
+    if is_short && laid_out.len() >= MANY_SECTIONS {
+        laid_out = sections(report, &SHORTEST);
+    }
+    Page {
+        headline: phrases::headline(report),
+        about: phrases::about(report),
+        cluster: after("", phrases::cluster(report)),
+        settings: phrases::settings(report),
+        lead: lead(report),
+        sections: laid_out,
+        words: words(report),
     }
 }
 
@@ -156,7 +155,7 @@ fn pods(report: &Report, verdict: Verdict, budget: &Budget) -> Section {
     let pods = report
         .pods
         .iter()
-        .filter(|pod| pod.verdict == verdict)
+        .filter(|pod| pod.verdict == Some(verdict))
         .sorted_by_key(|pod| !phrases::went_wrong(pod));
     // Why a replacement is not back may take some lines.
     let late = |pod: &PodEntry| {
@@ -246,8 +245,8 @@ fn row(pod: &PodEntry) -> Entry {
     // The outcome, else the reason. Of a pod to reap, the heading gives the reason already.
     let tag = match (pod.outcome, pod.verdict) {
         (Some(outcome), _) => Some(("outcome", outcome.as_str())),
-        (None, Verdict::Reap) => None,
-        (None, _) => Some(("reason", pod.reason.as_str())),
+        (None, Some(Verdict::Reap)) => None,
+        (None, _) => pod.reason.map(|reason| ("reason", reason.as_str())),
     };
     let tag = tag.map(|(kind, code)| Tag { kind, code });
     let tone = match (pod.outcome, pod.verdict) {
@@ -255,29 +254,30 @@ fn row(pod: &PodEntry) -> Entry {
         _ if state.is_some_and(|state| state != ReplacementState::Back) => Tone::Caution,
         (Some(OutcomeCode::Deleted | OutcomeCode::Gone), _) => Tone::Good,
         (Some(outcome), _) if outcome.acted() => Tone::Caution,
-        (_, Verdict::Wait | Verdict::Leave) => Tone::Quiet,
-        (_, Verdict::Manual) => Tone::Bad,
-        (_, Verdict::Reap) => Tone::Strong,
+        (_, Some(Verdict::Wait | Verdict::Leave) | None) => Tone::Quiet,
+        (_, Some(Verdict::Manual)) => Tone::Bad,
+        (_, Some(Verdict::Reap)) => Tone::Strong,
     };
     let harm = match pod.reason {
-        ReasonCode::Scratch => Some("Destroys scratch"),
-        ReasonCode::Answered => Some("Answered"),
+        Some(ReasonCode::Scratch) => Some("Destroys scratch"),
+        Some(ReasonCode::Answered) => Some("Answered"),
         _ => None,
     };
     // A pod that takes claims with it is not folded together with the others.
     let kind = tag
         .map(|tag| tag.code)
-        .or(harm.map(|_| pod.reason.as_str()));
+        .or(harm.and(pod.reason).map(ReasonCode::as_str));
     let mut entry = Entry::of_pod(
         &pod.namespace,
         &pod.name,
         pod.owner.as_ref(),
         pod.node.as_ref(),
     );
-    entry.columns.push(phrases::overdue(pod.overdue_seconds));
+    let overdue = pod.overdue_seconds.map(phrases::overdue);
+    entry.columns.push(after("", overdue));
     Entry {
-        verdict: Some(pod.verdict),
-        overdue: Some(pod.overdue_seconds),
+        verdict: pod.verdict,
+        overdue: pod.overdue_seconds,
         tag,
         kind: after("", kind) + &after(", replacement ", state),
         harm,
@@ -357,7 +357,7 @@ fn card(report: &Report, group: &Group, says_why: bool, most: usize) -> Card {
         entry.columns = vec![
             entry.workloads.iter().join(", "),
             after("on ", entry.node.as_ref()),
-            phrases::overdue_up_to(pods[0].overdue_seconds),
+            after("", pods[0].overdue_seconds.map(phrases::overdue_up_to)),
         ];
     }
     let steps = &group.advice.steps;
@@ -507,7 +507,7 @@ fn node(report: &Report, node: &NodeEntry) -> Entry {
 }
 
 /// Explains each code in the report once.
-fn words(report: &Report) -> Vec<Word> {
+pub fn words(report: &Report) -> Vec<Word> {
     let summary = &report.summary;
     let word = |kind, code, means, advice| Word {
         kind,
@@ -515,7 +515,7 @@ fn words(report: &Report) -> Vec<Word> {
         means,
         advice,
     };
-    let of_pods = report.pods.iter().map(|pod| pod.reason);
+    let of_pods = report.pods.iter().filter_map(|pod| pod.reason);
     let of_breaker = report.breaker.iter().map(|breaker| breaker.reason);
     let reasons = of_pods
         .chain(of_breaker)

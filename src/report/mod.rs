@@ -16,9 +16,10 @@ macro_rules! in_json {
         )*
     };
 }
-pub(crate) use in_json;
 
 mod build;
+mod each_node;
+mod explained;
 mod fold;
 pub mod html;
 mod layout;
@@ -28,19 +29,32 @@ pub mod page;
 pub(crate) mod phrases;
 #[cfg(test)]
 pub(crate) mod samples;
+mod supposed;
 pub mod text;
 mod types;
 
 pub use self::build::RunRecord;
-pub(crate) use self::build::{VERSION, tally};
+pub(crate) use self::build::tally;
+pub(crate) use self::layout::question;
 use self::page::Page;
-pub use self::types::{BreakerEntry, Group, NodeEntry, PodEntry, Report, SettingsEntry, Summary};
-pub(crate) use self::{fold::rows, layout::question};
+pub use self::types::{
+    BreakerEntry, Counts, Explained, Fate, Group, NodeEntry, NodeForecast, PodEntry, Report,
+    SettingsEntry, Summary, Supposed, Workload,
+};
 
-/// A value that every output format can show: JSON as it is, the others as a page.
-pub trait Render: serde::Serialize {
+impl Report {
     /// Returns the page that people read.
-    fn page(&self) -> Page;
+    pub fn page(&self) -> Page {
+        if let (Some(explained), [pod]) = (&self.explained, &self.pods[..]) {
+            explained::page(self, pod, explained)
+        } else if let Some(supposed) = &self.supposed {
+            supposed::page(self, supposed)
+        } else if let Some(nodes) = &self.each_node {
+            each_node::page(self, nodes)
+        } else {
+            layout::page(self)
+        }
+    }
 }
 
 #[cfg(test)]

@@ -26,7 +26,15 @@ const AT_ONCE: SignedDuration = SignedDuration::from_mins(1);
 /// Says what kind of run it was, on which cluster, at which moment, and whether nothing
 /// was changed.
 pub fn about(report: &Report) -> String {
+    let by = after(" by ", report.snapshot.as_ref());
     let run = match report.mode {
+        _ if report.explained.is_some() => {
+            after("", report.pods.first().map(name)) + " explained" + &by
+        }
+        _ if report.each_node.is_some() => format!("what if one node died, foretold{by}"),
+        _ if let Some(supposed) = &report.supposed => {
+            format!("what if {} died, foretold{by}", supposed.nodes.join(", "))
+        }
         Mode::Snapshot => after("audit of ", report.snapshot.as_ref()),
         Mode::ServerDryRun => "dry run, checked by the API server".to_owned(),
         Mode::ClientDryRun => "dry run, reading only".to_owned(),
@@ -173,7 +181,10 @@ pub fn heading(report: &Report, verdict: Verdict) -> String {
         Verdict::Manual => "Needs you",
     };
     let all = report.summary.verdicts[&verdict];
-    let of_verdict = report.pods.iter().filter(|pod| pod.verdict == verdict);
+    let of_verdict = report
+        .pods
+        .iter()
+        .filter(|pod| pod.verdict == Some(verdict));
     match of_verdict.filter(|pod| went_wrong(pod)).count() {
         0 => format!("{words}: {all}"),
         wrong => format!("{words}: {} of {all}", all - wrong),
@@ -204,7 +215,7 @@ pub fn sentence(pod: &PodEntry) -> Option<&str> {
     match (&pod.outcome_detail, pod.outcome) {
         (_, Some(OutcomeCode::Deleted | OutcomeCode::WouldDelete)) => None,
         (Some(detail), _) => Some(detail),
-        (None, _) if pod.verdict == Verdict::Reap => None,
+        (None, _) if pod.verdict == Some(Verdict::Reap) => None,
         (None, _) => Some(&pod.detail),
     }
 }
@@ -318,7 +329,8 @@ pub fn next(report: &Report) -> Option<String> {
     }
     let groups = report.groups.iter().filter(|group| !group.is_held);
     let (asking, others): (Vec<_>, Vec<_>) = groups.partition(|group| group.advice.wants_answer());
-    let is_alive = |group: &&Group| first_pod(report, group).reason == ReasonCode::KubeletAlive;
+    let is_alive =
+        |group: &&Group| first_pod(report, group).reason == Some(ReasonCode::KubeletAlive);
     let (alive, looks): (Vec<_>, Vec<_>) = others.into_iter().partition(is_alive);
     let names = |groups: &[&Group]| {
         let pods = groups.iter().map(|group| first_pod(report, group));
@@ -513,8 +525,8 @@ pub fn for_a_person(report: &Report, pod: &PodEntry) -> String {
         format!("Power {node} off first. ")
     });
     format!(
-        "{name} on {node} needs a person [{}]: {}{}",
-        pod.reason,
+        "{name} on {node} needs a person{}: {}{}",
+        after(" ", pod.reason.map(|reason| format!("[{reason}]"))),
         after("", off),
         does.unwrap_or_else(|| explain(report, pod)),
     )

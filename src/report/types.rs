@@ -9,9 +9,10 @@ use super::notices::NoticeEntry;
 use crate::{
     advice::{Advice, Step},
     cluster::Mode,
-    decide::{Answer, Policy, ReasonCode, Verdict},
+    codes::codes,
+    decide::{Answer, Evaluation, Policy, ReasonCode, Verdict},
     exit::Exit,
-    facts::{Attachment, Heard, Owner, ReadError, Ready, whole_seconds},
+    facts::{Attachment, Heard, Owner, PodSummary, ReadError, Ready, whole_seconds},
     limits::Limits,
     outcome::{OutcomeCode, Replacement, ReplacementState},
     selector::NamespaceFilter,
@@ -49,7 +50,8 @@ in_json! {
         pub breaker: Option<BreakerEntry>,
         /// Every node that is NotReady or could not be read.
         pub nodes: Vec<NodeEntry>,
-        /// Every Terminating pod that was looked at, the longest overdue first.
+        /// Every Terminating pod that was looked at, the longest overdue first. In what-if: every pod
+        /// of the supposed nodes. In explain: the one pod.
         pub pods: Vec<PodEntry>,
         /// How to start a run at once, if a person is asked for an answer; null otherwise.
         pub run_now: Option<Step>,
@@ -65,6 +67,13 @@ in_json! {
         pub incomplete: Option<String>,
         /// What a person should know besides the verdicts. No notice changes the exit code.
         pub notices: Vec<NoticeEntry>,
+        /// What each rule and limit saw of the one pod of `explain`; null in every other report.
+        pub explained: Option<Explained>,
+        /// The nodes that `what-if` supposes dead, and what follows; null in every other report.
+        pub supposed: Option<Supposed>,
+        /// `what-if --each-node`: what follows if each real node died alone, the worst first. Null in
+        /// every other report; `nodes` and `pods` are empty beside it.
+        pub each_node: Option<Vec<NodeForecast>>,
         /// The counts of nodes, pods, outcomes and replacements.
         pub summary: Summary,
         /// The exit code that follows from the report. If the report cannot be written, a milder
@@ -147,6 +156,7 @@ in_json! {
     }
 
     /// A pod.
+    #[derive(Default)]
     pub struct PodEntry {
         /// Its namespace.
         pub namespace: String,
@@ -161,24 +171,26 @@ in_json! {
         /// When its deletion was requested, usually by eviction; null if its grace period
         /// is unknown.
         pub deletion_requested: Option<Timestamp>,
-        /// When the pod should have been gone.
-        pub deletion_deadline: Timestamp,
+        /// When the pod should have been gone; null if it is not Terminating, or only supposed to be.
+        pub deletion_deadline: Option<Timestamp>,
         /// For how many seconds the pod is overdue: since its deletion deadline or, on a silent node,
         /// since its deletion was requested or the last heartbeat, if that is later. Negative while
-        /// that lies ahead.
-        pub overdue_seconds: i64,
-        /// `reap`, `wait`, `leave` or `manual`.
-        pub verdict: Verdict,
-        /// The reason's code.
-        pub reason: ReasonCode,
-        /// The reason as a sentence.
+        /// that lies ahead; null if the pod is not Terminating, or only supposed to be.
+        pub overdue_seconds: Option<i64>,
+        /// In what-if: what becomes of the pod. Its steps then have no commands, because those are
+        /// for a dead node and this one lives. Null in every other report.
+        pub fate: Option<Fate>,
+        /// `reap`, `wait`, `leave` or `manual`; null if no run judges the pod.
+        pub verdict: Option<Verdict>,
+        /// The reason's code; null if no run judges the pod.
+        pub reason: Option<ReasonCode>,
+        /// The reason as a sentence, or why no run judges the pod.
         pub detail: String,
         /// What happened, if the verdict is `reap`.
         pub outcome: Option<OutcomeCode>,
         /// The outcome as a sentence.
         pub outcome_detail: Option<String>,
-        /// From when on a run may reap it, if it only waits for that.
-        #[serde(skip)]
+        /// From when on a run may reap it; null if it waits for more than time.
         pub reaped_from: Option<Timestamp>,
         /// The pod that its controller started in its place; null if the run did not wait for it.
         pub replacement: Option<Replacement>,
@@ -189,6 +201,99 @@ in_json! {
         /// What a person should do about the pod.
         #[serde(flatten)]
         pub advice: Advice,
+    }
+
+    /// What follows if these nodes die.
+    pub struct Supposed {
+        /// The nodes that are supposed dead.
+        pub nodes: Vec<String>,
+        /// What becomes of their pods.
+        #[serde(flatten)]
+        pub counts: Counts,
+        /// Whether so many nodes of all zones together would be NotReady that Kubernetes may evict
+        /// slowly, or not at all.
+        pub kubernetes_stops_evicting: bool,
+        /// Nodes that would be NotReady, leaf nodes included; null if the nodes could not be read.
+        pub nodes_not_ready: Option<usize>,
+        /// The workloads without a replica anywhere else.
+        pub workloads: Vec<Workload>,
+    }
+
+    /// What follows if one node dies.
+    #[derive(Default)]
+    pub struct NodeForecast {
+        /// Its name.
+        pub node: String,
+        /// What becomes of its pods.
+        #[serde(flatten)]
+        pub counts: Counts,
+        /// The breaker would hold the run.
+        pub breaker_holds: bool,
+        /// The workloads without a replica anywhere else.
+        pub workloads: Vec<Workload>,
+    }
+
+    /// What becomes of the pods of nodes that are supposed dead, counted.
+    #[derive(Default)]
+    pub struct Counts {
+        /// Pods that Kubernetes would evict.
+        pub evicted: usize,
+        /// Pods that would be reaped, and that their controller makes again.
+        pub comes_back: usize,
+        /// Pods that come back once a volume that is attached to the node is detached from it.
+        pub wait_for_volume: usize,
+        /// Pods that would be reaped, and that nothing makes again.
+        pub lost: usize,
+        /// Pods that would be reaped, and whose replacement fits no other Ready node, by the pod's
+        /// `nodeSelector` and required node affinity.
+        pub stays_pending: usize,
+        /// Pods that would need a person.
+        pub needs_person: usize,
+        /// Pods that a rule has wait, or leaves alone.
+        pub left_terminating: usize,
+        /// Pods that tolerate a silent node for ever: they stay on it, down and never evicted.
+        pub stays_down: usize,
+        /// Pods that would be evicted, but that no run would reap, because the filter leaves out
+        /// their namespaces.
+        pub left_out: usize,
+        /// Workloads without a replica anywhere else.
+        pub without_replica: usize,
+        /// Seconds from the moment that Kubernetes calls the node unreachable until a run may reap
+        /// the last of its pods; 0 if it would reap none.
+        pub seconds: i64,
+        /// The same, if no pod tolerated a silent node for more than a minute.
+        #[serde(skip)]
+        pub(crate) seconds_tolerating_less: i64,
+        /// The number of pods of `StatefulSet`s that need a person because of a local volume.
+        #[serde(skip)]
+        pub(crate) local: usize,
+    }
+
+    /// A workload that would be away altogether.
+    pub struct Workload {
+        /// Its namespace.
+        pub namespace: String,
+        /// Such as `StatefulSet`.
+        pub kind: String,
+        /// Its name.
+        pub name: String,
+        /// How many replicas run now, all on these nodes.
+        pub replicas: usize,
+    }
+
+    /// What the rules and limits saw of one pod.
+    pub struct Explained {
+        /// The pod's phase.
+        pub phase: String,
+        /// Since when the pod exists.
+        pub created: Option<Timestamp>,
+        /// Every rule, in order; none if the pod is not Terminating.
+        pub rules: Vec<Evaluation>,
+        /// The limits of the whole run, for a pod that a run looks at.
+        pub limits: Vec<Evaluation>,
+        /// Every rule is to be shown to people too.
+        #[serde(skip)]
+        pub all_rules: bool,
     }
 
     /// The counts of a report.
@@ -205,6 +310,26 @@ in_json! {
         pub outcomes: BTreeMap<OutcomeCode, usize>,
         /// Replacements that were waited for, by state; every state is there.
         pub replacements: BTreeMap<ReplacementState, usize>,
+    }
+}
+
+codes! {
+    /// What becomes of a pod whose node is supposed dead.
+    pub enum Fate {
+        /// Reaped, and its controller makes another.
+        ComesBack = "comes-back",
+        /// Reaped, and nothing makes another.
+        Lost = "lost",
+        /// Reaped, and its controller makes another, which fits no other Ready node.
+        StaysPending = "stays-pending",
+        /// A person has to act.
+        NeedsPerson = "needs-person",
+        /// It stays Terminating: a rule has it wait, or leaves it alone.
+        LeftTerminating = "left-terminating",
+        /// Kubernetes does not evict it.
+        Stays = "stays",
+        /// It is finished: the eviction takes it at once.
+        Finished = "finished",
     }
 }
 
@@ -229,6 +354,20 @@ pub struct Group {
 )]
 fn ready<S: Serializer>(ready: &Option<Ready>, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(ready.map_or("unread", Ready::as_str))
+}
+
+/// A pod that no run judges.
+impl From<PodSummary> for PodEntry {
+    fn from(pod: PodSummary) -> Self {
+        Self {
+            namespace: pod.namespace,
+            name: pod.name,
+            uid: pod.uid.to_string(),
+            node: pod.node,
+            owner: pod.controller,
+            ..Self::default()
+        }
+    }
 }
 
 impl From<&Settings> for SettingsEntry {

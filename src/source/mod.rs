@@ -74,6 +74,9 @@ pub trait Source {
 /// Each node's role in the breaker's count, by the node's name.
 pub type Standings = BTreeMap<String, Standing>;
 
+/// The labels of each node, by its name.
+pub type LabelsByNode = BTreeMap<String, BTreeMap<String, String>>;
+
 /// What a source learns from its cheapest reading of all nodes.
 #[derive(Debug, Clone, Default)]
 pub struct Scan {

@@ -39,7 +39,10 @@ impl Pods {
         let namespace = &summary.namespace;
         let matches = namespace.is_empty() || wanted.namespaces.matches(namespace);
         if dead {
-            self.all.push(summary.clone());
+            self.all.push(PodSummary {
+                needs: pod.needs(),
+                ..summary.clone()
+            });
         }
         let mut judge = |facts| self.judged.extend(matches.then(|| named(pod, facts)));
         if dead && summary.evicted() {

@@ -7,10 +7,7 @@ use super::snapshot::{Options, Saved};
 use crate::{
     decide::ReasonCode,
     exit::Exit,
-    report::{
-        Render,
-        samples::{audit, judged, report},
-    },
+    report::samples::{audit, judged, report},
     words::after,
 };
 

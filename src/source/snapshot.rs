@@ -213,6 +213,9 @@ impl Saved {
     fn keeps_pod(&mut self, pod: &mut RawPod) -> bool {
         self.pod_namespaces.insert(pod.metadata.namespace.clone());
         pod.drop_unused();
+        if !self.options.every_pod {
+            pod.drop_needs();
+        }
         // The nodes are known by now, because kubectl prints them first. If a node is not known to
         // be Ready, the report has to tell which of its pods were not evicted.
         let is_down = pod.node().is_some_and(|name| {

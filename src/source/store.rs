@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use tokio::sync::OnceCell;
 
 use super::{
-    Scan, Source, Standings, Wanted,
+    LabelsByNode, Scan, Source, Standings, Wanted,
     pods::Pods,
     world::{Readings, World},
 };
@@ -22,8 +22,8 @@ use crate::{
     cluster::{Failure, Listed},
     exit::Result,
     facts::{
-        Census, ClaimState, FoundClaim, Namespaces, NodeFacts, NodeRead, PodSummary, PodsOf, Query,
-        Read, ReadError, Ready, Unread,
+        ClaimState, FoundClaim, Namespaces, NodeFacts, NodeRead, PodSummary, PodsOf, Query, Read,
+        ReadError, Ready, Unread,
     },
     kubernetes::{
         Kind, RawClaim, RawDriver, RawNamespace, RawNode, RawPod, RawStatefulSet, RawVolume,
@@ -297,6 +297,20 @@ impl<'a, S: Source> Store<'a, S> {
         counted.map(|counted| self.supposed(counted))
     }
 
+    /// Returns the labels of all nodes. They take more memory than all that a run keeps of a node, so
+    /// that only a forecast asks for them.
+    pub async fn labels(&self) -> Read<Rc<LabelsByNode>> {
+        if let Some(labels) = &self.readings().borrow().labels {
+            return labels.clone();
+        }
+        let add_node = |all: &mut LabelsByNode, node: RawNode| {
+            all.insert(node.metadata.name, node.metadata.labels);
+        };
+        let labels = self.all("labels of all nodes", add_node).await.map(Rc::new);
+        self.readings().borrow_mut().labels = Some(labels.clone());
+        labels
+    }
+
     /// A node that is supposed dead has only just died, so it is not one that was put away on purpose.
     fn supposed(&self, mut standings: Standings) -> Standings {
         for name in &self.dead {
@@ -309,12 +323,12 @@ impl<'a, S: Source> Store<'a, S> {
 }
 
 impl<S: Source> Store<'_, S> {
-    /// Counts the nodes for the breaker. A node that is not occupied may have been put away.
-    async fn census(&self, world: &RefCell<World<'_>>) -> Result<Census> {
+    /// Reads the nodes for the breaker. A node that is not occupied may have been put away.
+    async fn census(&self, world: &RefCell<World<'_>>) -> Result<Read<Standings>> {
         let now = world.borrow().facts.now;
         let mut standings = match self.standings(now).await {
-            Ok(counted) => counted,
-            Err(unread) => return Ok(Census::Unread(unread)),
+            Ok(standings) => standings,
+            Err(unread) => return Ok(Err(unread)),
         };
         for (name, standing) in &mut standings {
             if standing.may_be_put_away(now) {
@@ -325,7 +339,7 @@ impl<S: Source> Store<'_, S> {
                 };
             }
         }
-        Ok(world.borrow_mut().count(standings))
+        Ok(Ok(standings))
     }
 
     /// Reads a list of pods.

@@ -9,7 +9,7 @@ use itertools::Itertools as _;
 use jiff::Timestamp;
 
 use super::{
-    Gathered, Scan, Standings, Wanted,
+    Gathered, LabelsByNode, Scan, Standings, Wanted,
     clock::Living,
     pods::{Facts, Pods},
 };
@@ -48,6 +48,8 @@ pub struct Readings {
     pub living: Option<Living>,
     /// Every node's role in the breaker's count, as if each were occupied.
     pub standings: Option<Read<Standings>>,
+    /// The labels of all nodes.
+    pub labels: Option<Read<Rc<LabelsByNode>>>,
     /// Whether a node that may have been put away is occupied.
     pub occupied: BTreeMap<String, bool>,
     /// The PVCs, by namespace and name.
@@ -76,7 +78,8 @@ pub struct World<'a> {
     pub facts: ClusterFacts,
     /// What each list of pods tells.
     pub lists: BTreeMap<PodsOf, Pods>,
-    pub census: Option<Census>,
+    /// Every node's role in the breaker's count.
+    pub census: Option<Read<Standings>>,
     /// A Terminating pod to judge, whatever its node and namespace.
     asked: Option<Facts>,
     asked_uid: Option<Uid>,
@@ -539,8 +542,8 @@ impl<'a> World<'a> {
     }
 
     /// Counts the nodes, and notes the Ready ones with the out-of-service taint. An edge node that is
-    /// known to be off is counted like any other.
-    pub fn count(&mut self, mut standings: Standings) -> Census {
+    /// known to be off is counted like any other: so all that may show life was read before.
+    fn count(&mut self, mut standings: Standings) -> Census {
         let now = self.facts.now;
         for node in self
             .facts
@@ -628,9 +631,13 @@ impl<'a> World<'a> {
                     .ready_out_of_service
                     .extend(living.out_of_service);
             }
+            self.facts.census = match self.census.take() {
+                None => Census::NotNeeded,
+                Some(Err(unread)) => Census::Unread(unread),
+                Some(Ok(standings)) => self.count(standings),
+            };
             let out_of_service = std::mem::take(&mut self.facts.ready_out_of_service);
             self.facts.note_out_of_service(out_of_service);
-            self.facts.census = self.census.take().unwrap_or_default();
             self.facts.copies = self.copies(readings);
         }
         self.facts.errors = readings.errors.iter().cloned().collect();

@@ -639,7 +639,7 @@ fn without_any_one_right_the_forecast_reports_it() {
     let forecast = || {
         let output = crate::support::program::asked(&kubeconfig, &["what-if", "--each-node"]);
         let answer: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
-        let needs_person = answer["nodes"][0]["needsPerson"].as_u64();
+        let needs_person = answer["eachNode"][0]["needsPerson"].as_u64();
         (
             output.status.code().unwrap_or_default(),
             needs_person.unwrap_or_default(),

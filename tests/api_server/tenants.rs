@@ -52,6 +52,7 @@ fn many_of_each() -> Vec<(&'static str, Value)> {
             json!({"metadata": {"ownerReferences": some(15_000, owner)}}),
         ),
         ("labels", json!({"metadata": {"labels": keys(40_000)}})),
+        ("selector", json!({"spec": {"nodeSelector": keys(40_000)}})),
         (
             "a-note",
             json!({"metadata": {"annotations": {"pod-reaper.io/after-reap": "<".repeat(250_000)}}}),

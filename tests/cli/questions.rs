@@ -20,25 +20,61 @@ fn what_if_and_explain_answer_as_they_should() {
     expect_file!["../data/golden/explain-local-volume.txt"].assert_eq(&explain.run().exits(0).out);
 }
 
-/// By the schemas in docs/, as a script of somebody else reads them.
+/// In every format the same pods are named, and a node that lives has nothing to paste.
 #[test]
-fn each_document_says_its_kind_and_is_what_its_schema_says() {
-    let answers: [(&str, &[&str], &str); 5] = [
-        ("Report", &["-A"], "report"),
-        ("WhatIf", &["what-if", "ds06", "ds05"], "what-if"),
-        ("Forecast", &["what-if", "--each-node"], "forecast"),
+fn a_question_has_all_formats() {
+    let pod = "impala-executor-000-0";
+    let explain = format!("impala-impala01/{pod}");
+    let questions: [(&[&str], &[&str], bool); 3] = [
         (
-            "Explanation",
-            &["explain", "vault-0", "-n", "vault"],
-            "explain",
+            &["what-if", "ds06"],
+            &[pod, "vault-0", "1 needs you", "may be the last copy"],
+            false,
         ),
+        (&["what-if", "--each-node"], &["ds06", "ds03"], false),
         (
-            "Explanation",
-            &["explain", "compute-hive02/hiveserver2-0"],
-            "explain",
+            &["explain", &explain],
+            &[pod, "Is its data on the node?", "may be the last copy"],
+            true,
         ),
     ];
-    for (kind, args, schema) in answers {
+    for (args, named, pastes) in questions {
+        for (format, begins) in [
+            ("text", ""),
+            ("json", "{"),
+            ("markdown", "# pod-reaper "),
+            ("html", "<!DOCTYPE html>"),
+        ] {
+            let all = [args, &["--snapshot", SIX, "-o", format]].concat();
+            let out = reaper(&all).run().exits(0).out;
+            assert!(out.starts_with(begins), "{all:?}: {out}");
+            assert_eq!(out.contains("kubectl annotate"), pastes, "{all:?}: {out}");
+            for name in named
+                .iter()
+                .filter(|name| format != "json" || !name.contains(' '))
+            {
+                let is_named = out.contains(name);
+                assert!(is_named, "{all:?} lacks {name}: {out}");
+            }
+        }
+    }
+}
+
+/// By the schema in docs/, as a script of somebody else reads them.
+#[test]
+fn every_report_is_what_the_schema_says() {
+    let reports: [&[&str]; 5] = [
+        &["-A"],
+        &["what-if", "ds06", "ds05"],
+        &["what-if", "--each-node"],
+        &["explain", "vault-0", "-n", "vault"],
+        &["explain", "compute-hive02/hiveserver2-0"],
+    ];
+    let path = data().join("../../docs/report.schema.json");
+    let schema = fs::read_to_string(path).expect("a schema");
+    let schema = serde_json::from_str::<Value>(&schema).expect("JSON");
+    let validator = jsonschema::validator_for(&schema).expect("a schema");
+    for args in reports {
         let form = [
             "--snapshot",
             SIX,
@@ -51,7 +87,7 @@ fn each_document_says_its_kind_and_is_what_its_schema_says() {
         assert!(
             plain
                 .out
-                .starts_with(&format!("{{\n  \"kind\": \"{kind}\",\n  \"version\": 1,")),
+                .starts_with("{\n  \"kind\": \"Report\",\n  \"version\": 2,"),
             "{}",
             plain.out
         );
@@ -76,21 +112,17 @@ fn each_document_says_its_kind_and_is_what_its_schema_says() {
         assert_eq!(
             (lines.out.lines().count(), lines.report()),
             (1, plain.report()),
-            "{kind}"
+            "{args:?}"
         );
-        let path = data().join(format!("../../docs/{schema}.schema.json"));
-        let schema = serde_json::from_str::<Value>(&fs::read_to_string(path).expect("a schema"))
-            .expect("JSON");
-        let validator = jsonschema::validator_for(&schema).expect("a schema");
         let errors = validator
             .iter_errors(&plain.report())
             .map(|error| error.to_string())
             .collect_vec();
-        assert!(errors.is_empty(), "{kind}: {errors:?}");
+        assert!(errors.is_empty(), "{args:?}: {errors:?}");
         for field in plain.report().as_object().expect("an object").keys() {
             assert!(
                 !schema["properties"][field].is_null(),
-                "{kind}: {field} is not in the schema"
+                "{args:?}: {field} is not in the schema"
             );
         }
     }

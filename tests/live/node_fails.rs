@@ -87,7 +87,7 @@ fn a_kubelet_stops_and_its_pods_move() {
         let (reason, _) = reaped.reason_and_outcome(&pod.uid);
         assert_eq!(foretold.pod(&pod.uid)["reason"], reason, "{}", pod.called());
     }
-    let nodes = each(&each_node.report["nodes"]);
+    let nodes = each(&each_node.report["eachNode"]);
     let mut of_failing = nodes.filter(|line| line["node"] == FAILING);
     let line = of_failing.next().expect("its line");
     let counts = ["evicted", "comesBack", "needsPerson"].map(|count| line[count].clone());
@@ -240,7 +240,7 @@ fn a_drained_pod_has_a_week_to_stop() {
     assert_eq!(run.report["pods"], json!([]));
     let explain = || ask(&case.kubeconfig, &["explain", "compute-hive01/rabbitmq-0"]).report;
     let explained = explain();
-    assert_eq!(explained["reason"], "node-ready", "{explained}");
+    assert_eq!(explained["pods"][0]["reason"], "node-ready", "{explained}");
     assert_eq!(until_requested(&case, &rabbit), requested);
 
     case.stop(FAILING);
@@ -258,7 +258,7 @@ fn a_drained_pod_has_a_week_to_stop() {
         Some(judged.duration_since(heard).as_secs())
     };
     let explained = explain();
-    let seconds = explained["pod"]["overdueSeconds"].as_i64();
+    let seconds = explained["pods"][0]["overdueSeconds"].as_i64();
     assert_eq!(seconds, overdue(&explained), "{heard} {explained}");
     let run = case.reap("");
     run.ends(0);

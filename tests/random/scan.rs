@@ -8,7 +8,8 @@ use pod_reaper::{
     cli::PodName,
     cluster::Cluster,
     decide::{Reason, Tie, TieKind, Verdict},
-    questions::explain::{self, Explanation},
+    questions::explain,
+    report::{Explained, Report},
     source::Store,
 };
 use pod_reaper_test_support::samples;
@@ -203,21 +204,18 @@ fn notes(reason: &Reason, begin: &str) -> bool {
 }
 
 /// Compares the explanation of each pod with what a run decides, with its limits.
-fn differences(plan: &Plan, explanation: impl Fn(&PodName) -> Explanation) -> Vec<String> {
+fn differences(plan: &Plan, explanation: impl Fn(&PodName) -> Report) -> Vec<String> {
     let difference = |judged: &Judged| {
         let asked = PodName {
             namespace: judged.pod.namespace.clone(),
             name: judged.pod.name.clone(),
         };
-        let Explanation {
-            judgement,
-            rules,
-            limits,
-            ..
-        } = explanation(&asked);
+        let mut report = explanation(&asked);
+        let Explained { rules, limits, .. } = report.explained.unwrap();
+        let pod = report.pods.remove(0);
         let decides = rules.into_iter().chain(limits).filter(|rule| rule.decides);
         let decides = decides.map(|rule| rule.seen).collect_vec();
-        let explained = (judgement.verdict, judgement.reason, judgement.detail);
+        let explained = (pod.verdict, pod.reason, pod.detail);
         let says = judged.sentence();
         let run = (Some(judged.verdict()), Some(judged.code()), says.clone());
         (explained != run || decides != [says])
@@ -302,6 +300,6 @@ fn a_pod_is_explained_as_it_is_where_the_cache_is_behind() {
             name: "db-0".to_owned(),
         };
         let explained = explain::run_on(&cluster, &settings, &asked).await.unwrap();
-        assert_eq!(explained.judgement.reason, Some(ReasonCode::OptedOut));
+        assert_eq!(explained.pods[0].reason, Some(ReasonCode::OptedOut));
     });
 }

@@ -267,7 +267,7 @@ pub struct AffinityTerm {
 }
 
 /// A requirement on one label.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(default)]
 pub struct Requirement {
     /// The label's key.

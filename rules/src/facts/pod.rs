@@ -7,7 +7,9 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     NamespaceFacts, Read, ResourceVersion, Uid, Unread,
-    claim::{ANY_CLAIM, BoundClaim, ClaimFacts, ClaimState, Goes, Unneeded, VolumeFacts},
+    claim::{
+        ANY_CLAIM, BoundClaim, ClaimFacts, ClaimState, Goes, Requirement, Unneeded, VolumeFacts,
+    },
 };
 use crate::codes::entry;
 
@@ -246,6 +248,10 @@ pub struct PodSummary {
     pub tolerates_not_ready: Option<i64>,
     /// The pod's grace period in seconds.
     pub grace: i64,
+    /// The nodes on which the pod may start, by its `nodeSelector` and its required node affinity: all
+    /// requirements of one of these sets hold there. Any node will do if there is no set. It is only
+    /// known of pods on nodes that are supposed dead.
+    pub needs: Vec<Vec<Requirement>>,
 }
 
 impl PodSummary {
@@ -259,6 +265,12 @@ impl PodSummary {
     pub fn uses(&self, claim: &str) -> bool {
         let mut claims = self.claims.iter();
         claims.any(|used| used == claim || used == ANY_CLAIM)
+    }
+
+    /// Reports whether the pod may start on a node with these labels.
+    pub fn fits(&self, labels: &BTreeMap<String, String>) -> bool {
+        let mut sets = self.needs.iter();
+        self.needs.is_empty() || sets.any(|set| set.iter().all(|it| it.holds(labels)))
     }
 
     /// Reports whether the pod has not finished and its deletion was not requested.

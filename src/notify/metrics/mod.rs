@@ -28,7 +28,6 @@ use crate::{
     decide::ReasonCode,
     exit::Exit,
     outcome::OutcomeCode,
-    questions::what_if::each_node::Forecast,
     report::{Report, notices::NoticeCode},
     settings::Settings,
     stop::Stop,
@@ -78,7 +77,7 @@ impl<'a> Metrics<'a> {
         let summary = &report.summary;
         let pods = ReasonCode::ALL.map(|code| {
             let labels = [label("verdict", code.verdict()), label("reason", code)];
-            let pods = report.pods.iter().filter(|pod| pod.reason == code);
+            let pods = report.pods.iter().filter(|pod| pod.reason == Some(code));
             (labels.join(","), pods.count())
         });
         let notices = NoticeCode::ALL.map(|code| {
@@ -127,11 +126,11 @@ impl<'a> Metrics<'a> {
     /// Adds the metric of a forecast: by node, how many pods would need a person. A forecast for
     /// which something could not be read adds nothing, because its zeros would mean that nobody is
     /// needed.
-    pub fn add_forecast(&mut self, forecast: &Forecast) {
-        if forecast.head.exit != Exit::Done {
+    pub fn add_forecast(&mut self, report: &Report) {
+        if report.exit != Exit::Done {
             return;
         }
-        let nodes = forecast.nodes.iter();
+        let nodes = report.each_node.iter().flatten();
         let counts = nodes.map(|node| (&node.node, node.counts.needs_person));
         self.add(
             "forecast_needs_person",

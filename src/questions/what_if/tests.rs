@@ -100,7 +100,7 @@ fn a_version_of_a_deployment_is_that_deployment() {
 const CLUSTER: &str = "{Node a: {ready: 'True'}, Node b: {ready: 'True'}, Namespace shop: {}}";
 
 /// Forecasts the death of the nodes `dead` by a snapshot of [`CLUSTER`] with `more`.
-fn foretold(settings: &Settings, more: &str, dead: &[&str]) -> WhatIf {
+fn foretold(settings: &Settings, more: &str, dead: &[&str]) -> Report {
     let described = with(yaml(CLUSTER), yaml(more));
     let text = samples::list(objects(&described)).to_string();
     let options = Options {
@@ -120,7 +120,7 @@ fn without_a_controller_nothing_comes_back() {
     let fates = pods.iter().map(|pod| (pod.name.as_str(), pod.fate));
     assert_eq!(
         fates.collect::<Vec<_>>(),
-        [("db-0", Fate::ComesBack), ("bare", Fate::Lost)]
+        [("db-0", Some(Fate::ComesBack)), ("bare", Some(Fate::Lost))]
     );
 }
 
@@ -128,8 +128,8 @@ fn without_a_controller_nothing_comes_back() {
 fn the_supposed_nodes_are_counted_with_those_that_are_dead_already() {
     let more = "{Node c: {ready: 'True'}, Node d: {}, Pod shop/db-0: {node: a}}";
     let held = |dead: &[&str]| {
-        let WhatIf { breaker, pods, .. } = foretold(&audit(), more, dead);
-        let reasons = pods.iter().map(|pod| pod.judgement.reason);
+        let Report { breaker, pods, .. } = foretold(&audit(), more, dead);
+        let reasons = pods.iter().map(|pod| pod.reason);
         (breaker.is_some(), reasons.collect::<Vec<_>>())
     };
     assert_eq!(held(&["a"]), (false, vec![Some(ReasonCode::Stuck)]));
@@ -168,12 +168,13 @@ fn scratch_is_foretold_as_it_is_reaped() {
         let mut settings = audit();
         settings.policy.reap_scratch = scratch;
         let pod = foretold(&settings, cache, &["a"]).pods.remove(0);
-        (pod.fate, pod.judgement.reason)
+        (pod.fate, pod.reason)
     };
-    assert_eq!(reason(true), (Fate::ComesBack, Some(ReasonCode::Scratch)));
+    let scratch = (Some(Fate::ComesBack), Some(ReasonCode::Scratch));
+    assert_eq!(reason(true), scratch);
     assert_eq!(
         reason(false),
-        (Fate::NeedsPerson, Some(ReasonCode::LocalVolume))
+        (Some(Fate::NeedsPerson), Some(ReasonCode::LocalVolume))
     );
 }
 
@@ -181,12 +182,12 @@ fn scratch_is_foretold_as_it_is_reaped() {
 fn a_pod_that_cannot_be_judged_stays_terminating() {
     let without_uid = "Pod shop/a-0: {node: a, metadata: {uid: null}}";
     let forecast = foretold(&audit(), without_uid, &["a"]);
-    assert_eq!(forecast.summary[&Fate::LeftTerminating], 1);
+    let counts = forecast.supposed.map(|supposed| supposed.counts);
+    assert_eq!(counts.expect("counts").left_terminating, 1);
     let pods = forecast.pods.iter();
     assert_eq!(
-        pods.map(|pod| (pod.fate, pod.judgement.verdict))
-            .collect::<Vec<_>>(),
-        [(Fate::LeftTerminating, None)]
+        pods.map(|pod| (pod.fate, pod.verdict)).collect::<Vec<_>>(),
+        [(Some(Fate::LeftTerminating), None)]
     );
 }
 
@@ -195,8 +196,84 @@ fn what_could_not_be_read_is_named_and_makes_another_exit_code() {
     let known = "Pod shop/a-0: {node: a}";
     let unread = &format!("{known}\nPod shop/odd: {{node: 6}}");
     for (pods, errors, exit) in [(known, 0, Exit::Done), (unread, 1, Exit::Incomplete)] {
-        let head = foretold(&audit(), pods, &["a"]).head;
-        assert_eq!((head.errors.len(), head.exit), (errors, exit), "{pods}");
+        let report = foretold(&audit(), pods, &["a"]);
+        assert_eq!((report.errors.len(), report.exit), (errors, exit), "{pods}");
+    }
+}
+
+/// The requirements of a pod are compared with the other nodes that are Ready; `c` is not.
+#[test]
+fn a_pod_that_fits_no_other_node_stays_pending() {
+    let term = |expressions: &str| {
+        format!(
+            "{{affinity: {{nodeAffinity: {{requiredDuringSchedulingIgnoredDuringExecution: {{nodeSelectorTerms: [{expressions}]}}}}}}}}"
+        )
+    };
+    let ssd = "{matchExpressions: [{key: disk, operator: In, values: [ssd]}]}";
+    let big = "{matchExpressions: [{key: cores, operator: Gt, values: ['8']}]}";
+    let named = "{matchFields: [{key: metadata.name, operator: In, values: [a]}]}";
+    let both = term(ssd).replacen('{', "{nodeSelector: {zone: west}, ", 1);
+    let preferred = term(big).replace("required", "preferred");
+    for (spec, fate) in [
+        ("{}".to_owned(), Fate::ComesBack),
+        ("{nodeSelector: {zone: west}}".to_owned(), Fate::ComesBack),
+        (
+            "{nodeSelector: {zone: east}}".to_owned(),
+            Fate::StaysPending,
+        ),
+        ("{nodeSelector: {own: a}}".to_owned(), Fate::StaysPending),
+        (term(ssd), Fate::ComesBack),
+        (term(big), Fate::StaysPending),
+        (term(&format!("{big}, {ssd}")), Fate::ComesBack),
+        // An empty term selects no node, and a field is not compared.
+        (term(&format!("{{}}, {big}")), Fate::StaysPending),
+        (term(named), Fate::ComesBack),
+        (both.clone(), Fate::ComesBack),
+        (both.replace("zone: west", "zone: east"), Fate::StaysPending),
+        (preferred, Fate::ComesBack),
+    ] {
+        let more = format!(
+            "
+            Node a: {{metadata: {{labels: {{own: a, zone: east}}}}}}
+            Node b: {{metadata: {{labels: {{disk: ssd, zone: west, cores: '8'}}}}}}
+            Node c: {{metadata: {{labels: {{zone: east, cores: '16'}}}}}}
+            Pod shop/db-0: {{node: a, grace: null, spec: {spec}}}
+            "
+        );
+        let report = foretold(&audit(), &more, &["a"]);
+        let pod = &report.pods[0];
+        assert_eq!(
+            (pod.fate, pod.reason),
+            (Some(fate), Some(ReasonCode::Stuck)),
+            "{spec}"
+        );
+        let counts = &report.supposed.as_ref().expect("counts").counts;
+        let is_pending = fate == Fate::StaysPending;
+        let expected = (usize::from(is_pending), usize::from(!is_pending), 900);
+        assert_eq!(
+            (counts.stays_pending, counts.comes_back, counts.seconds),
+            expected
+        );
+        let note = pod.note.as_deref().unwrap_or_default();
+        assert_eq!(
+            note.contains("no other Ready node fits"),
+            is_pending,
+            "{spec}"
+        );
+    }
+    // Without a controller nothing waits, and a person comes first.
+    for (more, fate) in [
+        ("owner: null", Fate::Lost),
+        ("metadata: {finalizers: [a/b]}", Fate::NeedsPerson),
+    ] {
+        let more = format!(
+            "Pod shop/db-0: {{node: a, grace: null, {more}, spec: {{nodeSelector: {{own: a}}}}}}"
+        );
+        assert_eq!(
+            foretold(&audit(), &more, &["a"]).pods[0].fate,
+            Some(fate),
+            "{more}"
+        );
     }
 }
 
@@ -210,7 +287,7 @@ fn the_data_of_a_deleted_claim_is_to_be_kept_first() {
         PersistentVolumeClaim shop/data-db-0: {volume: pv-1, metadata: {deletionTimestamp: '2026-01-10T00:00:00Z'}},
         PersistentVolume pv-1: {on: a, spec: {csi: null, local: {path: /x}, persistentVolumeReclaimPolicy: Delete}}}";
     let pod = foretold(&audit(), deleted, &["a"]).pods.remove(0);
-    let advice = &pod.judgement.advice;
+    let advice = &pod.advice;
     let step = &advice.steps[0];
     assert!(
         step.what

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use super::*;
 use crate::{
     decide::{ReasonCode, Verdict},
-    report::{Render, Report, samples::*},
+    report::{Report, samples::*},
     settings::Settings,
 };
 
@@ -245,7 +245,7 @@ fn every_reason_on_the_page_is_explained_on_it() {
             .iter()
             .filter_map(|piece| attribute(piece, "id"))
             .collect::<Vec<_>>();
-        for code in report.pods.iter().map(|pod| pod.reason) {
+        for code in report.pods.iter().filter_map(|pod| pod.reason) {
             assert!(ids.contains(&format!("reason-{code}").as_str()), "{code}");
         }
         for outcome in report.pods.iter().filter_map(|pod| pod.outcome) {
@@ -313,9 +313,9 @@ fn data_that_stays_is_not_said_to_be_destroyed() {
     let reaped = kept
         .pods
         .iter_mut()
-        .find(|pod| pod.verdict == Verdict::Reap)
+        .find(|pod| pod.verdict == Some(Verdict::Reap))
         .expect("such a pod");
-    reaped.reason = ReasonCode::Scratch;
+    reaped.reason = Some(ReasonCode::Scratch);
     assert_eq!(write(&kept.page()).matches("Destroys scratch").count(), 1);
 }
 

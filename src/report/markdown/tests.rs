@@ -4,7 +4,7 @@ use expect_test::expect_file;
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
 use super::*;
-use crate::report::{Render, phrases, samples::*};
+use crate::report::{phrases, samples::*};
 
 /// The structure and the text of a parsed page.
 #[derive(Debug, Default, PartialEq)]

@@ -277,7 +277,6 @@ fn of_many_names_the_first_are_listed() {
 /// Every format shows each notice, and none lets a name from the cluster become markup.
 #[test]
 fn every_format_tells_each_notice() {
-    use crate::report::Render as _;
     let (mut settings, objects) = scene(
         "--snapshot=state.json {Node ds06: {since: 590}, Pod shop/db-0: {overdue: 7260},
         Pod shop/<i>0: {grace: null, owner: StatefulSet own, spec: {tolerations: [{operator: Exists}]}}}",

@@ -21,7 +21,7 @@ use crate::{
     cluster::Mode,
     decide::ReasonCode,
     outcome::Outcome,
-    report::{Render, samples::*},
+    report::samples::*,
     selector::Target,
     settings::{Settings, Task},
 };
@@ -601,7 +601,7 @@ fn a_leaf_cluster_is_part_of_a_command_only_where_its_name_is_valid() {
             "Pod app/a-0": {"node": "leaf"},
         }));
         let report = report(&audit(), &objects, &[]);
-        assert_eq!(report.pods[0].reason, ReasonCode::KosmosLeaf);
+        assert_eq!(report.pods[0].reason, Some(ReasonCode::KosmosLeaf));
         for command in commands(&report) {
             assert!(!command.contains(cluster), "{command}");
         }

@@ -14,7 +14,7 @@ use pod_reaper::facts::{NamespaceFacts, Standing};
 use pod_reaper::{
     cluster::Mode,
     decide::Verdict,
-    report::{PodEntry, Render as _, page::Log, text},
+    report::{PodEntry, page::Log, text},
 };
 use serde_json::json;
 
@@ -547,7 +547,8 @@ impl Ended<'_> {
         let accepted = deletes().any(|write| write.answered == Some(200));
         let denied = writes.iter().any(|write| write.denied);
         // In a dry run the rehearsal is the first of two deletes that look alike.
-        let gives_up = [ReasonCode::Scratch, ReasonCode::Answered].contains(&pod.reason);
+        let gives_up =
+            [Some(ReasonCode::Scratch), Some(ReasonCode::Answered)].contains(&pod.reason);
         let rehearsed = !real && gives_up && {
             deletes()
                 .filter(|write| write.answered == Some(200))
@@ -580,10 +581,10 @@ impl Ended<'_> {
         let unlisted = !again && state.rules.dry_run != Mode::ClientDryRun;
         let (holds, why) = match pod.outcome.map(OutcomeCode::as_str) {
             None => (
-                pod.verdict != Verdict::Reap && writes.is_empty(),
+                pod.verdict != Some(Verdict::Reap) && writes.is_empty(),
                 "it was written, or should have been",
             ),
-            Some(_) if pod.verdict != Verdict::Reap => (false, "only what is reaped has one"),
+            Some(_) if pod.verdict != Some(Verdict::Reap) => (false, "only what is reaped has one"),
             Some("failed" | "interrupted") if unlisted => (writes.is_empty(), "it was written"),
             Some(_) if unlisted => (false, "its namespace was not in a second list"),
             Some("deleted") => (
@@ -715,7 +716,7 @@ impl Ended<'_> {
             }
             let limits = &rules.settings.limits;
             let unread = trouble.is_faulty() && self.state.is_unread(pod);
-            let explained = match entry.reason.as_str() {
+            let explained = match entry.reason.map_or("", ReasonCode::as_str) {
                 "stuck-on-not-ready-node" => free && exact == ReasonCode::Stuck,
                 "scratch" => free && exact == ReasonCode::Scratch,
                 // It lets pass what was not read, too.
@@ -742,11 +743,11 @@ impl Ended<'_> {
                 // An answer does not count while a fault hides whether its node lives.
                 "mass-outage" if unread && says_off(pod) => free,
                 "mass-outage" => free && self.holds(facts, pod),
-                _ => !free && (entry.reason == exact || unread),
+                _ => !free && (entry.reason == Some(exact) || unread),
             };
             if !explained {
                 wrong.push(format!(
-                    "{}: {} is not why, but {exact}, and what it needs was {}read",
+                    "{}: {:?} is not why, but {exact}, and what it needs was {}read",
                     entry.uid,
                     entry.reason,
                     if unread { "not " } else { "" }
@@ -901,18 +902,18 @@ fn exit(report: &Report, on_manual: bool) -> u8 {
         "unverified",
         "interrupted",
     ];
-    if any(&|pod| pod.reason == ReasonCode::MassOutage) {
+    if any(&|pod| pod.reason == Some(ReasonCode::MassOutage)) {
         4
     } else if !report.errors.is_empty()
         || any(&|pod| {
-            pod.reason == ReasonCode::FactsUnread
+            pod.reason == Some(ReasonCode::FactsUnread)
                 || pod
                     .outcome
                     .is_some_and(|outcome| failures.contains(&outcome.as_str()))
         })
     {
         3
-    } else if on_manual && any(&|pod| pod.verdict == Verdict::Manual) {
+    } else if on_manual && any(&|pod| pod.verdict == Some(Verdict::Manual)) {
         5
     } else {
         0

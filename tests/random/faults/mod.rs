@@ -230,8 +230,9 @@ fn whatever_goes_wrong_the_rules_hold_and_the_report_is_true() {
         };
         *exits.entry(code).or_default() += 1;
         for pod in ran.result.iter().flat_map(|report| &report.pods) {
-            *reasons.entry(pod.reason).or_default() += 1;
-            answers.note_of(pod.reason, &pod.answers);
+            let reason = pod.reason.expect("each pod is judged");
+            *reasons.entry(reason).or_default() += 1;
+            answers.note_of(reason, &pod.answers);
             let detail = pod.outcome_detail.as_deref().unwrap_or_default();
             alone += usize::from(detail.contains("its claims are gone, or may be"));
             unlisted += usize::from(detail.contains("its namespace could not be read again"));

@@ -10,7 +10,7 @@ use pod_reaper::{
     decide::{self, Case as Judging, GIVE_UP, Reason},
     facts::Query,
     limits::Limits,
-    report::{BreakerEntry, Render as _, RunRecord, text},
+    report::{BreakerEntry, RunRecord, text},
     words::natural,
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -500,7 +500,7 @@ fn what_is_asked_for_lets_the_pod_go() {
             let one = names.all(|name| Some(name) == first);
             // That a machine at the edge is off is said of the machine, for all of its pods.
             let first_pod = &before.pods[group.pods[0]];
-            let of_machine = first_pod.reason == ReasonCode::EdgeNode;
+            let of_machine = first_pod.reason == Some(ReasonCode::EdgeNode);
             assert!(
                 !asks
                     || one
@@ -567,7 +567,7 @@ fn what_is_asked_for_lets_the_pod_go() {
             let reason = decide::Case::of(&after.facts, policy, &pod).decide();
             asked += 1;
             // On a machine at the edge, it is asked what else keeps the pod only once that is off.
-            let first_is_off = entry.reason == ReasonCode::EdgeNode;
+            let first_is_off = entry.reason == Some(ReasonCode::EdgeNode);
             assert!(
                 !sure
                     || reason.code == ReasonCode::Answered

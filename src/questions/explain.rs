@@ -3,84 +3,30 @@
 //! It reads the same facts as a run, and the pod itself. It evaluates every rule on the pod, while
 //! a run stops at the first rule that holds. The plan is the same as a run's. Only reads are sent.
 
-mod page;
-
 use itertools::Itertools as _;
 use jiff::Timestamp;
 
 use crate::{
     cli::PodName,
-    decide::{Answer, Case, Evaluation, ReasonCode},
+    decide::{Case, Evaluation, ReasonCode, Verdict},
     exit::{CouldNotRun, Result},
-    facts::{Census, Owner, PodSummary, PodsOf, Tally, Unread},
+    facts::{Census, PodSummary, PodsOf, Tally, Unread},
     limits::{Judged, Limit, MAX_NODES_IGNORED},
-    questions::{Head, Judgement, near},
-    report::{RunRecord, in_json},
+    questions::{exit, near},
+    report::{Explained, PodEntry, Report, RunRecord, tally},
     settings::Settings,
     source::{Gathered, Source, Store},
     stop::Stop,
     words::{after, joined, spoken},
 };
 
-in_json! {
-    /// Why a pod is judged as it is.
-    #[serde(tag = "kind")]
-    pub struct Explanation {
-        /// What every explanation and forecast says.
-        #[serde(flatten)]
-        pub head: Head,
-        /// The pod.
-        pub pod: PodSeen,
-        /// Every rule, in order; none if the pod is not Terminating.
-        pub rules: Vec<Evaluation>,
-        /// The limits of the whole run, for a pod that a run looks at.
-        pub limits: Vec<Evaluation>,
-        /// The verdict.
-        #[serde(flatten)]
-        pub judgement: Judgement,
-        /// What people have answered: on the pod, its claims and its node.
-        pub answers: Vec<Answer>,
-        /// Every rule is to be shown to people too.
-        #[serde(skip)]
-        pub all_rules: bool,
-    }
-
-    /// The pod that is asked about.
-    pub struct PodSeen {
-        /// Its namespace.
-        pub namespace: String,
-        /// Its name.
-        pub name: String,
-        /// Its UID.
-        pub uid: String,
-        /// Its node.
-        pub node: Option<String>,
-        /// The controller that made it.
-        pub owner: Option<Owner>,
-        /// Its phase.
-        pub phase: String,
-        /// Since when it exists.
-        pub created: Option<Timestamp>,
-        /// When the pod should have been gone; null if it is not Terminating.
-        pub deletion_deadline: Option<Timestamp>,
-        /// For how many seconds it is overdue, as in a report; null if the pod is not Terminating.
-        pub overdue_seconds: Option<i64>,
-        /// From when on a run may reap it; null if it waits for more than time.
-        pub reaped_from: Option<Timestamp>,
-    }
-}
-
 /// Explains the verdict about the pod `asked`.
-pub async fn run(settings: &Settings, asked: &PodName, stop: &Stop) -> Result<Explanation> {
+pub async fn run(settings: &Settings, asked: &PodName, stop: &Stop) -> Result<Report> {
     by_source!(settings, stop, |source| run_on(source, settings, asked))
 }
 
 /// Explains the verdict about the pod `asked` by the facts of `source`.
-pub async fn run_on(
-    source: &impl Source,
-    settings: &Settings,
-    asked: &PodName,
-) -> Result<Explanation> {
+pub async fn run_on(source: &impl Source, settings: &Settings, asked: &PodName) -> Result<Report> {
     let store = &Store::new(source, settings.wanted());
     let asked = &found(store, asked).await?;
     let raw = store.pod(&asked.namespace, &asked.name).await?;
@@ -151,7 +97,8 @@ async fn absent(store: &Store<'_, impl Source>, asked: &PodName) -> CouldNotRun 
     CouldNotRun::Usage(format!("there is no pod {asked}; {hint}"))
 }
 
-fn explain(summary: PodSummary, run: &RunRecord<'_>) -> Explanation {
+/// Reports the pod alone, with what each rule and limit saw of it.
+fn explain(summary: PodSummary, run: &RunRecord<'_>) -> Report {
     let RunRecord {
         settings,
         facts,
@@ -160,50 +107,53 @@ fn explain(summary: PodSummary, run: &RunRecord<'_>) -> Explanation {
     } = run;
     let mut pods = plan.pods.iter();
     let judged = pods.find(|judged| judged.pod.uid == summary.uid);
-    let pod = judged.map(|judged| &judged.pod);
     let selected = judged.filter(|_| settings.namespaces.matches(&summary.namespace));
-    let mut rules = pod.map_or_else(Vec::new, |pod| {
-        Case::of(facts, &settings.policy, pod).evaluate()
+    let mut rules = judged.map_or_else(Vec::new, |judged| {
+        Case::of(facts, &settings.policy, &judged.pod).evaluate()
     });
     if selected.is_none_or(|judged| judged.limit.is_some()) {
         for rule in &mut rules {
             rule.decides = false;
         }
     }
-    let judgement = match selected {
-        Some(judged) => Judgement::of(judged, run),
-        None => Judgement {
-            detail: match judged {
-                None => not_terminating(&summary, facts.now),
-                Some(_) => format!(
-                    "Its namespace {} is left out. The run looks at these namespaces: {}.",
-                    summary.namespace, settings.namespaces
-                ),
-            },
-            ..Judgement::default()
-        },
-    };
-    let unread = judgement.reason == Some(ReasonCode::FactsUnread);
-    Explanation {
-        head: Head::new(settings, facts, unread),
-        pod: PodSeen {
-            deletion_deadline: pod.map(|pod| pod.deletion_deadline),
-            overdue_seconds: pod.map(|pod| facts.overdue(pod).as_secs()),
-            reaped_from: selected.and_then(|judged| run.reaped_from(judged)),
-            namespace: summary.namespace,
-            name: summary.name,
-            uid: summary.uid.to_string(),
-            node: summary.node,
-            owner: summary.controller,
-            phase: summary.phase,
-            created: summary.created,
-        },
+    let explained = Explained {
+        phase: summary.phase.clone(),
+        created: summary.created,
         rules,
         limits: selected.map_or_else(Vec::new, |judged| limits(run, judged)),
-        answers: selected.map_or_else(Vec::new, |judged| run.answers(judged)),
-        judgement,
         all_rules: false,
-    }
+    };
+    let mut report = run.report();
+    let entry = judged.map(|judged| run.pod(judged)).unwrap_or_default();
+    let pod = match (judged, selected) {
+        (_, Some(_)) => entry,
+        (None, _) => PodEntry {
+            detail: not_terminating(&summary, facts.now),
+            ..PodEntry::from(summary)
+        },
+        (Some(_), None) => PodEntry {
+            deletion_requested: entry.deletion_requested,
+            deletion_deadline: entry.deletion_deadline,
+            overdue_seconds: entry.overdue_seconds,
+            detail: format!(
+                "Its namespace {} is left out. The run looks at these namespaces: {}.",
+                summary.namespace, settings.namespaces
+            ),
+            ..PodEntry::from(summary)
+        },
+    };
+    report
+        .nodes
+        .retain(|node| Some(&node.name) == pod.node.as_ref());
+    report.summary.pods = usize::from(pod.verdict.is_some());
+    report.summary.verdicts = tally(Verdict::ALL, pod.verdict.into_iter());
+    report.run_now = report.run_now.filter(|_| pod.advice.wants_answer());
+    report.pods = vec![pod];
+    // They are about the whole run.
+    (report.groups, report.notices) = (Vec::new(), Vec::new());
+    report.explained = Some(explained);
+    report.exit = exit(&report);
+    report
 }
 
 fn not_terminating(summary: &PodSummary, now: Timestamp) -> String {

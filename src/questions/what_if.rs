@@ -1,0 +1,366 @@
+//! `pod-reaper what-if`: what would happen if these nodes died now?
+//!
+//! The nodes are killed in the [`Store`] that gathering reads. The gathering, the rules and the limits
+//! of a run then work on it, so a forecast cannot drift from a real run. Only reads are sent.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    rc::Rc,
+};
+
+use itertools::Itertools as _;
+
+use crate::{
+    decide::{ReasonCode, Verdict},
+    exit::{CouldNotRun, Result},
+    facts::{NodeRead, Owner, PodSummary, PodsOf, Stay, Unread},
+    limits::{Judged, MAX_NODES_IGNORED},
+    questions::{exit, near},
+    report::{Counts, Fate, PodEntry, Report, RunRecord, Supposed, Workload},
+    settings::Settings,
+    source::{Gathered, LabelsByNode, Source, Standings, Store},
+    stop::Stop,
+    words::joined,
+};
+
+/// The percentage of NotReady nodes in a zone from which on Kubernetes evicts slowly, or not at all
+/// (`--unhealthy-zone-threshold` of kube-controller-manager).
+const KUBERNETES_PERCENT: usize = 55;
+/// The toleration in seconds that `docs/downtime.md` compares with the default of 300.
+const SHORT_TOLERATION: i64 = 60;
+
+/// Forecasts what happens if `nodes` die.
+pub async fn run(settings: &Settings, nodes: &[String], stop: &Stop) -> Result<Report> {
+    let dead = nodes.iter().cloned().collect();
+    by_source!(settings, stop, |source| run_on(source, settings, &dead))
+}
+
+/// Forecasts what happens if the nodes `dead` die, by the facts of `source`.
+pub async fn run_on(
+    source: &impl Source,
+    settings: &Settings,
+    dead: &BTreeSet<String>,
+) -> Result<Report> {
+    let store = Store::new(source, settings.wanted()).without(dead.clone());
+    let mut supposed = suppose(&store, settings).await?;
+    let nodes = &supposed.run.facts.nodes;
+    // A forecast for a node that does not exist would be a false comfort.
+    if let Some(name) = dead
+        .iter()
+        .find(|name| matches!(nodes.get(*name), None | Some(NodeRead::Gone)))
+    {
+        let hint = near(name, supposed.standings.keys().map(String::as_str))
+            .unwrap_or_else(|| "list them with: kubectl get nodes".to_owned());
+        let message = format!("there is no node {name}; {hint}");
+        return Err(CouldNotRun::Usage(message));
+    }
+    // All replicas of a workload are in one namespace, so only the namespaces of the dead nodes'
+    // pods are read.
+    let mut replicas = Replicas::default();
+    let concerned = supposed
+        .pods
+        .iter()
+        .filter(|pod| pod.serves && pod.workload.is_some())
+        .map(|pod| pod.namespace.clone());
+    for namespace in concerned.collect::<BTreeSet<_>>() {
+        let pods = store.summaries(&PodsOf::Namespace(namespace)).await;
+        let (pods, _) = pods.map_err(|Unread(cause)| {
+            CouldNotRun::Source(format!("could not list pods: {cause}"))
+        })?;
+        replicas.count(&pods, settings);
+    }
+    supposed.run.facts.errors = store.errors();
+    Ok(supposed.report(&replicas, dead))
+}
+
+/// The run that would follow if some nodes had died.
+pub(super) struct SupposedRun<'a> {
+    pub run: RunRecord<'a>,
+    /// How the breaker would count each node; empty if the nodes could not be read.
+    standings: Standings,
+    /// The pods of the dead nodes as they are now.
+    pub pods: Vec<PodSummary>,
+    /// The labels of each node; none if they could not be read, or if no pod
+    /// needs to know them.
+    labels: Option<Rc<LabelsByNode>>,
+}
+
+/// Judges the pods of the nodes that are dead in `store`.
+pub(super) async fn suppose<'a>(
+    store: &Store<'_, impl Source>,
+    settings: &'a Settings,
+) -> Result<SupposedRun<'a>> {
+    let Gathered { facts, pods } = Box::pin(store.gather(None)).await?;
+    let plan = settings.plan(&facts, pods);
+    let run = RunRecord::new(settings, facts, plan);
+    let standings = store.standings(run.facts.now).await;
+    let standings = standings.unwrap_or_default();
+    let pods = store.take_dead_pods();
+    let labels = if pods.iter().any(|pod| !pod.needs.is_empty()) {
+        store.labels().await.ok()
+    } else {
+        None
+    };
+    Ok(SupposedRun {
+        run,
+        standings,
+        pods,
+        labels,
+    })
+}
+
+impl SupposedRun<'_> {
+    /// Lists the dead nodes' pods that a run looks at, each with its verdict and its fate. The
+    /// rules alone decide the fate, because the breaker only delays it.
+    fn fates(&self) -> impl Iterator<Item = (&PodSummary, Option<&Judged>, Fate)> {
+        let judged = self.run.plan.pods.iter();
+        let judged = judged
+            .map(|judged| (&judged.pod.uid, judged))
+            .collect::<BTreeMap<_, _>>();
+        let looked_at = |pod: &&PodSummary| self.run.settings.namespaces.matches(&pod.namespace);
+        self.pods.iter().filter(looked_at).map(move |pod| {
+            let judged = judged.get(&pod.uid).copied();
+            let fate = match judged.map(|judged| judged.reason.verdict()) {
+                Some(Verdict::Reap) if pod.controller.is_some() && self.fits_elsewhere(pod) => {
+                    Fate::ComesBack
+                }
+                Some(Verdict::Reap) if pod.controller.is_some() => Fate::StaysPending,
+                Some(Verdict::Reap) => Fate::Lost,
+                Some(Verdict::Manual) => Fate::NeedsPerson,
+                Some(Verdict::Wait | Verdict::Leave) => Fate::LeftTerminating,
+                // The pod lacks a fact that its verdict needs.
+                None if pod.evicted() => Fate::LeftTerminating,
+                None if pod.stays.is_some() => Fate::Stays,
+                None => Fate::Finished,
+            };
+            (pod, judged, fate)
+        })
+    }
+
+    /// Reports whether the pod fits another node that is Ready, or may do so.
+    fn fits_elsewhere(&self, pod: &PodSummary) -> bool {
+        let Some(labels) = &self.labels else {
+            return true;
+        };
+        let is_ready = |name: &String| self.standings.get(name).is_none_or(|node| node.ready);
+        let mut others = labels.iter().filter(|(name, _)| is_ready(name));
+        pod.needs.is_empty() || others.any(|(_, labels)| pod.fits(labels))
+    }
+
+    /// Counts the pods that would be evicted, but that no run looks at.
+    fn left_out(&self) -> usize {
+        let namespaces = &self.run.settings.namespaces;
+        let left_out = |pod: &&PodSummary| pod.evicted() && !namespaces.matches(&pod.namespace);
+        self.pods.iter().filter(left_out).count()
+    }
+
+    /// Counts the pods of the dead nodes by what becomes of them.
+    pub fn counts(&self) -> Counts {
+        let nodes = &self.run.facts.nodes;
+        let has_lease = |name: &String| {
+            let node = nodes.get(name).and_then(NodeRead::known);
+            node.is_some_and(|node| node.renewed.is_some())
+        };
+        let mut counts = Counts {
+            evicted: self.pods.iter().filter(|pod| pod.evicted()).count(),
+            left_out: self.left_out(),
+            ..Counts::default()
+        };
+        for (pod, judged, fate) in self.fates() {
+            match fate {
+                Fate::Stays if !pod.finished && pod.stays == Some(Stay::Tolerates) => {
+                    counts.stays_down += 1;
+                }
+                Fate::ComesBack => counts.comes_back += 1,
+                Fate::Lost => counts.lost += 1,
+                Fate::StaysPending => counts.stays_pending += 1,
+                Fate::NeedsPerson => counts.needs_person += 1,
+                Fate::LeftTerminating => counts.left_terminating += 1,
+                Fate::Stays | Fate::Finished => {}
+            }
+            let Some(judged) = judged else { continue };
+            let is_local = judged.reason.code == ReasonCode::LocalVolume
+                && judged.pod.made_by("StatefulSet", "apps");
+            counts.local += usize::from(is_local);
+            if let Fate::ComesBack | Fate::StaysPending | Fate::Lost = fate {
+                let late = self.run.detaches_late(&judged.pod).is_some();
+                counts.wait_for_volume += usize::from(late && fate == Fate::ComesBack);
+                let tolerates = pod.tolerates_silence.unwrap_or_default();
+                let with_lease = pod.node.as_ref().is_some_and(has_lease);
+                let reaped_after =
+                    |tolerates| until_reaped(pod, tolerates, with_lease, self.run.settings);
+                let sooner = reaped_after(tolerates.min(SHORT_TOLERATION));
+                counts.seconds = counts.seconds.max(reaped_after(tolerates));
+                counts.seconds_tolerating_less = counts.seconds_tolerating_less.max(sooner);
+            }
+        }
+        counts
+    }
+
+    /// Reports the run without what only a run that happens can say: since when a node is dead, what
+    /// is answered, and what to paste. The node lives, so a command pasted now would act on a
+    /// failure that has not happened.
+    fn report(&self, replicas: &Replicas, dead: &BTreeSet<String>) -> Report {
+        let mut report = self.run.report();
+        let mut judged_pods = std::mem::take(&mut report.pods)
+            .into_iter()
+            .map(|pod| (pod.uid.clone(), pod))
+            .collect::<BTreeMap<_, _>>();
+        let pods = self.fates().map(|(pod, judged, fate)| {
+            let entry = judged.and_then(|judged| judged_pods.remove(&judged.pod.uid.to_string()));
+            let mut entry = entry.unwrap_or_else(|| PodEntry {
+                detail: not_judged(pod).to_owned(),
+                ..PodEntry::from(pod.clone())
+            });
+            entry.note = judged.and_then(|judged| note(pod, judged, &self.run, fate));
+            (entry.deletion_deadline, entry.overdue_seconds) = (None, None);
+            (entry.answers, entry.reaped_from) = (Vec::new(), None);
+            for step in &mut entry.advice.steps {
+                step.command = None;
+            }
+            PodEntry {
+                fate: Some(fate),
+                ..entry
+            }
+        });
+        let order = |pod: &PodEntry| {
+            let name = (pod.namespace.clone(), pod.name.clone(), pod.uid.clone());
+            (pod.fate.map(|fate| fate as u8), name)
+        };
+        report.pods = pods.sorted_by_cached_key(order).collect();
+        for node in &mut report.nodes {
+            (node.since, node.not_ready_seconds) = (None, None);
+            node.steps.clear();
+        }
+        if let Some(breaker) = &mut report.breaker {
+            breaker.steps.clear();
+        }
+        (report.groups, report.notices) = (Vec::new(), Vec::new());
+        report.run_now = None;
+        // Kubernetes counts leaf nodes too.
+        let silent = self.standings.values().filter(|standing| !standing.ready);
+        let (all, not_ready) = (self.standings.len(), silent.count());
+        let stops = all > 0
+            && (not_ready == all
+                || not_ready > MAX_NODES_IGNORED && 100 * not_ready >= KUBERNETES_PERCENT * all);
+        let is_known = all > 0;
+        if is_known {
+            report.summary.nodes_not_ready = not_ready;
+        }
+        let workloads = replicas.0.iter().filter_map(|(workload, by_node)| {
+            only_on(workload, by_node, &self.standings, |node| {
+                dead.contains(node)
+            })
+        });
+        let workloads = workloads.collect_vec();
+        report.supposed = Some(Supposed {
+            nodes: dead.iter().cloned().collect(),
+            counts: Counts {
+                without_replica: workloads.len(),
+                ..self.counts()
+            },
+            kubernetes_stops_evicting: stops,
+            nodes_not_ready: is_known.then_some(not_ready),
+            workloads,
+        });
+        report.exit = exit(&report);
+        report
+    }
+}
+
+/// Counts the seconds from the moment its node becomes unreachable until a run may reap the pod, if
+/// the pod tolerates the node for `tolerates` seconds. The grace period of a node `with_lease` is
+/// cut short: it falls silent before the eviction.
+fn until_reaped(pod: &PodSummary, tolerates: i64, with_lease: bool, settings: &Settings) -> i64 {
+    let policy = &settings.policy;
+    let deadline = if pod.terminating {
+        0
+    } else {
+        let grace = if with_lease { 0 } else { pod.grace.max(0) };
+        tolerates.max(0).saturating_add(grace)
+    };
+    let stuck = deadline.saturating_add(policy.reap_older_than.as_secs());
+    stuck.max(policy.node_not_ready_for.as_secs())
+}
+
+/// Says why no run judges a pod.
+fn not_judged(pod: &PodSummary) -> &'static str {
+    match pod.stays {
+        _ if pod.evicted() => "It lacks what a verdict needs, so no run judges it.",
+        Some(Stay::Static) => "A static pod: it belongs to its node.",
+        Some(Stay::DaemonSet) => "Its DaemonSet makes it tolerate every failure of its node.",
+        Some(Stay::Tolerates) => {
+            "It tolerates a silent node without a time limit, so it is never evicted."
+        }
+        None => "It has finished; the eviction deletes it at once.",
+    }
+}
+
+/// Joins the notes of a pod, with what its fate adds to those of a run.
+fn note(pod: &PodSummary, judged: &Judged, run: &RunRecord<'_>, fate: Fate) -> Option<String> {
+    let mut notes = run.notes(judged);
+    let controller = pod.controller.as_ref();
+    let is_job = controller.is_some_and(|owner| owner.kind == "Job");
+    if fate == Fate::ComesBack && is_job {
+        notes.push("its Job makes another one only while its backoffLimit allows".to_owned());
+    }
+    if fate == Fate::StaysPending {
+        let why = "no other Ready node fits its nodeSelector and its required node affinity";
+        notes.push(why.to_owned());
+    }
+    if fate == Fate::NeedsPerson && controller.is_none() {
+        notes.push("no controller would create it again".to_owned());
+    }
+    joined(notes, "; ")
+}
+
+/// The number of replicas that serve on each node, by namespace and workload. Jobs and `DaemonSet`s
+/// are left out: a Job has no replicas, and a `DaemonSet` has one on every node.
+#[derive(Default)]
+pub(super) struct Replicas(pub BTreeMap<(String, Owner), BTreeMap<String, usize>>);
+
+impl Replicas {
+    pub fn count(&mut self, pods: &[PodSummary], settings: &Settings) {
+        for pod in pods.iter().filter(|pod| pod.serves && pod.stays.is_none()) {
+            let (Some(workload), Some(node)) = (&pod.workload, &pod.node) else {
+                continue;
+            };
+            if ["Job", "CronJob", "DaemonSet"].contains(&workload.kind.as_str())
+                || !settings.namespaces.matches(&pod.namespace)
+            {
+                continue;
+            }
+            let workload = (pod.namespace.clone(), workload.clone());
+            let by_node = self.0.entry(workload).or_default();
+            *by_node.entry(node.clone()).or_default() += 1;
+        }
+    }
+}
+
+/// Returns the workload if it has replicas on `dead` nodes, and none on a node that lives.
+pub(super) fn only_on(
+    (namespace, owner): &(String, Owner),
+    by_node: &BTreeMap<String, usize>,
+    standings: &Standings,
+    dead: impl Fn(&str) -> bool,
+) -> Option<Workload> {
+    let lives = |node: &str| {
+        let standing = standings.get(node);
+        !dead(node) && (standings.is_empty() || standing.is_some_and(|node| node.ready))
+    };
+    if by_node.keys().any(|node| lives(node)) {
+        return None;
+    }
+    let on_dead = by_node.iter().filter(|(node, _)| dead(node));
+    let replicas = on_dead.map(|(_, count)| count).sum();
+    let Owner { kind, name } = owner.clone();
+    (replicas > 0).then(|| Workload {
+        namespace: namespace.clone(),
+        kind,
+        name,
+        replicas,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,221 @@
+//! Lays the report of `what-if` out as a page: pods that would need a person, or would be lost,
+//! come first.
+
+use super::{
+    Fate, PodEntry, Report, Supposed, Workload,
+    fold::rows,
+    layout::words,
+    page::{
+        Block, Entry, Page, Section, Tag, Tone, advised, filled, first, incomplete, paragraphs,
+        unread_sections,
+    },
+    phrases,
+};
+use crate::words::{after, counted, counts, joined};
+
+const ASSUMED: &str = "Assumed: the kubelet is silent for longer than every toleration, grace period and threshold. Another \
+     node is looked for by nodeSelector and required node affinity alone, not by room, taints or other rules of the scheduler. A time counts from when Kubernetes calls the node unreachable, until a run \
+     may reap the last of its pods: toleration and thresholds, and the grace period if the node has no lease.";
+
+/// The most rows of a section that a text shows.
+const ROWS: usize = 8;
+
+/// Returns the page of the report.
+pub fn page(report: &Report, supposed: &Supposed) -> Page {
+    forecast_page(
+        report,
+        ASSUMED,
+        &summary(report),
+        sections(report, supposed),
+    )
+}
+
+/// Returns the page of a forecast, of named nodes or of each node. `assumed` says what it assumes.
+pub fn forecast_page(
+    report: &Report,
+    assumed: &str,
+    summary: &str,
+    sections: Vec<Section>,
+) -> Page {
+    let lead = format!("Summary: {summary}. Exit code {}.", report.exit.code());
+    let mut lead = vec![Block::paragraph(Tone::Strong, lead)];
+    lead.extend(incomplete(report.incomplete.as_ref()));
+    let unread = unread_sections(&report.errors, &report.unseen);
+    Page {
+        headline: summary.to_owned(),
+        about: phrases::about(report),
+        cluster: after("", phrases::cluster(report)),
+        settings: format!("{} {assumed}", phrases::settings(report)),
+        lead,
+        sections: filled(sections.into_iter().chain(unread)),
+        words: words(report),
+    }
+}
+
+fn sections(report: &Report, supposed: &Supposed) -> Vec<Section> {
+    let mut blocks = paragraphs([held(report, supposed)]);
+    blocks.extend(evicts_slowly(supposed));
+    let (id, heading, tone) = match &report.breaker {
+        Some(breaker) => {
+            let heading = format!("The breaker would hold the run ({})", breaker.reason);
+            ("breaker", heading, Tone::Bad)
+        }
+        None => ("nodes", "The nodes".to_owned(), Tone::Quiet),
+    };
+    let section = Some(Section::new(id, heading, tone, blocks));
+    let (hold, of_nodes) = match report.breaker {
+        Some(_) => (section, None),
+        None => (None, section),
+    };
+    let of_fate = |fate: Fate, tone, heading: &str| {
+        let pods = report.pods.iter().filter(|pod| pod.fate == Some(fate));
+        let pods = pods.map(|pod| entry(pod, supposed.nodes.len() == 1));
+        let heading = format!("{heading}: {}", with_fate(report, fate));
+        let mut rows = rows(pods.collect(), ROWS, |entry| {
+            (entry.kind.clone(), entry.workloads.clone())
+        });
+        give_room(&mut rows);
+        Section::new(fate.as_str(), heading, tone, rows)
+    };
+    let workloads = supposed.workloads.iter().map(|workload| {
+        let Workload {
+            namespace,
+            kind,
+            name,
+            replicas,
+        } = workload;
+        let replicas = match replicas {
+            1 => "its only replica is here".to_owned(),
+            replicas => format!("all {replicas} running replicas are here"),
+        };
+        format!("{namespace}  {kind}/{name}  {replicas}")
+    });
+    let alone = format!("No second replica anywhere: {}", supposed.workloads.len());
+    let left_out = (supposed.counts.left_out > 0).then_some(
+        "These pods are in namespaces that the namespace options leave out. They would be evicted and stay Terminating.",
+    );
+    let not_reaped = format!("Not reaped: {}", supposed.counts.left_out);
+    let reaped = match supposed.counts.seconds {
+        0 => "once reaped".to_owned(),
+        seconds => format!("once reaped, after at most {}", phrases::seconds(seconds)),
+    };
+    let comes_back = format!("Come back by themselves ({reaped})");
+    let parts = [
+        of_fate(
+            Fate::NeedsPerson,
+            Tone::Bad,
+            "Would need you (the report of the real run has the commands)",
+        ),
+        of_fate(
+            Fate::Lost,
+            Tone::Bad,
+            "Lost (no controller creates these again)",
+        ),
+        of_fate(
+            Fate::StaysPending,
+            Tone::Bad,
+            "Stay Pending (once reaped; no other node fits)",
+        ),
+        Section::new(
+            "workloads",
+            alone,
+            Tone::Bad,
+            first(paragraphs(workloads), ROWS),
+        ),
+        of_fate(Fate::LeftTerminating, Tone::Caution, "Stay Terminating"),
+        Section::new("left-out", not_reaped, Tone::Caution, paragraphs(left_out)),
+        of_fate(Fate::ComesBack, Tone::Good, &comes_back),
+        of_fate(Fate::Finished, Tone::Quiet, "Finished already"),
+        of_fate(Fate::Stays, Tone::Quiet, "Stay on the node (never evicted)"),
+    ];
+    hold.into_iter().chain(parts).chain(of_nodes).collect()
+}
+
+/// Makes a card of each entry with steps: the row of a table has no room for what is lost.
+fn give_room(blocks: &mut [Block]) {
+    for block in blocks {
+        match block {
+            Block::Entry(entry) => {
+                let mut blocks = entry.blocks.iter();
+                entry.is_card = blocks.any(|block| matches!(block, Block::Steps { .. }));
+                entry.is_open = true;
+            }
+            Block::Fold { blocks, .. } => give_room(blocks),
+            Block::Paragraph { .. } | Block::Steps { .. } => {}
+        }
+    }
+}
+
+/// Says what the breaker would do or, if it would do nothing, how many nodes would be NotReady.
+fn held(report: &Report, supposed: &Supposed) -> String {
+    let total = report.summary.nodes;
+    match (&report.breaker, supposed.nodes_not_ready) {
+        (Some(breaker), _) => format!(
+            "{}. {} to reap would wait until that changes, or until a person who knows that the nodes are dead runs it with \
+             --max-not-ready-percent=100. The lines below say what happens then.",
+            breaker.detail,
+            counted(breaker.held, "pod", "pods")
+        ),
+        (None, Some(not_ready)) => format!("{not_ready} of {total} would be NotReady."),
+        (None, None) => format!("It could not be read how many of {total} would be NotReady."),
+    }
+}
+
+/// Says what Kubernetes would do about so many NotReady nodes.
+fn evicts_slowly(supposed: &Supposed) -> Option<Block> {
+    let stops = "In a zone where more than 2 nodes and at least 55 % are NotReady, Kubernetes evicts slowly, or not at \
+                 all where the zone has up to 50 nodes. Pods there may not become Terminating. A zone that is dead as \
+                 a whole, beside healthy ones, is evicted at full speed.";
+    supposed
+        .kubernetes_stops_evicting
+        .then(|| Block::paragraph(Tone::Caution, stops))
+}
+
+/// Returns the entry of a pod. On the page of an `only_node`, it does not repeat the node's name.
+fn entry(pod: &PodEntry, only_node: bool) -> Entry {
+    let explained = matches!(pod.fate, Some(Fate::NeedsPerson | Fate::LeftTerminating));
+    let reason = pod.reason.filter(|_| explained);
+    let detail = (explained || pod.fate == Some(Fate::Stays))
+        .then(|| Block::paragraph(Tone::Quiet, &pod.detail));
+    let note = pod.note.as_ref();
+    let note = note.map(|note| Block::labelled("Note", Tone::Caution, note));
+    let (owner, node) = (pod.owner.as_ref(), pod.node.as_ref());
+    let mut entry = Entry::of_pod(&pod.namespace, &pod.name, owner, node);
+    if only_node {
+        // The node is the last column.
+        entry.columns.pop();
+    }
+    Entry {
+        tag: reason.map(|reason| Tag {
+            kind: "reason",
+            code: reason.as_str(),
+        }),
+        kind: after("", reason),
+        blocks: detail
+            .into_iter()
+            .chain(advised(&pod.advice))
+            .chain(note)
+            .collect(),
+        ..entry
+    }
+}
+
+/// Counts the pods by fate.
+fn summary(report: &Report) -> String {
+    let words = [
+        (Fate::NeedsPerson, "needs you|need you"),
+        (Fate::Lost, "is lost|are lost"),
+        (Fate::StaysPending, "stays Pending|stay Pending"),
+        (Fate::ComesBack, "comes back|come back"),
+        (Fate::LeftTerminating, "stays Terminating|stay Terminating"),
+        (Fate::Stays, "stays|stay"),
+        (Fate::Finished, "has finished|have finished"),
+    ]
+    .map(|(fate, words)| (with_fate(report, fate), words));
+    joined(counts(words), ", ").unwrap_or("no pod is there".to_owned())
+}
+
+fn with_fate(report: &Report, fate: Fate) -> usize {
+    let pods = report.pods.iter();
+    pods.filter(|pod| pod.fate == Some(fate)).count()
+}
