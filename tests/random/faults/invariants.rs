@@ -109,6 +109,7 @@ impl Watched {
             request: request.number,
             kind: request.kind,
             uid,
+            namespace: request.namespace.clone(),
             claim,
             dry: request.dry_run,
             took_effect: None,
@@ -275,7 +276,10 @@ impl Watched {
             Ok(volume.map(|volume| attached(volume, &node, attachments, drivers.as_ref())))
         };
         let set = set.ok_or_else(unread);
-        pod.claims = self.world.known_claims(&pod, users, claim, volume);
+        // Whether the set makes a claim again is not asked again.
+        let read = self.received.sets.get(&pod.namespace);
+        let read = read.and_then(|(_, set)| set.as_ref());
+        pod.claims = World::known_claims(&pod, (users, read), claim, volume);
         pod.set_wants = wanted_by_set(&pod, &set);
         let mut facts = no_facts(start());
         if let Some(look) = self
@@ -717,10 +721,12 @@ impl Ended<'_> {
             let limits = &rules.settings.limits;
             let unread = trouble.is_faulty() && self.state.is_unread(pod);
             let explained = match entry.reason.map_or("", ReasonCode::as_str) {
-                "stuck-on-not-ready-node" => free && exact == ReasonCode::Stuck,
-                "scratch" => free && exact == ReasonCode::Scratch,
-                // It lets pass what was not read, too.
-                "answered" => free && (exact == ReasonCode::Answered || unread),
+                // An answer lets pass what was not read, too, and is not needed for what hides it.
+                code if reaped.iter().any(|it| it.as_str() == code) => {
+                    let by_answer = ReasonCode::Answered;
+                    let is_of_answer = exact == by_answer || code == by_answer.as_str();
+                    free && (exact.as_str() == code || unread && is_of_answer)
+                }
                 // What proves that it may go was not read.
                 "local-volume" | "host-path" | "volume-confined" | "owner-kind"
                     if unread && reaped.contains(&exact) =>

@@ -75,6 +75,7 @@ pub struct Write {
     pub request: usize,
     pub kind: Kind,
     pub uid: String,
+    pub namespace: String,
     /// The claim that it deletes.
     pub claim: Option<String>,
     /// It was sent as a dry run.
@@ -362,7 +363,16 @@ impl Cluster for Watched {
         if is_whole && is_dated && !self.malformed.contains(&request.number) {
             self.unread.remove(&read(request));
         }
-        self.received.note(request, delivery);
+        // A claim that the run has deleted is only asked whether it goes: the pod is judged as before.
+        let deletes = |write: &Write| {
+            write.kind == Kind::DeleteClaim
+                && !write.dry
+                && write.namespace == request.namespace
+                && write.claim.as_ref() == Some(&request.name)
+        };
+        if request.kind != Kind::Claim || !self.writes.iter().any(deletes) {
+            self.received.note(request, delivery);
+        }
     }
 }
 

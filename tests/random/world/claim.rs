@@ -227,11 +227,10 @@ impl World {
     }
 
     /// What is known about the claims of `pod`, by what was read of each claim and of each volume; `users` are
-    /// the pods of its namespace, where they were listed.
+    /// the pods of its namespace, where they were listed, and `set` is the one of its name, where that was read.
     pub fn known_claims<'a>(
-        &self,
         pod: &PodFacts,
-        users: Option<&Vec<User>>,
+        (users, set): (Option<&Vec<User>>, Option<&Set>),
         claim: impl Fn(&str) -> Read<Option<&'a Claim>>,
         volume: impl Fn(&str) -> Read<Option<VolumeFacts>>,
     ) -> Vec<ClaimFacts> {
@@ -239,7 +238,7 @@ impl World {
             && pod.controller.is_some()
             && pod.owner.as_ref().is_some_and(|owner| owner.name == SET);
         // One that was made anew may want the pod, and is not its set.
-        let its_set = self.sets.get(&pod.namespace).filter(|set| {
+        let its_set = set.filter(|set| {
             let controller = pod.controller.as_ref();
             of_set && controller.is_some_and(|it| it.uid.as_str() == set.uid)
         });

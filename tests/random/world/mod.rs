@@ -286,7 +286,8 @@ impl World {
                     .map(|volume| attached(volume, node, &self.attachments, Some(&self.drivers))))
             };
             let set = Ok(self.sets.get(&facts.namespace));
-            facts.claims = self.known_claims(&facts, Some(&users), claim, volume);
+            let its_set = self.sets.get(&facts.namespace);
+            facts.claims = Self::known_claims(&facts, (Some(&users), its_set), claim, volume);
             facts.set_wants = wanted_by_set(&facts, &set);
             let others = self
                 .pods
