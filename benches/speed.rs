@@ -14,9 +14,15 @@ use pod_reaper::{
     decide::{Case, ReasonCode},
     facts::{NodeRead, PodFacts},
     settings::Settings,
-    source::snapshot::{Options, Saved},
+    source::{
+        Store,
+        snapshot::{Options, Saved},
+    },
 };
-use pod_reaper_test_support::samples::{NOW, list, objects, yaml};
+use pod_reaper_test_support::{
+    at_once,
+    samples::{NOW, list, objects, yaml},
+};
 
 /// Number of pods in one measurement.
 const PODS: u64 = 10_000;
@@ -37,7 +43,9 @@ fn stuck() -> (Timestamp, NodeRead, PodFacts) {
         ..Options::default()
     };
     let saved = Saved::read(list(objects).to_string().as_bytes(), options).unwrap();
-    let mut gathered = saved.gather(&settings().wanted()).unwrap();
+    let settings = settings();
+    let store = Store::new(&saved, settings.wanted());
+    let mut gathered = at_once(store.gather(None)).unwrap();
     (
         gathered.facts.now,
         gathered.facts.nodes.remove("ds06").unwrap(),

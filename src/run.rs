@@ -46,7 +46,7 @@ pub async fn run(settings: &Settings, stop: &Stop) -> Result<Report> {
             );
             let saved = stop.or_stopped(saved).await?;
             log_start();
-            let gathered = saved.gather(&settings.wanted())?;
+            let gathered = Store::new(&saved, settings.wanted()).gather(None).await?;
             Ok(planned(settings, gathered)?.report())
         }
         Task::Reap { target, mode, yes } => {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use pod_reaper_test_support::at_once;
 pub use pod_reaper_test_support::samples::{FAILED, objects, with, yaml};
 use rules::samples::{limits, policy};
 use serde_json::{Value, json};
@@ -17,7 +18,7 @@ use crate::{
     selector::{NamespaceFilter, Target},
     settings::{Settings, Task},
     source::{
-        Gathered,
+        Gathered, Store,
         snapshot::{Options, Saved},
     },
 };
@@ -81,10 +82,15 @@ pub fn judged<'a>(settings: &'a Settings, objects: &[Value]) -> RunRecord<'a> {
         },
     );
     let saved = saved.expect("a snapshot");
-    let gathered = saved.gather(&settings.wanted());
-    let Gathered { facts, pods } = gathered.expect("nothing fails");
+    let Gathered { facts, pods } = gathered_from(&saved, settings);
     let plan = settings.plan(&facts, pods);
     RunRecord::new(settings, facts, plan)
+}
+
+/// Gathers from a snapshot. Nothing is waited for, since every answer is in memory.
+pub fn gathered_from(saved: &Saved, settings: &Settings) -> Gathered {
+    let store = Store::new(saved, settings.wanted());
+    at_once(store.gather(None)).expect("nothing fails")
 }
 
 /// Judges `objects`, and reports them with the `outcomes` of the pods by UID.

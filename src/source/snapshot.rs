@@ -14,11 +14,10 @@ use std::{
     path::Path,
 };
 
-use futures_util::FutureExt;
 use itertools::Itertools as _;
 use jiff::Timestamp;
 
-use super::{Gathered, Scan, Source, Store, Wanted, store::not_saved, stream};
+use super::{Scan, Source, Wanted, store::not_saved, stream};
 use crate::{
     cluster::{Failure, Listed},
     exit::{CouldNotRun, Result},
@@ -152,19 +151,6 @@ impl Saved {
         // Whole seconds, like the time that a server tells.
         saved.now = Timestamp::from_second(now.as_second()).unwrap_or(now);
         Ok(saved)
-    }
-
-    /// Gathers from this snapshot, without waiting.
-    ///
-    /// # Panics
-    /// Never, because every answer is in memory.
-    #[expect(clippy::expect_used, reason = "no answer is waited for")]
-    pub fn gather(&self, wanted: &Wanted<'_>) -> Result<Gathered> {
-        // Unconstrained, because after 128 answers tokio
-        // would make the task wait for its next turn.
-        tokio::task::unconstrained(Store::new(self, *wanted).gather(None))
-            .now_or_never()
-            .expect("the answers are there")
     }
 
     /// Returns the median of the times at which the Ready nodes renewed their leases, by their own

@@ -31,7 +31,7 @@ use crate::{
         Census, ClaimFacts, ClaimState, ClusterFacts, Goes, NodeFacts, Ready, Unneeded, Unread,
     },
     limits::Plan,
-    report::samples::audit,
+    report::samples::{audit, gathered_from},
     selector::NodeSelectors,
     settings::Settings,
 };
@@ -73,9 +73,7 @@ fn saved(text: &str, now: Option<&str>) -> Result<Saved, String> {
 
 fn gathered_by(settings: &Settings, now: Option<&str>, text: &str) -> Result<Gathered, String> {
     let saved = saved(text, now)?;
-    Ok(saved
-        .gather(&settings.wanted())
-        .expect("it waits for nothing"))
+    Ok(gathered_from(&saved, settings))
 }
 
 fn gathered_of(text: &str) -> Gathered {

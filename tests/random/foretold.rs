@@ -3,7 +3,7 @@
 
 use crate::{
     prelude::*,
-    scan::{client, for_every_world, planned, runtime},
+    scan::{client, for_every_world, gathered_from, planned, runtime},
     world::node::{Node, heard, made},
 };
 
@@ -161,7 +161,7 @@ fn decided(mut world: World, settings: &Settings, dead: &BTreeSet<String>) -> Ve
     take_answers(&mut world);
     let cluster = Objects::new(start(), world.all());
     let after = read(&cluster, false);
-    let (_, plan) = planned(after.gather(&settings.wanted()).unwrap(), settings);
+    let (_, plan) = planned(gathered_from(&after, settings), settings);
     let (mut pods, breaker) = verdicts(&plan, dead);
     // A forecast has no deadlines, so it does not say that a grace period is cut short.
     for (_, sentence) in pods.values_mut() {

@@ -12,7 +12,7 @@ use pod_reaper::{
     report::{Explained, Report},
     source::Store,
 };
-use pod_reaper_test_support::samples;
+use pod_reaper_test_support::{at_once, samples};
 
 /// A cluster, and the maximum of objects on a page.
 #[derive(Debug, Clone)]
@@ -63,6 +63,11 @@ async fn scanned(cluster: &Cluster, settings: &Settings) -> (ClusterFacts, Plan)
     planned(gathered.unwrap(), settings)
 }
 
+/// What a run gathers from a file.
+pub fn gathered_from(saved: &Saved, settings: &Settings) -> Gathered {
+    at_once(Store::new(saved, settings.wanted()).gather(None)).unwrap()
+}
+
 pub fn planned(Gathered { facts, pods }: Gathered, settings: &Settings) -> (ClusterFacts, Plan) {
     let plan = settings.plan(&facts, pods);
     (facts, plan)
@@ -87,7 +92,7 @@ fn by_reading_all(case: &Case, settings: &Settings, scanned: &ClusterFacts) -> V
             ..Options::default()
         },
     );
-    let Gathered { mut facts, pods } = saved.unwrap().gather(&settings.wanted()).unwrap();
+    let Gathered { mut facts, pods } = gathered_from(&saved.unwrap(), settings);
     facts.clock.clone_from(&scanned.clock);
     let plan = settings.plan(&facts, pods);
     // A snapshot has pods of nodes that are gone. A scan without `--all` does not read them.
@@ -258,7 +263,7 @@ fn what_is_explained_is_what_a_run_decides() {
                 ..Options::default()
             },
         );
-        let saved = saved.unwrap().gather(&audit.wanted()).unwrap();
+        let saved = gathered_from(&saved.unwrap(), &audit);
         let (_, of_file) = planned(saved, &audit);
         let (_sender, stop) = Stop::manual(Duration::from_mins(8));
         let on_file = |asked: &PodName| {

@@ -45,8 +45,10 @@ use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use std::sync::{Condvar, LazyLock, Mutex, MutexGuard, PoisonError, mpsc};
+use std::task::{Context, Poll, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -607,4 +609,14 @@ fn build(arguments: &[&str]) -> Result<PathBuf, String> {
         return Err(messages);
     }
     Ok(String::from_utf8_lossy(&output.stdout).trim_end().into())
+}
+
+/// Returns what a future is ready with that waits for nothing, such as one that gathers from a file.
+pub fn at_once<F: Future>(future: F) -> F::Output {
+    // Unconstrained, because tokio has a task wait for its next turn after 128 answers.
+    let future = pin!(tokio::task::unconstrained(future));
+    match future.poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(output) => output,
+        Poll::Pending => panic!("it waits"),
+    }
 }
