@@ -51,10 +51,14 @@ fn read(request: &Request) -> Read {
     let which = match request.kind {
         // They are read more than once, for the pods, for the clock and before a write, and may fail for one of them.
         Kind::Node | Kind::Lease | Kind::Namespaces => request.number.to_string(),
-        _ => {
+        kind => {
+            // The Leases of a name are selected by a field.
+            let by_field = kind == Kind::LeasesNamed;
+            let selects = |word: &&str| {
+                word.starts_with("labelSelector=") || by_field && word.starts_with("fieldSelector=")
+            };
             let query = request.query.as_deref().unwrap_or_default().split('&');
-            let of_labels = query.filter(|word| word.starts_with("labelSelector="));
-            of_labels.collect()
+            query.filter(selects).collect()
         }
     };
     (request.kind, request.namespace.clone(), name, which)
