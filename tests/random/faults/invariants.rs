@@ -380,6 +380,15 @@ impl Watched {
         writes.any(of_pod) && writes.any(|write| of_claim(write) && (tried(write) || absent(write)))
     }
 
+    /// Checks that no claim is read once anything was asked for that lets it go: what lets it go is never older than the claim.
+    pub fn judge_order(&mut self, request: &Request) {
+        let is_judged = self.writes.is_empty() && self.lets_claims_go;
+        self.violations.extend(is_judged.then(|| {
+            let name = &request.name;
+            format!("claim {name} is read after a set, or after the pods that use it")
+        }));
+    }
+
     /// Checks an Event, or the list of earlier ones, when it is sent.
     pub fn judge_event(&mut self, request: &Request) {
         let about = request.body["regarding"]["uid"]

@@ -31,6 +31,8 @@ pub struct Watched {
     pub writes: Vec<Write>,
     /// The pods that have had Warnings.
     pub warned: BTreeSet<String>,
+    /// A set, or the pods of a namespace, were asked for.
+    pub lets_claims_go: bool,
     pub violations: Vec<String>,
     /// What ends the run a millisecond after its first write, if that is to be.
     pub ends_by: Option<oneshot::Sender<Instant>>,
@@ -173,6 +175,7 @@ impl Watched {
             changes,
             writes: Vec::new(),
             warned: BTreeSet::new(),
+            lets_claims_go: false,
             violations: Vec::new(),
             ends_by: None,
             unread: BTreeSet::new(),
@@ -282,6 +285,8 @@ impl Cluster for Watched {
                 }
             }
             Kind::Events | Kind::Event => self.judge_event(request),
+            Kind::StatefulSet | Kind::PodsIn => self.lets_claims_go = true,
+            Kind::Claim => self.judge_order(request),
             _ => {}
         }
     }
