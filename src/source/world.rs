@@ -80,6 +80,7 @@ pub struct World<'a> {
     pub lists: BTreeMap<PodsOf, Pods>,
     /// Every node's role in the breaker's count.
     pub census: Option<Read<Standings>>,
+    has_other_leases: bool,
     /// A Terminating pod to judge, whatever its node and namespace.
     asked: Option<Facts>,
     asked_uid: Option<Uid>,
@@ -114,6 +115,7 @@ impl<'a> World<'a> {
             scan,
             lists: BTreeMap::new(),
             census: None,
+            has_other_leases: false,
             asked,
             asked_uid,
             pods: None,
@@ -167,7 +169,7 @@ impl<'a> World<'a> {
             Query::Pods(list) => self.lists.contains_key(list),
             Query::Clock => readings.living.is_some(),
             Query::Census => self.census.is_some(),
-            Query::OtherLeases => self.down().all(|node| node.named_by.is_some()),
+            Query::OtherLeases => self.has_other_leases || !self.dead.is_empty(),
             Query::Pvc { namespace, name } => readings.pvcs.contains_key(&key(namespace, name)),
             Query::NodesFor(selector) => readings.selected.contains_key(selector),
             Query::Drivers => readings.detached.is_some(),
@@ -481,7 +483,7 @@ impl<'a> World<'a> {
             queries.extend(is_due.then_some(Query::Census));
         }
         let is_marked = |node: &NodeFacts| !node.fenced.is_empty() || node.powered_off.is_some();
-        let is_marked = self.down().any(is_marked) && self.dead.is_empty();
+        let is_marked = self.down().any(is_marked);
         queries.extend(is_marked.then_some(Query::OtherLeases));
         queries
     }
@@ -616,6 +618,7 @@ impl<'a> World<'a> {
                 }
             }
         }
+        self.has_other_leases = true;
         // What the nodes show may concern any pod.
         self.open_all();
     }
