@@ -846,23 +846,32 @@ async fn a_run_that_has_to_end_while_it_reads_the_node_touches_no_pod() {
     );
 }
 
-/// A Lease of an edge node that could not be read again has not changed. The second reading is the
-/// one before the delete.
+/// A Lease that could not be read again has not changed: neither that of an edge node, nor that of a
+/// node on which a grace period is cut short. The second reading is the one before the delete.
 #[tokio::test(start_paused = true)]
-async fn an_edge_node_whose_lease_is_unread_has_not_changed() {
+async fn a_node_whose_lease_is_unread_has_not_changed() {
     let edge = "
         Node ds06: {metadata: {labels: {openyurt.io/is-edge-worker: 'true'},
             annotations: {pod-reaper.io/powered-off: '2026-01-31T02:30:00Z'}}}
         Pod shop/db-0: {}
     ";
-    for (fails, expected) in [(false, "deleted"), (true, "failed")] {
+    let cut = "
+        Node ds06: {}
+        Pod shop/db-0: {metadata: {deletionTimestamp: '2026-02-07T02:45:00Z', deletionGracePeriodSeconds: 604800}}
+    ";
+    for (cluster, fails, expected) in [
+        (edge, false, "deleted"),
+        (edge, true, "failed"),
+        (cut, false, "deleted"),
+        (cut, true, "failed"),
+    ] {
         let fate = move |request: &Request| Fate {
             fault: (fails && request.kind == Kind::Lease)
                 .then_some(Fault::Status(403, false, false)),
             ..Fate::default()
         };
-        let (outcomes, _) = reaped(edge, fate).await;
+        let (outcomes, _) = reaped(cluster, fate).await;
         let outcomes = outcomes.into_iter().map(|(_, outcome)| outcome);
-        assert_eq!(outcomes.collect::<Vec<_>>(), [expected]);
+        assert_eq!(outcomes.collect::<Vec<_>>(), [expected], "{cluster}");
     }
 }
