@@ -351,10 +351,6 @@ impl<S: Source> Store<'_, S> {
                 let (mut pods, whole) = self.read_of(list, listed);
                 self.dead_pods.borrow_mut().append(&mut pods.all);
                 pods.occupied |= !whole && !dead;
-                // Which pod of a file could not be read is known by its name.
-                if !whole && !dead && !S::IS_FILE {
-                    pods.unread = Some(Unread("not all of its pods are readable".to_owned()));
-                }
                 Ok(pods)
             }
             Err(failure) if dead || failure.forbids() => {

@@ -12,7 +12,6 @@ use crate::{
     cluster::Cluster,
     decide::ReasonCode,
     facts::{Census, ClaimState, Goes},
-    limits::Judged,
     report::samples::audit,
     settings::Settings,
     source::{Gathered, Store},
@@ -149,27 +148,6 @@ async fn a_grace_is_cut_short_only_if_the_other_leases_could_be_read() {
         let Gathered { facts, pods } = gathered(&settings, &cluster(drained, fate)).await;
         let plan = settings.plan(&facts, pods);
         assert_eq!(plan.pods[0].code(), expected, "{fault:?}");
-    }
-}
-
-/// A pod that cannot be read may hold a Lease, or say itself that it lives.
-#[tokio::test(start_paused = true)]
-async fn a_pod_that_cannot_be_read_may_show_that_its_node_lives() {
-    for (fault, expected) in [
-        (None, ReasonCode::Stuck),
-        (Some(Fault::Malformed), ReasonCode::FactsUnread),
-    ] {
-        let fate = move |request: &Request| Fate {
-            fault: fault.filter(|_| request.kind == Kind::Pods),
-            ..Fate::default()
-        };
-        let cluster = cluster("    Pod a: {}\n    Pod b: {}", fate);
-        let settings = audit();
-        let Gathered { facts, pods } = gathered(&settings, &cluster).await;
-        let plan = settings.plan(&facts, pods);
-        let codes = plan.pods.iter().map(Judged::code);
-        assert!(codes.clone().count() > 0, "one can be read");
-        assert!(codes.clone().all(|code| code == expected), "{fault:?}");
     }
 }
 

@@ -730,6 +730,12 @@ impl Ended<'_> {
             let limits = &rules.settings.limits;
             let unread = trouble.is_faulty() && self.state.is_unread(pod);
             let explained = match entry.reason.map_or("", ReasonCode::as_str) {
+                // What an unreadable neighbour says of the machine is not known.
+                code if reaped.iter().any(|it| it.as_str() == code)
+                    && self.state.lacks_neighbours(pod) =>
+                {
+                    true
+                }
                 // An answer lets pass what was not read, too, and is not needed for what hides it.
                 code if reaped.iter().any(|it| it.as_str() == code) => {
                     let by_answer = ReasonCode::Answered;
