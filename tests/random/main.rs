@@ -2,7 +2,7 @@
 //! whole runs against one with faults.
 //!
 //! Everything depends on a seed. The same clusters are checked each time, so that a failure is of the change that it comes
-//! with. Others are for whoever looks for more: `RANDOM_SEED` is the first, and `RANDOM_CASES` how many each test checks.
+//! with. `RANDOM_SEED` is the first, and `RANDOM_CASES` how many each test checks: `full` is the test's own full count.
 //! A failure prints the command that repeats its cluster.
 #![allow(
     clippy::unwrap_used,
@@ -47,11 +47,15 @@ impl Drop for Repeats {
 /// The first seeds, of which this many show everything that a test has to see.
 const LEAST: u64 = 300;
 
-/// Checks as many seeds as the environment says, else `cases`. Returns whether everything has to come up in them: in the first
-/// seeds, and in as many as `cases`. One seed is repeated to see a failure again, and shows nothing else.
+/// Checks as many seeds as the environment says, where `full` is `cases`, else the first [`LEAST`]. Returns whether everything
+/// has to come up in them: in the first seeds, and in as many as `cases`. One seed is repeated to see a failure again, and shows
+/// nothing else.
 fn for_every_seed(cases: u64, mut check: impl FnMut(u64)) -> bool {
     let first = variable("RANDOM_SEED").unwrap_or_default();
-    let asked_for = variable("RANDOM_CASES").unwrap_or(cases);
+    let asked_for = match std::env::var("RANDOM_CASES").as_deref() {
+        Ok("full") => cases,
+        _ => variable("RANDOM_CASES").unwrap_or(LEAST),
+    };
     assert!(
         asked_for == 1 || asked_for >= LEAST,
         "RANDOM_CASES={asked_for} proves little: 1 repeats a seed, and {LEAST} are the least that show everything"
