@@ -4,7 +4,10 @@
 
 use crate::{
     prelude::*,
-    support::{installed::install, samples::with},
+    support::{
+        installed::install,
+        samples::{status_patch, with},
+    },
 };
 use k8s_openapi::ByteString;
 use pod_reaper::cluster::REFUSAL;
@@ -174,23 +177,6 @@ fn policy(cluster: &ControlPlane) -> String {
     format!("{ADMISSION}/validatingadmissionpolicies/{}", ours[0])
 }
 
-/// The program's own patch for this pod, with `more` laid over it.
-pub fn status_patch(pod: &Value, more: Value) -> Value {
-    let mut patch = yaml(
-        "
-        status:
-            phase: Failed
-            conditions:
-            - {type: DisruptionTarget, status: 'True', reason: DeletionByPodReaper, message: stuck,
-                lastTransitionTime: '2026-01-31T03:00:00Z'}
-        ",
-    );
-    for field in ["uid", "resourceVersion"] {
-        patch["metadata"][field] = pod["metadata"][field].clone();
-    }
-    with(patch, more)
-}
-
 /// Sends what each row of the YAML says as the account, whom the guard has to refuse in these words; without any, in those of
 /// its first rule. `delete` and `patch` are paths, `fail` is the program's own patch of that pod's status, `with` what is
 /// laid over it. Returns the words.
@@ -343,61 +329,6 @@ pub fn it_holds_claims_to_answers(cluster: &ControlPlane, how: &str, account: &s
     cluster.delete(&claim_path("apps", "false"), json!({}));
 }
 
-/// Beside each, what the guard says; nothing is the message of its first rule.
-const ATTACKS: &str = "
-# Stop a pod that runs, or all.
-- {delete: /api/v1/namespaces/apps/pods/alive, with: {gracePeriodSeconds: 0}}
-- {delete: /api/v1/namespaces/apps/pods/alive, with: {}}
-- {delete: /api/v1/namespaces/apps/pods, with: {gracePeriodSeconds: 0}}
-- {delete: '/api/v1/namespaces/apps/pods?labelSelector=app%3Dweb&fieldSelector=metadata.name%3Dalive', with: {gracePeriodSeconds: 0}}
-- {delete: /api/v1/namespaces/apps/pods/mirror, with: {gracePeriodSeconds: 0}, says: mirrors of static pods}
-- {delete: /api/v1/namespaces/apps/pods/annotated, with: {gracePeriodSeconds: 0}, says: pods that are opted out}
-- {delete: /api/v1/namespaces/apps/pods/labelled, with: {gracePeriodSeconds: 0}, says: pods that are opted out}
-- {delete: /api/v1/namespaces/annotated/pods/in-there, with: {gracePeriodSeconds: 0}, says: of namespaces that are opted out}
-- {delete: /api/v1/namespaces/labelled/pods/in-there, with: {gracePeriodSeconds: 0}, says: of namespaces that are opted out}
-# Fail or redirect a pod that runs, or one that no Job holds, or others too.
-- {fail: alive, with: {}}
-- {patch: /api/v1/namespaces/apps/pods/alive/status, with: {status: {podIP: 10.0.0.66, podIPs: [{ip: 10.0.0.66}]}}}
-- {fail: stuck, with: {}, says: nothing but the Job controller holds}
-- {fail: also-held, with: {}, says: nothing but the Job controller holds}
-# Another phase, or none, or that of one that has ended.
-- {fail: held, with: {status: {phase: Succeeded}}, says: the phase of a pod only to Failed}
-- {patch: /api/v1/namespaces/apps/pods/held/status, with: {status: {message: other}}, says: the phase of a pod only to Failed}
-- {fail: ended, with: {}, says: the phase of a pod only to Failed}
-# Redirect it, move it, change its message, take it away, add a field.
-- {fail: held, with: {status: {podIP: 10.0.0.66, podIPs: [{$patch: replace}, {ip: 10.0.0.66}]}}, says: nothing of a status but phase and conditions}
-- {fail: held, with: {status: {hostIP: 192.0.2.66, hostIPs: [{$patch: replace}, {ip: 192.0.2.66}]}}, says: nothing of a status but phase and conditions}
-- {fail: held, with: {status: {message: other}}, says: nothing of a status but phase and conditions}
-- {fail: held, with: {status: {message: null}}, says: nothing of a status but phase and conditions}
-- fail: held
-  with: {status: {containerStatuses: [{name: main, image: x, imageID: x, ready: true, restartCount: 0}]}}
-  says: nothing of a status but phase and conditions
-# Call it Ready, drop a condition.
-- fail: held
-  with: {status: {conditions: [{type: Ready, status: 'True', reason: DeletionByPodReaper, lastTransitionTime: '2026-01-31T03:00:00Z'}]}}
-  says: no condition but DisruptionTarget
-- {fail: held, with: {status: {conditions: [{type: Ready, $patch: delete}]}}, says: no condition but DisruptionTarget}
-# Fill its condition.
-- fail: held
-  with: {status: {conditions: [{type: DisruptionTarget, status: 'True', reason: DeletionByPodReaper, message: LONG,
-    lastTransitionTime: '2026-01-31T03:00:00Z'}]}}
-  says: condition holds 4 kB at most
-# Have its Job count it as failed, so that it ends the others.
-- {fail: held, with: {status: {conditions: [{type: DisruptionTarget, $patch: delete}]}}, says: only as one that was disrupted}
-- fail: held
-  with: {status: {conditions: [{type: DisruptionTarget, status: 'False', lastTransitionTime: '2026-01-31T03:00:00Z'}]}}
-  says: only as one that was disrupted
-# Relabel it, add or take away an annotation, strip its finalizer, change the pod itself.
-- {fail: held, with: {metadata: {labels: {app: other}}}, says: nothing of a pod's metadata}
-- {fail: held, with: {metadata: {annotations: {example.org/new: x}}}, says: nothing of a pod's metadata}
-- {fail: held, with: {metadata: {annotations: null}}, says: nothing of a pod's metadata}
-- {fail: held, with: {metadata: {finalizers: null}}, says: nothing of a pod's metadata}
-- {patch: /api/v1/namespaces/apps/pods/stuck, with: {metadata: {labels: {app: other}}}, says: nothing of a pod but its status}
-# Have a pod that may go wait for its dependents, or leave them behind.
-- {delete: /api/v1/namespaces/apps/pods/stuck, with: {gracePeriodSeconds: 0}, says: the propagation Background}
-- {delete: /api/v1/namespaces/apps/pods/stuck, with: {gracePeriodSeconds: 0, orphanDependents: true}, says: the propagation Background}
-- {delete: /api/v1/namespaces/apps/pods/stuck, with: {gracePeriodSeconds: 0, propagationPolicy: Foreground}, says: the propagation Background}
-";
 /// As a dry run it is the probe of the node guard.
 const ORPHANS: &str = "
 - {delete: /api/v1/namespaces/apps/pods/stuck, with: {gracePeriodSeconds: 0, propagationPolicy: Orphan}, says: the propagation Background}
@@ -417,45 +348,20 @@ pub fn it_stops_what_the_program_never_does(cluster: &ControlPlane, how: &str, a
         Pod labelled/in-there: {grace: 600}
         ",
     );
-    let pods = |said: &str| {
-        for (name, more) in yaml(said).as_object().expect("a mapping") {
-            let usual = "{owner: Job import, grace: 600,
-                metadata: {labels: {app: web}, annotations: {example.org/note: as it was}}}";
-            let pod = with(yaml(usual), more.clone());
+    let attacks = yaml(include_str!("../data/attacks.yaml"));
+    let pods = |said: &Value| {
+        for (name, more) in said.as_object().expect("a mapping") {
+            let pod = with(attacks["usual"].clone(), more.clone());
             make(cluster, &format!("Pod apps/{name}: {pod}"));
         }
     };
-    pods(
-        "
-        alive: {node: well, grace: null, metadata: {finalizers: [batch.kubernetes.io/job-tracking]}}
-        stuck: {}
-        mirror: {metadata: {annotations: {kubernetes.io/config.mirror: hash}}}
-        annotated: {metadata: {annotations: {pod-reaper.io/skip: ''}}}
-        labelled: {metadata: {labels: {pod-reaper.io/skip: until-tuesday}}}
-        held: {grace: null, metadata: {finalizers: [batch.kubernetes.io/job-tracking]}}
-        also-held: {metadata: {finalizers: [batch.kubernetes.io/job-tracking, example.org/mine]}}
-        ended: {metadata: {finalizers: [batch.kubernetes.io/job-tracking]}}
-        ",
-    );
-    let running = "
-        podIP: 10.0.0.7
-        podIPs: [{ip: 10.0.0.7}]
-        hostIP: 192.0.2.1
-        hostIPs: [{ip: 192.0.2.1}]
-        message: as it was
-        conditions:
-        - {type: Ready, status: 'False', lastTransitionTime: '2026-01-31T02:00:00Z'}
-        - {type: PodScheduled, status: 'True', lastTransitionTime: '2026-01-31T01:00:00Z'}
-    ";
+    pods(&attacks["pods"]);
     let held = pod_path("apps", "held");
-    cluster.patch_status(&held, yaml(running));
-    cluster.delete(&held, yaml("{gracePeriodSeconds: 600}"));
-    cluster.patch_status(&pod_path("apps", "ended"), yaml("{phase: Failed}"));
-
     let before = cluster.get("/api/v1/pods")["items"].clone();
     let guard = (how, account, "pod-reaper-guard");
-    let attacks = ATTACKS.replace("LONG", &"x".repeat(5_000));
-    let answers = attacked(cluster, guard, &attacks, &[true, false]);
+    let rows = attacks["attacks"].to_string();
+    let rows = rows.replace("LONG", &"x".repeat(5_000));
+    let answers = attacked(cluster, guard, &rows, &[true, false]);
     attacked(cluster, guard, ORPHANS, &[false]);
     assert_eq!(
         cluster.get("/api/v1/pods")["items"],
@@ -490,9 +396,8 @@ pub fn it_stops_what_the_program_never_does(cluster: &ControlPlane, how: &str, a
     assert!(!cluster.has_pod("apps", "stuck"));
     // The value false does not opt out.
     let skip = "{pod-reaper.io/skip: 'false'}";
-    pods(&format!(
-        "opted-in: {{metadata: {{annotations: {skip}, labels: {skip}}}}}"
-    ));
+    let opted_in = format!("opted-in: {{metadata: {{annotations: {skip}, labels: {skip}}}}}");
+    pods(&yaml(&opted_in));
     permitted("DELETE", &pod_path("apps", "opted-in"), &at_once());
 }
 

@@ -1,7 +1,7 @@
 //! The component `node-guard`: what it refuses, what it lets through while nodes change, how a run proves it, and, on
 //! demand, what it costs everybody.
 
-use crate::{guard::status_patch, prelude::*};
+use crate::{prelude::*, support::samples::status_patch};
 use pod_reaper::cluster::NODE_REFUSAL;
 
 const LEAF_REFUSAL: &str =

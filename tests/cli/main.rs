@@ -16,6 +16,7 @@ mod help;
 mod kubeconfig;
 mod notices;
 mod output;
+mod policies;
 mod questions;
 mod snapshot;
 mod transcripts;

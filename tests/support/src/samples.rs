@@ -30,6 +30,23 @@ pub fn yaml(text: &str) -> Value {
     serde_saphyr::from_str(text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
+/// The program's own patch for this pod, with `more` laid over it.
+pub fn status_patch(pod: &Value, more: Value) -> Value {
+    let mut patch = yaml(
+        "
+        status:
+            phase: Failed
+            conditions:
+            - {type: DisruptionTarget, status: 'True', reason: DeletionByPodReaper, message: stuck,
+                lastTransitionTime: '2026-01-31T03:00:00Z'}
+        ",
+    );
+    for field in ["uid", "resourceVersion"] {
+        patch["metadata"][field] = pod["metadata"][field].clone();
+    }
+    with(patch, more)
+}
+
 const USUAL: Usual = Usual {
     now: || NOW.parse().expect("a moment"),
     // Their grace ends at the deadline.
