@@ -104,18 +104,10 @@ async fn gathered(cluster: &Cluster, settings: &Settings, stop: &Stop) -> Result
     Ok(gathered)
 }
 
-/// Judges the pods that were gathered. Fails if the one namespace that was typed does not exist: an
-/// empty report would be a false comfort.
+/// Judges the pods that were gathered.
 fn planned(settings: &Settings, gathered: Gathered) -> Result<RunRecord<'_>> {
-    if let Some(name) = &settings.namespace
-        && gathered.facts.unmatched_namespaces.is_some()
-        && gathered.pods.is_empty()
-    {
-        return Err(CouldNotRun::Usage(format!(
-            "there is no namespace {name}; list them with: kubectl get namespaces"
-        )));
-    }
     let Gathered { facts, pods } = gathered;
+    settings.check_filters(&facts)?;
     let plan = settings.plan(&facts, pods);
     Ok(RunRecord::new(settings, facts, plan))
 }

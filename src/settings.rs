@@ -6,14 +6,16 @@ use std::{path::PathBuf, time::Duration};
 use jiff::Timestamp;
 
 use crate::{
-    cli::{self, Cli, Command, Form, MetricsTo, RequireGuard},
+    cli::{self, Cli, Command, Filter, Form, MetricsTo, RequireGuard},
     cluster::Mode,
     codes::codes,
     decide::Policy,
+    exit::{CouldNotRun, Result},
     facts::{ClusterFacts, PodFacts},
     limits::{Limits, Plan},
     selector::{NamespaceFilter, Target},
     source::Wanted,
+    words::{counted, joined},
 };
 
 /// The settings of one run or question.
@@ -23,8 +25,8 @@ pub struct Settings {
     pub command: Command,
     /// The source of the facts, and what may be changed there.
     pub task: Task,
-    /// The one namespace that was typed, `-n`.
-    pub namespace: Option<String>,
+    /// The options that select the namespaces.
+    pub filters: Vec<Filter>,
     /// The namespaces whose pods are looked at.
     pub namespaces: NamespaceFilter,
     /// The thresholds and choices that the rules apply.
@@ -124,6 +126,40 @@ impl Settings {
         Plan::new(facts, pods, &self.policy, &self.limits)
     }
 
+    /// Refuses a filter that was typed and selects none of the namespaces: an empty report would be a
+    /// false comfort. One from a variable is only reported, because one setting serves many clusters.
+    pub fn check_filters(&self, facts: &ClusterFacts) -> Result<()> {
+        let Some(why) = self.unmatched(facts) else {
+            return Ok(());
+        };
+        if !self.filters.iter().any(|filter| filter.is_typed) {
+            return Ok(());
+        }
+        let absent = match &self.filters[..] {
+            [filter] => filter.name.strip_prefix("-n "),
+            _ => None,
+        };
+        let why = absent.map_or(why, |name| format!("there is no namespace {name}"));
+        let list = "list them with: kubectl get namespaces";
+        Err(CouldNotRun::Usage(format!("{why}; {list}")))
+    }
+
+    /// Says which options select none of the cluster's namespaces, if that is so.
+    pub fn unmatched(&self, facts: &ClusterFacts) -> Option<String> {
+        let count = facts.unmatched_namespaces?;
+        let names = joined(self.filters.iter().map(|filter| &filter.name), " and ")?;
+        let select = if self.filters.len() == 1 {
+            "selects"
+        } else {
+            "select"
+        };
+        let all = counted(count, "namespace", "namespaces");
+        let filter = &self.namespaces;
+        Some(format!(
+            "{names} {select} no namespace (the cluster has {all}; the filter is: {filter})"
+        ))
+    }
+
     /// Returns what to gather.
     pub fn wanted(&self) -> Wanted<'_> {
         Wanted {
@@ -135,7 +171,12 @@ impl Settings {
 }
 
 impl From<Cli> for Settings {
-    fn from(Cli { command, options }: Cli) -> Self {
+    fn from(cli: Cli) -> Self {
+        let Cli {
+            command,
+            options,
+            filters,
+        } = cli;
         // Names every field, so that an option that nothing uses does not compile.
         let cli::Options {
             common,
@@ -151,7 +192,7 @@ impl From<Cli> for Settings {
         // `namespace` and `all_namespaces` have become part of `namespaces` already.
         let cli::Common {
             namespaces,
-            namespace,
+            namespace: _,
             all_namespaces: _,
             policy,
             limits,
@@ -171,7 +212,7 @@ impl From<Cli> for Settings {
                     yes,
                 },
             },
-            namespace,
+            filters,
             namespaces,
             policy,
             limits,

@@ -23,6 +23,7 @@ pub use self::gateway::{Login, PushGateway};
 pub use self::options::{Common, Form, MetricsTo, Options};
 pub use self::print::Print;
 pub use self::values::{LogFormat, Output, PodName, RequireGuard};
+use self::values::{NODES, PODS};
 use self::variables::{DIRECTORY, Settings, is_setting};
 use crate::{cluster::Mode, selector::regex, words::after};
 
@@ -32,6 +33,17 @@ pub struct Cli {
     pub command: Command,
     /// The options of all commands. Those that `command` does not take have their defaults.
     pub options: Options,
+    /// What selects the namespaces: each option or variable that does.
+    pub filters: Vec<Filter>,
+}
+
+/// An option that selects namespaces.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Filter {
+    /// The option as it is typed, or its variable if that has set it.
+    pub name: String,
+    /// Whether it was typed, as opposed to set by a variable, which serves many clusters.
+    pub is_typed: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,7 +80,7 @@ struct Line {
 enum Typed {
     /// Show what would happen if these nodes died now; only reads
     WhatIf {
-        /// A node to assume dead; separate several by spaces or commas
+        /// A node to assume dead: NODE, node/NODE or node NODE; separate several by spaces or commas
         #[arg(value_name = "NODE", value_delimiter = ',', value_parser = values::node(), required_unless_present_any = ["node", "each_node"])]
         nodes: Vec<String>,
         /// The same, as an option; repeatable
@@ -84,9 +96,12 @@ enum Typed {
     },
     /// Show the verdict on this pod, the rule that decides and what to do; only reads
     Explain {
-        /// The pod: NAMESPACE/POD; or POD, or pod/POD, with -n NAMESPACE
+        /// The pod: NAMESPACE/POD; or POD, pod/POD or pod POD, with -n NAMESPACE if several have that name
         #[arg(value_name = "POD", value_parser = values::pod_name)]
         pod: PodName,
+        /// The pod's name, if its kind is a word of its own
+        #[arg(hide = true, value_parser = values::pod_name)]
+        name: Option<PodName>,
         /// Show what each of the rules finds, in order
         #[arg(long)]
         all_rules: bool,
@@ -164,6 +179,16 @@ impl Cli {
                 .unwrap_or(error),
             _ => clarify(error, &args, &mut command, false),
         })?;
+        if let Some((_, explain)) = typed.subcommand()
+            && let Some(word) = first_word(explain, "name")
+            && first_word(explain, "pod").is_none_or(|kind| !PODS.contains(&kind))
+        {
+            let asked = command.find_subcommand("explain").unwrap_or(&command);
+            let message = not_joined(word, &args, asked);
+            let message =
+                message.unwrap_or_else(|| "explain takes one pod; write NAMESPACE/POD".to_owned());
+            return Err(command.error(ErrorKind::UnknownArgument, message));
+        }
         let further = options_of_variables(&shown, &typed)
             .map_err(|message| command.error(ErrorKind::ValueValidation, message))?;
         let at = 1 + usize::from(typed.subcommand().is_some());
@@ -208,10 +233,13 @@ impl Cli {
             }
             Some(Typed::Explain {
                 pod,
+                name,
                 all_rules,
                 common,
             }) => {
                 options.common = common;
+                // `checked` looks at what is before the name.
+                let pod = name.unwrap_or(pod);
                 Command::Explain { pod, all_rules }
             }
             Some(Typed::Print(print)) => Command::Print(print),
@@ -220,7 +248,11 @@ impl Cli {
             // All commands but the run only read.
             options.dry_run = Mode::ClientDryRun;
         }
-        Self { command, options }
+        Self {
+            command,
+            options,
+            filters: Vec::new(),
+        }
     }
 
     /// Refuses options that contradict each other, and resolves `-n`, `-A` and the variables that
@@ -229,17 +261,24 @@ impl Cli {
         let Options {
             common, metrics, ..
         } = &mut self.options;
+        // kubectl takes the kind as a word of its own too.
+        if let Command::WhatIf(nodes) = &mut self.command
+            && nodes.len() > 1
+            && first_word(typed, "nodes").is_some_and(|word| NODES.contains(&word))
+        {
+            nodes.remove(0);
+        }
         if let Command::Explain { pod, .. } = &mut self.command {
             let PodName { namespace, .. } = pod;
             // kubectl prints a pod as POD or pod/POD. Then `-n` is the pod's namespace, and no
             // filter.
-            let bare = ["", "po", "pod", "pods"].contains(&namespace.as_str());
+            let bare = namespace.is_empty() || PODS.contains(&namespace.as_str());
             *namespace = common
                 .namespace
                 .take_if(|_| bare)
                 .unwrap_or_else(|| std::mem::take(namespace));
             // Without a namespace, the one pod of that name is meant.
-            if bare && ["po", "pod", "pods"].contains(&namespace.as_str()) {
+            if bare && PODS.contains(&namespace.as_str()) {
                 namespace.clear();
             }
         }
@@ -276,6 +315,24 @@ impl Cli {
                 .map(|name| format!("^{}$", regex::escape(name)));
             common.namespaces.include = only.as_deref().map(regex).transpose()?;
         }
+        let filters = ["namespace", "namespace_regex", "namespace_exclude_regex"];
+        self.filters = filters
+            .into_iter()
+            .filter_map(|id| {
+                let is_typed = is_given(typed, id);
+                let is_used = match id {
+                    "namespace_regex" => !names_namespaces && common.namespaces.include.is_some(),
+                    "namespace_exclude_regex" => common.namespaces.exclude.is_some(),
+                    _ => common.namespace.is_some(),
+                };
+                let name = match &common.namespace {
+                    Some(name) if id == "namespace" => format!("-n {name}"),
+                    _ if is_typed => option(id),
+                    _ => variable(id),
+                };
+                is_used.then_some(Filter { name, is_typed })
+            })
+            .collect();
         // An installation of 0.2.0 may still set this variable. The pods that it protected must not
         // be deleted just because it no longer exists.
         let gone = std::env::var("UNREACHABLE_ONLY").unwrap_or_default();
@@ -404,6 +461,11 @@ fn first_typed(typed: &ArgMatches, ids: &[&str]) -> Option<String> {
     Some(option(id))
 }
 
+/// Returns the first word that was typed for an argument, if the command has the argument.
+fn first_word<'a>(typed: &'a ArgMatches, id: &str) -> Option<&'a str> {
+    typed.try_get_raw(id).ok()??.next()?.to_str()
+}
+
 /// Reports whether the command has the option, and its value is not the default.
 fn is_given(matches: &ArgMatches, id: &str) -> bool {
     matches.ids().any(|known| known == id)
@@ -426,12 +488,6 @@ fn clarify(
     let Some(ContextValue::String(word)) = word.cloned() else {
         return error;
     };
-    let is_option = |typed: &OsString, arg: &Arg| {
-        let option = typed
-            .to_str()
-            .and_then(|typed| typed.split('=').next()?.strip_prefix("--"));
-        option.is_some() && option == arg.get_long()
-    };
     if let Some(arg) = asked.get_arguments().find(|arg| arg.to_string() == word) {
         let mut replace = |kind, by: String| error.insert(kind, ContextValue::String(by));
         if of_variables {
@@ -443,29 +499,45 @@ fn clarify(
         }
         return error;
     }
-    // kubectl's users are used to a blank between an option and its value.
-    let wants_equals = |typed: &OsString| {
-        let mut all = asked.get_arguments();
-        all.any(|arg| arg.is_require_equals_set() && is_option(typed, arg))
-    };
-    let mut pairs = args.windows(2);
-    let message = if let Some(pair) = pairs.find(|pair| pair[1] == *word && wants_equals(&pair[0]))
-    {
-        format!(
-            "{word:?} is not joined to its option; write {}={word}",
-            pair[0].display()
-        )
-    } else if let Some(subcommand) = subcommand
+    let subcommand_name = subcommand.map(clap::Command::get_name);
+    let message = if let Some(message) = not_joined(&word, args, asked) {
+        message
+    } else if error.kind() == ErrorKind::InvalidSubcommand {
+        // A command that is misspelled has clap's hint.
+        if error.get(ContextKind::SuggestedSubcommand).is_some() {
+            return error;
+        }
+        let means = match word.split_once('/') {
+            Some((kind, _)) if !NODES.contains(&kind) => "explain",
+            _ => "what-if",
+        };
+        format!("there is no command {word:?}; did you mean: {means} {word}?")
+    } else if let Some(name) = subcommand_name
         && command
             .get_arguments()
             .any(|arg| arg.get_long() == word.strip_prefix("--"))
     {
-        let name = subcommand.get_name();
         format!("{word} cannot be used with {name}: it would not change the answer; leave it out")
     } else {
         return error;
     };
     command.error(ErrorKind::UnknownArgument, message)
+}
+
+/// Says how to write `word` if it follows an option that takes its value only after `=`: kubectl's users are used to a
+/// blank.
+fn not_joined(word: &str, args: &[OsString], command: &clap::Command) -> Option<String> {
+    let wants_equals = |typed: &OsString| {
+        let name = typed.to_str()?.strip_prefix("--")?;
+        let mut all = command.get_arguments();
+        all.find(|arg| arg.is_require_equals_set() && arg.get_long() == Some(name))
+    };
+    let mut pairs = args.windows(2);
+    let pair = pairs.find(|pair| pair[1] == *word && wants_equals(&pair[0]).is_some())?;
+    let option = pair[0].display();
+    Some(format!(
+        "{word:?} is not joined to its option; write {option}={word}"
+    ))
 }
 
 /// Warns of variables whose names nearly match one of ours, and of settings that are none of ours:

@@ -39,7 +39,7 @@ pub struct Options {
     /// Do not ask before deleting; required without a terminal
     ///
     /// Only a run in a pod that uses the pod's own ServiceAccount needs neither.
-    #[arg(help_heading = LIMITS, long, display_order = 0)]
+    #[arg(help_heading = LIMITS, long, short, display_order = 0)]
     pub yes: bool,
 
     /// Run only if the guard proves that it stops this account from deleting a running pod. The

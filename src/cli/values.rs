@@ -64,8 +64,13 @@ pub enum LogFormat {
     Json,
 }
 
+/// What kubectl calls the kind of a node.
+pub const NODES: [&str; 3] = ["node", "nodes", "no"];
+/// What kubectl calls the kind of a pod.
+pub const PODS: [&str; 3] = ["pod", "pods", "po"];
+
 /// The name of a pod, with its namespace.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PodName {
     pub namespace: String,
     pub name: String,
@@ -102,9 +107,9 @@ pub fn name(hint: &'static str) -> impl Fn(&str) -> Result<String, String> + Clo
 pub fn node() -> impl Fn(&str) -> Result<String, String> + Clone {
     let is_name = name("write a node's name, as kubectl get nodes prints it");
     move |text| {
-        let kinds = ["node/", "nodes/", "no/"];
-        let bare = kinds.iter().find_map(|kind| text.strip_prefix(kind));
-        is_name(bare.unwrap_or(text))
+        let named = text.split_once('/');
+        let named = named.filter(|(kind, _)| NODES.contains(kind));
+        is_name(named.map_or(text, |(_, name)| name))
     }
 }
 

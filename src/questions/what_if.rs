@@ -91,6 +91,7 @@ pub(super) async fn suppose<'a>(
     settings: &'a Settings,
 ) -> Result<SupposedRun<'a>> {
     let Gathered { facts, pods } = Box::pin(store.gather(None)).await?;
+    settings.check_filters(&facts)?;
     let plan = settings.plan(&facts, pods);
     let run = RunRecord::new(settings, facts, plan);
     let standings = store.standings(run.facts.now).await;

@@ -38,7 +38,7 @@ pub fn audit() -> Settings {
             snapshot: "state.json".into(),
             now: None,
         },
-        namespace: None,
+        filters: Vec::new(),
         namespaces: NamespaceFilter::default(),
         policy: policy(),
         limits: limits(),

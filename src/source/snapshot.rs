@@ -123,6 +123,9 @@ impl Saved {
         };
         let mut source = BufReader::with_capacity(CHUNK, source);
         let start = source.fill_buf().map_err(|error| unreadable(&error))?;
+        if start.is_empty() {
+            return Err(format!("it is empty; save it with `{SAVES_ONE}`"));
+        }
         if let Some(form) = other_format(start) {
             return Err(format!("it is {form}"));
         }
@@ -136,6 +139,10 @@ impl Saved {
         })
         .map_err(|error| match error.io_error_kind() {
             Some(_) => unreadable(&error.into()),
+            None if error.is_eof() => format!(
+                "it is cut off at line {}; save all of it again with `{SAVES_ONE}`",
+                error.line()
+            ),
             // The parser names line and column.
             None => format!("it is not what `{SAVES_ONE}` prints: {error}"),
         })?;
@@ -146,10 +153,11 @@ impl Saved {
         if saved.pod_namespaces.is_empty() && !saved.any_malformed::<RawPod>() {
             return Err(lacking("pods"));
         }
-        let newest = saved.newest.max(saved.renewed());
-        let now = saved.options.now.or(newest).ok_or(UNDATED)?;
         // Whole seconds, like the time that a server tells.
-        saved.now = Timestamp::from_second(now.as_second()).unwrap_or(now);
+        let whole = |time: Timestamp| Timestamp::from_second(time.as_second()).unwrap_or(time);
+        saved.newest = saved.newest.max(saved.renewed()).map(whole);
+        let now = saved.options.now.map(whole).or(saved.newest);
+        saved.now = now.ok_or(UNDATED)?;
         Ok(saved)
     }
 
@@ -393,6 +401,7 @@ impl Source for Saved {
             facts: ClusterFacts {
                 now: self.now,
                 node_count: self.all::<RawNode>().count(),
+                newest: self.newest,
                 unseen: self.unseen(wanted),
                 errors: self.errors(),
                 ..ClusterFacts::default()

@@ -654,12 +654,12 @@ impl<'a> World<'a> {
         self.is_thorough || !self.pods().is_empty()
     }
 
-    /// Returns the number of namespaces, if the filter matches none of them.
+    /// Returns the number of namespaces, if the filter matches none of them, and no pod: a file may lack namespaces.
     fn unmatched_namespaces(&self, readings: &Readings) -> Option<usize> {
         let known = readings.namespaces.as_ref()?.as_ref().ok()?.as_ref()?;
         let mut names = known.keys();
         let none = !names.any(|name| self.wanted.namespaces.matches(name));
-        (none && !known.is_empty()).then_some(known.len())
+        (none && !known.is_empty() && self.pods().is_empty()).then_some(known.len())
     }
 
     /// Notes that a file has no leases, if a verdict depends on them.

@@ -46,7 +46,7 @@ pub struct Policy {
     #[arg(long, hide_possible_values = true, value_name = "hold|reap", default_value_t = KubeletAlive::Hold, value_parser = kubelet_alive())]
     pub kubelet_alive: KubeletAlive,
 
-    /// Leave pods of this kind of owner, such as StatefulSet, to a person; the Deployment or
+    /// Leave pods of this kind of owner, such as StatefulSet or sts, to a person; the Deployment or
     /// CronJob above the owner counts too. Repeatable, or separated by commas
     #[arg(id = "manual_owner_kind", long = "manual-owner-kind", value_name = "KIND", value_delimiter = ',', value_parser = kind)]
     pub manual_owner_kinds: Vec<String>,
@@ -122,9 +122,23 @@ fn kubelet_alive() -> impl TypedValueParser<Value = KubeletAlive> {
     })
 }
 
-/// Parses a kind of owner. A slip would protect nothing.
+/// The short names that kubectl has for built-in kinds.
+const SHORT: [(&str, &str); 6] = [
+    ("sts", "StatefulSet"),
+    ("deploy", "Deployment"),
+    ("rs", "ReplicaSet"),
+    ("ds", "DaemonSet"),
+    ("cj", "CronJob"),
+    ("rc", "ReplicationController"),
+];
+
+/// Parses a kind of owner, or kubectl's short name of one. A slip would protect nothing.
 pub fn kind(text: &str) -> Result<String, String> {
     let kind = text.trim();
+    let mut short = SHORT.iter();
+    if let Some((_, kind)) = short.find(|(short, _)| short.eq_ignore_ascii_case(kind)) {
+        return Ok((*kind).to_owned());
+    }
     if kind.is_empty() {
         return Err("it is empty; write a kind such as StatefulSet".to_owned());
     }

@@ -95,8 +95,10 @@ pub struct ClusterFacts {
     /// The active pods in matching namespaces, by node: those that have not finished, and whose
     /// deletion was not requested.
     pub active: BTreeMap<String, Vec<PodSummary>>,
-    /// The number of namespaces, if the namespace filter matches none of them.
+    /// The number of namespaces, if the namespace filter matches none of them and no pod.
     pub unmatched_namespaces: Option<usize>,
+    /// The newest time that a snapshot shows, in whole seconds.
+    pub newest: Option<Timestamp>,
     /// The number of Terminating pods on Ready nodes that are left out, if the source shows them
     /// without being asked.
     pub on_ready_nodes: usize,

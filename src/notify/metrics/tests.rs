@@ -141,6 +141,7 @@ fn a_quiet_run_writes_every_series_at_zero() {
         pod_reaper_notices{cluster="prod-eu",notice="no-namespace"} 0
         pod_reaper_notices{cluster="prod-eu",notice="unknown-kind"} 0
         pod_reaper_notices{cluster="prod-eu",notice="time-of-the-file"} 0
+        pod_reaper_notices{cluster="prod-eu",notice="now-too-early"} 0
         pod_reaper_notices{cluster="prod-eu",notice="stays-with-node"} 0
         pod_reaper_notices{cluster="prod-eu",notice="api-server-unknown"} 0
         pod_reaper_notices{cluster="prod-eu",notice="out-of-service"} 0

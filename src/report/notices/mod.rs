@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use itertools::Itertools as _;
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::{
     codes::codes,
@@ -31,6 +31,8 @@ codes! {
         UnknownKind = "unknown-kind",
         /// A snapshot is judged by its own newest time.
         TimeOfTheFile = "time-of-the-file",
+        /// `--now` is before something that the snapshot shows.
+        NowTooEarly = "now-too-early",
         /// Pods that Kubernetes leaves on a dead node because they belong to it.
         StaysWithNode = "stays-with-node",
         /// Control plane nodes without a lease that tells whether their API server lives.
@@ -93,6 +95,8 @@ const LONG_WAIT_THRESHOLDS: i32 = 12;
 const LEAST_THRESHOLD: SignedDuration = SignedDuration::from_mins(1);
 /// Seconds for which most pods tolerate a NotReady node. Before that, no eviction is missed.
 const TOLERATION_SECONDS: i64 = 300;
+/// How long it may take to save a cluster, so that the newest times of a file differ.
+const SAVED_WITHIN: SignedDuration = SignedDuration::from_mins(1);
 /// How late an eviction may be: the node controller looks at the nodes every 5 s, and taints one
 /// node of a zone every 10 s.
 const EVICTION_DELAY: SignedDuration = SignedDuration::from_secs(50);
@@ -120,16 +124,9 @@ pub fn of_run(run: &RunRecord<'_>) -> Vec<NoticeEntry> {
         ..
     } = run;
     let (never_evicted, staying) = not_evicted(run);
-    let unmatched = facts
-        .unmatched_namespaces
-        .filter(|_| plan.pods.is_empty())
-        .map(|count| {
-            let detail = format!(
-                "Nothing was looked at: no namespace is selected (the cluster has {count}; the filter is: {}).",
-                settings.namespaces
-            );
-            NoticeCode::NoNamespace.about(1, detail)
-        });
+    let unmatched = settings
+        .unmatched(facts)
+        .map(|why| NoticeCode::NoNamespace.about(1, format!("Nothing was looked at: {why}.")));
     let owners = plan
         .pods
         .iter()
@@ -150,6 +147,16 @@ pub fn of_run(run: &RunRecord<'_>) -> Vec<NoticeEntry> {
         );
         NoticeCode::TimeOfTheFile.about(1, detail)
     });
+    let is_late = |newest: &Timestamp| newest.duration_since(facts.now) > SAVED_WITHIN;
+    let too_early = facts.newest.filter(is_late).map(|newest| {
+        let detail = format!(
+            "--now is {} before the newest time of the file, {}: what happened after --now is judged as if it had just \
+             happened.",
+            spoken(newest.duration_since(facts.now)),
+            newest.strftime("%F %TZ")
+        );
+        NoticeCode::NowTooEarly.about(1, detail)
+    });
     let elsewhere = facts.on_ready_nodes;
     let on_ready = format!("{elsewhere} more on Ready nodes; --all lists them");
     never_evicted
@@ -162,6 +169,7 @@ pub fn of_run(run: &RunRecord<'_>) -> Vec<NoticeEntry> {
         .chain(unknown)
         .chain([detectors_too_slow(run)])
         .chain(newest)
+        .chain(too_early)
         .chain([staying, NoticeCode::OnReadyNodes.about(elsewhere, on_ready)])
         .filter(|notice| notice.count > 0)
         .collect()

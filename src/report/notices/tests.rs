@@ -42,7 +42,16 @@ pub fn scene(case: &str) -> (Settings, Vec<Value>) {
     };
     let args = format!("pod-reaper{mode} {options}");
     let args = args.split_whitespace().map(Into::into);
-    let settings = Settings::from(Cli::try_from_args(args).expect("options"));
+    let mut settings = Settings::from(Cli::try_from_args(args).expect("options"));
+    // A filter that was typed is an error if it matches nothing.
+    for filter in &mut settings.filters {
+        filter.name = filter
+            .name
+            .trim_start_matches("--")
+            .replace('-', "_")
+            .to_uppercase();
+        filter.is_typed = false;
+    }
     (settings, objects(&with(yaml(base), described)))
 }
 
@@ -208,6 +217,7 @@ fn a_long_wait_says_why() {
             = long-wait ds06 1: ds06 2h 1m shop/db-0 NO-CONDITION
         a time of the future: {Node ds06: {since: -72000}, Pod shop/db-0: {overdue: 7260}}
             = long-wait ds06 1: ds06 2h 1m shop/db-0 NO-TIME
+            = now-too-early - 1: --now 19h 59m 2026-01-31 22:59:20Z --now
         its kubelet lives: {Node ds06: {since: 5400}, Lease ds06: {renewed: 4}, Pod shop/db-0: {overdue: 7260}}
         the cap: --max-deletes=1 {Pod shop/db-1: {overdue: 7260}, Pod shop/db-0: {overdue: 7260}, Pod shop/db-2: {overdue: 18000}}
             = long-wait - 2: 2h 1m shop/db-0 shop/db-1 --max-deletes=1 CAP
