@@ -13,6 +13,7 @@ use crate::{
     decide::{DETECTED_WITHIN, Verdict},
     execute::{execute, replacements},
     exit::{CouldNotRun, Result},
+    facts::PodFacts,
     limits::Judged,
     notify::events,
     outcome::{Outcome, OutcomeCode},
@@ -21,7 +22,7 @@ use crate::{
     settings::{GuardCode, Settings, Task},
     source::{Gathered, Store, snapshot},
     stop::Stop,
-    words::spoken,
+    words::{clean, counted, spoken},
 };
 
 /// Runs as `settings` demand and returns the report. `Err` if the facts could not be gathered, or
@@ -108,8 +109,26 @@ async fn gathered(cluster: &Cluster, settings: &Settings, stop: &Stop) -> Result
 fn planned(settings: &Settings, gathered: Gathered) -> Result<RunRecord<'_>> {
     let Gathered { facts, pods } = gathered;
     settings.check_filters(&facts)?;
+    log_counts(&pods);
     let plan = settings.plan(&facts, pods);
     Ok(RunRecord::new(settings, facts, plan))
+}
+
+/// Logs how many pods are to be judged, in all and in each namespace.
+fn log_counts(pods: &[PodFacts]) {
+    let by_namespace = pods.iter().counts_by(|pod| &pod.namespace);
+    tracing::info!(
+        "{} in {}",
+        counted(pods.len(), "Terminating pod", "Terminating pods"),
+        counted(by_namespace.len(), "namespace", "namespaces")
+    );
+    for (namespace, count) in by_namespace.into_iter().sorted_unstable() {
+        let (namespace, pods) = (
+            clean(namespace),
+            counted(count, "Terminating pod", "Terminating pods"),
+        );
+        tracing::debug!("Namespace {namespace}: {pods}");
+    }
 }
 
 async fn prove_guard(settings: &Settings, cluster: &Cluster) -> Result<()> {

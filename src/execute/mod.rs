@@ -120,8 +120,16 @@ pub async fn execute(
 /// Logs the code of a pod's outcome. The API server's messages belong in the report, not in the
 /// log.
 fn log_outcome(pod: &PodFacts, outcome: &Outcome) {
+    let PodFacts {
+        name,
+        namespace,
+        deletion_deadline: deadline,
+        ..
+    } = pod;
     let uid = pod.uid.as_str();
-    let pod = clean(&format!("{} in namespace {}", pod.name, pod.namespace));
+    let pod = clean(&format!(
+        "{name} in namespace {namespace} with deletion timestamp {deadline}"
+    ));
     match outcome.code() {
         OutcomeCode::Deleted => tracing::info!(uid, "Successfully force-deleted pod {pod}"),
         code if code.is_failure() => tracing::warn!(uid, "Pod {pod}: {code}, see the report"),

@@ -15,7 +15,6 @@ use std::{
 };
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream as futures};
-use itertools::Itertools as _;
 
 pub use self::store::Store;
 use self::world::World;
@@ -26,7 +25,6 @@ use crate::{
     facts::{Attachment, ClusterFacts, PodFacts, PodsOf, Standing},
     kubernetes::{Holders, Kind, LeasesByNode, NodeObjects, RawPod},
     selector::{NamespaceFilter, NodeSelectors},
-    words::clean,
 };
 
 /// Where objects come from: a cluster, or a saved state. What they mean, and what of it could not
@@ -145,16 +143,6 @@ impl<S: Source> Store<'_, S> {
         self.note_unread_sets(&world);
         let mut readings = self.readings().borrow_mut();
         Ok(world.gathered(&mut readings))
-    }
-}
-
-/// Logs how many pods of each namespace are to be judged. Pods of a forecast are not Terminating.
-fn log_counts(pods: &[PodFacts]) {
-    let real = pods.iter().filter(|pod| !pod.supposed);
-    let counts = real.counts_by(|pod| &pod.namespace);
-    for (namespace, count) in counts.into_iter().sorted_unstable() {
-        let namespace = clean(namespace);
-        tracing::info!("Namespace {namespace}: {count} Terminating to judge");
     }
 }
 

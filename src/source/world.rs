@@ -276,7 +276,6 @@ impl<'a> World<'a> {
                 self.facts.on_ready_nodes = found - pods.len();
             }
         }
-        super::log_counts(&pods);
         self.users_on_node = users_on_node(&self.facts, &pods);
         self.pods = Some(pods);
         self.open_all();
