@@ -20,6 +20,9 @@ use crate::{
     words::{after, joined, spoken},
 };
 
+/// How many NotReady nodes are searched for a pod with a similar name.
+const NODES_FOR_A_HINT: usize = 10;
+
 /// Explains the verdict about the pod `asked`.
 pub async fn run(settings: &Settings, asked: &PodName, stop: &Stop) -> Result<Report> {
     by_source!(settings, stop, |source| run_on(source, settings, asked))
@@ -61,14 +64,37 @@ async fn found(store: &Store<'_, impl Source>, asked: &PodName) -> Result<PodNam
             namespace: (*namespace).clone(),
             name: name.clone(),
         }),
-        [] => Err(CouldNotRun::Usage(format!(
-            "there is no pod {name} in any namespace; list all with: kubectl get pods -A"
-        ))),
+        [] => {
+            let hint = near_on_dead_nodes(store, name).await;
+            let hint = hint.unwrap_or_else(|| "list all with: kubectl get pods -A".to_owned());
+            Err(CouldNotRun::Usage(format!(
+                "there is no pod {name} in any namespace; {hint}"
+            )))
+        }
         several => Err(CouldNotRun::Usage(format!(
             "{name} in which namespace? Add -n with one of: {}",
             several.iter().join(", ")
         ))),
     }
+}
+
+/// Asks whether a pod with a similar name on a NotReady node is meant. Those of all nodes would be too many to list for a hint.
+async fn near_on_dead_nodes(store: &Store<'_, impl Source>, name: &str) -> Option<String> {
+    let nodes = store.scan().await.ok()?.not_ready;
+    let mut names = Vec::new();
+    for node in nodes.into_iter().take(NODES_FOR_A_HINT) {
+        // A failed search for a hint must not hide the error.
+        let pods = store
+            .summaries(&PodsOf::Node(node))
+            .await
+            .unwrap_or_default()
+            .0;
+        names.extend(
+            pods.iter()
+                .map(|pod| format!("{}/{}", pod.namespace, pod.name)),
+        );
+    }
+    near(name, names.iter().map(String::as_str))
 }
 
 /// Returns the error that there is no such pod, with a hint at the pods that may be meant: similar

@@ -45,10 +45,13 @@ fn exit(report: &Report) -> Exit {
 }
 
 /// Asks whether one of the up to three `known` names most similar to `name` is meant; `None` if no
-/// known name is similar.
+/// known name is similar. A known name may have its namespace before it.
 fn near<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
     let near = known
-        .map(|known| (strsim::jaro_winkler(name, known), known))
+        .map(|known| {
+            let bare = known.rsplit('/').next().unwrap_or(known);
+            (strsim::jaro_winkler(name, bare), known)
+        })
         .filter(|(likeness, _)| *likeness > 0.7)
         .sorted_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)))
         .take(3)
