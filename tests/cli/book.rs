@@ -311,16 +311,31 @@ fn every_link_leads_somewhere() {
             }
         }
     }
-    // What the program names by its address.
+    // What the program names by its address, or by its title if it knows none.
     let advice = pages::read("rules/src/advice/mod.rs");
-    let named = advice.split("{BOOK}/").skip(1).map(|rest| {
-        let (page, rest) = rest.split_once('#').expect("an anchor");
-        let end = rest.find(|letter: char| !letter.is_ascii_lowercase() && letter != '-');
-        (format!("docs/{page}"), &rest[..end.expect("its end")])
-    });
-    for (page, anchor) in named {
-        assert!(anchors(&page).contains(anchor), "{page}#{anchor}");
+    for (address, title, heading) in [(
+        "{book}/by-hand.md#with-kubectl-alone",
+        "By hand",
+        "With kubectl alone",
+    )] {
+        let names = format!(r#"the page \"{title}\" of the documentation, under \"{heading}\""#);
+        assert!(
+            advice.contains(address) && advice.contains(&names),
+            "{address}"
+        );
+        let page = address.trim_start_matches("{book}/");
+        let (page, anchor) = page.split_once('#').expect("an anchor");
+        let page = format!("docs/{page}");
+        assert!(anchors(&page).contains(anchor), "{address}");
+        let text = pages::read(&page);
+        assert!(text.starts_with(&format!("# {title}\n")), "{title}");
+        assert!(text.contains(&format!("\n## {heading}\n")), "{heading}");
     }
+    assert_eq!(
+        advice.matches("{book}/").count(),
+        1,
+        "another page is named"
+    );
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(followed > 60, "only {followed} links were found");
 }

@@ -472,7 +472,8 @@ impl Objection {
             "no answer is asked for".to_owned()
         };
         let remark = format!(
-            "No answer is asked for: {why}. The book has the steps ({BOOK}/by-hand.md#with-kubectl-alone)."
+            "No answer is asked for: {why}. The steps are {}.",
+            by_hand()
         );
         Step::no_answer(remark, log)
     }
@@ -490,11 +491,16 @@ pub fn power_off(name: &str) -> Step {
     }
 }
 
-/// The address of the book. A release is built with that of its version.
-const BOOK: &str = match option_env!("POD_REAPER_BOOK") {
-    Some(address) => address,
-    None => concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/main/docs"),
-};
+/// Names the page with the steps by hand: by its address if the build knows one, as that of a release does, else by
+/// its title.
+fn by_hand() -> String {
+    match option_env!("POD_REAPER_BOOK") {
+        Some(book) => format!("at {book}/by-hand.md#with-kubectl-alone"),
+        None => {
+            "on the page \"By hand\" of the documentation, under \"With kubectl alone\"".to_owned()
+        }
+    }
+}
 
 /// Returns the first step on a node that is alive, by what its kubelet says is wrong.
 fn repair_first(node: &NodeFacts) -> Option<&'static str> {
