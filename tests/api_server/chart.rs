@@ -307,9 +307,36 @@ fn the_image_that_an_operator_names_is_in_each_kustomization() {
     assert_ne!(mine, text);
     fs::write(&file, &mine).expect("our folder");
     assert_eq!(run(&[own]), Some(0));
-    for folder in ["dry-run", "prod-eu"] {
+    for folder in ["dry-run", "prod-eu", "prod-eu/dry-run"] {
         image(folder, &kustomize(&deploy.join(folder)));
     }
+    // A dry run predicts the run by its settings, and none of them turns the dry run off.
+    for folder in [".", "prod-eu"] {
+        let settings = deploy.join(folder).join("settings/kustomization.yaml");
+        let text = fs::read_to_string(&settings).expect("text");
+        let mine = text.replacen(
+            "literals:",
+            "literals:\n  - MAX_DELETES=7\n  - DRY_RUN=none",
+            1,
+        );
+        fs::write(&settings, mine).expect("our directory");
+        assert_eq!(run(&[own, "prod-eu"]), Some(0));
+        for (what, dry_run) in [("", "none"), ("dry-run", "client")] {
+            let all = kustomize(&deploy.join(folder).join(what));
+            let has = |line: &str| all.contains(&format!("\n  {line}\n"));
+            let name = if folder == "." { "\"\"" } else { folder };
+            assert!(has("MAX_DELETES: \"7\""), "{folder}/{what}: {all}");
+            assert!(
+                has(&format!("CLUSTER_NAME: {name}")),
+                "{folder}/{what}: {all}"
+            );
+            assert!(
+                has(&format!("DRY_RUN: {dry_run}")),
+                "{folder}/{what}: {all}"
+            );
+        }
+    }
+    assert_eq!(run(&["--help"]), Some(0));
     let everything = kustomize(&deploy);
     let used = everything.matches(own).count();
     assert!(
@@ -325,6 +352,7 @@ fn the_image_that_an_operator_names_is_in_each_kustomization() {
         &["localhost:5000/x"],
         &[own, "../x"],
         &[own, "image"],
+        &[own, "settings"],
     ] {
         assert_eq!(run(wrong), Some(2), "{wrong:?}");
     }
