@@ -285,14 +285,17 @@ mod tests {
     #[test]
     fn the_reapers_own_pod_is_kept_off_every_node_with_a_mark_that_scheduling_knows() {
         let marks = |place: Place| MARKS.iter().filter(move |mark| mark.place == place);
-        let expressions = marks(Place::Label).map(|mark| match mark.value {
-            None => format!("- {{key: {}, operator: DoesNotExist}}", mark.key),
-            Some(value) => {
-                let value = value.replace("true", "\"true\"");
-                format!(
-                    "- {{key: {}, operator: NotIn, values: [{value}]}}",
-                    mark.key
-                )
+        // One expression a key, with the values of all its marks.
+        let keys = marks(Place::Label).map(|mark| mark.key).unique();
+        let expressions = keys.map(|key| {
+            let values = marks(Place::Label).filter(|mark| mark.key == key);
+            let values = values.map(|mark| Some(mark.value?.replace("true", "\"true\"")));
+            match values.collect::<Option<Vec<_>>>() {
+                None => format!("- {{key: {key}, operator: DoesNotExist}}"),
+                Some(values) => {
+                    let values = values.join(", ");
+                    format!("- {{key: {key}, operator: NotIn, values: [{values}]}}")
+                }
             }
         });
         let expressions = expressions.collect_vec();

@@ -4,7 +4,9 @@
 use crate::{
     prelude::*,
     scratch,
-    support::installed::{self, BASE, DRY_RUN, ONE_OF_MANY, ONE_OFF, as_account, install},
+    support::installed::{
+        self, BASE, DRY_RUN, ONE_OF_MANY, ONE_OFF, as_account, install, kustomize,
+    },
 };
 
 /// All folders that can be applied.
@@ -115,6 +117,29 @@ fn each_is_applied_without_a_warning_and_keeps_the_pod_off_leaf_nodes() {
     );
     for what in EVERYTHING {
         assert_eq!(placement(what), base, "{what}");
+    }
+}
+
+/// A person reads it before they apply it.
+#[test]
+fn the_installation_can_be_read() {
+    let everything = kustomize(&in_repository("cronjob"));
+    let lines = everything.lines().count();
+    assert!(lines < 640, "{lines} lines");
+    let base = kustomize(&in_repository(BASE));
+    let version = format!("app.kubernetes.io/version: {}", env!("CARGO_PKG_VERSION"));
+    let versions = base.matches(&version).count();
+    assert_eq!(
+        versions,
+        base.split("\n---\n").count(),
+        "each object has it"
+    );
+    for component in ["guard", "node-guard", "answers", "kosmos-guard"] {
+        let file = folder(&format!("cronjob/components/{component}/{component}.yaml"));
+        let text = std::fs::read_to_string(&file).expect(&file);
+        let policies = text.matches("kind: ValidatingAdmissionPolicy\n").count();
+        let described = text.matches("kubernetes.io/description: Refuses ").count();
+        assert!(policies > 0 && policies == described, "{component}");
     }
 }
 

@@ -101,6 +101,11 @@ fn all_versions_agree_and_a_tag_without_its_section_in_the_changelog_is_refused(
             "\nother: ",
         ),
         ("cronjob/base/kustomization.yaml", "newTag: ", "newTag: 9"),
+        (
+            "cronjob/base/kustomization.yaml",
+            "/version: ",
+            "/version: 9",
+        ),
         ("CHANGELOG.md", &section, "## [9.9.9] - "),
         ("CHANGELOG.md", &section, &undated),
         ("CHANGELOG.md", &section, "Not as a heading: "),

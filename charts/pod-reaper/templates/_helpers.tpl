@@ -137,9 +137,8 @@ affinity:
         - {key: node.kubernetes.io/instance-type, operator: NotIn, values: [eklet]}
         - {key: virtual-kubelet.koupleless.io/component, operator: NotIn, values: [vnode]}
         - {key: kwok.x-k8s.io/node, operator: NotIn, values: [fake]}
-        - {key: type, operator: NotIn, values: [kwok]}
+        - {key: type, operator: NotIn, values: [kwok, virtual-kubelet]}
         - {key: vcluster.loft.sh/fake-node, operator: NotIn, values: ["true"]}
-        - {key: type, operator: NotIn, values: [virtual-kubelet]}
         - {key: virtual-kubelet.io/provider, operator: DoesNotExist}
         - {key: openyurt.io/is-edge-worker, operator: NotIn, values: ["true"]}
         - {key: eks.amazonaws.com/compute-type, operator: NotIn, values: [hybrid]}
