@@ -215,8 +215,9 @@ fn limits(run: &RunRecord<'_>, judged: &Judged) -> Vec<Evaluation> {
             all: Tally { not_ready, total },
             ..
         } => {
+            let are = if *not_ready == 1 { "is" } else { "are" };
             format!(
-                "{not_ready} of {total} nodes are NotReady; it holds from {percent} % and {} on.",
+                "{not_ready} of {total} nodes {are} NotReady; it holds from {percent} % and {} nodes on.",
                 MAX_NODES_IGNORED + 1
             )
         }

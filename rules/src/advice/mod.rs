@@ -398,10 +398,10 @@ impl Adviser<'_> {
                 None => names.sorted_by_cached_key(|name| natural(name)).collect(),
             };
             let of = after(" of zone ", zone);
+            let nodes = counted(nodes.len(), "NotReady node", "NotReady nodes");
             let what = format!(
-                "If you have switched off {} NotReady nodes{of} at the machines themselves, say so, and a run takes their pods. Leave out each node that \
-                 you have not switched off:",
-                nodes.len()
+                "If you have switched off {nodes}{of} at the power supply, say so, and a run takes the pods there. Leave out each node that you \
+                 have not switched off:"
             );
             self.answer(what, "node", &which, "", POWERED_OFF)
         });

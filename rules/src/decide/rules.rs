@@ -86,7 +86,7 @@ rules! {
         "Could two machines write to its disk, and is its node not fenced?" => shared_disk;
     Storage: OwnerKind,
         "Is the kind of its owner, or of the workload above it, one of --manual-owner-kind?" => owner_kind;
-    Reap: Stuck | Scratch | Answered, "Does nothing bind it to its node?" => nothing_binds;
+    Reap: Stuck | Scratch | Answered, "Does none of the rules above apply?" => nothing_keeps;
 }
 
 impl Case<'_> {
@@ -702,7 +702,12 @@ fn disk_of_several(pod: &PodFacts) -> Result<Option<String>, Option<Unread>> {
             .as_ref()
             .and_then(|driver| match &driver.attaches {
                 Some(Ok(attaches)) => {
-                    (!attaches).then(|| format!("of {}, which attaches nothing", driver.name))
+                    let name = &driver.name;
+                    (!attaches).then(|| {
+                        format!(
+                            "needs no attachment (driver {name}), so no other machine is locked out"
+                        )
+                    })
                 }
                 Some(Err(why)) => {
                     unread = Err(Some(why.clone()));
@@ -713,9 +718,11 @@ fn disk_of_several(pod: &PodFacts) -> Result<Option<String>, Option<Unread>> {
                     None
                 }
             });
-        if let Some(disk) = volume.disk.map(str::to_owned).or(of_driver) {
+        let of_kind = volume.disk;
+        let of_kind = of_kind.map(|disk| format!("is {disk}, which locks no other machine out"));
+        if let Some(why) = of_kind.or(of_driver) {
             return Ok(Some(format!(
-                "volume {} of claim {name} is {disk}, which locks no other machine out",
+                "volume {} of claim {name} {why}",
                 volume.name
             )));
         }
@@ -773,7 +780,7 @@ fn owner_kind(case: &Case<'_>) -> Finding {
     )
 }
 
-fn nothing_binds(case: &Case<'_>) -> Finding {
+fn nothing_keeps(case: &Case<'_>) -> Finding {
     let (node, ties) = (case.required_node()?, case.ties()?);
     let mut notes = ties.notes.clone();
     notes.extend(ties.to_delete().map(|(tie, pin)| {
@@ -820,7 +827,7 @@ fn nothing_binds(case: &Case<'_>) -> Finding {
             "; claims that are given up are deleted first: ",
         ),
         _ => (
-            "nothing binds it there",
+            "nothing keeps it there",
             " except claims that are given up, which are deleted first: ",
         ),
     };

@@ -439,6 +439,16 @@ fn finalizers_are_for_a_person() {
     "#]]);
 }
 
+#[test]
+fn a_pod_that_nothing_wants_again_has_no_note_of_a_replacement() {
+    check(&expect![[r#"
+        it is wanted: claim; on zone In a
+            = stuck-on-not-ready-node, notes: 1
+        its namespace is being deleted: claim; on zone In a; namespace deleted
+            = stuck-on-not-ready-node
+    "#]]);
+}
+
 /// A kind that was typed in the plural must still hold its pods.
 #[test]
 fn a_plural_names_its_kind() {

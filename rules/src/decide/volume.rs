@@ -225,7 +225,8 @@ fn classify(
             let why = confined_by(volume);
             ties.all.push(tie(why, TieKind::Confined));
         }
-        Reach::Free if volume.affinity.is_empty() => {}
+        // A pod that nothing wants again has no replacement.
+        Reach::Free if volume.affinity.is_empty() || case.pod.unneeded().is_some() => {}
         Reach::Free => ties.notes.push(format!(
             "its replacement waits for a node that its volume allows: {name} needs {}",
             spell(&volume.affinity)
