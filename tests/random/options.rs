@@ -103,5 +103,10 @@ fn unnamed() -> Vec<Arg> {
 }
 
 pub fn settings(args: &[String]) -> Settings {
-    Settings::from(Cli::try_from_args(args.iter().map(Into::into)).unwrap())
+    let mut settings = Settings::from(Cli::try_from_args(args.iter().map(Into::into)).unwrap());
+    // One that was typed ends the run if it selects no namespace. As if variables had set it, the run goes on.
+    for filter in &mut settings.filters {
+        filter.is_typed = false;
+    }
+    settings
 }
