@@ -171,6 +171,7 @@ async fn act(run: &mut RunRecord<'_>, cluster: &Cluster, ask: bool, stop: &Stop)
     }
     if ask && !pods.is_empty() && !prompt::confirm(&cluster.name, &run.report(), stop).await {
         let interrupted = |why: &str| Outcome::Interrupted(why.to_owned());
+        run.declined = stop.reason().is_none();
         run.outcomes = all(stop.reason().map_or(Outcome::WouldDelete, interrupted));
         return;
     }

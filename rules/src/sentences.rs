@@ -62,7 +62,6 @@ fn texts(scene: &Scene) -> Vec<(String, String)> {
 fn say_step(step: &Step, say: &mut impl FnMut(&str, &str)) {
     say("do", &step.what);
     say("harm", step.harm.unwrap_or_default());
-    say("log", step.why.as_deref().unwrap_or_default());
 }
 
 /// Lists the sentences of outcomes, which no scene leads to.

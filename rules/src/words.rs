@@ -29,6 +29,13 @@ pub fn spoken(duration: SignedDuration) -> String {
     }
 }
 
+/// Formats a duration as [`spoken`] does, without seconds from ten minutes on.
+pub fn about(duration: SignedDuration) -> String {
+    let seconds = duration.as_secs();
+    let left_out = if seconds.abs() < 600 { 0 } else { seconds % 60 };
+    spoken(SignedDuration::from_secs(seconds - left_out))
+}
+
 /// Lists the first `most` of `names`, and says how many more there are.
 pub fn listed<T: AsRef<str>>(names: &[T], most: usize) -> String {
     let mut shown = names.iter().take(most).map(AsRef::as_ref);

@@ -2,19 +2,13 @@
 
 use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
 
-use tracing_subscriber::filter::LevelFilter;
-
 use super::terminal;
 use crate::{
     cli::{Form, LogFormat, Output},
     exit::Exit,
-    report::{Report, html, markdown, page::Log, text},
+    report::{Report, html, markdown, text},
     stop::Stop,
-    words::clean,
 };
-
-/// The most lines about what a text leaves out that scroll by at a terminal.
-const MOST_LINES: usize = 20;
 
 /// Writes `report`, and waits for a slow reader until a signal ends the wait. Returns the exit
 /// code: the report's own, or `Exit::Incomplete` if that is more severe and the report could not be
@@ -22,9 +16,7 @@ const MOST_LINES: usize = 20;
 pub async fn write(report: Report, form: &Form, stop: &Stop) -> Exit {
     let exit = report.exit;
     let Form {
-        output,
-        log_format,
-        log_level,
+        output, log_format, ..
     } = *form;
     let written = tokio::task::spawn_blocking(move || {
         // Standard output by itself would be flushed after each line.
@@ -41,29 +33,9 @@ pub async fn write(report: Report, form: &Form, stop: &Stop) -> Exit {
                 serde_json::to_writer_pretty(&mut out, &report)?;
                 "\n".to_owned()
             }
-            (Output::Text, _) => {
-                let mut page = report.page();
-                let is_logged = log_level >= LevelFilter::WARN;
-                let (log, most) = if io::stderr().is_terminal() {
-                    (Log::Commands, MOST_LINES)
-                } else {
-                    (Log::Pods, usize::MAX)
-                };
-                let lines = page.log(log);
-                if !is_logged && !lines.is_empty() {
-                    page.settings +=
-                        &format!(" Left out here: {}; --output=json has all.", lines.len());
-                }
-                // They are logged before the text, since that is to come last.
-                for line in lines.iter().take(most) {
-                    tracing::warn!("{}", clean(line));
-                }
-                if let more @ 1.. = lines.len().saturating_sub(most) {
-                    tracing::warn!("and {more} more, which --output=json has");
-                }
-                let log = if is_logged { log } else { Log::Off };
-                text::write(&page, terminal::screen(log))
-            }
+            // Who has just said no at the terminal has seen enough.
+            (Output::Text, _) if report.declined && io::stdout().is_terminal() => String::new(),
+            (Output::Text, _) => text::write(&report.page(), terminal::screen()),
             (Output::Markdown, _) => markdown::write(&report.page()),
             (Output::Html, _) => html::write(&report.page()),
         };

@@ -104,12 +104,12 @@ mod tests {
         let report = report(&settings, &objects, &[]);
         let question = question("context prod (api.prod.example.com)", &report);
         expect_test::expect![[r#"
-            TO BE REAPED (nothing was changed): 5
-              compute-hive01/huebackend-0  StatefulSet  on ds06  overdue 1h 55m
-              impala-impala01/catalogd-0  StatefulSet  on ds06  overdue 1h 55m
-              impala-impala01/huebackend-0  StatefulSet  on ds06  overdue 1h 55m
-              impala-impala01/impala-executor-000-0  StatefulSet  on ds06  overdue 1h 55m  Destroys scratch
-              vault/vault-0  on ds06  overdue 1h 55m
+            TO BE REAPED: 5
+              impala-impala01/impala-executor-000-0  StatefulSet  on ds06  overdue for 1h 55m  Destroys scratch
+              on ds06, overdue for up to 1h 55m
+                compute-hive01   huebackend-0
+                impala-impala01  catalogd-0  huebackend-0
+                vault            vault-0
 
             AFTERWARDS
               impala-impala01/impala-executor-000-0: claim scratch-cache-volume-impala-executor-000-0 is deleted

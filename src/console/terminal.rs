@@ -5,10 +5,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use crate::{
-    report::{page::Log, text::Screen},
-    words::clean,
-};
+use crate::{report::text::Screen, words::clean};
 
 /// The length of the longest status, in columns.
 const STATUS_WIDTH: usize = 40;
@@ -18,15 +15,12 @@ pub fn colour(terminal: bool) -> bool {
     terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// Returns the width and colours of standard output, beside which `log` is logged.
-pub fn screen(log: Log) -> Screen {
+/// Returns the width and colours of standard output.
+pub fn screen() -> Screen {
     let terminal = io::stdout().is_terminal();
     let size = terminal_size::terminal_size_of(io::stdout());
     let columns = size.map_or(0, |(width, _)| width.0.into());
-    Screen {
-        log,
-        ..Screen::of_terminal(colour(terminal), columns)
-    }
+    Screen::of_terminal(colour(terminal), columns)
 }
 
 /// Prints an error on standard error. It is not logged, because `--log-level=off` would lose it.

@@ -38,6 +38,8 @@ pub struct RunRecord<'a> {
     pub replacements: BTreeMap<Uid, Replacement>,
     /// The cluster that kubectl has to reach by the printed commands.
     pub kubectl: Target,
+    /// A person was asked, and did not agree to the deletes.
+    pub declined: bool,
     /// The installation that the run is of, if it is known.
     pub installed: Option<Installed>,
 }
@@ -52,6 +54,7 @@ impl<'a> RunRecord<'a> {
             outcomes: BTreeMap::new(),
             replacements: BTreeMap::new(),
             kubectl: settings.task.target(),
+            declined: false,
             installed: None,
         }
     }
@@ -126,6 +129,7 @@ impl<'a> RunRecord<'a> {
             errors: facts.errors.clone(),
             unseen: facts.unseen.clone(),
             incomplete: facts.incomplete.clone(),
+            declined: self.declined,
             notices: notices::of_run(self),
             explained: None,
             supposed: None,

@@ -5,7 +5,7 @@ use itertools::Itertools as _;
 
 use super::{
     Counts, NodeForecast, Report,
-    page::{Block, Entry, Page, Section, Tone, first, paragraphs},
+    page::{Block, ENTRIES, Entry, Page, Section, Tone, first, paragraphs},
     phrases::seconds,
     supposed::forecast_page,
 };
@@ -19,9 +19,6 @@ const ASSUMED: &str = "Assumed: that node alone dies, and a zone has another nod
 /// every two minutes in place of ten.
 const EAGER: i64 = 480;
 
-/// The most nodes that a text shows.
-const NODES: usize = 40;
-
 /// Returns the page of the report, whose `nodes` are sorted, the worst first.
 pub fn page(report: &Report, nodes: &[NodeForecast]) -> Page {
     forecast_page(report, ASSUMED, &summary(report, nodes), sections(nodes))
@@ -34,7 +31,7 @@ fn sections(nodes: &[NodeForecast]) -> Vec<Section> {
     let listed = |id, words: &str, nodes: &[&NodeForecast]| {
         let lines = nodes.iter().map(|node| Block::Entry(line(node)));
         let heading = format!("{words}: {}", counted(nodes.len(), "node", "nodes"));
-        Section::new(id, heading, Tone::Bad, first(lines.collect(), NODES))
+        Section::new(id, heading, Tone::Bad, first(lines.collect(), ENTRIES))
     };
     let held = listed("held", "The breaker would hold", &held);
     let nodes = listed("nodes", "Nodes with lasting damage, the worst first", &bad);
@@ -59,19 +56,10 @@ fn sections(nodes: &[NodeForecast]) -> Vec<Section> {
     vec![held, nodes, harmless, changes]
 }
 
-/// Returns the entry of a node. If there is no room for it, its line is in the log.
 fn line(node: &NodeForecast) -> Entry {
-    let columns = parts(node);
-    let holds = node.breaker_holds.then_some("breaker holds");
-    let filled = columns.iter().map(String::as_str);
-    let filled = filled.filter(|part| !part.is_empty());
-    let log = filled.chain(holds).join(", ");
     Entry {
         name: node.node.clone(),
-        kind: "more".to_owned(),
-        named: 1,
-        log: vec![format!("{} died: {log}", node.node)],
-        columns,
+        columns: parts(node),
         ..Entry::default()
     }
 }

@@ -9,8 +9,7 @@ use super::{
     Explained, PodEntry, Report,
     layout::words,
     page::{
-        Block, Entry, Page, Section, Tone, advised, filled, first, incomplete, paragraphs,
-        unread_sections,
+        Block, Entry, Page, Section, Tone, advised, filled, first, paragraphs, unread_sections,
     },
     phrases,
 };
@@ -33,7 +32,7 @@ pub fn page(report: &Report, pod: &PodEntry, explained: &Explained) -> Page {
         about: phrases::about(report),
         cluster: after("", phrases::cluster(report)),
         settings: phrases::settings(report),
-        lead: Vec::new(),
+        head: Vec::new(),
         sections: sections(report, pod, explained, &verdict),
         words: words(report),
     }
@@ -66,9 +65,9 @@ fn sections(report: &Report, pod: &PodEntry, explained: &Explained, verdict: &st
         Block::paragraph(Tone::Strong, columns.chain([&state]).join("  ")),
         Block::paragraph(Tone::Plain, &pod.detail),
     ];
-    let about = incomplete(report.incomplete.as_ref())
-        .into_iter()
-        .chain(about);
+    let incomplete = report.incomplete.as_ref();
+    let incomplete = incomplete.map(|why| Block::labelled("INCOMPLETE", Tone::Bad, why));
+    let about = incomplete.into_iter().chain(about);
     let note = pod.note.as_ref();
     let note = note.map(|note| Block::labelled("Note", Tone::Caution, note));
     let mut advice = advised(&pod.advice).chain(note).collect_vec();

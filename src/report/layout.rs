@@ -1,117 +1,50 @@
 //! Lays a report out as a page: the order of its sections, and what is said once for many pods.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    iter,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use itertools::Itertools as _;
 
 use super::{
     Group, NodeEntry, PodEntry, Report,
-    fold::{Card, cards_and_sums, rows},
     page::{
-        Block, Entry, NAMES, Page, Section, Tag, Tone, Word, filled, first, first_of, incomplete,
-        paragraphs, unread_sections, warned,
+        Block, ENTRIES, Entry, Line, NAMES, PODS, Page, Section, Tag, Tone, Word, filled, first,
+        incomplete, paragraphs, unread_sections, warned,
     },
     phrases,
 };
 use crate::{
     advice::{self, Step, StepKind},
     decide::{ReasonCode, Verdict},
-    exit::Exit,
     outcome::{OutcomeCode, ReplacementState},
-    words::{after, joined, listed},
+    words::{after, joined, listed, natural},
 };
 
-/// How much a text shows. The largest page of a test stays below the lines that a text may have.
-struct Budget {
-    /// Groups that need a person, as [`cards_and_sums`] weighs them.
-    cards: usize,
-    /// Names of pods that share advice or a note.
-    names: usize,
-    /// Rows and sums of pods that a run reaps.
-    rows: usize,
-    /// Rows and sums of other pods, and of nodes.
-    others: usize,
-    /// Notes of pods to reap.
-    notes: usize,
-    notices: usize,
-    /// Steps of the breaker.
-    steps: usize,
-}
-
-/// For up to a handful of failed nodes, or while the breaker holds the run: 60 lines.
-const SHORT: Budget = Budget {
-    cards: 8,
-    names: 3,
-    rows: 10,
-    others: 2,
-    notes: 2,
-    notices: 1,
-    steps: 3,
-};
-/// The same for a page of many sections.
-const SHORTEST: Budget = Budget {
-    cards: 4,
-    rows: 1,
-    others: 1,
-    notes: 1,
-    ..SHORT
-};
-/// For more failed nodes: 100 lines, which `kubectl logs --tail=100` shows.
-const LONG: Budget = Budget {
-    cards: 12,
-    names: 5,
-    rows: 10,
-    others: 4,
-    notes: 4,
-    notices: 3,
-    steps: 4,
-};
-const MANY_SECTIONS: usize = 8;
-/// For a question at a terminal, which is about the rows alone.
-const QUESTION: Budget = Budget { rows: 40, ..LONG };
-/// The most failed nodes that are a handful.
-const FEW_NODES: usize = 6;
-/// The length of a cause that takes more than a line or two.
-const LONG_CAUSE: usize = 100;
 /// The most of a cause that a page shows, of which JSON has all.
 const MOST_OF_A_CAUSE: usize = 200;
-/// The most steps without an answer that a card shows.
-const FEW_STEPS: usize = 4;
-/// The most nodes that a line names.
-const FEW_NAMES: usize = 3;
 /// The most cards that HTML shows unfolded, because they are tall.
 const FEW_CARDS: usize = 3;
 
 /// Returns the page of a run's report.
 pub fn page(report: &Report) -> Page {
-    let is_short = report.nodes.len() <= FEW_NODES || report.is_held();
-    let mut laid_out = sections(report, if is_short { &SHORT } else { &LONG });
-    if is_short && laid_out.len() >= MANY_SECTIONS {
-        laid_out = sections(report, &SHORTEST);
-    }
     Page {
         headline: phrases::headline(report),
         about: phrases::about(report),
         cluster: after("", phrases::cluster(report)),
         settings: phrases::settings(report),
-        lead: lead(report),
-        sections: laid_out,
+        head: head(report),
+        sections: sections(report),
         words: words(report),
     }
 }
 
 /// Returns the page that a person is shown before the deletes: the pods to reap, what to remember,
-/// and what to know about the nodes. The person can only answer yes or no, so it has no command.
+/// and which nodes to power off. The person can only answer yes or no, so it has no command.
 pub fn question(report: &Report) -> Page {
-    let asked = [Verdict::Reap.as_str(), "remember", "node-steps"];
-    let mut sections = sections(report, &QUESTION);
-    sections.retain(|section| asked.contains(&section.id));
-    for section in &mut sections {
-        section.blocks.retain(|block| !block.has_command());
-    }
+    let sections = [
+        reaped(report),
+        afterwards(report),
+        node_steps(power_off(report)),
+    ];
     Page {
         sections: filled(sections),
         ..Page::default()
@@ -119,65 +52,104 @@ pub fn question(report: &Report) -> Page {
 }
 
 /// Lists the sections, the most important first.
-fn sections(report: &Report, budget: &Budget) -> Vec<Section> {
+fn sections(report: &Report) -> Vec<Section> {
     let [unread, unseen] = unread_sections(&report.errors, &report.unseen);
+    let steps = power_off(report).into_iter().chain(other_steps(report));
     filled([
-        breaker(report, budget),
-        for_you(report, budget, false),
-        for_you(report, budget, true),
-        pods(report, Verdict::Reap, budget),
-        afterwards(report, budget),
-        node_steps(report),
-        pods(report, Verdict::Wait, budget),
-        pods(report, Verdict::Leave, budget),
-        notices(report, budget),
+        breaker(report),
+        for_you(report, false),
+        for_you(report, true),
+        reaped(report),
+        afterwards(report),
+        node_steps(steps),
+        nodes(report),
+        others(report, Verdict::Wait),
+        others(report, Verdict::Leave),
+        notices(report),
         unread,
         unseen,
-        nodes(report, budget),
     ])
 }
 
+/// Returns the first lines of the page: what is wrong, whether data is at risk, and what to do first.
+fn head(report: &Report) -> Vec<Line> {
+    let held = report.breaker.as_ref().map(|breaker| {
+        let held = format!(
+            "{}. Nothing is deleted{}.",
+            breaker.detail,
+            of_zones(breaker)
+        );
+        Line::new("HELD", Tone::Bad, held)
+    });
+    let notices = report.notices.iter();
+    let notices = notices.filter(|notice| notice.code.is_first());
+    let needs_you = report.groups.iter().any(|group| !group.is_held);
+    let tone = if needs_you { Tone::Bad } else { Tone::Strong };
+    let mut head = held.into_iter().collect_vec();
+    head.extend(incomplete(report.incomplete.as_ref()));
+    head.extend(notices.map(|notice| Line::new("NOTE", Tone::Caution, &notice.detail)));
+    head.push(Line::new("NODES", Tone::Plain, phrases::nodes(report)));
+    head.push(Line::new(PODS, tone, phrases::headline(report)));
+    let texts = phrases::next(report);
+    if !texts.is_empty() {
+        let tone = Tone::Strong;
+        head.push(Line {
+            label: "FIRST",
+            tone,
+            texts,
+        });
+    }
+    head
+}
+
+fn of_zones(breaker: &super::BreakerEntry) -> String {
+    after(" in zone ", joined(&breaker.zones, ", "))
+}
+
 /// Says why nothing is deleted, in the cluster or in some zones.
-fn breaker(report: &Report, budget: &Budget) -> Section {
+fn breaker(report: &Report) -> Section {
     let Some(breaker) = &report.breaker else {
         return Section::default();
     };
-    let mut blocks = paragraphs(&[phrases::breaker(report, breaker)]);
-    let steps = breaker.steps.iter().cloned().map(step);
-    blocks.extend(first(steps.collect(), budget.steps));
-    let of = after(" in zone ", joined(&breaker.zones, ", "));
-    let heading = format!("Nothing is deleted ({}{of})", breaker.reason);
+    let mut blocks = paragraphs(Some(phrases::breaker(report, breaker)));
+    blocks.push(Block::Steps(breaker.steps.clone()));
+    let heading = format!(
+        "Nothing is deleted{} ({})",
+        of_zones(breaker),
+        breaker.reason
+    );
     Section::new("breaker", heading, Tone::Bad, blocks)
 }
 
-/// Lists the pods of a verdict. What went wrong comes first.
-fn pods(report: &Report, verdict: Verdict, budget: &Budget) -> Section {
-    let pods = report
-        .pods
-        .iter()
-        .filter(|pod| pod.verdict == Some(verdict))
-        .sorted_by_key(|pod| !phrases::went_wrong(pod));
-    // Why a replacement is not back may take some lines.
-    let late = |pod: &PodEntry| {
-        let cause = pod.replacement.as_ref().and_then(|it| it.cause.as_ref());
-        cause.is_some_and(|cause| cause.len() > LONG_CAUSE)
+fn with_verdict(report: &Report, verdict: Verdict) -> impl Iterator<Item = &PodEntry> {
+    let pods = report.pods.iter();
+    pods.filter(move |pod| pod.verdict == Some(verdict))
+}
+
+/// Lists the pods that a run reaps, all of them. What went wrong comes first.
+fn reaped(report: &Report) -> Section {
+    let pods = with_verdict(report, Verdict::Reap);
+    let pods = pods.sorted_by_key(|pod| !phrases::went_wrong(pod));
+    let rows = pods.map(|pod| Block::Entry(row(pod))).collect_vec();
+    let blocks = if rows.is_empty() {
+        rows
+    } else {
+        vec![Block::Pods(rows)]
     };
-    let most = match verdict {
-        Verdict::Reap if report.pods.iter().any(late) => budget.rows / 2,
-        Verdict::Reap => budget.rows,
-        _ => budget.others,
-    };
-    let pods = pods.map(row).map(|row| match verdict {
-        Verdict::Wait | Verdict::Leave => beside_cards(report, row),
-        _ => row,
-    });
-    let blocks = rows(pods.collect(), most, one_workload);
+    let heading = phrases::heading(report, Verdict::Reap);
+    Section::new(Verdict::Reap.as_str(), heading, Tone::Strong, blocks)
+}
+
+/// Lists the pods that wait or that a run leaves alone.
+fn others(report: &Report, verdict: Verdict) -> Section {
+    let rows = with_verdict(report, verdict).map(|pod| Block::Entry(row(pod)));
     let heading = phrases::heading(report, verdict);
+    let blocks = first(rows.collect(), ENTRIES);
     Section::new(verdict.as_str(), heading, Tone::Strong, blocks)
 }
 
 /// Lists the notices that do not come first on the page.
-fn notices(report: &Report, budget: &Budget) -> Section {
+fn notices(report: &Report) -> Section {
     let notices = report
         .notices
         .iter()
@@ -189,44 +161,26 @@ fn notices(report: &Report, budget: &Budget) -> Section {
             } else {
                 Tone::Quiet
             };
-            Block::logged(tone, format!("{}  [{}]", notice.detail, notice.code))
+            Block::paragraph(tone, format!("{}  [{}]", notice.detail, notice.code))
         });
-    let blocks = first(notices.collect(), budget.notices);
+    let blocks = first(notices.collect(), ENTRIES);
     Section::new("notices", "Worth knowing", Tone::Caution, blocks)
 }
 
 /// Lists the nodes that are not Ready.
-fn nodes(report: &Report, budget: &Budget) -> Section {
+fn nodes(report: &Report) -> Section {
     let nodes = report.nodes.iter();
-    let nodes = nodes.map(|entry| beside_cards(report, node(report, entry)));
-    let blocks = rows(nodes.collect(), budget.others, |entry| entry.kind.clone());
+    let nodes = nodes.map(|entry| Block::Entry(node(report, entry)));
     let heading = format!(
         "Nodes not ready: {} of {}",
         report.summary.nodes_not_ready, report.summary.nodes
     );
-    Section::new("nodes", heading, Tone::Strong, blocks)
-}
-
-fn step(step: Step) -> Block {
-    Block::steps(vec![step])
-}
-
-/// Returns the first lines of the page: the summary, the notices that come first, and the
-/// next step.
-fn lead(report: &Report) -> Vec<Block> {
-    let for_you = report.groups.iter().any(|group| !group.is_held);
-    let tone = if report.exit == Exit::Done && !for_you {
-        Tone::Strong
-    } else {
-        Tone::Bad
-    };
-    let first = report.notices.iter();
-    let first = first.filter(|notice| notice.code.is_first());
-    let mut lead = vec![Block::paragraph(tone, phrases::summary(report))];
-    lead.extend(incomplete(report.incomplete.as_ref()));
-    lead.extend(first.map(|notice| Block::paragraph(Tone::Caution, &notice.detail)));
-    lead.extend(phrases::next(report).map(|next| Block::labelled("Next", Tone::Strong, next)));
-    lead
+    Section::new(
+        "nodes",
+        heading,
+        Tone::Strong,
+        first(nodes.collect(), ENTRIES),
+    )
 }
 
 /// Returns the row of a pod.
@@ -263,10 +217,6 @@ fn row(pod: &PodEntry) -> Entry {
         Some(ReasonCode::Answered) => Some("Answered"),
         _ => None,
     };
-    // A pod that takes claims with it is not folded together with the others.
-    let kind = tag
-        .map(|tag| tag.code)
-        .or(harm.and(pod.reason).map(ReasonCode::as_str));
     let mut entry = Entry::of_pod(
         &pod.namespace,
         &pod.name,
@@ -279,46 +229,59 @@ fn row(pod: &PodEntry) -> Entry {
         verdict: pod.verdict,
         overdue: pod.overdue_seconds,
         tag,
-        kind: after("", kind) + &after(", replacement ", state),
         harm,
         tone,
+        brief: phrases::brief(pod).filter(|_| harm.is_none()),
         blocks,
         ..entry
     }
 }
 
-/// Shortens a row that needs nothing in the text of a report in which something else does.
-fn beside_cards(report: &Report, mut row: Entry) -> Entry {
-    if !report.groups.is_empty() && !row.blocks.is_empty() {
-        row.blocks = vec![Block::left_out("", row.blocks)];
-    }
-    row
-}
-
-/// Lists the groups that need a person, or would while the breaker holds: those that ask for an
-/// answer, then the others.
-fn for_you(report: &Report, budget: &Budget, is_held: bool) -> Section {
+/// Lists the pods that need a person, or would while the breaker holds, by node: what to do about
+/// the node, then each group.
+fn for_you(report: &Report, is_held: bool) -> Section {
     let groups = report.groups.iter();
-    let groups = groups
-        .filter(|group| group.is_held == is_held)
-        .sorted_by_key(|group| !group.advice.wants_answer());
-    let mut reasons = BTreeSet::new();
-    let cards = groups.map(|group| {
-        let says_why = reasons.insert(report.pods[group.pods[0]].reason);
-        card(report, group, says_why, budget.names)
+    let groups = groups.filter(|group| group.is_held == is_held);
+    let node = |group: &Group| report.pods[group.pods[0]].node.as_deref();
+    let asking = groups.clone().filter(|group| group.advice.wants_answer());
+    let asking = asking.map(node).collect::<BTreeSet<_>>();
+    let groups = groups.sorted_by_cached_key(|group| {
+        let node = node(group);
+        let asks = group.advice.wants_answer();
+        (!asking.contains(&node), node.map(natural), !asks)
     });
-    let (shown, counted) = cards_and_sums(cards.collect(), budget.cards, is_held);
-    let text =
-        "Nothing is asked of you while the breaker holds: what is counted here may all be running.";
-    let mut blocks = paragraphs((is_held && !counted.is_empty()).then_some(text));
-    blocks.extend(shown.into_iter().chain(counted));
+    let groups = groups.collect_vec();
+    let text = "You need not decide anything while the breaker holds: these pods may all still be running.";
+    let mut blocks = paragraphs(Some(text).filter(|_| is_held && !groups.is_empty()));
+    // While the breaker holds, a group is only named unless there is a command.
+    let has_command = |group: &&Group| {
+        let mut steps = group.advice.steps.iter();
+        !is_held || steps.any(|step| step.command.is_some())
+    };
+    let (groups, named): (Vec<_>, Vec<_>) = groups.into_iter().partition(has_command);
+    for groups in groups.chunk_by(|one, other| node(one) == node(other)) {
+        let name = node(groups[0]);
+        blocks.push(at_node(report, name, groups));
+    }
+    let named = named.into_iter().flat_map(|group| &group.pods);
+    let named = named.map(|index| {
+        let pod = &report.pods[*index];
+        let reason = after("", pod.reason);
+        Block::Entry(Entry {
+            brief: Some(format!("{} [{reason}]", pod.name)),
+            blocks: Vec::new(),
+            ..row(pod)
+        })
+    });
+    let named = Some(named.collect_vec()).filter(|named| !named.is_empty());
+    blocks.extend(named.map(Block::Pods));
     // It stands once, where an answer is asked for.
     let asks = |held| {
         let mut groups = report.groups.iter();
         groups.any(|group| group.is_held == held && group.advice.wants_answer())
     };
     if asks(is_held) && !(is_held && asks(false)) {
-        blocks.extend(report.run_now.clone().map(step));
+        blocks.extend(report.run_now.clone().map(|step| Block::Steps(vec![step])));
     }
     let (id, words, tone) = if is_held {
         ("would", "Would need you", Tone::Strong)
@@ -329,92 +292,80 @@ fn for_you(report: &Report, budget: &Budget, is_held: bool) -> Section {
     Section::new(id, format!("{words}: {count}"), tone, blocks)
 }
 
-/// Returns the card of a group, with the steps for all of its pods. A text says why on the first
-/// card of a reason, and what else there is to see only of a group that is alone.
-fn card(report: &Report, group: &Group, says_why: bool, most: usize) -> Card {
-    let pods = group
-        .pods
-        .iter()
-        .map(|index| &report.pods[*index])
-        .collect_vec();
+/// Says what the groups of a node have in common, and lists them.
+fn at_node(report: &Report, name: Option<&str>, groups: &[&Group]) -> Block {
+    let nodes = report.nodes.iter();
+    let mut node = nodes.filter(|node| Some(&*node.name) == name).map(|node| {
+        let state = phrases::node(node, report.judged_at);
+        format!("on {}: {state}", node.name)
+    });
+    let line = node.next_back().unwrap_or_else(|| match name {
+        Some(name) => format!("on {name}"),
+        None => "on no node".to_owned(),
+    });
+    let shared = groups.iter().flat_map(|group| &group.advice.about_node);
+    let steps = shared.unique().map(|what| Step {
+        what: what.clone(),
+        command: None,
+        harm: None,
+        kind: StepKind::Other,
+    });
+    let steps = Some(steps.collect_vec()).filter(|steps| !steps.is_empty());
+    let mut blocks = steps.map(Block::Steps).into_iter().collect_vec();
+    let mut said = Vec::new();
+    for group in groups {
+        let is_open = report.groups.len() <= FEW_CARDS;
+        blocks.push(Block::Entry(card(report, group, is_open, &mut said)));
+    }
+    Block::Node { line, blocks }
+}
+
+/// Returns the card of a group, with the steps for all of its pods. What another card of the node has
+/// `said` already is not repeated.
+fn card(report: &Report, group: &Group, is_open: bool, said: &mut Vec<String>) -> Entry {
+    let pods = group.pods.iter().map(|index| &report.pods[*index]);
+    let pods = pods.collect_vec();
+    let advice = &group.advice;
     let mut entry = row(pods[0]);
+    // The line over the cards names the node.
+    entry.columns.remove(1);
     let mut blocks = Vec::new();
-    entry.named = 1;
     if pods.len() > 1 {
-        let names = pods.iter().map(|pod| pod.name.as_str()).collect_vec();
-        let (some, others) = first_of(&names, most);
-        blocks = paragraphs([some]);
-        blocks.extend(others.map(|others| Block::left_out("", paragraphs([others]))));
-        entry.named = most;
-        if !says_why {
-            blocks = vec![Block::left_out("", blocks)];
-            entry.named = 0;
-        }
+        let names = pods.iter().map(|pod| pod.name.clone()).collect_vec();
         let owners = pods.iter().filter_map(|pod| pod.owner.clone());
         entry.workloads = owners.sorted().dedup().collect();
         entry.pods = pods.len();
         entry.name = format!("{}: {} pods", pods[0].namespace, pods.len());
         entry.columns = vec![
             entry.workloads.iter().join(", "),
-            after("on ", entry.node.as_ref()),
             after("", pods[0].overdue_seconds.map(phrases::overdue_up_to)),
         ];
+        blocks.push(Block::Names(names));
     }
-    let steps = &group.advice.steps;
-    let asks = group.advice.wants_answer();
-    let is_alone = report.groups.len() == 1;
-    let looks = steps
-        .iter()
-        .take_while(|step| !matches!(step.kind, StepKind::Answer | StepKind::Keep));
-    let looks = looks.collect_vec();
-    let is_whole =
-        looks.iter().all(|step| step.command.is_none()) || is_alone && looks.len() <= FEW_STEPS;
-    let left_out = if is_whole { 0 } else { looks.len() };
-    let explain = format!("What to do: {}", phrases::explain(report, pods[0]));
-    let off_first = after("", phrases::off_first(report, group));
-    let explain = if is_whole || asks { "" } else { &explain };
-    let why = paragraphs([&group.detail]);
-    let warned = warned(&group.advice).collect();
-    if is_alone || says_why && !group.advice.gives_up_data() {
-        blocks.extend(why);
-    } else {
-        blocks.push(Block::left_out("", why));
-    }
-    if is_alone || says_why {
-        blocks.extend(warned);
-        blocks.push(Block::left_out(explain, Vec::new()));
-    } else {
-        let line = if asks { &off_first } else { explain };
-        blocks.push(Block::left_out(line, warned));
-    }
-    let steps = steps.clone();
-    blocks.push(Block::Steps { steps, left_out });
-    let entry = Entry {
-        is_card: true,
-        is_open: report.groups.len() <= FEW_CARDS,
-        harm: group.advice.steps.iter().find_map(|step| step.harm),
-        blocks,
-        log: pods
-            .into_iter()
-            .map(|pod| phrases::for_a_person(report, pod))
-            .collect(),
-        ..entry
+    let mut new = |block: &Block| match block {
+        Block::Paragraph { text, .. } if said.contains(text) => false,
+        Block::Paragraph { text, .. } => {
+            said.push(text.clone());
+            true
+        }
+        _ => true,
     };
-    Card { entry, says_why }
-}
-
-/// What pods share that are one row: their fate, namespace and workload.
-fn one_workload(entry: &Entry) -> impl Ord + use<> {
-    (
-        entry.kind.clone(),
-        entry.namespace.clone(),
-        entry.workloads.clone(),
-    )
+    let why = paragraphs(Some(&group.detail).filter(|_| !advice.gives_up_data()));
+    let warned = warned(advice, advice.about_pods.as_ref());
+    blocks.extend(why.into_iter().chain(warned).filter(|block| new(block)));
+    blocks.push(Block::Steps(advice.steps.clone()));
+    Entry {
+        is_card: true,
+        is_open,
+        harm: phrases::copies(advice),
+        blocks,
+        ..entry
+    }
 }
 
 /// Lists the notes of the pods to reap, but for those that are surely there; a note that several
 /// pods share is said once.
-fn afterwards(report: &Report, budget: &Budget) -> Section {
+fn afterwards(report: &Report) -> Section {
     let mut notes = BTreeMap::<_, Vec<_>>::new();
     for pod in &report.pods {
         if let Some(note) = &pod.note
@@ -423,67 +374,49 @@ fn afterwards(report: &Report, budget: &Budget) -> Section {
             notes.entry(note).or_default().push(phrases::name(pod));
         }
     }
-    let rest = notes.values().skip(budget.notes).flatten().collect_vec();
-    let line = format!("Notes of {} more: {}", rest.len(), listed(&rest, NAMES));
-    let mut blocks = notes
-        .into_iter()
-        .map(|(note, pods)| {
-            let (names, rest) = first_of(&pods, budget.names);
-            let named = iter::once(Block::about(&names, note));
-            named.chain(rest.map(unnamed)).collect_vec()
-        })
-        .collect_vec();
-    let folded = blocks.split_off(budget.notes.min(blocks.len())).concat();
-    let mut blocks = blocks.concat();
-    if !folded.is_empty() {
-        blocks.push(Block::fold(line, folded));
-    }
+    let notes = notes.into_iter();
+    let blocks = notes.map(|(note, pods)| Block::about(&listed(&pods, NAMES), note));
+    let blocks = first(blocks.collect(), ENTRIES);
     Section::new("remember", "Afterwards", Tone::Caution, blocks)
 }
 
-/// Returns the names for which a text has no room.
-fn unnamed(rest: String) -> Block {
-    Block::left_out("", vec![Block::logged(Tone::Plain, rest)])
+fn node_steps(steps: impl IntoIterator<Item = Step>) -> Section {
+    let steps = steps.into_iter().map(|step| Block::Steps(vec![step]));
+    let heading = "What to do about the nodes";
+    Section::new("node-steps", heading, Tone::Strong, steps.collect())
 }
 
-/// Lists the steps for the nodes; powering off is said once for all of them. What a command
-/// force-deletes may need a person, so that a text leaves the command out while a pod does.
-fn node_steps(report: &Report) -> Section {
+/// Returns the step to power nodes off, once for all of them.
+fn power_off(report: &Report) -> Option<Step> {
     let cut_off = phrases::to_power_off(report);
-    let (names, rest) = first_of(&cut_off, NAMES);
-    let which = match cut_off.len() {
+    let names = listed(&cut_off, cut_off.len());
+    match cut_off.len() {
         0 => None,
-        1 => Some(names),
-        _ => Some(format!("one of {names}")),
-    };
-    let off = which.map(|which| step(advice::power_off(&which)));
-    let rest = rest.map(unnamed);
+        1 => Some(advice::power_off(&names)),
+        _ => Some(advice::power_off(&format!("one of {names}"))),
+    }
+}
+
+/// Lists the other steps for the nodes. What a command does is said once.
+fn other_steps(report: &Report) -> impl Iterator<Item = Step> {
     let steps = report.nodes.iter().flat_map(|node| {
         let steps = node.steps.iter();
         let others = steps.filter(|step| step.kind != StepKind::PowerOff);
-        others.map(|of_node| (node.name.as_str(), step(of_node.clone())))
+        others.map(|step| (&node.name, step))
     });
-    let most = usize::from(report.groups.is_empty());
-    let (names, mut steps): (Vec<_>, Vec<_>) = steps.unzip();
-    let rest_of_steps = steps.split_off(most.min(steps.len()));
-    let fold = (!rest_of_steps.is_empty()).then(|| {
-        let names = listed(&names[most..], FEW_NAMES);
-        Block::Fold {
-            line: format!("{names}: how volumes are detached at once"),
-            is_flat: rest_of_steps.len() <= FEW_CARDS,
-            blocks: rest_of_steps,
+    let mut was_said = false;
+    steps.map(move |(name, step)| {
+        let mut step = step.clone();
+        if was_said && step.command.is_some() {
+            step.what = format!("The same for {name}, under the same conditions:");
         }
-    });
-    let blocks = off.into_iter().chain(rest).chain(steps).chain(fold);
-    let heading = "What to do about the nodes";
-    Section::new("node-steps", heading, Tone::Strong, blocks.collect())
+        was_said |= step.command.is_some();
+        step
+    })
 }
 
-/// Returns the entry of a node. When many nodes fail at once, most fail in the same minute, so
-/// nodes of one state and minute are of one kind.
+/// Returns the entry of a node.
 fn node(report: &Report, node: &NodeEntry) -> Entry {
-    let minutes = node.not_ready_seconds.map(|time| time / 60 * 60);
-    let lives = !node.signs_of_life.is_empty();
     let leaf = joined(&node.leaf_marks, ", ")
         .map(|marks| Block::paragraph(Tone::Caution, format!("A leaf node, by its {marks}.")));
     let volumes = node.volume_attachments.iter();
@@ -497,10 +430,6 @@ fn node(report: &Report, node: &NodeEntry) -> Entry {
             phrases::terminating(node),
         ],
         node: Some(node.name.clone()),
-        kind: format!("nodes{}, ", after(" of ", node.zone.as_ref()))
-            + &phrases::state(node, minutes)
-            + &after("; ", leaf.as_ref().map(|_| "leaf nodes"))
-            + &after("; ", lives.then_some("with signs of life")),
         blocks: leaf.into_iter().chain(attached).collect(),
         ..Entry::default()
     }

@@ -20,7 +20,6 @@ macro_rules! in_json {
 mod build;
 mod each_node;
 mod explained;
-mod fold;
 pub mod html;
 mod layout;
 pub mod markdown;

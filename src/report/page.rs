@@ -1,18 +1,12 @@
 //! The page: the content of a report, an explanation or a forecast, before it is text, Markdown or
 //! HTML.
-//!
-//! Whoever makes a page decides what a text leaves out, by fixed numbers. What is left out is in a
-//! [`Block::Fold`], or is a step that its block counts: the same decides what the log names, so that
-//! each command is in one of them.
-
-use std::fmt::Display;
 
 use crate::{
     advice::{Advice, Step},
     codes::codes,
     decide::Verdict,
     facts::{Owner, ReadError},
-    words::{after, joined, listed},
+    words::after,
 };
 
 /// The content of every format for people.
@@ -29,12 +23,26 @@ pub struct Page {
     /// The settings as sentences, or the assumptions of a forecast; empty if there is
     /// nothing to say.
     pub settings: String,
-    /// The first lines of the page; a text repeats them at its end.
-    pub lead: Vec<Block>,
+    /// The head: what is wrong, what becomes of the pods, and what to do first. A long text repeats
+    /// it at its end.
+    pub head: Vec<Line>,
     pub sections: Vec<Section>,
     /// The meaning of each code on the page. Text, which has no room, leaves it out.
     pub words: Vec<Word>,
 }
+
+/// A line of the head.
+#[derive(Debug, Clone)]
+pub struct Line {
+    /// A word in capitals before the texts, such as `NODES`.
+    pub label: &'static str,
+    pub tone: Tone,
+    /// Several texts are numbered: things to do, in this order.
+    pub texts: Vec<String>,
+}
+
+/// The label of the line that repeats the headline: HTML has it as its title.
+pub const PODS: &str = "PODS";
 
 /// A part of the page under a heading.
 #[derive(Debug, Clone, Default)]
@@ -57,23 +65,25 @@ pub enum Block {
         /// A word before the text, such as "Risk"; often empty.
         label: &'static str,
         text: String,
-        /// How much of the text is logged if a text leaves it out. What others wrote never is: a
-        /// message of the API server, or of a pod's author.
-        logged: usize,
+        /// Others wrote the text, and may have written much: the API server, or a pod's author.
+        is_quote: bool,
     },
     /// Things to do, in this order.
-    Steps {
-        steps: Vec<Step>,
-        /// A text leaves out so many of the first.
-        left_out: usize,
-    },
+    Steps(Vec<Step>),
+    /// Names that belong together, all of which every format shows.
+    Names(Vec<String>),
     Entry(Entry),
-    /// Blocks that a text leaves out.
-    Fold {
-        /// The line that a text shows in place of the blocks; if empty, it shows none.
+    /// The rows of pods, all of which every format shows. A text lists the names of those with a
+    /// brief form by node and namespace.
+    Pods(Vec<Block>),
+    /// What a node's pods have in common, and the pods.
+    Node {
         line: String,
-        /// HTML shows the blocks as if they were in no fold.
-        is_flat: bool,
+        blocks: Vec<Block>,
+    },
+    /// The line that a text shows in place of the blocks.
+    Fold {
+        line: String,
         blocks: Vec<Block>,
     },
 }
@@ -85,7 +95,7 @@ pub struct Entry {
     /// The cells of a table that follow the name; an empty string is an empty cell.
     pub columns: Vec<String>,
     pub tag: Option<Tag>,
-    /// The loss that the steps or the reap cause, in a word or two.
+    /// What is at risk or lost, in a word or two.
     pub harm: Option<&'static str>,
     pub tone: Tone,
     pub namespace: Option<String>,
@@ -97,17 +107,13 @@ pub struct Entry {
     pub overdue: Option<i64>,
     /// The number of pods; 0 if the entry is not about pods.
     pub pods: usize,
-    /// Entries with the same kind can be folded into one line.
-    pub kind: String,
     /// The entry is a card, which has room for blocks; otherwise it is a row of a table.
     pub is_card: bool,
     /// HTML shows the card unfolded.
     pub is_open: bool,
+    /// The pod's name, and where it is back: enough for a text, because the heading says the rest.
+    pub brief: Option<String>,
     pub blocks: Vec<Block>,
-    /// A line of the log for each pod that needs a person, or for the node.
-    pub log: Vec<String>,
-    /// So many of them are about what the text names.
-    pub named: usize,
 }
 
 /// A code of the JSON output that an entry shows, such as its reason.
@@ -143,74 +149,11 @@ codes! {
     }
 }
 
-/// What the log says of what a text leaves out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Log {
-    /// Nothing: its level is above warn.
-    Off,
-    /// A line for each command.
-    Commands,
-    /// A line for each pod that needs a person, with its commands.
-    #[default]
-    Pods,
-}
-
 /// The most names that a line lists.
 pub const NAMES: usize = 10;
-/// The most read errors that a text shows; a cause can be long.
-const FEW_ERRORS: usize = 1;
-
-impl Page {
-    /// Returns the paragraph that stands below the sections of a text.
-    pub fn footer(&self) -> Block {
-        Block::paragraph(Tone::Quiet, format!("{} {}", self.about, self.settings))
-    }
-
-    /// Returns the lines for the log about everything important that the text leaves out.
-    pub fn log(&self, log: Log) -> Vec<String> {
-        let sections = self.sections.iter();
-        let lines = sections.flat_map(|section| logged(&section.blocks, None, false, log));
-        lines.collect()
-    }
-}
-
-/// Returns the lines for the log about what a text leaves out of `blocks`, which are a part of the
-/// entry `of`; about all of them if it `is_hidden`.
-pub fn logged(blocks: &[Block], of: Option<&Entry>, is_hidden: bool, log: Log) -> Vec<String> {
-    let lines = blocks.iter().flat_map(|block| match block {
-        _ if log == Log::Off => Vec::new(),
-        Block::Paragraph { logged: 0, .. } => Vec::new(),
-        Block::Paragraph { text, logged, .. } if is_hidden => vec![text[..*logged].to_owned()],
-        Block::Paragraph { .. } => Vec::new(),
-        Block::Steps { steps, left_out } => {
-            let hidden = if is_hidden { steps.len() } else { *left_out };
-            let steps = steps[..hidden].iter();
-            let lines = steps.filter_map(|step| {
-                let what = of.map_or_else(|| step.what.clone(), Entry::named_in_the_log);
-                Some(format!("{what} {}", pasted(step)?))
-            });
-            lines.collect()
-        }
-        Block::Fold { blocks, .. } => logged(blocks, of, true, log),
-        Block::Entry(entry) => {
-            let commands = logged(&entry.blocks, Some(entry), is_hidden, log);
-            if entry.log.is_empty() || log == Log::Commands && entry.pods > 0 {
-                return commands;
-            }
-            // The line of a pod has all of its commands.
-            let is_named = !is_hidden && commands.is_empty();
-            let named = if is_named { entry.named } else { 0 };
-            entry.log.iter().skip(named).cloned().collect()
-        }
-    });
-    lines.collect()
-}
-
-/// Returns the command of a step, after a word for what it destroys.
-pub fn pasted(step: &Step) -> Option<String> {
-    let harm = after("", step.harm.map(|harm| format!("{harm}: ")));
-    Some(harm + step.command.as_ref()?)
-}
+/// The most entries that a text shows of a section that is neither about pods to reap nor about what
+/// needs a person.
+pub const ENTRIES: usize = 10;
 
 impl Section {
     pub fn new(
@@ -233,6 +176,13 @@ impl Section {
     }
 }
 
+impl Line {
+    pub fn new(label: &'static str, tone: Tone, text: impl Into<String>) -> Self {
+        let texts = vec![text.into()];
+        Self { label, tone, texts }
+    }
+}
+
 /// Drops the sections that are empty.
 pub fn filled(sections: impl IntoIterator<Item = Section>) -> Vec<Section> {
     let sections = sections.into_iter();
@@ -251,18 +201,7 @@ impl Block {
             tone,
             label,
             text: text.into(),
-            logged: 0,
-        }
-    }
-
-    /// Returns a paragraph that is logged if a text leaves it out.
-    pub fn logged(tone: Tone, text: impl Into<String>) -> Self {
-        let text = text.into();
-        Self::Paragraph {
-            tone,
-            label: "",
-            logged: text.len(),
-            text,
+            is_quote: false,
         }
     }
 
@@ -271,39 +210,8 @@ impl Block {
         Self::Paragraph {
             tone: Tone::Plain,
             label: "",
-            logged: what.len(),
             text: format!("{what}: {text}"),
-        }
-    }
-
-    pub fn steps(steps: Vec<Step>) -> Self {
-        Self::Steps { steps, left_out: 0 }
-    }
-
-    /// Returns blocks that only a text leaves out; it shows `line`, if that is not empty.
-    pub fn left_out(line: impl Into<String>, blocks: Vec<Self>) -> Self {
-        Self::Fold {
-            line: line.into(),
-            is_flat: true,
-            blocks,
-        }
-    }
-
-    pub fn fold(line: impl Into<String>, blocks: Vec<Self>) -> Self {
-        Self::Fold {
-            line: line.into(),
-            is_flat: false,
-            blocks,
-        }
-    }
-
-    /// Reports whether the block has a command, in a fold or not.
-    pub fn has_command(&self) -> bool {
-        match self {
-            Self::Paragraph { .. } => false,
-            Self::Steps { steps, .. } => steps.iter().any(|step| step.command.is_some()),
-            Self::Entry(entry) => entry.blocks.iter().any(Self::has_command),
-            Self::Fold { blocks, .. } => blocks.iter().any(Self::has_command),
+            is_quote: true,
         }
     }
 
@@ -314,7 +222,7 @@ impl Block {
 
     /// Reports whether the block is an item of a list in HTML.
     pub fn is_item(&self) -> bool {
-        matches!(self, Self::Entry(_) | Self::Fold { is_flat: false, .. })
+        matches!(self, Self::Entry(_) | Self::Fold { .. })
     }
 }
 
@@ -322,7 +230,10 @@ impl Block {
 pub fn first(mut blocks: Vec<Block>, most: usize) -> Vec<Block> {
     if blocks.len() > most {
         let rest = blocks.split_off(most);
-        blocks.push(Block::fold(format!("and {} more", rest.len()), rest));
+        blocks.push(Block::Fold {
+            line: format!("and {} more", rest.len()),
+            blocks: rest,
+        });
     }
     blocks
 }
@@ -344,19 +255,6 @@ impl Entry {
             pods: 1,
             ..Self::default()
         }
-    }
-
-    /// Reports whether the entry is the row of a pod that was not reaped or replaced as
-    /// it should be.
-    pub fn is_wrong(&self) -> bool {
-        !self.is_card && matches!(self.tone, Tone::Caution | Tone::Bad)
-    }
-
-    /// Begins a line of the log about a command of the entry.
-    fn named_in_the_log(&self) -> String {
-        let tag = self.tag.map(|tag| format!(" [{}]", tag.code));
-        let node = after(" on ", self.node.as_ref());
-        format!("{}{node}{}:", self.name, after("", tag))
     }
 
     /// Names the columns of a table of such entries.
@@ -385,20 +283,24 @@ fn made_by(name: &str, owner: Option<&Owner>) -> String {
     })
 }
 
-/// Lists the blocks that say what to do first, and what is at risk.
-pub fn warned(advice: &Advice) -> impl Iterator<Item = Block> {
+/// Lists the blocks that say what is at risk, or what to do, apart from the steps.
+pub fn warned<'a>(
+    advice: &'a Advice,
+    first: Option<&'a String>,
+) -> impl Iterator<Item = Block> + use<'a> {
+    let risk = if advice.repairs { "What to do" } else { "Risk" };
     let texts = [
-        ("First", Tone::Strong, &advice.first),
-        ("Risk", Tone::Caution, &advice.risk),
+        ("", Tone::Strong, first),
+        (risk, Tone::Caution, advice.risk.as_ref()),
     ];
     let texts = texts.into_iter();
-    texts.filter_map(|(label, tone, text)| Some(Block::labelled(label, tone, text.as_ref()?)))
+    texts.filter_map(|(label, tone, text)| Some(Block::labelled(label, tone, text?)))
 }
 
 /// Lists the blocks that say what to do first, what is at risk, and what to do.
-pub fn advised(advice: &Advice) -> impl Iterator<Item = Block> {
-    let steps = Some(Block::steps(advice.steps.clone())).filter(|_| !advice.steps.is_empty());
-    warned(advice).chain(steps)
+pub fn advised(advice: &Advice) -> impl Iterator<Item = Block> + '_ {
+    let steps = Some(Block::Steps(advice.steps.clone())).filter(|_| !advice.steps.is_empty());
+    warned(advice, advice.first.as_ref()).chain(steps)
 }
 
 /// Pairs each step with the mark before it: a dash if it is the only one, otherwise its number.
@@ -412,24 +314,15 @@ pub fn numbered(steps: &[Step]) -> impl Iterator<Item = (String, &Step)> {
     })
 }
 
-/// Lists all blocks, with each fold replaced by the blocks in it.
+/// Lists all blocks, with each fold and list of rows replaced by the blocks in it.
 pub fn unfolded(blocks: &[Block]) -> Vec<&Block> {
     blocks
         .iter()
         .flat_map(|block| match block {
-            Block::Fold { blocks, .. } => unfolded(blocks),
+            Block::Fold { blocks, .. } | Block::Pods(blocks) => unfolded(blocks),
             other => vec![other],
         })
         .collect()
-}
-
-/// Lists the first `most` of `names` in a line, and the others in another.
-pub fn first_of(names: &[impl AsRef<str> + Display], most: usize) -> (String, Option<String>) {
-    let rest = joined(names.iter().skip(most), ", ");
-    (
-        listed(names, most),
-        rest.map(|rest| format!("The others: {rest}")),
-    )
 }
 
 /// Makes a plain paragraph of each text.
@@ -441,13 +334,13 @@ pub fn paragraphs(texts: impl IntoIterator<Item = impl Into<String>>) -> Vec<Blo
 }
 
 /// Says why the verdicts may be wrong, before anything else is read.
-pub fn incomplete(why: Option<&String>) -> Option<Block> {
-    why.map(|why| Block::labelled("INCOMPLETE", Tone::Bad, why))
+pub fn incomplete(why: Option<&String>) -> Option<Line> {
+    why.map(|why| Line::new("INCOMPLETE", Tone::Bad, why))
 }
 
 /// Returns the section of read errors, and the section of what the source does not show.
 pub fn unread_sections(errors: &[ReadError], unseen: &[String]) -> [Section; 2] {
-    let heading = format!("Could not be read: {}", errors.len());
+    let heading = format!("Not read: {}", errors.len());
     let errors = errors.iter();
     let causes = errors.map(|error| Block::about(&error.what, &error.cause));
     [
@@ -455,13 +348,8 @@ pub fn unread_sections(errors: &[ReadError], unseen: &[String]) -> [Section; 2] 
             "unread",
             heading,
             Tone::Bad,
-            first(causes.collect(), FEW_ERRORS),
+            first(causes.collect(), ENTRIES),
         ),
-        Section::new(
-            "unseen",
-            "Could not be seen",
-            Tone::Caution,
-            paragraphs(unseen),
-        ),
+        Section::new("unseen", "Not seen", Tone::Caution, paragraphs(unseen)),
     ]
 }

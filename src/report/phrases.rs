@@ -3,20 +3,19 @@
 use itertools::Itertools as _;
 use jiff::{SignedDuration, Timestamp};
 
-use super::{BreakerEntry, Group, NodeEntry, PodEntry, Report, page::pasted};
+use super::{BreakerEntry, Group, NodeEntry, PodEntry, Report};
 use crate::{
-    advice::StepKind,
+    advice::{Advice, StepKind},
     cluster::Mode,
     decide::{ReasonCode, Verdict, heard, reported},
+    exit::Exit,
     facts::Ready,
     limits::MAX_NODES_IGNORED,
-    outcome::OutcomeCode,
+    outcome::{OutcomeCode, ReplacementState},
     settings::GuardCode,
-    words::{after, clean, counted, counts, joined, listed, spoken},
+    words::{self, after, clean, counted, counts, joined, listed, spoken},
 };
 
-/// The most things to do that the first lines of a report name.
-const NEXT: usize = 3;
 /// The most nodes that the first lines of a report name.
 const NAMED_NODES: usize = 3;
 /// Nodes that fail within this time of each other fail at once. The node controller notices each by
@@ -29,27 +28,31 @@ pub fn about(report: &Report) -> String {
     let by = after(" by ", report.snapshot.as_ref());
     let run = match report.mode {
         _ if report.explained.is_some() => {
-            after("", report.pods.first().map(name)) + " explained" + &by
+            "EXPLAIN ".to_owned() + &after("", report.pods.first().map(name)) + &by
         }
-        _ if report.each_node.is_some() => format!("what if one node died, foretold{by}"),
+        _ if report.each_node.is_some() => format!("WHAT IF one node died,{by}"),
         _ if let Some(supposed) = &report.supposed => {
-            format!("what if {} died, foretold{by}", supposed.nodes.join(", "))
+            format!("WHAT IF {} died,{by}", supposed.nodes.join(", "))
         }
-        Mode::Snapshot => after("audit of ", report.snapshot.as_ref()),
-        Mode::ServerDryRun => "dry run, checked by the API server".to_owned(),
-        Mode::ClientDryRun => "dry run, reading only".to_owned(),
-        Mode::Delete => "run".to_owned(),
+        Mode::Snapshot => after("AUDIT of ", report.snapshot.as_ref()),
+        Mode::ServerDryRun => "DRY RUN, checked by the API server".to_owned(),
+        Mode::ClientDryRun => "DRY RUN, reading only".to_owned(),
+        Mode::Delete => "RUN".to_owned(),
+    };
+    let changed = if any_acted(report) {
+        ""
+    } else {
+        " Nothing was changed."
+    };
+    let exit = match report.exit {
+        Exit::Done => String::new(),
+        exit => format!(" Exit code {}.", exit.code()),
     };
     format!(
-        "pod-reaper {}: {run}{}, judged at {}.{}",
-        report.program_version,
+        "{}{}, judged at {}.{changed}{exit}",
+        run.trim_end_matches(','),
         after(", on ", cluster(report)),
-        report.judged_at.strftime("%F %TZ"),
-        if any_acted(report) {
-            ""
-        } else {
-            " Nothing was changed."
-        }
+        report.judged_at.strftime("%F %RZ"),
     )
 }
 
@@ -70,7 +73,8 @@ pub fn settings(report: &Report) -> String {
         GuardCode::NotAsked => "",
     };
     format!(
-        "Stuck means {} overdue, on a node NotReady for {}. Namespaces: {}.{guard}",
+        "pod-reaper {}. Stuck means {} overdue, on a node NotReady for {}. Namespaces: {}.{guard}",
+        report.program_version,
         seconds(settings.policy.reap_older_than.as_secs()),
         seconds(settings.policy.node_not_ready_for.as_secs()),
         settings.namespaces
@@ -90,7 +94,7 @@ pub fn breaker(report: &Report, breaker: &BreakerEntry) -> String {
         return format!("{}. {pods}.", breaker.detail);
     }
     let lifts = if is_lifted_by_an_answer(breaker) {
-        " For nodes you switched off yourself, use the command below. Or run with --max-not-ready-percent=100, which turns \
+        " For nodes that you powered off yourself, use the command below. Or run with --max-not-ready-percent=100, which turns \
          the breaker off for the whole cluster."
     } else {
         ""
@@ -117,10 +121,10 @@ pub fn state(node: &NodeEntry, not_ready_seconds: Option<i64>) -> String {
         return "could not be read".to_owned();
     };
     let reason = node.reason.as_ref().map(|reason| format!(" ({reason})"));
-    let time = not_ready_seconds.map_or("an unknown time".to_owned(), seconds);
+    let time = not_ready_seconds.map_or("an unknown time".to_owned(), minutes);
     // The node lifecycle controller calls a node so whose kubelet says nothing.
     if node.reason.as_deref() == Some("NodeStatusUnknown") && ready == Ready::Unknown {
-        return format!("silent for {time}");
+        return format!("NotReady for {time}");
     }
     format!(
         "Ready is {}{} for {time}",
@@ -135,12 +139,9 @@ pub fn node(node: &NodeEntry, now: Timestamp) -> String {
     let signs = node.signs_of_life.iter().map(|sign| reported(sign, now));
     let state = state(node, node.not_ready_seconds);
     let heard = match (joined(signs, ", "), &node.last_heard) {
-        (Some(signs), _) => {
-            let state = state.replacen("silent", "kubelet silent", 1);
-            format!("{state}; its machine is alive: {signs}")
-        }
-        (None, Some(last)) => format!("{state}; last heard {}", heard(last, now)),
-        (None, None) => format!("{state}; its machine was never heard"),
+        (Some(signs), _) => format!("{state}; its machine is alive: {signs}"),
+        (None, Some(last)) => format!("{state}; last sign of life {}", heard(last, now)),
+        (None, None) => format!("{state}; no sign of life was ever seen"),
     };
     let taint = node
         .out_of_service
@@ -155,10 +156,10 @@ pub fn node(node: &NodeEntry, now: Timestamp) -> String {
 /// Counts a node's Terminating pods by verdict.
 pub fn terminating(node: &NodeEntry) -> String {
     let words = [
-        (Verdict::Reap, "for a run"),
+        (Verdict::Reap, "to reap"),
         (Verdict::Wait, "waiting"),
         (Verdict::Leave, "left alone"),
-        (Verdict::Manual, "for you"),
+        (Verdict::Manual, "needs you|need you"),
     ];
     let pods = counts(words.map(|(verdict, words)| (node.pods[&verdict], words)));
     joined(pods, ", ").unwrap_or("none Terminating".to_owned())
@@ -175,7 +176,7 @@ fn any_acted(report: &Report) -> bool {
 pub fn heading(report: &Report, verdict: Verdict) -> String {
     let words = match verdict {
         Verdict::Reap if any_acted(report) => "Reaped",
-        Verdict::Reap => "To be reaped (nothing was changed)",
+        Verdict::Reap => "To be reaped",
         Verdict::Wait => "Waiting",
         Verdict::Leave => "Left alone",
         Verdict::Manual => "Needs you",
@@ -199,14 +200,14 @@ pub fn went_wrong(pod: &PodEntry) -> bool {
 /// Says for how long a pod is overdue, or how soon its deletion deadline comes.
 pub fn overdue(overdue_seconds: i64) -> String {
     match overdue_seconds {
-        within @ ..0 => format!("deadline in {}", seconds(-within)),
-        overdue => format!("overdue {}", seconds(overdue)),
+        within @ ..0 => format!("deadline in {}", minutes(-within)),
+        overdue => format!("overdue for {}", minutes(overdue)),
     }
 }
 
 /// Says for how long the longest overdue of several pods has been overdue.
 pub fn overdue_up_to(overdue_seconds: i64) -> String {
-    overdue(overdue_seconds).replace("overdue ", "overdue up to ")
+    overdue(overdue_seconds).replace("overdue for ", "overdue for up to ")
 }
 
 /// Returns the sentence about a pod: its outcome, else its reason. `None` if the heading says it
@@ -235,72 +236,107 @@ pub fn replacement(pod: &PodEntry) -> Option<(String, Option<&String>)> {
     Some((parts.concat(), found.cause.as_ref()))
 }
 
-/// Counts the pods by what becomes of them, those that need a person first.
+/// Returns what a text shows of a pod whose heading says the rest: its name, and where it is back.
+/// `None` if there is more to say of the pod.
+pub fn brief(pod: &PodEntry) -> Option<String> {
+    let is_plain = sentence(pod).is_none() && !went_wrong(pod);
+    let found = pod.replacement.as_ref();
+    let back = match found.map(|found| found.state) {
+        None => String::new(),
+        Some(ReplacementState::Back) => {
+            let name = found.and_then(|found| found.name.as_ref());
+            let name = after(": ", name.filter(|name| **name != pod.name));
+            let node = after(" on ", found.and_then(|found| found.node.as_ref()));
+            format!(" (back{name}{node})")
+        }
+        Some(_) => return None,
+    };
+    is_plain.then(|| pod.name.clone() + &back)
+}
+
+/// Says in a few words what is known of other copies of the data that a person is asked to give up,
+/// if that is a reason not to.
+pub fn copies(advice: &Advice) -> Option<&'static str> {
+    match advice.ready_elsewhere {
+        _ if !advice.gives_up_data() => None,
+        Some(0) => Some("LAST COPY?"),
+        Some(_) => None,
+        None => Some("OTHER COPIES UNKNOWN"),
+    }
+}
+
+/// Counts the pods by what becomes of them, and those whose data is at risk.
 pub fn headline(report: &Report) -> String {
     let summary = &report.summary;
     let with = |verdict| summary.verdicts[&verdict];
     let held = report.breaker.as_ref().map(|breaker| breaker.held);
     let would = pods_for_you(report, true);
     let need = with(Verdict::Manual).saturating_sub(would);
-    let for_you = [
-        (need, "pod needs you|pods need you"),
-        (would, "would need you"),
-    ];
     let outcomes = summary.outcomes.iter().map(|(code, count)| match code {
         OutcomeCode::WouldDelete => (*count, "would be deleted"),
         code => (*count, code.as_str()),
     });
     let with_outcome = summary.outcomes.values().sum();
     let to_reap = with(Verdict::Reap).saturating_sub(with_outcome);
-    let others = [
-        (to_reap, "to be reaped"),
-        (with(Verdict::Wait) - held.unwrap_or(0), "waiting"),
-        (with(Verdict::Leave), "left alone"),
-    ];
-    let pods = counts(for_you.into_iter().chain(outcomes).chain(others));
     let zones = report.breaker.iter().flat_map(|breaker| &breaker.zones);
     let of = after(" IN ZONE ", joined(zones, ", "));
-    let held = held.map(|held| format!("NOTHING IS DELETED{of}, {held} held"));
-    let mut parts = held.into_iter().chain(pods).collect_vec();
+    let held_pods = held.map(|held| format!("NOTHING IS DELETED{of}, {held} held"));
+    let mut parts = held_pods.into_iter().collect_vec();
+    parts.extend(counts(outcomes.chain([(to_reap, "to be reaped")])));
+    let last = report.groups.iter().filter(|group| !group.is_held);
+    let last = last.filter(|group| copies(&group.advice) == Some("LAST COPY?"));
+    let last = match last.map(|group| group.pods.len()).sum() {
+        0 => String::new(),
+        1 => ", 1 may be the LAST COPY of its data".to_owned(),
+        last => format!(", {last} may be the LAST COPIES of their data"),
+    };
+    let needs = counts([(need, "needs you|need you")]);
+    parts.extend(needs.map(|needs| needs + &last));
+    parts.extend(counts([
+        (would, "would need you"),
+        (with(Verdict::Wait) - held.unwrap_or(0), "waiting"),
+        (with(Verdict::Leave), "left alone"),
+    ]));
     if parts.is_empty() {
-        parts.push("no stuck pods".to_owned());
+        parts.push("none is stuck".to_owned());
     }
     parts.extend(counts([(report.errors.len(), "could not be read")]));
     let states = summary.replacements.iter();
     let states = counts(states.map(|(state, count)| (*count, state.as_str())));
     parts.extend(joined(states, ", ").map(|states| format!("replacements: {states}")));
-    parts.join(", ")
+    parts.join(" · ")
 }
 
-/// Returns the summary, in at most three lines: the cluster, the headline, and the nodes
-/// that are down.
-pub fn summary(report: &Report) -> String {
-    let source = cluster(report)
-        .or(report.snapshot.as_ref())
-        .map(|source| format!("{source}: "));
-    let down = report
-        .nodes
-        .iter()
-        .map(|node| {
-            let time = node.not_ready_seconds.map(seconds);
-            node.name.clone() + &after(" for ", time)
-        })
-        .collect_vec();
-    let nodes = match (report.summary.nodes, down.len()) {
-        (1, 0) => "The only node is Ready".to_owned(),
-        (all, 0) => format!("All {all} nodes are Ready"),
-        (all, count) => format!(
-            "{count} of {} not Ready: {}",
-            counted(all, "node", "nodes"),
-            listed(&down, NAMED_NODES)
-        ),
-    };
-    format!(
-        "{}{}. {nodes}. Exit code {}.",
-        after("", source),
-        headline(report),
-        report.exit.code()
-    )
+/// Names the nodes that are down, and for how long.
+pub fn nodes(report: &Report) -> String {
+    let all = report.summary.nodes;
+    let down = report.nodes.iter().map(|node| {
+        let time = node.not_ready_seconds.map(minutes);
+        let is_alive = !node.signs_of_life.is_empty();
+        let link = !node.leaf_marks.is_empty();
+        let what = match (is_alive, link) {
+            (true, _) => ", but its machine is alive",
+            (_, true) => ", its link is probably cut",
+            _ => "",
+        };
+        format!("{} NotReady{}{what}", node.name, after(" for ", time))
+    });
+    let down = down.collect_vec();
+    match (all, &down[..]) {
+        (1, []) => "the only node is Ready".to_owned(),
+        (all, []) => format!("all {all} are Ready"),
+        (_, few) if few.len() <= NAMED_NODES => few.join(" · "),
+        (all, many) => {
+            let names = report.nodes.iter().map(|node| node.name.as_str());
+            let longest = report
+                .nodes
+                .iter()
+                .filter_map(|node| node.not_ready_seconds);
+            let time = after(", for up to ", longest.max().map(minutes));
+            let names = listed(&names.collect_vec(), NAMED_NODES);
+            format!("{} of {all} NotReady{time}: {names}", many.len())
+        }
+    }
 }
 
 /// Counts the pods that need a person, or that would if the breaker did not hold them.
@@ -309,23 +345,21 @@ pub fn pods_for_you(report: &Report, held: bool) -> usize {
     groups.map(|group| group.pods.len()).sum()
 }
 
-const RAN_THERE: &str = " (what ran there may still run)";
-
-/// Says what to do next and what comes after that, in the order in which to do it; `None` if there
-/// is nothing to do.
-pub fn next(report: &Report) -> Option<String> {
+/// Lists what to do, in the order in which to do it.
+pub fn next(report: &Report) -> Vec<String> {
     // The kubelet that comes back destroys that data, whatever else is to be done.
     let keep = report.groups.iter().filter(|group| {
         let mut steps = group.advice.steps.iter();
         steps.any(|step| step.kind == StepKind::Keep && step.command.is_some())
     });
     let keep = keep.map(|group| name(first_pod(report, group)));
-    let keep = listed(&keep.collect_vec(), 1);
-    let keep = (!keep.is_empty())
-        .then(|| format!("set the volume of {keep} to Retain before its node comes back"));
+    let keep = keep.map(|pod| {
+        format!("set the volume of {pod} to Retain before its node comes back (command below)")
+    });
+    let mut does = keep.collect_vec();
     if let Some(breaker) = report.breaker.as_ref().filter(|_| report.is_held()) {
-        let keep = after("", keep.map(|keep| keep + "; then "));
-        return Some(keep + &next_while_held(report, breaker));
+        does.extend(next_while_held(report, breaker));
+        return does;
     }
     let groups = report.groups.iter().filter(|group| !group.is_held);
     let (asking, others): (Vec<_>, Vec<_>) = groups.partition(|group| group.advice.wants_answer());
@@ -333,8 +367,12 @@ pub fn next(report: &Report) -> Option<String> {
         |group: &&Group| first_pod(report, group).reason == Some(ReasonCode::KubeletAlive);
     let (alive, looks): (Vec<_>, Vec<_>) = others.into_iter().partition(is_alive);
     let names = |groups: &[&Group]| {
-        let pods = groups.iter().map(|group| first_pod(report, group));
-        pods.map(name).collect_vec()
+        let names = groups.iter().map(|group| {
+            let others = group.pods.len() - 1;
+            let others = Some(format!(" and {others} alike")).filter(|_| others > 0);
+            name(first_pod(report, group)) + &after("", others)
+        });
+        names.collect_vec()
     };
     let nodes = |groups: &[&Group], all: bool| {
         let groups = groups
@@ -358,80 +396,105 @@ pub fn next(report: &Report) -> Option<String> {
     let (off_kept, off_first): (Vec<_>, Vec<_>) =
         off_first.into_iter().partition(|node| kept.contains(node));
     let alive = nodes(&alive, true);
-    let wrong = report.pods.iter().filter(|pod| went_wrong(pod)).map(name);
     let off = to_power_off(report).into_iter().map(str::to_owned);
     let off = off.filter(|node| {
         let named = [&off_first, &off_kept, &off_now];
         !named.iter().any(|it| it.contains(node))
     });
     let off = off.collect_vec();
-    let unread = report.errors.iter().map(|error| error.what.clone());
     let zones = report.breaker.iter().flat_map(|breaker| &breaker.zones);
-    let zones = zones.cloned().collect_vec();
-    let them = |nodes: &[String]| if nodes.len() == 1 { "it" } else { "them" };
-    let said = |before: &str, names: &[String], after: &str| {
-        let some = !names.is_empty();
-        some.then(|| format!("{before}{}{after}", listed(names, 1)))
-    };
-    let power = format!(" cannot come back, power {} off", them(&off_first));
-    let which = match &alive[..] {
-        [only] => only,
-        _ => "them",
-    };
-    let restart = format!(" as its pods' entries say, or power {which} off");
-    // Both are one thing to do: neither is left out without the other.
-    let power = said("if ", &off_first, &power);
-    let now = said("power off ", &off_now, RAN_THERE);
-    let decide = said("decide about ", &names(&asking), "");
-    let kept = said("power off ", &off_kept, "");
-    let decide = joined([now, kept, power, decide].into_iter().flatten(), "; then ");
-    let parts = [
-        keep,
-        said("look at the network of zone ", &zones, ""),
-        decide,
-        said("repair ", &alive, &restart),
-        said("look at ", &names(&looks), ""),
-        said("see why it was not reaped: ", &wrong.collect_vec(), ""),
-        said("power off ", &off, RAN_THERE),
-        said("see what could not be read: ", &unread.collect_vec(), ""),
-    ];
-    let parts = parts.into_iter().flatten().take(NEXT).collect_vec();
+    let zones = joined(zones, ", ");
     let gives_up = asking.iter().any(|group| group.advice.gives_up_data());
-    let at_once = failed_at_once(report).filter(|_| zones.is_empty() && !parts.is_empty());
-    let at_once = at_once.map(|count| {
+    if let Some(count) = failed_at_once(report).filter(|_| zones.is_none()) {
         let before = if gives_up {
             " before you give up data"
         } else {
             ""
         };
-        format!("{count} nodes failed within a minute: check network and power{before}; ")
-    });
-    let waits = || {
-        first_due(report)
-            .map(|(pod, time)| format!("nothing yet; {} is due in {}", name(pod), seconds(time)))
+        does.push(format!(
+            "check network and power{before}: {count} nodes failed within a minute"
+        ));
+    }
+    does.extend(zones.map(|zones| format!("look at the network of zone {zones}")));
+    let them = |nodes: &[String]| if nodes.len() == 1 { "it" } else { "them" };
+    let mut say = |names: &[String], says: &dyn Fn(String) -> String| {
+        if !names.is_empty() {
+            does.push(says(listed(names, NAMED_NODES)));
+        }
     };
-    let does = joined(parts, "; then ").or_else(waits)?;
-    Some(after("", at_once) + &does + ".")
+    let runs_on =
+        |nodes| format!("power off {nodes}, or old containers may run beside the new ones");
+    say(&off_now, &runs_on);
+    say(&off_kept, &|nodes| format!("then power off {nodes}"));
+    say(&off_first, &|nodes| {
+        let them = them(&off_first);
+        format!("{nodes}: if {them} can come back, wait; if not, power {them} off")
+            .replace("if them", "if they")
+    });
+    say(&names(&asking), &|pods| format!("then decide about {pods}"));
+    say(&alive, &|nodes| {
+        format!(
+            "repair {nodes} as the entries below say, or power {} off",
+            them(&alive)
+        )
+    });
+    let looks = looks
+        .into_iter()
+        .map(|group| (first_pod(report, group).reason, group));
+    let by_reason = looks
+        .sorted_by_key(|(reason, _)| *reason)
+        .chunk_by(|(reason, _)| *reason);
+    for (reason, groups) in &by_reason {
+        let groups = groups.map(|(_, group)| group).collect_vec();
+        let what = match reason {
+            Some(ReasonCode::KosmosLeaf) => "do not delete it; repair the link of its leaf cluster",
+            Some(ReasonCode::Finalizers | ReasonCode::AlreadyForced) => {
+                "see what set its finalizers, and repair that"
+            }
+            _ => "see below",
+        };
+        let what = match &groups[..] {
+            [group] if group.pods.len() == 1 => what.to_owned(),
+            _ => what.replace(" it;", " them;").replace(" its ", " their "),
+        };
+        say(&names(&groups), &|pods| format!("{pods}: {what}"));
+    }
+    let wrong = report.pods.iter().filter(|pod| went_wrong(pod)).map(name);
+    say(&wrong.collect_vec(), &|pods| {
+        format!("see why these were not reaped: {pods}")
+    });
+    say(&off, &runs_on);
+    let unread = report.errors.iter().map(|error| error.what.clone());
+    say(&unread.collect_vec(), &|unread| {
+        format!("see what could not be read: {unread}")
+    });
+    if does.is_empty() {
+        let due = first_due(report);
+        does.extend(
+            due.map(|(pod, time)| {
+                format!("nothing yet; {} is due in {}", name(pod), minutes(time))
+            }),
+        );
+    }
+    does
 }
 
-fn next_while_held(report: &Report, breaker: &BreakerEntry) -> String {
+fn next_while_held(report: &Report, breaker: &BreakerEntry) -> Vec<String> {
     match (breaker.reason, &report.nodes[..]) {
-        (ReasonCode::MassOutage, [only]) if report.summary.nodes == 1 => format!(
-            "bring {0} back. If {0} is lost, add a node first; then run again.",
+        (ReasonCode::MassOutage, [only]) if report.summary.nodes == 1 => vec![format!(
+            "bring {0} back; if {0} is lost, add a node, then run again",
             only.name
-        ),
+        )],
         (ReasonCode::MassOutage, _) => {
-            let lifts = if is_lifted_by_an_answer(breaker) {
-                " For nodes you switched off yourself, use the command in this report."
-            } else {
-                ""
-            };
-            format!("find the common cause (network, API server).{lifts}")
+            let lifts = "nodes that you powered off yourself: confirm it by the command below";
+            let lifts = is_lifted_by_an_answer(breaker).then_some(lifts);
+            let find = "find the common cause (network, API server)";
+            [find].into_iter().chain(lifts).map(str::to_owned).collect()
         }
-        _ => format!(
-            "see why this is not known, and run it again: {}.",
+        _ => vec![format!(
+            "see why this is not known, and run again: {}",
             breaker.detail
-        ),
+        )],
     }
 }
 
@@ -465,20 +528,6 @@ fn is_fenced(report: &Report, pod: &PodEntry) -> bool {
     nodes.any(|it| Some(&it.name) == pod.node.as_ref() && it.fenced.is_some())
 }
 
-/// Says what to do before a command that gives up data, in a few words; `None` if none does, or the
-/// node is known to be off.
-pub fn off_first(report: &Report, group: &Group) -> Option<String> {
-    let pod = first_pod(report, group);
-    let node = pod.node.as_ref()?;
-    let asks = group.advice.gives_up_data() && !is_fenced(report, pod);
-    asks.then(|| {
-        if group.advice.keeps_data() {
-            return format!("First: Power {node} off, once its data is kept.");
-        }
-        format!("First: Power {node} off, if it cannot come back.")
-    })
-}
-
 /// Returns the pod that only waits for time to pass and is the first that a run may reap, with the
 /// seconds until then.
 fn first_due(report: &Report) -> Option<(&PodEntry, i64)> {
@@ -504,39 +553,6 @@ pub fn to_power_off(report: &Report) -> Vec<&str> {
         .collect()
 }
 
-/// Says in a line of the log that a pod needs a person: the reason, and the steps with
-/// their commands.
-pub fn for_a_person(report: &Report, pod: &PodEntry) -> String {
-    // What a step is for is left out: it may repeat a message of the API server.
-    let steps = pod.advice.steps.iter();
-    let steps = steps.sorted_by_key(|step| match step.kind {
-        StepKind::Keep => 0,
-        StepKind::Answer => 1,
-        StepKind::Other | StepKind::PowerOff => 2,
-    });
-    let (name, node) = (name(pod), pod.node.as_deref().unwrap_or("no node"));
-    let mut why = pod.advice.steps.iter().filter_map(|step| step.why.clone());
-    let does = joined(steps.filter_map(pasted), "; ").or_else(|| why.next());
-    let off = Some(node).filter(|_| pod.advice.gives_up_data() && !is_fenced(report, pod));
-    let off = off.map(|node| {
-        if pod.advice.keeps_data() {
-            return format!("Keep its data first, then power {node} off. ");
-        }
-        format!("Power {node} off first. ")
-    });
-    format!(
-        "{name} on {node} needs a person{}: {}{}",
-        after(" ", pod.reason.map(|reason| format!("[{reason}]"))),
-        after("", off),
-        does.unwrap_or_else(|| explain(report, pod)),
-    )
-}
-
-/// Returns the command that explains the pod's verdict, from the same source.
-pub fn explain(report: &Report, pod: &PodEntry) -> String {
-    format!("pod-reaper explain {}{}", name(pod), report.source_options)
-}
-
 pub fn name(pod: &PodEntry) -> String {
     format!("{}/{}", pod.namespace, pod.name)
 }
@@ -549,4 +565,9 @@ pub fn lines(command: &str) -> impl Iterator<Item = String> {
 /// Says a number of seconds as a duration, such as "1h 5m".
 pub fn seconds(seconds: i64) -> String {
     spoken(SignedDuration::from_secs(seconds))
+}
+
+/// Says the same without seconds from ten minutes on.
+pub fn minutes(seconds: i64) -> String {
+    words::about(SignedDuration::from_secs(seconds))
 }

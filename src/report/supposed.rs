@@ -3,11 +3,10 @@
 
 use super::{
     Fate, PodEntry, Report, Supposed, Workload,
-    fold::rows,
     layout::words,
     page::{
-        Block, Entry, Page, Section, Tag, Tone, advised, filled, first, incomplete, paragraphs,
-        unread_sections,
+        Block, ENTRIES, Entry, Line, PODS, Page, Section, Tag, Tone, advised, filled, first,
+        incomplete, paragraphs, unread_sections,
     },
     phrases,
 };
@@ -16,9 +15,6 @@ use crate::words::{after, counted, counts, joined};
 const ASSUMED: &str = "Assumed: the kubelet is silent for longer than every toleration, grace period and threshold. Another \
      node is looked for by nodeSelector and required node affinity alone, not by room, taints or other rules of the scheduler. A time counts from when Kubernetes calls the node unreachable, until a run \
      may reap the last of its pods: toleration and thresholds, and the grace period if the node has no lease.";
-
-/// The most rows of a section that a text shows.
-const ROWS: usize = 8;
 
 /// Returns the page of the report.
 pub fn page(report: &Report, supposed: &Supposed) -> Page {
@@ -37,16 +33,17 @@ pub fn forecast_page(
     summary: &str,
     sections: Vec<Section>,
 ) -> Page {
-    let lead = format!("Summary: {summary}. Exit code {}.", report.exit.code());
-    let mut lead = vec![Block::paragraph(Tone::Strong, lead)];
-    lead.extend(incomplete(report.incomplete.as_ref()));
+    let mut head = incomplete(report.incomplete.as_ref())
+        .into_iter()
+        .collect::<Vec<_>>();
+    head.push(Line::new(PODS, Tone::Strong, summary));
     let unread = unread_sections(&report.errors, &report.unseen);
     Page {
         headline: summary.to_owned(),
         about: phrases::about(report),
         cluster: after("", phrases::cluster(report)),
         settings: format!("{} {assumed}", phrases::settings(report)),
-        lead,
+        head,
         sections: filled(sections.into_iter().chain(unread)),
         words: words(report),
     }
@@ -71,11 +68,13 @@ fn sections(report: &Report, supposed: &Supposed) -> Vec<Section> {
         let pods = report.pods.iter().filter(|pod| pod.fate == Some(fate));
         let pods = pods.map(|pod| entry(pod, supposed.nodes.len() == 1));
         let heading = format!("{heading}: {}", with_fate(report, fate));
-        let mut rows = rows(pods.collect(), ROWS, |entry| {
-            (entry.kind.clone(), entry.workloads.clone())
-        });
-        give_room(&mut rows);
-        Section::new(fate.as_str(), heading, tone, rows)
+        let rows = pods.map(Block::Entry).collect::<Vec<_>>();
+        let blocks = match fate {
+            _ if rows.is_empty() => rows,
+            Fate::NeedsPerson | Fate::LeftTerminating => first(rows, ENTRIES),
+            _ => vec![Block::Pods(rows)],
+        };
+        Section::new(fate.as_str(), heading, tone, blocks)
     };
     let workloads = supposed.workloads.iter().map(|workload| {
         let Workload {
@@ -120,7 +119,7 @@ fn sections(report: &Report, supposed: &Supposed) -> Vec<Section> {
             "workloads",
             alone,
             Tone::Bad,
-            first(paragraphs(workloads), ROWS),
+            first(paragraphs(workloads), ENTRIES),
         ),
         of_fate(Fate::LeftTerminating, Tone::Caution, "Stay Terminating"),
         Section::new("left-out", not_reaped, Tone::Caution, paragraphs(left_out)),
@@ -129,21 +128,6 @@ fn sections(report: &Report, supposed: &Supposed) -> Vec<Section> {
         of_fate(Fate::Stays, Tone::Quiet, "Stay on the node (never evicted)"),
     ];
     hold.into_iter().chain(parts).chain(of_nodes).collect()
-}
-
-/// Makes a card of each entry with steps: the row of a table has no room for what is lost.
-fn give_room(blocks: &mut [Block]) {
-    for block in blocks {
-        match block {
-            Block::Entry(entry) => {
-                let mut blocks = entry.blocks.iter();
-                entry.is_card = blocks.any(|block| matches!(block, Block::Steps { .. }));
-                entry.is_open = true;
-            }
-            Block::Fold { blocks, .. } => give_room(blocks),
-            Block::Paragraph { .. } | Block::Steps { .. } => {}
-        }
-    }
 }
 
 /// Says what the breaker would do or, if it would do nothing, how many nodes would be NotReady.
@@ -185,17 +169,18 @@ fn entry(pod: &PodEntry, only_node: bool) -> Entry {
         // The node is the last column.
         entry.columns.pop();
     }
+    let blocks = detail.into_iter().chain(advised(&pod.advice)).chain(note);
+    let blocks = blocks.collect::<Vec<_>>();
     Entry {
         tag: reason.map(|reason| Tag {
             kind: "reason",
             code: reason.as_str(),
         }),
-        kind: after("", reason),
-        blocks: detail
-            .into_iter()
-            .chain(advised(&pod.advice))
-            .chain(note)
-            .collect(),
+        brief: Some(pod.name.clone()).filter(|_| blocks.is_empty()),
+        // The row of a table has no room for what is lost.
+        is_card: blocks.iter().any(|block| matches!(block, Block::Steps(_))),
+        is_open: true,
+        blocks,
         ..entry
     }
 }

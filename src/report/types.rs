@@ -65,6 +65,9 @@ in_json! {
         /// Why the verdicts may be wrong, as sentences, if the source lacks what all of them need.
         #[serde(skip)]
         pub incomplete: Option<String>,
+        /// A person was asked, and did not agree to the deletes.
+        #[serde(skip)]
+        pub declined: bool,
         /// What a person should know besides the verdicts. No notice changes the exit code.
         pub notices: Vec<NoticeEntry>,
         /// What each rule and limit saw of the one pod of `explain`; null in every other report.

@@ -141,7 +141,7 @@ fn a_file_without_leases_is_incomplete_if_that_may_change_a_verdict() {
         let errors = report.errors.iter().map(|error| error.what.as_str());
         let expected = is_incomplete.then_some("leases");
         assert_eq!(errors.collect_vec(), Vec::from_iter(expected), "{case}");
-        let first = format!("{:?}", report.page().lead.iter().take(2).format(" "));
+        let first = format!("{:?}", report.page().head.iter().take(2).format(" "));
         assert_eq!(
             first.contains("INCOMPLETE"),
             is_incomplete,

@@ -102,7 +102,7 @@ fn the_plugins_of_k9s_answer() {
     let plugins = yaml(&file)["plugins"].as_object().unwrap().clone();
     for (name, selected, says) in [
         ("pod-reaper-explain", "huebackend-0", "VERDICT: "),
-        ("pod-reaper-what-if", "ds01", "\nSummary: "),
+        ("pod-reaper-what-if", "ds01", "\nPODS   "),
     ] {
         let plugin = &plugins[name];
         assert_eq!(

@@ -71,9 +71,17 @@ fn it_asks_before_it_deletes_and_only_a_yes_deletes() {
     // The pods stand before the question, so that a person knows what it is about.
     let (asked, _) = screen.split_once(QUESTION).expect("the question");
     for (namespace, name) in six_nodes::STUCK {
-        let pod = format!("{namespace}/{name}");
-        assert!(asked.contains(&pod), "{pod} is not in {screen}");
+        let of_namespace = |line: &&str| line.split_whitespace().next() == Some(namespace);
+        let mut lines = asked.lines().filter(of_namespace);
+        assert!(
+            lines.any(|line| line.split_whitespace().any(|word| word == name)),
+            "{namespace}/{name} is not in {screen}"
+        );
     }
+    let (_, after) = screen
+        .split_once("Without a yes, nothing is deleted.")
+        .expect(&screen);
+    assert_eq!(after.trim(), "", "that is all: {screen}");
     assert!(vault_lives(&cluster));
     assert_eq!(
         cluster.get("/apis/events.k8s.io/v1/events")["items"],
@@ -159,7 +167,10 @@ fn the_report_keeps_to_the_width_of_the_terminal() {
             let line = line.trim();
             let is_script = in_script || line.starts_with("( ");
             in_script = is_script && !line.ends_with(" )");
-            !is_script && !line.contains(['/', '{', '}']) && !line.starts_with(['\'', '\\'])
+            !is_script
+                && !line.contains(['/', '{', '}'])
+                && !line.starts_with(['\'', '\\'])
+                && !line.starts_with("kubectl ")
         };
         let prose = screen.lines().filter(is_prose);
         prose

@@ -39,9 +39,10 @@ fn notices_are_in_every_format_and_change_no_exit_code() {
           without a time limit, so Kubernetes never evicts it. Each is down, unless the node is only cut
           off. Its machine was last heard 2h ago (lease). To have it moved, delete it without --force: the
           next runs judge it like any other.  [never-evicted]
-          and 2 more; named in the log
-        NODES NOT READY: 1 of 3
-          ds06  silent for 2h; last heard 2h ago (lease)  1 for a run"#]]
+          --manual-owner-kind names Postgres, which is not a built-in kind of Kubernetes, and no judged pod
+          has an owner of it: if it is misspelt, it protects nothing.  [unknown-kind]
+          Judged at 2026-01-31 03:00:00Z, the newest time of the file; what happened later is not known.
+          --now sets another time.  [time-of-the-file]"#]]
     .assert_eq(notices.expect("a section before the summary").0.trim());
     for format in ["markdown", "html"] {
         let page = judge(&["--output", format]).out;

@@ -42,7 +42,7 @@ fn a_question_has_all_formats() {
         for (format, begins) in [
             ("text", ""),
             ("json", "{"),
-            ("markdown", "# pod-reaper "),
+            ("markdown", "# "),
             ("html", "<!DOCTYPE html>"),
         ] {
             let all = [args, &["--snapshot", SIX, "-o", format]].concat();

@@ -48,6 +48,15 @@ entry! {
         pub ready_elsewhere: Option<usize>,
         /// What a person should do, in order.
         pub steps: Vec<Step>,
+        /// The part of `first` that concerns the node, and that its pods share: sentences, in order.
+        #[serde(skip)]
+        pub about_node: Vec<String>,
+        /// The rest of `first`.
+        #[serde(skip)]
+        pub about_pods: Option<String>,
+        /// `risk` says what to do, not what an answer puts at risk.
+        #[serde(skip)]
+        pub repairs: bool,
     }
 }
 
@@ -64,9 +73,6 @@ entry! {
         /// What kind of step it is.
         #[serde(skip)]
         pub kind: StepKind,
-        /// Why it has no command, as a phrase without messages of others, for the log.
-        #[serde(skip)]
-        pub why: Option<String>,
     }
 }
 
@@ -80,6 +86,8 @@ pub enum StepKind {
     Keep,
     /// Its command gives a person's answer.
     Answer,
+    /// It stands in place of a command that answers, and says why there is none.
+    NoAnswer,
     /// To power off a node whose pods were taken.
     PowerOff,
 }
@@ -133,16 +141,13 @@ impl Step {
             command: None,
             harm: None,
             kind: StepKind::Other,
-            why: None,
         }
     }
 
-    /// Returns the remark that stands in place of a command that answers. The remark may repeat messages of others;
-    /// `log` says the same without them.
-    fn no_answer(remark: impl Into<String>, log: impl Into<String>) -> Self {
+    fn no_answer(why: impl Into<String>) -> Self {
         Self {
-            why: Some(log.into()),
-            ..Self::remark(remark)
+            kind: StepKind::NoAnswer,
+            ..Self::remark(why)
         }
     }
 }
@@ -229,23 +234,17 @@ impl Adviser<'_> {
         let mut replaced = None;
         let no_answer = match self.plan.by_node.get(&node.name) {
             Some(Limit::MassOutage(_)) => Step::no_answer(
-                "No answer is asked for while so many nodes are NotReady: find out first what they have in common.",
-                "no answer is asked for while so many nodes are NotReady",
+                "The report asks for no answer while so many nodes are NotReady: find out first what they have in common.",
             ),
-            Some(Limit::NoRoom(_)) => Step::no_answer(
-                "No answer is asked for while no pod could start elsewhere.",
-                "no answer is asked for while no pod could start elsewhere",
-            ),
-            Some(limit) => Step::no_answer(
-                format!(
-                    "No answer is asked for while a fact about the whole run is not known: {}.",
-                    limit.state()
-                ),
-                "no answer is asked for while a fact about the whole run is not known",
-            ),
+            Some(Limit::NoRoom(_)) => {
+                Step::no_answer("The report asks for no answer while no pod could start elsewhere.")
+            }
+            Some(limit) => Step::no_answer(format!(
+                "The report asks for no answer while a fact about the whole run is not known: {}.",
+                limit.state()
+            )),
             None if node.may_live(self.facts.now) => Step::no_answer(
-                "No answer is asked for while the node is alive, or may be: repair it, or power it off.",
-                "no answer is asked for while the node is alive, or may be",
+                "The report asks for no answer while the node is alive, or may be: repair the node, or power it off.",
             ),
             None => {
                 let Some(objection) = self.objection(first) else {
@@ -259,7 +258,8 @@ impl Adviser<'_> {
         };
         let keep = alike.keep_data(&node.name);
         Advice {
-            first: replaced,
+            first: replaced.clone(),
+            about_pods: replaced,
             steps: keep.into_iter().chain([no_answer]).collect(),
             ..Advice::default()
         }
@@ -337,14 +337,12 @@ impl Adviser<'_> {
         let from = format!("--from=cronjob/{cronjob}");
         let create = ["create", "job", "-n", namespace, &from, &name];
         Step::new(
-            match self.installed {
-                Some(_) => {
-                    "The next run acts on your answers. To start it now (it also reaps every pod then due):"
-                }
-                None => {
-                    "A run acts on your answers, also one by hand. The CronJob's (it reaps every pod then due too):"
-                }
-            },
+            format!(
+                "The next run acts on your answers. Scheduled runs need the component answers to delete a PVC (Helm: \
+                 answers.enabled); without it, run pod-reaper{} yourself. To start a scheduled run now, which also reaps every \
+                 other pod that is due:",
+                self.kubectl.options()
+            ),
             self.kubectl.verb_first(&create),
         )
     }
@@ -400,8 +398,9 @@ impl Adviser<'_> {
             let of = after(" of zone ", zone);
             let nodes = counted(nodes.len(), "NotReady node", "NotReady nodes");
             let what = format!(
-                "If you have switched off {nodes}{of} at the power supply, say so, and a run takes the pods there. Leave out each node that you \
-                 have not switched off:"
+                "If you have powered off {}{of} and checked that at the machine itself, confirm it, and the next run reaps the \
+                 pods there. Leave out each node that you have not powered off:",
+                counted(nodes.len(), "NotReady node", "NotReady nodes")
             );
             self.answer(what, "node", &which, "", POWERED_OFF)
         });
@@ -439,7 +438,7 @@ impl Adviser<'_> {
         ];
         let asks = |code: &ReasonCode| reap.contains(code) && pod.may_take_a_claim();
         let taken = judged.reason.asks.iter().any(asks).then(|| Objection {
-            why: "a claim would go with the pod".to_owned(),
+            why: "a PVC would be deleted with the pod".to_owned(),
             is_own: true,
         });
         own.or(taken).or_else(unknown)
@@ -465,17 +464,11 @@ struct Objection {
 
 impl Objection {
     fn remark(&self) -> Step {
-        let why = &self.why;
-        let log = if self.is_own {
-            format!("no answer is asked for: {why}")
-        } else {
-            "no answer is asked for".to_owned()
-        };
-        let remark = format!(
-            "No answer is asked for: {why}. The steps are {}.",
+        Step::no_answer(format!(
+            "The report asks for no answer: {}. The steps are {}.",
+            self.why,
             by_hand()
-        );
-        Step::no_answer(remark, log)
+        ))
     }
 }
 
@@ -602,18 +595,19 @@ impl PodGroup<'_> {
         .map(|code| self.is(code));
         let unverified = is_unverified(self.first);
         let (mut first, mut risks, mut steps) = (Vec::new(), Vec::new(), self.keep_data(node));
+        let mut about_node = Vec::new();
         let is_deleted = !steps.is_empty();
         let is_in_danger = steps.iter().any(|step| step.command.is_some());
         steps.extend(self.see_volumes());
         if unverified {
             risks.push(format!(
-                "If a volume is on {node}, the replacement waits for that node for ever."
+                "If a volume is on {node}, the replacement waits for that node forever."
             ));
         }
         // The answer on a pod lets it take along no claim.
         if (confined || unverified) && self.first.pod.may_take_a_claim() {
             let objection = Objection {
-                why: "a claim would go with the pod, or may".to_owned(),
+                why: "a PVC would be deleted with the pod, or may be".to_owned(),
                 is_own: true,
             };
             steps.push(objection.remark());
@@ -644,18 +638,16 @@ impl PodGroup<'_> {
                 "Nothing wants {them} again. If {node} comes back, its kubelet ends {them}."
             ));
         } else if !losses.is_empty() || host_path {
-            let starts = match self.all {
-                [_] => "pod starts again with its",
-                _ => "pods start again with their",
-            };
-            let otherwise = if is_open {
-                format!("Otherwise power {node} off first, or two copies may run.")
-            } else {
-                "Otherwise answer.".to_owned()
-            };
-            first.push(format!(
-                "If {node} can come back, wait: the {starts} data. {otherwise}"
+            about_node.push(format!(
+                "If {node} can come back, wait: its pods restart with their data."
             ));
+            if is_open {
+                about_node.push(format!(
+                    "If not, power {node} off before you answer. Otherwise two copies may run."
+                ));
+            } else {
+                about_node.push("If not, answer.".to_owned());
+            }
         }
         if shared {
             risks.push(format!(
@@ -667,23 +659,24 @@ impl PodGroup<'_> {
             // It is one step, so that nobody declares the machine off without having been told to
             // check it.
             let what = format!(
-                "Power {node} off, or cut off its disks, and check that at the machine itself, not by what the cluster says: \
-                 what still runs there would write to the same disks. Then say so, and a run takes what waits for that. Where \
-                 fencing is automatic, have it mark the node (annotation fencing/state=fenced, or what --fenced-node-selector \
-                 selects) and unmark it when it is back."
+                "Power {node} off or disconnect its disks, and verify that on the machine itself (console or BMC), not in the \
+                 cluster: anything still running there would write to the same disks. Then confirm it with this command; the \
+                 next run reaps the pods that wait for it. If nodes are fenced automatically, have the fencing agent mark the \
+                 node (annotation fencing/state=fenced, or anything that --fenced-node-selector matches) and remove the mark \
+                 when the node is back."
             );
             steps.push(self.answer(what, "node", &[node], POWERED_OFF));
         }
         if owner && is_open {
-            if first.is_empty() {
-                first.push(format!("Make sure that {node} is powered off."));
+            if first.is_empty() && about_node.is_empty() {
+                about_node.push(format!("Make sure that {node} is powered off."));
             }
             risks.push(format!(
                 "If {node} is only cut off, what it ran may still be running there, and a replacement would be a second copy."
             ));
         }
         if !losses.is_empty() {
-            first.push(self.by_whom());
+            first.push(self.what_follows());
             if is_deleted {
                 first.extend(self.replaced_already(node));
             }
@@ -713,7 +706,10 @@ impl PodGroup<'_> {
             ));
         }
         Advice {
-            first: joined(first, " "),
+            first: joined(about_node.iter().chain(&first), " "),
+            about_node,
+            about_pods: joined(first, " "),
+            repairs: false,
             risk: joined(risks, " "),
             ready_elsewhere: copies.and_then(|(_, copies)| copies.ok()),
             losses,
@@ -733,9 +729,9 @@ impl PodGroup<'_> {
         let mut last = after(" ", self.one_at_a_time());
         if lets_go {
             let (next, then) = if losses.is_empty() {
-                ("A run then does it.", mem::take(&mut last))
+                ("The next run does it.", mem::take(&mut last))
             } else {
-                ("A run needs the next step too.", String::new())
+                ("The next run also needs the step below.", String::new())
             };
             let host_path = self.is(ReasonCode::HostPath);
             let stays = after("", host_path.then(|| self.leaves_data(node, copies)));
@@ -746,14 +742,17 @@ impl PodGroup<'_> {
                 .filter(|(_, pin)| pin.given_up.is_ok())
                 .map(|(tie, _)| &tie.pvc);
             let keeps = match joined(given_up.sorted().dedup(), ", ") {
-                None => "every claim is kept".to_owned(),
+                None => "every PVC is kept".to_owned(),
                 Some(claims) => {
                     format!(
                         "PVC {claims} is given up already and deleted with it; every other PVC is kept"
                     )
                 }
             };
-            let what = format!("Let {} go; {keeps}. {stays}{next}{then}", self.them());
+            let what = format!(
+                "Allow {} to be force-deleted; {keeps}. {stays}{next}{then}",
+                self.them()
+            );
             steps.push(Step {
                 harm: host_path.then_some("Starts empty"),
                 ..self.answer(what, "pod", &self.names(), REAP)
@@ -824,26 +823,23 @@ impl PodGroup<'_> {
         Some((key.1, copies))
     }
 
-    /// Says whose run deletes the claims that are given up: the installation has that right only
-    /// with a component.
-    fn by_whom(&self) -> String {
+    /// Says what becomes of the claims that are given up, and of their pods.
+    fn what_follows(&self) -> String {
         let mut claims = self.all.iter().flat_map(|judged| asked(judged));
         if claims.clone().all(|(_, pin)| pin.deleted) {
-            return "Kubernetes deletes the claim once its last pod is gone.".to_owned();
+            return "Kubernetes deletes the PVC once its last pod is gone.".to_owned();
         }
         let comes_back = if claims.any(|(_, pin)| pin.by_operator) {
-            "whether it comes back is the affair of the operator that controls the pod"
+            "whether it is recreated is up to the operator that owns the pod"
         } else if self.all.len() == 1 {
             "its StatefulSet creates both again, empty"
         } else {
-            "their StatefulSets create them all again, empty"
+            "their StatefulSets create all of them again, empty"
         };
-        format!(
-            "A scheduled run acts on this only if the component answers is installed. If not, run pod-reaper -n {}{} (it also \
-             reaps its other stuck pods). Each claim is deleted with its pod; {comes_back}.",
-            self.namespace(),
-            self.adviser.kubectl.options()
-        )
+        match self.all {
+            [_] => format!("The next run deletes the PVC and the pod; {comes_back}."),
+            _ => format!("The next run deletes each PVC with its pod; {comes_back}."),
+        }
     }
 
     fn give_up(&self, node: &str, losses: &[Loss], copies: Option<&(Owner, Read<usize>)>) -> Step {
@@ -869,8 +865,8 @@ impl PodGroup<'_> {
             }
         });
         let mut what = format!(
-            "Give up {}{}: {}.",
-            named("claim", &names),
+            "Discard {}{}: {}.",
+            named("PVC", &names),
             after(
                 "",
                 joined(size_and_age(losses), ", ").map(|both| format!(" ({both})"))
@@ -881,7 +877,7 @@ impl PodGroup<'_> {
         let mut claims = self.all.iter().flat_map(|judged| asked(judged));
         if let Some(doubt) = claims.find_map(|(_, pin)| pin.doubt.as_ref()) {
             what += &format!(
-                " Whether it would come back is not known ({}): the run asks again.",
+                " Could not check whether the PVC would be recreated ({}); the next run checks again first.",
                 doubt.why
             );
         }
@@ -985,13 +981,13 @@ impl PodGroup<'_> {
         let mut steps = Vec::new();
         for tie in ties(ReasonCode::VolumeConfined).flat_map(Ties::confined) {
             let (Tie { pvc, why, .. }, volume) = (tie, tie.volume());
-            let what = format!("See where the data of claim {pvc} is: volume {volume} {why}.");
+            let what = format!("See where the data of PVC {pvc} is: volume {volume} {why}.");
             let describe = ["describe", "pv", volume];
             steps.push(Step::new(what, kubectl.command(&describe)));
         }
         if !steps.is_empty() {
             steps.push(Step::remark(format!(
-                "If the data is elsewhere, bring up a node that the volume allows: the next run then takes {}. A replacement \
+                "If the data is elsewhere, bring up a node that the volume allows: the next run then reaps {}. A replacement \
                  would wait for such a node.",
                 self.them()
             )));
@@ -1001,10 +997,10 @@ impl PodGroup<'_> {
             let (Tie { pvc, why, .. }, volume) = (tie, tie.volume());
             let what = if tie.kind == TieKind::Unverified(Unsure::NoVolume) {
                 format!(
-                    "Volume {volume} of claim {pvc} does not exist: bring it back, or a new pod cannot start."
+                    "Volume {volume} of PVC {pvc} does not exist: bring it back, or a new pod cannot start."
                 )
             } else {
-                format!("See claim {pvc}, and where its volume is: {why}.")
+                format!("See PVC {pvc}, and where its volume is: {why}.")
             };
             let get = ["get", "pvc", pvc, "-n", self.namespace(), "-o", "wide"];
             // What cannot be the name of a claim is only in the pod.
@@ -1091,7 +1087,7 @@ impl PodGroup<'_> {
         let asks = self.adviser.asks_if_edge_is_off(self.first);
         steps.extend(known.filter(|_| asks).map(|node| {
             let what = format!(
-                "If {} is off for good, check that at the machine itself, and say so: the next run then reaps the pods whose \
+                "If {} is off for good, check that at the machine itself, and confirm it: the next run then reaps the pods whose \
                  deletion was requested before.",
                 node.name
             );
@@ -1103,7 +1099,7 @@ impl PodGroup<'_> {
             && pod.containers.running + pod.containers.waiting == 0;
         let risk = if ended {
             "Do not force-delete it: its containers have terminated, and the kubelet confirms that once the node is Ready. Or power \
-             the machine off: once it was silent for 11 minutes, a run judges the pod again."
+             the machine off: after 11 minutes without a heartbeat, the next run judges the pod again."
         } else {
             reason.code.advice()
         };
@@ -1118,8 +1114,10 @@ impl PodGroup<'_> {
             steps = advice.steps.into_iter().chain(looks).collect();
         }
         Advice {
+            about_pods: first.clone(),
             first,
             risk: Some(risk),
+            repairs: true,
             steps,
             ..Advice::default()
         }
@@ -1252,7 +1250,7 @@ fn size_and_age(losses: &[Loss]) -> impl Iterator<Item = String> {
     let days = times.map(|created| created.strftime("%F").to_string());
     let made = days.minmax().into_option().map(|(first, last)| {
         let until = Some(&last).filter(|last| **last != first);
-        format!("made {first}{}", after(" to ", until))
+        format!("created {first}{}", after(" to ", until))
     });
     size.into_iter().chain(made)
 }

@@ -50,12 +50,12 @@ fn check_node(cases: &Expect) {
 /// Says of each step what kind it is, and its command.
 fn told(steps: &[Step]) -> Vec<String> {
     let told = steps.iter().map(|step| {
-        let kind = match (step.kind, &step.why) {
-            (StepKind::Answer, _) => "answer",
-            (StepKind::PowerOff, _) => "power off",
-            (StepKind::Keep, _) => "keep",
-            (StepKind::Other, Some(_)) => "no answer",
-            (StepKind::Other, None) => "see",
+        let kind = match step.kind {
+            StepKind::Answer => "answer",
+            StepKind::PowerOff => "power off",
+            StepKind::Keep => "keep",
+            StepKind::NoAnswer => "no answer",
+            StepKind::Other => "see",
         };
         let harm = after(", which ", step.harm);
         format!("{kind}{harm}{}", after(": ", step.command.as_ref()))

@@ -66,7 +66,7 @@ reasons! {
         "It is overdue for less than --reap-older-than, or not yet: since its deletion deadline, which includes the grace period. On a silent node the kubelet no longer times the grace period: there the pod is overdue since its deletion was requested, or since the last heartbeat, if that is later. A kubelet that comes back in that time terminates the pod cleanly.",
         "Nothing. A later run takes it.";
     KosmosLeaf = "kosmos-leaf" => Manual,
-        "Its node stands for another cluster, joined by Kosmos. NotReady mostly means that the link is cut: the pod may well be running.",
+        "Its node stands for another cluster, joined by Kosmos. NotReady usually means that the link is cut: the pod may well be running.",
         "Do not force-delete it: it may well be running, and Kosmos might never stop it. Once the link is repaired, Kosmos deletes the pod: within seconds after a short outage, later after a long one. So choose when to repair it. If the leaf cluster is gone for good, delete the Node, not its pods: what runs there may keep running, and Kosmos recreates the Node only when its cluster manager restarts.";
     VirtualNode = "virtual-node" => Manual,
         "Its node is a program that runs or simulates pods elsewhere (Virtual Kubelet, Liqo, \
@@ -75,7 +75,7 @@ reasons! {
          may well be running, and the program may later delete its replacement by name.";
     EdgeNode = "edge-node" => Manual,
         "Its node is a machine that works on while it is cut off (KubeEdge, OpenYurt, SuperEdge, \
-         EKS Hybrid Nodes). NotReady mostly means that the link is cut: the pod may well be \
+         EKS Hybrid Nodes). NotReady usually means that the link is cut: the pod may well be \
          running.",
         "Repair the link. Do not force-delete the pod before you know that the machine is off. Once it is off for good, say so by the annotation in the report: the next run then reaps the pods whose deletion was requested before.";
     LeafNode = "leaf-node" => Manual,
@@ -90,7 +90,7 @@ reasons! {
         "Nothing. A later run takes the pod if the node stays NotReady.";
     KubeletAlive = "kubelet-alive" => Manual,
         "Its node is NotReady, but shows a sign of life: Ready is False, which only a kubelet that reports keeps so, or something on the machine wrote to the API server after the node became NotReady and less than 11 minutes ago. The containers most likely run, unless the kubelet itself reports that they have terminated. Workloads that tolerate two copies were already replaced at the eviction, so a delete would gain nothing.",
-        "Do not force-delete it: it most likely runs, and a replacement would be a duplicate. Repair what the kubelet reports: the network plugin (CNI), or the container runtime. If it reports nothing, restart the container runtime or the kubelet. Once the node is Ready, the kubelet terminates the pod. Or power the machine off: once it was silent for 11 minutes, a run judges the pod again.";
+        "Do not force-delete it: it most likely runs, and a replacement would be a duplicate. Repair what the kubelet reports: the network plugin (CNI), or the container runtime. If it reports nothing, restart the container runtime or the kubelet. Once the node is Ready, the kubelet terminates the pod. Or power the machine off: after 11 minutes without a heartbeat, the next run judges the pod again.";
     AlreadyForced = "already-forced" => Manual,
         "It was force-deleted before it had finished, and finalizers still hold it. Another \
          delete changes nothing.",
@@ -100,7 +100,7 @@ reasons! {
         "Find that controller, and have it finish. A finalizer that is stripped by hand leaves \
          behind, unnoticed, what had to be cleaned up.";
     LocalVolume = "local-volume" => Manual,
-        "A claim is bound to a volume on the dead node: no other node meets its affinity, zones and regions aside, and that names this node alone; or it is Longhorn's strict-local. A replacement would wait for that node for ever. A pod that nothing wants again is not asked about, unless somebody deleted the claim.",
+        "A claim is bound to a volume on the dead node: no other node meets its affinity, zones and regions aside, and that names this node alone; or it is Longhorn's strict-local. A replacement would wait for that node forever. A pod that nothing wants again is not asked about, unless somebody deleted the claim.",
         "If somebody deleted the claim, set its volume to Retain first, before the node comes back. Otherwise, if the node can come back, wait for it: the data comes with it. If not, give the claim up by the annotation in the report: the next run then deletes claim and pod.";
     HostPath = "host-path" => Manual,
         "A container of it may write to a directory or disk of the dead node, by a hostPath in the pod itself, and a StatefulSet would start the replacement elsewhere, on an empty directory. Read-only mounts, sockets, character devices and the directories of the system do not matter.",

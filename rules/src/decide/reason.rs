@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::code::{ReasonCode, Verdict};
 use crate::{
     facts::{Doubt, Heard, Query, ResourceVersion, SignBy, Uid, Unneeded},
-    words::spoken,
+    words::{about, spoken},
 };
 
 /// The stage of a rule. Each stage needs facts that are read only for pods that all rules of the
@@ -250,7 +250,7 @@ pub fn reported(Heard { by, at, what }: &Heard, now: Timestamp) -> String {
 
 /// Formats the age and the source of a report: "4s ago (lease)".
 pub fn heard(Heard { by, at, .. }: &Heard, now: Timestamp) -> String {
-    format!("{} ago ({by})", spoken(now.duration_since(*at)))
+    format!("{} ago ({by})", about(now.duration_since(*at)))
 }
 
 /// Formats the sentence about a needed fact that could not be read; `what` names the fact and the

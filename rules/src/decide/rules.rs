@@ -373,7 +373,7 @@ fn leaf_node(case: &Case<'_>) -> Finding {
         ));
     }
     let (maker, marks) = (leaf.maker, leaf.marks.join(", "));
-    let link_is_cut = "There, NotReady mostly means that the link is cut";
+    let link_is_cut = "There, NotReady usually means that the link is cut";
     let (code, what, means) = match leaf.kind {
         LeafKind::Kosmos => (
             Code::KosmosLeaf,

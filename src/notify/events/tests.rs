@@ -208,7 +208,7 @@ fn what_needs_a_person_is_a_warning_with_its_reason() {
         #4 Its storage is on the dead node: claim _ is bound to volume pvc-scratch (local, at _).
         #5 It is unverified whether its storage is on the dead node: statestored.
         #6 Its node stands for the Kosmos leaf cluster _ (seen: label _, annotation _, name prefix kosmos-).
-        #7 There, NotReady mostly means that the link is cut: the pod may well be running.
+        #7 There, NotReady usually means that the link is cut: the pod may well be running.
     "#]]
     .assert_eq(&events);
 }

@@ -13,7 +13,7 @@ use askama::{
 };
 
 use super::{
-    page::{Block, Page},
+    page::{Block, PODS, Page, Section},
     phrases,
 };
 use crate::words::clean;
@@ -32,6 +32,19 @@ pub fn write(page: &Page) -> String {
 #[template(path = "html/page.html")]
 struct Document<'a> {
     page: &'a Page,
+}
+
+impl Document<'_> {
+    /// Lists the sections, those first that say what is wrong.
+    fn sections(&self) -> Vec<&Section> {
+        let mut sections = self.page.sections.iter().collect::<Vec<_>>();
+        sections.sort_by_key(|section| match section.id {
+            "breaker" => 0,
+            "nodes" => 1,
+            _ => 2,
+        });
+        sections
+    }
 }
 
 #[derive(Template)]

@@ -262,12 +262,12 @@ fn the_headline_states_what_matters_most() {
     let audited = report(&audit(), &private_cloud(), &[]);
     assert_eq!(
         audited.page().headline,
-        "4 pods need you, 4 to be reaped, 2 waiting, 2 left alone, 1 could not be read"
+        "4 to be reaped · 4 need you · 2 waiting · 2 left alone · 1 could not be read"
     );
     assert_eq!(
         every_outcome().page().headline,
-        "1 changed, 1 deleted, 1 denied, 1 failed, 1 gone, 1 interrupted, 1 node-changed, 1 node-recovered, 1 still-there, \
-         1 unverified"
+        "1 changed · 1 deleted · 1 denied · 1 failed · 1 gone · 1 interrupted · 1 node-changed · 1 node-recovered · \
+         1 still-there · 1 unverified"
     );
     let calm = report(
         &audit(),
@@ -350,7 +350,7 @@ fn a_command_that_destroys_data_says_so() {
             .expect("a card");
         let says = pieces[at..at + card]
             .iter()
-            .any(|piece| attribute(piece, "class") == Some("harm"));
+            .any(|piece| attribute(piece, "class") == Some("chip bad risk"));
         assert_eq!(says, harm, "{code}");
     }
 }

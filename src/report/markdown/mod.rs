@@ -95,7 +95,7 @@ fn code(text: &str) -> String {
 
 /// Writes running text. A word that could be markup is written as code.
 fn prose(text: &str) -> String {
-    let is_plain = |letter: char| letter.is_alphanumeric() || ".,:;()'/%?!+=-".contains(letter);
+    let is_plain = |letter: char| letter.is_alphanumeric() || ".,:;()'/%?!+=-·".contains(letter);
     let calls = ["://", "www.", "GH-"];
     let words = clean(text);
     let words = words.split_whitespace().enumerate();

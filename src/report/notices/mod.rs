@@ -104,8 +104,8 @@ const EVICTION_DELAY: SignedDuration = SignedDuration::from_secs(50);
 // Sentences that tell notices of one code apart: tests know them by these names.
 const NEVER: &str =
     "Each tolerates such a node without a time limit, so Kubernetes never evicts it.";
-const MISSED: &str = "Each one's toleration time is over, but Kubernetes has not evicted it: Kubernetes holds back while many \
-    nodes are not Ready at once, or its controller manager does not work.";
+const MISSED: &str = "Their tolerationSeconds have expired, but Kubernetes has not evicted them: either it is limiting evictions because \
+    many nodes are NotReady at once, or kube-controller-manager is not working.";
 const DOWN: &str = "Each is down, unless the node is only cut off.";
 const MAY_RUN: &str = "Each may still be running, since the node shows signs of life.";
 const BREAKER: &str = "The breaker holds them in every run until enough nodes are Ready. Find out what the NotReady ones have in common.";
@@ -255,8 +255,7 @@ fn inert_answers(run: &RunRecord<'_>) -> Vec<NoticeEntry> {
         .filter_map(|(namespace, answer)| {
             let command = run.kubectl.withdraw(&answer, namespace);
             let why = answer.inert.as_ref()?;
-            let detail =
-                format!("The answer {answer} counts for nothing: {why}. Take it away: {command}");
+            let detail = format!("Answer {answer} is ignored: {why}. To remove it: {command}");
             Some(NoticeCode::AnswerInert.about(1, detail))
         })
         .collect()

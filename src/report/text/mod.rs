@@ -1,17 +1,19 @@
-//! Writes a page as text. Its most important lines come first, and again at the end, where a
-//! terminal and `kubectl logs --tail` show them.
+//! Writes a page as text. Its head comes first, and again at the end of a long text, where a terminal
+//! and `kubectl logs --tail` show it.
 //!
 //! Lines have at most 100 columns. A longer word, usually a name, is not broken, so that it can be
 //! copied; a command stays on its own line, so that it can be pasted.
+
+use std::collections::BTreeMap;
 
 use anstyle::{AnsiColor, Style};
 use textwrap::{Options, WordSeparator, WordSplitter};
 
 use super::{
-    page::{Block, Entry, Log, Page, Tone, logged, numbered},
+    page::{Block, Entry, Line, Page, Tone, numbered},
     phrases,
 };
-use crate::words::{after, clean};
+use crate::words::{after, clean, natural};
 
 /// The width of a text on anything but a narrower terminal: longer lines are hard to read.
 const COLUMNS: usize = 100;
@@ -21,6 +23,10 @@ const FEWEST_COLUMNS: usize = 40;
 const LINES: usize = 8;
 /// The most lines of a paragraph that quotes others, who may write much.
 const QUOTED: usize = 3;
+/// The most lines of a text that does not repeat its head at its end.
+const ONE_LOOK: usize = 40;
+/// The column at which the texts of the head begin.
+const LABEL: usize = 7;
 const ITEM: &str = "  ";
 const DETAIL: &str = "      ";
 
@@ -31,8 +37,6 @@ pub struct Screen {
     pub colour: bool,
     /// The width in columns.
     pub columns: usize,
-    /// What the log says of what the text leaves out.
-    pub log: Log,
 }
 
 impl Default for Screen {
@@ -41,7 +45,6 @@ impl Default for Screen {
         Self {
             colour: false,
             columns: COLUMNS,
-            log: Log::default(),
         }
     }
 }
@@ -54,34 +57,35 @@ impl Screen {
             0 => COLUMNS,
             columns => columns.clamp(FEWEST_COLUMNS, COLUMNS),
         };
-        Self {
-            colour,
-            columns,
-            ..Self::default()
-        }
+        Self { colour, columns }
     }
 }
 
 /// Writes `page` as text for `screen`.
 pub fn write(page: &Page, screen: Screen) -> String {
     let mut text = Text::new(screen);
-    text.blocks("", &page.lead);
-    let mut was_minor = false;
+    text.head(page);
     for section in &page.sections {
-        if !(text.text.is_empty() || was_minor && section.is_minor()) {
+        if !text.text.is_empty() {
             text.line("");
         }
-        was_minor = section.is_minor();
         let heading = clean(&in_capitals(&section.heading));
         text.line(&text.painted(section.tone, &heading));
         text.blocks(ITEM, &section.blocks);
     }
     if !page.about.is_empty() {
         text.line("");
-        text.blocks("", &[page.footer()]);
+        let about = if page.head.is_empty() {
+            &page.about
+        } else {
+            ""
+        };
+        let footer = format!("{about} {}", page.settings);
+        text.paragraph("", "", Tone::Quiet, footer.trim(), LINES);
     }
-    if !page.sections.is_empty() {
-        text.blocks("", &page.lead);
+    if text.text.lines().count() > ONE_LOOK && !page.head.is_empty() {
+        text.line("");
+        text.head(page);
     }
     text.text
 }
@@ -114,7 +118,7 @@ impl Text {
             .word_splitter(WordSplitter::NoHyphenation);
         let text = clean(text);
         let lines = textwrap::wrap(&text, options);
-        let most = (most * COLUMNS).div_ceil(self.screen.columns);
+        let most = most.saturating_mul(COLUMNS).div_ceil(self.screen.columns);
         let is_cut = lines.len() > most;
         let shown = if is_cut { most - 1 } else { lines.len() };
         for line in &lines[..shown] {
@@ -135,22 +139,49 @@ impl Text {
         format!("{style}{text}{style:#}")
     }
 
+    fn head(&mut self, page: &Page) {
+        if page.head.is_empty() {
+            return;
+        }
+        self.paragraph("", "", Tone::Plain, &page.about, LINES);
+        for Line { label, tone, texts } in &page.head {
+            let mut before = format!("{label:<0$}", LABEL.max(label.len() + 1));
+            for (number, text) in (1..).zip(texts) {
+                let mark = if texts.len() > 1 {
+                    format!("{number}. ")
+                } else {
+                    String::new()
+                };
+                let first = format!("{before}{mark}");
+                let rest = " ".repeat(LABEL + mark.len());
+                self.paragraph(&first, &rest, *tone, text, LINES);
+                before = " ".repeat(LABEL);
+            }
+        }
+    }
+
     fn blocks(&mut self, indent: &str, blocks: &[Block]) {
-        for block in blocks {
+        let mut before = None;
+        let mut was_node = false;
+        for (place, block) in blocks.iter().enumerate() {
+            let is_node = matches!(block, Block::Node { .. });
+            if was_node && !is_node {
+                self.line("");
+            }
+            was_node = is_node;
             match block {
                 Block::Paragraph {
                     tone,
                     label,
                     text,
-                    logged,
+                    is_quote,
                 } => {
-                    let quotes = (1..text.len()).contains(logged);
-                    let most = if quotes { QUOTED } else { LINES };
+                    let most = if *is_quote { QUOTED } else { LINES };
                     let label = after("", (!label.is_empty()).then(|| format!("{label}: ")));
                     self.paragraph(indent, indent, *tone, &(label + text), most);
                 }
-                Block::Steps { steps, left_out } => {
-                    for (mark, step) in numbered(&steps[*left_out..]) {
+                Block::Steps(steps) => {
+                    for (mark, step) in numbered(steps) {
                         let rest = format!("{indent}{:1$}", "", mark.len());
                         let first = format!("{indent}{mark}");
                         self.paragraph(&first, &rest, Tone::Plain, &step.what, LINES);
@@ -160,20 +191,89 @@ impl Text {
                         }
                     }
                 }
-                Block::Entry(entry) => self.entry(indent, entry),
-                Block::Fold { line, .. } if line.is_empty() => {}
-                Block::Fold { line, blocks, .. } => {
-                    let logged = logged(blocks, None, true, self.screen.log);
-                    let logged = (!logged.is_empty()).then_some("named in the log");
-                    let line = format!("{line}{}", after("; ", logged));
-                    self.paragraph(indent, DETAIL, Tone::Quiet, &line, LINES);
+                Block::Names(names) => self.names(indent, indent, names),
+                // Rows that follow each other often say the same.
+                Block::Entry(entry) if before.is_some() && before == says(entry) => {
+                    self.entry(indent, entry, false);
+                }
+                Block::Entry(entry) => {
+                    self.entry(indent, entry, true);
+                    before = says(entry);
+                }
+                Block::Pods(rows) => self.pods(indent, rows),
+                Block::Node { line, blocks } => {
+                    if place > 0 {
+                        self.line("");
+                    }
+                    self.paragraph("", DETAIL, Tone::Strong, line, LINES);
+                    self.blocks(indent, blocks);
+                }
+                Block::Fold { line, .. } => {
+                    self.paragraph(indent, DETAIL, Tone::Quiet, line, LINES);
                 }
             }
         }
     }
 
-    fn entry(&mut self, indent: &str, entry: &Entry) {
+    /// Lists the rows with a brief form by node and namespace, after all others.
+    fn pods(&mut self, indent: &str, rows: &[Block]) {
+        let mut brief = BTreeMap::<_, BTreeMap<_, Vec<_>>>::new();
+        for block in rows {
+            let Block::Entry(entry) = block else { continue };
+            let Some(name) = &entry.brief else {
+                self.entry(indent, entry, true);
+                continue;
+            };
+            let of_node = brief.entry(entry.node.as_deref().map(natural)).or_default();
+            let namespace = entry.namespace.clone().unwrap_or_default();
+            of_node.entry(namespace).or_default().push((name, entry));
+        }
+        for of_node in brief.into_values() {
+            let entries = || of_node.values().flatten().map(|(_, entry)| *entry);
+            let node = entries().next().and_then(|entry| entry.node.as_ref());
+            let longest = entries().filter_map(|entry| entry.overdue).max();
+            let overdue = match entries().count() {
+                1 => longest.map(phrases::overdue),
+                _ => longest.map(phrases::overdue_up_to),
+            };
+            let line = after("on ", node) + &after(", ", overdue);
+            self.paragraph(indent, DETAIL, Tone::Plain, &line, LINES);
+            let widths = of_node.keys().map(|namespace| namespace.chars().count());
+            let width = widths
+                .max()
+                .unwrap_or_default()
+                .min(self.screen.columns / 3);
+            for (namespace, mut names) in of_node {
+                names.sort_by_cached_key(|(name, _)| natural(name));
+                let names = names.into_iter().map(|(name, _)| name.clone());
+                let first = format!("{indent}  {:<width$}  ", clean(&namespace));
+                let rest = format!("{indent}  {:<width$}  ", "");
+                self.names(&first, &rest, &names.collect::<Vec<_>>());
+            }
+        }
+    }
+
+    /// Writes names after `first`; below it, if one of them does not fit beside it.
+    fn names(&mut self, first: &str, rest: &str, names: &[String]) {
+        let fits = |name: &String| rest.len() + name.len() <= self.screen.columns;
+        if !names.iter().all(fits) && !first.trim().is_empty() {
+            self.line(first);
+            return self.names(DETAIL, DETAIL, names);
+        }
+        let names = names.iter().map(|name| {
+            if fits(name) {
+                together(name)
+            } else {
+                name.clone()
+            }
+        });
+        let names = names.collect::<Vec<_>>().join("  ");
+        self.paragraph(first, rest, Tone::Plain, &names, usize::MAX);
+    }
+
+    fn entry(&mut self, indent: &str, entry: &Entry, with_blocks: bool) {
         let mut parts = vec![entry.name.clone()];
+        parts.extend(entry.harm.filter(|_| entry.is_card).map(together));
         parts.extend(entry.filled_columns().map(|column| {
             // A long column, such as a node's state, is wrapped like other text.
             if column.len() < self.screen.columns / 2 {
@@ -185,7 +285,17 @@ impl Text {
         parts.extend(entry.tag.map(|tag| format!("[{}]", tag.code)));
         parts.extend(entry.harm.filter(|_| !entry.is_card).map(together));
         self.paragraph(indent, DETAIL, entry.tone, &parts.join("  "), LINES);
-        self.blocks(DETAIL, &entry.blocks);
+        if with_blocks {
+            self.blocks(DETAIL, &entry.blocks);
+        }
+    }
+}
+
+/// Returns what a row of a table says below its line; `None` if that is nothing, or more.
+fn says(entry: &Entry) -> Option<&str> {
+    match &entry.blocks[..] {
+        [Block::Paragraph { text, .. }] if !entry.is_card => Some(text),
+        _ => None,
     }
 }
 

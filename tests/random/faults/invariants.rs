@@ -14,7 +14,7 @@ use pod_reaper::facts::{NamespaceFacts, Standing};
 use pod_reaper::{
     cluster::Mode,
     decide::Verdict,
-    report::{PodEntry, page::Log, text},
+    report::{PodEntry, text},
 };
 use serde_json::json;
 
@@ -505,7 +505,7 @@ impl Ended<'_> {
                         )
                     }));
                 }
-                wrong.extend(folded_away(report));
+                wrong.extend(untold(report));
                 wrong.extend(self.unreported(report));
                 wrong.extend(self.misjudged(report));
                 wrong.extend(self.not_reaped(report));
@@ -884,32 +884,32 @@ impl Ended<'_> {
     }
 }
 
-/// The commands that neither the text nor its log has, at a terminal or elsewhere. One for several pods stands for that of
-/// each.
-fn folded_away(report: &Report) -> Vec<String> {
-    let page = report.page();
-    let text = text::write(&page, text::Screen::default());
+/// The names of pods to reap and the commands that the text lacks. One command for several pods stands
+/// for that of each.
+fn untold(report: &Report) -> Vec<String> {
+    let text = text::write(&report.page(), text::Screen::default());
     let of_pods = report.pods.iter().flat_map(|pod| &pod.advice.steps);
     let of_nodes = report.nodes.iter().flat_map(|node| &node.steps);
     let steps = of_pods.chain(of_nodes).chain(&report.run_now);
-    let commands = steps.filter_map(|step| step.command.as_ref());
-    let lines = commands.flat_map(|command| command.lines());
-    let mut missing = Vec::new();
-    for log in [Log::Commands, Log::Pods] {
-        let told = format!("{text}\n{}", page.log(log).join("\n"));
-        let told = told
-            .lines()
-            .map(|line| line.split([' ', ';']).collect::<BTreeSet<_>>());
-        let told = told.collect::<Vec<_>>();
-        let is_told = |line: &&str| {
-            let mut told = told.iter();
-            told.any(|told| line.split([' ', ';']).all(|word| told.contains(word)))
-        };
-        missing.extend(lines.clone().filter(|line| !is_told(line)));
-    }
+    let of_breaker = report.breaker.iter().flat_map(|held| &held.steps);
+    let commands = steps
+        .chain(of_breaker)
+        .filter_map(|step| step.command.as_ref());
+    let reaped = report.pods.iter();
+    let reaped = reaped.filter(|pod| pod.verdict == Some(Verdict::Reap));
+    let told = text
+        .lines()
+        .map(|line| line.split([' ', ';', '/']).collect::<BTreeSet<_>>());
+    let told = told.collect::<Vec<_>>();
+    let is_told = |line: &&str| {
+        let mut told = told.iter();
+        told.any(|told| line.split([' ', ';', '/']).all(|word| told.contains(word)))
+    };
+    let wanted = commands.flat_map(|command| command.lines());
+    let wanted = wanted.chain(reaped.map(|pod| pod.name.as_str()));
+    let missing = wanted.filter(|line| !is_told(line));
     missing
-        .into_iter()
-        .map(|line| format!("neither the text nor the log has {line}: {text}"))
+        .map(|line| format!("the text lacks {line}: {text}"))
         .collect()
 }
 

@@ -724,9 +724,11 @@ fn shown(line: &str) -> String {
     shown.trim().trim_end_matches(" \\").to_owned()
 }
 
-/// The line's text, without indentation and the mark of a step.
+/// The line's text, without indentation, the label of a line of the head, and the mark of a step.
 fn without_mark(line: &str) -> &str {
-    let line = line.trim_start();
+    let labels = ["HELD ", "INCOMPLETE ", "NOTE ", "NODES ", "PODS ", "FIRST "];
+    let mut labels = labels.iter().filter_map(|label| line.strip_prefix(label));
+    let line = labels.next().unwrap_or(line).trim_start();
     let unnumbered = line.trim_start_matches(|letter: char| letter.is_ascii_digit());
     line.strip_prefix("- ")
         .or_else(|| unnumbered.strip_prefix(". "))

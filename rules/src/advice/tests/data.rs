@@ -84,7 +84,9 @@ fn the_data_of_a_claim_that_somebody_deleted_is_kept_first() {
             let says = [&advice.first, &advice.risk].into_iter().flatten();
             says.chain(advice.steps.iter().map(|step| &step.what))
         });
-        let text = texts.join("\n").replace("takes what waits for that", "");
+        let text = texts
+            .join("\n")
+            .replace("reaps the pods that wait for it", "");
         let is_kept_first = !text.contains("Retain") || !text.contains("wait");
         assert!(is_kept_first, "{words}");
     }
