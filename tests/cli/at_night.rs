@@ -38,9 +38,9 @@ fn lines(cluster: &str) -> Vec<String> {
     lines_with(&[], cluster)
 }
 
-fn lines_with(args: &[&str], cluster: &str) -> Vec<String> {
+fn lines_with(variables: &[(&str, &str)], cluster: &str) -> Vec<String> {
     let mut audit = reaper(&["--snapshot", "-", "--now", NOW, "--log-level", "off"]);
-    audit.command.args(args);
+    audit.command.envs(variables.iter().copied());
     audit.command.arg("--cluster-name=prod-eu");
     let cluster = format!("Namespace impala: {{}}\n{cluster}");
     let report = audit.input(saved(&cluster)).run().out;
@@ -152,7 +152,7 @@ fn each_state_is_a_file_to_read() {
         let report = lines(&cluster);
         expect_file![format!("../data/golden/night-{name}.txt")].assert_eq(&cut(&report));
     }
-    let report = lines_with(&["--namespace-regex=^shpo$"], &calm);
+    let report = lines_with(&[("NAMESPACE_REGEX", "^shpo$")], &calm);
     expect_file!["../data/golden/night-filter.txt"].assert_eq(&cut(&report));
 }
 

@@ -61,7 +61,9 @@
   shown.setAttribute("role", "status");
 
   const texts = new Map();
-  const text = (entry) => texts.get(entry) ?? (texts.set(entry, entry.textContent.toLowerCase()), texts.get(entry));
+  // A pod stands under its node, whose name need not be in the pod's own text.
+  const said = (entry) => `${entry.textContent} ${entry.dataset.node ?? ""}`.toLowerCase();
+  const text = (entry) => texts.get(entry) ?? (texts.set(entry, said(entry)), texts.get(entry));
   const count = (entries) => entries.reduce((sum, entry) => sum + Number(entry.dataset.pods || 1), 0);
   const apply = () => {
     const words = search.value.toLowerCase().split(/\s+/);
