@@ -806,7 +806,7 @@ fn helm_test_audits() {
     };
     let (code, report) = audit();
     assert!(
-        code == Some(0) && report.contains("apps/stuck") && report.contains("[would-delete]"),
+        code == Some(0) && report.contains("REAPED: 1") && report.contains("stuck"),
         "{report}"
     );
 

@@ -273,10 +273,10 @@ fn the_report_is_true_whatever_a_delete_is_answered() {
     at_once(&rows, |row| row.is_reported_truly(&cluster));
 }
 
-/// More than a text shows. What is folded of it is in the log, which more people read: neither has a secret, and the log nothing
-/// that the API server or an author said.
+/// The text names each of many pods. More people read the log: neither has a secret, and the log nothing that the API server or an
+/// author said.
 #[test]
-fn nothing_that_others_wrote_reaches_the_log_where_a_text_is_folded() {
+fn nothing_that_others_wrote_reaches_the_log_of_many_pods() {
     const NOTE: &str = "WHAT-AN-AUTHOR-SAYS";
     const REFUSAL: &str = "WHAT-A-WEBHOOK-SAYS";
     let cluster = one_dead();
@@ -314,15 +314,13 @@ fn nothing_that_others_wrote_reaches_the_log_where_a_text_is_folded() {
         let [out, log] =
             [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).expect("text"));
         assert_eq!(output.status.code(), Some(3), "{log}");
-        assert!(out.lines().count() <= 100, "{out}");
         for number in 0..150 {
             let both = ["web", "db"].map(|name| format!("{name}-{number}"));
             let is_named = |name: &String| {
-                let words = [out.as_str(), &log].into_iter();
-                let words = words.flat_map(|text| text.split([' ', ',', '/', '\n', '"', ':']));
-                words.into_iter().any(|word| word == name)
+                let mut words = out.split([' ', ',', '/', '\n', '"', ':']);
+                words.any(|word| word == name)
             };
-            assert!(both.iter().all(is_named), "{number}: {out}{log}");
+            assert!(both.iter().all(is_named), "{number}: {out}");
         }
         assert!(!out.contains(MARKER), "{out}");
         for text in [MARKER, NOTE, REFUSAL] {
