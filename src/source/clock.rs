@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{Source, Store};
 use crate::{
-    facts::{NodeRead, Ready},
+    facts::{NodeRead, Query, Ready},
     words::spoken,
 };
 
@@ -79,7 +79,7 @@ impl<S: Source> Store<'_, S> {
             "by the API server's clock, none of {asked} nodes that are Ready has renewed its lease for {} (such as {name}); {cause}",
             spoken(now.duration_since(said))
         );
-        self.note("the time, to judge by", &cause);
+        self.note(Query::Clock, &cause);
         Living {
             clock: Some(cause),
             ..living

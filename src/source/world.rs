@@ -80,6 +80,7 @@ pub struct World<'a> {
     pub lists: BTreeMap<PodsOf, Pods>,
     /// Every node's role in the breaker's count.
     pub census: Option<Read<Standings>>,
+    /// The other Leases that name NotReady nodes were read.
     has_other_leases: bool,
     /// A Terminating pod to judge, whatever its node and namespace.
     asked: Option<Facts>,
@@ -179,7 +180,7 @@ impl<'a> World<'a> {
     }
 
     /// Lists the known nodes that are NotReady.
-    pub fn down(&self) -> impl Iterator<Item = &NodeFacts> {
+    fn down(&self) -> impl Iterator<Item = &NodeFacts> {
         let known = self.facts.known_nodes();
         known.filter(|node| node.ready != Ready::True)
     }
@@ -307,7 +308,7 @@ impl<'a> World<'a> {
                 }
                 queries.extend(lacks);
             }
-            let is_early = |query: &Query| query.stage() < 2;
+            let is_early = |query: &Query| query.stage() < Query::PVCS;
             if waiting.is_empty() || queries.iter().any(is_early) {
                 return queries;
             }
@@ -365,22 +366,30 @@ impl<'a> World<'a> {
         let Some(mut pod) = self.pods.as_mut().map(|pods| pods[at].clone()) else {
             return;
         };
+        let users = self.users(readings, &pod.namespace);
         let claims = std::mem::take(&mut pod.claims).into_iter();
-        let claims = claims.map(|claim| self.found(readings, &pod, claim));
+        let claims = claims.map(|claim| self.found(readings, users.as_ref(), &pod, claim));
         pod.claims = claims.collect();
         let set = set_of(readings, &pod);
-        pod.set_wants = set.map(|set| set.map(|set| set.is_some_and(|set| set.wants(&pod.name))));
-        if let Some(Ok(Some(set))) = set_of(readings, &pod) {
+        if let Some(Ok(Some(set))) = &set {
             pod.templates = Some(set.templates());
         }
-        self.renew(readings, &mut pod);
+        self.renew(readings, set.as_ref(), &mut pod);
+        pod.set_wants = set.map(|set| set.map(|set| set.is_some_and(|set| set.wants(&pod.name))));
         if let Some(pods) = &mut self.pods {
             pods[at] = pod;
         }
     }
 
-    /// Completes a claim of `pod` by the PVC as it was read, its volume, and who uses it.
-    fn found(&self, readings: &Readings, pod: &PodFacts, mut claim: ClaimFacts) -> ClaimFacts {
+    /// Completes a claim of `pod` by the PVC as it was read, its volume, and who uses it. `users` are
+    /// the pods of its namespace, if they were read.
+    fn found(
+        &self,
+        readings: &Readings,
+        users: Option<&Read<Users>>,
+        pod: &PodFacts,
+        mut claim: ClaimFacts,
+    ) -> ClaimFacts {
         let key = (pod.namespace.clone(), claim.name.clone());
         if let (None, Some(found)) = (&claim.state, readings.pvcs.get(&key)) {
             claim.deleted = found.deleted;
@@ -410,8 +419,7 @@ impl<'a> World<'a> {
                 };
             }
         }
-        let users = self.users(readings, &pod.namespace);
-        if let Some(users) = &users {
+        if let Some(users) = users {
             let all = || users.iter().flat_map(|users| users.iter());
             let mut others = all().filter(|user| user.uid != pod.uid);
             let keeper = others.find(|user| user.keeps(&claim.name));
@@ -446,8 +454,12 @@ impl<'a> World<'a> {
 
     /// Completes the claims of `pod` by who creates them again, once all that tells it was read: the
     /// `StatefulSet` and, if a person declared that a claim may be given up, its other users.
-    fn renew(&self, readings: &Readings, pod: &mut PodFacts) {
-        let set = set_of(readings, pod);
+    fn renew(
+        &self,
+        readings: &Readings,
+        set: Option<&Read<Option<&RawStatefulSet>>>,
+        pod: &mut PodFacts,
+    ) {
         let is_lacking = |claim: &ClaimFacts| claim.state.is_none();
         if set.is_none() && pod.of_stateful_set() || pod.claims.iter().any(is_lacking) {
             return;
@@ -458,7 +470,7 @@ impl<'a> World<'a> {
             return;
         }
         let unread = users.and_then(|users| users.as_ref().err());
-        let renewed = |claim: &str| match (renewer(pod, claim, set.as_ref()), unread) {
+        let renewed = |claim: &str| match (renewer(pod, claim, set), unread) {
             (Ok(_), Some(Unread(why))) => Err(Doubt::unread(format!(
                 "the pods of its namespace could not be read: {why}"
             ))),
@@ -474,7 +486,7 @@ impl<'a> World<'a> {
     /// Returns what the breaker lacks, and what says whether a machine that is marked as off may live.
     fn of_limits(&self, readings: &Readings) -> BTreeSet<Query> {
         let mut queries = BTreeSet::new();
-        if self.is_thorough || !self.pods().is_empty() {
+        if self.is_judging() {
             queries.insert(Query::Clock);
             let few = self.scan.not_ready.len() <= MAX_NODES_IGNORED && !self.is_thorough;
             let is_full = |living: &Living| !(few && living.room);

@@ -77,6 +77,9 @@ pub enum PodsOf {
 }
 
 impl Query {
+    /// The stage of PVCs.
+    pub const PVCS: usize = 2;
+
     /// Returns the place of the query in the order of reading. As long as a query of an earlier stage
     /// is open, none of a later one is read. A `StatefulSet` and the users of a PVC decide whether the
     /// PVC may go, so they are never read before a PVC.
@@ -89,7 +92,7 @@ impl Query {
             | Self::Clock
             | Self::Census => 0,
             Self::OtherLeases => 1,
-            Self::Pvc { .. } => 2,
+            Self::Pvc { .. } => Self::PVCS,
             Self::NodesFor(_) | Self::Drivers | Self::Set { .. } | Self::UsersOf(_) => 3,
         }
     }
