@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use jiff::Timestamp;
 use pod_reaper_test_support::at_once;
-pub use pod_reaper_test_support::samples::{FAILED, objects, with, yaml};
+pub use pod_reaper_test_support::samples::{FAILED, NOW, objects, with, yaml};
 use rules::samples::{limits, policy};
 use serde_json::{Value, json};
 use tracing_subscriber::filter::LevelFilter;
@@ -70,21 +69,20 @@ pub fn run(mode: Mode, target: Target) -> Settings {
 
 /// Judges `objects` at three o'clock.
 pub fn judged<'a>(settings: &'a Settings, objects: &[Value]) -> RunRecord<'a> {
-    let text = json!({"kind": "List", "items": objects}).to_string();
-    let now = "2026-01-31T03:00:00Z"
-        .parse::<Timestamp>()
-        .expect("a moment");
-    let saved = Saved::read(
-        text.as_bytes(),
-        Options {
-            now: Some(now),
-            ..Options::default()
-        },
-    );
-    let saved = saved.expect("a snapshot");
+    let saved = saved(objects, false);
     let Gathered { facts, pods } = gathered_from(&saved, settings);
     let plan = settings.plan(&facts, pods);
     RunRecord::new(settings, facts, plan)
+}
+
+/// Returns a snapshot of `objects`, of now, with all pods or those that a run judges.
+pub fn saved(objects: &[Value], every_pod: bool) -> Saved {
+    let text = json!({"kind": "List", "items": objects}).to_string();
+    let options = Options {
+        now: Some(NOW.parse().expect("a moment")),
+        every_pod,
+    };
+    Saved::read(text.as_bytes(), options).expect("a snapshot")
 }
 
 /// Gathers from a snapshot. Nothing is waited for, since every answer is in memory.

@@ -3,24 +3,25 @@
 //! it is named alone, and that a run then agrees.
 
 use expect_test::expect;
-use futures_util::FutureExt;
-use pod_reaper_test_support::samples::{self, objects, with, yaml};
+use pod_reaper_test_support::{
+    at_once,
+    samples::{objects, with, yaml},
+};
 
 use super::*;
-use crate::report::{Counts, page::Block, samples::audit, text, text::Screen};
-use crate::source::snapshot::{Options, Saved};
+use crate::report::{
+    Counts,
+    page::Block,
+    samples::{audit, saved},
+    text,
+    text::Screen,
+};
 
 /// Forecasts the death of each node by a snapshot of [`CLUSTER`] with `more`.
 fn foretold(settings: &Settings, more: &str) -> Report {
     let described = with(yaml(CLUSTER), yaml(more));
-    let text = samples::list(objects(&described)).to_string();
-    let options = Options {
-        now: Some(samples::NOW.parse().unwrap()),
-        every_pod: true,
-    };
-    let saved = Saved::read(text.as_bytes(), options).expect("a snapshot");
-    let answer = run_on(&saved, settings, |_, _| ()).now_or_never();
-    answer.expect("nothing is waited for").expect("an answer")
+    let saved = saved(&objects(&described), true);
+    at_once(run_on(&saved, settings, |_, _| ())).expect("an answer")
 }
 
 fn nodes(report: &Report) -> &[NodeForecast] {

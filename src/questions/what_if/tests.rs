@@ -1,8 +1,10 @@
 //! Tests of the supposed facts, and of which pods come back. The tests in `tests/` verify that a
 //! run decides everything else in the same way.
 
-use futures_util::FutureExt;
-use pod_reaper_test_support::samples::{self, objects, with, yaml};
+use pod_reaper_test_support::{
+    at_once,
+    samples::{objects, with, yaml},
+};
 use serde_json::{Value, json};
 
 use super::*;
@@ -10,8 +12,7 @@ use crate::{
     decide::ReasonCode,
     exit::Exit,
     kubernetes::RawPod,
-    report::samples::audit,
-    source::snapshot::{Options, Saved},
+    report::samples::{audit, saved},
 };
 
 fn summary(spec: &Value, owner: Option<(&str, &str)>, labels: &Value) -> PodSummary {
@@ -102,15 +103,9 @@ const CLUSTER: &str = "{Node a: {ready: 'True'}, Node b: {ready: 'True'}, Namesp
 /// Forecasts the death of the nodes `dead` by a snapshot of [`CLUSTER`] with `more`.
 fn foretold(settings: &Settings, more: &str, dead: &[&str]) -> Report {
     let described = with(yaml(CLUSTER), yaml(more));
-    let text = samples::list(objects(&described)).to_string();
-    let options = Options {
-        now: Some(samples::NOW.parse().unwrap()),
-        every_pod: true,
-    };
-    let saved = Saved::read(text.as_bytes(), options).expect("a snapshot");
+    let saved = saved(&objects(&described), true);
     let dead = dead.iter().map(|name| (*name).to_owned()).collect();
-    let answer = run_on(&saved, settings, &dead).now_or_never();
-    answer.expect("nothing is waited for").expect("they exist")
+    at_once(run_on(&saved, settings, &dead)).expect("they exist")
 }
 
 #[test]
