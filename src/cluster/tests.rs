@@ -23,7 +23,6 @@ use crate::{
     kubernetes::{Holders, RawNode, RawPod},
     report::samples::audit,
     selector::NodeSelectors,
-    source::Source as _,
 };
 
 use super::{

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures_util::{StreamExt, TryStreamExt};
 
 use super::{
-    exit,
+    ask, exit,
     what_if::{Replicas, SupposedRun, only_on, suppose},
 };
 use crate::{
@@ -25,13 +25,16 @@ use crate::{
 
 /// Forecasts the death of each real node.
 pub async fn run(settings: &Settings, stop: &Stop) -> Result<Report> {
-    by_source!(settings, stop, |source| run_on(source, settings, |_, _| ()))
+    ask(settings, stop, async |source| {
+        run_on(source, settings, |_, _| ()).await
+    })
+    .await
 }
 
 /// Forecasts the death of each real node by the facts of `source`. `on_plan` is called with each
 /// node's name and the plan of the run that would follow.
 pub async fn run_on(
-    source: &impl Source,
+    source: Source<'_>,
     settings: &Settings,
     on_plan: impl Fn(&str, &Plan),
 ) -> Result<Report> {

@@ -12,7 +12,7 @@ use crate::{
     exit::{CouldNotRun, Result},
     facts::{Census, PodSummary, PodsOf, Tally, Unread},
     limits::{Judged, Limit, MAX_NODES_IGNORED},
-    questions::{exit, near},
+    questions::{ask, exit, near},
     report::{Explained, PodEntry, Report, RunRecord, tally},
     settings::Settings,
     source::{Gathered, Source, Store},
@@ -25,11 +25,14 @@ const NODES_FOR_A_HINT: usize = 10;
 
 /// Explains the verdict about the pod `asked`.
 pub async fn run(settings: &Settings, asked: &PodName, stop: &Stop) -> Result<Report> {
-    by_source!(settings, stop, |source| run_on(source, settings, asked))
+    ask(settings, stop, async |source| {
+        run_on(source, settings, asked).await
+    })
+    .await
 }
 
 /// Explains the verdict about the pod `asked` by the facts of `source`.
-pub async fn run_on(source: &impl Source, settings: &Settings, asked: &PodName) -> Result<Report> {
+pub async fn run_on(source: Source<'_>, settings: &Settings, asked: &PodName) -> Result<Report> {
     let store = &Store::new(source, settings.wanted());
     let asked = &found(store, asked).await?;
     let raw = store.pod(&asked.namespace, &asked.name).await?;
@@ -50,7 +53,7 @@ pub async fn run_on(source: &impl Source, settings: &Settings, asked: &PodName) 
 }
 
 /// Without a namespace, there has to be one pod of that name.
-async fn found(store: &Store<'_, impl Source>, asked: &PodName) -> Result<PodName> {
+async fn found(store: &Store<'_>, asked: &PodName) -> Result<PodName> {
     let PodName { namespace, name } = asked;
     if !namespace.is_empty() {
         return Ok(asked.clone());
@@ -79,7 +82,7 @@ async fn found(store: &Store<'_, impl Source>, asked: &PodName) -> Result<PodNam
 }
 
 /// Asks whether a pod with a similar name on a NotReady node is meant. Those of all nodes would be too many to list for a hint.
-async fn near_on_dead_nodes(store: &Store<'_, impl Source>, name: &str) -> Option<String> {
+async fn near_on_dead_nodes(store: &Store<'_>, name: &str) -> Option<String> {
     let nodes = store.scan().await.ok()?.not_ready;
     let mut names = Vec::new();
     for node in nodes.into_iter().take(NODES_FOR_A_HINT) {
@@ -99,7 +102,7 @@ async fn near_on_dead_nodes(store: &Store<'_, impl Source>, name: &str) -> Optio
 
 /// Returns the error that there is no such pod, with a hint at the pods that may be meant: similar
 /// names in its namespace, and the same name in other namespaces.
-async fn absent(store: &Store<'_, impl Source>, asked: &PodName) -> CouldNotRun {
+async fn absent(store: &Store<'_>, asked: &PodName) -> CouldNotRun {
     let PodName { namespace, name } = asked;
     // A failed search for a hint must not hide the error.
     let found = async |pods| store.summaries(&pods).await.unwrap_or_default().0;

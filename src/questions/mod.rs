@@ -1,38 +1,45 @@
 //! Reports that no run makes: `explain` and `what-if`. They only read.
 
-/// Evaluates `$ask` with `$source` as the source that the settings name: a snapshot or a
-/// live cluster.
-macro_rules! by_source {
-    ($settings:ident, $stop:ident, |$source:ident| $ask:expr) => {{
-        use crate::source::snapshot;
-        let asked = async {
-            match &$settings.task {
-                crate::settings::Task::Audit { snapshot, now } => {
-                    let options = snapshot::Options {
-                        now: *now,
-                        every_pod: true,
-                    };
-                    let $source = &snapshot::open(snapshot, options).await?;
-                    $ask.await
-                }
-                crate::settings::Task::Reap { target, .. } => {
-                    let cluster = crate::cluster::Cluster::connect(target, $stop).await?;
-                    let $source = &cluster;
-                    $ask.await
-                }
-            }
-        };
-        $stop.or_stopped(Box::pin(asked)).await
-    }};
-}
-
 pub mod each_node;
 pub mod explain;
 pub mod what_if;
 
 use itertools::Itertools as _;
 
-use crate::{decide::ReasonCode, exit::Exit, report::Report};
+use crate::{
+    cluster::Cluster,
+    decide::ReasonCode,
+    exit::{Exit, Result},
+    report::Report,
+    settings::{Settings, Task},
+    source::{Source, snapshot},
+    stop::Stop,
+};
+
+/// Opens the source that the settings name, and asks it.
+async fn ask(
+    settings: &Settings,
+    stop: &Stop,
+    question: impl AsyncFnOnce(Source<'_>) -> Result<Report>,
+) -> Result<Report> {
+    let asked = async {
+        match &settings.task {
+            Task::Audit { snapshot, now } => {
+                let options = snapshot::Options {
+                    now: *now,
+                    every_pod: true,
+                };
+                let saved = snapshot::open(snapshot, options).await?;
+                question((&saved).into()).await
+            }
+            Task::Reap { target, .. } => {
+                let cluster = Cluster::connect(target, stop).await?;
+                question((&cluster).into()).await
+            }
+        }
+    };
+    stop.or_stopped(Box::pin(asked)).await
+}
 
 /// Returns the exit code of a question: only what could not be read makes one.
 fn exit(report: &Report) -> Exit {

@@ -15,7 +15,7 @@ use crate::{
     exit::{CouldNotRun, Result},
     facts::{NodeRead, Owner, PodSummary, PodsOf, Stay, Unread},
     limits::{Judged, MAX_NODES_IGNORED},
-    questions::{exit, near},
+    questions::{ask, exit, near},
     report::{Counts, Fate, PodEntry, Report, RunRecord, Supposed, Workload},
     settings::Settings,
     source::{Gathered, LabelsByNode, Source, Standings, Store},
@@ -32,12 +32,15 @@ const SHORT_TOLERATION: i64 = 60;
 /// Forecasts what happens if `nodes` die.
 pub async fn run(settings: &Settings, nodes: &[String], stop: &Stop) -> Result<Report> {
     let dead = nodes.iter().cloned().collect();
-    by_source!(settings, stop, |source| run_on(source, settings, &dead))
+    ask(settings, stop, async |source| {
+        run_on(source, settings, &dead).await
+    })
+    .await
 }
 
 /// Forecasts what happens if the nodes `dead` die, by the facts of `source`.
 pub async fn run_on(
-    source: &impl Source,
+    source: Source<'_>,
     settings: &Settings,
     dead: &BTreeSet<String>,
 ) -> Result<Report> {
@@ -87,7 +90,7 @@ pub(super) struct SupposedRun<'a> {
 
 /// Judges the pods of the nodes that are dead in `store`.
 pub(super) async fn suppose<'a>(
-    store: &Store<'_, impl Source>,
+    store: &Store<'_>,
     settings: &'a Settings,
 ) -> Result<SupposedRun<'a>> {
     let Gathered { facts, pods } = Box::pin(store.gather(None)).await?;

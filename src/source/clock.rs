@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Source, Store};
+use super::Store;
 use crate::{
     facts::{NodeRead, Query, Ready},
     words::spoken,
@@ -27,7 +27,7 @@ pub struct Living {
     pub out_of_service: BTreeSet<String>,
 }
 
-impl<S: Source> Store<'_, S> {
+impl Store<'_> {
     /// Compares the API server's clock with the leases of some Ready nodes, until one has just
     /// renewed its lease by its own clock too. If there is none to ask, the clock is believed.
     pub(super) async fn living(&self, ready: &[String], now: Timestamp) -> Living {

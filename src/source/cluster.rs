@@ -1,17 +1,14 @@
 //! The source that is a cluster: each question is one or more requests. The work grows with the
 //! failure, not with the cluster.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use super::{Scan, Source, Wanted};
+use super::{Scan, Wanted};
 use crate::{
-    cluster::{Ask, Cluster, Failure, Listed},
+    cluster::{Cluster, Failure},
     exit::{CouldNotRun, Result},
-    facts::{Attachment, PodsOf},
-    kubernetes::{
-        Holders, KOSMOS_PREFIX, Kind, LeasesByNode, NodeObjects, RawNamespace, RawNode, RawPod,
-    },
-    selector::NodeSelectors,
+    facts::PodsOf,
+    kubernetes::{KOSMOS_PREFIX, RawNode, RawPod},
 };
 
 /// The values of the Status column of pods that are not Terminating. A Terminating pod shows
@@ -24,13 +21,11 @@ const LIVING: &str = "Running Pending Completed Succeeded Failed Error OOMKilled
 /// show which are leaf nodes.
 const SOME: usize = 32;
 
-impl Source for Cluster {
-    const IS_FILE: bool = false;
-
+impl Cluster {
     /// Reads the rows that `kubectl get nodes` prints: 0.3 MB for a cluster whose node objects are
     /// 18 MB. A node whose row is not plainly `Ready` is read whole later, so a misunderstood row
     /// costs time, never safety. Fails if the answer does not tell the API server's time.
-    async fn scan(&self, wanted: &Wanted<'_>) -> Result<Scan> {
+    pub async fn scan(&self, wanted: &Wanted<'_>) -> Result<Scan> {
         let add_node = |(scan, has_open): &mut (Scan, bool), [name, status, roles]: [&str; 3]| {
             scan.facts.node_count += 1;
             scan.nodes.insert(name.to_owned());
@@ -67,53 +62,8 @@ impl Source for Cluster {
         Ok(scan)
     }
 
-    async fn node(&self, name: &str) -> Result<Option<NodeObjects>, Failure> {
-        self.node_objects(name).await
-    }
-
-    async fn find<T: Kind>(&self, namespace: &str, name: &str) -> Result<Option<T>, Failure> {
-        self.find(namespace, name).await
-    }
-
-    /// Of a namespace only the metadata is read, which has all that matters.
-    async fn list<T: Kind, S: Default>(
-        &self,
-        add: impl Fn(&mut S, T),
-    ) -> Result<Option<Listed<S>>, Failure> {
-        let accept = if T::KIND == RawNamespace::KIND {
-            Ask::METADATA_LIST
-        } else {
-            Ask::OBJECT
-        };
-        self.list("", "", accept, add).await.map(Some)
-    }
-
-    async fn pods<S: Default>(
-        &self,
-        list: &PodsOf,
-        add: impl Fn(&mut S, &RawPod),
-    ) -> Result<Listed<S>, Failure> {
-        self.pods(list, |all, pod| add(all, &pod)).await
-    }
-
-    async fn real_nodes(
-        &self,
-        selector: &str,
-        leaf: &NodeSelectors,
-    ) -> Result<Vec<String>, Failure> {
-        self.real_nodes(selector, leaf).await
-    }
-
-    async fn leases(&self, holders: &Holders) -> Result<Option<LeasesByNode>, Failure> {
-        self.leases(holders).await
-    }
-
-    async fn attachments(&self) -> Result<BTreeMap<String, Vec<Attachment>>, Failure> {
-        self.attachments().await
-    }
-
-    /// Makes the error that ends a run, with advice on what to do.
-    fn could_not(&self, what: &str, failure: Failure) -> CouldNotRun {
+    /// Makes the error that ends a run because it could not do `what`, with advice.
+    pub(super) fn could_not(&self, what: &str, failure: Failure) -> CouldNotRun {
         let address = "check that this is the address of an API server";
         let hint = match failure.code() {
             Some(401) => {

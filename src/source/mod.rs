@@ -17,56 +17,36 @@ use std::{
 use futures_util::{StreamExt as _, TryStreamExt as _, stream as futures};
 
 pub use self::store::Store;
-use self::world::World;
+use self::{snapshot::Saved, world::World};
 use crate::{
-    cluster::{Failure, Listed, MAX_IN_FLIGHT},
+    cluster::{Cluster, MAX_IN_FLIGHT},
     decide::Policy,
-    exit::{CouldNotRun, Result},
-    facts::{Attachment, ClusterFacts, PodFacts, PodsOf, Standing},
-    kubernetes::{Holders, Kind, LeasesByNode, NodeObjects, RawPod},
-    selector::{NamespaceFilter, NodeSelectors},
+    exit::Result,
+    facts::{ClusterFacts, PodFacts, PodsOf, Standing},
+    kubernetes::RawPod,
+    selector::NamespaceFilter,
 };
 
-/// Where objects come from: a cluster, or a saved state. What they mean, and what of it could not
-/// be read, is the same for both, and is told by [`Store`].
-#[allow(async_fn_in_trait, reason = "one thread runs everything")]
-pub trait Source {
-    /// Whether it is a file. Reading costs no requests then, and [`Scan::facts`] names each object
-    /// that cannot be read, so that it is not named again.
-    const IS_FILE: bool;
+/// Where objects come from.
+#[derive(Clone, Copy)]
+pub enum Source<'a> {
+    /// An API server.
+    Cluster(&'a Cluster),
+    /// A saved state. Reading costs no requests, and [`Scan::facts`] names each object that cannot be
+    /// read, so that it is not named again.
+    File(&'a Saved),
+}
 
-    /// Reads all nodes in the cheapest way.
-    async fn scan(&self, wanted: &Wanted<'_>) -> Result<Scan>;
-    /// Reads one whole node with its own lease; `None` if it does not exist.
-    async fn node(&self, name: &str) -> Result<Option<NodeObjects>, Failure>;
-    /// Reads an object by its name; `None` if it does not exist.
-    async fn find<T: Kind>(&self, namespace: &str, name: &str) -> Result<Option<T>, Failure>;
-    /// Reads all objects of a kind, and collects them by `add`; `None` if the source has none at
-    /// all, such as a file saved without them.
-    async fn list<T: Kind, S: Default>(
-        &self,
-        add: impl Fn(&mut S, T),
-    ) -> Result<Option<Listed<S>>, Failure>;
-    /// Reads a list of pods, and collects them by `add`.
-    async fn pods<S: Default>(
-        &self,
-        list: &PodsOf,
-        add: impl Fn(&mut S, &RawPod),
-    ) -> Result<Listed<S>, Failure>;
-    /// Names the real nodes that a label selector selects; `leaf` are the operator's own selectors. If
-    /// there are more than two, two are enough.
-    async fn real_nodes(
-        &self,
-        selector: &str,
-        leaf: &NodeSelectors,
-    ) -> Result<Vec<String>, Failure>;
-    /// Reads the other Leases that name the nodes of `holders` or their pods, by node; `None` if this
-    /// account may not list them.
-    async fn leases(&self, holders: &Holders) -> Result<Option<LeasesByNode>, Failure>;
-    /// Reads all `VolumeAttachments`, by the node they name.
-    async fn attachments(&self) -> Result<BTreeMap<String, Vec<Attachment>>, Failure>;
-    /// Makes the error that ends a run because it could not do `what`.
-    fn could_not(&self, what: &str, failure: Failure) -> CouldNotRun;
+impl<'a> From<&'a Cluster> for Source<'a> {
+    fn from(cluster: &'a Cluster) -> Self {
+        Self::Cluster(cluster)
+    }
+}
+
+impl<'a> From<&'a Saved> for Source<'a> {
+    fn from(file: &'a Saved) -> Self {
+        Self::File(file)
+    }
 }
 
 /// Each node's role in the breaker's count, by the node's name.
@@ -117,13 +97,13 @@ pub struct Gathered {
     pub pods: Vec<PodFacts>,
 }
 
-impl<S: Source> Store<'_, S> {
+impl Store<'_> {
     /// Gathers all facts that the rules need, with what is supposed: reads what they lack, and asks them
     /// again, until they lack nothing. `asked` is a Terminating pod to judge in any case, whatever its
     /// node and namespace.
     pub async fn gather(&self, asked: Option<RawPod>) -> Result<Gathered> {
         let asked = asked.map(|pod| (pod.metadata.uid.clone(), pods::named(&pod, pod.facts())));
-        let is_thorough = S::IS_FILE || !self.dead.is_empty();
+        let is_thorough = self.is_file() || !self.dead.is_empty();
         let scan = self.scan().await?;
         let world = World::new(self.wanted, &self.dead, is_thorough, scan, asked);
         let world = RefCell::new(world);

@@ -6,7 +6,6 @@
 //! facts are then unknown, never assumed.
 
 use std::{
-    any::Any,
     collections::{BTreeMap, BTreeSet},
     fmt::Display,
     fs::File,
@@ -17,7 +16,7 @@ use std::{
 use itertools::Itertools as _;
 use jiff::Timestamp;
 
-use super::{Scan, Source, Wanted, store::not_saved, stream};
+use super::{Scan, Wanted, stream};
 use crate::{
     cluster::{Failure, Listed},
     exit::{CouldNotRun, Result},
@@ -54,10 +53,9 @@ pub struct Saved {
     options: Options,
     /// The moment to judge at.
     now: Timestamp,
-    /// The objects by kind, namespace, name and, of a pod, UID, each as the type of its kind, and
-    /// without what the rules never ask about. Of the pods only those are kept that are Terminating,
-    /// use claims, or are on a node that may not be Ready; with `every_pod` all.
-    objects: BTreeMap<(&'static str, String, String, String), Box<dyn Any + Send>>,
+    /// The objects, without what the rules never ask about. Of the pods only those are kept that are
+    /// Terminating, use claims, or are on a node that may not be Ready; with `every_pod` all.
+    objects: Objects,
     /// The namespaces that have a pod.
     pod_namespaces: BTreeSet<String>,
     /// The newest moment at which the API server wrote an object of the file.
@@ -65,6 +63,48 @@ pub struct Saved {
     /// The objects that could not be read, by kind, namespace and name, each with the cause. What of
     /// these could not be read either is empty.
     malformed: BTreeMap<[String; 3], String>,
+}
+
+/// The objects of one kind, by namespace, name and, of a pod, UID.
+type ByName<T> = BTreeMap<(String, String, String), T>;
+
+/// A kind of object that a snapshot keeps.
+pub trait Kept: Kind {
+    fn of(objects: &Objects) -> &ByName<Self>;
+    fn of_mut(objects: &mut Objects) -> &mut ByName<Self>;
+}
+
+/// Declares the kinds that a snapshot keeps.
+macro_rules! objects {
+    ($($field:ident: $type:ident),* $(,)?) => {
+        /// The objects of a snapshot, kind by kind.
+        #[derive(Default)]
+        pub struct Objects {
+            $($field: ByName<$type>,)*
+        }
+
+        $(impl Kept for $type {
+            fn of(objects: &Objects) -> &ByName<Self> {
+                &objects.$field
+            }
+
+            fn of_mut(objects: &mut Objects) -> &mut ByName<Self> {
+                &mut objects.$field
+            }
+        })*
+    };
+}
+
+objects! {
+    nodes: RawNode,
+    leases: RawLease,
+    namespaces: RawNamespace,
+    pods: RawPod,
+    stateful_sets: RawStatefulSet,
+    claims: RawClaim,
+    volumes: RawVolume,
+    attachments: RawAttachment,
+    drivers: RawDriver,
 }
 
 /// Reads `file` in a thread of its own, because standard input (`-`) may never end.
@@ -90,7 +130,7 @@ pub fn in_snapshot<E: Display>(file: &Path) -> impl Fn(E) -> CouldNotRun {
 }
 
 /// Keeps an object, without what only the rules for nodes and leases use.
-fn keeps<T: Kind>(_: &mut Saved, object: &mut T) -> bool {
+fn keeps<T: Kept>(_: &mut Saved, object: &mut T) -> bool {
     object.metadata().drop_unused();
     true
 }
@@ -221,7 +261,7 @@ impl Saved {
 
     /// Parses an object and keeps it if `keeps` says so, which also drops what the rules never ask
     /// about.
-    fn keep<T: Kind>(&mut self, text: &str, keeps: impl FnOnce(&mut Self, &mut T) -> bool) {
+    fn keep<T: Kept>(&mut self, text: &str, keeps: impl FnOnce(&mut Self, &mut T) -> bool) {
         let cause = match serde_json::from_str::<T>(text) {
             Ok(mut object) => {
                 let (kept, is_pod) = (keeps(self, &mut object), T::KIND == RawPod::KIND);
@@ -235,8 +275,8 @@ impl Saved {
                 if is_pod || !name.is_empty() && T::NAMESPACED != namespace.is_empty() {
                     if kept {
                         let uid = if is_pod { uid.as_str() } else { "" };
-                        let key = (T::KIND, namespace.clone(), name.clone(), uid.to_owned());
-                        self.objects.insert(key, Box::new(object));
+                        let key = (namespace.clone(), name.clone(), uid.to_owned());
+                        T::of_mut(&mut self.objects).insert(key, object);
                     }
                     return;
                 }
@@ -268,34 +308,22 @@ impl Saved {
         errors.collect()
     }
 
-    fn get<T: Kind>(&self, namespace: &str, name: &str) -> Option<&T> {
-        let first = (
-            T::KIND,
-            namespace.to_owned(),
-            name.to_owned(),
-            String::new(),
-        );
-        let of_name = self
-            .objects
-            .range(first..)
-            .take_while(|((kind, within, called, _), _)| {
-                (*kind, within.as_str(), called.as_str()) == (T::KIND, namespace, name)
-            });
-        of_name.last()?.1.downcast_ref()
+    fn get<T: Kept>(&self, namespace: &str, name: &str) -> Option<&T> {
+        let first = (namespace.to_owned(), name.to_owned(), String::new());
+        let of_name = T::of(&self.objects).range(first..);
+        let of_name = of_name
+            .take_while(|((within, called, _), _)| (&**within, &**called) == (namespace, name));
+        Some(of_name.last()?.1)
     }
 
     /// Lists all objects of a kind, ordered by namespace and name.
-    fn all<T: Kind>(&self) -> impl Iterator<Item = &T> {
-        let none = String::new;
-        self.objects
-            .range((T::KIND, none(), none(), none())..)
-            .take_while(|((kind, ..), _)| *kind == T::KIND)
-            .filter_map(|(_, object)| object.downcast_ref())
+    fn all<T: Kept>(&self) -> impl Iterator<Item = &T> {
+        T::of(&self.objects).values()
     }
 
     /// Finds an object; `None` only if the file proves that it does not exist. A malformed object
     /// of that name, or without a name, may be the one.
-    fn proved<T: Kind>(&self, namespace: &str, name: &str) -> Result<Option<T>, Failure> {
+    fn proved<T: Kept>(&self, namespace: &str, name: &str) -> Result<Option<T>, Failure> {
         let may_be = |bad: &str, wanted: &str| bad.is_empty() || bad == wanted;
         let bad = self
             .malformed
@@ -315,7 +343,7 @@ impl Saved {
         }
     }
 
-    fn any_malformed<T: Kind>(&self) -> bool {
+    fn any_malformed<T: Kept>(&self) -> bool {
         self.malformed
             .keys()
             .map(|[kind, ..]| kind.as_str())
@@ -323,7 +351,7 @@ impl Saved {
     }
 
     /// Says that some object of the kind could not be read, if so.
-    fn unread<T: Kind>(&self) -> Vec<String> {
+    fn unread<T: Kept>(&self) -> Vec<String> {
         let unread = format!("a {} of the snapshot could not be read", T::KIND);
         self.any_malformed::<T>()
             .then_some(unread)
@@ -331,7 +359,7 @@ impl Saved {
             .collect()
     }
 
-    fn is_saved<T: Kind>(&self) -> bool {
+    fn is_saved<T: Kept>(&self) -> bool {
         self.any_malformed::<T>() || self.all::<T>().next().is_some()
     }
 
@@ -382,10 +410,9 @@ impl Saved {
     }
 }
 
-impl Source for Saved {
-    const IS_FILE: bool = true;
-
-    async fn scan(&self, wanted: &Wanted<'_>) -> Result<Scan> {
+/// What a snapshot says to each query.
+impl Saved {
+    pub fn scan(&self, wanted: &Wanted<'_>) -> Scan {
         let named = |is_ready: bool| {
             let nodes = self.all::<RawNode>();
             nodes
@@ -397,7 +424,7 @@ impl Source for Saved {
             Some(name) => PodsOf::Node(name),
             None => PodsOf::NoNode,
         });
-        Ok(Scan {
+        Scan {
             facts: ClusterFacts {
                 now: self.now,
                 node_count: self.all::<RawNode>().count(),
@@ -419,43 +446,37 @@ impl Source for Saved {
             },
             pods: lists.collect(),
             has_leases: self.has_leases(),
-        })
+        }
     }
 
-    /// The file holds nodes, so a node that is not in it does not exist.
-    async fn node(&self, name: &str) -> Result<Option<NodeObjects>, Failure> {
+    /// Finds a node with its own lease. The file holds nodes, so a node that is not in it does not
+    /// exist.
+    pub fn node_objects(&self, name: &str) -> Result<Option<NodeObjects>, Failure> {
         let lease = self.proved(RawLease::OF_NODES, name);
         let lease = lease.map_err(Unread::from);
         let (node, now) = (self.proved("", name)?, self.now);
         Ok(node.map(|node| NodeObjects { node, lease, now }))
     }
 
-    /// Fails if the kind may not have been saved.
-    async fn find<T: Kind>(&self, namespace: &str, name: &str) -> Result<Option<T>, Failure> {
+    /// Finds an object; `None` if it does not exist. Fails if the kind may not have been saved.
+    pub fn find<T: Kept>(&self, namespace: &str, name: &str) -> Result<Option<T>, Failure> {
         if !self.is_saved::<T>() {
             return Err(not_saved::<T>());
         }
         self.proved(namespace, name)
     }
 
-    async fn list<T: Kind, S: Default>(
-        &self,
-        add: impl Fn(&mut S, T),
-    ) -> Result<Option<Listed<S>>, Failure> {
-        let mut listed = Listed {
-            items: S::default(),
-            malformed: self.unread::<T>(),
-        };
+    /// Collects all objects of a kind by `add`; `None` if the file has none at all.
+    pub fn list<T: Kept, S: Default>(&self, add: impl Fn(&mut S, T)) -> Option<Listed<S>> {
+        let mut items = S::default();
         self.all::<T>()
-            .for_each(|object| add(&mut listed.items, object.clone()));
-        Ok(self.is_saved::<T>().then_some(listed))
+            .for_each(|object| add(&mut items, object.clone()));
+        let malformed = self.unread::<T>();
+        self.is_saved::<T>().then_some(Listed { items, malformed })
     }
 
-    async fn pods<S: Default>(
-        &self,
-        list: &PodsOf,
-        add: impl Fn(&mut S, &RawPod),
-    ) -> Result<Listed<S>, Failure> {
+    /// Collects a list of pods by `add`.
+    pub fn pods<S: Default>(&self, list: &PodsOf, add: impl Fn(&mut S, &RawPod)) -> Listed<S> {
         let is_listed = |pod: &&RawPod| match list {
             PodsOf::Node(node) => pod.node().as_ref() == Some(node),
             PodsOf::NoNode => pod.node().is_none(),
@@ -467,14 +488,11 @@ impl Source for Saved {
         let pods = self.all().filter(is_listed);
         pods.for_each(|pod| add(&mut items, pod));
         let malformed = self.unread::<RawPod>();
-        Ok(Listed { items, malformed })
+        Listed { items, malformed }
     }
 
-    async fn real_nodes(
-        &self,
-        selector: &str,
-        leaf: &NodeSelectors,
-    ) -> Result<Vec<String>, Failure> {
+    /// Names the real nodes that a label selector selects; `leaf` are the operator's own selectors.
+    pub fn real_nodes(&self, selector: &str, leaf: &NodeSelectors) -> Result<Vec<String>, Failure> {
         let selector = selector.parse::<Selector>().map_err(Failure::Saved)?;
         let names = self
             .all::<RawNode>()
@@ -488,7 +506,8 @@ impl Source for Saved {
         }
     }
 
-    async fn leases(&self, holders: &Holders) -> Result<Option<LeasesByNode>, Failure> {
+    /// Finds the other Leases that name the nodes of `holders` or their pods, by node.
+    pub fn leases(&self, holders: &Holders) -> LeasesByNode {
         let bad = self.malformed.iter().find(|([kind, namespace, _], _)| {
             ["", RawLease::KIND].contains(&kind.as_str()) && namespace != RawLease::OF_NODES
         });
@@ -501,20 +520,24 @@ impl Source for Saved {
             };
             (node, read)
         };
-        Ok(Some(holders.nodes().into_iter().map(of_node).collect()))
+        holders.nodes().into_iter().map(of_node).collect()
     }
 
-    async fn attachments(&self) -> Result<BTreeMap<String, Vec<Attachment>>, Failure> {
+    /// Finds all `VolumeAttachments`, by the node they name.
+    pub fn attachments(&self) -> BTreeMap<String, Vec<Attachment>> {
         let attachments = self.all::<RawAttachment>().cloned();
-        Ok(attachments
+        attachments
             .map(RawAttachment::into_facts)
             .into_group_map()
             .into_iter()
-            .collect())
+            .collect()
     }
+}
 
-    fn could_not(&self, what: &str, failure: Failure) -> CouldNotRun {
-        let what = what.trim_start_matches("read ");
-        CouldNotRun::Source(format!("{what} could not be read: {failure}"))
-    }
+/// Returns why a file without any object of a kind does not show that there is none.
+pub fn not_saved<T: Kind>() -> Failure {
+    let [_, plural] = T::API;
+    Failure::Saved(format!(
+        "the file has no {plural}: they were not saved, or there are none"
+    ))
 }

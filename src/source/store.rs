@@ -16,24 +16,23 @@ use tokio::sync::OnceCell;
 use super::{
     LabelsByNode, Scan, Source, Standings, Wanted,
     pods::Pods,
+    snapshot::{Kept, not_saved},
     world::{Readings, World},
 };
 use crate::{
-    cluster::{Failure, Listed},
-    exit::Result,
+    cluster::{Ask, Failure, Listed},
+    exit::{CouldNotRun, Result},
     facts::{
         ClaimState, FoundClaim, Namespaces, NodeFacts, NodeRead, PodSummary, PodsOf, Query, Read,
         ReadError, Ready, Unread,
     },
-    kubernetes::{
-        Kind, RawClaim, RawDriver, RawNamespace, RawNode, RawPod, RawStatefulSet, RawVolume,
-    },
+    kubernetes::{RawClaim, RawDriver, RawNamespace, RawNode, RawPod, RawStatefulSet, RawVolume},
     selector::is_name,
 };
 
 /// A source, what was read of it, and the nodes that are supposed dead.
-pub struct Store<'a, S> {
-    source: &'a S,
+pub struct Store<'a> {
+    source: Source<'a>,
     pub(super) wanted: Wanted<'a>,
     pub(super) dead: BTreeSet<String>,
     /// The pods of the dead nodes as they are now, once they were listed.
@@ -48,11 +47,11 @@ struct Known {
     readings: RefCell<Readings>,
 }
 
-impl<'a, S: Source> Store<'a, S> {
+impl<'a> Store<'a> {
     /// Returns a store into which nothing was read yet.
-    pub fn new(source: &'a S, wanted: Wanted<'a>) -> Self {
+    pub fn new(source: impl Into<Source<'a>>, wanted: Wanted<'a>) -> Self {
         Self {
-            source,
+            source: source.into(),
             wanted,
             dead: BTreeSet::new(),
             dead_pods: RefCell::default(),
@@ -70,6 +69,10 @@ impl<'a, S: Source> Store<'a, S> {
             known: Rc::clone(&self.known),
             ..*self
         }
+    }
+
+    pub(super) fn is_file(&self) -> bool {
+        matches!(self.source, Source::File(_))
     }
 
     pub(super) fn supposes(&self) -> bool {
@@ -96,7 +99,7 @@ impl<'a, S: Source> Store<'a, S> {
 
     /// Notes what the source could not read, unless the source has named it.
     fn failed(&self, what: impl Display, cause: impl Display) -> Unread {
-        if S::IS_FILE {
+        if self.is_file() {
             return Unread(cause.to_string());
         }
         self.note(what, cause)
@@ -109,7 +112,10 @@ impl<'a, S: Source> Store<'a, S> {
 
     /// Returns what the cheapest reading of all nodes tells.
     pub async fn scan(&self) -> Result<Scan> {
-        let scan = || self.source.scan(&self.wanted);
+        let scan = async || match self.source {
+            Source::Cluster(cluster) => cluster.scan(&self.wanted).await,
+            Source::File(file) => Ok(file.scan(&self.wanted)),
+        };
         let mut scan = self.known.scan.get_or_try_init(scan).await?.clone();
         let errors = std::mem::take(&mut scan.facts.errors);
         self.readings().borrow_mut().errors.extend(errors);
@@ -131,7 +137,10 @@ impl<'a, S: Source> Store<'a, S> {
                 readings.borrow_mut().namespaces = Some(read);
             }
             Query::Attachments => {
-                let read = self.source.attachments().await;
+                let read = match self.source {
+                    Source::Cluster(cluster) => cluster.attachments().await,
+                    Source::File(file) => Ok(file.attachments()),
+                };
                 let mut read = read.unwrap_or_else(|failure| {
                     self.failed(what, failure);
                     BTreeMap::new()
@@ -165,7 +174,10 @@ impl<'a, S: Source> Store<'a, S> {
             }
             Query::NodesFor(selector) => {
                 let leaf = &self.wanted.policy.node_selectors;
-                let nodes = self.source.real_nodes(&selector, leaf).await;
+                let nodes = match self.source {
+                    Source::Cluster(cluster) => cluster.real_nodes(&selector, leaf).await,
+                    Source::File(file) => file.real_nodes(&selector, leaf),
+                };
                 let nodes = nodes.map_err(|failure| match failure.code() {
                     // The API server refuses this selector whenever it is asked, so no reading has
                     // failed.
@@ -184,7 +196,7 @@ impl<'a, S: Source> Store<'a, S> {
                 readings.borrow_mut().detached = Some(detached);
             }
             Query::Set { namespace, name } => {
-                let mut found = self.source.find::<RawStatefulSet>(&namespace, &name).await;
+                let mut found = self.find::<RawStatefulSet>(&namespace, &name).await;
                 if let Ok(Some(set)) = &mut found {
                     set.metadata.drop_unused();
                 }
@@ -215,15 +227,21 @@ impl<'a, S: Source> Store<'a, S> {
     /// Reads all namespaces; `None` if the source has none at all, such as a file saved without
     /// them. A malformed namespace is left out, so the opt-out of its pods counts as unread.
     async fn namespaces(&self, what: &str) -> Read<Option<Namespaces>> {
-        let listed = self.source.list(RawNamespace::add_to).await;
-        let listed = listed.map(|listed| listed.map(|listed| listed.items));
+        let listed = match self.source {
+            Source::Cluster(cluster) => cluster.namespaces().await.map(Some),
+            Source::File(file) => Ok(file.list(RawNamespace::add_to).map(|listed| listed.items)),
+        };
         listed.map_err(|failure| self.failed(what, failure))
     }
 
     /// Reads one whole node with its own lease.
     pub(super) async fn node(&self, name: &str) -> NodeRead {
         let what = Query::Node(name.to_owned());
-        let objects = match self.source.node(name).await {
+        let objects = match self.source {
+            Source::Cluster(cluster) => cluster.node_objects(name).await,
+            Source::File(file) => file.node_objects(name),
+        };
+        let objects = match objects {
             Ok(Some(objects)) => objects,
             Ok(None) => return NodeRead::Gone,
             Err(failure) => return NodeRead::Unread(self.failed(what, failure)),
@@ -238,7 +256,9 @@ impl<'a, S: Source> Store<'a, S> {
                 }
                 NodeRead::Known(node)
             }
-            Err(cause) if S::IS_FILE => NodeRead::Unread(self.note(format!("Node {name}"), cause)),
+            Err(cause) if self.is_file() => {
+                NodeRead::Unread(self.note(format!("Node {name}"), cause))
+            }
             Err(cause) => NodeRead::Unread(self.note(what, Failure::Unreadable(cause))),
         }
     }
@@ -248,7 +268,11 @@ impl<'a, S: Source> Store<'a, S> {
     async fn other_leases(&self, world: &RefCell<World<'_>>) {
         let holders = world.borrow().holders();
         let what = Query::OtherLeases;
-        let (read, is_forbidden) = match self.source.leases(&holders).await {
+        let leases = match self.source {
+            Source::Cluster(cluster) => cluster.leases(&holders).await,
+            Source::File(file) => Ok(Some(file.leases(&holders))),
+        };
+        let (read, is_forbidden) = match leases {
             Ok(Some(leases)) => (leases, false),
             Ok(None) => (BTreeMap::new(), true),
             Err(failure) => {
@@ -270,13 +294,56 @@ impl<'a, S: Source> Store<'a, S> {
         world.hear(&holders, read, is_forbidden);
     }
 
+    /// Reads an object by its name; `None` if it does not exist.
+    async fn find<T: Kept>(&self, namespace: &str, name: &str) -> Result<Option<T>, Failure> {
+        match self.source {
+            Source::Cluster(cluster) => cluster.find(namespace, name).await,
+            Source::File(file) => file.find(namespace, name),
+        }
+    }
+
+    /// Reads all objects of a kind, and collects them by `add`; `None` if the source has none at
+    /// all, such as a file saved without them.
+    async fn list<T: Kept, A: Default>(
+        &self,
+        add: impl Fn(&mut A, T),
+    ) -> Result<Option<Listed<A>>, Failure> {
+        match self.source {
+            Source::Cluster(cluster) => cluster.list("", "", Ask::OBJECT, add).await.map(Some),
+            Source::File(file) => Ok(file.list(add)),
+        }
+    }
+
+    /// Reads a list of pods, and collects them by `add`.
+    async fn listed<A: Default>(
+        &self,
+        list: &PodsOf,
+        add: impl Fn(&mut A, &RawPod),
+    ) -> Result<Listed<A>, Failure> {
+        match self.source {
+            Source::Cluster(cluster) => cluster.pods(list, |all, pod| add(all, &pod)).await,
+            Source::File(file) => Ok(file.pods(list, add)),
+        }
+    }
+
+    /// Makes the error that ends a run because it could not do `what`.
+    fn could_not(&self, what: &str, failure: Failure) -> CouldNotRun {
+        match self.source {
+            Source::Cluster(cluster) => cluster.could_not(what, failure),
+            Source::File(_) => {
+                let what = what.trim_start_matches("read ");
+                CouldNotRun::Source(format!("{what} could not be read: {failure}"))
+            }
+        }
+    }
+
     /// Reads all objects of a kind. Fails if any of them cannot be read, because that one may be the
     /// one that matters.
-    async fn all<T: Kind, A: Default>(&self, what: &str, add: impl Fn(&mut A, T)) -> Read<A> {
-        let listed = self.source.list(add).await;
+    async fn all<T: Kept, A: Default>(&self, what: &str, add: impl Fn(&mut A, T)) -> Read<A> {
+        let listed = self.list(add).await;
         let listed = listed.and_then(|listed| listed.ok_or_else(not_saved::<T>));
         let whole = listed.and_then(|listed| match listed.malformed.first() {
-            Some(cause) if S::IS_FILE => Err(Failure::Saved(cause.clone())),
+            Some(cause) if self.is_file() => Err(Failure::Saved(cause.clone())),
             _ => listed.whole(),
         });
         whole.map_err(|failure| self.failed(what, failure))
@@ -322,7 +389,7 @@ impl<'a, S: Source> Store<'a, S> {
     }
 }
 
-impl<S: Source> Store<'_, S> {
+impl Store<'_> {
     /// Reads the nodes for the breaker. A node that is not occupied may have been put away.
     async fn census(&self, world: &RefCell<World<'_>>) -> Result<Read<Standings>> {
         let now = world.borrow().facts.now;
@@ -346,16 +413,14 @@ impl<S: Source> Store<'_, S> {
     async fn pods(&self, list: &PodsOf) -> Result<Pods> {
         let dead = matches!(list, PodsOf::Node(name) if self.dead.contains(name));
         let add = |pods: &mut Pods, pod: &RawPod| pods.add(pod, &self.wanted, dead);
-        match self.source.pods(list, add).await {
+        match self.listed(list, add).await {
             Ok(listed) => {
                 let (mut pods, whole) = self.read_of(list, listed);
                 self.dead_pods.borrow_mut().append(&mut pods.all);
                 pods.occupied |= !whole && !dead;
                 Ok(pods)
             }
-            Err(failure) if dead || failure.forbids() => {
-                Err(self.source.could_not("list pods", failure))
-            }
+            Err(failure) if dead || failure.forbids() => Err(self.could_not("list pods", failure)),
             Err(failure) => Ok(Pods {
                 occupied: true,
                 unread: Some(self.failed(list, failure)),
@@ -387,7 +452,7 @@ impl<S: Source> Store<'_, S> {
     /// Summarizes the pods of a list that could be read, and reports whether all of them could.
     pub async fn summaries(&self, list: &PodsOf) -> Read<(Vec<PodSummary>, bool)> {
         let add_summary = |all: &mut Vec<_>, pod: &RawPod| all.push(pod.summary());
-        let listed = self.source.pods(list, add_summary).await;
+        let listed = self.listed(list, add_summary).await;
         let listed = listed.map_err(|failure| self.failed(list, failure))?;
         Ok(self.read_of(list, listed))
     }
@@ -406,9 +471,9 @@ impl<S: Source> Store<'_, S> {
 
     /// Reads a pod by its name; `None` if it does not exist.
     pub async fn pod(&self, namespace: &str, name: &str) -> Result<Option<RawPod>> {
-        let pod = self.source.find(namespace, name).await;
+        let pod = self.find(namespace, name).await;
         let what = format!("read pod {namespace}/{name}");
-        pod.map_err(|failure| self.source.could_not(&what, failure))
+        pod.map_err(|failure| self.could_not(&what, failure))
     }
 
     /// Reads a PVC with its volume.
@@ -417,7 +482,7 @@ impl<S: Source> Store<'_, S> {
             let why = "no claim can have this name".to_owned();
             return ClaimState::Unread(Unread(why)).into();
         }
-        let claim = match self.source.find::<RawClaim>(namespace, name).await {
+        let claim = match self.find::<RawClaim>(namespace, name).await {
             Ok(Some(claim)) => claim,
             Ok(None) => return ClaimState::Absent.into(),
             Err(failure) => return ClaimState::Unread(self.failed(what, failure)).into(),
@@ -425,7 +490,7 @@ impl<S: Source> Store<'_, S> {
         let volume = match claim.volume_name() {
             None => Ok(None),
             Some(volume) => {
-                let found = self.source.find::<RawVolume>("", volume).await;
+                let found = self.find::<RawVolume>("", volume).await;
                 found.map_err(|failure| match failure {
                     Failure::Saved(cause) => Unread(cause),
                     failure => Unread(format!("its volume {volume}: {failure}")),
@@ -442,14 +507,14 @@ impl<S: Source> Store<'_, S> {
     /// Reads all PVCs with their volumes, if that is cheaper than reading each. A PVC that could
     /// not be listed or read is left out here, and read when it is needed.
     pub async fn read_claims(&self) {
-        if S::IS_FILE {
+        if self.is_file() {
             return;
         }
         let add_volume = |volumes: &mut BTreeMap<_, _>, mut volume: RawVolume| {
             volume.metadata.drop_unused();
             volumes.insert(volume.metadata.name.clone(), volume);
         };
-        let Ok(Some(volumes)) = self.source.list(add_volume).await else {
+        let Ok(Some(volumes)) = self.list(add_volume).await else {
             return;
         };
         let volumes = RefCell::new(volumes.items);
@@ -463,7 +528,7 @@ impl<S: Source> Store<'_, S> {
                 found.push((key, claim.into_found(Ok(volume))));
             }
         };
-        let claims = self.source.list(add_claim).await.ok().flatten();
+        let claims = self.list(add_claim).await.ok().flatten();
         let claims = claims.into_iter().flat_map(|claims| claims.items);
         self.readings().borrow_mut().pvcs.extend(claims);
     }
@@ -483,12 +548,4 @@ fn die(node: &mut NodeFacts) {
     (node.ready_since, node.tainted_since) = (Some(Timestamp::MIN), None);
     // That its lease was ever renewed still tells that a grace period will be cut short.
     (node.heard, node.named_by) = (Vec::new(), Some(Ok(BTreeSet::new())));
-}
-
-/// Returns why a file without any object of a kind does not show that there is none.
-pub(super) fn not_saved<T: Kind>() -> Failure {
-    let [_, plural] = T::API;
-    Failure::Saved(format!(
-        "the file has no {plural}: they were not saved, or there are none"
-    ))
 }

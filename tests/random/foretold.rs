@@ -17,7 +17,7 @@ use pod_reaper::{
 /// Of each pod that a run judges, by UID, the reason and the sentence; and what the breaker says.
 type Verdicts = (BTreeMap<Uid, (ReasonCode, String)>, Option<String>);
 
-async fn foretold(source: &impl Source, settings: &Settings, dead: &BTreeSet<String>) -> Verdicts {
+async fn foretold(source: Source<'_>, settings: &Settings, dead: &BTreeSet<String>) -> Verdicts {
     let answer = what_if::run_on(source, settings, dead).await.unwrap();
     assert_eq!(answer.errors, vec![]);
     let judged = answer.pods.into_iter().filter_map(|pod| {
@@ -206,9 +206,13 @@ fn each_node_is_foretold_as_a_run_decides_once_it_alone_is_dead() {
         let (of_file, of_cluster) = runtime().block_on(async {
             let server = Server::new(cluster);
             let (_going_on, cluster) = client(&server);
-            let of_file = each_node::run_on(&saved, &settings, show).await.unwrap();
+            let of_file = each_node::run_on((&saved).into(), &settings, show)
+                .await
+                .unwrap();
             let live = &cluster;
-            let of_cluster = each_node::run_on(live, &settings, show).await.unwrap();
+            let of_cluster = each_node::run_on(live.into(), &settings, show)
+                .await
+                .unwrap();
             assert_eq!(server.lock().not_understood, Vec::<String>::new());
             (of_file, of_cluster)
         });
@@ -263,9 +267,9 @@ fn what_is_foretold_is_what_a_run_decides_once_the_nodes_are_dead() {
             let server = Server::new(cluster);
             let (_going_on, cluster) = client(&server);
             let live = &cluster;
-            let found = foretold(live, &settings, &dead).await;
+            let found = foretold(live.into(), &settings, &dead).await;
             assert_eq!(server.lock().not_understood, Vec::<String>::new());
-            (foretold(&saved, &settings, &dead).await, found)
+            (foretold((&saved).into(), &settings, &dead).await, found)
         });
 
         let decided = decided(world, &settings, &dead);

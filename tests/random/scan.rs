@@ -241,7 +241,7 @@ fn what_is_explained_is_what_a_run_decides() {
         let (_, plan) = runtime.block_on(scanned(&cluster, settings));
         let on_cluster = |asked: &PodName| {
             runtime
-                .block_on(explain::run_on(&cluster, settings, asked))
+                .block_on(explain::run_on((&cluster).into(), settings, asked))
                 .unwrap()
         };
         assert_eq!(differences(&plan, on_cluster), Vec::<String>::new());
@@ -304,7 +304,9 @@ fn a_pod_is_explained_as_it_is_where_the_cache_is_behind() {
             namespace: "shop".to_owned(),
             name: "db-0".to_owned(),
         };
-        let explained = explain::run_on(&cluster, &settings, &asked).await.unwrap();
+        let explained = explain::run_on((&cluster).into(), &settings, &asked)
+            .await
+            .unwrap();
         assert_eq!(explained.pods[0].reason, Some(ReasonCode::OptedOut));
     });
 }

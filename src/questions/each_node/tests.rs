@@ -21,7 +21,7 @@ use crate::report::{
 fn foretold(settings: &Settings, more: &str) -> Report {
     let described = with(yaml(CLUSTER), yaml(more));
     let saved = saved(&objects(&described), true);
-    at_once(run_on(&saved, settings, |_, _| ())).expect("an answer")
+    at_once(run_on((&saved).into(), settings, |_, _| ())).expect("an answer")
 }
 
 fn nodes(report: &Report) -> &[NodeForecast] {

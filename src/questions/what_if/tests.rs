@@ -105,7 +105,7 @@ fn foretold(settings: &Settings, more: &str, dead: &[&str]) -> Report {
     let described = with(yaml(CLUSTER), yaml(more));
     let saved = saved(&objects(&described), true);
     let dead = dead.iter().map(|name| (*name).to_owned()).collect();
-    at_once(run_on(&saved, settings, &dead)).expect("they exist")
+    at_once(run_on((&saved).into(), settings, &dead)).expect("they exist")
 }
 
 #[test]
