@@ -107,7 +107,7 @@ async fn gathered(cluster: &Cluster, settings: &Settings, stop: &Stop) -> Result
 
 /// Judges the pods that were gathered.
 fn planned(settings: &Settings, gathered: Gathered) -> Result<RunRecord<'_>> {
-    let Gathered { facts, pods } = gathered;
+    let Gathered { facts, pods, .. } = gathered;
     settings.check_filters(&facts)?;
     log_counts(&pods);
     let plan = settings.plan(&facts, pods);

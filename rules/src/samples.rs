@@ -11,9 +11,9 @@ use crate::{
     decide::{Case, Policy, Reason},
     facts::{
         AffinityTerm, Attachment, BoundClaim, Census, ClaimFacts, ClaimState, ClusterFacts,
-        Containers, Doubt, Driver, FencingMark, Heard, HolderKind, Identity, KubeletSays, Leaf,
-        LeafKind, NamedBy, NamespaceFacts, NodeFacts, NodeRead, Owner, PodFacts, Ready, Renewer,
-        Requirement, SignBy, Standing, Storage, Tally, Unread, VolumeFacts, Zone,
+        Containers, Deletion, Doubt, Driver, FencingMark, Heard, HolderKind, Identity, KubeletSays,
+        Leaf, LeafKind, NamedBy, NamespaceFacts, NodeFacts, NodeRead, Owner, PodFacts, Ready,
+        Renewer, Requirement, SignBy, Standing, Storage, Tally, Unread, VolumeFacts, Zone,
     },
     limits::{Limits, Plan},
     selector::Target,
@@ -110,11 +110,16 @@ pub fn pod() -> PodFacts {
             uid: "o-1".into(),
         }),
         siblings: None,
-        supposed: false,
-        deletion_deadline: an_hour_ago(),
-        grace_seconds: Some(30),
+        deletion: Some(Deletion {
+            deadline: an_hour_ago(),
+            grace_seconds: Some(30),
+            supposed: false,
+        }),
+        own_grace_seconds: 30,
         finalizers: Vec::new(),
+        phase: "Running".to_owned(),
         finished: false,
+        ready: true,
         containers: Containers::default(),
         mirror: false,
         opted_out: None,
@@ -127,6 +132,12 @@ pub fn pod() -> PodFacts {
         host_paths: Vec::new(),
         set_wants: Some(Ok(true)),
         indexed: false,
+        stays: None,
+        tolerates_silence: Some(300),
+        tolerates_not_ready: Some(300),
+        needs: Vec::new(),
+        heard: None,
+        lacks: None,
     }
 }
 
@@ -351,9 +362,9 @@ impl Scene {
                 name(pod, how);
             }
             "named" => name(pod, how),
-            "overdue" => pod.deletion_deadline = now() - span(how),
+            "overdue" => deletion(pod).deadline = now() - span(how),
             "never-placed" => (pod.node, self.node) = (None, None),
-            "supposed" => pod.supposed = true,
+            "supposed" => deletion(pod).supposed = true,
             "made" => pod.created = moment(how),
             "finished" => pod.finished = true,
             "running" => pod.containers.running = number(how),
@@ -371,7 +382,7 @@ impl Scene {
                 }
             }
             "held-by" => pod.finalizers = words(how),
-            "grace" => pod.grace_seconds = how.parse().ok(),
+            "grace" => deletion(pod).grace_seconds = how.parse().ok(),
             "reap" => pod.reap = Some(answer(how)),
             "set-wants-it" => pod.set_wants = Some(Ok(true)),
             "set-wants-it-not" => pod.set_wants = Some(Ok(false)),
@@ -531,6 +542,10 @@ impl Scene {
 }
 
 /// Names a pod: `NAMESPACE/NAME#UID`, of which only the name is needed.
+fn deletion(pod: &mut PodFacts) -> &mut Deletion {
+    pod.deletion.get_or_insert_default()
+}
+
 fn name(pod: &mut PodFacts, words: &str) {
     let (namespace, name) = words.split_once('/').unwrap_or((&pod.namespace, words));
     pod.uid = format!("u-{words}").into();

@@ -233,8 +233,9 @@ impl Cluster {
         let path = object::<RawPod>(namespace, name);
         let found = self.find_at(&path, name, Ask::OBJECT.once()).await?;
         // Its controller is compared by name, because it may have been created again.
-        let another =
-            |pod: &RawPod| pod.metadata.uid != lost.uid && pod.summary().controller == lost.owner;
+        let another = |pod: &RawPod| {
+            pod.metadata.uid != lost.uid && pod.facts().maker() == lost.owner.as_ref()
+        };
         let namesake = found.map(|(pod, _)| pod).filter(another);
         Ok(namesake.into_iter().collect())
     }
@@ -297,7 +298,7 @@ impl Cluster {
             Ok(job) => job?.0.metadata.owned_by("CronJob")?.to_owned(),
             // A role that only reads may lack the right. Its schedule names the Job.
             Err(_) => {
-                pod.summary()
+                pod.facts()
                     .workload
                     .filter(|above| above.kind == "CronJob")?
                     .name

@@ -68,11 +68,9 @@ impl Turn<'_> {
         let (run, pod) = (self.run, &self.judged.pod);
         self.check_namespace()?;
         let PodFacts {
-            name,
-            namespace,
-            deletion_deadline: deadline,
-            ..
+            name, namespace, ..
         } = pod;
+        let deadline = pod.deletion_deadline();
         let (dry_run, on) = (run.mode != Mode::Delete, &self.node.as_judged.name);
         tracing::info!(
             dry_run,
@@ -123,7 +121,7 @@ impl Turn<'_> {
             }
             Unneeded::KeptBy { claim, pod } => {
                 let user = cluster.find::<RawPod>(namespace, pod).await?;
-                !user.is_some_and(|user| user.summary().keeps(claim))
+                !user.is_some_and(|user| user.facts().keeps(claim))
             }
         })
     }
@@ -417,11 +415,14 @@ impl Turn<'_> {
             return Err(changed("Another pod has taken its name."));
         }
         let mut node = self.node.as_judged.clone();
-        self.node.heard.borrow_mut().extend(raw.heard());
+        let mut again = raw.facts();
+        self.node.heard.borrow_mut().extend(again.heard.clone());
         node.hear(self.node.heard.borrow().iter().cloned());
-        let mut again = raw
-            .facts()
-            .map_err(|why| changed(&format!("It changed, and now {why}.")))?;
+        let is_terminating = again.deletion.is_some();
+        let unstuck = (!is_terminating).then_some("metadata.deletionTimestamp is missing");
+        if let Some(why) = again.lacks.as_deref().or(unstuck) {
+            return Err(changed(&format!("It changed, and now {why}.")));
+        }
         again.in_namespace.clone_from(&pod.in_namespace);
         if again.node != pod.node {
             return Err(changed("It is bound to another node now."));

@@ -121,12 +121,9 @@ pub async fn execute(
 /// log.
 fn log_outcome(pod: &PodFacts, outcome: &Outcome) {
     let PodFacts {
-        name,
-        namespace,
-        deletion_deadline: deadline,
-        ..
+        name, namespace, ..
     } = pod;
-    let uid = pod.uid.as_str();
+    let (uid, deadline) = (pod.uid.as_str(), pod.deletion_deadline());
     let pod = clean(&format!(
         "{name} in namespace {namespace} with deletion timestamp {deadline}"
     ));

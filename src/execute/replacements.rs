@@ -166,7 +166,8 @@ impl<'a> Workload<'a> {
     /// Returns when the deletion of the first of its pods was requested, less the allowance for
     /// clock skew. From then on the controller may have made other pods.
     fn evicted(&self) -> Option<Timestamp> {
-        let requested = |pod: &PodFacts| pod.deletion_requested().unwrap_or(pod.deletion_deadline);
+        let requested =
+            |pod: &PodFacts| pod.deletion_requested().unwrap_or(pod.deletion_deadline());
         self.pods
             .iter()
             .map(|(pod, _)| requested(pod))

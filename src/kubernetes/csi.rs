@@ -163,10 +163,7 @@ mod tests {
             assert_eq!(found, of_volume, "a volume: {csi}");
             let pod = json!({"metadata": {"namespace": "shop", "name": "db-0", "uid": "p", "resourceVersion": "7",
                 "deletionTimestamp": "2026-01-31T02:00:00Z"}, "spec": {"volumes": [{"name": "v", "csi": csi}]}});
-            let pod = serde_json::from_value::<RawPod>(pod)
-                .unwrap()
-                .facts()
-                .unwrap();
+            let pod = serde_json::from_value::<RawPod>(pod).unwrap().facts();
             let found = pod.own_disk;
             let expected = of_pod.then_some("its volume v is a disk of a CSI driver");
             assert_eq!(found.as_deref(), expected, "of a pod: {csi}");

@@ -139,8 +139,8 @@ mod tests {
         let read = serde_json::from_value::<RawPod>(pod).unwrap();
         let mut slim = read.clone();
         slim.drop_unused();
-        let paths = read.facts().unwrap().host_paths;
-        assert_eq!(slim.facts().unwrap().host_paths, paths);
+        let paths = read.facts().host_paths;
+        assert_eq!(slim.facts().host_paths, paths);
         paths
     }
 

@@ -3,7 +3,6 @@
 use itertools::Itertools as _;
 use std::{collections::BTreeMap, mem};
 
-use jiff::Timestamp;
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, IgnoredAny};
 use serde_json::value::RawValue;
 
@@ -20,7 +19,7 @@ use super::{
 use crate::{
     decide::REAP,
     facts::{
-        ClaimFacts, Containers, Heard, Identity, MAX_CLAIMS_PER_POD, Owner, PodFacts, PodSummary,
+        ClaimFacts, Containers, Deletion, Heard, Identity, MAX_CLAIMS_PER_POD, Owner, PodFacts,
         Requirement, SignBy, Stay, Unread,
     },
 };
@@ -282,7 +281,7 @@ impl From<&OwnerReference> for Owner {
 
 impl RawPod {
     /// Returns the last word of a program that runs in the pod, if the pod is Terminating.
-    pub fn heard(&self) -> Option<Heard> {
+    fn heard(&self) -> Option<Heard> {
         let Meta {
             namespace,
             name,
@@ -299,7 +298,7 @@ impl RawPod {
         })
     }
 
-    /// Drops what neither facts nor summary need, because tens of thousands may be held at once.
+    /// Drops what the facts do not need, because tens of thousands may be held at once.
     pub fn drop_unused(&mut self) {
         let mut written = mem::take(&mut self.metadata.managed_fields);
         written.retain(is_program);
@@ -402,47 +401,6 @@ impl RawPod {
     /// Reports whether the pod uses a claim.
     pub fn uses_claims(&self) -> bool {
         self.claims().any(|claim| claim.is_ok())
-    }
-
-    /// Summarizes the pod, Terminating or not.
-    pub fn summary(&self) -> PodSummary {
-        let Self {
-            metadata, status, ..
-        } = self;
-        let owner = metadata.controller();
-        // Others make a kind of that name too, such as OpenKruise.
-        let of_daemon_set =
-            owner.is_some_and(|it| it.kind == "DaemonSet" && it.api_version.starts_with("apps/"));
-        let controller = owner.map(Owner::from);
-        let Tolerations([tolerates_silence, tolerates_not_ready]) = self.spec.tolerations;
-        let stays = if self.mirror() {
-            Some(Stay::Static)
-        } else if of_daemon_set {
-            Some(Stay::DaemonSet)
-        } else {
-            tolerates_silence.is_none().then_some(Stay::Tolerates)
-        };
-        let terminating = metadata.terminating();
-        let ready = status.condition("Ready").is_none_or(Condition::holds);
-        PodSummary {
-            claims: self.claims().flatten().map(|it| it.name).collect(),
-            name: metadata.name.clone(),
-            namespace: metadata.namespace.clone(),
-            uid: metadata.uid.clone(),
-            node: self.node(),
-            serves: status.phase == "Running" && !terminating && ready,
-            finished: status.finished(),
-            phase: status.phase.chars().take(MAX_PHASE_CHARS).collect(),
-            created: metadata.creation_timestamp,
-            terminating,
-            workload: controller.as_ref().map(|owner| self.workload(owner)),
-            controller,
-            stays,
-            tolerates_silence,
-            tolerates_not_ready,
-            grace: (self.spec.termination_grace_period_seconds).unwrap_or(DEFAULT_GRACE_SECONDS),
-            needs: Vec::new(),
-        }
     }
 
     /// Drops what only [`Self::needs`] asks for.
@@ -562,21 +520,14 @@ impl RawPod {
         }
     }
 
-    /// Returns the facts about the pod; neither its namespace nor its claims are looked up yet.
-    /// Fails with the name of a missing field if the pod is not Terminating, or lacks its UID or
-    /// resource version: without these it cannot be deleted safely.
-    pub fn facts(&self) -> Result<PodFacts, String> {
-        self.facts_of(self.metadata.deletion_timestamp, false)
-    }
-
-    /// Returns the facts about the pod as if its deletion had been requested, and had been overdue
-    /// for ever.
-    pub fn supposed_facts(&self) -> Result<PodFacts, String> {
-        self.facts_of(Some(Timestamp::MIN), true)
-    }
-
-    fn facts_of(&self, deadline: Option<Timestamp>, supposed: bool) -> Result<PodFacts, String> {
-        let Self { metadata, spec, .. } = self;
+    /// Returns the facts about the pod, Terminating or not; neither its namespace nor its claims are
+    /// looked up yet.
+    pub fn facts(&self) -> PodFacts {
+        let Self {
+            metadata,
+            spec,
+            status,
+        } = self;
         let owner = metadata
             .owner_references
             .iter()
@@ -593,7 +544,7 @@ impl RawPod {
             .labels_of_siblings()
             .into_iter()
             .map(|key| format!("{key}={}", metadata.labels[&key]));
-        let mut claims = self.claims().collect::<Result<Vec<_>, _>>()?;
+        let mut claims = self.claims().flatten().collect_vec();
         // If the pod names one claim in both ways, the claim does not count as ephemeral.
         claims.sort_by(|a, b| a.reference().cmp(&b.reference()));
         claims.dedup_by(|a, b| a.name == b.name);
@@ -602,11 +553,17 @@ impl RawPod {
             .0
             .iter()
             .find_map(|volume| Some(format!("its {} is {}", volume.called(), volume.disk()?)));
-        Ok(PodFacts {
-            name: required(&metadata.name, "metadata.name")?,
-            namespace: required(&metadata.namespace, "metadata.namespace")?,
-            uid: required(&metadata.uid, "metadata.uid")?,
-            resource_version: required(&metadata.resource_version, "metadata.resourceVersion")?,
+        let deletion = metadata.deletion_timestamp.map(|deadline| Deletion {
+            deadline,
+            grace_seconds: metadata.deletion_grace_period_seconds,
+            supposed: false,
+        });
+        let Tolerations([tolerates_silence, tolerates_not_ready]) = spec.tolerations;
+        PodFacts {
+            name: metadata.name.clone(),
+            namespace: metadata.namespace.clone(),
+            uid: metadata.uid.clone(),
+            resource_version: metadata.resource_version.clone(),
             created: metadata.creation_timestamp,
             reap: metadata.annotation(REAP),
             templates: None,
@@ -615,11 +572,14 @@ impl RawPod {
             owner,
             controller,
             siblings: given(siblings.join(",")),
-            supposed,
-            deletion_deadline: deadline.ok_or("metadata.deletionTimestamp is missing")?,
-            grace_seconds: metadata.deletion_grace_period_seconds,
-            finished: self.status.finished(),
-            containers: self.status.containers(),
+            deletion,
+            own_grace_seconds: (spec.termination_grace_period_seconds)
+                .unwrap_or(DEFAULT_GRACE_SECONDS),
+            phase: status.phase.chars().take(MAX_PHASE_CHARS).collect(),
+            finished: status.finished(),
+            ready: status.phase == "Running"
+                && status.condition("Ready").is_none_or(Condition::holds),
+            containers: status.containers(),
             mirror: self.mirror(),
             indexed: metadata.labels.contains_key(POD_INDEX),
             opted_out: metadata.opted_out(),
@@ -630,7 +590,45 @@ impl RawPod {
             set_wants: None,
             claims,
             finalizers: metadata.finalizers.clone(),
-        })
+            stays: self.stays(),
+            tolerates_silence,
+            tolerates_not_ready,
+            needs: Vec::new(),
+            heard: self.heard(),
+            lacks: self.check().err(),
+        }
+    }
+
+    /// Returns why Kubernetes never evicts the pod from a silent node, if so.
+    fn stays(&self) -> Option<Stay> {
+        let owner = self.metadata.controller();
+        // Others make a kind of that name too, such as OpenKruise.
+        let of_daemon_set =
+            owner.is_some_and(|it| it.kind == "DaemonSet" && it.api_version.starts_with("apps/"));
+        let Tolerations([tolerates_silence, _]) = self.spec.tolerations;
+        match tolerates_silence {
+            _ if self.mirror() => Some(Stay::Static),
+            _ if of_daemon_set => Some(Stay::DaemonSet),
+            None => Some(Stay::Tolerates),
+            Some(_) => None,
+        }
+    }
+
+    /// Fails with the name of a missing field that a verdict or a safe delete needs.
+    fn check(&self) -> Result<(), String> {
+        let Meta {
+            namespace,
+            name,
+            uid,
+            resource_version,
+            ..
+        } = &self.metadata;
+        self.claims().try_for_each(|claim| claim.map(drop))?;
+        required(name, "metadata.name")?;
+        required(namespace, "metadata.namespace")?;
+        required(uid, "metadata.uid")?;
+        required(resource_version, "metadata.resourceVersion")?;
+        Ok(())
     }
 }
 
@@ -698,7 +696,7 @@ mod tests {
             let mut slim = read();
             slim.drop_unused();
             for pod in [read(), slim] {
-                let facts = pod.facts().unwrap();
+                let facts = pod.facts();
                 assert_eq!(facts.siblings.as_deref(), siblings, "{kind} of {version}");
             }
         }

@@ -10,7 +10,7 @@ use crate::{
     cli::PodName,
     decide::{Case, Evaluation, ReasonCode, Verdict},
     exit::{CouldNotRun, Result},
-    facts::{Census, PodSummary, PodsOf, Tally, Unread},
+    facts::{Census, PodFacts, PodsOf, Tally, Unread},
     limits::{Judged, Limit, MAX_NODES_IGNORED},
     questions::{ask, exit, near},
     report::{Explained, PodEntry, Report, RunRecord, tally},
@@ -39,17 +39,17 @@ pub async fn run_on(source: Source<'_>, settings: &Settings, asked: &PodName) ->
     let Some(raw) = raw else {
         return Err(absent(store, asked).await);
     };
-    let summary = raw.summary();
-    let terminating = summary.terminating.then_some(raw);
+    let pod = raw.facts();
+    let terminating = pod.deletion.map(|_| pod.clone());
+    let is_judged = terminating.is_some();
+    let Gathered { facts, pods, .. } = store.gather(terminating).await?;
     // A run leaves out a pod that lacks what a verdict needs.
-    let lacks = terminating.as_ref().and_then(|raw| raw.facts().err());
-    let Gathered { facts, pods } = store.gather(terminating).await?;
-    if let Some(cause) = lacks {
+    if let Some(cause) = pod.lacks.as_ref().filter(|_| is_judged) {
         let message = format!("pod {asked} could not be read: {cause}");
         return Err(CouldNotRun::Source(message));
     }
     let plan = settings.plan(&facts, pods);
-    Ok(explain(summary, &RunRecord::new(settings, facts, plan)))
+    Ok(explain(&pod, &RunRecord::new(settings, facts, plan)))
 }
 
 /// Without a namespace, there has to be one pod of that name.
@@ -58,7 +58,7 @@ async fn found(store: &Store<'_>, asked: &PodName) -> Result<PodName> {
     if !namespace.is_empty() {
         return Ok(asked.clone());
     }
-    let pods = store.summaries(&PodsOf::Name(name.clone())).await;
+    let pods = store.pods_of(&PodsOf::Name(name.clone())).await;
     let (pods, _) =
         pods.map_err(|Unread(cause)| CouldNotRun::Source(format!("could not list pods: {cause}")))?;
     let namespaces = pods.iter().map(|pod| &pod.namespace).unique();
@@ -88,7 +88,7 @@ async fn near_on_dead_nodes(store: &Store<'_>, name: &str) -> Option<String> {
     for node in nodes.into_iter().take(NODES_FOR_A_HINT) {
         // A failed search for a hint must not hide the error.
         let pods = store
-            .summaries(&PodsOf::Node(node))
+            .pods_of(&PodsOf::Node(node))
             .await
             .unwrap_or_default()
             .0;
@@ -105,7 +105,7 @@ async fn near_on_dead_nodes(store: &Store<'_>, name: &str) -> Option<String> {
 async fn absent(store: &Store<'_>, asked: &PodName) -> CouldNotRun {
     let PodName { namespace, name } = asked;
     // A failed search for a hint must not hide the error.
-    let found = async |pods| store.summaries(&pods).await.unwrap_or_default().0;
+    let found = async |pods| store.pods_of(&pods).await.unwrap_or_default().0;
     let here = found(PodsOf::Namespace(namespace.clone())).await;
     let near = near(name, here.iter().map(|pod| pod.name.as_str()));
     let elsewhere = found(PodsOf::Name(name.clone())).await;
@@ -127,7 +127,7 @@ async fn absent(store: &Store<'_>, asked: &PodName) -> CouldNotRun {
 }
 
 /// Reports the pod alone, with what each rule and limit saw of it.
-fn explain(summary: PodSummary, run: &RunRecord<'_>) -> Report {
+fn explain(pod: &PodFacts, run: &RunRecord<'_>) -> Report {
     let RunRecord {
         settings,
         facts,
@@ -135,8 +135,8 @@ fn explain(summary: PodSummary, run: &RunRecord<'_>) -> Report {
         ..
     } = run;
     let mut pods = plan.pods.iter();
-    let judged = pods.find(|judged| judged.pod.uid == summary.uid);
-    let selected = judged.filter(|_| settings.namespaces.matches(&summary.namespace));
+    let judged = pods.find(|judged| judged.pod.uid == pod.uid);
+    let selected = judged.filter(|_| settings.namespaces.matches(&pod.namespace));
     let mut rules = judged.map_or_else(Vec::new, |judged| {
         Case::of(facts, &settings.policy, &judged.pod).evaluate()
     });
@@ -146,19 +146,19 @@ fn explain(summary: PodSummary, run: &RunRecord<'_>) -> Report {
         }
     }
     let explained = Explained {
-        phase: summary.phase.clone(),
-        created: summary.created,
+        phase: pod.phase.clone(),
+        created: pod.created,
         rules,
         limits: selected.map_or_else(Vec::new, |judged| limits(run, judged)),
         all_rules: false,
     };
     let mut report = run.report();
     let entry = judged.map(|judged| run.pod(judged)).unwrap_or_default();
-    let pod = match (judged, selected) {
+    let entry = match (judged, selected) {
         (_, Some(_)) => entry,
         (None, _) => PodEntry {
-            detail: not_terminating(&summary, facts.now),
-            ..PodEntry::from(summary)
+            detail: not_terminating(pod, facts.now),
+            ..PodEntry::from(pod)
         },
         (Some(_), None) => PodEntry {
             deletion_requested: entry.deletion_requested,
@@ -166,18 +166,18 @@ fn explain(summary: PodSummary, run: &RunRecord<'_>) -> Report {
             overdue_seconds: entry.overdue_seconds,
             detail: format!(
                 "Its namespace {} is left out. The run looks at these namespaces: {}.",
-                summary.namespace, settings.namespaces
+                pod.namespace, settings.namespaces
             ),
-            ..PodEntry::from(summary)
+            ..PodEntry::from(pod)
         },
     };
     report
         .nodes
-        .retain(|node| Some(&node.name) == pod.node.as_ref());
-    report.summary.pods = usize::from(pod.verdict.is_some());
-    report.summary.verdicts = tally(Verdict::ALL, pod.verdict.into_iter());
-    report.run_now = report.run_now.filter(|_| pod.advice.wants_answer());
-    report.pods = vec![pod];
+        .retain(|node| Some(&node.name) == entry.node.as_ref());
+    report.summary.pods = usize::from(entry.verdict.is_some());
+    report.summary.verdicts = tally(Verdict::ALL, entry.verdict.into_iter());
+    report.run_now = report.run_now.filter(|_| entry.advice.wants_answer());
+    report.pods = vec![entry];
     // They are about the whole run.
     (report.groups, report.notices) = (Vec::new(), Vec::new());
     report.explained = Some(explained);
@@ -185,11 +185,11 @@ fn explain(summary: PodSummary, run: &RunRecord<'_>) -> Report {
     report
 }
 
-fn not_terminating(summary: &PodSummary, now: Timestamp) -> String {
-    let age = summary
+fn not_terminating(pod: &PodFacts, now: Timestamp) -> String {
+    let age = pod
         .created
         .map(|created| spoken(now.duration_since(created)));
-    let phase = Some(summary.phase.as_str()).filter(|phase| !phase.is_empty());
+    let phase = Some(pod.phase.as_str()).filter(|phase| !phase.is_empty());
     format!(
         "It is not Terminating: its deletion was not requested. It has existed{}, in phase {}. pod-reaper looks at \
          Terminating pods only.",

@@ -13,7 +13,7 @@ use itertools::Itertools as _;
 use crate::{
     decide::{ReasonCode, Verdict},
     exit::{CouldNotRun, Result},
-    facts::{NodeRead, Owner, PodSummary, PodsOf, Stay, Unread},
+    facts::{NodeRead, Owner, PodFacts, PodsOf, Stay, Unread},
     limits::{Judged, MAX_NODES_IGNORED},
     questions::{ask, exit, near},
     report::{Counts, Fate, PodEntry, Report, RunRecord, Supposed, Workload},
@@ -63,10 +63,10 @@ pub async fn run_on(
     let concerned = supposed
         .pods
         .iter()
-        .filter(|pod| pod.serves && pod.workload.is_some())
+        .filter(|pod| pod.serves() && pod.workload.is_some())
         .map(|pod| pod.namespace.clone());
     for namespace in concerned.collect::<BTreeSet<_>>() {
-        let pods = store.summaries(&PodsOf::Namespace(namespace)).await;
+        let pods = store.pods_of(&PodsOf::Namespace(namespace)).await;
         let (pods, _) = pods.map_err(|Unread(cause)| {
             CouldNotRun::Source(format!("could not list pods: {cause}"))
         })?;
@@ -82,7 +82,7 @@ pub(super) struct SupposedRun<'a> {
     /// How the breaker would count each node; empty if the nodes could not be read.
     standings: Standings,
     /// The pods of the dead nodes as they are now.
-    pub pods: Vec<PodSummary>,
+    pub pods: Vec<PodFacts>,
     /// The labels of each node; none if they could not be read, or if no pod
     /// needs to know them.
     labels: Option<Rc<LabelsByNode>>,
@@ -93,14 +93,18 @@ pub(super) async fn suppose<'a>(
     store: &Store<'_>,
     settings: &'a Settings,
 ) -> Result<SupposedRun<'a>> {
-    let Gathered { facts, pods } = Box::pin(store.gather(None)).await?;
+    let gathered = Box::pin(store.gather(None)).await?;
+    let Gathered {
+        facts,
+        pods,
+        on_dead,
+    } = gathered;
     settings.check_filters(&facts)?;
     let plan = settings.plan(&facts, pods);
     let run = RunRecord::new(settings, facts, plan);
     let standings = store.standings(run.facts.now).await;
     let standings = standings.unwrap_or_default();
-    let pods = store.take_dead_pods();
-    let labels = if pods.iter().any(|pod| !pod.needs.is_empty()) {
+    let labels = if on_dead.iter().any(|pod| !pod.needs.is_empty()) {
         store.labels().await.ok()
     } else {
         None
@@ -108,7 +112,7 @@ pub(super) async fn suppose<'a>(
     Ok(SupposedRun {
         run,
         standings,
-        pods,
+        pods: on_dead,
         labels,
     })
 }
@@ -116,19 +120,19 @@ pub(super) async fn suppose<'a>(
 impl SupposedRun<'_> {
     /// Lists the dead nodes' pods that a run looks at, each with its verdict and its fate. The
     /// rules alone decide the fate, because the breaker only delays it.
-    fn fates(&self) -> impl Iterator<Item = (&PodSummary, Option<&Judged>, Fate)> {
+    fn fates(&self) -> impl Iterator<Item = (&PodFacts, Option<&Judged>, Fate)> {
         let judged = self.run.plan.pods.iter();
         let judged = judged
             .map(|judged| (&judged.pod.uid, judged))
             .collect::<BTreeMap<_, _>>();
-        let looked_at = |pod: &&PodSummary| self.run.settings.namespaces.matches(&pod.namespace);
+        let looked_at = |pod: &&PodFacts| self.run.settings.namespaces.matches(&pod.namespace);
         self.pods.iter().filter(looked_at).map(move |pod| {
             let judged = judged.get(&pod.uid).copied();
             let fate = match judged.map(|judged| judged.reason.verdict()) {
-                Some(Verdict::Reap) if pod.controller.is_some() && self.fits_elsewhere(pod) => {
+                Some(Verdict::Reap) if pod.maker().is_some() && self.fits_elsewhere(pod) => {
                     Fate::ComesBack
                 }
-                Some(Verdict::Reap) if pod.controller.is_some() => Fate::StaysPending,
+                Some(Verdict::Reap) if pod.maker().is_some() => Fate::StaysPending,
                 Some(Verdict::Reap) => Fate::Lost,
                 Some(Verdict::Manual) => Fate::NeedsPerson,
                 Some(Verdict::Wait | Verdict::Leave) => Fate::LeftTerminating,
@@ -142,7 +146,7 @@ impl SupposedRun<'_> {
     }
 
     /// Reports whether the pod fits another node that is Ready, or may do so.
-    fn fits_elsewhere(&self, pod: &PodSummary) -> bool {
+    fn fits_elsewhere(&self, pod: &PodFacts) -> bool {
         let Some(labels) = &self.labels else {
             return true;
         };
@@ -154,7 +158,7 @@ impl SupposedRun<'_> {
     /// Counts the pods that would be evicted, but that no run looks at.
     fn left_out(&self) -> usize {
         let namespaces = &self.run.settings.namespaces;
-        let left_out = |pod: &&PodSummary| pod.evicted() && !namespaces.matches(&pod.namespace);
+        let left_out = |pod: &&PodFacts| pod.evicted() && !namespaces.matches(&pod.namespace);
         self.pods.iter().filter(left_out).count()
     }
 
@@ -214,7 +218,7 @@ impl SupposedRun<'_> {
             let entry = judged.and_then(|judged| judged_pods.remove(&judged.pod.uid.to_string()));
             let mut entry = entry.unwrap_or_else(|| PodEntry {
                 detail: not_judged(pod).to_owned(),
-                ..PodEntry::from(pod.clone())
+                ..PodEntry::from(pod)
             });
             entry.note = judged.and_then(|judged| note(pod, judged, &self.run, fate));
             (entry.deletion_deadline, entry.overdue_seconds) = (None, None);
@@ -275,12 +279,16 @@ impl SupposedRun<'_> {
 /// Counts the seconds from the moment its node becomes unreachable until a run may reap the pod, if
 /// the pod tolerates the node for `tolerates` seconds. The grace period of a node `with_lease` is
 /// cut short: it falls silent before the eviction.
-fn until_reaped(pod: &PodSummary, tolerates: i64, with_lease: bool, settings: &Settings) -> i64 {
+fn until_reaped(pod: &PodFacts, tolerates: i64, with_lease: bool, settings: &Settings) -> i64 {
     let policy = &settings.policy;
-    let deadline = if pod.terminating {
+    let deadline = if pod.deletion.is_some() {
         0
     } else {
-        let grace = if with_lease { 0 } else { pod.grace.max(0) };
+        let grace = if with_lease {
+            0
+        } else {
+            pod.own_grace_seconds.max(0)
+        };
         tolerates.max(0).saturating_add(grace)
     };
     let stuck = deadline.saturating_add(policy.reap_older_than.as_secs());
@@ -288,7 +296,7 @@ fn until_reaped(pod: &PodSummary, tolerates: i64, with_lease: bool, settings: &S
 }
 
 /// Says why no run judges a pod.
-fn not_judged(pod: &PodSummary) -> &'static str {
+fn not_judged(pod: &PodFacts) -> &'static str {
     match pod.stays {
         _ if pod.evicted() => "It lacks what a verdict needs, so no run judges it.",
         Some(Stay::Static) => "A static pod: it belongs to its node.",
@@ -301,9 +309,9 @@ fn not_judged(pod: &PodSummary) -> &'static str {
 }
 
 /// Joins the notes of a pod, with what its fate adds to those of a run.
-fn note(pod: &PodSummary, judged: &Judged, run: &RunRecord<'_>, fate: Fate) -> Option<String> {
+fn note(pod: &PodFacts, judged: &Judged, run: &RunRecord<'_>, fate: Fate) -> Option<String> {
     let mut notes = run.notes(judged);
-    let controller = pod.controller.as_ref();
+    let controller = pod.maker();
     let is_job = controller.is_some_and(|owner| owner.kind == "Job");
     if fate == Fate::ComesBack && is_job {
         notes.push("its Job makes another one only while its backoffLimit allows".to_owned());
@@ -324,8 +332,11 @@ fn note(pod: &PodSummary, judged: &Judged, run: &RunRecord<'_>, fate: Fate) -> O
 pub(super) struct Replicas(pub BTreeMap<(String, Owner), BTreeMap<String, usize>>);
 
 impl Replicas {
-    pub fn count(&mut self, pods: &[PodSummary], settings: &Settings) {
-        for pod in pods.iter().filter(|pod| pod.serves && pod.stays.is_none()) {
+    pub fn count(&mut self, pods: &[PodFacts], settings: &Settings) {
+        for pod in pods
+            .iter()
+            .filter(|pod| pod.serves() && pod.stays.is_none())
+        {
             let (Some(workload), Some(node)) = (&pod.workload, &pod.node) else {
                 continue;
             };

@@ -158,7 +158,7 @@ impl<'a> RunRecord<'a> {
             node: pod.node.clone(),
             owner: pod.owner.clone(),
             deletion_requested: pod.deletion_requested(),
-            deletion_deadline: Some(pod.deletion_deadline),
+            deletion_deadline: Some(pod.deletion_deadline()),
             overdue_seconds: Some(self.facts.overdue(pod).as_secs()),
             fate: None,
             verdict: Some(judged.verdict()),

@@ -70,7 +70,7 @@ pub fn run(mode: Mode, target: Target) -> Settings {
 /// Judges `objects` at three o'clock.
 pub fn judged<'a>(settings: &'a Settings, objects: &[Value]) -> RunRecord<'a> {
     let saved = saved(objects, false);
-    let Gathered { facts, pods } = gathered_from(&saved, settings);
+    let Gathered { facts, pods, .. } = gathered_from(&saved, settings);
     let plan = settings.plan(&facts, pods);
     RunRecord::new(settings, facts, plan)
 }

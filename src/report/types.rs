@@ -12,7 +12,7 @@ use crate::{
     codes::codes,
     decide::{Answer, Evaluation, Policy, ReasonCode, Verdict},
     exit::Exit,
-    facts::{Attachment, Heard, Owner, PodSummary, ReadError, Ready, whole_seconds},
+    facts::{Attachment, Heard, Owner, PodFacts, ReadError, Ready, whole_seconds},
     limits::Limits,
     outcome::{OutcomeCode, Replacement, ReplacementState},
     selector::NamespaceFilter,
@@ -360,14 +360,15 @@ fn ready<S: Serializer>(ready: &Option<Ready>, serializer: S) -> Result<S::Ok, S
 }
 
 /// A pod that no run judges.
-impl From<PodSummary> for PodEntry {
-    fn from(pod: PodSummary) -> Self {
+impl From<&PodFacts> for PodEntry {
+    fn from(pod: &PodFacts) -> Self {
+        let pod = pod.clone();
         Self {
+            owner: pod.maker().cloned(),
             namespace: pod.namespace,
             name: pod.name,
             uid: pod.uid.to_string(),
             node: pod.node,
-            owner: pod.controller,
             ..Self::default()
         }
     }

@@ -48,7 +48,7 @@ impl Cluster {
         let rows = self.rows::<RawNode, _, 3>("", ["Name", "Status", "Roles"], add_node);
         let (now, (mut scan, _)) = rows
             .await
-            .map_err(|failure| self.could_not("list nodes", failure))?;
+            .map_err(|failure| self.could_not("list nodes", &failure))?;
         scan.has_leases = true;
         scan.facts.cluster_name = Some(self.name.clone());
         scan.facts.now = now.ok_or_else(|| {
@@ -63,7 +63,7 @@ impl Cluster {
     }
 
     /// Makes the error that ends a run because it could not do `what`, with advice.
-    pub(super) fn could_not(&self, what: &str, failure: Failure) -> CouldNotRun {
+    pub(super) fn could_not(&self, what: &str, failure: &Failure) -> CouldNotRun {
         let address = "check that this is the address of an API server";
         let hint = match failure.code() {
             Some(401) => {
@@ -101,7 +101,7 @@ async fn all_pods(cluster: &Cluster) -> Result<BTreeSet<PodsOf>> {
     let rows = cluster.rows::<RawPod, _, 2>("", ["Status", "Node"], add_list);
     let (_, mut lists) = rows
         .await
-        .map_err(|failure| cluster.could_not("list pods", failure))?;
+        .map_err(|failure| cluster.could_not("list pods", &failure))?;
     // The row of a finished pod does not show whether the pod is Terminating.
     lists.insert(PodsOf::Finished);
     Ok(lists)

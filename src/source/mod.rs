@@ -23,7 +23,6 @@ use crate::{
     decide::Policy,
     exit::Result,
     facts::{ClusterFacts, PodFacts, PodsOf, Standing},
-    kubernetes::RawPod,
     selector::NamespaceFilter,
 };
 
@@ -95,14 +94,15 @@ pub struct Gathered {
     /// their claims. They are kept apart from the facts because the plan takes them over: there may
     /// be tens of thousands, so they must not be copied.
     pub pods: Vec<PodFacts>,
+    /// Every pod of the nodes that are supposed dead, as it is now.
+    pub on_dead: Vec<PodFacts>,
 }
 
 impl Store<'_> {
     /// Gathers all facts that the rules need, with what is supposed: reads what they lack, and asks them
     /// again, until they lack nothing. `asked` is a Terminating pod to judge in any case, whatever its
     /// node and namespace.
-    pub async fn gather(&self, asked: Option<RawPod>) -> Result<Gathered> {
-        let asked = asked.map(|pod| (pod.metadata.uid.clone(), pods::named(&pod, pod.facts())));
+    pub async fn gather(&self, asked: Option<PodFacts>) -> Result<Gathered> {
         let is_thorough = self.is_file() || !self.dead.is_empty();
         let scan = self.scan().await?;
         let world = World::new(self.wanted, &self.dead, is_thorough, scan, asked);

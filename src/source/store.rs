@@ -17,13 +17,13 @@ use super::{
     LabelsByNode, Scan, Source, Standings, Wanted,
     pods::Pods,
     snapshot::{Kept, not_saved},
-    world::{Readings, World},
+    world::{Readings, Users, World},
 };
 use crate::{
     cluster::{Ask, Failure, Listed},
     exit::{CouldNotRun, Result},
     facts::{
-        ClaimState, FoundClaim, Namespaces, NodeFacts, NodeRead, PodSummary, PodsOf, Query, Read,
+        ClaimState, FoundClaim, Namespaces, NodeFacts, NodeRead, PodFacts, PodsOf, Query, Read,
         ReadError, Ready, Unread,
     },
     kubernetes::{RawClaim, RawDriver, RawNamespace, RawNode, RawPod, RawStatefulSet, RawVolume},
@@ -35,8 +35,6 @@ pub struct Store<'a> {
     source: Source<'a>,
     pub(super) wanted: Wanted<'a>,
     pub(super) dead: BTreeSet<String>,
-    /// The pods of the dead nodes as they are now, once they were listed.
-    dead_pods: RefCell<Vec<PodSummary>>,
     known: Rc<Known>,
 }
 
@@ -54,7 +52,6 @@ impl<'a> Store<'a> {
             source: source.into(),
             wanted,
             dead: BTreeSet::new(),
-            dead_pods: RefCell::default(),
             known: Rc::default(),
         }
     }
@@ -65,7 +62,6 @@ impl<'a> Store<'a> {
     pub fn without(&self, dead: BTreeSet<String>) -> Self {
         Self {
             dead,
-            dead_pods: RefCell::default(),
             known: Rc::clone(&self.known),
             ..*self
         }
@@ -77,11 +73,6 @@ impl<'a> Store<'a> {
 
     pub(super) fn supposes(&self) -> bool {
         !self.dead.is_empty()
-    }
-
-    /// Returns the pods of the dead nodes as they are now.
-    pub fn take_dead_pods(&self) -> Vec<PodSummary> {
-        self.dead_pods.take()
     }
 
     pub(super) fn readings(&self) -> &RefCell<Readings> {
@@ -155,7 +146,8 @@ impl<'a> Store<'a> {
                 world.borrow_mut().facts.nodes.insert(name, node);
             }
             Query::Pods(list) => {
-                let pods = self.pods(&list).await?;
+                let suspect = world.borrow().is_suspect(&list);
+                let pods = self.pods(&list, suspect).await?;
                 world.borrow_mut().lists.insert(list, pods);
             }
             Query::Clock => {
@@ -327,7 +319,7 @@ impl<'a> Store<'a> {
     }
 
     /// Makes the error that ends a run because it could not do `what`.
-    fn could_not(&self, what: &str, failure: Failure) -> CouldNotRun {
+    fn could_not(&self, what: &str, failure: &Failure) -> CouldNotRun {
         match self.source {
             Source::Cluster(cluster) => cluster.could_not(what, failure),
             Source::File(_) => {
@@ -410,17 +402,16 @@ impl Store<'_> {
     }
 
     /// Reads a list of pods.
-    async fn pods(&self, list: &PodsOf) -> Result<Pods> {
+    async fn pods(&self, list: &PodsOf, suspect: bool) -> Result<Pods> {
         let dead = matches!(list, PodsOf::Node(name) if self.dead.contains(name));
-        let add = |pods: &mut Pods, pod: &RawPod| pods.add(pod, &self.wanted, dead);
+        let add = |pods: &mut Pods, pod: &RawPod| pods.add(pod, suspect, dead);
         match self.listed(list, add).await {
             Ok(listed) => {
                 let (mut pods, whole) = self.read_of(list, listed);
-                self.dead_pods.borrow_mut().append(&mut pods.all);
                 pods.occupied |= !whole && !dead;
                 Ok(pods)
             }
-            Err(failure) if dead || failure.forbids() => Err(self.could_not("list pods", failure)),
+            Err(failure) if dead || failure.forbids() => Err(self.could_not("list pods", &failure)),
             Err(failure) => Ok(Pods {
                 occupied: true,
                 unread: Some(self.failed(list, failure)),
@@ -443,24 +434,24 @@ impl Store<'_> {
         if let Some(occupied) = self.readings().borrow().occupied.get(node) {
             return Ok(*occupied);
         }
-        let pods = self.pods(&PodsOf::Node(node.to_owned())).await?;
+        let pods = self.pods(&PodsOf::Node(node.to_owned()), false).await?;
         let mut readings = self.readings().borrow_mut();
         readings.occupied.insert(node.to_owned(), pods.occupied);
         Ok(pods.occupied)
     }
 
-    /// Summarizes the pods of a list that could be read, and reports whether all of them could.
-    pub async fn summaries(&self, list: &PodsOf) -> Read<(Vec<PodSummary>, bool)> {
-        let add_summary = |all: &mut Vec<_>, pod: &RawPod| all.push(pod.summary());
-        let listed = self.listed(list, add_summary).await;
+    /// Returns the pods of a list that could be read, and reports whether all of them could.
+    pub async fn pods_of(&self, list: &PodsOf) -> Read<(Vec<PodFacts>, bool)> {
+        let add_pod = |all: &mut Vec<_>, pod: &RawPod| all.push(pod.facts());
+        let listed = self.listed(list, add_pod).await;
         let listed = listed.map_err(|failure| self.failed(list, failure))?;
         Ok(self.read_of(list, listed))
     }
 
     /// Returns the pods of a namespace that use PVCs.
-    async fn users(&self, namespace: &str) -> Read<Rc<Vec<PodSummary>>> {
+    async fn users(&self, namespace: &str) -> Read<Users> {
         let list = PodsOf::Namespace(namespace.to_owned());
-        let (mut users, whole) = self.summaries(&list).await?;
+        let (mut users, whole) = self.pods_of(&list).await?;
         if !whole {
             // A pod that could not be read may use any PVC.
             return Err(Unread("not all of them are readable".to_owned()));
@@ -473,7 +464,7 @@ impl Store<'_> {
     pub async fn pod(&self, namespace: &str, name: &str) -> Result<Option<RawPod>> {
         let pod = self.find(namespace, name).await;
         let what = format!("read pod {namespace}/{name}");
-        pod.map_err(|failure| self.could_not(&what, failure))
+        pod.map_err(|failure| self.could_not(&what, &failure))
     }
 
     /// Reads a PVC with its volume.

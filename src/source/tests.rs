@@ -97,7 +97,7 @@ fn ds06(more: &str) -> NodeFacts {
     node_by(&audit(), "ds06", &more)
 }
 
-fn judged(Gathered { facts, pods }: Gathered, max_not_ready_percent: u8) -> Plan {
+fn judged(Gathered { facts, pods, .. }: Gathered, max_not_ready_percent: u8) -> Plan {
     let Settings {
         policy, mut limits, ..
     } = audit();
@@ -308,7 +308,7 @@ fn scratch_is_proved_by_the_snapshot_or_not_at_all() {
             let mut settings = audit();
             settings.policy.reap_scratch = scratch;
             let gathered = gathered_by(&settings, Some(NOW), &list(objects(&described)));
-            let Gathered { facts, pods } = gathered.expect("a snapshot");
+            let Gathered { facts, pods, .. } = gathered.expect("a snapshot");
             let pod = pods
                 .iter()
                 .find(|pod| pod.name == "cache-0")
@@ -415,7 +415,7 @@ fn objects_that_were_saved_twice_count_once() {
     let twice = cluster("Pod a: {}")
         .into_iter()
         .flat_map(|item| [item.clone(), item]);
-    let Gathered { facts, pods } = gathered_of(&list(twice));
+    let Gathered { facts, pods, .. } = gathered_of(&list(twice));
     assert_eq!(pods.len(), 1);
     assert_eq!((facts.node_count, all_of(&facts)), (3, (1, 3)));
 }
@@ -1540,7 +1540,7 @@ fn each_cause_is_said_in_words() {
             yaml(&format!("{{{more}}}")),
         );
         let gathered = gathered_by(&settings, Some(NOW), &list(objects(&described)));
-        let Gathered { facts, pods } = gathered.expect("a snapshot");
+        let Gathered { facts, pods, .. } = gathered.expect("a snapshot");
         let errors = facts.errors.into_iter().map(|error| error.cause);
         let claims = pods
             .iter()

@@ -8,18 +8,14 @@ use std::{
 use itertools::Itertools as _;
 use jiff::Timestamp;
 
-use super::{
-    Gathered, LabelsByNode, Scan, Standings, Wanted,
-    clock::Living,
-    pods::{Facts, Pods},
-};
+use super::{Gathered, LabelsByNode, Scan, Standings, Wanted, clock::Living, pods::Pods};
 use crate::{
     cluster::Failure,
     decide::{Case, ReasonCode},
     facts::{
         ANY_CLAIM, Attachment, Census, ClaimFacts, ClaimState, ClusterFacts, Copies, Doubt,
         FoundClaim, Goes, Heard, NamespaceFacts, Namespaces, NodeFacts, NodeRead, Owner, PodFacts,
-        PodSummary, PodsOf, Query, Read, ReadError, Ready, Renewer, SignBy, Uid, Unread, namespace,
+        PodsOf, Query, Read, ReadError, Ready, Renewer, SignBy, Uid, Unread, namespace,
     },
     kubernetes::{Holders, LeasesByNode, RawLease, RawStatefulSet},
     limits::MAX_NODES_IGNORED,
@@ -31,7 +27,7 @@ use crate::{
 const MAX_PVCS_OF_NAMESPACE: usize = 640;
 
 /// The pods of a namespace that use PVCs.
-pub type Users = Rc<Vec<PodSummary>>;
+pub type Users = Rc<Vec<PodFacts>>;
 
 /// The names of the pods that use a PVC, by node, namespace and PVC. The key includes the node because
 /// a PVC whose volume is on one node cannot be in use on another.
@@ -83,8 +79,10 @@ pub struct World<'a> {
     /// The other Leases that name NotReady nodes were read.
     has_other_leases: bool,
     /// A Terminating pod to judge, whatever its node and namespace.
-    asked: Option<Facts>,
+    asked: Option<PodFacts>,
     asked_uid: Option<Uid>,
+    /// Every pod of the nodes that are supposed dead, as it is now.
+    on_dead: Vec<PodFacts>,
     /// The pods to judge; `None` until all lists were read.
     pods: Option<Vec<PodFacts>>,
     /// The pods of which a rule may lack a fact still, by their places.
@@ -105,9 +103,8 @@ impl<'a> World<'a> {
         dead: &'a BTreeSet<String>,
         is_thorough: bool,
         scan: Scan,
-        asked: Option<(Uid, Facts)>,
+        asked: Option<PodFacts>,
     ) -> Self {
-        let (asked_uid, asked) = asked.unzip();
         Self {
             wanted,
             dead,
@@ -117,8 +114,9 @@ impl<'a> World<'a> {
             lists: BTreeMap::new(),
             census: None,
             has_other_leases: false,
+            asked_uid: asked.as_ref().map(|pod| pod.uid.clone()),
             asked,
-            asked_uid,
+            on_dead: Vec::new(),
             pods: None,
             open: BTreeSet::new(),
             admitted: BTreeSet::new(),
@@ -185,6 +183,11 @@ impl<'a> World<'a> {
         known.filter(|node| node.ready != Ready::True)
     }
 
+    /// Reports whether the list is that of the pods of a node that the scan found NotReady.
+    pub fn is_suspect(&self, list: &PodsOf) -> bool {
+        matches!(list, PodsOf::Node(name) if self.scan.not_ready.contains(name))
+    }
+
     /// Reports whether any pod may have to be judged.
     fn is_anything_wrong(&self) -> bool {
         !self.scan.not_ready.is_empty()
@@ -215,32 +218,46 @@ impl<'a> World<'a> {
     /// show an older state of it.
     fn take_pods(&mut self, readings: &mut Readings) {
         let mut found = Vec::new();
-        for (list, pods) in &mut self.lists {
-            found.append(&mut pods.judged);
-            let PodsOf::Node(name) = list else { continue };
-            if let Some(NodeRead::Known(node)) = self.facts.nodes.get_mut(name) {
-                node.hear(std::mem::take(&mut pods.heard));
+        // A pod without a namespace is named as one that cannot be judged.
+        let namespaces = self.wanted.namespaces;
+        let matches =
+            |pod: &PodFacts| pod.namespace.is_empty() || namespaces.matches(&pod.namespace);
+        for (list, Pods { kept, .. }) in &mut self.lists {
+            let mut pods = std::mem::take(kept);
+            if let PodsOf::Node(name) = list {
+                if self.dead.contains(name) {
+                    self.on_dead.extend_from_slice(&pods);
+                    let evicted = pods.iter_mut().filter(|pod| pod.evicted());
+                    evicted.for_each(PodFacts::suppose_deletion);
+                } else if let Some(NodeRead::Known(node)) = self.facts.nodes.get_mut(name) {
+                    node.hear(pods.iter().filter_map(|pod| pod.heard.clone()));
+                }
             }
-            if self.scan.not_ready.contains(name) {
-                let mut active = std::mem::take(&mut pods.active);
-                active.retain(|pod| self.wanted.namespaces.matches(&pod.namespace));
+            pods.retain(matches);
+            let (judged, others): (Vec<_>, Vec<_>) =
+                pods.into_iter().partition(|pod| pod.deletion.is_some());
+            found.extend(judged);
+            if let PodsOf::Node(name) = list
+                && self.scan.not_ready.contains(name)
+            {
+                let active = others.into_iter().filter(PodFacts::is_active).collect();
                 self.facts.active.insert(name.clone(), active);
             }
         }
         // Where none was saved, none is opted out.
         let namespaces = readings.namespaces.clone().and_then(Read::transpose);
         let mut by_uid = BTreeMap::new();
-        for pod in found.into_iter().chain(self.asked.take()) {
-            match pod {
-                Ok(mut pod) => {
-                    pod.in_namespace = match &namespaces {
-                        Some(all) => namespace(all, &pod.namespace),
-                        None => Ok(NamespaceFacts::default()),
-                    };
-                    by_uid.insert(pod.uid.clone(), pod);
-                }
-                Err((what, cause)) => drop(readings.errors.insert(ReadError { what, cause })),
+        for mut pod in found.into_iter().chain(self.asked.take()) {
+            if let Some(cause) = pod.lacks.take() {
+                let what = format!("pod {}/{}", pod.namespace, pod.name);
+                readings.errors.insert(ReadError { what, cause });
+                continue;
             }
+            pod.in_namespace = match &namespaces {
+                Some(all) => namespace(all, &pod.namespace),
+                None => Ok(NamespaceFacts::default()),
+            };
+            by_uid.insert(pod.uid.clone(), pod);
         }
         if let Some(attachments) = &readings.attachments {
             self.facts.attachments.clone_from(attachments);
@@ -425,7 +442,7 @@ impl<'a> World<'a> {
             let keeper = others.find(|user| user.keeps(&claim.name));
             let keeper = keeper.map(|user| user.name.clone());
             claim.kept_by = Some(users.as_ref().map(|_| keeper).map_err(Unread::clone));
-            let uses = |user: &&PodSummary| user.uid != pod.uid && user.uses(&claim.name);
+            let uses = |user: &&PodFacts| user.uid != pod.uid && user.uses(&claim.name);
             let users = all().filter(uses).map(|user| user.name.clone());
             claim.users.extend(users.collect_vec());
         }
@@ -437,18 +454,17 @@ impl<'a> World<'a> {
     fn users(&self, readings: &Readings, namespace: &str) -> Option<Read<Users>> {
         let users = readings.users.get(namespace)?.clone();
         Some(users.map(|users| {
-            let goes = |pod: &PodSummary| {
+            let goes = |pod: &PodFacts| {
                 let mut dead = self.dead.iter();
                 pod.evicted() && dead.any(|dead| pod.node.as_ref() == Some(dead))
             };
             if !users.iter().any(goes) {
                 return users;
             }
-            let users = users.iter().map(|pod| PodSummary {
-                terminating: goes(pod) || pod.terminating,
-                ..pod.clone()
-            });
-            Rc::new(users.collect())
+            let mut users = users.to_vec();
+            let evicted = users.iter_mut().filter(|pod| goes(pod));
+            evicted.for_each(PodFacts::suppose_deletion);
+            Rc::new(users)
         }))
     }
 
@@ -532,7 +548,7 @@ impl<'a> World<'a> {
             let users = users.unwrap_or_else(|| Err(Unread("they were not listed".to_owned())))?;
             let serving = users
                 .iter()
-                .filter(|pod| pod.serves && pod.node.as_ref().is_some_and(is_up));
+                .filter(|pod| pod.serves() && pod.node.as_ref().is_some_and(is_up));
             let owners = serving.filter_map(|pod| pod.workload.as_ref());
             Ok(owners.filter(|owner| workload.includes(owner)).count())
         };
@@ -658,6 +674,7 @@ impl<'a> World<'a> {
         Gathered {
             facts: self.facts,
             pods: self.pods.unwrap_or_default(),
+            on_dead: self.on_dead,
         }
     }
 
@@ -768,7 +785,7 @@ fn users_on_node(facts: &ClusterFacts, pods: &[PodFacts]) -> UsersOnNode {
     });
     let others = facts.active.values().flatten().flat_map(|pod| {
         let claims = pod.claims.iter();
-        claims.map(move |claim| (&pod.node, &pod.namespace, claim, &pod.name))
+        claims.map(move |claim| (&pod.node, &pod.namespace, &claim.name, &pod.name))
     });
     let all = judged.chain(others).collect_vec();
     let uses = all

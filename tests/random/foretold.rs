@@ -4,7 +4,10 @@
 use crate::{
     prelude::*,
     scan::{client, for_every_world, gathered_from, planned, runtime},
-    world::node::{Node, heard, made},
+    world::{
+        node::{Node, heard, made},
+        pod::deletion,
+    },
 };
 
 use pod_reaper::{
@@ -104,10 +107,12 @@ fn die(world: &mut World, dead: &BTreeSet<String>) {
         let is_cut = is_on(&with_lease, pod.facts.node.as_ref());
         if is_evicted(pod) {
             let grace = if is_cut { 604_800 } else { 30 };
-            (pod.terminating, pod.facts.grace_seconds) = (true, Some(grace));
+            pod.terminating = true;
+            deletion(&mut pod.facts).grace_seconds = Some(grace);
         }
-        let grace = pod.facts.grace_seconds.filter(|_| is_cut);
-        pod.facts.deletion_deadline = died + SignedDuration::from_secs(grace.unwrap_or_default());
+        let deletion = deletion(&mut pod.facts);
+        let grace = deletion.grace_seconds.filter(|_| is_cut);
+        deletion.deadline = died + SignedDuration::from_secs(grace.unwrap_or_default());
     }
 }
 

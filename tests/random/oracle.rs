@@ -1,6 +1,7 @@
 //! The conditions under which the design forbids a delete, written from its text and not from the code of the rules. Only
 //! the plain fields of the facts are used, none of their functions.
 
+use crate::world::pod::is_forced;
 use jiff::{SignedDuration, Timestamp};
 use pod_reaper::{
     decide::{KubeletAlive, Policy, ReasonCode},
@@ -207,7 +208,7 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
     let others = confined || unverified || shared || flagged || writes_to_host;
     let given_up = !others && is(&|node| all_is_given_up(pod, node, policy, now));
     let ready = |node: &NodeFacts| node.ready == Ready::True;
-    let was_forced = pod.grace_seconds == Some(0) && !pod.finished;
+    let was_forced = is_forced(pod) && !pod.finished;
     [
         (pod.mirror, "it is a mirror pod", ReasonCode::MirrorPod),
         (opted_out, "it is opted out", ReasonCode::OptedOut),
@@ -308,10 +309,10 @@ pub fn not_ready_since(node: &NodeFacts, now: Timestamp) -> Option<Timestamp> {
 
 /// When its deletion was asked for.
 pub fn asked(pod: &PodFacts) -> Option<Timestamp> {
-    let grace = pod
-        .grace_seconds
-        .filter(|grace| *grace >= 0 && !pod.supposed)?;
-    pod.deletion_deadline
+    let deletion = pod.deletion.filter(|its| !its.supposed)?;
+    let grace = deletion.grace_seconds.filter(|grace| *grace >= 0)?;
+    deletion
+        .deadline
         .checked_sub(SignedDuration::from_secs(grace))
         .ok()
 }
@@ -319,7 +320,7 @@ pub fn asked(pod: &PodFacts) -> Option<Timestamp> {
 /// Since when it counts as overdue. Grace is a timer of the kubelet, and means nothing where the machine is known to be silent:
 /// then the pod should have been gone when that was heard last, or when the deletion was asked for.
 pub fn due(pod: &PodFacts, node: Option<&NodeFacts>, now: Timestamp) -> Timestamp {
-    let deadline = pod.deletion_deadline;
+    let deadline = pod.deletion_deadline();
     let (Some(node), Some(asked)) = (node, asked(pod)) else {
         return deadline;
     };

@@ -68,7 +68,10 @@ pub fn gathered_from(saved: &Saved, settings: &Settings) -> Gathered {
     at_once(Store::new(saved, settings.wanted()).gather(None)).unwrap()
 }
 
-pub fn planned(Gathered { facts, pods }: Gathered, settings: &Settings) -> (ClusterFacts, Plan) {
+pub fn planned(
+    Gathered { facts, pods, .. }: Gathered,
+    settings: &Settings,
+) -> (ClusterFacts, Plan) {
     let plan = settings.plan(&facts, pods);
     (facts, plan)
 }
@@ -92,7 +95,9 @@ fn by_reading_all(case: &Case, settings: &Settings, scanned: &ClusterFacts) -> V
             ..Options::default()
         },
     );
-    let Gathered { mut facts, pods } = gathered_from(&saved.unwrap(), settings);
+    let Gathered {
+        mut facts, pods, ..
+    } = gathered_from(&saved.unwrap(), settings);
     facts.clock.clone_from(&scanned.clock);
     let plan = settings.plan(&facts, pods);
     // A snapshot has pods of nodes that are gone. A scan without `--all` does not read them.

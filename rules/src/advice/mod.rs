@@ -419,7 +419,7 @@ impl Adviser<'_> {
             return Some(Objection { why, is_own: true });
         }
         let case = Case::of(self.facts, self.policy, pod);
-        let inert = case.would_be_inert(&claims).filter(|_| !pod.supposed);
+        let inert = case.would_be_inert(&claims).filter(|_| !pod.is_supposed());
         let mut doubts = asked(judged).filter_map(|(_, pin)| pin.doubt.as_ref());
         let doubt = || Some(doubts.find(|doubt| doubt.proved)?.why.clone());
         // Once that is known, another rule may hold the pod, which asks for another answer.

@@ -68,7 +68,7 @@ impl<'a> Case<'a> {
 
     /// Says that the grace period is cut short, as a phrase after "its"; `None` if it is not.
     pub(super) fn grace_cut_short(&self) -> Option<String> {
-        let (since, deadline) = (self.overdue_since(), self.pod.deletion_deadline);
+        let (since, deadline) = (self.overdue_since(), self.pod.deletion_deadline());
         let requested = self.pod.deletion_requested().filter(|_| since < deadline)?;
         let grace = spoken(deadline.duration_since(requested));
         let silent = match since.duration_since(requested) {

@@ -86,14 +86,14 @@ impl PodFacts {
     pub fn overdue_since(&self, node: Option<&NodeFacts>, now: Timestamp) -> Timestamp {
         let cut = node.filter(|node| node.named_by.is_some());
         let cut = cut.and_then(|node| self.grace_cut_at(node, now));
-        cut.unwrap_or(self.deletion_deadline)
+        cut.unwrap_or(self.deletion_deadline())
     }
 
     /// Returns the moment at which the grace period is cut short, as far as was read; `None` if it is
     /// not.
     pub(super) fn grace_cut_at(&self, node: &NodeFacts, now: Timestamp) -> Option<Timestamp> {
         let cut = node.silent_since(now)?.max(self.deletion_requested()?);
-        Some(cut).filter(|cut| *cut < self.deletion_deadline)
+        Some(cut).filter(|cut| *cut < self.deletion_deadline())
     }
 }
 

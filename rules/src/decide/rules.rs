@@ -191,7 +191,7 @@ impl Case<'_> {
     fn stuck_by_the_cut(&self, code: Code) -> Option<String> {
         let threshold = self.policy.reap_older_than;
         let is_stuck = |since| self.now.duration_since(since) >= threshold;
-        let depends = !is_stuck(self.pod.deletion_deadline) && is_stuck(self.overdue_since());
+        let depends = !is_stuck(self.pod.deletion_deadline()) && is_stuck(self.overdue_since());
         match code {
             // Whether the pod is stuck was not asked, or matters less than what could not be read.
             Code::MirrorPod
@@ -325,7 +325,7 @@ fn not_overdue(case: &Case<'_>) -> Finding {
     let threshold = case.policy.reap_older_than;
     if let Some(node) = case.known()
         && node.named_by.is_none()
-        && case.now.duration_since(case.pod.deletion_deadline) < threshold
+        && case.now.duration_since(case.pod.deletion_deadline()) < threshold
         && case.pod.grace_cut_at(node, case.now).is_some()
     {
         return lacks(Query::OtherLeases);
@@ -515,7 +515,9 @@ fn containers(node: &NodeFacts, pod: &PodFacts) -> String {
 
 fn already_forced(case: &Case<'_>) -> Finding {
     match held_by(case.pod) {
-        _ if case.pod.grace_seconds != Some(0) => seen("It was not force-deleted yet."),
+        _ if case.pod.deletion.and_then(|its| its.grace_seconds) != Some(0) => {
+            seen("It was not force-deleted yet.")
+        }
         None => seen(unheld(case.pod)),
         Some(_) if case.pod.finished => {
             seen("It has finished, so it was given no grace period even without force.")

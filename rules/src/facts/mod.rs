@@ -24,8 +24,7 @@ pub use self::node::{
     NodeRead, OUT_OF_SERVICE, Ready, Renewal, SignBy, ZONE_LABELS, Zone, not_ready_since,
 };
 pub use self::pod::{
-    Containers, Copies, Identity, JOB_TRACKING, Owner, PodFacts, PodSummary, Stay,
-    deletion_requested,
+    Containers, Copies, Deletion, Identity, JOB_TRACKING, Owner, PodFacts, Stay, deletion_requested,
 };
 pub use self::query::{PodsOf, Query};
 use crate::codes::entry;
@@ -94,7 +93,7 @@ pub struct ClusterFacts {
     pub node_count: usize,
     /// The active pods in matching namespaces, by node: those that have not finished, and whose
     /// deletion was not requested.
-    pub active: BTreeMap<String, Vec<PodSummary>>,
+    pub active: BTreeMap<String, Vec<PodFacts>>,
     /// The number of namespaces, if the namespace filter matches none of them and no pod.
     pub unmatched_namespaces: Option<usize>,
     /// The newest time that a snapshot shows, in whole seconds.

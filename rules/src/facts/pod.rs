@@ -1,4 +1,4 @@
-//! A Terminating pod, what is known of any other pod, and their owners.
+//! A pod, Terminating or not, and its owners.
 
 use std::collections::BTreeMap;
 
@@ -6,14 +6,14 @@ use derive_more::Display;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    NamespaceFacts, Read, ResourceVersion, Uid, Unread,
+    Heard, NamespaceFacts, Read, ResourceVersion, Uid, Unread,
     claim::{
         ANY_CLAIM, BoundClaim, ClaimFacts, ClaimState, Goes, Requirement, Unneeded, VolumeFacts,
     },
 };
 use crate::codes::entry;
 
-/// A Terminating pod.
+/// A pod, Terminating or not. There may be tens of thousands of these.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PodFacts {
     /// `metadata.namespace`.
@@ -38,16 +38,18 @@ pub struct PodFacts {
     /// A selector by the pod's own labels for the pods of its controller, if that gives each pod a
     /// new name.
     pub siblings: Option<String>,
-    /// The deletion is only supposed, by `what-if`, so no answer can belong to it.
-    pub supposed: bool,
-    /// `metadata.deletionTimestamp`, which already includes the grace period.
-    pub deletion_deadline: Timestamp,
-    /// `metadata.deletionGracePeriodSeconds`; 0 once a force delete was sent.
-    pub grace_seconds: Option<i64>,
+    /// The request to delete the pod; `None` if the pod is not Terminating.
+    pub deletion: Option<Deletion>,
+    /// The grace period that the pod gives itself, in seconds.
+    pub own_grace_seconds: i64,
     /// `metadata.finalizers`.
     pub finalizers: Vec<String>,
-    /// `status.phase` is `Succeeded` or `Failed`.
+    /// `status.phase`.
+    pub phase: String,
+    /// The phase is `Succeeded` or `Failed`: a delete removes the pod at once.
     pub finished: bool,
+    /// The pod runs, and does not say that it is not Ready.
+    pub ready: bool,
     /// The states of its containers, as its kubelet last reported them.
     pub containers: Containers,
     /// The pod mirrors a static pod.
@@ -76,6 +78,42 @@ pub struct PodFacts {
     /// The pod carries the label `apps.kubernetes.io/pod-index`, so its `StatefulSet` controller is
     /// that of Kubernetes 1.28 or later.
     pub indexed: bool,
+    /// Why Kubernetes never evicts the pod from a silent node, if so.
+    pub stays: Option<Stay>,
+    /// For how many seconds the pod tolerates a node whose kubelet is silent; `None` is for ever.
+    pub tolerates_silence: Option<i64>,
+    /// For how many seconds the pod tolerates a node whose kubelet says that it is not Ready;
+    /// `None` is for ever.
+    pub tolerates_not_ready: Option<i64>,
+    /// The nodes on which the pod may start, by its `nodeSelector` and its required node affinity: all
+    /// requirements of one of these sets hold there. Any node will do if there is no set. It is only
+    /// known of pods on nodes that are supposed dead.
+    pub needs: Vec<Vec<Requirement>>,
+    /// The last word of a program that runs in the pod and writes to it, if the pod is Terminating.
+    pub heard: Option<Heard>,
+    /// What the pod lacks that a verdict needs; `None` if it can be judged.
+    pub lacks: Option<String>,
+}
+
+/// A request to delete a pod.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Deletion {
+    /// `metadata.deletionTimestamp`, which already includes the grace period.
+    pub deadline: Timestamp,
+    /// `metadata.deletionGracePeriodSeconds`; 0 once a force delete was sent.
+    pub grace_seconds: Option<i64>,
+    /// The deletion is only supposed, by `what-if`, so no answer can belong to it.
+    pub supposed: bool,
+}
+
+impl Deletion {
+    /// Returns the time at which the deletion was requested, which is the deadline less the grace
+    /// period; `None` if that is not known. A later request with a shorter grace period moves both
+    /// alike.
+    pub fn requested(&self) -> Option<Timestamp> {
+        let grace_seconds = self.grace_seconds.filter(|_| !self.supposed)?;
+        deletion_requested(self.deadline, grace_seconds)
+    }
 }
 
 /// How many containers of a pod are in a state, as its kubelet last reported.
@@ -111,11 +149,68 @@ impl PodFacts {
         finalizers.any(|name| !ours(&name))
     }
 
-    /// Returns the time at which the deletion was requested, which is the deadline less the grace
-    /// period. A later request with a shorter grace period moves both alike.
+    /// Returns the time at which the deletion was requested, if that is known.
     pub fn deletion_requested(&self) -> Option<Timestamp> {
-        let grace_seconds = self.grace_seconds.filter(|_| !self.supposed)?;
-        deletion_requested(self.deletion_deadline, grace_seconds)
+        self.deletion?.requested()
+    }
+
+    /// Returns the deletion deadline. That of a pod that is not Terminating never comes.
+    pub fn deletion_deadline(&self) -> Timestamp {
+        self.deletion.map_or(Timestamp::MAX, |its| its.deadline)
+    }
+
+    /// Reports whether the pod's deletion is only supposed.
+    pub fn is_supposed(&self) -> bool {
+        self.deletion.is_some_and(|its| its.supposed)
+    }
+
+    /// Supposes that the deletion of the pod has been overdue for ever.
+    pub fn suppose_deletion(&mut self) {
+        self.deletion = Some(Deletion {
+            deadline: Timestamp::MIN,
+            supposed: true,
+            ..self.deletion.unwrap_or_default()
+        });
+    }
+
+    /// Reports whether Kubernetes would evict the pod from a dead node, so that a run finds it
+    /// Terminating.
+    pub fn evicted(&self) -> bool {
+        self.deletion.is_some() || (self.stays.is_none() && !self.finished)
+    }
+
+    /// Reports whether the pod has not finished and its deletion was not requested.
+    pub fn is_active(&self) -> bool {
+        self.deletion.is_none() && !self.finished
+    }
+
+    /// Reports whether the pod does its work: it is Ready, and not Terminating.
+    pub fn serves(&self) -> bool {
+        self.ready && self.deletion.is_none()
+    }
+
+    /// Returns the controller that made the pod, and makes another when the pod is gone.
+    pub fn maker(&self) -> Option<&Owner> {
+        self.owner.as_ref().filter(|_| self.controller.is_some())
+    }
+
+    /// Reports whether the pod uses the claim, or may do so.
+    pub fn uses(&self, claim: &str) -> bool {
+        let mut claims = self.claims.iter();
+        claims.any(|used| used.name == claim || used.name == ANY_CLAIM)
+    }
+
+    /// Reports whether the pod keeps `claim`, whose deletion was requested. A pod without a node
+    /// keeps none (`pvc_protection_controller.go`), and is not given one as long as it uses such a
+    /// claim.
+    pub fn keeps(&self, claim: &str) -> bool {
+        self.is_active() && self.node.is_some() && self.claims.iter().any(|used| used.name == claim)
+    }
+
+    /// Reports whether the pod may start on a node with these labels.
+    pub fn fits(&self, labels: &BTreeMap<String, String>) -> bool {
+        let mut sets = self.needs.iter();
+        self.needs.is_empty() || sets.any(|set| set.iter().all(|it| it.holds(labels)))
     }
 
     /// Reports whether a claim would go with the pod that nothing proves unwanted, or may: the
@@ -210,80 +305,6 @@ pub fn deletion_requested(deadline: Timestamp, grace_seconds: i64) -> Option<Tim
             .checked_sub(SignedDuration::from_secs(grace_seconds))
             .ok()
     })?
-}
-
-/// The facts about any pod, Terminating or not. There may be tens of thousands of these.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct PodSummary {
-    /// `metadata.namespace`.
-    pub namespace: String,
-    /// `metadata.name`.
-    pub name: String,
-    /// `metadata.uid`.
-    pub uid: Uid,
-    /// `spec.nodeName`.
-    pub node: Option<String>,
-    /// `status.phase`.
-    pub phase: String,
-    /// `metadata.creationTimestamp`.
-    pub created: Option<Timestamp>,
-    /// The pod's deletion was requested.
-    pub terminating: bool,
-    /// The pod runs, is not Terminating, and does not say that it is not Ready.
-    pub serves: bool,
-    /// The claims that the pod uses, including those of generic ephemeral volumes.
-    pub claims: Vec<String>,
-    /// The phase is `Succeeded` or `Failed`: a delete removes the pod at once.
-    pub finished: bool,
-    /// The controller that made the pod, and makes another when it is gone.
-    pub controller: Option<Owner>,
-    /// The workload as people know it: the Deployment above a `ReplicaSet`, say.
-    pub workload: Option<Owner>,
-    /// Why Kubernetes never evicts the pod from a silent node, if so.
-    pub stays: Option<Stay>,
-    /// For how many seconds the pod tolerates a node whose kubelet is silent; `None` is for ever.
-    pub tolerates_silence: Option<i64>,
-    /// For how many seconds the pod tolerates a node whose kubelet says that it is not Ready;
-    /// `None` is for ever.
-    pub tolerates_not_ready: Option<i64>,
-    /// The pod's grace period in seconds.
-    pub grace: i64,
-    /// The nodes on which the pod may start, by its `nodeSelector` and its required node affinity: all
-    /// requirements of one of these sets hold there. Any node will do if there is no set. It is only
-    /// known of pods on nodes that are supposed dead.
-    pub needs: Vec<Vec<Requirement>>,
-}
-
-impl PodSummary {
-    /// Reports whether Kubernetes would evict the pod from a dead node, so that a run finds it
-    /// Terminating.
-    pub fn evicted(&self) -> bool {
-        self.terminating || (self.stays.is_none() && !self.finished)
-    }
-
-    /// Reports whether the pod uses the claim, or may do so.
-    pub fn uses(&self, claim: &str) -> bool {
-        let mut claims = self.claims.iter();
-        claims.any(|used| used == claim || used == ANY_CLAIM)
-    }
-
-    /// Reports whether the pod may start on a node with these labels.
-    pub fn fits(&self, labels: &BTreeMap<String, String>) -> bool {
-        let mut sets = self.needs.iter();
-        self.needs.is_empty() || sets.any(|set| set.iter().all(|it| it.holds(labels)))
-    }
-
-    /// Reports whether the pod has not finished and its deletion was not requested.
-    pub fn is_active(&self) -> bool {
-        !self.terminating && !self.finished
-    }
-
-    /// Reports whether the pod keeps `claim`, whose deletion was requested. A pod without a node
-    /// keeps none (`pvc_protection_controller.go`), and is not given one as long as it uses such a
-    /// claim.
-    pub fn keeps(&self, claim: &str) -> bool {
-        self.is_active() && self.node.is_some() && self.claims.iter().any(|used| used == claim)
-    }
 }
 
 /// Why a pod stays on a silent node.

@@ -15,11 +15,11 @@ use crate::{
     report::samples::{audit, saved},
 };
 
-fn summary(spec: &Value, owner: Option<(&str, &str)>, labels: &Value) -> PodSummary {
+fn summary(spec: &Value, owner: Option<(&str, &str)>, labels: &Value) -> PodFacts {
     let owner = owner.map(|(kind, name)| format!("{kind} {name}"));
     let pod = json!({"grace": null, "owner": owner, "metadata": {"labels": labels}, "spec": spec});
     let pod = objects(&json!({"Pod shop/db-0": pod})).remove(0);
-    serde_json::from_value::<RawPod>(pod).unwrap().summary()
+    serde_json::from_value::<RawPod>(pod).unwrap().facts()
 }
 
 #[test]

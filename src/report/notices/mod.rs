@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use crate::{
     codes::codes,
     decide::{BUILT_IN, DETECTED_WITHIN, ReasonCode, Verdict, same_kind},
-    facts::{ClusterFacts, NodeFacts, PodSummary, Ready, Stay},
+    facts::{ClusterFacts, NodeFacts, PodFacts, Ready, Stay},
     limits::{Judged, Limit},
     report::{RunRecord, page::NAMES},
     selector::is_name,
@@ -195,11 +195,11 @@ fn not_evicted(run: &RunRecord<'_>) -> (Vec<NoticeEntry>, NoticeEntry) {
         if !due(TOLERATION_SECONDS) {
             continue;
         }
-        let tolerates = |pod: &PodSummary| match node.ready {
+        let tolerates = |pod: &PodFacts| match node.ready {
             Ready::False => pod.tolerates_not_ready,
             _ => pod.tolerates_silence,
         };
-        let belongs = |pod: &&PodSummary| matches!(pod.stays, Some(Stay::DaemonSet | Stay::Static));
+        let belongs = |pod: &&PodFacts| matches!(pod.stays, Some(Stay::DaemonSet | Stay::Static));
         let (belonging, others): (Vec<_>, Vec<_>) = pods.iter().partition(belongs);
         if !belonging.is_empty() {
             staying += belonging.len();
@@ -219,10 +219,13 @@ fn not_evicted(run: &RunRecord<'_>) -> (Vec<NoticeEntry>, NoticeEntry) {
         );
         let why_overdue = format!("{MISSED} {down} {heard}");
         for (pods, why) in [(for_ever, why_for_ever), (overdue, why_overdue)] {
-            let names = pods.iter().sorted().map(|pod| {
-                let owner = after(" of ", pod.workload.as_ref());
-                format!("{}/{}{owner}", pod.namespace, pod.name)
-            });
+            let names = pods
+                .iter()
+                .sorted_by_key(|pod| (&pod.namespace, &pod.name))
+                .map(|pod| {
+                    let owner = after(" of ", pod.workload.as_ref());
+                    format!("{}/{}{owner}", pod.namespace, pod.name)
+                });
             let names = listed(&names.collect_vec(), NAMES);
             let detail = format!("Not evicted from NotReady node {name}: {names}. {why}");
             never_evicted.push(NoticeEntry {

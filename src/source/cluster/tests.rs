@@ -98,7 +98,7 @@ async fn the_clock_is_not_believed_if_no_lease_of_a_ready_node_could_be_read() {
         };
         let cluster = cluster("    Pod a: {}", fate);
         let settings = audit();
-        let Gathered { facts, pods } = gathered(&settings, &cluster).await;
+        let Gathered { facts, pods, .. } = gathered(&settings, &cluster).await;
         assert_eq!(facts.clock.is_none(), is_believed, "{unread:?}");
         let plan = settings.plan(&facts, pods);
         let reaps = plan.reaps().count();
@@ -145,7 +145,7 @@ async fn a_grace_is_cut_short_only_if_the_other_leases_could_be_read() {
     Pod a: {metadata: {deletionTimestamp: '2026-02-07T02:45:00Z', deletionGracePeriodSeconds: 604800}}
 ";
         let settings = audit();
-        let Gathered { facts, pods } = gathered(&settings, &cluster(drained, fate)).await;
+        let Gathered { facts, pods, .. } = gathered(&settings, &cluster(drained, fate)).await;
         let plan = settings.plan(&facts, pods);
         assert_eq!(plan.pods[0].code(), expected, "{fault:?}");
     }

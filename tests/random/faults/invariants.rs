@@ -2,6 +2,7 @@
 
 use super::watched::{Received, Watched, Write};
 use crate::oracle::{all_is_given_up, is_on};
+use crate::world::pod::is_forced;
 use crate::{
     prelude::*,
     world::{
@@ -854,7 +855,7 @@ impl Ended<'_> {
                 Mode::Delete if by_job && lets_go_late => "still-there",
                 // Such a pod was forced before, and is removed with the Job controller's finalizer: maybe before our
                 // delete.
-                Mode::Delete if by_job && pod.grace_seconds == Some(0) => outcomes
+                Mode::Delete if by_job && is_forced(pod) => outcomes
                     .get(pod.uid.as_str())
                     .copied()
                     .filter(|outcome| *outcome == "gone")

@@ -2,6 +2,7 @@
 
 use crate::oracle::{asked, census};
 use crate::prelude::*;
+use crate::world::pod::deletion;
 use pod_reaper::{
     facts::{ReadError, Standing},
     outcome::Outcome,
@@ -36,7 +37,7 @@ impl Case {
         });
         let mut gathered = World::random(&mut dice).facts(start());
         let further_nodes = leave_out_idle_nodes(&mut dice, &mut gathered);
-        let Gathered { facts, pods } = &mut gathered;
+        let Gathered { facts, pods, .. } = &mut gathered;
         for node in facts.nodes.values_mut() {
             change_node(&mut dice, node);
         }
@@ -86,7 +87,7 @@ impl Case {
 
 /// Takes out most of the nodes without a pod. Returns what they count as.
 fn leave_out_idle_nodes(dice: &mut Dice, gathered: &mut Gathered) -> Vec<Standing> {
-    let Gathered { facts, pods } = gathered;
+    let Gathered { facts, pods, .. } = gathered;
     let busy = |name: &String| pods.iter().any(|pod| pod.node.as_ref() == Some(name));
     let (now, mut further) = (facts.now, Vec::new());
     facts.nodes.retain(|name, node| {
@@ -154,8 +155,9 @@ fn change_times(dice: &mut Dice, node: &mut NodeFacts) {
 fn change_pod(dice: &mut Dice, pod: &mut PodFacts) {
     pod.name = text(dice);
     if dice.permille(100) {
-        let grace = SignedDuration::from_secs(pod.grace_seconds.unwrap_or_default());
-        pod.deletion_deadline = edge(dice) + dice.pick(&[SignedDuration::ZERO, grace]);
+        let deletion = deletion(pod);
+        let grace = SignedDuration::from_secs(deletion.grace_seconds.unwrap_or_default());
+        deletion.deadline = edge(dice) + dice.pick(&[SignedDuration::ZERO, grace]);
     }
     if dice.permille(40) {
         pod.in_namespace = Err(Unread(text(dice)));

@@ -9,7 +9,7 @@ pub mod pod;
 use self::{
     claim::{Claim, DRIVERS, SET, Set, Volume, attached, reached, wanted_by_set},
     node::{Lease, Node, Other, Skip, made, moments},
-    pod::{claims_of, runs},
+    pod::{claims_of, deletion, is_forced, runs},
 };
 use crate::prelude::*;
 use pod_reaper::facts::{Heard, Identity, LeafKind, NamespaceFacts, Owner};
@@ -320,6 +320,7 @@ impl World {
             attachments.entry(node).or_default().push(attachment);
         }
         Gathered {
+            on_dead: Vec::new(),
             facts: ClusterFacts {
                 nodes,
                 attachments,
@@ -555,8 +556,7 @@ impl World {
     }
 
     fn remove_if_free(&mut self, key: &Key) {
-        let free =
-            |pod: &Pod| pod.facts.finalizers.is_empty() && pod.facts.grace_seconds == Some(0);
+        let free = |pod: &Pod| pod.facts.finalizers.is_empty() && is_forced(&pod.facts);
         if self
             .pods
             .get(key)
@@ -604,13 +604,14 @@ impl World {
             return;
         };
         pod.forced_by_us |= by == By::Us;
-        pod.facts.grace_seconds = Some(0);
+        deletion(&mut pod.facts).grace_seconds = Some(0);
         pod.facts.resource_version = version.into();
         if pod.facts.finished {
             pod.released_at = self.job_controller.map(|after| Instant::now() + after);
         }
-        if !pod.terminating || pod.facts.deletion_deadline > now {
-            (pod.terminating, pod.facts.deletion_deadline) = (true, now);
+        if !pod.terminating || pod.facts.deletion_deadline() > now {
+            pod.terminating = true;
+            deletion(&mut pod.facts).deadline = now;
         }
         self.remove_if_free(key);
     }
@@ -840,8 +841,9 @@ fn plain(world: &mut World, dice: &mut Dice) {
         // Sometimes the kubelet has learnt of it, and counts a grace of a week when the machine dies.
         let grace = dice.pick(&[30, 604_800]);
         let asked = failed - SignedDuration::from_secs(dice.pick(&[-300, 30, 180]));
-        facts.grace_seconds = Some(grace);
-        facts.deletion_deadline = asked + SignedDuration::from_secs(grace);
+        let deletion = deletion(facts);
+        deletion.grace_seconds = Some(grace);
+        deletion.deadline = asked + SignedDuration::from_secs(grace);
         for claim in &facts.claims {
             let key = (facts.namespace.clone(), claim.name.clone());
             if let Some(claim) = world.claims.get_mut(&key) {

@@ -8,7 +8,7 @@ use super::{
     skip, time,
 };
 use crate::prelude::*;
-use pod_reaper::facts::{Containers, Heard, Identity, NamespaceFacts, Owner, SignBy};
+use pod_reaper::facts::{Containers, Deletion, Heard, Identity, NamespaceFacts, Owner, SignBy};
 use pod_reaper_test_support::samples;
 use serde_json::json;
 
@@ -49,6 +49,16 @@ enum Mount {
     Writes,
     Reads,
     None,
+}
+
+/// The request to delete the pod.
+pub fn deletion(pod: &mut PodFacts) -> &mut Deletion {
+    pod.deletion.get_or_insert_default()
+}
+
+/// Whether the pod was force-deleted.
+pub fn is_forced(pod: &PodFacts) -> bool {
+    pod.deletion.is_some_and(|its| its.grace_seconds == Some(0))
 }
 
 impl HostPath {
@@ -342,15 +352,20 @@ impl World {
             workload,
             controller,
             siblings: None,
-            supposed: false,
-            deletion_deadline,
-            grace_seconds,
+            deletion: Some(Deletion {
+                deadline: deletion_deadline,
+                grace_seconds,
+                supposed: false,
+            }),
+            own_grace_seconds: 30,
             finalizers: finalizers
                 .iter()
                 .map(|finalizer| (*finalizer).to_owned())
                 .collect(),
             containers: Containers::default(),
+            phase: String::new(),
             finished: dice.permille(120),
+            ready: false,
             mirror: dice.permille(20),
             opted_out: skip.opted_out(),
             in_namespace: Ok(NamespaceFacts::default()),
@@ -370,6 +385,12 @@ impl World {
             set_wants: None,
             // By a controller before 1.28, no pod is.
             indexed: of_set && dice.permille(930),
+            stays: None,
+            tolerates_silence: None,
+            tolerates_not_ready: None,
+            needs: Vec::new(),
+            heard: None,
+            lacks: None,
         };
         let terminating = dice.permille(850);
         let pod = Pod {
@@ -533,11 +554,9 @@ pub fn pod(pod: &Pod) -> Value {
         }
         reference
     });
-    let (deadline, grace) = if pod.terminating {
-        (Some(time(facts.deletion_deadline)), facts.grace_seconds)
-    } else {
-        (None, None)
-    };
+    let deletion = facts.deletion.filter(|_| pod.terminating);
+    let deadline = deletion.map(|its| time(its.deadline));
+    let grace = deletion.and_then(|its| its.grace_seconds);
     let looks = pod.looks;
     let written = pod
         .word

@@ -8,6 +8,7 @@
 use expect_test::expect;
 
 use super::check;
+use crate::decide::{ReasonCode, Verdict};
 use crate::samples::{Scene, check_each};
 
 /// The kubelet received the drain, and its machine died three minutes later. The node's Ready has
@@ -107,4 +108,14 @@ fn a_pod_is_overdue_since_its_deadline_unless_its_machine_is_silent() {
             format!("{overdue:#}")
         },
     );
+}
+
+/// Only a requested deletion makes a pod go, however dead its node is.
+#[test]
+fn a_pod_that_is_not_terminating_is_never_reaped() {
+    let mut scene = Scene::of("");
+    assert_eq!(scene.judged().verdict(), Verdict::Reap);
+    scene.pod.deletion = None;
+    scene.policy.reap_older_than = jiff::SignedDuration::ZERO;
+    assert_eq!(scene.judged().code, ReasonCode::NotOverdue);
 }
