@@ -115,7 +115,7 @@ enum Typed {
 /// The name under which kubectl finds the program as a plugin.
 const PLUGIN: &str = "kubectl-pod_reaper";
 /// The options in the short help.
-const SHORT: [&str; 10] = [
+const SHORT_HELP: [&str; 10] = [
     "namespace_regex",
     "namespace",
     "all_namespaces",
@@ -363,7 +363,7 @@ fn command_line(program: Option<&OsStr>) -> clap::Command {
 
 /// Applies the settings that all options of a kind share.
 fn with_shared_settings(arg: Arg) -> Arg {
-    let is_short = SHORT.contains(&arg.get_id().as_str());
+    let is_short = SHORT_HELP.contains(&arg.get_id().as_str());
     let id = arg.get_id().as_str();
     let arg = if arg.is_positional() || WITHOUT_VARIABLE.contains(&id) {
         arg

@@ -44,20 +44,21 @@ const CACHED: &str = "&resourceVersion=0";
 /// The status code for an expired continue token: the API server keeps five minutes of history.
 const EXPIRED_STATUS: u16 = 410;
 /// Selects the leases of API servers.
-const SERVERS: &str = "&labelSelector=apiserver.kubernetes.io%2Fidentity%3Dkube-apiserver";
+const API_SERVER_LEASES: &str =
+    "&labelSelector=apiserver.kubernetes.io%2Fidentity%3Dkube-apiserver";
 /// Selects the Leases that are not those of nodes.
-const OTHERS: &str = "&fieldSelector=metadata.namespace%21%3Dkube-node-lease";
+const OTHER_LEASES: &str = "&fieldSelector=metadata.namespace%21%3Dkube-node-lease";
 /// The most Leases that may name one node or its pods. Each of them is read.
 const MAX_LEASES_PER_NODE: usize = 64;
 /// The controllers that are asked why they make no pod.
-const KNOWN: [(&str, &str); 4] = [
+const KNOWN_CONTROLLERS: [(&str, &str); 4] = [
     ("apps/v1", "StatefulSet"),
     ("apps/v1", "ReplicaSet"),
     ("apps/v1", "DaemonSet"),
     ("batch/v1", "Job"),
 ];
 /// Selects the pods whose phase is final: any phase but these three.
-const FINISHED: &str =
+const FINISHED_PODS: &str =
     "status.phase%21%3DPending,status.phase%21%3DRunning,status.phase%21%3DUnknown";
 
 /// Returns the namespace of a list of pods, which is empty for any namespace, and the query that
@@ -67,7 +68,7 @@ fn query_of(pods: &PodsOf) -> (&str, String) {
         PodsOf::Namespace(name) => return (name, String::new()),
         PodsOf::Node(name) => ("spec.nodeName%3D", encode(name)),
         PodsOf::NoNode => ("spec.nodeName%3D", String::new()),
-        PodsOf::Finished => (FINISHED, String::new()),
+        PodsOf::Finished => (FINISHED_PODS, String::new()),
         PodsOf::Name(name) => ("metadata.name%3D", encode(name)),
     };
     ("", format!("&fieldSelector={field}{value}"))
@@ -151,7 +152,7 @@ impl Cluster {
                 found.entry(node.to_owned()).or_default().insert(lease);
             }
         };
-        let listed = self.rows::<RawLease, _, 2>(OTHERS, ["Name", "Holder"], add_row);
+        let listed = self.rows::<RawLease, _, 2>(OTHER_LEASES, ["Name", "Holder"], add_row);
         let (has_server, found) = match listed.await {
             Ok((_, rows)) => rows,
             Err(failure) if failure.is(StatusKind::MayNotList) => return Ok(None),
@@ -161,7 +162,12 @@ impl Cluster {
             if !has_server {
                 return Ok(Vec::new());
             }
-            let leases = self.list(RawLease::OF_API_SERVERS, SERVERS, Ask::OBJECT, Vec::push);
+            let leases = self.list(
+                RawLease::OF_API_SERVERS,
+                API_SERVER_LEASES,
+                Ask::OBJECT,
+                Vec::push,
+            );
             leases.await?.whole()
         };
         let servers = servers.await?;
@@ -197,7 +203,7 @@ impl Cluster {
             found.for_each(|lease| add_lease(&mut leases, lease));
             return Ok(leases);
         }
-        let query = format!("{OTHERS},metadata.name%3D{}", encode(name));
+        let query = format!("{OTHER_LEASES},metadata.name%3D{}", encode(name));
         let leases = self.list("", &query, Ask::OBJECT, add_lease);
         leases.await?.whole()
     }
@@ -247,7 +253,8 @@ impl Cluster {
         let (kind, name) = (&controller.kind, &controller.name);
         let renames = lost.siblings.is_some();
         // Whoever wrote the owner may have meant another path.
-        let is_known = KNOWN.contains(&(&*controller.api_version, kind)) && is_name(name);
+        let is_known =
+            KNOWN_CONTROLLERS.contains(&(&*controller.api_version, kind)) && is_name(name);
         if !is_known {
             let state = if renames {
                 State::Pending

@@ -11,8 +11,8 @@ use super::{
 use crate::{
     decide::GIVE_UP,
     facts::{
-        AffinityTerm, Attachment, BoundClaim, ClaimState, Driver, FoundClaim, Read, Storage,
-        Unread, VolumeFacts,
+        AffinityTerm, Attachment, BoundClaim, ClaimRead, ClaimState, Driver, Read, Storage, Unread,
+        VolumeFacts,
     },
 };
 
@@ -137,7 +137,7 @@ impl RawClaim {
 
     /// Turns the claim into facts. `volume` is the reading
     /// of its volume: `Ok(None)` if it does not exist.
-    pub fn into_found(self, volume: Read<Option<RawVolume>>) -> FoundClaim {
+    pub fn into_found(self, volume: Read<Option<RawVolume>>) -> ClaimRead {
         let Self {
             metadata,
             spec,
@@ -183,7 +183,7 @@ impl RawClaim {
                 phase: given(status.phase),
             },
         };
-        FoundClaim {
+        ClaimRead {
             owners,
             deleted,
             state,

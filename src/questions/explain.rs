@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// How many NotReady nodes are searched for a pod with a similar name.
-const NODES_FOR_A_HINT: usize = 10;
+const MAX_NODES_SEARCHED: usize = 10;
 
 /// Explains the verdict about the pod `asked`.
 pub async fn run(settings: &Settings, asked: &PodName, stop: &Stop) -> Result<Report> {
@@ -85,7 +85,7 @@ async fn found(store: &Store<'_>, asked: &PodName) -> Result<PodName> {
 async fn near_on_dead_nodes(store: &Store<'_>, name: &str) -> Option<String> {
     let nodes = store.scan().await.ok()?.not_ready;
     let mut names = Vec::new();
-    for node in nodes.into_iter().take(NODES_FOR_A_HINT) {
+    for node in nodes.into_iter().take(MAX_NODES_SEARCHED) {
         // A failed search for a hint must not hide the error.
         let pods = store
             .pods_of(&PodsOf::Node(node))

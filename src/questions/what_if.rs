@@ -25,9 +25,9 @@ use crate::{
 
 /// The percentage of NotReady nodes in a zone from which on Kubernetes evicts slowly, or not at all
 /// (`--unhealthy-zone-threshold` of kube-controller-manager).
-const KUBERNETES_PERCENT: usize = 55;
+const UNHEALTHY_ZONE_PERCENT: usize = 55;
 /// The toleration in seconds that `docs/downtime.md` compares with the default of 300.
-const SHORT_TOLERATION: i64 = 60;
+const SHORT_TOLERATION_SECONDS: i64 = 60;
 
 /// Forecasts what happens if `nodes` die.
 pub async fn run(settings: &Settings, nodes: &[String], stop: &Stop) -> Result<Report> {
@@ -197,7 +197,7 @@ impl SupposedRun<'_> {
                 let with_lease = pod.node.as_ref().is_some_and(has_lease);
                 let reaped_after =
                     |tolerates| until_reaped(pod, tolerates, with_lease, self.run.settings);
-                let sooner = reaped_after(tolerates.min(SHORT_TOLERATION));
+                let sooner = reaped_after(tolerates.min(SHORT_TOLERATION_SECONDS));
                 counts.seconds = counts.seconds.max(reaped_after(tolerates));
                 counts.seconds_tolerating_less = counts.seconds_tolerating_less.max(sooner);
             }
@@ -250,7 +250,8 @@ impl SupposedRun<'_> {
         let (all, not_ready) = (self.standings.len(), silent.count());
         let stops = all > 0
             && (not_ready == all
-                || not_ready > MAX_NODES_IGNORED && 100 * not_ready >= KUBERNETES_PERCENT * all);
+                || not_ready > MAX_NODES_IGNORED
+                    && 100 * not_ready >= UNHEALTHY_ZONE_PERCENT * all);
         let is_known = all > 0;
         if is_known {
             report.summary.nodes_not_ready = not_ready;

@@ -1,4 +1,4 @@
-//! Whether the API server's clock can be believed: the leases of living nodes tell.
+//! Whether the API server's clock can be believed: the leases of Ready nodes tell.
 
 use std::collections::BTreeSet;
 
@@ -11,14 +11,14 @@ use crate::{
 };
 
 /// The number of Ready nodes whose clocks are compared with that of the API server.
-const COMPARED_NODES: usize = 3;
-/// The age from which on no renewal by a living node shows that the API server's clock is right: a
+const MAX_NODES_COMPARED: usize = 3;
+/// The age from which on no renewal by a Ready node shows that the API server's clock is right: a
 /// node renews its lease every 10 s.
 const MAX_RENEWAL_AGE: SignedDuration = SignedDuration::from_mins(5);
 
 /// What some Ready nodes tell.
 #[derive(Debug, Clone, Default)]
-pub struct Living {
+pub struct ReadyNodes {
     /// Why the API server's clock is not believed, as a phrase, if so.
     pub clock: Option<String>,
     /// Whether pods can start on the first of them.
@@ -30,11 +30,11 @@ pub struct Living {
 impl Store<'_> {
     /// Compares the API server's clock with the leases of some Ready nodes, until one has just
     /// renewed its lease by its own clock too. If there is none to ask, the clock is believed.
-    pub(super) async fn living(&self, ready: &[String], now: Timestamp) -> Living {
-        let (mut living, mut first, mut asked, mut fresh) = (Living::default(), None, 0, false);
+    pub(super) async fn ready_nodes(&self, ready: &[String], now: Timestamp) -> ReadyNodes {
+        let (mut told, mut first, mut asked, mut fresh) = (ReadyNodes::default(), None, 0, false);
         let mut unread = None;
         for (place, name) in ready.iter().enumerate() {
-            if asked == COMPARED_NODES {
+            if asked == MAX_NODES_COMPARED {
                 break;
             }
             let node = match self.node(name).await {
@@ -48,9 +48,8 @@ impl Store<'_> {
             if node.leaf.is_some() || node.ready != Ready::True {
                 continue;
             }
-            living.room |= place == 0 && node.open;
-            living
-                .out_of_service
+            told.room |= place == 0 && node.open;
+            told.out_of_service
                 .extend(node.out_of_service.then(|| name.clone()));
             asked += usize::from(node.renewed.is_some() || node.unread_lease.is_some());
             let Some((said, renewed)) = node.renewed.and_then(|it| Some((it.said?, it))) else {
@@ -58,7 +57,7 @@ impl Store<'_> {
                 continue;
             };
             if now.duration_since(said) < MAX_RENEWAL_AGE {
-                return living;
+                return told;
             }
             fresh |= renewed
                 .stamped
@@ -66,9 +65,8 @@ impl Store<'_> {
             first = first.or(Some((name, said)));
         }
         let Some((name, said)) = first else {
-            living.clock =
-                unread.map(|why| format!("no lease of a Ready node could be read: {why}"));
-            return living;
+            told.clock = unread.map(|why| format!("no lease of a Ready node could be read: {why}"));
+            return told;
         };
         let cause = if fresh {
             "the API server has just stamped such a renewal, so the nodes' clocks and its own differ: mend them"
@@ -80,9 +78,9 @@ impl Store<'_> {
             spoken(now.duration_since(said))
         );
         self.note(Query::Clock, &cause);
-        Living {
+        ReadyNodes {
             clock: Some(cause),
-            ..living
+            ..told
         }
     }
 }

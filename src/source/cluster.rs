@@ -14,12 +14,12 @@ use crate::{
 /// The values of the Status column of pods that are not Terminating. A Terminating pod shows
 /// `Terminating`, or `Unknown` if its node was given up. Only in a final phase does it show what it
 /// would show anyway, one of these or anything else.
-const LIVING: &str = "Running Pending Completed Succeeded Failed Error OOMKilled Evicted ContainerStatusUnknown \
+const LIVING_STATUSES: &str = "Running Pending Completed Succeeded Failed Error OOMKilled Evicted ContainerStatusUnknown \
     CrashLoopBackOff ImagePullBackOff ErrImagePull CreateContainerConfigError CreateContainerError ContainerCreating PodInitializing SchedulingGated NotReady";
 
 /// How many Ready nodes a reading of all nodes keeps. Only three of them are asked, but a row does not
 /// show which are leaf nodes.
-const SOME: usize = 32;
+const MAX_READY_NODES_KEPT: usize = 32;
 
 impl Cluster {
     /// Reads the rows that `kubectl get nodes` prints: 0.3 MB for a cluster whose node objects are
@@ -40,7 +40,7 @@ impl Cluster {
                 if open && !*has_open {
                     *has_open = true;
                     scan.ready.insert(0, name.to_owned());
-                } else if scan.ready.len() < SOME {
+                } else if scan.ready.len() < MAX_READY_NODES_KEPT {
                     scan.ready.push(name.to_owned());
                 }
             }
@@ -90,7 +90,7 @@ impl Cluster {
 /// listed, so it cannot hide a Terminating pod.
 async fn all_pods(cluster: &Cluster) -> Result<BTreeSet<PodsOf>> {
     let add_list = |lists: &mut BTreeSet<_>, [status, node]: [&str; 2]| {
-        let lives = LIVING.split(' ').any(|living| living == status);
+        let lives = LIVING_STATUSES.split(' ').any(|living| living == status);
         if !lives && !status.starts_with("Init:") {
             lists.insert(match node {
                 "<none>" => PodsOf::NoNode,

@@ -30,7 +30,7 @@ use crate::{
 };
 
 /// How many bytes are read from the file at once.
-const CHUNK: usize = 64 * 1024;
+const CHUNK_BYTES: usize = 64 * 1024;
 /// The command that makes a snapshot.
 const SAVES_ONE: &str = "kubectl get no,ns,po,pvc,pv,leases,volumeattachments,csidrivers,sts -Ao json --show-managed-fields";
 
@@ -161,7 +161,7 @@ impl Saved {
             options,
             ..Self::default()
         };
-        let mut source = BufReader::with_capacity(CHUNK, source);
+        let mut source = BufReader::with_capacity(CHUNK_BYTES, source);
         let start = source.fill_buf().map_err(|error| unreadable(&error))?;
         if start.is_empty() {
             return Err(format!("it is empty; save it with `{SAVES_ONE}`"));

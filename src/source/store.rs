@@ -23,7 +23,7 @@ use crate::{
     cluster::{Ask, Failure, Listed},
     exit::{CouldNotRun, Result},
     facts::{
-        ClaimState, FoundClaim, Namespaces, NodeFacts, NodeRead, PodFacts, PodsOf, Query, Read,
+        ClaimRead, ClaimState, Namespaces, NodeFacts, NodeRead, PodFacts, PodsOf, Query, Read,
         ReadError, Ready, Unread,
     },
     kubernetes::{RawClaim, RawDriver, RawNamespace, RawNode, RawPod, RawStatefulSet, RawVolume},
@@ -152,8 +152,8 @@ impl<'a> Store<'a> {
             }
             Query::Clock => {
                 let (ready, now) = world.borrow().clock();
-                let living = self.living(&ready, now).await;
-                readings.borrow_mut().living = Some(living);
+                let ready_nodes = self.ready_nodes(&ready, now).await;
+                readings.borrow_mut().ready_nodes = Some(ready_nodes);
             }
             Query::Census => {
                 let census = self.census(world).await?;
@@ -468,7 +468,7 @@ impl Store<'_> {
     }
 
     /// Reads a PVC with its volume.
-    async fn pvc(&self, what: &str, namespace: &str, name: &str) -> FoundClaim {
+    async fn pvc(&self, what: &str, namespace: &str, name: &str) -> ClaimRead {
         if !is_name(name) {
             let why = "no claim can have this name".to_owned();
             return ClaimState::Unread(Unread(why)).into();

@@ -8,13 +8,13 @@ use std::{
 use itertools::Itertools as _;
 use jiff::Timestamp;
 
-use super::{Gathered, LabelsByNode, Scan, Standings, Wanted, clock::Living, pods::Pods};
+use super::{Gathered, LabelsByNode, Scan, Standings, Wanted, clock::ReadyNodes, pods::Pods};
 use crate::{
     cluster::Failure,
     decide::{Case, ReasonCode},
     facts::{
-        ANY_CLAIM, Attachment, Census, ClaimFacts, ClaimState, ClusterFacts, Copies, Doubt,
-        FoundClaim, Goes, Heard, NamespaceFacts, Namespaces, NodeFacts, NodeRead, Owner, PodFacts,
+        ANY_CLAIM, Attachment, Census, ClaimFacts, ClaimRead, ClaimState, ClusterFacts, Copies,
+        Doubt, Goes, Heard, NamespaceFacts, Namespaces, NodeFacts, NodeRead, Owner, PodFacts,
         PodsOf, Query, Read, ReadError, Ready, Renewer, SignBy, Uid, Unread, namespace,
     },
     kubernetes::{Holders, LeasesByNode, RawLease, RawStatefulSet},
@@ -41,7 +41,7 @@ pub struct Readings {
     /// The `VolumeAttachments`, by the node that they name.
     pub attachments: Option<BTreeMap<String, Vec<Attachment>>>,
     /// What some Ready nodes tell.
-    pub living: Option<Living>,
+    pub ready_nodes: Option<ReadyNodes>,
     /// Every node's role in the breaker's count, as if each were occupied.
     pub standings: Option<Read<Standings>>,
     /// The labels of all nodes.
@@ -49,7 +49,7 @@ pub struct Readings {
     /// Whether a node that may have been put away is occupied.
     pub occupied: BTreeMap<String, bool>,
     /// The PVCs, by namespace and name.
-    pub pvcs: BTreeMap<(String, String), FoundClaim>,
+    pub pvcs: BTreeMap<(String, String), ClaimRead>,
     /// The real nodes that a label selector selects.
     pub selected: BTreeMap<String, Read<Vec<String>>>,
     /// The CSI drivers that attach nothing.
@@ -166,7 +166,7 @@ impl<'a> World<'a> {
             Query::Attachments => readings.attachments.is_some(),
             Query::Node(name) => self.facts.nodes.contains_key(name),
             Query::Pods(list) => self.lists.contains_key(list),
-            Query::Clock => readings.living.is_some(),
+            Query::Clock => readings.ready_nodes.is_some(),
             Query::Census => self.census.is_some(),
             Query::OtherLeases => self.has_other_leases || !self.dead.is_empty(),
             Query::Pvc { namespace, name } => readings.pvcs.contains_key(&key(namespace, name)),
@@ -505,8 +505,8 @@ impl<'a> World<'a> {
         if self.is_judging() {
             queries.insert(Query::Clock);
             let few = self.scan.not_ready.len() <= MAX_NODES_IGNORED && !self.is_thorough;
-            let is_full = |living: &Living| !(few && living.room);
-            let is_due = readings.living.as_ref().is_some_and(is_full);
+            let is_full = |ready_nodes: &ReadyNodes| !(few && ready_nodes.room);
+            let is_due = readings.ready_nodes.as_ref().is_some_and(is_full);
             queries.extend(is_due.then_some(Query::Census));
         }
         let is_marked = |node: &NodeFacts| !node.fenced.is_empty() || node.powered_off.is_some();
@@ -655,11 +655,11 @@ impl<'a> World<'a> {
         self.facts.unmatched_namespaces = self.unmatched_namespaces(readings);
         if self.is_anything_wrong() {
             self.note_missing_leases(readings);
-            if let Some(living) = readings.living.clone().filter(|_| self.is_judging()) {
-                self.facts.clock = living.clock;
+            if let Some(ready_nodes) = readings.ready_nodes.clone().filter(|_| self.is_judging()) {
+                self.facts.clock = ready_nodes.clock;
                 self.facts
                     .ready_out_of_service
-                    .extend(living.out_of_service);
+                    .extend(ready_nodes.out_of_service);
             }
             self.facts.census = match self.census.take() {
                 None => Census::NotNeeded,

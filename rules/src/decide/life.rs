@@ -12,7 +12,7 @@ use crate::facts::{ClusterFacts, Heard, NodeFacts, PodFacts, Ready, SignBy, Unre
 
 /// For how long a report counts as a sign of life, whatever its source: twice the longest period
 /// with which any of them writes, and a minute.
-const COUNTS_FOR: SignedDuration = SignedDuration::from_mins(11);
+const MAX_AGE_OF_A_SIGN: SignedDuration = SignedDuration::from_mins(11);
 
 impl NodeFacts {
     /// Lists the evidence that the node's machine lives at `now`: the last report of each source
@@ -23,7 +23,8 @@ impl NodeFacts {
         }
         let since = self.not_ready_since(now);
         let shows = |heard: &&Heard| {
-            since.is_none_or(|since| heard.at > since) && now.duration_since(heard.at) < COUNTS_FOR
+            since.is_none_or(|since| heard.at > since)
+                && now.duration_since(heard.at) < MAX_AGE_OF_A_SIGN
         };
         let heard = self.heard.iter().filter(shows);
         let heard = heard.map(|heard| heard.no_later_than(now));

@@ -123,7 +123,7 @@ fn kubelet_alive() -> impl TypedValueParser<Value = KubeletAlive> {
 }
 
 /// The short names that kubectl has for built-in kinds.
-const SHORT: [(&str, &str); 6] = [
+const SHORT_KINDS: [(&str, &str); 6] = [
     ("sts", "StatefulSet"),
     ("deploy", "Deployment"),
     ("rs", "ReplicaSet"),
@@ -135,7 +135,7 @@ const SHORT: [(&str, &str); 6] = [
 /// Parses a kind of owner, or kubectl's short name of one. A slip would protect nothing.
 pub fn kind(text: &str) -> Result<String, String> {
     let kind = text.trim();
-    let mut short = SHORT.iter();
+    let mut short = SHORT_KINDS.iter();
     if let Some((_, kind)) = short.find(|(short, _)| short.eq_ignore_ascii_case(kind)) {
         return Ok((*kind).to_owned());
     }

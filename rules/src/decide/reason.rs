@@ -12,14 +12,12 @@ use crate::{
     words::{about, spoken},
 };
 
-/// The stage of a rule. Each stage needs facts that are read only for pods that all rules of the
-/// stages before it let through.
+/// What a rule is about. The rules about storage are asked together, because the reason names each of
+/// them that keeps the pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
-    /// Is the pod to be judged, and has its node been NotReady for long enough?
+    /// Is the pod to be judged, has its node been NotReady for long enough, and is its machine silent?
     Node,
-    /// Does anything on the node's machine live? Every Lease that may show it has to be read.
-    Life,
     /// Does something other than its kubelet hold the pod?
     Finalizers,
     /// Must a person decide before the pod may go? Most of these rules are about its storage, so
@@ -224,7 +222,7 @@ impl Reason {
     /// real, not opted out, has been NotReady for long enough and shows no sign of life, unless
     /// `--kubelet-alive` is `reap`.
     pub fn passed_the_node(&self) -> bool {
-        self.stage > Stage::Life && self.code != ReasonCode::FactsUnread
+        self.stage > Stage::Node && self.code != ReasonCode::FactsUnread
     }
 
     /// Lists the claims that are deleted before the pod; there are none if it is not reaped.

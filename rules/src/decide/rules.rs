@@ -74,7 +74,7 @@ rules! {
     Node: FactsUnread, "Could a needed fact not be read?" => facts_unread;
     Node: NodeJustFailed,
         "Has its node been NotReady for less than --node-not-ready-for?" => node_just_failed;
-    Life: KubeletAlive, "Does its node show a sign of life?" => kubelet_alive;
+    Node: KubeletAlive, "Does its node show a sign of life?" => kubelet_alive;
     Finalizers: AlreadyForced,
         "Was it already force-deleted, and do finalizers still hold it?" => already_forced;
     Finalizers: Finalizers,

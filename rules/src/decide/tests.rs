@@ -1274,7 +1274,7 @@ fn kubelet_alive_asks_every_source() {
         an API server: kube-apiserver 10m 59s
             = kubelet-alive, kube-apiserver 10m 59s
         unread: leases unread
-            = facts-unread, Life
+            = facts-unread, Node
         unread, and it lives: leases unread; virt-handler 1m
             = kubelet-alive, virt-handler 1m
         unread, which nobody minds: leases unread; --kubelet-alive reap

@@ -150,7 +150,7 @@ pub enum Unneeded {
 
 /// The result of looking up a claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FoundClaim {
+pub struct ClaimRead {
     /// The UIDs of the claim's owners.
     pub owners: Vec<Uid>,
     /// The claim's deletion was requested.
@@ -159,7 +159,7 @@ pub struct FoundClaim {
     pub state: ClaimState,
 }
 
-impl From<ClaimState> for FoundClaim {
+impl From<ClaimState> for ClaimRead {
     /// Returns a claim without owners, as if it was not found.
     fn from(state: ClaimState) -> Self {
         Self {

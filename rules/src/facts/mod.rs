@@ -16,7 +16,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize, Serializer};
 
 pub use self::claim::{
-    ANY_CLAIM, AffinityTerm, BoundClaim, ClaimFacts, ClaimState, Doubt, Driver, FoundClaim, Goes,
+    ANY_CLAIM, AffinityTerm, BoundClaim, ClaimFacts, ClaimRead, ClaimState, Doubt, Driver, Goes,
     MAX_CLAIMS_PER_POD, Renewer, Requirement, Storage, Unneeded, VolumeFacts,
 };
 pub use self::node::{

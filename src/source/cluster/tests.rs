@@ -83,7 +83,7 @@ async fn a_claim_with_more_owners_than_are_kept_is_unread() {
     }
 }
 
-/// Only the lease of a living node shows that the API server's clock is right.
+/// Only the lease of a Ready node shows that the API server's clock is right.
 #[tokio::test(start_paused = true)]
 async fn the_clock_is_not_believed_if_no_lease_of_a_ready_node_could_be_read() {
     for (unread, is_believed) in [
@@ -115,13 +115,17 @@ async fn a_node_that_is_no_longer_ready_is_not_asked_about_the_clock() {
     for (asked, room) in [(["ds05", "ds06"], true), (["ds06", "ds05"], false)] {
         let cluster = cluster("", |_| Fate::default());
         let store = Store::new(&cluster, settings.wanted());
-        let living = store.living(&asked.map(str::to_owned), now).await;
-        assert_eq!((living.clock, living.room), (None, room), "{asked:?}");
+        let ready_nodes = store.ready_nodes(&asked.map(str::to_owned), now).await;
+        assert_eq!(
+            (ready_nodes.clock, ready_nodes.room),
+            (None, room),
+            "{asked:?}"
+        );
     }
     let cluster = cluster("", |_| Fate::default());
     let store = Store::new(&cluster, settings.wanted());
-    let living = store.living(&["ds06".to_owned()], now).await;
-    assert_eq!((living.clock, living.room), (None, false));
+    let ready_nodes = store.ready_nodes(&["ds06".to_owned()], now).await;
+    assert_eq!((ready_nodes.clock, ready_nodes.room), (None, false));
 }
 
 /// Grace is cut short by what was read, never by what was not. The pod was drained a quarter of an hour
