@@ -65,6 +65,8 @@ struct Asked {
     script_rounds: usize,
     delay: Duration,
     binary: PathBuf,
+    /// Another build. Only the two builds are then measured, in turns.
+    against: Option<PathBuf>,
     out: PathBuf,
 }
 
@@ -122,6 +124,7 @@ impl Asked {
             script_rounds: 5,
             delay: Duration::from_millis(20),
             binary: env!("CARGO_BIN_EXE_pod-reaper").into(),
+            against: None,
             out: Path::new(env!("CARGO_MANIFEST_DIR")).join("target/cost"),
         };
         for argument in arguments {
@@ -139,12 +142,13 @@ impl Asked {
                 "--script-rounds" => asked.script_rounds = number(),
                 "--delay-ms" => asked.delay = Duration::from_millis(number() as u64),
                 "--binary" => asked.binary = value.into(),
+                "--against" => asked.against = Some(value.into()),
                 "--out" => asked.out = value.into(),
                 // Cargo gives it to every benchmark.
                 "--bench" => {}
                 _ => panic!(
                     "{argument} is none of --sizes=1000x10000,1000x50000 --dead= --stuck= --rounds= \
-                     --script-rounds= --delay-ms= --binary= --out="
+                     --script-rounds= --delay-ms= --binary= --against= --out="
                 ),
             }
         }
@@ -228,6 +232,12 @@ fn measure_all(cluster: &'static ControlPlane, asked: &Asked) {
     };
     let binary = asked.binary.display().to_string();
     let ours = [&[binary.as_str()], &OPTIONS[..]].concat();
+    let other = asked
+        .against
+        .as_ref()
+        .map(|path| path.display().to_string());
+    let other = other.as_ref();
+    let other = other.map(|binary| [&[binary.as_str()], &OPTIONS[..]].concat());
     let each_node = [&binary, "what-if", "--each-node", "--log-level=warn"];
     let all = [&ours[..], &["--all", "--dry-run=client"]].concat();
     let path = format!(
@@ -278,10 +288,26 @@ fn measure_all(cluster: &'static ControlPlane, asked: &Asked) {
             run(0, "pod-reaper, nothing wrong", &mut || {
                 measure(&straight, &log, &ours)
             });
+            if let Some(other) = &other {
+                run(8, "the other build, nothing wrong", &mut || {
+                    measure(&straight, &log, other)
+                });
+            }
         }
         filled.fail(true);
         for round in 0..rounds.max(asked.script_rounds) {
             let gone = |what: &str| assert_eq!(filled.left(), 0, "{what} left pods");
+            if let Some(other) = &other {
+                filled.stick();
+                run(9, "the other build", &mut || {
+                    measure(&straight, &log, other)
+                });
+                gone("the other build");
+                filled.stick();
+                run(1, "pod-reaper", &mut || measure(&straight, &log, &ours));
+                gone("pod-reaper");
+                continue;
+            }
             if round < rounds {
                 filled.stick();
                 run(5, "pod-reaper --all, dry", &mut || {
