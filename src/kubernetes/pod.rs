@@ -398,6 +398,12 @@ impl RawPod {
         given(self.spec.node_name.clone())
     }
 
+    /// Reports whether a `StatefulSet` of Kubernetes' own controls the pod.
+    pub fn of_stateful_set(&self) -> bool {
+        let owner = self.metadata.controller();
+        owner.is_some_and(|it| it.kind == "StatefulSet" && it.api_version.starts_with("apps/"))
+    }
+
     /// Reports whether the pod uses a claim.
     pub fn uses_claims(&self) -> bool {
         self.claims().any(|claim| claim.is_ok())

@@ -54,7 +54,8 @@ pub struct Saved {
     /// The moment to judge at.
     now: Timestamp,
     /// The objects, without what the rules never ask about. Of the pods only those are kept that are
-    /// Terminating, use claims, or are on a node that may not be Ready; with `every_pod` all.
+    /// Terminating, use claims, are of a `StatefulSet`, or are on a node that may not be Ready; with
+    /// `every_pod` all.
     objects: Objects,
     /// The namespaces that have a pod.
     pod_namespaces: BTreeSet<String>,
@@ -256,7 +257,11 @@ impl Saved {
             let node = self.get::<RawNode>("", &name);
             node.is_none_or(|node| node.ready() != Ready::True)
         });
-        self.options.every_pod || pod.metadata.terminating() || is_down || pod.uses_claims()
+        self.options.every_pod
+            || pod.metadata.terminating()
+            || is_down
+            || pod.uses_claims()
+            || pod.of_stateful_set()
     }
 
     /// Parses an object and keeps it if `keeps` says so, which also drops what the rules never ask

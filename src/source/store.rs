@@ -448,7 +448,8 @@ impl Store<'_> {
         Ok(self.read_of(list, listed))
     }
 
-    /// Returns the pods of a namespace that use PVCs.
+    /// Returns the pods of a namespace that use PVCs, and those of `StatefulSets` that may be copies of
+    /// others.
     async fn users(&self, namespace: &str) -> Read<Users> {
         let list = PodsOf::Namespace(namespace.to_owned());
         let (mut users, whole) = self.pods_of(&list).await?;
@@ -456,7 +457,8 @@ impl Store<'_> {
             // A pod that could not be read may use any PVC.
             return Err(Unread("not all of them are readable".to_owned()));
         }
-        users.retain(|user| !user.claims.is_empty());
+        let is_copy = |pod: &PodFacts| pod.serves() && pod.of_stateful_set();
+        users.retain(|pod| !pod.claims.is_empty() || is_copy(pod));
         Ok(Rc::new(users))
     }
 

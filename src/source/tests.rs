@@ -2189,3 +2189,46 @@ fn an_operator_is_a_controller_of_a_group_that_is_not_of_kubernetes() {
         assert_eq!(pod.made_by_an_operator(), expected, "{group}");
     }
 }
+
+/// The Ready pods of a set count where the set has no PVC, too: they may be copies of what the stuck pod
+/// writes to its node.
+#[test]
+fn the_ready_pods_of_a_workload_are_its_copies() {
+    let writer = "
+        StatefulSet web: {spec: {replicas: 3}}
+        Pod web-1:
+            owner: StatefulSet web
+            spec:
+                containers: [{name: c, volumeMounts: [{name: v, mountPath: /data}]}]
+                volumes: [{name: v, hostPath: {path: /mnt/data}}]
+    ";
+    check_each(
+        &expect![[r#"
+            none: {}
+                = StatefulSet/web 0
+            two: {Pod web-0: {node: ds04, grace: null}, Pod web-2: {node: ds05, grace: null}}
+                = StatefulSet/web 2
+            of another set: {Pod db-0: {node: ds04, grace: null}}
+                = StatefulSet/web 0
+            not Ready: {Pod web-0: {node: ds04, grace: null, status: {conditions: [{type: Ready, status: 'False'}]}}}
+                = StatefulSet/web 0
+            not Ready, and uses a PVC: {Pod web-0: {uses: c, node: ds04, grace: null, status: {conditions: [{type: Ready, status: 'False'}]}}}
+                = StatefulSet/web 0
+            Terminating: {Pod web-0: {node: ds04}}
+                = StatefulSet/web 0
+            Terminating, and uses a PVC: {Pod web-0: {uses: c, node: ds04}}
+                = StatefulSet/web 0
+            on a NotReady node: {Node ds05: {ready: null}, Pod web-0: {node: ds05, grace: null}}
+                = StatefulSet/web 0
+        "#]],
+        |more| {
+            let cluster = with(with(yaml(CLUSTER), yaml(writer)), yaml(more));
+            let copies = gathered_of(&list(objects(&cluster))).facts.copies;
+            let counts = copies.into_iter().map(|((_, workload), count)| {
+                let count = count.expect("the pods were read");
+                format!("{workload} {count}")
+            });
+            counts.collect::<Vec<_>>().join(", ")
+        },
+    );
+}

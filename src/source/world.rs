@@ -26,7 +26,7 @@ use crate::{
 /// decides how many a pod names, and how: so each namespace has a share, and all have their turns.
 const MAX_PVCS_OF_NAMESPACE: usize = 640;
 
-/// The pods of a namespace that use PVCs.
+/// The pods of a namespace that use PVCs, and the Ready ones of `StatefulSets`.
 pub type Users = Rc<Vec<PodFacts>>;
 
 /// The names of the pods that use a PVC, by node, namespace and PVC. The key includes the node because
@@ -56,7 +56,7 @@ pub struct Readings {
     pub detached: Option<Read<BTreeSet<String>>>,
     /// The `StatefulSets`, by namespace and name.
     pub sets: BTreeMap<(String, String), Result<Option<RawStatefulSet>, Failure>>,
-    /// The pods that use PVCs, by namespace.
+    /// The users of PVCs, by namespace.
     pub users: BTreeMap<String, Read<Users>>,
     /// The reads that failed although they should not have.
     pub errors: BTreeSet<ReadError>,

@@ -51,7 +51,7 @@ pub enum Query {
         /// The name of the `StatefulSet`.
         name: String,
     },
-    /// The pods of a namespace that use PVCs.
+    /// The pods of a namespace that use PVCs, and the Ready ones of `StatefulSets`.
     #[display("pods of {_0}")]
     UsersOf(String),
 }
