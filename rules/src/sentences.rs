@@ -62,6 +62,10 @@ fn texts(scene: &Scene) -> Vec<(String, String)> {
 fn say_step(step: &Step, say: &mut impl FnMut(&str, &str)) {
     say("do", &step.what);
     say("harm", step.harm.unwrap_or_default());
+    if let Some(row) = &step.row {
+        say("row", &row.does);
+        say("row", &row.about);
+    }
 }
 
 /// Lists the sentences of outcomes, which no scene leads to.

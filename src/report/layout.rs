@@ -13,10 +13,10 @@ use super::{
     phrases,
 };
 use crate::{
-    advice::{self, Step, StepKind},
+    advice::{self, Row, Step, StepKind},
     decide::{ReasonCode, Verdict},
     outcome::{OutcomeCode, ReplacementState},
-    words::{after, joined, listed, natural},
+    words::{after, counted, joined, listed, natural},
 };
 
 /// The most of a cause that a page shows, of which JSON has all.
@@ -304,20 +304,93 @@ fn at_node(report: &Report, name: Option<&str>, groups: &[&Group]) -> Block {
         None => "on no node".to_owned(),
     });
     let shared = groups.iter().flat_map(|group| &group.advice.about_node);
-    let steps = shared.unique().map(|what| Step {
-        what: what.clone(),
-        command: None,
-        harm: None,
-        kind: StepKind::Other,
-    });
+    let steps = shared.unique().map(Step::remark);
     let steps = Some(steps.collect_vec()).filter(|steps| !steps.is_empty());
     let mut blocks = steps.map(Block::Steps).into_iter().collect_vec();
     let mut said = Vec::new();
-    for group in groups {
-        let is_open = report.groups.len() <= FEW_CARDS;
-        blocks.push(Block::Entry(card(report, group, is_open, &mut said)));
+    let is_open = report.groups.len() <= FEW_CARDS;
+    for alike in
+        groups.chunk_by(|one, other| row_of(one).is_some() && are_alike(report, one, other))
+    {
+        let card = match alike {
+            [group] => card(report, group, is_open, &mut said),
+            alike => card_of_alike(report, alike, is_open, &mut said),
+        };
+        blocks.push(Block::Entry(card));
     }
     Block::Node { line, blocks }
+}
+
+/// Returns the short form of the only step for the only pod of the group, if there is one.
+fn row_of(group: &Group) -> Option<&Row> {
+    match (&group.pods[..], &group.advice.steps[..]) {
+        ([_], [step]) => step.row.as_ref(),
+        _ => None,
+    }
+}
+
+/// Reports whether what has to be done about two groups differs only in names.
+fn are_alike(report: &Report, one: &Group, other: &Group) -> bool {
+    let says = |group: &Group| {
+        let pod = &report.pods[group.pods[0]];
+        let advice = &group.advice;
+        let said = (advice.about_pods.clone(), advice.risk.clone());
+        (row_of(group).map(|row| row.does.clone()), pod.reason, said)
+    };
+    says(one) == says(other)
+}
+
+/// Returns one card for groups of one pod each that are alike: the steps once, then a line and a
+/// command for each pod.
+fn card_of_alike(
+    report: &Report,
+    alike: &[&Group],
+    is_open: bool,
+    said: &mut Vec<String>,
+) -> Entry {
+    let pods = alike.iter().map(|group| &report.pods[group.pods[0]]);
+    let pods = pods.collect_vec();
+    let owners = pods.iter().filter_map(|pod| pod.owner.clone());
+    let longest = pods.iter().filter_map(|pod| pod.overdue_seconds).max();
+    let one_namespace = pods.iter().map(|pod| &pod.namespace).all_equal();
+    let first = card(report, alike[0], is_open, said);
+    let does = row_of(alike[0]).map(|row| &row.does);
+    let mut blocks = first.blocks;
+    blocks.retain(|block| !matches!(block, Block::Steps(_)));
+    blocks.extend(paragraphs(does));
+    for (group, pod) in alike.iter().zip(&pods) {
+        let about = row_of(group).map(|row| &row.about);
+        let copies = match group.advice.ready_elsewhere {
+            Some(0) => "No other copy is Ready: this may be the LAST COPY.".to_owned(),
+            Some(copies) => format!(
+                "{} Ready.",
+                counted(copies, "other copy is", "other copies are")
+            ),
+            None => "Whether other copies are Ready is not known.".to_owned(),
+        };
+        let steps = group.advice.steps.iter().map(|step| Step {
+            what: format!("{}{}. {copies}", phrases::name(pod), after(": ", about)),
+            harm: None,
+            ..step.clone()
+        });
+        blocks.push(Block::Steps(steps.collect()));
+    }
+    let harms = alike.iter().map(|group| phrases::copies(&group.advice));
+    Entry {
+        name: if one_namespace {
+            format!("{}: {} pods", pods[0].namespace, pods.len())
+        } else {
+            format!("{} pods", pods.len())
+        },
+        namespace: first.namespace.filter(|_| one_namespace),
+        columns: vec![after("", longest.map(phrases::overdue_up_to))],
+        overdue: longest,
+        workloads: owners.sorted().dedup().collect(),
+        pods: pods.len(),
+        harm: harms.flatten().next(),
+        blocks,
+        ..first
+    }
 }
 
 /// Returns the card of a group, with the steps for all of its pods. What another card of the node has

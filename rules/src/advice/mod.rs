@@ -73,7 +73,19 @@ entry! {
         /// What kind of step it is.
         #[serde(skip)]
         pub kind: StepKind,
+        /// The short form of a step that differs from others only in names, to stand beside them.
+        #[serde(skip)]
+        pub row: Option<Row>,
     }
+}
+
+/// The short form of a step that gives up one PVC, with nothing more to say of it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Row {
+    /// What the step does, as a sentence without names.
+    pub does: String,
+    /// What the step is about: the PVC and its volume, as a phrase.
+    pub about: String,
 }
 
 /// The kinds of steps that a report treats alike.
@@ -135,12 +147,14 @@ impl Step {
         }
     }
 
-    fn remark(what: impl Into<String>) -> Self {
+    /// Returns a step without a command.
+    pub fn remark(what: impl Into<String>) -> Self {
         Self {
             what: what.into(),
             command: None,
             harm: None,
             kind: StepKind::Other,
+            row: None,
         }
     }
 
@@ -761,6 +775,7 @@ impl PodGroup<'_> {
         if !losses.is_empty() {
             let mut step = self.give_up(node, &losses, copies);
             step.what += &last;
+            step.row = step.row.filter(|_| last.is_empty());
             steps.push(step);
         }
         steps
@@ -851,28 +866,46 @@ impl PodGroup<'_> {
         }
         let is_deleted = !self.keep_data(node).is_empty();
         let is_lost = volumes.keys().any(|policy| *policy != Some("Retain"));
-        let mut lost = volumes.into_iter().map(|(policy, volumes)| {
-            let data = format!("the data of {}", named("volume", &volumes));
+        let lost = |policy: Option<&str>, of: &str| {
+            let data = format!("the data of {of}");
             match policy {
                 Some("Retain") => {
                     format!("{data} stays (policy Retain), but the new pod starts without it")
                 }
                 Some(policy) if is_deleted => {
-                    format!("{data} is lost for good (policy {policy}), unless you set it to Retain first")
+                    format!(
+                        "{data} is lost for good (policy {policy}), unless you set it to Retain first"
+                    )
                 }
                 Some(policy) => format!("{data} is lost for good (policy {policy})"),
                 None => format!("{data} must be considered lost (it names no reclaim policy)"),
             }
-        });
-        let mut what = format!(
-            "Discard {}{}: {}.",
-            named("PVC", &names),
-            after(
+        };
+        let pvcs = named("PVC", &names)
+            + &after(
                 "",
-                joined(size_and_age(losses), ", ").map(|both| format!(" ({both})"))
-            ),
-            lost.join("; "),
-        );
+                joined(size_and_age(losses), ", ").map(|both| format!(" ({both})")),
+            );
+        let mut all_lost = volumes
+            .into_iter()
+            .map(|(policy, volumes)| lost(policy, &named("volume", &volumes)));
+        let mut what = format!("Discard {pvcs}: {}.", all_lost.join("; "));
+        let mut row = match losses {
+            [
+                Loss {
+                    volume,
+                    reclaim_policy,
+                    ..
+                },
+            ] if !is_deleted => Some(Row {
+                does: format!(
+                    "Discard the PVC of a pod: {}.",
+                    lost(reclaim_policy.as_deref(), "its volume")
+                ),
+                about: format!("{pvcs}, volume {volume}"),
+            }),
+            _ => None,
+        };
         what += &after(" ", self.says_copies(copies));
         let mut claims = self.all.iter().flat_map(|judged| asked(judged));
         if let Some(doubt) = claims.find_map(|(_, pin)| pin.doubt.as_ref()) {
@@ -880,8 +913,10 @@ impl PodGroup<'_> {
                 " Could not check whether the PVC would be recreated ({}); the next run checks again first.",
                 doubt.why
             );
+            row = None;
         }
         Step {
+            row,
             harm: Some(if is_lost {
                 "Destroys data"
             } else {
