@@ -38,7 +38,7 @@ fn run(script: &str, change: (&str, &str, &str), tag: Option<&str>) -> Result<St
     }
     // No copies: a file that was written a moment ago cannot always be run, because another test may still have it open.
     fs::create_dir(folder.path().join("release")).expect("a folder");
-    for script in ["release/versions", "release/build"] {
+    for script in ["release/versions", "release/build", "release/published"] {
         symlink(root.join(script), folder.path().join(script)).expect("a link");
     }
     let ended = Command::new(folder.path().join(script))
