@@ -4,11 +4,42 @@ use pod_reaper_test_support::installed::option;
 
 use crate::{Documented, audit, options_with_variables, transcripts::plays};
 
-/// Where nobody can be asked, a run that may delete is wrong usage too. Options and variables say what they should, and no other
-/// variable does.
+/// Variables set what options set, and no other variable does.
 #[test]
-fn wrong_values_end_the_run_with_2_and_an_example_of_a_right_one() {
-    plays("transcripts/usage.txt");
+fn variables_set_options() {
+    plays("transcripts/variables.txt");
+}
+
+/// Only options can be set by a file.
+#[test]
+fn a_directory_has_settings() {
+    plays("transcripts/settings.txt");
+}
+
+#[test]
+fn a_filter_that_selects_no_namespace_is_wrong_usage() {
+    plays("transcripts/namespaces.txt");
+}
+
+#[test]
+fn a_wrong_value_is_refused_with_a_right_one() {
+    plays("transcripts/values.txt");
+}
+
+#[test]
+fn a_wrong_name_is_refused_with_a_similar_one() {
+    plays("transcripts/names.txt");
+}
+
+#[test]
+fn a_file_that_holds_no_state_is_refused() {
+    plays("transcripts/saved-state.txt");
+}
+
+/// Where nobody can be asked, a run that may delete is wrong usage too.
+#[test]
+fn a_run_that_may_delete_asks_or_is_told() {
+    plays("transcripts/asking.txt");
 }
 
 /// A value that is not the default, by what the help calls it.
@@ -25,7 +56,22 @@ fn sample(name: &str) -> &str {
     }
 }
 
-/// Each setting of the report can be set by an option, by its variable and by a file, to the same value.
+/// A third value.
+fn other(name: &str) -> &str {
+    match name {
+        "DURATION" => "8m",
+        "N" => "8",
+        "1-100" => "80",
+        "REGEX" => "^b",
+        "KIND" => "Job",
+        "SELECTOR" => "c=d",
+        "true|false" => "false",
+        words => words.split('|').next().expect("a word"),
+    }
+}
+
+/// Each setting of the report can be set by an option, by its variable and by a file, to the same value. An option
+/// beats the variable, and the variable beats the file.
 #[test]
 fn a_setting_is_the_same_however_it_is_set() {
     let report = |args: &[&str], variable: Option<(&str, &str)>, file: Option<(&str, &str)>| {
@@ -61,7 +107,7 @@ fn a_setting_is_the_same_however_it_is_set() {
             continue;
         };
         found += 1;
-        let value = sample(value);
+        let (value, other) = (sample(value), Some((variable.as_str(), other(value))));
         let typed = report(&[&format!("{long}={value}")], None, None);
         assert_ne!(typed[field], usual[field], "{long}={value}");
         let by_file = Some((variable.as_str(), value));
@@ -82,6 +128,16 @@ fn a_setting_is_the_same_however_it_is_set() {
                 "empty variable",
                 report(&[], Some((variable, "")), by_file),
                 of_file,
+            ),
+            (
+                "option, beside others",
+                report(&[&format!("{long}={value}")], other, other),
+                &typed,
+            ),
+            (
+                "variable, beside a file",
+                report(&[], Some((variable, value)), other),
+                &typed,
             ),
         ] {
             assert_eq!(settings, *expected, "{long}={value} by {how}");
