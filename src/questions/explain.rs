@@ -251,6 +251,7 @@ fn limits(run: &RunRecord<'_>, judged: &Judged) -> Vec<Evaluation> {
         holds: Some(limit.is_some()),
         decides: limit.is_some() && limit == judged.limit,
         seen: limit.map_or(otherwise, |limit| limit.sentence()),
+        gives: None,
     })
     .into()
 }

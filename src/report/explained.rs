@@ -1,25 +1,20 @@
-//! Lays the report of one explained pod out as a page: the verdict with the rule that decides, the
-//! steps, and what the rules saw.
+//! Lays the report of one explained pod out as a page: the verdict with the rule that decides, what led
+//! to it, and the steps.
 
-use std::{cmp::Reverse, iter};
+use std::iter;
 
 use itertools::Itertools as _;
 
 use super::{
     Explained, PodEntry, Report,
     layout::words,
-    page::{
-        Block, Entry, Page, Section, Tone, advised, filled, first, paragraphs, unread_sections,
-    },
+    page::{Block, Entry, Page, Section, Tone, advised, filled, paragraphs, unread_sections},
     phrases,
 };
 use crate::{
     decide::{Evaluation, ReasonCode},
     words::after,
 };
-
-/// The most lines of a text without `--all-rules`.
-const FACTS: usize = 5;
 
 /// Returns the page of the report, whose only pod is `pod`.
 pub fn page(report: &Report, pod: &PodEntry, explained: &Explained) -> Page {
@@ -76,11 +71,11 @@ fn sections(report: &Report, pod: &PodEntry, explained: &Explained, verdict: &st
     }
     let strong = |id, heading: &str, blocks| Section::new(id, heading, Tone::Strong, blocks);
     let heading = format!("Verdict: {verdict}{}", after("", by));
-    let seen = "What was seen (--all-rules has what each rule asks)";
+    let why = "Why (--all-rules has what every rule saw)";
     let mut sections = vec![
         strong("verdict", &heading, about.chain(from).collect()),
+        strong("facts", why, facts(pod, explained)),
         strong("steps", "What to do", advice),
-        strong("facts", seen, first(facts(pod, explained), FACTS)),
     ];
     if explained.all_rules {
         let all = |rules: &[Evaluation]| rules.iter().map(rule).collect();
@@ -93,9 +88,9 @@ fn sections(report: &Report, pod: &PodEntry, explained: &Explained, verdict: &st
     filled(sections)
 }
 
-/// Lists the answers of people, then what the rules saw: those that hold, then those that were
-/// asked before the one that decides, the last of them first. The rule that decides is left out,
-/// because the verdict has what it saw; `--all-rules` shows each rule in a section of its own.
+/// Lists the answers of people, then what the rules saw that led to the decision: about time, the node
+/// and the storage, in this order, and whatever else holds. The rule that decides is left out, because
+/// the verdict has what it saw; `--all-rules` shows each rule in a section of its own.
 fn facts(pod: &PodEntry, explained: &Explained) -> Vec<Block> {
     let answers = pod.answers.iter().map(|answer| {
         let counts = after(" for nothing: ", answer.inert.as_ref());
@@ -104,15 +99,19 @@ fn facts(pod: &PodEntry, explained: &Explained) -> Vec<Block> {
     let Explained { rules, limits, .. } = explained;
     let decides = rules.iter().find(|rule| rule.decides);
     let decides = decides.and_then(|rule| rule.number).unwrap_or(usize::MAX);
+    let subject = |rule: &Evaluation| match rule.gives? {
+        ReasonCode::NotOverdue | ReasonCode::NodeJustFailed => Some(0),
+        ReasonCode::NodeReady | ReasonCode::KubeletAlive => Some(1),
+        ReasonCode::LocalVolume => Some(2),
+        _ => None,
+    };
+    let was_asked = |rule: &Evaluation| rule.number.is_some_and(|number| number < decides);
     let rules = rules
         .iter()
         .chain(limits)
         .filter(|rule| !rule.decides && !explained.all_rules)
-        .sorted_by_key(|rule| {
-            let asked = |number: &usize| *number < decides;
-            let before = rule.number.filter(asked).map(Reverse);
-            (rule.holds == Some(false), before.is_none(), before)
-        });
+        .filter(|rule| rule.holds != Some(false) || subject(rule).is_some() && was_asked(rule))
+        .sorted_by_key(|rule| (subject(rule).is_none(), subject(rule)));
     // Several rules may see the same, such as that there is no claim.
     paragraphs(answers.chain(rules.map(|rule| rule.seen.clone())).unique())
 }

@@ -288,7 +288,7 @@ pub fn warned<'a>(
     advice: &'a Advice,
     first: Option<&'a String>,
 ) -> impl Iterator<Item = Block> + use<'a> {
-    let risk = if advice.repairs { "What to do" } else { "Risk" };
+    let risk = if advice.repairs { "" } else { "Risk" };
     let texts = [
         ("", Tone::Strong, first),
         (risk, Tone::Caution, advice.risk.as_ref()),

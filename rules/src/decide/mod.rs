@@ -44,6 +44,9 @@ entry! {
         pub decides: bool,
         /// What was seen, as a sentence.
         pub seen: String,
+        /// The first reason that the rule can give.
+        #[serde(skip)]
+        pub gives: Option<ReasonCode>,
     }
 }
 

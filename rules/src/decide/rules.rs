@@ -244,6 +244,7 @@ impl Case<'_> {
                 holds,
                 decides: decides == Some(number),
                 seen,
+                gives: rule.gives.first().copied(),
             }
         });
         evaluations.collect()

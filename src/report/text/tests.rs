@@ -69,8 +69,8 @@ fn an_audit_of_a_dead_node() {
           compute-hive01/held-0  StatefulSet  overdue for 1h 55m  [finalizers]
               It is held by finalizer example.com/backup, whose controller has work to do before the pod can
               go.
-              What to do: Find that controller, and have it finish. A finalizer that is stripped by hand
-              leaves behind, unnoticed, what had to be cleaned up.
+              Find that controller, and have it finish. A finalizer that is stripped by hand leaves behind,
+              unnoticed, what had to be cleaned up.
               1. See what set the finalizers (under managedFields, the manager of each f:finalizers), and
                  look at its log.
                  kubectl get pod held-0 -n compute-hive01 --show-managed-fields -o yaml
@@ -82,11 +82,11 @@ fn an_audit_of_a_dead_node() {
               Its node stands for the Kosmos leaf cluster cluster7 (seen: label kosmos.io/node, annotation
               kosmos-io/owned-by-cluster=cluster7, name prefix kosmos-). There, NotReady usually means that
               the link is cut: the pod may well be running.
-              What to do: Do not force-delete it: it may well be running, and Kosmos might never stop it.
-              Once the link is repaired, Kosmos deletes the pod: within seconds after a short outage, later
-              after a long one. So choose when to repair it. If the leaf cluster is gone for good, delete
-              the Node, not its pods: what runs there may keep running, and Kosmos recreates the Node only
-              when its cluster manager restarts. A StatefulSet would start a second copy.
+              Do not force-delete it: it may well be running, and Kosmos might never stop it. Once the link
+              is repaired, Kosmos deletes the pod: within seconds after a short outage, later after a long
+              one. So choose when to repair it. If the leaf cluster is gone for good, delete the Node, not
+              its pods: what runs there may keep running, and Kosmos recreates the Node only when its
+              cluster manager restarts. A StatefulSet would start a second copy.
               1. See the node's conditions, and its kubelet's last lease.
                  kubectl describe node kosmos-cluster7
               2. See why Kosmos does not reach the leaf cluster. If kosmos-guard is not installed, install
