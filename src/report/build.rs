@@ -299,9 +299,12 @@ impl<'a> RunRecord<'a> {
     }
 
     /// Names the volumes that are still attached to the pod's node, as a phrase: they keep the
-    /// replacement waiting. `None` if there are none, or if the node has the taint
-    /// `out-of-service`, because Kubernetes then detaches them at once.
+    /// replacement waiting. `None` if there are none, if the pod gets no replacement, or if the node
+    /// has the taint `out-of-service`, because Kubernetes then detaches them at once.
     pub(crate) fn detaches_late(&self, pod: &PodFacts) -> Option<String> {
+        if pod.unneeded().is_some() {
+            return None;
+        }
         let facts = &self.facts;
         let node = facts.known_node(pod).filter(|node| !node.out_of_service)?;
         let attached = facts.attachments.get(&node.name)?;

@@ -77,6 +77,43 @@ fn nodes_that_fail_within_a_minute_fail_at_once() {
     }
 }
 
+/// A volume that is still attached delays only a pod that is started again.
+#[test]
+fn only_a_pod_with_a_replacement_waits_for_its_volume() {
+    const CLUSTER: &str = "
+        Node ds05: {ready: 'True'}
+        Node ds06: {}
+        Namespace shop: {}
+        StatefulSet shop/db: {spec: {replicas: 3}}
+        Pod shop/db-0: {uses: data, metadata: {labels: {apps.kubernetes.io/pod-index: '0'}}}
+        PersistentVolumeClaim shop/data: {volume: pv-data}
+        PersistentVolume pv-data: {}
+        VolumeAttachment csi-1: {spec: {nodeName: ds06, source: {persistentVolumeName: pv-data}}}
+    ";
+    for (more, waits) in [
+        ("{}", true),
+        (
+            "Namespace shop: {metadata: {deletionTimestamp: '2026-01-31T02:00:00Z'}}",
+            false,
+        ),
+        (
+            "Node ds06: {spec: {taints: [{key: node.kubernetes.io/out-of-service, effect: NoExecute}]}}",
+            false,
+        ),
+    ] {
+        let objects = objects(&with(yaml(CLUSTER), yaml(more)));
+        let report = report(&audit(), &objects, &[]);
+        let pod = &report.pods[0];
+        assert_eq!(pod.verdict, Some(Verdict::Reap), "{more}: {}", pod.detail);
+        let note = pod.note.as_deref().unwrap_or_default();
+        assert_eq!(
+            note.contains("pv-data is detached"),
+            waits,
+            "{more}: {note}"
+        );
+    }
+}
+
 fn as_json(report: &Report) -> Value {
     serde_json::to_value(report).expect("JSON")
 }
