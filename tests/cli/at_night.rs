@@ -109,6 +109,32 @@ fn anywhere(dead: usize, all: usize, each: usize) -> String {
     cluster
 }
 
+/// A Kosmos node whose link is cut, with copies there of what runs here as well.
+fn only_kosmos() -> String {
+    let leaf = "metadata: {labels: {kosmos.io/node: 'true'}, annotations: {kosmos-io/owned-by-cluster: cluster7}}";
+    [
+        node("ds01", true, ""),
+        node("ds02", true, ""),
+        node("kosmos-cluster7", false, leaf),
+        pod("kosmos-cluster7", "web-0", ""),
+        pod("kosmos-cluster7", "web-1", ""),
+        pod("kosmos-cluster7", "db-0", ""),
+    ]
+    .concat()
+}
+
+/// A dead node and a Ready one of a file that was saved without leases.
+fn no_leases() -> String {
+    [
+        node("ds01", false, "lease: null"),
+        node("ds02", true, "lease: null"),
+        node("ds03", true, "lease: null"),
+        pod("ds01", "web-0", ""),
+        local("ds01", "db-0", "data-db-0"),
+    ]
+    .concat()
+}
+
 #[test]
 fn each_state_is_a_file_to_read() {
     let mut zone = String::new();
@@ -146,6 +172,8 @@ fn each_state_is_a_file_to_read() {
         ("zone", zone),
         ("alive", alive),
         ("only-node", only),
+        ("only-kosmos", only_kosmos()),
+        ("no-leases", no_leases()),
         ("calm", calm.clone()),
         ("two-pods", two_pods),
     ] {
