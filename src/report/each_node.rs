@@ -21,7 +21,8 @@ const EAGER: i64 = 480;
 
 /// Returns the page of the report, whose `nodes` are sorted, the worst first.
 pub fn page(report: &Report, nodes: &[NodeForecast]) -> Page {
-    forecast_page(report, ASSUMED, &summary(report, nodes), sections(nodes))
+    let all = all(report, nodes);
+    forecast_page(report, ASSUMED, &all, &summary(nodes), sections(nodes))
 }
 
 fn sections(nodes: &[NodeForecast]) -> Vec<Section> {
@@ -134,8 +135,19 @@ fn changes(counts: &Counts) -> impl Iterator<Item = String> + use<> {
     })
 }
 
-/// Sums up the counts of all nodes.
-fn summary(report: &Report, nodes: &[NodeForecast]) -> String {
+/// Counts the nodes, and those that are left out.
+fn all(report: &Report, nodes: &[NodeForecast]) -> String {
+    let leaf = report.summary.nodes.saturating_sub(nodes.len());
+    let leaf = counts([(leaf, "leaf node left out|leaf nodes left out")]).next();
+    format!(
+        "{}, each dying alone{}",
+        counted(nodes.len(), "node", "nodes"),
+        after("; ", leaf)
+    )
+}
+
+/// Adds up the counts of all nodes.
+fn summary(nodes: &[NodeForecast]) -> String {
     let sum = |of: fn(&Counts) -> usize| nodes.iter().map(|node| of(&node.counts)).sum::<usize>();
     let parts = [
         (sum(|it| it.needs_person), "needs you|need you"),
@@ -163,12 +175,5 @@ fn summary(report: &Report, nodes: &[NodeForecast]) -> String {
     } else if longest > 0 {
         parts.push(format!("reaped after at most {}", seconds(longest)));
     }
-    let leaf = report.summary.nodes.saturating_sub(nodes.len());
-    let leaf = counts([(leaf, "leaf node left out|leaf nodes left out")]).next();
-    format!(
-        "{}, each dying alone, added up: {}{}",
-        counted(nodes.len(), "node", "nodes"),
-        parts.join(", "),
-        after("; ", leaf)
-    )
+    format!("added up: {}", parts.join(", "))
 }

@@ -2,7 +2,7 @@
 //! come first.
 
 use super::{
-    Fate, PodEntry, Report, Supposed, Workload,
+    BreakerEntry, Fate, PodEntry, Report, Supposed, Workload,
     layout::words,
     page::{
         Block, ENTRIES, Entry, Line, PODS, Page, Section, Tag, Tone, advised, filled, first,
@@ -18,24 +18,29 @@ const ASSUMED: &str = "Assumed: the kubelet is silent for longer than every tole
 
 /// Returns the page of the report.
 pub fn page(report: &Report, supposed: &Supposed) -> Page {
+    let summary = summary(report);
     forecast_page(
         report,
         ASSUMED,
-        &summary(report),
+        &nodes(report, supposed),
+        &summary,
         sections(report, supposed),
     )
 }
 
-/// Returns the page of a forecast, of named nodes or of each node. `assumed` says what it assumes.
+/// Returns the page of a forecast, of named nodes or of each node. `assumed` says what it assumes,
+/// `nodes` which nodes it supposes dead.
 pub fn forecast_page(
     report: &Report,
     assumed: &str,
+    nodes: &str,
     summary: &str,
     sections: Vec<Section>,
 ) -> Page {
     let mut head = incomplete(report.incomplete.as_ref())
         .into_iter()
         .collect::<Vec<_>>();
+    head.push(Line::new("NODES", Tone::Plain, nodes));
     head.push(Line::new(PODS, Tone::Strong, summary));
     let unread = unread_sections(&report.errors, &report.unseen);
     Page {
@@ -50,19 +55,24 @@ pub fn forecast_page(
 }
 
 fn sections(report: &Report, supposed: &Supposed) -> Vec<Section> {
-    let mut blocks = paragraphs([held(report, supposed)]);
-    blocks.extend(evicts_slowly(supposed));
-    let (id, heading, tone) = match &report.breaker {
+    let slowly = evicts_slowly(supposed);
+    let (hold, of_nodes) = match &report.breaker {
         Some(breaker) => {
             let heading = format!("The breaker would hold the run ({})", breaker.reason);
-            ("breaker", heading, Tone::Bad)
+            let mut blocks = paragraphs([held(breaker)]);
+            blocks.extend(slowly);
+            (
+                Some(Section::new("breaker", heading, Tone::Bad, blocks)),
+                None,
+            )
         }
-        None => ("nodes", "The nodes".to_owned(), Tone::Quiet),
-    };
-    let section = Some(Section::new(id, heading, tone, blocks));
-    let (hold, of_nodes) = match report.breaker {
-        Some(_) => (section, None),
-        None => (None, section),
+        None => {
+            let blocks = slowly.into_iter().collect();
+            (
+                None,
+                Some(Section::new("nodes", "The nodes", Tone::Quiet, blocks)),
+            )
+        }
     };
     let of_fate = |fate: Fate, tone, heading: &str| {
         let pods = report.pods.iter().filter(|pod| pod.fate == Some(fate));
@@ -130,19 +140,23 @@ fn sections(report: &Report, supposed: &Supposed) -> Vec<Section> {
     hold.into_iter().chain(parts).chain(of_nodes).collect()
 }
 
-/// Says what the breaker would do or, if it would do nothing, how many nodes would be NotReady.
-fn held(report: &Report, supposed: &Supposed) -> String {
+/// Says how many nodes would be NotReady.
+fn nodes(report: &Report, supposed: &Supposed) -> String {
     let total = report.summary.nodes;
-    match (&report.breaker, supposed.nodes_not_ready) {
-        (Some(breaker), _) => format!(
-            "{}. {} to reap would wait until that changes, or until a person who knows that the nodes are dead runs it with \
-             --max-not-ready-percent=100. The lines below say what happens then.",
-            breaker.detail,
-            counted(breaker.held, "pod", "pods")
-        ),
-        (None, Some(not_ready)) => format!("{not_ready} of {total} would be NotReady."),
-        (None, None) => format!("It could not be read how many of {total} would be NotReady."),
+    match supposed.nodes_not_ready {
+        Some(not_ready) => format!("{not_ready} of {total} would be NotReady"),
+        None => format!("how many of {total} would be NotReady could not be read"),
     }
+}
+
+/// Says what the breaker would do.
+fn held(breaker: &BreakerEntry) -> String {
+    format!(
+        "{}. {} to reap would wait until that changes, or until a person who knows that the nodes are dead runs it with \
+         --max-not-ready-percent=100. The lines below say what happens then.",
+        breaker.detail,
+        counted(breaker.held, "pod", "pods")
+    )
 }
 
 /// Says what Kubernetes would do about so many NotReady nodes.

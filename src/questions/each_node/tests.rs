@@ -108,8 +108,9 @@ fn each_node_is_foretold_by_itself_and_the_worst_comes_first() {
     assert_eq!((counts("a").needs_person, counts("d").needs_person), (1, 1));
     expect![[r"
         WHAT IF one node died, by state.json, judged at 2026-01-31 03:00Z. Nothing was changed.
-        PODS   6 nodes, each dying alone, added up: 2 need you, 1 is lost, 1 workload has no other replica,
-               1 stays down, never evicted, 3 come back, reaped after at most 1h 10m; 1 leaf node left out
+        NODES  6 nodes, each dying alone; 1 leaf node left out
+        PODS   added up: 2 need you, 1 is lost, 1 workload has no other replica, 1 stays down, never
+               evicted, 3 come back, reaped after at most 1h 10m
 
         NODES WITH LASTING DAMAGE, THE WORST FIRST: 4 nodes
           d  1 needs you, 1 stays down  0 of 1 back
