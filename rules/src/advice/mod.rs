@@ -411,10 +411,14 @@ impl Adviser<'_> {
             };
             let of = after(" of zone ", zone);
             let nodes = counted(nodes.len(), "NotReady node", "NotReady nodes");
+            let except = if selector.is_some() {
+                "If you have not powered off all of them, name those that you have in place of -l:"
+            } else {
+                "Leave out each node that you have not powered off:"
+            };
             let what = format!(
-                "If you have powered off {}{of} and checked that at the machine itself, confirm it, and the next run reaps the \
-                 pods there. Leave out each node that you have not powered off:",
-                counted(nodes.len(), "NotReady node", "NotReady nodes")
+                "If you have powered off {nodes}{of} and checked that at the machine itself, confirm it, and the next run reaps \
+                 the pods there. {except}",
             );
             self.answer(what, "node", &which, "", POWERED_OFF)
         });
