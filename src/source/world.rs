@@ -699,8 +699,11 @@ impl<'a> World<'a> {
         if self.scan.has_leases || !self.dead.is_empty() || !self.pods().iter().any(is_on_dead) {
             return;
         }
-        let cause = "the file has none, so it does not show whether a node lives".to_owned();
-        self.facts.incomplete = Some(format!("{cause}. Pods may be called dead that run."));
+        let unknown = "so it does not show whether a node lives";
+        let cause = format!("the file has none, {unknown}");
+        self.facts.incomplete = Some(format!(
+            "The file has no leases, {unknown}. Pods that run may be called dead."
+        ));
         let what = "leases".to_owned();
         readings.errors.insert(ReadError { what, cause });
     }
