@@ -302,3 +302,22 @@ fn each_page_installs_what_is_published() {
         assert!(!how.contains(name), "{name}: {how}");
     }
 }
+
+/// A dangerous mutant that cannot be made any more would be found only where `scripts/mutants` runs.
+#[test]
+fn each_kept_mutant_can_be_made() {
+    let list = pages::read("scripts/mutants-kept.txt");
+    let rows = list
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let mut lost = Vec::new();
+    for row in rows.clone() {
+        let (file, row) = row.split_once(": ").expect(row);
+        let (old, _) = row.split_once(" →").expect(row);
+        let times = pages::read(file).matches(&old.replace("\\n", "\n")).count();
+        if times != 1 {
+            lost.push(format!("{times} times in {file}: {old}"));
+        }
+    }
+    assert!(rows.count() >= 50 && lost.is_empty(), "{lost:#?}");
+}
