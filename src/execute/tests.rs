@@ -86,6 +86,20 @@ async fn a_pod_once_seen_to_be_gone_stays_gone_though_later_reads_fail() {
     assert_eq!(codes.collect::<Vec<_>>(), expected);
 }
 
+/// A reading of the node is shared for so short a time that slow deletes still find it valid.
+#[tokio::test(start_paused = true)]
+async fn the_node_is_read_again_before_its_reading_is_too_old_for_a_slow_delete() {
+    let many = (0..4 * MAX_IN_FLIGHT).map(|at| format!("Pod shop/a-{at}: {{}}\n"));
+    let fate = |request: &Request| Fate {
+        there: Duration::from_secs(if request.kind == Kind::Delete { 2 } else { 0 }),
+        ..Fate::default()
+    };
+    let (codes, _) = reaped(&many.collect::<String>(), fate).await;
+    assert_eq!(codes.len(), 4 * MAX_IN_FLIGHT);
+    let kept = codes.iter().filter(|(_, code)| *code != "deleted");
+    assert_eq!(kept.collect::<Vec<_>>(), Vec::<&(String, &str)>::new());
+}
+
 /// A lease that could not be read has not changed. The next run judges the pod again.
 #[tokio::test(start_paused = true)]
 async fn a_node_whose_lease_cannot_be_read_again_is_a_failure_and_no_change() {
