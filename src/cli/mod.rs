@@ -544,9 +544,10 @@ fn not_joined(word: &str, args: &[OsString], command: &clap::Command) -> Option<
 /// they have no effect. The log must not show their values, which may be secret.
 pub fn warn_of_what_has_no_effect() {
     let options = command_line(None);
-    let ours = options.get_arguments();
-    let ours = ours.filter_map(|arg| arg.get_env()?.to_str());
-    let ours = ours.chain([DIRECTORY]).collect_vec();
+    let variables = options
+        .get_arguments()
+        .filter_map(|arg| arg.get_env()?.to_str());
+    let ours = variables.chain([DIRECTORY]).collect_vec();
     for name in std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()) {
         let typed = name.to_uppercase().replace('-', "_");
         // Kubernetes sets several variables for each Service in a pod's namespace, so a looser

@@ -240,17 +240,23 @@ fn row(pod: &PodEntry) -> Entry {
 /// Lists the pods that need a person, or would while the breaker holds, by node: what to do about
 /// the node, then each group.
 fn for_you(report: &Report, is_held: bool) -> Section {
-    let groups = report.groups.iter();
-    let groups = groups.filter(|group| group.is_held == is_held);
     let node = |group: &Group| report.pods[group.pods[0]].node.as_deref();
-    let asking = groups.clone().filter(|group| group.advice.wants_answer());
-    let asking = asking.map(node).collect::<BTreeSet<_>>();
-    let groups = groups.sorted_by_cached_key(|group| {
-        let node = node(group);
-        let asks = group.advice.wants_answer();
-        (!asking.contains(&node), node.map(natural), !asks)
-    });
-    let groups = groups.collect_vec();
+    let of_section = report
+        .groups
+        .iter()
+        .filter(|group| group.is_held == is_held);
+    let asking_nodes = of_section
+        .clone()
+        .filter(|group| group.advice.wants_answer())
+        .map(node)
+        .collect::<BTreeSet<_>>();
+    let groups = of_section
+        .sorted_by_cached_key(|group| {
+            let node = node(group);
+            let asks = group.advice.wants_answer();
+            (!asking_nodes.contains(&node), node.map(natural), !asks)
+        })
+        .collect_vec();
     let text = "You need not decide anything while the breaker holds: these pods may all still be running.";
     let mut blocks = paragraphs(Some(text).filter(|_| is_held && !groups.is_empty()));
     // While the breaker holds, a group is only named unless there is a command.
@@ -258,13 +264,13 @@ fn for_you(report: &Report, is_held: bool) -> Section {
         let mut steps = group.advice.steps.iter();
         !is_held || steps.any(|step| step.command.is_some())
     };
-    let (groups, named): (Vec<_>, Vec<_>) = groups.into_iter().partition(has_command);
-    for groups in groups.chunk_by(|one, other| node(one) == node(other)) {
-        let name = node(groups[0]);
-        blocks.push(at_node(report, name, groups));
+    let (shown, named): (Vec<_>, Vec<_>) = groups.into_iter().partition(has_command);
+    for of_node in shown.chunk_by(|one, other| node(one) == node(other)) {
+        let name = node(of_node[0]);
+        blocks.push(at_node(report, name, of_node));
     }
-    let named = named.into_iter().flat_map(|group| &group.pods);
-    let named = named.map(|index| {
+    let named_pods = named.into_iter().flat_map(|group| &group.pods);
+    let rows = named_pods.map(|index| {
         let pod = &report.pods[*index];
         let reason = after("", pod.reason);
         Block::Entry(Entry {
@@ -273,8 +279,8 @@ fn for_you(report: &Report, is_held: bool) -> Section {
             ..row(pod)
         })
     });
-    let named = Some(named.collect_vec()).filter(|named| !named.is_empty());
-    blocks.extend(named.map(Block::Pods));
+    let rows = Some(rows.collect_vec()).filter(|rows| !rows.is_empty());
+    blocks.extend(rows.map(Block::Pods));
     // It stands once, where an answer is asked for.
     let asks = |held| {
         let mut groups = report.groups.iter();

@@ -348,15 +348,15 @@ pub fn pods_for_you(report: &Report, held: bool) -> usize {
 /// Lists what to do, in the order in which to do it.
 pub fn next(report: &Report) -> Vec<String> {
     // The kubelet that comes back destroys that data, whatever else is to be done.
-    let keep = report.groups.iter().filter(|group| {
+    let with_data_to_keep = report.groups.iter().filter(|group| {
         let mut steps = group.advice.steps.iter();
         steps.any(|step| step.kind == StepKind::Keep && step.command.is_some())
     });
-    let keep = keep.map(|group| name(first_pod(report, group)));
-    let keep = keep.map(|pod| {
+    let keep = |group| {
+        let pod = name(first_pod(report, group));
         format!("set the volume of {pod} to Retain before its node comes back (command below)")
-    });
-    let mut does = keep.collect_vec();
+    };
+    let mut does = with_data_to_keep.map(keep).collect_vec();
     if let Some(breaker) = report.breaker.as_ref().filter(|_| report.is_held()) {
         does.extend(next_while_held(report, breaker));
         return does;
@@ -438,10 +438,9 @@ pub fn next(report: &Report) -> Vec<String> {
             them(&alive)
         )
     });
-    let looks = looks
-        .into_iter()
-        .map(|group| (first_pod(report, group).reason, group));
     let by_reason = looks
+        .into_iter()
+        .map(|group| (first_pod(report, group).reason, group))
         .sorted_by_key(|(reason, _)| *reason)
         .chunk_by(|(reason, _)| *reason);
     for (reason, groups) in &by_reason {

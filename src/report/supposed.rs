@@ -56,24 +56,15 @@ pub fn forecast_page(
 
 fn sections(report: &Report, supposed: &Supposed) -> Vec<Section> {
     let slowly = evicts_slowly(supposed);
-    let (hold, of_nodes) = match &report.breaker {
-        Some(breaker) => {
-            let heading = format!("The breaker would hold the run ({})", breaker.reason);
-            let mut blocks = paragraphs([held(breaker)]);
-            blocks.extend(slowly);
-            (
-                Some(Section::new("breaker", heading, Tone::Bad, blocks)),
-                None,
-            )
-        }
-        None => {
-            let blocks = slowly.into_iter().collect();
-            (
-                None,
-                Some(Section::new("nodes", "The nodes", Tone::Quiet, blocks)),
-            )
-        }
-    };
+    let hold = report.breaker.as_ref().map(|breaker| {
+        let heading = format!("The breaker would hold the run ({})", breaker.reason);
+        let mut blocks = paragraphs([held(breaker)]);
+        blocks.extend(slowly.clone());
+        Section::new("breaker", heading, Tone::Bad, blocks)
+    });
+    let of_nodes = slowly.filter(|_| hold.is_none());
+    let of_nodes =
+        of_nodes.map(|block| Section::new("nodes", "The nodes", Tone::Quiet, vec![block]));
     let of_fate = |fate: Fate, tone, heading: &str| {
         let pods = report.pods.iter().filter(|pod| pod.fate == Some(fate));
         let pods = pods.map(|pod| entry(pod, supposed.nodes.len() == 1));

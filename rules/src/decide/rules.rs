@@ -123,11 +123,10 @@ impl Case<'_> {
             reason.ties = ties.clone();
         }
         if reason.stage == Stage::Storage {
-            let others = rules.filter(|rule| rule.stage == Stage::Storage);
-            let others = others.filter_map(|rule| (rule.finding)(self).ok());
-            let others = others.map(|other| other.code).collect_vec();
+            let later_rules = rules.filter(|rule| rule.stage == Stage::Storage);
+            let others = later_rules.filter_map(|rule| (rule.finding)(self).ok());
             let own = iter::once(reason.code).chain(mem::take(&mut reason.asks));
-            reason.asks = own.chain(others).collect();
+            reason.asks = own.chain(others.map(|other| other.code)).collect();
         }
         reason
     }
@@ -503,14 +502,14 @@ fn containers(node: &NodeFacts, pod: &PodFacts) -> String {
     if node.ready != Ready::False || running + terminated + waiting == 0 {
         return " The pod's containers most likely still run.".to_owned();
     }
-    let states = [
+    let counts = [
         (running, "running"),
         (terminated, "terminated"),
         (waiting, "waiting"),
     ];
-    let states = states.into_iter().filter(|(count, _)| *count > 0);
-    let states = states.map(|(count, state)| format!("{count} {state}"));
-    let states = joined(states, ", ").unwrap_or_default();
+    let seen = counts.into_iter().filter(|(count, _)| *count > 0);
+    let states =
+        joined(seen.map(|(count, state)| format!("{count} {state}")), ", ").unwrap_or_default();
     format!(" The kubelet's last report on the pod's containers: {states}.")
 }
 

@@ -293,9 +293,8 @@ fn reach(volume: &VolumeFacts, node: &NodeFacts) -> Reach {
         return Reach::Free;
     }
     // In Kubernetes, a term without requirements matches no node, so it adds none.
-    let terms = volume.affinity.iter();
-    let terms = terms.filter(|term| term.fields || !term.requirements.is_empty());
-    let terms = terms.collect_vec();
+    let has_any = |term: &&AffinityTerm| term.fields || !term.requirements.is_empty();
+    let terms = volume.affinity.iter().filter(has_any).collect_vec();
     let is_left =
         |term: &&AffinityTerm| term.fields || term.requirements.iter().any(|it| !it.of_zone());
     // Nobody knows which nodes share a directory that no affinity binds.

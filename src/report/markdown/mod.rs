@@ -97,9 +97,8 @@ fn code(text: &str) -> String {
 fn prose(text: &str) -> String {
     let is_plain = |letter: char| letter.is_alphanumeric() || ".,:;()'/%?!+=-·".contains(letter);
     let calls = ["://", "www.", "GH-"];
-    let words = clean(text);
-    let words = words.split_whitespace().enumerate();
-    let mut words = words.map(|(index, word)| {
+    let cleaned = clean(text);
+    let mut words = cleaned.split_whitespace().enumerate().map(|(index, word)| {
         let is_plain = word.chars().all(is_plain) && !calls.iter().any(|call| word.contains(call));
         if is_plain && (index > 0 || !begins_a_block(word)) {
             word.to_owned()

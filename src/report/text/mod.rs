@@ -260,15 +260,15 @@ impl Text {
             self.line(first);
             return self.names(DETAIL, DETAIL, names);
         }
-        let names = names.iter().map(|name| {
+        let words = names.iter().map(|name| {
             if fits(name) {
                 together(name)
             } else {
                 name.clone()
             }
         });
-        let names = names.collect::<Vec<_>>().join("  ");
-        self.paragraph(first, rest, Tone::Plain, &names, usize::MAX);
+        let line = words.collect::<Vec<_>>().join("  ");
+        self.paragraph(first, rest, Tone::Plain, &line, usize::MAX);
     }
 
     fn entry(&mut self, indent: &str, entry: &Entry, with_blocks: bool) {
