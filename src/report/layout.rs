@@ -389,7 +389,10 @@ fn card_of_alike(
             format!("{} pods", pods.len())
         },
         namespace: first.namespace.filter(|_| one_namespace),
-        columns: vec![after("", longest.map(phrases::overdue_up_to))],
+        columns: vec![
+            String::new(),
+            after("", longest.map(phrases::overdue_up_to)),
+        ],
         overdue: longest,
         workloads: owners.sorted().dedup().collect(),
         pods: pods.len(),
