@@ -13,7 +13,7 @@ use crate::{
     advice::{Adviser, Installed, quoted_path},
     decide::{Answer, Case, ReasonCode, Verdict},
     exit::Exit,
-    facts::{ClusterFacts, NodeRead, PodFacts, Ready, SignBy, Uid, Zone},
+    facts::{ClusterFacts, NodeRead, PodFacts, Ready, SignBy, Uid, Unneeded, Zone},
     limits::{Judged, Limit, Plan},
     outcome::{Outcome, OutcomeCode, Replacement, ReplacementState as State},
     selector::Target,
@@ -299,10 +299,10 @@ impl<'a> RunRecord<'a> {
     }
 
     /// Names the volumes that are still attached to the pod's node, as a phrase: they keep the
-    /// replacement waiting. `None` if there are none, if the pod gets no replacement, or if the node
+    /// replacement waiting. `None` if there are none, if the namespace of the pod goes, or if the node
     /// has the taint `out-of-service`, because Kubernetes then detaches them at once.
     pub(crate) fn detaches_late(&self, pod: &PodFacts) -> Option<String> {
-        if pod.unneeded().is_some() {
+        if pod.unneeded() == Some(Unneeded::Namespace) {
             return None;
         }
         let facts = &self.facts;
