@@ -357,11 +357,7 @@ impl RawPod {
         let Meta {
             namespace, name, ..
         } = &self.metadata;
-        let of_set = self
-            .metadata
-            .controller()
-            .filter(|owner| owner.kind == "ReplicaSet" && owner.api_version.starts_with("apps/"));
-        let is_unique = of_set.is_some_and(|owner| {
+        let is_unique = self.controller_of_apps("ReplicaSet").is_some_and(|owner| {
             let mut base = format!("{}-", owner.name);
             base.truncate(base.floor_char_boundary(MAX_BASE_CHARS));
             let random = name.strip_prefix(&base);
@@ -398,10 +394,16 @@ impl RawPod {
         given(self.spec.node_name.clone())
     }
 
+    /// Returns the pod's controller if it is of that kind of the group `apps`. Others make kinds of
+    /// the same names too, such as OpenKruise.
+    fn controller_of_apps(&self, kind: &str) -> Option<&OwnerReference> {
+        let owner = self.metadata.controller();
+        owner.filter(|owner| owner.kind == kind && owner.api_version.starts_with("apps/"))
+    }
+
     /// Reports whether a `StatefulSet` of Kubernetes' own controls the pod.
     pub fn of_stateful_set(&self) -> bool {
-        let owner = self.metadata.controller();
-        owner.is_some_and(|it| it.kind == "StatefulSet" && it.api_version.starts_with("apps/"))
+        self.controller_of_apps("StatefulSet").is_some()
     }
 
     /// Reports whether the pod uses a claim.
@@ -607,10 +609,7 @@ impl RawPod {
 
     /// Returns why Kubernetes never evicts the pod from a silent node, if so.
     fn stays(&self) -> Option<Stay> {
-        let owner = self.metadata.controller();
-        // Others make a kind of that name too, such as OpenKruise.
-        let of_daemon_set =
-            owner.is_some_and(|it| it.kind == "DaemonSet" && it.api_version.starts_with("apps/"));
+        let of_daemon_set = self.controller_of_apps("DaemonSet").is_some();
         let Tolerations([tolerates_silence, _]) = self.spec.tolerations;
         match tolerates_silence {
             _ if self.mirror() => Some(Stay::Static),
