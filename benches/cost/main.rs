@@ -232,12 +232,11 @@ fn measure_all(cluster: &'static ControlPlane, asked: &Asked) {
     };
     let binary = asked.binary.display().to_string();
     let ours = [&[binary.as_str()], &OPTIONS[..]].concat();
-    let other = asked
-        .against
+    let against = asked.against.as_ref();
+    let against = against.map(|path| path.display().to_string());
+    let other = against
         .as_ref()
-        .map(|path| path.display().to_string());
-    let other = other.as_ref();
-    let other = other.map(|binary| [&[binary.as_str()], &OPTIONS[..]].concat());
+        .map(|binary| [&[binary.as_str()], &OPTIONS[..]].concat());
     let each_node = [&binary, "what-if", "--each-node", "--log-level=warn"];
     let all = [&ours[..], &["--all", "--dry-run=client"]].concat();
     let path = format!(

@@ -418,9 +418,9 @@ impl Turn<'_> {
         let mut again = raw.facts();
         self.node.heard.borrow_mut().extend(again.heard.clone());
         node.hear(self.node.heard.borrow().iter().cloned());
-        let is_terminating = again.deletion.is_some();
-        let unstuck = (!is_terminating).then_some("metadata.deletionTimestamp is missing");
-        if let Some(why) = again.lacks.as_deref().or(unstuck) {
+        let not_deleted = "metadata.deletionTimestamp is missing";
+        let not_deleted = again.deletion.is_none().then_some(not_deleted);
+        if let Some(why) = again.lacks.as_deref().or(not_deleted) {
             return Err(changed(&format!("It changed, and now {why}.")));
         }
         again.in_namespace.clone_from(&pod.in_namespace);

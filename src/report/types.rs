@@ -362,13 +362,12 @@ fn ready<S: Serializer>(ready: &Option<Ready>, serializer: S) -> Result<S::Ok, S
 /// A pod that no run judges.
 impl From<&PodFacts> for PodEntry {
     fn from(pod: &PodFacts) -> Self {
-        let pod = pod.clone();
         Self {
-            owner: pod.maker().cloned(),
-            namespace: pod.namespace,
-            name: pod.name,
+            namespace: pod.namespace.clone(),
+            name: pod.name.clone(),
             uid: pod.uid.to_string(),
-            node: pod.node,
+            node: pod.node.clone(),
+            owner: pod.maker().cloned(),
             ..Self::default()
         }
     }
