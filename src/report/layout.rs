@@ -1,6 +1,9 @@
 //! Lays a report out as a page: the order of its sections, and what is said once for many pods.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use itertools::Itertools as _;
 
@@ -346,6 +349,59 @@ fn are_alike(report: &Report, one: &Group, other: &Group) -> bool {
     says(one) == says(other)
 }
 
+/// Returns the entry of these pods of one node, the longest overdue first, as a card shows them.
+fn entry_of(pods: &[&PodEntry]) -> Entry {
+    let mut entry = row(pods[0]);
+    // The line over the cards names the node.
+    entry.columns.remove(1);
+    if pods.len() > 1 {
+        let owners = pods.iter().filter_map(|pod| pod.owner.clone());
+        entry.workloads = owners.sorted().dedup().collect();
+        entry.pods = pods.len();
+        entry.name = format!("{}: {} pods", pods[0].namespace, pods.len());
+        entry.columns = vec![
+            entry.workloads.iter().join(", "),
+            after("", pods[0].overdue_seconds.map(phrases::overdue_up_to)),
+        ];
+    }
+    entry
+}
+
+/// Lists what is said of a group before its steps, without what another card of the node has `said`
+/// already.
+fn before_steps(group: &Group, said: &mut Vec<String>) -> Vec<Block> {
+    let advice = &group.advice;
+    let mut blocks = paragraphs(Some(&group.detail).filter(|_| !advice.gives_up_data()));
+    blocks.extend(warned(advice, advice.about_pods.as_ref()));
+    blocks.retain(|block| match block {
+        Block::Paragraph { text, .. } if said.contains(text) => false,
+        Block::Paragraph { text, .. } => {
+            said.push(text.clone());
+            true
+        }
+        _ => true,
+    });
+    blocks
+}
+
+/// Returns the card of a group, with the steps for all of its pods.
+fn card(report: &Report, group: &Group, is_open: bool, said: &mut Vec<String>) -> Entry {
+    let pods = group.pods.iter().map(|index| &report.pods[*index]);
+    let pods = pods.collect_vec();
+    let names = pods.iter().map(|pod| pod.name.clone()).collect_vec();
+    let names = Some(Block::Names(names)).filter(|_| pods.len() > 1);
+    let mut blocks = names.into_iter().collect_vec();
+    blocks.extend(before_steps(group, said));
+    blocks.push(Block::Steps(group.advice.steps.clone()));
+    Entry {
+        is_card: true,
+        is_open,
+        harm: phrases::copies(&group.advice),
+        blocks,
+        ..entry_of(&pods)
+    }
+}
+
 /// Returns one card for groups of one pod each that are alike: the steps once, then a line and a
 /// command for each pod.
 fn card_of_alike(
@@ -354,17 +410,10 @@ fn card_of_alike(
     is_open: bool,
     said: &mut Vec<String>,
 ) -> Entry {
-    let pods = alike.iter().map(|group| &report.pods[group.pods[0]]);
-    let pods = pods.collect_vec();
-    let owners = pods.iter().filter_map(|pod| pod.owner.clone());
-    let longest = pods.iter().filter_map(|pod| pod.overdue_seconds).max();
-    let one_namespace = pods.iter().map(|pod| &pod.namespace).all_equal();
-    let first = card(report, alike[0], is_open, said);
-    let does = row_of(alike[0]).map(|row| &row.does);
-    let mut blocks = first.blocks;
-    blocks.retain(|block| !matches!(block, Block::Steps(_)));
-    blocks.extend(paragraphs(does));
-    for (group, pod) in alike.iter().zip(&pods) {
+    let mut blocks = before_steps(alike[0], said);
+    blocks.extend(paragraphs(row_of(alike[0]).map(|row| &row.does)));
+    for group in alike {
+        let pod = &report.pods[group.pods[0]];
         let about = row_of(group).map(|row| &row.about);
         let copies = match group.advice.ready_elsewhere {
             Some(0) => "No other copy is Ready: this may be the LAST COPY.".to_owned(),
@@ -381,65 +430,23 @@ fn card_of_alike(
         });
         blocks.push(Block::Steps(steps.collect()));
     }
-    let harms = alike.iter().map(|group| phrases::copies(&group.advice));
-    Entry {
-        name: if one_namespace {
-            format!("{}: {} pods", pods[0].namespace, pods.len())
-        } else {
-            format!("{} pods", pods.len())
-        },
-        namespace: first.namespace.filter(|_| one_namespace),
-        columns: vec![
-            String::new(),
-            after("", longest.map(phrases::overdue_up_to)),
-        ],
-        overdue: longest,
-        workloads: owners.sorted().dedup().collect(),
-        pods: pods.len(),
-        harm: harms.flatten().next(),
-        blocks,
-        ..first
+    let pods = alike.iter().map(|group| &report.pods[group.pods[0]]);
+    let longest_first = pods.sorted_by_key(|pod| Reverse(pod.overdue_seconds));
+    let pods = longest_first.collect_vec();
+    let mut entry = entry_of(&pods);
+    // Each line names its pod, and so its workload.
+    entry.columns[0].clear();
+    if !pods.iter().map(|pod| &pod.namespace).all_equal() {
+        entry.name = format!("{} pods", pods.len());
+        entry.namespace = None;
     }
-}
-
-/// Returns the card of a group, with the steps for all of its pods. What another card of the node has
-/// `said` already is not repeated.
-fn card(report: &Report, group: &Group, is_open: bool, said: &mut Vec<String>) -> Entry {
-    let pods = group.pods.iter().map(|index| &report.pods[*index]);
-    let pods = pods.collect_vec();
-    let advice = &group.advice;
-    let mut entry = row(pods[0]);
-    // The line over the cards names the node.
-    entry.columns.remove(1);
-    let mut blocks = Vec::new();
-    if pods.len() > 1 {
-        let names = pods.iter().map(|pod| pod.name.clone()).collect_vec();
-        let owners = pods.iter().filter_map(|pod| pod.owner.clone());
-        entry.workloads = owners.sorted().dedup().collect();
-        entry.pods = pods.len();
-        entry.name = format!("{}: {} pods", pods[0].namespace, pods.len());
-        entry.columns = vec![
-            entry.workloads.iter().join(", "),
-            after("", pods[0].overdue_seconds.map(phrases::overdue_up_to)),
-        ];
-        blocks.push(Block::Names(names));
-    }
-    let mut new = |block: &Block| match block {
-        Block::Paragraph { text, .. } if said.contains(text) => false,
-        Block::Paragraph { text, .. } => {
-            said.push(text.clone());
-            true
-        }
-        _ => true,
-    };
-    let why = paragraphs(Some(&group.detail).filter(|_| !advice.gives_up_data()));
-    let warned = warned(advice, advice.about_pods.as_ref());
-    blocks.extend(why.into_iter().chain(warned).filter(|block| new(block)));
-    blocks.push(Block::Steps(advice.steps.clone()));
+    let mut harms = alike
+        .iter()
+        .filter_map(|group| phrases::copies(&group.advice));
     Entry {
         is_card: true,
         is_open,
-        harm: phrases::copies(advice),
+        harm: harms.next(),
         blocks,
         ..entry
     }

@@ -80,7 +80,7 @@ entry! {
 }
 
 /// The short form of a step that gives up one PVC, with nothing more to say of it.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Row {
     /// What the step does, as a sentence without names.
     pub does: String,
