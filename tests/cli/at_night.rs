@@ -66,6 +66,8 @@ fn executors(dead: usize, all: usize, each: usize, beside: bool) -> String {
     cluster
 }
 
+const SIX: [&str; 6] = ["etcd", "kafka", "minio", "mongo", "redis", "zookeeper"];
+
 /// The text as a golden file has it: only a command is long.
 fn cut(report: &[String]) -> String {
     let lines = report
@@ -77,15 +79,18 @@ fn cut(report: &[String]) -> String {
     lines.collect()
 }
 
-/// Six sets, each with a volume on the dead node and two other copies that are Ready.
-fn six_sets() -> String {
+/// Sets, each with a volume on the dead node and, but for those of `alone`, two other copies that are Ready.
+fn sets(names: &[&str], alone: &[&str]) -> String {
     let mut cluster = node("ds01", false, "") + &node("ds02", true, "") + &node("ds03", true, "");
-    for name in ["etcd", "kafka", "minio", "mongo", "redis", "zookeeper"] {
+    for name in names {
         cluster += &format!(
             "StatefulSet impala/{name}: {{spec: {{volumeClaimTemplates: [{{metadata: {{name: data}}}}]}}}}\n"
         );
         cluster += &local("ds01", &format!("{name}-0"), &format!("data-{name}-0"));
         for (at, number) in [("ds02", 1), ("ds03", 2)] {
+            if alone.contains(name) {
+                continue;
+            }
             let pod = format!("Pod impala/{name}-{number}");
             cluster += &format!("{pod}: {{node: {at}, grace: null}}\n");
         }
@@ -168,7 +173,8 @@ fn each_state_is_a_file_to_read() {
         ("300-pods", anywhere(1, 6, 300)),
         ("20-nodes", anywhere(20, 200, 6)),
         ("volumes", executors(1, 6, 50, false)),
-        ("six-sets", six_sets()),
+        ("six-sets", sets(&SIX, &[])),
+        ("last-copy", sets(&SIX[..3], &["kafka"])),
         ("zone", zone),
         ("alive", alive),
         ("only-node", only),
