@@ -263,7 +263,7 @@ impl Turn<'_> {
         let mut second_chances = 1;
         loop {
             let (proof, _) = self.still_down(&pod).await?;
-            let patching = pod.held_by_job() && !pod.finished;
+            let patching = pod.held_by_job() && !pod.finished();
             let written = if patching {
                 let patch = cluster.fail_job_pod(&pod, &proof, mode).await;
                 patch.map(Some)
@@ -278,7 +278,7 @@ impl Turn<'_> {
                 }
                 Ok(Some(resource_version)) => {
                     pod.resource_version = resource_version;
-                    pod.finished = true;
+                    pod.phase = "Failed".to_owned();
                     self.patched |= mode == Mode::Delete;
                     second_chances += 1;
                     continue;

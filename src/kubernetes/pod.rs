@@ -263,11 +263,6 @@ impl Status {
             waiting: count(all, "waiting"),
         }
     }
-
-    /// Reports whether the pod has finished: a delete then removes it at once.
-    fn finished(&self) -> bool {
-        matches!(self.phase.as_str(), "Succeeded" | "Failed")
-    }
 }
 
 impl From<&OwnerReference> for Owner {
@@ -584,7 +579,6 @@ impl RawPod {
             own_grace_seconds: (spec.termination_grace_period_seconds)
                 .unwrap_or(DEFAULT_GRACE_SECONDS),
             phase: status.phase.chars().take(MAX_PHASE_CHARS).collect(),
-            finished: status.finished(),
             ready: status.phase == "Running"
                 && status.condition("Ready").is_none_or(Condition::holds),
             containers: status.containers(),

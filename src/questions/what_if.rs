@@ -176,7 +176,7 @@ impl SupposedRun<'_> {
         };
         for (pod, judged, fate) in self.fates() {
             match fate {
-                Fate::Stays if !pod.finished && pod.stays == Some(Stay::Tolerates) => {
+                Fate::Stays if !pod.finished() && pod.stays == Some(Stay::Tolerates) => {
                     counts.stays_down += 1;
                 }
                 Fate::ComesBack => counts.comes_back += 1,

@@ -782,7 +782,7 @@ fn renewer(
 
 /// Collects the users of each claim on each node. A finished pod does not use its claims any more.
 fn users_on_node(facts: &ClusterFacts, pods: &[PodFacts]) -> UsersOnNode {
-    let judged = pods.iter().filter(|pod| !pod.finished).flat_map(|pod| {
+    let judged = pods.iter().filter(|pod| !pod.finished()).flat_map(|pod| {
         let claims = pod.claims.iter();
         claims.map(move |claim| (&pod.node, &pod.namespace, &claim.name, &pod.name))
     });

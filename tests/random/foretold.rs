@@ -137,7 +137,7 @@ fn take_answers(world: &mut World) {
 
 /// Whether its deletion is asked for only once its node is dead.
 fn is_evicted(pod: &Pod) -> bool {
-    !pod.terminating && !pod.facts.finished && pod.occupies()
+    !pod.terminating && !pod.facts.finished() && pod.occupies()
 }
 
 fn read(cluster: &Objects, every_pod: bool) -> Saved {

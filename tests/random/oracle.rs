@@ -208,7 +208,7 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
     let others = confined || unverified || shared || flagged || writes_to_host;
     let given_up = !others && is(&|node| all_is_given_up(pod, node, policy, now));
     let ready = |node: &NodeFacts| node.ready == Ready::True;
-    let was_forced = is_forced(pod) && !pod.finished;
+    let was_forced = is_forced(pod) && !pod.finished();
     [
         (pod.mirror, "it is a mirror pod", ReasonCode::MirrorPod),
         (opted_out, "it is opted out", ReasonCode::OptedOut),

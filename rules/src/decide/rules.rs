@@ -519,7 +519,7 @@ fn already_forced(case: &Case<'_>) -> Finding {
             seen("It was not force-deleted yet.")
         }
         None => seen(unheld(case.pod)),
-        Some(_) if case.pod.finished => {
+        Some(_) if case.pod.finished() => {
             seen("It has finished, so it was given no grace period even without force.")
         }
         Some(finalizers) => holds(

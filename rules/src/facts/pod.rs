@@ -46,8 +46,6 @@ pub struct PodFacts {
     pub finalizers: Vec<String>,
     /// `status.phase`.
     pub phase: String,
-    /// The phase is `Succeeded` or `Failed`: a delete removes the pod at once.
-    pub finished: bool,
     /// The pod runs, and does not say that it is not Ready.
     pub ready: bool,
     /// The states of its containers, as its kubelet last reported them.
@@ -138,7 +136,7 @@ impl PodFacts {
     /// Lists the finalizers that are released once the pod has finished; none if it has.
     pub fn waits_for_its_end(&self) -> impl Iterator<Item = &str> {
         let finalizers = self.finalizers.iter().map(String::as_str);
-        finalizers.filter(|name| !self.finished && UNTIL_IT_HAS_FINISHED.contains(name))
+        finalizers.filter(|name| !self.finished() && UNTIL_IT_HAS_FINISHED.contains(name))
     }
 
     /// Reports whether a finalizer holds the pod that is neither the Job controller's nor released
@@ -173,15 +171,20 @@ impl PodFacts {
         });
     }
 
+    /// Reports whether the pod has finished: a delete then removes it at once.
+    pub fn finished(&self) -> bool {
+        matches!(self.phase.as_str(), "Succeeded" | "Failed")
+    }
+
     /// Reports whether Kubernetes would evict the pod from a dead node, so that a run finds it
     /// Terminating.
     pub fn evicted(&self) -> bool {
-        self.deletion.is_some() || (self.stays.is_none() && !self.finished)
+        self.deletion.is_some() || (self.stays.is_none() && !self.finished())
     }
 
     /// Reports whether the pod has not finished and its deletion was not requested.
     pub fn is_active(&self) -> bool {
-        self.deletion.is_none() && !self.finished
+        self.deletion.is_none() && !self.finished()
     }
 
     /// Reports whether the pod does its work: it is Ready, and not Terminating.

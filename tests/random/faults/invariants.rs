@@ -217,7 +217,7 @@ impl Watched {
             .finalizers
             .iter()
             .any(|finalizer| finalizer == JOB_TRACKING)
-            && !pod.finished;
+            && !pod.finished();
         // A dry run changes nothing, so only the answer shows that the step was done.
         let mut earlier = self
             .writes

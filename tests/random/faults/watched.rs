@@ -349,7 +349,9 @@ impl Cluster for Watched {
             .ok_or(Refusal::NotFound)?;
         let object = pod::pod(&pod);
         // The program has to rely on the answer. A dry run's says nothing of the pod.
-        pod.facts.finished |= request.kind == Kind::Patch && !request.dry_run;
+        if request.kind == Kind::Patch && !request.dry_run {
+            pod::finish(&mut pod.facts);
+        }
         pod.terminating = true;
         Ok((object, Facts::Pod(Arc::new(pod))))
     }

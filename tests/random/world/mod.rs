@@ -9,7 +9,7 @@ pub mod pod;
 use self::{
     claim::{Claim, DRIVERS, SET, Set, Volume, attached, reached, wanted_by_set},
     node::{Lease, Node, Other, Skip, made, moments},
-    pod::{claims_of, deletion, is_forced, runs},
+    pod::{claims_of, deletion, finish, is_forced, runs},
 };
 use crate::prelude::*;
 use pod_reaper::facts::{Heard, Identity, LeafKind, NamespaceFacts, Owner};
@@ -297,7 +297,7 @@ impl World {
                     other.uid != facts.uid
                         && (&other.namespace, &other.node) == (&facts.namespace, &facts.node)
                 });
-            let others = others.filter(|other| !other.finished).collect::<Vec<_>>();
+            let others = others.filter(|other| !other.finished()).collect::<Vec<_>>();
             for claim in &mut facts.claims {
                 let users = others
                     .iter()
@@ -606,7 +606,7 @@ impl World {
         pod.forced_by_us |= by == By::Us;
         deletion(&mut pod.facts).grace_seconds = Some(0);
         pod.facts.resource_version = version.into();
-        if pod.facts.finished {
+        if pod.facts.finished() {
             pod.released_at = self.job_controller.map(|after| Instant::now() + after);
         }
         if !pod.terminating || pod.facts.deletion_deadline() > now {
@@ -623,7 +623,8 @@ impl World {
             let new_version = self.version();
             let released_at = self.job_controller.map(|after| Instant::now() + after);
             if let Some(pod) = self.pods.get_mut(key) {
-                (pod.facts.finished, pod.facts.resource_version) = (true, new_version.into());
+                finish(&mut pod.facts);
+                pod.facts.resource_version = new_version.into();
                 let mut finalizers = pod.facts.finalizers.iter();
                 let is_held = finalizers.any(|finalizer| finalizer == JOB_TRACKING);
                 pod.released_at = released_at.filter(|_| is_held);
@@ -749,7 +750,7 @@ impl World {
                 pod.facts.opted_out = pod.skip.opted_out();
             }
             16 => pod.facts.finalizers = vec!["x/hold".to_owned()],
-            17 => pod.facts.finished = true,
+            17 => finish(&mut pod.facts),
             18 => {
                 if let Some(namespace) = self.namespaces.get_mut(&key.0) {
                     namespace.skip = Skip::out(dice);
@@ -834,7 +835,8 @@ fn plain(world: &mut World, dice: &mut Dice) {
         (pod.terminating, pod.word, pod.skip) = (true, None, Skip::default());
         let facts = &mut pod.facts;
         (facts.created, facts.opted_out, facts.reap) = (Some(made()), None, answer(dice));
-        (facts.mirror, facts.finished) = (false, false);
+        facts.mirror = false;
+        facts.phase.clear();
         facts
             .finalizers
             .retain(|finalizer| finalizer == JOB_TRACKING);

@@ -56,6 +56,11 @@ pub fn deletion(pod: &mut PodFacts) -> &mut Deletion {
     pod.deletion.get_or_insert_default()
 }
 
+/// Has the pod end.
+pub fn finish(pod: &mut PodFacts) {
+    pod.phase = "Failed".to_owned();
+}
+
 /// Whether the pod was force-deleted.
 pub fn is_forced(pod: &PodFacts) -> bool {
     pod.deletion.is_some_and(|its| its.grace_seconds == Some(0))
@@ -181,7 +186,7 @@ impl Pod {
             uid: self.facts.uid.clone(),
             name: self.facts.name.clone(),
             claims: claims_of(&self.facts),
-            keeps: !self.terminating && !self.facts.finished && self.facts.node.is_some(),
+            keeps: !self.terminating && !self.facts.finished() && self.facts.node.is_some(),
         }
     }
 }
@@ -363,8 +368,11 @@ impl World {
                 .map(|finalizer| (*finalizer).to_owned())
                 .collect(),
             containers: Containers::default(),
-            phase: String::new(),
-            finished: dice.permille(120),
+            phase: if dice.permille(120) {
+                "Failed".to_owned()
+            } else {
+                String::new()
+            },
             ready: false,
             mirror: dice.permille(20),
             opted_out: skip.opted_out(),
@@ -585,7 +593,7 @@ pub fn pod(pod: &Pod) -> Value {
             "initContainers": [{"name": "init", "volumeMounts": mounts(true)}],
         },
         "status": {
-            "phase": if facts.finished { looks.finished } else { looks.phase },
+            "phase": if facts.finished() { looks.finished } else { looks.phase },
             "reason": looks.reason,
         },
     })
