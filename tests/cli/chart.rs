@@ -14,7 +14,7 @@ use pod_reaper_test_support::{
 };
 use serde_json::{Value, json};
 
-use crate::{Ended, options_with_variables, reaper};
+use crate::{Ended, filled, options_with_variables, reaper};
 
 /// The settings that are shipped.
 const SETTINGS: &str = "cronjob/base/settings.env";
@@ -430,14 +430,11 @@ fn the_readme_has_every_value() {
 fn artifact_hub_finds_what_it_shows() {
     let chart = read("charts/pod-reaper/Chart.yaml") + &read("release/chart-links.yaml");
     let names = [
-        ("{{REPOSITORY}}", "REPOSITORY"),
-        ("{{IMAGE}}", "IMAGE"),
-        ("{{VERSION}}", "0"),
+        ("REPOSITORY", "REPOSITORY"),
+        ("IMAGE", "IMAGE"),
+        ("VERSION", "0"),
     ];
-    let chart = names
-        .iter()
-        .fold(chart, |chart, (name, value)| chart.replace(name, value));
-    let chart = samples::yaml(&chart);
+    let chart = samples::yaml(&filled(&chart, &names));
     let listed = |name: &str| {
         let text = chart["annotations"][format!("artifacthub.io/{name}")].as_str();
         let list = samples::yaml(text.expect(name));

@@ -7,7 +7,7 @@ use expect_test::expect_file;
 use pod_reaper_test_support::pages;
 use serde_json::Value;
 
-use crate::reaper;
+use crate::{filled, reaper};
 
 /// Each function of the sources, by the path of its module and its name, and whether it is a test. `src/decide/tests.rs` and
 /// `src/decide/mod.rs` are `src::decide`.
@@ -266,12 +266,16 @@ fn how_to_install(repository: &str, image: &str) -> String {
         "published"
     };
     let charts = image.rsplit_once('/').map_or("", |(registry, _)| registry);
-    pages::read(&format!("release/install/{form}.md"))
-        .replace("CHARTS", &format!("{charts}/charts"))
-        .replace("VERSION", env!("CARGO_PKG_VERSION"))
-        .replace("REPOSITORY", repository)
-        // The name of the image stands first in a line or after a command.
-        .replace("deploy IMAGE", &format!("deploy {image}"))
+    let template = pages::read(&format!("release/install/{form}.md"));
+    filled(
+        &template,
+        &[
+            ("VERSION", env!("CARGO_PKG_VERSION")),
+            ("REPOSITORY", repository),
+            ("IMAGE", image),
+            ("CHARTS", &format!("{charts}/charts")),
+        ],
+    )
 }
 
 /// One file says where the project is published. `UPDATE_EXPECT=1` rewrites the pages that follow it.
@@ -298,9 +302,7 @@ fn each_page_installs_what_is_published() {
     ] {
         assert!(how.contains(part), "{part}: {how}");
     }
-    for name in ["VERSION", "REPOSITORY", "IMAGE", "CHARTS"] {
-        assert!(!how.contains(name), "{name}: {how}");
-    }
+    assert!(!how.contains("{{"), "{how}");
 }
 
 /// A dangerous mutant that cannot be made any more would be found only where `scripts/mutants` runs.
