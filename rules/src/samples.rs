@@ -365,7 +365,7 @@ impl Scene {
             "never-placed" => (pod.node, self.node) = (None, None),
             "supposed" => deletion(pod).supposed = true,
             "made" => pod.created = moment(how),
-            "finished" => pod.phase = "Failed".to_owned(),
+            "finished" => pod.fail(),
             "running" => pod.containers.running = number(how),
             "terminated" => pod.containers.terminated = number(how),
             "waiting" => pod.containers.waiting = number(how),

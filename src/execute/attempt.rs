@@ -278,7 +278,7 @@ impl Turn<'_> {
                 }
                 Ok(Some(resource_version)) => {
                     pod.resource_version = resource_version;
-                    pod.phase = "Failed".to_owned();
+                    pod.fail();
                     self.patched |= mode == Mode::Delete;
                     second_chances += 1;
                     continue;

@@ -390,7 +390,7 @@ impl RawPod {
     }
 
     /// Returns the pod's controller if it is of that kind of the group `apps`. Others make kinds of
-    /// the same names too, such as OpenKruise.
+    /// the same names too, such as `OpenKruise`.
     fn controller_of_apps(&self, kind: &str) -> Option<&OwnerReference> {
         let owner = self.metadata.controller();
         owner.filter(|owner| owner.kind == kind && owner.api_version.starts_with("apps/"))

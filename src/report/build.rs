@@ -299,8 +299,8 @@ impl<'a> RunRecord<'a> {
     }
 
     /// Names the volumes that are still attached to the pod's node, as a phrase: they keep the
-    /// replacement waiting. `None` if there are none, if the namespace of the pod goes, or if the node
-    /// has the taint `out-of-service`, because Kubernetes then detaches them at once.
+    /// replacement waiting. `None` if there are none, if the namespace of the pod is being deleted, or
+    /// if the node has the taint `out-of-service`, because Kubernetes then detaches them at once.
     pub(crate) fn detaches_late(&self, pod: &PodFacts) -> Option<String> {
         if pod.unneeded() == Some(Unneeded::Namespace) {
             return None;

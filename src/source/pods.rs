@@ -22,8 +22,8 @@ pub struct Pods {
 }
 
 impl Pods {
-    /// Adds a pod. Of a node that is `suspect`, NotReady or supposed to be `dead`, every pod is kept:
-    /// an active one tells what Kubernetes has not evicted.
+    /// Adds a pod. The list keeps every pod of a `suspect` node, which is NotReady or supposed to be
+    /// `dead`: an active pod there is one that Kubernetes has not evicted.
     pub fn add(&mut self, raw: &RawPod, suspect: bool, dead: bool) {
         let mut pod = raw.facts();
         if dead {

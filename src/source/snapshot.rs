@@ -53,9 +53,8 @@ pub struct Saved {
     options: Options,
     /// The moment to judge at.
     now: Timestamp,
-    /// The objects, without what the rules never ask about. Of the pods only those are kept that are
-    /// Terminating, use claims, are of a `StatefulSet`, or are on a node that may not be Ready; with
-    /// `every_pod` all.
+    /// The objects, without the fields that the rules never use. Without `every_pod`, a pod is kept only
+    /// if it is Terminating, uses a claim, is of a `StatefulSet`, or is on a node that may not be Ready.
     objects: Objects,
     /// The namespaces that have a pod.
     pod_namespaces: BTreeSet<String>,
@@ -415,8 +414,9 @@ impl Saved {
     }
 }
 
-/// What a snapshot says to each query.
+/// The readings of a snapshot.
 impl Saved {
+    /// Reads all nodes.
     pub fn scan(&self, wanted: &Wanted<'_>) -> Scan {
         let named = |is_ready: bool| {
             let nodes = self.all::<RawNode>();

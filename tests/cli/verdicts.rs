@@ -73,7 +73,7 @@ fn exit_codes_are_those_of_the_contract() {
         assert_eq!(ended.code, code, "{case}");
         assert_eq!(ended.report()["exitCode"], code, "{case}");
     }
-    // A pod that is left to a person is 5 only if that is asked for.
+    // A pod that needs a person makes the exit code 5 only if an option or its variable says so.
     let older = "--reap-older-than=3s";
     for (args, variable, code) in [
         (&[older][..], "", 0),

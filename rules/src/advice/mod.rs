@@ -82,9 +82,9 @@ entry! {
 /// The short form of a step that gives up one PVC, with nothing more to say of it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Row {
-    /// What the step does, as a sentence without names.
+    /// The action, as a sentence without names.
     pub does: String,
-    /// What the step is about: the PVC and its volume, as a phrase.
+    /// The PVC and its volume, as a phrase.
     pub about: String,
 }
 

@@ -12,8 +12,8 @@ use crate::{
     words::{about, spoken},
 };
 
-/// What a rule is about. The rules about storage are asked together, because the reason names each of
-/// them that keeps the pod.
+/// The subject of a rule. [`Case::queries`](super::Case::queries) evaluates all rules about storage
+/// together, because the reason names each of them that keeps the pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
     /// Is the pod to be judged, has its node been NotReady for long enough, and is its machine silent?

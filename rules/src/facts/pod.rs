@@ -78,10 +78,10 @@ pub struct PodFacts {
     pub indexed: bool,
     /// Why Kubernetes never evicts the pod from a silent node, if so.
     pub stays: Option<Stay>,
-    /// For how many seconds the pod tolerates a node whose kubelet is silent; `None` is for ever.
+    /// The number of seconds for which the pod tolerates a node whose kubelet is silent; `None` means
+    /// without a limit.
     pub tolerates_silence: Option<i64>,
-    /// For how many seconds the pod tolerates a node whose kubelet says that it is not Ready;
-    /// `None` is for ever.
+    /// The same for a node whose kubelet says that the node is not Ready.
     pub tolerates_not_ready: Option<i64>,
     /// The nodes on which the pod may start, by its `nodeSelector` and its required node affinity: all
     /// requirements of one of these sets hold there. Any node will do if there is no set. It is only
@@ -89,7 +89,7 @@ pub struct PodFacts {
     pub needs: Vec<Vec<Requirement>>,
     /// The last word of a program that runs in the pod and writes to it, if the pod is Terminating.
     pub heard: Option<Heard>,
-    /// What the pod lacks that a verdict needs; `None` if it can be judged.
+    /// The field that is missing for a verdict, as a phrase; `None` if the rules can judge the pod.
     pub lacks: Option<String>,
 }
 
@@ -162,7 +162,7 @@ impl PodFacts {
         self.deletion.is_some_and(|its| its.supposed)
     }
 
-    /// Supposes that the deletion of the pod has been overdue for ever.
+    /// Supposes that somebody requested the deletion, and that its deadline is long past.
     pub fn suppose_deletion(&mut self) {
         self.deletion = Some(Deletion {
             deadline: Timestamp::MIN,
@@ -174,6 +174,11 @@ impl PodFacts {
     /// Reports whether the pod has finished: a delete then removes it at once.
     pub fn finished(&self) -> bool {
         matches!(self.phase.as_str(), "Succeeded" | "Failed")
+    }
+
+    /// Notes that the phase of the pod was set to `Failed`.
+    pub fn fail(&mut self) {
+        "Failed".clone_into(&mut self.phase);
     }
 
     /// Reports whether Kubernetes would evict the pod from a dead node, so that a run finds it

@@ -350,7 +350,7 @@ impl Cluster for Watched {
         let object = pod::pod(&pod);
         // The program has to rely on the answer. A dry run's says nothing of the pod.
         if request.kind == Kind::Patch && !request.dry_run {
-            pod::finish(&mut pod.facts);
+            pod.facts.fail();
         }
         pod.terminating = true;
         Ok((object, Facts::Pod(Arc::new(pod))))

@@ -9,7 +9,7 @@ pub mod pod;
 use self::{
     claim::{Claim, DRIVERS, SET, Set, Volume, attached, reached, wanted_by_set},
     node::{Lease, Node, Other, Skip, made, moments},
-    pod::{claims_of, deletion, finish, is_forced, runs},
+    pod::{claims_of, deletion, is_forced, runs},
 };
 use crate::prelude::*;
 use pod_reaper::facts::{Heard, Identity, LeafKind, NamespaceFacts, Owner};
@@ -623,7 +623,7 @@ impl World {
             let new_version = self.version();
             let released_at = self.job_controller.map(|after| Instant::now() + after);
             if let Some(pod) = self.pods.get_mut(key) {
-                finish(&mut pod.facts);
+                pod.facts.fail();
                 pod.facts.resource_version = new_version.into();
                 let mut finalizers = pod.facts.finalizers.iter();
                 let is_held = finalizers.any(|finalizer| finalizer == JOB_TRACKING);
@@ -750,7 +750,7 @@ impl World {
                 pod.facts.opted_out = pod.skip.opted_out();
             }
             16 => pod.facts.finalizers = vec!["x/hold".to_owned()],
-            17 => finish(&mut pod.facts),
+            17 => pod.facts.fail(),
             18 => {
                 if let Some(namespace) = self.namespaces.get_mut(&key.0) {
                     namespace.skip = Skip::out(dice);

@@ -56,11 +56,6 @@ pub fn deletion(pod: &mut PodFacts) -> &mut Deletion {
     pod.deletion.get_or_insert_default()
 }
 
-/// Has the pod end.
-pub fn finish(pod: &mut PodFacts) {
-    pod.phase = "Failed".to_owned();
-}
-
 /// Whether the pod was force-deleted.
 pub fn is_forced(pod: &PodFacts) -> bool {
     pod.deletion.is_some_and(|its| its.grace_seconds == Some(0))
