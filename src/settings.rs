@@ -156,7 +156,7 @@ impl Settings {
         let all = counted(count, "namespace", "namespaces");
         let filter = &self.namespaces;
         Some(format!(
-            "{names} {select} no namespace (the cluster has {all}; the filter is: {filter})"
+            "{names} {select} none of the namespaces of the cluster, which has {all} (filter: {filter})"
         ))
     }
 

@@ -122,8 +122,8 @@ mod tests {
               detached from ds06, 6 minutes after this pod is gone
 
             WHAT TO DO ABOUT THE NODES
-              - If ds06 may still be running but unreachable, power it off now: its containers would run beside
-                the pods that replace them.
+              - Unless ds06 is about to come back, make sure that it is powered off: containers that still run
+                there run beside the pods that replace them.
 
             Force-delete these 5 pods in context prod (api.prod.example.com)? [y/N, within a minute] "#]].assert_eq(&question);
     }

@@ -62,9 +62,9 @@ fn sections(report: &Report) -> Vec<Section> {
         breaker(report),
         for_you(report, false),
         for_you(report, true),
+        node_steps(steps),
         reaped(report),
         afterwards(report),
-        node_steps(steps),
         nodes(report),
         others(report, Verdict::Wait),
         others(report, Verdict::Leave),
@@ -416,12 +416,12 @@ fn card_of_alike(
         let pod = &report.pods[group.pods[0]];
         let about = row_of(group).map(|row| &row.about);
         let copies = match group.advice.ready_elsewhere {
-            Some(0) => "No other copy is Ready: this may be the LAST COPY.".to_owned(),
+            Some(0) => "No other pod is Ready: this may be the LAST COPY.".to_owned(),
             Some(copies) => format!(
                 "{} Ready.",
-                counted(copies, "other copy is", "other copies are")
+                counted(copies, "other pod is", "other pods are")
             ),
-            None => "Whether other copies are Ready is not known.".to_owned(),
+            None => "Whether other pods are Ready is not known.".to_owned(),
         };
         let steps = group.advice.steps.iter().map(|step| Step {
             what: format!("{}{}. {copies}", phrases::name(pod), after(": ", about)),
@@ -482,7 +482,13 @@ fn power_off(report: &Report) -> Option<Step> {
     match cut_off.len() {
         0 => None,
         1 => Some(advice::power_off(&names)),
-        _ => Some(advice::power_off(&format!("one of {names}"))),
+        _ => Some(Step {
+            kind: StepKind::PowerOff,
+            ..Step::remark(format!(
+                "Make sure that each of these nodes is powered off, unless it is about to come back: {names}. Containers that \
+                 still run there run beside the pods that replace them."
+            ))
+        }),
     }
 }
 

@@ -3,13 +3,13 @@
 use itertools::Itertools as _;
 use jiff::{SignedDuration, Timestamp};
 
-use super::{BreakerEntry, Group, NodeEntry, PodEntry, Report};
+use super::{BreakerEntry, Group, NodeEntry, PodEntry, Report, notices::NoticeCode};
 use crate::{
     advice::{Advice, StepKind},
     cluster::Mode,
     decide::{ReasonCode, Verdict, heard, reported},
     exit::Exit,
-    facts::Ready,
+    facts::{LEASES_OF_FILE, Ready},
     limits::MAX_NODES_IGNORED,
     outcome::{OutcomeCode, ReplacementState},
     settings::GuardCode,
@@ -25,7 +25,9 @@ const AT_ONCE: SignedDuration = SignedDuration::from_mins(1);
 /// Says what kind of run it was, on which cluster, at which moment, and whether nothing
 /// was changed.
 pub fn about(report: &Report) -> String {
-    let by = after(" by ", report.snapshot.as_ref());
+    let file = report.snapshot.as_deref();
+    let file = file.map(|file| if file == "-" { "standard input" } else { file });
+    let by = after(" by ", file);
     let run = match report.mode {
         _ if report.explained.is_some() => {
             "EXPLAIN ".to_owned() + &after("", report.pods.first().map(name)) + &by
@@ -34,7 +36,7 @@ pub fn about(report: &Report) -> String {
         _ if let Some(supposed) = &report.supposed => {
             format!("WHAT IF {} died,{by}", supposed.nodes.join(", "))
         }
-        Mode::Snapshot => after("AUDIT of ", report.snapshot.as_ref()),
+        Mode::Snapshot => after("AUDIT of ", file),
         Mode::ServerDryRun => "DRY RUN, checked by the API server".to_owned(),
         Mode::ClientDryRun => "DRY RUN, reading only".to_owned(),
         Mode::Delete => "RUN".to_owned(),
@@ -73,7 +75,7 @@ pub fn settings(report: &Report) -> String {
         GuardCode::NotAsked => "",
     };
     format!(
-        "pod-reaper {}. Stuck means {} overdue, on a node NotReady for {}. Namespaces: {}.{guard}",
+        "pod-reaper {}. Stuck means overdue for {}, on a node NotReady for {}. Namespaces: {}.{guard}",
         report.program_version,
         seconds(settings.policy.reap_older_than.as_secs()),
         seconds(settings.policy.node_not_ready_for.as_secs()),
@@ -94,8 +96,8 @@ pub fn breaker(report: &Report, breaker: &BreakerEntry) -> String {
         return format!("{}. {pods}.", breaker.detail);
     }
     let lifts = if is_lifted_by_an_answer(breaker) {
-        " For nodes that you powered off yourself, use the command below. Or run with --max-not-ready-percent=100, which turns \
-         the breaker off for the whole cluster."
+        " For nodes that you powered off yourself, use the command below. The last resort is --max-not-ready-percent=100, which \
+         turns the breaker off for the whole cluster."
     } else {
         ""
     };
@@ -141,7 +143,7 @@ pub fn node(node: &NodeEntry, now: Timestamp) -> String {
     let heard = match (joined(signs, ", "), &node.last_heard) {
         (Some(signs), _) => format!("{state}; its machine is alive: {signs}"),
         (None, Some(last)) => format!("{state}; last sign of life {}", heard(last, now)),
-        (None, None) => format!("{state}; no sign of life was ever seen"),
+        (None, None) => format!("{state}; last sign of life unknown"),
     };
     let taint = node
         .out_of_service
@@ -265,6 +267,14 @@ pub fn copies(advice: &Advice) -> Option<&'static str> {
     }
 }
 
+/// Reports whether the namespace filter left the run nothing to judge.
+fn judged_none(report: &Report) -> bool {
+    report
+        .notices
+        .iter()
+        .any(|notice| notice.code == NoticeCode::NoNamespace)
+}
+
 /// Counts the pods by what becomes of them, and those whose data is at risk.
 pub fn headline(report: &Report) -> String {
     let summary = &report.summary;
@@ -279,8 +289,8 @@ pub fn headline(report: &Report) -> String {
     let with_outcome = summary.outcomes.values().sum();
     let to_reap = with(Verdict::Reap).saturating_sub(with_outcome);
     let zones = report.breaker.iter().flat_map(|breaker| &breaker.zones);
-    let of = after(" IN ZONE ", joined(zones, ", "));
-    let held_pods = held.map(|held| format!("NOTHING IS DELETED{of}, {held} held"));
+    let of = after(" in zone ", joined(zones, ", "));
+    let held_pods = held.map(|held| format!("{held} HELD{of}"));
     let mut parts = held_pods.into_iter().collect_vec();
     parts.extend(counts(outcomes.chain([(to_reap, "to be reaped")])));
     let last = report.groups.iter().filter(|group| !group.is_held);
@@ -298,7 +308,12 @@ pub fn headline(report: &Report) -> String {
         (with(Verdict::Leave), "left alone"),
     ]));
     if parts.is_empty() {
-        parts.push("none is stuck".to_owned());
+        let none = if judged_none(report) {
+            "NONE WAS JUDGED"
+        } else {
+            "none is stuck"
+        };
+        parts.push(none.to_owned());
     }
     parts.extend(counts([(report.errors.len(), "could not be read")]));
     let states = summary.replacements.iter();
@@ -324,6 +339,7 @@ pub fn nodes(report: &Report) -> String {
     let down = down.collect_vec();
     match (all, &down[..]) {
         (1, []) => "the only node is Ready".to_owned(),
+        (2, []) => "both are Ready".to_owned(),
         (all, []) => format!("all {all} are Ready"),
         (_, few) if few.len() <= NAMED_NODES => few.join(" · "),
         (all, many) => {
@@ -357,6 +373,14 @@ pub fn next(report: &Report) -> Vec<String> {
         format!("set the volume of {pod} to Retain before its node comes back (command below)")
     };
     let mut does = with_data_to_keep.map(keep).collect_vec();
+    if report.incomplete.is_some() {
+        does.push(
+            "save the file again, with leases, before you act (command under NOT SEEN)".to_owned(),
+        );
+    }
+    if judged_none(report) {
+        does.push("correct the namespace filter, and run again".to_owned());
+    }
     if let Some(breaker) = report.breaker.as_ref().filter(|_| report.is_held()) {
         does.extend(next_while_held(report, breaker));
         return does;
@@ -369,7 +393,7 @@ pub fn next(report: &Report) -> Vec<String> {
     let names = |groups: &[&Group]| {
         let names = groups.iter().map(|group| {
             let others = group.pods.len() - 1;
-            let others = Some(format!(" and {others} alike")).filter(|_| others > 0);
+            let others = Some(format!(" and {others} like it")).filter(|_| others > 0);
             name(first_pod(report, group)) + &after("", others)
         });
         names.collect_vec()
@@ -422,8 +446,9 @@ pub fn next(report: &Report) -> Vec<String> {
             does.push(says(listed(names, NAMED_NODES)));
         }
     };
-    let runs_on =
-        |nodes| format!("power off {nodes}, or old containers may run beside the new ones");
+    let runs_on = |nodes| {
+        format!("power off {nodes}: containers that still run there run beside their replacements")
+    };
     say(&off_now, &runs_on);
     say(&off_kept, &|nodes| format!("then power off {nodes}"));
     say(&off_first, &|nodes| {
@@ -446,7 +471,9 @@ pub fn next(report: &Report) -> Vec<String> {
     for (reason, groups) in &by_reason {
         let groups = groups.map(|(_, group)| group).collect_vec();
         let what = match reason {
-            Some(ReasonCode::KosmosLeaf) => "do not delete it; repair the link of its leaf cluster",
+            Some(ReasonCode::KosmosLeaf) => {
+                "do not delete it; look in its leaf cluster before you repair the link"
+            }
             Some(ReasonCode::Finalizers | ReasonCode::AlreadyForced) => {
                 "see what set its finalizers, and repair that"
             }
@@ -464,6 +491,8 @@ pub fn next(report: &Report) -> Vec<String> {
     });
     say(&off, &runs_on);
     let unread = report.errors.iter().map(|error| error.what.clone());
+    // The first line says that already.
+    let unread = unread.filter(|what| report.incomplete.is_none() || what != LEASES_OF_FILE);
     say(&unread.collect_vec(), &|unread| {
         format!("see what could not be read: {unread}")
     });

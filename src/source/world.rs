@@ -14,8 +14,8 @@ use crate::{
     decide::{Case, ReasonCode},
     facts::{
         ANY_CLAIM, Attachment, Census, ClaimFacts, ClaimRead, ClaimState, ClusterFacts, Copies,
-        Doubt, Goes, Heard, NamespaceFacts, Namespaces, NodeFacts, NodeRead, Owner, PodFacts,
-        PodsOf, Query, Read, ReadError, Ready, Renewer, SignBy, Uid, Unread, namespace,
+        Doubt, Goes, Heard, LEASES_OF_FILE, NamespaceFacts, Namespaces, NodeFacts, NodeRead, Owner,
+        PodFacts, PodsOf, Query, Read, ReadError, Ready, Renewer, SignBy, Uid, Unread, namespace,
     },
     kubernetes::{Holders, LeasesByNode, RawLease, RawStatefulSet},
     limits::MAX_NODES_IGNORED,
@@ -699,12 +699,11 @@ impl<'a> World<'a> {
         if self.scan.has_leases || !self.dead.is_empty() || !self.pods().iter().any(is_on_dead) {
             return;
         }
-        let unknown = "so it does not show whether a node lives";
-        let cause = format!("the file has none, {unknown}");
-        self.facts.incomplete = Some(format!(
-            "The file has no leases, {unknown}. Pods that run may be called dead."
-        ));
-        let what = "leases".to_owned();
+        let cause = "the file has none, so it cannot show that a node is alive".to_owned();
+        let why = "The file has no leases, so it cannot show that a NotReady node is alive. Pods that are to be reaped may \
+                   be running.";
+        self.facts.incomplete = Some(why.to_owned());
+        let what = LEASES_OF_FILE.to_owned();
         readings.errors.insert(ReadError { what, cause });
     }
 

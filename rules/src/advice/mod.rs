@@ -297,7 +297,12 @@ impl Adviser<'_> {
         );
         Step {
             harm: Some("Force-deletes"),
-            ..Step::new(what, command)
+            ..Step::new(
+                format!(
+                    "{what} The command does nothing if the node has changed since this report."
+                ),
+                command,
+            )
         }
     }
 
@@ -352,9 +357,9 @@ impl Adviser<'_> {
         let create = ["create", "job", "-n", namespace, &from, &name];
         Step::new(
             format!(
-                "The next run acts on your answers. Scheduled runs need the component answers to delete a PVC (Helm: \
-                 answers.enabled); without it, run pod-reaper{} yourself. To start a scheduled run now, which also reaps every \
-                 other pod that is due:",
+                "The next run acts on your answers. A scheduled run may delete a PVC only if the `answers` component is installed \
+                 (Helm: answers.enabled). If it is not, run pod-reaper{} yourself. To start a scheduled run now, which also \
+                 reaps every other pod that is due:",
                 self.kubectl.options()
             ),
             self.kubectl.verb_first(&create),
@@ -410,15 +415,18 @@ impl Adviser<'_> {
                 None => names.sorted_by_cached_key(|name| natural(name)).collect(),
             };
             let of = after(" of zone ", zone);
-            let nodes = counted(nodes.len(), "NotReady node", "NotReady nodes");
-            let except = if selector.is_some() {
-                "If you have not powered off all of them, name those that you have in place of -l:"
-            } else {
-                "Leave out each node that you have not powered off:"
+            let (all, each) = match nodes.len() {
+                1 => ("the NotReady node".to_owned(), "the machine"),
+                count => (format!("all {count} NotReady nodes"), "each machine"),
+            };
+            let except = match &selector {
+                Some(_) => " If only some are off, put their names in place of -l and its value.",
+                None if nodes.len() > 1 => " If only some are off, leave out the names of the others.",
+                None => "",
             };
             let what = format!(
-                "If you have powered off {nodes}{of} and checked that at the machine itself, confirm it, and the next run reaps \
-                 the pods there. {except}",
+                "Only if you have powered off {all}{of}, and have checked that at {each} itself (console or BMC), confirm \
+                 that. The next run then reaps the pods there.{except}",
             );
             self.answer(what, "node", &which, "", POWERED_OFF)
         });
@@ -496,8 +504,8 @@ pub fn power_off(name: &str) -> Step {
     Step {
         kind: StepKind::PowerOff,
         ..Step::remark(format!(
-            "If {name} may still be running but unreachable, power it off now: its containers would run beside the pods that \
-             replace them."
+            "Unless {name} is about to come back, make sure that it is powered off: containers that still run there run beside the \
+             pods that replace them."
         ))
     }
 }
@@ -638,7 +646,9 @@ impl PodGroup<'_> {
         let losses = self.losses();
         if is_in_danger {
             let then = if is_open {
-                format!("Then power {node} off, and answer, or two copies may run.")
+                format!(
+                    "Then power {node} off, and only then answer. Otherwise two copies may run."
+                )
             } else {
                 "Then answer.".to_owned()
             };
@@ -647,7 +657,7 @@ impl PodGroup<'_> {
             ));
         } else if is_deleted && is_open {
             first.push(format!(
-                "Power {node} off, then answer, or two copies may run."
+                "Power {node} off before you answer. Otherwise two copies may run."
             ));
         } else if is_deleted {
             first.push("Answer.".to_owned());
@@ -657,14 +667,14 @@ impl PodGroup<'_> {
             ));
         } else if !losses.is_empty() || host_path {
             about_node.push(format!(
-                "If {node} can come back, wait: its pods restart with their data."
+                "If {node} can come back, wait: these pods then restart with their data."
             ));
             if is_open {
                 about_node.push(format!(
-                    "If not, power {node} off before you answer. Otherwise two copies may run."
+                    "If not, power {node} off before you run a command below. Otherwise two copies may run."
                 ));
             } else {
-                about_node.push("If not, answer.".to_owned());
+                about_node.push("If not, run a command below.".to_owned());
             }
         }
         if shared {
@@ -704,7 +714,8 @@ impl PodGroup<'_> {
         let asks_for_pods = lets_go || !losses.is_empty();
         if self.are_of_one_set() && self.all.len() > MAX_SEPARATE_ANSWERS && asks_for_pods {
             first.push(
-                "Answer for one pod at a time, and wait until it is Ready, unless none of them needs another."
+                "Answer for one pod at a time: name only one in the command, wait until the new pod is Ready, then go on with \
+                 the next. Answer for all at once only if the pods do not depend on each other."
                     .to_owned(),
             );
         }
@@ -848,17 +859,30 @@ impl PodGroup<'_> {
         if claims.clone().all(|(_, pin)| pin.deleted) {
             return "Kubernetes deletes the PVC once its last pod is gone.".to_owned();
         }
-        let comes_back = if claims.any(|(_, pin)| pin.by_operator) {
-            "whether it is recreated is up to the operator that owns the pod"
-        } else if self.all.len() == 1 {
-            "its StatefulSet creates both again, empty"
+        let is_one = self.all.len() == 1;
+        let (nothing, deletes) = if is_one {
+            ("Nothing happens to this pod", "the PVC and the pod")
         } else {
-            "their StatefulSets create all of them again, empty"
+            ("Nothing happens to these pods", "each PVC with its pod")
         };
-        match self.all {
-            [_] => format!("The next run deletes the PVC and the pod; {comes_back}."),
-            _ => format!("The next run deletes each PVC with its pod; {comes_back}."),
-        }
+        let run = if claims.clone().any(|(_, pin)| pin.doubt.is_some()) {
+            format!(
+                "The next run then checks whether a new PVC would be created, and deletes {deletes} only if so."
+            )
+        } else if claims.any(|(_, pin)| pin.by_operator) {
+            format!(
+                "The next run then deletes {deletes}. The operator that owns the pod decides whether to create them again."
+            )
+        } else if is_one {
+            format!(
+                "The next run then deletes {deletes}, and the StatefulSet creates both again, empty."
+            )
+        } else {
+            format!(
+                "The next run then deletes {deletes}, and their StatefulSets create all of them again, empty."
+            )
+        };
+        format!("{nothing} until you run a command below. {run}")
     }
 
     fn give_up(&self, node: &str, losses: &[Loss], copies: Option<&(Owner, Read<usize>)>) -> Step {
@@ -874,14 +898,16 @@ impl PodGroup<'_> {
             let data = format!("the data of {of}");
             match policy {
                 Some("Retain") => {
-                    format!("{data} stays (policy Retain), but the new pod starts without it")
+                    format!(
+                        "{data} stays (reclaim policy Retain), but the new pod starts without it"
+                    )
                 }
                 Some(policy) if is_deleted => {
                     format!(
-                        "{data} is lost for good (policy {policy}), unless you set it to Retain first"
+                        "{data} is lost for good (reclaim policy {policy}), unless you set it to Retain first"
                     )
                 }
-                Some(policy) => format!("{data} is lost for good (policy {policy})"),
+                Some(policy) => format!("{data} is lost for good (reclaim policy {policy})"),
                 None => format!("{data} must be considered lost (it names no reclaim policy)"),
             }
         };
@@ -903,7 +929,7 @@ impl PodGroup<'_> {
                 },
             ] if !is_deleted => Some(Row {
                 does: format!(
-                    "Discard the PVC of a pod: {}.",
+                    "Each command discards the PVC of one pod: {}.",
                     lost(reclaim_policy.as_deref(), "its volume")
                 ),
                 about: format!("{pvcs}, volume {volume}"),
@@ -914,7 +940,7 @@ impl PodGroup<'_> {
         let mut claims = self.all.iter().flat_map(|judged| asked(judged));
         if let Some(doubt) = claims.find_map(|(_, pin)| pin.doubt.as_ref()) {
             what += &format!(
-                " Could not check whether the PVC would be recreated ({}); the next run checks again first.",
+                " Whether the PVC would be created again is not known ({}).",
                 doubt.why
             );
             row = None;
@@ -1286,10 +1312,15 @@ fn size_and_age(losses: &[Loss]) -> impl Iterator<Item = String> {
         ),
     };
     let times = losses.iter().filter_map(|loss| loss.created);
-    let days = times.map(|created| created.strftime("%F").to_string());
-    let made = days.minmax().into_option().map(|(first, last)| {
-        let until = Some(&last).filter(|last| **last != first);
-        format!("created {first}{}", after(" to ", until))
+    let made = times.minmax().into_option().map(|(first, last)| {
+        let [from, to] = [first, last].map(|time| time.strftime("%F").to_string());
+        if first == last {
+            format!("created {from} {}", first.strftime("%RZ"))
+        } else if from == to {
+            format!("created {from}")
+        } else {
+            format!("created {from} to {to}")
+        }
     });
     size.into_iter().chain(made)
 }

@@ -66,8 +66,8 @@ reasons! {
         "It is overdue for less than --reap-older-than, or not yet: since its deletion deadline, which includes the grace period. On a silent node the kubelet no longer times the grace period: there the pod is overdue since its deletion was requested, or since the last heartbeat, if that is later. A kubelet that comes back in that time terminates the pod cleanly.",
         "Nothing. A later run takes it.";
     KosmosLeaf = "kosmos-leaf" => Manual,
-        "Its node stands for another cluster, joined by Kosmos. NotReady usually means that the link is cut: the pod may well be running.",
-        "Do not force-delete it: it may well be running, and Kosmos might never stop it. Once the link is repaired, Kosmos deletes the pod: within seconds after a short outage, later after a long one. So choose when to repair it. If the leaf cluster is gone for good, delete the Node, not its pods: what runs there may keep running, and Kosmos recreates the Node only when its cluster manager restarts.";
+        "Its node stands for another cluster, joined by Kosmos. NotReady usually means that the link is cut: the pod is probably still running there.",
+        "Do not force-delete it: Kosmos might never stop the running pod. Once you repair the link, Kosmos deletes the pod: within seconds after a short outage, later after a long one. So look first, then choose when to repair the link. Only if the leaf cluster is gone for good, delete the Node, not its pods. What runs there may keep running, and Kosmos recreates the Node only when its cluster manager restarts.";
     VirtualNode = "virtual-node" => Manual,
         "Its node is a program that runs or simulates pods elsewhere (Virtual Kubelet, Liqo, \
          interLink, KWOK or the like), and does not report: the pod may well be running.",
@@ -90,7 +90,7 @@ reasons! {
         "Nothing. A later run takes the pod if the node stays NotReady.";
     KubeletAlive = "kubelet-alive" => Manual,
         "Its node is NotReady, but shows a sign of life: Ready is False, which only a kubelet that reports keeps so, or something on the machine wrote to the API server after the node became NotReady and less than 11 minutes ago. The containers most likely run, unless the kubelet itself reports that they have terminated. Workloads that tolerate two copies were already replaced at the eviction, so a delete would gain nothing.",
-        "Do not force-delete it: it most likely runs, and a replacement would be a duplicate. Repair what the kubelet reports: the network plugin (CNI), or the container runtime. If it reports nothing, restart the container runtime or the kubelet. Once the node is Ready, the kubelet terminates the pod. Or power the machine off: after 11 minutes without a heartbeat, the next run judges the pod again.";
+        "Do not force-delete it: it most likely runs, and a replacement would be a duplicate. See the message of the Ready condition: if it names the network plugin (CNI) or the container runtime, repair that. If Ready is Unknown, the kubelet does not report: restart the kubelet or the container runtime. Once the node is Ready, the kubelet terminates the pod. Or power the machine off: after 11 minutes without a heartbeat, the next run judges the pod again.";
     AlreadyForced = "already-forced" => Manual,
         "It was force-deleted before it had finished, and finalizers still hold it. Another \
          delete changes nothing.",
@@ -132,8 +132,8 @@ reasons! {
          are cleaned up.";
     Stuck = "stuck-on-not-ready-node" => Reap,
         "It is stuck Terminating on a NotReady node, and no other rule speaks against a delete.",
-        "Nothing for the pod. If the node may still be running but unreachable, power it off now: its containers \
-         may still be running.";
+        "Nothing for the pod. Unless the node is about to come back, make sure that it is powered off: its \
+         containers may still be running.";
     MassOutage = "mass-outage" => Wait,
         "The breaker: too many nodes are NotReady, of all or of the pod's zone (--max-not-ready-percent), or no other node could start anything. When so many fail at once, the cause is more often the API server or the network, and their pods may all be running.",
         "Find what the nodes have in common, and look at the network first. Once machines are switched off, say so by the annotation in the report, or run with --max-not-ready-percent=100, which turns the breaker off for the whole cluster.";

@@ -400,7 +400,7 @@ fn leaf_node(case: &Case<'_>) -> Finding {
         ),
     };
     let sentence =
-        format!("Its node {what} (seen: {marks}). {means}: the pod may well be running.");
+        format!("Its node {what} (seen: {marks}). {means}: the pod is probably still running.");
     holds(code, sentence)
 }
 

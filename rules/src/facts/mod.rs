@@ -183,6 +183,9 @@ entry! {
     }
 }
 
+/// What a [`ReadError`] calls the Leases that a file lacks; the run is then `incomplete` too.
+pub const LEASES_OF_FILE: &str = "leases";
+
 /// Serializes a time in whole seconds. No verdict depends on the fractions.
 pub fn whole_seconds<T: Copy + Into<Option<Timestamp>>, S: Serializer>(
     at: &T,

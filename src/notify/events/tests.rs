@@ -120,7 +120,7 @@ fn there_is_one_event_for_each_owner_and_node_and_one_for_the_node() {
         #4 Force-deleted: it was stuck Terminating on NotReady node _.
         #5 It has no controller to start another.
         #6 Force-deleted _ pod that was stuck Terminating here; none needs a person.
-        #7 If _ may still be running but unreachable, power it off now: its containers would run beside the pods that replace them.
+        #7 Unless _ is about to come back, make sure that it is powered off: containers that still run there run beside the pods that replace them.
         #8 Force-deleted _ pods that were stuck Terminating here; _ needs a person.
     "#]]
     .assert_eq(&printed(&all_deleted(&objects)));
@@ -208,7 +208,7 @@ fn what_needs_a_person_is_a_warning_with_its_reason() {
         #4 Its storage is on the dead node: claim _ is bound to volume pvc-scratch (local, at _).
         #5 It is unverified whether its storage is on the dead node: statestored.
         #6 Its node stands for the Kosmos leaf cluster _ (seen: label _, annotation _, name prefix kosmos-).
-        #7 There, NotReady usually means that the link is cut: the pod may well be running.
+        #7 There, NotReady usually means that the link is cut: the pod is probably still running.
     "#]]
     .assert_eq(&events);
 }

@@ -291,10 +291,7 @@ fn the_headline_states_what_matters_most() {
     };
     let page = write(&report(&settings, &objects(&yaml(held)), &[]).page());
     let titles = texts(&pieces(&without_style_and_script(&page)), "title");
-    assert_eq!(
-        titles,
-        ["NOTHING IS DELETED, 2 held · dc-<west> · pod-reaper"]
-    );
+    assert_eq!(titles, ["2 HELD · dc-<west> · pod-reaper"]);
 }
 
 #[test]

@@ -36,18 +36,19 @@ fn an_audit_of_a_dead_node() {
         FIRST  1. ds06: if it can come back, wait; if not, power it off
                2. then decide about impala-impala01/impala-executor-000-0, impala-impala01/statestored-0
                3. compute-hive01/held-0: see what set its finalizers, and repair that
-               4. vault/web-0: do not delete it; repair the link of its leaf cluster
+               4. vault/web-0: do not delete it; look in its leaf cluster before you repair the link
                5. see what could not be read: Pod impala-impala01/odd-0
 
         NEEDS YOU: 4
         on ds06: NotReady for 2h; last sign of life 2h ago (lease)
-          1. If ds06 can come back, wait: its pods restart with their data.
-          2. If not, power ds06 off before you answer. Otherwise two copies may run.
+          1. If ds06 can come back, wait: these pods then restart with their data.
+          2. If not, power ds06 off before you run a command below. Otherwise two copies may run.
           impala-impala01/impala-executor-000-0  OTHER COPIES UNKNOWN  StatefulSet  overdue for 1h 55m
               [local-volume]
-              The next run deletes the PVC and the pod; its StatefulSet creates both again, empty.
-              - Discard PVC scratch-cache-volume-impala-executor-000-0 (created 2026-01-01): the data of
-                volume pvc-scratch is lost for good (policy Delete). How many other pods of
+              Nothing happens to this pod until you run a command below. The next run then deletes the PVC
+              and the pod, and the StatefulSet creates both again, empty.
+              - Discard PVC scratch-cache-volume-impala-executor-000-0 (created 2026-01-01 00:00Z): the data
+                of volume pvc-scratch is lost for good (reclaim policy Delete). How many other pods of
                 StatefulSet/impala-executor-* are Ready is not known.
                 kubectl annotate pvc scratch-cache-volume-impala-executor-000-0 -n impala-impala01 pod-reaper.io/give-up=2026-01-31T03:00:00Z --overwrite
           impala-impala01/statestored-0  StatefulSet  overdue for 1h 55m  [volume-unverified]
@@ -77,16 +78,16 @@ fn an_audit_of_a_dead_node() {
               2. See what is left of them; a pod goes by itself with the last one, or at the next run.
                  kubectl get pod held-0 -n compute-hive01 -o custom-columns=POD:.metadata.name,HELD_BY:.metadata.finalizers
 
-        on kosmos-cluster7: NotReady for 2h; no sign of life was ever seen
+        on kosmos-cluster7: NotReady for 2h; last sign of life unknown
           vault/web-0  StatefulSet  overdue for 1h 55m  [kosmos-leaf]
               Its node stands for the Kosmos leaf cluster cluster7 (seen: label kosmos.io/node, annotation
               kosmos-io/owned-by-cluster=cluster7, name prefix kosmos-). There, NotReady usually means that
-              the link is cut: the pod may well be running.
-              Do not force-delete it: it may well be running, and Kosmos might never stop it. Once the link
-              is repaired, Kosmos deletes the pod: within seconds after a short outage, later after a long
-              one. So choose when to repair it. If the leaf cluster is gone for good, delete the Node, not
-              its pods: what runs there may keep running, and Kosmos recreates the Node only when its
-              cluster manager restarts. A StatefulSet would start a second copy.
+              the link is cut: the pod is probably still running.
+              Do not force-delete it: Kosmos might never stop the running pod. Once you repair the link,
+              Kosmos deletes the pod: within seconds after a short outage, later after a long one. So look
+              first, then choose when to repair the link. Only if the leaf cluster is gone for good, delete
+              the Node, not its pods. What runs there may keep running, and Kosmos recreates the Node only
+              when its cluster manager restarts. A StatefulSet would start a second copy.
               1. See the node's conditions, and its kubelet's last lease.
                  kubectl describe node kosmos-cluster7
               2. See why Kosmos does not reach the leaf cluster. If kosmos-guard is not installed, install
@@ -96,10 +97,22 @@ fn an_audit_of_a_dead_node() {
                  cluster7.kubeconfig. If the link is cut from here too, look from within the leaf cluster.
                  kubectl --kubeconfig cluster7.kubeconfig get pod web-0 -n vault -o wide
 
-          - The next run acts on your answers. Scheduled runs need the component answers to delete a PVC
-            (Helm: answers.enabled); without it, run pod-reaper yourself. To start a scheduled run now,
-            which also reaps every other pod that is due:
+          - The next run acts on your answers. A scheduled run may delete a PVC only if the `answers`
+            component is installed (Helm: answers.enabled). If it is not, run pod-reaper yourself. To start
+            a scheduled run now, which also reaps every other pod that is due:
             kubectl create job -n pod-reaper --from=cronjob/pod-reaper answers-20260131-030000
+
+        WHAT TO DO ABOUT THE NODES
+          - Unless ds06 is about to come back, make sure that it is powered off: containers that still run
+            there run beside the pods that replace them.
+          - Volumes still attached to ds06: 2. Kubernetes detaches each one 6 minutes after its pod is gone
+            (never, if kube-controller-manager runs with --disable-force-detach-on-timeout). To detach them
+            now, set the out-of-service taint, but only if you have checked that the machine is powered off:
+            Kubernetes 1.26 or newer then also evicts and force-deletes every pod on ds06 that does not
+            tolerate the taint, including the pods that need you. Remove the taint only after the machine
+            was powered off and on again, once the pods run elsewhere. Do not delete VolumeAttachments. The
+            command does nothing if the node has changed since this report.
+            kubectl get node ds06 -o 'jsonpath={.metadata.uid}{range .status.conditions[?(@.type=="Ready")]}/{.status}/{.lastTransitionTime}{end}' | grep -qxF -- uid-ds06/Unknown/2026-01-31T01:00:00Z && kubectl taint nodes ds06 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute
 
         TO BE REAPED: 4
           on ds06, overdue for up to 1h 55m
@@ -113,22 +126,11 @@ fn an_audit_of_a_dead_node() {
           needs topology.kubernetes.io/zone In (b); its replacement may have to wait until pvc-zone is
           detached from ds06, 6 minutes after this pod is gone
 
-        WHAT TO DO ABOUT THE NODES
-          - If ds06 may still be running but unreachable, power it off now: its containers would run beside
-            the pods that replace them.
-          - Volumes still attached to ds06: 2. Kubernetes detaches each one 6 minutes after its pod is gone
-            (never, if kube-controller-manager runs with --disable-force-detach-on-timeout). To detach them
-            now, set the out-of-service taint, but only if you have checked that the machine is powered off:
-            Kubernetes 1.26 or newer then also evicts and force-deletes every pod on ds06 that does not
-            tolerate the taint, including the pods that need you. Remove the taint only after the machine
-            was powered off and on again, once the pods run elsewhere. Do not delete VolumeAttachments.
-            kubectl get node ds06 -o 'jsonpath={.metadata.uid}{range .status.conditions[?(@.type=="Ready")]}/{.status}/{.lastTransitionTime}{end}' | grep -qxF -- uid-ds06/Unknown/2026-01-31T01:00:00Z && kubectl taint nodes ds06 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute
-
         NODES NOT READY: 2 of 7
           ds06  NotReady for 2h; last sign of life 2h ago (lease)
               4 to reap, 2 waiting, 1 left alone, 3 need you
               Volumes still attached: pvc-gone, pvc-zone.
-          kosmos-cluster7  NotReady for 2h; no sign of life was ever seen  1 needs you
+          kosmos-cluster7  NotReady for 2h; last sign of life unknown  1 needs you
               A leaf node, by its label kosmos.io/node, annotation kosmos-io/owned-by-cluster=cluster7, name
               prefix kosmos-.
 
@@ -152,7 +154,7 @@ fn an_audit_of_a_dead_node() {
         NOT READ: 1
           Pod impala-impala01/odd-0: a field has an unexpected type
 
-        pod-reaper 0.4.0. Stuck means 10m overdue, on a node NotReady for 10m. Namespaces: all.
+        pod-reaper 0.4.0. Stuck means overdue for 10m, on a node NotReady for 10m. Namespaces: all.
 
         AUDIT of state.json, judged at 2026-01-31 03:00Z. Nothing was changed. Exit code 3.
         NODES  ds06 NotReady for 2h · kosmos-cluster7 NotReady for 2h, its link is probably cut
@@ -160,7 +162,7 @@ fn an_audit_of_a_dead_node() {
         FIRST  1. ds06: if it can come back, wait; if not, power it off
                2. then decide about impala-impala01/impala-executor-000-0, impala-impala01/statestored-0
                3. compute-hive01/held-0: see what set its finalizers, and repair that
-               4. vault/web-0: do not delete it; repair the link of its leaf cluster
+               4. vault/web-0: do not delete it; look in its leaf cluster before you repair the link
                5. see what could not be read: Pod impala-impala01/odd-0
     "#]].assert_eq(&write(&report.page(), Screen::default()));
 }
@@ -173,7 +175,11 @@ fn a_run_with_every_outcome() {
         PODS   1 changed · 1 deleted · 1 denied · 1 failed · 1 gone · 1 interrupted · 1 node-changed · 1
                node-recovered · 1 still-there · 1 unverified
         FIRST  1. see why these were not reaped: app/c-0, app/d-0, app/e-0 and 5 more
-               2. power off ds06, or old containers may run beside the new ones
+               2. power off ds06: containers that still run there run beside their replacements
+
+        WHAT TO DO ABOUT THE NODES
+          - Unless ds06 is about to come back, make sure that it is powered off: containers that still run
+            there run beside the pods that replace them.
 
         REAPED: 2 of 10
           app/c-0  StatefulSet  on ds06  overdue for 1h 55m  [changed]
@@ -198,15 +204,11 @@ fn a_run_with_every_outcome() {
           on ds06, overdue for 1h 55m
             app  a-0
 
-        WHAT TO DO ABOUT THE NODES
-          - If ds06 may still be running but unreachable, power it off now: its containers would run beside
-            the pods that replace them.
-
         NODES NOT READY: 1 of 2
           ds06  NotReady for 2h; last sign of life 2h ago (lease)  10 to reap
 
-        pod-reaper 0.4.0. Stuck means 10m overdue, on a node NotReady for 10m. Namespaces: all. No guard is
-        required: RBAC alone limits what this account can delete.
+        pod-reaper 0.4.0. Stuck means overdue for 10m, on a node NotReady for 10m. Namespaces: all. No guard
+        is required: RBAC alone limits what this account can delete.
     "#]]
     .assert_eq(&write(&every_outcome().page(), Screen::default()));
 }
@@ -228,7 +230,11 @@ fn a_dry_run_names_what_would_be_deleted() {
         DRY RUN, checked by the API server, judged at 2026-01-31 03:00Z. Nothing was changed.
         NODES  ds06 NotReady for 2h
         PODS   1 would be deleted
-        FIRST  power off ds06, or old containers may run beside the new ones
+        FIRST  power off ds06: containers that still run there run beside their replacements
+
+        WHAT TO DO ABOUT THE NODES
+          - Unless ds06 is about to come back, make sure that it is powered off: containers that still run
+            there run beside the pods that replace them.
 
         TO BE REAPED: 1
           on ds06, overdue for 1h 55m
@@ -237,16 +243,12 @@ fn a_dry_run_names_what_would_be_deleted() {
         AFTERWARDS
           app/a-0: its author says: 'tell somebody'
 
-        WHAT TO DO ABOUT THE NODES
-          - If ds06 may still be running but unreachable, power it off now: its containers would run beside
-            the pods that replace them.
-
         NODES NOT READY: 1 of 2
           ds06  NotReady for 2h; last sign of life 2h ago (lease)  1 to reap
 
-        pod-reaper 0.4.0. Stuck means 10m overdue, on a node NotReady for 10m. Namespaces: matching "^app",
-        but not those matching "-test$". No guard is required: RBAC alone limits what this account can
-        delete.
+        pod-reaper 0.4.0. Stuck means overdue for 10m, on a node NotReady for 10m. Namespaces: matching
+        "^app", but not those matching "-test$". No guard is required: RBAC alone limits what this account
+        can delete.
     "#]]
     .assert_eq(&write(&report(&settings, &objects, &outcomes).page(), Screen::default()));
 }
@@ -327,7 +329,7 @@ fn a_quiet_cluster() {
     let quiet = [first.clone(), second, alive.clone()].concat();
     expect![[r#"
         AUDIT of state.json, judged at 2026-01-31 03:00Z. Nothing was changed.
-        NODES  all 2 are Ready
+        NODES  both are Ready
         PODS   none is stuck
 
         WORTH KNOWING
@@ -339,7 +341,7 @@ fn a_quiet_cluster() {
           out), leases (whether a node lives). They were not saved, or there are none. This saves all:
           kubectl get no,ns,po,pvc,pv,leases,volumeattachments,csidrivers,sts -Ao json --show-managed-fields
 
-        pod-reaper 0.4.0. Stuck means 10m overdue, on a node NotReady for 10m. Namespaces: all.
+        pod-reaper 0.4.0. Stuck means overdue for 10m, on a node NotReady for 10m. Namespaces: all.
     "#]]
     .assert_eq(&write(&report(&audit(), &quiet, &[]).page(), Screen::default()));
     let one = write(
@@ -574,7 +576,7 @@ fn what_was_taken_from_a_node_is_a_reason_to_power_it_off_that_waits_for_nothing
         ),
         (
             Outcome::Deleted,
-            "power off ds06, or old containers may run beside the new ones\nthen decide",
+            "power off ds06: containers that still run there run beside their replacements\nthen decide",
         ),
     ] {
         let outcomes = [("uid-vault-vault-0", outcome)];
