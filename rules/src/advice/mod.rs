@@ -287,7 +287,7 @@ impl Adviser<'_> {
     }
 
     /// Returns the step that sets the out-of-service taint, bound to the node as it was judged.
-    fn taint(&self, node: &NodeFacts, what: String) -> Step {
+    fn taint(&self, node: &NodeFacts, what: &str) -> Step {
         let out_of_service = format!("{OUT_OF_SERVICE}=nodeshutdown:NoExecute");
         let taint = ["taint", "nodes", &node.name, &out_of_service];
         let command = format!(
@@ -339,7 +339,7 @@ impl Adviser<'_> {
                  newer then also evicts and force-deletes every pod on {name} that does not tolerate the taint, including \
                  the pods that need you.{ceph} {AFTER_A_POWER_CYCLE} Do not delete VolumeAttachments."
             );
-            steps.push(self.taint(node, what));
+            steps.push(self.taint(node, &what));
         }
         steps
     }
@@ -1228,7 +1228,7 @@ impl PodGroup<'_> {
             "Set the taint only once the machine is off: Kubernetes force-deletes every pod on {name} that does not tolerate \
              it. {AFTER_A_POWER_CYCLE}"
         );
-        let taint = adviser.may_taint(node).then(|| adviser.taint(node, what));
+        let taint = adviser.may_taint(node).then(|| adviser.taint(node, &what));
         Some(Advice {
             risk: Some(risk),
             steps: taint.into_iter().collect(),
