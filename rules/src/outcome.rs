@@ -60,14 +60,14 @@ outcomes! {
     /// The node is not the one that was judged, or a rule about it now holds the pod. Holds a
     /// sentence that says which.
     NodeChanged(how) = "node-changed", "{how} Not deleted.",
-        "Right before the delete its node was another one, gone or alive, or a rule about it held the pod by then: not deleted.";
+        "Not deleted: just before the delete, its node had been replaced or removed or showed a sign of life, or a rule about the node now kept the pod.";
     /// The pod's namespace was opted out after the pod was judged.
     OptedOut = "opted-out",
         "Its namespace was opted out by pod-reaper.io/skip after the pod was judged: not deleted.",
         "Its namespace was opted out after it was judged: not deleted.";
     /// Rights or admission forbid the delete. Holds the API server's message.
     Denied(message) = "denied", "The API server refused the delete: {message}",
-        "Rights or admission forbid the delete; the report has the message. Grant the right, or change what refuses.";
+        "RBAC or admission forbids the delete; the report has the message. Grant the permission, or change the policy that refuses.";
     /// The delete failed for any other cause, which this holds.
     Failed(cause) = "failed", "It could not be deleted: {cause}",
         "The delete failed otherwise; the report has the cause. The next run tries again.";
@@ -81,11 +81,11 @@ outcomes! {
         "The delete was accepted, but whether the pod is gone could not be read. The next run looks again.";
     /// The run had to end before the pod was deleted: before its turn, or between two tries. Holds
     /// what ended it.
-    Interrupted(cause) = "interrupted", "The run was ended before its turn, by {cause}; the next one takes it.",
-        "A signal or the deadline came first. The next run takes it.";
+    Interrupted(cause) = "interrupted", "The run was ended before its turn, by {cause}; the next one handles it.",
+        "A signal or the deadline came first. The next run handles it.";
     /// A real run would have deleted the pod.
     WouldDelete = "would-delete", "A real run would force-delete it.",
-        "A dry run, or a person said no when asked: a real run would force-delete it.";
+        "A dry run, or the answer at the prompt was no: a real run would force-delete it.";
 }
 
 impl OutcomeCode {

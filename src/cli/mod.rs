@@ -60,8 +60,8 @@ pub enum Command {
     Print(Print),
 }
 
-/// Force-deletes pods stuck Terminating on NotReady nodes; leaves to a person what a program must
-/// not decide.
+/// Force-deletes pods stuck Terminating on NotReady nodes, and reports those that need a human
+/// decision.
 ///
 /// Run it by hand, from a CronJob, or as an audit that changes nothing (--dry-run, --snapshot). The
 /// report goes to standard output, the log to standard error. An option can also be set by the
@@ -86,7 +86,8 @@ enum Typed {
         /// The same, as an option; repeatable
         #[arg(long, value_name = "NODE", num_args = 1.., value_delimiter = ',', value_parser = values::node())]
         node: Vec<String>,
-        /// Every node by itself, the worst first; alone with this the metrics matter
+        /// Forecast each node separately, the worst first. The options about metrics apply only
+        /// with this flag
         #[arg(long, conflicts_with_all = ["nodes", "node"])]
         each_node: bool,
         #[command(flatten)]
@@ -289,7 +290,7 @@ impl Cli {
             (
                 is_what_if,
                 &OF_EACH_NODE[..],
-                "used with what-if NODE: it would not change the answer; leave it out",
+                "used with what-if NODE: it has no effect there; leave it out",
             ),
             (
                 names_namespaces,
@@ -517,7 +518,7 @@ fn clarify(
             .get_arguments()
             .any(|arg| arg.get_long() == word.strip_prefix("--"))
     {
-        format!("{word} cannot be used with {name}: it would not change the answer; leave it out")
+        format!("{word} has no effect on {name}; leave it out")
     } else {
         return error;
     };

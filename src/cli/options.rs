@@ -38,13 +38,14 @@ pub struct Options {
 
     /// Do not ask before deleting; required without a terminal
     ///
-    /// Only a run in a pod that uses the pod's own ServiceAccount needs neither.
+    /// A run in a pod that uses the pod's own ServiceAccount needs neither --yes nor a terminal.
     #[arg(help_heading = LIMITS, long, short, display_order = 0)]
     pub yes: bool,
 
     /// Run only if the guard proves that it stops this account from deleting a running pod. The
-    /// proof is a dry-run delete of the run's own pod, which the downward API names; no other
-    /// namespace is tried. "nodes" asks the same of the node guard. --dry-run=client and --snapshot
+    /// proof is a dry-run delete of the run's own pod, which POD_NAMESPACE and POD_NAME name
+    /// (downward API); no other namespace is tried. "nodes" requires the same proof of the node
+    /// guard. --dry-run=client and --snapshot
     /// skip this check
     #[arg(help_heading = LIMITS, long, value_enum, hide_possible_values = true, value_name = "true|false|nodes", num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true)]
     pub require_guard: RequireGuard,
@@ -53,11 +54,11 @@ pub struct Options {
     #[arg(help_heading = REPORT, long, hide_short_help = true)]
     pub all: bool,
 
-    /// Exit with code 5 when something needs a person
+    /// Exit with code 5 if something needs you
     #[arg(help_heading = REPORT, long)]
     pub exit_on_manual: bool,
 
-    /// Write no Kubernetes Events, neither about deleted pods nor about pods that need a person
+    /// Write no Kubernetes Events, neither about deleted pods nor about pods that need you
     #[arg(help_heading = REPORT, long)]
     pub no_events: bool,
 

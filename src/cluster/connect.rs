@@ -204,7 +204,7 @@ fn checked(kubeconfig: &Kubeconfig, name: Option<&str>) -> Result<String, String
         .ok_or_else(|| format!("it has no context {name}; choose one with --context: {has}"))?;
     let lacks = |what: &str, wanted: &str| {
         format!(
-            "its context {name} is of the {what} {wanted}, which it does not have; add it, or choose another context"
+            "its context {name} refers to {what} {wanted}, which is not defined there; add it, or choose another context"
         )
     };
     let cluster = kubeconfig

@@ -32,8 +32,7 @@ const RETRY_PAUSE: Duration = Duration::from_millis(500);
 /// A part of what an API server says before it has loaded its policies.
 const POLICIES_NOT_LOADED: &str = "not yet ready to handle request";
 /// The error if the variables name no pod, or none that exists.
-const NO_POD: &str = "the variables POD_NAMESPACE and POD_NAME do not name the pod that this runs in, and the guard is \
-    proved on no other; cronjob/base sets them. Outside a cluster leave --require-guard out";
+const NO_POD: &str = "POD_NAMESPACE and POD_NAME do not name the pod that pod-reaper runs in, the only pod on which it checks the guard. cronjob/base sets both. Outside a cluster, omit --require-guard";
 
 /// Why there is no proof.
 #[derive(Debug, PartialEq, Eq)]

@@ -145,7 +145,7 @@ impl Cluster {
         mode: Mode,
     ) -> Result<()> {
         let version = pin.version.as_ref().filter(|_| pin.given_up.is_ok());
-        let version = version.ok_or(Failure::NotSent("the claim is not to be given up"))?;
+        let version = version.ok_or(Failure::NotSent("the PVC is not to be given up"))?;
         let path = object::<RawClaim>(&pod.namespace, &tie.pvc);
         let delete = delete(path, &pin.uid, version, mode, "Background");
         self.write(delete, pod, node).await.map(drop)

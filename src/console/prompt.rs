@@ -112,9 +112,9 @@ mod tests {
                 vault            vault-0
 
             AFTERWARDS
-              impala-impala01/impala-executor-000-0: claim scratch-cache-volume-impala-executor-000-0 is deleted
-              and recreated, empty; its volume pvc-scratch stays behind, Released, until it is cleaned up
-              (reclaim policy Delete), and a storage class that binds at once may choose ds06 again
+              impala-impala01/impala-executor-000-0: PVC scratch-cache-volume-impala-executor-000-0 is deleted
+              and recreated, empty. Its volume pvc-scratch stays Released until it is cleaned up (reclaim policy
+              Delete). A storage class with volumeBindingMode Immediate may place the new volume on ds06 again
               vault/vault-0: its author says: 'unseal Vault: vault operator unseal'; nothing brings it back: it
               has no controller
               impala-impala01/catalogd-0: its replacement waits for a node that its volume allows: pvc-zone

@@ -146,10 +146,13 @@ impl Turn<'_> {
             return outcome;
         }
         let lost = joined(&self.lost_claims, ", ");
-        let claims = lost.map(|claims| format!("its claims are gone, or may be ({claims})"));
+        let claims =
+            lost.map(|claims| format!("its PVCs were deleted, or may have been ({claims})"));
         let is_accepted = matches!(code, OutcomeCode::StillThere | OutcomeCode::Unverified);
-        let failed = (self.patched && !is_accepted)
-            .then(|| "it is Failed, or may be, so that its Job may make another".to_owned());
+        let failed = (self.patched && !is_accepted).then(|| {
+            "its phase was set to Failed, or may have been, so its Job may start another pod"
+                .to_owned()
+        });
         let Some(done) = joined(claims.into_iter().chain(failed), ", ") else {
             return outcome;
         };
@@ -195,14 +198,14 @@ impl Turn<'_> {
             let (proof, reason) = self.still_down(pod).await?;
             let mut claims = reason.claims_to_delete();
             let Some(claim) = claims.find(|(tie, _)| tie.pvc == name) else {
-                let why = format!("Claim {name} is not to be given up any more.");
+                let why = format!("PVC {name} is not to be given up any more.");
                 return Err(Outcome::Changed(why));
             };
             let written = cluster.delete_claim(pod, claim, &proof, mode).await;
             let failure = written.err();
             if mode == Mode::Delete && failure.as_ref().is_none_or(Failure::may_have_taken_effect) {
                 let uid = pod.uid.as_str();
-                tracing::info!(uid, "Deleting claim {name} of pod {}", pod.name);
+                tracing::info!(uid, "Deleting PVC {name} of pod {}", pod.name);
                 self.lost_claims.insert(name.to_owned());
             }
             let Some(failure) = failure.filter(|failure| !failure.is(StatusKind::NotFound)) else {
@@ -218,16 +221,15 @@ impl Turn<'_> {
                 if ours {
                     return Ok(());
                 }
-                let how = format!("Claim {name} changed after it was judged.");
+                let how = format!("PVC {name} changed after it was judged.");
                 return Err(Outcome::Changed(how));
             }
             if failure.is(StatusKind::NoRight) {
                 return Err(Outcome::Denied(format!(
-                    "{failure}; the component answers (answers.enabled of the chart) grants that right, and a run by hand has \
-                     a person's own"
+                    "{failure}; the `answers` component (Helm: answers.enabled) grants that permission, and a run by hand has your own permissions"
                 )));
             }
-            self.pause(&mut tried, &failure, &format!("claim {name}: "))
+            self.pause(&mut tried, &failure, &format!("PVC {name}: "))
                 .await?;
         }
     }
@@ -360,16 +362,16 @@ impl Turn<'_> {
                 Ok(true) => {
                     let why = match why {
                         Unneeded::Namespace => "Its namespace is not being deleted any more.",
-                        Unneeded::Set => "A StatefulSet wants the pod again by now.",
+                        Unneeded::Set => "A StatefulSet now wants the pod again.",
                         Unneeded::KeptBy { .. } => {
-                            "A claim would go with it that something wants by now."
+                            "Deleting it would now also remove a PVC that is needed again."
                         }
                     };
                     return Err(Outcome::Changed(why.to_owned()));
                 }
                 Err(failure) => {
                     let why = format!(
-                        "whether something wants it or its claims could not be read again: {failure}"
+                        "whether something wants it or its PVCs could not be read again: {failure}"
                     );
                     return Err(Outcome::Failed(why));
                 }

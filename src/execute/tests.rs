@@ -592,7 +592,7 @@ async fn a_claim_that_went_alone_is_told() {
     };
     let mut said = String::new();
     reap_scratch_saying(Duration::from_mins(8), "{}", REAL, fate, &mut said).await;
-    expect_test::expect!["It could not be deleted: its claims are gone, or may be (a-cache-0, b-cache-0), and this run did not delete the pod. The API server refused the delete: cannot list resource (403)"].assert_eq(&said);
+    expect_test::expect!["It could not be deleted: its PVCs were deleted, or may have been (a-cache-0, b-cache-0), and this run did not delete the pod. The API server refused the delete: cannot list resource (403)"].assert_eq(&said);
 }
 
 /// A failure that may pass is followed by another try. A claim that changed is left to the next run,

@@ -105,12 +105,12 @@ fn changes(counts: &Counts) -> impl Iterator<Item = String> + use<> {
     let eager = if counts.seconds > 0 { EAGER } else { 0 };
     let changes = [
         (
-            "component scratch, once the claims that nobody would miss are annotated pod-reaper.io/scratch: \"true\"",
+            "the `scratch` component, once the PVCs that you can afford to lose are annotated pod-reaper.io/scratch: \"true\"",
             counts.local,
             0,
         ),
         (
-            "tolerationSeconds for node.kubernetes.io/unreachable in the pods that tolerate it for ever: they would be evicted",
+            "tolerationSeconds for node.kubernetes.io/unreachable in the pods that tolerate it forever: they would then be evicted",
             counts.stays_down,
             0,
         ),
@@ -120,7 +120,7 @@ fn changes(counts: &Counts) -> impl Iterator<Item = String> + use<> {
             counts.seconds - counts.seconds_tolerating_less,
         ),
         (
-            "component eager: a run every two minutes in place of ten",
+            "the `eager` component (Helm: eager.enabled): a run every two minutes instead of every ten",
             0,
             eager,
         ),

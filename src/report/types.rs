@@ -254,7 +254,7 @@ in_json! {
         pub needs_person: usize,
         /// Pods that a rule has wait, or leaves alone.
         pub left_terminating: usize,
-        /// Pods that tolerate a silent node for ever: they stay on it, down and never evicted.
+        /// Pods that tolerate a silent node forever: they stay on it, down and never evicted.
         pub stays_down: usize,
         /// Pods that would be evicted, but that no run would reap, because the filter leaves out
         /// their namespaces.

@@ -472,7 +472,7 @@ impl Store<'_> {
     /// Reads a PVC with its volume.
     async fn pvc(&self, what: &str, namespace: &str, name: &str) -> ClaimRead {
         if !is_name(name) {
-            let why = "no claim can have this name".to_owned();
+            let why = "no PVC can have this name".to_owned();
             return ClaimState::Unread(Unread(why)).into();
         }
         let claim = match self.find::<RawClaim>(namespace, name).await {

@@ -1446,8 +1446,8 @@ fn claims_are_looked_up_as_long_as_they_can_be_and_are_not_too_many() {
         .into_iter()
         .collect::<Vec<_>>();
     expect![[r#"
-        its pod uses more than 64, and no more of a pod are looked up
-        more than 640 claims of its namespace are due, and a run looks up no more"#]]
+        its namespace has more than 640 PVCs to look up, the limit per namespace and run
+        its pod uses more than 64, and no more of a pod are looked up"#]]
     .assert_eq(&limits.join("\n"));
 }
 
@@ -1576,7 +1576,7 @@ fn each_cause_is_said_in_words() {
                 = a field has an unexpected type
                 = the snapshot's PersistentVolumeClaim could not be read: a field has an unexpected type
             a name that no PVC can have: Pod web-0: {uses: a/b}
-                = no claim can have this name
+                = no PVC can have this name
         "#]],
         |more| causes("{}", more),
     );
@@ -1591,9 +1591,9 @@ fn each_cause_is_said_in_words() {
             no set made it: Pod web-0: {metadata: {ownerReferences: null}}
                 = no StatefulSet made it
             no template: StatefulSet web: {spec: {volumeClaimTemplates: []}}
-                = claim disk-web-0 comes from no template of its StatefulSet
+                = PVC disk-web-0 comes from no template of its StatefulSet
             without its number: Pod web-0: {metadata: {labels: null}}
-                = it has no label apps.kubernetes.io/pod-index: its StatefulSet controller may be older than Kubernetes 1.28, which does not always create such a claim again
+                = it has no label apps.kubernetes.io/pod-index: its StatefulSet controller may be older than Kubernetes 1.28, which does not always create such a PVC again
             pods are unread, and an operator made it: Pod web-0: {metadata: {ownerReferences: [{apiVersion: example.com/v1, kind: Db, name: web, uid: db, controller: true}]}}, Pod bad: {metadata: 7, spec: 7}
                 = a field has an unexpected type
                 = the pods of its namespace could not be read: not all of them are readable
@@ -1607,7 +1607,7 @@ fn each_cause_is_said_in_words() {
         &expect![[r#"
             its set wants it:
                 = its StatefulSet wants the pod again
-                = claim data comes from no template of its StatefulSet
+                = PVC data comes from no template of its StatefulSet
             no set controls it: Pod web-0: {metadata: {ownerReferences: null}}
                 = no StatefulSet controls the pod, which would say whether it is wanted again
                 = no StatefulSet made it

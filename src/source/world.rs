@@ -366,7 +366,7 @@ impl<'a> World<'a> {
             let new = new.collect_vec();
             if due.len() + new.len() > MAX_PVCS_OF_NAMESPACE {
                 pod.claims = vec![ClaimFacts::any(format!(
-                    "more than {MAX_PVCS_OF_NAMESPACE} claims of its namespace are due, and a run looks up no more"
+                    "its namespace has more than {MAX_PVCS_OF_NAMESPACE} PVCs to look up, the limit per namespace and run"
                 ))];
             }
             due.extend(new);
@@ -769,11 +769,11 @@ fn renewer(
             Doubt::proved("its StatefulSet is now another one of that name")
         }
         Some(Ok(Some(set))) if !set.makes(claim, &pod.name) => Doubt::proved(format!(
-            "claim {claim} comes from no template of its StatefulSet"
+            "PVC {claim} comes from no template of its StatefulSet"
         )),
         Some(Ok(Some(_))) if !pod.indexed => Doubt::proved(
             "it has no label apps.kubernetes.io/pod-index: its StatefulSet controller may be older than \
-             Kubernetes 1.28, which does not always create such a claim again",
+             Kubernetes 1.28, which does not always create such a PVC again",
         ),
         Some(Ok(Some(_))) => return Ok(Renewer::Template),
     })

@@ -17,7 +17,7 @@ use crate::{
 const REAP: &str = "pod-reaper.io/reap";
 const POWERED_OFF: &str = "pod-reaper.io/powered-off";
 const TIME: &str = "2026-11-22T03:00:00Z";
-const NOT_YOURS: &str = "only who may delete this object may annotate it";
+const NOT_YOURS: &str = "only users who may delete this object may annotate it";
 const NOT_ITSELF: &str = "pod-reaper may not answer for itself";
 const DRY: &str = "?dryRun=All";
 

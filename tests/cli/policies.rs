@@ -712,7 +712,7 @@ fn answers_bound_what_the_account_deletes_and_who_may_answer() {
 
 fn who_may_answer(answers: &mut Judge) {
     const ITSELF: &str = "may not answer for itself";
-    const NOT_YOURS: &str = "only who may delete this object may annotate it";
+    const NOT_YOURS: &str = "only users who may delete this object may annotate it";
     let usual = |kind: &str| match kind {
         "nodes" => object("Node dead: {}"),
         "persistentvolumeclaims" => object("PersistentVolumeClaim apps/c: {}"),

@@ -131,7 +131,7 @@ impl Case<'_> {
                 self.pod.deletion_requested(),
             ),
         ];
-        let of_claim = claim.map(|claim| ("the claim was made", claim.created));
+        let of_claim = claim.map(|claim| ("the PVC was made", claim.created));
         node.check_answer(self.now, value, of_pod.into_iter().chain(of_claim))
     }
 

@@ -40,14 +40,14 @@ pub struct Policy {
     #[cfg_attr(feature = "testing", schemars(with = "i64"))]
     pub node_not_ready_for: SignedDuration,
 
-    /// What a sign of life on a NotReady node does (Ready is False, or something on the machine
-    /// still writes to the API server): "hold" leaves its pods to a person, "reap" counts for
-    /// nothing
+    /// What to do with pods on a NotReady node that shows a sign of life (Ready is False, or
+    /// something on the machine still writes to the API server): "hold" leaves them to you, "reap"
+    /// ignores the sign
     #[arg(long, hide_possible_values = true, value_name = "hold|reap", default_value_t = KubeletAlive::Hold, value_parser = kubelet_alive())]
     pub kubelet_alive: KubeletAlive,
 
-    /// Leave pods of this kind of owner, such as StatefulSet or sts, to a person; the Deployment or
-    /// CronJob above the owner counts too. Repeatable, or separated by commas
+    /// Leave pods of this kind of owner, such as StatefulSet or sts, to you; also applies to the
+    /// Deployment or CronJob above the owner. Repeatable, or separated by commas
     #[arg(id = "manual_owner_kind", long = "manual-owner-kind", value_name = "KIND", value_delimiter = ',', value_parser = kind)]
     pub manual_owner_kinds: Vec<String>,
 

@@ -76,7 +76,7 @@ pub struct Ties {
 
 /// A tie between a pod and its node through one PVC.
 #[derive(Debug, Clone, PartialEq, Eq, Display)]
-#[display("claim {pvc}{}", self.predicate())]
+#[display("PVC {pvc}{}", self.predicate())]
 pub struct Tie {
     /// The PVC's name.
     pub pvc: String,

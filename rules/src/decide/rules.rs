@@ -81,7 +81,7 @@ rules! {
         "Is it held by finalizers other than the Job controller's?" => finalizers;
     Storage: LocalVolume | HostPath, "Is its data on the node?" => data_on_node;
     Storage: VolumeConfined, "Is its storage out of reach of every other node?" => volume_confined;
-    Storage: VolumeUnverified, "Is a claim or its volume unverified?" => volume_unverified;
+    Storage: VolumeUnverified, "Is a PVC or its volume unverified?" => volume_unverified;
     Storage: SharedDisk,
         "Could two machines write to its disk, and is its node not fenced?" => shared_disk;
     Storage: OwnerKind,
@@ -581,7 +581,7 @@ fn data_on_node(case: &Case<'_>) -> Finding {
     };
     let kept = not_given_up.or_else(other);
     let Some(kept) = kept.filter(|_| !pinned.is_empty()) else {
-        let none = "No claim that could be read keeps it on the node";
+        let none = "No PVC that could be read keeps it on the node";
         return match of_pod {
             Some(sentence) => holds(Code::HostPath, sentence),
             None => seen(of_claims(case.pod, none)),
@@ -610,7 +610,7 @@ const PASSED: &str = "A person's answer lets it pass: pod-reaper.io/reap on the 
 fn volume_confined(case: &Case<'_>) -> Finding {
     let confined = case.ties()?.confined().collect_vec();
     if confined.is_empty() {
-        let none = "No claim that could be read is confined to the node";
+        let none = "No PVC that could be read is confined to the node";
         return seen(of_claims(case.pod, none));
     }
     if case.is_let_go() {
@@ -629,7 +629,7 @@ fn volume_unverified(case: &Case<'_>) -> Finding {
     let (node, ties) = (case.required_node()?, case.ties()?);
     let unverified = ties.unverified().collect_vec();
     if unverified.is_empty() {
-        return seen(of_claims(case.pod, "Each claim was read"));
+        return seen(of_claims(case.pod, "Each PVC was read"));
     }
     // If it could only not be read whether another node reaches the volume, no answer may depend on
     // that: once it is read, the claim may prove to be on this node.
@@ -651,7 +651,7 @@ fn volume_unverified(case: &Case<'_>) -> Finding {
 fn of_claims(pod: &PodFacts, seen: &str) -> String {
     match joined(pod.claims.iter().map(|claim| &claim.name), ", ") {
         Some(names) => format!("{seen}: {names}."),
-        None => "It uses no claim.".to_owned(),
+        None => "It uses no PVC.".to_owned(),
     }
 }
 
@@ -668,13 +668,13 @@ fn shared_disk(case: &Case<'_>) -> Finding {
         node.fenced(case.now)
     };
     if let Some(mark) = mark {
-        return seen(format!("Its node is certainly off: {mark}."));
+        return seen(format!("Its node is known to be off: {mark}."));
     }
     match what {
         Ok(what) => holds(
             Code::SharedDisk,
             format!(
-                "Two machines could write to its disk at once ({}), and its node is not certainly off.",
+                "Two machines could write to its disk at the same time ({}), and its node is not known to be off.",
                 what.unwrap_or_default()
             ),
         ),
@@ -695,7 +695,7 @@ fn disk_of_several(pod: &PodFacts) -> Result<Option<String>, Option<Unread>> {
             continue;
         };
         if bound.shared_disk {
-            let what = format!("claim {name} is ReadWriteMany and a raw block device");
+            let what = format!("PVC {name} is ReadWriteMany and a raw block device");
             return Ok(Some(what));
         }
         let volume = &bound.volume;
@@ -707,7 +707,7 @@ fn disk_of_several(pod: &PodFacts) -> Result<Option<String>, Option<Unread>> {
                     let name = &driver.name;
                     (!attaches).then(|| {
                         format!(
-                            "needs no attachment (driver {name}), so no other machine is locked out"
+                            "needs no attachment (driver {name}), so nothing keeps a second machine from writing to it"
                         )
                     })
                 }
@@ -721,16 +721,15 @@ fn disk_of_several(pod: &PodFacts) -> Result<Option<String>, Option<Unread>> {
                 }
             });
         let of_kind = volume.disk;
-        let of_kind = of_kind.map(|disk| format!("is {disk}, which locks no other machine out"));
+        let of_kind = of_kind
+            .map(|disk| format!("is {disk}; nothing keeps a second machine from writing to it"));
         if let Some(why) = of_kind.or(of_driver) {
-            return Ok(Some(format!(
-                "volume {} of claim {name} {why}",
-                volume.name
-            )));
+            return Ok(Some(format!("volume {} of PVC {name} {why}", volume.name)));
         }
     }
     let of_pod = pod.own_disk.as_ref();
-    let of_pod = of_pod.map(|disk| format!("{disk}, which locks no other machine out"));
+    let of_pod =
+        of_pod.map(|disk| format!("{disk}; nothing keeps a second machine from writing to it"));
     let of_machine = || {
         let Owner { kind, name } = pod.owner.as_ref()?;
         let machine = kind == VIRTUAL_MACHINE || kind == "Pod" && name.starts_with(LAUNCHER_PREFIX);
@@ -787,11 +786,10 @@ fn nothing_keeps(case: &Case<'_>) -> Finding {
     let mut notes = ties.notes.clone();
     notes.extend(ties.to_delete().map(|(tie, pin)| {
         format!(
-            "claim {} is deleted{}; its volume {} stays behind, Released, until it is cleaned up (reclaim \
-             policy {}), and a storage class that binds at once may choose {} again",
+            "PVC {} is deleted{}. Its volume {} stays Released until it is cleaned up (reclaim policy {}). A storage class with volumeBindingMode Immediate may place the new volume on {} again",
             tie.pvc,
             if pin.by_operator {
-                ", and whether it is recreated is its operator's affair"
+                ", and its operator decides whether to recreate it"
             } else {
                 " and recreated, empty"
             },
@@ -826,11 +824,11 @@ fn nothing_keeps(case: &Case<'_>) -> Finding {
     let (why, before_claims) = match code {
         Code::Answered => (
             "a person's answer lets it go",
-            "; claims that are given up are deleted first: ",
+            "; PVCs that are given up are deleted first: ",
         ),
         _ => (
             "nothing keeps it there",
-            " except claims that are given up, which are deleted first: ",
+            " except PVCs that are given up, which are deleted first: ",
         ),
     };
     let claims = ties.to_delete().map(|(tie, _)| &tie.pvc);

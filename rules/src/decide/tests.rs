@@ -935,16 +935,16 @@ fn the_rules_say_what_they_lack() {
         &expect![[r#"
             all is known: local; renewed
             a claim: unasked
-                = claim shop/data
+                = PVC shop/data
             no claim:
             not overdue: unasked; overdue 1m
             held by a finalizer: unasked; held-by example.com/backup
             held by the Job controller: unasked; held-by batch.kubernetes.io/job-tracking
-                = claim shop/data
+                = PVC shop/data
             on a leaf node: unasked; leaf Kosmos
             on an unread node: unasked; node unread
             before the last rule: unasked; --manual-owner-kind StatefulSet
-                = claim shop/data
+                = PVC shop/data
             leases before claims: unasked; leases ?
                 = Leases
             leases that cannot matter: leases ?; grace 0; overdue 1m

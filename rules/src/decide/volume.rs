@@ -119,7 +119,7 @@ fn check(case: &Case<'_>, node: &NodeFacts) -> Ties {
         } else {
             "data included"
         };
-        let goes = goes.map(|how| format!("claim {name} {how}, {data}"));
+        let goes = goes.map(|how| format!("PVC {name} {how}, {data}"));
         ties.notes.extend(goes);
         // A pod's own ephemeral claim goes with it and binds nothing. Only `shared-disk` needs to
         // know its volume.
@@ -196,9 +196,9 @@ fn classify(
         if !claim.owned && !claim.deleted {
             let claim = &claim.name;
             ties.notes.push(match why {
-                Unneeded::Namespace => format!("claim {claim} goes with its namespace"),
+                Unneeded::Namespace => format!("PVC {claim} goes with its namespace"),
                 _ => format!(
-                    "claim {claim} stays, with its data on volume {name}: no StatefulSet wants the pod again"
+                    "PVC {claim} stays, with its data on volume {name}: no StatefulSet wants the pod again"
                 ),
             });
         }
@@ -247,10 +247,10 @@ fn pin(case: &Case<'_>, claim: &ClaimFacts, bound: &BoundClaim) -> Pin {
     // be read.
     let renewer = match &claim.renewed {
         _ if bound.version.is_none() => Err(Doubt::proved(format!(
-            "claim {name} is opted out, or a finalizer would hold it"
+            "PVC {name} is opted out, or a finalizer would hold it"
         ))),
         _ if !claim.users.is_empty() => Err(Doubt::proved(format!(
-            "claim {name} is also used by {}",
+            "PVC {name} is also used by {}",
             claim.users.iter().join(", ")
         ))),
         Some(renewed) => renewed.clone(),
@@ -266,10 +266,8 @@ fn pin(case: &Case<'_>, claim: &ClaimFacts, bound: &BoundClaim) -> Pin {
         (Err(doubt), _) if answered || is_scratch => Err(doubt.why.clone()),
         (Ok(renewer), _) if answered || is_scratch && *renewer == Renewer::Template => Ok(()),
         (Ok(_), _) if is_scratch => Err("no StatefulSet made it".to_owned()),
-        (_, Some(Err(why))) => Err(format!(
-            "the answer on claim {name} counts for nothing: {why}"
-        )),
-        _ => Err(format!("claim {name} is not annotated {SCRATCH}")),
+        (_, Some(Err(why))) => Err(format!("the answer on PVC {name} is ignored: {why}")),
+        _ => Err(format!("PVC {name} is not annotated {SCRATCH}")),
     };
     Pin {
         uid: bound.uid.clone(),

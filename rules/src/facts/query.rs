@@ -30,7 +30,7 @@ pub enum Query {
     #[display("Leases")]
     OtherLeases,
     /// A PVC with its volume.
-    #[display("claim {namespace}/{name}")]
+    #[display("PVC {namespace}/{name}")]
     Pvc {
         /// The PVC's namespace.
         namespace: String,

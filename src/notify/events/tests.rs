@@ -205,7 +205,7 @@ fn what_needs_a_person_is_a_warning_with_its_reason() {
         #1 Not force-deleted: it needs a person.
         #2 It is held by finalizer _, whose controller has work to do before the pod can go.
         #3 See: pod-reaper explain _
-        #4 Its storage is on the dead node: claim _ is bound to volume pvc-scratch (local, at _).
+        #4 Its storage is on the dead node: PVC _ is bound to volume pvc-scratch (local, at _).
         #5 It is unverified whether its storage is on the dead node: statestored.
         #6 Its node stands for the Kosmos leaf cluster _ (seen: label _, annotation _, name prefix kosmos-).
         #7 There, NotReady usually means that the link is cut: the pod is probably still running.

@@ -272,9 +272,7 @@ fn without_api_server(facts: &ClusterFacts) -> NoticeEntry {
         .map(|node| &node.name)
         .collect_vec();
     let detail = format!(
-        "Whether the API server of a control plane node that is not Ready still works is unknown: {}. No API server's lease \
-         in kube-system has the node's host name. Kubernetes writes such leases since 1.26, and the account needs the \
-         right to list them.",
+        "Cannot tell whether the API server on these NotReady control plane nodes is still running: {}. No API server lease in kube-system carries their host name. Kubernetes 1.26 and newer write these leases; the ServiceAccount needs permission to list them.",
         listed(&nodes, NAMES)
     );
     NoticeCode::ApiServerUnknown.about(nodes.len(), detail)

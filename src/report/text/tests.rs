@@ -52,8 +52,8 @@ fn an_audit_of_a_dead_node() {
                 StatefulSet/impala-executor-* are Ready is not known.
                 kubectl annotate pvc scratch-cache-volume-impala-executor-000-0 -n impala-impala01 pod-reaper.io/give-up=2026-01-31T03:00:00Z --overwrite
           impala-impala01/statestored-0  StatefulSet  overdue for 1h 55m  [volume-unverified]
-              It is unverified what a delete would do to its data: claim statestored: its volume pvc-gone
-              does not exist.
+              It is unverified what a delete would do to its data: PVC statestored: its volume pvc-gone does
+              not exist.
               Risk: If a volume is on ds06, the replacement waits for that node forever.
               1. Volume pvc-gone of PVC statestored does not exist: bring it back, or a new pod cannot
                  start.
@@ -70,8 +70,8 @@ fn an_audit_of_a_dead_node() {
           compute-hive01/held-0  StatefulSet  overdue for 1h 55m  [finalizers]
               It is held by finalizer example.com/backup, whose controller has work to do before the pod can
               go.
-              Find that controller, and have it finish. A finalizer that is stripped by hand leaves behind,
-              unnoticed, what had to be cleaned up.
+              Find that controller, and have it finish. If you strip a finalizer by hand, whatever its
+              controller had to clean up is left behind, unnoticed.
               1. See what set the finalizers (under managedFields, the manager of each f:finalizers), and
                  look at its log.
                  kubectl get pod held-0 -n compute-hive01 --show-managed-fields -o yaml
@@ -198,7 +198,7 @@ fn a_run_with_every_outcome() {
               The API server accepted the delete, but whether it is gone could not be read: no connection:
               connection refused
           app/j-0  StatefulSet  on ds06  overdue for 1h 55m  [interrupted]
-              The run was ended before its turn, by SIGTERM; the next one takes it.
+              The run was ended before its turn, by SIGTERM; the next one handles it.
           app/b-0  StatefulSet  on ds06  overdue for 1h 55m  [gone]
               It was gone already, or went while it was about to be deleted: nothing is left to do.
           on ds06, overdue for 1h 55m
