@@ -120,7 +120,8 @@ pub struct NodeSelectors {
     #[cfg_attr(feature = "testing", schemars(with = "Option<String>"))]
     pub leaf: Vec<NodeSelector>,
 
-    /// Treat nodes that this selects as certainly off (fenced); written as for --leaf-node-selector
+    /// Treat nodes that this selects as known to be off (fenced); same syntax as
+    /// --leaf-node-selector
     #[arg(id = "fenced_node_selector", long = "fenced-node-selector", value_name = "SELECTOR", value_delimiter = ';', value_parser = node_selector)]
     #[serde(rename = "fencedNodeSelector", serialize_with = "as_typed")]
     #[cfg_attr(feature = "testing", schemars(with = "Option<String>"))]

@@ -43,8 +43,8 @@ pub struct Options {
     pub yes: bool,
 
     /// Run only if the guard proves that it stops this account from deleting a running pod. The
-    /// proof is a dry-run delete of the run's own pod, which POD_NAMESPACE and POD_NAME name
-    /// (downward API); no other namespace is tried. "nodes" requires the same proof of the node
+    /// proof is a dry-run delete of the run's own pod, which two variables of the downward API
+    /// name; no other namespace is tried. "nodes" requires the same proof of the node
     /// guard. --dry-run=client and --snapshot
     /// skip this check
     #[arg(help_heading = LIMITS, long, value_enum, hide_possible_values = true, value_name = "true|false|nodes", num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true)]

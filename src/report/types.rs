@@ -142,7 +142,8 @@ in_json! {
         pub signs_of_life: Vec<Heard>,
         /// The last time its machine was heard, a sign of life or not; null if it never was.
         pub last_heard: Option<Heard>,
-        /// The mark that says that it is certainly off; null if there is none, if the node shows a
+        /// The mark that says that it is known to be off; null if there is none, if the node shows
+        /// a
         /// sign of life, or if it was heard after the mark was set.
         pub fenced: Option<String>,
         /// It has the taint `node.kubernetes.io/out-of-service`: Kubernetes itself deletes

@@ -35,7 +35,7 @@ entry! {
         pub name: String,
         /// Its value: the time of the report that asked for it.
         pub value: String,
-        /// Why it counts for nothing, as a phrase; null where it counts.
+        /// Why it is ignored, as a phrase; null if it is valid.
         pub inert: Option<String>,
     }
 }
@@ -93,7 +93,8 @@ impl NodeFacts {
         is_edge && self.is_answered_off(now)
     }
 
-    /// Returns the mark which says that the machine is certainly off; `None` if nothing does. A mark
+    /// Returns the mark which says that the machine is known to be off; `None` if nothing does. A
+    /// mark
     /// older than the last report does not count, nor does any mark while the machine lives or may
     /// live.
     pub(super) fn fencing_mark(&self, now: Timestamp) -> Option<&str> {
@@ -102,7 +103,7 @@ impl NodeFacts {
         (!self.may_live(now)).then_some(&mark.mark)
     }
 
-    /// Returns the mark, or the person's answer, which says that the machine is certainly off;
+    /// Returns the mark, or the user's answer, which says that the machine is known to be off;
     /// `None` if nothing does.
     pub fn fenced(&self, now: Timestamp) -> Option<&str> {
         let answer = || {

@@ -39,7 +39,7 @@ codes! {
         ApiServerUnknown = "api-server-unknown",
         /// A Ready node that bears the out-of-service taint.
         OutOfService = "out-of-service",
-        /// An answer of a person that counts for nothing.
+        /// An answer that is ignored.
         AnswerInert = "answer-inert",
         /// Nodes with a detector that writes less often than `--node-not-ready-for` waits.
         DetectorsTooSlow = "detectors-too-slow",
@@ -244,7 +244,7 @@ fn not_evicted(run: &RunRecord<'_>) -> (Vec<NoticeEntry>, NoticeEntry) {
     )
 }
 
-/// Returns a notice about each answer that counts for nothing, with the command that removes it.
+/// Returns a notice about each answer that is ignored, with the command that removes it.
 fn inert_answers(run: &RunRecord<'_>) -> Vec<NoticeEntry> {
     let all = run.plan.pods.iter().flat_map(|judged| {
         let answers = run.answers(judged).into_iter();
