@@ -190,8 +190,8 @@ async fn act(run: &mut RunRecord<'_>, cluster: &Cluster, ask: bool, stop: &Stop)
     }
 }
 
-/// Waits for the replacements of the pods that are gone, and asks which installation the run is of,
-/// which only what needs a person names.
+/// Waits for the replacements of the pods that are gone, and looks up the `CronJob` of this run,
+/// which only the advice on pods that need you names.
 async fn follow_up(run: &mut RunRecord<'_>, cluster: &Cluster, stop: &Stop) {
     let is_gone = |judged: &&Judged| {
         let outcome = run.outcomes.get(&judged.pod.uid).map(Outcome::code);

@@ -102,8 +102,9 @@ impl OutcomeCode {
         matches!(self, Self::Deleted | Self::Gone | Self::WouldDelete)
     }
 
-    /// Reports whether the pod is surely there, as it was. After other failures it may be gone.
-    pub fn left_it(self) -> bool {
+    /// Reports whether the pod certainly still exists, unchanged. After other failures it may be
+    /// gone.
+    pub fn left_untouched(self) -> bool {
         use OutcomeCode::{Changed, Denied, Interrupted, NodeChanged, NodeRecovered, OptedOut};
         matches!(
             self,
@@ -195,7 +196,7 @@ mod tests {
         assert_eq!(which(OutcomeCode::is_failure), failures);
         assert_eq!(which(OutcomeCode::went_well), "deleted gone would-delete");
         let there = "changed node-recovered node-changed opted-out denied interrupted";
-        assert_eq!(which(OutcomeCode::left_it), there);
+        assert_eq!(which(OutcomeCode::left_untouched), there);
         let untouched = which(|code| !code.acted());
         assert_eq!(untouched, "interrupted would-delete");
     }

@@ -122,7 +122,7 @@ pub fn pod() -> PodFacts {
         containers: Containers::default(),
         mirror: false,
         opted_out: None,
-        in_namespace: Ok(NamespaceFacts::default()),
+        in_namespace: Some(Ok(NamespaceFacts::default())),
         after_reap: None,
         reap: None,
         templates: None,
@@ -372,13 +372,13 @@ impl Scene {
             "mirror" => pod.mirror = true,
             "skip" => pod.opted_out = Some(how.to_owned()),
             "namespace" => {
-                pod.in_namespace = match how {
+                pod.in_namespace = Some(match how {
                     "unread" => Err(not_read()),
                     how => Ok(NamespaceFacts {
                         opted_out: how.strip_prefix("skip ").map(str::to_owned),
                         deleted: how == "deleted",
                     }),
-                }
+                });
             }
             "held-by" => pod.finalizers = words(how),
             "grace" => deletion(pod).grace_seconds = how.parse().ok(),

@@ -401,7 +401,8 @@ impl Turn<'_> {
         fresh
     }
 
-    /// The pod is judged on the node as it was: whether the node has changed is another outcome.
+    /// Reads a pod that has changed, and judges it again by the node as it was judged. `still_down`
+    /// checks whether the node has changed.
     async fn look_again(&self, pod: &PodFacts) -> Result<PodFacts, Outcome> {
         let changed = |why: &str| Outcome::Changed(why.to_owned());
         let raw = self

@@ -125,7 +125,8 @@ async fn rounds(cluster: &Cluster, workloads: &mut Workloads<'_>, progress: &dyn
     }
 }
 
-/// The reaped pods are gone since `began`.
+/// Adds to each workload whose replacement is not Ready why it is late. The reaped pods went at
+/// about `began`.
 async fn explain(cluster: &Cluster, workloads: &mut Workloads<'_>, began: Instant) {
     stream::iter(workloads.values_mut())
         .for_each_concurrent(MAX_IN_FLIGHT, |workload| workload.explain(cluster))

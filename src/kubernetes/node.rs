@@ -326,8 +326,8 @@ impl RawNode {
         self.taints(OUT_OF_SERVICE).next().is_some()
     }
 
-    /// Returns the node's role in the breaker's count at `now`. It is taken to have a Terminating
-    /// pod, because the node object does not tell.
+    /// Returns the node's role in the breaker's count at `now`. `occupied` is true until the pods
+    /// of the node are listed.
     pub fn standing(&self, selectors: &NodeSelectors, now: Timestamp) -> Standing {
         let (ready, (said, tainted)) = (self.ready() == Ready::True, self.transitions());
         Standing {

@@ -20,7 +20,7 @@ use crate::{
     decide::REAP,
     facts::{
         ClaimFacts, Containers, Deletion, Heard, Identity, MAX_CLAIMS_PER_POD, Owner, PodFacts,
-        Requirement, SignBy, Stay, Unread,
+        Requirement, SignBy, Stay,
     },
 };
 
@@ -585,7 +585,7 @@ impl RawPod {
             mirror: self.mirror(),
             indexed: metadata.labels.contains_key(POD_INDEX),
             opted_out: metadata.opted_out(),
-            in_namespace: Err(Unread("it was not asked for".to_owned())),
+            in_namespace: None,
             after_reap: metadata.annotation("pod-reaper.io/after-reap"),
             own_disk,
             host_paths: self.host_paths(),

@@ -45,7 +45,7 @@ pub async fn run_on(
     let standings = standings
         .map_err(|Unread(cause)| CouldNotRun::Source(format!("could not list nodes: {cause}")))?;
     let alone = async |name: &String| {
-        let store = store.without(BTreeSet::from([name.clone()]));
+        let store = store.supposing_dead(BTreeSet::from([name.clone()]));
         let supposed = suppose(&store, settings).await?;
         Ok::<_, CouldNotRun>((name.clone(), supposed))
     };

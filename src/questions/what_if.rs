@@ -44,7 +44,7 @@ pub async fn run_on(
     settings: &Settings,
     dead: &BTreeSet<String>,
 ) -> Result<Report> {
-    let store = Store::new(source, settings.wanted()).without(dead.clone());
+    let store = Store::new(source, settings.wanted()).supposing_dead(dead.clone());
     let mut supposed = suppose(&store, settings).await?;
     let nodes = &supposed.run.facts.nodes;
     // A forecast for a node that does not exist would be a false comfort.

@@ -7,17 +7,17 @@ use jiff::Timestamp;
 
 use super::{
     notices,
+    record::RunRecord,
     types::{BreakerEntry, Group, NodeEntry, PodEntry, Report, Summary},
 };
 use crate::{
-    advice::{Adviser, Installed, quoted_path},
+    advice::{Adviser, quoted_path},
     decide::{Answer, Case, ReasonCode, Verdict},
     exit::Exit,
-    facts::{ClusterFacts, NodeRead, PodFacts, Ready, SignBy, Uid, Unneeded, Zone},
+    facts::{NodeRead, PodFacts, Ready, SignBy, Unneeded, Zone},
     limits::{Judged, Limit, Plan},
-    outcome::{Outcome, OutcomeCode, Replacement, ReplacementState as State},
-    selector::Target,
-    settings::{Settings, Task},
+    outcome::{Outcome, OutcomeCode, ReplacementState as State},
+    settings::Task,
     words::{joined, natural},
 };
 
@@ -25,40 +25,7 @@ use crate::{
 /// new one.
 pub const VERSION: u8 = 2;
 
-/// Everything about a run: its settings, its facts, its plan, and what it did.
-#[derive(Debug)]
-pub struct RunRecord<'a> {
-    pub settings: &'a Settings,
-    pub facts: ClusterFacts,
-    pub plan: Plan,
-    /// The outcomes of the pods to reap, by UID. There is none in a snapshot, an explanation or a
-    /// forecast, nor before the run has acted.
-    pub outcomes: BTreeMap<Uid, Outcome>,
-    /// The replacements that were waited for, by the UID of the reaped pod.
-    pub replacements: BTreeMap<Uid, Replacement>,
-    /// The cluster that kubectl has to reach by the printed commands.
-    pub kubectl: Target,
-    /// A person was asked, and did not agree to the deletes.
-    pub declined: bool,
-    /// The installation that the run is of, if it is known.
-    pub installed: Option<Installed>,
-}
-
-impl<'a> RunRecord<'a> {
-    /// Makes the record of a run that has a plan, and has not acted yet.
-    pub fn new(settings: &'a Settings, facts: ClusterFacts, plan: Plan) -> Self {
-        Self {
-            settings,
-            facts,
-            plan,
-            outcomes: BTreeMap::new(),
-            replacements: BTreeMap::new(),
-            kubectl: settings.task.target(),
-            declined: false,
-            installed: None,
-        }
-    }
-
+impl RunRecord<'_> {
     /// Builds the report of the run so far.
     pub fn report(&self) -> Report {
         let Self {

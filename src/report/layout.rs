@@ -284,7 +284,7 @@ fn for_you(report: &Report, is_held: bool) -> Section {
     });
     let rows = Some(rows.collect_vec()).filter(|rows| !rows.is_empty());
     blocks.extend(rows.map(Block::Pods));
-    // It stands once, where an answer is asked for.
+    // The step to start a run stands once, in the first section that asks for an answer.
     let asks = |held| {
         let mut groups = report.groups.iter();
         groups.any(|group| group.is_held == held && group.advice.wants_answer())
@@ -458,7 +458,7 @@ fn afterwards(report: &Report) -> Section {
     let mut notes = BTreeMap::<_, Vec<_>>::new();
     for pod in &report.pods {
         if let Some(note) = &pod.note
-            && !pod.outcome.is_some_and(OutcomeCode::left_it)
+            && !pod.outcome.is_some_and(OutcomeCode::left_untouched)
         {
             notes.entry(note).or_default().push(phrases::name(pod));
         }

@@ -26,16 +26,17 @@ pub mod markdown;
 pub mod notices;
 pub mod page;
 pub(crate) mod phrases;
+mod record;
 #[cfg(test)]
 pub(crate) mod samples;
 mod supposed;
 pub mod text;
 mod types;
 
-pub use self::build::RunRecord;
 pub(crate) use self::build::tally;
 pub(crate) use self::layout::question;
 use self::page::Page;
+pub use self::record::RunRecord;
 pub use self::types::{
     BreakerEntry, Counts, Explained, Fate, Group, NodeEntry, NodeForecast, PodEntry, Report,
     SettingsEntry, Summary, Supposed, Workload,

@@ -411,7 +411,10 @@ pub fn next(report: &Report) -> Vec<String> {
             .pods
             .iter()
             .filter(|pod| pod.node.as_ref() == Some(node));
-        pods.any(|pod| pod.outcome.is_some_and(|it| it.acted() && !it.left_it()))
+        pods.any(|pod| {
+            pod.outcome
+                .is_some_and(|it| it.acted() && !it.left_untouched())
+        })
     };
     let kept = asking.iter().filter(|group| group.advice.keeps_data());
     let kept = nodes(&kept.copied().collect_vec(), false);

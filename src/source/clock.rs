@@ -1,10 +1,8 @@
 //! Whether the API server's clock can be believed: the leases of Ready nodes tell.
 
-use std::collections::BTreeSet;
-
 use jiff::{SignedDuration, Timestamp};
 
-use super::Store;
+use super::{store::Store, world::ReadyNodes};
 use crate::{
     facts::{NodeRead, Query, Ready},
     words::spoken,
@@ -15,17 +13,6 @@ const MAX_NODES_COMPARED: usize = 3;
 /// The age from which on no renewal by a Ready node shows that the API server's clock is right: a
 /// node renews its lease every 10 s.
 const MAX_RENEWAL_AGE: SignedDuration = SignedDuration::from_mins(5);
-
-/// What some Ready nodes tell.
-#[derive(Debug, Clone, Default)]
-pub struct ReadyNodes {
-    /// Why the API server's clock is not believed, as a phrase, if so.
-    pub clock: Option<String>,
-    /// Whether pods can start on the first of them.
-    pub room: bool,
-    /// Those that bear the out-of-service taint.
-    pub out_of_service: BTreeSet<String>,
-}
 
 impl Store<'_> {
     /// Compares the API server's clock with the leases of some Ready nodes, until one has just

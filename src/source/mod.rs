@@ -9,44 +9,14 @@ mod store;
 mod stream;
 mod world;
 
-use std::{
-    cell::RefCell,
-    collections::{BTreeMap, BTreeSet},
-};
+use std::collections::{BTreeMap, BTreeSet};
 
-use futures_util::{StreamExt as _, TryStreamExt as _, stream as futures};
-
-pub use self::store::Store;
-use self::{snapshot::Saved, world::World};
+pub use self::store::{Source, Store};
 use crate::{
-    cluster::{Cluster, MAX_IN_FLIGHT},
     decide::Policy,
-    exit::Result,
     facts::{ClusterFacts, PodFacts, PodsOf, Standing},
     selector::NamespaceFilter,
 };
-
-/// Where objects come from.
-#[derive(Clone, Copy)]
-pub enum Source<'a> {
-    /// An API server.
-    Cluster(&'a Cluster),
-    /// A saved state. Reading costs no requests, and [`Scan::facts`] names each object that cannot be
-    /// read, so that it is not named again.
-    File(&'a Saved),
-}
-
-impl<'a> From<&'a Cluster> for Source<'a> {
-    fn from(cluster: &'a Cluster) -> Self {
-        Self::Cluster(cluster)
-    }
-}
-
-impl<'a> From<&'a Saved> for Source<'a> {
-    fn from(file: &'a Saved) -> Self {
-        Self::File(file)
-    }
-}
 
 /// Each node's role in the breaker's count, by the node's name.
 pub type Standings = BTreeMap<String, Standing>;
@@ -96,34 +66,6 @@ pub struct Gathered {
     pub pods: Vec<PodFacts>,
     /// Every pod of the nodes that are supposed dead, as it is now.
     pub on_dead: Vec<PodFacts>,
-}
-
-impl Store<'_> {
-    /// Gathers all facts that the rules need, with what is supposed: reads what they lack, and asks them
-    /// again, until they lack nothing. `asked` is a Terminating pod to judge in any case, whatever its
-    /// node and namespace.
-    pub async fn gather(&self, asked: Option<PodFacts>) -> Result<Gathered> {
-        let is_thorough = self.is_file() || !self.dead.is_empty();
-        let scan = self.scan().await?;
-        let world = World::new(self.wanted, &self.dead, is_thorough, scan, asked);
-        let world = RefCell::new(world);
-        loop {
-            let queries = world
-                .borrow_mut()
-                .queries(&mut self.readings().borrow_mut());
-            if queries.is_empty() {
-                break;
-            }
-            let read = futures::iter(queries).map(|query| self.read(&world, query));
-            read.buffer_unordered(MAX_IN_FLIGHT)
-                .try_collect::<()>()
-                .await?;
-        }
-        let world = world.into_inner();
-        self.note_unread_sets(&world);
-        let mut readings = self.readings().borrow_mut();
-        Ok(world.gathered(&mut readings))
-    }
 }
 
 #[cfg(test)]

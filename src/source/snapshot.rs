@@ -60,8 +60,8 @@ pub struct Saved {
     pod_namespaces: BTreeSet<String>,
     /// The newest moment at which the API server wrote an object of the file.
     newest: Option<Timestamp>,
-    /// The objects that could not be read, by kind, namespace and name, each with the cause. What of
-    /// these could not be read either is empty.
+    /// The objects that could not be read, by kind, namespace and name, each with the cause. A part
+    /// of the key that could not be read is empty.
     malformed: BTreeMap<[String; 3], String>,
 }
 

@@ -10,17 +10,18 @@ use std::{
     rc::Rc,
 };
 
+use futures_util::{StreamExt as _, TryStreamExt as _, stream as futures};
 use jiff::Timestamp;
 use tokio::sync::OnceCell;
 
 use super::{
-    LabelsByNode, Scan, Source, Standings, Wanted,
+    Gathered, LabelsByNode, Scan, Standings, Wanted,
     pods::Pods,
-    snapshot::{Kept, not_saved},
+    snapshot::{Kept, Saved, not_saved},
     world::{Readings, Users, World},
 };
 use crate::{
-    cluster::{Ask, Failure, Listed},
+    cluster::{Ask, Cluster, Failure, Listed, MAX_IN_FLIGHT},
     exit::{CouldNotRun, Result},
     facts::{
         ClaimRead, ClaimState, Namespaces, NodeFacts, NodeRead, PodFacts, PodsOf, Query, Read,
@@ -29,6 +30,28 @@ use crate::{
     kubernetes::{RawClaim, RawDriver, RawNamespace, RawNode, RawPod, RawStatefulSet, RawVolume},
     selector::is_name,
 };
+
+/// Where objects come from.
+#[derive(Clone, Copy)]
+pub enum Source<'a> {
+    /// An API server.
+    Cluster(&'a Cluster),
+    /// A saved state. Reading costs no requests, and [`Scan::facts`] names each object that cannot be
+    /// read, so that it is not named again.
+    File(&'a Saved),
+}
+
+impl<'a> From<&'a Cluster> for Source<'a> {
+    fn from(cluster: &'a Cluster) -> Self {
+        Self::Cluster(cluster)
+    }
+}
+
+impl<'a> From<&'a Saved> for Source<'a> {
+    fn from(file: &'a Saved) -> Self {
+        Self::File(file)
+    }
+}
 
 /// A source, what was read of it, and the nodes that are supposed dead.
 pub struct Store<'a> {
@@ -59,12 +82,38 @@ impl<'a> Store<'a> {
     /// Returns the store as it would be if the nodes `dead` had died. Only their pods are judged.
     /// What is read is known to both.
     #[must_use]
-    pub fn without(&self, dead: BTreeSet<String>) -> Self {
+    pub fn supposing_dead(&self, dead: BTreeSet<String>) -> Self {
         Self {
             dead,
             known: Rc::clone(&self.known),
             ..*self
         }
+    }
+
+    /// Gathers all facts that the rules need, with what is supposed: reads what they lack, and asks them
+    /// again, until they lack nothing. `asked` is a Terminating pod to judge in any case, whatever its
+    /// node and namespace.
+    pub async fn gather(&self, asked: Option<PodFacts>) -> Result<Gathered> {
+        let is_thorough = self.is_file() || !self.dead.is_empty();
+        let scan = self.scan().await?;
+        let world = World::new(self.wanted, &self.dead, is_thorough, scan, asked);
+        let world = RefCell::new(world);
+        loop {
+            let queries = world
+                .borrow_mut()
+                .queries(&mut self.readings().borrow_mut());
+            if queries.is_empty() {
+                break;
+            }
+            let read = futures::iter(queries).map(|query| self.read(&world, query));
+            read.buffer_unordered(MAX_IN_FLIGHT)
+                .try_collect::<()>()
+                .await?;
+        }
+        let world = world.into_inner();
+        self.note_unread_sets(&world);
+        let mut readings = self.readings().borrow_mut();
+        Ok(world.gathered(&mut readings))
     }
 
     pub(super) fn is_file(&self) -> bool {

@@ -8,7 +8,7 @@ use std::{
 use itertools::Itertools as _;
 use jiff::Timestamp;
 
-use super::{Gathered, LabelsByNode, Scan, Standings, Wanted, clock::ReadyNodes, pods::Pods};
+use super::{Gathered, LabelsByNode, Scan, Standings, Wanted, pods::Pods};
 use crate::{
     cluster::Failure,
     decide::{Case, ReasonCode},
@@ -22,8 +22,9 @@ use crate::{
     selector::is_name,
 };
 
-/// The most PVCs of one namespace that a run reads, at two or three requests each. Their author
-/// decides how many a pod names, and how: so each namespace has a share, and all have their turns.
+/// The most PVCs of one namespace that a run reads, at two or three requests each. A pod's author
+/// chooses how many PVCs it names, so each namespace has a share, and one cannot use up the reads
+/// of the others.
 const MAX_PVCS_OF_NAMESPACE: usize = 640;
 
 /// The pods of a namespace that use PVCs, and the Ready ones of `StatefulSets`.
@@ -32,6 +33,17 @@ pub type Users = Rc<Vec<PodFacts>>;
 /// The names of the pods that use a PVC, by node, namespace and PVC. The key includes the node because
 /// a PVC whose volume is on one node cannot be in use on another.
 type UsersOnNode = HashMap<(Option<String>, String, String), Vec<String>>;
+
+/// What some Ready nodes tell.
+#[derive(Debug, Clone, Default)]
+pub struct ReadyNodes {
+    /// Why the API server's clock is not believed, as a phrase, if so.
+    pub clock: Option<String>,
+    /// Whether pods can start on the first of them.
+    pub room: bool,
+    /// Those that bear the out-of-service taint.
+    pub out_of_service: BTreeSet<String>,
+}
 
 /// What was read, whichever nodes are supposed dead: one field for each kind of query.
 #[derive(Default)]
@@ -253,10 +265,10 @@ impl<'a> World<'a> {
                 readings.errors.insert(ReadError { what, cause });
                 continue;
             }
-            pod.in_namespace = match &namespaces {
+            pod.in_namespace = Some(match &namespaces {
                 Some(all) => namespace(all, &pod.namespace),
                 None => Ok(NamespaceFacts::default()),
-            };
+            });
             by_uid.insert(pod.uid.clone(), pod);
         }
         if let Some(attachments) = &readings.attachments {

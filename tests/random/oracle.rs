@@ -127,13 +127,15 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
         .iter()
         .any(|finalizer| finalizer != JOB_TRACKING);
     let out = |opted: &Option<String>| opted.is_some();
+    let namespace = pod.in_namespace.as_ref();
+    let namespace = namespace.expect("each pod of a world has a namespace");
     let opted_out = out(&pod.opted_out)
-        || pod.in_namespace.as_ref().is_ok_and(|it| out(&it.opted_out))
+        || namespace.as_ref().is_ok_and(|it| out(&it.opted_out))
         || node.is_some_and(|node| out(&node.opted_out));
     let is = |test: &dyn Fn(&NodeFacts) -> bool| node.is_some_and(test);
     let unread = !gone
         && (node.is_none()
-            || pod.in_namespace.is_err()
+            || namespace.is_err()
             || is(&|node| node.unread_lease.is_some() && node.ready != Ready::False));
     let leaf = match node
         .and_then(|node| node.leaf.as_ref())
@@ -514,7 +516,7 @@ pub enum Unwanted {
 
 /// Why nothing wants the pod again, as far as that was read.
 pub fn unwanted(pod: &PodFacts) -> Option<Unwanted> {
-    if pod.in_namespace.as_ref().is_ok_and(|it| it.deleted) {
+    if matches!(&pod.in_namespace, Some(Ok(namespace)) if namespace.deleted) {
         return Some(Unwanted::Namespace);
     }
     (is_of_set(pod) && pod.set_wants == Some(Ok(false))).then_some(Unwanted::Set)

@@ -67,7 +67,7 @@ entry! {
         pub what: String,
         /// What to paste, where there is something.
         pub command: Option<String>,
-        /// A word for what that takes away, where it does.
+        /// What the command destroys, in a word or two, if anything.
         #[serde(skip)]
         pub harm: Option<&'static str>,
         /// What kind of step it is.
@@ -531,7 +531,8 @@ fn repair_first(node: &NodeFacts) -> Option<&'static str> {
     })
 }
 
-/// Reports whether the pod has an unverified claim that no answer on the claim is asked for.
+/// Reports whether the pod has an unverified PVC about which the report asks for no answer on the
+/// PVC itself.
 fn is_unverified(judged: &Judged) -> bool {
     let mut unverified = judged.reason.ties.unverified();
     judged.reason.asks.contains(&ReasonCode::VolumeUnverified)

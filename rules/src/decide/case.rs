@@ -1,6 +1,6 @@
 //! A pod on its node at one moment: what the rules are asked about.
 
-use std::cell::OnceCell;
+use std::{cell::OnceCell, collections::BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -8,7 +8,7 @@ use super::{
     Policy,
     reason::{NoReason, Ties},
 };
-use crate::facts::{ClusterFacts, NodeFacts, NodeRead, PodFacts};
+use crate::facts::{ClusterFacts, NamespaceFacts, NodeFacts, NodeRead, PodFacts, Query, Read};
 use crate::words::spoken;
 
 /// A pod on its node at one moment. Each rule is a question about a case.
@@ -82,6 +82,12 @@ impl<'a> Case<'a> {
 
     pub(super) fn known(&self) -> Option<&'a NodeFacts> {
         self.node.and_then(NodeRead::known)
+    }
+
+    /// Returns the pod's namespace, if the namespaces were read.
+    pub(super) fn namespace(&self) -> Result<&'a Read<NamespaceFacts>, NoReason> {
+        let lacks = || NoReason::Lacks(BTreeSet::from([Query::Namespaces]));
+        self.pod.in_namespace.as_ref().ok_or_else(lacks)
     }
 
     /// Reports whether the pod has no node: it was never assigned one, or the node is gone.

@@ -54,7 +54,7 @@ pub struct Reason {
     pub asks: Vec<ReasonCode>,
     /// What the rule saw, as a sentence.
     pub sentence: String,
-    /// What the pod's claims bind it to; empty if an earlier rule decides than those about claims.
+    /// How the PVCs of the pod tie it to its node; empty if a rule before those about PVCs decided.
     pub ties: Ties,
     /// Notes to show once the pod is reaped, as phrases.
     pub notes: Vec<String>,

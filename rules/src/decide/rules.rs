@@ -261,7 +261,7 @@ fn mirror_pod(case: &Case<'_>) -> Finding {
 }
 
 fn opted_out(case: &Case<'_>) -> Finding {
-    let namespace = case.pod.in_namespace.as_ref().ok();
+    let namespace = case.namespace()?.as_ref().ok();
     let node = case.known().and_then(|node| node.opted_out.as_ref());
     let carriers = [
         ("The pod", case.pod.opted_out.as_ref()),
@@ -408,7 +408,7 @@ fn facts_unread(case: &Case<'_>) -> Finding {
     let unread = match case.known() {
         None if case.nowhere() => None,
         None => Some(case.node_unread()),
-        Some(node) => match (&case.pod.in_namespace, &node.unread_lease) {
+        Some(node) => match (case.namespace()?, &node.unread_lease) {
             (Err(unread), _) => Some(format!("the namespace: {unread}")),
             // Silence is judged by the lease. A kubelet that reports False was heard, so nothing in
             // its lease could change a verdict.

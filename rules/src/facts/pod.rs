@@ -54,8 +54,8 @@ pub struct PodFacts {
     pub mirror: bool,
     /// The value of `pod-reaper.io/skip`, annotation or label, that opts the pod out, if one does.
     pub opted_out: Option<String>,
-    /// The pod's namespace.
-    pub in_namespace: Read<NamespaceFacts>,
+    /// The pod's namespace; `None` before the namespaces were read.
+    pub in_namespace: Option<Read<NamespaceFacts>>,
     /// Annotation `pod-reaper.io/after-reap`.
     pub after_reap: Option<String>,
     /// A person's answer: annotation `pod-reaper.io/reap`.
@@ -237,7 +237,11 @@ impl PodFacts {
 
     /// Returns why nothing wants the pod again; `None` if something does, or may.
     pub fn unneeded(&self) -> Option<Unneeded> {
-        if self.in_namespace.as_ref().is_ok_and(|it| it.deleted) {
+        let namespace = self
+            .in_namespace
+            .as_ref()
+            .and_then(|read| read.as_ref().ok());
+        if namespace.is_some_and(|it| it.deleted) {
             return Some(Unneeded::Namespace);
         }
         (self.of_stateful_set() && self.set_wants == Some(Ok(false))).then_some(Unneeded::Set)

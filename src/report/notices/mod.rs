@@ -11,7 +11,7 @@ use crate::{
     decide::{BUILT_IN, DETECTED_WITHIN, ReasonCode, Verdict, same_kind},
     facts::{ClusterFacts, NodeFacts, PodFacts, Ready, Stay},
     limits::{Judged, Limit},
-    report::{RunRecord, page::NAMES},
+    report::{page::NAMES, record::RunRecord},
     selector::is_name,
     settings::Task,
     words::{after, listed, spoken},

@@ -250,7 +250,7 @@ impl Watched {
             deleted: it.deleted && is_fresh,
             opted_out: before.map_or(it.opted_out, |before| before.opted_out),
         });
-        pod.in_namespace = namespace.ok_or_else(unread);
+        pod.in_namespace = Some(namespace.ok_or_else(unread));
         let node = pod.node.clone().unwrap_or_default();
         let users = self.received.users.get(&pod.namespace);
         // What nothing wants by then is asked right before.

@@ -160,7 +160,7 @@ fn change_pod(dice: &mut Dice, pod: &mut PodFacts) {
         deletion.deadline = edge(dice) + dice.pick(&[SignedDuration::ZERO, grace]);
     }
     if dice.permille(40) {
-        pod.in_namespace = Err(Unread(text(dice)));
+        pod.in_namespace = Some(Err(Unread(text(dice))));
     }
     for owner in [&mut pod.owner, &mut pod.workload].into_iter().flatten() {
         let machine = owner.name.starts_with("virt-launcher-");

@@ -400,7 +400,7 @@ fn a_failed_read_adds_nothing() {
         |it, why| {
             it.pods
                 .iter_mut()
-                .for_each(|pod| pod.in_namespace = Err(why.clone()));
+                .for_each(|pod| pod.in_namespace = Some(Err(why.clone())));
         },
         |it, why| it.facts.census = Census::Unread(why),
         |it, why| it.facts.clock = Some(why.0),

@@ -268,7 +268,7 @@ impl World {
         let pods = self.pods.values().filter(|pod| pod.terminating).map(|pod| {
             let mut facts = pod.facts.clone();
             let namespace = self.namespaces.get(&facts.namespace);
-            facts.in_namespace = namespace.map(|it| it.facts()).ok_or_else(unread);
+            facts.in_namespace = Some(namespace.map(|it| it.facts()).ok_or_else(unread));
             let users = self
                 .pods
                 .values()

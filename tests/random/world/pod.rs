@@ -371,7 +371,7 @@ impl World {
             ready: false,
             mirror: dice.permille(20),
             opted_out: skip.opted_out(),
-            in_namespace: Ok(NamespaceFacts::default()),
+            in_namespace: Some(Ok(NamespaceFacts::default())),
             after_reap: dice.permille(50).then(|| "unseal it".to_owned()),
             reap,
             templates: None,
