@@ -127,15 +127,14 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
         .iter()
         .any(|finalizer| finalizer != JOB_TRACKING);
     let out = |opted: &Option<String>| opted.is_some();
-    let namespace = pod.in_namespace.as_ref();
-    let namespace = namespace.expect("each pod of a world has a namespace");
+    let namespace = pod.in_namespace.as_ref().and_then(|it| it.as_ref().ok());
     let opted_out = out(&pod.opted_out)
-        || namespace.as_ref().is_ok_and(|it| out(&it.opted_out))
+        || namespace.is_some_and(|it| out(&it.opted_out))
         || node.is_some_and(|node| out(&node.opted_out));
     let is = |test: &dyn Fn(&NodeFacts) -> bool| node.is_some_and(test);
     let unread = !gone
         && (node.is_none()
-            || namespace.is_err()
+            || namespace.is_none()
             || is(&|node| node.unread_lease.is_some() && node.ready != Ready::False));
     let leaf = match node
         .and_then(|node| node.leaf.as_ref())
