@@ -148,13 +148,13 @@ const OF_EACH_NODE: [&str; 3] = ["cluster_name", "push_gateway", "metrics_file"]
 const EXIT_CODES: &str = "\
 Exit codes:
   0  done, also when nothing was stuck
-  1  could not run: no connection, no right to list nodes or pods, no guard where it is required,
+  1  could not run: no connection, no permission to list nodes or pods, no guard where it is required,
      unreadable snapshot
   2  wrong usage, including a missing context, a broken kubeconfig, and no --yes where nobody can be
      asked
   3  finished, but something could not be deleted, verified, read or reported
   4  the mass-outage breaker held at least one pod
-  5  with --exit-on-manual: something needs a person";
+  5  with --exit-on-manual: something needs you";
 
 impl Cli {
     /// Reads the process's arguments and environment. Ends the process after `--help` and

@@ -117,7 +117,7 @@ fn without_the_component_it_is_left_alone_and_the_run_says_what_it_lacks() {
     run.says(&cache, ("scratch", Some("denied")));
     run.ends(3);
     let why = str_of(&run.pod(&cache)["outcomeDetail"]);
-    let lacks = "; the component answers (answers.enabled of the chart) grants that right";
+    let lacks = "; the `answers` component (Helm: answers.enabled) grants that permission";
     assert!(
         why.contains("cannot delete resource \"persistentvolumeclaims\"") && why.contains(lacks),
         "{why}"

@@ -11,7 +11,7 @@ const INERT: [&str; 9] = [
     "it is not later than the moment when the node became NotReady",
     "it is not later than the moment when the pod was made",
     "it is not later than the moment when the pod's deletion was asked for",
-    "it is not later than the moment when the claim was made",
+    "it is not later than the moment when the PVC was made",
     "the node's machine was heard after it",
     "the node's machine lives, or may",
 ];

@@ -51,9 +51,9 @@ pub struct Policy {
     #[arg(id = "manual_owner_kind", long = "manual-owner-kind", value_name = "KIND", value_delimiter = ',', value_parser = kind)]
     pub manual_owner_kinds: Vec<String>,
 
-    /// Also reap pods that are kept only for claims on their node, if each of these claims is
-    /// annotated pod-reaper.io/scratch: "true", comes from the StatefulSet's templates and is used
-    /// by no other pod. The claims are deleted first, and their data is lost
+    /// Also reap pods that are kept only for PVCs on their node, if each of these PVCs is annotated
+    /// pod-reaper.io/scratch: "true", comes from the StatefulSet's templates and is used
+    /// by no other pod. The PVCs are deleted first, and their data is lost
     #[arg(long)]
     pub reap_scratch: bool,
 

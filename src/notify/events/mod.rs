@@ -181,8 +181,8 @@ fn owner_note(node: &str, owner: &Reference, code: ReasonCode, pods: &[&PodFacts
 fn node_note(name: &str, deleted: usize, manual: usize) -> String {
     let pods = counted(deleted, "pod that was", "pods that were");
     let persons = match manual {
-        0 => "none needs a person".to_owned(),
-        manual => counted(manual, "needs a person", "need a person"),
+        0 => "none needs you".to_owned(),
+        manual => counted(manual, "needs you", "need you"),
     };
     let power_off = advice::power_off(name).what;
     format!("Force-deleted {pods} stuck Terminating here; {persons}. {power_off}")
@@ -200,10 +200,7 @@ fn manual_note(pod: &PodFacts, reason: &Reason) -> String {
         }
     };
     let next = format!(" See: pod-reaper explain {}/{}", pod.namespace, pod.name);
-    fit(
-        &format!("Not force-deleted: it needs a person. {why}"),
-        &next,
-    )
+    fit(&format!("Not force-deleted: it needs you. {why}"), &next)
 }
 
 /// Joins `head` and `tail`, with control characters replaced, and shortens `head` so that both fit

@@ -119,9 +119,9 @@ fn there_is_one_event_for_each_owner_and_node_and_one_for_the_node() {
         #3 Force-deleted a pod that was stuck Terminating on NotReady node _, and let go by a person's answer: _
         #4 Force-deleted: it was stuck Terminating on NotReady node _.
         #5 It has no controller to start another.
-        #6 Force-deleted _ pod that was stuck Terminating here; none needs a person.
+        #6 Force-deleted _ pod that was stuck Terminating here; none needs you.
         #7 Unless _ is about to come back, make sure that it is powered off: containers that still run there run beside the pods that replace them.
-        #8 Force-deleted _ pods that were stuck Terminating here; _ needs a person.
+        #8 Force-deleted _ pods that were stuck Terminating here; _ needs you.
     "#]]
     .assert_eq(&printed(&all_deleted(&objects)));
 }
@@ -202,7 +202,7 @@ fn what_needs_a_person_is_a_warning_with_its_reason() {
             #7
             #3 vault/web-0
 
-        #1 Not force-deleted: it needs a person.
+        #1 Not force-deleted: it needs you.
         #2 It is held by finalizer _, whose controller has work to do before the pod can go.
         #3 See: pod-reaper explain _
         #4 Its storage is on the dead node: PVC _ is bound to volume pvc-scratch (local, at _).
