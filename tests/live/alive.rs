@@ -5,9 +5,6 @@ use crate::{prelude::*, support::objects::make};
 /// The pod on a local disk.
 const ON_DISK: &str = "impala-impala01/impala-executor-000-0";
 
-/// How long a lease lasts in `scripts/controlplane/start`.
-const LEASE: Duration = Duration::from_secs(8);
-
 /// The sign of life of the failing node in a report.
 #[track_caller]
 fn sign_of_life(run: &Run) -> &Value {
@@ -89,67 +86,6 @@ fn a_kubelet_lives_and_its_node_is_not_ready() {
         "{}",
         after.report
     );
-}
-
-/// A silent node shows a sign of life between the decision and the deletes. The second look finds it, and its pods stay,
-/// although the node has been NotReady for as long as the option asks.
-#[test]
-fn alive_between_the_decision_and_the_deletes() {
-    let case = Case::start();
-    // The runtime still hangs when the kubelet is back, so that it confirms no deletion.
-    case.hang_runtime(FAILING);
-    case.until_evicted_while("False", FAILING);
-    let evicted = case.fails(FAILING);
-
-    let proxy = case.before_the_second_look(FAILING, |case| {
-        case.resume(FAILING);
-        case.until_ready_is("False", FAILING);
-        case.until_true("the lease was renewed after that", || {
-            case.lease_renewed(FAILING) > case.ready_since(FAILING)
-        });
-    });
-    // By its condition, the node became NotReady a second ago.
-    let options = [&OPTIONS[..], &["--node-not-ready-for", "0s"]].concat();
-    let run = case.reap_through(&proxy.kubeconfig, &options);
-    run.ends(0);
-    let (_, others) = without_a_disk(&run, evicted.clone());
-    all_are(
-        &run,
-        &others,
-        ("stuck-on-not-ready-node", Some("node-changed")),
-    );
-    assert_eq!(case.evictable_on(FAILING), evicted);
-    let seen = proxy.seen();
-    assert!(!seen.iter().any(proxy::Seen::is_change), "{seen:?}");
-}
-
-/// A kubelet is started again and again. Its container runtime does not answer, so each time it renews its lease and ends
-/// without a report. In between its lease runs out, and no run takes that for its death. When nothing starts it any more,
-/// its pods are reaped.
-#[test]
-fn a_kubelet_starts_again_and_again() {
-    let case = Case::start();
-    case.restart_without_runtime(FAILING);
-    let evicted = case.fails(FAILING);
-    for _ in 0..2 {
-        case.restart_without_runtime(FAILING);
-        let run = case.reap("");
-        all_are(&run, &evicted, ("kubelet-alive", None));
-        assert_eq!(
-            case.ready(FAILING),
-            "Unknown",
-            "a lease makes no node Ready"
-        );
-        case.stop(FAILING);
-        let renewed = case.lease_says(FAILING);
-        case.until_true("its lease has run out", || {
-            Timestamp::now() > renewed + LEASE
-        });
-        let run = case.reap("");
-        run.ends(0);
-        all_are(&run, &evicted, ("kubelet-alive", None));
-    }
-    is_alive_until_it_is_silent_for_minutes(&case, evicted);
 }
 
 /// A pod leads by a Lease, and renews it from the machine whose kubelet has stopped. So it lives, and with it all pods

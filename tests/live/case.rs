@@ -12,7 +12,6 @@ use std::{
     net::TcpStream,
     ops::Deref,
     process::Stdio,
-    sync::atomic::{AtomicUsize, Ordering},
     time::Instant,
 };
 
@@ -198,19 +197,6 @@ impl Case {
     pub fn later(&self, minutes: i64) -> Proxy {
         Proxy::later(self.live.0, minutes, &[FAILING])
     }
-
-    /// A proxy to the API server that calls `act` before the node is read for the second time: after the decision,
-    /// before the deletes.
-    pub fn before_the_second_look(&self, node: &str, act: fn(Live)) -> Proxy {
-        let path = node_path(node);
-        let looks = AtomicUsize::new(0);
-        let live = self.live;
-        Proxy::start(live.0, move |request| {
-            if request.path == path && looks.fetch_add(1, Ordering::SeqCst) >= 1 {
-                act(live);
-            }
-        })
-    }
 }
 
 impl Live {
@@ -257,18 +243,6 @@ impl Live {
     /// Has the runtime answer again.
     pub fn recover_runtime(self, node: &str) {
         self.signal("USR2", node);
-    }
-
-    /// Starts the kubelet anew, also a stopped one. Its runtime does not answer: it renews its lease, and reports nothing.
-    pub fn restart_without_runtime(self, node: &str) {
-        let arguments =
-            || fs::read(format!("/proc/{}/cmdline", self.kubelets[node])).expect("it runs");
-        let before = arguments();
-        self.signal("HUP", node);
-        self.resume(node);
-        self.until_true("the kubelet is started anew", || arguments() != before);
-        let started = Timestamp::now();
-        self.until_true("it renews its lease", || self.lease_says(node) > started);
     }
 
     fn signal(self, signal: &str, node: &str) {

@@ -10,6 +10,7 @@
 
 mod alerts;
 mod alive;
+mod answered;
 mod case;
 mod deployed;
 mod leaf;
@@ -19,7 +20,6 @@ mod out_of_service;
 mod outage;
 mod prelude;
 mod replacements;
-mod scratch;
 mod storage;
 mod unneeded;
 

@@ -127,35 +127,6 @@ fn a_kubelet_stops_and_its_pods_move() {
     );
 }
 
-/// Without a second disk, the answer leads to a pod that waits for storage.
-#[test]
-fn without_another_disk_the_pod_waits_for_storage() {
-    let case = Case::start();
-    case.delete(
-        "/api/v1/persistentvolumes/disk-of-ds04",
-        serde_json::json!({}),
-    );
-    let evicted = case.fails(FAILING);
-    let reaped = case.reap("");
-    let local = evicted
-        .iter()
-        .find(|pod| pod.name == "impala-executor-000-0")
-        .expect("it was there");
-    case.reap_after_answers(&reaped, local);
-    case.until("the new pod says that it waits for a volume", || {
-        let pod = case.try_get("/api/v1/namespaces/impala-impala01/pods/impala-executor-000-0")?;
-        let is_new = pod["metadata"]["uid"] != local.uid.as_str();
-        let scheduled = pod["status"]["conditions"]
-            .as_array()?
-            .iter()
-            .find(|c| c["type"] == "PodScheduled")?;
-        let says = scheduled["message"]
-            .as_str()?
-            .contains("didn't find available persistent volumes to bind");
-        (is_new && pod["status"]["phase"] == "Pending" && says).then_some(())
-    });
-}
-
 const WEEK: u64 = 7 * 24 * 3600;
 
 /// The pod of a StatefulSet that has a week to stop, once it runs on the failing node. Its hook, which the kubelet calls
@@ -195,27 +166,6 @@ fn until_requested(case: &Case, pod: &Seen) -> Timestamp {
         pods.find(|it| it.uid == pod.uid)?.deadline
     });
     deadline - Duration::from_secs(WEEK)
-}
-
-/// A pod that has a week to stop, and whose node has been silent for over a minute when its deletion is requested: nobody
-/// there has heard of that week.
-#[test]
-fn a_pod_has_a_week_to_stop() {
-    let case = Case::start();
-    let (rabbit, _) = rabbitmq(&case);
-    case.stop(FAILING);
-    let requested = until_requested(&case, &rabbit);
-    let heard = case.lease_renewed(FAILING).max(case.lease_says(FAILING));
-    assert!(requested.duration_since(heard) > SignedDuration::from_mins(1));
-
-    let waiting = case.reap("--dry-run");
-    case.until_overdue(requested);
-    let run = case.reap("");
-    run.ends(0);
-    run.says(&rabbit.uid, REAPED);
-    // A machine that stands still may have let it become stuck before the first run.
-    let (reason, _) = waiting.reason_and_outcome(&rabbit.uid);
-    assert!(["not-overdue", REAPED.0].contains(&reason), "{reason}");
 }
 
 /// A pod that has a week to stop is drained, and the kubelet waits for the pod's hook. Then the kubelet dies, so the week

@@ -7,7 +7,6 @@ pub(crate) use crate::{
         installed::{DEFAULT, folder, install, kubectl, until},
         objects::{annotate, each, lease_path, node_path, pod_path, str_of},
         program::{Run, commands, paste, shown, succeeds},
-        proxy,
         samples::yaml,
     },
 };

@@ -130,23 +130,6 @@ fn pods_that_nothing_wants_again_are_reaped_with_a_disk_on_their_node() {
     assert_eq!(found["status"]["phase"], "Bound");
 }
 
-/// Scaled up between the decision and the delete, the set wants the pod and its claim.
-#[test]
-fn a_set_that_is_scaled_up_again_keeps_its_pod() {
-    let case = Case::start();
-    let evicted = case.fails(FAILING);
-    let mut pods = evicted.iter();
-    let executor = pods
-        .find(|pod| pod.name == "impala-executor-000-0")
-        .expect("it was there");
-    scale(*case, SET, 0);
-    let proxy = case.before_the_second_look(FAILING, |case| scale(case, SET, 1));
-    let run = case.reap_through(&proxy.kubeconfig, &OPTIONS);
-    run.says(&executor.uid, ("stuck-on-not-ready-node", Some("changed")));
-    assert!(case.evictable_on(FAILING).contains(executor));
-    case.reap("").says(&executor.uid, ("local-volume", None));
-}
-
 /// Somebody deletes a claim by mistake. The kubelet that comes back ends its pod, and Kubernetes deletes the claim, and with
 /// it the volume of the policy Delete, unless the printed line was pasted before.
 #[test]

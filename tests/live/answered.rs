@@ -1,4 +1,4 @@
-//! The storage of the executor is declared scratch, so that it comes back without a person; or a person gives it up.
+//! A person gives up the storage of the executor, which then comes back on another node.
 
 use crate::{
     deployed::USER,
@@ -12,45 +12,6 @@ const CLAIM: &str = "/api/v1/namespaces/impala-impala01/persistentvolumeclaims/s
 const NAMESPACE: &str = "ops";
 const NAME: &str = "night-pod-reaper";
 const ACCOUNT: &str = "system:serviceaccount:ops:night-pod-reaper";
-
-/// The schedule is scaled to one second for each minute of the operators' case.
-const TICK: Duration = Duration::from_secs(10);
-const TOLERATION_SECONDS: u32 = 5;
-
-#[test]
-fn an_executor_with_scratch_runs_on_another_node_without_a_person() {
-    let case = Case::with(&SIX, TOLERATION_SECONDS, &[]);
-    annotate(&case, CLAIM, "pod-reaper.io/scratch", "true");
-    let claim = case.get(CLAIM)["metadata"]["uid"].clone();
-    let executor = || {
-        case.pods()
-            .into_iter()
-            .find(|pod| pod.name == "impala-executor-000-0")
-    };
-
-    case.stop(FAILING);
-    let old = case.until("it is Terminating", || {
-        executor().filter(|pod: &Seen| pod.deadline.is_some())
-    });
-    loop {
-        thread::sleep(TICK);
-        // Without the option it waits for a person, run after run.
-        let before = case.reap("--dry-run");
-        let with = case.reap("--reap-scratch");
-        match with.reason_and_outcome(&old.uid) {
-            ("not-overdue", None) => {}
-            ("scratch", Some("deleted")) => {
-                before.says(&old.uid, ("local-volume", None));
-                with.ends(0);
-                break;
-            }
-            other => panic!("{other:?}: {}", with.log),
-        }
-    }
-    let new = case.until_replaced(&[old]);
-    assert_ne!(new[0].node, FAILING);
-    assert_ne!(case.get(CLAIM)["metadata"]["uid"], claim);
-}
 
 /// The CronJob as shipped leaves a claim alone that nobody declared scratch. After a person's answer it may not delete that
 /// either, and says what grants it; with that component, it does.
@@ -171,34 +132,4 @@ fn an_executor_whose_claim_a_person_gives_up_runs_on_another_node() {
             && event["regarding"]["name"] == "impala-executor-000"),
         "no Event says that it was answered"
     );
-}
-
-/// A StatefulSet whose first ordinal was moved up makes neither the pod nor the claim again.
-#[test]
-fn an_executor_that_its_set_no_longer_numbers_keeps_its_claim() {
-    let case = Case::start();
-    annotate(&case, CLAIM, "pod-reaper.io/scratch", "true");
-    let claim = case.get(CLAIM)["metadata"]["uid"].clone();
-    case.fails(FAILING);
-    let named = |name: &str| case.pods().into_iter().find(|pod| pod.name == name);
-    let old = named("impala-executor-000-0").expect("it is stuck");
-    let set = "/apis/apps/v1/namespaces/impala-impala01/statefulsets/impala-executor-000";
-    case.merge_patch(set, yaml("{spec: {ordinals: {start: 1}}}"));
-    case.until("the set makes its new first pod", || {
-        named("impala-executor-000-1")
-    });
-
-    let run = case.reap("--reap-scratch");
-    run.says(&old.uid, REAPED);
-    let found = case.get(CLAIM);
-    let metadata = &found["metadata"];
-    assert_eq!(
-        (&metadata["uid"], metadata.get("deletionTimestamp")),
-        (&claim, None)
-    );
-    case.until_true("the set counts one pod, its new one", || {
-        let status = &case.get(set)["status"];
-        status["replicas"] == 1 && named(&old.name).is_none()
-    });
-    assert!(named("impala-executor-000-1").is_some());
 }
