@@ -4,9 +4,10 @@ use itertools::Itertools as _;
 use std::fs;
 
 use expect_test::expect_file;
-use serde_json::Value;
+use pod_reaper_test_support::samples::{list, objects, with, yaml};
+use serde_json::{Value, json};
 
-use crate::{data, reaper, transcripts::plays};
+use crate::{KOSMOS, SMALL, data, reaper, transcripts::plays};
 
 const SIX: &str = "six-nodes.json";
 
@@ -18,6 +19,91 @@ fn what_if_and_explain_answer_as_they_should() {
     let pod = "impala-impala01/impala-executor-000-0";
     let explain = reaper(&["explain", pod, "--snapshot", SIX]);
     expect_file!["../data/golden/explain-local-volume.txt"].assert_eq(&explain.run().exits(0).out);
+}
+
+/// Runs what-if or explain on the small cluster with `more`, and reads its report.
+fn small(more: &str, args: &[&str]) -> Value {
+    let cluster = list(objects(&with(yaml(SMALL), yaml(more)))).to_string();
+    let mut run = reaper(&["--snapshot", "-", "-o", "json"]).input(cluster);
+    run.command.args(args);
+    run.run().exits(0).report()
+}
+
+/// A report of six-nodes.json.
+fn six(args: &[&str]) -> Value {
+    let form = ["--snapshot", SIX, "-o", "json"];
+    reaper(&[args, &form].concat()).run().exits(0).report()
+}
+
+#[test]
+fn what_if_counts_what_becomes_of_pods() {
+    let report = six(&["what-if", "ds06"]);
+    assert_eq!(report["breaker"], Value::Null);
+    let counts = ["comesBack", "needsPerson", "seconds"].map(|count| &report["supposed"][count]);
+    assert_eq!(json!(counts), json!([7, 1, 600]));
+    let longer = six(&["what-if", "ds06", "--reap-older-than=1h"]);
+    assert_eq!(longer["supposed"]["seconds"], 3600);
+    let leaf = reaper(&[
+        "what-if",
+        "kosmos-cluster7",
+        "--snapshot",
+        KOSMOS,
+        "-o",
+        "json",
+    ]);
+    assert_eq!(
+        leaf.run().exits(0).report()["pods"][0]["reason"],
+        "kosmos-leaf"
+    );
+    let each = six(&["what-if", "--each-node"]);
+    let worst = ["node", "needsPerson"].map(|field| &each["eachNode"][0][field]);
+    assert_eq!(json!(worst), json!(["ds06", 1]));
+}
+
+/// ds06 is dead already, so the breaker would hold with two more.
+#[test]
+fn a_pod_without_a_controller_would_be_lost() {
+    let bare = "Pod compute-hive01/bare: {metadata: {ownerReferences: null, deletionTimestamp: null, \
+                deletionGracePeriodSeconds: null}, spec: {nodeName: ds05}}";
+    let report = small(bare, &["what-if", "ds05"]);
+    assert_eq!(report["pods"][0]["fate"], "lost", "{report}");
+    assert_eq!(report["breaker"], Value::Null);
+    let report = small(bare, &["what-if", "ds04", "ds05"]);
+    assert_eq!(report["breaker"]["reason"], "mass-outage");
+    assert_eq!(report["pods"][0]["reason"], "mass-outage");
+    assert_eq!(report["supposed"]["kubernetesStopsEvicting"], true);
+}
+
+/// Also of a pod that is not Terminating, and of one that a run would leave out.
+#[test]
+fn explain_names_the_rule_that_decides() {
+    let report = six(&["explain", "kosmos-apps/web-0"]);
+    let judged = ["verdict", "reason"].map(|field| &report["pods"][0][field]);
+    assert_eq!(json!(judged), json!(["manual", "kosmos-leaf"]));
+    let rules = report["explained"]["rules"].as_array().expect("rules");
+    let decides = rules.iter().filter(|rule| rule["decides"] == true);
+    let decides = decides.map(|rule| &rule["number"]).collect_vec();
+    assert_eq!(json!(decides), json!([6]));
+    for (args, says) in [
+        (
+            &["explain", "compute-hive02/hiveserver2-0"][..],
+            "It is not Terminating",
+        ),
+        (
+            &["explain", "vault/vault-0", "-n", "etl"],
+            "Its namespace vault is left out",
+        ),
+        (
+            &["-n", "explain", "explain", "vault/vault-0"],
+            "Its namespace vault is left out",
+        ),
+    ] {
+        let out = reaper(&[args, &["--snapshot", SIX]].concat())
+            .run()
+            .exits(0)
+            .out;
+        assert!(out.contains(says), "{args:?}: {out}");
+    }
 }
 
 /// In every format the same pods are named, and a node that lives has nothing to paste.

@@ -1,8 +1,14 @@
 //! Options and variables.
 
-use pod_reaper_test_support::installed::option;
+use std::fs;
 
-use crate::{Documented, audit, options_with_variables, transcripts::plays};
+use pod_reaper_test_support::{
+    installed::option,
+    samples::{list, objects, with, yaml},
+};
+use tempfile::TempDir;
+
+use crate::{Documented, SMALL, audit, options_with_variables, reaper, transcripts::plays};
 
 /// Variables set what options set, and no other variable does.
 #[test]
@@ -16,9 +22,77 @@ fn a_directory_has_settings() {
     plays("transcripts/settings.txt");
 }
 
+/// A filter that was typed and selects no namespace is wrong usage, whatever is asked. One from a variable or the settings is
+/// named in the report, because one setting serves many clusters.
 #[test]
 fn a_filter_that_selects_no_namespace_is_wrong_usage() {
-    plays("transcripts/namespaces.txt");
+    let cluster = |more: &str| list(objects(&with(yaml(SMALL), yaml(more)))).to_string();
+    let asks = |variable: (&str, &str), args: &[&str], more: &str| {
+        let mut run = reaper(&["--snapshot", "-", "--output=json"]).input(cluster(more));
+        run.command.args(args).env(variable.0, variable.1);
+        run.run()
+    };
+    let other = ("NAMESPACE_REGEX", "^compute$");
+    for args in [&["-n", "compute-hive01"][..], &["-A"]] {
+        let report = asks(other, args, "{}").exits(0).report();
+        assert_eq!(report["summary"]["pods"], 1, "{args:?}");
+        assert_eq!(report["notices"][0]["code"], "time-of-the-file", "{args:?}");
+    }
+    let none = ("NAMESPACE_REGEX", "");
+    let without = ("NAMESPACE_EXCLUDE_REGEX", "^compute-");
+    for (variable, args, says) in [
+        (
+            other,
+            &["-n", "compute-hive0"][..],
+            "there is no namespace compute-hive0;",
+        ),
+        (
+            other,
+            &["-n", "compute.hive01"],
+            "there is no namespace compute.hive01;",
+        ),
+        (
+            none,
+            &["--namespace-regex=^compute$"],
+            "--namespace-regex selects none of the namespaces",
+        ),
+        (
+            none,
+            &["what-if", "ds06", "--namespace-regex=^compute$"],
+            "--namespace-regex selects none",
+        ),
+        (
+            none,
+            &["what-if", "--each-node", "--namespace-regex=^compute$"],
+            "--namespace-regex selects none",
+        ),
+        (
+            none,
+            &["--namespace-exclude-regex=."],
+            "--namespace-exclude-regex selects none",
+        ),
+        (
+            without,
+            &["-n", "compute-hive01"],
+            "-n compute-hive01 and NAMESPACE_EXCLUDE_REGEX select none",
+        ),
+    ] {
+        let ended = asks(variable, args, "{}").exits(2);
+        assert!(ended.err.contains(says), "{args:?}: {}", ended.err);
+    }
+    let settings = TempDir::new().expect("a directory");
+    fs::write(settings.path().join("NAMESPACE_REGEX"), "^compute$\n").expect("it is written");
+    let settings = settings.path().to_str().expect("UTF-8");
+    for variable in [other, ("POD_REAPER_SETTINGS", settings)] {
+        let report = asks(variable, &[], "{}").exits(0).report();
+        assert_eq!(report["notices"][0]["code"], "no-namespace", "{variable:?}");
+    }
+    // Nobody knows which namespaces there are if none was saved.
+    let unsaved = "Namespace compute-hive01: null";
+    let report = asks(none, &["--namespace-regex=^compute$"], unsaved)
+        .exits(0)
+        .report();
+    assert_eq!(report["notices"][0]["code"], "time-of-the-file");
 }
 
 #[test]
