@@ -365,17 +365,18 @@ fn the_book_has_every_page_of_its_folder() {
     assert_eq!(listed, files);
 }
 
-/// What it does, when not to use it and whether it is safe come first; what takes long is said before its command.
+/// What it does and whether it is safe come first; what takes long is said before its command.
 #[test]
 fn the_readme_answers_early() {
     let readme = pages::read("README.md");
     let order = [
         "![0 s: the node dies",
-        "## When not to use it",
         "## Is it safe?",
         "cargo run -- --snapshot tests/data/six-nodes.json\n",
         "No image is published yet",
         "docker build",
+        "## Does it work?",
+        "## When not to use it",
         "## Develop",
         "half an hour the first time",
         "```sh\ntests/run\n",
