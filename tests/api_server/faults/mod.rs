@@ -110,34 +110,8 @@ fn status(code: u16, reason: &str, message: &str) -> Value {
         "message": message})
 }
 
-fn unavailable() -> Act {
-    Act::Instead(503, status(503, "ServiceUnavailable", "later"))
-}
-
-fn internal() -> Act {
-    Act::Instead(500, status(500, "InternalError", "etcd is busy"))
-}
-
 fn conflict() -> Act {
     Act::Instead(409, status(409, "Conflict", "the object has been modified"))
-}
-
-/// The answer of a load balancer, which sends no Status.
-fn bad_gateway() -> Act {
-    Act::Answer(Reply::new(
-        502,
-        ("Server", MARKER),
-        format_args!("<html>{MARKER}</html>"),
-    ))
-}
-
-/// A longer wait than to the next run of a CronJob.
-fn come_back_in_an_hour() -> Act {
-    Act::Answer(Reply::new(
-        429,
-        ("Retry-After", "3600"),
-        status(429, "TooManyRequests", "much later"),
-    ))
 }
 
 /// A redirect to a place that must not be contacted: port 9 is the discard service.

@@ -130,7 +130,7 @@ fn the_pods_of_one_stateful_set_are_answered_for_one_at_a_time() {
         three on one node: local; renewed; and db-1; local; renewed; and db-2; local; renewed
             = answers: 3, one at a time
         four on one node: local; renewed; and db-1; local; renewed; and db-2; local; renewed; and db-3; local; renewed
-            = answers: 1, one at a time
+            = answers: 1, one name at a time
     "#]];
     check_each(&cases, |case| {
         let advice = Scene::of(case).advice().into_iter();
@@ -139,8 +139,14 @@ fn the_pods_of_one_stateful_set_are_answered_for_one_at_a_time() {
                 .steps
                 .iter()
                 .filter(|step| step.kind == StepKind::Answer);
-            let slowly = words(&advice).contains("nswer for one pod at a time");
-            let slowly = if slowly { ", one at a time" } else { "" };
+            let words = words(&advice);
+            let slowly = if words.contains("name only one in the command") {
+                ", one name at a time"
+            } else if words.contains("nswer for one pod at a time") {
+                ", one at a time"
+            } else {
+                ""
+            };
             format!("answers: {}{slowly}", answers.count())
         });
         advice.collect_vec().join("\n")
