@@ -242,7 +242,7 @@ fn the_table_of_remedies_is_what_was_measured() {
     .concat();
     let titles = "| left Terminating |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n";
     pages::compare(
-        "docs/downtime.md",
+        "docs/evidence.md",
         titles,
         "\n<!-- end of remedies -->",
         &table,

@@ -26,7 +26,7 @@ fn the_page_of_reasons_is_current() {
     let states = ReplacementState::ALL.map(|state| (state.as_str(), state.means()));
     let mut page = format!(
         "\
-# Every reason, and what to do
+# Reasons, outcomes and replacements
 
 Every Terminating pod gets a verdict and a reason. The first rule that holds decides; [How it decides](decisions.md) explains the words.
 
