@@ -143,7 +143,7 @@ fn nodes(report: &Report, supposed: &Supposed) -> String {
 /// Says what the breaker would do.
 fn held(breaker: &BreakerEntry) -> String {
     format!(
-        "{}. {} to reap would wait until that changes, or until a person who knows that the nodes are dead runs it with \
+        "{}. {} to reap would wait until that changes, or until somebody who knows that the nodes are dead runs it with \
          --max-not-ready-percent=100. The lines below say what happens then.",
         breaker.detail,
         counted(breaker.held, "pod", "pods")

@@ -251,7 +251,7 @@ in_json! {
         /// Pods that would be reaped, and whose replacement fits no other Ready node, by the pod's
         /// `nodeSelector` and required node affinity.
         pub stays_pending: usize,
-        /// Pods that would need a person.
+        /// Pods that would need you.
         pub needs_person: usize,
         /// Pods that a rule has wait, or leaves alone.
         pub left_terminating: usize,

@@ -605,7 +605,7 @@ fn data_on_node(case: &Case<'_>) -> Finding {
     })
 }
 
-const PASSED: &str = "A person's answer lets it pass: pod-reaper.io/reap on the pod.";
+const PASSED: &str = "Your answer lets it pass: pod-reaper.io/reap on the pod.";
 
 fn volume_confined(case: &Case<'_>) -> Finding {
     let confined = case.ties()?.confined().collect_vec();
@@ -823,7 +823,7 @@ fn nothing_keeps(case: &Case<'_>) -> Finding {
     };
     let (why, before_claims) = match code {
         Code::Answered => (
-            "a person's answer lets it go",
+            "your answer lets it pass",
             "; PVCs that are given up are deleted first: ",
         ),
         _ => (

@@ -160,7 +160,7 @@ fn camel_case(code: &str) -> String {
 
 fn owner_note(node: &str, owner: &Reference, code: ReasonCode, pods: &[&PodFacts]) -> String {
     let answered = match code {
-        ReasonCode::Answered => ", and let go by a person's answer",
+        ReasonCode::Answered => ", as an answer allowed",
         _ => "",
     };
     let stuck = format!("stuck Terminating on NotReady node {node}{answered}");

@@ -116,7 +116,7 @@ fn there_is_one_event_for_each_owner_and_node_and_one_for_the_node() {
 
         #1 Force-deleted a pod that was stuck Terminating on NotReady node _: _
         #2 Force-deleted _ pods that were stuck Terminating on NotReady node _: _, _
-        #3 Force-deleted a pod that was stuck Terminating on NotReady node _, and let go by a person's answer: _
+        #3 Force-deleted a pod that was stuck Terminating on NotReady node _, as an answer allowed: _
         #4 Force-deleted: it was stuck Terminating on NotReady node _.
         #5 It has no controller to start another.
         #6 Force-deleted _ pod that was stuck Terminating here; none needs you.

@@ -134,7 +134,7 @@ impl<'a> Metrics<'a> {
         let counts = nodes.map(|node| (&node.node, node.counts.needs_person));
         self.add(
             "forecast_needs_person",
-            "Pods that would need a person if this node died.",
+            "Pods that would need you if this node died.",
             by_label("node", counts),
         );
     }
@@ -261,7 +261,7 @@ impl<'a> Metrics<'a> {
         if success {
             self.add(
                 "last_success_timestamp_seconds",
-                "When a run that may delete last did all that it should; a person may still be needed.",
+                "When a run that may delete last did all that it should; a pod may still need you.",
                 unlabelled(ended),
             );
         }

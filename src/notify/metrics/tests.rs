@@ -165,7 +165,7 @@ fn a_quiet_run_writes_every_series_at_zero() {
         # HELP pod_reaper_build_info The program's version.
         # TYPE pod_reaper_build_info gauge
         pod_reaper_build_info{cluster="prod-eu",version="0.4.0"} 1
-        # HELP pod_reaper_last_success_timestamp_seconds When a run that may delete last did all that it should; a person may still be needed.
+        # HELP pod_reaper_last_success_timestamp_seconds When a run that may delete last did all that it should; a pod may still need you.
         # TYPE pod_reaper_last_success_timestamp_seconds gauge
         pod_reaper_last_success_timestamp_seconds{cluster="prod-eu"} 1769828400.25
     "##]].assert_eq(&text);
