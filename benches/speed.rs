@@ -11,7 +11,7 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use jiff::Timestamp;
 use pod_reaper::{
     cli::Cli,
-    decide::{Case, ReasonCode},
+    decide::{PodContext, ReasonCode},
     facts::{NodeRead, PodFacts},
     settings::Settings,
     source::{
@@ -56,7 +56,7 @@ fn stuck() -> (Timestamp, NodeRead, PodFacts) {
 fn deciding(criterion: &mut Criterion) {
     let settings = settings();
     let (now, node, pod) = stuck();
-    let verdict = Case::new(now, &settings.policy, Some(&node), &pod)
+    let verdict = PodContext::new(now, &settings.policy, Some(&node), &pod)
         .decide()
         .code;
     assert_eq!(verdict, ReasonCode::Stuck, "every rule is evaluated");
@@ -66,7 +66,7 @@ fn deciding(criterion: &mut Criterion) {
         bencher.iter(|| {
             for _ in 0..PODS {
                 let (node, pod) = (black_box(Some(&node)), black_box(&pod));
-                black_box(Case::new(now, &settings.policy, node, pod).decide());
+                black_box(PodContext::new(now, &settings.policy, node, pod).decide());
             }
         });
     });

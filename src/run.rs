@@ -22,7 +22,7 @@ use crate::{
     settings::{GuardCode, Settings, Task},
     source::{Gathered, Store, snapshot},
     stop::Stop,
-    words::{clean, counted, spoken},
+    words::{counted, human_duration, sanitize},
 };
 
 /// Runs as `settings` demand and returns the report. `Err` if the facts could not be gathered, or
@@ -30,7 +30,7 @@ use crate::{
 pub async fn run(settings: &Settings, stop: &Stop) -> Result<Report> {
     let log_start = || {
         let namespaces = &settings.namespaces;
-        let reap_older_than = spoken(settings.policy.reap_older_than);
+        let reap_older_than = human_duration(settings.policy.reap_older_than);
         tracing::info!(%reap_older_than, "Looking for stuck Terminating pods; namespaces: {namespaces}");
     };
     match &settings.task {
@@ -124,7 +124,7 @@ fn log_counts(pods: &[PodFacts]) {
     );
     for (namespace, count) in by_namespace.into_iter().sorted_unstable() {
         let (namespace, pods) = (
-            clean(namespace),
+            sanitize(namespace),
             counted(count, "Terminating pod", "Terminating pods"),
         );
         tracing::debug!("Namespace {namespace}: {pods}");

@@ -6,7 +6,7 @@ use std::{path::PathBuf, time::Duration};
 use jiff::Timestamp;
 
 use crate::{
-    cli::{self, Cli, Command, Filter, Form, MetricsTo, RequireGuard},
+    cli::{self, Cli, Command, Filter, MetricsTo, OutputFormats, RequireGuard},
     cluster::Mode,
     codes::codes,
     decide::Policy,
@@ -48,7 +48,7 @@ pub struct Settings {
     /// How long to wait for the replacements of the reaped pods.
     pub wait_for_replacements: Duration,
     /// The formats of the report and the log.
-    pub form: Form,
+    pub form: OutputFormats,
 }
 
 /// The source that a run works on.

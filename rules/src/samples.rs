@@ -8,12 +8,13 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::{
     advice::{Advice, Adviser, Installed},
-    decide::{Case, Policy, Reason},
+    decide::{PodContext, Policy, Reason},
     facts::{
-        AffinityTerm, Attachment, BoundClaim, Census, ClaimFacts, ClaimState, ClusterFacts,
-        Containers, Deletion, Doubt, Driver, FencingMark, Heard, HolderKind, Identity, KubeletSays,
-        Leaf, LeafKind, NamedBy, NamespaceFacts, NodeFacts, NodeRead, Owner, PodFacts, Ready,
-        Renewer, Requirement, SignBy, Standing, Storage, Tally, Unread, VolumeFacts, Zone,
+        AffinityTerm, Attachment, BoundClaim, ClaimFacts, ClaimState, ClusterFacts, Containers,
+        CountedNode, Deletion, Doubt, Driver, FencingMark, Heard, HolderKind, Identity,
+        KubeletSays, Leaf, LeafKind, NamedBy, NamespaceFacts, NodeCounts, NodeFacts, NodeRead,
+        Owner, PodFacts, Ready, Renewer, Requirement, SignBy, Storage, Tally, Unread, VolumeFacts,
+        Zone,
     },
     limits::{Limits, Plan},
     selector::Target,
@@ -277,8 +278,8 @@ impl Scene {
         })
     }
 
-    pub fn case(&self) -> Case<'_> {
-        Case::new(now(), &self.policy, self.node.as_ref(), &self.pod)
+    pub fn case(&self) -> PodContext<'_> {
+        PodContext::new(now(), &self.policy, self.node.as_ref(), &self.pod)
     }
 
     pub fn judged(&self) -> Reason {
@@ -297,12 +298,12 @@ impl Scene {
                 });
             }
             "clock" => cluster.clock = Some("it is wrong".to_owned()),
-            "uncounted" => cluster.census = Census::Unread(not_read()),
+            "uncounted" => cluster.census = NodeCounts::Unread(not_read()),
             "census" => cluster.census = census(how),
             "nodes" => {
                 let all = tally(how);
                 cluster.node_count = all.total;
-                cluster.census = Census::Counted {
+                cluster.census = NodeCounts::Counted {
                     all,
                     workers: all,
                     zones: [].into(),
@@ -310,13 +311,13 @@ impl Scene {
                 };
             }
             "workers" => {
-                if let Census::Counted { workers, room, .. } = &mut cluster.census {
+                if let NodeCounts::Counted { workers, room, .. } = &mut cluster.census {
                     (*workers, *room) = (tally(how), true);
                 }
             }
             "nodes-of" => {
                 let (name, count) = how.split_once(' ').expect("a zone and a count");
-                if let Census::Counted { zones, .. } = &mut cluster.census {
+                if let NodeCounts::Counted { zones, .. } = &mut cluster.census {
                     zones.insert(zone(name), tally(count));
                 }
             }
@@ -570,15 +571,15 @@ fn tally(words: &str) -> Tally {
 }
 
 /// Counts nodes for the breaker; commas separate the words for each.
-fn census(words: &str) -> Census {
+fn census(words: &str) -> NodeCounts {
     let nodes = words.split(',').map(|node| {
         let (marks, down) = node.split_once("down ").unwrap_or((node, ""));
         let mut marks = marks.split_whitespace();
-        let mut standing = Standing {
+        let mut standing = CountedNode {
             ready: down.is_empty(),
             open: true,
             since: moment(down.trim()),
-            ..Standing::default()
+            ..CountedNode::default()
         };
         while let Some(mark) = marks.next() {
             match mark {
@@ -594,7 +595,7 @@ fn census(words: &str) -> Census {
         }
         standing
     });
-    Census::count(now(), nodes)
+    NodeCounts::count(now(), nodes)
 }
 
 /// Checks what `tell` says about each case of the text. A case is a line with a name, a colon and

@@ -127,7 +127,7 @@ fn each_sentence_of_the_sources_is_expected_once() {
 const SOURCES: &[&str] = &[
     include_str!("advice/mod.rs"),
     include_str!("decide/answer.rs"),
-    include_str!("decide/case.rs"),
+    include_str!("decide/context.rs"),
     include_str!("decide/life.rs"),
     include_str!("decide/reason.rs"),
     include_str!("decide/rules.rs"),

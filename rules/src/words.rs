@@ -7,7 +7,7 @@ use jiff::SignedDuration;
 
 /// Formats a duration as people say it, in at most two units: "1h 5m", "9d 2h", and "minus 5m" if
 /// it is negative.
-pub fn spoken(duration: SignedDuration) -> String {
+pub fn human_duration(duration: SignedDuration) -> String {
     let seconds = duration.as_secs().unsigned_abs();
     let counts = [
         (seconds / 86_400, "d"),
@@ -29,11 +29,11 @@ pub fn spoken(duration: SignedDuration) -> String {
     }
 }
 
-/// Formats a duration as [`spoken`] does, without seconds from ten minutes on.
+/// Formats a duration as [`human_duration`] does, without seconds from ten minutes on.
 pub fn about(duration: SignedDuration) -> String {
     let seconds = duration.as_secs();
     let left_out = if seconds.abs() < 600 { 0 } else { seconds % 60 };
-    spoken(SignedDuration::from_secs(seconds - left_out))
+    human_duration(SignedDuration::from_secs(seconds - left_out))
 }
 
 /// Lists the first `most` of `names`, and says how many more there are.
@@ -77,7 +77,7 @@ pub fn natural(name: &str) -> String {
 /// from the cluster must not steer the terminal that shows it, nor pass for another text. Format
 /// characters reorder text or show nothing; tag characters (U+E0001, U+E0020 to U+E007F) show
 /// nothing.
-pub fn clean(text: &str) -> String {
+pub fn sanitize(text: &str) -> String {
     let steers = |letter: char| {
         letter.is_control()
             || matches!(
@@ -131,7 +131,7 @@ mod tests {
             '\u{e0041}',
             '\u{e007f}',
         ] {
-            assert_eq!(clean(&format!("a{letter}b")), "a\u{fffd}b", "{letter:?}");
+            assert_eq!(sanitize(&format!("a{letter}b")), "a\u{fffd}b", "{letter:?}");
         }
         for text in [
             "a b",
@@ -140,9 +140,9 @@ mod tests {
             "\u{1f600}",
             "\u{e0100}",
         ] {
-            assert_eq!(clean(text), text);
+            assert_eq!(sanitize(text), text);
         }
-        assert_eq!(clean("a\nb\tc"), "a b c");
+        assert_eq!(sanitize("a\nb\tc"), "a b c");
     }
 
     #[test]

@@ -20,7 +20,7 @@ use clap::{
 use itertools::Itertools as _;
 
 pub use self::gateway::{Login, PushGateway};
-pub use self::options::{Common, Form, MetricsTo, Options};
+pub use self::options::{Common, MetricsTo, Options, OutputFormats};
 pub use self::print::Print;
 pub use self::values::{LogFormat, Output, PodName, RequireGuard};
 use self::values::{NODES, PODS};

@@ -102,7 +102,7 @@ pub struct Common {
 
     /// The formats of the answer and the log.
     #[command(flatten)]
-    pub form: Form,
+    pub form: OutputFormats,
 
     /// Audit a saved cluster state (kubectl get … -o json) instead of a cluster; "-" is standard
     /// input
@@ -121,7 +121,7 @@ pub struct Common {
 /// The formats of the answer and the log.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = REPORT)]
-pub struct Form {
+pub struct OutputFormats {
     /// Format of the report
     #[arg(short, long, value_enum, hide_possible_values = true, value_name = values::OUTPUTS, default_value_t = Output::Text)]
     pub output: Output,

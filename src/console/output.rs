@@ -4,7 +4,7 @@ use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
 
 use super::terminal;
 use crate::{
-    cli::{Form, LogFormat, Output},
+    cli::{LogFormat, Output, OutputFormats},
     exit::Exit,
     report::{Report, html, markdown, text},
     stop::Stop,
@@ -13,9 +13,9 @@ use crate::{
 /// Writes `report`, and waits for a slow reader until a signal ends the wait. Returns the exit
 /// code: the report's own, or `Exit::Incomplete` if that is more severe and the report could not be
 /// written.
-pub async fn write(report: Report, form: &Form, stop: &Stop) -> Exit {
+pub async fn write(report: Report, form: &OutputFormats, stop: &Stop) -> Exit {
     let exit = report.exit;
-    let Form {
+    let OutputFormats {
         output, log_format, ..
     } = *form;
     let written = tokio::task::spawn_blocking(move || {

@@ -5,7 +5,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use crate::{report::text::Screen, words::clean};
+use crate::{report::text::Screen, words::sanitize};
 
 /// The length of the longest status, in columns.
 const STATUS_WIDTH: usize = 40;
@@ -26,7 +26,7 @@ pub fn screen() -> Screen {
 /// Prints an error on standard error. It is not logged, because `--log-level=off` would lose it.
 /// Control characters are replaced, since the text may come from a server or a file.
 pub fn error(text: &str) {
-    let _ = writeln!(io::stderr(), "error: {}", clean(text));
+    let _ = writeln!(io::stderr(), "error: {}", sanitize(text));
 }
 
 /// Replaces the status line by `line`. An empty one removes it. It is overwritten with blanks,

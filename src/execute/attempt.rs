@@ -8,7 +8,7 @@ use tokio::{sync::Mutex, time::Instant};
 
 use crate::{
     cluster::{Cluster, Failure, Mode, StatusKind, StillDown},
-    decide::{Case, Policy, Reason, ReasonCode, Verdict},
+    decide::{PodContext, Policy, Reason, ReasonCode, Verdict},
     facts::{
         ClaimFacts, Heard, NamespaceFacts, Namespaces, NodeFacts, NodeRead, PodFacts, Read,
         Unneeded, Unread, namespace,
@@ -331,7 +331,7 @@ impl Turn<'_> {
         }
         let unread_leases = node.unread().is_some();
         let known = NodeRead::Known(node);
-        let reason = Case::new(now, self.run.policy, Some(&known), pod).decide();
+        let reason = PodContext::new(now, self.run.policy, Some(&known), pod).decide();
         // A fact that could not be read has not changed, so it is a failure. A shared disk keeps a
         // pod whose node's lease could not be read, because the node then does not count as off.
         let unread = match reason.code {
@@ -438,7 +438,7 @@ impl Turn<'_> {
             again.set_wants.clone_from(&pod.set_wants);
         }
         let known = NodeRead::Known(node);
-        let reason = Case::new(self.run.now, self.run.policy, Some(&known), &again).decide();
+        let reason = PodContext::new(self.run.now, self.run.policy, Some(&known), &again).decide();
         if reason.verdict() == Verdict::Reap {
             Ok(again)
         } else {

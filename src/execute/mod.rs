@@ -24,7 +24,7 @@ use crate::{
     limits::Judged,
     outcome::{Outcome, OutcomeCode},
     stop::Stop,
-    words::clean,
+    words::sanitize,
 };
 
 use self::attempt::{Node, Run, Turn};
@@ -124,7 +124,7 @@ fn log_outcome(pod: &PodFacts, outcome: &Outcome) {
         name, namespace, ..
     } = pod;
     let (uid, deadline) = (pod.uid.as_str(), pod.deletion_deadline());
-    let pod = clean(&format!(
+    let pod = sanitize(&format!(
         "{name} in namespace {namespace} with deletion timestamp {deadline}"
     ));
     match outcome.code() {

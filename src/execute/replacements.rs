@@ -12,7 +12,7 @@ use crate::{
     kubernetes::{NOT_MADE, RawPod},
     outcome::{Replacement, ReplacementState as State},
     stop::Stop,
-    words::spoken,
+    words::human_duration,
 };
 
 /// The pause after the first round. It doubles after each further one.
@@ -140,7 +140,7 @@ async fn explain(cluster: &Cluster, workloads: &mut Workloads<'_>, began: Instan
         return;
     }
     let attachments = cluster.attachments().await.unwrap_or_default();
-    let ago = spoken(SignedDuration::from_secs(
+    let ago = human_duration(SignedDuration::from_secs(
         began.elapsed().as_secs().cast_signed(),
     ));
     for (pod, replacement) in late {

@@ -13,8 +13,8 @@ use super::{
 use crate::{
     decide::POWERED_OFF,
     facts::{
-        FencingMark, Heard, KubeletSays, Leaf, LeafKind, NodeFacts, OUT_OF_SERVICE, Read, Ready,
-        SignBy, Standing, ZONE_LABELS, Zone, not_ready_since,
+        CountedNode, FencingMark, Heard, KubeletSays, Leaf, LeafKind, NodeFacts, OUT_OF_SERVICE,
+        Read, Ready, SignBy, ZONE_LABELS, Zone, not_ready_since,
     },
     selector::{NodeSelector, NodeSelectors, Selector, is_name},
 };
@@ -328,9 +328,9 @@ impl RawNode {
 
     /// Returns the node's role in the breaker's count at `now`. `occupied` is true until the pods
     /// of the node are listed.
-    pub fn standing(&self, selectors: &NodeSelectors, now: Timestamp) -> Standing {
+    pub fn standing(&self, selectors: &NodeSelectors, now: Timestamp) -> CountedNode {
         let (ready, (said, tainted)) = (self.ready() == Ready::True, self.transitions());
-        Standing {
+        CountedNode {
             ready,
             leaf: self.is_leaf(selectors),
             control_plane: self.control_plane(),

@@ -8,16 +8,16 @@ use jiff::Timestamp;
 
 use crate::{
     cli::PodName,
-    decide::{Case, Evaluation, ReasonCode, Verdict},
+    decide::{Evaluation, PodContext, ReasonCode, Verdict},
     exit::{CouldNotRun, Result},
-    facts::{Census, PodFacts, PodsOf, Tally, Unread},
+    facts::{NodeCounts, PodFacts, PodsOf, Tally, Unread},
     limits::{Judged, Limit, MAX_NODES_IGNORED},
     questions::{ask, exit, near},
     report::{Explained, PodEntry, Report, RunRecord, tally},
     settings::Settings,
     source::{Gathered, Source, Store},
     stop::Stop,
-    words::{after, joined, spoken},
+    words::{after, human_duration, joined},
 };
 
 /// How many NotReady nodes are searched for a pod with a similar name.
@@ -138,7 +138,7 @@ fn explain(pod: &PodFacts, run: &RunRecord<'_>) -> Report {
     let judged = pods.find(|judged| judged.pod.uid == pod.uid);
     let selected = judged.filter(|_| settings.namespaces.matches(&pod.namespace));
     let mut rules = judged.map_or_else(Vec::new, |judged| {
-        Case::of(facts, &settings.policy, &judged.pod).evaluate()
+        PodContext::of(facts, &settings.policy, &judged.pod).evaluate()
     });
     if selected.is_none_or(|judged| judged.limit.is_some()) {
         for rule in &mut rules {
@@ -188,7 +188,7 @@ fn explain(pod: &PodFacts, run: &RunRecord<'_>) -> Report {
 fn not_terminating(pod: &PodFacts, now: Timestamp) -> String {
     let age = pod
         .created
-        .map(|created| spoken(now.duration_since(created)));
+        .map(|created| human_duration(now.duration_since(created)));
     let phase = Some(pod.phase.as_str()).filter(|phase| !phase.is_empty());
     format!(
         "It is not Terminating: its deletion was not requested. It has existed{}, in phase {}. pod-reaper looks at \
@@ -214,7 +214,7 @@ fn limits(run: &RunRecord<'_>, judged: &Judged) -> Vec<Evaluation> {
     let percent = settings.limits.max_not_ready_percent;
     let not_held = match &facts.census {
         _ if percent >= 100 => "--max-not-ready-percent=100 turns it off.".to_owned(),
-        Census::Counted {
+        NodeCounts::Counted {
             all: Tally { not_ready, total },
             ..
         } => {

@@ -18,7 +18,7 @@ use crate::{
     questions::{ask, exit, near},
     report::{Counts, Fate, PodEntry, Report, RunRecord, Supposed, Workload},
     settings::Settings,
-    source::{Gathered, LabelsByNode, Source, Standings, Store},
+    source::{CountedNodes, Gathered, LabelsByNode, Source, Store},
     stop::Stop,
     words::joined,
 };
@@ -80,7 +80,7 @@ pub async fn run_on(
 pub(super) struct SupposedRun<'a> {
     pub run: RunRecord<'a>,
     /// How the breaker would count each node; empty if the nodes could not be read.
-    standings: Standings,
+    standings: CountedNodes,
     /// The pods of the dead nodes as they are now.
     pub pods: Vec<PodFacts>,
     /// The labels of each node; none if they could not be read, or if no pod
@@ -357,7 +357,7 @@ impl Replicas {
 pub(super) fn only_on(
     (namespace, owner): &(String, Owner),
     by_node: &BTreeMap<String, usize>,
-    standings: &Standings,
+    standings: &CountedNodes,
     dead: impl Fn(&str) -> bool,
 ) -> Option<Workload> {
     let lives = |node: &str| {

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     advice::{Adviser, quoted_path},
-    decide::{Answer, Case, ReasonCode, Verdict},
+    decide::{Answer, PodContext, ReasonCode, Verdict},
     exit::Exit,
     facts::{NodeRead, PodFacts, Ready, SignBy, Unneeded, Zone},
     limits::{Judged, Limit, Plan},
@@ -234,7 +234,7 @@ impl RunRecord<'_> {
     /// Returns the moment from which on a run may reap a pod that only waits for it.
     pub(crate) fn reaped_from(&self, judged: &Judged) -> Option<Timestamp> {
         let waits = [ReasonCode::NotOverdue, ReasonCode::NodeJustFailed].contains(&judged.code());
-        let case = Case::of(&self.facts, &self.settings.policy, &judged.pod);
+        let case = PodContext::of(&self.facts, &self.settings.policy, &judged.pod);
         case.reaped_from().filter(|_| waits)
     }
 
@@ -243,7 +243,7 @@ impl RunRecord<'_> {
         if self.facts.on_ready_node(&judged.pod) {
             return Vec::new();
         }
-        Case::of(&self.facts, &self.settings.policy, &judged.pod).answers()
+        PodContext::of(&self.facts, &self.settings.policy, &judged.pod).answers()
     }
 
     /// Lists what to remember once the pod is reaped; nothing if the rules do not reap it.

@@ -13,7 +13,7 @@ use crate::{
     limits::MAX_NODES_IGNORED,
     outcome::{OutcomeCode, ReplacementState},
     settings::GuardCode,
-    words::{self, after, clean, counted, counts, joined, listed, spoken},
+    words::{self, after, counted, counts, human_duration, joined, listed, sanitize},
 };
 
 /// The most nodes that the first lines of a report name.
@@ -590,12 +590,12 @@ pub fn name(pod: &PodEntry) -> String {
 
 /// Lists the lines of a command, cleaned, as they are pasted.
 pub fn lines(command: &str) -> impl Iterator<Item = String> {
-    command.split('\n').map(clean)
+    command.split('\n').map(sanitize)
 }
 
 /// Says a number of seconds as a duration, such as "1h 5m".
 pub fn seconds(seconds: i64) -> String {
-    spoken(SignedDuration::from_secs(seconds))
+    human_duration(SignedDuration::from_secs(seconds))
 }
 
 /// Says the same without seconds from ten minutes on.

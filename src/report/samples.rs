@@ -10,7 +10,7 @@ use tracing_subscriber::filter::LevelFilter;
 
 use super::*;
 use crate::{
-    cli::{Form, LogFormat, MetricsTo, Output},
+    cli::{LogFormat, MetricsTo, Output, OutputFormats},
     cluster::Mode,
     facts::Uid,
     outcome::Outcome,
@@ -48,7 +48,7 @@ pub fn audit() -> Settings {
         metrics: MetricsTo::default(),
         events: true,
         wait_for_replacements: Duration::ZERO,
-        form: Form {
+        form: OutputFormats {
             output: Output::Text,
             log_format: LogFormat::Text,
             log_level: LevelFilter::INFO,

@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::{store::Store, world::ReadyNodes};
 use crate::{
     facts::{NodeRead, Query, Ready},
-    words::spoken,
+    words::human_duration,
 };
 
 /// The number of Ready nodes whose clocks are compared with that of the API server.
@@ -62,7 +62,7 @@ impl Store<'_> {
         };
         let cause = format!(
             "by the API server's clock, none of {asked} nodes that are Ready has renewed its lease for {} (such as {name}); {cause}",
-            spoken(now.duration_since(said))
+            human_duration(now.duration_since(said))
         );
         self.note(Query::Clock, &cause);
         ReadyNodes {

@@ -14,12 +14,12 @@ use std::collections::{BTreeMap, BTreeSet};
 pub use self::store::{Source, Store};
 use crate::{
     decide::Policy,
-    facts::{ClusterFacts, PodFacts, PodsOf, Standing},
+    facts::{ClusterFacts, CountedNode, PodFacts, PodsOf},
     selector::NamespaceFilter,
 };
 
 /// Each node's role in the breaker's count, by the node's name.
-pub type Standings = BTreeMap<String, Standing>;
+pub type CountedNodes = BTreeMap<String, CountedNode>;
 
 /// The labels of each node, by its name.
 pub type LabelsByNode = BTreeMap<String, BTreeMap<String, String>>;

@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use tokio::sync::OnceCell;
 
 use super::{
-    Gathered, LabelsByNode, Scan, Standings, Wanted,
+    CountedNodes, Gathered, LabelsByNode, Scan, Wanted,
     pods::Pods,
     snapshot::{Kept, Saved, not_saved},
     world::{Readings, Users, World},
@@ -204,7 +204,7 @@ impl<'a> Store<'a> {
                 let ready_nodes = self.ready_nodes(&ready, now).await;
                 readings.borrow_mut().ready_nodes = Some(ready_nodes);
             }
-            Query::Census => {
+            Query::NodeCounts => {
                 let census = self.census(world).await?;
                 world.borrow_mut().census = Some(census);
             }
@@ -392,15 +392,15 @@ impl<'a> Store<'a> {
 
     /// Returns every node's role in the breaker's count, as if each node were occupied. All nodes are
     /// read whole, because a row does not show which are leaf nodes.
-    pub async fn standings(&self, now: Timestamp) -> Read<Standings> {
+    pub async fn standings(&self, now: Timestamp) -> Read<CountedNodes> {
         if let Some(standings) = &self.readings().borrow().standings {
             return standings.clone().map(|counted| self.supposed(counted));
         }
-        let add_node = |standings: &mut Standings, node: RawNode| {
+        let add_node = |standings: &mut CountedNodes, node: RawNode| {
             let standing = node.standing(&self.wanted.policy.node_selectors, now);
             standings.insert(node.metadata.name, standing);
         };
-        let counted = self.all(&Query::Census.to_string(), add_node).await;
+        let counted = self.all(&Query::NodeCounts.to_string(), add_node).await;
         self.readings().borrow_mut().standings = Some(counted.clone());
         counted.map(|counted| self.supposed(counted))
     }
@@ -420,7 +420,7 @@ impl<'a> Store<'a> {
     }
 
     /// A node that is supposed dead has only just died, so it is not one that was put away on purpose.
-    fn supposed(&self, mut standings: Standings) -> Standings {
+    fn supposed(&self, mut standings: CountedNodes) -> CountedNodes {
         for name in &self.dead {
             if let Some(standing) = standings.get_mut(name) {
                 (standing.ready, standing.since) = (false, None);
@@ -432,7 +432,7 @@ impl<'a> Store<'a> {
 
 impl Store<'_> {
     /// Reads the nodes for the breaker. A node that is not occupied may have been put away.
-    async fn census(&self, world: &RefCell<World<'_>>) -> Result<Read<Standings>> {
+    async fn census(&self, world: &RefCell<World<'_>>) -> Result<Read<CountedNodes>> {
         let now = world.borrow().facts.now;
         let mut standings = match self.standings(now).await {
             Ok(standings) => standings,

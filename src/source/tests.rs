@@ -26,9 +26,9 @@ use super::{
     *,
 };
 use crate::{
-    decide::{Case, ReasonCode},
+    decide::{PodContext, ReasonCode},
     facts::{
-        Census, ClaimFacts, ClaimState, ClusterFacts, Goes, NodeFacts, Ready, Unneeded, Unread,
+        ClaimFacts, ClaimState, ClusterFacts, Goes, NodeCounts, NodeFacts, Ready, Unneeded, Unread,
     },
     limits::Plan,
     report::samples::{audit, gathered_from},
@@ -111,7 +111,7 @@ fn code(more: &str) -> &'static str {
 }
 
 fn all_of(facts: &ClusterFacts) -> (usize, usize) {
-    let Census::Counted { all, .. } = &facts.census else {
+    let NodeCounts::Counted { all, .. } = &facts.census else {
         panic!("{:?}", facts.census)
     };
     (all.not_ready, all.total)
@@ -313,7 +313,7 @@ fn scratch_is_proved_by_the_snapshot_or_not_at_all() {
                 .iter()
                 .find(|pod| pod.name == "cache-0")
                 .expect("it is there");
-            let reason = Case::of(&facts, &settings.policy, pod).decide().code;
+            let reason = PodContext::of(&facts, &settings.policy, pod).decide().code;
             let expected = if scratch || expected == ReasonCode::Stuck {
                 expected
             } else {

@@ -8,14 +8,15 @@ use std::{
 use itertools::Itertools as _;
 use jiff::Timestamp;
 
-use super::{Gathered, LabelsByNode, Scan, Standings, Wanted, pods::Pods};
+use super::{CountedNodes, Gathered, LabelsByNode, Scan, Wanted, pods::Pods};
 use crate::{
     cluster::Failure,
-    decide::{Case, ReasonCode},
+    decide::{PodContext, ReasonCode},
     facts::{
-        ANY_CLAIM, Attachment, Census, ClaimFacts, ClaimRead, ClaimState, ClusterFacts, Copies,
-        Doubt, Goes, Heard, LEASES_OF_FILE, NamespaceFacts, Namespaces, NodeFacts, NodeRead, Owner,
-        PodFacts, PodsOf, Query, Read, ReadError, Ready, Renewer, SignBy, Uid, Unread, namespace,
+        ANY_CLAIM, Attachment, ClaimFacts, ClaimRead, ClaimState, ClusterFacts, Copies, Doubt,
+        Goes, Heard, LEASES_OF_FILE, NamespaceFacts, Namespaces, NodeCounts, NodeFacts, NodeRead,
+        Owner, PodFacts, PodsOf, Query, Read, ReadError, Ready, Renewer, SignBy, Uid, Unread,
+        namespace,
     },
     kubernetes::{Holders, LeasesByNode, RawLease, RawStatefulSet},
     limits::MAX_NODES_IGNORED,
@@ -55,7 +56,7 @@ pub struct Readings {
     /// What some Ready nodes tell.
     pub ready_nodes: Option<ReadyNodes>,
     /// Every node's role in the breaker's count, as if each were occupied.
-    pub standings: Option<Read<Standings>>,
+    pub standings: Option<Read<CountedNodes>>,
     /// The labels of all nodes.
     pub labels: Option<Read<Rc<LabelsByNode>>>,
     /// Whether a node that may have been put away is occupied.
@@ -87,7 +88,7 @@ pub struct World<'a> {
     /// What each list of pods tells.
     pub lists: BTreeMap<PodsOf, Pods>,
     /// Every node's role in the breaker's count.
-    pub census: Option<Read<Standings>>,
+    pub census: Option<Read<CountedNodes>>,
     /// The other Leases that name NotReady nodes were read.
     has_other_leases: bool,
     /// A Terminating pod to judge, whatever its node and namespace.
@@ -179,7 +180,7 @@ impl<'a> World<'a> {
             Query::Node(name) => self.facts.nodes.contains_key(name),
             Query::Pods(list) => self.lists.contains_key(list),
             Query::Clock => readings.ready_nodes.is_some(),
-            Query::Census => self.census.is_some(),
+            Query::NodeCounts => self.census.is_some(),
             Query::OtherLeases => self.has_other_leases || !self.dead.is_empty(),
             Query::Pvc { namespace, name } => readings.pvcs.contains_key(&key(namespace, name)),
             Query::NodesFor(selector) => readings.selected.contains_key(selector),
@@ -321,7 +322,7 @@ impl<'a> World<'a> {
                 let Some(pod) = self.pods().get(at) else {
                     continue;
                 };
-                let case = Case::of(&self.facts, self.wanted.policy, pod);
+                let case = PodContext::of(&self.facts, self.wanted.policy, pod);
                 let mut lacks = if self.is_asked(pod) {
                     case.all_queries()
                 } else {
@@ -492,7 +493,7 @@ impl<'a> World<'a> {
         if set.is_none() && pod.of_stateful_set() || pod.claims.iter().any(is_lacking) {
             return;
         }
-        let is_declared = Case::of(&self.facts, self.wanted.policy, pod).declares_a_claim();
+        let is_declared = PodContext::of(&self.facts, self.wanted.policy, pod).declares_a_claim();
         let users = readings.users.get(&pod.namespace).filter(|_| is_declared);
         if is_declared && users.is_none() {
             return;
@@ -519,7 +520,7 @@ impl<'a> World<'a> {
             let few = self.scan.not_ready.len() <= MAX_NODES_IGNORED && !self.is_thorough;
             let is_full = |ready_nodes: &ReadyNodes| !(few && ready_nodes.room);
             let is_due = readings.ready_nodes.as_ref().is_some_and(is_full);
-            queries.extend(is_due.then_some(Query::Census));
+            queries.extend(is_due.then_some(Query::NodeCounts));
         }
         let is_marked = |node: &NodeFacts| !node.fenced.is_empty() || node.powered_off.is_some();
         let is_marked = self.down().any(is_marked);
@@ -539,7 +540,7 @@ impl<'a> World<'a> {
         if pod.claims.is_empty() && pod.host_paths.is_empty() {
             return false;
         }
-        let reason = Case::of(&self.facts, self.wanted.policy, pod).decide();
+        let reason = PodContext::of(&self.facts, self.wanted.policy, pod).decide();
         reason.ties.pinned().next().is_some() || reason.asks.contains(&ReasonCode::HostPath)
     }
 
@@ -584,7 +585,7 @@ impl<'a> World<'a> {
 
     /// Counts the nodes, and notes the Ready ones with the out-of-service taint. An edge node that is
     /// known to be off is counted like any other: so all that may show life was read before.
-    fn count(&mut self, mut standings: Standings) -> Census {
+    fn count(&mut self, mut standings: CountedNodes) -> NodeCounts {
         let now = self.facts.now;
         for node in self
             .facts
@@ -600,7 +601,7 @@ impl<'a> World<'a> {
             .filter(|(_, it)| it.ready && it.out_of_service);
         let tainted = tainted.map(|(name, _)| name.clone());
         self.facts.ready_out_of_service.extend(tainted);
-        Census::count(now, standings.into_values())
+        NodeCounts::count(now, standings.into_values())
     }
 
     /// Returns what may hold Leases, to ask about the NotReady nodes.
@@ -674,8 +675,8 @@ impl<'a> World<'a> {
                     .extend(ready_nodes.out_of_service);
             }
             self.facts.census = match self.census.take() {
-                None => Census::NotNeeded,
-                Some(Err(unread)) => Census::Unread(unread),
+                None => NodeCounts::NotNeeded,
+                Some(Err(unread)) => NodeCounts::Unread(unread),
                 Some(Ok(standings)) => self.count(standings),
             };
             let out_of_service = std::mem::take(&mut self.facts.ready_out_of_service);
@@ -726,7 +727,7 @@ impl<'a> World<'a> {
             let goes = |claim: &ClaimFacts| {
                 claim.owned && !claim.deleted && matches!(pod.goes(claim), Goes::MayBeWanted(_))
             };
-            let case = Case::of(&self.facts, self.wanted.policy, pod);
+            let case = PodContext::of(&self.facts, self.wanted.policy, pod);
             pod.claims.iter().any(goes)
                 || case.declares_a_claim() && case.decide().ties.pinned().next().is_some()
         };

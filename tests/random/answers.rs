@@ -1,7 +1,7 @@
 //! Which answers a random run has seen: without many, it proves nothing of them.
 
 use crate::prelude::*;
-use pod_reaper::decide::{Answer, Case};
+use pod_reaper::decide::{Answer, PodContext};
 
 /// What an inert answer may say of itself.
 const INERT: [&str; 9] = [
@@ -28,7 +28,7 @@ impl Answers {
     /// Notes those of a plan.
     pub fn note(&mut self, facts: &ClusterFacts, policy: &Policy, plan: &Plan) {
         for judged in &plan.pods {
-            let answers = Case::of(facts, policy, &judged.pod).answers();
+            let answers = PodContext::of(facts, policy, &judged.pod).answers();
             self.note_of(judged.code(), &answers);
         }
     }

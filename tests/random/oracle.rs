@@ -6,8 +6,8 @@ use jiff::{SignedDuration, Timestamp};
 use pod_reaper::{
     decide::{KubeletAlive, Policy, ReasonCode},
     facts::{
-        AffinityTerm, Census, ClaimFacts, ClaimState, ClusterFacts, JOB_TRACKING, LeafKind,
-        NodeFacts, NodeRead, PodFacts, Ready, Renewer, Requirement, SignBy, Standing, Storage,
+        AffinityTerm, ClaimFacts, ClaimState, ClusterFacts, CountedNode, JOB_TRACKING, LeafKind,
+        NodeCounts, NodeFacts, NodeRead, PodFacts, Ready, Renewer, Requirement, SignBy, Storage,
         Tally, VolumeFacts, Zone,
     },
 };
@@ -416,22 +416,22 @@ pub struct Outage {
 }
 
 /// The nodes that count for the breaker.
-fn counted(nodes: impl IntoIterator<Item = Standing>, now: Timestamp) -> Vec<Standing> {
+fn counted(nodes: impl IntoIterator<Item = CountedNode>, now: Timestamp) -> Vec<CountedNode> {
     let day = SignedDuration::from_hours(24);
-    let put_away = |node: &Standing| {
+    let put_away = |node: &CountedNode| {
         let long = node
             .since
             .is_some_and(|since| now.duration_since(since) > day);
         !node.ready && long && !node.occupied
     };
-    let counts = |node: &Standing| !node.leaf && !put_away(node);
+    let counts = |node: &CountedNode| !node.leaf && !put_away(node);
     nodes.into_iter().filter(counts).collect()
 }
 
 /// Their census, as a complete read finds it.
-pub fn census(nodes: impl IntoIterator<Item = Standing>, now: Timestamp) -> Census {
+pub fn census(nodes: impl IntoIterator<Item = CountedNode>, now: Timestamp) -> NodeCounts {
     let real = counted(nodes, now);
-    let tally = |is: &dyn Fn(&Standing) -> bool| {
+    let tally = |is: &dyn Fn(&CountedNode) -> bool| {
         let of = || real.iter().filter(|node| is(node));
         Tally {
             not_ready: of().filter(|node| !node.ready).count(),
@@ -440,10 +440,10 @@ pub fn census(nodes: impl IntoIterator<Item = Standing>, now: Timestamp) -> Cens
     };
     let zones = real.iter().filter_map(|node| node.zone.clone());
     let zones = zones.map(|zone| {
-        let is_there = |node: &Standing| node.zone.as_ref() == Some(&zone);
+        let is_there = |node: &CountedNode| node.zone.as_ref() == Some(&zone);
         (zone.clone(), tally(&is_there))
     });
-    Census::Counted {
+    NodeCounts::Counted {
         all: tally(&|_| true),
         workers: tally(&|node| !node.control_plane),
         zones: zones.collect(),
@@ -452,9 +452,13 @@ pub fn census(nodes: impl IntoIterator<Item = Standing>, now: Timestamp) -> Cens
 }
 
 impl Outage {
-    pub fn of(nodes: impl IntoIterator<Item = Standing>, now: Timestamp, max_percent: u8) -> Self {
+    pub fn of(
+        nodes: impl IntoIterator<Item = CountedNode>,
+        now: Timestamp,
+        max_percent: u8,
+    ) -> Self {
         let real = counted(nodes, now);
-        let too_many = |is: &dyn Fn(&Standing) -> bool| {
+        let too_many = |is: &dyn Fn(&CountedNode) -> bool| {
             let of = real.iter().filter(|node| is(node));
             let failed = of.clone().filter(|node| !node.ready).count();
             failed > 2 && failed * 100 >= of.count() * usize::from(max_percent)
@@ -486,9 +490,9 @@ impl Outage {
 }
 
 /// What a node counts as for the breaker.
-pub fn standing(node: &NodeFacts, now: Timestamp, occupied: bool) -> Standing {
+pub fn standing(node: &NodeFacts, now: Timestamp, occupied: bool) -> CountedNode {
     let ready = node.ready == Ready::True;
-    Standing {
+    CountedNode {
         ready,
         leaf: node.leaf.is_some() && edge_is_off(node, now).is_none(),
         control_plane: node.control_plane,

@@ -14,8 +14,8 @@ pub(crate) use pod_reaper::{
     decide::{Policy, ReasonCode},
     exit::CouldNotRun,
     facts::{
-        AffinityTerm, Attachment, Census, ClaimFacts, ClaimState, ClusterFacts, Doubt,
-        JOB_TRACKING, NodeFacts, NodeRead, PodFacts, Ready, Requirement, Storage, Uid, Unread,
+        AffinityTerm, Attachment, ClaimFacts, ClaimState, ClusterFacts, Doubt, JOB_TRACKING,
+        NodeCounts, NodeFacts, NodeRead, PodFacts, Ready, Requirement, Storage, Uid, Unread,
         VolumeFacts,
     },
     limits::{Judged, Plan},

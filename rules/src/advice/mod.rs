@@ -20,12 +20,12 @@ pub use self::kubectl::quoted_path;
 use crate::{
     codes::entry,
     decide::{
-        Case, GIVE_UP, POWERED_OFF, Pin, Policy, REAP, ReasonCode, Tie, TieKind, Ties, Unsure,
-        Verdict,
+        GIVE_UP, POWERED_OFF, Pin, PodContext, Policy, REAP, ReasonCode, Tie, TieKind, Ties,
+        Unsure, Verdict,
     },
     facts::{
-        Attachment, Census, ClaimFacts, ClusterFacts, Goes, KubeletSays, NodeFacts, OUT_OF_SERVICE,
-        Owner, PodFacts, Read, Ready, SignBy, Unneeded, VolumeFacts, Zone,
+        Attachment, ClaimFacts, ClusterFacts, Goes, KubeletSays, NodeCounts, NodeFacts,
+        OUT_OF_SERVICE, Owner, PodFacts, Read, Ready, SignBy, Unneeded, VolumeFacts, Zone,
     },
     limits::{Judged, Limit, Plan},
     selector::{Target, is_name},
@@ -404,7 +404,7 @@ impl Adviser<'_> {
         let zones = of_zone.into_iter().sorted_by_key(|(zone, _)| *zone);
         let steps = zones.map(|(zone, nodes)| {
             let tally = zone.and_then(|zone| match &self.facts.census {
-                Census::Counted { zones, .. } => zones.get(zone),
+                NodeCounts::Counted { zones, .. } => zones.get(zone),
                 _ => None,
             });
             let whole = tally.is_some_and(|it| it.total == it.not_ready && it.total == nodes.len());
@@ -444,7 +444,7 @@ impl Adviser<'_> {
             let why = "one of the names is not one that an API server gives".to_owned();
             return Some(Objection { why, is_own: true });
         }
-        let case = Case::of(self.facts, self.policy, pod);
+        let case = PodContext::of(self.facts, self.policy, pod);
         let inert = case.would_be_inert(&claims).filter(|_| !pod.is_supposed());
         let mut doubts = asked(judged).filter_map(|(_, pin)| pin.doubt.as_ref());
         let doubt = || Some(doubts.find(|doubt| doubt.proved)?.why.clone());

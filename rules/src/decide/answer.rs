@@ -9,7 +9,7 @@ use std::iter;
 use derive_more::Display;
 use jiff::Timestamp;
 
-use super::case::Case;
+use super::context::PodContext;
 use crate::{
     codes::entry,
     facts::{BoundClaim, ClaimFacts, NodeFacts},
@@ -114,7 +114,7 @@ impl NodeFacts {
     }
 }
 
-impl Case<'_> {
+impl PodContext<'_> {
     /// Checks that an answer on the pod counts, or on a claim of it.
     pub(super) fn check_answer(
         &self,

@@ -7,8 +7,8 @@
 //! that may come back.
 
 mod answer;
-mod case;
 mod code;
+mod context;
 mod life;
 mod policy;
 mod reason;
@@ -18,8 +18,8 @@ mod volume;
 use jiff::SignedDuration;
 
 pub use self::answer::{Answer, GIVE_UP, POWERED_OFF, REAP};
-pub use self::case::Case;
 pub use self::code::{ReasonCode, Verdict};
+pub use self::context::PodContext;
 pub use self::policy::{BUILT_IN, KubeletAlive, Policy, kind, same_kind, span};
 pub use self::reason::{
     Pin, Reason, Stage, Tie, TieKind, Ties, Unsure, heard, reported, unread_facts,

@@ -9,10 +9,10 @@ use jiff::Timestamp;
 use super::code::{ReasonCode, Verdict};
 use crate::{
     facts::{Doubt, Heard, Query, ResourceVersion, SignBy, Uid, Unneeded},
-    words::{about, spoken},
+    words::{about, human_duration},
 };
 
-/// The subject of a rule. [`Case::queries`](super::Case::queries) evaluates all rules about storage
+/// The subject of a rule. [`PodContext::queries`](super::PodContext::queries) evaluates all rules about storage
 /// together, because the reason names each of them that keeps the pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
@@ -234,7 +234,7 @@ impl Reason {
 
 /// Formats a report of a node's machine, with its age: "its kubelet renewed its lease 4s ago".
 pub fn reported(Heard { by, at, what }: &Heard, now: Timestamp) -> String {
-    let age = spoken(now.duration_since(*at));
+    let age = human_duration(now.duration_since(*at));
     let what = what.as_deref().unwrap_or("something on it");
     match by {
         SignBy::OtherLease => format!("{what}, was renewed {age} ago"),

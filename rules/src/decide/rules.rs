@@ -9,8 +9,8 @@ use jiff::{SignedDuration, Timestamp};
 use super::{
     Evaluation, KubeletAlive, Policy,
     answer::Answer,
-    case::{Case, NOWHERE},
     code::{ReasonCode as Code, Verdict},
+    context::{NOWHERE, PodContext},
     reason::{Finding, NoReason, Reason, Stage, Ties},
     same_kind,
 };
@@ -19,7 +19,7 @@ use crate::{
         Containers, JOB_TRACKING, KubeletSays, LeafKind, NodeFacts, Owner, PodFacts, Query, Ready,
         Unneeded, Unread,
     },
-    words::{after, joined, spoken},
+    words::{after, human_duration, joined},
 };
 
 /// A row of the table.
@@ -30,7 +30,7 @@ pub struct Rule {
     /// The question that the rule asks, for people.
     pub asks: &'static str,
     /// The function that answers the question.
-    finding: fn(&Case<'_>) -> Finding,
+    finding: fn(&PodContext<'_>) -> Finding,
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "the counterpart of `seen`")]
@@ -89,7 +89,7 @@ rules! {
     Reap: Stuck | Scratch | Answered, "Does none of the rules above apply?" => nothing_keeps;
 }
 
-impl Case<'_> {
+impl PodContext<'_> {
     /// Judges the pod: the first rule that holds decides.
     pub fn decide(&self) -> Reason {
         let mut rules = RULES.iter();
@@ -214,7 +214,7 @@ impl Case<'_> {
         Some(overdue.max(silent))
     }
 
-    /// Evaluates every rule, in order. [`Case::decide`] goes through the same rules, so the first
+    /// Evaluates every rule, in order. [`PodContext::decide`] goes through the same rules, so the first
     /// one here that holds, or needs an unknown fact, is the one that decides. The last rule does
     /// not ask whether an earlier one holds, so its finding is not shown if another rule decides.
     pub fn evaluate(&self) -> Vec<Evaluation> {
@@ -250,7 +250,7 @@ impl Case<'_> {
     }
 }
 
-fn mirror_pod(case: &Case<'_>) -> Finding {
+fn mirror_pod(case: &PodContext<'_>) -> Finding {
     if !case.pod.mirror {
         return seen("It does not carry the annotation kubernetes.io/config.mirror.");
     }
@@ -260,7 +260,7 @@ fn mirror_pod(case: &Case<'_>) -> Finding {
     )
 }
 
-fn opted_out(case: &Case<'_>) -> Finding {
+fn opted_out(case: &PodContext<'_>) -> Finding {
     let namespace = case.namespace()?.as_ref().ok();
     let node = case.known().and_then(|node| node.opted_out.as_ref());
     let carriers = [
@@ -282,7 +282,7 @@ fn opted_out(case: &Case<'_>) -> Finding {
     holds(Code::OptedOut, sentence)
 }
 
-fn node_gone(case: &Case<'_>) -> Finding {
+fn node_gone(case: &PodContext<'_>) -> Finding {
     let name = case.node_name();
     if !case.nowhere() {
         return seen(match case.known() {
@@ -306,7 +306,7 @@ fn node_gone(case: &Case<'_>) -> Finding {
     )
 }
 
-fn node_ready(case: &Case<'_>) -> Finding {
+fn node_ready(case: &PodContext<'_>) -> Finding {
     if case.known().is_none_or(|node| node.ready != Ready::True) {
         return seen(case.ready());
     }
@@ -321,7 +321,7 @@ fn of_the_cut(cut_short: Option<&String>) -> String {
     cut_short.map_or_else(String::new, |cut| format!(" Its {cut}."))
 }
 
-fn not_overdue(case: &Case<'_>) -> Finding {
+fn not_overdue(case: &PodContext<'_>) -> Finding {
     let threshold = case.policy.reap_older_than;
     if let Some(node) = case.known()
         && node.named_by.is_none()
@@ -331,7 +331,7 @@ fn not_overdue(case: &Case<'_>) -> Finding {
         return lacks(Query::OtherLeases);
     }
     let overdue = case.now.duration_since(case.overdue_since());
-    let (overdue_by, stuck) = (spoken(overdue), spoken(threshold));
+    let (overdue_by, stuck) = (human_duration(overdue), human_duration(threshold));
     let cut_short = of_the_cut(case.grace_cut_short().as_ref());
     if overdue >= threshold {
         return seen(format!(
@@ -339,7 +339,7 @@ fn not_overdue(case: &Case<'_>) -> Finding {
         ));
     }
     let sentence = if overdue.is_negative() {
-        let left = spoken(-overdue);
+        let left = human_duration(-overdue);
         format!(
             "It is within its grace period for another {left}; it counts as stuck {stuck} after that."
         )
@@ -349,7 +349,7 @@ fn not_overdue(case: &Case<'_>) -> Finding {
     holds(Code::NotOverdue, sentence)
 }
 
-fn leaf_node(case: &Case<'_>) -> Finding {
+fn leaf_node(case: &PodContext<'_>) -> Finding {
     let name = case.node_name();
     let Some(node) = case.known() else {
         return if case.nowhere() {
@@ -404,7 +404,7 @@ fn leaf_node(case: &Case<'_>) -> Finding {
     holds(code, sentence)
 }
 
-fn facts_unread(case: &Case<'_>) -> Finding {
+fn facts_unread(case: &PodContext<'_>) -> Finding {
     let unread = match case.known() {
         None if case.nowhere() => None,
         None => Some(case.node_unread()),
@@ -424,7 +424,7 @@ fn facts_unread(case: &Case<'_>) -> Finding {
     }
 }
 
-fn node_just_failed(case: &Case<'_>) -> Finding {
+fn node_just_failed(case: &PodContext<'_>) -> Finding {
     let node = case.required_node()?;
     if node.ready == Ready::True {
         // The transition time of a Ready node says since when it is Ready, not NotReady.
@@ -437,9 +437,9 @@ fn node_just_failed(case: &Case<'_>) -> Finding {
         );
     };
     let time = case.now.duration_since(since);
-    let is = spoken(time.max(SignedDuration::ZERO));
+    let is = human_duration(time.max(SignedDuration::ZERO));
     let threshold = case.policy.node_not_ready_for;
-    let least = format!("--node-not-ready-for is {}", spoken(threshold));
+    let least = format!("--node-not-ready-for is {}", human_duration(threshold));
     if time >= threshold {
         return seen(format!("It has been NotReady for {is}; {least}."));
     }
@@ -449,7 +449,7 @@ fn node_just_failed(case: &Case<'_>) -> Finding {
     )
 }
 
-fn kubelet_alive(case: &Case<'_>) -> Finding {
+fn kubelet_alive(case: &PodContext<'_>) -> Finding {
     let node = case.required_node()?;
     if node.ready != Ready::True && node.named_by.is_none() {
         return lacks(Query::OtherLeases);
@@ -513,7 +513,7 @@ fn containers(node: &NodeFacts, pod: &PodFacts) -> String {
     format!(" The kubelet's last report on the pod's containers: {states}.")
 }
 
-fn already_forced(case: &Case<'_>) -> Finding {
+fn already_forced(case: &PodContext<'_>) -> Finding {
     match held_by(case.pod) {
         _ if case.pod.deletion.and_then(|its| its.grace_seconds) != Some(0) => {
             seen("It was not force-deleted yet.")
@@ -531,7 +531,7 @@ fn already_forced(case: &Case<'_>) -> Finding {
     }
 }
 
-fn finalizers(case: &Case<'_>) -> Finding {
+fn finalizers(case: &PodContext<'_>) -> Finding {
     match held_by(case.pod) {
         None => seen(unheld(case.pod)),
         Some(finalizers) => holds(
@@ -563,7 +563,7 @@ fn unheld(pod: &PodFacts) -> &'static str {
     }
 }
 
-fn data_on_node(case: &Case<'_>) -> Finding {
+fn data_on_node(case: &PodContext<'_>) -> Finding {
     let pinned = case.ties()?.pinned().collect_vec();
     let of_pod = case.writes_to_its_node();
     let mut pins = pinned.iter().map(|(_, pin)| pin);
@@ -607,7 +607,7 @@ fn data_on_node(case: &Case<'_>) -> Finding {
 
 const PASSED: &str = "Your answer lets it pass: pod-reaper.io/reap on the pod.";
 
-fn volume_confined(case: &Case<'_>) -> Finding {
+fn volume_confined(case: &PodContext<'_>) -> Finding {
     let confined = case.ties()?.confined().collect_vec();
     if confined.is_empty() {
         let none = "No PVC that could be read is confined to the node";
@@ -625,7 +625,7 @@ fn volume_confined(case: &Case<'_>) -> Finding {
     )
 }
 
-fn volume_unverified(case: &Case<'_>) -> Finding {
+fn volume_unverified(case: &PodContext<'_>) -> Finding {
     let (node, ties) = (case.required_node()?, case.ties()?);
     let unverified = ties.unverified().collect_vec();
     if unverified.is_empty() {
@@ -655,7 +655,7 @@ fn of_claims(pod: &PodFacts, seen: &str) -> String {
     }
 }
 
-fn shared_disk(case: &Case<'_>) -> Finding {
+fn shared_disk(case: &PodContext<'_>) -> Finding {
     case.ties()?;
     let what = disk_of_several(case.pod);
     if matches!(what, Ok(None)) {
@@ -747,7 +747,7 @@ const VIRTUAL_MACHINE: &str = "VirtualMachineInstance";
 /// machine has one of them as its owner.
 const LAUNCHER_PREFIX: &str = "virt-launcher-";
 
-fn owner_kind(case: &Case<'_>) -> Finding {
+fn owner_kind(case: &PodContext<'_>) -> Finding {
     let Policy {
         manual_owner_kinds, ..
     } = case.policy;
@@ -781,7 +781,7 @@ fn owner_kind(case: &Case<'_>) -> Finding {
     )
 }
 
-fn nothing_keeps(case: &Case<'_>) -> Finding {
+fn nothing_keeps(case: &PodContext<'_>) -> Finding {
     let (node, ties) = (case.required_node()?, case.ties()?);
     let mut notes = ties.notes.clone();
     notes.extend(ties.to_delete().map(|(tie, pin)| {
@@ -842,11 +842,11 @@ fn nothing_keeps(case: &Case<'_>) -> Finding {
 
 /// Reports whether a person's answer let `case` pass a rule, which would hold without the answers
 /// on the pod, its claims and the node.
-fn answered(case: &Case<'_>, ties: &Ties) -> Result<bool, NoReason> {
+fn answered(case: &PodContext<'_>, ties: &Ties) -> Result<bool, NoReason> {
     let counts = |answer: &Answer| answer.inert.is_none();
-    let without_answers = Case {
+    let without_answers = PodContext {
         without_answers: true,
-        ..Case::new(case.now, case.policy, case.node, case.pod)
+        ..PodContext::new(case.now, case.policy, case.node, case.pod)
     };
     if ties.pinned().any(|(_, pin)| pin.answered) {
         return Ok(true);

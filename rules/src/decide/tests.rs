@@ -22,7 +22,7 @@ use super::*;
 use crate::{
     facts::{Heard, NodeRead},
     samples::{Scene, check_each, now, span},
-    words::{after, joined, spoken},
+    words::{after, human_duration, joined},
 };
 
 /// Judges each case once for each entry of `further`; `more` and the entry are added to the words of
@@ -1063,7 +1063,7 @@ fn durations_are_written_in_whole_seconds() {
         ("65m", "1h 5m"),
         ("-2m", "minus 2m"),
     ] {
-        assert_eq!(spoken(span(duration)), text);
+        assert_eq!(human_duration(span(duration)), text);
     }
 }
 

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use itertools::Itertools as _;
 
 use super::{
-    case::Case,
+    context::PodContext,
     reason::{NoReason, Pin, Tie, TieKind, Ties, Unsure},
 };
 use crate::facts::{
@@ -35,7 +35,7 @@ enum Reach {
     Lacks(BTreeSet<Query>),
 }
 
-impl Case<'_> {
+impl PodContext<'_> {
     /// Returns what the pod's claims bind it to, for a rule that needs that. Claims that were not
     /// looked up let no pod pass the rule.
     pub(super) fn ties(&self) -> Result<&Ties, NoReason> {
@@ -66,7 +66,7 @@ fn lacked(pod: &PodFacts) -> BTreeSet<Query> {
     lacks
 }
 
-fn check(case: &Case<'_>, node: &NodeFacts) -> Ties {
+fn check(case: &PodContext<'_>, node: &NodeFacts) -> Ties {
     let mut ties = Ties::default();
     let pod = case.pod;
     if pod.of_stateful_set() && !pod.host_paths.is_empty() {
@@ -166,7 +166,7 @@ fn check(case: &Case<'_>, node: &NodeFacts) -> Ties {
     ties
 }
 
-fn is_given_up(case: &Case<'_>, claim: &ClaimFacts) -> bool {
+fn is_given_up(case: &PodContext<'_>, claim: &ClaimFacts) -> bool {
     let answer = claim
         .bound()
         .and_then(|bound| Some((bound.give_up.as_ref()?, bound)));
@@ -175,7 +175,7 @@ fn is_given_up(case: &Case<'_>, claim: &ClaimFacts) -> bool {
 
 /// Adds a bound claim to `ties`. Returns the cause if the claim is unverified, and adds none then.
 fn classify(
-    case: &Case<'_>,
+    case: &PodContext<'_>,
     node: &NodeFacts,
     claim: &ClaimFacts,
     bound: &BoundClaim,
@@ -241,7 +241,7 @@ fn classify(
     None
 }
 
-fn pin(case: &Case<'_>, claim: &ClaimFacts, bound: &BoundClaim) -> Pin {
+fn pin(case: &PodContext<'_>, claim: &ClaimFacts, bound: &BoundClaim) -> Pin {
     let name = &claim.name;
     // Proved objections come first: they decide whether a person is asked, whatever else could not
     // be read.

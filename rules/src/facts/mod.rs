@@ -86,7 +86,7 @@ pub struct ClusterFacts {
     /// The nodes that were looked at, by name. A node that is missing here was not looked at.
     pub nodes: BTreeMap<String, NodeRead>,
     /// The number of NotReady nodes, for the breaker.
-    pub census: Census,
+    pub census: NodeCounts,
     /// The `VolumeAttachments`, by the node that they name.
     pub attachments: BTreeMap<String, Vec<Attachment>>,
     /// The number of nodes in the cluster, Ready ones included.
@@ -196,7 +196,7 @@ pub fn whole_seconds<T: Copy + Into<Option<Timestamp>>, S: Serializer>(
 
 /// The count of real nodes for the breaker.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Census {
+pub enum NodeCounts {
     /// No count was needed: no pod is to be judged, or few nodes are NotReady and a real node is
     /// Ready.
     #[default]
@@ -227,7 +227,7 @@ pub struct Tally {
 
 /// The role of a node in the breaker's count.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Standing {
+pub struct CountedNode {
     /// The node's `Ready` is `True`.
     pub ready: bool,
     /// The node is a leaf node.

@@ -25,7 +25,7 @@ pub enum Query {
     Clock,
     /// All nodes, to count those that are NotReady.
     #[display("all nodes, for the breaker")]
-    Census,
+    NodeCounts,
     /// The Leases, apart from the nodes' own, that name a NotReady node or a pod on it.
     #[display("Leases")]
     OtherLeases,
@@ -90,7 +90,7 @@ impl Query {
             | Self::Node(_)
             | Self::Pods(_)
             | Self::Clock
-            | Self::Census => 0,
+            | Self::NodeCounts => 0,
             Self::OtherLeases => 1,
             Self::Pvc { .. } => Self::PVCS,
             Self::NodesFor(_) | Self::Drivers | Self::Set { .. } | Self::UsersOf(_) => 3,

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::{
-    decide::{Case, Policy, Reason, ReasonCode, Verdict, unread_facts},
-    facts::{Census, ClusterFacts, PodFacts, Standing, Tally, Unread, Zone},
+    decide::{PodContext, Policy, Reason, ReasonCode, Verdict, unread_facts},
+    facts::{ClusterFacts, CountedNode, NodeCounts, PodFacts, Tally, Unread, Zone},
     words::natural,
 };
 
@@ -96,7 +96,7 @@ impl Plan {
         limits: &Limits,
     ) -> Self {
         let judge = |pod: PodFacts| Judged {
-            reason: Case::of(facts, policy, &pod).decide(),
+            reason: PodContext::of(facts, policy, &pod).decide(),
             pod,
             limit: None,
         };
@@ -197,23 +197,23 @@ fn hold(facts: &ClusterFacts, max_percent: u8) -> Option<Limit> {
     }
     match &facts.census {
         _ if max_percent >= 100 => None,
-        Census::NotNeeded => None,
-        Census::Unread(Unread(cause)) => Some(Limit::Unread(format!(
+        NodeCounts::NotNeeded => None,
+        NodeCounts::Unread(Unread(cause)) => Some(Limit::Unread(format!(
             "how many nodes are NotReady, for the breaker: {cause}"
         ))),
         // No answer lifts this one.
-        Census::Counted { room: false, .. } => {
+        NodeCounts::Counted { room: false, .. } => {
             let only = facts.known_nodes().next().filter(|_| facts.node_count == 1);
             Some(Limit::NoRoom(only.map(|node| node.name.clone())))
         }
-        Census::Counted { all, workers, .. } => [(all, "nodes"), (workers, "worker nodes")]
+        NodeCounts::Counted { all, workers, .. } => [(all, "nodes"), (workers, "worker nodes")]
             .into_iter()
             .find_map(|(tally, which)| too_many(*tally, which, max_percent)),
     }
 }
 
-fn zones(census: &Census, max_percent: u8) -> BTreeMap<Zone, Limit> {
-    let Census::Counted { zones, .. } = census else {
+fn zones(census: &NodeCounts, max_percent: u8) -> BTreeMap<Zone, Limit> {
+    let NodeCounts::Counted { zones, .. } = census else {
         return BTreeMap::new();
     };
     let several = zones.len() > 1 && max_percent < 100;
@@ -238,9 +238,9 @@ fn too_many(tally: Tally, which: &str, max_percent: u8) -> Option<Limit> {
     })
 }
 
-impl Census {
+impl NodeCounts {
     /// Counts the real nodes among `nodes`, without those that were put away by `now`.
-    pub fn count(now: Timestamp, nodes: impl IntoIterator<Item = Standing>) -> Self {
+    pub fn count(now: Timestamp, nodes: impl IntoIterator<Item = CountedNode>) -> Self {
         let (mut all, mut workers, mut room) = (Tally::default(), Tally::default(), false);
         let mut zones = BTreeMap::<_, Tally>::new();
         for node in nodes
@@ -273,7 +273,7 @@ impl Tally {
     }
 }
 
-impl Standing {
+impl CountedNode {
     /// Reports whether somebody has put the node away by `now`, unless it is occupied. A node that
     /// was put away is no part of an outage.
     pub fn may_be_put_away(&self, now: Timestamp) -> bool {

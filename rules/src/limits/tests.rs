@@ -149,7 +149,7 @@ fn the_breaker_holds_when_too_many_nodes_are_not_ready() {
     "#]]);
 }
 
-fn counted(words: &str) -> Census {
+fn counted(words: &str) -> NodeCounts {
     Scene::of(&format!("census {words}")).facts().census
 }
 
@@ -157,7 +157,7 @@ fn counted(words: &str) -> Census {
 /// workers and of each zone, and whether a pod could start on one.
 fn check_census(cases: &Expect) {
     check_each(cases, |words| match counted(words) {
-        Census::Counted {
+        NodeCounts::Counted {
             all,
             workers,
             zones,
@@ -207,13 +207,13 @@ fn the_census_counts_real_nodes() {
             = 1/3, workers 1/3, of eu/a 1/1, of us/a 0/2, room
     "#]]);
     let nothing = Tally::default();
-    let counted = Census::Counted {
+    let counted = NodeCounts::Counted {
         all: nothing,
         workers: nothing,
         zones: BTreeMap::new(),
         room: false,
     };
-    assert_eq!(Census::count(Timestamp::UNIX_EPOCH, []), counted);
+    assert_eq!(NodeCounts::count(Timestamp::UNIX_EPOCH, []), counted);
 }
 
 #[test]

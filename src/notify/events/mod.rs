@@ -21,7 +21,7 @@ use crate::{
     outcome::{Outcome, OutcomeCode},
     report::{RunRecord, page::NAMES},
     stop::Stop,
-    words::{clean, counted, joined, listed},
+    words::{counted, joined, listed, sanitize},
 };
 
 /// The API's limit for an Event's note, in bytes.
@@ -206,7 +206,7 @@ fn manual_note(pod: &PodFacts, reason: &Reason) -> String {
 /// Joins `head` and `tail`, with control characters replaced, and shortens `head` so that both fit
 /// into a note.
 fn fit(head: &str, tail: &str) -> String {
-    let (mut head, tail) = (clean(head), clean(tail));
+    let (mut head, tail) = (sanitize(head), sanitize(tail));
     let room = MAX_NOTE_BYTES.saturating_sub(tail.len());
     if head.len() > room {
         head.truncate(head.floor_char_boundary(room.saturating_sub('…'.len_utf8())));
@@ -220,7 +220,7 @@ fn fit(head: &str, tail: &str) -> String {
 fn instance() -> String {
     let name =
         std::env::var("HOSTNAME").or_else(|_| std::fs::read_to_string("/proc/sys/kernel/hostname"));
-    let mut name = clean(name.unwrap_or_default().trim());
+    let mut name = sanitize(name.unwrap_or_default().trim());
     name.truncate(name.floor_char_boundary(MAX_INSTANCE_BYTES));
     if name.is_empty() {
         CONTROLLER.to_owned()

@@ -16,7 +16,7 @@ use super::{
     page::{Block, PODS, Page, Section},
     phrases,
 };
-use crate::words::clean;
+use crate::words::sanitize;
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
@@ -65,7 +65,7 @@ pub struct Cleaned;
 
 impl Escaper for Cleaned {
     fn write_escaped_str<W: fmt::Write>(&self, out: W, text: &str) -> fmt::Result {
-        Html.write_escaped_str(out, &clean(text))
+        Html.write_escaped_str(out, &sanitize(text))
     }
 }
 

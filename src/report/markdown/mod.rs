@@ -13,7 +13,7 @@ use super::{
     page::{Block, Page, numbered, unfolded},
     phrases,
 };
-use crate::words::clean;
+use crate::words::sanitize;
 
 /// Writes `page` as Markdown.
 pub fn write(page: &Page) -> String {
@@ -74,7 +74,7 @@ fn fenced(command: &str, mark: &str) -> String {
 /// Writes text as code. If Markdown gives a meaning to a character even in a code span or a table,
 /// the text becomes an HTML `<code>` element with such characters as entities.
 fn code(text: &str) -> String {
-    let text = clean(text);
+    let text = sanitize(text);
     let plain =
         |letter: char| letter.is_alphanumeric() || "-./:_=,+%() {}[]\"'@#$?!;".contains(letter);
     if !text.is_empty() && text.trim() == text && text.chars().all(plain) {
@@ -97,7 +97,7 @@ fn code(text: &str) -> String {
 fn prose(text: &str) -> String {
     let is_plain = |letter: char| letter.is_alphanumeric() || ".,:;()'/%?!+=-·".contains(letter);
     let calls = ["://", "www.", "GH-"];
-    let cleaned = clean(text);
+    let cleaned = sanitize(text);
     let mut words = cleaned.split_whitespace().enumerate().map(|(index, word)| {
         let is_plain = word.chars().all(is_plain) && !calls.iter().any(|call| word.contains(call));
         if is_plain && (index > 0 || !begins_a_block(word)) {

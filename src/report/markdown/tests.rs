@@ -258,6 +258,6 @@ fn no_name_becomes_markup_or_a_mention() {
         }
         // The cells hold the name unchanged, except for blanks at the ends, which a table drops.
         let cell = &seen.rows[0][0];
-        assert_eq!(*cell, clean(&format!("{name}/{name}")), "{page}");
+        assert_eq!(*cell, sanitize(&format!("{name}/{name}")), "{page}");
     }
 }

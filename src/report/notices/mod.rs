@@ -14,7 +14,7 @@ use crate::{
     report::{page::NAMES, record::RunRecord},
     selector::is_name,
     settings::Task,
-    words::{after, listed, spoken},
+    words::{after, human_duration, listed},
 };
 
 codes! {
@@ -152,7 +152,7 @@ pub fn of_run(run: &RunRecord<'_>) -> Vec<NoticeEntry> {
         let detail = format!(
             "--now is {} before the newest time of the file, {}: what happened after --now is judged as if it had just \
              happened.",
-            spoken(newest.duration_since(facts.now)),
+            human_duration(newest.duration_since(facts.now)),
             newest.strftime("%F %TZ")
         );
         NoticeCode::NowTooEarly.about(1, detail)
@@ -289,7 +289,7 @@ fn detectors_too_slow(run: &RunRecord<'_>) -> NoticeEntry {
     let detail = format!(
         "The run does not wait for node-problem-detector or the EKS node monitoring agent, which write every 5m, because \
          --node-not-ready-for is only {}: {}. With 6m or more their heartbeats are seen.",
-        spoken(threshold),
+        human_duration(threshold),
         listed(&nodes, NAMES)
     );
     NoticeCode::DetectorsTooSlow.about(nodes.len(), detail)
@@ -346,7 +346,7 @@ fn long_waits(run: &RunRecord<'_>) -> Vec<NoticeEntry> {
         let detail = format!(
             "Still waiting{}, overdue for up to {}: {}. {}",
             after(" on node ", node),
-            spoken(facts.overdue(&pods[0].pod)),
+            human_duration(facts.overdue(&pods[0].pod)),
             listed(&names.collect_vec(), NAMES),
             cause_of_wait(pods[0], facts)
         );

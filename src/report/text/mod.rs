@@ -13,7 +13,7 @@ use super::{
     page::{Block, Entry, Line, Page, Tone, numbered},
     phrases,
 };
-use crate::words::{after, clean, natural};
+use crate::words::{after, natural, sanitize};
 
 /// The width of a text on anything but a narrower terminal: longer lines are hard to read.
 const COLUMNS: usize = 100;
@@ -69,7 +69,7 @@ pub fn write(page: &Page, screen: Screen) -> String {
         if !text.text.is_empty() {
             text.line("");
         }
-        let heading = clean(&in_capitals(&section.heading));
+        let heading = sanitize(&in_capitals(&section.heading));
         text.line(&text.painted(section.tone, &heading));
         text.blocks(ITEM, &section.blocks);
     }
@@ -116,7 +116,7 @@ impl Text {
             .break_words(false)
             .word_separator(WordSeparator::AsciiSpace)
             .word_splitter(WordSplitter::NoHyphenation);
-        let text = clean(text);
+        let text = sanitize(text);
         let lines = textwrap::wrap(&text, options);
         let most = most.saturating_mul(COLUMNS).div_ceil(self.screen.columns);
         let is_cut = lines.len() > most;
@@ -246,7 +246,7 @@ impl Text {
             for (namespace, mut names) in of_node {
                 names.sort_by_cached_key(|(name, _)| natural(name));
                 let names = names.into_iter().map(|(name, _)| name.clone());
-                let first = format!("{indent}  {:<width$}  ", clean(&namespace));
+                let first = format!("{indent}  {:<width$}  ", sanitize(&namespace));
                 let rest = format!("{indent}  {:<width$}  ", "");
                 self.names(&first, &rest, &names.collect::<Vec<_>>());
             }

@@ -11,7 +11,7 @@ use pod_reaper_test_support::{
 use crate::{
     cluster::Cluster,
     decide::ReasonCode,
-    facts::{Census, ClaimState, Goes},
+    facts::{ClaimState, Goes, NodeCounts},
     report::samples::audit,
     settings::Settings,
     source::{Gathered, Store},
@@ -181,7 +181,7 @@ async fn an_edge_node_counts_once_it_is_off() {
         let facts = gathered(&audit(), &cluster).await.facts;
         let node = facts.known("ds07").expect("it was read");
         assert_eq!(matches!(node.named_by, Some(Ok(_))), are_read, "{metadata}");
-        let Census::Counted { all, .. } = &facts.census else {
+        let NodeCounts::Counted { all, .. } = &facts.census else {
             panic!("{:?}", facts.census)
         };
         assert_eq!(all.total, expected, "{metadata}");

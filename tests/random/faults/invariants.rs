@@ -11,7 +11,7 @@ use crate::{
         no_facts, unread,
     },
 };
-use pod_reaper::facts::{NamespaceFacts, Standing};
+use pod_reaper::facts::{CountedNode, NamespaceFacts};
 use pod_reaper::{
     cluster::Mode,
     decide::Verdict,
@@ -358,7 +358,7 @@ impl Watched {
         // What is heard elsewhere is not known of each: a node at the edge that is said to be off may live, and then counts as a
         // leaf node.
         let held = [false, true].map(|lives| {
-            let counts = |node: &NodeFacts| Standing {
+            let counts = |node: &NodeFacts| CountedNode {
                 leaf: node.leaf.is_some() && lives || standing(node, now, true).leaf,
                 ..standing(node, now, occupied(node))
             };

@@ -4,7 +4,7 @@ use crate::oracle::{asked, census};
 use crate::prelude::*;
 use crate::world::pod::deletion;
 use pod_reaper::{
-    facts::{ReadError, Standing},
+    facts::{CountedNode, ReadError},
     outcome::Outcome,
 };
 
@@ -13,7 +13,7 @@ use pod_reaper::{
 pub struct Case {
     pub gathered: Gathered,
     /// Nodes that were not read; the census counts them.
-    pub further_nodes: Vec<Standing>,
+    pub further_nodes: Vec<CountedNode>,
     /// The arguments, with the program's name first.
     pub args: Vec<String>,
     /// The outcomes, of the pods in this order, again and again.
@@ -64,9 +64,9 @@ impl Case {
         let known = facts.nodes.values().filter_map(NodeRead::known);
         let known = known.map(|node| standing(node, facts.now, true));
         facts.census = match dice.weigh(&[(8, 0), (6, 1), (1, 2)]) {
-            0 => Census::NotNeeded,
+            0 => NodeCounts::NotNeeded,
             1 => census(known.chain(further_nodes.iter().cloned()), facts.now),
-            _ => Census::Unread(Unread(text(&mut dice))),
+            _ => NodeCounts::Unread(Unread(text(&mut dice))),
         };
         facts.clock = dice.permille(30).then(|| text(&mut dice));
         let outcomes = (0..3).map(|_| outcome(&mut dice)).collect();
@@ -86,7 +86,7 @@ impl Case {
 }
 
 /// Takes out most of the nodes without a pod. Returns what they count as.
-fn leave_out_idle_nodes(dice: &mut Dice, gathered: &mut Gathered) -> Vec<Standing> {
+fn leave_out_idle_nodes(dice: &mut Dice, gathered: &mut Gathered) -> Vec<CountedNode> {
     let Gathered { facts, pods, .. } = gathered;
     let busy = |name: &String| pods.iter().any(|pod| pod.node.as_ref() == Some(name));
     let (now, mut further) = (facts.now, Vec::new());

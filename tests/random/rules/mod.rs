@@ -7,7 +7,7 @@ use crate::oracle::{Place, alive, is_off, is_on, is_silent, is_unverified, share
 use crate::prelude::*;
 use pod_reaper::{
     advice::{Step, StepKind},
-    decide::{self, Case as Judging, GIVE_UP, Reason},
+    decide::{self, GIVE_UP, PodContext as Judging, Reason},
     facts::Query,
     limits::Limits,
     report::{BreakerEntry, RunRecord, text},
@@ -72,11 +72,13 @@ fn limit(case: &Case, max_percent: u8, pod: &PodFacts) -> Option<ReasonCode> {
     let looked_at = looked_at.map(|node| standing(node, facts.now, true));
     let nodes = looked_at.chain(case.further_nodes.iter().cloned());
     let held = match facts.census {
-        Census::Counted { .. } => Outage::of(nodes, facts.now, max_percent).holds(node, facts.now),
-        Census::NotNeeded | Census::Unread(_) => false,
+        NodeCounts::Counted { .. } => {
+            Outage::of(nodes, facts.now, max_percent).holds(node, facts.now)
+        }
+        NodeCounts::NotNeeded | NodeCounts::Unread(_) => false,
     };
     let unread =
-        facts.clock.is_some() || matches!(facts.census, Census::Unread(_)) && max_percent < 100;
+        facts.clock.is_some() || matches!(facts.census, NodeCounts::Unread(_)) && max_percent < 100;
     if unread {
         Some(ReasonCode::FactsUnread)
     } else {
@@ -402,7 +404,7 @@ fn a_failed_read_adds_nothing() {
                 .iter_mut()
                 .for_each(|pod| pod.in_namespace = Some(Err(why.clone())));
         },
-        |it, why| it.facts.census = Census::Unread(why),
+        |it, why| it.facts.census = NodeCounts::Unread(why),
         |it, why| it.facts.clock = Some(why.0),
         |it, why| known_mut(it).for_each(|node| node.unread_lease = Some(why.clone())),
         |it, why| known_mut(it).for_each(|node| node.named_by = Some(Err(why.clone()))),
@@ -565,7 +567,7 @@ fn what_is_asked_for_lets_the_pod_go() {
             let sure = pod.claims.iter().all(is_known);
             let pod = pod.clone();
             let policy = &settings.policy;
-            let reason = decide::Case::of(&after.facts, policy, &pod).decide();
+            let reason = decide::PodContext::of(&after.facts, policy, &pod).decide();
             asked += 1;
             // On a machine at the edge, it is asked what else keeps the pod only once that is off.
             let first_is_off = entry.reason == Some(ReasonCode::EdgeNode);

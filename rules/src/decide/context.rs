@@ -9,10 +9,10 @@ use super::{
     reason::{NoReason, Ties},
 };
 use crate::facts::{ClusterFacts, NamespaceFacts, NodeFacts, NodeRead, PodFacts, Query, Read};
-use crate::words::spoken;
+use crate::words::human_duration;
 
 /// A pod on its node at one moment. Each rule is a question about a case.
-pub struct Case<'a> {
+pub struct PodContext<'a> {
     pub(super) now: Timestamp,
     pub(super) policy: &'a Policy,
     pub(super) node: Option<&'a NodeRead>,
@@ -25,7 +25,7 @@ pub struct Case<'a> {
 
 pub const NOWHERE: &str = "There is no node to ask about.";
 
-impl<'a> Case<'a> {
+impl<'a> PodContext<'a> {
     /// Returns the case of `pod` among `facts`, at their moment.
     pub fn of(facts: &'a ClusterFacts, policy: &'a Policy, pod: &'a PodFacts) -> Self {
         Self::new(facts.now, policy, facts.node_of(pod), pod)
@@ -70,10 +70,10 @@ impl<'a> Case<'a> {
     pub(super) fn grace_cut_short(&self) -> Option<String> {
         let (since, deadline) = (self.overdue_since(), self.pod.deletion_deadline());
         let requested = self.pod.deletion_requested().filter(|_| since < deadline)?;
-        let grace = spoken(deadline.duration_since(requested));
+        let grace = human_duration(deadline.duration_since(requested));
         let silent = match since.duration_since(requested) {
             SignedDuration::ZERO => "before its deletion was requested".to_owned(),
-            after => format!("{} after its deletion was requested", spoken(after)),
+            after => format!("{} after its deletion was requested", human_duration(after)),
         };
         Some(format!(
             "grace period of {grace} is cut short: its node fell silent {silent}"
