@@ -315,7 +315,8 @@ pub fn headline(report: &Report) -> String {
         };
         parts.push(none.to_owned());
     }
-    parts.extend(counts([(report.errors.len(), "could not be read")]));
+    let unread = Some(report.errors.len()).filter(|count| *count > 0);
+    parts.extend(unread.map(|count| format!("not read: {count}")));
     let states = summary.replacements.iter();
     let states = counts(states.map(|(state, count)| (*count, state.as_str())));
     parts.extend(joined(states, ", ").map(|states| format!("replacements: {states}")));
@@ -450,7 +451,9 @@ pub fn next(report: &Report) -> Vec<String> {
         }
     };
     let runs_on = |nodes| {
-        format!("power off {nodes}: containers that still run there run beside their replacements")
+        format!(
+            "power off {nodes}, unless about to come back: containers that still run there run beside their replacements"
+        )
     };
     say(&off_now, &runs_on);
     say(&off_kept, &|nodes| format!("then power off {nodes}"));

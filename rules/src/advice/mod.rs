@@ -420,7 +420,7 @@ impl Adviser<'_> {
                 count => (format!("all {count} NotReady nodes"), "each machine"),
             };
             let except = match &selector {
-                Some(_) => " If only some are off, put their names in place of -l and its value.",
+                Some(_) => " If only some are off, replace -l and its value by their names.",
                 None if nodes.len() > 1 => " If only some are off, leave out the names of the others.",
                 None => "",
             };

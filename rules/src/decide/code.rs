@@ -66,7 +66,7 @@ reasons! {
         "Nothing. A later run reaps it.";
     KosmosLeaf = "kosmos-leaf" => Manual,
         "Its node stands for another cluster, joined by Kosmos. NotReady usually means that the link is cut: the pod is probably still running there.",
-        "Do not force-delete it: Kosmos might never stop the running pod. Once you repair the link, Kosmos deletes the pod: within seconds after a short outage, later after a long one. So look first, then choose when to repair the link. Only if the leaf cluster is gone for good, delete the Node, not its pods. What runs there may keep running, and Kosmos recreates the Node only when its cluster manager restarts.";
+        "Do not force-delete it: Kosmos might never stop the running pod. Once you repair the link, Kosmos deletes the pod: within seconds after a short outage, later after a long one. So look first, and repair the link when the pod may stop. Only if the leaf cluster is gone for good, delete the Node, not its pods. What runs there may keep running, and Kosmos recreates the Node only when its cluster manager restarts.";
     VirtualNode = "virtual-node" => Manual,
         "Its node is a program that runs or simulates pods elsewhere (Virtual Kubelet, Liqo, \
          interLink, KWOK or the like), and does not report: the pod may well be running.",

@@ -129,7 +129,7 @@ pub struct Pin {
     pub answered: bool,
     /// The PVC's deletion was requested already: Kubernetes deletes the PVC once its last pod is gone.
     pub deleted: bool,
-    /// Whether the PVC comes back is the affair of the operator that controls the pod.
+    /// The operator that controls the pod decides whether to recreate the PVC.
     pub by_operator: bool,
     /// The objection to giving the PVC up, if there is one.
     pub doubt: Option<Doubt>,

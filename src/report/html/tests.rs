@@ -262,7 +262,7 @@ fn the_headline_states_what_matters_most() {
     let audited = report(&audit(), &private_cloud(), &[]);
     assert_eq!(
         audited.page().headline,
-        "4 to be reaped · 4 need you · 2 waiting · 2 left alone · 1 could not be read"
+        "4 to be reaped · 4 need you · 2 waiting · 2 left alone · not read: 1"
     );
     assert_eq!(
         every_outcome().page().headline,

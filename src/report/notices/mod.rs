@@ -126,7 +126,7 @@ pub fn of_run(run: &RunRecord<'_>) -> Vec<NoticeEntry> {
     let (never_evicted, staying) = not_evicted(run);
     let unmatched = settings
         .unmatched(facts)
-        .map(|why| NoticeCode::NoNamespace.about(1, format!("Nothing was looked at: {why}.")));
+        .map(|why| NoticeCode::NoNamespace.about(1, format!("No pod was judged: {why}.")));
     let owners = plan
         .pods
         .iter()

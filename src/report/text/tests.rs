@@ -32,7 +32,7 @@ fn an_audit_of_a_dead_node() {
     expect![[r#"
         AUDIT of state.json, judged at 2026-01-31 03:00Z. Nothing was changed. Exit code 3.
         NODES  ds06 NotReady for 2h · kosmos-cluster7 NotReady for 2h, its link is probably cut
-        PODS   4 to be reaped · 4 need you · 2 waiting · 2 left alone · 1 could not be read
+        PODS   4 to be reaped · 4 need you · 2 waiting · 2 left alone · not read: 1
         FIRST  1. ds06: if it can come back, wait; if not, power it off
                2. then decide about impala-impala01/impala-executor-000-0, impala-impala01/statestored-0
                3. compute-hive01/held-0: see what set its finalizers, and repair that
@@ -85,9 +85,9 @@ fn an_audit_of_a_dead_node() {
               the link is cut: the pod is probably still running.
               Do not force-delete it: Kosmos might never stop the running pod. Once you repair the link,
               Kosmos deletes the pod: within seconds after a short outage, later after a long one. So look
-              first, then choose when to repair the link. Only if the leaf cluster is gone for good, delete
-              the Node, not its pods. What runs there may keep running, and Kosmos recreates the Node only
-              when its cluster manager restarts. A StatefulSet would start a second copy.
+              first, and repair the link when the pod may stop. Only if the leaf cluster is gone for good,
+              delete the Node, not its pods. What runs there may keep running, and Kosmos recreates the Node
+              only when its cluster manager restarts. A StatefulSet would start a second copy.
               1. See the node's conditions, and its kubelet's last lease.
                  kubectl describe node kosmos-cluster7
               2. See why Kosmos does not reach the leaf cluster. If kosmos-guard is not installed, install
@@ -158,7 +158,7 @@ fn an_audit_of_a_dead_node() {
 
         AUDIT of state.json, judged at 2026-01-31 03:00Z. Nothing was changed. Exit code 3.
         NODES  ds06 NotReady for 2h · kosmos-cluster7 NotReady for 2h, its link is probably cut
-        PODS   4 to be reaped · 4 need you · 2 waiting · 2 left alone · 1 could not be read
+        PODS   4 to be reaped · 4 need you · 2 waiting · 2 left alone · not read: 1
         FIRST  1. ds06: if it can come back, wait; if not, power it off
                2. then decide about impala-impala01/impala-executor-000-0, impala-impala01/statestored-0
                3. compute-hive01/held-0: see what set its finalizers, and repair that
@@ -175,7 +175,8 @@ fn a_run_with_every_outcome() {
         PODS   1 changed · 1 deleted · 1 denied · 1 failed · 1 gone · 1 interrupted · 1 node-changed · 1
                node-recovered · 1 still-there · 1 unverified
         FIRST  1. see why these were not reaped: app/c-0, app/d-0, app/e-0 and 5 more
-               2. power off ds06: containers that still run there run beside their replacements
+               2. power off ds06, unless about to come back: containers that still run there run beside
+                  their replacements
 
         WHAT TO DO ABOUT THE NODES
           - Unless ds06 is about to come back, make sure that it is powered off: containers that still run
@@ -230,7 +231,8 @@ fn a_dry_run_names_what_would_be_deleted() {
         DRY RUN, checked by the API server, judged at 2026-01-31 03:00Z. Nothing was changed.
         NODES  ds06 NotReady for 2h
         PODS   1 would be deleted
-        FIRST  power off ds06: containers that still run there run beside their replacements
+        FIRST  power off ds06, unless about to come back: containers that still run there run beside their
+               replacements
 
         WHAT TO DO ABOUT THE NODES
           - Unless ds06 is about to come back, make sure that it is powered off: containers that still run
@@ -576,7 +578,7 @@ fn what_was_taken_from_a_node_is_a_reason_to_power_it_off_that_waits_for_nothing
         ),
         (
             Outcome::Deleted,
-            "power off ds06: containers that still run there run beside their replacements\nthen decide",
+            "power off ds06, unless about to come back: containers that still run there run beside their replacements\nthen decide",
         ),
     ] {
         let outcomes = [("uid-vault-vault-0", outcome)];
