@@ -109,7 +109,8 @@ pub struct Common {
     #[arg(help_heading = SOURCE, long, value_name = "FILE", value_parser = path)]
     pub snapshot: Option<PathBuf>,
 
-    /// With --snapshot: the time to judge at [default: the newest time in the file that its API server wrote, or most Ready nodes]
+    /// With --snapshot: the time to judge at [default: the newest time in the file that its API
+    /// server, or most of the Ready nodes, wrote]
     #[arg(help_heading = SOURCE, long, value_name = "RFC3339", value_parser = values::moment, requires = "snapshot")]
     pub now: Option<Timestamp>,
 
@@ -139,7 +140,7 @@ pub struct OutputFormats {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = METRICS)]
 pub struct MetricsTo {
-    /// Name of the cluster in reports and metrics, where there are several
+    /// Name of this cluster in reports and metrics, if there are several clusters
     #[arg(help_heading = REPORT, long, value_name = "NAME", value_parser = values::cluster_name)]
     pub cluster_name: Option<String>,
 

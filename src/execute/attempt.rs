@@ -100,8 +100,8 @@ impl Turn<'_> {
         }
     }
 
-    /// Reports whether something wants the pod again by now, or its claim, although it did not, for
-    /// the cause `why`.
+    /// Nothing wanted the pod, or its PVC, for the cause `why`. Reports whether something wants it
+    /// again by now.
     async fn wanted_again(&self, pod: &PodFacts, why: &Unneeded) -> Result<bool, Failure> {
         let (cluster, namespace) = (self.run.cluster, &pod.namespace);
         Ok(match why {
@@ -138,8 +138,8 @@ impl Turn<'_> {
         self.patched || !self.lost_claims.is_empty()
     }
 
-    /// Says what was done for the pod, if `outcome` is that it is not deleted, or may not be, since a
-    /// person has to know of it.
+    /// If `outcome` is that the pod is not deleted, or may not be, says what was done for the pod,
+    /// because the user has to know.
     pub fn in_full(&self, outcome: Outcome) -> Outcome {
         let code = outcome.code();
         if code.went_well() {

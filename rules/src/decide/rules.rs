@@ -185,8 +185,8 @@ impl PodContext<'_> {
             .any(|claim| claim.give_up.is_some() || claim.scratch && self.policy.reap_scratch)
     }
 
-    /// Says of the pod that the reason decides about that it is stuck only because its grace period is
-    /// cut short, as a phrase after "its"; `None` if it is not.
+    /// `code` is the reason that decides about the pod. If the pod is stuck only because its grace
+    /// period is cut short, returns that as a phrase to follow "its"; otherwise `None`.
     fn stuck_by_the_cut(&self, code: Code) -> Option<String> {
         let threshold = self.policy.reap_older_than;
         let is_stuck = |since| self.now.duration_since(since) >= threshold;
