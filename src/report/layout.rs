@@ -522,7 +522,7 @@ fn node(report: &Report, node: &NodeEntry) -> Entry {
         name: node.name.clone(),
         columns: vec![
             phrases::node(node, report.judged_at),
-            phrases::terminating(node),
+            phrases::terminating(report, node),
         ],
         node: Some(node.name.clone()),
         blocks: leaf.into_iter().chain(attached).collect(),

@@ -155,15 +155,27 @@ pub fn node(node: &NodeEntry, now: Timestamp) -> String {
     )
 }
 
-/// Counts a node's Terminating pods by verdict.
-pub fn terminating(node: &NodeEntry) -> String {
-    let words = [
-        (Verdict::Reap, "to reap"),
-        (Verdict::Wait, "waiting"),
-        (Verdict::Leave, "left alone"),
-        (Verdict::Manual, "needs you|need you"),
-    ];
-    let pods = counts(words.map(|(verdict, words)| (node.pods[&verdict], words)));
+/// Counts a node's Terminating pods by verdict, and those that this run has reaped.
+pub fn terminating(report: &Report, node: &NodeEntry) -> String {
+    let pods = report.pods.iter();
+    let reaped = pods.filter(|pod| {
+        let done = pod.outcome.is_some_and(|it| it.went_well() && it.acted());
+        done && pod.node.as_ref() == Some(&node.name)
+    });
+    let reaped = reaped.count();
+    let left = if any_acted(report) {
+        "not reaped"
+    } else {
+        "to reap"
+    };
+    let with = |verdict| node.pods[&verdict];
+    let pods = counts([
+        (reaped, "reaped"),
+        (with(Verdict::Reap).saturating_sub(reaped), left),
+        (with(Verdict::Wait), "waiting"),
+        (with(Verdict::Leave), "left alone"),
+        (with(Verdict::Manual), "needs you|need you"),
+    ]);
     joined(pods, ", ").unwrap_or("none Terminating".to_owned())
 }
 
@@ -450,12 +462,19 @@ pub fn next(report: &Report) -> Vec<String> {
             does.push(says(listed(names, NAMED_NODES)));
         }
     };
-    let runs_on = |nodes| {
+    let runs_on = |nodes: String, are: &str| {
         format!(
-            "power off {nodes}, unless about to come back: containers that still run there run beside their replacements"
+            "power off {nodes}, unless {are} about to come back: containers that still run there run beside their replacements"
         )
     };
-    say(&off_now, &runs_on);
+    let they_are = |nodes: &[String]| {
+        if nodes.len() == 1 {
+            "it is"
+        } else {
+            "they are"
+        }
+    };
+    say(&off_now, &|nodes| runs_on(nodes, they_are(&off_now)));
     say(&off_kept, &|nodes| format!("then power off {nodes}"));
     say(&off_first, &|nodes| {
         let them = them(&off_first);
@@ -495,7 +514,7 @@ pub fn next(report: &Report) -> Vec<String> {
     say(&wrong.collect_vec(), &|pods| {
         format!("see why these were not reaped: {pods}")
     });
-    say(&off, &runs_on);
+    say(&off, &|nodes| runs_on(nodes, they_are(&off)));
     let unread = report.errors.iter().map(|error| error.what.clone());
     // The first line says that already.
     let unread = unread.filter(|what| report.incomplete.is_none() || what != LEASES_OF_FILE);

@@ -340,11 +340,11 @@ fn not_overdue(case: &PodContext<'_>) -> Finding {
     }
     let sentence = if overdue.is_negative() {
         let left = human_duration(-overdue);
-        format!(
-            "It is within its grace period for another {left}; it counts as stuck {stuck} after that."
-        )
+        format!("It is within its grace period for another {left}, and stuck {stuck} after that.")
     } else {
-        format!("It is overdue by {overdue_by} and counts as stuck from {stuck} on.{cut_short}")
+        format!(
+            "It is overdue by {overdue_by}, and stuck once it is overdue by {stuck}.{cut_short}"
+        )
     };
     holds(Code::NotOverdue, sentence)
 }

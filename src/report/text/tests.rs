@@ -136,10 +136,10 @@ fn an_audit_of_a_dead_node() {
 
         WAITING: 2
           compute-hive01/recent-0  StatefulSet  on ds06  overdue for 5m  [not-overdue]
-              It is overdue by 5m and counts as stuck from 10m on. Its grace period of 30s is cut short: its
-              node fell silent before its deletion was requested.
+              It is overdue by 5m, and stuck once it is overdue by 10m. Its grace period of 30s is cut
+              short: its node fell silent before its deletion was requested.
           compute-hive01/within-grace-0  StatefulSet  on ds06  deadline in 15s  [not-overdue]
-              It is within its grace period for another 15s; it counts as stuck 10m after that.
+              It is within its grace period for another 15s, and stuck 10m after that.
 
         LEFT ALONE: 2
           compute-hive01/quiet-0  StatefulSet  on ds06  overdue for 1h 55m  [opted-out]
@@ -175,8 +175,8 @@ fn a_run_with_every_outcome() {
         PODS   1 changed · 1 deleted · 1 denied · 1 failed · 1 gone · 1 interrupted · 1 node-changed · 1
                node-recovered · 1 still-there · 1 unverified
         FIRST  1. see why these were not reaped: app/c-0, app/d-0, app/e-0 and 5 more
-               2. power off ds06, unless about to come back: containers that still run there run beside
-                  their replacements
+               2. power off ds06, unless it is about to come back: containers that still run there run
+                  beside their replacements
 
         WHAT TO DO ABOUT THE NODES
           - Unless ds06 is about to come back, make sure that it is powered off: containers that still run
@@ -206,7 +206,7 @@ fn a_run_with_every_outcome() {
             app  a-0
 
         NODES NOT READY: 1 of 2
-          ds06  NotReady for 2h; last sign of life 2h ago (lease)  10 to reap
+          ds06  NotReady for 2h; last sign of life 2h ago (lease)  2 reaped, 8 not reaped
 
         pod-reaper 0.4.0. Stuck means overdue for 10m, on a node NotReady for 10m. Namespaces: all. No guard
         is required: RBAC alone limits what this account can delete.
@@ -231,8 +231,8 @@ fn a_dry_run_names_what_would_be_deleted() {
         DRY RUN, checked by the API server, judged at 2026-01-31 03:00Z. Nothing was changed.
         NODES  ds06 NotReady for 2h
         PODS   1 would be deleted
-        FIRST  power off ds06, unless about to come back: containers that still run there run beside their
-               replacements
+        FIRST  power off ds06, unless it is about to come back: containers that still run there run beside
+               their replacements
 
         WHAT TO DO ABOUT THE NODES
           - Unless ds06 is about to come back, make sure that it is powered off: containers that still run
@@ -578,7 +578,7 @@ fn what_was_taken_from_a_node_is_a_reason_to_power_it_off_that_waits_for_nothing
         ),
         (
             Outcome::Deleted,
-            "power off ds06, unless about to come back: containers that still run there run beside their replacements\nthen decide",
+            "power off ds06, unless it is about to come back: containers that still run there run beside their replacements\nthen decide",
         ),
     ] {
         let outcomes = [("uid-vault-vault-0", outcome)];
