@@ -2,7 +2,7 @@
 
 use std::{
     cmp::Reverse,
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashMap},
 };
 
 use itertools::Itertools as _;
@@ -172,8 +172,13 @@ fn notices(report: &Report) -> Section {
 
 /// Lists the nodes that are not Ready.
 fn nodes(report: &Report) -> Section {
+    let reaped = reaped_by_node(report);
     let nodes = report.nodes.iter();
-    let nodes = nodes.map(|entry| Block::Entry(node(report, entry)));
+    let nodes = nodes.map(|entry| {
+        let reaped = reaped.as_ref();
+        let reaped = reaped.map(|all| all.get(entry.name.as_str()).copied().unwrap_or_default());
+        Block::Entry(node(report, entry, reaped))
+    });
     let heading = format!(
         "Nodes not ready: {} of {}",
         report.summary.nodes_not_ready, report.summary.nodes
@@ -510,8 +515,17 @@ fn other_steps(report: &Report) -> impl Iterator<Item = Step> {
     })
 }
 
+/// Counts the pods of each node that this run has reaped; `None` if it has tried to delete none.
+fn reaped_by_node(report: &Report) -> Option<HashMap<&str, usize>> {
+    let is_reaped =
+        |pod: &&PodEntry| matches!(pod.outcome, Some(OutcomeCode::Deleted | OutcomeCode::Gone));
+    let nodes = report.pods.iter().filter(is_reaped);
+    let nodes = nodes.filter_map(|pod| pod.node.as_deref());
+    phrases::any_acted(report).then(|| nodes.counts())
+}
+
 /// Returns the entry of a node.
-fn node(report: &Report, node: &NodeEntry) -> Entry {
+fn node(report: &Report, node: &NodeEntry, reaped: Option<usize>) -> Entry {
     let leaf = joined(&node.leaf_marks, ", ")
         .map(|marks| Block::paragraph(Tone::Caution, format!("A leaf node, by its {marks}.")));
     let volumes = node.volume_attachments.iter();
@@ -522,7 +536,7 @@ fn node(report: &Report, node: &NodeEntry) -> Entry {
         name: node.name.clone(),
         columns: vec![
             phrases::node(node, report.judged_at),
-            phrases::terminating(report, node),
+            phrases::terminating(node, reaped),
         ],
         node: Some(node.name.clone()),
         blocks: leaf.into_iter().chain(attached).collect(),

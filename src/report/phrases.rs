@@ -155,19 +155,11 @@ pub fn node(node: &NodeEntry, now: Timestamp) -> String {
     )
 }
 
-/// Counts a node's Terminating pods by verdict, and those that this run has reaped.
-pub fn terminating(report: &Report, node: &NodeEntry) -> String {
-    let pods = report.pods.iter();
-    let reaped = pods.filter(|pod| {
-        let done = pod.outcome.is_some_and(|it| it.went_well() && it.acted());
-        done && pod.node.as_ref() == Some(&node.name)
-    });
-    let reaped = reaped.count();
-    let left = if any_acted(report) {
-        "not reaped"
-    } else {
-        "to reap"
-    };
+/// Counts a node's Terminating pods by verdict, and those that this run has `reaped`; `None` if it has
+/// tried to delete none.
+pub fn terminating(node: &NodeEntry, reaped: Option<usize>) -> String {
+    let left = reaped.map_or("to reap", |_| "not reaped");
+    let reaped = reaped.unwrap_or_default();
     let with = |verdict| node.pods[&verdict];
     let pods = counts([
         (reaped, "reaped"),
@@ -180,7 +172,7 @@ pub fn terminating(report: &Report, node: &NodeEntry) -> String {
 }
 
 /// Reports whether the run deleted a pod, or tried to.
-fn any_acted(report: &Report) -> bool {
+pub fn any_acted(report: &Report) -> bool {
     let mut outcomes = report.pods.iter().filter_map(|pod| pod.outcome);
     outcomes.any(OutcomeCode::acted)
 }
