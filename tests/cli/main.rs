@@ -32,7 +32,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use pod_reaper_test_support::samples::{list, objects, yaml};
+use pod_reaper_test_support::samples::{list, objects, with, yaml};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -127,6 +127,14 @@ fn options_with_variables() -> Vec<Documented> {
 /// An audit of the Kosmos snapshot, with further arguments.
 fn audit(args: &[&str]) -> Reaper {
     let mut reaper = reaper(&["--snapshot", KOSMOS, "--now", KOSMOS_NOW]);
+    reaper.command.args(args);
+    reaper
+}
+
+/// A run with these arguments on the small cluster, with changes in words.
+fn small(more: &str, args: &[&str]) -> Reaper {
+    let cluster = list(objects(&with(yaml(SMALL), yaml(more)))).to_string();
+    let mut reaper = reaper(&["--snapshot", "-", "--output=json"]).input(cluster);
     reaper.command.args(args);
     reaper
 }

@@ -4,10 +4,9 @@ use itertools::Itertools as _;
 use std::fs;
 
 use expect_test::expect_file;
-use pod_reaper_test_support::samples::{list, objects, with, yaml};
 use serde_json::{Value, json};
 
-use crate::{KOSMOS, SMALL, data, reaper, transcripts::plays};
+use crate::{KOSMOS, data, reaper, small, transcripts::plays};
 
 const SIX: &str = "six-nodes.json";
 
@@ -21,14 +20,6 @@ fn what_if_and_explain_answer_as_they_should() {
     expect_file!["../data/golden/explain-local-volume.txt"].assert_eq(&explain.run().exits(0).out);
 }
 
-/// Runs what-if or explain on the small cluster with `more`, and reads its report.
-fn small(more: &str, args: &[&str]) -> Value {
-    let cluster = list(objects(&with(yaml(SMALL), yaml(more)))).to_string();
-    let mut run = reaper(&["--snapshot", "-", "-o", "json"]).input(cluster);
-    run.command.args(args);
-    run.run().exits(0).report()
-}
-
 /// A report of six-nodes.json.
 fn six(args: &[&str]) -> Value {
     let form = ["--snapshot", SIX, "-o", "json"];
@@ -39,6 +30,16 @@ fn six(args: &[&str]) -> Value {
 fn what_if_counts_what_becomes_of_pods() {
     let report = six(&["what-if", "ds06"]);
     assert_eq!(report["breaker"], Value::Null);
+    // While the node lives there is nothing to paste.
+    let pods = report["pods"].as_array().expect("pods");
+    let steps = pods.iter().filter_map(|pod| pod["steps"].as_array());
+    let commands = steps.flatten().map(|step| &step["command"]).collect_vec();
+    assert!(!commands.is_empty() && commands.iter().all(|command| command.is_null()));
+    let text = reaper(&["what-if", "ds06", "--snapshot", SIX])
+        .run()
+        .exits(0)
+        .out;
+    assert!(!text.contains("kubectl"), "{text}");
     let counts = ["comesBack", "needsPerson", "seconds"].map(|count| &report["supposed"][count]);
     assert_eq!(json!(counts), json!([7, 1, 600]));
     let longer = six(&["what-if", "ds06", "--reap-older-than=1h"]);
@@ -58,6 +59,32 @@ fn what_if_counts_what_becomes_of_pods() {
     let each = six(&["what-if", "--each-node"]);
     let worst = ["node", "needsPerson"].map(|field| &each["eachNode"][0][field]);
     assert_eq!(json!(worst), json!(["ds06", 1]));
+    // By the thresholds of runs; a file is no cluster that metrics could be about.
+    let form = ["what-if", "--each-node", "--snapshot", SIX, "-o", "json"];
+    let longer = reaper(&form).env("REAP_OLDER_THAN", "1h");
+    let longer = longer.env("PUSH_GATEWAY", "http://127.0.0.1:1").run();
+    let longer = longer.exits(0).report();
+    let nodes = longer["eachNode"].as_array().expect("nodes");
+    let seconds = nodes.iter().filter_map(|node| node["seconds"].as_i64());
+    assert_eq!(seconds.max(), Some(3900));
+}
+
+/// A lease that is renewed between two seconds is shown by the second.
+#[test]
+fn times_are_whole_seconds() {
+    let renewed = "Lease ds06: {spec: {renewTime: '2026-01-31T03:00:00.250000Z'}}";
+    let report = small(renewed, &[]).run().exits(0).report();
+    let node = &report["nodes"][0];
+    let times = [
+        &node["leaseRenewed"],
+        &node["signsOfLife"][0]["at"],
+        &report["judgedAt"],
+    ];
+    assert_eq!(
+        json!(times),
+        json!(vec!["2026-01-31T03:00:00Z"; 3]),
+        "{report}"
+    );
 }
 
 /// ds06 is dead already, so the breaker would hold with two more.
@@ -65,10 +92,13 @@ fn what_if_counts_what_becomes_of_pods() {
 fn a_pod_without_a_controller_would_be_lost() {
     let bare = "Pod compute-hive01/bare: {metadata: {ownerReferences: null, deletionTimestamp: null, \
                 deletionGracePeriodSeconds: null}, spec: {nodeName: ds05}}";
-    let report = small(bare, &["what-if", "ds05"]);
+    let report = small(bare, &["what-if", "ds05"]).run().exits(0).report();
     assert_eq!(report["pods"][0]["fate"], "lost", "{report}");
     assert_eq!(report["breaker"], Value::Null);
-    let report = small(bare, &["what-if", "ds04", "ds05"]);
+    let report = small(bare, &["what-if", "ds04", "ds05"])
+        .run()
+        .exits(0)
+        .report();
     assert_eq!(report["breaker"]["reason"], "mass-outage");
     assert_eq!(report["pods"][0]["reason"], "mass-outage");
     assert_eq!(report["supposed"]["kubernetesStopsEvicting"], true);
@@ -104,6 +134,9 @@ fn explain_names_the_rule_that_decides() {
             .out;
         assert!(out.contains(says), "{args:?}: {out}");
     }
+    let named = reaper(&["explain", "vault-0", "-n", "vault", "--snapshot", SIX]);
+    let out = named.env("NAMESPACE_REGEX", "^etl$").run().exits(0).out;
+    assert!(out.contains("Its namespace vault is left out"), "{out}");
 }
 
 /// In every format the same pods are named, and a node that lives has nothing to paste.

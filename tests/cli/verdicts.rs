@@ -1,18 +1,9 @@
 //! Verdicts and exit codes, end to end.
 
 use expect_test::expect_file;
-use pod_reaper_test_support::samples::{list, objects, with, yaml};
 use serde_json::{Value, json};
 
-use crate::{Ended, SMALL, audit, reaper};
-
-/// The small cluster with changes in words, and what a run with these arguments says of it.
-fn small(more: &str, args: &[&str]) -> Ended {
-    let cluster = list(objects(&with(yaml(SMALL), yaml(more)))).to_string();
-    let mut run = reaper(&["--snapshot", "-", "--output=json"]).input(cluster);
-    run.command.args(args);
-    run.run()
-}
+use crate::{audit, small};
 
 /// A pod on a Kosmos leaf node whose link is cut needs a person, and nothing that destroys is printed.
 #[test]
@@ -69,7 +60,7 @@ fn exit_codes_are_those_of_the_contract() {
             3,
         ),
     ] {
-        let ended = small(&format!("{{{more}}}"), args);
+        let ended = small(&format!("{{{more}}}"), args).run();
         assert_eq!(ended.code, code, "{case}");
         assert_eq!(ended.report()["exitCode"], code, "{case}");
     }
@@ -90,7 +81,7 @@ fn exit_codes_are_those_of_the_contract() {
 /// A snapshot is judged, and nothing is tried. A filter is not anchored, as with grep.
 #[test]
 fn a_snapshot_is_judged_and_nothing_is_tried() {
-    let report = small("{}", &["--dry-run"]).exits(0).report();
+    let report = small("{}", &["--dry-run"]).run().exits(0).report();
     let pod = &report["pods"][0];
     assert_eq!(pod["reason"], "stuck-on-not-ready-node");
     assert_eq!(pod["outcome"], Value::Null);
@@ -101,9 +92,7 @@ fn a_snapshot_is_judged_and_nothing_is_tried() {
         ("NAMESPACE_REGEX", "^hive", 0),
         ("NAMESPACE_EXCLUDE_REGEX", "hive", 0),
     ] {
-        let cluster = list(objects(&yaml(SMALL))).to_string();
-        let run = reaper(&["--snapshot", "-", "--output=json"]).input(cluster);
-        let report = run.env(filter, value).run().exits(0).report();
+        let report = small("{}", &[]).env(filter, value).run().exits(0).report();
         assert_eq!(report["summary"]["pods"], pods, "{filter}={value}");
     }
     let waits = audit(&["--output=json"]).run().report();

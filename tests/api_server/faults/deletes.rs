@@ -49,7 +49,7 @@ fn verifying(seen: &Seen, _: usize) -> bool {
     is_pod_list(seen) && !is_first_pod_list(seen)
 }
 
-/// What only real HTTP shows. `execute::tests` and the random runs have what a response may say.
+/// Faults that only real HTTP shows. `execute::tests` and the random runs have what a response may say.
 const ROWS: [Row; 8] = [
     row(
         "a redirect",

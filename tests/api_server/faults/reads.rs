@@ -49,7 +49,7 @@ const READS: [Read; 12] = [
 /// A fault of a read. All of these are permanent; temporary ones are in `deletes.rs`.
 type Wrong = (&'static str, fn() -> Act);
 
-/// What only real HTTP shows. `cluster::tests` and the random runs have what a response may say.
+/// Faults that only real HTTP shows. `cluster::tests` and the random runs have what a response may say.
 const WRONGS: [Wrong; 4] = [
     ("cut off", || Act::Cut),
     ("closed", || Act::Close),

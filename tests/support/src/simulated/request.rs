@@ -104,7 +104,7 @@ pub struct Request {
 
 /// The form in which it is asked for: rows of a table, whole objects, a few of them, their metadata alone, or one object.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum OutputFormats {
+enum Form {
     Rows,
     List,
     Few,
@@ -113,8 +113,8 @@ enum OutputFormats {
 }
 
 /// Of each kind: its method, its path, and a label selector where it has one; the form; and what it is about.
-const KINDS: [(Kind, &str, OutputFormats, Resource); 30] = {
-    use OutputFormats::{Few, List, Metadata, One, Rows};
+const KINDS: [(Kind, &str, Form, Resource); 30] = {
+    use Form::{Few, List, Metadata, One, Rows};
     [
         (Kind::NodeRows, "GET /api/v1/nodes", Rows, Resource::Nodes),
         (Kind::PodRows, "GET /api/v1/pods", Rows, Resource::Pods),
@@ -274,7 +274,7 @@ impl Kind {
         KINDS.map(|(kind, ..)| kind)
     }
 
-    fn form(self) -> OutputFormats {
+    fn form(self) -> Form {
         KINDS[self as usize].2
     }
 
@@ -284,11 +284,11 @@ impl Kind {
     }
 
     pub(super) fn is_rows(self) -> bool {
-        self.form() == OutputFormats::Rows
+        self.form() == Form::Rows
     }
 
     pub(super) fn is_list(self) -> bool {
-        self.form() != OutputFormats::One
+        self.form() != Form::One
     }
 
     pub(super) fn resource(self) -> Resource {
@@ -393,13 +393,11 @@ impl Request {
         let with_labels = labels.as_ref().map_or("", |_| "?labelSelector");
         let request = format!("{} {}{with_labels}", parts.method, parts.uri.path());
         let asks_for = |form| match form {
-            OutputFormats::Rows => {
-                table && query.get("includeObject") == Some(&"None") && within(ROWS)
-            }
-            OutputFormats::List => !table && !metadata && within(OBJECTS),
-            OutputFormats::Few => !table && !metadata && within(FEW),
-            OutputFormats::Metadata => !table && metadata && within(OBJECTS),
-            OutputFormats::One => true,
+            Form::Rows => table && query.get("includeObject") == Some(&"None") && within(ROWS),
+            Form::List => !table && !metadata && within(OBJECTS),
+            Form::Few => !table && !metadata && within(FEW),
+            Form::Metadata => !table && metadata && within(OBJECTS),
+            Form::One => true,
         };
         let kinds = KINDS.iter().filter(|(_, _, form, _)| asks_for(*form));
         let mut places =
