@@ -24,7 +24,7 @@ pub struct RunRecord<'a> {
     pub replacements: BTreeMap<Uid, Replacement>,
     /// The cluster that kubectl has to reach by the printed commands.
     pub kubectl: Target,
-    /// A person was asked, and did not agree to the deletes.
+    /// The user was asked, and did not agree to the deletes.
     pub declined: bool,
     /// The installation that the run is of, if it is known.
     pub installed: Option<Installed>,

@@ -28,7 +28,7 @@ codes! {
 #[serde(rename_all = "camelCase")]
 #[command(next_help_heading = "Which pods")]
 pub struct Policy {
-    /// How long a pod must be overdue to count as stuck; on a silent node, its grace period is cut
+    /// How long a pod must be overdue to be stuck; on a silent node, its grace period is cut
     /// short
     #[arg(long, display_order = 3, value_name = "DURATION", value_parser = threshold, default_value = "10m")]
     #[serde(rename = "reapOlderThanSeconds", serialize_with = "in_seconds")]

@@ -196,7 +196,7 @@ fn classify(
         if !claim.owned && !claim.deleted {
             let claim = &claim.name;
             ties.notes.push(match why {
-                Unneeded::Namespace => format!("PVC {claim} goes with its namespace"),
+                Unneeded::Namespace => format!("PVC {claim} is deleted with its namespace"),
                 _ => format!(
                     "PVC {claim} stays, with its data on volume {name}: no StatefulSet wants the pod again"
                 ),
