@@ -87,7 +87,7 @@ fuzz_target!(|data: &[u8]| {
             5 => drop(store.pod("n", "n").await),
             6 => drop(cluster.namespaces().await),
             7 => store.read_claims().await,
-            8 => drop(store.standings(now).await),
+            8 => drop(store.counted_nodes(now).await),
             9 => drop(store.summaries(&PodsOf::Name("n".to_owned())).await),
             10 => drop(cluster.last_warning("n", "n").await),
             _ => drop(cluster.real_nodes("disk in (ssd)", &settings.policy.node_selectors).await),

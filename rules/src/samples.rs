@@ -298,12 +298,12 @@ impl Scene {
                 });
             }
             "clock" => cluster.clock = Some("it is wrong".to_owned()),
-            "uncounted" => cluster.census = NodeCounts::Unread(not_read()),
-            "census" => cluster.census = census(how),
+            "uncounted" => cluster.node_counts = NodeCounts::Unread(not_read()),
+            "census" => cluster.node_counts = node_counts(how),
             "nodes" => {
                 let all = tally(how);
                 cluster.node_count = all.total;
-                cluster.census = NodeCounts::Counted {
+                cluster.node_counts = NodeCounts::Counted {
                     all,
                     workers: all,
                     zones: [].into(),
@@ -311,13 +311,13 @@ impl Scene {
                 };
             }
             "workers" => {
-                if let NodeCounts::Counted { workers, room, .. } = &mut cluster.census {
+                if let NodeCounts::Counted { workers, room, .. } = &mut cluster.node_counts {
                     (*workers, *room) = (tally(how), true);
                 }
             }
             "nodes-of" => {
                 let (name, count) = how.split_once(' ').expect("a zone and a count");
-                if let NodeCounts::Counted { zones, .. } = &mut cluster.census {
+                if let NodeCounts::Counted { zones, .. } = &mut cluster.node_counts {
                     zones.insert(zone(name), tally(count));
                 }
             }
@@ -571,11 +571,11 @@ fn tally(words: &str) -> Tally {
 }
 
 /// Counts nodes for the breaker; commas separate the words for each.
-fn census(words: &str) -> NodeCounts {
+fn node_counts(words: &str) -> NodeCounts {
     let nodes = words.split(',').map(|node| {
         let (marks, down) = node.split_once("down ").unwrap_or((node, ""));
         let mut marks = marks.split_whitespace();
-        let mut standing = CountedNode {
+        let mut counted_node = CountedNode {
             ready: down.is_empty(),
             open: true,
             since: moment(down.trim()),
@@ -584,16 +584,16 @@ fn census(words: &str) -> NodeCounts {
         while let Some(mark) = marks.next() {
             match mark {
                 "ready" => {}
-                "leaf" => standing.leaf = true,
-                "control-plane" => standing.control_plane = true,
-                "reserved" => (standing.control_plane, standing.open) = (true, false),
-                "cordoned" => standing.open = false,
-                "occupied" => standing.occupied = true,
-                "in" => standing.zone = marks.next().map(zone),
+                "leaf" => counted_node.leaf = true,
+                "control-plane" => counted_node.control_plane = true,
+                "reserved" => (counted_node.control_plane, counted_node.open) = (true, false),
+                "cordoned" => counted_node.open = false,
+                "occupied" => counted_node.occupied = true,
+                "in" => counted_node.zone = marks.next().map(zone),
                 mark => unreachable!("nothing is called so: {mark}"),
             }
         }
-        standing
+        counted_node
     });
     NodeCounts::count(now(), nodes)
 }

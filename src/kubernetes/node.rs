@@ -328,7 +328,7 @@ impl RawNode {
 
     /// Returns the node's role in the breaker's count at `now`. `occupied` is true until the pods
     /// of the node are listed.
-    pub fn standing(&self, selectors: &NodeSelectors, now: Timestamp) -> CountedNode {
+    pub fn counted_node(&self, selectors: &NodeSelectors, now: Timestamp) -> CountedNode {
         let (ready, (said, tainted)) = (self.ready() == Ready::True, self.transitions());
         CountedNode {
             ready,

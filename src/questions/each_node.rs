@@ -41,15 +41,15 @@ pub async fn run_on(
     let store = Store::new(source, settings.wanted());
     store.read_claims().await;
     let mut facts = store.scan().await?.facts;
-    let standings = store.standings(facts.now).await;
-    let standings = standings
+    let counted_nodes = store.counted_nodes(facts.now).await;
+    let counted_nodes = counted_nodes
         .map_err(|Unread(cause)| CouldNotRun::Source(format!("could not list nodes: {cause}")))?;
     let alone = async |name: &String| {
         let store = store.supposing_dead(BTreeSet::from([name.clone()]));
         let supposed = suppose(&store, settings).await?;
         Ok::<_, CouldNotRun>((name.clone(), supposed))
     };
-    let mut all = futures_util::stream::iter(standings.keys())
+    let mut all = futures_util::stream::iter(counted_nodes.keys())
         .map(alone)
         .buffer_unordered(MAX_IN_FLIGHT);
     let (mut nodes, mut replicas) = (Vec::new(), Replicas::default());
@@ -63,7 +63,7 @@ pub async fn run_on(
     let mut workloads = BTreeMap::<_, Vec<_>>::new();
     for (workload, by_node) in &replicas.0 {
         for node in by_node.keys() {
-            let away = only_on(workload, by_node, &standings, |name| name == node);
+            let away = only_on(workload, by_node, &counted_nodes, |name| name == node);
             workloads.entry(node).or_default().extend(away);
         }
     }
@@ -75,7 +75,9 @@ pub async fn run_on(
     facts.errors = store.errors();
     let plan = settings.plan(&facts, Vec::new());
     let mut report = RunRecord::new(settings, facts, plan).report();
-    let not_ready = standings.values().filter(|standing| !standing.ready);
+    let not_ready = counted_nodes
+        .values()
+        .filter(|counted_node| !counted_node.ready);
     report.summary.nodes_not_ready = not_ready.count();
     report.notices.clear();
     report.each_node = Some(nodes);

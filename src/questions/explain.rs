@@ -212,7 +212,7 @@ fn limits(run: &RunRecord<'_>, judged: &Judged) -> Vec<Evaluation> {
     let over_cap = |limit: &Limit| limit.code() == ReasonCode::OverCap;
     let cap = judged.limit.clone().filter(over_cap);
     let percent = settings.limits.max_not_ready_percent;
-    let not_held = match &facts.census {
+    let not_held = match &facts.node_counts {
         _ if percent >= 100 => "--max-not-ready-percent=100 turns it off.".to_owned(),
         NodeCounts::Counted {
             all: Tally { not_ready, total },

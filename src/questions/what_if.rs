@@ -52,7 +52,7 @@ pub async fn run_on(
         .iter()
         .find(|name| matches!(nodes.get(*name), None | Some(NodeRead::Gone)))
     {
-        let hint = near(name, supposed.standings.keys().map(String::as_str))
+        let hint = near(name, supposed.counted_nodes.keys().map(String::as_str))
             .unwrap_or_else(|| "list them with: kubectl get nodes".to_owned());
         let message = format!("there is no node {name}; {hint}");
         return Err(CouldNotRun::Usage(message));
@@ -80,7 +80,7 @@ pub async fn run_on(
 pub(super) struct SupposedRun<'a> {
     pub run: RunRecord<'a>,
     /// How the breaker would count each node; empty if the nodes could not be read.
-    standings: CountedNodes,
+    counted_nodes: CountedNodes,
     /// The pods of the dead nodes as they are now.
     pub pods: Vec<PodFacts>,
     /// The labels of each node; none if they could not be read, or if no pod
@@ -102,8 +102,8 @@ pub(super) async fn suppose<'a>(
     settings.check_filters(&facts)?;
     let plan = settings.plan(&facts, pods);
     let run = RunRecord::new(settings, facts, plan);
-    let standings = store.standings(run.facts.now).await;
-    let standings = standings.unwrap_or_default();
+    let counted_nodes = store.counted_nodes(run.facts.now).await;
+    let counted_nodes = counted_nodes.unwrap_or_default();
     let labels = if on_dead.iter().any(|pod| !pod.needs.is_empty()) {
         store.labels().await.ok()
     } else {
@@ -111,7 +111,7 @@ pub(super) async fn suppose<'a>(
     };
     Ok(SupposedRun {
         run,
-        standings,
+        counted_nodes,
         pods: on_dead,
         labels,
     })
@@ -150,7 +150,7 @@ impl SupposedRun<'_> {
         let Some(labels) = &self.labels else {
             return true;
         };
-        let is_ready = |name: &String| self.standings.get(name).is_none_or(|node| node.ready);
+        let is_ready = |name: &String| self.counted_nodes.get(name).is_none_or(|node| node.ready);
         let mut others = labels.iter().filter(|(name, _)| is_ready(name));
         pod.needs.is_empty() || others.any(|(_, labels)| pod.fits(labels))
     }
@@ -246,8 +246,11 @@ impl SupposedRun<'_> {
         (report.groups, report.notices) = (Vec::new(), Vec::new());
         report.run_now = None;
         // Kubernetes counts leaf nodes too.
-        let silent = self.standings.values().filter(|standing| !standing.ready);
-        let (all, not_ready) = (self.standings.len(), silent.count());
+        let silent = self
+            .counted_nodes
+            .values()
+            .filter(|counted_node| !counted_node.ready);
+        let (all, not_ready) = (self.counted_nodes.len(), silent.count());
         let stops = all > 0
             && (not_ready == all
                 || not_ready > MAX_NODES_IGNORED
@@ -257,7 +260,7 @@ impl SupposedRun<'_> {
             report.summary.nodes_not_ready = not_ready;
         }
         let workloads = replicas.0.iter().filter_map(|(workload, by_node)| {
-            only_on(workload, by_node, &self.standings, |node| {
+            only_on(workload, by_node, &self.counted_nodes, |node| {
                 dead.contains(node)
             })
         });
@@ -357,12 +360,12 @@ impl Replicas {
 pub(super) fn only_on(
     (namespace, owner): &(String, Owner),
     by_node: &BTreeMap<String, usize>,
-    standings: &CountedNodes,
+    counted_nodes: &CountedNodes,
     dead: impl Fn(&str) -> bool,
 ) -> Option<Workload> {
     let lives = |node: &str| {
-        let standing = standings.get(node);
-        !dead(node) && (standings.is_empty() || standing.is_some_and(|node| node.ready))
+        let counted_node = counted_nodes.get(node);
+        !dead(node) && (counted_nodes.is_empty() || counted_node.is_some_and(|node| node.ready))
     };
     if by_node.keys().any(|node| lives(node)) {
         return None;

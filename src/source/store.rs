@@ -205,8 +205,8 @@ impl<'a> Store<'a> {
                 readings.borrow_mut().ready_nodes = Some(ready_nodes);
             }
             Query::NodeCounts => {
-                let census = self.census(world).await?;
-                world.borrow_mut().census = Some(census);
+                let node_counts = self.node_counts(world).await?;
+                world.borrow_mut().node_counts = Some(node_counts);
             }
             Query::OtherLeases => self.other_leases(world).await,
             Query::Pvc { namespace, name } => {
@@ -392,16 +392,16 @@ impl<'a> Store<'a> {
 
     /// Returns every node's role in the breaker's count, as if each node were occupied. All nodes are
     /// read whole, because a row does not show which are leaf nodes.
-    pub async fn standings(&self, now: Timestamp) -> Read<CountedNodes> {
-        if let Some(standings) = &self.readings().borrow().standings {
-            return standings.clone().map(|counted| self.supposed(counted));
+    pub async fn counted_nodes(&self, now: Timestamp) -> Read<CountedNodes> {
+        if let Some(counted_nodes) = &self.readings().borrow().counted_nodes {
+            return counted_nodes.clone().map(|counted| self.supposed(counted));
         }
-        let add_node = |standings: &mut CountedNodes, node: RawNode| {
-            let standing = node.standing(&self.wanted.policy.node_selectors, now);
-            standings.insert(node.metadata.name, standing);
+        let add_node = |counted_nodes: &mut CountedNodes, node: RawNode| {
+            let counted_node = node.counted_node(&self.wanted.policy.node_selectors, now);
+            counted_nodes.insert(node.metadata.name, counted_node);
         };
         let counted = self.all(&Query::NodeCounts.to_string(), add_node).await;
-        self.readings().borrow_mut().standings = Some(counted.clone());
+        self.readings().borrow_mut().counted_nodes = Some(counted.clone());
         counted.map(|counted| self.supposed(counted))
     }
 
@@ -420,34 +420,34 @@ impl<'a> Store<'a> {
     }
 
     /// A node that is supposed dead has only just died, so it is not one that was put away on purpose.
-    fn supposed(&self, mut standings: CountedNodes) -> CountedNodes {
+    fn supposed(&self, mut counted_nodes: CountedNodes) -> CountedNodes {
         for name in &self.dead {
-            if let Some(standing) = standings.get_mut(name) {
-                (standing.ready, standing.since) = (false, None);
+            if let Some(counted_node) = counted_nodes.get_mut(name) {
+                (counted_node.ready, counted_node.since) = (false, None);
             }
         }
-        standings
+        counted_nodes
     }
 }
 
 impl Store<'_> {
     /// Reads the nodes for the breaker. A node that is not occupied may have been put away.
-    async fn census(&self, world: &RefCell<World<'_>>) -> Result<Read<CountedNodes>> {
+    async fn node_counts(&self, world: &RefCell<World<'_>>) -> Result<Read<CountedNodes>> {
         let now = world.borrow().facts.now;
-        let mut standings = match self.standings(now).await {
-            Ok(standings) => standings,
+        let mut counted_nodes = match self.counted_nodes(now).await {
+            Ok(counted_nodes) => counted_nodes,
             Err(unread) => return Ok(Err(unread)),
         };
-        for (name, standing) in &mut standings {
-            if standing.may_be_put_away(now) {
+        for (name, counted_node) in &mut counted_nodes {
+            if counted_node.may_be_put_away(now) {
                 let listed = world.borrow().is_occupied(name);
-                standing.occupied = match listed {
+                counted_node.occupied = match listed {
                     Some(occupied) => occupied,
                     None => self.is_occupied(name).await?,
                 };
             }
         }
-        Ok(Ok(standings))
+        Ok(Ok(counted_nodes))
     }
 
     /// Reads a list of pods.

@@ -111,8 +111,8 @@ fn code(more: &str) -> &'static str {
 }
 
 fn all_of(facts: &ClusterFacts) -> (usize, usize) {
-    let NodeCounts::Counted { all, .. } = &facts.census else {
-        panic!("{:?}", facts.census)
+    let NodeCounts::Counted { all, .. } = &facts.node_counts else {
+        panic!("{:?}", facts.node_counts)
     };
     (all.not_ready, all.total)
 }

@@ -56,7 +56,7 @@ pub struct Readings {
     /// What some Ready nodes tell.
     pub ready_nodes: Option<ReadyNodes>,
     /// Every node's role in the breaker's count, as if each were occupied.
-    pub standings: Option<Read<CountedNodes>>,
+    pub counted_nodes: Option<Read<CountedNodes>>,
     /// The labels of all nodes.
     pub labels: Option<Read<Rc<LabelsByNode>>>,
     /// Whether a node that may have been put away is occupied.
@@ -88,7 +88,7 @@ pub struct World<'a> {
     /// What each list of pods tells.
     pub lists: BTreeMap<PodsOf, Pods>,
     /// Every node's role in the breaker's count.
-    pub census: Option<Read<CountedNodes>>,
+    pub node_counts: Option<Read<CountedNodes>>,
     /// The other Leases that name NotReady nodes were read.
     has_other_leases: bool,
     /// A Terminating pod to judge, whatever its node and namespace.
@@ -125,7 +125,7 @@ impl<'a> World<'a> {
             facts: scan.facts.clone(),
             scan,
             lists: BTreeMap::new(),
-            census: None,
+            node_counts: None,
             has_other_leases: false,
             asked_uid: asked.as_ref().map(|pod| pod.uid.clone()),
             asked,
@@ -180,7 +180,7 @@ impl<'a> World<'a> {
             Query::Node(name) => self.facts.nodes.contains_key(name),
             Query::Pods(list) => self.lists.contains_key(list),
             Query::Clock => readings.ready_nodes.is_some(),
-            Query::NodeCounts => self.census.is_some(),
+            Query::NodeCounts => self.node_counts.is_some(),
             Query::OtherLeases => self.has_other_leases || !self.dead.is_empty(),
             Query::Pvc { namespace, name } => readings.pvcs.contains_key(&key(namespace, name)),
             Query::NodesFor(selector) => readings.selected.contains_key(selector),
@@ -585,23 +585,23 @@ impl<'a> World<'a> {
 
     /// Counts the nodes, and notes the Ready ones with the out-of-service taint. An edge node that is
     /// known to be off is counted like any other: so all that may show life was read before.
-    fn count(&mut self, mut standings: CountedNodes) -> NodeCounts {
+    fn count(&mut self, mut counted_nodes: CountedNodes) -> NodeCounts {
         let now = self.facts.now;
         for node in self
             .facts
             .known_nodes()
             .filter(|node| node.is_edge_off(now))
         {
-            if let Some(standing) = standings.get_mut(&node.name) {
-                standing.leaf = false;
+            if let Some(counted_node) = counted_nodes.get_mut(&node.name) {
+                counted_node.leaf = false;
             }
         }
-        let tainted = standings
+        let tainted = counted_nodes
             .iter()
             .filter(|(_, it)| it.ready && it.out_of_service);
         let tainted = tainted.map(|(name, _)| name.clone());
         self.facts.ready_out_of_service.extend(tainted);
-        NodeCounts::count(now, standings.into_values())
+        NodeCounts::count(now, counted_nodes.into_values())
     }
 
     /// Returns what may hold Leases, to ask about the NotReady nodes.
@@ -674,10 +674,10 @@ impl<'a> World<'a> {
                     .ready_out_of_service
                     .extend(ready_nodes.out_of_service);
             }
-            self.facts.census = match self.census.take() {
+            self.facts.node_counts = match self.node_counts.take() {
                 None => NodeCounts::NotNeeded,
                 Some(Err(unread)) => NodeCounts::Unread(unread),
-                Some(Ok(standings)) => self.count(standings),
+                Some(Ok(counted_nodes)) => self.count(counted_nodes),
             };
             let out_of_service = std::mem::take(&mut self.facts.ready_out_of_service);
             self.facts.note_out_of_service(out_of_service);

@@ -429,7 +429,7 @@ fn counted(nodes: impl IntoIterator<Item = CountedNode>, now: Timestamp) -> Vec<
 }
 
 /// Their census, as a complete read finds it.
-pub fn census(nodes: impl IntoIterator<Item = CountedNode>, now: Timestamp) -> NodeCounts {
+pub fn node_counts(nodes: impl IntoIterator<Item = CountedNode>, now: Timestamp) -> NodeCounts {
     let real = counted(nodes, now);
     let tally = |is: &dyn Fn(&CountedNode) -> bool| {
         let of = || real.iter().filter(|node| is(node));
@@ -490,7 +490,7 @@ impl Outage {
 }
 
 /// What a node counts as for the breaker.
-pub fn standing(node: &NodeFacts, now: Timestamp, occupied: bool) -> CountedNode {
+pub fn counted_node(node: &NodeFacts, now: Timestamp, occupied: bool) -> CountedNode {
     let ready = node.ready == Ready::True;
     CountedNode {
         ready,

@@ -4,7 +4,7 @@ pub(crate) use crate::{
     LEAST,
     answers::Answers,
     for_every_seed, options,
-    oracle::{Failure, Outage, due, first_reason, objections, place_of, standing},
+    oracle::{Failure, Outage, counted_node, due, first_reason, objections, place_of},
     world::{World, claim::volumes_mut, pod::Pod, start},
 };
 pub(crate) use itertools::Itertools as _;

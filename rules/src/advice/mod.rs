@@ -403,7 +403,7 @@ impl Adviser<'_> {
             .into_group_map_by(|node| node.zone.as_ref());
         let zones = of_zone.into_iter().sorted_by_key(|(zone, _)| *zone);
         let steps = zones.map(|(zone, nodes)| {
-            let tally = zone.and_then(|zone| match &self.facts.census {
+            let tally = zone.and_then(|zone| match &self.facts.node_counts {
                 NodeCounts::Counted { zones, .. } => zones.get(zone),
                 _ => None,
             });

@@ -86,7 +86,7 @@ pub struct ClusterFacts {
     /// The nodes that were looked at, by name. A node that is missing here was not looked at.
     pub nodes: BTreeMap<String, NodeRead>,
     /// The number of NotReady nodes, for the breaker.
-    pub census: NodeCounts,
+    pub node_counts: NodeCounts,
     /// The `VolumeAttachments`, by the node that they name.
     pub attachments: BTreeMap<String, Vec<Attachment>>,
     /// The number of nodes in the cluster, Ready ones included.

@@ -115,7 +115,7 @@ impl Plan {
         });
         let hold = hold(facts, limits.max_not_ready_percent);
         let zones = match hold {
-            None => zones(&facts.census, limits.max_not_ready_percent),
+            None => zones(&facts.node_counts, limits.max_not_ready_percent),
             Some(_) => BTreeMap::new(),
         };
         let by_node = facts.known_nodes().filter_map(|node| {
@@ -195,7 +195,7 @@ fn hold(facts: &ClusterFacts, max_percent: u8) -> Option<Limit> {
     if let Some(clock) = &facts.clock {
         return Some(Limit::Unread(format!("the time: {clock}")));
     }
-    match &facts.census {
+    match &facts.node_counts {
         _ if max_percent >= 100 => None,
         NodeCounts::NotNeeded => None,
         NodeCounts::Unread(Unread(cause)) => Some(Limit::Unread(format!(
@@ -212,8 +212,8 @@ fn hold(facts: &ClusterFacts, max_percent: u8) -> Option<Limit> {
     }
 }
 
-fn zones(census: &NodeCounts, max_percent: u8) -> BTreeMap<Zone, Limit> {
-    let NodeCounts::Counted { zones, .. } = census else {
+fn zones(node_counts: &NodeCounts, max_percent: u8) -> BTreeMap<Zone, Limit> {
+    let NodeCounts::Counted { zones, .. } = node_counts else {
         return BTreeMap::new();
     };
     let several = zones.len() > 1 && max_percent < 100;

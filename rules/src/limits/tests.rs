@@ -150,7 +150,7 @@ fn the_breaker_holds_when_too_many_nodes_are_not_ready() {
 }
 
 fn counted(words: &str) -> NodeCounts {
-    Scene::of(&format!("census {words}")).facts().census
+    Scene::of(&format!("census {words}")).facts().node_counts
 }
 
 /// Counts nodes by the words for each, which commas separate: how many are NotReady of all, of the

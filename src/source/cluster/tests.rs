@@ -181,8 +181,8 @@ async fn an_edge_node_counts_once_it_is_off() {
         let facts = gathered(&audit(), &cluster).await.facts;
         let node = facts.known("ds07").expect("it was read");
         assert_eq!(matches!(node.named_by, Some(Ok(_))), are_read, "{metadata}");
-        let NodeCounts::Counted { all, .. } = &facts.census else {
-            panic!("{:?}", facts.census)
+        let NodeCounts::Counted { all, .. } = &facts.node_counts else {
+            panic!("{:?}", facts.node_counts)
         };
         assert_eq!(all.total, expected, "{metadata}");
     }

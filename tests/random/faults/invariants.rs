@@ -343,7 +343,7 @@ impl Watched {
     /// Whether the breaker holds the pods of `node`, by the nodes that were counted.
     fn holds(&self, node: &NodeFacts, now: Timestamp) -> bool {
         let Received {
-            census,
+            node_counts,
             rows,
             occupied,
             real_ready,
@@ -351,7 +351,7 @@ impl Watched {
         } = &self.received;
         let percent = self.rules.settings.limits.max_not_ready_percent;
         let few = rows.iter().filter(|(_, ready)| !ready).count() <= 2;
-        let Some(nodes) = census else {
+        let Some(nodes) = node_counts else {
             return percent < 100 && !(few && *real_ready);
         };
         let occupied = |node: &NodeFacts| occupied.get(&node.name).copied().unwrap_or(true);
@@ -359,8 +359,8 @@ impl Watched {
         // leaf node.
         let held = [false, true].map(|lives| {
             let counts = |node: &NodeFacts| CountedNode {
-                leaf: node.leaf.is_some() && lives || standing(node, now, true).leaf,
-                ..standing(node, now, occupied(node))
+                leaf: node.leaf.is_some() && lives || counted_node(node, now, true).leaf,
+                ..counted_node(node, now, occupied(node))
             };
             Outage::of(nodes.iter().map(counts), now, percent).holds(node, now)
         });
@@ -789,7 +789,7 @@ impl Ended<'_> {
         let occupied = |node: &str| is_faulty || self.before.occupied(node);
         let holds = |edge_lives: bool| {
             let counts = |node: &NodeFacts| {
-                let mut counts = standing(node, now, occupied(&node.name));
+                let mut counts = counted_node(node, now, occupied(&node.name));
                 counts.leaf |= edge_lives && node.leaf.is_some();
                 counts
             };

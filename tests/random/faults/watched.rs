@@ -104,7 +104,7 @@ pub struct Received {
     /// The `Date` of the first page of the rows, by which the run plans.
     pub planned_at: Option<Timestamp>,
     /// All nodes.
-    pub census: Option<Vec<NodeFacts>>,
+    pub node_counts: Option<Vec<NodeFacts>>,
     /// By node, whether the last complete list of its pods showed one that counts for the breaker.
     pub occupied: BTreeMap<String, bool>,
     /// The leases that are not kubelets', in the first complete list of rows; none where that was forbidden.
@@ -562,7 +562,7 @@ impl Received {
                     .map(|node| (node.name, node.ready == Ready::True))
                     .collect();
             }
-            Kind::Nodes if !malformed => self.census = Some(nodes.collect()),
+            Kind::Nodes if !malformed => self.node_counts = Some(nodes.collect()),
             Kind::LeaseRows if !malformed => {
                 let leases = readable.into_iter().filter_map(|facts| match facts {
                     Facts::Other(lease) => Some(*lease),

@@ -1,6 +1,6 @@
 //! A random cluster as facts. Much of it could not be read, falls on a boundary, or has strange names.
 
-use crate::oracle::{asked, census};
+use crate::oracle::{asked, node_counts};
 use crate::prelude::*;
 use crate::world::pod::deletion;
 use pod_reaper::{
@@ -62,10 +62,10 @@ impl Case {
             facts.errors.push(ReadError { what, cause });
         }
         let known = facts.nodes.values().filter_map(NodeRead::known);
-        let known = known.map(|node| standing(node, facts.now, true));
-        facts.census = match dice.weigh(&[(8, 0), (6, 1), (1, 2)]) {
+        let known = known.map(|node| counted_node(node, facts.now, true));
+        facts.node_counts = match dice.weigh(&[(8, 0), (6, 1), (1, 2)]) {
             0 => NodeCounts::NotNeeded,
-            1 => census(known.chain(further_nodes.iter().cloned()), facts.now),
+            1 => node_counts(known.chain(further_nodes.iter().cloned()), facts.now),
             _ => NodeCounts::Unread(Unread(text(&mut dice))),
         };
         facts.clock = dice.permille(30).then(|| text(&mut dice));
@@ -95,7 +95,7 @@ fn leave_out_idle_nodes(dice: &mut Dice, gathered: &mut Gathered) -> Vec<Counted
         further.extend(
             node.known()
                 .filter(|_| !stays)
-                .map(|node| standing(node, now, false)),
+                .map(|node| counted_node(node, now, false)),
         );
         stays
     });

@@ -69,16 +69,16 @@ fn limit(case: &Case, max_percent: u8, pod: &PodFacts) -> Option<ReasonCode> {
     let facts = &case.gathered.facts;
     let node = node_of(facts, pod)?;
     let looked_at = facts.nodes.values().filter_map(NodeRead::known);
-    let looked_at = looked_at.map(|node| standing(node, facts.now, true));
+    let looked_at = looked_at.map(|node| counted_node(node, facts.now, true));
     let nodes = looked_at.chain(case.further_nodes.iter().cloned());
-    let held = match facts.census {
+    let held = match facts.node_counts {
         NodeCounts::Counted { .. } => {
             Outage::of(nodes, facts.now, max_percent).holds(node, facts.now)
         }
         NodeCounts::NotNeeded | NodeCounts::Unread(_) => false,
     };
-    let unread =
-        facts.clock.is_some() || matches!(facts.census, NodeCounts::Unread(_)) && max_percent < 100;
+    let unread = facts.clock.is_some()
+        || matches!(facts.node_counts, NodeCounts::Unread(_)) && max_percent < 100;
     if unread {
         Some(ReasonCode::FactsUnread)
     } else {
@@ -404,7 +404,7 @@ fn a_failed_read_adds_nothing() {
                 .iter_mut()
                 .for_each(|pod| pod.in_namespace = Some(Err(why.clone())));
         },
-        |it, why| it.facts.census = NodeCounts::Unread(why),
+        |it, why| it.facts.node_counts = NodeCounts::Unread(why),
         |it, why| it.facts.clock = Some(why.0),
         |it, why| known_mut(it).for_each(|node| node.unread_lease = Some(why.clone())),
         |it, why| known_mut(it).for_each(|node| node.named_by = Some(Err(why.clone()))),
