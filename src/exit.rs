@@ -4,13 +4,13 @@ use std::process::ExitCode;
 
 use serde::{Serialize, Serializer};
 
-/// The exit codes, by severity. If several apply, the most severe wins.
+/// The exit codes, by severity. If several apply, the most severe is used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Exit {
     /// Everything was done, or nothing was stuck.
     #[default]
     Done,
-    /// Something needs a person, and `--exit-on-manual` is set.
+    /// A pod needs you, and `--exit-on-manual` is set.
     Manual,
     /// Something could not be deleted, verified, read or reported.
     Incomplete,
@@ -39,7 +39,7 @@ impl Exit {
 /// A result whose error leaves the run without a report.
 pub type Result<T, E = CouldNotRun> = std::result::Result<T, E>;
 
-/// The reason for which there is no report.
+/// The reason why there is no report.
 #[derive(Debug, thiserror::Error)]
 pub enum CouldNotRun {
     /// The user asked for something impossible, such as a context that does not exist.
@@ -56,7 +56,7 @@ pub enum CouldNotRun {
     /// The system did not allow the async runtime or the signal handlers.
     #[error("could not start: {0}")]
     System(#[from] std::io::Error),
-    /// The guard that the run requires could not prove itself.
+    /// The run could not prove that the required guard works.
     #[error("--require-guard: {0}; nothing was deleted")]
     Unguarded(String),
 }

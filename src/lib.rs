@@ -1,10 +1,10 @@
-//! Force-deletes pods stuck Terminating on NotReady Kubernetes nodes, and tells a person what to do
+//! Force-deletes pods stuck Terminating on NotReady Kubernetes nodes, and tells the user what to do
 //! about the rest.
 //!
 //! Data flows one way. [`source`] gathers facts and pods. [`decide`] gives each pod a verdict.
 //! [`limits`] turns the verdicts into a plan. [`execute`] carries the plan out. [`report`]
 //! describes the result, and [`notify`] passes it on. [`run`] is this sequence, readable from top
-//! to bottom. [`questions`] answers what a run would decide, by the same rules. A module uses only
+//! to bottom. [`questions`] reports what a run would decide, by the same rules. A module uses only
 //! modules below it. `tests/modules.rs` has their order, and checks it.
 
 pub use rules::{advice, codes, decide, facts, limits, outcome, selector, words};

@@ -1,4 +1,4 @@
-//! Parses the command line, starts the log, runs, writes the answer, delivers the metrics, and maps
+//! Parses the command line, starts the log, runs, writes the report, delivers the metrics, and maps
 //! the result to an exit code.
 
 use std::process::ExitCode;
@@ -47,8 +47,8 @@ fn start(settings: &Settings) -> Result<Exit> {
         metrics.deliver(exit, &stop).await;
         Ok(exit)
     });
-    // Blocked threads are not waited for: one may still hang in a credential plugin, the question,
-    // or a reader of the report.
+    // The program does not wait for blocked threads: a thread may still hang in a credential
+    // plugin, the prompt, or a reader of the report.
     runtime.shutdown_background();
     exit
 }
@@ -69,7 +69,7 @@ async fn perform(settings: &Settings, stop: &Stop, metrics: &mut Metrics<'_>) ->
             }
             report
         }
-        // `main` has printed it before.
+        // `main` has already printed this text.
         Command::Print(print) => return Ok(output::write_text(print.text())),
         Command::Run => {
             let report = run::run(settings, stop).await?;

@@ -25,8 +25,8 @@ use crate::{
     words::{counted, human_duration, sanitize},
 };
 
-/// Runs as `settings` demand and returns the report. `Err` if the facts could not be gathered, or
-/// if `stop` ended the run before that.
+/// Runs with these `settings` and returns the report. `Err` if the facts could not be gathered, or
+/// if `stop` ended the run before they were.
 pub async fn run(settings: &Settings, stop: &Stop) -> Result<Report> {
     let log_start = || {
         let namespaces = &settings.namespaces;
@@ -66,22 +66,22 @@ pub async fn run(settings: &Settings, stop: &Stop) -> Result<Report> {
     }
 }
 
-/// Reports whether a person can confirm the deletes. If nobody can, only a run that acts as its
-/// pod's own ServiceAccount may delete without `--yes`, because whoever started that pod meant it
-/// to. For any other run this is wrong usage.
+/// Reports whether a user can confirm the deletes. If nobody can, only a run that acts as its pod's
+/// own ServiceAccount may delete without `--yes`, because starting such a pod already states the
+/// intent. Any other run is wrong usage.
 async fn can_ask(target: &Target) -> Result<bool> {
     let possible = prompt::is_possible();
     if possible || Cluster::by_own_account(target) {
         return Ok(possible);
     }
-    // A file or a context that is missing is the first thing to put right.
+    // A missing file or context is the first mistake to correct.
     Cluster::check(target).await?;
     let why = "this run may delete pods, and there is no terminal to ask at; add --yes to delete without a question, \
                or --dry-run to delete nothing";
     Err(CouldNotRun::Usage(why.to_owned()))
 }
 
-/// Runs on a cluster that is already connected. With `ask`, a person has to confirm the deletes.
+/// Runs on a cluster that is already connected. With `ask`, the user has to confirm the deletes.
 pub async fn run_on(
     cluster: &Cluster,
     settings: &Settings,
@@ -95,8 +95,8 @@ pub async fn run_on(
     Ok(run.report())
 }
 
-/// Gathers the facts and the pods to judge. The guard proves itself meanwhile: no pod is deleted
-/// before both are done.
+/// Gathers the facts and the pods to judge. Meanwhile the run proves that the guard works: no pod
+/// is deleted before both are done.
 async fn gathered(cluster: &Cluster, settings: &Settings, stop: &Stop) -> Result<Gathered> {
     let store = Store::new(cluster, settings.wanted());
     let gathered =
@@ -114,7 +114,7 @@ fn planned(settings: &Settings, gathered: Gathered) -> Result<RunRecord<'_>> {
     Ok(RunRecord::new(settings, facts, plan))
 }
 
-/// Logs how many pods are to be judged, in all and in each namespace.
+/// Logs how many pods are to be judged, in total and in each namespace.
 fn log_counts(pods: &[PodFacts]) {
     let by_namespace = pods.iter().counts_by(|pod| &pod.namespace);
     tracing::info!(
@@ -191,7 +191,7 @@ async fn act(run: &mut RunRecord<'_>, cluster: &Cluster, ask: bool, stop: &Stop)
 }
 
 /// Waits for the replacements of the pods that are gone, and looks up the `CronJob` of this run,
-/// which only the advice on pods that need you names.
+/// which is shown only if a pod needs you.
 async fn follow_up(run: &mut RunRecord<'_>, cluster: &Cluster, stop: &Stop) {
     let is_gone = |judged: &&Judged| {
         let outcome = run.outcomes.get(&judged.pod.uid).map(Outcome::code);
@@ -222,13 +222,13 @@ mod tests {
     use super::*;
     use crate::{decide::ReasonCode, report::samples};
 
-    /// Runs on a cluster with one stuck pod, whose deletes are answered 404.
+    /// Runs on a cluster with one stuck pod. The server responds to its deletes with 404.
     async fn run_on_one(settings: &Settings) -> Result<Report> {
         run_with(settings, 404, |request| request.kind == Kind::Delete).await
     }
 
-    /// Runs on that cluster, where requests that are `refused` are answered with `status`. The pod
-    /// has finished.
+    /// Runs on that cluster. The server responds to requests that are `refused` with `status`. The
+    /// pod has finished.
     async fn run_with(
         settings: &Settings,
         status: u16,
@@ -247,7 +247,7 @@ mod tests {
         run_on(&cluster, settings, false, &stop).await
     }
 
-    /// With `--all`, finished pods are in a list of their own too.
+    /// With `--all`, finished pods are also in a list of their own.
     #[tokio::test(start_paused = true)]
     async fn a_pod_is_kept_where_the_pods_of_its_node_cannot_be_listed() {
         let mut settings = samples::run(Mode::ClientDryRun, Target::default());

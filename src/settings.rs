@@ -33,17 +33,17 @@ pub struct Settings {
     pub policy: Policy,
     /// The breaker's share and the cap.
     pub limits: Limits,
-    /// The guards that must prove themselves before the run may write.
+    /// The guards that the run must prove to work before it may write.
     pub require_guard: RequireGuard,
-    /// Report Terminating pods on Ready nodes too.
+    /// Whether to report Terminating pods on Ready nodes too.
     pub all: bool,
     /// The time limit of the whole run.
     pub deadline: Duration,
-    /// Exit 5 when something needs a person.
+    /// Whether to exit with 5 if a pod needs you.
     pub exit_on_manual: bool,
     /// The destinations of the metrics, and the cluster's name in metrics and reports.
     pub metrics: MetricsTo,
-    /// Write Kubernetes Events about the deletes and about pods that need a person.
+    /// Whether to write Kubernetes Events about the deletes and about pods that need you.
     pub events: bool,
     /// How long to wait for the replacements of the reaped pods.
     pub wait_for_replacements: Duration,
@@ -67,7 +67,7 @@ pub enum Task {
         target: Target,
         /// What the run may change there.
         mode: Mode,
-        /// Delete without asking a person first.
+        /// Whether to delete without asking the user first.
         yes: bool,
     },
 }
@@ -81,7 +81,8 @@ impl Task {
         }
     }
 
-    /// Returns the cluster that printed commands have to reach; for a snapshot none is named.
+    /// Returns the cluster that printed commands have to reach; for a snapshot the target names no
+    /// cluster.
     pub fn target(&self) -> Target {
         match self {
             Self::Audit { .. } => Target::default(),
@@ -101,11 +102,11 @@ impl Task {
 codes! {
     /// The protection of pods that are not Terminating from the run's account.
     pub enum GuardCode {
-        /// The guard refused this account the delete of a running pod.
+        /// The guard refused to let this account delete a running pod.
         Proved = "proved",
         /// No guard was required: only the program itself and RBAC protect these pods.
         NotRequired = "not-required",
-        /// No guard was asked, because the run sends no writes.
+        /// The run did not check the guard, because it sends no writes.
         NotAsked = "not-asked",
     }
 }
@@ -121,13 +122,14 @@ impl Settings {
         }
     }
 
-    /// Makes the plan: decides each pod by the rules, then puts the limits of the run on the verdicts.
+    /// Makes the plan: decides each pod by the rules, then applies the limits of the run to the
+    /// verdicts.
     pub fn plan(&self, facts: &ClusterFacts, pods: Vec<PodFacts>) -> Plan {
         Plan::new(facts, pods, &self.policy, &self.limits)
     }
 
-    /// Refuses a filter that was typed and selects none of the namespaces: an empty report would be a
-    /// false comfort. One from a variable is only reported, because one setting serves many clusters.
+    /// Refuses a filter on the command line that selects no namespace: an empty report would be false
+    /// comfort. A filter from a variable is only reported, because one setting serves many clusters.
     pub fn check_filters(&self, facts: &ClusterFacts) -> Result<()> {
         let Some(why) = self.unmatched(facts) else {
             return Ok(());
@@ -144,7 +146,8 @@ impl Settings {
         Err(CouldNotRun::Usage(format!("{why}; {list}")))
     }
 
-    /// Says which options select none of the cluster's namespaces, if that is so.
+    /// Says which options select none of the cluster's namespaces; `None` if the options select
+    /// some.
     pub fn unmatched(&self, facts: &ClusterFacts) -> Option<String> {
         let count = facts.unmatched_namespaces?;
         let names = joined(self.filters.iter().map(|filter| &filter.name), " and ")?;
@@ -177,7 +180,7 @@ impl From<Cli> for Settings {
             options,
             filters,
         } = cli;
-        // Names every field, so that an option that nothing uses does not compile.
+        // This names every field, so that an unused option does not compile.
         let cli::Options {
             common,
             dry_run,
@@ -189,7 +192,7 @@ impl From<Cli> for Settings {
             wait_for_replacements,
             metrics,
         } = options;
-        // `namespace` and `all_namespaces` have become part of `namespaces` already.
+        // `namespace` and `all_namespaces` are already part of `namespaces`.
         let cli::Common {
             namespaces,
             namespace: _,

@@ -13,11 +13,11 @@ use crate::exit::{CouldNotRun, Exit, Result};
 /// The time for the requests in flight and the verifying list, at the end of the deadline or after
 /// a signal. It is less than the 30 s that Kubernetes grants a pod by default.
 const END_RESERVE: Duration = Duration::from_secs(20);
-/// The limit of a deadline. Longer ones, which the clock might not be able to hold, are as good as
-/// none.
+/// The longest deadline. A longer deadline is shortened to this one, because the clock might not be
+/// able to represent it.
 const MAX_DEADLINE: Duration = Duration::from_hours(24 * 365);
 
-/// The signal's name and the time when it came, if it has.
+/// The signal's name and the time when it came; `None` before a signal.
 type Signalled = Option<(&'static str, Instant)>;
 
 /// Tells whether new work may still begin. Cheap to clone.
@@ -26,13 +26,13 @@ pub struct Stop {
     signalled: watch::Receiver<Signalled>,
     /// The time after which nothing new begins.
     last_start: Instant,
-    /// The time by which every request has been answered or given up.
+    /// The time by which every request has its response or is aborted.
     end: Instant,
 }
 
 impl Stop {
     /// Returns a stop that comes `deadline` from now, or earlier with SIGTERM or SIGINT. A second
-    /// signal ends the process at once. `Err` if the signals cannot be listened to.
+    /// signal ends the process immediately. `Err` if the process cannot listen to the signals.
     pub fn listen(deadline: Duration) -> std::io::Result<Self> {
         let (sender, stop) = Self::manual(deadline);
         let (mut terminate, mut interrupt) = (
@@ -48,7 +48,7 @@ impl Stop {
             };
             sender.send_replace(Some((next().await, Instant::now())));
             next().await;
-            // Whoever signals twice does not want to wait for the report.
+            // A user who signals twice does not want to wait for the report.
             std::process::exit(Exit::Incomplete.code().into());
         });
         Ok(stop)
@@ -85,7 +85,7 @@ impl Stop {
         }
     }
 
-    /// Waits for `pause`. If nothing new may begin before that is over, returns why at once.
+    /// Waits for `pause`. If a stop comes before the pause is over, returns its reason immediately.
     pub async fn pause(&self, pause: Duration) -> Option<&'static str> {
         tokio::select! {
             () = tokio::time::sleep(pause) => None,
@@ -101,8 +101,8 @@ impl Stop {
         }
     }
 
-    /// Waits until a signal has come and the time granted after it is over, so that not even a slow
-    /// reader of the report is waited for. The deadline alone does not end this wait.
+    /// Waits until a signal has come and the time granted after it is over. The program then no
+    /// longer waits for a slow reader of the report. The deadline alone does not end this wait.
     pub async fn grace_over(&self) {
         let mut signalled = self.signalled.clone();
         match signalled

@@ -1,9 +1,9 @@
-//! Macros for the types that every report shows unchanged. `codes!` declares an enum whose variants
-//! each have one spelling in every report, metric and document. `entry!` declares a struct that is
-//! a part of a report.
+//! Macros for types that every report shows unchanged. `codes!` declares an enum whose variants
+//! have the same spelling in every report, metric and document. `entry!` declares a struct that is
+//! part of a report.
 
-/// Declares a struct that is a part of a report. `as` gives its name in the JSON schemas if that
-/// differs.
+/// Declares a struct that is part of a report. `as` gives its name in the JSON schemas, if that
+/// name differs.
 macro_rules! entry {
     ($(#[$about:meta])* pub struct $name:ident $(as $entry:literal)? { $($fields:tt)* }) => {
         #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
@@ -15,8 +15,8 @@ macro_rules! entry {
 }
 pub(crate) use entry;
 
-/// Declares an enum of code words. It serializes and prints as its code, and `ALL` lists its
-/// variants. A text after a code says, in whole sentences, what the code means.
+/// Declares an enum of code words. A variant serializes and prints as its code, and `ALL` lists the
+/// variants. The text after a code says in whole sentences what the code means.
 #[macro_export]
 macro_rules! codes {
     (
@@ -35,14 +35,15 @@ macro_rules! codes {
             /// Every variant, in the order of the declaration.
             pub const ALL: [Self; [$($code),*].len()] = [$(Self::$variant),*];
 
-            /// Returns the word that every report shows; it is part of the contract.
+            /// Returns the code, which every report shows and which is part of the contract.
             pub fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$variant => $code,)*
                 }
             }
 
-            /// Returns what the code means, in sentences; empty if the declaration does not say.
+            /// Returns what the code means, in sentences; empty if the declaration has no such
+            /// text.
             pub fn means(self) -> &'static str {
                 match self {
                     $(Self::$variant => concat!($($means)?),)*
@@ -50,7 +51,7 @@ macro_rules! codes {
             }
         }
 
-        // Maps by code are written in this order, that of the words.
+        // Maps with codes as keys are written in this order, which is that of the code words.
         impl Ord for $name {
             fn cmp(&self, other: &Self) -> std::cmp::Ordering {
                 self.as_str().cmp(other.as_str())

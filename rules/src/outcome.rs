@@ -9,10 +9,10 @@ use crate::{
 };
 
 /// Declares the outcomes. Each has a code, a sentence about the pod at hand, and a text for the
-/// book that says what the code means.
+/// documentation that says what the code means.
 macro_rules! outcomes {
     ($($(#[$doc:meta])* $variant:ident $(($why:ident))? = $code:literal, $sentence:literal, $means:literal;)*) => {
-        /// What became of one pod in this run.
+        /// What happened to one pod in this run.
         #[derive(Debug, Clone, PartialEq, Eq)]
         pub enum Outcome {
             $($(#[$doc])* $variant $((outcomes!(@type $why)))?,)*
@@ -33,7 +33,7 @@ macro_rules! outcomes {
                 }
             }
 
-            /// Returns the sentence that explains the outcome to a person.
+            /// Returns the sentence that explains the outcome to the user.
             pub fn sentence(&self) -> String {
                 match self {
                     $(Self::$variant $(($why))? => format!($sentence),)*
@@ -48,44 +48,45 @@ outcomes! {
     /// The delete was accepted, and the pod is verified to be gone.
     Deleted = "deleted", "Force-deleted, and verified to be gone.",
         "It was deleted, and verified to be gone.";
-    /// The pod went by itself, or it is not known what deleted it.
+    /// Something else deleted the pod, or it is not known what deleted it.
     Gone = "gone", "It was gone already, or went while it was about to be deleted: nothing is left to do.",
         "Something else deleted it, or it is not known what did. Nothing is left to do.";
-    /// The pod is not the one that was judged. Holds a sentence that says how it differs.
+    /// The pod is no longer the one that was judged. Holds a sentence that says how it differs.
     Changed(how) = "changed", "{how} Not deleted.",
         "It is no longer the pod that was judged: not deleted. The next run judges it again.";
     /// The node is Ready again.
     NodeRecovered = "node-recovered", "The node was Ready again right before the delete: not deleted.",
         "Its node was Ready again right before the delete: not deleted.";
-    /// The node is not the one that was judged, or a rule about it now holds the pod. Holds a
-    /// sentence that says which.
+    /// The node is no longer the one that was judged, or a rule about the node now keeps the pod.
+    /// Holds a sentence that says which.
     NodeChanged(how) = "node-changed", "{how} Not deleted.",
         "Not deleted: just before the delete, its node had been replaced or removed or showed a sign of life, or a rule about the node now kept the pod.";
     /// The pod's namespace was opted out after the pod was judged.
     OptedOut = "opted-out",
         "Its namespace was opted out by pod-reaper.io/skip after the pod was judged: not deleted.",
         "Its namespace was opted out after it was judged: not deleted.";
-    /// Rights or admission forbid the delete. Holds the API server's message.
+    /// RBAC or admission forbids the delete. Holds the API server's message.
     Denied(message) = "denied", "The API server refused the delete: {message}",
         "RBAC or admission forbids the delete; the report has the message. Grant the permission, or change the policy that refuses.";
-    /// The delete failed for any other cause, which this holds.
+    /// The delete failed for any other cause. Holds the cause.
     Failed(cause) = "failed", "It could not be deleted: {cause}",
         "The delete failed otherwise; the report has the cause. The next run tries again.";
-    /// The delete was accepted, and the pod is still there.
+    /// The API server accepted the delete, but the pod is still there.
     StillThere = "still-there",
         "The API server accepted the delete, but the pod is still there: look for a finalizer on it.",
         "The delete was accepted, but the pod is still there: look for a finalizer.";
-    /// The delete was accepted, but a failed read hides whether the pod is gone. Holds the cause.
+    /// The API server accepted the delete, but a failed read leaves open whether the pod is gone.
+    /// Holds the cause.
     Unverified(cause) = "unverified",
         "The API server accepted the delete, but whether it is gone could not be read: {cause}",
         "The delete was accepted, but whether the pod is gone could not be read. The next run looks again.";
-    /// The run had to end before the pod was deleted: before its turn, or between two tries. Holds
-    /// what ended it.
+    /// The run had to stop before the pod was deleted: before the pod's turn, or between two
+    /// attempts. Holds what stopped the run.
     Interrupted(cause) = "interrupted", "The run was ended before its turn, by {cause}; the next one handles it.",
         "A signal or the deadline came first. The next run handles it.";
     /// A real run would have deleted the pod.
     WouldDelete = "would-delete", "A real run would force-delete it.",
-        "A dry run, or the answer at the prompt was no: a real run would force-delete it.";
+        "A dry run, or you declined at the prompt: a real run would force-delete it.";
 }
 
 impl OutcomeCode {
@@ -97,13 +98,13 @@ impl OutcomeCode {
         )
     }
 
-    /// Reports whether the pod is gone, or would be in a real run.
+    /// Reports whether the pod is gone, or would be after a real run.
     pub fn went_well(self) -> bool {
         matches!(self, Self::Deleted | Self::Gone | Self::WouldDelete)
     }
 
-    /// Reports whether the pod certainly still exists, unchanged. After other failures it may be
-    /// gone.
+    /// Reports whether the pod certainly still exists, unchanged. After other failures the pod may
+    /// be gone.
     pub fn left_untouched(self) -> bool {
         use OutcomeCode::{Changed, Denied, Interrupted, NodeChanged, NodeRecovered, OptedOut};
         matches!(
@@ -112,24 +113,24 @@ impl OutcomeCode {
         )
     }
 
-    /// Reports whether the run did something about the pod, or tried to.
+    /// Reports whether the run did anything to the pod, or tried to.
     pub fn acted(self) -> bool {
         !matches!(self, Self::WouldDelete | Self::Interrupted)
     }
 }
 
 codes! {
-    /// How far a replacement has come.
+    /// The progress of a replacement.
     pub enum ReplacementState {
-        /// The replacement is Ready, or has finished already if it is a Job's.
+        /// The replacement is Ready. A Job's replacement may also have finished already.
         Back = "back" => "It is Ready, or has finished already where it is a Job's.",
         /// The replacement has a node, but its containers do not run yet.
         Starting = "starting" =>
             "It has a node, but its containers do not run yet: see the image, or a volume that is still attached to the dead node.",
-        /// The replacement runs, and is not Ready.
+        /// The replacement runs, but is not Ready.
         NotReady = "not-ready" =>
             "Its containers run or crash: see its readiness probes and gates, and its log.",
-        /// The replacement has no node, or is not made yet.
+        /// The replacement has no node, or was not created yet.
         Pending = "pending" =>
             "It has no node, or is not made yet: see the cause that the scheduler or the controller says. A DaemonSet's waits for its node.",
         /// It is proved that there will be no replacement.
@@ -161,7 +162,7 @@ entry! {
 }
 
 impl Replacement {
-    /// Returns a replacement that is not there, in `state` because of `cause`.
+    /// Returns a replacement without a pod, in `state` because of `cause`.
     pub fn without_pod(state: ReplacementState, cause: impl Into<String>) -> Self {
         Self {
             state,
@@ -173,7 +174,7 @@ impl Replacement {
         }
     }
 
-    /// Adds `more` to the cause.
+    /// Appends `more` to the cause.
     pub fn add(&mut self, more: &str) {
         let causes = self.cause.iter().map(String::as_str).chain([more]);
         self.cause = joined(causes, "; ");

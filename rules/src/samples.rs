@@ -1,5 +1,5 @@
 //! Facts for the tests of the rules, the limits and the advice: a pod that is to be reaped, and its
-//! node. Each test changes the facts that it is about, in words.
+//! node. Each test describes in words how its facts differ from these.
 
 use std::{collections::BTreeSet, iter};
 
@@ -28,7 +28,7 @@ fn an_hour_ago() -> Timestamp {
     now() - SignedDuration::from_hours(1)
 }
 
-/// The options that a scene may have, as they are typed.
+/// The options that a scene may have, as the user types them.
 #[derive(Parser)]
 #[command(args_override_self = true)]
 struct Options {
@@ -44,12 +44,12 @@ fn options(typed: &[String]) -> Options {
     Options::try_parse_from(arguments).expect("options that are right")
 }
 
-/// Returns the policy without any option set.
+/// Returns the default policy.
 pub fn policy() -> Policy {
     options(&[]).policy
 }
 
-/// Returns the limits without any option set.
+/// Returns the default limits.
 pub fn limits() -> Limits {
     options(&[]).limits
 }
@@ -82,7 +82,7 @@ pub fn node() -> NodeFacts {
     }
 }
 
-/// Returns the report of a lease that was renewed at `at`.
+/// Returns the heartbeat of a lease that was renewed at `at`.
 pub fn lease(at: Timestamp) -> Heard {
     Heard {
         by: SignBy::Lease,
@@ -91,7 +91,7 @@ pub fn lease(at: Timestamp) -> Heard {
     }
 }
 
-/// Returns a pod of ds06 that only the last rule applies to.
+/// Returns a pod on ds06 to which only the last rule applies.
 pub fn pod() -> PodFacts {
     let owner = Some(Owner {
         kind: "StatefulSet".to_owned(),
@@ -141,8 +141,8 @@ pub fn pod() -> PodFacts {
     }
 }
 
-/// Returns a claim that is bound to a volume on `storage`. A directory is bound to ds06 alone. No
-/// template of a `StatefulSet` is known for it.
+/// Returns a PVC that is bound to a volume on `storage`. The affinity of a directory allows ds06
+/// alone. No `StatefulSet` template is known for the PVC.
 pub fn bound(name: &str, storage: Storage) -> ClaimFacts {
     let affinity = match storage {
         Storage::Local(_) | Storage::HostPath(_) => vec![term("kubernetes.io/hostname In ds06")],
@@ -177,8 +177,8 @@ pub fn bound(name: &str, storage: Storage) -> ClaimFacts {
     }
 }
 
-/// Everything that a rule, a limit or advice reads: a pod on its node, and the pods and nodes that
-/// were said before them.
+/// Everything that a rule, a limit or advice reads: a pod on its node, and the pods and nodes
+/// described before them.
 pub struct Scene {
     pub policy: Policy,
     pub limits: Limits,
@@ -192,10 +192,10 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// Returns the pod of [`pod`] on the node of [`node`], with the changes that `words` names;
-    /// semicolons separate them. A word about a claim changes the last claim, one about a pod the
-    /// last pod, and one about a node the last node. A time is an age, and lies ahead if it is
-    /// negative.
+    /// Returns the pod of [`pod`] on the node of [`node`], with the changes that `words` describes;
+    /// semicolons separate the changes. A word about a PVC changes the last PVC, one about a pod
+    /// the last pod, and one about a node the last node. A time is an age. A negative age is in the
+    /// future.
     pub fn of(words: &str) -> Self {
         let mut scene = Self {
             policy: policy(),
@@ -254,7 +254,7 @@ impl Scene {
         Plan::new(&self.facts(), pods.collect(), &self.policy, &self.limits)
     }
 
-    /// Returns what `ask` says of an adviser on the plan.
+    /// Returns the result of `ask` for an adviser on the plan.
     pub fn advised<T>(&self, ask: impl FnOnce(&Adviser<'_>) -> T) -> T {
         ask(&Adviser {
             facts: &self.facts(),
@@ -265,7 +265,7 @@ impl Scene {
         })
     }
 
-    /// Advises on the pods that need a person, once for each group of them.
+    /// Returns the advice about the pods that need the user, once per group of them.
     pub fn advice(&self) -> Vec<Advice> {
         self.advised(|adviser| {
             let pods = &adviser.plan.pods;
@@ -541,11 +541,11 @@ impl Scene {
     }
 }
 
-/// Names a pod: `NAMESPACE/NAME#UID`, of which only the name is needed.
 fn deletion(pod: &mut PodFacts) -> &mut Deletion {
     pod.deletion.get_or_insert_default()
 }
 
+/// Names a pod by `NAMESPACE/NAME#UID`, of which only the name is required.
 fn name(pod: &mut PodFacts, words: &str) {
     let (namespace, name) = words.split_once('/').unwrap_or((&pod.namespace, words));
     pod.uid = format!("u-{words}").into();
@@ -553,7 +553,7 @@ fn name(pod: &mut PodFacts, words: &str) {
     pod.name = name.split('#').next().unwrap_or_default().to_owned();
 }
 
-/// Returns a zone by its name, or by its region's and its own.
+/// Parses a zone: its name, or its region and its name.
 fn zone(words: &str) -> Zone {
     match words.split_once('/') {
         Some((region, name)) => Zone([Some(region.to_owned()), Some(name.to_owned())]),
@@ -561,7 +561,7 @@ fn zone(words: &str) -> Zone {
     }
 }
 
-/// Returns a count: how many of how many are NotReady.
+/// Parses a count such as `3/9`: 3 of 9 nodes are NotReady.
 fn tally(words: &str) -> Tally {
     let (not_ready, total) = words.split_once('/').expect("two numbers");
     Tally {
@@ -570,7 +570,7 @@ fn tally(words: &str) -> Tally {
     }
 }
 
-/// Counts nodes for the breaker; commas separate the words for each.
+/// Counts nodes for the breaker; commas separate the words about each node.
 fn node_counts(words: &str) -> NodeCounts {
     let nodes = words.split(',').map(|node| {
         let (marks, down) = node.split_once("down ").unwrap_or((node, ""));
@@ -598,14 +598,14 @@ fn node_counts(words: &str) -> NodeCounts {
     NodeCounts::count(now(), nodes)
 }
 
-/// Checks what `tell` says about each case of the text. A case is a line with a name, a colon and
-/// words; the lines below it are the result, which `UPDATE_EXPECT=1` rewrites.
+/// Checks the result of `tell` for each case of the text. A case is a line with a name, a colon and
+/// words. The lines below it are the result, which `UPDATE_EXPECT=1` rewrites.
 #[track_caller]
 pub fn check_each(cases: &expect_test::Expect, tell: impl FnMut(&str) -> String) {
     cases.assert_eq(&retold(cases.data(), tell));
 }
 
-/// Returns the text of `cases` with the results of today.
+/// Returns the text of `cases` with the current results.
 pub fn retold(cases: &str, mut tell: impl FnMut(&str) -> String) -> String {
     let mut found = String::new();
     let lines = cases.lines().map(str::trim);
@@ -644,7 +644,8 @@ fn change_bound(state: &mut Option<ClaimState>, what: &str, how: &str) -> bool {
             let name = "csi.example".to_owned();
             claim.volume.driver = Some(Driver { name, attaches });
         }
-        // Lists the nodes that satisfy each term; the last list counts for all further terms.
+        // The words list the nodes that satisfy each term; the last list applies to all further
+        // terms.
         "reached-by" => {
             let mut answers = how.split('|').map(|nodes| match nodes.trim() {
                 "unread" => Some(Err(not_read())),
@@ -662,8 +663,8 @@ fn change_bound(state: &mut Option<ClaimState>, what: &str, how: &str) -> bool {
     true
 }
 
-/// Parses a term such as `zone In a b & disk Exists`, which no other node satisfies; `field` asks for a field of the node, and
-/// `''` is the empty value.
+/// Parses a term such as `zone In a b & disk Exists`, which no other node satisfies. `field` stands
+/// for a requirement on a field of the node, and `''` for the empty value.
 pub fn term(text: &str) -> AffinityTerm {
     let mut term = AffinityTerm {
         satisfied_by: Some(Ok(Vec::new())),
@@ -684,8 +685,8 @@ pub fn term(text: &str) -> AffinityTerm {
     term
 }
 
-/// Returns the mark of Kosmos (`of edge-1` names the cluster), of another maker of virtual or edge
-/// nodes, or of an operator's selector.
+/// Returns the marker of Kosmos (`of edge-1` names the cluster), of another project of virtual or
+/// edge nodes, or of the user's selector.
 fn leaf(how: &str) -> Leaf {
     let (kind, maker, mark, cluster) = match how {
         "Kosmos" => (LeafKind::Kosmos, "Kosmos", "label kosmos.io/node", None),
@@ -736,12 +737,13 @@ pub fn span(text: &str) -> SignedDuration {
         .unwrap_or_else(|error| unreachable!("{text:?}: {error}"))
 }
 
-/// Returns the moment that is `age` before now; `None` if `age` is no duration.
+/// Returns the moment that is `age` before now; `None` if `age` is not a duration.
 fn moment(age: &str) -> Option<Timestamp> {
     Some(now() - age.parse::<SignedDuration>().ok()?)
 }
 
-/// Returns the value of an answer that was given at this age, or the words if they are no age.
+/// Returns the value of an answer that was given at this age, or the words themselves if they are
+/// not an age.
 fn answer(words: &str) -> String {
     moment(words).map_or_else(|| words.to_owned(), |at| at.to_string())
 }

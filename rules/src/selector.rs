@@ -1,7 +1,7 @@
-//! The operator's selections: a cluster, namespaces and nodes.
+//! The user's selections: a cluster, namespaces and nodes.
 //!
-//! The API server would evaluate a label selector for us, but a snapshot has no server. The kube
-//! crate writes selectors and cannot parse them.
+//! The API server would evaluate a label selector, but a snapshot has no server. The kube crate
+//! writes selectors and cannot parse them.
 
 use std::{collections::BTreeMap, fmt, path::PathBuf, str::FromStr, sync::LazyLock};
 
@@ -52,7 +52,7 @@ fn as_text<S: Serializer>(regex: &Option<Regex>, to: S) -> Result<S::Ok, S::Erro
     regex.as_ref().map(Regex::as_str).serialize(to)
 }
 
-/// Two filters are the same if they were typed so.
+/// Two filters are equal if the user typed the same expressions.
 impl PartialEq for NamespaceFilter {
     fn eq(&self, other: &Self) -> bool {
         let typed = |filter: &Self| {
@@ -62,7 +62,7 @@ impl PartialEq for NamespaceFilter {
     }
 }
 
-/// Returns a parser that accepts any text but blanks. `hint` ends its error message.
+/// Returns a parser that accepts any text except whitespace alone. `hint` ends its error message.
 pub fn filled(hint: &'static str) -> impl Fn(&str) -> Result<String, String> + Clone {
     move |text| match text.trim() {
         "" => Err(format!("it is empty; {hint}")),
@@ -87,7 +87,7 @@ pub fn regex(text: &str) -> Result<Regex, String> {
 }
 
 impl NamespaceFilter {
-    /// Reports whether pods of `namespace` are looked at.
+    /// Reports whether a run looks at the pods of `namespace`.
     pub fn matches(&self, namespace: &str) -> bool {
         let is_in = |regex: &Regex| regex.is_match(namespace);
         self.include.as_ref().is_none_or(is_in) && !self.exclude.as_ref().is_some_and(is_in)
@@ -138,7 +138,7 @@ fn as_typed<S: Serializer>(selectors: &[NodeSelector], to: S) -> Result<S::Ok, S
 }
 
 /// A selector for nodes: by labels, by an annotation or by a taint. Annotation and taint have a key
-/// and, if one is given, a value.
+/// and an optional value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NodeSelector {
     /// A label selector.
@@ -183,7 +183,7 @@ impl fmt::Display for NodeSelector {
 }
 
 impl NodeSelector {
-    /// Returns the selector as it was typed.
+    /// Returns the selector as the user typed it.
     pub fn typed(&self) -> String {
         match self {
             Self::Labels(selector) => selector.to_string(),
@@ -201,7 +201,7 @@ pub struct Selector {
 }
 
 impl Selector {
-    /// Lists the label keys that the selector asks about.
+    /// Lists the label keys that the selector depends on.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.requirements
             .iter()
@@ -214,8 +214,8 @@ impl Selector {
     }
 }
 
-/// The pattern of one requirement and the rest after it. The requirement is one of `a=b`, `a==b`,
-/// `a!=b`, `a in (b,c)`, `a notin (b,c)`, `a>1`, `a<1`, `a` and `!a`.
+/// The pattern of one requirement and the rest after it. The requirement has one of these forms:
+/// `a=b`, `a==b`, `a!=b`, `a in (b,c)`, `a notin (b,c)`, `a>1`, `a<1`, `a` and `!a`.
 const REQUIREMENT: &str = r"(?xs)^\s* (?<not>!)? \s* (?<key>[^\s!=<>(),]+)
     (?: \s+ (?<set>in|notin) \s* \( (?<values>[^()]*) \) | \s* (?<sign>==?|!=|<|>) (?<value>[^,()]*) )?
     \s* (?: $ | ,(?<rest>.*)$ )";
@@ -267,7 +267,7 @@ impl FromStr for Selector {
 
 impl Requirement {
     /// Reports whether the requirement holds on `labels`. As in Kubernetes, an absent label is not
-    /// in any set.
+    /// in any set of values.
     pub fn holds(&self, labels: &BTreeMap<String, String>) -> bool {
         let (value, values) = (labels.get(&self.key), &self.values);
         let number = |value: Option<&String>| value?.parse::<i64>().ok();
@@ -284,14 +284,14 @@ impl Requirement {
         }
     }
 
-    /// Formats the requirement for a label selector. An error says why it has no such form.
+    /// Formats the requirement for a label selector. The error says why that is not possible.
     fn selector(&self) -> Read<String> {
         let Self {
             key,
             operator,
             values,
         } = self;
-        // A letter with a meaning in selectors, such as a comma, would change what is selected.
+        // A character with a meaning in selectors, such as a comma, would change the selection.
         let plain = |word: &String| {
             word.chars()
                 .all(|letter| is_label_letter(letter) || letter == '/')
@@ -320,8 +320,8 @@ impl Requirement {
 }
 
 impl AffinityTerm {
-    /// Returns what the term requires apart from zones and regions, as a label selector; `None` if
-    /// it requires nothing else. An error says why no selector can express it.
+    /// Returns the term's requirements as a label selector, without those on zones and regions;
+    /// `None` if there are no others. The error says why no selector can express them.
     pub fn selector(&self) -> Read<Option<String>> {
         if self.fields {
             return Err(Unread("it asks for a field of the node".to_owned()));
@@ -337,7 +337,7 @@ impl AffinityTerm {
 }
 
 fn label_key(key: &str) -> Result<String, String> {
-    // The optional prefix, and the name.
+    // The parts are the optional prefix and the name.
     let mut parts = key.splitn(2, '/');
     if parts.all(|part| !part.is_empty() && part.chars().all(is_label_letter)) {
         return Ok(key.to_owned());
@@ -357,7 +357,7 @@ fn is_label_letter(letter: char) -> bool {
     letter.is_ascii_alphanumeric() || "-_.".contains(letter)
 }
 
-/// The length of the longest name, in characters.
+/// The maximum length of a name, in characters.
 pub const MAX_NAME_CHARS: usize = 253;
 
 /// Reports whether the API server accepts `name` for pods, nodes and most other kinds (RFC 1123).

@@ -1,8 +1,8 @@
-//! Every sentence of the rules, each expected once: in `sentences.txt`.
+//! A test that expects each sentence of the rules once, in `sentences.txt`.
 //!
-//! A case there is a line: its name, and the words of [`Scene::of`]. Below it stand the sentences
-//! that no case above it has. The other tests expect codes and values, so that rewording a sentence
-//! changes one line there, which `UPDATE_EXPECT=1` does.
+//! In that file, a case is a line: its name, and the words of [`Scene::of`]. The sentences that no
+//! earlier case has follow below it. The other tests expect codes and values. So a reworded
+//! sentence changes one line of the file, and `UPDATE_EXPECT=1` rewrites that line.
 
 use std::{collections::BTreeSet, sync::LazyLock};
 
@@ -16,7 +16,7 @@ use crate::{
     samples::{Scene, retold},
 };
 
-/// Returns every text about the scene, each with what it is.
+/// Returns every text about the scene, each with a word for its kind.
 fn texts(scene: &Scene) -> Vec<(String, String)> {
     let mut texts = Vec::new();
     let mut say = |what: &str, text: &str| texts.push((what.to_owned(), text.to_owned()));
@@ -38,7 +38,7 @@ fn texts(scene: &Scene) -> Vec<(String, String)> {
         say(limit.code().as_str(), &limit.sentence());
     }
     for advice in scene.advice() {
-        // The advice that each code has is in the book's page of reasons.
+        // The advice of each code is on the documentation's page about reasons.
         let risk = advice.risk.filter(|risk| risk != reason.code.advice());
         for (what, text) in [("first", advice.first), ("risk", risk)] {
             say(what, &text.unwrap_or_default());
@@ -68,7 +68,7 @@ fn say_step(step: &Step, say: &mut impl FnMut(&str, &str)) {
     }
 }
 
-/// Lists the sentences of outcomes, which no scene leads to.
+/// Lists the sentences of outcomes. No scene produces them.
 fn outcomes() -> [(String, String); OutcomeCode::ALL.len()] {
     let cause = || "CAUSE".to_owned();
     let outcomes = [
@@ -88,13 +88,12 @@ fn outcomes() -> [(String, String); OutcomeCode::ALL.len()] {
     outcomes.map(|outcome| (outcome.code().to_string(), outcome.sentence()))
 }
 
-/// Splits a text into its sentences.
 fn sentences(text: &str) -> impl Iterator<Item = &str> {
     let sentences = text.split_inclusive(". ").map(str::trim_end);
     sentences.filter(|sentence| !sentence.is_empty())
 }
 
-/// Sentences that differ only in numbers are the same.
+/// Replaces the numbers in a sentence: sentences that differ only in numbers are the same.
 fn without_numbers(sentence: &str) -> String {
     static NUMBERS: LazyLock<Regex> = LazyLock::new(|| Regex::new("[0-9]+").expect("a pattern"));
     NUMBERS.replace_all(sentence, "#").into_owned()
@@ -123,7 +122,7 @@ fn each_sentence_of_the_sources_is_expected_once() {
     assert_eq!(missing(&text), [""; 0], "no case says this");
 }
 
-/// The sources with sentences.
+/// The source files with sentences.
 const SOURCES: &[&str] = &[
     include_str!("advice/mod.rs"),
     include_str!("decide/answer.rs"),
@@ -139,7 +138,7 @@ const SOURCES: &[&str] = &[
 const NEVER_SHOWN: [&str; 1] = ["answers are left out"];
 
 /// Lists the texts of the sources that are neither in `said` nor in a command, which the tests of
-/// the advice expect. A text without a blank is a name.
+/// the advice expect. A text without a space is a name.
 fn missing(said: &str) -> Vec<String> {
     let [literals, breaks, values] = [r#"(?s)"((?:[^"\\]|\\.)*)""#, r"\\\n\s*", r"\{[^{}]*\}"]
         .map(|pattern| Regex::new(pattern).expect("a pattern"));

@@ -5,8 +5,7 @@ use std::fmt::Display;
 
 use jiff::SignedDuration;
 
-/// Formats a duration as people say it, in at most two units: "1h 5m", "9d 2h", and "minus 5m" if
-/// it is negative.
+/// Formats a duration in at most two units: "1h 5m", "9d 2h", and "minus 5m" if it is negative.
 pub fn human_duration(duration: SignedDuration) -> String {
     let seconds = duration.as_secs().unsigned_abs();
     let counts = [
@@ -29,14 +28,14 @@ pub fn human_duration(duration: SignedDuration) -> String {
     }
 }
 
-/// Formats a duration as [`human_duration`] does, without seconds from ten minutes on.
+/// Formats a duration as [`human_duration`] does, but without seconds from ten minutes on.
 pub fn about(duration: SignedDuration) -> String {
     let seconds = duration.as_secs();
     let left_out = if seconds.abs() < 600 { 0 } else { seconds % 60 };
     human_duration(SignedDuration::from_secs(seconds - left_out))
 }
 
-/// Lists the first `most` of `names`, and says how many more there are.
+/// Lists the first `most` of `names`, followed by how many more there are.
 pub fn listed<T: AsRef<str>>(names: &[T], most: usize) -> String {
     let mut shown = names.iter().take(most).map(AsRef::as_ref);
     let shown = shown.join(", ");
@@ -52,13 +51,13 @@ pub fn joined(texts: impl IntoIterator<Item = impl Display>, between: &str) -> O
     (!joined.is_empty()).then_some(joined)
 }
 
-/// Puts `before` in front of `what`; empty if there is no `what`.
+/// Prefixes `what` with `before`; empty if there is no `what`.
 pub fn after(before: &str, what: Option<impl Display>) -> String {
     what.map_or_else(String::new, |what| format!("{before}{what}"))
 }
 
-/// Returns a key that sorts names as people count, `web-2` before `web-10`: the number's length
-/// comes before the number.
+/// Returns a sort key that orders names by their numbers, `web-2` before `web-10`: in the key, the
+/// length of a number comes before the number.
 pub fn natural(name: &str) -> String {
     let runs = name.chars().chunk_by(char::is_ascii_digit);
     let keys = runs.into_iter().map(|(is_number, run)| {
@@ -73,10 +72,10 @@ pub fn natural(name: &str) -> String {
     keys.collect()
 }
 
-/// Shows control characters and Unicode's format and tag characters as replacement characters: text
-/// from the cluster must not steer the terminal that shows it, nor pass for another text. Format
-/// characters reorder text or show nothing; tag characters (U+E0001, U+E0020 to U+E007F) show
-/// nothing.
+/// Replaces control characters and Unicode's format and tag characters by replacement characters.
+/// Text from the cluster must not control the terminal that shows it, nor look like another text.
+/// Format characters reorder text or show nothing; tag characters (U+E0001, U+E0020 to U+E007F)
+/// show nothing.
 pub fn sanitize(text: &str) -> String {
     let steers = |letter: char| {
         letter.is_control()
@@ -101,8 +100,8 @@ pub fn counted(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
 
-/// Formats the numbers that are not zero, each with its noun: "pod|pods" if singular and plural
-/// differ.
+/// Formats the numbers that are not zero, each with its noun. The noun is written "pod|pods" if
+/// singular and plural differ.
 pub fn counts<'a>(all: impl IntoIterator<Item = (usize, &'a str)>) -> impl Iterator<Item = String> {
     let some = all.into_iter().filter(|(count, _)| *count > 0);
     some.map(|(count, words)| {

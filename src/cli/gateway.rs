@@ -26,13 +26,13 @@ pub struct Login {
 impl FromStr for PushGateway {
     type Err = &'static str;
 
-    // The text may contain a password, so the error repeats nothing of it.
+    // The text may contain a password, so the error repeats no part of the text.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let wrong = "it is not the URL of a Pushgateway; write one such as http://pushgateway.monitoring:9091, with / ? # and @ \
                      in a password as %2F %3F %23 and %40";
         let uri = text.trim().parse::<Uri>().map_err(|_| wrong)?;
         // Such a character in a password ends the URL's authority too early. The rest of the
-        // password would then count as host, port or path, and be shown.
+        // password would then be treated as host, port or path, and be shown.
         let whole = !text.contains(['#', '?']) && !uri.path().contains('@');
         let authority = uri.authority().filter(|_| whole).ok_or(wrong)?.as_str();
         let split = authority.rsplit_once('@');

@@ -33,16 +33,16 @@ pub struct Cli {
     pub command: Command,
     /// The options of all commands. Those that `command` does not take have their defaults.
     pub options: Options,
-    /// What selects the namespaces: each option or variable that does.
+    /// The options and variables that select the namespaces.
     pub filters: Vec<Filter>,
 }
 
 /// An option that selects namespaces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Filter {
-    /// The option as it is typed, or its variable if that has set it.
+    /// The option as it is typed, or its variable if the variable has set it.
     pub name: String,
-    /// Whether it was typed, as opposed to set by a variable, which serves many clusters.
+    /// Whether the option was typed, rather than set by a variable, which serves many clusters.
     pub is_typed: bool,
 }
 
@@ -128,7 +128,7 @@ const SHORT_HELP: [&str; 10] = [
     "context",
     "kubeconfig",
 ];
-/// The options without a variable, because a stray one must not set them.
+/// The options without a variable, because a stray variable must not set them.
 const WITHOUT_VARIABLE: [&str; 12] = [
     "namespace",
     "all_namespaces",
@@ -163,8 +163,8 @@ impl Cli {
         Self::try_from_args(std::env::args_os()).unwrap_or_else(|error| error.exit())
     }
 
-    /// Reads `args`, which begin with the program's name, then the environment and the settings directory. `Err` is clap's
-    /// error, which `--help` and `--version` are too.
+    /// Reads `args`, which begin with the program's name, then the environment and the settings directory.
+    /// `Err` is clap's error, which `--help` and `--version` also return.
     pub fn try_from_args(args: impl IntoIterator<Item = OsString>) -> Result<Self, Error> {
         let mut args = args.into_iter().collect_vec();
         subcommand_first(&mut args);
@@ -239,14 +239,14 @@ impl Cli {
                 common,
             }) => {
                 options.common = common;
-                // `checked` looks at what is before the name.
+                // `checked` examines the word before the name.
                 let pod = name.unwrap_or(pod);
                 Command::Explain { pod, all_rules }
             }
             Some(Typed::Print(print)) => Command::Print(print),
         };
         if command != Command::Run {
-            // All commands but the run only read.
+            // All commands except the run only read.
             options.dry_run = Mode::ClientDryRun;
         }
         Self {
@@ -262,7 +262,7 @@ impl Cli {
         let Options {
             common, metrics, ..
         } = &mut self.options;
-        // kubectl takes the kind as a word of its own too.
+        // kubectl also accepts the kind as a separate word.
         if let Command::WhatIf(nodes) = &mut self.command
             && nodes.len() > 1
             && first_word(typed, "nodes").is_some_and(|word| NODES.contains(&word))
@@ -271,8 +271,8 @@ impl Cli {
         }
         if let Command::Explain { pod, .. } = &mut self.command {
             let PodName { namespace, .. } = pod;
-            // kubectl prints a pod as POD or pod/POD. Then `-n` is the pod's namespace, and no
-            // filter.
+            // kubectl prints a pod as POD or pod/POD. In these forms, `-n` gives the pod's
+            // namespace and is no filter.
             let bare = namespace.is_empty() || PODS.contains(&namespace.as_str());
             *namespace = common
                 .namespace
@@ -334,8 +334,8 @@ impl Cli {
                 is_used.then_some(Filter { name, is_typed })
             })
             .collect();
-        // An installation of 0.2.0 may still set this variable. The pods that it protected must not
-        // be deleted just because it no longer exists.
+        // An installation of 0.2.0 may still set this variable. The pods that the variable
+        // protected must not be deleted just because the option no longer exists.
         let gone = std::env::var("UNREACHABLE_ONLY").unwrap_or_default();
         if !["", "false"].contains(&gone.to_ascii_lowercase().as_str()) {
             return Err(
@@ -377,7 +377,7 @@ fn with_shared_settings(arg: Arg) -> Arg {
     let is_number = |name: &str| ["DURATION", "N", "1-100"].contains(&name);
     match arg.get_action() {
         ArgAction::SetTrue if arg.get_env().is_none() => arg,
-        // A variable that switches something on can be overridden by `--option=false`.
+        // `--option=false` can override a variable that turns the option on.
         ArgAction::SetTrue => {
             let arg = arg
                 .action(ArgAction::Set)
@@ -399,7 +399,8 @@ fn with_shared_settings(arg: Arg) -> Arg {
     }
 }
 
-/// Moves the subcommand, if there is one, before the options, because options in front of it may be its own.
+/// Moves the subcommand, if there is one, before the options, because options in front of the subcommand may
+/// belong to it.
 fn subcommand_first(args: &mut [OsString]) {
     let options = Options::augment_args(clap::Command::new("")).allow_external_subcommands(true);
     let options =
@@ -414,8 +415,9 @@ fn subcommand_first(args: &mut [OsString]) {
     }
 }
 
-/// Returns the options that variables set and nobody has typed, each as it would be typed. Variables of options that the
-/// command does not take are meant for other commands. `Err` is the message for settings that cannot be read.
+/// Returns the options that variables set and the user has not typed, each as it would be typed. Variables of
+/// options that the command does not take are meant for other commands. `Err` is the message for settings
+/// that cannot be read.
 fn options_of_variables(
     whole: &clap::Command,
     typed: &ArgMatches,
@@ -428,7 +430,7 @@ fn options_of_variables(
         .get_arguments()
         .filter(|arg| arg.get_env().is_some() && !is_given(typed, arg.get_id().as_str()));
     let free = free.collect_vec();
-    // A text about the program itself is printed whatever a run is told.
+    // A text about the program itself does not depend on any setting.
     if free.is_empty() {
         return Ok(Vec::new());
     }
@@ -456,7 +458,7 @@ fn variable(id: &str) -> String {
 }
 
 /// Returns the first of the options `ids` that is on the command line, as it is typed. Options that
-/// the command does not have are passed over.
+/// the command does not have are skipped.
 fn first_typed(typed: &ArgMatches, ids: &[&str]) -> Option<String> {
     let id = ids.iter().find(|id| is_given(typed, id))?;
     Some(option(id))
@@ -473,8 +475,8 @@ fn is_given(matches: &ArgMatches, id: &str) -> bool {
         && matches.value_source(id) == Some(ValueSource::CommandLine)
 }
 
-/// Replaces clap's message by a clearer one in some cases. The subcommand, if any, follows the
-/// program's name in `args`. `of_variables` says that what was typed is right, so a variable has the wrong value.
+/// Replaces clap's message by a clearer one in some cases. The subcommand, if any, follows the program's name
+/// in `args`. If `of_variables` is set, the command line is valid, so a variable has the wrong value.
 fn clarify(
     mut error: Error,
     args: &[OsString],
@@ -504,7 +506,7 @@ fn clarify(
     let message = if let Some(message) = not_joined(&word, args, asked) {
         message
     } else if error.kind() == ErrorKind::InvalidSubcommand {
-        // A command that is misspelled has clap's hint.
+        // For a misspelled command, clap's error already has a hint.
         if error.get(ContextKind::SuggestedSubcommand).is_some() {
             return error;
         }
@@ -525,8 +527,8 @@ fn clarify(
     command.error(ErrorKind::UnknownArgument, message)
 }
 
-/// Says how to write `word` if it follows an option that takes its value only after `=`: kubectl's users are used to a
-/// blank.
+/// Says how to write `word` if it follows an option that takes its value only after `=`: users of kubectl are
+/// used to a space.
 fn not_joined(word: &str, args: &[OsString], command: &clap::Command) -> Option<String> {
     let wants_equals = |typed: &OsString| {
         let name = typed.to_str()?.strip_prefix("--")?;
@@ -541,8 +543,8 @@ fn not_joined(word: &str, args: &[OsString], command: &clap::Command) -> Option<
     ))
 }
 
-/// Warns of variables whose names nearly match one of ours, and of settings that are none of ours:
-/// they have no effect. The log must not show their values, which may be secret.
+/// Warns about variables whose names nearly match one of ours, and about settings that are not
+/// ours: they have no effect. The log must not show their values, which may be secret.
 pub fn warn_of_what_has_no_effect() {
     let options = command_line(None);
     let variables = options
@@ -552,7 +554,7 @@ pub fn warn_of_what_has_no_effect() {
     for name in std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()) {
         let typed = name.to_uppercase().replace('-', "_");
         // Kubernetes sets several variables for each Service in a pod's namespace, so a looser
-        // match would warn of those.
+        // match would warn about those variables.
         let near = |our: &&&str| {
             our.len().abs_diff(typed.len()) < 3
                 && strsim::osa_distance(&typed, our) <= our.len() / 7
@@ -563,7 +565,7 @@ pub fn warn_of_what_has_no_effect() {
     }
     let mut settings = ours;
     settings.retain(|our| *our != DIRECTORY && is_setting(our));
-    // One that cannot be read has ended the run.
+    // A settings directory that cannot be read has already ended the run.
     let directory = Settings::list().unwrap_or_default();
     for key in directory.keys().filter(|key| !settings.contains(&&**key)) {
         let mut near = settings.iter();

@@ -100,7 +100,7 @@ pub struct Common {
     #[arg(help_heading = LIMITS, long, value_name = "DURATION", value_parser = span, default_value = "8m")]
     pub deadline: Duration,
 
-    /// The formats of the answer and the log.
+    /// The formats of the report and the log.
     #[command(flatten)]
     pub form: OutputFormats,
 
@@ -119,7 +119,7 @@ pub struct Common {
     pub target: Target,
 }
 
-/// The formats of the answer and the log.
+/// The formats of the report and the log.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = REPORT)]
 pub struct OutputFormats {

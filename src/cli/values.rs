@@ -64,9 +64,9 @@ pub enum LogFormat {
     Json,
 }
 
-/// What kubectl calls the kind of a node.
+/// The names that kubectl accepts for the kind of a node.
 pub const NODES: [&str; 3] = ["node", "nodes", "no"];
-/// What kubectl calls the kind of a pod.
+/// The names that kubectl accepts for the kind of a pod.
 pub const PODS: [&str; 3] = ["pod", "pods", "po"];
 
 /// The name of a pod, with its namespace.

@@ -10,11 +10,11 @@ use std::{
 
 /// The variable that names the settings directory.
 pub const DIRECTORY: &str = "POD_REAPER_SETTINGS";
-/// The variables that only a component sets, in the template of the pod. A `ConfigMap` must not turn the guard off, nor give
-/// up data, so the settings directory cannot set them.
+/// The variables that only a component sets, in the template of the pod. A `ConfigMap` must neither turn the
+/// guard off nor allow data to be discarded, so the settings directory cannot set these variables.
 const OF_THE_TEMPLATE: [&str; 2] = ["REQUIRE_GUARD", "REAP_SCRATCH"];
 
-/// The settings directory, if there is one: a file for each variable, as a mounted `ConfigMap` has them.
+/// The settings directory, if there is one: a file for each variable, as in a mounted `ConfigMap`.
 #[derive(Debug, Default)]
 pub struct Settings {
     directory: PathBuf,
@@ -34,8 +34,8 @@ impl Settings {
         Ok(Self { directory, keys })
     }
 
-    /// Returns the value of an option's variable: that of the environment, else that of the directory. An empty value counts
-    /// as not set. `Err` is the message for a file that cannot be read.
+    /// Returns the value of an option's variable: that of the environment, or else that of the directory. An
+    /// empty value is treated as not set. `Err` is the message for a file that cannot be read.
     pub fn value_of(&self, variable: &str) -> Result<Option<OsString>, String> {
         let value = of_environment(variable);
         if value.is_some() || !self.keys.contains(OsStr::new(variable)) || !is_setting(variable) {
@@ -61,7 +61,8 @@ pub fn is_setting(variable: &str) -> bool {
     !OF_THE_TEMPLATE.contains(&variable)
 }
 
-/// Returns a variable of the environment. An empty one counts as not set, which is how manifests unset one.
+/// Returns a variable of the environment. An empty variable is treated as not set, because manifests unset
+/// a variable in this way.
 fn of_environment(variable: &str) -> Option<OsString> {
     env::var_os(variable).filter(|value| !value.is_empty())
 }

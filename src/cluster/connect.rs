@@ -1,7 +1,8 @@
 //! Decides which cluster to use, with whose credentials, and sets up a client for it.
 //!
-//! If the user names a cluster, that one is used, or none. So `Config::infer` will not do: if a
-//! kubeconfig is broken, it falls back to the in-cluster account, and it obeys debugging variables.
+//! If the user names a cluster, the run uses that cluster or none. So `Config::infer` does not fit:
+//! if a kubeconfig is broken, it falls back to the in-cluster account, and it obeys debugging
+//! variables.
 
 use std::{
     env,
@@ -38,7 +39,7 @@ use crate::{
 const CONNECT_TIME_LIMIT: Duration = Duration::from_secs(30);
 
 impl Cluster {
-    /// Loads the credentials and sets up a client. It sends nothing to the cluster yet.
+    /// Loads the credentials and sets up a client. Sends nothing to the cluster yet.
     pub async fn connect(target: &Target, stop: &Stop) -> Result<Self> {
         let (config, context) = config(target).await?;
         let server = &config.cluster_url;
@@ -75,7 +76,7 @@ impl Cluster {
         )))
     }
 
-    /// Checks that the kubeconfig and the context of `target` are there. It reads only files.
+    /// Checks that the kubeconfig and the context of `target` exist. Reads only files.
     pub async fn check(target: &Target) -> Result<()> {
         config(target).await.map(drop)
     }
@@ -89,9 +90,9 @@ impl Cluster {
 /// Sets up a client as kube's builder does, with two differences. First, no request is repeated for
 /// minutes after 429, 503 or 504, not even a delete; `Cluster::get` repeats reads, and `execute` a
 /// write, each time after the node was read again. Second, `TCP_NODELAY` is set, for which kube has
-/// no option. Without it, TCP holds the first request of a connection back until the server has
-/// acknowledged the end of the TLS handshake, which may take 40 ms: a run of one request took 2.4
-/// times as long with kube's builder.
+/// no option. Without this option, TCP holds back the first request of a connection until the
+/// server has acknowledged the end of the TLS handshake, which may take 40 ms: a run of one request
+/// took 2.4 times as long with kube's builder.
 fn client(config: Config) -> kube::Result<Client> {
     let mut connector = HttpConnector::new();
     connector.enforce_http(false);
@@ -126,9 +127,9 @@ fn unusable(error: &kube::Error, plugin: Option<&str>) -> String {
     }
 }
 
-/// Returns the paths of the kubeconfigs to use, and where they come from: `--kubeconfig`, else
-/// `KUBECONFIG`, else `~/.kube/config`. `None` if neither of the first two is set and the third
-/// does not exist; the pod's ServiceAccount is used then.
+/// Returns the paths of the kubeconfigs to use, and their source: `--kubeconfig`, or else
+/// `KUBECONFIG`, or else `~/.kube/config`. `None` if neither of the first two is set and the third
+/// does not exist: the run then uses the pod's ServiceAccount.
 fn kubeconfigs(target: &Target) -> Option<(&'static str, Vec<PathBuf>)> {
     let set = |name: &str| env::var_os(name).filter(|value| !value.is_empty());
     if let Some(path) = &target.kubeconfig {
@@ -138,15 +139,15 @@ fn kubeconfigs(target: &Target) -> Option<(&'static str, Vec<PathBuf>)> {
         return Some(("KUBECONFIG", env::split_paths(&paths).collect()));
     }
     let default = Path::new(&set("HOME")?).join(".kube").join("config");
-    // A file that cannot be looked at counts as existing. Reading it will fail; it is no reason to
-    // act with other credentials.
+    // A file whose existence cannot be checked is treated as existing. Reading it will then fail,
+    // which is better than acting with other credentials.
     default
         .try_exists()
         .unwrap_or(true)
         .then(|| ("kubeconfig", vec![default]))
 }
 
-/// Loads the credentials, and names their context; the pod's ServiceAccount has none.
+/// Loads the credentials, and returns the name of their context; the pod's ServiceAccount has none.
 async fn config(target: &Target) -> Result<(Config, Option<String>)> {
     let Some((by, paths)) = kubeconfigs(target) else {
         if let Some(context) = &target.context {
@@ -176,8 +177,8 @@ async fn config(target: &Target) -> Result<(Config, Option<String>)> {
     // kube's error names a file or an entry that is missing or damaged, and repeats no secret.
     let repair = "repair it, or name another";
     let mut config = config.map_err(|error| wrong(format!("{named}: {error}; {repair}")))?;
-    // kube would take a proxy from the environment,
-    // but does not know for which hosts not to use it.
+    // kube would use a proxy of the environment, but does not know which hosts are exempt from the
+    // proxy.
     config.proxy_url = None;
     Ok((config, Some(context)))
 }
@@ -257,13 +258,13 @@ fn read(paths: &[PathBuf]) -> Result<Kubeconfig, String> {
     for path in paths {
         let wrong =
             |why: &dyn Display| format!("{}: {why}; repair it, or name another", path.display());
-        // A file that may exist is not skipped, because the next one may name another cluster.
+        // A file that may exist is not skipped, because the next file may name another cluster.
         if !path.try_exists().map_err(|error| wrong(&error))? {
             continue;
         }
         let next = Kubeconfig::read_from(path).map_err(|error| match &error {
             KubeconfigError::ReadConfig(error, _) => wrong(error),
-            // The message has only line and column, because the text there may be a token.
+            // The message has only line and column, because the text at that place may be a token.
             KubeconfigError::Parse(error) if let Some(at) = error.location() => {
                 let (line, column) = (at.line(), at.column());
                 wrong(&format!(

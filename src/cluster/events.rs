@@ -1,6 +1,7 @@
 //! Reads and writes Kubernetes Events.
 //!
-//! A run waits less for a write here than for a request that decides what is deleted.
+//! A run waits for the write of an Event for a shorter time than for a request that decides about a
+//! delete.
 
 use std::time::Duration;
 
@@ -36,9 +37,9 @@ pub struct Event {
     /// Whether it is a Warning. As long as the API server keeps a Warning about an object, no
     /// second one is written.
     pub is_warning: bool,
-    /// The report's code of the reason, spelled in the way of Events.
+    /// The report's code of the reason, spelled as in Events.
     pub reason: String,
-    /// The report's code of what was done, spelled in the way of Events.
+    /// The report's code of the action, spelled as in Events.
     pub action: String,
     pub regarding: Reference,
     /// The node, unless the Event is about the node itself.
@@ -60,8 +61,8 @@ pub struct Reference {
 
 impl Cluster {
     /// Writes an Event of the moment `at`; `instance` is the pod or machine that this program runs
-    /// on. The request is sent once. The API server answers a second Warning about an object with
-    /// 409, because both have the same name.
+    /// on. The request is sent once. The API server responds to a second Warning about an object
+    /// with 409, because both have the same name.
     pub async fn create_event(&self, event: &Event, at: Timestamp, instance: &str) -> Result<()> {
         let namespace = event
             .regarding
@@ -100,7 +101,7 @@ impl Cluster {
             content_type: "application/json",
             body: json!(body),
         };
-        // Events of a run that has to end are still written.
+        // A run that has to end still writes its Events.
         let unless = Unless {
             after: Instant::now() + EVENT_TIME_LIMIT,
             stopped: false,

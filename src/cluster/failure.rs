@@ -12,20 +12,20 @@ use serde_json::Value;
 use super::MAX_BODY_BYTES;
 use crate::{facts::Unread, kubernetes::given, words::after};
 
-/// How often a request is tried in all. A rolling restart
-/// of the API servers turns away one or two tries.
+/// How often a request is tried in all. During a rolling restart of the API servers, one or two
+/// tries fail.
 pub const MAX_TRIES: u32 = 4;
 /// The pause before the second try. It doubles with each further try.
 pub const FIRST_PAUSE: Duration = Duration::from_millis(200);
-/// The longest pause that a server may ask for. With a longer one the request fails at once: the
-/// CronJob runs again in minutes.
+/// The longest pause that a server may ask for. If it asks for a longer one, the request fails
+/// immediately, because the CronJob runs again in minutes.
 pub const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// The length, in characters, that messages of the API server are cut to.
 pub const MAX_MESSAGE_CHARS: usize = 1_000;
 
 /// The kinds of failure that this program treats differently. The kind is taken from reason and
-/// causes of the API's Status object, not from its message, which is for people. RBAC alone is known
-/// by its words, because its Status is that of an admission plugin.
+/// causes of the API's Status object, not from its message, which is for people. Only a refusal by
+/// RBAC is recognized by its words, because its Status is like that of an admission plugin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StatusKind {
     /// The API server says that the object does not exist.
@@ -34,11 +34,12 @@ pub enum StatusKind {
     Webhook,
     /// The namespace is being deleted, so nothing can be created there any more.
     NamespaceTerminating,
-    /// RBAC refuses a delete: no right grants it.
+    /// RBAC refuses a delete: no role grants the permission.
     NoRight,
-    /// The same of a list. A 403 of something in between does not say so.
+    /// RBAC refuses a list. A 403 from something in between is not of this kind.
     MayNotList,
-    /// Any other failure. If there is no Status object, a proxy or load balancer may have answered.
+    /// Any other failure. If there is no Status object, a proxy or load balancer may have
+    /// responded.
     Other,
 }
 
@@ -48,7 +49,7 @@ pub type Result<T, E = Failure> = std::result::Result<T, E>;
 /// Why a request failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
-    /// The API server answered, but not with success.
+    /// The API server responded, but not with success.
     #[error("the API server answered {code}{}", after(": ", given(message.clone())))]
     Status {
         code: u16,
@@ -58,29 +59,30 @@ pub enum Failure {
         /// The pause that the server asks for.
         retry_after: Option<Duration>,
     },
-    /// The API server did not answer within this time: the limit of a
-    /// request, or less near a deadline. The message gives milliseconds too,
-    /// because near a deadline it may be far less than 1 s.
+    /// The API server did not respond within this time: the limit of a request, or less near a
+    /// deadline. The message gives milliseconds too, because near a deadline the time may be far
+    /// less than 1 s.
     #[error("no answer within {} s", (.0.as_secs_f64() * 1e3).round() / 1e3)]
     Timeout(Duration),
-    /// No request came through, said as a phrase.
+    /// No request came through. The phrase says why.
     #[error("{0}")]
     Transport(String),
-    /// The answer is incomplete, or not what was asked for.
+    /// The response is incomplete, or not what was requested.
     #[error("the answer could not be read: {0}")]
     Unreadable(String),
-    /// The answer was given up while it was read. A list may be asked for in smaller pages.
+    /// The response is too large, so its reading was aborted. A list may be requested in smaller
+    /// pages.
     #[error("the answer is larger than {} MiB", MAX_BODY_BYTES >> 20)]
     TooLarge,
     /// A write was not sent, for this reason.
     #[error("not sent: {0}")]
     NotSent(&'static str),
-    /// Nothing was requested: the object is one of a file, and cannot be read there.
+    /// Nothing was requested: the object is in a file, and cannot be read there.
     #[error("{0}")]
     Saved(String),
 }
 
-/// Makes the failure for a response that is not what was asked for.
+/// Makes the failure for a response that is not what was requested.
 pub fn unreadable(why: impl Into<String>) -> Failure {
     Failure::Unreadable(why.into())
 }
@@ -106,8 +108,8 @@ impl Failure {
         matches!(self, Self::Status { kind, .. } if *kind == wanted)
     }
 
-    /// Reports whether credentials or rights are at fault. Then it is of no use to ask again, or
-    /// about another object.
+    /// Reports whether credentials or permissions are at fault. Another request, for this object or
+    /// another one, would then fail too.
     pub fn forbids(&self) -> bool {
         matches!(self.code(), Some(401 | 403))
     }
@@ -130,7 +132,7 @@ impl Failure {
     /// Reports whether a write may have been carried out although it failed in this way.
     pub fn may_have_taken_effect(&self) -> bool {
         match self {
-            // A server answers 429 before it reads the request. A 5xx may come from something in
+            // A server sends 429 before it reads the request. A 5xx may come from something in
             // between, or after the write.
             Self::Status { code, .. } => matches!(code, 500..=599) && !self.is(StatusKind::Webhook),
             Self::Timeout(_) | Self::Transport(_) | Self::Unreadable(_) | Self::TooLarge => true,
@@ -138,7 +140,7 @@ impl Failure {
         }
     }
 
-    /// Reports whether the next request is likely to fail too, because the server does not answer
+    /// Reports whether the next request is likely to fail too, because the server does not respond
     /// or is overloaded.
     pub fn is_hopeless(&self) -> bool {
         match self {
@@ -172,8 +174,8 @@ impl Failure {
 }
 
 /// Returns kind and message of a Status object. The text of any other body is left out, because it
-/// may hold anything. `kube`'s own type is not used: any JSON object passes for one of it, and one
-/// malformed field spoils the others.
+/// may hold anything. `kube`'s own type is not used, because any JSON object parses as that type,
+/// and one malformed field spoils the others.
 pub fn status_of(status: StatusCode, body: &[u8]) -> (StatusKind, String) {
     let answered = serde_json::from_slice::<Value>(body)
         .ok()
@@ -209,7 +211,8 @@ pub fn status_of(status: StatusCode, body: &[u8]) -> (StatusKind, String) {
 }
 
 /// Describes the innermost cause of an error, because the outer layers say only that a request
-/// failed. The error of a credential plugin is not repeated, because it holds the plugin's output.
+/// failed. The error of a credential plugin is not repeated, because it contains the plugin's
+/// output.
 pub fn root(error: &(dyn error::Error + 'static)) -> String {
     let causes = std::iter::successors(Some(error), |cause| cause.source());
     if causes.clone().any(<dyn error::Error>::is::<AuthError>) {

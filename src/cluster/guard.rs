@@ -1,8 +1,8 @@
 //! Proves that the guard works: admission must refuse this account the delete of a running pod.
 //!
-//! The running pod is the one that this program runs in. No other pod is ever named in a delete
-//! without being Terminating. So the request is a server dry run, is marked as one twice, and names
-//! the UID and resource version that were just read.
+//! The running pod is the pod that this program runs in. It is the only pod that a delete ever
+//! names although it is not Terminating. So the request is a server dry run, is marked as one
+//! twice, and names the UID and resource version that were just read.
 
 use std::{env, time::Duration};
 
@@ -18,20 +18,20 @@ use super::{
 };
 use crate::{kubernetes::RawPod, words::after};
 
-/// The message of the first rule in `cronjob/components/guard/guard.yaml`. It tells the guard from
-/// everything else that may refuse a delete.
+/// The message of the first rule in `cronjob/components/guard/guard.yaml`. This message
+/// distinguishes the guard from everything else that may refuse a delete.
 pub const REFUSAL: &str = "pod-reaper's guard lets it touch only pods that are Terminating already";
 /// The message of the rule in `cronjob/components/node-guard/node-guard.yaml`.
 pub const NODE_REFUSAL: &str =
     "pod-reaper's node guard lets it touch only pods whose node is not Ready";
-/// How long to ask again while nothing refuses. The API
-/// server takes about 1 s to put a policy in force.
+/// How long to repeat the request while nothing refuses it. The API server takes about 1 s to put a
+/// policy in force.
 const PROOF_TIME_LIMIT: Duration = Duration::from_secs(10);
 /// The pause between two tries.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
-/// A part of what an API server says before it has loaded its policies.
+/// A part of the message that an API server sends before it has loaded its policies.
 const POLICIES_NOT_LOADED: &str = "not yet ready to handle request";
-/// The error if the variables name no pod, or none that exists.
+/// The error if the variables name no pod, or a pod that does not exist.
 const NO_POD: &str = "POD_NAMESPACE and POD_NAME do not name the pod that pod-reaper runs in, the only pod on which it checks the guard. cronjob/base sets both. Outside a cluster, omit --require-guard";
 
 /// Why there is no proof.
@@ -39,16 +39,16 @@ const NO_POD: &str = "POD_NAMESPACE and POD_NAME do not name the pod that pod-re
 pub enum NoProof {
     /// The cause will not pass, so the run ends.
     Never(String),
-    /// The cause may pass, so asking again may bring the proof.
+    /// The cause may pass, so another request may bring the proof.
     NotYet(String),
     /// Nothing refused the delete. The guard may not be in force yet.
     LetThrough,
 }
 
 impl Cluster {
-    /// Asks for a delete of the program's own pod until the guard with the message `refusal` has
-    /// refused it. Returns an error if the guard does not refuse within 10 s, or if the cause will
-    /// not pass; the run must not write anything then.
+    /// Requests a delete of the program's own pod until the guard with the message `refusal` has
+    /// refused it. Returns an error if the guard does not refuse within 10 s, or if there is no
+    /// proof for a cause that will not pass. The run must not write anything then.
     pub async fn prove(&self, refusal: &str) -> Result<(), String> {
         let (namespace, name) = own_pod().ok_or(NO_POD)?;
         let path = object::<RawPod>(&namespace, &name);
@@ -65,7 +65,8 @@ impl Cluster {
         }
     }
 
-    /// Asks once. The pod is read each time, because its kubelet writes to it while it starts.
+    /// Requests the delete once. The pod is read each time, because its kubelet writes to the pod
+    /// while the pod starts.
     pub(super) async fn ask(&self, refusal: &str, path: &str) -> Result<(), NoProof> {
         let unread = |failure: Failure| {
             let hint = match failure.code() {
@@ -85,7 +86,7 @@ impl Cluster {
             return Err(NoProof::Never(why.to_owned()));
         }
         // If two policies refuse, the API server names only one of them, and that may be either.
-        // The guard lets a dry run with `Orphan` pass, so only the node guard can refuse that one.
+        // The guard allows a dry run with `Orphan`, so only the node guard can refuse that request.
         let propagation = if refusal == NODE_REFUSAL {
             "Orphan"
         } else {
@@ -112,7 +113,7 @@ impl Cluster {
     }
 
     /// Describes what is wrong with the guard, if this account may read its parts. The policy is
-    /// recognised by its message, because an installation may prefix its name.
+    /// recognized by its message, because an installation may prefix its name.
     async fn what_is_missing(&self) -> String {
         let list = async |kind: &str| {
             let path = format!("/apis/admissionregistration.k8s.io/v1/validatingadmission{kind}");
@@ -163,7 +164,8 @@ impl Cluster {
     }
 }
 
-/// Returns the namespace and the name of the pod that this runs in, as the downward API names them.
+/// Returns the namespace and the name of the pod that this program runs in, from the variables of
+/// the downward API.
 pub fn own_pod() -> Option<(String, String)> {
     let set = |name| env::var(name).ok().filter(|value| !value.is_empty());
     Some((set("POD_NAMESPACE")?, set("POD_NAME")?))

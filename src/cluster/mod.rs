@@ -1,8 +1,8 @@
 //! Talks to the API server. No other module sends it requests.
 //!
 //! Requests are built by hand over [`kube::Client::send`] rather than with `kube::Api`, because
-//! `Api` hides three things that decide whether this program can be trusted: the `Date` of an
-//! answer, whether a request was repeated, and what exactly went over the wire.
+//! `Api` hides three things that decide whether this program can be trusted: the `Date` of a
+//! response, whether a request was repeated, and what exactly was sent.
 
 mod connect;
 mod events;
@@ -26,20 +26,20 @@ pub use self::request::{Ask, USER_AGENT};
 pub use self::write::{Mode, StillDown};
 use crate::stop::Stop;
 
-/// The most requests under way at once. The API server's priority and fairness gives a client of
-/// this kind some tens of seats. But with HTTP/1.1 each request under way needs a connection, so
-/// more would cost handshakes.
+/// The most requests that are under way simultaneously. The API server's priority and fairness
+/// gives such a client some tens of seats. But with HTTP/1.1 each request under way needs a
+/// connection, so more requests would cost handshakes.
 pub const MAX_IN_FLIGHT: usize = 8;
 
-/// How many bytes of a body one request at a time may hold. The largest object has 9 MB: etcd takes
-/// 1.5 MiB, of which JSON spells a byte with up to six characters, as `<`.
+/// How many bytes of a body one request at a time may hold. The largest object has 9 MB: etcd
+/// accepts 1.5 MiB, and JSON spells a byte with up to six characters, as `<`.
 const MAX_BODY_BYTES: usize = 10 << 20;
 
 /// A cluster, and the credentials and limits of every request to it.
 pub struct Cluster {
     client: Client,
     permits: Semaphore,
-    /// The right to a large body, which one response at a time has.
+    /// The permit for a large body, which one response at a time has.
     large: Arc<Semaphore>,
     stop: Stop,
     /// The cluster's name in reports: its context, if there is one, and its host.

@@ -1,5 +1,5 @@
 //! Reads lists, tables and single objects. Each object of a list is handled as soon as its page
-//! arrives, so no list is ever held whole.
+//! arrives, so a list is never in memory as a whole.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,8 +25,8 @@ use crate::{
     selector::{NodeSelectors, is_name},
 };
 
-/// The number of objects on one page. A page of whole pods, of 11 KB each, then has about 5 MB.
-/// That bounds the memory of a run.
+/// The number of objects on one page. A page of whole pods, of 11 KB each, then has about 5 MB,
+/// which limits the memory of a run.
 pub const PAGE_OBJECTS: usize = 500;
 /// The number of nodes on one page of a list that ends once two nodes are found.
 const SMALL_PAGE_NODES: usize = 10;
@@ -34,23 +34,24 @@ const SMALL_PAGE_NODES: usize = 10;
 const PAGE_ROWS: usize = 1_000;
 /// The divisor of the limit after a page that was too large: three steps lead from [`PAGE_OBJECTS`] to 1.
 const PAGE_DIVISOR: usize = 8;
-/// The part of the largest body up to which the next page may have twice as many objects.
+/// The divisor of the largest body that gives the size up to which the next page may have twice as
+/// many objects.
 const GROWTH_DIVISOR: usize = 4;
 /// Lets the API server answer from its cache. Without it, a server before 1.31 reads every pod from
-/// etcd. Such a list may be some seconds old. That does no harm, because a write names the resource
-/// version that was read. The list comes in one piece whatever the limit, so only the pods of one
-/// node or of one controller are listed in this way.
+/// etcd. Such a list may be some seconds old, which does no harm, because a write names the
+/// resource version that was read. The server sends the list in one piece whatever the limit, so
+/// only the pods of one node or of one controller are listed in this way.
 const CACHED: &str = "&resourceVersion=0";
 /// The status code for an expired continue token: the API server keeps five minutes of history.
 const EXPIRED_STATUS: u16 = 410;
 /// Selects the leases of API servers.
 const API_SERVER_LEASES: &str =
     "&labelSelector=apiserver.kubernetes.io%2Fidentity%3Dkube-apiserver";
-/// Selects the Leases that are not those of nodes.
+/// Selects all Leases except the leases of nodes.
 const OTHER_LEASES: &str = "&fieldSelector=metadata.namespace%21%3Dkube-node-lease";
 /// The most Leases that may name one node or its pods. Each of them is read.
 const MAX_LEASES_PER_NODE: usize = 64;
-/// The controllers that are asked why they make no pod.
+/// The kinds of controllers whose objects are read to find out why they create no pod.
 const KNOWN_CONTROLLERS: [(&str, &str); 4] = [
     ("apps/v1", "StatefulSet"),
     ("apps/v1", "ReplicaSet"),
@@ -61,8 +62,8 @@ const KNOWN_CONTROLLERS: [(&str, &str); 4] = [
 const FINISHED_PODS: &str =
     "status.phase%21%3DPending,status.phase%21%3DRunning,status.phase%21%3DUnknown";
 
-/// Returns the namespace of a list of pods, which is empty for any namespace, and the query that
-/// selects them there.
+/// Returns the namespace of a list of pods, which is empty for all namespaces, and the query that
+/// selects the pods there.
 fn query_of(pods: &PodsOf) -> (&str, String) {
     let (field, value) = match pods {
         PodsOf::Namespace(name) => return (name, String::new()),
@@ -78,7 +79,7 @@ fn query_of(pods: &PodsOf) -> (&str, String) {
 #[derive(Debug, Default)]
 pub struct Listed<T> {
     pub items: T,
-    /// The objects that could not be read: each one's name, with the cause.
+    /// The objects that could not be read: the name of each, with the cause.
     pub malformed: Vec<String>,
 }
 
@@ -93,7 +94,7 @@ impl<T> Listed<T> {
 
 impl Cluster {
     /// Lists all `VolumeAttachments` by node. No field selector selects them by node, but their
-    /// rows name it.
+    /// rows name the node.
     pub async fn attachments(&self) -> Result<BTreeMap<String, Vec<Attachment>>> {
         let add_attachment =
             |by_node: &mut BTreeMap<_, Vec<_>>, [name, driver, volume, node]: [&str; 4]| {
@@ -115,7 +116,7 @@ impl Cluster {
         Ok(rows.await?.1)
     }
 
-    /// Reads one whole node with its own lease; `None` if the node does not exist.
+    /// Reads one node in full, with its own lease; `None` if the node does not exist.
     pub async fn node_objects(&self, name: &str) -> Result<Option<NodeObjects>> {
         let path = object::<RawNode>("", name);
         let (node, lease) = tokio::join!(
@@ -130,8 +131,8 @@ impl Cluster {
         Ok(Some(NodeObjects { node, lease, now }))
     }
 
-    /// Reads again the other Leases that named a node as it was judged. A Lease with another
-    /// holder, or that is gone, tells nothing.
+    /// Reads again the other Leases that named a node as it was judged. A Lease that has another
+    /// holder, or no longer exists, shows no heartbeat.
     pub async fn leases_again(&self, judged: &NodeFacts) -> Result<Vec<RawLease>> {
         let mut leases = Vec::new();
         for named in judged.named_by.iter().flatten().flatten() {
@@ -142,8 +143,8 @@ impl Cluster {
     }
 
     /// Reads the Leases outside of `kube-node-lease` that may name the nodes of `holders` or pods on
-    /// them, by node; `None` if this account may not list them. Of all others only the rows are
-    /// read, which have the holder.
+    /// them, by node; `None` if this account may not list them. Only the rows of all other Leases
+    /// are read, which show the holder.
     pub async fn leases(&self, holders: &Holders) -> Result<Option<LeasesByNode>> {
         type Found = (bool, BTreeMap<String, BTreeSet<LeaseName>>);
         let add_row = |(has_server, found): &mut Found, [name, holder]: [&str; 2]| {
@@ -184,14 +185,16 @@ impl Cluster {
                 }
                 Ok(Some(leases))
             };
-            // One that is listed and cannot be read may show life, whatever the cause.
+            // A Lease that is listed and cannot be read may show a sign of life, whatever the
+            // cause.
             let read: Result<_> = read.await;
             by_node.insert(node, read.map_err(Unread::from));
         }
         Ok(Some(by_node))
     }
 
-    /// Reads the Leases of a name, in one namespace or in any but that of the nodes' leases.
+    /// Reads the Leases with this name, in one namespace or in all except that of the nodes'
+    /// leases.
     async fn leases_called(&self, namespace: Option<&str>, name: &str) -> Result<Vec<RawLease>> {
         let add_lease = |leases: &mut Vec<_>, mut lease: RawLease| {
             lease.drop_unused();
@@ -208,8 +211,8 @@ impl Cluster {
         leases.await?.whole()
     }
 
-    /// Lists the UIDs of all pods of `node`. The answer does not come from the cache, which may not
-    /// know of a delete yet.
+    /// Lists the UIDs of all pods of `node`. The response does not come from the cache, which may
+    /// not know of a delete yet.
     pub async fn pod_uids(&self, node: &str) -> Result<BTreeSet<Uid>> {
         let of_node = PodsOf::Node(node.to_owned());
         let (namespace, query) = query_of(&of_node);
@@ -217,13 +220,14 @@ impl Cluster {
             uids.insert(pod.metadata.uid);
         };
         let pods = self.list(namespace, &query, Ask::METADATA_LIST, add_uid);
-        // A pod that cannot be read may be any pod, so the list would not prove that one is gone.
+        // A pod that cannot be read may be any pod, so the list would not prove that a certain pod
+        // is gone.
         pods.await?.whole()
     }
 
     /// Lists the pods that may replace `lost`: the pod of its name or, if its controller gives each
-    /// pod a new name, all pods of the controller. The answer may come from the cache, because this
-    /// list is asked for again and again and no write follows from it.
+    /// pod a new name, all pods of the controller. The response may come from the cache, because
+    /// this list is requested again and again and no write depends on it.
     pub async fn successors(&self, lost: &PodFacts) -> Result<Vec<RawPod>> {
         let (namespace, name) = (&lost.namespace, &lost.name);
         if let (Some(labels), Some(controller)) = (&lost.siblings, &lost.controller) {
@@ -238,7 +242,8 @@ impl Cluster {
         }
         let path = object::<RawPod>(namespace, name);
         let found = self.find_at(&path, name, Ask::OBJECT.once()).await?;
-        // Its controller is compared by name, because it may have been created again.
+        // The pod's controller is compared by name, because the controller may have been created
+        // again.
         let another = |pod: &RawPod| {
             pod.metadata.uid != lost.uid && pod.facts().maker() == lost.owner.as_ref()
         };
@@ -246,13 +251,14 @@ impl Cluster {
         Ok(namesake.into_iter().collect())
     }
 
-    /// Finds out why the controller of `lost`, which has at least `has` pods, has not made a
+    /// Finds out why the controller of `lost`, which has at least `has` pods, has not created a
     /// replacement.
     pub async fn missing(&self, lost: &PodFacts, has: usize) -> Result<Replacement> {
         let controller = Reference::controller(lost);
         let (kind, name) = (&controller.kind, &controller.name);
         let renames = lost.siblings.is_some();
-        // Whoever wrote the owner may have meant another path.
+        // The name comes from the pod's owner reference, whose author may have aimed at another
+        // path.
         let is_known =
             KNOWN_CONTROLLERS.contains(&(&*controller.api_version, kind)) && is_name(name);
         if !is_known {
@@ -283,8 +289,8 @@ impl Cluster {
         Ok(found.missing(kind, &lost.name, has))
     }
 
-    /// Names the `CronJob` that this run is of, by the run's own pod and its Job. Returns `None` if
-    /// this is no such run, or if that could not be read.
+    /// Names the `CronJob` that started this run, by the run's own pod and its Job. Returns `None`
+    /// if no `CronJob` did, or if pod or Job could not be read.
     pub async fn installed(&self) -> Option<Installed> {
         let (namespace, pod) = own_pod()?;
         let path = object::<RawPod>(&namespace, &pod);
@@ -303,7 +309,8 @@ impl Cluster {
             .await;
         let cronjob = match found {
             Ok(job) => job?.0.metadata.owned_by("CronJob")?.to_owned(),
-            // A role that only reads may lack the right. Its schedule names the Job.
+            // A role that only reads may lack the permission. The Job's name then tells the
+            // `CronJob`.
             Err(_) => {
                 pod.facts()
                     .workload
@@ -314,7 +321,7 @@ impl Cluster {
         Some(Installed { namespace, cronjob })
     }
 
-    /// Reports whether a claim that was to be given up is being deleted, or is gone.
+    /// Reports whether a PVC that this run deletes is being deleted, or is gone.
     pub async fn is_going(&self, namespace: &str, (tie, pin): (&Tie, &Pin)) -> Result<bool> {
         let found = self.find::<RawClaim>(namespace, &tie.pvc).await?;
         Ok(found.is_none_or(|RawClaim { metadata, .. }| {
@@ -323,21 +330,21 @@ impl Cluster {
     }
 
     /// Lists all namespaces, each with the value that opts it out, if it has one. A malformed
-    /// namespace is left out, so the opt-out of its pods counts as unread.
+    /// namespace is left out, so the opt-out of its pods is treated as unread.
     pub async fn namespaces(&self) -> Result<Namespaces> {
         let listed = self.list("", "", Ask::METADATA_LIST, RawNamespace::add_to);
         Ok(listed.await?.items)
     }
 
-    /// Reads one namespace, by a list: the run's account has no right to get one.
+    /// Reads one namespace, by a list: the run's account has no permission to get one.
     pub async fn namespace(&self, name: &str) -> Result<Option<NamespaceFacts>> {
         let query = format!("&fieldSelector=metadata.name%3D{}", encode(name));
         let listed = self.list("", &query, Ask::METADATA_LIST, RawNamespace::add_to);
         Ok(listed.await?.whole()?.remove(name))
     }
 
-    /// Names the real nodes that a label selector selects, two at most; `leaf` are the operator's own
-    /// selectors.
+    /// Names the real nodes that a label selector selects, two at most; `leaf` are the selectors that
+    /// the user gave.
     pub async fn real_nodes(&self, selector: &str, leaf: &NodeSelectors) -> Result<Vec<String>> {
         let path = format!("{}?limit=", collection::<RawNode>(""));
         let query = format!("&labelSelector={}", encode(selector));
@@ -376,8 +383,8 @@ impl Cluster {
         self.list(namespace, &query, Ask::OBJECT, add).await
     }
 
-    /// Reads an object; `None` if the API server says that it does not exist, or if none can have
-    /// that name. Whoever wrote it may have meant another path.
+    /// Reads an object; `None` if the API server says that the object does not exist, or if no
+    /// object can have that name: the name's author may have aimed at another path.
     pub async fn find<T: Kind>(&self, namespace: &str, name: &str) -> Result<Option<T>> {
         if !is_name(name) {
             return Ok(None);
@@ -389,7 +396,7 @@ impl Cluster {
 
     /// Reads the object at `path`, and the time of the response. Fails if it is not the object
     /// called `name`: every field of our types is optional, so any JSON object would parse, and
-    /// would pass for one without volumes, affinity or marks.
+    /// would be taken for an object without volumes, affinity or marks.
     pub(super) async fn find_at<T: Kind>(
         &self,
         path: &str,
@@ -442,9 +449,9 @@ impl Cluster {
     }
 
     /// Reads the pages of a list, one after the other, until `read_page` returns no query for the
-    /// next page. A page is asked for by the path up to the limit, the most objects on a page, and
-    /// the rest of the query. If the token of a page has expired, it starts the list again, once. If
-    /// a page is too large, it asks for smaller ones.
+    /// next page. The request for a page is made of the path up to the limit, the most objects on a
+    /// page, and the rest of the query. If the token of a page has expired, the list starts again,
+    /// once. If a page is too large, smaller pages are requested.
     async fn pages<S: Default>(
         &self,
         (path, most, query): (&str, usize, &str),
@@ -454,8 +461,8 @@ impl Cluster {
         let (mut all, mut next, mut restarted) = (S::default(), String::new(), false);
         let (mut limit, mut in_pages) = (most, false);
         loop {
-            // A token names itself the version that it continues. Even a cached list may have a
-            // next page: a server whose cache is not ready answers with pages.
+            // A token contains the version that it continues. Even a cached list may have a next
+            // page: a server whose cache is not ready responds with pages.
             let whole = next.is_empty() && !in_pages;
             let rest = if whole {
                 query

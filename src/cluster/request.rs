@@ -23,16 +23,16 @@ use crate::{
     stop::Stop,
 };
 
-/// The longest wait for one response, including connection and body. API servers answer such reads
-/// within 1 s. Nothing should be deleted on the word of a server that needs ten times as long.
+/// The longest wait for one response, including connection and body. API servers respond to such
+/// reads within 1 s. No delete should depend on a server that needs ten times as long.
 pub const REQUEST_TIME_LIMIT: Duration = Duration::from_secs(10);
 /// How many bytes of a body each request may hold. A list of a hundred pods has about as many.
 const MAX_BODY_BYTES_EACH: usize = 1 << 20;
 /// The name of this program in audit logs.
 pub const USER_AGENT: &str = concat!("pod-reaper/", env!("CARGO_PKG_VERSION"));
 
-/// The characters of a name that need no escape. The paths of requests are ours rather than those of
-/// `kube`, which escapes no name: whoever wrote a name may have meant another path.
+/// The characters of a name that need no escape. This program builds the paths of requests itself,
+/// because `kube` escapes no name, and a name's author may have aimed at another path.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_');
 
 /// A response with a 2xx status.
@@ -40,7 +40,8 @@ pub struct Response {
     /// The server's time, from the header `Date`.
     pub date: Option<Timestamp>,
     pub body: Vec<u8>,
-    /// The right to a body of more than [`MAX_BODY_BYTES_EACH`] bytes, for as long as it is held.
+    /// The permit for a body of more than [`MAX_BODY_BYTES_EACH`] bytes, for as long as the body is
+    /// in memory.
     #[expect(dead_code, reason = "it is held, not read")]
     pub alone: Option<OwnedSemaphorePermit>,
 }
@@ -53,7 +54,7 @@ pub struct Write {
     pub body: Value,
 }
 
-/// The form of a response, and how often it is asked for.
+/// The form of a response, and how often to request it.
 #[derive(Debug, Clone, Copy)]
 pub struct Ask {
     accept: &'static str,
@@ -77,7 +78,7 @@ impl Ask {
         Self { accept, tries }
     }
 
-    /// Tries once, for a caller that asks again anyway.
+    /// Tries once, for a caller that repeats the request anyway.
     #[must_use]
     pub fn once(self) -> Self {
         Self { tries: 1, ..self }
@@ -106,7 +107,7 @@ impl Cluster {
                 Err(failure) => failure,
             };
             tried += 1;
-            // After a pause that outlasts the run, no time is left to ask.
+            // After a pause that outlasts the run, no time is left for a request.
             let in_time = |pause: &Duration| self.stop.at_most(*pause) == *pause;
             let pause = failure.pause(tried).filter(|_| tried < ask.tries);
             let Some(pause) = pause.filter(in_time) else {
@@ -126,7 +127,7 @@ impl Cluster {
         }
     }
 
-    /// Sends a write once, unless its time is over before it has its turn.
+    /// Sends a write once, unless its time is over before its turn comes.
     pub(super) async fn send(&self, write: Write, unless: Option<Unless>) -> Result<Response> {
         let request = request(write.method, &write.path, Ask::METADATA)
             .header(header::CONTENT_TYPE, write.content_type)
@@ -134,7 +135,7 @@ impl Cluster {
         self.exchange(request, unless).await
     }
 
-    /// Sends a request when it has its turn, and reads the response.
+    /// Sends a request when its turn comes, and reads the response.
     async fn exchange(
         &self,
         request: http::Result<Request<Body>>,
@@ -143,8 +144,8 @@ impl Cluster {
         let request = request.map_err(|_| Failure::NotSent("no request has such a path"))?;
         let permit = self.permits.acquire().await.map_err(transport)?;
         let mut limit = self.stop.at_most(REQUEST_TIME_LIMIT);
-        // The limit includes renewing credentials and connecting. So a write that is still waiting
-        // for these when its time is over is never sent.
+        // The limit includes the time for renewing credentials and connecting. So a write that
+        // still waits for these when its time is over is never sent.
         if let Some(unless) = unless {
             if unless.stopped && self.stop.reason().is_some() {
                 return Err(Failure::NotSent("the run has to end"));
@@ -153,8 +154,8 @@ impl Cluster {
             let too_late = Failure::NotSent("the node was looked at too long ago");
             limit = limit.min(left.ok_or(too_late)?);
         }
-        // One limit holds for response and body, so a body that never ends is cut off too, together
-        // with its connection.
+        // One limit applies to response and body together, so a body that never ends is cut off
+        // too, with its connection.
         let late = |_| Failure::Timeout(limit);
         let until = Instant::now() + limit;
         let answered = timeout_at(until, self.client.send(request)).await;
@@ -182,9 +183,9 @@ impl Cluster {
         }
     }
 
-    /// Reads a body until `until`, or fails as `late` says. Whoever wrote the objects decides how
-    /// long it is, so all bodies that are held at once are limited. The wait for the right to a
-    /// large one is not the server's, so it does not count.
+    /// Reads a body until `until`, or fails with the failure that `late` makes. The authors of the
+    /// objects decide how long a body is, so the total size of all bodies in memory is limited. The
+    /// wait for the permit to read a large body is not the server's, so that wait extends `until`.
     async fn read(
         &self,
         mut body: Body,
@@ -193,7 +194,7 @@ impl Cluster {
     ) -> Result<(Vec<u8>, Option<OwnedSemaphorePermit>)> {
         let (mut read, mut alone) = (Vec::new(), None);
         while let Some(frame) = timeout_at(until, body.frame()).await.map_err(&late)? {
-            // The other frames are trailers.
+            // All other frames are trailers.
             let data = frame.map_err(transport)?.into_data().unwrap_or_default();
             let length = read.len() + data.len();
             if length > MAX_BODY_BYTES {
@@ -204,7 +205,7 @@ impl Cluster {
                 let large = Arc::clone(&self.large).acquire_owned().await;
                 alone = Some(large.map_err(transport)?);
                 until += waits.elapsed();
-                // A vector that grows would be copied, and take twice as much meanwhile.
+                // A vector that grows would be copied, and need twice the memory meanwhile.
                 read.reserve_exact(MAX_BODY_BYTES - read.len());
             }
             read.extend_from_slice(&data);
@@ -225,12 +226,12 @@ fn transport(error: impl Error + 'static) -> Failure {
     Failure::Transport(format!("no connection: {}", root(&error)))
 }
 
-/// When a write that waits for its turn is no longer sent.
+/// The conditions under which a write that waits for its turn is not sent any more.
 #[derive(Debug, Clone, Copy)]
 pub struct Unless {
-    /// After this moment.
+    /// The last moment at which to send the write.
     pub after: Instant,
-    /// If the run has to end by then.
+    /// Whether not to send the write if the run has to end.
     pub stopped: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Tests of how answers are read and failures judged, without a real server.
+//! Tests of reading responses and judging failures, without a real server.
 
 use std::{convert::Infallible, error::Error, fmt, time::Duration};
 
@@ -64,8 +64,8 @@ fn the_servers_clock_is_read_as_http_writes_it() {
         read("Sun, 06 Nov 1994 08:49:37 GMT").as_deref(),
         Some("1994-11-06T08:49:37Z")
     );
-    // Go writes no other form. A date that cannot be read counts as absent, and nothing is deleted
-    // without one.
+    // Go writes no other form. A date that cannot be read is treated as absent, and nothing is
+    // deleted without a date.
     for text in [
         "",
         "now",
@@ -126,7 +126,8 @@ fn bytes_that_are_no_text_have_no_message() {
     );
 }
 
-/// A write that was not clearly refused may have taken effect; only credentials and rights forbid.
+/// A write that was not clearly refused may have taken effect. Only failures of credentials and
+/// permissions forbid.
 #[test]
 fn each_failure_is_retried_where_it_passes_and_says_whether_a_write_may_have_taken_effect() {
     const WEBHOOK: &str =
@@ -157,7 +158,7 @@ fn each_failure_is_retried_where_it_passes_and_says_whether_a_write_may_have_tak
         (unreadable.clone(), stays, maybe, not),
         // Admission comes before the write, so nothing was written.
         (said(500, StatusKind::Webhook, WEBHOOK), stays, never, not),
-        // A write is sent again only after another look at its node.
+        // A write is sent again only after another reading of its node.
         (too_late.clone(), passes, never, not),
     ];
     let doubling = [200, 400, 800].map(Duration::from_millis).map(Some);
@@ -271,7 +272,8 @@ async fn no_pause_between_tries_outlasts_the_run() {
     assert_eq!(begun.elapsed(), Duration::from_secs(10));
 }
 
-/// Without the right, other Leases count as none. A refusal of what was listed hides one that may show life.
+/// Without the permission to list other Leases, a run goes on as if there were none. A refused read of a
+/// listed Lease may hide a sign of life.
 #[tokio::test(start_paused = true)]
 async fn leases_count_as_none_only_where_they_may_not_be_listed() {
     let leases = async |forbidden: &'static str, is_page| {
@@ -295,11 +297,11 @@ async fn leases_count_as_none_only_where_they_may_not_be_listed() {
     assert_eq!(leases("nothing of it", false).await, Ok(true));
     assert_eq!(leases("includeObject=None", false).await, Ok(false));
     assert_eq!(leases("labelSelector", false).await, Err(Some(403)));
-    // The page of a proxy refuses the list, and says nothing of rights.
+    // The page of a proxy refuses the list, and says nothing about permissions.
     assert_eq!(leases("includeObject=None", true).await, Err(Some(403)));
 }
 
-/// A server that gives every request the same answer, and a client of it.
+/// A server that sends the same response to every request, and a client of this server.
 fn answering(code: u16, body: &'static str) -> Cluster {
     let serve = move |_| async move {
         let mut response = http::Response::new(Body::from(body.as_bytes().to_vec()));
@@ -333,14 +335,14 @@ async fn a_response_that_is_not_what_was_asked_for_is_refused() {
     assert_eq!(rows, unread("a row of the table lacks a cell"));
 }
 
-/// A pod on the node `n` that has so many bytes more.
+/// A pod on the node `n` with this many additional bytes.
 fn large(name: &str, bytes: usize) -> Value {
     let padding = "x".repeat(bytes);
     let pod = format!("Pod shop/{name}: {{node: 'n', spec: {{padding: {padding}}}}}");
     objects(&yaml(&pod)).remove(0)
 }
 
-/// A server with two pods on the node `n`, one a page, and a client of it.
+/// A server with two pods on the node `n`, one on each page, and a client of this server.
 fn two_pages() -> (Server<Objects>, Cluster) {
     let pods = objects(&yaml(
         "{Pod shop/a: {node: 'n', phase: null}, Pod shop/b: {node: 'n', phase: null}}",
@@ -356,7 +358,7 @@ async fn the_first_list_of_a_nodes_pods_may_come_from_the_cache() {
     let pods = PodsOf::Node("n".to_owned());
     let found = cluster.pods(&pods, Vec::<RawPod>::push).await;
     let list = "GET /api/v1/pods?limit=500&fieldSelector=spec.nodeName%3Dn";
-    // A list that is continued has a version already.
+    // The token of a continued list already contains a version.
     let pages = ["&resourceVersion=0", "&continue=l0i1"];
     assert_eq!(
         server.lock().requests,
@@ -365,7 +367,8 @@ async fn the_first_list_of_a_nodes_pods_may_come_from_the_cache() {
     assert_eq!(found.map(|pods| pods.items.len()), Ok(2));
 }
 
-/// The cache ignores the limit, so a list that is too large for one page is not asked of it again.
+/// The cache ignores the limit, so a list that is too large for one page is not requested from the
+/// cache again.
 #[tokio::test(start_paused = true)]
 async fn a_list_that_is_too_large_is_given_up_and_read_in_smaller_pages() {
     let (server, cluster) = two_pages();
@@ -468,7 +471,7 @@ async fn neither_the_verifying_list_nor_one_of_many_nodes_comes_from_the_cache()
         .filter(|sent| sent.contains("resourceVersion"))
         .collect::<Vec<_>>();
     assert_eq!(cached, Vec::<String>::new());
-    // Both pods lack a phase, so they count as finished.
+    // Both pods lack a phase, so the query for finished pods selects them.
     assert_eq!(
         [uids, lists, unplaced, finished],
         [Ok(2), Ok(2), Ok(0), Ok(2)]
@@ -533,7 +536,7 @@ fn why_a_certificate_is_refused_is_said_in_words_and_dates() {
     );
 }
 
-/// The program recognises the guard by the message of its first rule, so the manifest must have the
+/// The program recognizes the guard by the message of its first rule, so the manifest must have the
 /// same message.
 #[test]
 fn the_guard_is_recognised_by_the_message_of_its_first_rule() {
@@ -546,7 +549,7 @@ fn the_guard_is_recognised_by_the_message_of_its_first_rule() {
 }
 
 /// The guard's message is proof with any status code, and nothing else is. A refusal that may pass
-/// is distinguished from one that will not.
+/// is distinguished from one that will not pass.
 #[test]
 fn only_the_message_of_the_guard_is_proof() {
     let judged = |code, message: &str| {
@@ -600,8 +603,8 @@ fn only_the_message_of_the_guard_is_proof() {
     ));
 }
 
-/// If a run requires the guard and cannot read its own pod, it ends. It says what is missing only
-/// if the answer tells.
+/// If a run requires the guard and cannot read its own pod, the run ends. Its error says what is
+/// missing only if the response tells.
 #[tokio::test(start_paused = true)]
 async fn an_own_pod_that_cannot_be_read_is_never_a_proof_whatever_the_cause() {
     const ABSENT: &str =
@@ -706,7 +709,7 @@ async fn only_a_claim_that_is_given_up_in_a_known_version_is_deleted() {
     assert_eq!(writes.count(), 1, "{requests:?}");
 }
 
-/// Of all that the pages show, nothing is older than the first page.
+/// No row of any page is older than the first page.
 #[tokio::test(start_paused = true)]
 async fn rows_have_the_time_of_their_first_page() {
     let nodes =
@@ -714,7 +717,7 @@ async fn rows_have_the_time_of_their_first_page() {
     let nodes = objects(&yaml(nodes));
     let server = Server::new(Objects::new(Timestamp::UNIX_EPOCH, nodes)).page(1);
     let cluster = Cluster::new(server.client(), Stop::manual(Duration::from_mins(8)).1);
-    // Each page is read a minute after the one before.
+    // Each page is read a minute after the previous page.
     let add = |count: &mut usize, [_]: [&str; 1]| {
         *count += 1;
         server.lock().cluster.now += jiff::SignedDuration::from_mins(1);

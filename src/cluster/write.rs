@@ -1,5 +1,5 @@
-//! The three writes that a run makes, apart from Events: delete a pod, delete a claim that is given
-//! up with its pod, and set a Job's pod to `Failed`.
+//! The three writes that a run makes, apart from Events: delete a pod, delete a PVC together with
+//! its pod, and set a Job's pod to `Failed`.
 //!
 //! Each write names the object's UID and resource version. The API server refuses it if the object
 //! has been replaced or changed since it was judged. Each write also requires a [`StillDown`]:
@@ -28,17 +28,17 @@ use crate::{
     selector::NodeSelectors,
 };
 
-/// How long a reading of a node permits writes to its pods: 5 s, less 0.5 s to cancel a request
+/// How long a reading of a node permits writes to its pods: 5 s, minus 0.5 s to cancel a request
 /// that is under way.
 const NODE_FRESH_FOR: Duration = Duration::from_millis(4_500);
 
 codes! {
-    /// The kinds of run, by what they may change: a write takes effect in the first alone. Reports
-    /// and metrics show them.
+    /// The kinds of run, by what they may change: a write takes effect only in the first kind.
+    /// Reports and metrics show them.
     pub enum Mode {
         /// The API server carries each write out.
         Delete = "delete",
-        /// The API server checks rights, admission and preconditions, but changes nothing.
+        /// The API server checks permissions, admission and preconditions, but changes nothing.
         ServerDryRun = "server-dry-run",
         /// The run only reads.
         ClientDryRun = "client-dry-run",
@@ -54,30 +54,31 @@ impl Mode {
     }
 }
 
-/// Proof that a node was NotReady when it was last read, was no leaf node except an edge node that
-/// is powered off by an answer, and was the same node that was judged. Only
+/// Proof that a node was NotReady when it was last read, was not a leaf node (except an edge node
+/// that an answer declares powered off), and was the same node that was judged. Only
 /// [`Cluster::still_down`] makes a proof, and it expires.
 #[derive(Debug, Clone)]
 pub struct StillDown {
     node: NodeFacts,
-    /// The moment of the answer, by the API server's clock.
+    /// The moment of the response, by the API server's clock.
     now: Timestamp,
     /// The moment before the request was sent, by our own clock.
     at: Instant,
-    /// Whether a write is sent although the run has to end, because its pod was touched before.
+    /// Whether a write is sent although the run has to end, because the run has already changed the
+    /// pod or its PVCs.
     pub goes_on: bool,
 }
 
 impl StillDown {
-    /// Returns the node as it was read, and the moment of the answer.
+    /// Returns the node as it was read, and the moment of the response.
     pub fn read(&self) -> (&NodeFacts, Timestamp) {
         (&self.node, self.now)
     }
 }
 
 impl Cluster {
-    /// Reads a node again, and the other Leases that named it as it was `judged`. An error is the
-    /// outcome of its pods.
+    /// Reads a node again, with the other Leases that named the node when it was `judged`. An error
+    /// is the outcome of the node's pods.
     pub async fn still_down(
         &self,
         judged: &NodeFacts,
@@ -107,7 +108,7 @@ impl Cluster {
         if let Some(leaf) = &node.leaf
             && !node.is_edge_off(now)
         {
-            // A Lease that could not be read has not changed.
+            // A Lease that could not be read is no change.
             let is_answered = leaf.only_edge && node.powered_off.is_some();
             if let Some(why) = node.unread().filter(|_| is_answered) {
                 return Err(Outcome::Failed(format!(
@@ -126,17 +127,16 @@ impl Cluster {
         })
     }
 
-    /// Force-deletes `pod`, if it still has the resource version that was judged. The request is
-    /// sent once. `Ok` means only that the server accepted it.
+    /// Force-deletes `pod`, if the pod still has the resource version that was judged. The request
+    /// is sent once. `Ok` means only that the server accepted the request.
     pub async fn delete_pod(&self, pod: &PodFacts, node: &StillDown, mode: Mode) -> Result<()> {
         let path = object::<RawPod>(&pod.namespace, &pod.name);
         let delete = delete(path, &pod.uid, &pod.resource_version, mode, "Background");
         self.write(delete, pod, node).await.map(drop)
     }
 
-    /// Deletes a claim of `pod` that is given up, if the claim still has the
-    /// resource version in which it was declared scratch or answered. The
-    /// API server keeps the claim until the pod is gone.
+    /// Deletes a PVC of `pod`, if the PVC still has the resource version in which it was declared
+    /// scratch or given an answer. The API server keeps the PVC until the pod is gone.
     pub async fn delete_claim(
         &self,
         pod: &PodFacts,
@@ -225,7 +225,7 @@ pub fn delete(
     if is_dry_run {
         path += "?dryRun=All";
     }
-    // The type of Kubernetes, which writes the kind; `DeleteParams` of `kube` does not.
+    // This type of Kubernetes writes the kind; `DeleteParams` of `kube` does not.
     let options = DeleteOptions {
         api_version: Some("v1".to_owned()),
         kind: Some("DeleteOptions".to_owned()),

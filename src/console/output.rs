@@ -22,9 +22,9 @@ pub async fn write(report: Report, form: &OutputFormats, stop: &Stop) -> Exit {
         // Standard output by itself would be flushed after each line.
         let mut out = BufWriter::new(io::stdout().lock());
         let text = match (output, log_format) {
-            // JSON is not collected in a string first: for tens of thousands of pods, that would
-            // take as much memory as all the rest. It is one line if the log is JSON too, because
-            // log collectors read line by line.
+            // JSON is not collected in a string first: for tens of thousands of pods, the string
+            // would take as much memory as all the rest. The JSON is one line if the log is JSON
+            // too, because log collectors read line by line.
             (Output::Json, LogFormat::Json) => {
                 serde_json::to_writer(&mut out, &report)?;
                 "\n".to_owned()
@@ -33,7 +33,7 @@ pub async fn write(report: Report, form: &OutputFormats, stop: &Stop) -> Exit {
                 serde_json::to_writer_pretty(&mut out, &report)?;
                 "\n".to_owned()
             }
-            // Who has just said no at the terminal has seen enough.
+            // A user who has just declined at the terminal has seen enough.
             (Output::Text, _) if report.declined && io::stdout().is_terminal() => String::new(),
             (Output::Text, _) => text::write(&report.page(), terminal::screen()),
             (Output::Markdown, _) => markdown::write(&report.page()),
@@ -46,7 +46,7 @@ pub async fn write(report: Report, form: &OutputFormats, stop: &Stop) -> Exit {
         written = written => written.unwrap_or_else(|error| Err(error.into())),
         () = stop.grace_over() => Err(io::Error::new(ErrorKind::Interrupted, "a signal came first")),
     };
-    // A failure here does not undo any delete, so a more severe code is kept.
+    // A failure to write does not undo any delete, so a more severe code is kept.
     let remedy = "; the next run reports what is left";
     exit.max(exit_after(written, "the report", remedy))
 }

@@ -1,4 +1,4 @@
-//! The question before the deletes, if a person is there to answer it.
+//! The question before the deletes, if a user is there to reply.
 
 use std::{
     io::{IsTerminal as _, Write as _, stderr, stdin},
@@ -11,20 +11,21 @@ use crate::{
     stop::Stop,
 };
 
-/// How long a person may take to answer. It is short, because the breaker does not count the nodes
-/// again before the deletes, though each pod's node and namespace are read again.
+/// How long the user may take to reply. The time is short, because the breaker does not count the
+/// nodes again before the deletes, although the run reads each pod's node and namespace again.
 const ANSWER_TIME_LIMIT: Duration = Duration::from_mins(1);
 
-/// Reports whether somebody can see the question and answer it.
+/// Reports whether somebody can see the question and reply.
 pub fn is_possible() -> bool {
     stdin().is_terminal() && stderr().is_terminal()
 }
 
 /// Shows what would be deleted in `place` according to `report`, and asks for a yes. Returns
-/// `false` for any other answer, and for none within a minute or before the run has to end.
+/// `false` for any other reply, and if there is no reply within a minute or before the run has to
+/// end.
 pub async fn confirm(place: &str, report: &Report, stop: &Stop) -> bool {
     let question = question(place, report);
-    // The answer is read in a thread of its own, so that the run can end although nobody answers.
+    // The reply is read in a thread of its own, so that the run can end although nobody replies.
     let answer = tokio::task::spawn_blocking(move || {
         let mut error = stderr().lock();
         error.write_all(question.as_bytes())?;
@@ -85,7 +86,7 @@ mod tests {
     )]
     fn the_question_lists_the_pods_and_what_is_lost_with_them() {
         let mut objects = private_cloud();
-        // A pod that cannot be read may use any claim.
+        // A pod that cannot be read may use any PVC.
         objects.retain(|object| object["metadata"]["name"] != "odd-0");
         let mut set = |name: &str, key: &str, value: Value| {
             let mut all = objects.iter_mut();

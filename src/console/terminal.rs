@@ -1,7 +1,8 @@
-//! Everything that depends on a terminal: colours, the width of the window, and the status line.
+//! Everything that depends on a terminal: colors, the width of the window, and the status line.
 //!
 //! The report goes to standard output. The status goes to standard error, like the log and the
-//! question, and only if that is a terminal, so that files and pipes contain nothing of it.
+//! question, and only if standard error is a terminal, so that files and pipes never contain the
+//! status.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -10,12 +11,12 @@ use crate::{report::text::Screen, words::sanitize};
 /// The length of the longest status, in columns.
 const STATUS_WIDTH: usize = 40;
 
-/// Reports whether to use colours, given whether the output is a `terminal` (see no-color.org).
+/// Reports whether to use colors, given whether the output is a `terminal` (see no-color.org).
 pub fn colour(terminal: bool) -> bool {
     terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// Returns the width and colours of standard output.
+/// Returns the width and colors of standard output.
 pub fn screen() -> Screen {
     let terminal = io::stdout().is_terminal();
     let size = terminal_size::terminal_size_of(io::stdout());
@@ -23,14 +24,14 @@ pub fn screen() -> Screen {
     Screen::of_terminal(colour(terminal), columns)
 }
 
-/// Prints an error on standard error. It is not logged, because `--log-level=off` would lose it.
-/// Control characters are replaced, since the text may come from a server or a file.
+/// Prints an error on standard error. The error is not logged, because `--log-level=off` would
+/// suppress it. Control characters are replaced, since the text may come from a server or a file.
 pub fn error(text: &str) {
     let _ = writeln!(io::stderr(), "error: {}", sanitize(text));
 }
 
-/// Replaces the status line by `line`. An empty one removes it. It is overwritten with blanks,
-/// because some terminals know no escape sequences.
+/// Replaces the status line by `line`. An empty `line` removes the status line. The old line is
+/// overwritten with spaces, because some terminals know no escape sequences.
 pub fn status(line: &str) {
     let mut error = io::stderr();
     if error.is_terminal() {

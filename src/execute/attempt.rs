@@ -1,5 +1,5 @@
-//! One pod's turn: its node is read again, its claims and the pod are deleted, and each of the API
-//! server's answers becomes an outcome.
+//! One pod's turn: the run reads the pod's node again, deletes the pod's PVCs and the pod, and
+//! turns each response of the API server into an outcome.
 
 use std::{cell::RefCell, collections::BTreeSet, time::Duration};
 
@@ -20,8 +20,8 @@ use crate::{
     words::joined,
 };
 
-/// How long one reading of a node also serves the node's other pods. It is short, so that most of
-/// the five seconds that a reading is valid are left for their deletes.
+/// How long the node's other pods share one reading of the node. The time is short, so that most of
+/// the five seconds for which a reading is valid remain for the deletes.
 const NODE_SHARED_FOR: Duration = Duration::from_secs(1);
 
 /// The context that the turns of all pods share.
@@ -30,20 +30,21 @@ pub struct Run<'a> {
     pub stop: &'a Stop,
     pub policy: &'a Policy,
     pub mode: Mode,
-    /// The namespaces as they were last read.
+    /// The last reading of the namespaces.
     pub namespaces: RefCell<Read<Namespaces>>,
-    /// The moment that the plan was judged at.
+    /// The moment at which the plan's pods were judged.
     pub now: Timestamp,
 }
 
 /// A node of the plan.
 pub struct Node<'a> {
-    /// The facts that its pods were judged by.
+    /// The facts that the node's pods were judged by.
     pub as_judged: &'a NodeFacts,
-    /// The reports of its machine that changed pods showed since. They count for all of its pods.
+    /// The heartbeats of the node's machine that changed pods have shown since. They apply to all
+    /// of the node's pods.
     pub heard: RefCell<Vec<Heard>>,
-    /// The result of the node's last reading, and its time. The lock is held while the node is read
-    /// anew, so that its other pods wait for that reading and share it.
+    /// The time and the result of the node's last reading. The lock is held while the node is read
+    /// again, so that the node's other pods wait for that reading and share it.
     pub last_reading: Mutex<Option<(Instant, Result<StillDown, Outcome>)>>,
 }
 
@@ -52,18 +53,18 @@ pub struct Turn<'a> {
     pub run: &'a Run<'a>,
     pub node: &'a Node<'a>,
     pub judged: &'a Judged,
-    /// The claims whose delete was accepted or may have been.
+    /// The PVCs whose delete was accepted, or may have been.
     pub lost_claims: BTreeSet<String>,
-    /// The pod was set to `Failed`, or may have been.
+    /// Whether the pod's phase was set to `Failed`, or may have been.
     pub patched: bool,
-    /// The last failure that leaves open whether the pod's delete took effect. The verifying list
-    /// has to show it, whatever came later.
+    /// The last failure after which the pod's delete may or may not have taken effect. The
+    /// verifying list decides that, whatever came later.
     pub unsure: Option<Failure>,
 }
 
 impl Turn<'_> {
-    /// Deletes the pod, if nothing speaks against it by now. `Ok` if the API server accepted the
-    /// delete, which is then still to be verified. A dry run ends with `WouldDelete`.
+    /// Deletes the pod, unless a rule now keeps the pod. `Ok` if the API server accepted the
+    /// delete, which still has to be verified. A dry run ends with `WouldDelete`.
     pub async fn take(&mut self) -> Result<(), Outcome> {
         let (run, pod) = (self.run, &self.judged.pod);
         self.check_namespace()?;
@@ -86,7 +87,8 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// Returns `Err` with the pod's outcome if its namespace is opted out by now, or is not known.
+    /// Returns `Err` with the pod's outcome if the pod's namespace is now opted out, or is not
+    /// known.
     fn check_namespace(&self) -> Result<(), Outcome> {
         match namespace(&self.run.namespaces.borrow(), &self.judged.pod.namespace) {
             Ok(NamespaceFacts {
@@ -100,15 +102,16 @@ impl Turn<'_> {
         }
     }
 
-    /// Nothing wanted the pod, or its PVC, for the cause `why`. Reports whether something wants it
-    /// again by now.
+    /// Reports whether something wants the pod or its PVC again. When the pod was judged, nothing
+    /// did, for the cause `why`.
     async fn wanted_again(&self, pod: &PodFacts, why: &Unneeded) -> Result<bool, Failure> {
         let (cluster, namespace) = (self.run.cluster, &pod.namespace);
         Ok(match why {
             Unneeded::Namespace => {
                 let read = cluster.namespace(namespace).await?;
                 let is_wanted = !read.as_ref().is_some_and(|it| it.deleted);
-                // The namespace may have been opted out since, which counts for all of its pods.
+                // The namespace may have been opted out since. The opt-out applies to all of its
+                // pods.
                 if let (Some(facts), Ok(all)) = (read, &mut *self.run.namespaces.borrow_mut()) {
                     all.insert(namespace.clone(), facts);
                 }
@@ -126,19 +129,19 @@ impl Turn<'_> {
         })
     }
 
-    /// Returns `Err` with the pod's outcome if the run has to end and must not begin anything new.
+    /// Returns `Err` with the pod's outcome if the run has to end and may not begin anything new.
     pub fn may_begin(&self) -> Result<(), Outcome> {
         let interrupted = |why: &str| Err(Outcome::Interrupted(why.to_owned()));
         self.run.stop.reason().map_or(Ok(()), interrupted)
     }
 
-    /// Reports whether the pod was patched, has lost a claim, or may have: then it is deleted although
-    /// the run has to end.
+    /// Reports whether this turn has (or may have) patched the pod or deleted a PVC. If so, the pod is
+    /// still deleted when the run has to end.
     fn has_begun(&self) -> bool {
         self.patched || !self.lost_claims.is_empty()
     }
 
-    /// If `outcome` is that the pod is not deleted, or may not be, says what was done for the pod,
+    /// Adds to an `outcome` that did not go well what this turn has done to the pod and its PVCs,
     /// because the user has to know.
     pub fn in_full(&self, outcome: Outcome) -> Outcome {
         let code = outcome.code();
@@ -165,9 +168,8 @@ impl Turn<'_> {
         Outcome::Failed(format!("{done}, and {consequence}. {sentence}"))
     }
 
-    /// Deletes the claims that are given up with the pod. All deletes, the pod's included, are
-    /// rehearsed as server dry runs first, so that no claim is lost for a pod that cannot be
-    /// deleted.
+    /// Deletes the PVCs that have to be deleted with the pod. All deletes, including the pod's, are
+    /// first rehearsed as server dry runs, so that no PVC is lost for a pod that cannot be deleted.
     async fn delete_claims(&mut self) -> Result<(), Outcome> {
         let reason = &self.judged.reason;
         self.delete(Mode::ServerDryRun).await?;
@@ -178,9 +180,9 @@ impl Turn<'_> {
         if self.run.mode != Mode::Delete {
             return Ok(());
         }
-        // The rehearsal may have taken a while, so the node is read anew before the first real
-        // delete. Once a claim is lost, no signal stops the other deletes: a pod that has lost one claim
-        // should go too.
+        // The rehearsal may have taken a while, so the node is read again before the first real delete.
+        // Once a PVC is lost, no signal stops the other deletes: a pod that has lost a PVC should be
+        // deleted too.
         self.node.last_reading.lock().await.take();
         self.may_begin()?;
         for (tie, _) in reason.claims_to_delete() {
@@ -189,8 +191,8 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// Deletes one claim of the pod. Each try follows a fresh reading of the node, and is made only
-    /// if the claim is still to be given up. A claim that changed is left to the next run.
+    /// Deletes one PVC of the pod. Each try follows a fresh reading of the node, and is made only
+    /// if the reason still asks for this PVC's delete. A PVC that changed is left to the next run.
     async fn delete_claim(&mut self, name: &str, mode: Mode) -> Result<(), Outcome> {
         let (cluster, pod) = (self.run.cluster, &self.judged.pod);
         let mut tried = 0;
@@ -212,7 +214,7 @@ impl Turn<'_> {
                 return Ok(());
             };
             if failure.code() == Some(409) {
-                // An earlier try without an answer may have deleted it, which changes it too.
+                // An earlier try without a response may have deleted the PVC, which changes it too.
                 let ours = self.lost_claims.contains(name)
                     && cluster
                         .is_going(&pod.namespace, claim)
@@ -234,8 +236,9 @@ impl Turn<'_> {
         }
     }
 
-    /// Pauses before the next try. `Err` is the pod's outcome if there is none: another try is of no
-    /// use, or the run has to end and nothing was done for the pod. `what` begins the cause of a failure.
+    /// Pauses before the next try. `Err` is the pod's outcome if there is no next try: another try is of
+    /// no use, or the run has to end and this turn has neither patched the pod nor deleted a PVC. `what`
+    /// is put before the cause of a failure.
     async fn pause(&self, tried: &mut u32, failure: &Failure, what: &str) -> Result<(), Outcome> {
         *tried += 1;
         let Some(pause) = failure.pause(*tried) else {
@@ -253,9 +256,9 @@ impl Turn<'_> {
         }
     }
 
-    /// Deletes the pod. If the Job controller holds it, its status is patched first. Each try
-    /// follows a fresh reading of the node. Once a try without a clear answer may have taken effect,
-    /// a later "not found" no longer tells who deleted the pod.
+    /// Deletes the pod. If the Job controller's finalizer holds the pod, the pod's status is patched
+    /// first. Each try follows a fresh reading of the node. Once a try without a clear response may
+    /// have taken effect, a later "not found" no longer tells who deleted the pod.
     async fn delete(&mut self, mode: Mode) -> Result<(), Outcome> {
         let cluster = self.run.cluster;
         let mut pod = self.judged.pod.clone();
@@ -289,8 +292,8 @@ impl Turn<'_> {
                 Err(failure) => failure,
             };
             let conflict = failure.code() == Some(409);
-            // The API server answers 422 to a patch with another pod's UID, but admission may
-            // answer that too. Reading the pod again tells them apart.
+            // The API server responds with 422 to a patch with another pod's UID, but so may
+            // admission. Reading the pod again tells the two cases apart.
             if second_chances > 0 && (conflict || patching && failure.code() == Some(422)) {
                 second_chances -= 1;
                 let again = self.look_again(&pod).await?;
@@ -315,8 +318,8 @@ impl Turn<'_> {
     }
 
     /// Judges `pod` by a fresh reading of its node. Returns the proof that a write needs, and the
-    /// reason, which has the claims to delete before the pod. `Err` is the pod's outcome if it may
-    /// no longer be deleted.
+    /// reason, which has the PVCs to delete before the pod. `Err` is the pod's outcome if the pod
+    /// may no longer be deleted.
     async fn still_down(&self, pod: &PodFacts) -> Result<(StillDown, Reason), Outcome> {
         let as_judged = self.node.as_judged;
         let mut proof = self.fresh().await?;
@@ -324,7 +327,7 @@ impl Turn<'_> {
         let (node, now) = proof.read();
         let mut node = node.clone();
         node.hear(self.node.heard.borrow().iter().cloned());
-        // The answer may have lifted the breaker, which the rules do not ask about.
+        // The answer `powered-off` may have lifted the breaker, which the rules do not check.
         if as_judged.is_answered_off(self.run.now) && !node.is_answered_off(now) {
             let why = "The answer pod-reaper.io/powered-off on the node no longer counts.";
             return Err(Outcome::NodeChanged(why.to_owned()));
@@ -332,11 +335,12 @@ impl Turn<'_> {
         let unread_leases = node.unread().is_some();
         let known = NodeRead::Known(node);
         let reason = PodContext::new(now, self.run.policy, Some(&known), pod).decide();
-        // A fact that could not be read has not changed, so it is a failure. A shared disk keeps a
-        // pod whose node's lease could not be read, because the node then does not count as off.
+        // A fact that could not be read is no change, so the outcome is a failure. If a node's
+        // lease could not be read, the node is not treated as off, and a shared disk then keeps the
+        // pod.
         let unread = match reason.code {
             ReasonCode::FactsUnread => true,
-            // No grace period is cut short then.
+            // Without the leases, no grace period is cut short.
             ReasonCode::NotOverdue | ReasonCode::SharedDisk => unread_leases,
             _ => false,
         };
@@ -353,8 +357,9 @@ impl Turn<'_> {
         }
     }
 
-    /// Reads again what says that nothing needs the pod or its claims, if that let the pod pass a
-    /// rule. The proof of the node is older, so a write that it permits comes within five seconds.
+    /// Reads the objects again that show that nothing needs the pod or its PVCs, if the pod passed
+    /// a rule because of them. The proof of the node is older than these readings, so a write that
+    /// the proof permits follows them within five seconds.
     async fn still_unneeded(&self, pod: &PodFacts, reason: &Reason) -> Result<(), Outcome> {
         for why in &reason.ties.unneeded {
             match self.wanted_again(pod, why).await {
@@ -380,7 +385,7 @@ impl Turn<'_> {
         self.check_namespace()
     }
 
-    /// Reads the node, or returns its last reading if that is recent. `Err` is the pod's outcome.
+    /// Reads the node, or returns the last reading if it is recent. `Err` is the pod's outcome.
     async fn fresh(&self) -> Result<StillDown, Outcome> {
         let mut last_reading = self.node.last_reading.lock().await;
         if let Some((taken, fresh)) = &*last_reading
@@ -394,15 +399,15 @@ impl Turn<'_> {
         } = self.run;
         let fresh = cluster.still_down(self.node.as_judged, &policy.node_selectors);
         let fresh = fresh.await;
-        // A failure is kept from the time when it came, not from the request's start. Otherwise
-        // each of the node's pods would wait for a failure of its own.
+        // The age of a failure counts from the moment when it came, not from the request's start.
+        // Otherwise each of the node's pods would wait for a failure of its own.
         let taken = fresh.as_ref().map_or_else(|_| Instant::now(), |_| asked);
         *last_reading = Some((taken, fresh.clone()));
         fresh
     }
 
-    /// Reads a pod that has changed, and judges it again by the node as it was judged. `still_down`
-    /// checks whether the node has changed.
+    /// Reads a pod that has changed, and judges it again by the node's facts of the plan.
+    /// `still_down` checks whether the node has changed.
     async fn look_again(&self, pod: &PodFacts) -> Result<PodFacts, Outcome> {
         let changed = |why: &str| Outcome::Changed(why.to_owned());
         let raw = self
@@ -430,8 +435,8 @@ impl Turn<'_> {
         if again.node != pod.node {
             return Err(changed("It is bound to another node now."));
         }
-        // A pod's volumes never change, so the facts about its claims still hold. If its claims
-        // differ nevertheless, nothing is known about them, and the rules do not let it through.
+        // A pod's volumes never change, so the facts about its PVCs are still true. If its PVCs
+        // differ nevertheless, nothing is known about them, and the rules keep the pod.
         let named = again.claims.iter().map(ClaimFacts::reference);
         if named.eq(pod.claims.iter().map(ClaimFacts::reference)) {
             again.claims.clone_from(&pod.claims);

@@ -2,7 +2,7 @@
 //!
 //! Before each write, the pod's node has been read at most five seconds ago, and the same rules
 //! that made the plan have judged the pod by that reading. A failure with one pod becomes that
-//! pod's outcome. The other pods go on.
+//! pod's outcome and does not stop the other pods.
 
 mod attempt;
 mod replacements;
@@ -31,7 +31,7 @@ use self::attempt::{Node, Run, Turn};
 pub use self::replacements::replacements;
 
 /// Deletes `pods` node by node, in their order within each node. Returns each pod's outcome, by
-/// UID. `facts` are those that the pods were judged by. `progress` is called once for each pod.
+/// UID. `facts` are the facts that the pods were judged by. `progress` is called once for each pod.
 pub async fn execute(
     cluster: &Cluster,
     stop: &Stop,
@@ -60,7 +60,7 @@ pub async fn execute(
             last_reading: Mutex::default(),
         })
         .collect_vec();
-    // The namespaces are read again right before the first delete, because a person may have taken
+    // The namespaces are read again right before the first delete, because the user may have taken
     // a while to confirm the deletes.
     let namespaces = cluster.namespaces().await;
     let run = &Run {
@@ -71,8 +71,8 @@ pub async fn execute(
         namespaces: RefCell::new(namespaces.map_err(Unread::from)),
         now: facts.now,
     };
-    // The pods go node by node, so that one reading of a node serves as many of its pods as five
-    // seconds allow.
+    // The pods are ordered by node, so that one reading of a node serves as many of its pods as
+    // five seconds allow.
     let turns = nodes.iter().flat_map(|node| {
         let here = |judged: &&&Judged| judged.pod.node.as_ref() == Some(&node.as_judged.name);
         pods.iter().filter(here).map(move |judged| Turn {

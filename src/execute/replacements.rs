@@ -1,4 +1,4 @@
-//! Waits for the replacements of the reaped pods. This only reads, and changes no outcome.
+//! Waits for the replacements of the reaped pods. The wait only reads, and changes no outcome.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -17,33 +17,35 @@ use crate::{
 
 /// The pause after the first round. It doubles after each further one.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
-/// The longest pause between two rounds, and the time limit of looking at one workload, since a
+/// The longest pause between two rounds, and the time limit for looking at one workload, because a
 /// round lasts until all looks have ended.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-/// The least pause for each workload, so that the API server is asked at most 50 times a second.
+/// The least pause for each workload, so that the API server receives at most 50 requests a second.
 const MIN_PAUSE_PER_WORKLOAD: Duration = Duration::from_millis(20);
-/// How long the search for causes may take at the end, because the report waits for it.
+/// How long the search for causes may take at the end. The search is limited, because the report
+/// waits for it.
 const CAUSES_TIME_LIMIT: Duration = Duration::from_secs(10);
 
-/// Reaped pods whose replacements are looked for by one request.
+/// Reaped pods whose replacements one request finds.
 #[derive(Default)]
 struct Workload<'a> {
     /// The reaped pods, each with the state of its replacement.
     pods: Vec<(&'a PodFacts, Replacement)>,
-    /// The number of pods that the controller has now, if it gives each a new name.
+    /// The number of pods that the controller has now, if the controller gives each pod a new name.
     present: usize,
     /// Whether another look may show more.
     open: bool,
 }
 
-/// The workloads, each by the request that finds its replacements. For a controller that gives each
-/// pod a new name, the key is its UID and the label selector of its pods: a Job has one for each
-/// index. For any other, the key is the reaped pod's UID and an empty text.
+/// The workloads, by the request that finds their replacements. For a controller that gives each
+/// pod a new name, the key is the controller's UID and the label selector of its pods: a Job has
+/// one selector for each index. For any other controller, the key is the reaped pod's UID and an
+/// empty text.
 type Workloads<'a> = BTreeMap<(&'a str, &'a str), Workload<'a>>;
 
 /// Waits until the replacements of `reaped` are back, for at most `wait`, or until the run has to
-/// end. Returns the state of each replacement, by UID of the reaped pod. `progress` receives how
-/// many are settled.
+/// end. Returns the state of each replacement, by UID of the reaped pod. `progress` receives the
+/// number of settled replacements.
 pub async fn replacements(
     cluster: &Cluster,
     stop: &Stop,
@@ -103,8 +105,8 @@ fn settled(replacement: &Replacement) -> bool {
     matches!(replacement.state, State::Back | State::None)
 }
 
-/// Looks at all workloads, round by round, until nothing is open in two rounds in a row. One round
-/// is not enough, because a crashing container without a probe is Ready between two crashes.
+/// Looks at all workloads, round by round, until no workload is open in two rounds in a row. One
+/// round is not enough, because a crashing container without a probe is Ready between two crashes.
 async fn rounds(cluster: &Cluster, workloads: &mut Workloads<'_>, progress: &dyn Fn(usize)) {
     let mut pause = FIRST_PAUSE;
     let least = MIN_PAUSE_PER_WORKLOAD * u32::try_from(workloads.len()).unwrap_or(u32::MAX);
@@ -125,8 +127,8 @@ async fn rounds(cluster: &Cluster, workloads: &mut Workloads<'_>, progress: &dyn
     }
 }
 
-/// Adds to each workload whose replacement is not Ready why it is late. The reaped pods went at
-/// about `began`.
+/// Adds to each replacement that is not Ready the cause of its delay. The reaped pods were deleted
+/// at about `began`.
 async fn explain(cluster: &Cluster, workloads: &mut Workloads<'_>, began: Instant) {
     stream::iter(workloads.values_mut())
         .for_each_concurrent(MAX_IN_FLIGHT, |workload| workload.explain(cluster))
@@ -164,8 +166,9 @@ impl<'a> Workload<'a> {
             .filter(|(_, replacement)| !settled(replacement) && replacement.state != State::Unknown)
     }
 
-    /// Returns when the deletion of the first of its pods was requested, less the allowance for
-    /// clock skew. From then on the controller may have made other pods.
+    /// Returns the earliest time at which the deletion of one of the workload's pods was requested,
+    /// minus the allowance for clock skew. From then on the controller may have created
+    /// replacements.
     fn evicted(&self) -> Option<Timestamp> {
         let requested =
             |pod: &PodFacts| pod.deletion_requested().unwrap_or(pod.deletion_deadline());
@@ -193,7 +196,8 @@ impl<'a> Workload<'a> {
         self.present = pods.len();
         let evicted = self.evicted();
         pods.retain(|pod| pod.metadata.creation_timestamp >= evicted);
-        // Pods from before the eviction come last: only the allowance for clock skew lets them in.
+        // Pods that were created before the eviction come last: only the allowance for clock skew
+        // admits them.
         let requested = evicted.and_then(|evicted| evicted.checked_add(CLOCK_SKEW).ok());
         pods.sort_by_key(|RawPod { metadata, .. }| {
             let created = metadata.creation_timestamp;
@@ -206,7 +210,8 @@ impl<'a> Workload<'a> {
         self.open = may_change && !self.pods.iter().all(|(_, found)| settled(found));
     }
 
-    /// Adds why the controller has not made a pod, and the newest Warning since the eviction.
+    /// Adds the cause why the controller has not created a pod, and the newest Warning since the
+    /// eviction.
     async fn explain(&mut self, cluster: &Cluster) {
         let evicted = self.evicted();
         let is_missing = |replacement: &Replacement| {
@@ -226,7 +231,7 @@ impl<'a> Workload<'a> {
                 }
             }
         }
-        // Replacements that were not made come last and share their controller's Warning, so
+        // Replacements that were not created come last and share their controller's Warning, so
         // remembering one Warning avoids a second reading.
         let mut last = (Uid::default(), None);
         for (pod, replacement) in self.late() {

@@ -24,7 +24,7 @@ const CLUSTER: &str = "
     Node ds06: {}
     Namespace shop: {}
 ";
-/// A Job's pod that has finished, and that the Job still holds.
+/// A Job's pod that has finished, and that the Job controller's finalizer still holds.
 const HELD: &str = "
     Pod shop/held-0: {metadata: {finalizers: [batch.kubernetes.io/job-tracking]}, status: {phase: Failed}}
 ";
@@ -37,7 +37,7 @@ async fn reaped(
     reaped_later(more, "{}", fate).await
 }
 
-/// Does as `reaped`, on a cluster to which `later` has happened since it was judged.
+/// Does the same as `reaped`, on a cluster that has changed by `later` since it was judged.
 async fn reaped_later(
     more: &str,
     later: &str,
@@ -72,7 +72,7 @@ async fn a_pod_once_seen_to_be_gone_stays_gone_though_later_reads_fail() {
     let mut looks = 0;
     let fate = move |request: &Request| {
         looks += usize::from(request.kind == Kind::PodUids);
-        // The first list holds the pod that its Job still holds. All further lists fail.
+        // The first list contains the pod that its Job still holds. All further lists fail.
         let fails = request.kind == Kind::PodUids && looks > 1;
         Fate {
             fault: fails.then_some(Fault::Status(403, false, false)),
@@ -100,7 +100,7 @@ async fn the_node_is_read_again_before_its_reading_is_too_old_for_a_slow_delete(
     assert_eq!(kept.collect::<Vec<_>>(), Vec::<&(String, &str)>::new());
 }
 
-/// A lease that could not be read has not changed. The next run judges the pod again.
+/// A lease that could not be read is no change. The next run judges the pod again.
 #[tokio::test(start_paused = true)]
 async fn a_node_whose_lease_cannot_be_read_again_is_a_failure_and_no_change() {
     for (later, fault, expected) in [
@@ -125,7 +125,7 @@ async fn a_node_whose_lease_cannot_be_read_again_is_a_failure_and_no_change() {
     }
 }
 
-/// What one pod shows of the machine counts for those whose turn comes later, too.
+/// A heartbeat that one pod shows also applies to the node's pods whose turn comes later.
 #[tokio::test(start_paused = true)]
 async fn what_a_changed_pod_shows_of_the_machine_keeps_its_other_pods() {
     let judged = "{Pod shop/db-0: {metadata: {resourceVersion: '1'}}, Pod shop/free-0: {}}";
@@ -138,7 +138,7 @@ async fn what_a_changed_pod_shows_of_the_machine_keeps_its_other_pods() {
         ("2026-01-30T00:00:00Z", ["deleted", "deleted"]),
     ] {
         let mut is_first = true;
-        // By its second try, the other pod has been read again.
+        // Before its second try, the run has read the other pod again.
         let fate = move |request: &Request| {
             let is_other = request.kind == Kind::Delete && request.name == "free-0";
             Fate {
@@ -153,8 +153,8 @@ async fn what_a_changed_pod_shows_of_the_machine_keeps_its_other_pods() {
     }
 }
 
-/// A pod's volumes never change. If it had another claim all the same, nothing would be known about
-/// that.
+/// A pod's volumes never change. If the pod had another PVC all the same, nothing would be known
+/// about that PVC.
 #[tokio::test(start_paused = true)]
 async fn a_pod_that_changed_is_judged_by_the_claims_that_it_has_now() {
     let changed = |spec: &str| {
@@ -168,8 +168,8 @@ async fn a_pod_that_changed_is_judged_by_the_claims_that_it_has_now() {
     }
 }
 
-/// Somebody deleted the claim, which would go with the pod. Another pod kept it, or nothing wanted
-/// it, when the pod was judged.
+/// Somebody has deleted the PVC, so Kubernetes would remove it with the pod. When the pod was
+/// judged, another pod kept the PVC, or nothing wanted it.
 #[tokio::test(start_paused = true)]
 async fn a_pod_stays_whose_claim_is_wanted_by_now() {
     let wanted = "
@@ -226,7 +226,7 @@ async fn a_pod_stays_whose_claim_is_wanted_by_now() {
     }
 }
 
-/// Each look makes an old API server read every pod of the cluster.
+/// Each list makes an old API server read every pod of the cluster.
 #[tokio::test(start_paused = true)]
 async fn the_looks_for_a_pod_that_its_job_keeps_become_rarer() {
     let (codes, trace) = reaped(HELD, |_| Fate::default()).await;
@@ -240,7 +240,7 @@ async fn the_looks_for_a_pod_that_its_job_keeps_become_rarer() {
     );
 }
 
-/// Reaps a Job's pod that runs. Each of `faults` in turn meets the next request of its kind.
+/// Reaps a running pod of a Job. Each of `faults` in turn affects the next request of its kind.
 /// Returns the outcome, and the requests about the pod.
 async fn reap_of_job(later: &str, faults: &[(Kind, Fault)]) -> (&'static str, Vec<String>) {
     let running = "Pod shop/job-0: {metadata: {finalizers: [batch.kubernetes.io/job-tracking]}}";
@@ -263,13 +263,13 @@ async fn reap_of_job(later: &str, faults: &[(Kind, Fault)]) -> (&'static str, Ve
         path.contains("/pods/job-0").then(|| verb.to_owned())
     });
     let mut asked = asked.collect::<Vec<_>>();
-    // The verifying list is asked again while the Job holds the pod.
+    // The verifying list is repeated while the Job holds the pod.
     asked.dedup_by(|one, other| *one == "LIST" && *other == "LIST");
     (codes[0].1, asked)
 }
 
-/// A pod that changed is judged once more, and once more after our own patch, which changes it. That
-/// it is Failed and not deleted is a failure, whatever keeps it.
+/// A pod that changed is judged once more, and once more after our own patch, which changes the pod
+/// too. A pod that was set to `Failed` and is not deleted is a failure, whatever keeps the pod.
 #[tokio::test(start_paused = true)]
 async fn the_pod_of_a_job_is_set_to_failed_before_it_is_deleted() {
     let conflict = (Kind::Delete, Fault::Status(409, false, false));
@@ -290,7 +290,7 @@ async fn the_pod_of_a_job_is_set_to_failed_before_it_is_deleted() {
             "failed",
             "PATCH DELETE GET DELETE GET DELETE",
         ),
-        // The patch is refused by admission, or because another pod has the name by now.
+        // The patch is refused by admission, or because another pod now has the name.
         ("{}", vec![invalid], "denied", "PATCH GET"),
         (another, vec![invalid], "changed", "PATCH GET"),
         ("{}", vec![busy], "still-there", "PATCH PATCH DELETE LIST"),
@@ -312,11 +312,11 @@ async fn the_pod_of_a_job_is_set_to_failed_before_it_is_deleted() {
     }
 }
 
-/// Between the two steps nothing ends the run: its Job would count a failure for a pod that is
-/// still there.
+/// Nothing ends the run between the patch and the delete: otherwise the Job would count a failure
+/// for a pod that still exists.
 #[tokio::test(start_paused = true)]
 async fn a_pod_that_is_set_to_failed_is_deleted_though_the_run_has_to_end() {
-    // The answer to the patch may be lost.
+    // The response to the patch may be lost.
     for fault in [None, Some(Fault::Lost(true))] {
         let mut patches = 0;
         let late = move |request: &Request| {
@@ -339,7 +339,7 @@ async fn a_pod_that_is_set_to_failed_is_deleted_though_the_run_has_to_end() {
     }
 }
 
-/// A StatefulSet's pod on a dead node, with two claims there that are declared scratch.
+/// A StatefulSet's pod on a dead node, with two PVCs on that node that are declared scratch.
 const SCRATCH: &str = "
     Pod shop/cache-0:
         metadata: {labels: {apps.kubernetes.io/pod-index: '0'}}
@@ -354,8 +354,9 @@ const SCRATCH: &str = "
     PersistentVolume pv-b: {on: ds06, spec: {local: {path: /x}, persistentVolumeReclaimPolicy: Delete}}
 ";
 
-/// Runs with `--reap-scratch` on [`SCRATCH`] with `more`. Returns the pod's reason and outcome, with the PVCs that may be gone
-/// without it, and the deletes and the node's readings from the first delete on.
+/// Runs with `--reap-scratch` on [`SCRATCH`] with `more`. Returns the pod's reason and outcome, with the PVCs
+/// that may be deleted although the pod is not. Also returns the deletes and the node's readings, from the
+/// first delete on.
 async fn reap_scratch(
     more: &str,
     mode: Mode,
@@ -377,7 +378,7 @@ async fn reap_scratch_within(
     reap_scratch_saying(deadline, more, mode, fate, &mut String::new()).await
 }
 
-/// Does as `reap_scratch_within`, and appends the sentence of a failure.
+/// Does the same as `reap_scratch_within`, and appends the sentence of a failure.
 async fn reap_scratch_saying(
     deadline: Duration,
     more: &str,
@@ -457,8 +458,8 @@ async fn scratch_goes_between_a_rehearsal_and_its_pod() {
     assert_eq!(sent.len(), 4, "{sent:?}");
 }
 
-/// A claim's users, and the StatefulSet that makes it again, must be read after the claim was seen
-/// to be declared scratch.
+/// A PVC's users, and the StatefulSet that creates the PVC again, must be read after the PVC that
+/// is declared scratch.
 #[tokio::test(start_paused = true)]
 async fn what_tells_whether_claims_may_go_is_read_after_all_of_them() {
     let second = SCRATCH
@@ -562,7 +563,7 @@ async fn a_claim_that_went_alone_is_told() {
             is_met.then_some(Fault::Status(403, false, false))
         }
     };
-    // The rehearsal is refused, before anything has gone.
+    // The rehearsal is refused before anything is deleted.
     for fault in [
         forbidden(Kind::Delete, "cache-0", true),
         forbidden(Kind::DeleteClaim, "b-cache-0", true),
@@ -595,8 +596,8 @@ async fn a_claim_that_went_alone_is_told() {
     expect_test::expect!["It could not be deleted: its PVCs were deleted, or may have been (a-cache-0, b-cache-0), and this run did not delete the pod. The API server refused the delete: cannot list resource (403)"].assert_eq(&said);
 }
 
-/// A failure that may pass is followed by another try. A claim that changed is left to the next run,
-/// unless a try without an answer has deleted it.
+/// A failure that may pass is followed by another try. A PVC that changed is left to the next run,
+/// unless a try without a response has deleted it.
 #[tokio::test(start_paused = true)]
 async fn a_claim_is_tried_again_as_it_was_judged() {
     let gone = "scratch failed a-cache-0";
@@ -606,7 +607,7 @@ async fn a_claim_is_tried_again_as_it_was_judged() {
         (Fault::Lost(false), None, "scratch deleted", 2),
         (Fault::Lost(true), None, "scratch deleted", 2),
         (Fault::Lost(false), Some(changed), gone, 2),
-        // Somebody else has deleted the claim. The pod goes all the same.
+        // Somebody else has deleted the PVC. The pod is deleted all the same.
         (Fault::Status(404, false, false), None, "scratch deleted", 1),
         (Fault::Denied(403), None, "scratch denied", 1),
         (changed, None, "scratch changed", 1),
@@ -631,7 +632,7 @@ async fn a_claim_is_tried_again_as_it_was_judged() {
     }
 }
 
-/// A run that has to end begins nothing new, and still deletes a pod that has lost a claim.
+/// A run that has to end begins nothing new, and still deletes a pod that has lost a PVC.
 #[tokio::test(start_paused = true)]
 async fn a_run_that_ends_gives_up_no_first_claim_and_finishes_after_it() {
     let deadline = Duration::from_secs(5);
@@ -669,7 +670,7 @@ async fn a_run_that_ends_gives_up_no_first_claim_and_finishes_after_it() {
     );
 }
 
-/// Nothing is lost yet, so the run ends at once, as it does for a pod's delete.
+/// Nothing is lost yet, so the run ends immediately, as it does during a pod's delete.
 #[tokio::test(start_paused = true)]
 async fn a_run_that_has_to_end_while_a_claim_is_rehearsed_interrupts_its_pod() {
     let busy = |request: &Request| Fate {
@@ -684,7 +685,8 @@ async fn a_run_that_has_to_end_while_a_claim_is_rehearsed_interrupts_its_pod() {
     }
 }
 
-/// The first claim may be gone already, so its delete is repeated, and the rest goes too.
+/// The first PVC may be deleted already, so its delete is repeated, and the other PVC and the pod
+/// are deleted too.
 #[tokio::test(start_paused = true)]
 async fn a_run_that_has_to_end_while_a_claim_is_deleted_goes_on_with_its_pod() {
     let mut is_first = true;
@@ -701,7 +703,7 @@ async fn a_run_that_has_to_end_while_a_claim_is_deleted_goes_on_with_its_pod() {
     assert!(sent.contains(&CLAIMS[1].to_owned()), "{sent:?}");
 }
 
-/// A claim's delete that is on its way for more than five seconds is given up before it arrives.
+/// A PVC's delete that is on its way for more than five seconds is aborted before it arrives.
 #[tokio::test(start_paused = true)]
 async fn no_claim_goes_by_a_look_that_is_older_than_five_seconds() {
     let late = |request: &Request| {
@@ -723,9 +725,9 @@ async fn no_claim_goes_by_a_look_that_is_older_than_five_seconds() {
     );
 }
 
-/// A pod's delete that takes `there` to the server, after readings of its node, each of which takes
-/// `back` on its way back. The time counts from the moment before the reading: its answer may be old
-/// when it comes.
+/// The pod's delete takes `there` to reach the server. Each reading of the pod's node before it
+/// takes `back` on its way back. The five seconds are counted from the moment before the reading,
+/// because the response may be old when it arrives.
 #[tokio::test(start_paused = true)]
 async fn no_pod_is_deleted_by_a_reading_that_was_begun_more_than_five_seconds_ago() {
     let seconds = Duration::from_secs_f64;
@@ -750,7 +752,7 @@ async fn no_pod_is_deleted_by_a_reading_that_was_begun_more_than_five_seconds_ag
     }
 }
 
-/// The answer may have lifted the breaker, so no other rule has to hold the pod.
+/// The answer may have lifted the breaker, so perhaps no other rule keeps the pod.
 #[tokio::test(start_paused = true)]
 async fn a_pod_stays_if_the_answer_on_its_node_no_longer_counts() {
     let annotated =
@@ -760,7 +762,7 @@ async fn a_pod_stays_if_the_answer_on_its_node_no_longer_counts() {
     for (later, expected) in [
         ("{}".to_owned(), "deleted"),
         (annotated("null"), "node-changed"),
-        // It is older than the failure.
+        // The answer is older than the failure.
         (at("2026-01-31T00:30:00Z"), "node-changed"),
     ] {
         let (codes, _) = reaped_later(&judged, &later, |_| Fate::default()).await;
@@ -784,7 +786,7 @@ async fn a_pod_that_is_bound_to_another_node_has_changed() {
     }
 }
 
-/// After the rehearsal of the last claim nothing is lost yet.
+/// After the rehearsal of the last PVC nothing is lost yet.
 #[tokio::test(start_paused = true)]
 async fn a_run_that_has_to_end_after_the_rehearsal_gives_up_no_claim() {
     let slow = |request: &Request| Fate {
@@ -800,8 +802,9 @@ async fn a_run_that_has_to_end_after_the_rehearsal_gives_up_no_claim() {
     assert_eq!(sent, REHEARSAL);
 }
 
-/// The first try has no answer, so that the claim may be gone by it, or may have changed: a look
-/// tells, and without one the pod stays.
+/// The first try has no response, so it may have deleted the PVC, or somebody may have changed the
+/// PVC. Only another reading of the PVC tells which. If that reading does not show the delete, the
+/// pod stays.
 #[tokio::test(start_paused = true)]
 async fn a_pod_stays_if_no_look_tells_that_its_claim_is_going() {
     for (look, expected) in [
@@ -837,7 +840,7 @@ async fn a_run_that_has_to_end_while_it_reads_the_node_touches_no_pod() {
     let mut readings = 0;
     let fate = move |request: &Request| {
         readings += usize::from(request.kind == Kind::Node && request.name == "ds06");
-        // The second reading is the one before the delete.
+        // The second reading is made right before the delete.
         let is_last = request.kind == Kind::Node && request.name == "ds06" && readings == 2;
         if is_last {
             signal.send_replace(Some(("SIGTERM", tokio::time::Instant::now())));
@@ -860,8 +863,8 @@ async fn a_run_that_has_to_end_while_it_reads_the_node_touches_no_pod() {
     );
 }
 
-/// A Lease that could not be read again has not changed: neither that of an edge node, nor that of a
-/// node on which a grace period is cut short. The second reading is the one before the delete.
+/// A Lease that could not be read again is no change. This is true of an edge node, and of a node on
+/// which a grace period is cut short. The second reading is made right before the delete.
 #[tokio::test(start_paused = true)]
 async fn a_node_whose_lease_is_unread_has_not_changed() {
     let edge = "

@@ -1,4 +1,4 @@
-//! Verifies, with a list of each node's pods, that the deletes worked.
+//! Verifies, with a list of each node's pods, that the deleted pods are gone.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -22,10 +22,11 @@ const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 impl Run<'_> {
-    /// Returns the outcomes of `turns`, whose pods are all of one node. The delete of each was
-    /// accepted, or may have been.
+    /// Returns the outcomes of `turns`, whose pods are all on one node. The API server has, or may
+    /// have, accepted the delete of each pod.
     pub async fn verify(&self, node: &str, turns: Vec<Turn<'_>>) -> Vec<(Uid, Outcome)> {
-        // The UIDs in the last list that could be read, and why a list could not be read.
+        // The UIDs in the last list that could be read, and the failure of a list that could not be
+        // read.
         let (mut present, mut failed) = (None, None);
         let deadline = Instant::now() + JOB_TIME_LIMIT;
         let mut pause = FIRST_PAUSE;

@@ -1,4 +1,4 @@
-//! CSI volumes, of `PersistentVolumes` and of pods: which are disks for one machine.
+//! CSI volumes of `PersistentVolumes` and of pods, and which of them are disks for one machine.
 
 use std::collections::BTreeMap;
 
@@ -14,13 +14,14 @@ raw! {
     }
 }
 
-/// What matters of a CSI volume's attributes. Their author decides how many there are.
+/// The facts that matter about a CSI volume's attributes. Only these are kept, because the author
+/// of the attributes decides how many there are.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(from = "BTreeMap<String, Option<String>>")]
 struct CsiAttributes {
-    /// `dataLocality` is `strict-local`.
+    /// Whether `dataLocality` is `strict-local`.
     strict_local: bool,
-    /// They name a disk on a storage network.
+    /// Whether the attributes name a disk on a storage network.
     name_a_disk: bool,
 }
 
@@ -48,9 +49,9 @@ const DISK_KEYS: [&str; 7] = [
     "wwn",
     "lunWWN",
 ];
-/// How the names of such disks begin: those of iSCSI, `NVMe` and SCSI.
+/// The prefixes of such disks' names: those of iSCSI, `NVMe` and SCSI.
 const DISK_NAMES: [&str; 4] = ["iqn.", "nqn.", "naa.", "eui."];
-/// How the names of file systems begin that one machine may mount.
+/// The prefixes of the names of file systems that only one machine may mount.
 const OF_ONE_MACHINE: [&str; 4] = ["ext", "xfs", "btrfs", "ntfs"];
 /// The file systems that several machines may mount from one disk.
 const OF_CLUSTER: [&str; 2] = ["gfs2", "ocfs2"];
@@ -68,13 +69,13 @@ impl CsiSource {
         self.volume_attributes.name_a_disk && !OF_CLUSTER.contains(&self.fs_type.as_str())
     }
 
-    /// Reports whether the volume, written in a pod itself, is a disk for one machine, and is not
-    /// read-only.
+    /// Reports whether the volume, which a pod itself declares, is a disk for one machine and is
+    /// not read-only.
     pub fn is_written_disk(&self) -> bool {
         !self.read_only && (self.is_of_one_machine() || self.names_a_disk())
     }
 
-    /// Reports whether Longhorn keeps the data on the node that uses it, although it sets no
+    /// Reports whether Longhorn keeps the data on the node that uses it, although Longhorn sets no
     /// affinity.
     pub fn is_strict_local(&self) -> bool {
         self.driver == "driver.longhorn.io" && self.volume_attributes.strict_local
@@ -170,7 +171,7 @@ mod tests {
         }
     }
 
-    /// A disk that the attributes name has one writer, whatever the modes say.
+    /// A disk that the attributes name has one writer, whatever the access modes are.
     #[test]
     fn the_modes_of_a_volume_matter_only_to_its_file_system() {
         let iqn = json!({"driver": "csi.example", "volumeAttributes": {"iqn": ""}});

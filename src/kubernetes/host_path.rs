@@ -1,4 +1,4 @@
-//! The paths of its node that a pod mounts by a `hostPath` of its own, and whether a container may
+//! The paths of the node that a pod mounts by a `hostPath` of its own, and whether a container may
 //! write to them.
 
 use std::{collections::BTreeSet, path::Path};
@@ -26,8 +26,8 @@ raw! {
     }
 }
 
-/// The names of the volumes that containers mount and may write to; one more than are kept stands
-/// for too many.
+/// The names of the volumes that containers mount and may write to. One name beyond the limit means
+/// that there are too many.
 #[derive(Debug, Clone, Default)]
 pub struct Mounted(BTreeSet<String>);
 
@@ -65,7 +65,7 @@ impl Mounted {
     }
 }
 
-/// Directories of a node that belong to its system. They hold the data of no workload.
+/// Directories of a node that belong to its system. No workload has its data there.
 const OF_SYSTEM: [&str; 15] = [
     "/dev",
     "/proc",
@@ -89,7 +89,7 @@ impl HostPath {
         &self.path
     }
 
-    /// Returns the path in its shortest form, if what is there may be the data of a workload.
+    /// Returns the path in its shortest form, if a workload may have its data there.
     pub fn of_data(self) -> Option<Self> {
         let Self { path, kind } = self;
         let mut path = shortest(&path);
@@ -126,8 +126,8 @@ mod tests {
 
     use crate::kubernetes::RawPod;
 
-    /// Lists the paths that count of a pod with these volumes, each as path, type and how it is
-    /// mounted. A reading that kept only what is needed has the same.
+    /// Lists the relevant paths of a pod with these volumes, each with its type and how it is
+    /// mounted. A reading that keeps only the needed fields gives the same list.
     fn counted(volumes: &[(&str, &str)], mounts: &serde_json::Value) -> Vec<String> {
         let volumes = volumes.iter().enumerate().map(|(number, (path, kind))| {
             json!({"name": format!("v{number}"), "hostPath": {"path": path, "type": kind}})
@@ -248,7 +248,8 @@ mod tests {
         }
     }
 
-    /// Their author decides how many a pod has. What is not kept must not make a pod pass.
+    /// A pod's author decides how many paths it mounts. Paths beyond the limit, which are not kept,
+    /// must not let a pod pass.
     #[test]
     fn a_pod_with_too_many_may_write_to_each() {
         let many = (0..40)

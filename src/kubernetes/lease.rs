@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// The label, with its value, of an API server's lease, since Kubernetes 1.26. The holder of such a
-/// lease is no name of its host; its label `kubernetes.io/hostname` is.
+/// lease does not name its host; the lease's label `kubernetes.io/hostname` does.
 const IDENTITY: (&str, &str) = ("apiserver.kubernetes.io/identity", "kube-apiserver");
 /// The field of a renewal in `managedFields`.
 const RENEWED: &str = "/f:spec/f:renewTime";
@@ -32,15 +32,15 @@ raw! {
     }
 }
 
-/// The Leases that name a node or a pod on it, by node; `None` if they are too many to read.
+/// The Leases that name a node or a pod on it, by node; `None` if there are too many to read.
 pub type LeasesByNode = BTreeMap<String, Read<Option<Vec<RawLease>>>>;
 
 impl RawLease {
-    /// The namespace of the nodes' leases, each with the name of its node.
+    /// The namespace of the nodes' leases. Each lease has the name of its node.
     pub const OF_NODES: &str = "kube-node-lease";
     /// The namespace of the API servers' leases.
     pub const OF_API_SERVERS: &str = "kube-system";
-    /// The prefix of their names.
+    /// The prefix of the names of API servers' leases.
     pub const API_SERVER: &str = "apiserver-";
 
     pub fn is_of_node(&self) -> bool {
@@ -52,7 +52,8 @@ impl RawLease {
         self.metadata.namespace == Self::OF_API_SERVERS && label.is_some_and(|it| it == IDENTITY.1)
     }
 
-    /// Drops what no rule asks of a lease that may be anybody's, because many are held at once.
+    /// Drops the fields that no rule needs of a lease with any holder, because a run keeps many
+    /// such leases in memory.
     pub fn drop_unused(&mut self) {
         cut(&mut self.spec.holder_identity);
         self.metadata.annotations.clear();
@@ -72,7 +73,7 @@ impl RawLease {
         (renewal != Renewal::default()).then_some(renewal)
     }
 
-    /// Returns the report of whoever renews the lease; `None` if it was never renewed.
+    /// Returns the heartbeat of the lease's holder; `None` if the lease was never renewed.
     pub fn heard(&self, now: Timestamp) -> Option<Heard> {
         let at = self.metadata.heard(RENEWED, self.spec.renew_time, now)?;
         let Meta {
@@ -91,7 +92,8 @@ impl RawLease {
         Some(Heard { by, at, what })
     }
 
-    /// Reports whether the lease, read again, is still held by what it was `named` after.
+    /// Reports whether the lease, which was read again, still has the holder by which it was
+    /// `named`.
     pub fn is_still_held_by(&self, named: &NamedBy) -> bool {
         let NamedBy { holder, kind, .. } = named;
         self.serves(holder)
@@ -107,7 +109,8 @@ impl RawLease {
     }
 }
 
-/// Reports whether a holder may go on with `rest` after the name of what it is named after.
+/// Reports whether a holder's identity may continue with `rest` after the name of a node, host or
+/// pod.
 fn allows(kind: HolderKind, rest: &str) -> bool {
     rest.is_empty()
         || rest.starts_with('_')
@@ -118,7 +121,7 @@ fn allows(kind: HolderKind, rest: &str) -> bool {
         }
 }
 
-/// Reports whether `name`, as a holder has it, is `known`. Programs may change the case of a host's
+/// Reports whether a holder's `name` is the `known` one. Programs may change the case of a host's
 /// name.
 fn is_called(kind: HolderKind, known: &str, name: &str) -> bool {
     match kind {
@@ -137,9 +140,9 @@ fn is_cilium_suffix(text: &str) -> bool {
         && text.bytes().any(|letter| letter.is_ascii_lowercase())
 }
 
-/// Lists the names that `holder` may begin with, the longest first, each with the rest: all of it,
-/// and each part before a `_` or `-`. No name is longer than that of the longest object, though a
-/// holder may be.
+/// Lists the names that `holder` may begin with, the longest first, each with the rest: the whole
+/// holder, and each part before a `_` or `-`. A name is at most as long as the longest name of an
+/// object, although a holder may be longer.
 fn beginnings(holder: &str) -> impl Iterator<Item = (&str, &str)> {
     let names = &holder[..holder.floor_char_boundary(MAX_NAME_CHARS + 1)];
     let parts = names.rmatch_indices(['_', '-']).map(|(at, _)| at);
@@ -155,18 +158,18 @@ pub struct HolderPod {
     pub namespace: String,
     /// The pod's name.
     pub name: String,
-    /// The name is one that Kubernetes made for a pod of a `ReplicaSet`, so no other pod has it.
+    /// Whether Kubernetes made the name for a pod of a `ReplicaSet`, so that no other pod has it.
     pub is_unique: bool,
 }
 
-/// What may hold Leases: the nodes whose machines are asked about, what is on them, and all other
-/// nodes.
+/// The possible holders of Leases: the nodes that are checked for heartbeats, their hosts and pods,
+/// and all other nodes.
 #[derive(Debug, Clone, Default)]
 pub struct Holders {
-    /// The nodes that are asked about, by their names in lower case.
+    /// The nodes that are checked, by their names in lower case.
     nodes: BTreeMap<String, String>,
-    /// These nodes by their hostnames in lower case. A machine that has registered under a new name
-    /// may keep its hostname.
+    /// The checked nodes by their hostnames in lower case. A machine that has registered under a
+    /// new name may keep its hostname.
     hosts: BTreeMap<String, BTreeSet<String>>,
     /// The names of all other nodes in lower case.
     others: BTreeSet<String>,
@@ -177,7 +180,7 @@ pub struct Holders {
 /// A Lease to read: its namespace, if it is known, and its name.
 pub type LeaseName = (Option<String>, String);
 
-/// Something that a holder is named after.
+/// A node, host or pod that a holder names.
 struct Named<'a> {
     node: &'a str,
     /// The pod's namespace; `None` if any namespace will do.
@@ -187,7 +190,7 @@ struct Named<'a> {
 }
 
 impl Holders {
-    /// Returns holders that know the names of all nodes, and ask about none yet.
+    /// Returns holders that know the names of all nodes, and check none yet.
     pub fn among(all_nodes: impl IntoIterator<Item = String>) -> Self {
         let others = all_nodes.into_iter().map(|name| name.to_ascii_lowercase());
         Self {
@@ -196,7 +199,7 @@ impl Holders {
         }
     }
 
-    /// Adds a node to ask about, with the pods on it.
+    /// Adds a node to check, with the pods on it.
     pub fn add<'a>(&mut self, node: &NodeFacts, pods: impl IntoIterator<Item = &'a HolderPod>) {
         let name = node.name.to_ascii_lowercase();
         self.nodes.insert(name, node.name.clone());
@@ -210,14 +213,14 @@ impl Holders {
         }
     }
 
-    /// Lists the names of the nodes that are asked about.
+    /// Lists the names of the checked nodes.
     pub fn nodes(&self) -> BTreeSet<String> {
         self.nodes.values().cloned().collect()
     }
 
-    /// Lists what `holder` is named after: the one with the longest name or, if several have that
-    /// name, a node rather than a host, and a host rather than a pod. The holder of a Lease whose
-    /// namespace is not known may also be a pod with a longer name.
+    /// Lists the nodes, hosts or pods that `holder` names: the one with the longest name or, if
+    /// several have that name, a node rather than a host, and a host rather than a pod. The holder
+    /// of a Lease whose namespace is not known may also be a pod with a longer name.
     fn named<'a>(&'a self, holder: &'a str, namespace: Option<&str>) -> Vec<Named<'a>> {
         let mut found = Vec::new();
         for (name, rest) in beginnings(holder) {

@@ -1,4 +1,4 @@
-//! Tests of what the holder of a Lease is named after.
+//! Tests of which node, host or pod the holder of a Lease names.
 
 use serde_json::{Value, json};
 
@@ -30,7 +30,8 @@ fn owned_by(version: &str, kind: &str, name: &str) -> Value {
 /// The longest name that a `ReplicaSet` may have before Kubernetes cuts it.
 const LONG: &str = "a-name-that-is-as-long-as-can-be-before-kubernetes-cuts-i";
 
-/// Of all nodes, `rack1`, `a` and `edge-7` are asked about, with pods on `rack1`, and one on `a`.
+/// Returns holders that check the nodes `rack1`, `a` and `edge-7`, with pods on `rack1`, and one on
+/// `a`.
 fn holders() -> Holders {
     let all = [
         "rack1",
@@ -98,7 +99,7 @@ fn the_most_specific_name_of_a_holder_wins() {
         ("kube-system", "rack1-controller", ""),
         ("kube-system", "rack10", ""),
         ("kube-system", "rack10_0a1b", ""),
-        // As cilium-operator appends.
+        // With ten letters, as cilium-operator appends them.
         ("kube-system", "rack1-aBcDeFgHiJ", "rack1"),
         ("kube-system", "rack1-abcdefghiJ", "rack1"),
         ("kube-system", "rack1-abcdefghij", ""),
@@ -141,7 +142,7 @@ fn the_most_specific_name_of_a_holder_wins() {
         ("kube-system", "forged-0", ""),
         ("shop", "forged-0", "rack1"),
         ("kube-system", "vowel-aeiou", "rack1"),
-        // The names that others give may be given twice.
+        // A name that Kubernetes did not make for a ReplicaSet's pod may occur twice.
         ("kube-system", "report-10000", ""),
         ("shop", "report-10000", "rack1"),
         ("kube-system", "other-x2x4z", ""),
@@ -159,7 +160,7 @@ fn the_most_specific_name_of_a_holder_wins() {
             expected,
             "{namespace}: {holder}"
         );
-        // A row of a table does not tell the namespace, so it may name more.
+        // A row of a table does not tell the namespace, so its holder may name more nodes.
         for named in ["rack1", "a", "edge-7"].into_iter().filter(is_named) {
             let within = Some(namespace.to_owned());
             let mut of_row = holders.named_by("leader", holder);

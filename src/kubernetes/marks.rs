@@ -1,5 +1,5 @@
-//! The marks of leaf nodes: nodes that stand for something that this cluster does not see, or that
-//! work on without their cluster.
+//! The marks of leaf nodes: nodes that stand for something that this cluster cannot see, or that
+//! keep working without their cluster.
 
 use crate::facts::LeafKind;
 
@@ -8,18 +8,18 @@ pub const KOSMOS_PREFIX: &str = "kosmos-";
 /// The annotation whose value is the leaf cluster's name.
 pub const KOSMOS_OWNER: &str = "kosmos-io/owned-by-cluster";
 
-/// A mark of leaf nodes. Each alone is enough.
+/// A mark of leaf nodes. One mark is enough to make a node a leaf node.
 #[derive(Debug, Clone, Copy)]
 pub struct Mark {
-    /// What the nodes stand for.
+    /// The kind of leaf node that the mark shows.
     pub kind: LeafKind,
-    /// Who makes them.
+    /// The project or vendor that creates such nodes.
     pub maker: &'static str,
-    /// Where the mark is.
+    /// The part of the node that carries the mark.
     pub place: Place,
-    /// The key, or how it looks. Empty where the place has none.
+    /// The key or its pattern. Empty if the place has no key.
     pub key: &'static str,
-    /// How the value looks; `None` is any.
+    /// The pattern of the value; `None` matches any value.
     pub value: Option<&'static str>,
 }
 
@@ -39,7 +39,7 @@ pub enum Place {
 }
 
 impl Place {
-    /// Returns the word for it, as reports and pages have it.
+    /// Returns the word for the place in reports and pages.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Label => "label",
@@ -66,14 +66,14 @@ macro_rules! marks {
     };
 }
 
-/// The marks, of each kind and maker together. The first that a node carries names its maker, so
-/// what is built on Virtual Kubelet comes before it.
+/// The marks, grouped by kind and maker. The first mark that a node carries names its maker, so
+/// makers that build on Virtual Kubelet come before Virtual Kubelet.
 ///
-/// In a key and in a value, … stands for anything, as a whole value for anything but nothing; # for
-/// a number.
+/// In a key or a value, … stands for any text; a value that is only … must not be empty. A # stands
+/// for a number.
 ///
-/// They are from the sources of the projects named, and from nodes of a real Kosmos, Virtual
-/// Kubelet and KWOK. What real nodes have too is not a mark: the role "agent", an empty
+/// The marks come from the sources of these projects, and from nodes of a real Kosmos, Virtual
+/// Kubelet and KWOK. Something that real nodes also have is not a mark: the role "agent", an empty
 /// providerID, a role "edge", a label that keeps load balancers away.
 pub const MARKS: &[Mark] = marks! {
     Kosmos "Kosmos" {
@@ -100,7 +100,7 @@ pub const MARKS: &[Mark] = marks! {
     }
     Virtual "Oracle Cloud" {
         Annotation "oci.oraclecloud.com/virtual-node-pool-id";
-        // Its real nodes have ocid1.instance (oci-cloud-controller-manager, IsVirtualNode).
+        // OKE's real nodes have ocid1.instance (oci-cloud-controller-manager, IsVirtualNode).
         ProviderId = "ocid1.virtualnode…";
     }
     Virtual "Koupleless" {
@@ -110,7 +110,8 @@ pub const MARKS: &[Mark] = marks! {
     Virtual "KWOK" {
         Label "kwok.x-k8s.io/node" = "fake";
         Annotation "kwok.x-k8s.io/node" = "fake";
-        // Of its own template. A pod that lands there is said to have run, and has not.
+        // From KWOK's own template. KWOK reports a pod on such a node as having run, although the
+        // pod has not.
         Label "type" = "kwok";
         KubeletVersion = "kwok-…";
     }
@@ -121,7 +122,8 @@ pub const MARKS: &[Mark] = marks! {
         Label "type" = "virtual-kubelet";
         Label "virtual-kubelet.io/provider";
         Taint "virtual-kubelet.io/provider";
-        // Its library writes two of them, for every provider that is built on it.
+        // Virtual Kubelet's library writes two of these marks, for every provider that is built on
+        // it.
         Annotation "virtual-kubelet.io/…";
         KubeletVersion = "v#.#.#-vk-…";
     }
@@ -134,7 +136,8 @@ pub const MARKS: &[Mark] = marks! {
         Annotation "node.beta.openyurt.io/autonomy" = "true";
         Annotation "node.openyurt.io/autonomy-duration" = "…";
     }
-    // At the customer's site: the kubelet ends no pod while it does not reach AWS (aws/eks-hybrid).
+    // Nodes at the customer's site: the kubelet terminates no pod while it cannot reach AWS
+    // (aws/eks-hybrid).
     Edge "EKS Hybrid Nodes" {
         Label "eks.amazonaws.com/compute-type" = "hybrid";
         ProviderId = "eks-hybrid:///…";
@@ -210,8 +213,8 @@ mod tests {
         pages::compare("docs/leaf-nodes.md", titles, last, &table);
     }
 
-    /// The node guard asks of the pod's node what the rules ask. `tests/api_server/node_guard.rs`
-    /// shows it each mark.
+    /// The node guard checks the same marks on the pod's node as the rules.
+    /// `tests/api_server/node_guard.rs` tries each mark.
     #[test]
     fn the_expression_of_the_node_guard_is_made_of_the_marks() {
         let regex = |pattern: &str| {
@@ -269,7 +272,7 @@ mod tests {
             .assert_eq(&made);
     }
 
-    /// A mark that is misspelled would be on no node.
+    /// No node would carry a misspelled mark.
     #[test]
     fn each_mark_of_the_table_is_looked_for() {
         let nodes = include_str!("../../tests/data/leaf-marks.yaml");
@@ -285,7 +288,7 @@ mod tests {
     #[test]
     fn the_reapers_own_pod_is_kept_off_every_node_with_a_mark_that_scheduling_knows() {
         let marks = |place: Place| MARKS.iter().filter(move |mark| mark.place == place);
-        // One expression a key, with the values of all its marks.
+        // One expression for each key, with the values of all marks with that key.
         let keys = marks(Place::Label).map(|mark| mark.key).unique();
         let expressions = keys.map(|key| {
             let values = marks(Place::Label).filter(|mark| mark.key == key);

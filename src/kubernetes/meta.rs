@@ -1,5 +1,5 @@
-//! The parts that all kinds of objects share: lists, metadata and conditions. Also, how to describe
-//! an object that cannot be parsed.
+//! The parts that all kinds of objects share: lists, metadata and conditions. Also describes an
+//! object that cannot be parsed.
 
 use std::{collections::BTreeMap, ops::Deref};
 
@@ -10,19 +10,19 @@ use serde_json::{Value, error::Category, value::RawValue};
 
 use crate::facts::{CLOCK_SKEW, ResourceVersion, Uid};
 
-/// How long after its creation an object gets its first writes. On some servers the stamp of such a
-/// write is never renewed: see [`Meta::heard`].
+/// The time after its creation within which an object gets its first writes. Some servers never
+/// renew the stamp of such a write: see [`Meta::heard`].
 const FIRST_WRITES_WITHIN: SignedDuration = SignedDuration::from_mins(1);
 /// The length, in characters, that messages of the cluster are cut to.
 const MAX_MESSAGE_CHARS: usize = 500;
-/// The most owners, finalizers and other parts of an object that are kept, and the most bytes of a text in them
-/// or in an annotation of ours. Kubernetes writes a few, of at most 253 bytes; others may write as
-/// much as etcd takes.
+/// The most owners, finalizers and other parts of an object that are kept, and the most bytes of a text in
+/// them or in an annotation of ours. Kubernetes writes a few, of at most 253 bytes; others may write as much
+/// as etcd accepts.
 pub const MAX_ITEMS_KEPT: usize = 16;
 const MAX_TEXT_BYTES: usize = 1_000;
 /// The annotation or label that opts an object out.
 pub const SKIP: &str = "pod-reaper.io/skip";
-/// The label with the name that a machine calls itself by.
+/// The label with the machine's own hostname.
 pub const HOSTNAME: &str = "kubernetes.io/hostname";
 /// The annotation that the kubelet sets on the API's copy of a static pod.
 pub const MIRROR: &str = "kubernetes.io/config.mirror";
@@ -36,7 +36,7 @@ pub struct RawList<'a> {
     /// The list's own metadata.
     #[serde(default)]
     pub metadata: ListMeta,
-    /// The objects. A null means none, but an object without this field is not a list.
+    /// The objects. A null means no objects, but an object without this field is not a list.
     #[serde(borrow, deserialize_with = "Option::deserialize")]
     pub items: Option<Vec<&'a RawValue>>,
 }
@@ -93,7 +93,7 @@ raw! {
     pub struct Written {
         pub(super) manager: String,
         pub(super) time: Option<Timestamp>,
-        /// The fields. They are long, so they are parsed only when they are asked about.
+        /// The fields. The fields are long, so they are parsed only when a rule needs them.
         fields_v1: Option<Box<RawValue>>,
     }
 
@@ -117,8 +117,9 @@ raw! {
 }
 
 impl Meta {
-    /// Keeps no more of what a pod's author may write than a run can hold of tens of thousands. If
-    /// there are more owners than [`MAX_ITEMS_KEPT`], one more is kept, so that this is seen.
+    /// Shortens the parts that a pod's author may write, so that a run can keep tens of thousands
+    /// of pods in memory. If there are more owners than [`MAX_ITEMS_KEPT`], one more is kept to
+    /// show this.
     pub fn shorten(&mut self) {
         self.owner_references.sort_by_key(|owner| !owner.controller);
         self.owner_references.truncate(MAX_ITEMS_KEPT + 1);
@@ -137,8 +138,8 @@ impl Meta {
         ours.for_each(|(_, value)| cut(value));
     }
 
-    /// Drops what only the rules for nodes and leases use: the stamps, and the annotations of other
-    /// programs, which may have 256 KiB.
+    /// Drops the parts that only the rules for nodes and leases use: the stamps, and the
+    /// annotations of other programs, which may have 256 KiB.
     pub fn drop_unused(&mut self) {
         self.managed_fields = Vec::new();
         self.owner_references.shrink_to_fit();
@@ -161,12 +162,12 @@ impl Meta {
             .max()
     }
 
-    /// Returns when the writer of a field was last heard, as known at `now`: the later of
-    /// the API server's stamp and `said`, the writer's own word. The stamp is right whatever
-    /// the writer's clock says. But servers from 1.19 to 1.24 leave it as it was when the
-    /// object was created, because a renewal changes only the time (kubernetes#95240, fixed
-    /// by #110058). So a word that is ahead of now by more than clocks differ counts only if
-    /// the stamp is as old as the object, or missing.
+    /// Returns the last heartbeat of a field's writer, as known at `now`: the later of the API
+    /// server's stamp and `said`, the writer's own time. The stamp is right whatever the writer's
+    /// clock says. But servers from 1.19 to 1.24 keep the stamp of the object's creation, because a
+    /// renewal changes only the time (kubernetes#95240, fixed by #110058). So an own time that is
+    /// ahead of `now` by more than clocks may differ is used only if the stamp is as old as the
+    /// object, or missing.
     pub fn heard(&self, field: &str, said: Option<Timestamp>, now: Timestamp) -> Option<Timestamp> {
         let stamped = self.written(field);
         let renews = |stamped: Timestamp| {
@@ -183,8 +184,8 @@ impl Meta {
         self.annotations.get(key).cloned()
     }
 
-    /// Returns the value that opts the object out; `None` if it is not opted out. Any value but
-    /// `false` opts it out, because a slip of the keyboard must not lead to a delete.
+    /// Returns the value that opts the object out; `None` if it is not opted out. Any value except
+    /// `false` opts it out, because a typing error must not lead to a delete.
     pub fn opted_out(&self) -> Option<String> {
         [&self.labels, &self.annotations]
             .into_iter()
@@ -222,14 +223,15 @@ impl Written {
         self.fields_v1 = None;
     }
 
-    /// Reports whether the entry is as long as a program may write it that renews a lease.
+    /// Reports whether the entry's fields are at most as long as those of a program that renews a
+    /// lease.
     pub fn is_short(&self) -> bool {
         let fields = self.fields_v1.as_ref();
         fields.is_none_or(|fields| fields.get().len() <= MAX_TEXT_BYTES)
     }
 }
 
-/// Cuts a text that nothing in Kubernetes makes so long.
+/// Cuts a text to `MAX_TEXT_BYTES` bytes. Nothing in Kubernetes writes a longer one.
 pub fn cut(text: &mut String) {
     text.truncate(text.floor_char_boundary(MAX_TEXT_BYTES));
 }
@@ -239,7 +241,7 @@ impl Condition {
         self.status == "True"
     }
 
-    /// Returns reason and message, or the one of them that is there.
+    /// Returns reason and message, or only the one that is not empty.
     pub fn says(&self) -> String {
         with_cause(&self.reason, &self.message)
     }
@@ -252,7 +254,7 @@ pub fn with_cause(what: &str, why: &str) -> String {
     texts.join(": ").chars().take(MAX_MESSAGE_CHARS).collect()
 }
 
-/// Describes an error of the parser without the parsed text, which may be anything.
+/// Describes an error of the parser, without the parsed text, which may contain anything.
 pub fn malformed(error: &serde_json::Error) -> &'static str {
     match error.classify() {
         Category::Data => "a field has an unexpected type",
@@ -273,8 +275,7 @@ pub fn identity_of_malformed(text: &str) -> (String, String) {
     (namespace, name)
 }
 
-/// Names an object as people do, `namespace/name`. If
-/// the name is empty, `nameless` stands in its place.
+/// Names an object as users do, `namespace/name`. If the name is empty, `nameless` replaces it.
 pub fn full_name(namespace: &str, name: &str, nameless: &str) -> String {
     let slash = if namespace.is_empty() { "" } else { "/" };
     let name = if name.is_empty() { nameless } else { name };
@@ -290,7 +291,7 @@ pub fn required<T: Clone + Deref<Target = str>>(value: &T, what: &str) -> Result
     }
 }
 
-/// Returns `None` for an empty text: the field was not given.
+/// Returns `None` for an empty text, which means that the field was not given.
 pub fn given(text: String) -> Option<String> {
     Some(text).filter(|text| !text.is_empty())
 }

@@ -1,16 +1,16 @@
-//! The objects of the Kubernetes API, by kind, and how they become facts.
+//! The objects of the Kubernetes API, by kind, and their conversion to facts.
 //!
 //! The types here have only the fields that the rules need, and every field is optional. So one
-//! malformed object does not make its whole list unreadable, and nothing else of an object, above
-//! all no environment value, is ever kept.
+//! malformed object does not make its whole list unreadable. No other part of an object is ever
+//! kept, above all no environment value.
 
 use std::{fmt, marker::PhantomData};
 
 use crate::facts::{NamespaceFacts, Namespaces};
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, SeqAccess, Visitor};
 
-/// Declares raw types. Each field is spelled in camel case, and may be absent or null, as in a
-/// program written in Go.
+/// Declares raw types. Each field is spelled in camel case, and may be absent or null, as programs
+/// written in Go allow.
 macro_rules! raw {
     ($($(#[$about:meta])* $scope:vis struct $name:ident {
         $($(#[$attribute:meta])* $seen:vis $field:ident: $type:ty,)*
@@ -58,7 +58,7 @@ pub trait Kind: DeserializeOwned + Clone + Send + 'static {
     const KIND: &'static str;
     /// The path of the kind's API, and the kind's plural there.
     const API: [&'static str; 2];
-    /// Whether its objects are in namespaces.
+    /// Whether the kind's objects are in namespaces.
     const NAMESPACED: bool;
 
     fn metadata(&mut self) -> &mut Meta;
@@ -102,7 +102,7 @@ raw! {
 }
 
 impl RawNamespace {
-    /// Adds the namespace to the facts about all of them.
+    /// Adds the namespace to the facts about all namespaces.
     pub fn add_to(all: &mut Namespaces, Self { metadata: it }: Self) {
         let facts = NamespaceFacts {
             opted_out: it.opted_out(),
@@ -112,8 +112,8 @@ impl RawNamespace {
     }
 }
 
-/// Reads a list item by item, and keeps what `add` takes of it: whoever wrote the list decides how
-/// many items it has. A null is an empty list.
+/// Reads a list item by item, and keeps only what `add` adds, because the list's author decides how
+/// many items the list has. A null is an empty list.
 fn folded<'de, T, S, D>(from: D, add: fn(&mut S, T)) -> Result<S, D::Error>
 where
     T: Deserialize<'de>,

@@ -1,5 +1,5 @@
-//! Nodes: whether a node is a leaf node or fenced, when its machine was last heard, and how it
-//! becomes facts.
+//! Nodes: whether a node is a leaf node or fenced, its machine's last heartbeat, and the node's
+//! conversion to facts.
 
 use itertools::Itertools as _;
 use jiff::Timestamp;
@@ -19,8 +19,8 @@ use crate::{
     selector::{NodeSelector, NodeSelectors, Selector, is_name},
 };
 
-/// The label of the control-plane role since Kubernetes 1.20, and the one before. The role's taint
-/// has the same key.
+/// The label of the control-plane role since Kubernetes 1.20, and the label of older versions. The
+/// role's taint has the same key.
 const CONTROL_PLANE: [&str; 2] = [
     "node-role.kubernetes.io/control-plane",
     "node-role.kubernetes.io/master",
@@ -37,7 +37,7 @@ const MONITORED: &str =
     "KernelReady NetworkingReady StorageReady ContainerRuntimeReady AcceleratedHardwareReady";
 /// The annotation with virt-handler's heartbeat.
 const VIRT_HEARTBEAT: &str = "kubevirt.io/heartbeat";
-/// The name of a node's taints in `managedFields`. An entry there owns all taints, or none.
+/// The path of a node's taints in `managedFields`. An entry owns all taints, or none.
 const TAINTS_FIELD: &str = "/f:spec/f:taints";
 /// The annotation by which kube-fencing says that its
 /// fencing Job succeeded. Its other states prove nothing.
@@ -45,9 +45,9 @@ const FENCED: &str = "annotation:fencing/state=fenced";
 /// The taint by which a cloud says that the machine is stopped.
 const SHUTDOWN: &str = "taint:node.cloudprovider.kubernetes.io/shutdown";
 const SHUTDOWN_KEY: &str = "node.cloudprovider.kubernetes.io/shutdown";
-/// The prefixes of providerIDs in the clouds where that taint is sure: AWS EC2 and `OpenStack`.
+/// The prefixes of providerIDs in the clouds where that taint is reliable: AWS EC2 and `OpenStack`.
 const SURE_CLOUDS: [&str; 2] = ["aws://", "openstack://"];
-/// The prefix of the names of Fargate's nodes. On them the taint means the opposite.
+/// The prefix of the names of Fargate's nodes, on which the taint means the opposite.
 const FARGATE_PREFIX: &str = "fargate-";
 
 raw! {
@@ -88,14 +88,14 @@ raw! {
 }
 
 impl RawNode {
-    /// Returns the `Ready` condition. If there are several, the last one counts, as in kubectl's
+    /// Returns the `Ready` condition. If there are several, the last one is used, as in kubectl's
     /// Status column.
     fn ready_condition(&self) -> Option<&Condition> {
         self.status.conditions.iter().rfind(|it| it.kind == "Ready")
     }
 
-    /// Returns the status of the node's `Ready` condition. A status that is none of the three of
-    /// Kubernetes counts as `Unknown`.
+    /// Returns the status of the node's `Ready` condition. A status that is none of Kubernetes'
+    /// three is treated as `Unknown`.
     pub fn ready(&self) -> Ready {
         match self.ready_condition().map(|it| it.status.as_str()) {
             None => Ready::Absent,
@@ -105,8 +105,9 @@ impl RawNode {
         }
     }
 
-    /// Drops the messages of conditions, of which the facts have only that of `Ready`. With `stamps` it also drops the
-    /// `managedFields` of a Ready node: the rules read only those of a NotReady node.
+    /// Drops the messages of all conditions except `Ready`, whose message is the only one that the facts use.
+    /// With `stamps` it also drops the `managedFields` of a Ready node: the rules read only those of a
+    /// NotReady node.
     pub fn drop_unused(&mut self, stamps: bool) {
         if stamps && self.ready() == Ready::True {
             self.metadata.managed_fields = Vec::new();
@@ -132,15 +133,15 @@ impl RawNode {
             .any(|key| self.metadata.labels.contains_key(*key))
     }
 
-    /// Reports whether nothing keeps new pods off the node: it is not cordoned, and no taint of the
-    /// control-plane role does.
+    /// Reports whether nothing keeps new pods off the node: the node is not cordoned, and no taint
+    /// of the control-plane role keeps new pods away.
     fn is_open(&self) -> bool {
         let mut reserved = CONTROL_PLANE.iter().flat_map(|key| self.taints(key));
         !self.spec.unschedulable && !reserved.any(|taint| taint.effect != "PreferNoSchedule")
     }
 
-    /// Returns the marks of a leaf node, from the table, the node's name and the operator's
-    /// selectors; `None` if the node has none. One mark is enough.
+    /// Returns the marks of a leaf node, from the table, the node's name and the user's selectors;
+    /// `None` if the node has none. One mark is enough.
     fn leaf(&self, selectors: &NodeSelectors) -> Option<Leaf> {
         let marked = MARKS
             .iter()
@@ -224,7 +225,7 @@ impl RawNode {
         })
     }
 
-    /// Lists the marks that say that the machine's power or disks are cut.
+    /// Lists the fencing marks, which say that the machine's power or disks are cut.
     fn fenced(&self, selectors: &NodeSelectors, now: Timestamp) -> Vec<FencingMark> {
         let provider = &self.spec.provider_id;
         let sure = SURE_CLOUDS.iter().any(|cloud| provider.starts_with(cloud))
@@ -246,8 +247,8 @@ impl RawNode {
     /// Returns a moment by which the mark that `selector` matches had certainly been set, from the
     /// API server's stamps; `None` if no stamp tells.
     fn set_by(&self, selector: &NodeSelector, now: Timestamp) -> Option<Timestamp> {
-        // The cloud's controller sets this taint only on a node that is not Ready, takes it off once
-        // the node is, and writes no time (cloud-provider, node_lifecycle_controller.go).
+        // The cloud's controller sets this taint only on a NotReady node, removes it once the node
+        // is Ready, and writes no time (cloud-provider, node_lifecycle_controller.go).
         let failed = || {
             let (said, tainted) = self.transitions();
             not_ready_since(said, tainted, now)
@@ -302,8 +303,8 @@ impl RawNode {
 
     /// Returns the time of the last transition of the `Ready` condition, by the kubelet or the node
     /// controller, and the time since which the node has had the `NoSchedule` taint of a NotReady
-    /// node. The `NoExecute` taints of the same keys do not count, because they are renewed when
-    /// the controller manager restarts.
+    /// node. The `NoExecute` taints of the same keys are ignored, because they are renewed when the
+    /// controller manager restarts.
     fn transitions(&self) -> (Option<Timestamp>, Option<Timestamp>) {
         let taints = [NOT_READY, UNREACHABLE]
             .into_iter()
@@ -343,7 +344,7 @@ impl RawNode {
     }
 }
 
-/// A node, and what was read with it.
+/// A node, and its own lease as read with it.
 #[derive(Debug, Clone)]
 pub struct NodeObjects {
     /// The node.
@@ -355,7 +356,7 @@ pub struct NodeObjects {
 }
 
 impl NodeObjects {
-    /// Turns the node into facts. No other lease was read. Fails with the name of a missing field.
+    /// Turns the node into facts, without any other Lease. Fails with the name of a missing field.
     pub fn into_facts(self, selectors: &NodeSelectors) -> Result<NodeFacts, String> {
         let Self {
             node,
@@ -400,8 +401,8 @@ impl NodeObjects {
         Ok(facts)
     }
 
-    /// Turns the node into facts again, after it was `judged`. What was heard of it then counts
-    /// still. `leases` are those that named it then, read again.
+    /// Turns the node into facts again, after it was `judged`. The heartbeats known at that time
+    /// are kept. `leases` are the Leases that named the node at that time, read again.
     pub fn into_facts_again(
         self,
         selectors: &NodeSelectors,
@@ -421,8 +422,8 @@ impl NodeObjects {
     }
 }
 
-/// Finds in the message of a `Ready` condition what the kubelet says is wrong. The kubelet joins all
-/// causes: a node that shuts down stops its runtime, and without a runtime no network is ready.
+/// Finds the cause that the kubelet reports in the message of a `Ready` condition. The kubelet joins
+/// all causes: a node that shuts down stops its runtime, and without a runtime no network is ready.
 fn kubelet_says(message: &str) -> Option<KubeletSays> {
     let causes = [
         ("node is shutting down", KubeletSays::ShuttingDown),

@@ -7,9 +7,9 @@ use crate::facts::deletion_requested;
 
 raw! {
     /// The moments at which something happened to an object, by the API server's clock. The
-    /// `deletionTimestamp` is none of them, because it may lie in the future; the moment at which the
-    /// deletion was requested is one. The times of conditions and renewals are those of a node's own
-    /// clock, which may be wrong.
+    /// `deletionTimestamp` is left out, because it may be in the future; the moment at which the
+    /// deletion was requested is included. The times of conditions and renewals are left out, because
+    /// they are by a node's own clock, which may be wrong.
     pub struct Observed {
         metadata: ObservedMeta,
     }

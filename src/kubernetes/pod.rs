@@ -1,4 +1,4 @@
-//! Pods: their fields, the labels that find their siblings, and how they become facts.
+//! Pods: their fields, the labels that find their siblings, and their conversion to facts.
 
 use itertools::Itertools as _;
 use std::{collections::BTreeMap, mem};
@@ -24,8 +24,8 @@ use crate::{
     },
 };
 
-/// The key of the taint that Kubernetes gives a node whose kubelet is silent. It evicts pods that
-/// do not tolerate it.
+/// The key of the taint that Kubernetes gives a node whose kubelet is silent. Kubernetes evicts
+/// pods that do not tolerate the taint.
 pub const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
 /// The key of the taint of a node whose kubelet says that it is not Ready.
 pub const NOT_READY: &str = "node.kubernetes.io/not-ready";
@@ -37,25 +37,25 @@ const DEFAULT_TOLERATION_SECONDS: i64 = 300;
 const MAX_PHASE_CHARS: usize = 16;
 /// The grace period, in seconds, of a pod that does not give one.
 const DEFAULT_GRACE_SECONDS: i64 = 30;
-/// The label that the Deployment controller sets. Its value ends the name of the pod's
-/// `ReplicaSet`.
+/// The label that the Deployment controller sets. The name of the pod's `ReplicaSet` ends with its
+/// value.
 const POD_TEMPLATE_HASH: &str = "pod-template-hash";
 /// The label that the `StatefulSet` controller sets, since Kubernetes 1.28.
 const POD_INDEX: &str = "apps.kubernetes.io/pod-index";
 /// Controllers that give each pod a new name.
 const RENAMING: [&str; 3] = ["ReplicaSet", "ReplicationController", "Job"];
-/// How the keys of labels end that tell the pods of one such controller, or of one index of it,
-/// from all others. The beginnings differ: Argo Rollouts has a hash of its own, and the key of a
-/// Job's UID had no prefix before 1.27.
+/// The ends of the keys of labels that distinguish the pods of one such controller, or of one index
+/// of a Job, from all others. The beginnings differ: Argo Rollouts has a hash of its own, and the
+/// key of a Job's UID had no prefix before 1.27.
 const TELLING: [&str; 3] = [POD_TEMPLATE_HASH, "controller-uid", "job-completion-index"];
 /// Programs that run in a pod and write to that pod, by the manager that `managedFields` names:
-/// Patroni does every 10 s (patroni/dcs/kubernetes.py).
+/// Patroni writes every 10 s (patroni/dcs/kubernetes.py).
 const PROGRAMS: [&str; 1] = ["Patroni"];
 /// The prefix of the labels that the API server copies from the node to the pod, since 1.35.
 const OF_NODE: &str = "topology.kubernetes.io/";
 
-/// The most characters of a name before the random ones that Kubernetes appends, and how many these
-/// are (`apiserver/pkg/storage/names/generate.go`).
+/// The most characters of a name before the random characters that Kubernetes appends, and the
+/// number of random characters (`apiserver/pkg/storage/names/generate.go`).
 const MAX_BASE_CHARS: usize = 58;
 const RANDOM_LETTERS: usize = 5;
 
@@ -79,7 +79,7 @@ raw! {
         containers: Mounted,
         init_containers: Mounted,
         tolerations: Tolerations,
-        // Both may be long, and only a forecast asks for them, so they are parsed when it does.
+        // Both may be long, and only a forecast needs them, so they are parsed only then.
         node_selector: Option<Box<RawValue>>,
         affinity: Option<Box<RawValue>>,
     }
@@ -93,7 +93,7 @@ raw! {
         required: RequiredTerms,
     }
 
-    /// What a pod or a volume requires of a node: one of several terms.
+    /// The terms that a pod or a volume requires of a node. The node has to satisfy one of them.
     pub struct RequiredTerms {
         pub(super) node_selector_terms: Vec<NodeSelectorTerm>,
     }
@@ -143,13 +143,14 @@ raw! {
 
     pub struct Container {
         pub restart_count: u64,
-        /// The state, by its name: `waiting`, `running` or `terminated`. It has reason and message
-        /// like a condition.
+        /// The state, by its name: `waiting`, `running` or `terminated`. A state has a reason and a
+        /// message, like a condition.
         pub state: BTreeMap<String, Condition>,
     }
 }
 
-/// The volumes that matter: as many that use claims as are kept, and the first of each kind of disk.
+/// The volumes that matter: those that use PVCs, up to the limit, and the first of each kind of
+/// disk.
 #[derive(Debug, Clone, Default)]
 struct Volumes(Vec<PodVolume>);
 
@@ -174,8 +175,8 @@ impl<'de> Deserialize<'de> for Volumes {
     }
 }
 
-/// For how many seconds the pod tolerates each of the taints of [`TAINTS`]; `None` is for ever. The
-/// first toleration that matches counts, as in Kubernetes.
+/// For how many seconds the pod tolerates each of the taints of [`TAINTS`]; `None` is forever. The
+/// first toleration that matches is used, as in Kubernetes.
 #[derive(Debug, Clone)]
 struct Tolerations([Option<i64>; 2]);
 
@@ -206,8 +207,9 @@ impl PodVolume {
         self.persistent_volume_claim.is_some() || self.ephemeral.is_some()
     }
 
-    /// Returns the kind of the disk, if several machines may write it. Nothing attaches a CSI volume
-    /// that the pod itself declares, whatever its driver does with others (`csi_plugin.go`).
+    /// Returns the kind of the disk, if several machines may write it. Kubernetes never attaches a
+    /// CSI volume that the pod itself declares, whatever the driver does with other volumes
+    /// (`csi_plugin.go`).
     fn disk(&self) -> Option<&'static str> {
         let csi = self.csi.as_ref().filter(|csi| csi.is_written_disk());
         written_by_several([&self.fc, &self.iscsi, &self.flex_volume].map(Option::as_ref))
@@ -275,7 +277,7 @@ impl From<&OwnerReference> for Owner {
 }
 
 impl RawPod {
-    /// Returns the last word of a program that runs in the pod, if the pod is Terminating.
+    /// Returns the last heartbeat of a program that runs in the pod, if the pod is Terminating.
     fn heard(&self) -> Option<Heard> {
         let Meta {
             namespace,
@@ -293,7 +295,8 @@ impl RawPod {
         })
     }
 
-    /// Drops what the facts do not need, because tens of thousands may be held at once.
+    /// Drops the fields that the facts do not need, because tens of thousands of pods may be in
+    /// memory.
     pub fn drop_unused(&mut self) {
         let mut written = mem::take(&mut self.metadata.managed_fields);
         written.retain(is_program);
@@ -346,7 +349,7 @@ impl RawPod {
     }
 
     /// Returns the pod as a holder of Leases. Kubernetes names a pod of a `ReplicaSet` by the set's
-    /// name and a dash, cut to 58 characters, and five random ones
+    /// name and a dash, cut to 58 characters, and five random characters
     /// (`apiserver/pkg/storage/names/generate.go`).
     pub fn as_holder(&self) -> HolderPod {
         let Meta {
@@ -365,10 +368,10 @@ impl RawPod {
         }
     }
 
-    /// Returns the keys of the labels that select all pods of the same controller. They are needed
-    /// only if the controller gives each pod a new name; else there are none. Labels that only this
-    /// controller's pods have are enough; without any, all labels count that may come from the
-    /// controller's template.
+    /// Returns the keys of the labels that select all pods of the same controller. The keys are
+    /// needed only if the controller gives each pod a new name; for other controllers there are
+    /// none. Labels that only this controller's pods have are enough. If there are none, all labels
+    /// that may come from the controller's template are used.
     fn labels_of_siblings(&self) -> Vec<String> {
         let renaming = |owner: &OwnerReference| RENAMING.contains(&owner.kind.as_str());
         if !self.metadata.controller().is_some_and(renaming) {
@@ -379,7 +382,7 @@ impl RawPod {
             keys.partition(|key| TELLING.iter().any(|end| key.ends_with(end)));
         others.retain(|key| key != SKIP && !key.starts_with(OF_NODE));
         let mut keys = if telling.is_empty() { others } else { telling };
-        // Fewer labels select more pods, of which the controller's are then chosen.
+        // Fewer labels select more pods, from which the controller's pods are then chosen.
         keys.truncate(MAX_ITEMS_KEPT);
         keys
     }
@@ -389,8 +392,8 @@ impl RawPod {
         given(self.spec.node_name.clone())
     }
 
-    /// Returns the pod's controller if it is of that kind of the group `apps`. Others make kinds of
-    /// the same names too, such as `OpenKruise`.
+    /// Returns the pod's controller if it is of that kind of the group `apps`. Other projects, such
+    /// as `OpenKruise`, also have kinds with these names.
     fn controller_of_apps(&self, kind: &str) -> Option<&OwnerReference> {
         let owner = self.metadata.controller();
         owner.filter(|owner| owner.kind == kind && owner.api_version.starts_with("apps/"))
@@ -401,19 +404,20 @@ impl RawPod {
         self.controller_of_apps("StatefulSet").is_some()
     }
 
-    /// Reports whether the pod uses a claim.
+    /// Reports whether the pod uses a PVC.
     pub fn uses_claims(&self) -> bool {
         self.claims().any(|claim| claim.is_ok())
     }
 
-    /// Drops what only [`Self::needs`] asks for.
+    /// Drops the fields that only [`Self::needs`] uses.
     pub fn drop_needs(&mut self) {
         (self.spec.node_selector, self.spec.affinity) = (None, None);
     }
 
-    /// Lists sets of requirements on the labels of a node, of which one has to hold for the pod to
-    /// start there; none if any node will do. A term may name fields of the node too, which are
-    /// passed over: so the pod may fit fewer nodes. An empty term selects no node.
+    /// Lists sets of requirements on the labels of a node. A node has to meet one set for the pod
+    /// to start there; the list is empty if any node will do. A term may also name fields of the
+    /// node, which are ignored, so the pod may really fit fewer nodes. An empty term selects no
+    /// node.
     pub fn needs(&self) -> Vec<Vec<Requirement>> {
         let selector = parsed::<BTreeMap<String, String>>(self.spec.node_selector.as_deref());
         let affinity = parsed::<Affinity>(self.spec.affinity.as_deref());
@@ -437,8 +441,8 @@ impl RawPod {
         sets.collect()
     }
 
-    /// Lists the claims that the pod uses, each an error if its name is missing. If they are more
-    /// than are kept, one stands for them all.
+    /// Lists the PVCs that the pod uses, each an error if its name is missing. If there are more
+    /// than the limit, one entry stands for all.
     fn claims(&self) -> impl Iterator<Item = Result<ClaimFacts, String>> {
         let volumes = &self.spec.volumes.0;
         let count = volumes.iter().filter(|it| it.uses_claim()).count();
@@ -456,7 +460,7 @@ impl RawPod {
                 let name = if let Some(claim) = &volume.persistent_volume_claim {
                     required(&claim.claim_name, "persistentVolumeClaim.claimName")
                 } else {
-                    // The claim of a generic ephemeral volume is named after the pod and the volume.
+                    // The PVC of a generic ephemeral volume is named after the pod and the volume.
                     volume.ephemeral?;
                     let volume = required(&volume.name, "the name of a volume");
                     volume.map(|volume| format!("{}-{volume}", self.metadata.name))
@@ -468,7 +472,8 @@ impl RawPod {
     }
 
     /// Lists the paths of the node, apart from those of its system, that a container of the pod may
-    /// write to. If the pod has more than are kept, it may write to each.
+    /// write to. If the pod has more `hostPath` volumes or mounts than the limit, it is treated as
+    /// writing to each path.
     fn host_paths(&self) -> Vec<String> {
         let PodSpec {
             volumes: Volumes(volumes),
@@ -495,8 +500,8 @@ impl RawPod {
         self.metadata.annotations.contains_key(MIRROR)
     }
 
-    /// Returns the workload that people know the pod by: the Deployment above its `ReplicaSet`, the
-    /// `CronJob` above its Job, else the controller itself.
+    /// Returns the workload that users associate with the pod: the Deployment above its
+    /// `ReplicaSet`, the `CronJob` above its Job, or else the controller itself.
     fn workload(&self, controller: &Owner) -> Owner {
         let Owner { kind, name } = controller;
         let is_timed = |(name, time): &(&str, &str)| {
@@ -523,7 +528,7 @@ impl RawPod {
         }
     }
 
-    /// Returns the facts about the pod, Terminating or not; neither its namespace nor its claims are
+    /// Returns the facts about the pod, Terminating or not; neither its namespace nor its PVCs are
     /// looked up yet.
     pub fn facts(&self) -> PodFacts {
         let Self {
@@ -548,7 +553,7 @@ impl RawPod {
             .into_iter()
             .map(|key| format!("{key}={}", metadata.labels[&key]));
         let mut claims = self.claims().flatten().collect_vec();
-        // If the pod names one claim in both ways, the claim does not count as ephemeral.
+        // If the pod names one PVC in both ways, the PVC is not treated as ephemeral.
         claims.sort_by(|a, b| a.reference().cmp(&b.reference()));
         claims.dedup_by(|a, b| a.name == b.name);
         let own_disk = spec
@@ -601,7 +606,7 @@ impl RawPod {
         }
     }
 
-    /// Returns why Kubernetes never evicts the pod from a silent node, if so.
+    /// Returns why Kubernetes never evicts the pod from a silent node; `None` if it does.
     fn stays(&self) -> Option<Stay> {
         let of_daemon_set = self.controller_of_apps("DaemonSet").is_some();
         let Tolerations([tolerates_silence, _]) = self.spec.tolerations;
@@ -631,13 +636,13 @@ impl RawPod {
     }
 }
 
-/// Parses a field; it counts as absent if that fails.
+/// Parses a field; a field that does not parse is treated as absent.
 fn parsed<T: DeserializeOwned + Default>(field: Option<&RawValue>) -> T {
     let field = field.and_then(|field| serde_json::from_str(field.get()).ok());
     field.unwrap_or_default()
 }
 
-/// Reports whether the entry is that of a program that runs in a pod and writes to that pod.
+/// Reports whether the entry is from a program that runs in a pod and writes to that pod.
 fn is_program(entry: &Written) -> bool {
     PROGRAMS.contains(&entry.manager.as_str())
 }

@@ -1,5 +1,5 @@
-//! The replacement of a pod: how far it has come or, if there is none, why its controller has not
-//! made one, also by the word of Events.
+//! The replacement of a pod: its progress or, if there is none, why its controller has not created
+//! one. Events also tell a cause.
 
 use jiff::Timestamp;
 
@@ -10,17 +10,18 @@ use super::{
 };
 use crate::outcome::{Replacement, ReplacementState as State};
 
-/// The cause given for a pod that its controller has not made yet.
+/// The cause given for a pod that its controller has not created yet.
 pub const NOT_MADE: &str = "it is not made yet";
 /// The reasons that a container gives while nothing is wrong with it.
 const NOTHING_WRONG: [&str; 4] = ["", "ContainerCreating", "PodInitializing", "Completed"];
-/// The kinds of controllers whose pods are meant to run for ever.
+/// The kinds of controllers whose pods are meant to run forever.
 const LASTING: [&str; 3] = ["StatefulSet", "ReplicaSet", "ReplicationController"];
 
 impl RawPod {
-    /// Reports whether the pod counts for its controller, which then makes no other in its place:
-    /// the pod runs, may yet run, or has done a Job's work. For any other controller a pod that has
-    /// succeeded does not count: a node that is shut down in order leaves such pods behind.
+    /// Reports whether the pod counts for its controller, which then creates no other pod in its
+    /// place: the pod runs, may yet run, or has done a Job's work. For any other controller, a pod
+    /// that has succeeded does not count: a node that shuts down gracefully leaves such pods
+    /// behind.
     pub fn counts(&self) -> bool {
         let lasting = self
             .metadata
@@ -31,7 +32,7 @@ impl RawPod {
         !self.metadata.terminating() && !over
     }
 
-    /// Describes how far the pod, as a replacement, has come.
+    /// Describes the progress of the pod as a replacement.
     pub fn into_replacement(self) -> Replacement {
         let (node, status) = (self.node(), &self.status);
         let says = |kind| status.condition(kind).map(Condition::says);
@@ -62,8 +63,8 @@ impl RawPod {
 }
 
 impl Status {
-    /// Says how often containers were restarted, if they were. It matters even for a Ready pod:
-    /// without a probe, a pod that crashes again and again is Ready in between.
+    /// Says how often containers were restarted; `None` if they were not. Restarts matter even for
+    /// a Ready pod: without a probe, a pod that crashes repeatedly is Ready in between.
     fn restarts(&self) -> Option<String> {
         let restarts = self
             .container_statuses
@@ -73,7 +74,8 @@ impl Status {
         (restarts > 0).then(|| format!("its containers were restarted, {restarts} times so far"))
     }
 
-    /// Returns what keeps a container from running, if one says so. Most often that is the image.
+    /// Returns the cause that keeps a container from running, if a container reports one. Usually
+    /// the cause is the image.
     fn trouble(&self) -> Option<String> {
         self.init_container_statuses
             .iter()
@@ -85,8 +87,8 @@ impl Status {
 }
 
 impl RawStatefulSet {
-    /// Finds out why this controller of that kind, which has at least `has` pods, has not made
-    /// another for `lost`. A `StatefulSet` numbers its pods, so it wants that one or none.
+    /// Finds out why this controller of that kind, which has at least `has` pods, has not created
+    /// another for `lost`. A `StatefulSet` numbers its pods, so it wants that very pod or none.
     pub fn missing(&self, kind: &str, lost: &str, has: usize) -> Replacement {
         let replicas = self.spec.replicas;
         let is_wanted = match kind {
@@ -123,7 +125,7 @@ raw! {
     pub struct RawEvent {
         pub metadata: Meta,
         event_time: Option<Timestamp>,
-        /// The time by the older kind of recorder, which most controllers and the kubelet use.
+        /// The time from the older kind of recorder, which most controllers and the kubelet use.
         deprecated_last_timestamp: Option<Timestamp>,
         reason: String,
         note: String,

@@ -1,4 +1,4 @@
-//! Tests of what a node and a pod say of themselves.
+//! Tests of the kubelet's reports about a node and a pod.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Claims, the `StatefulSet` that makes some of them, volumes, and attachments of volumes to nodes.
+//! PVCs, the `StatefulSet` that creates some of them, volumes, and attachments of volumes to nodes.
 
 use itertools::Itertools as _;
 use serde_json::value::RawValue;
@@ -16,8 +16,8 @@ use crate::{
     },
 };
 
-/// The finalizer that holds a claim until no pod uses it. Any other finalizer would hold the claim
-/// for longer, and its `StatefulSet` would have to wait for it.
+/// The finalizer that holds a PVC until no pod uses the PVC. Any other finalizer would hold the PVC
+/// for longer, and its `StatefulSet` would have to wait.
 const PROTECTION: &str = "kubernetes.io/pvc-protection";
 
 /// The mode of a volume without a file system.
@@ -26,7 +26,7 @@ const BLOCK: &str = "Block";
 raw! {
     /// A `PersistentVolumeClaim`.
     pub struct RawClaim {
-        /// The claim's metadata.
+        /// The PVC's metadata.
         pub metadata: Meta,
         spec: ClaimSpec,
         status: ClaimStatus,
@@ -49,7 +49,7 @@ raw! {
 
     /// A `CSIDriver`.
     pub struct RawDriver {
-        /// The driver's metadata, whose name volumes give.
+        /// The driver's metadata. Volumes refer to the driver by its name.
         pub metadata: Meta,
         spec: DriverSpec,
     }
@@ -58,8 +58,8 @@ raw! {
         attach_required: Option<bool>,
     }
 
-    /// A `StatefulSet`. Other controllers of pods have
-    /// the same fields, so far as they are used here.
+    /// A `StatefulSet`. Other controllers of pods have the same fields, as far as they are used
+    /// here.
     pub struct RawStatefulSet {
         /// The controller's metadata.
         pub metadata: Meta,
@@ -129,14 +129,14 @@ raw! {
 }
 
 impl RawClaim {
-    /// Returns the volume that the claim names; `None` if it names none.
+    /// Returns the name of the PVC's volume; `None` if the PVC names none.
     pub fn volume_name(&self) -> Option<&str> {
         let name = self.spec.volume_name.as_str();
         Some(name).filter(|name| !name.is_empty())
     }
 
-    /// Turns the claim into facts. `volume` is the reading
-    /// of its volume: `Ok(None)` if it does not exist.
+    /// Turns the PVC into facts. `volume` is the reading of its volume: `Ok(None)` if the volume
+    /// does not exist.
     pub fn into_found(self, volume: Read<Option<RawVolume>>) -> ClaimRead {
         let Self {
             metadata,
@@ -192,7 +192,7 @@ impl RawClaim {
 }
 
 impl RawVolume {
-    /// Returns the CSI driver, if it makes the volume as a writable disk for one machine.
+    /// Returns the CSI driver, if the volume is a writable disk for one machine.
     pub fn driver_of_disk(&self) -> Option<&str> {
         let VolumeSpec {
             csi,
@@ -220,7 +220,7 @@ impl RawDriver {
 }
 
 impl RawStatefulSet {
-    /// Reports whether the set wants a pod of that name, so it would make another.
+    /// Reports whether the set wants a pod of that name, so that it would create another.
     pub fn wants(&self, pod: &str) -> bool {
         self.numbers(pod) && !self.metadata.terminating()
     }
@@ -240,7 +240,7 @@ impl RawStatefulSet {
         after_start.is_some_and(|after| replicas.is_none_or(|count| after < count))
     }
 
-    /// Returns the set's claim templates as one text. Sets with equal texts make equal claims.
+    /// Returns the set's claim templates as one text. Sets with equal texts create equal PVCs.
     pub fn templates(&self) -> String {
         self.spec
             .volume_claim_templates
@@ -252,7 +252,7 @@ impl RawStatefulSet {
             .join(";")
     }
 
-    /// Reports whether the set still wants the pod, and makes a claim of that name for it.
+    /// Reports whether the set still wants the pod, and creates a PVC of that name for the pod.
     pub fn makes(&self, claim: &str, pod: &str) -> bool {
         self.spec
             .volume_claim_templates

@@ -1,6 +1,6 @@
-//! `what-if --each-node`: for every real node, what would happen if it alone died now?
+//! `what-if --each-node`: for every real node, what would happen if that node alone died now?
 //!
-//! Each node has the counts of the report that [`what_if`](super::what_if) makes for a named one.
+//! Each node has the counts of the report that [`what_if`](super::what_if) makes for a named node.
 //! Only counts are kept, so that the memory does not grow with the number of pods in the cluster.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,7 +1,8 @@
 //! `pod-reaper explain`: why does this pod get its verdict?
 //!
 //! It reads the same facts as a run, and the pod itself. It evaluates every rule on the pod, while
-//! a run stops at the first rule that holds. The plan is the same as a run's. Only reads are sent.
+//! a run stops at the first rule that applies. The plan is the same as a run's. It sends only
+//! reads.
 
 use itertools::Itertools as _;
 use jiff::Timestamp;
@@ -43,7 +44,7 @@ pub async fn run_on(source: Source<'_>, settings: &Settings, asked: &PodName) ->
     let terminating = pod.deletion.map(|_| pod.clone());
     let is_judged = terminating.is_some();
     let Gathered { facts, pods, .. } = store.gather(terminating).await?;
-    // A run leaves out a pod that lacks what a verdict needs.
+    // A run leaves out a pod that lacks a field that a verdict needs.
     if let Some(cause) = pod.lacks.as_ref().filter(|_| is_judged) {
         let message = format!("pod {asked} could not be read: {cause}");
         return Err(CouldNotRun::Source(message));
@@ -52,7 +53,7 @@ pub async fn run_on(source: Source<'_>, settings: &Settings, asked: &PodName) ->
     Ok(explain(&pod, &RunRecord::new(settings, facts, plan)))
 }
 
-/// Without a namespace, there has to be one pod of that name.
+/// Completes the name of the pod. Without a namespace, exactly one pod has to have that name.
 async fn found(store: &Store<'_>, asked: &PodName) -> Result<PodName> {
     let PodName { namespace, name } = asked;
     if !namespace.is_empty() {
@@ -81,7 +82,8 @@ async fn found(store: &Store<'_>, asked: &PodName) -> Result<PodName> {
     }
 }
 
-/// Asks whether a pod with a similar name on a NotReady node is meant. Those of all nodes would be too many to list for a hint.
+/// Returns a hint that asks whether a pod with a similar name on a NotReady node is meant. The pods of all
+/// nodes would be too many to list for a hint.
 async fn near_on_dead_nodes(store: &Store<'_>, name: &str) -> Option<String> {
     let nodes = store.scan().await.ok()?.not_ready;
     let mut names = Vec::new();
@@ -100,8 +102,8 @@ async fn near_on_dead_nodes(store: &Store<'_>, name: &str) -> Option<String> {
     near(name, names.iter().map(String::as_str))
 }
 
-/// Returns the error that there is no such pod, with a hint at the pods that may be meant: similar
-/// names in its namespace, and the same name in other namespaces.
+/// Returns the error that there is no such pod, with a hint about the pods that may be meant: pods
+/// with similar names in the namespace, and pods of that name in other namespaces.
 async fn absent(store: &Store<'_>, asked: &PodName) -> CouldNotRun {
     let PodName { namespace, name } = asked;
     // A failed search for a hint must not hide the error.
@@ -178,7 +180,7 @@ fn explain(pod: &PodFacts, run: &RunRecord<'_>) -> Report {
     report.summary.verdicts = tally(Verdict::ALL, entry.verdict.into_iter());
     report.run_now = report.run_now.filter(|_| entry.advice.wants_answer());
     report.pods = vec![entry];
-    // They are about the whole run.
+    // Groups and notices are about the whole run.
     (report.groups, report.notices) = (Vec::new(), Vec::new());
     report.explained = Some(explained);
     report.exit = exit(&report);
@@ -199,7 +201,7 @@ fn not_terminating(pod: &PodFacts, now: Timestamp) -> String {
 }
 
 /// Evaluates the limits of the run on a pod. A limit turns `reap` into `wait`, so the limit that is
-/// set beside the pod's verdict decides.
+/// kept beside the pod's reason decides.
 fn limits(run: &RunRecord<'_>, judged: &Judged) -> Vec<Evaluation> {
     let RunRecord {
         settings,

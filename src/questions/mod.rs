@@ -1,4 +1,4 @@
-//! Reports that no run makes: `explain` and `what-if`. They only read.
+//! Reports that no run makes: `explain` and `what-if`. Both only read.
 
 pub mod each_node;
 pub mod explain;
@@ -16,7 +16,7 @@ use crate::{
     stop::Stop,
 };
 
-/// Opens the source that the settings name, and asks it.
+/// Opens the source that the settings name, and makes a report from it.
 async fn ask(
     settings: &Settings,
     stop: &Stop,
@@ -41,7 +41,7 @@ async fn ask(
     stop.or_stopped(Box::pin(asked)).await
 }
 
-/// Returns the exit code of a question: only what could not be read makes one.
+/// Returns the exit code of a question: it differs from 0 only if something could not be read.
 fn exit(report: &Report) -> Exit {
     let mut pods = report.pods.iter();
     if report.errors.is_empty() && !pods.any(|pod| pod.reason == Some(ReasonCode::FactsUnread)) {
@@ -51,8 +51,8 @@ fn exit(report: &Report) -> Exit {
     }
 }
 
-/// Asks whether one of the up to three `known` names most similar to `name` is meant; `None` if no
-/// known name is similar. A known name may have its namespace before it.
+/// Returns a hint that asks whether one of the up to three `known` names most similar to `name` is
+/// meant; `None` if no known name is similar. A known name may have its namespace before it.
 fn near<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
     let near = known
         .map(|known| {

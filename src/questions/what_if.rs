@@ -1,7 +1,7 @@
 //! `pod-reaper what-if`: what would happen if these nodes died now?
 //!
-//! The nodes are killed in the [`Store`] that gathering reads. The gathering, the rules and the limits
-//! of a run then work on it, so a forecast cannot drift from a real run. Only reads are sent.
+//! The [`Store`] supposes the nodes dead. The gathering, the rules and the limits of a run then work
+//! on that store, so a forecast cannot differ from a real run. It sends only reads.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -47,7 +47,7 @@ pub async fn run_on(
     let store = Store::new(source, settings.wanted()).supposing_dead(dead.clone());
     let mut supposed = suppose(&store, settings).await?;
     let nodes = &supposed.run.facts.nodes;
-    // A forecast for a node that does not exist would be a false comfort.
+    // A forecast for a node that does not exist would be false comfort.
     if let Some(name) = dead
         .iter()
         .find(|name| matches!(nodes.get(*name), None | Some(NodeRead::Gone)))
@@ -83,8 +83,7 @@ pub(super) struct SupposedRun<'a> {
     counted_nodes: CountedNodes,
     /// The pods of the dead nodes as they are now.
     pub pods: Vec<PodFacts>,
-    /// The labels of each node; none if they could not be read, or if no pod
-    /// needs to know them.
+    /// The labels of each node; `None` if they could not be read, or if no pod depends on them.
     labels: Option<Rc<LabelsByNode>>,
 }
 
@@ -145,7 +144,7 @@ impl SupposedRun<'_> {
         })
     }
 
-    /// Reports whether the pod fits another node that is Ready, or may do so.
+    /// Reports whether the pod fits, or may fit, another Ready node.
     fn fits_elsewhere(&self, pod: &PodFacts) -> bool {
         let Some(labels) = &self.labels else {
             return true;
@@ -155,14 +154,14 @@ impl SupposedRun<'_> {
         pod.needs.is_empty() || others.any(|(_, labels)| pod.fits(labels))
     }
 
-    /// Counts the pods that would be evicted, but that no run looks at.
+    /// Counts the pods that Kubernetes would evict, but that no run judges.
     fn left_out(&self) -> usize {
         let namespaces = &self.run.settings.namespaces;
         let left_out = |pod: &&PodFacts| pod.evicted() && !namespaces.matches(&pod.namespace);
         self.pods.iter().filter(left_out).count()
     }
 
-    /// Counts the pods of the dead nodes by what becomes of them.
+    /// Counts the pods of the dead nodes by their fate.
     pub fn counts(&self) -> Counts {
         let nodes = &self.run.facts.nodes;
         let has_lease = |name: &String| {
@@ -205,9 +204,9 @@ impl SupposedRun<'_> {
         counts
     }
 
-    /// Reports the run without what only a run that happens can say: since when a node is dead, what
-    /// is answered, and what to paste. The node lives, so a command pasted now would act on a
-    /// failure that has not happened.
+    /// Reports the run without the parts that need a real failure: since when a node has been dead,
+    /// the answers, and the commands to paste. The node is alive, so a command pasted now would act
+    /// on a failure that has not happened.
     fn report(&self, replicas: &Replicas, dead: &BTreeSet<String>) -> Report {
         let mut report = self.run.report();
         let mut judged_pods = std::mem::take(&mut report.pods)
@@ -280,9 +279,9 @@ impl SupposedRun<'_> {
     }
 }
 
-/// Counts the seconds from the moment its node becomes unreachable until a run may reap the pod, if
-/// the pod tolerates the node for `tolerates` seconds. The grace period of a node `with_lease` is
-/// cut short: it falls silent before the eviction.
+/// Counts the seconds from the moment when the pod's node becomes unreachable until a run may reap
+/// the pod, if the pod tolerates the node for `tolerates` seconds. On a node `with_lease` the grace
+/// period is cut short, because the node falls silent before the eviction.
 fn until_reaped(pod: &PodFacts, tolerates: i64, with_lease: bool, settings: &Settings) -> i64 {
     let policy = &settings.policy;
     let deadline = if pod.deletion.is_some() {
@@ -312,7 +311,7 @@ fn not_judged(pod: &PodFacts) -> &'static str {
     }
 }
 
-/// Joins the notes of a pod, with what its fate adds to those of a run.
+/// Joins the notes of a pod: those of a run, and those that the pod's fate adds.
 fn note(pod: &PodFacts, judged: &Judged, run: &RunRecord<'_>, fate: Fate) -> Option<String> {
     let mut notes = run.notes(judged);
     let controller = pod.maker();
@@ -356,7 +355,7 @@ impl Replicas {
     }
 }
 
-/// Returns the workload if it has replicas on `dead` nodes, and none on a node that lives.
+/// Returns the workload if it has replicas on `dead` nodes, and none on any other node.
 pub(super) fn only_on(
     (namespace, owner): &(String, Owner),
     by_node: &BTreeMap<String, usize>,

@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// Version of the JSON output. New fields keep the number; a field that changes its meaning needs a
-/// new one.
+/// new number.
 pub const VERSION: u8 = 2;
 
 impl RunRecord<'_> {
@@ -184,7 +184,7 @@ impl RunRecord<'_> {
         }
     }
 
-    /// A node that is Ready or gone has no entry.
+    /// Returns the entry of a node; `None` if the node is Ready or gone.
     fn node(&self, name: &str, read: &NodeRead) -> Option<NodeEntry> {
         let known = read.known();
         if matches!(read, NodeRead::Gone) || known.is_some_and(|node| node.ready == Ready::True) {
@@ -231,14 +231,15 @@ impl RunRecord<'_> {
         })
     }
 
-    /// Returns the moment from which on a run may reap a pod that only waits for it.
+    /// Returns the moment from which on a run may reap a pod that waits for time to pass, and for
+    /// nothing else.
     pub(crate) fn reaped_from(&self, judged: &Judged) -> Option<Timestamp> {
         let waits = [ReasonCode::NotOverdue, ReasonCode::NodeJustFailed].contains(&judged.code());
         let case = PodContext::of(&self.facts, &self.settings.policy, &judged.pod);
         case.reaped_from().filter(|_| waits)
     }
 
-    /// Lists the answers that people gave about a pod. On a Ready node none are listed.
+    /// Lists the answers that users gave about a pod; none if the pod is on a Ready node.
     pub(crate) fn answers(&self, judged: &Judged) -> Vec<Answer> {
         if self.facts.on_ready_node(&judged.pod) {
             return Vec::new();
@@ -246,12 +247,12 @@ impl RunRecord<'_> {
         PodContext::of(&self.facts, &self.settings.policy, &judged.pod).answers()
     }
 
-    /// Lists what to remember once the pod is reaped; nothing if the rules do not reap it.
+    /// Lists the notes to remember once the pod is reaped; none if the rules do not reap the pod.
     pub(crate) fn notes(&self, judged: &Judged) -> Vec<String> {
         let Judged { pod, reason, .. } = judged;
         let mut notes = Vec::new();
         if reason.verdict() == Verdict::Reap {
-            // Its author may write what looks like a note of ours.
+            // The pod's author may write a text that looks like a note of ours.
             let said = pod.after_reap.iter().map(|note| note.replace('\'', "\""));
             notes.extend(said.map(|note| format!("its author says: '{note}'")));
             notes.extend(reason.notes.iter().cloned());
@@ -260,14 +261,14 @@ impl RunRecord<'_> {
         notes
     }
 
-    /// Joins the notes of a pod that this run reaps; `None` if a limit holds the pod back.
+    /// Joins the notes of a pod that this run reaps; `None` if a limit makes the pod wait.
     pub(crate) fn note(&self, judged: &Judged) -> Option<String> {
         joined(self.notes(judged), "; ").filter(|_| judged.limit.is_none())
     }
 
-    /// Names the volumes that are still attached to the pod's node, as a phrase: they keep the
-    /// replacement waiting. `None` if there are none, if the namespace of the pod is being deleted, or
-    /// if the node has the taint `out-of-service`, because Kubernetes then detaches them at once.
+    /// Names the volumes that are still attached to the pod's node, as a phrase: the replacement waits
+    /// for them. `None` if no volume is attached, if the pod's namespace is being deleted, or if the
+    /// node has the taint `out-of-service`, because Kubernetes then detaches the volumes immediately.
     pub(crate) fn detaches_late(&self, pod: &PodFacts) -> Option<String> {
         if pod.unneeded() == Some(Unneeded::Namespace) {
             return None;
@@ -299,7 +300,7 @@ impl Report {
 }
 
 impl BreakerEntry {
-    /// Describes the limits that hold the whole run, or zones; `None` if nothing does.
+    /// Describes the limits that hold the whole run or some zones; `None` if no limit does.
     pub fn of(plan: &Plan) -> Option<Self> {
         let holds = plan.hold.iter().chain(plan.zones.values()).collect_vec();
         let hold = holds.first()?;
@@ -317,7 +318,7 @@ impl BreakerEntry {
     }
 }
 
-/// Counts how often each of `all` occurs in `found`, including those that never occur.
+/// Counts how often each of `all` occurs in `found`; those that never occur have 0.
 pub fn tally<T: Ord, const N: usize>(
     all: [T; N],
     found: impl Iterator<Item = T>,

@@ -1,5 +1,5 @@
 //! Lays the report of `what-if --each-node` out as a page: a line for each node with a loss, and one
-//! line for all nodes whose pods come back by themselves.
+//! line for all nodes whose pods are recreated automatically.
 
 use itertools::Itertools as _;
 
@@ -15,8 +15,8 @@ const ASSUMED: &str = "Assumed: that node alone dies, and a zone has another nod
      Kubernetes calls it unreachable, until a run may reap the last of its pods: toleration and thresholds, and the grace period if the node has no lease. \
      what-if NODE names the pods.";
 
-/// Seconds by which the component `eager` shortens the wait for the next run, at most: it runs
-/// every two minutes in place of ten.
+/// The most seconds by which the `eager` component shortens the wait for the next run: with it,
+/// runs start every two minutes instead of every ten.
 const EAGER: i64 = 480;
 
 /// Returns the page of the report, whose `nodes` are sorted, the worst first.
@@ -65,7 +65,7 @@ fn line(node: &NodeForecast) -> Entry {
     }
 }
 
-/// Says how many of a node's pods are lost, left or back, and when the last of them is reaped.
+/// Says how many of a node's pods are lost, left or recreated, and when the last of them is reaped.
 fn parts(node: &NodeForecast) -> Vec<String> {
     let numbers = &node.counts;
     let waits = counts([(numbers.wait_for_volume, "waits|wait")])
@@ -92,7 +92,7 @@ fn parts(node: &NodeForecast) -> Vec<String> {
     ]
 }
 
-/// Reports whether every pod comes back without a person.
+/// Reports whether every pod is recreated without a user's help.
 fn is_harmless(node: &NodeForecast) -> bool {
     let counts = &node.counts;
     let away = counts.lost + counts.stays_pending + counts.needs_person + counts.without_replica;
@@ -100,7 +100,7 @@ fn is_harmless(node: &NodeForecast) -> bool {
     away + left == 0 && !node.breaker_holds
 }
 
-/// Lists the settings that would save pods or seconds, with how many at most.
+/// Lists the settings that would save pods or seconds, each with the most that it would save.
 fn changes(counts: &Counts) -> impl Iterator<Item = String> + use<> {
     let eager = if counts.seconds > 0 { EAGER } else { 0 };
     let changes = [
@@ -135,7 +135,7 @@ fn changes(counts: &Counts) -> impl Iterator<Item = String> + use<> {
     })
 }
 
-/// Counts the nodes, and those that are left out.
+/// Counts the nodes of the forecast, and the nodes that are left out.
 fn all(report: &Report, nodes: &[NodeForecast]) -> String {
     let leaf = report.summary.nodes.saturating_sub(nodes.len());
     let leaf = counts([(leaf, "leaf node left out|leaf nodes left out")]).next();

@@ -1,5 +1,5 @@
-//! Lays the report of one explained pod out as a page: the verdict with the rule that decides, what led
-//! to it, and the steps.
+//! Lays the report of one explained pod out as a page: the verdict with the rule that decides, the
+//! facts that led to the verdict, and the steps.
 
 use std::iter;
 
@@ -88,9 +88,10 @@ fn sections(report: &Report, pod: &PodEntry, explained: &Explained, verdict: &st
     filled(sections)
 }
 
-/// Lists the answers of people, then what the rules saw that led to the decision: about time, the node
-/// and the storage, in this order, and whatever else holds. The rule that decides is left out, because
-/// the verdict has what it saw; `--all-rules` shows each rule in a section of its own.
+/// Lists the answers of users, then the facts that led to the decision, as the rules saw them: about
+/// time, the node and the storage, in this order, and then all others. The rule that decides is left
+/// out, because the verdict says what that rule saw. `--all-rules` shows each rule in a section of its
+/// own.
 fn facts(pod: &PodEntry, explained: &Explained) -> Vec<Block> {
     let answers = pod.answers.iter().map(|answer| {
         let counts = after(" for nothing: ", answer.inert.as_ref());
@@ -112,7 +113,7 @@ fn facts(pod: &PodEntry, explained: &Explained) -> Vec<Block> {
         .filter(|rule| !rule.decides && !explained.all_rules)
         .filter(|rule| rule.holds != Some(false) || subject(rule).is_some() && was_asked(rule))
         .sorted_by_key(|rule| (subject(rule).is_none(), subject(rule)));
-    // Several rules may see the same, such as that there is no claim.
+    // Several rules may see the same fact, such as that there is no PVC.
     paragraphs(answers.chain(rules.map(|rule| rule.seen.clone())).unique())
 }
 

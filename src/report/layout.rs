@@ -1,4 +1,4 @@
-//! Lays a report out as a page: the order of its sections, and what is said once for many pods.
+//! Lays a report out as a page: the order of its sections, and the texts that many pods share.
 
 use std::{
     cmp::Reverse,
@@ -22,7 +22,7 @@ use crate::{
     words::{after, counted, joined, listed, natural},
 };
 
-/// The most of a cause that a page shows, of which JSON has all.
+/// The most bytes of a cause that a page shows. JSON has the whole cause.
 const MOST_OF_A_CAUSE: usize = 200;
 /// The most cards that HTML shows unfolded, because they are tall.
 const FEW_CARDS: usize = 3;
@@ -40,8 +40,8 @@ pub fn page(report: &Report) -> Page {
     }
 }
 
-/// Returns the page that a person is shown before the deletes: the pods to reap, what to remember,
-/// and which nodes to power off. The person can only answer yes or no, so it has no command.
+/// Returns the page that the user sees before the deletes: the pods to reap, the notes to remember,
+/// and the nodes to power off. The page has no commands, because the user can only reply yes or no.
 pub fn question(report: &Report) -> Page {
     let sections = [
         reaped(report),
@@ -129,7 +129,7 @@ fn with_verdict(report: &Report, verdict: Verdict) -> impl Iterator<Item = &PodE
     pods.filter(move |pod| pod.verdict == Some(verdict))
 }
 
-/// Lists the pods that a run reaps, all of them. What went wrong comes first.
+/// Lists all pods that a run reaps. Those that went wrong come first.
 fn reaped(report: &Report) -> Section {
     let pods = with_verdict(report, Verdict::Reap);
     let pods = pods.sorted_by_key(|pod| !phrases::went_wrong(pod));
@@ -143,7 +143,7 @@ fn reaped(report: &Report) -> Section {
     Section::new(Verdict::Reap.as_str(), heading, Tone::Strong, blocks)
 }
 
-/// Lists the pods that wait or that a run leaves alone.
+/// Lists the pods with the verdict `wait` or `leave`.
 fn others(report: &Report, verdict: Verdict) -> Section {
     let rows = with_verdict(report, verdict).map(|pod| Block::Entry(row(pod)));
     let heading = phrases::heading(report, verdict);
@@ -170,7 +170,7 @@ fn notices(report: &Report) -> Section {
     Section::new("notices", "Worth knowing", Tone::Caution, blocks)
 }
 
-/// Lists the nodes that are not Ready.
+/// Lists the NotReady nodes.
 fn nodes(report: &Report) -> Section {
     let reaped = reaped_by_node(report);
     let nodes = report.nodes.iter();
@@ -204,7 +204,7 @@ fn row(pod: &PodEntry) -> Entry {
         Block::labelled("Replacement", Tone::Plain, state + &after(", ", cause))
     }));
     let state = pod.replacement.as_ref().map(|found| found.state);
-    // The outcome, else the reason. Of a pod to reap, the heading gives the reason already.
+    // The outcome, or else the reason. For a pod to reap, the heading already gives the reason.
     let tag = match (pod.outcome, pod.verdict) {
         (Some(outcome), _) => Some(("outcome", outcome.as_str())),
         (None, Some(Verdict::Reap)) => None,
@@ -245,8 +245,8 @@ fn row(pod: &PodEntry) -> Entry {
     }
 }
 
-/// Lists the pods that need a person, or would while the breaker holds, by node: what to do about
-/// the node, then each group.
+/// Lists by node the pods that need you, or that would need you if the breaker did not hold them:
+/// the steps for the node, then each group.
 fn for_you(report: &Report, is_held: bool) -> Section {
     let node = |group: &Group| report.pods[group.pods[0]].node.as_deref();
     let of_section = report
@@ -267,7 +267,7 @@ fn for_you(report: &Report, is_held: bool) -> Section {
         .collect_vec();
     let text = "You need not decide anything while the breaker holds: these pods may all still be running.";
     let mut blocks = paragraphs(Some(text).filter(|_| is_held && !groups.is_empty()));
-    // While the breaker holds, a group is only named unless there is a command.
+    // While the breaker holds, a group without a command is only named.
     let has_command = |group: &&Group| {
         let mut steps = group.advice.steps.iter();
         !is_held || steps.any(|step| step.command.is_some())
@@ -289,7 +289,7 @@ fn for_you(report: &Report, is_held: bool) -> Section {
     });
     let rows = Some(rows.collect_vec()).filter(|rows| !rows.is_empty());
     blocks.extend(rows.map(Block::Pods));
-    // The step to start a run stands once, in the first section that asks for an answer.
+    // The step to start a run is shown once, in the first section that asks for an answer.
     let asks = |held| {
         let mut groups = report.groups.iter();
         groups.any(|group| group.is_held == held && group.advice.wants_answer())
@@ -343,7 +343,7 @@ fn row_of(group: &Group) -> Option<&Row> {
     }
 }
 
-/// Reports whether what has to be done about two groups differs only in names.
+/// Reports whether the advice about two groups differs only in names.
 fn are_alike(report: &Report, one: &Group, other: &Group) -> bool {
     let says = |group: &Group| {
         let pod = &report.pods[group.pods[0]];
@@ -354,7 +354,7 @@ fn are_alike(report: &Report, one: &Group, other: &Group) -> bool {
     says(one) == says(other)
 }
 
-/// Returns the entry of these pods of one node, the longest overdue first, as a card shows them.
+/// Returns the entry of several pods of one node, the longest overdue first, as a card shows them.
 fn entry_of(pods: &[&PodEntry]) -> Entry {
     let mut entry = row(pods[0]);
     // The line over the cards names the node.
@@ -372,8 +372,8 @@ fn entry_of(pods: &[&PodEntry]) -> Entry {
     entry
 }
 
-/// Lists what is said of a group before its steps, without what another card of the node has `said`
-/// already.
+/// Lists the texts about a group that come before its steps, without the texts that another card of
+/// the node has already `said`.
 fn before_steps(group: &Group, said: &mut Vec<String>) -> Vec<Block> {
     let advice = &group.advice;
     let mut blocks = paragraphs(Some(&group.detail).filter(|_| !advice.gives_up_data()));
@@ -407,8 +407,8 @@ fn card(report: &Report, group: &Group, is_open: bool, said: &mut Vec<String>) -
     }
 }
 
-/// Returns one card for groups of one pod each that are alike: the steps once, then a line and a
-/// command for each pod.
+/// Returns one card for groups of one pod each whose steps are alike: the steps once, then a line
+/// and a command for each pod.
 fn card_of_alike(
     report: &Report,
     alike: &[&Group],
@@ -457,8 +457,8 @@ fn card_of_alike(
     }
 }
 
-/// Lists the notes of the pods to reap, but for those that are surely there; a note that several
-/// pods share is said once.
+/// Lists the notes of the pods to reap, except of pods that certainly still exist. A note that
+/// several pods share is listed once.
 fn afterwards(report: &Report) -> Section {
     let mut notes = BTreeMap::<_, Vec<_>>::new();
     for pod in &report.pods {
@@ -497,7 +497,7 @@ fn power_off(report: &Report) -> Option<Step> {
     }
 }
 
-/// Lists the other steps for the nodes. What a command does is said once.
+/// Lists the other steps for the nodes. Only the first one explains what its command does.
 fn other_steps(report: &Report) -> impl Iterator<Item = Step> {
     let steps = report.nodes.iter().flat_map(|node| {
         let steps = node.steps.iter();
@@ -515,7 +515,8 @@ fn other_steps(report: &Report) -> impl Iterator<Item = Step> {
     })
 }
 
-/// Counts the pods of each node that this run has reaped; `None` if it has tried to delete none.
+/// Counts the pods of each node that this run has reaped; `None` if the run has tried to delete
+/// none.
 fn reaped_by_node(report: &Report) -> Option<HashMap<&str, usize>> {
     let is_reaped =
         |pod: &&PodEntry| matches!(pod.outcome, Some(OutcomeCode::Deleted | OutcomeCode::Gone));

@@ -1,8 +1,8 @@
 //! The report: the one value that every output format shows.
 //!
-//! Its fields are the JSON that `--output json` writes (docs/json.md). For people it
-//! becomes a page, which text, Markdown and HTML draw. A writer returns a string and does
-//! not know where that goes.
+//! Its fields are the JSON that `--output json` writes (docs/json.md). For people, the report
+//! becomes a page, which text, Markdown and HTML draw. A writer returns a string and does not know
+//! where the string goes.
 
 /// Declares types of the JSON output. docs/json.md and the schemas document the same fields.
 macro_rules! in_json {
@@ -43,7 +43,7 @@ pub use self::types::{
 };
 
 impl Report {
-    /// Returns the page that people read.
+    /// Returns the page for the formats that people read.
     pub fn page(&self) -> Page {
         if let (Some(explained), [pod]) = (&self.explained, &self.pods[..]) {
             explained::page(self, pod, explained)

@@ -1,5 +1,5 @@
-//! The page: the content of a report, an explanation or a forecast, before it is text, Markdown or
-//! HTML.
+//! The page: the content of a report, an explanation or a forecast, before it becomes text,
+//! Markdown or HTML.
 
 use crate::{
     advice::{Advice, Step},
@@ -9,7 +9,7 @@ use crate::{
     words::after,
 };
 
-/// The content of every format for people.
+/// The content that every format for people shows.
 #[derive(Debug, Clone, Default)]
 pub struct Page {
     /// The most important fact in a few words: the title of the HTML. Empty if the page is never
@@ -23,8 +23,8 @@ pub struct Page {
     /// The settings as sentences, or the assumptions of a forecast; empty if there is
     /// nothing to say.
     pub settings: String,
-    /// The head: what is wrong, what becomes of the pods, and what to do first. A long text repeats
-    /// it at its end.
+    /// The head: what is wrong, what happens to the pods, and what to do first. A long text repeats
+    /// the head at its end.
     pub head: Vec<Line>,
     pub sections: Vec<Section>,
     /// The meaning of each code on the page. Text, which has no room, leaves it out.
@@ -37,7 +37,7 @@ pub struct Line {
     /// A word in capitals before the texts, such as `NODES`.
     pub label: &'static str,
     pub tone: Tone,
-    /// Several texts are numbered: things to do, in this order.
+    /// The texts of the line. Several texts are numbered: they are things to do, in this order.
     pub texts: Vec<String>,
 }
 
@@ -50,12 +50,12 @@ pub struct Section {
     /// The section's anchor in HTML, unique on the page.
     pub id: &'static str,
     pub heading: String,
-    /// The colour of the heading in a text.
+    /// The color of the heading in a text.
     pub tone: Tone,
     pub blocks: Vec<Block>,
 }
 
-/// The sections that a text sets off from nothing but what is important.
+/// The sections that a text sets off only from important sections.
 const MINOR: [&str; 6] = ["wait", "leave", "notices", "unread", "unseen", "nodes"];
 
 #[derive(Debug, Clone)]
@@ -65,23 +65,24 @@ pub enum Block {
         /// A word before the text, such as "Risk"; often empty.
         label: &'static str,
         text: String,
-        /// Others wrote the text, and may have written much: the API server, or a pod's author.
+        /// Whether others wrote the text, who may have written much: the API server, or a pod's
+        /// author.
         is_quote: bool,
     },
     /// Things to do, in this order.
     Steps(Vec<Step>),
-    /// Names that belong together, all of which every format shows.
+    /// Names that belong together. Every format shows all of them.
     Names(Vec<String>),
     Entry(Entry),
-    /// The rows of pods, all of which every format shows. A text lists the names of those with a
-    /// brief form by node and namespace.
+    /// The rows of pods. Every format shows all of them. A text lists the pods with a brief form by
+    /// name, grouped by node and namespace.
     Pods(Vec<Block>),
-    /// What a node's pods have in common, and the pods.
+    /// The line that a node's pods have in common, and the pods.
     Node {
         line: String,
         blocks: Vec<Block>,
     },
-    /// The line that a text shows in place of the blocks.
+    /// Blocks that a text replaces by a line.
     Fold {
         line: String,
         blocks: Vec<Block>,
@@ -95,7 +96,7 @@ pub struct Entry {
     /// The cells of a table that follow the name; an empty string is an empty cell.
     pub columns: Vec<String>,
     pub tag: Option<Tag>,
-    /// What is at risk or lost, in a word or two.
+    /// The harm to data, in a word or two.
     pub harm: Option<&'static str>,
     pub tone: Tone,
     pub namespace: Option<String>,
@@ -103,15 +104,17 @@ pub struct Entry {
     pub node: Option<String>,
     /// The owners of the pods.
     pub workloads: Vec<Owner>,
-    /// For how many seconds the longest overdue pod is overdue.
+    /// For how many seconds the longest overdue pod has been overdue.
     pub overdue: Option<i64>,
     /// The number of pods; 0 if the entry is not about pods.
     pub pods: usize,
-    /// The entry is a card, which has room for blocks; otherwise it is a row of a table.
+    /// Whether the entry is a card, which has room for blocks. Otherwise the entry is a row of a
+    /// table.
     pub is_card: bool,
-    /// HTML shows the card unfolded.
+    /// Whether HTML shows the card unfolded.
     pub is_open: bool,
-    /// The pod's name, and where it is back: enough for a text, because the heading says the rest.
+    /// The pod's name, and the node of its replacement: enough for a text, because the heading says
+    /// the rest.
     pub brief: Option<String>,
     pub blocks: Vec<Block>,
 }
@@ -136,7 +139,7 @@ pub struct Word {
 }
 
 codes! {
-    /// The weight of a line: it decides the colour.
+    /// The weight of a line, which decides the color.
     #[derive(Default)]
     pub enum Tone {
         #[default]
@@ -151,8 +154,8 @@ codes! {
 
 /// The most names that a line lists.
 pub const NAMES: usize = 10;
-/// The most entries that a text shows of a section that is neither about pods to reap nor about what
-/// needs a person.
+/// The most entries that a text shows of a section that is neither about pods to reap nor about pods
+/// that need you.
 pub const ENTRIES: usize = 10;
 
 impl Section {
@@ -170,7 +173,7 @@ impl Section {
         }
     }
 
-    /// Reports whether a person need not see the section first.
+    /// Reports whether you need not see the section first.
     pub fn is_minor(&self) -> bool {
         MINOR.contains(&self.id)
     }
@@ -205,7 +208,7 @@ impl Block {
         }
     }
 
-    /// Returns a paragraph that quotes others about `what`.
+    /// Returns a paragraph that quotes the text of others about `what`.
     pub fn about(what: &str, text: &str) -> Self {
         Self::Paragraph {
             tone: Tone::Plain,
@@ -283,7 +286,7 @@ fn made_by(name: &str, owner: Option<&Owner>) -> String {
     })
 }
 
-/// Lists the blocks that say what is at risk, or what to do, apart from the steps.
+/// Lists the blocks that say what is at risk or what to do, without the steps.
 pub fn warned<'a>(
     advice: &'a Advice,
     first: Option<&'a String>,
@@ -303,7 +306,7 @@ pub fn advised(advice: &Advice) -> impl Iterator<Item = Block> + '_ {
     warned(advice, advice.first.as_ref()).chain(steps)
 }
 
-/// Pairs each step with the mark before it: a dash if it is the only one, otherwise its number.
+/// Pairs each step with the mark before it: a dash for the only step, otherwise the step's number.
 pub fn numbered(steps: &[Step]) -> impl Iterator<Item = (String, &Step)> {
     steps.iter().zip(1..).map(|(step, number)| {
         let mark = match steps.len() {
@@ -314,7 +317,7 @@ pub fn numbered(steps: &[Step]) -> impl Iterator<Item = (String, &Step)> {
     })
 }
 
-/// Lists all blocks, with each fold and list of rows replaced by the blocks in it.
+/// Lists all blocks, with each fold and each list of rows replaced by the blocks in it.
 pub fn unfolded(blocks: &[Block]) -> Vec<&Block> {
     blocks
         .iter()
@@ -333,12 +336,12 @@ pub fn paragraphs(texts: impl IntoIterator<Item = impl Into<String>>) -> Vec<Blo
         .collect()
 }
 
-/// Says why the verdicts may be wrong, before anything else is read.
+/// Returns the line of the head that says why the verdicts may be wrong.
 pub fn incomplete(why: Option<&String>) -> Option<Line> {
     why.map(|why| Line::new("INCOMPLETE", Tone::Bad, why))
 }
 
-/// Returns the section of read errors, and the section of what the source does not show.
+/// Returns the section of read errors, and the section of facts that the source does not show.
 pub fn unread_sections(errors: &[ReadError], unseen: &[String]) -> [Section; 2] {
     let heading = format!("Not read: {}", errors.len());
     let errors = errors.iter();

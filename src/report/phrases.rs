@@ -1,4 +1,4 @@
-//! The phrases and sentences of a report, which every format for people shares.
+//! The phrases and sentences of a report. All formats for people share them.
 
 use itertools::Itertools as _;
 use jiff::{SignedDuration, Timestamp};
@@ -18,12 +18,12 @@ use crate::{
 
 /// The most nodes that the first lines of a report name.
 const NAMED_NODES: usize = 3;
-/// Nodes that fail within this time of each other fail at once. The node controller notices each by
-/// its lease, so one may be noticed up to 15 s before another.
+/// Nodes that fail within this time of each other are treated as failing simultaneously. The node
+/// controller notices each failure by the node's lease, so it may notice one node up to 15 s before
+/// another.
 const AT_ONCE: SignedDuration = SignedDuration::from_mins(1);
 
-/// Says what kind of run it was, on which cluster, at which moment, and whether nothing
-/// was changed.
+/// Names the kind of run, the cluster and the moment, and says whether nothing was changed.
 pub fn about(report: &Report) -> String {
     let file = report.snapshot.as_deref();
     let file = file.map(|file| if file == "-" { "standard input" } else { file });
@@ -58,13 +58,13 @@ pub fn about(report: &Report) -> String {
     )
 }
 
-/// Returns the cluster's name: as `--cluster-name` calls it, else its context and host. `None` for
-/// a snapshot without such a name.
+/// Returns the cluster's name: that of `--cluster-name`, or else its context and host. `None` for a
+/// snapshot without such a name.
 pub fn cluster(report: &Report) -> Option<&String> {
     report.cluster_name.as_ref().or(report.cluster.as_ref())
 }
 
-/// Says which thresholds, namespaces and guard the run had.
+/// Describes the thresholds, the namespaces and the guard of the run.
 pub fn settings(report: &Report) -> String {
     let settings = &report.settings;
     let guard = match report.guard {
@@ -83,7 +83,7 @@ pub fn settings(report: &Report) -> String {
     )
 }
 
-/// Says why nothing is deleted, and what to do about that.
+/// Says why the breaker lets nothing be deleted, and what to do about it.
 pub fn breaker(report: &Report, breaker: &BreakerEntry) -> String {
     let pods = counted(breaker.held, "pod is held", "pods are held");
     if breaker.reason != ReasonCode::MassOutage {
@@ -109,7 +109,7 @@ pub fn breaker(report: &Report, breaker: &BreakerEntry) -> String {
     )
 }
 
-/// Reports whether a person who knows that machines are off can end the hold.
+/// Reports whether answers that machines are powered off can end the hold.
 fn is_lifted_by_an_answer(breaker: &BreakerEntry) -> bool {
     breaker
         .steps
@@ -124,7 +124,7 @@ pub fn state(node: &NodeEntry, not_ready_seconds: Option<i64>) -> String {
     };
     let reason = node.reason.as_ref().map(|reason| format!(" ({reason})"));
     let time = not_ready_seconds.map_or("an unknown time".to_owned(), minutes);
-    // The node lifecycle controller calls a node so whose kubelet says nothing.
+    // The node lifecycle controller gives this reason to a node whose kubelet is silent.
     if node.reason.as_deref() == Some("NodeStatusUnknown") && ready == Ready::Unknown {
         return format!("NotReady for {time}");
     }
@@ -155,8 +155,8 @@ pub fn node(node: &NodeEntry, now: Timestamp) -> String {
     )
 }
 
-/// Counts a node's Terminating pods by verdict, and those that this run has `reaped`; `None` if it has
-/// tried to delete none.
+/// Counts a node's Terminating pods by verdict, and the pods that this run has `reaped`, which is
+/// `None` if the run has tried to delete none.
 pub fn terminating(node: &NodeEntry, reaped: Option<usize>) -> String {
     let left = reaped.map_or("to reap", |_| "not reaped");
     let reaped = reaped.unwrap_or_default();
@@ -177,8 +177,8 @@ pub fn any_acted(report: &Report) -> bool {
     outcomes.any(OutcomeCode::acted)
 }
 
-/// Returns the heading over the pods with a verdict, with their count. If some went wrong, it
-/// counts how many of them all went well.
+/// Returns the heading over the pods with a verdict, with their count. If some went wrong, the
+/// heading says how many of all went well.
 pub fn heading(report: &Report, verdict: Verdict) -> String {
     let words = match verdict {
         Verdict::Reap if any_acted(report) => "Reaped",
@@ -198,12 +198,12 @@ pub fn heading(report: &Report, verdict: Verdict) -> String {
     }
 }
 
-/// Reports whether a pod should be gone, but is not, or is not known to be.
+/// Reports whether a pod should be gone, but still exists or may still exist.
 pub fn went_wrong(pod: &PodEntry) -> bool {
     pod.outcome.is_some_and(|outcome| !outcome.went_well())
 }
 
-/// Says for how long a pod is overdue, or how soon its deletion deadline comes.
+/// Says for how long a pod has been overdue, or how soon its deletion deadline comes.
 pub fn overdue(overdue_seconds: i64) -> String {
     match overdue_seconds {
         within @ ..0 => format!("deadline in {}", minutes(-within)),
@@ -216,8 +216,8 @@ pub fn overdue_up_to(overdue_seconds: i64) -> String {
     overdue(overdue_seconds).replace("overdue for ", "overdue for up to ")
 }
 
-/// Returns the sentence about a pod: its outcome, else its reason. `None` if the heading says it
-/// all, because the pod was deleted, or is just to be reaped.
+/// Returns the sentence about a pod: its outcome, or else its reason. `None` if the heading says
+/// everything: the pod was deleted, or is to be reaped and there is nothing to add.
 pub fn sentence(pod: &PodEntry) -> Option<&str> {
     match (&pod.outcome_detail, pod.outcome) {
         (_, Some(OutcomeCode::Deleted | OutcomeCode::WouldDelete)) => None,
@@ -227,7 +227,7 @@ pub fn sentence(pod: &PodEntry) -> Option<&str> {
     }
 }
 
-/// Describes a pod's replacement: its state, name and node, since when it is Ready, or
+/// Describes a pod's replacement: its state, name and node, and since when it has been Ready, or
 /// why it is not.
 pub fn replacement(pod: &PodEntry) -> Option<(String, Option<&String>)> {
     let found = pod.replacement.as_ref()?;
@@ -242,8 +242,8 @@ pub fn replacement(pod: &PodEntry) -> Option<(String, Option<&String>)> {
     Some((parts.concat(), found.cause.as_ref()))
 }
 
-/// Returns what a text shows of a pod whose heading says the rest: its name, and where it is back.
-/// `None` if there is more to say of the pod.
+/// Returns the brief form of a pod for a text whose heading says the rest: the pod's name, and the
+/// node of its replacement. `None` if there is more to say about the pod.
 pub fn brief(pod: &PodEntry) -> Option<String> {
     let is_plain = sentence(pod).is_none() && !went_wrong(pod);
     let found = pod.replacement.as_ref();
@@ -260,8 +260,8 @@ pub fn brief(pod: &PodEntry) -> Option<String> {
     is_plain.then(|| pod.name.clone() + &back)
 }
 
-/// Says in a few words what is known of other copies of the data that a person is asked to give up,
-/// if that is a reason not to.
+/// Says in a few words what is known about other copies of the data that you are asked to discard,
+/// if that is a reason to keep the data.
 pub fn copies(advice: &Advice) -> Option<&'static str> {
     match advice.ready_elsewhere {
         _ if !advice.gives_up_data() => None,
@@ -271,7 +271,7 @@ pub fn copies(advice: &Advice) -> Option<&'static str> {
     }
 }
 
-/// Reports whether the namespace filter left the run nothing to judge.
+/// Reports whether the namespace filter left the run no pod to judge.
 fn judged_none(report: &Report) -> bool {
     report
         .notices
@@ -279,7 +279,7 @@ fn judged_none(report: &Report) -> bool {
         .any(|notice| notice.code == NoticeCode::NoNamespace)
 }
 
-/// Counts the pods by what becomes of them, and those whose data is at risk.
+/// Counts the pods by what happens to them, and the pods whose data is at risk.
 pub fn headline(report: &Report) -> String {
     let summary = &report.summary;
     let with = |verdict| summary.verdicts[&verdict];
@@ -327,7 +327,7 @@ pub fn headline(report: &Report) -> String {
     parts.join(" · ")
 }
 
-/// Names the nodes that are down, and for how long.
+/// Names the NotReady nodes, and for how long they have been NotReady.
 pub fn nodes(report: &Report) -> String {
     let all = report.summary.nodes;
     let down = report.nodes.iter().map(|node| {
@@ -360,15 +360,16 @@ pub fn nodes(report: &Report) -> String {
     }
 }
 
-/// Counts the pods that need a person, or that would if the breaker did not hold them.
+/// Counts the pods that need you, or that would need you if the breaker did not hold them.
 pub fn pods_for_you(report: &Report, held: bool) -> usize {
     let groups = report.groups.iter().filter(|group| group.is_held == held);
     groups.map(|group| group.pods.len()).sum()
 }
 
-/// Lists what to do, in the order in which to do it.
+/// Lists the things to do, in the order in which to do them.
 pub fn next(report: &Report) -> Vec<String> {
-    // The kubelet that comes back destroys that data, whatever else is to be done.
+    // This comes first: once the node is back, its kubelet destroys that data, whatever else is
+    // done.
     let with_data_to_keep = report.groups.iter().filter(|group| {
         let mut steps = group.advice.steps.iter();
         steps.any(|step| step.kind == StepKind::Keep && step.command.is_some())
@@ -410,7 +411,8 @@ pub fn next(report: &Report) -> Vec<String> {
         let nodes = groups.filter_map(|group| first_pod(report, group).node.clone());
         nodes.unique().collect_vec()
     };
-    // What ran on a node may run twice once something was taken from it: that waits for nothing.
+    // Once a pod on a node was reaped, its containers may run beside their replacement, so that
+    // node has to be powered off without delay.
     let was_reaped = |node: &String| {
         let mut pods = report
             .pods
@@ -508,7 +510,7 @@ pub fn next(report: &Report) -> Vec<String> {
     });
     say(&off, &|nodes| runs_on(nodes, they_are(&off)));
     let unread = report.errors.iter().map(|error| error.what.clone());
-    // The first line says that already.
+    // The first line of the report already says that.
     let unread = unread.filter(|what| report.incomplete.is_none() || what != LEASES_OF_FILE);
     say(&unread.collect_vec(), &|unread| {
         format!("see what could not be read: {unread}")
@@ -543,8 +545,8 @@ fn next_while_held(report: &Report, breaker: &BreakerEntry) -> Vec<String> {
     }
 }
 
-/// Returns how many nodes failed within a minute; `None` if they are few, or not most of those that
-/// are down.
+/// Returns how many nodes failed within a minute; `None` if they are few, or not most of the
+/// NotReady nodes.
 fn failed_at_once(report: &Report) -> Option<usize> {
     let real = report
         .nodes
@@ -573,8 +575,8 @@ fn is_fenced(report: &Report, pod: &PodEntry) -> bool {
     nodes.any(|it| Some(&it.name) == pod.node.as_ref() && it.fenced.is_some())
 }
 
-/// Returns the pod that only waits for time to pass and is the first that a run may reap, with the
-/// seconds until then.
+/// Returns the first pod that a run may reap among those that wait for time to pass and for nothing
+/// else, with the seconds until then.
 fn first_due(report: &Report) -> Option<(&PodEntry, i64)> {
     let due = report.pods.iter().filter_map(|pod| {
         let left = pod.reaped_from?.duration_since(report.judged_at);
@@ -583,8 +585,8 @@ fn first_due(report: &Report) -> Option<(&PodEntry, i64)> {
     due.min_by_key(|(_, time)| *time)
 }
 
-/// Lists the nodes that a person has to power off, because pods were taken from them that may still
-/// run.
+/// Lists the nodes that you have to power off, because the containers of their reaped pods may
+/// still be running.
 pub fn to_power_off(report: &Report) -> Vec<&str> {
     report
         .nodes
@@ -602,17 +604,17 @@ pub fn name(pod: &PodEntry) -> String {
     format!("{}/{}", pod.namespace, pod.name)
 }
 
-/// Lists the lines of a command, cleaned, as they are pasted.
+/// Lists the lines of a command as they are pasted, with control characters replaced.
 pub fn lines(command: &str) -> impl Iterator<Item = String> {
     command.split('\n').map(sanitize)
 }
 
-/// Says a number of seconds as a duration, such as "1h 5m".
+/// Formats a number of seconds as a duration, such as "1h 5m".
 pub fn seconds(seconds: i64) -> String {
     human_duration(SignedDuration::from_secs(seconds))
 }
 
-/// Says the same without seconds from ten minutes on.
+/// Formats a number of seconds as a duration; from ten minutes on, without the seconds.
 pub fn minutes(seconds: i64) -> String {
     words::about(SignedDuration::from_secs(seconds))
 }

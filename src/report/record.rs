@@ -1,4 +1,4 @@
-//! The record of a run, of which a report is made.
+//! The record of a run, from which a report is built.
 
 use std::collections::BTreeMap;
 
@@ -11,27 +11,27 @@ use crate::{
     settings::Settings,
 };
 
-/// Everything about a run: its settings, its facts, its plan, and what it did.
+/// Everything about a run: its settings, its facts, its plan, and its outcomes.
 #[derive(Debug)]
 pub struct RunRecord<'a> {
     pub settings: &'a Settings,
     pub facts: ClusterFacts,
     pub plan: Plan,
-    /// The outcomes of the pods to reap, by UID. There is none in a snapshot, an explanation or a
-    /// forecast, nor before the run has acted.
+    /// The outcomes of the pods to reap, by UID. Empty for a snapshot, an explanation and a
+    /// forecast, and before the run has acted.
     pub outcomes: BTreeMap<Uid, Outcome>,
     /// The replacements that were waited for, by the UID of the reaped pod.
     pub replacements: BTreeMap<Uid, Replacement>,
-    /// The cluster that kubectl has to reach by the printed commands.
+    /// The cluster that the printed kubectl commands have to reach.
     pub kubectl: Target,
-    /// The user was asked, and did not agree to the deletes.
+    /// Whether the user was asked and did not agree to the deletes.
     pub declined: bool,
-    /// The installation that the run is of, if it is known.
+    /// The installation that the run belongs to, if it is known.
     pub installed: Option<Installed>,
 }
 
 impl<'a> RunRecord<'a> {
-    /// Makes the record of a run that has a plan, and has not acted yet.
+    /// Makes the record of a run that has a plan and has not acted yet.
     pub fn new(settings: &'a Settings, facts: ClusterFacts, plan: Plan) -> Self {
         Self {
             settings,

@@ -22,7 +22,7 @@ use crate::{
     },
 };
 
-/// Returns the setting that metrics and reports call the cluster `name`.
+/// Returns the setting by which metrics and reports call the cluster `name`.
 pub fn cluster_called(name: &str) -> MetricsTo {
     MetricsTo {
         cluster_name: Some(name.to_owned()),
@@ -75,7 +75,7 @@ pub fn judged<'a>(settings: &'a Settings, objects: &[Value]) -> RunRecord<'a> {
     RunRecord::new(settings, facts, plan)
 }
 
-/// Returns a snapshot of `objects`, of now, with all pods or those that a run judges.
+/// Returns a snapshot of `objects`, taken now, with all pods or only the pods that a run judges.
 pub fn saved(objects: &[Value], every_pod: bool) -> Saved {
     let text = json!({"kind": "List", "items": objects}).to_string();
     let options = Options {
@@ -85,7 +85,7 @@ pub fn saved(objects: &[Value], every_pod: bool) -> Saved {
     Saved::read(text.as_bytes(), options).expect("a snapshot")
 }
 
-/// Gathers from a snapshot. Nothing is waited for, since every answer is in memory.
+/// Gathers from a snapshot. The call never waits, because every reading is in memory.
 pub fn gathered_from(saved: &Saved, settings: &Settings) -> Gathered {
     let store = Store::new(saved, settings.wanted());
     at_once(store.gather(None)).expect("nothing fails")
@@ -106,7 +106,7 @@ pub fn private_cloud() -> Vec<Value> {
     private_cloud_with("True")
 }
 
-/// Returns the private cloud with this status of its five other nodes.
+/// Returns the private cloud with this status on its five other nodes.
 pub fn private_cloud_with(status: &str) -> Vec<Value> {
     const REST: &str = "
         Node ds06: {}

@@ -1,5 +1,5 @@
-//! Lays the report of `what-if` out as a page: pods that would need a person, or would be lost,
-//! come first.
+//! Lays the report of `what-if` out as a page. Pods that would need you, or would be lost, come
+//! first.
 
 use super::{
     BreakerEntry, Fate, PodEntry, Report, Supposed, Workload,
@@ -28,8 +28,8 @@ pub fn page(report: &Report, supposed: &Supposed) -> Page {
     )
 }
 
-/// Returns the page of a forecast, of named nodes or of each node. `assumed` says what it assumes,
-/// `nodes` which nodes it supposes dead.
+/// Returns the page of a forecast, for named nodes or for each node. `assumed` says what the
+/// forecast assumes, `nodes` which nodes it supposes dead.
 pub fn forecast_page(
     report: &Report,
     assumed: &str,
@@ -140,7 +140,7 @@ fn nodes(report: &Report, supposed: &Supposed) -> String {
     }
 }
 
-/// Says what the breaker would do.
+/// Says what the breaker would hold.
 fn held(breaker: &BreakerEntry) -> String {
     format!(
         "{}. {} to reap would wait until that changes, or until somebody who knows that the nodes are dead runs it with \
@@ -150,7 +150,7 @@ fn held(breaker: &BreakerEntry) -> String {
     )
 }
 
-/// Says what Kubernetes would do about so many NotReady nodes.
+/// Says that Kubernetes would evict slowly or not at all, if so many nodes would be NotReady.
 fn evicts_slowly(supposed: &Supposed) -> Option<Block> {
     let stops = "In a zone where more than 2 nodes and at least 55 % are NotReady, Kubernetes evicts slowly, or not at \
                  all where the zone has up to 50 nodes. Pods there may not become Terminating. A zone that is dead as \
@@ -182,7 +182,7 @@ fn entry(pod: &PodEntry, only_node: bool) -> Entry {
             code: reason.as_str(),
         }),
         brief: Some(pod.name.clone()).filter(|_| blocks.is_empty()),
-        // The row of a table has no room for what is lost.
+        // The row of a table has no room for the steps.
         is_card: blocks.iter().any(|block| matches!(block, Block::Steps(_))),
         is_open: true,
         blocks,

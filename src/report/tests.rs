@@ -1,4 +1,4 @@
-//! Tests of all formats: they agree on every pod, and the JSON is valid by its schema.
+//! Tests of all formats: they agree on every pod, and the JSON is valid against its schema.
 
 #![expect(
     clippy::needless_raw_string_hashes,
@@ -77,7 +77,7 @@ fn nodes_that_fail_within_a_minute_fail_at_once() {
     }
 }
 
-/// A volume that is still attached delays only a pod that is started again.
+/// A volume that is still attached delays only a pod that gets a replacement.
 #[test]
 fn only_a_pod_with_a_replacement_waits_for_its_volume() {
     const CLUSTER: &str = "
@@ -128,8 +128,8 @@ fn in_json(report: &Report) -> BTreeSet<Row> {
             text(&pod["name"]).unwrap()
         );
         let verdict = text(&pod["verdict"]).unwrap();
-        // Of a pod to reap without an outcome, the other formats show the reason only by
-        // its section.
+        // The other formats show the reason for a pod to reap without an outcome only by the pod's
+        // section.
         let reason = text(&pod["reason"]).filter(|_| verdict != "reap");
         (name, verdict, text(&pod["outcome"]).or(reason))
     });
@@ -203,8 +203,8 @@ fn every_pod_is_on_the_page_and_every_format_draws_it() {
     }
 }
 
-/// Says a pod of one of forty workloads. Two of seven are held by a finalizer, one is not overdue yet,
-/// and one has a note.
+/// Describes a pod of one of forty workloads. Of seven pods, two are held by a finalizer, one is not
+/// overdue yet, and one has a note.
 fn one_of_many(number: usize, node: &str) -> (String, Value) {
     let workload = format!("app-{}", number % 40);
     let name = format!("Pod team-{}/{workload}-{number}", number % 12);
@@ -261,7 +261,7 @@ fn with_a_late_replacement(pod: &PodEntry) -> PodEntry {
 fn a_text_names_every_pod_that_is_reaped_or_needs_a_person() {
     for (dead, all) in [(1, 6), (20, 100), (150, 200), (60, 200)] {
         let report = night(dead, all);
-        // The causes of replacements that are not back may be long.
+        // The causes why replacements are not back may be long.
         let waited = Report {
             pods: report.pods.iter().map(with_a_late_replacement).collect(),
             ..report.clone()
@@ -456,7 +456,7 @@ fn counts(codes: &[&str]) -> Value {
     })
 }
 
-/// Lists the codes that each field can hold, which the schema has beyond the types.
+/// Lists the codes that each field can have. The schema has them in addition to the types.
 fn holds() -> [(&'static str, Value); 8] {
     let exits = [Exit::Done, Exit::Incomplete, Exit::Held, Exit::Manual].map(Exit::code);
     let by_verdict = counts(&Verdict::ALL.map(Verdict::as_str));
@@ -498,7 +498,7 @@ fn schema() -> Value {
     let schema = generator.into_root_schema_for::<Report>();
     let mut schema = schema.to_value();
     schema["title"] = json!("pod-reaper's report, version 2");
-    // Serde writes this field, but the generator does not see it.
+    // Serde writes this field, but the schema generator does not see it.
     schema["properties"]["kind"] = json!({"const": "Report"});
     schema["required"]
         .as_array_mut()

@@ -35,7 +35,7 @@ in_json! {
         pub cluster: Option<String>,
         /// The snapshot's file name.
         pub snapshot: Option<String>,
-        /// The options of this program that name the cluster or the file again, each after a blank.
+        /// The options of this program that name the cluster or the file again, each after a space.
         #[serde(skip)]
         pub source_options: String,
         /// The moment that everything was judged at.
@@ -53,9 +53,9 @@ in_json! {
         /// Every Terminating pod that was looked at, the longest overdue first. In what-if: every pod
         /// of the supposed nodes. In explain: the one pod.
         pub pods: Vec<PodEntry>,
-        /// How to start a run at once, if a person is asked for an answer; null otherwise.
+        /// How to start a run immediately, if the report asks you for an answer; null otherwise.
         pub run_now: Option<Step>,
-        /// The pods that need a person, grouped by the steps that they share.
+        /// The pods that need you, grouped by the steps that they share.
         #[serde(skip)]
         pub groups: Vec<Group>,
         /// What could not be read.
@@ -65,10 +65,10 @@ in_json! {
         /// Why the verdicts may be wrong, as sentences, if the source lacks what all of them need.
         #[serde(skip)]
         pub incomplete: Option<String>,
-        /// A person was asked, and did not agree to the deletes.
+        /// You were asked at the prompt, and declined the deletes.
         #[serde(skip)]
         pub declined: bool,
-        /// What a person should know besides the verdicts. No notice changes the exit code.
+        /// What you should know besides the verdicts. No notice changes the exit code.
         pub notices: Vec<NoticeEntry>,
         /// What each rule and limit saw of the one pod of `explain`; null in every other report.
         pub explained: Option<Explained>,
@@ -112,7 +112,7 @@ in_json! {
         pub zones: Vec<String>,
         /// How many pods it held.
         pub held: usize,
-        /// What a person can do: compare the nodes, and say which of them are off.
+        /// What you can do: compare the nodes, and say which of them are off.
         pub steps: Vec<Step>,
     }
 
@@ -143,8 +143,7 @@ in_json! {
         /// The last time its machine was heard, a sign of life or not; null if it never was.
         pub last_heard: Option<Heard>,
         /// The mark that says that it is known to be off; null if there is none, if the node shows
-        /// a
-        /// sign of life, or if it was heard after the mark was set.
+        /// a sign of life, or if it was heard after the mark was set.
         pub fenced: Option<String>,
         /// It has the taint `node.kubernetes.io/out-of-service`: Kubernetes itself deletes
         /// its Terminating pods.
@@ -155,7 +154,7 @@ in_json! {
         pub pods: BTreeMap<Verdict, usize>,
         /// Volumes still attached to it.
         pub volume_attachments: Vec<Attachment>,
-        /// What a person should do about the node.
+        /// What you should do about the node.
         pub steps: Vec<Step>,
     }
 
@@ -170,7 +169,7 @@ in_json! {
         pub uid: String,
         /// Its node.
         pub node: Option<String>,
-        /// The controller that made it.
+        /// The controller that created the pod.
         pub owner: Option<Owner>,
         /// When its deletion was requested, usually by eviction; null if its grace period
         /// is unknown.
@@ -200,9 +199,9 @@ in_json! {
         pub replacement: Option<Replacement>,
         /// What to remember once the pod is reaped.
         pub note: Option<String>,
-        /// What people have answered: on the pod, its claims and its node.
+        /// The answers that were found on the pod, its PVCs and its node.
         pub answers: Vec<Answer>,
-        /// What a person should do about the pod.
+        /// What you should do about the pod.
         #[serde(flatten)]
         pub advice: Advice,
     }
@@ -242,11 +241,11 @@ in_json! {
     pub struct Counts {
         /// Pods that Kubernetes would evict.
         pub evicted: usize,
-        /// Pods that would be reaped, and that their controller makes again.
+        /// Pods that would be reaped, and that their controller creates again.
         pub comes_back: usize,
         /// Pods that come back once a volume that is attached to the node is detached from it.
         pub wait_for_volume: usize,
-        /// Pods that would be reaped, and that nothing makes again.
+        /// Pods that would be reaped, and that nothing creates again.
         pub lost: usize,
         /// Pods that would be reaped, and whose replacement fits no other Ready node, by the pod's
         /// `nodeSelector` and required node affinity.
@@ -268,7 +267,7 @@ in_json! {
         /// The same, if no pod tolerated a silent node for more than a minute.
         #[serde(skip)]
         pub(crate) seconds_tolerating_less: i64,
-        /// The number of pods of `StatefulSet`s that need a person because of a local volume.
+        /// The number of pods of `StatefulSet`s that need you because of a local volume.
         #[serde(skip)]
         pub(crate) local: usize,
     }
@@ -320,24 +319,24 @@ in_json! {
 codes! {
     /// What becomes of a pod whose node is supposed dead.
     pub enum Fate {
-        /// Reaped, and its controller makes another.
+        /// The pod is reaped, and its controller creates another.
         ComesBack = "comes-back",
-        /// Reaped, and nothing makes another.
+        /// The pod is reaped, and nothing creates another.
         Lost = "lost",
-        /// Reaped, and its controller makes another, which fits no other Ready node.
+        /// The pod is reaped, and its controller creates another, which fits no other Ready node.
         StaysPending = "stays-pending",
-        /// A person has to act.
+        /// The pod needs you.
         NeedsPerson = "needs-person",
-        /// It stays Terminating: a rule has it wait, or leaves it alone.
+        /// The pod stays Terminating: a rule makes it wait, or leaves it alone.
         LeftTerminating = "left-terminating",
         /// Kubernetes does not evict it.
         Stays = "stays",
-        /// It is finished: the eviction takes it at once.
+        /// The pod has finished: the eviction deletes it immediately.
         Finished = "finished",
     }
 }
 
-/// Pods that need a person, of one reason, namespace, node and workload.
+/// Pods that need you, with the same reason, namespace, node and workload.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Group {
     /// The indexes of the pods in the report's list; at least one.
@@ -346,7 +345,7 @@ pub struct Group {
     pub detail: String,
     /// What to do about all of the pods.
     pub advice: Advice,
-    /// The breaker holds the run or the node's zone, so that nothing is asked.
+    /// Whether the breaker holds the run or the node's zone. The report then asks for nothing.
     pub is_held: bool,
 }
 
@@ -360,7 +359,7 @@ fn ready<S: Serializer>(ready: &Option<Ready>, serializer: S) -> Result<S::Ok, S
     serializer.serialize_str(ready.map_or("unread", Ready::as_str))
 }
 
-/// A pod that no run judges.
+/// Converts a pod that no run judges.
 impl From<&PodFacts> for PodEntry {
     fn from(pod: &PodFacts) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! Whether the API server's clock can be believed: the leases of Ready nodes tell.
+//! Checks the API server's clock against the leases of Ready nodes.
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -10,13 +10,14 @@ use crate::{
 
 /// The number of Ready nodes whose clocks are compared with that of the API server.
 const MAX_NODES_COMPARED: usize = 3;
-/// The age from which on no renewal by a Ready node shows that the API server's clock is right: a
-/// node renews its lease every 10 s.
+/// The age from which on a Ready node's renewal no longer shows that the API server's clock is
+/// right: a node renews its lease every 10 s.
 const MAX_RENEWAL_AGE: SignedDuration = SignedDuration::from_mins(5);
 
 impl Store<'_> {
-    /// Compares the API server's clock with the leases of some Ready nodes, until one has just
-    /// renewed its lease by its own clock too. If there is none to ask, the clock is believed.
+    /// Compares the API server's clock with the leases of some Ready nodes, until one node has just
+    /// renewed its lease, also by its own clock. If there is no Ready node to compare with, the
+    /// clock is trusted.
     pub(super) async fn ready_nodes(&self, ready: &[String], now: Timestamp) -> ReadyNodes {
         let (mut told, mut first, mut asked, mut fresh) = (ReadyNodes::default(), None, 0, false);
         let mut unread = None;

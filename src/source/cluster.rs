@@ -1,4 +1,4 @@
-//! The source that is a cluster: each question is one or more requests. The work grows with the
+//! The source that is a cluster: each query takes one or more requests. The work grows with the
 //! failure, not with the cluster.
 
 use std::collections::BTreeSet;
@@ -12,19 +12,19 @@ use crate::{
 };
 
 /// The values of the Status column of pods that are not Terminating. A Terminating pod shows
-/// `Terminating`, or `Unknown` if its node was given up. Only in a final phase does it show what it
-/// would show anyway, one of these or anything else.
+/// `Terminating`, or `Unknown` if Kubernetes considers its node lost. Only a Terminating pod in a
+/// final phase shows the same value as without its deletion, one of these or any other.
 const LIVING_STATUSES: &str = "Running Pending Completed Succeeded Failed Error OOMKilled Evicted ContainerStatusUnknown \
     CrashLoopBackOff ImagePullBackOff ErrImagePull CreateContainerConfigError CreateContainerError ContainerCreating PodInitializing SchedulingGated NotReady";
 
-/// How many Ready nodes a reading of all nodes keeps. Only three of them are asked, but a row does not
-/// show which are leaf nodes.
+/// How many Ready nodes a reading of all nodes keeps. The clock is compared with only three of them,
+/// but a row does not show which are leaf nodes.
 const MAX_READY_NODES_KEPT: usize = 32;
 
 impl Cluster {
     /// Reads the rows that `kubectl get nodes` prints: 0.3 MB for a cluster whose node objects are
     /// 18 MB. A node whose row is not plainly `Ready` is read whole later, so a misunderstood row
-    /// costs time, never safety. Fails if the answer does not tell the API server's time.
+    /// costs time, never safety. Fails if the response does not tell the API server's time.
     pub async fn scan(&self, wanted: &Wanted<'_>) -> Result<Scan> {
         let add_node = |(scan, has_open): &mut (Scan, bool), [name, status, roles]: [&str; 3]| {
             scan.facts.node_count += 1;
@@ -86,8 +86,8 @@ impl Cluster {
 }
 
 /// Finds the nodes with a pod that may be Terminating, by the rows of all pods: 12.6 MB for a
-/// cluster whose pod objects are 1,181 MB. A row with an unknown status has its node's pods
-/// listed, so it cannot hide a Terminating pod.
+/// cluster whose pod objects are 1,181 MB. If a row has an unknown status, the pods of its node are
+/// listed, so the row cannot hide a Terminating pod.
 async fn all_pods(cluster: &Cluster) -> Result<BTreeSet<PodsOf>> {
     let add_list = |lists: &mut BTreeSet<_>, [status, node]: [&str; 2]| {
         let lives = LIVING_STATUSES.split(' ').any(|living| living == status);

@@ -40,14 +40,15 @@ pub struct Scan {
     /// The lists of pods, apart from those of the nodes that are not plainly Ready, that may hold a
     /// Terminating pod to be judged.
     pub pods: BTreeSet<PodsOf>,
-    /// Whether the source has leases of nodes, or may have: a file may have been saved without.
+    /// Whether the source has leases of nodes, or may have some: a file may have been saved without
+    /// leases.
     pub has_leases: bool,
 }
 
 /// What to gather.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted<'a> {
-    /// The operator's choices for the rules.
+    /// The user's choices for the rules.
     pub policy: &'a Policy,
     /// The namespaces whose pods are judged.
     pub namespaces: &'a NamespaceFilter,
@@ -61,8 +62,8 @@ pub struct Gathered {
     /// The facts about the cluster.
     pub facts: ClusterFacts,
     /// The Terminating pods in matching namespaces, with everything that a rule needs to know about
-    /// their claims. They are kept apart from the facts because the plan takes them over: there may
-    /// be tens of thousands, so they must not be copied.
+    /// their PVCs. They are kept apart from the facts because the plan takes them over: there may
+    /// be tens of thousands of pods, so they must not be copied.
     pub pods: Vec<PodFacts>,
     /// Every pod of the nodes that are supposed dead, as it is now.
     pub on_dead: Vec<PodFacts>,

@@ -1,4 +1,4 @@
-//! A list of pods, and what it tells.
+//! A list of pods, and the facts that it gives.
 
 use std::collections::BTreeSet;
 
@@ -10,20 +10,20 @@ use crate::{
 /// The pods of one list.
 #[derive(Default)]
 pub struct Pods {
-    /// The pods: all of a suspect node, otherwise the Terminating ones.
+    /// All pods of a suspect node. Of any other list, the Terminating pods.
     pub kept: Vec<PodFacts>,
-    /// Every pod, as a holder of Leases.
+    /// Every pod of the list, as a holder of Leases.
     pub holders: BTreeSet<HolderPod>,
-    /// Whether there is, or may be, a pod that no `DaemonSet` made and that mirrors no static pod. A
-    /// pod that could not be read may be any pod.
+    /// Whether there is, or may be, a pod that no `DaemonSet` created and that mirrors no static
+    /// pod. A pod that could not be read may be any pod.
     pub occupied: bool,
     /// Why the list could not be read, if so.
     pub unread: Option<Unread>,
 }
 
 impl Pods {
-    /// Adds a pod. The list keeps every pod of a `suspect` node, which is NotReady or supposed to be
-    /// `dead`: an active pod there is one that Kubernetes has not evicted.
+    /// Adds a pod. The list keeps every pod of a `suspect` node, which is NotReady or supposed
+    /// `dead`: Kubernetes has not evicted an active pod there.
     pub fn add(&mut self, raw: &RawPod, suspect: bool, dead: bool) {
         let mut pod = raw.facts();
         if dead {

@@ -1,4 +1,4 @@
-//! Tests of what a saved state tells of the time, and of what it lacks.
+//! Tests of the time at which a saved state is judged, and of the kinds that it lacks.
 
 use itertools::Itertools as _;
 use pod_reaper_test_support::samples::{list, objects, with, yaml};
@@ -11,7 +11,7 @@ use crate::{
     words::after,
 };
 
-/// A cluster of three Ready nodes and one that is not, without any lease.
+/// A cluster of three Ready nodes and one NotReady node, without any lease.
 const CLUSTER: &str = "
     Node ds01: {ready: 'True', lease: null}
     Node ds02: {ready: 'True', lease: null}
@@ -21,13 +21,13 @@ const CLUSTER: &str = "
     Pod a-0: {}
 ";
 
-/// Lists the objects of the cluster with `more`, which is a mapping in braces, or its inside.
+/// Lists the objects of the cluster with `more`, which is the inside of a mapping in braces.
 fn cluster(more: &str) -> Vec<serde_json::Value> {
     objects(&with(yaml(CLUSTER), yaml(&format!("{{{more}}}"))))
 }
 
-/// A file is judged at the newest stamp of the API server, and at the median of the clocks of Ready
-/// nodes: no deadline and no single wrong clock moves that.
+/// A file is judged at the newest stamp of the API server, or at the median of the clocks of Ready
+/// nodes if that is later. No deadline and no single wrong clock changes that moment.
 #[test]
 fn the_time_of_a_file_is_that_of_the_server_and_of_most_nodes() {
     let requested = "2026-01-31T01:04:59Z";
@@ -103,7 +103,8 @@ fn the_time_of_a_file_is_that_of_the_server_and_of_most_nodes() {
     }
 }
 
-/// Without leases nothing shows that a node lives, so what would be reaped may run.
+/// Without leases nothing shows that a node is alive, so the pods to be reaped may still be
+/// running.
 #[test]
 fn a_file_without_leases_is_incomplete_if_that_may_change_a_verdict() {
     let leases = "Lease ds01: {}, Lease ds06: {}";
@@ -154,8 +155,8 @@ fn a_file_without_leases_is_incomplete_if_that_may_change_a_verdict() {
     assert_eq!(report.errors[0].what, "Lease kube-node-lease/ds06");
 }
 
-/// Whether a kind was not saved, or whether there is none, no file tells: what it would show stays
-/// unverified.
+/// A file does not tell whether a kind was not saved or has no object. The facts that the kind
+/// would give stay unverified.
 #[test]
 fn a_kind_without_an_object_is_unknown() {
     let leases = "Lease ds01: {}, Lease ds06: {}";
@@ -195,7 +196,7 @@ fn a_kind_without_an_object_is_unknown() {
         let said = pod.sentence() + &after(" ", Some(steps.format(" ")));
         let says = format!("the file has no {lacks}: they were not saved, or there are none");
         assert!(said.contains(&says), "{lacks}: {said}");
-        // What only some pods need is said of these alone.
+        // A kind that only some pods need is reported for these pods only.
         if ["statefulsets", "csidrivers"].contains(&lacks) {
             continue;
         }

@@ -1,9 +1,9 @@
 //! The source that is a snapshot: a file with a saved cluster state.
 //!
 //! The file holds what `kubectl get no,ns,po,pvc,pv,leases,volumeattachments,csidrivers,sts -Ao json
-//! --show-managed-fields` prints, or any part of it: as one list, or as several documents in a
-//! row. A kind without any object in the file was not saved, or there is none: its
-//! facts are then unknown, never assumed.
+//! --show-managed-fields` prints, or any part of it: as one list, or as several documents in a row.
+//! If the file has no object of a kind, the kind was not saved, or the cluster has none: its facts
+//! are then unknown, never assumed.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -41,20 +41,21 @@ pub(super) const UNDATED: &str =
 /// How to read a snapshot.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// The moment to judge at, if the operator gives one.
+    /// The moment to judge at, if the user gives one.
     pub now: Option<Timestamp>,
     /// Whether to keep all pods, not only those that a run judges.
     pub every_pod: bool,
 }
 
-/// The part of a snapshot that the rules ask about.
+/// The part of a snapshot that the rules use.
 #[derive(Default)]
 pub struct Saved {
     options: Options,
     /// The moment to judge at.
     now: Timestamp,
     /// The objects, without the fields that the rules never use. Without `every_pod`, a pod is kept only
-    /// if it is Terminating, uses a claim, is of a `StatefulSet`, or is on a node that may not be Ready.
+    /// if it is Terminating, uses a PVC, belongs to a `StatefulSet`, or is on a node that may not be
+    /// Ready.
     objects: Objects,
     /// The namespaces that have a pod.
     pod_namespaces: BTreeSet<String>,
@@ -65,7 +66,7 @@ pub struct Saved {
     malformed: BTreeMap<[String; 3], String>,
 }
 
-/// The objects of one kind, by namespace, name and, of a pod, UID.
+/// The objects of one kind, by namespace, name and (for pods only) UID.
 type ByName<T> = BTreeMap<(String, String, String), T>;
 
 /// A kind of object that a snapshot keeps.
@@ -129,13 +130,13 @@ pub fn in_snapshot<E: Display>(file: &Path) -> impl Fn(E) -> CouldNotRun {
     move |cause| CouldNotRun::Source(format!("--snapshot {}: {cause}", file.display()))
 }
 
-/// Keeps an object, without what only the rules for nodes and leases use.
+/// Keeps an object, without the fields that only the rules for nodes and leases use.
 fn keeps<T: Kept>(_: &mut Saved, object: &mut T) -> bool {
     object.metadata().drop_unused();
     true
 }
 
-/// Describes the error of a snapshot that cannot be read, or that is not text.
+/// Describes the error for a snapshot that cannot be read, or that is not text.
 fn unreadable(error: &io::Error) -> String {
     format!("{error}; name a file that holds what `{SAVES_ONE}` prints, or - for standard input")
 }
@@ -155,7 +156,7 @@ fn other_format(start: &[u8]) -> Option<&'static str> {
 }
 
 impl Saved {
-    /// Reads a snapshot of any size to its end. An error says why it cannot be judged.
+    /// Reads a snapshot of any size to its end. An error says why the snapshot cannot be judged.
     pub fn read(source: impl io::Read, options: Options) -> Result<Self, String> {
         let mut saved = Self {
             options,
@@ -183,7 +184,7 @@ impl Saved {
                 "it is cut off at line {}; save all of it again with `{SAVES_ONE}`",
                 error.line()
             ),
-            // The parser names line and column.
+            // The parser's error gives line and column.
             None => format!("it is not what `{SAVES_ONE}` prints: {error}"),
         })?;
         let lacking = |kind| format!("it holds no {kind}; save it with `{SAVES_ONE}`");
@@ -202,7 +203,8 @@ impl Saved {
     }
 
     /// Returns the median of the times at which the Ready nodes renewed their leases, by their own
-    /// clocks: a few wrong clocks do not move it. Of two in the middle it is the earlier one.
+    /// clocks: a few wrong clocks do not change the median. If two times are in the middle, it is
+    /// the earlier one.
     fn renewed(&self) -> Option<Timestamp> {
         let leases = self.all::<RawLease>().filter(|lease| lease.is_of_node());
         let of_ready = leases.filter(|lease| {
@@ -227,7 +229,7 @@ impl Saved {
         match kind {
             "" => self.note_malformed("", identity_of_malformed(text), "it does not say its kind"),
             "Pod" => self.keep(text, Self::keeps_pod),
-            // A forecast supposes that a Ready node has died, and may need its stamps.
+            // A forecast supposes that a Ready node has died, and may need the stamps of that node.
             "Node" => self.keep(text, |_, node: &mut RawNode| {
                 node.drop_unused(!every_pod);
                 true
@@ -239,7 +241,7 @@ impl Saved {
             "PersistentVolume" => self.keep(text, keeps::<RawVolume>),
             "VolumeAttachment" => self.keep(text, keeps::<RawAttachment>),
             "CSIDriver" => self.keep(text, keeps::<RawDriver>),
-            // The rules ask about no other kind.
+            // The rules use no other kind.
             _ => {}
         }
     }
@@ -250,8 +252,8 @@ impl Saved {
         if !self.options.every_pod {
             pod.drop_needs();
         }
-        // The nodes are known by now, because kubectl prints them first. If a node is not known to
-        // be Ready, the report has to tell which of its pods were not evicted.
+        // The nodes are already known here, because kubectl prints them first. If a node is not
+        // known to be Ready, the report has to say which of its pods were not evicted.
         let is_down = pod.node().is_some_and(|name| {
             let node = self.get::<RawNode>("", &name);
             node.is_none_or(|node| node.ready() != Ready::True)
@@ -263,8 +265,8 @@ impl Saved {
             || pod.of_stateful_set()
     }
 
-    /// Parses an object and keeps it if `keeps` says so, which also drops what the rules never ask
-    /// about.
+    /// Parses an object and keeps it if `keeps` says so. `keeps` also drops the fields that the
+    /// rules never use.
     fn keep<T: Kept>(&mut self, text: &str, keeps: impl FnOnce(&mut Self, &mut T) -> bool) {
         let cause = match serde_json::from_str::<T>(text) {
             Ok(mut object) => {
@@ -367,11 +369,11 @@ impl Saved {
         self.any_malformed::<T>() || self.all::<T>().next().is_some()
     }
 
-    /// Returns what the file lacks; nothing if it is complete.
+    /// Returns the kinds that the file lacks; none if the file is complete.
     pub(super) fn missing(&self, wanted: &Wanted<'_>) -> Vec<&'static str> {
         let bound = self.all::<RawClaim>().any(|it| it.volume_name().is_some());
         let uses_claims = self.all().any(RawPod::uses_claims);
-        // Without -A, kubectl saves the pods of one namespace, but all namespaces.
+        // Without -A, kubectl saves the pods of one namespace only, but still saves all namespaces.
         let one = self.pod_namespaces.len() == 1 && self.all::<RawNamespace>().count() != 1;
         [
             (
@@ -399,13 +401,13 @@ impl Saved {
         .collect()
     }
 
-    /// Returns the same as lines of text, with the command that saves everything.
+    /// Returns the missing kinds as lines of text, with the command that saves everything.
     fn unseen(&self, wanted: &Wanted<'_>) -> Vec<String> {
         let missing = self.missing(wanted);
         if missing.is_empty() {
             return Vec::new();
         }
-        // The command stands on a line of its own, so it is easy to copy.
+        // The command is on a line of its own, so that it is easy to copy.
         let lacks = format!(
             "The file has none of these: {}. They were not saved, or there are none. This saves all:",
             missing.join(", ")
@@ -443,7 +445,7 @@ impl Saved {
                 .map(|node| node.metadata.name.clone())
                 .collect(),
             not_ready: named(false),
-            // The clock of a moment that was typed is not questioned.
+            // A moment that the user gave is not compared with the clocks of nodes.
             ready: if self.options.now.is_none() {
                 named(true)
             } else {
@@ -454,8 +456,8 @@ impl Saved {
         }
     }
 
-    /// Finds a node with its own lease. The file holds nodes, so a node that is not in it does not
-    /// exist.
+    /// Finds a node with its own lease. The file contains nodes, so a node that is not in the file
+    /// does not exist.
     pub fn node_objects(&self, name: &str) -> Result<Option<NodeObjects>, Failure> {
         let lease = self.proved(RawLease::OF_NODES, name);
         let lease = lease.map_err(Unread::from);
@@ -496,7 +498,8 @@ impl Saved {
         Listed { items, malformed }
     }
 
-    /// Names the real nodes that a label selector selects; `leaf` are the operator's own selectors.
+    /// Names the real nodes that a label selector selects; `leaf` are the selectors that the user
+    /// gave.
     pub fn real_nodes(&self, selector: &str, leaf: &NodeSelectors) -> Result<Vec<String>, Failure> {
         let selector = selector.parse::<Selector>().map_err(Failure::Saved)?;
         let names = self
@@ -528,7 +531,7 @@ impl Saved {
         holders.nodes().into_iter().map(of_node).collect()
     }
 
-    /// Finds all `VolumeAttachments`, by the node they name.
+    /// Finds all `VolumeAttachments`, by the node that they name.
     pub fn attachments(&self) -> BTreeMap<String, Vec<Attachment>> {
         let attachments = self.all::<RawAttachment>().cloned();
         attachments
@@ -539,7 +542,8 @@ impl Saved {
     }
 }
 
-/// Returns why a file without any object of a kind does not show that there is none.
+/// Returns the failure for a kind of which the file has no object: that does not show that the
+/// cluster has none.
 pub fn not_saved<T: Kind>() -> Failure {
     let [_, plural] = T::API;
     Failure::Saved(format!(

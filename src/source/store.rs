@@ -1,4 +1,4 @@
-//! Asks a source, and keeps what it answers as facts.
+//! Queries a source, and keeps its readings as facts.
 //!
 //! A forecast supposes that some nodes have died: their kubelets have always been silent, and every
 //! pod that Kubernetes would evict from them has always been stuck. Unread facts stay unread.
@@ -37,7 +37,7 @@ pub enum Source<'a> {
     /// An API server.
     Cluster(&'a Cluster),
     /// A saved state. Reading costs no requests, and [`Scan::facts`] names each object that cannot be
-    /// read, so that it is not named again.
+    /// read, so that the object is not named again.
     File(&'a Saved),
 }
 
@@ -53,7 +53,7 @@ impl<'a> From<&'a Saved> for Source<'a> {
     }
 }
 
-/// A source, what was read of it, and the nodes that are supposed dead.
+/// A source, its readings, and the nodes that are supposed dead.
 pub struct Store<'a> {
     source: Source<'a>,
     pub(super) wanted: Wanted<'a>,
@@ -61,7 +61,7 @@ pub struct Store<'a> {
     known: Rc<Known>,
 }
 
-/// What was read, for as many forecasts as ask for it.
+/// The readings, which all forecasts share.
 #[derive(Default)]
 struct Known {
     scan: OnceCell<Scan>,
@@ -69,7 +69,7 @@ struct Known {
 }
 
 impl<'a> Store<'a> {
-    /// Returns a store into which nothing was read yet.
+    /// Returns a store without any reading.
     pub fn new(source: impl Into<Source<'a>>, wanted: Wanted<'a>) -> Self {
         Self {
             source: source.into(),
@@ -80,7 +80,7 @@ impl<'a> Store<'a> {
     }
 
     /// Returns the store as it would be if the nodes `dead` had died. Only their pods are judged.
-    /// What is read is known to both.
+    /// Both stores share their readings.
     #[must_use]
     pub fn supposing_dead(&self, dead: BTreeSet<String>) -> Self {
         Self {
@@ -90,9 +90,9 @@ impl<'a> Store<'a> {
         }
     }
 
-    /// Gathers all facts that the rules need, with what is supposed: reads what they lack, and asks them
-    /// again, until they lack nothing. `asked` is a Terminating pod to judge in any case, whatever its
-    /// node and namespace.
+    /// Gathers all facts that the rules need, the supposed ones included. It reads the facts that the
+    /// rules lack, then applies the rules again, until they lack nothing. `asked` is a Terminating pod
+    /// to judge in any case, whatever its node and namespace.
     pub async fn gather(&self, asked: Option<PodFacts>) -> Result<Gathered> {
         let is_thorough = self.is_file() || !self.dead.is_empty();
         let scan = self.scan().await?;
@@ -128,7 +128,7 @@ impl<'a> Store<'a> {
         &self.known.readings
     }
 
-    /// Notes what could not be read, and why.
+    /// Notes an object or list that could not be read, and why.
     pub(super) fn note(&self, what: impl Display, cause: impl Display) -> Unread {
         let (what, cause) = (what.to_string(), cause.to_string());
         let unread = Unread(cause.clone());
@@ -137,7 +137,8 @@ impl<'a> Store<'a> {
         unread
     }
 
-    /// Notes what the source could not read, unless the source has named it.
+    /// Notes an object or list that the source could not read, unless the source has named it
+    /// already.
     fn failed(&self, what: impl Display, cause: impl Display) -> Unread {
         if self.is_file() {
             return Unread(cause.to_string());
@@ -150,7 +151,7 @@ impl<'a> Store<'a> {
         self.readings().borrow().errors.iter().cloned().collect()
     }
 
-    /// Returns what the cheapest reading of all nodes tells.
+    /// Returns the cheapest reading of all nodes.
     pub async fn scan(&self) -> Result<Scan> {
         let scan = async || match self.source {
             Source::Cluster(cluster) => cluster.scan(&self.wanted).await,
@@ -166,8 +167,8 @@ impl<'a> Store<'a> {
         Ok(scan)
     }
 
-    /// Asks the source what `query` says, and adds the answer to what is known. A failure is a reading
-    /// too, apart from one that ends the run.
+    /// Has the source read what `query` names, and adds the reading to the known ones. A failure is a
+    /// reading too, except a failure that ends the run.
     pub(super) async fn read(&self, world: &RefCell<World<'_>>, query: Query) -> Result<()> {
         let readings = self.readings();
         let what = query.to_string();
@@ -220,8 +221,7 @@ impl<'a> Store<'a> {
                     Source::File(file) => file.real_nodes(&selector, leaf),
                 };
                 let nodes = nodes.map_err(|failure| match failure.code() {
-                    // The API server refuses this selector whenever it is asked, so no reading has
-                    // failed.
+                    // The API server refuses this selector every time, so no reading has failed.
                     Some(400) => failure.into(),
                     _ => self.failed(what, failure),
                 });
@@ -255,7 +255,7 @@ impl<'a> Store<'a> {
     pub(super) fn note_unread_sets(&self, world: &World<'_>) {
         let unread = world.unread_sets(&self.readings().borrow());
         for (query, failure) in unread {
-            // Only giving up PVCs needs StatefulSets, so the account may lack just this right.
+            // Only deleting PVCs needs StatefulSets, so the account may lack just this permission.
             let lacks = if failure.forbids() {
                 "; cronjob/components/answers grants that right"
             } else {
@@ -266,7 +266,7 @@ impl<'a> Store<'a> {
     }
 
     /// Reads all namespaces; `None` if the source has none at all, such as a file saved without
-    /// them. A malformed namespace is left out, so the opt-out of its pods counts as unread.
+    /// them. A malformed namespace is left out, so the opt-out of its pods is treated as unread.
     async fn namespaces(&self, what: &str) -> Read<Option<Namespaces>> {
         let listed = match self.source {
             Source::Cluster(cluster) => cluster.namespaces().await.map(Some),
@@ -275,7 +275,7 @@ impl<'a> Store<'a> {
         listed.map_err(|failure| self.failed(what, failure))
     }
 
-    /// Reads one whole node with its own lease.
+    /// Reads one node in full, with its own lease.
     pub(super) async fn node(&self, name: &str) -> NodeRead {
         let what = Query::Node(name.to_owned());
         let objects = match self.source {
@@ -304,8 +304,8 @@ impl<'a> Store<'a> {
         }
     }
 
-    /// Reads the other Leases that name a NotReady node or a pod on it, and adds what they tell to the
-    /// facts of the nodes.
+    /// Reads the other Leases that name a NotReady node or a pod on it, and adds their heartbeats to
+    /// the facts of the nodes.
     async fn other_leases(&self, world: &RefCell<World<'_>>) {
         let holders = world.borrow().holders();
         let what = Query::OtherLeases;
@@ -378,8 +378,8 @@ impl<'a> Store<'a> {
         }
     }
 
-    /// Reads all objects of a kind. Fails if any of them cannot be read, because that one may be the
-    /// one that matters.
+    /// Reads all objects of a kind. Fails if any of them cannot be read, because the unread object
+    /// may be the one that matters.
     async fn all<T: Kept, A: Default>(&self, what: &str, add: impl Fn(&mut A, T)) -> Read<A> {
         let listed = self.list(add).await;
         let listed = listed.and_then(|listed| listed.ok_or_else(not_saved::<T>));
@@ -391,7 +391,7 @@ impl<'a> Store<'a> {
     }
 
     /// Returns every node's role in the breaker's count, as if each node were occupied. All nodes are
-    /// read whole, because a row does not show which are leaf nodes.
+    /// read in full, because a row does not show which are leaf nodes.
     pub async fn counted_nodes(&self, now: Timestamp) -> Read<CountedNodes> {
         if let Some(counted_nodes) = &self.readings().borrow().counted_nodes {
             return counted_nodes.clone().map(|counted| self.supposed(counted));
@@ -405,8 +405,8 @@ impl<'a> Store<'a> {
         counted.map(|counted| self.supposed(counted))
     }
 
-    /// Returns the labels of all nodes. They take more memory than all that a run keeps of a node, so
-    /// that only a forecast asks for them.
+    /// Returns the labels of all nodes. The labels take more memory than all other facts that a run
+    /// keeps about a node, so only a forecast reads them.
     pub async fn labels(&self) -> Read<Rc<LabelsByNode>> {
         if let Some(labels) = &self.readings().borrow().labels {
             return labels.clone();
@@ -419,7 +419,8 @@ impl<'a> Store<'a> {
         labels
     }
 
-    /// A node that is supposed dead has only just died, so it is not one that was put away on purpose.
+    /// Marks the nodes that are supposed dead as NotReady. Such a node has only just died, so it was
+    /// not retired on purpose.
     fn supposed(&self, mut counted_nodes: CountedNodes) -> CountedNodes {
         for name in &self.dead {
             if let Some(counted_node) = counted_nodes.get_mut(name) {
@@ -431,7 +432,7 @@ impl<'a> Store<'a> {
 }
 
 impl Store<'_> {
-    /// Reads the nodes for the breaker. A node that is not occupied may have been put away.
+    /// Reads the nodes for the breaker. A node that is not occupied may be retired.
     async fn node_counts(&self, world: &RefCell<World<'_>>) -> Result<Read<CountedNodes>> {
         let now = world.borrow().facts.now;
         let mut counted_nodes = match self.counted_nodes(now).await {
@@ -469,8 +470,8 @@ impl Store<'_> {
         }
     }
 
-    /// Returns the items of a list of pods, and whether all of them could be read. Each that could
-    /// not is noted.
+    /// Returns the items of a list of pods, and whether all of them could be read. Each unreadable
+    /// item is noted.
     fn read_of<T>(&self, list: &PodsOf, listed: Listed<T>) -> (T, bool) {
         for cause in &listed.malformed {
             self.failed(list, cause);
@@ -497,8 +498,8 @@ impl Store<'_> {
         Ok(self.read_of(list, listed))
     }
 
-    /// Returns the pods of a namespace that use PVCs, and those of `StatefulSets` that may be copies of
-    /// others.
+    /// Returns the pods of a namespace that use PVCs, and the pods of `StatefulSets` that may be copies
+    /// of others.
     async fn users(&self, namespace: &str) -> Read<Users> {
         let list = PodsOf::Namespace(namespace.to_owned());
         let (mut users, whole) = self.pods_of(&list).await?;
@@ -547,7 +548,7 @@ impl Store<'_> {
     }
 
     /// Reads all PVCs with their volumes, if that is cheaper than reading each. A PVC that could
-    /// not be listed or read is left out here, and read when it is needed.
+    /// not be listed or read is left out here, and is read when a rule needs it.
     pub async fn read_claims(&self) {
         if self.is_file() {
             return;
@@ -578,16 +579,17 @@ impl Store<'_> {
 
 /// Changes a node's facts to those of a node that has always been silent.
 fn die(node: &mut NodeFacts) {
-    // A Ready node is heard until it dies, and that is after any fencing mark on it was set.
+    // A Ready node sends heartbeats until it dies, so its last heartbeat is later than any fencing
+    // mark on it.
     let heard = node.last_heard().map(|heard| heard.at);
     let refuted = node.ready == Ready::True && heard.is_some();
     node.fenced
         .retain(|mark| mark.stands(heard) && !(refuted && mark.set_by.is_some()));
-    // An answer counts for the failure that it was given for, not for a supposed one.
+    // An answer applies to the failure that it was given for, not to a supposed one.
     node.powered_off = None;
     node.ready = Ready::Unknown;
     node.ready_reason = Some("NodeStatusUnknown".to_owned());
     (node.ready_since, node.tainted_since) = (Some(Timestamp::MIN), None);
-    // That its lease was ever renewed still tells that a grace period will be cut short.
+    // The lease's last renewal is kept: it shows that a grace period will be cut short.
     (node.heard, node.named_by) = (Vec::new(), Some(Ok(BTreeSet::new())));
 }

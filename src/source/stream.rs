@@ -23,11 +23,11 @@ macro_rules! unexpected {
     };
 }
 
-/// Receives an object: its kind, which is empty if nothing says it, and its text; `None` if it is
-/// none.
+/// Receives an object: its kind, which is empty if it is not known, and its text, which is `None`
+/// if the value is no object.
 type Add<'a> = &'a mut dyn FnMut(&str, Option<&str>);
 
-/// Gives each object of each document to `add`.
+/// Passes each object of each document to `add`.
 pub fn read(source: impl Read, add: Add<'_>) -> serde_json::Result<()> {
     let mut documents = serde_json::Deserializer::from_reader(source);
     while documents.end().is_err() {
@@ -49,7 +49,7 @@ pub fn read(source: impl Read, add: Add<'_>) -> serde_json::Result<()> {
 /// A document, the items of a list, or one item.
 struct Element<'a> {
     add: Add<'a>,
-    /// The kind of an item that does not say its own; empty if the list has not said it either.
+    /// The kind of an item that does not state its own; empty if the list has not stated it either.
     list_kind: &'a str,
     /// Receives the objects whose kind is not known yet.
     held: &'a mut Vec<String>,
@@ -63,7 +63,7 @@ enum Place {
     Document,
     /// In a list, as the value of `items`.
     Items,
-    /// In that array, as one object.
+    /// In the array `items`, as one object.
     Item,
 }
 
@@ -82,8 +82,8 @@ impl<'de> Visitor<'de> for Element<'_> {
         formatter.write_str("an object")
     }
 
-    /// Visits a list or another object. The items of a list are visited as they come, and are no lists. The other
-    /// fields are put together again, as the text of the object itself.
+    /// Visits a list or another object. The items of a list are visited as they come, and are not lists
+    /// themselves. The other fields are joined again, as the text of the object itself.
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         let (mut fields, mut kind) = (BTreeMap::new(), String::new());
         let mut held = Vec::new();

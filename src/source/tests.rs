@@ -36,7 +36,7 @@ use crate::{
     settings::Settings,
 };
 
-/// All objects but the pods: ds06 is cut off, ds04 and ds05 are Ready.
+/// All objects except the pods: ds06 is unreachable, ds04 and ds05 are Ready.
 const CLUSTER: &str = "
     Node ds04: {ready: 'True'}
     Node ds05: {ready: 'True'}
@@ -50,7 +50,8 @@ fn cluster(more: &str) -> Vec<Value> {
     objects(&with(yaml(CLUSTER), yaml(more)))
 }
 
-/// Else the object would be the usual one, and the test would pass for the wrong reason.
+/// Without this check, the object would be the default one, and a test would pass for the wrong
+/// reason.
 #[test]
 #[should_panic(expected = "Pod db-0: overdeu is neither a word nor a field")]
 fn a_misspelt_word_of_a_test_is_refused() {
@@ -117,7 +118,8 @@ fn all_of(facts: &ClusterFacts) -> (usize, usize) {
     (all.not_ready, all.total)
 }
 
-/// One line per pod with its reason and its unverified PVCs, then what could not be read, and the kinds that the file lacks.
+/// One line per pod with its reason and its unverified PVCs, then the objects that could not be read, and the
+/// kinds that the file lacks.
 fn verdicts_of(text: &str) -> String {
     let settings = audit();
     let missing = saved(text, Some(NOW)).expect("a snapshot");
@@ -281,7 +283,8 @@ fn scratch_is_proved_by_the_snapshot_or_not_at_all() {
             "StatefulSet cache: null",
             ReasonCode::LocalVolume,
         ),
-        // The set made this pod before its first ordinal was moved. It makes no other.
+        // The set created this pod before its first ordinal was moved. It creates no other pod of
+        // that name.
         (
             "numbered from 1 on",
             "StatefulSet cache: {spec: {replicas: 3, ordinals: {start: 1}}}",
@@ -498,7 +501,7 @@ fn pods_of_ready_nodes_are_left_out_unless_all_are_wanted() {
 
 const BREAKER_OFF: u8 = 100;
 
-/// Pods that are each held by a single obstacle, and two that nothing holds.
+/// Pods that a single obstacle each keeps, and two pods that nothing keeps.
 const HELD: &str = r#"
     Pod free: {}
     Pod free-with-claim: {uses: network}
@@ -588,8 +591,8 @@ fn paths(value: &Value) -> Vec<Vec<String>> {
     iter::once(Vec::new()).chain(below).collect()
 }
 
-/// Replaces each value of each object in turn by one of another type, such as text by a number. An
-/// object that cannot be read may hold pods, but must never let one be reaped.
+/// Replaces each value of each object in turn by a value of another type, such as text by a number.
+/// An object that cannot be read may keep pods, but must never cause a pod to be reaped.
 #[test]
 fn a_malformed_value_anywhere_never_adds_a_pod_to_the_plan() {
     let state = cluster(HELD);
@@ -714,7 +717,7 @@ fn an_error_does_not_repeat_the_value() {
     );
 }
 
-/// An object that does not say its name may be the very one that is looked up.
+/// An object without a name may be the very object that is looked up.
 #[test]
 fn an_object_that_does_not_say_which_it_is_proves_nothing_absent() {
     let uses_local = "
@@ -798,7 +801,7 @@ fn now_is_the_newest_observation_and_never_a_deletion_deadline() {
 
 #[test]
 fn the_later_of_the_servers_stamp_and_the_nodes_word_counts_unless_that_is_of_the_future() {
-    // Each row has the node's own word, and the stamps on the lease. API servers before 1.25 do not
+    // Each row has the node's own time, and the stamps on the lease. API servers before 1.25 do not
     // stamp a renewal. Only a stamp that is much later than the lease's creation shows that
     // renewals are stamped.
     check_each(
@@ -860,7 +863,7 @@ fn the_later_of_the_servers_stamp_and_the_nodes_word_counts_unless_that_is_of_th
 }
 
 /// One API server stamps the renewal one second ahead of another API server, by whose clock the
-/// node has failed just now.
+/// node has just failed.
 #[test]
 fn a_renewal_that_is_stamped_ahead_of_the_scan_is_later_than_a_failure_of_that_moment() {
     let more = "
@@ -872,8 +875,8 @@ fn a_renewal_that_is_stamped_ahead_of_the_scan_is_later_than_a_failure_of_that_m
     assert!(node.may_live(NOW.parse().expect("a moment")));
 }
 
-/// Annotation and label opt out alike, with any value but `false`, because a slip of the keyboard
-/// must not lead to a delete.
+/// Annotation and label opt out alike, with any value but `false`, because a typing error must not
+/// lead to a delete.
 #[test]
 fn whatever_is_not_false_opts_out() {
     for value in ["true", "", "yes", "True", "flase", "false"] {
@@ -892,7 +895,8 @@ fn whatever_is_not_false_opts_out() {
 
 // Leaf nodes.
 
-/// Without its mark the node would count as a dead machine, and its pod would be force-deleted.
+/// Without its mark the node would be treated as a dead machine, and its pod would be
+/// force-deleted.
 #[test]
 fn each_mark_alone_makes_a_leaf_node() {
     let marks = include_str!("../../tests/data/leaf-marks.yaml").lines();
@@ -956,7 +960,7 @@ fn each_mark_alone_makes_a_leaf_node() {
     .assert_eq(&seen.collect::<String>());
 }
 
-/// Real nodes may have such a name too.
+/// Real nodes may also have a name that begins like that of a Kosmos node.
 #[test]
 fn the_name_of_a_kosmos_node_counts_where_it_is_of_no_machine() {
     for (info, leaf) in [
@@ -1177,7 +1181,7 @@ fn each_report_of_a_nodes_own_machine_is_a_heartbeat() {
             assert_eq!(heard(&conditions), by, "{kind}");
         }
     }
-    // The API server's stamp on a heartbeat counts too, because the node's clock may be wrong.
+    // The API server's stamp on a heartbeat is used too, because the node's clock may be wrong.
     let stamped = |made: &str, time: &str, fields: &str| {
         format!(
             r#"
@@ -1204,8 +1208,8 @@ fn each_report_of_a_nodes_own_machine_is_a_heartbeat() {
         heard("    metadata: {annotations: {kubevirt.io/heartbeat: some time ago}}"),
         ""
     );
-    // Several conditions are one source, whose last word counts. A word that is ahead of all clocks
-    // is believed only if the stamp is of the node's first minute.
+    // Several conditions are one source, whose latest time is used. A time that is ahead of all
+    // clocks is used only if the stamp is from the node's first minute.
     let owns_problem = r#"'f:status': {'f:conditions': {'k:{"type":"KernelDeadlock"}': {'.': {}, 'f:lastHeartbeatTime': {}}}}"#;
     let both = |word: &str, made: &str, stamp: &str| {
         let stamped =
@@ -1233,9 +1237,9 @@ fn each_report_of_a_nodes_own_machine_is_a_heartbeat() {
 #[test]
 fn the_lease_of_an_api_server_is_a_heartbeat_of_its_control_plane_node() {
     let master = "metadata: {labels: {node-role.kubernetes.io/control-plane: '', kubernetes.io/hostname: CP-1}}";
-    // Each row has the node, the host and the identity of the lease. Shown are
-    // the heartbeats, whether the node lacks such a lease, and whether its
-    // heartbeats count as unread if a lease is malformed.
+    // Each row has the node, the host and the identity of the lease. The result shows the
+    // heartbeats, whether the node lacks such a lease, and whether its heartbeats are unread if a
+    // lease is malformed.
     check_each(
         &expect![[r#"
             by its label's name: MASTER; cp-1; kube-apiserver
@@ -1313,7 +1317,7 @@ fn a_mark_of_fencing_has_the_time_by_which_it_was_set() {
     );
 }
 
-/// The cloud's controller writes no time, but sets the taint only on a node that is not Ready.
+/// The cloud's controller writes no time, but sets the taint only on a NotReady node.
 #[test]
 fn the_taint_of_a_machine_that_is_shut_down_was_set_as_the_node_failed() {
     let more = "
@@ -1364,7 +1368,7 @@ fn a_claim_is_looked_up_in_the_pods_own_namespace() {
     assert_eq!(code(more), "stuck-on-not-ready-node");
 }
 
-/// A pod with so many claims, of the deadline with this minute.
+/// A pod with these PVCs, whose deletion deadline has this minute.
 fn pod_with(name: &str, minute: u32, claims: impl IntoIterator<Item = String>) -> Value {
     let claims = claims.into_iter().enumerate();
     let volumes = claims.map(|(number, claim)| {
@@ -1376,7 +1380,8 @@ fn pod_with(name: &str, minute: u32, claims: impl IntoIterator<Item = String>) -
     objects(&json!({ format!("Pod {name}"): said })).remove(0)
 }
 
-/// What a pod's author spells, and how often, is no error of the run, and holds no other pod.
+/// However a pod's author spells the names of PVCs, and however many there are: they cause no error
+/// of the run and keep no other pod.
 #[test]
 fn claims_are_looked_up_as_long_as_they_can_be_and_are_not_too_many() {
     let saved = cluster(
@@ -1394,7 +1399,8 @@ fn claims_are_looked_up_as_long_as_they_can_be_and_are_not_too_many() {
             (0..count).map(|claim| format!("of-{count}-{claim}")),
         )
     });
-    // With those of the pod of 64, they are one more than a namespace's share. All use the first one.
+    // Together with the 64 PVCs of the other pod, these are one more than a namespace's share. All
+    // pods use the first PVC.
     let crowd = (0..13).map(|pod| {
         let own = if pod < 12 { 48 } else { 1 };
         let own = (0..own).map(move |claim| format!("crowd-{pod}-{claim}"));
@@ -1451,7 +1457,7 @@ fn claims_are_looked_up_as_long_as_they_can_be_and_are_not_too_many() {
     .assert_eq(&limits.join("\n"));
 }
 
-/// A pod of which not all claims are known may use any claim of its namespace.
+/// A pod whose PVCs are not all known may use any PVC of its namespace.
 #[test]
 fn whoever_uses_more_claims_than_are_known_may_use_any() {
     let more = "
@@ -1503,12 +1509,12 @@ fn the_workload_above_an_owner_is_known_by_its_name() {
     );
 }
 
-/// The claim of the pod, looked up.
+/// The PVC of the pod, after it was looked up.
 fn looked_up(more: &str) -> ClaimFacts {
     gathered(more).pods.remove(0).claims.remove(0)
 }
 
-/// Whether the PVC of the first pod goes with the pod.
+/// Whether the PVC of the first pod is deleted with the pod.
 fn going(more: &str) -> String {
     let pod = gathered(more).pods.remove(0);
     match pod.goes(&pod.claims[0]) {
@@ -1517,7 +1523,7 @@ fn going(more: &str) -> String {
     }
 }
 
-/// Each sentence is expected here alone. The other tests expect values.
+/// Only this test expects the sentences. The other tests expect values.
 #[test]
 fn each_cause_is_said_in_words() {
     const SCRATCH: &str = "
@@ -1635,7 +1641,7 @@ fn a_claim_is_the_pods_own_by_volume_name_and_owner() {
     }
 }
 
-/// A pod that Kubernetes has not evicted uses its claim too; one that has finished, or is on
+/// A pod that Kubernetes has not evicted uses its PVC too. A pod that has finished, or is on
 /// another node, does not.
 #[test]
 fn every_pod_of_the_node_uses_its_claims_until_it_has_finished() {
@@ -1656,7 +1662,7 @@ fn every_pod_of_the_node_uses_its_claims_until_it_has_finished() {
     assert_eq!(claim.users, BTreeSet::from(users));
 }
 
-/// A node without a Terminating pod was put away. A pod that could not be read may be one.
+/// A node without a Terminating pod is retired. A pod that could not be read may be Terminating.
 #[test]
 fn a_node_is_put_away_only_if_it_has_certainly_no_terminating_pod() {
     let old = "
@@ -1687,8 +1693,8 @@ fn a_node_is_put_away_only_if_it_has_certainly_no_terminating_pod() {
     }
 }
 
-/// With `whenScaled: Delete`, a `StatefulSet` that is
-/// scaled down makes its pod the owner of the claims.
+/// With `whenScaled: Delete`, a `StatefulSet` that is scaled down makes its pod the owner of the
+/// PVCs.
 #[test]
 fn a_claim_that_the_pod_owns_is_wanted_again_where_its_set_wants_the_pod_or_may() {
     check_each(
@@ -1730,8 +1736,8 @@ fn a_claim_that_the_pod_owns_is_wanted_again_where_its_set_wants_the_pod_or_may(
     );
 }
 
-/// Somebody deleted the claim weeks ago. It goes with the last pod that keeps it, and its data with
-/// it. A pod without a node keeps none: it waits for the claim for ever.
+/// Somebody deleted the PVC weeks ago. The PVC and its data are removed with the last pod that
+/// keeps the PVC. A pod without a node keeps no PVC: that pod waits for the PVC forever.
 #[test]
 fn a_claim_that_is_being_deleted_is_wanted_unless_another_pod_keeps_it_or_nothing_wants_the_pod() {
     check_each(
@@ -1774,7 +1780,8 @@ fn a_claim_that_is_being_deleted_is_wanted_unless_another_pod_keeps_it_or_nothin
     );
 }
 
-/// Whoever holds a Lease lives: the node, its host, or a pod on it in the Lease's own namespace.
+/// The holder of a Lease is alive: the node, its host, or a pod on the node in the Lease's own
+/// namespace.
 #[test]
 fn the_holder_of_another_lease_is_a_node_or_a_pod_on_it() {
     // Each row has the Lease's namespace and its holder.
@@ -1851,7 +1858,7 @@ fn a_program_in_a_terminating_pod_shows_life_by_its_own_entry() {
 
 #[test]
 fn a_disk_of_one_machine_is_shared_where_nothing_attaches_it() {
-    // Each row has the volume, and what there is besides a driver that attaches nothing.
+    // Each row has the volume, and the objects besides a driver without an attach step.
     check_each(
         &expect![[r#"
             ext4: csi: {driver: d, fsType: ext4}
@@ -1896,8 +1903,7 @@ fn a_disk_of_one_machine_is_shared_where_nothing_attaches_it() {
     );
 }
 
-/// A file that says when it was taken by what is in it has a clock, which living nodes may
-/// contradict.
+/// A file whose objects tell when it was taken has a clock, which Ready nodes may contradict.
 #[test]
 fn the_clock_is_compared_with_up_to_three_living_nodes() {
     // Each row has the age of the renewal by each Ready node, in seconds.
@@ -1959,7 +1965,8 @@ fn disks_that_two_machines_may_write_are_known_by_kind() {
         let more = format!("Pod a: {{spec: {{volumes: [{{name: v, {volume}}}]}}}}");
         gathered(&more).pods.remove(0)
     };
-    // Shown is the disk that two machines could write, and the code of the reason for a PVC of that kind.
+    // The result shows the disk that two machines could write, and the code of the reason for a PVC of
+    // that kind.
     check_each(
         &expect![[r#"
             a claim has rules of its own: persistentVolumeClaim: {claimName: c}
@@ -2090,8 +2097,8 @@ fn attachments_are_reported_by_node() {
     assert_eq!((names("ds06"), names("ds04")), (vec!["x", "y"], vec!["z"]));
 }
 
-/// The pods that use claims are listed where one of the pod's claims is being deleted. Another user
-/// keeps only such a claim: one that the pod owns goes with the pod, whoever uses it.
+/// If one of the pod's PVCs is being deleted, the pods that use PVCs are listed. Another user keeps
+/// only such a PVC: a PVC that the pod owns is deleted with the pod, whichever pods use it.
 #[test]
 fn another_user_keeps_no_claim_that_the_pod_owns() {
     let goes = |deleted: bool| {
@@ -2127,7 +2134,7 @@ fn another_user_keeps_no_claim_that_the_pod_owns() {
     assert!(matches!(goes(false), Goes::MayBeWanted(_)));
 }
 
-/// kubectl shows the last one, too.
+/// kubectl also shows the last condition.
 #[test]
 fn the_last_ready_condition_counts() {
     let says = |statuses: [&str; 2]| {
@@ -2145,7 +2152,7 @@ fn the_last_ready_condition_counts() {
     ] {
         assert_eq!(says(statuses), last, "{statuses:?}");
     }
-    // A node that is Ready is not read as a NotReady one is.
+    // A run does not read a Ready node in the same way as a NotReady node.
     let conditions = ["Unknown", "True"].map(|it| format!("{{type: Ready, status: '{it}'}}"));
     let more = format!(
         "Pod a: {{}}\nNode ds06: {{status: {{conditions: [{}]}}}}",
@@ -2170,7 +2177,7 @@ fn a_node_has_the_control_plane_role_by_either_key() {
     }
 }
 
-/// Kubernetes' own controllers create no claim again; an operator may.
+/// Kubernetes' own controllers do not create a PVC again; an operator may.
 #[test]
 fn an_operator_is_a_controller_of_a_group_that_is_not_of_kubernetes() {
     for (group, expected) in [
@@ -2190,8 +2197,8 @@ fn an_operator_is_a_controller_of_a_group_that_is_not_of_kubernetes() {
     }
 }
 
-/// The Ready pods of a set count where the set has no PVC, too: they may be copies of what the stuck pod
-/// writes to its node.
+/// The Ready pods of a set are counted even if the set has no PVC: they may have copies of the data that
+/// the stuck pod writes to its node.
 #[test]
 fn the_ready_pods_of_a_workload_are_its_copies() {
     let writer = "

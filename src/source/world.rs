@@ -1,4 +1,5 @@
-//! The world: what was read so far, and what is lacking still. Nothing here asks a source.
+//! The world: the readings so far, and the queries that are still open. Nothing here reads from a
+//! source.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -24,29 +25,30 @@ use crate::{
 };
 
 /// The most PVCs of one namespace that a run reads, at two or three requests each. A pod's author
-/// chooses how many PVCs it names, so each namespace has a share, and one cannot use up the reads
-/// of the others.
+/// chooses how many PVCs the pod names. So each namespace has a share, and one namespace cannot use
+/// up the reads of the others.
 const MAX_PVCS_OF_NAMESPACE: usize = 640;
 
 /// The pods of a namespace that use PVCs, and the Ready ones of `StatefulSets`.
 pub type Users = Rc<Vec<PodFacts>>;
 
 /// The names of the pods that use a PVC, by node, namespace and PVC. The key includes the node because
-/// a PVC whose volume is on one node cannot be in use on another.
+/// a PVC whose volume is on one node cannot be in use on another node.
 type UsersOnNode = HashMap<(Option<String>, String, String), Vec<String>>;
 
 /// What some Ready nodes tell.
 #[derive(Debug, Clone, Default)]
 pub struct ReadyNodes {
-    /// Why the API server's clock is not believed, as a phrase, if so.
+    /// Why the API server's clock is not trusted, as a phrase; `None` if it is trusted.
     pub clock: Option<String>,
-    /// Whether pods can start on the first of them.
+    /// Whether pods can start on the first of these nodes.
     pub room: bool,
-    /// Those that bear the out-of-service taint.
+    /// The nodes that bear the out-of-service taint.
     pub out_of_service: BTreeSet<String>,
 }
 
-/// What was read, whichever nodes are supposed dead: one field for each kind of query.
+/// The readings that do not depend on which nodes are supposed dead: one field for each kind of
+/// query.
 #[derive(Default)]
 pub struct Readings {
     /// All namespaces, if the source has any: a file may be saved without them.
@@ -55,17 +57,17 @@ pub struct Readings {
     pub attachments: Option<BTreeMap<String, Vec<Attachment>>>,
     /// What some Ready nodes tell.
     pub ready_nodes: Option<ReadyNodes>,
-    /// Every node's role in the breaker's count, as if each were occupied.
+    /// Every node's role in the breaker's count, as if each node were occupied.
     pub counted_nodes: Option<Read<CountedNodes>>,
     /// The labels of all nodes.
     pub labels: Option<Read<Rc<LabelsByNode>>>,
-    /// Whether a node that may have been put away is occupied.
+    /// Whether a node that may be retired is occupied.
     pub occupied: BTreeMap<String, bool>,
     /// The PVCs, by namespace and name.
     pub pvcs: BTreeMap<(String, String), ClaimRead>,
     /// The real nodes that a label selector selects.
     pub selected: BTreeMap<String, Read<Vec<String>>>,
-    /// The CSI drivers that attach nothing.
+    /// The CSI drivers whose volumes have no attach step.
     pub detached: Option<Read<BTreeSet<String>>>,
     /// The `StatefulSets`, by namespace and name.
     pub sets: BTreeMap<(String, String), Result<Option<RawStatefulSet>, Failure>>,
@@ -75,21 +77,21 @@ pub struct Readings {
     pub errors: BTreeSet<ReadError>,
 }
 
-/// What was read for one set of pods, and these pods.
+/// The readings for one set of pods, and these pods.
 pub struct World<'a> {
     pub wanted: Wanted<'a>,
     /// The nodes that are supposed dead.
     pub dead: &'a BTreeSet<String>,
-    /// Whether to read all that a report can show: of a file, because that costs no requests, and for
-    /// a forecast.
+    /// Whether to read everything that a report can show. A file and a forecast are read so: the file
+    /// costs no requests.
     is_thorough: bool,
     pub scan: Scan,
     pub facts: ClusterFacts,
-    /// What each list of pods tells.
+    /// The lists of pods that were read.
     pub lists: BTreeMap<PodsOf, Pods>,
     /// Every node's role in the breaker's count.
     pub node_counts: Option<Read<CountedNodes>>,
-    /// The other Leases that name NotReady nodes were read.
+    /// Whether the other Leases that name NotReady nodes were read.
     has_other_leases: bool,
     /// A Terminating pod to judge, whatever its node and namespace.
     asked: Option<PodFacts>,
@@ -98,14 +100,14 @@ pub struct World<'a> {
     on_dead: Vec<PodFacts>,
     /// The pods to judge; `None` until all lists were read.
     pods: Option<Vec<PodFacts>>,
-    /// The pods of which a rule may lack a fact still, by their places.
+    /// The pods about which a rule may still lack a fact, by their index in `pods`.
     open: BTreeSet<usize>,
-    /// The pods whose PVCs may be read.
+    /// The pods whose PVCs may be read, by their index in `pods`.
     admitted: BTreeSet<usize>,
     users_on_node: UsersOnNode,
-    /// Only the pods to be judged are left.
+    /// Whether only the pods to be judged are left.
     is_chosen: bool,
-    /// All pods have all that was read.
+    /// Whether all pods have received all readings.
     is_settled: bool,
 }
 
@@ -139,8 +141,8 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Returns the queries to be read next: those of the lowest stage, of all that the rules, the
-    /// limits and the advice lack. There are none if every pod can be judged.
+    /// Returns the queries to be read next: of all queries that the rules, the limits and the
+    /// advice lack, those of the lowest stage. There are none if every pod can be judged.
     pub fn queries(&mut self, readings: &mut Readings) -> BTreeSet<Query> {
         let mut queries = self.first_queries();
         queries.retain(|query| !self.has(readings, query));
@@ -157,7 +159,7 @@ impl<'a> World<'a> {
         }
         queries.retain(|query| !self.has(readings, query));
         if queries.is_empty() && !self.is_settled {
-            // What was read for one pod may concern another.
+            // A reading for one pod may concern another pod.
             self.is_settled = true;
             self.open_all();
             return self.queries(readings);
@@ -196,7 +198,7 @@ impl<'a> World<'a> {
         known.filter(|node| node.ready != Ready::True)
     }
 
-    /// Reports whether the list is that of the pods of a node that the scan found NotReady.
+    /// Reports whether the list has the pods of a node that the scan found NotReady.
     pub fn is_suspect(&self, list: &PodsOf) -> bool {
         matches!(list, PodsOf::Node(name) if self.scan.not_ready.contains(name))
     }
@@ -209,7 +211,7 @@ impl<'a> World<'a> {
             || self.asked_uid.is_some()
     }
 
-    /// Returns what has to be read to find the pods to be judged.
+    /// Returns the queries that find the pods to be judged.
     fn first_queries(&self) -> BTreeSet<Query> {
         let filter = self.wanted.namespaces;
         if !self.is_anything_wrong() {
@@ -226,12 +228,12 @@ impl<'a> World<'a> {
         all.into_iter().chain(suspects).chain(lists).collect()
     }
 
-    /// Takes the pods to be judged from their lists, and what they tell of their nodes. If several have
-    /// the same UID, the last one counts: the pod that was asked about comes last, because a list may
-    /// show an older state of it.
+    /// Takes the pods to be judged from their lists, with the heartbeats that they show of their nodes.
+    /// If several pods have the same UID, the last one is used: the pod that the user asked about comes
+    /// last, because a list may show an older state of it.
     fn take_pods(&mut self, readings: &mut Readings) {
         let mut found = Vec::new();
-        // A pod without a namespace is named as one that cannot be judged.
+        // A pod without a namespace is reported as a pod that cannot be judged.
         let namespaces = self.wanted.namespaces;
         let matches =
             |pod: &PodFacts| pod.namespace.is_empty() || namespaces.matches(&pod.namespace);
@@ -257,7 +259,7 @@ impl<'a> World<'a> {
                 self.facts.active.insert(name.clone(), active);
             }
         }
-        // Where none was saved, none is opted out.
+        // If no namespace was saved, none is opted out.
         let namespaces = readings.namespaces.clone().and_then(Read::transpose);
         let mut by_uid = BTreeMap::new();
         for mut pod in found.into_iter().chain(self.asked.take()) {
@@ -290,8 +292,8 @@ impl<'a> World<'a> {
         self.pods.as_deref().unwrap_or_default()
     }
 
-    /// Leaves out the pods on Ready nodes, unless they are wanted. A node that became Ready after the
-    /// scan counts as Ready.
+    /// Leaves out the pods on Ready nodes, unless the user wants them. A node that became Ready after
+    /// the scan is treated as Ready.
     fn choose(&mut self) {
         if self.is_chosen {
             return;
@@ -312,7 +314,8 @@ impl<'a> World<'a> {
         self.open_all();
     }
 
-    /// Returns what the rules lack to judge the open pods. Pods that lack nothing are closed.
+    /// Returns the queries that the rules lack to judge the open pods. Pods that lack nothing are
+    /// closed.
     fn of_rules(&mut self, readings: &Readings) -> BTreeSet<Query> {
         loop {
             let mut queries = BTreeSet::new();
@@ -350,9 +353,10 @@ impl<'a> World<'a> {
         self.asked_uid.as_ref() == Some(&pod.uid)
     }
 
-    /// Gives each namespace its share of the PVCs to be read: first for the pod that was asked about,
-    /// then for a pod of each namespace in turn, the longest overdue first. What is beyond the share
-    /// counts as unread, which is no error of the run: one PVC then stands for all of the pod.
+    /// Gives each namespace its share of the PVCs to be read: first for the pod that the user asked
+    /// about, then for a pod of each namespace in turn, the longest overdue first. PVCs beyond the
+    /// share are treated as unread, which is no error of the run: one PVC then stands for all PVCs of
+    /// the pod.
     fn admit(&mut self, readings: &Readings, mut waiting: Vec<usize>) {
         let mut pods = self.pods.take().unwrap_or_default();
         waiting.sort_by_cached_key(|at| {
@@ -388,7 +392,7 @@ impl<'a> World<'a> {
         self.pods = Some(pods);
     }
 
-    /// Completes the pod at this place by what was read of its storage.
+    /// Completes the pod at this index with the readings of its storage.
     fn complete(&mut self, readings: &Readings, at: usize) {
         if !self.admitted.contains(&at) {
             return;
@@ -411,8 +415,8 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Completes a claim of `pod` by the PVC as it was read, its volume, and who uses it. `users` are
-    /// the pods of its namespace, if they were read.
+    /// Completes a PVC of `pod` with the reading of the PVC, its volume and its users. `users` are
+    /// the pods of the namespace, if they were read.
     fn found(
         &self,
         readings: &Readings,
@@ -463,7 +467,7 @@ impl<'a> World<'a> {
     }
 
     /// Returns the users of the PVCs of a namespace, if they were read. Pods that Kubernetes would evict
-    /// from dead nodes count as Terminating: they keep no PVC.
+    /// from dead nodes are treated as Terminating: they keep no PVC.
     fn users(&self, readings: &Readings, namespace: &str) -> Option<Read<Users>> {
         let users = readings.users.get(namespace)?.clone();
         Some(users.map(|users| {
@@ -481,8 +485,9 @@ impl<'a> World<'a> {
         }))
     }
 
-    /// Completes the claims of `pod` by who creates them again, once all that tells it was read: the
-    /// `StatefulSet` and, if a person declared that a claim may be given up, its other users.
+    /// Completes the PVCs of `pod` with the controller that creates them again, once the readings
+    /// that tell were made: the `StatefulSet` and, if somebody declared that a PVC may be deleted,
+    /// the PVC's other users.
     fn renew(
         &self,
         readings: &Readings,
@@ -512,7 +517,8 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Returns what the breaker lacks, and what says whether a machine that is marked as off may live.
+    /// Returns the queries that the breaker lacks, and those that tell whether a machine that is
+    /// marked as off may be alive.
     fn of_limits(&self, readings: &Readings) -> BTreeSet<Query> {
         let mut queries = BTreeSet::new();
         if self.is_judging() {
@@ -528,14 +534,15 @@ impl<'a> World<'a> {
         queries
     }
 
-    /// Returns what a person asks before they give up the data of a pod: how many copies of it are
-    /// Ready elsewhere.
+    /// Returns the queries for what the user wants to know before deleting the data of a pod: how
+    /// many copies of the pod are Ready elsewhere.
     fn of_advice(&self) -> BTreeSet<Query> {
         let asked = self.pods().iter().filter(|pod| self.counts_copies(pod));
         asked.map(Query::users).collect()
     }
 
-    /// Reports whether the pod may be given up with its PVCs, or go without what it wrote on its node.
+    /// Reports whether deleting the pod may lose data: that of its pinned PVCs, or the files that it
+    /// wrote on its node.
     fn counts_copies(&self, pod: &PodFacts) -> bool {
         if pod.claims.is_empty() && pod.host_paths.is_empty() {
             return false;
@@ -544,7 +551,7 @@ impl<'a> World<'a> {
         reason.ties.pinned().next().is_some() || reason.asks.contains(&ReasonCode::HostPath)
     }
 
-    /// Counts the copies that are Ready elsewhere, of each workload of which a person asks.
+    /// Counts the copies that are Ready elsewhere, for each workload whose data may be lost.
     fn copies(&self, readings: &Readings) -> Copies {
         let mut asked = BTreeSet::new();
         for pod in self.pods().iter().filter(|pod| self.counts_copies(pod)) {
@@ -572,7 +579,7 @@ impl<'a> World<'a> {
         copies.collect()
     }
 
-    /// Returns the Ready nodes to ask about the clock, and the time to compare theirs with.
+    /// Returns the Ready nodes whose clocks to compare, and the time to compare them with.
     pub fn clock(&self) -> (Vec<String>, Timestamp) {
         (self.scan.ready.clone(), self.facts.now)
     }
@@ -583,8 +590,9 @@ impl<'a> World<'a> {
         Some(pods.occupied)
     }
 
-    /// Counts the nodes, and notes the Ready ones with the out-of-service taint. An edge node that is
-    /// known to be off is counted like any other: so all that may show life was read before.
+    /// Counts the nodes, and notes the Ready nodes with the out-of-service taint. An edge node that
+    /// is known to be off is counted like any other node. So everything that may show a sign of life
+    /// was read before.
     fn count(&mut self, mut counted_nodes: CountedNodes) -> NodeCounts {
         let now = self.facts.now;
         for node in self
@@ -604,7 +612,7 @@ impl<'a> World<'a> {
         NodeCounts::count(now, counted_nodes.into_values())
     }
 
-    /// Returns what may hold Leases, to ask about the NotReady nodes.
+    /// Returns the possible holders of Leases that would show a heartbeat of a NotReady node.
     pub fn holders(&self) -> Holders {
         let mut holders = Holders::among(self.scan.nodes.iter().cloned());
         for node in self.down() {
@@ -614,10 +622,10 @@ impl<'a> World<'a> {
         holders
     }
 
-    /// Adds to the facts of the NotReady nodes what the other Leases tell, as they were read for
-    /// `holders`.
+    /// Adds to the facts of the NotReady nodes the heartbeats in the other Leases, as they were
+    /// read for `holders`.
     pub fn hear(&mut self, holders: &Holders, mut read: LeasesByNode, is_forbidden: bool) {
-        // A pod that is not known may hold a Lease.
+        // A pod that was not listed may hold a Lease.
         for name in holders.nodes() {
             let pods = self.lists.get(&PodsOf::Node(name.clone()));
             let unlisted = || Some(Unread("its pods were not listed".to_owned()));
@@ -636,7 +644,8 @@ impl<'a> World<'a> {
             node.others_forbidden = is_forbidden;
             match read.remove(name).unwrap_or(Ok(Some(Vec::new()))) {
                 Err(unread) => node.named_by = Some(Err(unread)),
-                // Whoever may write Leases can hold a node's pods, but makes no run fail.
+                // Anyone who may write Leases can thereby keep a node's pods, but cannot make a run
+                // fail.
                 Ok(None) => {
                     node.named_by = Some(Ok(BTreeSet::new()));
                     node.hear([Heard {
@@ -649,7 +658,8 @@ impl<'a> World<'a> {
                     }]);
                 }
                 Ok(Some(leases)) => {
-                    // Those of a name in all namespaces were read, and those of all API servers.
+                    // The Leases were read by name in all namespaces, and for all API servers, so
+                    // some of them name no such holder.
                     let names = |lease: &&RawLease| holders.of(name, lease).next().is_some();
                     let leases = leases.iter().filter(names).collect_vec();
                     let named_by = leases.iter().flat_map(|lease| holders.of(name, lease));
@@ -659,7 +669,7 @@ impl<'a> World<'a> {
             }
         }
         self.has_other_leases = true;
-        // What the nodes show may concern any pod.
+        // The heartbeats of the nodes may concern any pod.
         self.open_all();
     }
 
@@ -695,7 +705,8 @@ impl<'a> World<'a> {
         self.is_thorough || !self.pods().is_empty()
     }
 
-    /// Returns the number of namespaces, if the filter matches none of them, and no pod: a file may lack namespaces.
+    /// Returns the number of namespaces, if the filter matches no namespace and no pod. Pods are checked too,
+    /// because a file may lack namespaces.
     fn unmatched_namespaces(&self, readings: &Readings) -> Option<usize> {
         let known = readings.namespaces.as_ref()?.as_ref().ok()?.as_ref()?;
         let mut names = known.keys();
@@ -720,8 +731,8 @@ impl<'a> World<'a> {
         readings.errors.insert(ReadError { what, cause });
     }
 
-    /// Lists the `StatefulSets` that could not be read although a verdict depends on them. Of a PVC that
-    /// stays, and that nobody declared, the report asks a person all the same.
+    /// Lists the `StatefulSets` that could not be read although a verdict depends on them. No verdict
+    /// depends on them for a PVC that stays and that nobody declared: its pod needs you in any case.
     pub fn unread_sets(&self, readings: &Readings) -> Vec<(Query, Failure)> {
         let depends = |pod: &&PodFacts| {
             let goes = |claim: &ClaimFacts| {
@@ -751,7 +762,7 @@ fn raw_set_of<'a>(
     readings.sets.get(&(namespace, name))
 }
 
-/// Returns the `StatefulSet` that controls `pod`, as it was read; `None` if none was.
+/// Returns the reading of the `StatefulSet` that controls `pod`; `None` if none was read.
 fn set_of<'a>(readings: &'a Readings, pod: &PodFacts) -> Option<Read<Option<&'a RawStatefulSet>>> {
     let set = raw_set_of(readings, pod)?;
     Some(match set {
@@ -760,8 +771,8 @@ fn set_of<'a>(readings: &'a Readings, pod: &PodFacts) -> Option<Read<Option<&'a 
     })
 }
 
-/// Checks that the pod's `StatefulSet` creates `claim` again, for that pod alone. An error says what
-/// speaks against it.
+/// Checks that the pod's `StatefulSet` creates `claim` again, for that pod alone. An error says why
+/// not.
 fn renewer(
     pod: &PodFacts,
     claim: &str,
@@ -792,7 +803,7 @@ fn renewer(
     })
 }
 
-/// Collects the users of each claim on each node. A finished pod does not use its claims any more.
+/// Collects the users of each PVC on each node. A finished pod no longer uses its PVCs.
 fn users_on_node(facts: &ClusterFacts, pods: &[PodFacts]) -> UsersOnNode {
     let judged = pods.iter().filter(|pod| !pod.finished()).flat_map(|pod| {
         let claims = pod.claims.iter();
@@ -806,7 +817,7 @@ fn users_on_node(facts: &ClusterFacts, pods: &[PodFacts]) -> UsersOnNode {
     let uses = all
         .iter()
         .counts_by(|(node, namespace, claim, _)| (*node, *namespace, *claim));
-    // Most claims have one user, who need not be kept.
+    // Most PVCs have one user, which need not be kept.
     let matters = |(node, namespace, claim, _): &(_, _, &String, _)| {
         uses[&(*node, *namespace, *claim)] > 1 || *claim == ANY_CLAIM
     };

@@ -1,4 +1,4 @@
-//! The kubectl commands that advice prints for a person to paste.
+//! The kubectl commands that advice prints for the user to paste.
 
 use std::{borrow::Cow, path::Path};
 
@@ -12,7 +12,8 @@ use crate::{
 };
 
 impl Target {
-    /// Returns the options that point kubectl, or this program, at the cluster, each after a blank.
+    /// Returns the options that point kubectl, or this program, at the cluster, each preceded by a
+    /// space.
     pub fn options(&self) -> String {
         let file = self.kubeconfig.as_ref().map(|file| quoted_path(file));
         let context = self.context.as_deref().map(quoted);
@@ -23,14 +24,14 @@ impl Target {
         format!("kubectl{} {}", self.options(), all_quoted(words))
     }
 
-    /// Returns a command with the options that choose the cluster at its end, so that a reader sees
-    /// first what the command does.
+    /// Returns a command that ends with the options that choose the cluster, so that the reader
+    /// first sees what the command does.
     pub(super) fn verb_first(&self, words: &[&str]) -> String {
         format!("kubectl {}{}", all_quoted(words), self.options())
     }
 
-    /// Returns the command that changes an annotation of the named objects of `kind`: `change` is
-    /// `KEY=VALUE` or `KEY-`, with any further options.
+    /// Returns the command that changes an annotation of the named objects of `kind`. `change` is
+    /// `KEY=VALUE` or `KEY-`, followed by any further options.
     pub(super) fn annotate(
         &self,
         kind: &str,
@@ -57,8 +58,8 @@ impl Target {
         self.verb_first(&["taint", "nodes", node, &taint])
     }
 
-    /// Returns a shell condition. It is true while the node is the one that was judged and its
-    /// Ready condition has not changed since.
+    /// Returns a shell condition. It is true while the node is still the one that was judged and
+    /// its Ready condition has not changed since.
     pub(super) fn still_as_judged(&self, node: &NodeFacts) -> String {
         let status = r#"jsonpath={.metadata.uid}{range .status.conditions[?(@.type=="Ready")]}/{.status}/{.lastTransitionTime}{end}"#;
         let mut judged = node.uid.to_string();
@@ -71,7 +72,7 @@ impl Target {
     }
 }
 
-/// Returns a path as a word of a shell's command.
+/// Returns a path as one word of a shell command.
 pub fn quoted_path(path: &Path) -> String {
     quoted(&path.to_string_lossy())
 }
@@ -81,13 +82,13 @@ fn all_quoted(words: &[&str]) -> String {
 }
 
 fn quoted(word: &str) -> String {
-    // shlex is stricter than any shell needs: it would also quote pods,pvc and --tail=50.
+    // shlex quotes more than a shell requires: it would also quote pods,pvc and --tail=50.
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./,:=@%+".contains(letter);
     if !word.is_empty() && word.chars().all(is_plain) {
         return word.to_owned();
     }
-    // No name has a line break, which would end the command. shlex refuses only NUL, which no shell
-    // can pass on.
+    // No name has a line break. A line break would end the command. shlex refuses only NUL, which
+    // no shell can pass on.
     let word = word.replace('\n', " ").replace('\0', "");
     shlex::try_quote(&word).map_or_else(|_| String::new(), Cow::into_owned)
 }

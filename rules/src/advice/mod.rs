@@ -1,10 +1,9 @@
-//! Advice to a person about a pod that the program leaves to them: the risk, and the commands in
-//! order.
+//! Advice to the user about a pod that needs a decision: the risk, and the commands in order.
 //!
-//! A decision is made by a `kubectl annotate` command whose value is the time of the report. The
-//! next run judges everything anew, and acts on the answer if it still belongs to the same failure.
-//! No command destroys anything by itself. The one exception is the out-of-service taint, whose
-//! command is bound to the node as it was judged.
+//! The user decides with a `kubectl annotate` command whose value is the time of the report. The
+//! next run judges everything again, and acts on the answer if it still belongs to the same
+//! failure. The only printed command that destroys anything by itself is the out-of-service taint.
+//! Its command does nothing if the node is no longer as it was judged.
 
 mod kubectl;
 
@@ -41,20 +40,21 @@ entry! {
         pub first: Option<String>,
         /// What is at risk.
         pub risk: Option<String>,
-        /// What a person is asked to give up.
+        /// The PVCs that the report asks you to give up.
         pub losses: Vec<Loss>,
         /// How many other pods of the workload are Ready; null if nothing is to be given up, or if
         /// it could not be read.
         pub ready_elsewhere: Option<usize>,
-        /// What a person should do, in order.
+        /// What you should do, in order.
         pub steps: Vec<Step>,
-        /// The part of `first` that concerns the node, and that its pods share: sentences, in order.
+        /// The part of `first` that is about the node and that the node's pods share: sentences, in
+        /// order.
         #[serde(skip)]
         pub about_node: Vec<String>,
         /// The rest of `first`.
         #[serde(skip)]
         pub about_pods: Option<String>,
-        /// `risk` says what to do, not what an answer puts at risk.
+        /// True if `risk` says what to do, instead of what an answer puts at risk.
         #[serde(skip)]
         pub repairs: bool,
     }
@@ -67,19 +67,20 @@ entry! {
         pub what: String,
         /// What to paste, where there is something.
         pub command: Option<String>,
-        /// What the command destroys, in a word or two, if anything.
+        /// What the command destroys, in a word or two; `None` if it destroys nothing.
         #[serde(skip)]
         pub harm: Option<&'static str>,
-        /// What kind of step it is.
+        /// The kind of the step.
         #[serde(skip)]
         pub kind: StepKind,
-        /// The short form of a step that differs from others only in names, to stand beside them.
+        /// The short form of a step that differs from other steps only in names, so that a report
+        /// can show them as rows.
         #[serde(skip)]
         pub row: Option<Row>,
     }
 }
 
-/// The short form of a step that gives up one PVC, with nothing more to say of it.
+/// The short form of a step that gives up one PVC, if there is nothing more to say about that PVC.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Row {
     /// The action, as a sentence without names.
@@ -88,52 +89,53 @@ pub struct Row {
     pub about: String,
 }
 
-/// The kinds of steps that a report treats alike.
+/// The kinds of steps. A report treats the steps of one kind alike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum StepKind {
-    /// To look, to repair, or just to know.
+    /// A step to look, to repair, or just to know.
     #[default]
     Other,
-    /// Its command keeps data that the node's kubelet would destroy when it comes back.
+    /// The command keeps data that the node's kubelet would destroy when the node comes back.
     Keep,
-    /// Its command gives a person's answer.
+    /// The command gives the user's answer.
     Answer,
-    /// It stands in place of a command that answers, and says why there is none.
+    /// The step stands in place of a command that answers, and says why there is none.
     NoAnswer,
-    /// To power off a node whose pods were taken.
+    /// A step to power off a node whose pods were reaped.
     PowerOff,
 }
 
 entry! {
-    /// A claim whose data a person is asked to give up.
+    /// A PVC whose data the report asks you to give up.
     #[serde(rename_all = "camelCase")]
     pub struct Loss as "LossEntry" {
-        /// The claim.
+        /// The PVC.
         pub claim: String,
         /// Its volume.
         pub volume: String,
-        /// What becomes of the volume once the claim is deleted: `Delete` or `Retain`.
+        /// What becomes of the volume once the PVC is deleted: `Delete` or `Retain`.
         pub reclaim_policy: Option<String>,
         /// How much it holds at most, such as `10Gi`.
         pub capacity: Option<String>,
-        /// Since when the claim exists.
+        /// When the PVC was created.
         pub created: Option<Timestamp>,
     }
 }
 
 impl Advice {
-    /// Reports whether a person is asked for an answer.
+    /// Reports whether the report asks for an answer.
     pub fn wants_answer(&self) -> bool {
         self.steps.iter().any(|step| step.kind == StepKind::Answer)
     }
 
-    /// Reports whether a person is asked for an answer by which data is lost, or left behind.
+    /// Reports whether the report asks for an answer that loses data or leaves data behind.
     pub fn gives_up_data(&self) -> bool {
         let mut steps = self.steps.iter();
         steps.any(|step| step.kind == StepKind::Answer && step.harm.is_some())
     }
 
-    /// Reports whether data has to be kept from the node's kubelet before the node comes back.
+    /// Reports whether the user has to save data from the node's kubelet before the node comes
+    /// back.
     pub fn keeps_data(&self) -> bool {
         self.steps.iter().any(|step| step.kind == StepKind::Keep)
     }
@@ -166,18 +168,18 @@ impl Step {
     }
 }
 
-/// Everything that advice depends on, apart from the pods.
+/// Everything that the advice depends on, apart from the pods.
 #[derive(Debug, Clone, Copy)]
 pub struct Adviser<'a> {
-    /// The facts by which the pods were judged.
+    /// The facts from which the pods were judged.
     pub facts: &'a ClusterFacts,
-    /// The operator's choices.
+    /// The options that affect a single pod.
     pub policy: &'a Policy,
-    /// The plan, whose limits hold nodes.
+    /// The plan, which has the limits by node.
     pub plan: &'a Plan,
     /// The cluster that kubectl has to reach.
     pub kubectl: &'a Target,
-    /// The installation whose next run acts on answers, if the run is of one.
+    /// The installation whose next run acts on answers, if this run belongs to an installation.
     pub installed: Option<&'a Installed>,
 }
 
@@ -191,8 +193,8 @@ pub struct Installed {
 }
 
 impl Adviser<'_> {
-    /// Groups the pods of `all` that need a person and share their advice, because they share
-    /// reason, namespace, node and workload. A group holds the pods' indices in `all`.
+    /// Groups the pods of `all` that need the user and share their advice, because they have the
+    /// same reason, namespace, node and workload. A group holds the pods' indices in `all`.
     pub fn alike(&self, all: &[Judged]) -> Vec<Vec<usize>> {
         let mut groups = BTreeMap::<_, Vec<usize>>::new();
         for (place, judged) in all.iter().enumerate() {
@@ -201,7 +203,8 @@ impl Adviser<'_> {
             }
             let pod = &judged.pod;
             let decides = judged.reason.asks_a_person();
-            // Sentences about volumes and owners differ only in names.
+            // Sentences about volumes and owners differ only in names, so they do not separate
+            // groups.
             let says = Some(judged.sentence()).filter(|_| !decides);
             let asks = (&judged.reason.asks, is_unverified(judged));
             let may = (pod.may_take_a_claim(), self.objection(judged));
@@ -210,12 +213,12 @@ impl Adviser<'_> {
             let key = (judged.code(), &pod.namespace, &pod.node, says, of);
             groups.entry(key).or_default().push(place);
         }
-        // Groups are sorted by their first pod.
+        // Groups are sorted by the index of their first pod.
         groups.into_values().sorted().collect()
     }
 
-    /// Reports whether the user is asked if the edge node of the pod is off: only if the answer would
-    /// let the pod pass.
+    /// Reports whether the report asks the user if the machine of the pod's edge node is off. It
+    /// does only if that answer would let the pod pass.
     fn asks_if_edge_is_off(&self, judged: &Judged) -> bool {
         let (now, pod) = (self.facts.now, &judged.pod);
         let valid = |node: &NodeFacts| {
@@ -229,8 +232,9 @@ impl Adviser<'_> {
             && self.facts.known_node(pod).is_some_and(valid)
     }
 
-    /// Advises on `all`, which share reason, namespace and node. While a limit holds the run, or
-    /// the node shows a sign of life, the advice has no command that destroys something.
+    /// Returns the advice about `all`, pods with the same reason, namespace and node. While a limit
+    /// holds the run, or the node shows a sign of life, the advice has no command that destroys
+    /// anything.
     pub fn advise(&self, all: &[&Judged]) -> Advice {
         let manual = |first: &&&Judged| first.reason.verdict() == Verdict::Manual;
         let Some(&first) = all.first().filter(manual) else {
@@ -279,14 +283,15 @@ impl Adviser<'_> {
         }
     }
 
-    /// Reports whether the advice may print the command that sets the out-of-service taint: no limit
-    /// holds the node, its machine shows no sign of life, and the taint is not there yet.
+    /// Reports whether the advice may print the command that sets the out-of-service taint: no
+    /// limit holds the node, its machine shows no sign of life, and the node does not carry the
+    /// taint yet.
     fn may_taint(&self, node: &NodeFacts) -> bool {
         let is_held = self.plan.by_node.contains_key(&node.name);
         !is_held && !node.may_live(self.facts.now) && !node.out_of_service
     }
 
-    /// Returns the step that sets the out-of-service taint, bound to the node as it was judged.
+    /// Returns the step that sets the out-of-service taint, if the node is still as it was judged.
     fn taint(&self, node: &NodeFacts, what: &str) -> Step {
         let out_of_service = format!("{OUT_OF_SERVICE}=nodeshutdown:NoExecute");
         let taint = ["taint", "nodes", &node.name, &out_of_service];
@@ -306,8 +311,8 @@ impl Adviser<'_> {
         }
     }
 
-    /// Advises on a node, apart from its pods. `reaped` says that pods of it were force-deleted, or
-    /// would be; `dead` says that the node is not expected back.
+    /// Returns the advice about a node, apart from its pods. `reaped` is true if pods of the node
+    /// were force-deleted, or would be. `dead` is true if the node is not expected to come back.
     pub fn advise_node(&self, node: &NodeFacts, reaped: bool, dead: bool) -> Vec<Step> {
         let (name, now) = (node.name.as_str(), self.facts.now);
         let attachments = self
@@ -344,11 +349,12 @@ impl Adviser<'_> {
         steps
     }
 
-    /// Returns the step that starts a run at once, which acts on answers; a report has it once. The
-    /// Job's name is unique to this report, so pasting the command a second time fails.
+    /// Returns the step that starts a run immediately, which acts on answers. A report has this
+    /// step once. The Job's name is unique to this report, so the command fails if it is pasted a
+    /// second time.
     pub fn run_now(&self) -> Step {
         let name = self.facts.now.strftime("answers-%Y%m%d-%H%M%S").to_string();
-        // The names in `cronjob/`, where nothing says which installation it is.
+        // These are the names in `cronjob/`. They are used if the installation is not known.
         let default = ("pod-reaper", "pod-reaper");
         let (namespace, cronjob) = self
             .installed
@@ -375,7 +381,8 @@ impl Adviser<'_> {
         annotation: &str,
     ) -> Step {
         let answer = format!("{annotation}={}", self.facts.now.strftime("%FT%TZ"));
-        // A newer report asks again, with its own time.
+        // A newer report asks again, with its own time, so its command has to replace an older
+        // answer.
         let change = [answer.as_str(), "--overwrite"];
         Step {
             kind: StepKind::Answer,
@@ -383,8 +390,9 @@ impl Adviser<'_> {
         }
     }
 
-    /// Returns the steps while limits hold nodes: to look at what has failed, then to say which
-    /// nodes are off, in a step for each zone, by its labels if all its nodes are meant.
+    /// Returns the steps to show while limits hold nodes. The first is to look at what has failed.
+    /// The others confirm which nodes are off, with one step per zone. A step selects a zone's
+    /// nodes by labels if it is about all of them.
     pub fn while_held(&self) -> Vec<Step> {
         let labels = "topology.kubernetes.io/zone,node.kubernetes.io/instance-type";
         let compare = Step::new(
@@ -434,7 +442,7 @@ impl Adviser<'_> {
         compare.into_iter().chain(steps).collect()
     }
 
-    /// Returns the reason not to ask for an answer; `None` if nothing stands against it.
+    /// Returns the reason not to ask for an answer; `None` if there is no such reason.
     fn objection(&self, judged: &Judged) -> Option<Objection> {
         let pod = &judged.pod;
         let claims = to_give_up(judged).collect_vec();
@@ -448,7 +456,8 @@ impl Adviser<'_> {
         let inert = case.would_be_inert(&claims).filter(|_| !pod.is_supposed());
         let mut doubts = asked(judged).filter_map(|(_, pin)| pin.doubt.as_ref());
         let doubt = || Some(doubts.find(|doubt| doubt.proved)?.why.clone());
-        // Once that is known, another rule may hold the pod, which asks for another answer.
+        // Once it is known which nodes reach the volume, another rule may keep the pod and ask for
+        // another answer.
         let mut unverified = judged.reason.ties.unverified();
         let own = inert.or_else(doubt);
         let own = own.map(|why| Objection { why, is_own: true });
@@ -456,7 +465,7 @@ impl Adviser<'_> {
             let why = unverified.find(|tie| tie.names_node())?.why.clone();
             Some(Objection { why, is_own: false })
         };
-        // Such an answer lets no pod pass with which a claim would go.
+        // A `reap` answer lets no pod pass if a PVC would be deleted with the pod.
         let reap = [
             ReasonCode::OwnerKind,
             ReasonCode::VolumeConfined,
@@ -471,20 +480,21 @@ impl Adviser<'_> {
     }
 }
 
-/// The most pods of one group that each have a command of their own if two of them are of one
-/// `StatefulSet`. With more on one node it keeps no quorum anyway, and a screen has no room.
+/// The maximum number of pods in a group that get one command each, if two of them belong to one
+/// `StatefulSet`. With more pods on one node, the `StatefulSet` has lost its quorum anyway, and so
+/// many commands do not fit on a screen.
 const MAX_SEPARATE_ANSWERS: usize = 3;
 
-/// When to remove the out-of-service taint: a machine that was only cut off may still write to what was
-/// detached from it.
+/// When to remove the out-of-service taint. A machine that was only cut off may still write to
+/// volumes that were detached from it.
 const AFTER_A_POWER_CYCLE: &str = "Remove the taint only after the machine was powered off and on again, once the \
     pods run elsewhere.";
 
-/// Why no answer is asked for, as a phrase.
+/// Why the report asks for no answer, as a phrase.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Objection {
     why: String,
-    /// It repeats no message of the API server.
+    /// True if `why` repeats no message of the API server.
     is_own: bool,
 }
 
@@ -498,8 +508,8 @@ impl Objection {
     }
 }
 
-/// Returns the advice for a node from which pods were reaped, or would be: its containers may still
-/// be running.
+/// Returns the step for a node whose pods were reaped, or would be: its containers may still be
+/// running.
 pub fn power_off(name: &str) -> Step {
     Step {
         kind: StepKind::PowerOff,
@@ -510,8 +520,8 @@ pub fn power_off(name: &str) -> Step {
     }
 }
 
-/// Names the page with the steps by hand: by its address if the build knows one, as that of a release does, else by
-/// its title.
+/// Names the page with the manual steps: by its address if the build knows the address, as the
+/// build of a release does, otherwise by its title.
 fn by_hand() -> String {
     match option_env!("POD_REAPER_BOOK") {
         Some(book) => format!("at {book}/by-hand.md#with-kubectl-alone"),
@@ -521,7 +531,8 @@ fn by_hand() -> String {
     }
 }
 
-/// Returns the first step on a node that is alive, by what its kubelet says is wrong.
+/// Returns the first step on a node that is alive, by the fault that its kubelet reports; `None` if
+/// it reports none that is known.
 fn repair_first(node: &NodeFacts) -> Option<&'static str> {
     let says = node.kubelet_says.filter(|_| node.ready == Ready::False)?;
     Some(match says {
@@ -531,22 +542,22 @@ fn repair_first(node: &NodeFacts) -> Option<&'static str> {
     })
 }
 
-/// Reports whether the pod has an unverified PVC about which the report asks for no answer on the
-/// PVC itself.
+/// Reports whether the pod has an unverified PVC for which the report asks for no answer on the PVC
+/// itself.
 fn is_unverified(judged: &Judged) -> bool {
     let mut unverified = judged.reason.ties.unverified();
     judged.reason.asks.contains(&ReasonCode::VolumeUnverified)
         && unverified.any(|tie| !tie.answerable())
 }
 
-/// Lists the claims that a person is asked to give up with the pod: the pinned ones that nothing
-/// gives up already.
+/// Lists the PVCs that the user is asked to give up with the pod: the pinned ones that are not
+/// given up yet.
 fn asked(judged: &Judged) -> impl Iterator<Item = (&Tie, &Pin)> + Clone {
     let pinned = judged.reason.ties.pinned();
     pinned.filter(|(_, pin)| pin.given_up.is_err())
 }
 
-/// Lists all claims that a person is asked to give up with the pod: also those that are being
+/// Lists all PVCs that the user is asked to give up with the pod, including those that are being
 /// deleted although they may be wanted.
 fn to_give_up(judged: &Judged) -> impl Iterator<Item = &str> + Clone {
     let going = judged.reason.ties.unverified();
@@ -555,9 +566,9 @@ fn to_give_up(judged: &Judged) -> impl Iterator<Item = &str> + Clone {
     pinned.chain(going).map(|tie| tie.pvc.as_str()).unique()
 }
 
-/// Returns what people would call one workload: the pod's owner, or its series of numbered owners,
-/// with the length of their names and their claim templates, which are equal. `None` if the pod has
-/// no owner.
+/// Returns what users would call one workload: the pod's owner, or its series of numbered owners. A
+/// series comes with the length of the owners' names and with their PVC templates, which are equal.
+/// `None` if the pod has no owner.
 fn workload(pod: &PodFacts) -> Option<(Owner, Option<(usize, &str)>)> {
     let owner = pod.workload.as_ref().or(pod.owner.as_ref())?;
     let series = pod.series()?;
@@ -568,7 +579,7 @@ fn workload(pod: &PodFacts) -> Option<(Owner, Option<(usize, &str)>)> {
     ))
 }
 
-/// At least one pod, all of one namespace and one node (or none), that get the same advice.
+/// At least one pod, all in one namespace and on one node (or none), that get the same advice.
 struct PodGroup<'a> {
     all: &'a [&'a Judged],
     first: &'a Judged,
@@ -631,7 +642,7 @@ impl PodGroup<'_> {
                 "If a volume is on {node}, the replacement waits for that node forever."
             ));
         }
-        // The answer on a pod lets it take along no claim.
+        // An answer on a pod is valid only if no PVC is deleted with the pod.
         if (confined || unverified) && self.first.pod.may_take_a_claim() {
             let objection = Objection {
                 why: "a PVC would be deleted with the pod, or may be".to_owned(),
@@ -685,8 +696,8 @@ impl PodGroup<'_> {
             ));
         }
         if (shared || unverified) && is_open {
-            // It is one step, so that nobody declares the machine off without having been told to
-            // check it.
+            // This is one step, so that nobody confirms that the machine is off without having read
+            // that they must check it.
             let what = format!(
                 "Power {node} off or disconnect its disks, and verify that on the machine itself (console or BMC), not in the \
                  cluster: anything still running there would write to the same disks. Then confirm it with this command; the \
@@ -747,8 +758,8 @@ impl PodGroup<'_> {
         }
     }
 
-    /// Returns the steps that answer for the pods. `lets_go` says that they need an answer of their
-    /// own.
+    /// Returns the steps that answer for the pods. `lets_go` is true if the pods need an answer of
+    /// their own.
     fn answers(
         &self,
         node: &str,
@@ -797,8 +808,9 @@ impl PodGroup<'_> {
         steps
     }
 
-    /// Lists the pods of the plan that are asked about and whose `StatefulSet` is that of the first
-    /// pod. Such a set may be a database that loses its quorum with two of them.
+    /// Lists the plan's pods that the report asks about and that belong to the same `StatefulSet`
+    /// as the first pod. Such a `StatefulSet` may be a database that loses its quorum with two of
+    /// its pods.
     fn asked_of_its_set(&self) -> impl Iterator<Item = &Judged> {
         let Adviser { plan, .. } = self.adviser;
         let its = self.first.pod.controller.as_ref();
@@ -812,7 +824,8 @@ impl PodGroup<'_> {
         })
     }
 
-    /// Says that this pod and others of its `StatefulSet` must not be answered for at once, if so.
+    /// Returns the sentence that the user must not answer for this pod and others of its
+    /// `StatefulSet` at the same time; `None` if no other one needs an answer.
     fn one_at_a_time(&self) -> Option<String> {
         let are_several = self.all.len() == 1 && self.asked_of_its_set().nth(1).is_some();
         let set = self.first.pod.owner.as_ref().filter(|_| are_several)?;
@@ -821,7 +834,7 @@ impl PodGroup<'_> {
         ))
     }
 
-    /// Reports whether two of the pods are of one `StatefulSet`.
+    /// Reports whether two of the pods belong to one `StatefulSet`.
     fn are_of_one_set(&self) -> bool {
         let of_sets = self.pods().filter(|pod| pod.of_stateful_set());
         let mut sets = of_sets.filter_map(|pod| Some(pod.controller.as_ref()?.uid.as_str()));
@@ -854,7 +867,7 @@ impl PodGroup<'_> {
         Some((key.1, copies))
     }
 
-    /// Says what becomes of the claims that are given up, and of their pods.
+    /// Says what happens to the PVCs that are given up, and to their pods, as sentences.
     fn what_follows(&self) -> String {
         let mut claims = self.all.iter().flat_map(|judged| asked(judged));
         if claims.clone().all(|(_, pin)| pin.deleted) {
@@ -977,7 +990,7 @@ impl PodGroup<'_> {
         })
     }
 
-    /// Says which data the pods leave behind on their node, as sentences before another.
+    /// Says which data the pods leave behind on their node, as sentences to precede others.
     fn leaves_data(&self, node: &str, copies: Option<&(Owner, Read<usize>)>) -> String {
         let written = self.pods().flat_map(|pod| &pod.host_paths);
         let paths = written.sorted().dedup().join(", ");
@@ -988,8 +1001,9 @@ impl PodGroup<'_> {
         )
     }
 
-    /// Says that the replacement of a `ReplicaSet`'s pod waits already, and for what; `None` for other
-    /// pods. Kubernetes made it at the eviction.
+    /// Returns the sentences that the replacement of a `ReplicaSet`'s pod exists already, and what
+    /// it waits for; `None` for other pods. The `ReplicaSet` created the replacement at the
+    /// eviction.
     fn replaced_already(&self, node: &str) -> Option<String> {
         let is_renamed = |pod: &PodFacts| pod.made_by("ReplicaSet", "apps");
         let is_pinned = self.is(ReasonCode::LocalVolume) && self.pods().all(is_renamed);
@@ -1021,8 +1035,8 @@ impl PodGroup<'_> {
         ))
     }
 
-    /// Returns the steps that keep the data of claims that somebody deleted: the last act of the
-    /// kubelet that comes back would destroy it.
+    /// Returns the steps that save the data of PVCs that somebody deleted. When the node comes
+    /// back, the last act of its kubelet would destroy that data.
     fn keep_data(&self, node: &str) -> Vec<Step> {
         let claims = self.pods().flat_map(|pod| {
             let claims = pod.claims.iter();
@@ -1069,7 +1083,7 @@ impl PodGroup<'_> {
                 format!("See PVC {pvc}, and where its volume is: {why}.")
             };
             let get = ["get", "pvc", pvc, "-n", self.namespace(), "-o", "wide"];
-            // What cannot be the name of a claim is only in the pod.
+            // A name that no PVC can have is only in the pod, so the command shows the pod.
             let command = if is_name(pvc) {
                 kubectl.command(&get)
             } else {
@@ -1077,12 +1091,13 @@ impl PodGroup<'_> {
             };
             steps.push(Step::new(what, command));
         }
-        // One claim stands for all of a pod that uses too many.
+        // If a pod uses too many PVCs, one placeholder stands for all of them.
         steps.dedup();
         steps
     }
 
-    /// The command only ever keeps data, so it may be pasted late, and twice.
+    /// Returns the step that keeps the data of a deleted PVC. Its command only ever keeps data, so
+    /// the user may paste it late, and twice.
     fn keep(&self, node: &str, claim: &ClaimFacts, volume: &VolumeFacts) -> Step {
         let (claim, VolumeFacts { name, .. }, retain) = (&claim.name, volume, "Retain");
         if volume.reclaim_policy.as_deref() == Some(retain) {
@@ -1108,7 +1123,9 @@ impl PodGroup<'_> {
         }
     }
 
-    /// The risk is the reason's own advice.
+    /// Returns the advice about pods for which a repair is needed instead of an answer about their
+    /// storage or owner. `risk` holds the advice of the reason code, unless the kubelet reports
+    /// that all containers have terminated.
     fn repair(&self) -> Advice {
         let Judged { pod, reason, .. } = self.first;
         let kubectl = self.adviser.kubectl;
@@ -1189,7 +1206,8 @@ impl PodGroup<'_> {
         }
     }
 
-    /// Says what a force delete of the pods would start, by the kinds of their controllers.
+    /// Says what a force delete of the pods would start, by the kinds of their controllers, as
+    /// sentences.
     fn second_copies(&self) -> String {
         let kinds = self.pods().map(|pod| {
             let controller = pod.controller.as_ref().and(pod.owner.as_ref());
@@ -1209,8 +1227,8 @@ impl PodGroup<'_> {
         said.collect()
     }
 
-    /// Advises on pods that are held until they have finished: nothing records that while the node is
-    /// dead. `None` if there are none.
+    /// Returns the advice about pods that finalizers block until the pods have finished: nothing
+    /// records the end of a pod while its node is dead. `None` if there are no such pods.
     fn waiting_for_its_end(&self) -> Option<Advice> {
         let node = self.adviser.facts.known_node(&self.first.pod)?;
         let waits = self.pods().flat_map(PodFacts::waits_for_its_end);
@@ -1237,7 +1255,8 @@ impl PodGroup<'_> {
         })
     }
 
-    /// The node's own lease, which is old, would seem to disprove another that shows life.
+    /// Returns the step that shows another Lease that is a sign of life, if there is one. The
+    /// node's own lease is old and would seem to contradict it.
     fn other_leases(&self) -> Vec<Step> {
         let adviser = self.adviser;
         let Some(node) = adviser.facts.known_node(&self.first.pod) else {
@@ -1270,8 +1289,9 @@ impl PodGroup<'_> {
         step.into_iter().collect()
     }
 
-    /// Returns the step to look for the pods in the cluster that a leaf node stands for. The command names a file of its
-    /// own: it fails if there is none, and never asks the cluster of the run.
+    /// Returns the step to look for the pods in the cluster that a leaf node stands for. The
+    /// command names a kubeconfig file of its own. It fails if that file does not exist, and never
+    /// contacts the cluster of this run.
     fn in_leaf_cluster(&self, cluster: &str) -> Step {
         let file = format!("{cluster}.kubeconfig");
         let what = format!(
@@ -1287,7 +1307,8 @@ impl PodGroup<'_> {
     }
 }
 
-/// Reports whether the reason is that the pod may run elsewhere, on what a leaf node stands for.
+/// Reports whether the reason is that the pod may be running elsewhere, on whatever its leaf node
+/// stands for.
 fn pod_is_far(code: ReasonCode) -> bool {
     [
         ReasonCode::KosmosLeaf,

@@ -1,4 +1,4 @@
-//! Tests of when the advice has a command, and of what it says before the command.
+//! Tests of when the advice has a command, and of the text before the command.
 
 #![expect(
     clippy::needless_raw_string_hashes,
@@ -17,8 +17,8 @@ use crate::{
     samples::{Scene, check_each},
 };
 
-/// Lists the advice about the pods without its sentences, which are in `sentences.txt`: what it begins
-/// with, what would be lost, and the steps.
+/// Lists the advice about the pods without its sentences, which are in `sentences.txt`: which part
+/// comes first, what would be lost, and the steps.
 fn check(cases: &Expect) {
     check_each(cases, |words| {
         let advice = Scene::of(words).advice().into_iter();
@@ -38,7 +38,7 @@ fn check(cases: &Expect) {
     });
 }
 
-/// Lists the advice about the last node, whose volumes are still attached.
+/// Lists the advice about the last node, which is not expected to come back.
 fn check_node(cases: &Expect) {
     check_each(cases, |words| {
         let scene = Scene::of(words);
@@ -47,7 +47,7 @@ fn check_node(cases: &Expect) {
     });
 }
 
-/// Says of each step what kind it is, and its command.
+/// Lists the kind and the command of each step.
 fn told(steps: &[Step]) -> Vec<String> {
     let told = steps.iter().map(|step| {
         let kind = match step.kind {
@@ -100,7 +100,8 @@ fn no_answer_is_asked_for_while_a_node_lives_or_may() {
     "#]]);
 }
 
-/// Each rule that holds gets its answer: first the power, last what destroys data.
+/// Each rule that applies gets its answer. The answer about the power comes first, and the one that
+/// destroys data last.
 #[test]
 fn every_rule_that_holds_has_its_answer() {
     check(&expect![[r#"
@@ -228,8 +229,9 @@ fn every_rule_that_holds_has_its_answer() {
     "#]]);
 }
 
-/// No answer is asked for that would be inert, or would destroy what nothing makes again. If that
-/// could only not be read, the advice says so and asks all the same, since the run checks again.
+/// The report asks for no answer that would be ignored, or that would destroy something that
+/// nothing recreates. If only a failed read leaves that open, the advice says so and still asks,
+/// because the run checks again.
 #[test]
 fn what_stands_against_an_answer_is_said_instead() {
     check(&expect![[r#"
@@ -305,8 +307,8 @@ fn only_pods_that_need_the_same_share_advice() {
     "#]]);
 }
 
-/// Of an answer on the node, only what is said of the node is asked: it counts for a pod that was
-/// evicted later too.
+/// An answer on the node is checked only against facts about the node: it also applies to a pod
+/// that was evicted later.
 #[test]
 fn the_power_is_asked_for_once_a_node() {
     check(&expect![[r#"
@@ -343,7 +345,7 @@ fn an_answer_is_withdrawn_where_it_was_given() {
     );
 }
 
-/// The advice on finalizers needs no node.
+/// The advice about finalizers needs no node.
 #[test]
 fn what_has_to_be_repaired_has_commands_to_look_at_it() {
     check(&expect![[r#"
@@ -379,7 +381,8 @@ fn what_has_to_be_repaired_has_commands_to_look_at_it() {
     "#]]);
 }
 
-/// While a limit holds the run, no answer is asked for; the nodes are asked about once.
+/// While a limit holds the run, the report asks for no answer about pods. It asks about the nodes
+/// once.
 #[test]
 fn while_a_limit_holds_only_the_power_is_asked_for() {
     check(&expect![[r#"

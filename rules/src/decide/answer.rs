@@ -1,8 +1,8 @@
-//! The answers of a person, and whether each counts for the failure at hand.
+//! The user's answers, and whether each is valid for the failure at hand.
 //!
-//! Its time binds an answer to one failure: everything that it is about existed before that time,
-//! and nothing was heard from the machine after it. An answer that is pasted late, or left behind,
-//! is inert.
+//! The time in an answer binds the answer to one failure: every object that the answer is about
+//! existed before that time, and the machine had no heartbeat after it. An answer that is pasted
+//! late, or left behind, is ignored.
 
 use std::iter;
 
@@ -15,15 +15,15 @@ use crate::{
     facts::{BoundClaim, ClaimFacts, NodeFacts},
 };
 
-/// The answer on a claim: its data may be lost with the pod that is stuck now.
+/// The answer on a PVC: its data may be lost with the pod that is stuck now.
 pub const GIVE_UP: &str = "pod-reaper.io/give-up";
-/// The answer on a pod: the pod may go, and its claims are kept.
+/// The answer on a pod: the pod may be force-deleted, and its PVCs are kept.
 pub const REAP: &str = "pod-reaper.io/reap";
 /// The answer on a node: the machine is off.
 pub const POWERED_OFF: &str = "pod-reaper.io/powered-off";
 
 entry! {
-    /// An answer that was found, and whether it counts.
+    /// An answer that was found, and whether it is valid.
     #[derive(Display)]
     #[display("{annotation}={value} on {on} {name}")]
     pub struct Answer as "AnswerEntry" {
@@ -40,13 +40,14 @@ entry! {
     }
 }
 
-/// A moment that has to lie before an answer, with what happened then.
+/// A moment that has to be earlier than an answer: the event, as a clause, and its time; `None` if
+/// the time is not known.
 type Moment = (&'static str, Option<Timestamp>);
 
 impl NodeFacts {
-    /// Checks that an answer whose annotation has this value belongs to this failure of the node,
-    /// as known at `now`, and is later than each of `moments`. An error says why it counts for
-    /// nothing, as a phrase.
+    /// Checks that an answer with this annotation value belongs to the node's current failure, as
+    /// known at `now`, and that the answer is later than each of `moments`. An error says why the
+    /// answer is ignored, as a phrase.
     pub fn check_answer(
         &self,
         now: Timestamp,
@@ -79,32 +80,32 @@ impl NodeFacts {
         Ok(())
     }
 
-    /// Reports whether the node bears a `powered-off` answer that counts. No pod of it is asked: the
-    /// answer counts for pods that were evicted later too.
+    /// Reports whether the node has a valid `powered-off` answer. The answer also applies to pods
+    /// that were evicted later, so no pod is checked.
     pub fn is_answered_off(&self, now: Timestamp) -> bool {
         let answer = self.powered_off.as_ref();
         answer.is_some_and(|value| self.check_answer(now, value, []).is_ok())
     }
 
-    /// Reports whether the node is an edge node whose machine is off, by a valid `powered-off` answer.
-    /// A node that has a mark of a virtual node too, or that `--leaf-node-selector` selects, is not.
+    /// Reports whether the node is an edge node whose machine is off, by a valid `powered-off`
+    /// answer. A node that also has a marker of a virtual node, or that `--leaf-node-selector`
+    /// selects, is not treated as one.
     pub fn is_edge_off(&self, now: Timestamp) -> bool {
         let is_edge = self.leaf.as_ref().is_some_and(|leaf| leaf.only_edge);
         is_edge && self.is_answered_off(now)
     }
 
-    /// Returns the mark which says that the machine is known to be off; `None` if nothing does. A
-    /// mark
-    /// older than the last report does not count, nor does any mark while the machine lives or may
-    /// live.
+    /// Returns the fencing mark that says that the machine is known to be off; `None` if there is
+    /// none. A mark is ignored if the last heartbeat came after it was set, and also while the
+    /// machine is alive or may be alive.
     pub(super) fn fencing_mark(&self, now: Timestamp) -> Option<&str> {
         let heard = self.last_heard().map(|heard| heard.at);
         let mark = self.fenced.iter().find(|mark| mark.stands(heard))?;
         (!self.may_live(now)).then_some(&mark.mark)
     }
 
-    /// Returns the mark, or the user's answer, which says that the machine is known to be off;
-    /// `None` if nothing does.
+    /// Returns the fencing mark, or else the user's answer, that says that the machine is known to
+    /// be off; `None` if there is neither.
     pub fn fenced(&self, now: Timestamp) -> Option<&str> {
         let answer = || {
             self.is_answered_off(now)
@@ -115,7 +116,8 @@ impl NodeFacts {
 }
 
 impl PodContext<'_> {
-    /// Checks that an answer on the pod counts, or on a claim of it.
+    /// Checks that an answer on the pod is valid, or, if `claim` is given, an answer on that PVC of
+    /// the pod.
     pub(super) fn check_answer(
         &self,
         value: &str,
@@ -137,8 +139,8 @@ impl PodContext<'_> {
     }
 
     /// Reports whether the pod's node is an edge node that was powered off after the pod's deletion
-    /// was requested. Of pods that were evicted later nothing is known: the machine may be on again
-    /// behind a cut link.
+    /// was requested. Pods that were evicted later are excluded: the machine may have been switched
+    /// on again behind a cut link.
     pub(super) fn is_on_edge_off(&self) -> bool {
         let Some(node) = self.known().filter(|node| node.is_edge_off(self.now)) else {
             return false;
@@ -152,15 +154,16 @@ impl PodContext<'_> {
                 .is_some_and(|(requested, answered)| requested < answered)
     }
 
-    /// Reports whether the pod bears a `reap` answer that counts, which lets it take no claim along.
+    /// Reports whether the pod has a valid `reap` answer. Such an answer is ignored if a PVC may be
+    /// deleted with the pod.
     pub(super) fn is_let_go(&self) -> bool {
         let answer = self.pod.reap.as_ref();
         answer.is_some_and(|value| self.check_answer(value, None).is_ok())
             && !self.pod.may_take_a_claim()
     }
 
-    /// Returns why an answer given now would count for nothing, as a phrase: one on the pod, or one
-    /// on any of the named claims. `None` if all would count.
+    /// Returns why an answer given now would be ignored, as a phrase. The answers checked are one
+    /// on the pod and one on each of the named PVCs. `None` if all of them would be valid.
     pub fn would_be_inert(&self, claims: &[&str]) -> Option<String> {
         let value = self.now.to_string();
         let named = self.pod.claims.iter();
@@ -169,7 +172,7 @@ impl PodContext<'_> {
         asked.find_map(|claim| self.check_answer(&value, claim).err())
     }
 
-    /// Lists the answers on the node, the pod and the pod's claims; none if the node is not known.
+    /// Lists the answers on the node, the pod and the pod's PVCs; empty if the node is not known.
     pub fn answers(&self) -> Vec<Answer> {
         let (Some(node), pod) = (self.known(), self.pod) else {
             return Vec::new();

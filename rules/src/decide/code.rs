@@ -1,19 +1,20 @@
 //! The reasons of verdicts. Each has a code, a verdict, a meaning and advice.
 //!
-//! `docs/reasons.md` is made from this table. The sentence about the pod at hand is in `reason.rs`.
+//! `docs/reasons.md` is generated from this table. The sentence about the pod at hand is in
+//! `reason.rs`.
 
 use crate::codes::codes;
 
 codes! {
     /// The action that the program takes on a Terminating pod.
     pub enum Verdict {
-        /// A person has to decide.
+        /// The user has to decide.
         Manual = "manual" => "You decide: the report says what is at risk, and what to do.",
         /// The program force-deletes the pod.
         Reap = "reap" => "It is force-deleted, so that its owner can start a replacement.",
         /// The next run judges the pod again.
         Wait = "wait" => "Not now: the next run judges it again.",
-        /// Another controller takes care of the pod, or the operator excluded it.
+        /// Another controller takes care of the pod, or somebody excluded it.
         Leave = "leave" => "The program does nothing: another controller handles the pod, or somebody excluded it.",
     }
 }
@@ -21,22 +22,22 @@ codes! {
 macro_rules! reasons {
     ($($variant:ident = $code:literal => $verdict:ident, $means:literal, $advice:literal;)*) => {
         codes! {
-            /// The kind of a reason: those of the rules in their order, then those of a run's
-            /// limits.
+            /// The kind of a reason: first the reasons of the rules in their order, then those of a
+            /// run's limits.
             pub enum ReasonCode {
                 $($variant = $code => $means,)*
             }
         }
 
         impl ReasonCode {
-            /// Returns the verdict that goes with the reason.
+            /// Returns the verdict that follows from the reason.
             pub fn verdict(self) -> Verdict {
                 match self {
                     $(Self::$variant => Verdict::$verdict,)*
                 }
             }
 
-            /// Returns what a person should do, in sentences.
+            /// Returns what the user should do, in sentences.
             pub fn advice(self) -> &'static str {
                 match self {
                     $(Self::$variant => $advice,)*

@@ -1,4 +1,4 @@
-//! A pod on its node at one moment: what the rules are asked about.
+//! A pod on its node at one moment: the input of the rules.
 
 use std::{cell::OnceCell, collections::BTreeSet};
 
@@ -11,13 +11,13 @@ use super::{
 use crate::facts::{ClusterFacts, NamespaceFacts, NodeFacts, NodeRead, PodFacts, Query, Read};
 use crate::words::human_duration;
 
-/// A pod on its node at one moment. Each rule is a question about a case.
+/// A pod on its node at one moment. Each rule is a function of it.
 pub struct PodContext<'a> {
     pub(super) now: Timestamp,
     pub(super) policy: &'a Policy,
     pub(super) node: Option<&'a NodeRead>,
     pub(super) pod: &'a PodFacts,
-    /// Whether to judge as if no person had answered.
+    /// True to judge as if the user had given no answer.
     pub(super) without_answers: bool,
     /// The pod's ties, computed when a rule first needs them.
     pub(super) ties: OnceCell<Ties>,
@@ -26,13 +26,13 @@ pub struct PodContext<'a> {
 pub const NOWHERE: &str = "There is no node to ask about.";
 
 impl<'a> PodContext<'a> {
-    /// Returns the case of `pod` among `facts`, at their moment.
+    /// Returns the context of `pod` among `facts`, at the moment of the facts.
     pub fn of(facts: &'a ClusterFacts, policy: &'a Policy, pod: &'a PodFacts) -> Self {
         Self::new(facts.now, policy, facts.node_of(pod), pod)
     }
 
-    /// Returns the case of `pod` at `now`. `node` is the result of reading the pod's node; `None`
-    /// if that was not read.
+    /// Returns the context of `pod` at `now`. `node` is the result of reading the pod's node;
+    /// `None` if the node was not read.
     pub fn new(
         now: Timestamp,
         policy: &'a Policy,
@@ -49,8 +49,9 @@ impl<'a> PodContext<'a> {
         }
     }
 
-    /// Returns the pod's node for a rule that needs it. The error tells a node that does not exist
-    /// from one that could not be read; the latter lets no pod pass the rule.
+    /// Returns the pod's node for a rule that needs it. The error distinguishes a node that does
+    /// not exist from one that could not be read. If the node could not be read, the pod does not
+    /// pass the rule.
     pub(super) fn required_node(&self) -> Result<&'a NodeFacts, NoReason> {
         self.known().ok_or_else(|| {
             if self.nowhere() {
@@ -61,7 +62,6 @@ impl<'a> PodContext<'a> {
         })
     }
 
-    /// Returns the moment since which the pod is overdue.
     pub(super) fn overdue_since(&self) -> Timestamp {
         self.pod.overdue_since(self.known(), self.now)
     }

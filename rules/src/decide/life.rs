@@ -1,8 +1,8 @@
-//! Signs of life: evidence that the machine of a NotReady node still runs. Since when a pod is
-//! overdue follows from them.
+//! Signs of life: evidence that the machine of a NotReady node still runs. They also determine
+//! since when a pod is overdue.
 //!
-//! Silence may be death; a heartbeat is not. A dead machine was last heard before its node became
-//! NotReady.
+//! A silent machine may be dead; a machine with a recent heartbeat is not. The last heartbeat of a
+//! dead machine is older than the moment at which its node became NotReady.
 
 use itertools::Itertools as _;
 use jiff::{SignedDuration, Timestamp};
@@ -10,13 +10,13 @@ use jiff::{SignedDuration, Timestamp};
 use super::reason::{heard, reported};
 use crate::facts::{ClusterFacts, Heard, NodeFacts, PodFacts, Ready, SignBy, Unread};
 
-/// For how long a report counts as a sign of life, whatever its source: twice the longest period
-/// with which any of them writes, and a minute.
+/// The age below which a heartbeat is a sign of life, whatever its source: twice the longest
+/// interval at which any of the sources writes, plus a minute.
 const MAX_AGE_OF_A_SIGN: SignedDuration = SignedDuration::from_mins(11);
 
 impl NodeFacts {
-    /// Lists the evidence that the node's machine lives at `now`: the last report of each source
-    /// that still counts. It is empty if the node is Ready.
+    /// Lists the evidence that the node's machine is alive at `now`: the last heartbeat of each
+    /// source, if it is recent enough. Empty if the node is Ready.
     pub fn signs_of_life(&self, now: Timestamp) -> Vec<Heard> {
         if self.ready == Ready::True {
             return Vec::new();
@@ -28,8 +28,8 @@ impl NodeFacts {
         };
         let heard = self.heard.iter().filter(shows);
         let heard = heard.map(|heard| heard.no_later_than(now));
-        // Ready=False is a report by itself: Kubernetes turns it into Unknown as soon as the
-        // kubelet falls silent.
+        // Ready=False is itself evidence: Kubernetes turns it into Unknown as soon as the kubelet
+        // falls silent.
         let kubelet = (self.ready == Ready::False).then_some(Heard {
             by: SignBy::Kubelet,
             at: now,
@@ -44,21 +44,22 @@ impl NodeFacts {
         signs.iter().map(|sign| reported(sign, now)).join(", ")
     }
 
-    /// Reports whether the machine lives, or may live: a report that was not read may be a sign of
-    /// life.
+    /// Reports whether the machine is alive, or may be: a heartbeat that was not read may be a sign
+    /// of life.
     pub fn may_live(&self, now: Timestamp) -> bool {
         self.named_by.is_none() || self.unread().is_some() || !self.signs_of_life(now).is_empty()
     }
 
-    /// Returns why a Lease that may show that the machine lives could not be read, as a phrase.
+    /// Returns why a Lease that may be a sign of life could not be read, as a phrase.
     pub fn unread(&self) -> Option<&Unread> {
         let others = self.named_by.as_ref().and_then(|read| read.as_ref().err());
         self.unread_lease.as_ref().or(others)
     }
 
-    /// Returns the last heartbeat of a machine that is known to be silent, as far as was read; `None`
-    /// if that is not known, or the machine shows a sign of life. What could not be read may be a
-    /// heartbeat. Without a lease of its own, nothing shows that a kubelet is silent.
+    /// Returns the last known heartbeat of a machine that is known to be silent. `None` if the
+    /// silence is not known, or if the machine shows a sign of life. A Lease that could not be read
+    /// may contain a heartbeat. Without a lease of its own, nothing shows that the kubelet is
+    /// silent.
     fn silent_since(&self, now: Timestamp) -> Option<Timestamp> {
         let is_known = self.ready != Ready::True
             && self.heard_by(SignBy::Lease).is_some()
@@ -69,7 +70,7 @@ impl NodeFacts {
         Some(last.at)
     }
 
-    /// Says when and by what the machine was last heard, as a sentence.
+    /// Returns the age and the source of the machine's last heartbeat, as a sentence.
     pub fn last_sign(&self, now: Timestamp) -> String {
         let Some(last) = self.last_heard() else {
             return "Nothing was ever heard of its machine.".to_owned();
@@ -80,18 +81,18 @@ impl NodeFacts {
 }
 
 impl PodFacts {
-    /// Returns the moment since which the pod is overdue, as known at `now`. Grace is a timer of the
-    /// kubelet: on a silent machine, it ends with the last heartbeat or, if the deletion was
-    /// requested later, at the request. In every other case the pod is overdue since its deletion
-    /// deadline.
+    /// Returns the moment since which the pod is overdue, as known at `now`. The kubelet times the
+    /// grace period. On a silent machine the grace period therefore ends with the last heartbeat
+    /// or, if the deletion was requested later, at the request. In every other case the pod is
+    /// overdue since its deletion deadline.
     pub fn overdue_since(&self, node: Option<&NodeFacts>, now: Timestamp) -> Timestamp {
         let cut = node.filter(|node| node.named_by.is_some());
         let cut = cut.and_then(|node| self.grace_cut_at(node, now));
         cut.unwrap_or(self.deletion_deadline())
     }
 
-    /// Returns the moment at which the grace period is cut short, as far as was read; `None` if it is
-    /// not.
+    /// Returns the moment at which the grace period is cut short, as far as the heartbeats were
+    /// read; `None` if it is not cut short.
     pub(super) fn grace_cut_at(&self, node: &NodeFacts, now: Timestamp) -> Option<Timestamp> {
         let cut = node.silent_since(now)?.max(self.deletion_requested()?);
         Some(cut).filter(|cut| *cut < self.deletion_deadline())
@@ -99,7 +100,7 @@ impl PodFacts {
 }
 
 impl ClusterFacts {
-    /// Returns how long `pod` is overdue; negative before that.
+    /// Returns how long `pod` is overdue; negative before it is overdue.
     pub fn overdue(&self, pod: &PodFacts) -> SignedDuration {
         let since = pod.overdue_since(self.known_node(pod), self.now);
         self.now.duration_since(since)

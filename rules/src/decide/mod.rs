@@ -1,10 +1,10 @@
 //! The rules: what should be done with one Terminating pod.
 //!
-//! The rules are pure: time is an argument, the facts are plain values, and no function here could
-//! ask a server. `case.rs` is what they are asked about, and `rules.rs` has the table and the walk
-//! through it. Deciding takes the first rule that holds; explaining evaluates all of them. The order
-//! is part of the contract: it keeps commands that destroy a volume from being printed for a node
-//! that may come back.
+//! The rules are pure functions: they take the time and the facts as arguments and never contact
+//! the API server. `context.rs` has their input, and `rules.rs` has the table and the functions
+//! that walk through it. The first rule that applies decides; `explain` evaluates all of them. The
+//! order is part of the contract: it keeps the report from printing a command that destroys a
+//! volume of a node that may come back.
 
 mod answer;
 mod code;
@@ -26,8 +26,8 @@ pub use self::reason::{
 };
 use crate::codes::entry;
 
-/// How long a node has to be NotReady so that each detector of problems on its machine, which
-/// writes every 5 min, has had its turn.
+/// How long a node has to be NotReady before each problem detector on its machine must have
+/// written, if it still runs. A detector writes every 5 minutes.
 pub const DETECTED_WITHIN: SignedDuration = SignedDuration::from_mins(6);
 
 entry! {
@@ -37,14 +37,13 @@ entry! {
         pub number: Option<usize>,
         /// What it asks.
         pub asks: &'static str,
-        /// Whether it holds; null where that is not known, because the pod's node could not be
-        /// read.
+        /// Whether it holds; null if that is not known, because a fact could not be read.
         pub holds: Option<bool>,
         /// Whether the verdict follows from it.
         pub decides: bool,
         /// What was seen, as a sentence.
         pub seen: String,
-        /// The first reason that the rule can give.
+        /// The first reason code that the rule can give.
         #[serde(skip)]
         pub gives: Option<ReasonCode>,
     }

@@ -1,4 +1,4 @@
-//! The options that bear on a single pod: as they are typed, applied and reported.
+//! The options that affect a single pod: how they are parsed, applied and reported.
 
 use std::time::Duration;
 
@@ -12,16 +12,16 @@ use serde::{Serialize, Serializer};
 use crate::{codes::codes, selector::NodeSelectors};
 
 codes! {
-    /// `--kubelet-alive`: what a sign of life on a NotReady node does.
+    /// `--kubelet-alive`: the effect of a sign of life on a NotReady node.
     pub enum KubeletAlive {
-        /// It leaves the node's pods to a person.
+        /// The sign of life leaves the node's pods to the user.
         Hold = "hold",
-        /// Nothing.
+        /// The sign of life is ignored.
         Reap = "reap",
     }
 }
 
-// The comment of a field is its text in the help, and in the schema of the report.
+// The doc comment of a field is its help text, and its description in the report's schema.
 /// The operator's choices that bear on a single pod, as every report shows them.
 #[derive(Debug, Clone, PartialEq, Args, Serialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
@@ -68,7 +68,7 @@ fn in_seconds<S: Serializer>(span: &SignedDuration, to: S) -> Result<S::Ok, S::E
     to.serialize_i64(span.as_secs())
 }
 
-/// The kinds of owners that Kubernetes itself has.
+/// The kinds of owners that are built into Kubernetes.
 pub const BUILT_IN: [&str; 7] = [
     "StatefulSet",
     "Deployment",
@@ -79,8 +79,8 @@ pub const BUILT_IN: [&str; 7] = [
     "ReplicationController",
 ];
 
-/// Reports whether two words name one kind, apart from case and plural: such a slip in
-/// `--manual-owner-kind` must not delete pods.
+/// Reports whether two words name the same kind, ignoring case and plural. A plural or another case
+/// in `--manual-owner-kind` must not lead to deleted pods.
 pub fn same_kind(one: &str, other: &str) -> bool {
     // "Policy" and "policies" share a stem, and so do "Batch" and "batches".
     let stem = |kind: &str| {
@@ -95,7 +95,7 @@ pub fn same_kind(one: &str, other: &str) -> bool {
 pub fn span(text: &str) -> Result<Duration, String> {
     let trimmed = text.trim();
     let why = if trimmed.contains('M') {
-        // humantime reads M as months of 30.44 days. Here it is a typing error for m.
+        // humantime reads M as months of 30.44 days. Here M is a typing error for m.
         "M would be months"
     } else if trimmed.ends_with(|letter: char| letter.is_ascii_digit()) {
         "a bare number has no unit"
@@ -123,7 +123,7 @@ fn kubelet_alive() -> impl TypedValueParser<Value = KubeletAlive> {
     })
 }
 
-/// The short names that kubectl has for built-in kinds.
+/// kubectl's short names of built-in kinds.
 const SHORT_KINDS: [(&str, &str); 6] = [
     ("sts", "StatefulSet"),
     ("deploy", "Deployment"),
@@ -133,7 +133,8 @@ const SHORT_KINDS: [(&str, &str); 6] = [
     ("rc", "ReplicationController"),
 ];
 
-/// Parses a kind of owner, or kubectl's short name of one. A slip would protect nothing.
+/// Parses a kind of owner, or kubectl's short name of one. Probable typing errors are refused: a
+/// kind that no owner has would protect nothing.
 pub fn kind(text: &str) -> Result<String, String> {
     let kind = text.trim();
     let mut short = SHORT_KINDS.iter();
@@ -144,7 +145,7 @@ pub fn kind(text: &str) -> Result<String, String> {
         return Err("it is empty; write a kind such as StatefulSet".to_owned());
     }
     let is_slip = |known: &&&str| {
-        // Of a short name, two letters are half of it.
+        // In a short name, two letters would be half of it.
         let most = if known.len() < 8 { 1 } else { 2 };
         !same_kind(known, kind)
             && strsim::osa_distance(&known.to_lowercase(), &kind.to_lowercase()) <= most

@@ -1,5 +1,5 @@
-//! What a rule finds: the reason of a pod's verdict, with the claims that it is about, or why it
-//! gives none.
+//! The result of a rule: the reason of a pod's verdict with the PVCs that the reason is about, or
+//! why the rule gives no reason.
 
 use std::{borrow::Cow, collections::BTreeSet};
 
@@ -12,30 +12,31 @@ use crate::{
     words::{about, human_duration},
 };
 
-/// The subject of a rule. [`PodContext::queries`](super::PodContext::queries) evaluates all rules about storage
-/// together, because the reason names each of them that keeps the pod.
+/// The subject of a rule. [`PodContext::queries`](super::PodContext::queries) evaluates all rules
+/// of the `Storage` stage together, because the reason names each of them that keeps the pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
-    /// Is the pod to be judged, has its node been NotReady for long enough, and is its machine silent?
+    /// Should the pod be judged, has its node been NotReady for long enough, and is its machine
+    /// silent?
     Node,
-    /// Does something other than its kubelet hold the pod?
+    /// Does something other than the kubelet block the deletion of the pod?
     Finalizers,
-    /// Must a person decide before the pod may go? Most of these rules are about its storage, so
-    /// its claims have to be looked up.
+    /// Must the user decide before the pod may be deleted? Most of these rules are about the pod's
+    /// storage, so its PVCs have to be looked up.
     Storage,
     /// Nothing keeps the pod.
     Reap,
 }
 
-/// The reason that a rule gives if it holds; otherwise why it gives none.
+/// The reason that a rule gives if it applies; otherwise why it gives none.
 pub type Finding = Result<Reason, NoReason>;
 
 /// Why a rule gives no reason.
 pub enum NoReason {
-    /// The rule does not hold. Holds what it saw, as a sentence.
+    /// The rule does not apply. Holds what the rule saw, as a sentence.
     Seen(Cow<'static, str>),
-    /// The rule needs an unknown fact, so the pod is kept. The first text completes "could not be
-    /// read: …"; the second is a sentence for `explain`.
+    /// The rule needs a fact that could not be read, so the pod is kept. The first text completes
+    /// "could not be read: …"; the second is a sentence for `explain`.
     Unknown(String, &'static str),
     /// The rule needs facts that were not read yet.
     Lacks(BTreeSet<Query>),
@@ -46,31 +47,32 @@ pub enum NoReason {
 pub struct Reason {
     /// The kind of the reason.
     pub code: ReasonCode,
-    /// The stage of the rule that decides: all rules of earlier stages let the pod through. A rule
-    /// that lacks a fact decides too.
+    /// The stage of the rule that decides: the pod passed all rules of earlier stages. A rule that
+    /// lacks a fact decides too.
     pub stage: Stage,
-    /// The reasons for which a person has to decide, of all rules of that stage; empty if no person
-    /// has to, or if an earlier rule leaves the pod to one.
+    /// All reasons of the `Storage` stage for which the user has to decide. Empty if the user has
+    /// nothing to decide, or if a rule of an earlier stage leaves the pod to the user.
     pub asks: Vec<ReasonCode>,
     /// What the rule saw, as a sentence.
     pub sentence: String,
-    /// How the PVCs of the pod tie it to its node; empty if a rule before those about PVCs decided.
+    /// How the PVCs of the pod tie the pod to its node; empty if a rule before those about PVCs
+    /// decided.
     pub ties: Ties,
     /// Notes to show once the pod is reaped, as phrases.
     pub notes: Vec<String>,
 }
 
-/// Everything that binds a pod to its node through its PVCs.
+/// Everything that ties a pod to its node through its PVCs.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Ties {
-    /// The ties, in the order of the PVCs. A PVC may have two.
+    /// The ties, in the order of the PVCs. One PVC may have two ties.
     pub all: Vec<Tie>,
-    /// Why nothing needs the pod or its claims again, as far as that let the pod pass a rule. Each
-    /// has to hold still when the pod is deleted.
+    /// The causes why nothing needs the pod or its PVCs again, as far as they let the pod pass a
+    /// rule. Each cause must still apply when the pod is deleted.
     pub unneeded: BTreeSet<Unneeded>,
-    /// Notes about claims to show once the pod is reaped, as phrases.
+    /// Notes about PVCs to show once the pod is reaped, as phrases.
     pub notes: Vec<String>,
-    /// What was not read yet, and tells more about the ties.
+    /// The queries that are still open and would tell more about the ties.
     pub lacks: BTreeSet<Query>,
 }
 
@@ -82,32 +84,34 @@ pub struct Tie {
     pub pvc: String,
     /// The name of the volume that the PVC is bound to; `None` only if the tie is unverified.
     pub volume: Option<String>,
-    /// The evidence, as a phrase. A pinned PVC has the bond to the node ("local, at /mnt/d1"), a confined one what follows
-    /// the volume's name, and an unverified one what is wrong or unknown.
+    /// The evidence, as a phrase. For a pinned PVC, it is how the volume is tied to the node
+    /// ("local, at /mnt/d1"). For a confined PVC, it is a clause that follows the volume's name.
+    /// For an unverified PVC, it is what is wrong or unknown.
     pub why: String,
-    /// How firmly the PVC binds the pod.
+    /// How firmly the PVC ties the pod to its node.
     pub kind: TieKind,
 }
 
-/// How firmly a PVC binds a pod to its node.
+/// How firmly a PVC ties a pod to its node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TieKind {
     /// The volume is on the dead node, or has an affinity to that node alone.
     Pinned(Pin),
-    /// No other node can reach the volume, although the data may be elsewhere.
+    /// No other node can reach the volume, although the data may be somewhere other than on the
+    /// dead node.
     Confined,
-    /// It could not be verified that nothing binds the PVC to the node.
+    /// It could not be verified that the PVC does not tie the pod to the node.
     Unverified(Unsure),
 }
 
-/// Why a PVC is unverified, as far as rules or advice depend on that.
+/// Why a PVC is unverified, as far as rules or advice depend on the cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unsure {
-    /// The volume that it names does not exist.
+    /// The PVC names a volume that does not exist.
     NoVolume,
-    /// An answer on the PVC lets it pass: nothing else is wrong or unknown of it.
+    /// An answer on the PVC lets it pass: everything else about the PVC is known and correct.
     Answerable,
-    /// The volume's affinity names the node: the data may well be on it.
+    /// The volume's affinity names the node: the data may be on that node.
     NamesNode,
     /// Any other cause, such as a failed read.
     Other,
@@ -116,20 +120,21 @@ pub enum Unsure {
 /// The facts that decide whether a pinned PVC is deleted with its pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pin {
-    /// The PVC's UID: a namesake must not be deleted in its place.
+    /// The PVC's UID: another PVC of the same name must not be deleted in its place.
     pub uid: Uid,
-    /// The resource version in which the PVC may be deleted; `None` if something holds it, or
-    /// its deletion was requested already.
+    /// The resource version in which the PVC may be deleted. `None` if the PVC is opted out, a
+    /// finalizer would block its deletion, or its deletion was requested already.
     pub version: Option<ResourceVersion>,
-    /// The volume's reclaim policy, which decides what becomes of the data.
+    /// The volume's reclaim policy, which determines what happens to the data.
     pub reclaim_policy: Option<String>,
-    /// Whether the PVC is given up; if it is not, the cause, as a phrase.
+    /// Whether the PVC is given up. The error says why it is not, as a phrase.
     pub given_up: Result<(), String>,
-    /// True if a person's answer on the PVC counts.
+    /// True if the user's answer on the PVC is valid.
     pub answered: bool,
-    /// The PVC's deletion was requested already: Kubernetes deletes the PVC once its last pod is gone.
+    /// True if the PVC's deletion was requested already: Kubernetes deletes the PVC once its last
+    /// pod is gone.
     pub deleted: bool,
-    /// The operator that controls the pod decides whether to recreate the PVC.
+    /// True if the operator that controls the pod decides whether to recreate the PVC.
     pub by_operator: bool,
     /// The objection to giving the PVC up, if there is one.
     pub doubt: Option<Doubt>,
@@ -157,19 +162,19 @@ impl Ties {
         all.filter(|tie| matches!(tie.kind, TieKind::Unverified(_)))
     }
 
-    /// Lists the pinned PVCs that are still to be deleted if the pod goes.
+    /// Lists the pinned PVCs that a run still has to delete if the pod is deleted.
     pub fn to_delete(&self) -> impl Iterator<Item = (&Tie, &Pin)> + Clone {
         self.pinned().filter(|(_, pin)| !pin.deleted)
     }
 }
 
 impl Tie {
-    /// Returns the name of the volume; it is empty if there is none.
+    /// Returns the name of the volume; empty if there is none.
     pub fn volume(&self) -> &str {
         self.volume.as_deref().unwrap_or_default()
     }
 
-    /// Reports whether an answer on the PVC lets it pass although it is unverified.
+    /// Reports whether an answer on the PVC lets the PVC pass although it is unverified.
     pub fn answerable(&self) -> bool {
         self.kind == TieKind::Unverified(Unsure::Answerable)
     }
@@ -190,7 +195,7 @@ impl Tie {
 }
 
 impl Reason {
-    /// Returns a reason of the first stage, without ties and notes.
+    /// Returns a reason of the first stage, without ties or notes.
     pub fn new(code: ReasonCode, sentence: impl Into<String>) -> Self {
         Self {
             code,
@@ -208,31 +213,32 @@ impl Reason {
         Self::new(ReasonCode::FactsUnread, unread_facts(what))
     }
 
-    /// Returns the verdict that goes with the reason.
+    /// Returns the verdict that follows from the reason.
     pub fn verdict(&self) -> Verdict {
         self.code.verdict()
     }
 
-    /// Reports whether the reason leaves a dead node's pod to a person, whose answer may let it go.
+    /// Reports whether the reason leaves a dead node's pod to the user, whose answer may allow the
+    /// force delete.
     pub fn asks_a_person(&self) -> bool {
         !self.asks.is_empty()
     }
 
-    /// Reports whether the rules about the node let the pod through: the node is gone, or it is
-    /// real, not opted out, has been NotReady for long enough and shows no sign of life, unless
-    /// `--kubelet-alive` is `reap`.
+    /// Reports whether the pod passed the rules about the node. It did if the node is gone. It also
+    /// did if the node is real and not opted out, has been NotReady for long enough and shows no
+    /// sign of life. With `--kubelet-alive=reap`, a sign of life is ignored.
     pub fn passed_the_node(&self) -> bool {
         self.stage > Stage::Node && self.code != ReasonCode::FactsUnread
     }
 
-    /// Lists the claims that are deleted before the pod; there are none if it is not reaped.
+    /// Lists the PVCs that are deleted before the pod; empty if the pod is not reaped.
     pub fn claims_to_delete(&self) -> impl Iterator<Item = (&Tie, &Pin)> {
         let claims = self.ties.to_delete();
         claims.filter(|_| self.verdict() == Verdict::Reap)
     }
 }
 
-/// Formats a report of a node's machine, with its age: "its kubelet renewed its lease 4s ago".
+/// Formats a heartbeat with its age: "its kubelet renewed its lease 4s ago".
 pub fn reported(Heard { by, at, what }: &Heard, now: Timestamp) -> String {
     let age = human_duration(now.duration_since(*at));
     let what = what.as_deref().unwrap_or("something on it");
@@ -246,7 +252,7 @@ pub fn reported(Heard { by, at, what }: &Heard, now: Timestamp) -> String {
     }
 }
 
-/// Formats the age and the source of a report: "4s ago (lease)".
+/// Formats the age and the source of a heartbeat: "4s ago (lease)".
 pub fn heard(Heard { by, at, .. }: &Heard, now: Timestamp) -> String {
     format!("{} ago ({by})", about(now.duration_since(*at)))
 }

@@ -1,5 +1,6 @@
-//! The table of the rules, in their order, and the walk through it. Each rule stands by itself, so
-//! that `explain` can ask a late rule although an early one holds.
+//! The table of the rules in their order, and the functions that walk through it. Each rule is
+//! independent of the others, so that `explain` can evaluate a late rule although an early one
+//! applies.
 
 use std::{borrow::Cow, collections::BTreeSet, iter, mem};
 
@@ -27,9 +28,8 @@ pub struct Rule {
     stage: Stage,
     /// The reasons that the rule can give.
     pub gives: &'static [Code],
-    /// The question that the rule asks, for people.
+    /// The question of the rule, as the report shows it.
     pub asks: &'static str,
-    /// The function that answers the question.
     finding: fn(&PodContext<'_>) -> Finding,
 }
 
@@ -46,12 +46,13 @@ fn lacks(query: Query) -> Finding {
     Err(NoReason::Lacks([query].into()))
 }
 
-/// What `explain` says of a rule that lacks facts.
+/// The text that `explain` shows for a rule that lacks facts.
 const NOT_READ: &str = "What it asks about was not read.";
 
 macro_rules! rules {
     ($($stage:ident: $($gives:ident)|+, $asks:literal => $finding:ident;)*) => {
-        /// The rules in the order in which they are asked; a rule's number is its position, from 1.
+        /// The rules in the order of evaluation. The number of a rule is its position, counted from
+        /// 1.
         pub static RULES: &[Rule] = &[$(Rule {
             stage: Stage::$stage,
             gives: &[$(Code::$gives),+],
@@ -61,9 +62,9 @@ macro_rules! rules {
     };
 }
 
-// Each row has a stage, the reasons, the question and the function that answers it. No rule looks
-// at another, with two exceptions: `local-volume` gives claims up only if no later rule would keep
-// the pod, and the last rule asks whether an answer let the pod pass.
+// Each row has a stage, the reasons, the question and the function that evaluates it. No rule
+// depends on another one, with two exceptions. `local-volume` gives PVCs up only if no later rule
+// would keep the pod. The last rule checks whether an answer let the pod pass.
 rules! {
     Node: MirrorPod, "Is it the mirror of a static pod?" => mirror_pod;
     Node: OptedOut, "Is the pod, its namespace or its node opted out?" => opted_out;
@@ -90,11 +91,11 @@ rules! {
 }
 
 impl PodContext<'_> {
-    /// Judges the pod: the first rule that holds decides.
+    /// Judges the pod: the first rule that applies decides.
     pub fn decide(&self) -> Reason {
         let mut rules = RULES.iter();
-        // A rule that needs an unknown fact decides too, and keeps the pod: the reason is
-        // facts-unread.
+        // A rule that needs an unknown fact decides too, and keeps the pod with the reason
+        // `facts-unread`.
         let decided = rules.find_map(|rule| {
             let reason = match (rule.finding)(self) {
                 Ok(reason) => reason,
@@ -110,7 +111,7 @@ impl PodContext<'_> {
         let mut reason = decided.unwrap_or_else(|| Reason::unread(&self.node_unread()));
         let cut_short = self.stuck_by_the_cut(reason.code);
         reason.sentence += &of_the_cut(cut_short.as_ref());
-        // The report lists the notes of pods that are reaped, not the sentences.
+        // For pods that are reaped, the report lists the notes instead of the sentences.
         if reason.verdict() == Verdict::Reap {
             reason
                 .notes
@@ -131,8 +132,9 @@ impl PodContext<'_> {
         reason
     }
 
-    /// Returns what has to be read before the rules can judge the pod; nothing if they can. All rules
-    /// about storage are asked together, because the reason names each that keeps the pod.
+    /// Returns the queries that are open before the rules can judge the pod; empty if they can. All
+    /// rules of the `Storage` stage are evaluated together, because the reason names each of them
+    /// that keeps the pod.
     pub fn queries(&self) -> BTreeSet<Query> {
         if let (None, Some(name)) = (self.node, &self.pod.node) {
             return [Query::Node(name.clone())].into();
@@ -153,7 +155,7 @@ impl PodContext<'_> {
         lacks
     }
 
-    /// Returns what has to be read before every rule can say what it sees.
+    /// Returns the queries that are open before every rule can say what it sees.
     pub fn all_queries(&self) -> BTreeSet<Query> {
         if let (None, Some(name)) = (self.node, &self.pod.node) {
             return [Query::Node(name.clone())].into();
@@ -166,9 +168,9 @@ impl PodContext<'_> {
         lacks.flatten().collect()
     }
 
-    /// Returns the sentence about the paths of the node that the pod may write to; `None` if they do
-    /// not keep it. Kubernetes itself replaces the pods of a Deployment at the eviction, but those of
-    /// a `StatefulSet` only once they are deleted.
+    /// Returns the sentence about the node's paths that the pod may write to; `None` if these paths
+    /// do not keep the pod. Kubernetes replaces the pods of a Deployment at the eviction, but those
+    /// of a `StatefulSet` only once they are deleted.
     fn writes_to_its_node(&self) -> Option<String> {
         let paths = joined(&self.pod.host_paths, ", ").filter(|_| self.pod.of_stateful_set())?;
         let keeps = self.pod.unneeded() != Some(Unneeded::Namespace) && !self.is_let_go();
@@ -177,22 +179,24 @@ impl PodContext<'_> {
         })
     }
 
-    /// Reports whether a claim of the pod is declared scratch, or answered: then every other pod
-    /// that uses its claims has to be read too.
+    /// Reports whether one of the pod's PVCs carries a `give-up` answer, or is declared scratch
+    /// while `--reap-scratch` is set. If so, every other pod that uses the PVCs has to be read too.
     pub fn declares_a_claim(&self) -> bool {
         self.pod
             .bound_claims()
             .any(|claim| claim.give_up.is_some() || claim.scratch && self.policy.reap_scratch)
     }
 
-    /// `code` is the reason that decides about the pod. If the pod is stuck only because its grace
-    /// period is cut short, returns that as a phrase to follow "its"; otherwise `None`.
+    /// Returns the cut of the grace period as a phrase to follow "its", if the pod is stuck only
+    /// because its grace period is cut short; otherwise `None`. `code` is the reason that decides
+    /// about the pod.
     fn stuck_by_the_cut(&self, code: Code) -> Option<String> {
         let threshold = self.policy.reap_older_than;
         let is_stuck = |since| self.now.duration_since(since) >= threshold;
         let depends = !is_stuck(self.pod.deletion_deadline()) && is_stuck(self.overdue_since());
         match code {
-            // Whether the pod is stuck was not asked, or matters less than what could not be read.
+            // The first four rules come before the one that checks whether the pod is stuck. With
+            // `facts-unread`, the unread fact matters more.
             Code::MirrorPod
             | Code::OptedOut
             | Code::NodeGone
@@ -203,8 +207,8 @@ impl PodContext<'_> {
         }
     }
 
-    /// Returns the moment from which on neither rule about time keeps the pod; `None` if that is not
-    /// known.
+    /// Returns the moment from which neither rule about time keeps the pod; `None` if that moment
+    /// is not known.
     pub fn reaped_from(&self) -> Option<Timestamp> {
         let node = self.known()?;
         let since = node.not_ready_since(self.now)?;
@@ -214,9 +218,10 @@ impl PodContext<'_> {
         Some(overdue.max(silent))
     }
 
-    /// Evaluates every rule, in order. [`PodContext::decide`] goes through the same rules, so the first
-    /// one here that holds, or needs an unknown fact, is the one that decides. The last rule does
-    /// not ask whether an earlier one holds, so its finding is not shown if another rule decides.
+    /// Evaluates every rule, in order. [`PodContext::decide`] walks through the same rules, so the
+    /// first one here that applies, or needs an unknown fact, is the one that decides. The last
+    /// rule does not check whether an earlier one applies, so its result is not shown if another
+    /// rule decides.
     pub fn evaluate(&self) -> Vec<Evaluation> {
         let mut decides = None;
         let evaluations = RULES.iter().zip(1..).map(|(rule, number)| {
@@ -290,7 +295,7 @@ fn node_gone(case: &PodContext<'_>) -> Finding {
             None => format!("It is not known whether {name} exists."),
         });
     }
-    // Finalizers hold the pod whoever deletes it.
+    // Finalizers block the deletion of the pod, whoever requests it.
     if held_by(case.pod).is_some() {
         return seen(
             "Its node is gone, but the garbage collector cannot remove what finalizers hold.",
@@ -316,7 +321,8 @@ fn node_ready(case: &PodContext<'_>) -> Finding {
     )
 }
 
-/// Says that the grace period is cut short, as a sentence after others; empty if it is not.
+/// Returns the sentence that the grace period is cut short, to follow other sentences; empty if it
+/// is not cut short.
 fn of_the_cut(cut_short: Option<&String>) -> String {
     cut_short.map_or_else(String::new, |cut| format!(" Its {cut}."))
 }
@@ -363,7 +369,8 @@ fn leaf_node(case: &PodContext<'_>) -> Finding {
             "Node {name} carries no mark of a virtual or edge node, nor does --leaf-node-selector select it."
         ));
     };
-    // The answer that the machine is off counts only if nothing on it shows life.
+    // The answer that the machine is off is valid only if nothing on the machine shows a sign of
+    // life.
     if leaf.only_edge && node.named_by.is_none() {
         return lacks(Query::OtherLeases);
     }
@@ -410,8 +417,8 @@ fn facts_unread(case: &PodContext<'_>) -> Finding {
         None => Some(case.node_unread()),
         Some(node) => match (case.namespace()?, &node.unread_lease) {
             (Err(unread), _) => Some(format!("the namespace: {unread}")),
-            // Silence is judged by the lease. A kubelet that reports False was heard, so nothing in
-            // its lease could change a verdict.
+            // The lease shows whether the kubelet is silent. A kubelet that reports Ready=False is
+            // not silent, so its lease cannot change a verdict.
             (_, Some(unread)) if matches!(node.ready, Ready::Unknown | Ready::Absent) => {
                 Some(format!("the node's lease: {unread}"))
             }
@@ -427,7 +434,8 @@ fn facts_unread(case: &PodContext<'_>) -> Finding {
 fn node_just_failed(case: &PodContext<'_>) -> Finding {
     let node = case.required_node()?;
     if node.ready == Ready::True {
-        // The transition time of a Ready node says since when it is Ready, not NotReady.
+        // The transition time of a Ready node says since when the node is Ready, not since when it
+        // is NotReady.
         return seen(case.ready());
     }
     let Some(since) = node.not_ready_since(case.now) else {
@@ -479,7 +487,7 @@ fn kubelet_alive(case: &PodContext<'_>) -> Finding {
     }
 }
 
-/// Says what the kubelet reports to be wrong, as a sentence after others.
+/// Returns the fault that the kubelet reports, as a sentence to follow others.
 fn kubelet_says(node: &NodeFacts) -> &'static str {
     match node.kubelet_says.filter(|_| node.ready == Ready::False) {
         Some(KubeletSays::ShuttingDown) => " Its kubelet says that the node is shutting down.",
@@ -491,8 +499,8 @@ fn kubelet_says(node: &NodeFacts) -> &'static str {
     }
 }
 
-/// Says whether the pod's containers run, as a sentence after others. Only a kubelet that reports
-/// keeps their states true.
+/// Returns whether the pod's containers run, as a sentence to follow others. The reported states
+/// are current only while the kubelet reports.
 fn containers(node: &NodeFacts, pod: &PodFacts) -> String {
     let Containers {
         running,
@@ -543,7 +551,8 @@ fn finalizers(case: &PodContext<'_>) -> Finding {
     }
 }
 
-/// A finalizer with an empty name holds a pod too.
+/// Lists the finalizers other than the Job controller's, as a phrase; `None` if there is none. A
+/// finalizer with an empty name blocks the deletion too.
 fn held_by(pod: &PodFacts) -> Option<String> {
     let foreign = pod.finalizers.iter().filter(|name| *name != JOB_TRACKING);
     let foreign = foreign.collect_vec();
@@ -568,7 +577,7 @@ fn data_on_node(case: &PodContext<'_>) -> Finding {
     let of_pod = case.writes_to_its_node();
     let mut pins = pinned.iter().map(|(_, pin)| pin);
     let not_given_up = pins.find_map(|pin| pin.given_up.clone().err());
-    // Claims are given up only if no other rule would keep the pod.
+    // The PVCs are given up only if no other rule would keep the pod.
     let other = || {
         if of_pod.is_some() {
             return Some(format!("{} would hold it anyway", Code::HostPath));
@@ -631,8 +640,8 @@ fn volume_unverified(case: &PodContext<'_>) -> Finding {
     if unverified.is_empty() {
         return seen(of_claims(case.pod, "Each PVC was read"));
     }
-    // If it could only not be read whether another node reaches the volume, no answer may depend on
-    // that: once it is read, the claim may prove to be on this node.
+    // If the only problem is that it could not be read whether another node reaches the volume, no
+    // answer may let the pod pass: once that is read, the PVC may turn out to be on this node.
     if case.is_let_go()
         && !unverified.iter().any(|tie| tie.names_node())
         && node.fenced(case.now).is_some()
@@ -686,8 +695,8 @@ fn shared_disk(case: &PodContext<'_>) -> Finding {
     }
 }
 
-/// Names the disk that several machines could write to at once. The error says why that is not known;
-/// `None` if it was not read.
+/// Names the disk that several machines could write to at once. The error says why the disk is not
+/// known; its value is `None` if the CSI drivers were not read.
 fn disk_of_several(pod: &PodFacts) -> Result<Option<String>, Option<Unread>> {
     let mut unread = Ok(None);
     for claim in &pod.claims {
@@ -741,10 +750,10 @@ fn disk_of_several(pod: &PodFacts) -> Result<Option<String>, Option<Unread>> {
     }
 }
 
-/// The kind of the owner of `KubeVirt`'s pods. Their disks are shared, for live migration.
+/// The kind that owns `KubeVirt`'s pods. Their disks are shared, for live migration.
 const VIRTUAL_MACHINE: &str = "VirtualMachineInstance";
-/// The prefix of the names of `KubeVirt`'s pods. `KubeVirt`'s pod that attaches a disk to a running
-/// machine has one of them as its owner.
+/// The name prefix of `KubeVirt`'s virt-launcher pods. The pod with which `KubeVirt` attaches a
+/// disk to a running machine has a virt-launcher pod as its owner.
 const LAUNCHER_PREFIX: &str = "virt-launcher-";
 
 fn owner_kind(case: &PodContext<'_>) -> Finding {
@@ -754,7 +763,7 @@ fn owner_kind(case: &PodContext<'_>) -> Finding {
     let PodFacts {
         owner, workload, ..
     } = case.pod;
-    // The pod's owner, and the workload above it if that is another object.
+    // The pod's owner, and the workload above it if the workload is another object.
     let owners = owner
         .iter()
         .chain(workload.iter().filter(|_| workload != owner));
@@ -840,8 +849,8 @@ fn nothing_keeps(case: &PodContext<'_>) -> Finding {
     })
 }
 
-/// Reports whether a person's answer let `case` pass a rule, which would hold without the answers
-/// on the pod, its claims and the node.
+/// Reports whether an answer of the user let `case` pass a rule that would keep the pod without the
+/// answers on the pod, its PVCs and the node.
 fn answered(case: &PodContext<'_>, ties: &Ties) -> Result<bool, NoReason> {
     let counts = |answer: &Answer| answer.inert.is_none();
     let without_answers = PodContext {

@@ -1,6 +1,6 @@
-//! Tests of the rules: first each by itself at its boundaries, then their order, then answers.
+//! Tests of the rules: first each rule by itself at its boundaries, then their order, then answers.
 //!
-//! A case is one line: its name, and how it differs from a pod that only the last rule applies to,
+//! A case is one line: its name, and how it differs from a pod to which only the last rule applies,
 //! in the words of [`Scene::of`]. The lines below it are the result.
 
 #![expect(
@@ -37,12 +37,11 @@ fn check_with(more: &str, further: &[&str], cases: &Expect) {
     check_each(cases, each);
 }
 
-/// Judges each case.
 fn check(cases: &Expect) {
     check_with("", &[""], cases);
 }
 
-/// Lists what follows from the scene, without a sentence: those are in `sentences.txt`.
+/// Lists the results for the scene, without its sentences, which are in `sentences.txt`.
 fn told(scene: &Scene) -> String {
     let (case, reason) = (scene.case(), scene.judged());
     let reaped = reason.verdict() == Verdict::Reap;
@@ -266,7 +265,7 @@ fn what_was_not_read_waits() {
         the lease, though nobody is protected: lease unread; --kubelet-alive reap
             = facts-unread, Node
     "#]]);
-    // The cause may be a sentence of somebody else's.
+    // The cause may be somebody else's sentence, with a period at its end.
     assert_eq!(unread_facts("it failed."), unread_facts("it failed"));
 }
 
@@ -302,7 +301,8 @@ fn a_node_that_has_just_failed_is_given_time() {
     "#]]);
 }
 
-/// An operator who waits longer before a node counts as dead trusts a report for longer too.
+/// A heartbeat keeps a pod if it came after the node became NotReady and is less than 11 minutes
+/// old, whatever its source and `--node-not-ready-for`.
 #[test]
 fn what_was_heard_since_the_failure_keeps_a_pod() {
     check_with(
@@ -449,7 +449,7 @@ fn a_pod_that_nothing_wants_again_has_no_note_of_a_replacement() {
     "#]]);
 }
 
-/// A kind that was typed in the plural must still hold its pods.
+/// A kind that the user typed in the plural must still keep its pods.
 #[test]
 fn a_plural_names_its_kind() {
     for (kind, plural) in [
@@ -521,7 +521,7 @@ fn a_volume_whose_affinity_names_only_the_dead_node_is_for_a_person() {
     );
 }
 
-/// The affinity is satisfied by another node, by both nodes, by this one alone, by none, and by an
+/// The nodes that satisfy the affinity are: another node, both nodes, this one alone, none, and an
 /// unknown set.
 #[test]
 fn a_volume_that_another_node_reaches_binds_nothing() {
@@ -551,7 +551,7 @@ fn a_volume_that_another_node_reaches_binds_nothing() {
                 = stuck-on-not-ready-node, notes: 1 | stuck-on-not-ready-node, notes: 1 | volume-confined, confined: data | volume-confined, confined: data | facts-unread, Storage
         "#]],
     );
-    // These volumes are settled without a question, whatever nodes there are now.
+    // These volumes need no query: the nodes do not matter.
     check_with(
         "claim",
         &[""],
@@ -696,7 +696,7 @@ fn every_claim_is_checked() {
     "#]]);
 }
 
-/// What the deletes, the limits and the advice need to know of a claim.
+/// The facts about a PVC that the deletes, the limits and the advice need.
 #[test]
 fn a_pinned_claim_tells_what_becomes_of_it() {
     check_each(
@@ -800,7 +800,7 @@ fn a_disk_that_two_machines_could_write_is_for_a_person() {
         that, fenced: own-disk its volume data is iSCSI; fenced
             = stuck-on-not-ready-node
     "#]]);
-    // The mark was left behind: the machine was heard after it was set.
+    // The mark was left behind: the machine had a heartbeat after the mark was set.
     check_with(
         "owner VirtualMachineInstance apps/v1; --kubelet-alive reap; since 1h; lease 59m",
         &[""],
@@ -813,7 +813,8 @@ fn a_disk_that_two_machines_could_write_is_for_a_person() {
                 = stuck-on-not-ready-node
         "#]],
     );
-    // An unread lease leaves open whether the machine lives, so it is not certainly off.
+    // An unread lease leaves open whether the machine is alive, so the machine is not known to be
+    // off.
     let scene = Scene::of("fenced; lease unread; --kubelet-alive reap");
     let node = scene.node.as_ref().and_then(NodeRead::known).unwrap();
     assert_eq!(node.fenced(now()), None);
@@ -863,8 +864,8 @@ fn the_rest_is_reaped() {
     "#]]);
 }
 
-/// The reasons in the order of the rules, each with words that make its rule hold. The last
-/// rule always holds.
+/// The reasons in the order of the rules, each with words to which its rule applies. The last rule
+/// always applies.
 const TRIGGERS: &str = "
     mirror-pod: mirror
     opted-out: skip true
@@ -894,7 +895,8 @@ fn the_first_rule_that_holds_decides() {
         let code = |also: &str| Scene::of(&format!("{also}; {holds}")).judged().code;
         assert_eq!(code("").as_str(), *first, "alone");
         for (second, also_holds) in &triggers[at + 1..] {
-            // `node-gone` does not hold if finalizers remain, so their rules decide there.
+            // `node-gone` does not apply if finalizers remain, so the rules about finalizers decide
+            // there.
             let exclusive = *first == "node-gone" && also_holds.starts_with("held-by");
             assert!(
                 exclusive || code(also_holds).as_str() == *first,
@@ -904,8 +906,8 @@ fn the_first_rule_that_holds_decides() {
     }
 }
 
-/// The branches of `facts-unread` that the trigger above leaves out, and the branch of `opted-out`
-/// that reads the node.
+/// The branches of `facts-unread` that `TRIGGERS` leaves out, and the branch of `opted-out` that
+/// reads the node.
 #[test]
 fn the_order_holds_for_every_form_of_a_rule() {
     check(&expect![[r#"
@@ -928,7 +930,7 @@ fn the_order_holds_for_every_form_of_a_rule() {
     "#]]);
 }
 
-/// Each rule says what it lacks once no earlier rule decides, and nothing else is read.
+/// Each rule returns the queries that it lacks once no earlier rule decides. Nothing else is read.
 #[test]
 fn the_rules_say_what_they_lack() {
     check_each(
@@ -993,7 +995,7 @@ fn the_rules_say_what_they_lack() {
     );
 }
 
-/// Claims that were not read let a pod pass no rule about claims, nor does any such rule hold.
+/// If PVCs were not read, the pod passes no rule about PVCs, and no such rule applies.
 #[test]
 fn a_pod_about_whose_claims_nothing_was_asked_is_not_reaped() {
     let scene = Scene::of("unasked");
@@ -1058,7 +1060,7 @@ fn durations_are_written_in_whole_seconds() {
     for (duration, text) in [
         ("0s", "0s"),
         ("999ms", "0s"),
-        // Durations are cut, not rounded.
+        // Durations are truncated, not rounded.
         ("59s 999ms", "59s"),
         ("65m", "1h 5m"),
         ("-2m", "minus 2m"),
@@ -1067,11 +1069,11 @@ fn durations_are_written_in_whole_seconds() {
     }
 }
 
-/// A local claim that its StatefulSet makes again, with an answer on it.
+/// A pinned PVC that its StatefulSet recreates, with an answer on it.
 const GIVEN_UP: &str = "local; renewed; give-up 30m";
 
-/// Each condition that binds an answer to its failure is broken by itself, on a pod that the answer
-/// lets go otherwise.
+/// Each condition that binds an answer to its failure is violated by itself, on a pod that
+/// otherwise passes because of the answer.
 #[test]
 fn an_answer_counts_for_one_failure() {
     check_with(
@@ -1116,7 +1118,7 @@ fn an_answer_counts_for_one_failure() {
     );
 }
 
-/// Neither the scratch annotation alone nor the option alone gives a claim up: both together do, or
+/// Neither the scratch annotation alone nor the option alone gives a PVC up. Both together do, and
 /// an answer does.
 #[test]
 fn a_claim_is_given_up_only_where_it_is_declared() {
@@ -1136,7 +1138,7 @@ fn a_claim_is_given_up_only_where_it_is_declared() {
     );
 }
 
-/// An objection to giving a claim up also stands if a person answered.
+/// An objection to giving a PVC up also applies if the user has answered.
 #[test]
 fn an_answer_gives_up_no_claim_that_is_not_made_again() {
     check_with(
@@ -1157,8 +1159,8 @@ fn an_answer_gives_up_no_claim_that_is_not_made_again() {
     );
 }
 
-/// Each annotation answers its own rule alone. An annotation that no rule needed does not count as
-/// an answer.
+/// Each annotation is an answer for its own rule alone. If no rule needed the annotation, the
+/// reason is not `answered`.
 #[test]
 fn an_answer_answers_its_own_rule_alone() {
     check(&expect![[r#"
@@ -1213,7 +1215,7 @@ fn an_answer_answers_its_own_rule_alone() {
     "#]]);
 }
 
-/// A grace period that the node's machine never heard of is not waited for.
+/// A run does not wait for a grace period that began after the node's machine fell silent.
 #[test]
 fn grace_is_cut_short_on_a_silent_machine() {
     check(&expect![[r#"

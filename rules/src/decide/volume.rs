@@ -1,9 +1,9 @@
-//! The bonds between a pod's storage and its node.
+//! How a pod's storage ties the pod to its node.
 //!
-//! A volume on the node itself is lost with it, and only a person may give it up. A volume that
-//! some other node can reach lets the replacement start there. A person also decides about anything
-//! between the two and anything unknown, but gets no command that destroys, because the data may be
-//! elsewhere.
+//! A volume on the node itself is lost with the node, and only the user may give it up. If some
+//! other node can reach the volume, the replacement can start there. The user also decides about
+//! everything in between and everything unknown. For those the report prints no command that
+//! destroys data, because the data may be elsewhere.
 
 use std::collections::BTreeSet;
 
@@ -18,26 +18,26 @@ use crate::facts::{
     Renewer, Requirement, Storage, Unneeded, VolumeFacts,
 };
 
-/// The annotation that declares a claim scratch.
+/// The annotation that declares a PVC scratch.
 const SCRATCH: &str = "pod-reaper.io/scratch: \"true\"";
 
-/// Where a volume can be reached from.
+/// The nodes from which a volume can be reached.
 enum Reach {
     /// From this node alone, because the volume is on it. Holds the evidence, as a phrase.
     Pinned(String),
-    /// From no other node, although the volume may not be on this one.
+    /// From no other node, although the volume may not be on this node.
     Confined,
     /// From other nodes too.
     Free,
     /// Not known. Holds the cause, as a phrase.
     Unverified(String),
-    /// The nodes that its affinity allows were not read yet.
+    /// The nodes that the volume's affinity allows were not read yet.
     Lacks(BTreeSet<Query>),
 }
 
 impl PodContext<'_> {
-    /// Returns what the pod's claims bind it to, for a rule that needs that. Claims that were not
-    /// looked up let no pod pass the rule.
+    /// Returns how the pod's PVCs tie the pod to its node, for a rule that needs the ties. If PVCs
+    /// were not looked up, the pod does not pass the rule.
     pub(super) fn ties(&self) -> Result<&Ties, NoReason> {
         let node = self.required_node()?;
         let ties = self.ties.get_or_init(|| check(self, node));
@@ -48,8 +48,8 @@ impl PodContext<'_> {
     }
 }
 
-/// Returns what was not read of the pod's claims yet, and of what says whether those that go with the
-/// pod are wanted again.
+/// Returns the open queries about the pod's PVCs, and about whether the PVCs that are deleted with
+/// the pod are wanted again.
 fn lacked(pod: &PodFacts) -> BTreeSet<Query> {
     let mut lacks = BTreeSet::new();
     for claim in &pod.claims {
@@ -121,8 +121,8 @@ fn check(case: &PodContext<'_>, node: &NodeFacts) -> Ties {
         };
         let goes = goes.map(|how| format!("PVC {name} {how}, {data}"));
         ties.notes.extend(goes);
-        // A pod's own ephemeral claim goes with it and binds nothing. Only `shared-disk` needs to
-        // know its volume.
+        // A PVC of the pod's own generic ephemeral volume is deleted with the pod and ties it to
+        // nothing. Only `shared-disk` needs to know its volume.
         let temporary = case.pod.goes(claim) == Goes::Ephemeral;
         let of_state = match &claim.state {
             Some(ClaimState::Unread(unread)) => Some(unverified(Unsure::Other, unread.0.clone())),
@@ -155,7 +155,7 @@ fn check(case: &PodContext<'_>, node: &NodeFacts) -> Ties {
             None | Some(ClaimState::Absent) => None,
         };
         ties.all.extend(match (of_state, wanted) {
-            // Both hold, so that an answer to the one would be void by the other.
+            // Both causes apply, so an answer to one of them would be void because of the other.
             (Some(state), Some(wanted)) => Some(Tie {
                 why: format!("{}; {}", state.why, wanted.why),
                 ..state
@@ -173,7 +173,7 @@ fn is_given_up(case: &PodContext<'_>, claim: &ClaimFacts) -> bool {
     answer.is_some_and(|(value, bound)| case.check_answer(value, Some(bound)).is_ok())
 }
 
-/// Adds a bound claim to `ties`. Returns the cause if the claim is unverified, and adds none then.
+/// Adds a bound PVC to `ties`. If the PVC is unverified, returns the cause instead and adds no tie.
 fn classify(
     case: &PodContext<'_>,
     node: &NodeFacts,
@@ -225,7 +225,7 @@ fn classify(
             let why = confined_by(volume);
             ties.all.push(tie(why, TieKind::Confined));
         }
-        // A pod that nothing wants again has no replacement.
+        // A pod that nothing wants again gets no replacement.
         Reach::Free if volume.affinity.is_empty() || case.pod.unneeded().is_some() => {}
         Reach::Free => ties.notes.push(format!(
             "its replacement waits for a node that its volume allows: {name} needs {}",
@@ -243,8 +243,8 @@ fn classify(
 
 fn pin(case: &PodContext<'_>, claim: &ClaimFacts, bound: &BoundClaim) -> Pin {
     let name = &claim.name;
-    // Proved objections come first: they decide whether a person is asked, whatever else could not
-    // be read.
+    // Proved objections come first: they determine whether the report asks for an answer, whatever
+    // else could not be read.
     let renewer = match &claim.renewed {
         _ if bound.version.is_none() => Err(Doubt::proved(format!(
             "PVC {name} is opted out, or a finalizer would hold it"
@@ -261,7 +261,7 @@ fn pin(case: &PodContext<'_>, claim: &ClaimFacts, bound: &BoundClaim) -> Pin {
     let answered = answer == Some(Ok(()));
     let is_scratch = bound.scratch && case.policy.reap_scratch;
     let given_up = match (&renewer, answer) {
-        // This program does not delete it, so nothing has to create it again.
+        // Kubernetes deletes this PVC, not a run, so no controller has to recreate it.
         _ if answered && claim.deleted => Ok(()),
         (Err(doubt), _) if answered || is_scratch => Err(doubt.why.clone()),
         (Ok(renewer), _) if answered || is_scratch && *renewer == Renewer::Template => Ok(()),
@@ -281,7 +281,8 @@ fn pin(case: &PodContext<'_>, claim: &ClaimFacts, bound: &BoundClaim) -> Pin {
     }
 }
 
-/// Zones and regions are left out: a node may come up in a zone at any time.
+/// Classifies the volume by the nodes that reach it. Zones and regions are ignored: a node may come
+/// up in a zone at any time.
 fn reach(volume: &VolumeFacts, node: &NodeFacts) -> Reach {
     if volume.storage == Storage::StrictLocal {
         return Reach::Pinned("Longhorn, dataLocality strict-local".to_owned());
@@ -290,19 +291,19 @@ fn reach(volume: &VolumeFacts, node: &NodeFacts) -> Reach {
     if volume.affinity.is_empty() && directory.is_none() {
         return Reach::Free;
     }
-    // In Kubernetes, a term without requirements matches no node, so it adds none.
+    // In Kubernetes, a term without requirements matches no node, so it allows no further node.
     let has_any = |term: &&AffinityTerm| term.fields || !term.requirements.is_empty();
     let terms = volume.affinity.iter().filter(has_any).collect_vec();
     let is_left =
         |term: &&AffinityTerm| term.fields || term.requirements.iter().any(|it| !it.of_zone());
-    // Nobody knows which nodes share a directory that no affinity binds.
+    // It is not known which nodes share a directory that no affinity ties to nodes.
     if terms.is_empty() || directory.is_some() && !terms.iter().all(is_left) {
         return Reach::Confined;
     }
     let (mut lacks, mut unverified) = (BTreeSet::new(), None);
     for term in &terms {
         match (term.selector(), &term.satisfied_by) {
-            // A node may come up in the zone at any time.
+            // A node may come up in that zone at any time.
             (Ok(None), _) => return Reach::Free,
             (Err(unread), _) => unverified = Some(unread.0),
             (Ok(Some(selector)), None) => drop(lacks.insert(Query::NodesFor(selector))),
@@ -354,7 +355,7 @@ fn confined_by(volume: &VolumeFacts) -> String {
 
 /// Reports whether `term` of a volume's affinity names this node and no other. Drivers use label
 /// keys of their own (TopoLVM `topology.topolvm.io/node`, OpenEBS `openebs.io/nodename`), so the
-/// values decide, not the key.
+/// function compares the values and ignores the key.
 fn names_only(term: &AffinityTerm, node: &NodeFacts) -> bool {
     let is_name = |value: &String| *value == node.name || Some(value) == node.hostname.as_ref();
     term.requirements.iter().any(|requirement| {

@@ -1,4 +1,4 @@
-//! A claim, its volume, and what becomes of both with the pod.
+//! A PVC, its volume, and what happens to both when the pod is deleted.
 
 use std::collections::BTreeSet;
 
@@ -7,37 +7,39 @@ use serde::Deserialize;
 
 use super::{Read, ResourceVersion, Uid, Unread};
 
-/// A claim that a pod uses.
+/// A PVC that a pod uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClaimFacts {
-    /// The claim's name, in the pod's namespace.
+    /// The PVC's name, in the pod's namespace.
     pub name: String,
-    /// True if a generic ephemeral volume of the pod asks for the claim, which is then to be this
-    /// pod's alone.
+    /// True if a generic ephemeral volume of the pod names the PVC. Such a PVC is meant for this
+    /// pod alone.
     pub ephemeral: bool,
-    /// Other pods that use the claim: those of its node and, once a claim of the pod is declared
-    /// scratch, carries an answer or is being deleted, all of the namespace.
+    /// Other pods that use the PVC. They are those of its node. Once one of the pod's PVCs is
+    /// declared scratch, carries an answer or is being deleted, they are all of the namespace.
     pub users: BTreeSet<String>,
-    /// Who creates the claim again, for that pod alone; the error is the objection. `None` if what
-    /// tells that was not read.
+    /// What recreates the PVC, for that pod alone. The error is the objection. `None` if the
+    /// objects that tell were not read.
     pub renewed: Option<Result<Renewer, Doubt>>,
-    /// The claim's deletion was requested. It only waits for the pods that use it.
+    /// True if the PVC's deletion was requested. Such a PVC only waits for the pods that use it.
     pub deleted: bool,
-    /// The pod owns the claim, so that it goes with the pod.
+    /// True if the pod owns the PVC, so that the PVC is deleted with the pod.
     pub owned: bool,
-    /// Another pod that keeps the claim, if its deletion was requested; `None` if that was not read.
+    /// If the PVC's deletion was requested, another pod that keeps the PVC. `None` if the other
+    /// pods were not read.
     pub kept_by: Option<Read<Option<String>>>,
-    /// The claim as it was read; `None` if it was not.
+    /// The PVC as it was read; `None` if it was not read.
     pub state: Option<ClaimState>,
 }
 
-/// The most claims of one pod that are kept and looked up.
+/// The maximum number of PVCs of one pod that are kept in memory and looked up.
 pub const MAX_CLAIMS_PER_POD: usize = 64;
-/// The name that stands for any claim of a namespace. No claim can have it.
+/// The name that stands for any PVC of a namespace. No PVC can have this name.
 pub const ANY_CLAIM: &str = "*";
 
 impl ClaimFacts {
-    /// Returns what stands for the claims of a pod that are too many to look up, for this cause.
+    /// Returns the placeholder for the PVCs of a pod that has too many of them to look up. `cause`
+    /// is why they are not looked up.
     pub fn any(cause: String) -> Self {
         Self {
             state: Some(ClaimState::Unread(Unread(cause))),
@@ -45,8 +47,8 @@ impl ClaimFacts {
         }
     }
 
-    /// Returns what a pod says of a claim, which was not read yet. `ephemeral` says that a generic
-    /// ephemeral volume of the pod asks for it.
+    /// Returns a PVC as its pod names it, before it was read. `ephemeral` is true if a generic
+    /// ephemeral volume of the pod names the PVC.
     pub fn named(name: String, ephemeral: bool) -> Self {
         Self {
             name,
@@ -60,18 +62,18 @@ impl ClaimFacts {
         }
     }
 
-    /// Returns how the pod refers to the claim: by its name, and whether a generic ephemeral volume
-    /// of the pod asks for it.
+    /// Returns how the pod refers to the PVC: its name, and whether a generic ephemeral volume of
+    /// the pod names it.
     pub fn reference(&self) -> (&str, bool) {
         (&self.name, self.ephemeral)
     }
 
-    /// Returns the other pod that keeps the claim, if one is known.
+    /// Returns the other pod that keeps the PVC, if one is known.
     pub fn keeper(&self) -> Option<&String> {
         self.kept_by.as_ref()?.as_ref().ok()?.as_ref()
     }
 
-    /// Returns the facts about the claim and its volume, if it is bound.
+    /// Returns the facts about the PVC and its volume, if the PVC is bound.
     pub fn bound(&self) -> Option<&BoundClaim> {
         match &self.state {
             Some(ClaimState::Bound(bound)) => Some(bound),
@@ -80,7 +82,7 @@ impl ClaimFacts {
     }
 }
 
-/// An objection to giving a claim up.
+/// An objection to giving a PVC up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Doubt {
     /// The objection, as a phrase.
@@ -107,60 +109,62 @@ impl Doubt {
     }
 }
 
-/// What creates a claim again once it was given up.
+/// What recreates a PVC after it was given up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Renewer {
     /// A template of the pod's `StatefulSet`.
     Template,
-    /// A controller of an API group that is none of Kubernetes' own. Whether it does is its affair.
+    /// A controller of an API group that does not belong to Kubernetes. The controller decides
+    /// whether to recreate the PVC.
     Operator,
 }
 
-/// Whether a claim goes with its pod, because the pod owns it by UID, or because its deletion was
-/// requested and only waits for the pod. A claim is deleted with its last owner, and with the last
-/// pod that uses it.
+/// Whether a PVC is deleted with its pod. It is if the pod owns it by UID, or if its deletion was
+/// requested and only waits for the pod. Kubernetes deletes a PVC with its last owner, and with the
+/// last pod that uses it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Goes {
-    /// The claim stays.
+    /// The PVC stays.
     No,
-    /// The claim is that of the pod's own generic ephemeral volume. It binds nothing.
+    /// The PVC belongs to the pod's own generic ephemeral volume. It ties the pod to nothing.
     Ephemeral,
-    /// The claim goes, or waits for other pods, and nothing wants it from this pod. Holds why.
+    /// The PVC is deleted, or waits for other pods, and nothing wants it from this pod. Holds why.
     Unwanted(Unneeded),
-    /// The claim goes, but something may want it again. Holds the cause, as a phrase.
+    /// The PVC is deleted, but something may want it again. Holds the cause, as a phrase.
     MayBeWanted(String),
 }
 
-/// Why nothing needs a pod or its claim again. Each is a fact that may change until the pod is
+/// Why nothing needs a pod or its PVC again. Each cause is a fact that may change before the pod is
 /// deleted.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Unneeded {
     /// The pod's namespace is being deleted.
     Namespace,
-    /// No `StatefulSet` of the controller's name wants the pod's ordinal.
+    /// No `StatefulSet` with the controller's name wants the pod's ordinal.
     Set,
-    /// Another pod keeps the claim.
+    /// Another pod keeps the PVC.
     KeptBy {
-        /// The claim.
+        /// The PVC's name.
         claim: String,
-        /// The pod.
+        /// The other pod's name.
         pod: String,
     },
 }
 
-/// The result of looking up a claim.
+/// The result of looking up a PVC.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClaimRead {
-    /// The UIDs of the claim's owners.
+    /// The UIDs of the PVC's owners.
     pub owners: Vec<Uid>,
-    /// The claim's deletion was requested.
+    /// True if the PVC's deletion was requested.
     pub deleted: bool,
-    /// The claim's state.
+    /// The PVC's state.
     pub state: ClaimState,
 }
 
 impl From<ClaimState> for ClaimRead {
-    /// Returns a claim without owners, as if it was not found.
+    /// Returns a PVC without owners whose deletion was not requested, as for a PVC that was not
+    /// found.
     fn from(state: ClaimState) -> Self {
         Self {
             owners: Vec::new(),
@@ -170,44 +174,44 @@ impl From<ClaimState> for ClaimRead {
     }
 }
 
-/// The state of a claim.
+/// The state of a PVC.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClaimState {
-    /// The claim, or its volume, could not be read.
+    /// The PVC, or its volume, could not be read.
     Unread(Unread),
-    /// The claim does not exist, so it pins nothing.
+    /// The PVC does not exist, so it pins nothing.
     Absent,
-    /// The claim exists, but names no volume that exists: it is lost, or not bound.
+    /// The PVC exists, but names no volume that exists: it is lost, or not bound.
     WithoutVolume {
-        /// The missing volume, if the claim names one.
+        /// The missing volume, if the PVC names one.
         missing: Option<String>,
-        /// The claim's phase.
+        /// The PVC's `status.phase`.
         phase: Option<String>,
     },
-    /// The claim is bound to a volume that exists.
+    /// The PVC is bound to a volume that exists.
     Bound(BoundClaim),
 }
 
-/// A claim that is bound to a volume.
+/// A PVC that is bound to a volume.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BoundClaim {
     /// `metadata.uid`.
     pub uid: Uid,
-    /// Several nodes may write the claim's raw disk at once: it is `ReadWriteMany` with volumeMode
-    /// `Block`.
+    /// True if several nodes may write to the PVC's raw disk at once: the PVC is `ReadWriteMany`
+    /// with volumeMode `Block`.
     pub shared_disk: bool,
     /// Annotation `pod-reaper.io/scratch: "true"`.
     pub scratch: bool,
-    /// A person's answer: annotation `pod-reaper.io/give-up`.
+    /// The user's answer: annotation `pod-reaper.io/give-up`.
     pub give_up: Option<String>,
     /// `metadata.creationTimestamp`.
     pub created: Option<Timestamp>,
     /// `status.capacity.storage`.
     pub capacity: Option<String>,
-    /// The claim's resource version; `None` if the claim is opted out, or a finalizer of its own
-    /// would hold it.
+    /// The PVC's resource version. `None` if the PVC is opted out, or if one of its own finalizers
+    /// would block its deletion.
     pub version: Option<ResourceVersion>,
-    /// The claim's volume.
+    /// The PVC's volume.
     pub volume: VolumeFacts,
 }
 
@@ -220,11 +224,11 @@ pub struct VolumeFacts {
     pub reclaim_policy: Option<String>,
     /// Where the data is.
     pub storage: Storage,
-    /// The kind of disk, if it is one on a storage network that two machines may write at once
-    /// (in-tree `fc`, `iscsi` or `flexVolume`, not read-only).
+    /// The kind of disk, if two machines could write to it at once over a storage network (in-tree
+    /// `fc`, `iscsi` or `flexVolume`, not read-only).
     pub disk: Option<&'static str>,
-    /// The CSI driver, if the volume is a writable disk for one machine: only attaching keeps a
-    /// second one out.
+    /// The CSI driver, if the volume is a writable disk for one machine. Only attaching keeps a
+    /// second machine from writing to such a disk.
     pub driver: Option<Driver>,
     /// `spec.nodeAffinity.required`: a node must satisfy one of these terms.
     pub affinity: Vec<AffinityTerm>,
@@ -235,8 +239,8 @@ pub struct VolumeFacts {
 pub struct Driver {
     /// The driver's name.
     pub name: String,
-    /// Whether the volume is attached to the pod's node, or the driver attaches volumes at all; `None`
-    /// if that was not read.
+    /// True if the volume is attached to the pod's node, or if the driver attaches volumes at all;
+    /// `None` if that was not read.
     pub attaches: Option<Read<bool>>,
 }
 
@@ -247,22 +251,22 @@ pub enum Storage {
     Local(String),
     /// `spec.hostPath`, with its path.
     HostPath(String),
-    /// Longhorn's `dataLocality: strict-local`: the data is on the node that uses it, without any
-    /// affinity.
+    /// Longhorn's `dataLocality: strict-local`: the data is on the node that uses the volume,
+    /// although the volume has no affinity.
     StrictLocal,
-    /// A driver's storage. The volume's affinity says which nodes can reach it.
+    /// The storage of a driver. The volume's affinity says which nodes can reach it.
     Driver,
 }
 
 /// A set of requirements that must all hold on a node.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AffinityTerm {
-    /// The requirements on labels. A term without any matches no node.
+    /// The requirements on labels. A term without requirements matches no node.
     pub requirements: Vec<Requirement>,
-    /// The term also requires a field of the node.
+    /// True if the term also requires a field of the node.
     pub fields: bool,
-    /// Real nodes that satisfy the term, apart from zones and regions: all of them, or two if there
-    /// are more. `None` if they were not read.
+    /// Real nodes that satisfy the term if its zones and regions are ignored: all of them, or two
+    /// if there are more. `None` if the nodes were not read.
     pub satisfied_by: Option<Read<Vec<String>>>,
 }
 
@@ -279,7 +283,8 @@ pub struct Requirement {
 }
 
 impl Requirement {
-    /// Reports whether the requirement is about a zone or a region, which hold many nodes.
+    /// Reports whether the requirement is about a zone or a region. A zone or region has many
+    /// nodes.
     pub fn of_zone(&self) -> bool {
         self.key.ends_with("zone") || self.key.ends_with("region")
     }

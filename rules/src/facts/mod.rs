@@ -1,8 +1,8 @@
-//! The facts: what was read about the cluster, as plain types.
+//! The facts: plain types for everything that was read about the cluster.
 //!
-//! Deciding works on these types alone. They hold no Kubernetes type, so that the rules can be read
-//! and tested without knowledge of the API's or a snapshot's format. `kubernetes` makes the facts
-//! of one object; `source` completes those of claims and of the cluster.
+//! The rules work on these types alone. The types contain no Kubernetes type, so that the rules can
+//! be read and tested without knowledge of the format of the API or of a snapshot. The module
+//! `kubernetes` makes the facts of one object; `source` completes those of PVCs and of the cluster.
 
 mod claim;
 mod node;
@@ -29,10 +29,10 @@ pub use self::pod::{
 pub use self::query::{PodsOf, Query};
 use crate::codes::entry;
 
-/// A fact, or why it is not known. An unknown fact never permits a delete.
+/// A fact, or why it is not known. An unknown fact never allows a delete.
 pub type Read<T> = Result<T, Unread>;
 
-/// Declares texts of the API that are compared, and never understood.
+/// Declares types for strings of the API that are only compared, never interpreted.
 macro_rules! texts {
     ($($(#[$about:meta])* $name:ident)*) => {$(
         $(#[$about])*
@@ -57,7 +57,8 @@ macro_rules! texts {
 }
 
 texts! {
-    /// `metadata.uid`, which distinguishes an object from all others, even those of its name.
+    /// `metadata.uid`, which distinguishes an object from all others, even from those of the same
+    /// name.
     Uid
     /// `metadata.resourceVersion`, which distinguishes an object's state from its earlier states.
     ResourceVersion
@@ -74,51 +75,53 @@ impl Uid {
 #[derive(Debug, Clone, PartialEq, Eq, Display)]
 pub struct Unread(pub String);
 
-/// The facts of one run about the cluster at one moment, without its Terminating pods: those become
-/// the plan.
+/// The facts of one run about the cluster at one moment, without its Terminating pods: those pods
+/// go into the plan.
 #[derive(Debug, Clone, Default)]
 pub struct ClusterFacts {
-    /// The moment to judge at: the API server's clock, or the snapshot's newest observation,
-    /// or `--now`.
+    /// The moment at which the run judges: the API server's clock, the snapshot's newest
+    /// observation, or `--now`.
     pub now: Timestamp,
-    /// The cluster's name, as the program reached it; `None` for a snapshot.
+    /// The name by which the program reached the cluster; `None` for a snapshot.
     pub cluster_name: Option<String>,
-    /// The nodes that were looked at, by name. A node that is missing here was not looked at.
+    /// The nodes that were looked up, by name. A node that is missing here was not looked up.
     pub nodes: BTreeMap<String, NodeRead>,
     /// The number of NotReady nodes, for the breaker.
     pub node_counts: NodeCounts,
-    /// The `VolumeAttachments`, by the node that they name.
+    /// The `VolumeAttachments`, by the name of their node.
     pub attachments: BTreeMap<String, Vec<Attachment>>,
     /// The number of nodes in the cluster, Ready ones included.
     pub node_count: usize,
-    /// The active pods in matching namespaces, by node: those that have not finished, and whose
+    /// The active pods in matching namespaces, by node: pods that have not finished and whose
     /// deletion was not requested.
     pub active: BTreeMap<String, Vec<PodFacts>>,
     /// The number of namespaces, if the namespace filter matches none of them and no pod.
     pub unmatched_namespaces: Option<usize>,
     /// The newest time that a snapshot shows, in whole seconds.
     pub newest: Option<Timestamp>,
-    /// The number of Terminating pods on Ready nodes that are left out, if the source shows them
-    /// without being asked.
+    /// The number of Terminating pods on Ready nodes that are left out, if the source shows such
+    /// pods without a request for them.
     pub on_ready_nodes: usize,
-    /// The Ready nodes that bear the out-of-service taint, of those that were read.
+    /// The Ready nodes that carry the out-of-service taint, among the nodes that were read.
     pub ready_out_of_service: BTreeSet<String>,
-    /// Why the API server's clock is not believed, as a sentence, if the living nodes contradict it.
+    /// Why the API server's clock is not trusted, as a sentence, if the leases of Ready nodes
+    /// contradict it.
     pub clock: Option<String>,
-    /// The Ready copies of the workloads whose data a person may give up.
+    /// The number of Ready copies of each workload whose data the user may give up.
     pub copies: Copies,
-    /// The reads that failed although they should not have.
+    /// The reads that failed unexpectedly.
     pub errors: Vec<ReadError>,
-    /// Why verdicts may be wrong, as sentences, if the source lacks something that all of them need.
+    /// Why verdicts may be wrong, as sentences, if the source lacks something that every verdict
+    /// needs.
     pub incomplete: Option<String>,
-    /// The facts that the source cannot show by its nature (a snapshot without leases, say), as
+    /// The facts that this kind of source cannot show (a snapshot without leases, for example), as
     /// sentences.
     pub unseen: Vec<String>,
 }
 
 impl ClusterFacts {
-    /// Returns the result of reading `pod`'s node; `None` if the pod has no node, or the node was
-    /// not looked at.
+    /// Returns the result of reading `pod`'s node; `None` if the pod has no node, or if the node
+    /// was not looked up.
     pub fn node_of(&self, pod: &PodFacts) -> Option<&NodeRead> {
         self.nodes.get(pod.node.as_ref()?)
     }
@@ -138,14 +141,16 @@ impl ClusterFacts {
         self.nodes.values().filter_map(NodeRead::known)
     }
 
-    /// Notes the Ready nodes that bear the out-of-service taint, of `nodes` and of the known ones.
+    /// Records the Ready nodes that carry the out-of-service taint: `nodes`, and those among the
+    /// known nodes.
     pub fn note_out_of_service(&mut self, nodes: BTreeSet<String>) {
         let known = self.nodes.values().filter_map(NodeRead::known);
         let tainted = known.filter(|node| node.ready == Ready::True && node.out_of_service);
         self.ready_out_of_service = tainted.map(|node| node.name.clone()).chain(nodes).collect();
     }
 
-    /// Reports whether `pod` is on a node that is Ready. Such pods are looked at only with `--all`.
+    /// Reports whether `pod` is on a node that is Ready. A run looks at such pods only with
+    /// `--all`.
     pub fn on_ready_node(&self, pod: &PodFacts) -> bool {
         self.known_node(pod)
             .is_some_and(|node| node.ready == Ready::True)
@@ -160,12 +165,12 @@ pub type Namespaces = BTreeMap<String, NamespaceFacts>;
 pub struct NamespaceFacts {
     /// The value of `pod-reaper.io/skip` that opts the namespace out, if one does.
     pub opted_out: Option<String>,
-    /// The deletion of the namespace was requested, so everything in it goes.
+    /// True if the deletion of the namespace was requested, so that everything in it is deleted.
     pub deleted: bool,
 }
 
-/// Returns the facts of the namespace `name`. A namespace that is missing from the list may be a
-/// malformed one, so that counts as unread.
+/// Returns the facts of the namespace `name`. A namespace that is missing from the list may be
+/// malformed, so it is treated as unread.
 pub fn namespace(namespaces: &Read<Namespaces>, name: &str) -> Read<NamespaceFacts> {
     let found = namespaces.as_ref().map_err(Unread::clone)?.get(name);
     found
@@ -183,10 +188,11 @@ entry! {
     }
 }
 
-/// What a [`ReadError`] calls the Leases that a file lacks; the run is then `incomplete` too.
+/// The name that a [`ReadError`] gives to the Leases that a file lacks. The run is then
+/// `incomplete` too.
 pub const LEASES_OF_FILE: &str = "leases";
 
-/// Serializes a time in whole seconds. No verdict depends on the fractions.
+/// Serializes a time in whole seconds. No verdict depends on the fraction.
 pub fn whole_seconds<T: Copy + Into<Option<Timestamp>>, S: Serializer>(
     at: &T,
     to: S,
@@ -194,14 +200,14 @@ pub fn whole_seconds<T: Copy + Into<Option<Timestamp>>, S: Serializer>(
     (*at).into().map(|at| format!("{at:.0}")).serialize(to)
 }
 
-/// The count of real nodes for the breaker.
+/// The number of real nodes, for the breaker.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum NodeCounts {
-    /// No count was needed: no pod is to be judged, or few nodes are NotReady and a real node is
+    /// No count was needed: there is no pod to judge, or few nodes are NotReady and a real node is
     /// Ready.
     #[default]
     NotNeeded,
-    /// The nodes were counted, without leaf nodes and those that were put away.
+    /// The nodes were counted, without leaf nodes and retired nodes.
     Counted {
         /// All real nodes.
         all: Tally,
@@ -216,7 +222,7 @@ pub enum NodeCounts {
     Unread(Unread),
 }
 
-/// The number of NotReady nodes among a group of nodes.
+/// The number of NotReady nodes in a group of nodes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
     /// The nodes that are NotReady.
@@ -225,25 +231,27 @@ pub struct Tally {
     pub total: usize,
 }
 
-/// The role of a node in the breaker's count.
+/// The attributes of a node that the breaker's count depends on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CountedNode {
-    /// The node's `Ready` is `True`.
+    /// True if the node's `Ready` is `True`.
     pub ready: bool,
-    /// The node is a leaf node.
+    /// True if the node is a leaf node.
     pub leaf: bool,
-    /// The node carries the control-plane role.
+    /// True if the node carries the control-plane role.
     pub control_plane: bool,
-    /// Nothing keeps new pods off the node: it is not cordoned, and has no taint that reserves it for
-    /// the control plane.
+    /// True if nothing keeps new pods off the node: it is not cordoned, and no taint reserves it
+    /// for the control plane.
     pub open: bool,
-    /// The time since which the node is NotReady; `None` if it is Ready or the time is not known.
+    /// The time since which the node is NotReady; `None` if the node is Ready or the time is not
+    /// known.
     pub since: Option<Timestamp>,
     /// The zone that the node's labels name.
     pub zone: Option<Zone>,
-    /// The node has, or may have, a pod that no `DaemonSet` made and that mirrors no static pod.
+    /// True if the node has, or may have, a pod that neither belongs to a `DaemonSet` nor mirrors a
+    /// static pod.
     pub occupied: bool,
-    /// The node bears the out-of-service taint.
+    /// True if the node carries the out-of-service taint.
     pub out_of_service: bool,
 }
 
@@ -260,7 +268,8 @@ entry! {
 }
 
 impl Attachment {
-    /// Reports whether the driver is ceph-csi, whose names end alike however it was installed.
+    /// Reports whether the driver is ceph-csi. The names of its drivers always end in the same way,
+    /// however ceph-csi was installed.
     pub fn is_ceph(&self) -> bool {
         let ends = ["rbd.csi.ceph.com", "cephfs.csi.ceph.com"];
         let driver = self.driver.as_ref();

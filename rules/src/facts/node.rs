@@ -1,4 +1,4 @@
-//! A node, the reports of its machine, and its marks.
+//! A node, the heartbeats of its machine, its leaf markers and its fencing marks.
 
 use std::{cmp::Reverse, collections::BTreeSet, fmt};
 
@@ -14,7 +14,7 @@ pub enum NodeRead {
     Known(NodeFacts),
     /// The node does not exist.
     Gone,
-    /// A failed read hides whether the node exists.
+    /// A read failed, so it is not known whether the node exists.
     Unread(Unread),
 }
 
@@ -33,7 +33,7 @@ impl NodeRead {
 pub struct NodeFacts {
     /// `metadata.name`.
     pub name: String,
-    /// `metadata.uid`. A node that was deleted and registered again has another one.
+    /// `metadata.uid`. A node that was deleted and registered again has a different UID.
     pub uid: Uid,
     /// `metadata.creationTimestamp`.
     pub created: Option<Timestamp>,
@@ -41,43 +41,44 @@ pub struct NodeFacts {
     pub ready: Ready,
     /// Reason of the `Ready` condition, such as `NodeStatusUnknown`.
     pub ready_reason: Option<String>,
-    /// What the message of the `Ready` condition says is wrong, if that is known.
+    /// The fault that the message of the `Ready` condition names, if it is a known one.
     pub kubelet_says: Option<KubeletSays>,
-    /// `lastTransitionTime` of the `Ready` condition. The kubelet's own clock sets it if the
-    /// kubelet wrote the condition.
+    /// `lastTransitionTime` of the `Ready` condition. If the kubelet wrote the condition, this time
+    /// is by the kubelet's own clock.
     pub ready_since: Option<Timestamp>,
-    /// The time at which the node controller set the not-ready or unreachable taint `NoSchedule`,
+    /// The time at which the node controller set the `NoSchedule` taint not-ready or unreachable,
     /// by the control plane's clock.
     pub tainted_since: Option<Timestamp>,
-    /// Label `kubernetes.io/hostname`, to which local volumes are bound.
+    /// Label `kubernetes.io/hostname`, which the affinity of local volumes refers to.
     pub hostname: Option<String>,
     /// The zone that the node's labels name.
     pub zone: Option<Zone>,
-    /// The last report of each source on the node's own machine.
+    /// The last heartbeat of each source on the node's own machine.
     pub heard: Vec<Heard>,
     /// The last renewal of the node's own lease; `None` if it was never renewed.
     pub renewed: Option<Renewal>,
-    /// Why the node's own lease could not be read, as a phrase, if so. It may be a sign of life.
+    /// Why the node's own lease could not be read, as a phrase; `None` if it was read. An unread
+    /// lease may be a sign of life.
     pub unread_lease: Option<Unread>,
     /// The other Leases that name the node or a pod on it; `None` if they were not read. The error
-    /// says why they are not known: they may be a sign of life.
+    /// says why they could not be read: unread Leases may be a sign of life.
     pub named_by: Option<Read<BTreeSet<NamedBy>>>,
-    /// This account may not list the other Leases. They are treated as none, but no grace period is
-    /// cut short.
+    /// True if this account may not list the other Leases. The node is then treated as having none,
+    /// but no grace period is cut short.
     pub others_forbidden: bool,
-    /// The marks that say that the machine's power or disks are cut.
+    /// The marks that say that the machine's power is off or its disks are disconnected.
     pub fenced: Vec<FencingMark>,
-    /// A person's answer: annotation `pod-reaper.io/powered-off`.
+    /// The user's answer: annotation `pod-reaper.io/powered-off`.
     pub powered_off: Option<String>,
-    /// The node carries the taint `node.kubernetes.io/out-of-service`: the pod garbage collector
-    /// deletes its Terminating pods.
+    /// True if the node carries the taint `node.kubernetes.io/out-of-service`: the pod garbage
+    /// collector deletes its Terminating pods.
     pub out_of_service: bool,
-    /// The leaf marks, if the node stands for something other than one machine.
+    /// The leaf node's markers, if the node stands for something other than one machine.
     pub leaf: Option<Leaf>,
-    /// The node carries the control-plane role.
+    /// True if the node carries the control-plane role.
     pub control_plane: bool,
-    /// Nothing keeps new pods off the node: it is not cordoned, and has no taint that reserves it for
-    /// the control plane.
+    /// True if nothing keeps new pods off the node: it is not cordoned, and no taint reserves it
+    /// for the control plane.
     pub open: bool,
     /// The value of `pod-reaper.io/skip`, annotation or label, that opts the node out, if one does.
     pub opted_out: Option<String>,
@@ -89,43 +90,44 @@ impl NodeFacts {
         not_ready_since(self.ready_since, self.tainted_since, now)
     }
 
-    /// Returns the newest report of the node's machine.
+    /// Returns the last heartbeat of the node's machine.
     pub fn last_heard(&self) -> Option<&Heard> {
         self.heard.iter().max_by_key(|heard| heard.at)
     }
 
-    /// Returns the last report of the source `by`.
+    /// Returns the last heartbeat of the source `by`.
     pub fn heard_by(&self, by: SignBy) -> Option<&Heard> {
         self.heard.iter().find(|heard| heard.by == by)
     }
 
-    /// Reports whether a detector watches the machine for problems. Detectors write only every five
+    /// Reports whether a problem detector watches the machine. Detectors write only every five
     /// minutes.
     pub fn has_detector(&self) -> bool {
         let detectors = [SignBy::ProblemDetector, SignBy::NodeMonitoring];
         self.heard.iter().any(|heard| detectors.contains(&heard.by))
     }
 
-    /// Reports whether it is not known if the node's API server lives: no API server's lease that
-    /// could be read names the host of this control plane node.
+    /// Reports whether it is unknown if the API server on this control plane node is alive: no API
+    /// server's lease that could be read names the node's host.
     pub fn lacks_api_server(&self) -> bool {
         self.control_plane
             && matches!(self.named_by, Some(Ok(_)))
             && self.heard_by(SignBy::ApiServer).is_none()
     }
 
-    /// Adds reports. Of each source only the last one is kept.
+    /// Adds heartbeats. Only the last one of each source is kept.
     pub fn hear(&mut self, reports: impl IntoIterator<Item = Heard>) {
         self.heard.extend(reports);
-        // Of those at one time it is always the same, whatever the order in which they were read.
+        // If a source has several heartbeats at the same time, the same one is always kept,
+        // whatever the order in which they were read.
         self.heard
             .sort_by(|a, b| (a.by, Reverse(a.at), &a.what).cmp(&(b.by, Reverse(b.at), &b.what)));
         self.heard.dedup_by_key(|it| it.by);
     }
 }
 
-/// The taint which says that a machine is off: Kubernetes, from 1.26 on, then deletes its Terminating
-/// pods, and detaches its volumes at once.
+/// The taint that says that a machine is off: Kubernetes 1.26 or newer then deletes the node's
+/// Terminating pods and detaches its volumes immediately.
 pub const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
 
 /// The labels of a node's region and zone.
@@ -134,8 +136,8 @@ pub const ZONE_LABELS: [&str; 2] = [
     "topology.kubernetes.io/zone",
 ];
 
-/// The values of a node's labels [`ZONE_LABELS`]; at least one of them is there. Kubernetes tells
-/// zones apart by both.
+/// The values of a node's labels [`ZONE_LABELS`]; at least one of them exists. Kubernetes
+/// distinguishes zones by both values.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Zone(pub [Option<String>; 2]);
 
@@ -165,20 +167,21 @@ pub struct NamedBy {
     pub namespace: String,
     /// The Lease's name.
     pub lease: String,
-    /// The name that its holder begins with.
+    /// The name that the holder identity begins with.
     pub holder: String,
-    /// What has that name.
+    /// The kind of object with that name.
     pub kind: HolderKind,
 }
 
-/// What a Lease's holder is named after. The kind decides what may follow the name.
+/// The kind of object that a Lease's holder is named after. The kind determines what may follow the
+/// name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum HolderKind {
-    /// A node, or the host of one.
+    /// A node, or its host.
     Host,
-    /// A pod. It holds only Leases of its own namespace.
+    /// A pod. Such a holder can only hold Leases in the pod's own namespace.
     Pod,
-    /// A pod of a `ReplicaSet`, whose name is unique in the cluster.
+    /// A pod of a `ReplicaSet`. Its name is unique in the cluster.
     UniquePod,
 }
 
@@ -192,8 +195,8 @@ pub struct Renewal {
 }
 
 /// Returns the time since which a node has been NotReady, as known at `now`: the later of the times
-/// of its condition (`said`) and its taint (`tainted`). A condition's time in the future does not
-/// count: that kubelet's clock is wrong.
+/// of its condition (`said`) and its taint (`tainted`). A condition's time in the future is
+/// ignored, because that kubelet's clock is wrong.
 pub fn not_ready_since(
     said: Option<Timestamp>,
     tainted: Option<Timestamp>,
@@ -207,12 +210,12 @@ entry! {
     pub struct Heard as "SignEntry" {
         /// Who reported: `lease`, `node-problem-detector`, `eks-node-monitoring-agent`,
         /// `virt-handler`, `kube-apiserver`, `other-lease`, `program`, or `kubelet`, which says that
-        /// the node is not Ready: Kubernetes takes that back as soon as the kubelet falls silent.
+        /// the node is not Ready: Kubernetes replaces `False` by `Unknown` as soon as the kubelet stops reporting.
         pub by: SignBy,
         /// When: by the API server's stamp or the node's own clock, whichever is later and not in
         /// the future; of `kubelet` the moment of judging.
-        // As a fact, the time may be ahead of the clock by which a run judges. It is then later
-        // than anything that this clock has seen.
+        // As a fact, the time may be ahead of the clock by which a run judges. Such a time is later
+        // than everything that this clock has seen.
         #[serde(serialize_with = "whole_seconds")]
         pub at: Timestamp,
         /// Which one, where the machine may have several: the Lease with its holder, or the program
@@ -222,8 +225,8 @@ entry! {
 }
 
 impl Heard {
-    /// Returns the report with its time cut to `latest`, so that people never read of a time in the
-    /// future.
+    /// Returns the heartbeat with its time limited to `latest`, so that a report never shows a time
+    /// in the future.
     #[must_use]
     pub fn no_later_than(&self, latest: Timestamp) -> Self {
         Self {
@@ -233,19 +236,19 @@ impl Heard {
     }
 }
 
-/// A mark on a node which says that its machine is off.
+/// A fencing mark: a mark on a node that says that its machine is off.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FencingMark {
     /// The mark, as a phrase.
     pub mark: String,
-    /// A moment by which the mark had been set, by a stamp of the API server; `None` if no stamp
-    /// tells. The mark may be much older.
+    /// A moment by which the mark had been set, from a stamp of the API server; `None` if no stamp
+    /// shows it. The mark may be much older.
     pub set_by: Option<Timestamp>,
 }
 
 impl FencingMark {
-    /// Reports whether the mark may still be true if the machine was last heard at `heard`. A mark
-    /// may be left behind: a machine that was heard after it was set is on.
+    /// Reports whether the mark may still be true if the machine's last heartbeat was at `heard`. A
+    /// mark may be left behind: a machine with a heartbeat after the mark was set is on.
     pub fn stands(&self, heard: Option<Timestamp>) -> bool {
         self.set_by
             .zip(heard)
@@ -253,12 +256,12 @@ impl FencingMark {
     }
 }
 
-/// The most by which two API servers' clocks may differ. A stamp may be that far ahead of the
-/// answer's `Date`, or of another server's stamp.
+/// The maximum difference between the clocks of two API servers. A stamp may be that far ahead of
+/// the response's `Date`, or of another server's stamp.
 pub const CLOCK_SKEW: SignedDuration = SignedDuration::from_secs(30);
 
 codes! {
-    /// The source of a report from a node.
+    /// The source of a heartbeat.
     pub enum SignBy {
         /// The kubelet renewed its lease.
         Lease = "lease",
@@ -270,21 +273,21 @@ codes! {
         VirtHandler = "virt-handler",
         /// The API server of a control plane node renewed its identity lease.
         ApiServer = "kube-apiserver",
-        /// A holder with the name of the node, or of a pod on it, renewed another Lease.
+        /// A holder named after the node, or after a pod on it, renewed another Lease.
         OtherLease = "other-lease",
-        /// A program in a Terminating pod wrote to its own pod.
+        /// A program in a Terminating pod wrote to that pod.
         Program = "program",
-        /// The kubelet says that `Ready` is `False`.
+        /// The kubelet reports that `Ready` is `False`.
         Kubelet = "kubelet",
     }
 }
 
 codes! {
-    /// Status of a node's `Ready` condition, as `kubectl get node -o yaml` shows it.
+    /// The status of a node's `Ready` condition, as `kubectl get node -o yaml` shows it.
     pub enum Ready {
-        /// The kubelet says that the node is Ready.
+        /// The kubelet reports that the node is Ready.
         True = "True",
-        /// The kubelet says that the node is not Ready.
+        /// The kubelet reports that the node is not Ready.
         False = "False",
         /// The kubelet no longer reports.
         Unknown = "Unknown",
@@ -294,7 +297,7 @@ codes! {
 }
 
 codes! {
-    /// What is wrong with a node, as its kubelet says in the message of the `Ready` condition.
+    /// A fault of a node that its kubelet names in the message of the `Ready` condition.
     pub enum KubeletSays {
         /// The node is shutting down.
         ShuttingDown = "shutting-down",
@@ -310,24 +313,24 @@ codes! {
 pub enum LeafKind {
     /// A leaf cluster of Kosmos.
     Kosmos,
-    /// A program without a machine: its pods run elsewhere.
+    /// A program without a machine. Its pods run elsewhere.
     Virtual,
-    /// A machine at the edge, which works on without its cluster.
+    /// A machine at the edge. It keeps working without its cluster.
     Edge,
     /// A node that `--leaf-node-selector` selects.
     Selected,
 }
 
-/// Why a node counts as a leaf node.
+/// Why a node is treated as a leaf node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leaf {
-    /// The kind of the first mark that was seen.
+    /// The kind of the first marker that was seen.
     pub kind: LeafKind,
-    /// The product whose nodes bear that mark; empty for the operator's selector.
+    /// The project or vendor whose nodes carry that marker; empty for the user's selector.
     pub maker: &'static str,
-    /// The marks that were seen, as phrases ("label kosmos.io/node").
+    /// The markers that were seen, as phrases ("label kosmos.io/node").
     pub marks: Vec<String>,
-    /// All marks are those of edge nodes: the node has no mark of a virtual node, and
+    /// True if all markers are those of edge nodes: the node has no marker of a virtual node, and
     /// `--leaf-node-selector` does not select it.
     pub only_edge: bool,
     /// The leaf cluster, if the node names it.

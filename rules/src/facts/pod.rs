@@ -13,12 +13,12 @@ use super::{
 };
 use crate::codes::entry;
 
-/// A pod, Terminating or not. There may be tens of thousands of these.
+/// A pod, Terminating or not. There may be tens of thousands of pods in memory.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PodFacts {
     /// `metadata.namespace`.
     pub namespace: String,
-    /// `metadata.name`. Other pods may share it, in other namespaces or at other times.
+    /// `metadata.name`. Other pods may have the same name, in other namespaces or at other times.
     pub name: String,
     /// `metadata.uid`, which identifies the pod.
     pub uid: Uid,
@@ -28,29 +28,29 @@ pub struct PodFacts {
     pub created: Option<Timestamp>,
     /// `spec.nodeName`.
     pub node: Option<String>,
-    /// The owner that is the pod's controller; another owner if none is.
+    /// The owner that is the pod's controller; any other owner if no owner is its controller.
     pub owner: Option<Owner>,
     /// The workload as people know it: the Deployment above a `ReplicaSet`, the `CronJob` above a
     /// Job, both deduced from names; otherwise the owner.
     pub workload: Option<Owner>,
     /// The API version and UID of the owner, if it is the pod's controller.
     pub controller: Option<Identity>,
-    /// A selector by the pod's own labels for the pods of its controller, if that gives each pod a
-    /// new name.
+    /// A selector by the pod's own labels for the pods of its controller, if the controller gives
+    /// each pod a new name.
     pub siblings: Option<String>,
     /// The request to delete the pod; `None` if the pod is not Terminating.
     pub deletion: Option<Deletion>,
-    /// The grace period that the pod gives itself, in seconds.
+    /// The pod's own grace period, in seconds.
     pub own_grace_seconds: i64,
     /// `metadata.finalizers`.
     pub finalizers: Vec<String>,
     /// `status.phase`.
     pub phase: String,
-    /// The pod runs, and does not say that it is not Ready.
+    /// True if the pod runs and does not report that it is not Ready.
     pub ready: bool,
-    /// The states of its containers, as its kubelet last reported them.
+    /// The states of the pod's containers, as its kubelet last reported them.
     pub containers: Containers,
-    /// The pod mirrors a static pod.
+    /// True if the pod mirrors a static pod.
     pub mirror: bool,
     /// The value of `pod-reaper.io/skip`, annotation or label, that opts the pod out, if one does.
     pub opted_out: Option<String>,
@@ -58,38 +58,41 @@ pub struct PodFacts {
     pub in_namespace: Option<Read<NamespaceFacts>>,
     /// Annotation `pod-reaper.io/after-reap`.
     pub after_reap: Option<String>,
-    /// A person's answer: annotation `pod-reaper.io/reap`.
+    /// The user's answer: annotation `pod-reaper.io/reap`.
     pub reap: Option<String>,
-    /// Whether a `StatefulSet` of the controller's name, whatever its UID, wants a pod of this name;
-    /// `None` if no `StatefulSet` controls the pod, or none was read.
+    /// Whether a `StatefulSet` with the controller's name, whatever its UID, wants a pod of this
+    /// name. `None` if no `StatefulSet` controls the pod, or if none was read.
     pub set_wants: Option<Read<bool>>,
-    /// The claim templates of the pod's `StatefulSet`, if those were read. Sets with equal
-    /// templates are one workload if their names are numbers of one series.
+    /// The PVC templates of the pod's `StatefulSet`, if they were read. `StatefulSets` with equal
+    /// templates are one workload if their names are numbered in one series.
     pub templates: Option<String>,
-    /// The claims that the pod uses. Either all of them were read, or none.
+    /// The PVCs that the pod uses. Either all of them were read, or none.
     pub claims: Vec<ClaimFacts>,
-    /// The pod's first volume that is a writable disk on a storage network, as a phrase.
+    /// The pod's first volume that is a writable disk on a storage network, as a phrase; `None` if
+    /// there is none.
     pub own_disk: Option<String>,
-    /// The directories and disks of the node that a container of the pod may write to by a
+    /// The directories and disks of the node that a container of the pod may write to through a
     /// `hostPath`, without those of the system.
     pub host_paths: Vec<String>,
-    /// The pod carries the label `apps.kubernetes.io/pod-index`, so its `StatefulSet` controller is
-    /// that of Kubernetes 1.28 or later.
+    /// True if the pod carries the label `apps.kubernetes.io/pod-index`. Its `StatefulSet`
+    /// controller is then that of Kubernetes 1.28 or newer.
     pub indexed: bool,
-    /// Why Kubernetes never evicts the pod from a silent node, if so.
+    /// Why Kubernetes never evicts the pod from a silent node; `None` if Kubernetes does.
     pub stays: Option<Stay>,
-    /// The number of seconds for which the pod tolerates a node whose kubelet is silent; `None` means
-    /// without a limit.
+    /// The number of seconds for which the pod tolerates a node whose kubelet is silent; `None`
+    /// means no limit.
     pub tolerates_silence: Option<i64>,
-    /// The same for a node whose kubelet says that the node is not Ready.
+    /// The number of seconds for which the pod tolerates a node whose kubelet reports that the node
+    /// is not Ready; `None` means no limit.
     pub tolerates_not_ready: Option<i64>,
-    /// The nodes on which the pod may start, by its `nodeSelector` and its required node affinity: all
-    /// requirements of one of these sets hold there. Any node will do if there is no set. It is only
-    /// known of pods on nodes that are supposed dead.
+    /// The nodes on which the pod may start, by its `nodeSelector` and its required node affinity:
+    /// such a node meets all requirements of one of these sets. Without a set, any node is allowed.
+    /// The sets are known only for pods on nodes that are supposed dead.
     pub needs: Vec<Vec<Requirement>>,
-    /// The last word of a program that runs in the pod and writes to it, if the pod is Terminating.
+    /// The last heartbeat of a program that runs in the pod and writes to it, if the pod is
+    /// Terminating.
     pub heard: Option<Heard>,
-    /// The field that is missing for a verdict, as a phrase; `None` if the rules can judge the pod.
+    /// The missing field that a verdict needs, as a phrase; `None` if the rules can judge the pod.
     pub lacks: Option<String>,
 }
 
@@ -100,69 +103,71 @@ pub struct Deletion {
     pub deadline: Timestamp,
     /// `metadata.deletionGracePeriodSeconds`; 0 once a force delete was sent.
     pub grace_seconds: Option<i64>,
-    /// The deletion is only supposed, by `what-if`, so no answer can belong to it.
+    /// True if `what-if` only supposes the deletion. No answer can belong to such a deletion.
     pub supposed: bool,
 }
 
 impl Deletion {
-    /// Returns the time at which the deletion was requested, which is the deadline less the grace
-    /// period; `None` if that is not known. A later request with a shorter grace period moves both
-    /// alike.
+    /// Returns the time at which the deletion was requested, which is the deadline minus the grace
+    /// period; `None` if it is not known. A later request with a shorter grace period moves the
+    /// deadline and the grace period by the same amount.
     pub fn requested(&self) -> Option<Timestamp> {
         let grace_seconds = self.grace_seconds.filter(|_| !self.supposed)?;
         deletion_requested(self.deadline, grace_seconds)
     }
 }
 
-/// How many containers of a pod are in a state, as its kubelet last reported.
+/// The number of a pod's containers in each state, as its kubelet last reported.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Containers {
-    /// Those that run, init containers included.
+    /// Running containers, including init containers.
     pub running: usize,
-    /// Those that have terminated, without init containers.
+    /// Terminated containers, without init containers.
     pub terminated: usize,
-    /// Those that have not started, without init containers.
+    /// Containers that have not started, without init containers.
     pub waiting: usize,
 }
 
-/// The Job controller's finalizer, the one that the program knows how to have released.
+/// The Job controller's finalizer, the only one that the program can have released.
 pub const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
 
-/// The finalizers of controllers that only wait until the pod has finished: Kueue's, of pod groups, and
-/// that of Argo Workflows.
+/// The finalizers of controllers that only wait until the pod has finished: Kueue's for pod groups,
+/// and that of Argo Workflows.
 const UNTIL_IT_HAS_FINISHED: [&str; 2] = ["kueue.x-k8s.io/managed", "workflows.argoproj.io/status"];
 
 impl PodFacts {
-    /// Lists the finalizers that are released once the pod has finished; none if it has.
+    /// Lists the finalizers that their controllers remove once the pod has finished; empty if it
+    /// has finished.
     pub fn waits_for_its_end(&self) -> impl Iterator<Item = &str> {
         let finalizers = self.finalizers.iter().map(String::as_str);
         finalizers.filter(|name| !self.finished() && UNTIL_IT_HAS_FINISHED.contains(name))
     }
 
-    /// Reports whether a finalizer holds the pod that is neither the Job controller's nor released
-    /// once the pod has finished.
+    /// Reports whether the pod has a finalizer that is neither the Job controller's nor one that
+    /// its controller removes once the pod has finished.
     pub fn is_held_by_others(&self) -> bool {
         let ours = |name: &&str| *name == JOB_TRACKING || UNTIL_IT_HAS_FINISHED.contains(name);
         let mut finalizers = self.finalizers.iter().map(String::as_str);
         finalizers.any(|name| !ours(&name))
     }
 
-    /// Returns the time at which the deletion was requested, if that is known.
+    /// Returns the time at which the deletion was requested, if it is known.
     pub fn deletion_requested(&self) -> Option<Timestamp> {
         self.deletion?.requested()
     }
 
-    /// Returns the deletion deadline. That of a pod that is not Terminating never comes.
+    /// Returns the deletion deadline. For a pod that is not Terminating, it is the last possible
+    /// moment.
     pub fn deletion_deadline(&self) -> Timestamp {
         self.deletion.map_or(Timestamp::MAX, |its| its.deadline)
     }
 
-    /// Reports whether the pod's deletion is only supposed.
+    /// Reports whether `what-if` only supposes the pod's deletion.
     pub fn is_supposed(&self) -> bool {
         self.deletion.is_some_and(|its| its.supposed)
     }
 
-    /// Supposes that somebody requested the deletion, and that its deadline is long past.
+    /// Supposes that the deletion was requested, and that its deadline is long past.
     pub fn suppose_deletion(&mut self) {
         self.deletion = Some(Deletion {
             deadline: Timestamp::MIN,
@@ -171,12 +176,12 @@ impl PodFacts {
         });
     }
 
-    /// Reports whether the pod has finished: a delete then removes it at once.
+    /// Reports whether the pod has finished. A delete removes such a pod immediately.
     pub fn finished(&self) -> bool {
         matches!(self.phase.as_str(), "Succeeded" | "Failed")
     }
 
-    /// Notes that the phase of the pod was set to `Failed`.
+    /// Sets the phase in these facts to `Failed`, as it was set in the cluster.
     pub fn fail(&mut self) {
         "Failed".clone_into(&mut self.phase);
     }
@@ -192,25 +197,25 @@ impl PodFacts {
         self.deletion.is_none() && !self.finished()
     }
 
-    /// Reports whether the pod does its work: it is Ready, and not Terminating.
+    /// Reports whether the pod does its work: it is Ready and not Terminating.
     pub fn serves(&self) -> bool {
         self.ready && self.deletion.is_none()
     }
 
-    /// Returns the controller that made the pod, and makes another when the pod is gone.
+    /// Returns the controller that created the pod and creates another one when the pod is gone.
     pub fn maker(&self) -> Option<&Owner> {
         self.owner.as_ref().filter(|_| self.controller.is_some())
     }
 
-    /// Reports whether the pod uses the claim, or may do so.
+    /// Reports whether the pod uses the PVC `claim`, or may use it.
     pub fn uses(&self, claim: &str) -> bool {
         let mut claims = self.claims.iter();
         claims.any(|used| used.name == claim || used.name == ANY_CLAIM)
     }
 
-    /// Reports whether the pod keeps `claim`, whose deletion was requested. A pod without a node
-    /// keeps none (`pvc_protection_controller.go`), and is not given one as long as it uses such a
-    /// claim.
+    /// Reports whether the pod keeps the PVC `claim`, whose deletion was requested. A pod without a
+    /// node keeps no PVC (`pvc_protection_controller.go`), and gets no node as long as it uses such
+    /// a PVC.
     pub fn keeps(&self, claim: &str) -> bool {
         self.is_active() && self.node.is_some() && self.claims.iter().any(|used| used.name == claim)
     }
@@ -221,8 +226,9 @@ impl PodFacts {
         self.needs.is_empty() || sets.any(|set| set.iter().all(|it| it.holds(labels)))
     }
 
-    /// Reports whether a claim would go with the pod that nothing proves unwanted, or may: the
-    /// owners of a claim that could not be read are not known.
+    /// Reports whether a PVC would, or may, be deleted with the pod, except one of its own generic
+    /// ephemeral volumes. A PVC that could not be read is included, because its owners are not
+    /// known.
     pub fn may_take_a_claim(&self) -> bool {
         self.claims.iter().any(|claim| {
             matches!(claim.state, None | Some(ClaimState::Unread(_)))
@@ -230,12 +236,12 @@ impl PodFacts {
         })
     }
 
-    /// Reports whether a `StatefulSet` of Kubernetes' own controls the pod.
+    /// Reports whether an `apps` `StatefulSet` controls the pod.
     pub fn of_stateful_set(&self) -> bool {
         self.made_by("StatefulSet", "apps")
     }
 
-    /// Returns why nothing wants the pod again; `None` if something does, or may.
+    /// Returns why nothing wants the pod again; `None` if something wants it, or may.
     pub fn unneeded(&self) -> Option<Unneeded> {
         let namespace = self
             .in_namespace
@@ -247,9 +253,10 @@ impl PodFacts {
         (self.of_stateful_set() && self.set_wants == Some(Ok(false))).then_some(Unneeded::Set)
     }
 
-    /// Returns whether `claim`, which the pod uses, goes with the pod. When a `StatefulSet` with
-    /// `whenScaled: Delete` is scaled down, it makes the pod its claims' owner, and it takes that
-    /// back only once the pod is gone. So a set that wants the pod again wants its claims too.
+    /// Returns whether the PVC `claim`, which the pod uses, is deleted with the pod. When a
+    /// `StatefulSet` with `whenScaled: Delete` is scaled down, it makes the pod the owner of the
+    /// pod's PVCs. It reverts that only once the pod is gone. So a `StatefulSet` that wants the pod
+    /// again wants its PVCs too.
     pub fn goes(&self, claim: &ClaimFacts) -> Goes {
         if claim.owned && claim.ephemeral {
             return Goes::Ephemeral;
@@ -276,7 +283,7 @@ impl PodFacts {
         })
     }
 
-    /// Reports whether the pod's controller is of that kind, in that API group.
+    /// Reports whether the pod's controller is of this kind and this API group.
     pub fn made_by(&self, kind: &str, group: &str) -> bool {
         self.owner.as_ref().is_some_and(|owner| owner.kind == kind)
             && self
@@ -285,32 +292,32 @@ impl PodFacts {
                 .is_some_and(|its| its.group() == group)
     }
 
-    /// Reports whether the pod's controller is of an API group that is none of Kubernetes' own.
+    /// Reports whether the pod's controller is of an API group that does not belong to Kubernetes.
     pub fn made_by_an_operator(&self) -> bool {
         let group = self.controller.as_ref().map_or("", Identity::group);
         group.contains('.') && !group.ends_with(".k8s.io")
     }
 
-    /// Reports whether the Job controller still holds the pod.
+    /// Reports whether the pod still has the Job controller's finalizer.
     pub fn held_by_job(&self) -> bool {
         self.finalizers
             .iter()
             .any(|finalizer| finalizer == JOB_TRACKING)
     }
 
-    /// Lists the pod's claims that are bound, if the claims were looked up.
+    /// Lists the pod's PVCs that are bound, if its PVCs were looked up.
     pub fn bound_claims(&self) -> impl Iterator<Item = &BoundClaim> {
         self.claims.iter().filter_map(ClaimFacts::bound)
     }
 
-    /// Lists the volumes to which the pod's claims are bound, if the claims were looked up.
+    /// Lists the volumes to which the pod's PVCs are bound, if its PVCs were looked up.
     pub fn volumes(&self) -> impl Iterator<Item = &VolumeFacts> {
         self.bound_claims().map(|claim| &claim.volume)
     }
 }
 
 /// Returns the time at which a deletion was requested, from its `deadline` and its grace period;
-/// `None` if that is negative or too long.
+/// `None` if the grace period is negative or too long.
 pub fn deletion_requested(deadline: Timestamp, grace_seconds: i64) -> Option<Timestamp> {
     (grace_seconds >= 0).then(|| {
         deadline
@@ -324,14 +331,14 @@ pub fn deletion_requested(deadline: Timestamp, grace_seconds: i64) -> Option<Tim
 pub enum Stay {
     /// The pod mirrors a static pod.
     Static,
-    /// The pod's `DaemonSet` has it tolerate every failure of its node.
+    /// The pod's `DaemonSet` gives it a toleration for every failure of its node.
     DaemonSet,
     /// The pod tolerates a silent node without a time limit.
     Tolerates,
 }
 
 entry! {
-    /// The object that made a pod.
+    /// The object that created a pod.
     #[derive(Display)]
     #[display("{kind}/{name}")]
     pub struct Owner as "OwnerEntry" {
@@ -342,12 +349,12 @@ entry! {
     }
 }
 
-/// The API version and UID of an object, which distinguish it from others of its kind and name.
+/// The API version and UID of an object. They distinguish it from others of the same kind and name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
     /// The API version, such as `apps/v1`.
     pub api_version: String,
-    /// Its UID.
+    /// The object's UID.
     pub uid: Uid,
 }
 
@@ -360,13 +367,13 @@ impl Identity {
     }
 }
 
-/// How many pods of a workload are Ready on nodes that are not NotReady, by namespace and
-/// [`PodFacts::series`]. It is only known of workloads whose data a person may give up.
+/// The number of a workload's pods that are Ready on nodes that are not NotReady, by namespace and
+/// [`PodFacts::series`]. Known only for workloads whose data the user may give up.
 pub type Copies = BTreeMap<(String, Owner), Read<usize>>;
 
 impl PodFacts {
-    /// Returns the workload with its numbered siblings, if the claim templates are known:
-    /// `impala-executor-000` and `-001` are `impala-executor-*`.
+    /// Returns the workload, together with its numbered siblings if the PVC templates are known:
+    /// `impala-executor-000` and `-001` become `impala-executor-*`.
     pub fn series(&self) -> Option<Owner> {
         let Owner { kind, name } = self.workload.as_ref().or(self.owner.as_ref())?;
         let stem = name.trim_end_matches(|letter: char| letter.is_ascii_digit());
@@ -384,7 +391,7 @@ impl PodFacts {
 }
 
 impl Owner {
-    /// Reports whether `other` is this workload, or one of this series.
+    /// Reports whether `other` is this workload, or belongs to this series.
     pub fn includes(&self, other: &Self) -> bool {
         let number = self
             .name

@@ -1,11 +1,11 @@
-//! What the rules, the limits and the advice may ask a source for.
+//! The queries: everything that the rules, the limits and the advice may need from a source.
 
 use derive_more::Display;
 
 use super::{Owner, PodFacts};
 
-/// A question to a source. A rule that lacks a fact returns the query for it, so that nothing is
-/// read that no rule needs.
+/// The name of facts that a source can read. A rule that lacks a fact returns the query for it, so
+/// a source reads only what some rule needs.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Display)]
 pub enum Query {
     /// All namespaces.
@@ -19,14 +19,14 @@ pub enum Query {
     Node(String),
     /// A list of pods.
     Pods(PodsOf),
-    /// Some Ready nodes, with their leases: whether the API server's clock is right, and whether pods
-    /// can start on one of them.
+    /// Some Ready nodes, with their leases. They show whether the API server's clock is right, and
+    /// whether pods can start on one of these nodes.
     #[display("the time, to judge by")]
     Clock,
-    /// All nodes, to count those that are NotReady.
+    /// All nodes, to count the NotReady ones.
     #[display("all nodes, for the breaker")]
     NodeCounts,
-    /// The Leases, apart from the nodes' own, that name a NotReady node or a pod on it.
+    /// The Leases, other than the nodes' own, that name a NotReady node or a pod on it.
     #[display("Leases")]
     OtherLeases,
     /// A PVC with its volume.
@@ -65,13 +65,13 @@ pub enum PodsOf {
     /// The pods that have no node yet.
     #[display("pods without a node")]
     NoNode,
-    /// The pods whose phase is final, on any node.
+    /// The pods that have finished, on any node.
     #[display("finished pods")]
     Finished,
     /// The pods of a namespace.
     #[display("pods of {_0}")]
     Namespace(String),
-    /// The pods of one name, in any namespace.
+    /// The pods with one name, in any namespace.
     #[display("pods named {_0}")]
     Name(String),
 }
@@ -80,9 +80,9 @@ impl Query {
     /// The stage of PVCs.
     pub const PVCS: usize = 2;
 
-    /// Returns the place of the query in the order of reading. As long as a query of an earlier stage
-    /// is open, none of a later one is read. A `StatefulSet` and the users of a PVC decide whether the
-    /// PVC may go, so they are never read before a PVC.
+    /// Returns the stage of the query in the order of reading. While a query of an earlier stage is
+    /// open, no query of a later stage is read. A `StatefulSet` and the users of a PVC determine
+    /// whether the PVC may be deleted, so they are never read before the PVC.
     pub fn stage(&self) -> usize {
         match self {
             Self::Namespaces
@@ -114,7 +114,7 @@ impl Query {
         })
     }
 
-    /// Returns the query for the users of the PVCs of `pod`.
+    /// Returns the query for the pods that use the PVCs of `pod`.
     pub fn users(pod: &PodFacts) -> Self {
         Self::UsersOf(pod.namespace.clone())
     }

@@ -15,35 +15,35 @@ use crate::{
     words::natural,
 };
 
-/// Only more NotReady nodes than this make an outage: otherwise one or two would keep a small
-/// cluster from ever being reaped. Kubernetes' node lifecycle controller uses the same two numbers
-/// in each zone (more than 2, and 55 %).
+/// Only more NotReady nodes than this are an outage. Otherwise one or two such nodes would prevent
+/// every delete in a small cluster. Kubernetes' node lifecycle controller uses the same two numbers
+/// in each zone (more than 2, and 55%).
 pub const MAX_NODES_IGNORED: usize = 2;
 
-/// A node that has been NotReady for longer than this was put away, if nothing is left on it but
-/// what stays on every node.
+/// A node that has been NotReady for longer than this is retired, if the only pods left on it are
+/// those that stay on every node.
 const PUT_AWAY_AGE: SignedDuration = SignedDuration::from_hours(24);
 
-/// A pod, the reason that the rules give for it, and the limit that stands beside that.
+/// A pod, its reason by the rules, and its limit, which does not overwrite the reason.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Judged {
     /// The pod.
     pub pod: PodFacts,
-    /// The reason by the rules.
+    /// The reason that the rules give.
     pub reason: Reason,
-    /// The limit that turns `reap` into `wait`; only set if the rules say `reap`.
+    /// The limit that turns `reap` into `wait`; set only if the rules say `reap`.
     pub limit: Option<Limit>,
 }
 
 /// A limit that turns a pod's `reap` into `wait`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Limit {
-    /// Too many nodes are NotReady, of all or of a zone. Holds how many, as a phrase. Nodes that a
-    /// person says are off are not held.
+    /// Too many nodes are NotReady, of all nodes or of one zone. Holds how many, as a phrase. This
+    /// limit exempts nodes with a valid `powered-off` answer.
     MassOutage(String),
-    /// No pod could start elsewhere. Holds the node's name if it is the only one.
+    /// No pod could start elsewhere. Holds the node's name if it is the cluster's only node.
     NoRoom(Option<String>),
-    /// Something that bears on the whole run is not known. Holds what and why, as a phrase.
+    /// A fact that affects the whole run is not known. Holds the fact and the cause, as a phrase.
     Unread(String),
     /// The pod is over the cap. Holds the value of `--max-deletes`.
     OverCap(usize),
@@ -52,18 +52,18 @@ pub enum Limit {
 /// All verdicts, after the limits.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Plan {
-    /// The pods, longest overdue first, then by namespace, name and UID.
+    /// The pods, the longest overdue first, then by namespace, name and UID.
     pub pods: Vec<Judged>,
-    /// The limit that holds the whole run, if one does.
+    /// The limit that holds the whole run, if there is one.
     pub hold: Option<Limit>,
-    /// The limits that hold zones, if nothing holds the whole run.
+    /// The limits that hold single zones, if no limit holds the whole run.
     pub zones: BTreeMap<Zone, Limit>,
-    /// By node, the limit that holds its pods, if one does.
+    /// The limit that holds a node's pods, by node; a node without a limit is missing.
     pub by_node: BTreeMap<String, Limit>,
 }
 
 impl Judged {
-    /// Returns the verdict: `wait` if a limit is set, otherwise that of the rules.
+    /// Returns the verdict: `wait` if a limit is set, otherwise the verdict of the rules.
     pub fn verdict(&self) -> Verdict {
         if self.limit.is_some() {
             Verdict::Wait
@@ -72,14 +72,15 @@ impl Judged {
         }
     }
 
-    /// Returns the code of what decided: that of the limit if one is set, otherwise that of the
+    /// Returns the code that decided: that of the limit if one is set, otherwise that of the
     /// reason.
     pub fn code(&self) -> ReasonCode {
         let limit = self.limit.as_ref();
         limit.map_or(self.reason.code, Limit::code)
     }
 
-    /// Returns the sentence of what decided.
+    /// Returns the sentence that explains the verdict: that of the limit if one is set, otherwise
+    /// that of the reason.
     pub fn sentence(&self) -> String {
         self.limit
             .as_ref()
@@ -104,7 +105,7 @@ impl Plan {
     }
 
     fn limited(facts: &ClusterFacts, mut pods: Vec<Judged>, limits: &Limits) -> Self {
-        // The UID gives namesakes an order too.
+        // The UID also orders pods of the same name.
         pods.sort_by_cached_key(|Judged { pod, .. }| {
             (
                 pod.overdue_since(facts.known_node(pod), facts.now),
@@ -146,7 +147,7 @@ impl Plan {
         }
     }
 
-    /// Lists the pods to reap, in the order in which to do it.
+    /// Lists the pods to reap, in the order of deletion.
     pub fn reaps(&self) -> impl Iterator<Item = &Judged> {
         self.pods
             .iter()
@@ -164,7 +165,7 @@ impl Limit {
         }
     }
 
-    /// Returns the state that the limit is about, as a phrase.
+    /// Returns the state that triggers the limit, as a phrase.
     pub fn state(&self) -> String {
         match self {
             Self::MassOutage(state) | Self::Unread(state) => state.clone(),
@@ -175,7 +176,7 @@ impl Limit {
         }
     }
 
-    /// Returns the sentence that explains the limit to a person.
+    /// Returns the sentence that explains the limit to the user.
     pub fn sentence(&self) -> String {
         let state = self.state();
         match self {
@@ -201,7 +202,7 @@ fn hold(facts: &ClusterFacts, max_percent: u8) -> Option<Limit> {
         NodeCounts::Unread(Unread(cause)) => Some(Limit::Unread(format!(
             "how many nodes are NotReady, for the breaker: {cause}"
         ))),
-        // No answer lifts this one.
+        // No answer exempts a node from this limit.
         NodeCounts::Counted { room: false, .. } => {
             let only = facts.known_nodes().next().filter(|_| facts.node_count == 1);
             Some(Limit::NoRoom(only.map(|node| node.name.clone())))
@@ -239,7 +240,7 @@ fn too_many(tally: Tally, which: &str, max_percent: u8) -> Option<Limit> {
 }
 
 impl NodeCounts {
-    /// Counts the real nodes among `nodes`, without those that were put away by `now`.
+    /// Counts the real nodes among `nodes`, without those that were retired by `now`.
     pub fn count(now: Timestamp, nodes: impl IntoIterator<Item = CountedNode>) -> Self {
         let (mut all, mut workers, mut room) = (Tally::default(), Tally::default(), false);
         let mut zones = BTreeMap::<_, Tally>::new();
@@ -274,8 +275,8 @@ impl Tally {
 }
 
 impl CountedNode {
-    /// Reports whether somebody has put the node away by `now`, unless it is occupied. A node that
-    /// was put away is no part of an outage.
+    /// Reports whether the node was retired by `now`, unless it is occupied. A retired node is not
+    /// part of an outage.
     pub fn may_be_put_away(&self, now: Timestamp) -> bool {
         let long_ago = |since: Timestamp| now.duration_since(since) > PUT_AWAY_AGE;
         !self.ready && self.since.is_some_and(long_ago)

@@ -1,4 +1,4 @@
-//! The options that bear on a run as a whole: as they are typed, applied and reported.
+//! The options that affect a run as a whole: how they are parsed, applied and reported.
 
 use clap::Args;
 use serde::{Serialize, Serializer};
@@ -10,7 +10,8 @@ use serde::{Serialize, Serializer};
 #[command(next_help_heading = "How far to go")]
 pub struct Limits {
     /// Maximum number of pods to delete in one run, the longest overdue first; 0 is no limit
-    // By its whole path, `None` is a value of the option, not its absence.
+    // With the full path `std::option::Option`, clap takes `None` for a value of the option, not
+    // for its absence.
     #[arg(long, value_name = "N", default_value = "0", value_parser = cap)]
     #[serde(serialize_with = "or_zero")]
     #[cfg_attr(feature = "testing", schemars(with = "usize"))]

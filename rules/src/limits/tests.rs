@@ -14,7 +14,8 @@ use crate::{
     words::after,
 };
 
-/// Says of each pod its reason, the limit beside that and whether it goes, then which limits hold.
+/// Lists each pod with its reason, its limit and whether it is reaped, then the limits that hold
+/// the run or its nodes.
 fn check(cases: &Expect) {
     check_each(cases, |words| {
         let plan = Scene::of(words).plan();
@@ -153,8 +154,8 @@ fn counted(words: &str) -> NodeCounts {
     Scene::of(&format!("census {words}")).facts().node_counts
 }
 
-/// Counts nodes by the words for each, which commas separate: how many are NotReady of all, of the
-/// workers and of each zone, and whether a pod could start on one.
+/// Counts nodes; commas separate the words about each node. The result is how many are NotReady, of
+/// all nodes, of the workers and of each zone, and whether a pod could start on one of them.
 fn check_census(cases: &Expect) {
     check_each(cases, |words| match counted(words) {
         NodeCounts::Counted {
@@ -174,8 +175,8 @@ fn check_census(cases: &Expect) {
     });
 }
 
-/// A node was put away if it has been down for more than a day, and only what stays on every node is
-/// left on it.
+/// A node is retired if it has been NotReady for more than a day and only pods that stay on every
+/// node are left on it.
 #[test]
 fn a_node_that_was_put_away_counts_in_neither_number() {
     check_census(&expect![[r#"
@@ -304,8 +305,8 @@ fn the_longest_overdue_go_first() {
     "#]]);
 }
 
-/// A pod that its zone holds leaves its place to the next one. Zones of one name are told apart by
-/// their regions.
+/// If its zone holds a pod, the next pod takes its place under the cap. Zones of the same name are
+/// distinguished by their regions.
 #[test]
 fn what_a_zone_holds_takes_no_place_in_the_cap() {
     check(&expect![[r#"

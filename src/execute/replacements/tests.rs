@@ -54,8 +54,8 @@ fn three() -> String {
         .concat()
 }
 
-/// Returns the objects that the API server has in place of `lost`. `new NAME` is a pod of the same
-/// controller as the first of `lost`, made after the eviction. Its `ready: NODE` is short for the
+/// Returns the objects that the API server has in place of `lost`. `new NAME` is a pod that the
+/// controller of the first of `lost` created after the eviction. Its `ready: NODE` is short for the
 /// status of a Ready pod.
 fn after(lost: &[Value], described: &str) -> Vec<Value> {
     let first = lost.iter().find(|object| object["kind"] == "Pod").unwrap();
@@ -97,7 +97,7 @@ fn before(lost: &[Value]) -> Vec<Value> {
 }
 
 struct Waited {
-    /// By UID of the lost pod, as the report's JSON has it.
+    /// The replacements by UID of the lost pod, as the report's JSON has them.
     found: BTreeMap<Uid, Replacement>,
     server: Server<Objects>,
     took: Duration,
@@ -105,7 +105,7 @@ struct Waited {
 
 type Signal = Sender<Option<(&'static str, Instant)>>;
 
-/// Waits for a minute for the replacements of `lost`, where the API server has `there`.
+/// Waits a minute for the replacements of `lost` on an API server that has `there`.
 async fn waited(
     lost: &str,
     there: &str,
@@ -137,7 +137,7 @@ async fn plainly(lost: &str, there: &str) -> Waited {
     waited(lost, there, |_| Fate::default(), |_, _| {}).await
 }
 
-/// Waits as `plainly` does, while every request of this kind has this fault.
+/// Waits as `plainly` does, while every request of this kind has the fault.
 async fn failing(lost: &str, there: &str, kind: Kind, fault: Fault) -> Waited {
     let fate = move |request: &Request| Fate {
         fault: (request.kind == kind).then_some(fault),
@@ -437,7 +437,8 @@ async fn every_state_is_told_with_its_cause() {
         for found in plainly(lost, there).await.found.into_values() {
             let cause = found.cause.unwrap_or_default();
             let parts = cause.split_terminator("; ").map(|part| {
-                // A number stands for what this program says, and not for what it repeats.
+                // A number stands for a sentence of this program, not for a text of others that it
+                // repeats.
                 let (own, repeated) = part.split_once(": ").unwrap_or((part, ""));
                 let number = sentences.numbered(own);
                 format!("{number} {repeated}").trim_end().to_owned()
@@ -612,7 +613,7 @@ async fn what_is_back_is_looked_at_once_more() {
     assert_eq!(of_db(&waited).0, State::NotReady);
 }
 
-/// The states that were found by then are kept.
+/// The states that were found before the time limit are kept.
 #[tokio::test(start_paused = true)]
 async fn a_hint_that_is_never_given_is_not_waited_for() {
     let starts = "new db-0: {spec: {nodeName: ds02}, status: {phase: Pending}}";
@@ -629,7 +630,7 @@ async fn a_hint_that_is_never_given_is_not_waited_for() {
     }
 }
 
-/// The controller and the Events are read once, at the end, and not at each look.
+/// The controller and the Events are read once, at the end, and not in each round.
 #[tokio::test(start_paused = true)]
 async fn a_pod_that_is_not_made_costs_one_request_each_time() {
     let waited = plainly(DB, "{}").await;
@@ -696,7 +697,7 @@ async fn a_workload_costs_one_request_each_time() {
         .map(|(at, _)| at.parse::<u64>().unwrap() / 1000)
         .collect::<Vec<_>>();
     assert_eq!(at, [0, 1, 3, 7, 12, 17, 22, 27, 32, 37, 42, 47, 52, 57]);
-    // The Events are asked for once for each pod.
+    // The Events are requested once for each pod.
     assert_eq!(trace.len(), at.len() + 3, "{trace:#?}");
 }
 
@@ -758,8 +759,8 @@ async fn a_signal_ends_the_asking_for_causes_at_once() {
     );
 }
 
-/// A look is not repeated: the next one follows anyway, and a busy API server is asked no more
-/// often.
+/// A failed look is not repeated: the next look follows anyway, and a busy API server gets no
+/// additional requests.
 #[tokio::test(start_paused = true)]
 async fn a_look_that_fails_is_one_request() {
     for (lost, kind) in [(DB, Kind::Pod), (WEB, Kind::PodsWith)] {
@@ -774,7 +775,7 @@ async fn a_look_that_fails_is_one_request() {
     }
 }
 
-/// Pods that were not made share the Warnings of their controller.
+/// Pods that were not created share the Warnings of their controller.
 #[tokio::test(start_paused = true)]
 async fn the_warnings_of_a_controller_are_asked_for_once() {
     let there = "
@@ -796,7 +797,7 @@ async fn the_warnings_of_a_controller_are_asked_for_once() {
     assert_eq!(asked.count(), 1, "{requests:#?}");
 }
 
-/// The cause tells that the controller may not be read. That proves nothing about the pod.
+/// The cause says that the account may not read the controller. That proves nothing about the pod.
 #[tokio::test(start_paused = true)]
 async fn a_controller_that_cannot_be_read_leaves_the_pod_pending() {
     let waited = failing(
@@ -822,8 +823,9 @@ const OF_THE_WAIT: [Kind; 6] = [
 ];
 const DELETE: Mode = Mode::Delete;
 
-/// Runs on a StatefulSet's pod and a Deployment's, with a fault of each request that only the wait
-/// sends, and a signal after so many seconds. Returns the report, the requests and the time taken.
+/// Runs on a StatefulSet's pod and a Deployment's pod, with a fault of each request that only the
+/// wait sends, and a signal after so many seconds. Returns the report, the requests and the time
+/// taken.
 async fn run_with(
     wait: u64,
     mode: Mode,

@@ -1,8 +1,9 @@
-//! Tests of what is read again right before the delete of a pod that nothing wants again.
+//! Tests of the objects that are read again right before the delete of a pod that nothing wants any
+//! more.
 
 use super::*;
 
-/// A pod whose claim is on the disk of its node. Its set is scaled down.
+/// A pod whose PVC is on the disk of its node. Its set is scaled down.
 const SCALED_DOWN: &str = "
     Pod shop/db-0: {uses: data-db-0}
     PersistentVolumeClaim shop/data-db-0: {volume: pv-1}
@@ -10,7 +11,7 @@ const SCALED_DOWN: &str = "
     StatefulSet shop/db: {spec: {replicas: 0}}
 ";
 
-/// The same pod, whose set wants it. Its namespace is being deleted.
+/// The same pod. Its set wants it, but its namespace is being deleted.
 const DELETED: &str = "
     Namespace shop: {metadata: {deletionTimestamp: '2026-01-31T01:00:00Z'}}
     Pod shop/db-0: {uses: data-db-0}
@@ -38,7 +39,7 @@ async fn a_pod_stays_that_something_wants_by_now() {
             None,
             "deleted",
         ),
-        // Another one of that name wants the pod too.
+        // Another set of that name wants the pod too.
         (
             SCALED_DOWN,
             "StatefulSet shop/db: {metadata: {uid: another}, spec: {replicas: 1}}",
@@ -65,7 +66,7 @@ async fn a_pod_stays_that_something_wants_by_now() {
     ] {
         let mut lists = 0;
         let fate = move |request: &Request| {
-            // The first list tells what is opted out.
+            // The first list tells which namespaces are opted out.
             lists += usize::from(request.kind == Kind::Namespaces);
             let is_met =
                 Some(request.kind) == fault && (request.kind != Kind::Namespaces || lists > 1);
@@ -80,7 +81,7 @@ async fn a_pod_stays_that_something_wants_by_now() {
     }
 }
 
-/// The set is read again before each try, after the node.
+/// The set is read again before each try, after the node is.
 #[tokio::test(start_paused = true)]
 async fn what_wants_the_pod_is_read_again_before_each_try() {
     let mut tries = 0;
@@ -102,7 +103,7 @@ async fn what_wants_the_pod_is_read_again_before_each_try() {
     assert_eq!(codes, [("uid-shop-db-0".to_owned(), "deleted")]);
 }
 
-/// A set that could not be read wants its pod, which is no error of the run.
+/// A set that could not be read is treated as wanting its pod. That is no error of the run.
 #[test]
 fn a_pod_is_wanted_if_its_set_could_not_be_read() {
     for (more, expected) in [
@@ -127,7 +128,7 @@ fn a_pod_is_wanted_if_its_set_could_not_be_read() {
     }
 }
 
-/// The claim stays, also where it is declared scratch or given up: nothing would create it again.
+/// The PVC stays, even if it is declared scratch or has an answer: nothing would create it again.
 #[tokio::test(start_paused = true)]
 async fn a_claim_that_nothing_creates_again_stays() {
     for set in [

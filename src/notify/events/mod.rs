@@ -1,9 +1,9 @@
-//! Kubernetes Events about the deletes, and about the pods that need a person. People who do not
-//! know this program see them with `kubectl describe` and `kubectl get events`.
+//! Kubernetes Events about the deletes, and about the pods that need you. People who do not know this program
+//! see the Events with `kubectl describe` and `kubectl get events`.
 //!
-//! They are written after the deletes are verified, and change neither an outcome nor the exit code. There is one Event for
-//! each owner of deleted pods on a node, one for each of these nodes, and one for each pod that
-//! needs a person.
+//! A run writes the Events after it has verified the deletes. They change neither an outcome nor the exit
+//! code. There is one Event for each owner of deleted pods on a node, one for each of these nodes, and one
+//! for each pod that needs you.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -90,8 +90,8 @@ fn failure_text(failure: &Failure) -> String {
     format!("Not all Kubernetes Events could be written: {cause}; {advice}")
 }
 
-/// Lists the pods that need a person. They do so while the plan is held too: nothing else may say
-/// that these pods are down, as such a run ends with exit code 0.
+/// Lists the pods that need you, also while the breaker holds the plan: such a run may end with
+/// exit code 0, so nothing else may say that these pods are down.
 fn manual<'a>(run: &'a RunRecord<'_>) -> impl Iterator<Item = &'a Judged> {
     let pods = run.plan.pods.iter();
     pods.filter(|judged| judged.verdict() == Verdict::Manual)
@@ -149,7 +149,7 @@ fn warnings(run: &RunRecord<'_>) -> impl Iterator<Item = Event> {
     })
 }
 
-/// Spells a code of the report as Events do: `local-volume` becomes `LocalVolume`.
+/// Spells a code of the report as in Events: `local-volume` becomes `LocalVolume`.
 fn camel_case(code: &str) -> String {
     let words = code.split('-').map(|word| {
         let (first, rest) = word.split_at(1);
@@ -189,8 +189,8 @@ fn node_note(name: &str, deleted: usize, manual: usize) -> String {
 }
 
 fn manual_note(pod: &PodFacts, reason: &Reason) -> String {
-    // The causes of an unverified volume may hold the API server's messages, which are not meant
-    // for everybody who may read Events. So only the claims are named.
+    // The causes of an unverified volume may contain the API server's messages, which are not meant
+    // for everybody who may read Events. So the note names only the PVCs.
     let unverified = reason.ties.unverified();
     let unverified = unverified.filter(|_| reason.code == ReasonCode::VolumeUnverified);
     let why = match joined(unverified.map(|tie| &tie.pvc), ", ") {
@@ -215,8 +215,8 @@ fn fit(head: &str, tail: &str) -> String {
     head + &tail
 }
 
-/// Returns the name of this instance: its container's host name, which is its pod's name, or the
-/// machine's.
+/// Returns the name of this instance: the host name of its container, which is the pod's name, or
+/// the name of the machine.
 fn instance() -> String {
     let name =
         std::env::var("HOSTNAME").or_else(|_| std::fs::read_to_string("/proc/sys/kernel/hostname"));

@@ -44,7 +44,7 @@ fn all_waiting(objects: &[Value]) -> Vec<Event> {
     warnings(&judged(&audit(), objects)).collect()
 }
 
-/// Lists the Events, with numbers for the sentences of their notes.
+/// Lists the Events, with numbers in place of the sentences of their notes.
 fn printed(events: &[Event]) -> String {
     let mut sentences = Sentences::default();
     let lines = events.iter().map(|event| {

@@ -1,5 +1,5 @@
 //! Writes the metrics to a file for node-exporter's textfile collector. The collector may read the
-//! file at any moment, so it is replaced by a complete new one.
+//! file at any moment, so a complete new file replaces the old one.
 
 use std::{
     fs::{self, File},
@@ -12,8 +12,8 @@ use jiff::Timestamp;
 
 use super::{Exposition, HELP, PREFIX};
 
-/// Replaces the file by `exposition`. Unless that is whole, metrics that it lacks are kept from the
-/// former file.
+/// Replaces the file by `exposition`. Unless `exposition` is whole, metrics that it lacks are kept
+/// from the former file.
 pub fn write(path: &Path, exposition: &Exposition) -> io::Result<()> {
     let mut text = exposition.text.clone();
     if !exposition.whole {
@@ -25,7 +25,8 @@ pub fn write(path: &Path, exposition: &Exposition) -> io::Result<()> {
     }
     let name = path.file_name().ok_or(ErrorKind::IsADirectory)?;
     // The collector reads only names that end in .prom, so it ignores this file. Two pods may share
-    // the folder, and both are process 1 there, so the name has the moment as well.
+    // the directory, and each is process 1 of its container, so the name includes the moment as
+    // well.
     let at = Timestamp::now().as_nanosecond();
     let beside = format!(".{}.{}.{at}", name.to_string_lossy(), process::id());
     let beside = path.with_file_name(beside);

@@ -1,16 +1,16 @@
 //! The metrics of a run or forecast, for Prometheus.
 //!
-//! A run ends before Prometheus could scrape it. So it delivers its metrics at its end, to a
+//! A run ends before Prometheus could scrape it. So a run delivers its metrics at its end, to a
 //! Pushgateway or in a file for node-exporter's textfile collector. The numbers are those of the
-//! report. Every series is written even if it is zero, because a quiet cluster would look like a
-//! broken reaper otherwise.
+//! report. Every series is written even if it is zero. Otherwise a quiet cluster would look like a
+//! broken reaper.
 //!
-//! The alerts are about the time of the last success, so only a success writes it: a run that was
-//! allowed to delete, did all that it should, and exits with 0, or with 5 because it left the rest
-//! to a person. Any other run, such as a dry run, keeps the former time. So an operator who forgot
-//! `DRY_RUN` is alerted that nothing is deleted. `pod_reaper_mode` shows the kind of the last run.
-//! A run that could not read the cluster writes no metrics about pods, and keeps those of the run
-//! before.
+//! The alerts are about the time of the last success, so only a success writes that time: a run
+//! that was allowed to delete, did everything that it should, and exits with 0, or with 5 because
+//! pods need you. Any other run, such as a dry run, keeps the former time. So a user who forgot to
+//! remove `DRY_RUN` is alerted that nothing is deleted. `pod_reaper_mode` shows the kind of the
+//! last run. A run that could not read the cluster writes no metrics about pods, and keeps those of
+//! the run before.
 
 mod file;
 mod push;
@@ -49,7 +49,7 @@ pub struct Metrics<'a> {
     /// The metrics of the report, in the text exposition format, version 0.0.4. Empty if there is
     /// no report.
     text: String,
-    /// Whether a person refused the deletes.
+    /// Whether the user declined the deletes.
     refused: bool,
 }
 
@@ -123,9 +123,8 @@ impl<'a> Metrics<'a> {
         );
     }
 
-    /// Adds the metric of a forecast: by node, how many pods would need a person. A forecast for
-    /// which something could not be read adds nothing, because its zeros would mean that nobody is
-    /// needed.
+    /// Adds the metric of a forecast: by node, how many pods would need you. A forecast with a read
+    /// error adds nothing, because its zeros would mean that no pod needs you.
     pub fn add_forecast(&mut self, report: &Report) {
         if report.exit != Exit::Done {
             return;
@@ -139,7 +138,7 @@ impl<'a> Metrics<'a> {
         );
     }
 
-    /// All metrics are gauges, since each run starts counting at zero.
+    /// Adds a metric. All metrics are gauges, because each run starts counting at zero.
     fn add<N: Display>(
         &mut self,
         name: &str,
@@ -173,8 +172,8 @@ impl<'a> Metrics<'a> {
             return;
         }
         let cluster = self.settings.metrics.cluster_name.as_deref();
-        // The run's end is taken from this machine's clock, because the cluster's may be out of
-        // reach. Nothing is judged by it.
+        // The run's end is taken from this machine's clock, because the cluster's clock may be
+        // unreachable. No verdict depends on that time.
         let took = self.started.elapsed();
         let exposition = self.exposition(exit, Timestamp::now(), took);
         let limit = stop.at_most(DELIVERY_TIME_LIMIT);
@@ -199,7 +198,7 @@ impl<'a> Metrics<'a> {
                 path.set_file_name(format!("{stem}-forecast.prom"));
             }
             let (done, exposition) = (format!("written to {}", path.display()), exposition.clone());
-            // The file is written in a thread of its own, because a file system may hang.
+            // A thread of its own writes the file, because a file system may hang.
             let written = tokio::task::spawn_blocking(move || file::write(&path, &exposition));
             let written = async {
                 written
@@ -220,7 +219,7 @@ impl<'a> Metrics<'a> {
             return Exposition { text, whole: true };
         }
         let mode = self.settings.task.mode();
-        // A run whose deletes were refused at the terminal is no success, though it exits with 0.
+        // A run whose deletes the user declined is no success, although it exits with 0.
         let success = mode == Mode::Delete
             && [Exit::Done, Exit::Manual].contains(&exit)
             && !self.text.is_empty()
@@ -289,8 +288,8 @@ fn label(name: &str, value: impl Display) -> String {
     format!("{name}=\"{}\"", value.replace('\n', r"\n"))
 }
 
-/// Does `work` for at most `limit`. If it fails, logs that the metrics were not `done`, and what to
-/// check.
+/// Does `work` for at most `limit`. If `work` fails, logs that the metrics were not `done`, and
+/// what to check.
 async fn within(
     limit: Duration,
     work: impl Future<Output = Result<(), String>>,

@@ -49,13 +49,14 @@ pub async fn push(
     Err(format!("it answered {status}{hint}"))
 }
 
-/// The client is of the same kind as the API server's, but knows only this URL and its login.
+/// Makes a client of the same kind as the client of the API server, but with only this URL and its
+/// login.
 fn client(gateway: &PushGateway) -> Result<Client, String> {
     let mut config = Config::new(gateway.url.clone());
     config.default_retry = false;
     if gateway.url.scheme() == Some(&Scheme::HTTP) {
-        // HTTP needs no root certificates. Without this, the client would look for those of the
-        // system, and fail in our image, which has none.
+        // HTTP needs no root certificates. Without this setting, the client would look for the
+        // system's certificates, and fail in our image, which has none.
         config.root_cert = Some(Vec::new());
     }
     if let Some(Login { user, password }) = gateway.login.clone() {
@@ -68,7 +69,8 @@ fn client(gateway: &PushGateway) -> Result<Client, String> {
     Client::try_from(config).map_err(|error| root(&error))
 }
 
-/// The cluster's name is encoded, because it may contain a slash.
+/// Returns the path of the metrics' group. The cluster's name is encoded, because it may contain a
+/// slash.
 fn group(job: &str, cluster: Option<&str>) -> String {
     let cluster =
         cluster.map(|name| format!("/cluster@base64/{}", BASE64_URL_SAFE_NO_PAD.encode(name)));

@@ -1,4 +1,5 @@
-//! Tests of the metrics that a run hands over: every series, always, and what a failed run keeps.
+//! Tests of the metrics that a run delivers: every series, always, and the series that a failed run
+//! keeps.
 
 #![expect(
     clippy::needless_raw_string_hashes,
@@ -164,7 +165,7 @@ fn a_quiet_run_writes_every_series_at_zero() {
         pod_reaper_last_run_timestamp_seconds{cluster="prod-eu"} 1769828400.25
         # HELP pod_reaper_build_info The program's version.
         # TYPE pod_reaper_build_info gauge
-        pod_reaper_build_info{cluster="prod-eu",version="0.4.0"} 1
+        pod_reaper_build_info{cluster="prod-eu",version="0.5.0"} 1
         # HELP pod_reaper_last_success_timestamp_seconds When a run that may delete last did all that it should; a pod may still need you.
         # TYPE pod_reaper_last_success_timestamp_seconds gauge
         pod_reaper_last_success_timestamp_seconds{cluster="prod-eu"} 1769828400.25
@@ -271,8 +272,8 @@ fn the_notices_are_counted() {
     );
 }
 
-/// Exit code 5 counts as a success, since it is requested by an option. A dry run does not: it
-/// deletes nothing, and neither does a run whose question a person answers with no.
+/// Exit code 5 is a success, because an option requests it. A dry run is no success, because it
+/// deletes nothing. Neither is a run whose user declines the deletes.
 #[test]
 fn only_a_run_that_did_all_it_should_is_a_success() {
     let success = |page: &Exposition| {
@@ -313,7 +314,8 @@ fn only_a_run_that_did_all_it_should_is_a_success() {
     }
 }
 
-/// They stand in a group, and a file, of their own: a run's would be replaced by its next success.
+/// A forecast's metrics have a group and a file of their own: the next successful run would replace
+/// them in those of a run.
 #[test]
 fn a_forecast_writes_its_one_metric_and_nothing_about_runs() {
     let settings = Settings {
@@ -419,7 +421,7 @@ fn a_run_that_fails_keeps_the_series_that_it_does_not_know() {
         success(&metrics(Exit::Done, Some(&quiet(&settings)), "04")),
         "1769832000.25"
     );
-    // Nothing else is left in the collector's folder.
+    // No other file is left in the collector's directory.
     assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1);
 }
 
@@ -449,7 +451,7 @@ fn nothing_is_kept_of_a_file_that_is_not_ours() {
     file::write(&path, &page(&deleting(), None, Exit::CouldNotRun)).expect("it is written");
     let text = fs::read_to_string(&path).expect("a file");
     assert!(!text.contains("other_metric"), "{text}");
-    // A folder is not replaced, and a missing folder is an error.
+    // A directory is not replaced, and a missing directory is an error.
     assert!(file::write(folder.path(), &page(&deleting(), None, Exit::CouldNotRun)).is_err());
     let missing = folder.path().join("not-there").join("a.prom");
     assert!(file::write(&missing, &page(&deleting(), None, Exit::CouldNotRun)).is_err());

@@ -1,6 +1,6 @@
-//! Tests of the counts, their order, and how they fit into a text.
-//! `tests/random/foretold.rs` verifies that each node has the forecast that it has when
-//! it is named alone, and that a run then agrees.
+//! Tests of the counts, their order, and how they fit into a text. `tests/random/foretold.rs`
+//! verifies that each node's forecast equals that of the node when named alone, and that a run then
+//! agrees.
 
 #![expect(
     clippy::needless_raw_string_hashes,
@@ -33,7 +33,7 @@ fn nodes(report: &Report) -> &[NodeForecast] {
     report.each_node.as_deref().expect("a forecast")
 }
 
-/// Adds the counts of all nodes up; of times, it takes the longest.
+/// Adds up the counts of all nodes, and takes the longest of their times.
 fn whole(report: &Report) -> Counts {
     let mut whole = Counts::default();
     for NodeForecast { counts, .. } in nodes(report) {
@@ -51,7 +51,7 @@ fn whole(report: &Report) -> Counts {
     whole
 }
 
-/// A cluster in which each node's death has another loss.
+/// A cluster in which each node's death causes a different loss.
 const CLUSTER: &str = "
     Node a: {ready: 'True'}
     Node b: {ready: 'True'}
@@ -86,7 +86,7 @@ fn each_node_is_foretold_by_itself_and_the_worst_comes_first() {
     let counts = |name: &str| {
         let node = nodes(&answer).iter().find(|node| node.node == name);
         let mut counts = node.expect("it is there").counts.clone();
-        // What another setting would save has a test of its own.
+        // The savings by other settings have a test of their own.
         (counts.seconds_tolerating_less, counts.local) = (0, 0);
         counts
     };
@@ -130,7 +130,7 @@ fn each_node_is_foretold_by_itself_and_the_worst_comes_first() {
           saves up to 1 pod: tolerationSeconds for node.kubernetes.io/unreachable in the pods that tolerate
           it forever: they would then be evicted
 
-        pod-reaper 0.4.0. Stuck means overdue for 10m, on a node NotReady for 10m. Namespaces: all. Assumed:
+        pod-reaper 0.5.0. Stuck means overdue for 10m, on a node NotReady for 10m. Namespaces: all. Assumed:
         that node alone dies, and a zone has another node for its volumes. A time counts from when
         Kubernetes calls it unreachable, until a run may reap the last of its pods: toleration and
         thresholds, and the grace period if the node has no lease. what-if NODE names the pods.
@@ -182,8 +182,8 @@ fn what_would_help_the_worst_node_is_named_with_what_it_saves() {
     assert_eq!(saves(without), sooner);
 }
 
-/// A pod that is Terminating or has finished does not stay down, although it tolerates
-/// its node for ever.
+/// A pod that is Terminating or has finished does not stay down, although it tolerates its node
+/// forever.
 #[test]
 fn only_what_would_run_on_is_down_for_good() {
     for change in ["{grace: 1}", "{phase: Succeeded}"] {
@@ -192,7 +192,7 @@ fn only_what_would_run_on_is_down_for_good() {
     }
 }
 
-/// Nothing evicts such a pod, so nothing becomes Terminating, but that is no all-clear.
+/// Kubernetes never evicts such a pod, so no pod becomes Terminating, but that is no all-clear.
 #[test]
 fn a_pod_that_is_never_evicted_is_no_good_end() {
     let answer = foretold(&audit(), "Pod shop/held-0: null");
@@ -219,8 +219,8 @@ fn pods_of_other_namespaces_are_only_counted() {
     assert_eq!(whole, left_out);
 }
 
-/// The forecast of each node asks whether a node that was put away has a Terminating pod, although
-/// that node has a forecast of its own.
+/// Each node's forecast needs to know whether a retired node has a Terminating pod, although the
+/// retired node has a forecast of its own.
 #[test]
 fn what_one_forecast_has_asked_is_there_for_the_next() {
     let away = "

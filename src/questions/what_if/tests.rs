@@ -1,5 +1,5 @@
-//! Tests of the supposed facts, and of which pods come back. The tests in `tests/` verify that a
-//! run decides everything else in the same way.
+//! Tests of the supposed facts, and of which pods are recreated. The tests in `tests/` verify that
+//! a run decides everything else in the same way.
 
 use pod_reaper_test_support::{
     at_once,
@@ -134,7 +134,7 @@ fn the_supposed_nodes_are_counted_with_those_that_are_dead_already() {
     );
 }
 
-/// Of the nodes that live, only the breaker asks whether they have a Terminating pod.
+/// Only the breaker checks whether the nodes that are alive have a Terminating pod.
 #[test]
 fn a_node_that_was_put_away_counts_only_with_a_terminating_pod() {
     let holds = |on: &str, dead: &[&str]| {
@@ -145,12 +145,12 @@ fn a_node_that_was_put_away_counts_only_with_a_terminating_pod() {
         foretold(&audit(), &more, dead).breaker.is_some()
     };
     assert!(!holds("a", &["a", "b"]));
-    // The supposed death is recent, so the node does not count as put away.
+    // The supposed death is recent, so the node is not treated as retired.
     assert!(holds("a", &["a", "b", "d"]));
     assert!(holds("d", &["a", "b"]));
 }
 
-/// A forecast reads whether claims are created again, as a run does, although the node lives.
+/// A forecast reads whether PVCs are created again, as a run does, although the node is alive.
 #[test]
 fn scratch_is_foretold_as_it_is_reaped() {
     let cache = "
@@ -196,7 +196,7 @@ fn what_could_not_be_read_is_named_and_makes_another_exit_code() {
     }
 }
 
-/// The requirements of a pod are compared with the other nodes that are Ready; `c` is not.
+/// The requirements of a pod are compared with the other Ready nodes; `c` is NotReady.
 #[test]
 fn a_pod_that_fits_no_other_node_stays_pending() {
     let term = |expressions: &str| {
@@ -256,7 +256,7 @@ fn a_pod_that_fits_no_other_node_stays_pending() {
             "{spec}"
         );
     }
-    // Without a controller nothing waits, and a person comes first.
+    // Without a controller no replacement waits, and a pod that needs you comes first.
     for (more, fate) in [
         ("owner: null", Fate::Lost),
         ("metadata: {finalizers: [a/b]}", Fate::NeedsPerson),
@@ -272,7 +272,7 @@ fn a_pod_that_fits_no_other_node_stays_pending() {
     }
 }
 
-/// The kubelet that comes back destroys the data of a claim that somebody deleted.
+/// Once the node is back, its kubelet destroys the data of a PVC that somebody deleted.
 #[test]
 fn the_data_of_a_deleted_claim_is_to_be_kept_first() {
     let deleted = "{

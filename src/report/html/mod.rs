@@ -1,8 +1,8 @@
 //! Writes a page as one HTML file, for a browser, a mail or a printer.
 //!
 //! The file loads nothing. Its content security policy allows only its own style and script, by
-//! their digests, so a text that got through the escaping could still not run. The script only adds
-//! copy buttons, a search and filters: mail readers strip it, and no content depends on it. No
+//! their digests, so a script that got through the escaping could still not run. The script only
+//! adds copy buttons, a search and filters: mail readers strip it, and no content depends on it. No
 //! element has a `style` attribute, because the policy would refuse it.
 
 use std::fmt;
@@ -20,7 +20,8 @@ use crate::words::sanitize;
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
-/// The content security policy with the digests of both. A test writes this file.
+/// The content security policy with the digests of the style and the script. A test writes this
+/// file.
 const POLICY: &str = include_str!("policy.txt");
 
 /// Writes `page` as HTML.
@@ -35,7 +36,7 @@ struct Document<'a> {
 }
 
 impl Document<'_> {
-    /// Lists the sections, those first that say what is wrong.
+    /// Lists the sections. Those that say what is wrong come first.
     fn sections(&self) -> Vec<&Section> {
         let mut sections = self.page.sections.iter().collect::<Vec<_>>();
         sections.sort_by_key(|section| match section.id {

@@ -1,5 +1,5 @@
-//! Tests of the page, parsed by an HTML tokenizer. What only a browser can show is tested
-//! in `scripts/browser`.
+//! Tests of the page, parsed by an HTML tokenizer. `scripts/browser` tests the behavior that only a
+//! browser can show.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use expect_test::expect_file;
@@ -48,7 +48,7 @@ fn pieces(page: &str) -> Vec<Piece> {
     pieces
 }
 
-/// Removes style and script, whose content is no HTML.
+/// Removes the style and the script, whose content is not HTML.
 fn without_style_and_script(page: &str) -> String {
     let style = format!("<style>{STYLE}</style>");
     let script = format!("<script>{SCRIPT}</script>");
@@ -227,8 +227,8 @@ fn a_name_that_looks_like_markup_shows_as_text() {
     });
     let shown = shown.collect::<String>();
     let name = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>&lt;b&gt;</code>\u{fffd}";
-    // The name is in the namespace and name, owner, node, reason, note, finalizer, claim,
-    // volume and error.
+    // The name is in the namespace and name, owner, node, reason, note, finalizer, PVC, volume and
+    // error.
     assert!(
         shown.matches(name).count() > 20,
         "{}",

@@ -2,7 +2,7 @@
 //!
 //! Text from the cluster must not become markup, and must not mention anybody. GitHub turns `@name`
 //! into a mention, `#1` into a link, and `$…$` into a formula, even in text that is plain to
-//! Markdown itself. It does so nowhere in code, so a word with such a character is written as code.
+//! Markdown itself. GitHub leaves code alone, so a word with such a character is written as code.
 
 use std::fmt;
 
@@ -39,7 +39,7 @@ impl<'a> Blocks<'a> {
         Self { all }
     }
 
-    /// Groups the rows that follow each other, for one table; every other block is alone.
+    /// Groups consecutive rows for one table; every other block is a group of its own.
     fn runs(&self) -> impl Iterator<Item = &[&'a Block]> {
         let is_row = |block: &Block| matches!(block, Block::Entry(entry) if !entry.is_card);
         self.all
@@ -109,7 +109,8 @@ fn prose(text: &str) -> String {
     words.join(" ")
 }
 
-/// Reports whether the word would begin a list, a rule or a heading as the first one of a line.
+/// Reports whether the word would begin a list, a rule or a heading if it were the first word of a
+/// line.
 fn begins_a_block(word: &str) -> bool {
     let rest = word.trim_start_matches(|letter: char| letter.is_ascii_digit());
     rest.starts_with(['-', '+', '=']) || rest.len() < word.len() && rest.starts_with(['.', ')'])

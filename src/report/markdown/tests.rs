@@ -256,7 +256,7 @@ fn no_name_becomes_markup_or_a_mention() {
                 "{name:?}: {calls} outside of code in\n{page}"
             );
         }
-        // The cells hold the name unchanged, except for blanks at the ends, which a table drops.
+        // The cells have the name unchanged, except for spaces at the ends, which a table drops.
         let cell = &seen.rows[0][0];
         assert_eq!(*cell, sanitize(&format!("{name}/{name}")), "{page}");
     }

@@ -1,5 +1,5 @@
-//! Notices: facts that a person should know besides the verdicts, because silence reads as an
-//! all-clear. No notice changes the exit code.
+//! Notices: facts that you should know besides the verdicts, because silence reads as an all-clear.
+//! No notice changes the exit code.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ codes! {
         NowTooEarly = "now-too-early",
         /// Pods that Kubernetes leaves on a dead node because they belong to it.
         StaysWithNode = "stays-with-node",
-        /// Control plane nodes without a lease that tells whether their API server lives.
+        /// Control plane nodes without a lease that tells whether their API server is running.
         ApiServerUnknown = "api-server-unknown",
         /// A Ready node that bears the out-of-service taint.
         OutOfService = "out-of-service",
@@ -88,12 +88,13 @@ in_json! {
     }
 }
 
-/// A wait is long once it has lasted for more than this many thresholds: many runs have
-/// passed by then.
+/// A wait is long once it has lasted for more than this many thresholds. Many runs have then
+/// passed.
 const LONG_WAIT_THRESHOLDS: i32 = 12;
 /// The threshold that long waits are measured by if the thresholds of the run are zero.
 const LEAST_THRESHOLD: SignedDuration = SignedDuration::from_mins(1);
-/// Seconds for which most pods tolerate a NotReady node. Before that, no eviction is missed.
+/// Seconds for which most pods tolerate a NotReady node. Before they have passed, no eviction is
+/// missing.
 const TOLERATION_SECONDS: i64 = 300;
 /// How long it may take to save a cluster, so that the newest times of a file differ.
 const SAVED_WITHIN: SignedDuration = SignedDuration::from_mins(1);
@@ -101,7 +102,7 @@ const SAVED_WITHIN: SignedDuration = SignedDuration::from_mins(1);
 /// node of a zone every 10 s.
 const EVICTION_DELAY: SignedDuration = SignedDuration::from_secs(50);
 
-// Sentences that tell notices of one code apart: tests know them by these names.
+// Sentences that distinguish notices of one code. Tests refer to them by these names.
 const NEVER: &str =
     "Each tolerates such a node without a time limit, so Kubernetes never evicts it.";
 const MISSED: &str = "Their tolerationSeconds have expired, but Kubernetes has not evicted them: either it is limiting evictions because \
@@ -175,9 +176,9 @@ pub fn of_run(run: &RunRecord<'_>) -> Vec<NoticeEntry> {
         .collect()
 }
 
-/// Returns the notices about pods that Kubernetes has not evicted from dead nodes: those for each
-/// node about pods that should be gone, and one about all pods that belong to their node. Leaf
-/// nodes are skipped, because their pods run on.
+/// Returns the notices about pods that Kubernetes has not evicted from dead nodes: for each node,
+/// notices about the pods that should be gone, and one notice about all pods that belong to their
+/// node. Leaf nodes are skipped, because their pods keep running.
 fn not_evicted(run: &RunRecord<'_>) -> (Vec<NoticeEntry>, NoticeEntry) {
     let facts = &run.facts;
     let (mut never_evicted, mut nodes, mut staying) = (Vec::new(), Vec::new(), 0);
@@ -264,7 +265,7 @@ fn inert_answers(run: &RunRecord<'_>) -> Vec<NoticeEntry> {
         .collect()
 }
 
-/// Returns the notice about the control plane nodes whose API server may or may not live.
+/// Returns the notice about the control plane nodes whose API server may or may not be running.
 fn without_api_server(facts: &ClusterFacts) -> NoticeEntry {
     let nodes = facts
         .known_nodes()
@@ -278,8 +279,7 @@ fn without_api_server(facts: &ClusterFacts) -> NoticeEntry {
     NoticeCode::ApiServerUnknown.about(nodes.len(), detail)
 }
 
-/// Returns the notice about the nodes with a detector that may not have had its turn before a run
-/// acts.
+/// Returns the notice about the nodes with a detector that may not have written before a run acts.
 fn detectors_too_slow(run: &RunRecord<'_>) -> NoticeEntry {
     let threshold = run.settings.policy.node_not_ready_for;
     let is_down = |node: &&NodeFacts| node.ready != Ready::True && node.has_detector();
@@ -295,8 +295,8 @@ fn detectors_too_slow(run: &RunRecord<'_>) -> NoticeEntry {
     NoticeCode::DetectorsTooSlow.about(nodes.len(), detail)
 }
 
-/// Returns a notice about each Ready node that bears the out-of-service taint. While it is there, no pod
-/// that does not tolerate it can run there, and mounted volumes are detached.
+/// Returns a notice about each Ready node that bears the out-of-service taint. While the node has the
+/// taint, pods that do not tolerate the taint cannot run there, and Kubernetes detaches mounted volumes.
 fn out_of_service(run: &RunRecord<'_>) -> impl Iterator<Item = NoticeEntry> {
     let nodes = run
         .facts
@@ -318,7 +318,7 @@ fn out_of_service(run: &RunRecord<'_>) -> impl Iterator<Item = NoticeEntry> {
 }
 
 /// Returns a notice for each reason and node about the pods that have waited for many thresholds. A
-/// limit concerns the whole run, so its notice names no node.
+/// limit concerns the whole run, so the notice about a limit names no node.
 fn long_waits(run: &RunRecord<'_>) -> Vec<NoticeEntry> {
     let (policy, facts) = (&run.settings.policy, &run.facts);
     let threshold = policy.reap_older_than.max(policy.node_not_ready_for);
@@ -358,7 +358,7 @@ fn long_waits(run: &RunRecord<'_>) -> Vec<NoticeEntry> {
     notices.collect()
 }
 
-/// Says why a pod waits for so long, and what to do about that if its reason tells.
+/// Says why a pod has waited for so long and, if its reason tells, what to do about it.
 fn cause_of_wait(judged: &Judged, facts: &ClusterFacts) -> String {
     let node = facts.known_node(&judged.pod);
     let since = node.and_then(|node| node.not_ready_since(facts.now));

@@ -28,8 +28,9 @@ fn a_taint_that_was_left_on_a_ready_node_is_noticed() {
     "#]]);
 }
 
-/// The taint is noticed on the nodes that a run reads anyway: the few Ready nodes whose leases are
-/// compared with the clock, and all nodes where the breaker counts. With nothing wrong, none is read.
+/// A run notices the taint on the nodes that it reads anyway: the few Ready nodes whose leases are
+/// compared with the clock, and all nodes if the breaker counts them. If nothing is wrong, the run
+/// reads no node.
 #[tokio::test(start_paused = true)]
 async fn a_run_reads_no_node_for_the_taint() {
     let taint = "spec: {taints: [{key: node.kubernetes.io/out-of-service, effect: NoExecute}]}";

@@ -25,8 +25,8 @@ use crate::{
     stop::Stop,
 };
 
-/// Reads a case: the options of a client dry run, and objects. A dead ds06 and a Ready ds05 are there
-/// unless the case has a node ds04.
+/// Reads a case: the options of a client dry run, and objects. The objects include a dead ds06 and a
+/// Ready ds05, unless the case has a node ds04.
 pub fn scene(case: &str) -> (Settings, Vec<Value>) {
     let (options, described) = case.split_once('{').expect("a mapping");
     let base = if described.contains("Node ds04") {
@@ -55,7 +55,7 @@ pub fn scene(case: &str) -> (Settings, Vec<Value>) {
     (settings, objects(&with(yaml(base), described)))
 }
 
-/// The sentences that tell notices of one code apart, each with a short name.
+/// The sentences that distinguish notices of one code, each with a short name.
 const CAUSES: [(&str, &str); 9] = [
     ("NEVER", NEVER),
     ("MISSED", MISSED),
@@ -68,8 +68,8 @@ const CAUSES: [(&str, &str); 9] = [
     ("CAP", CAP),
 ];
 
-/// Returns the notices of a case, without their sentences, which are in `sentences.txt`: of each the code,
-/// the node, the count, the causes and the values. Then comes the exit code if it is not that of success.
+/// Returns the notices of a case: the code, the node, the count, the causes and the values of each. Their
+/// sentences are in `sentences.txt`. The exit code follows, unless it is that of success.
 fn told(case: &str) -> String {
     let (settings, objects) = scene(case);
     let report = report(&settings, &objects, &[]);
@@ -96,7 +96,7 @@ fn told(case: &str) -> String {
     lines
 }
 
-/// A case stands in the file for the sentences that no case above it has, apart from names and times.
+/// For each case, the file has the sentences that no case above has, apart from names and times.
 #[test]
 fn each_sentence_is_expected_once() {
     let file = expect_file!["sentences.txt"];
@@ -284,7 +284,7 @@ fn of_many_names_the_first_are_listed() {
     );
 }
 
-/// Every format shows each notice, and none lets a name from the cluster become markup.
+/// Every format shows each notice, and no format lets a name from the cluster become markup.
 #[test]
 fn every_format_tells_each_notice() {
     let (mut settings, objects) = scene(
@@ -326,7 +326,8 @@ fn every_format_tells_each_notice() {
     );
 }
 
-/// Returns the notices of a run on a cluster, which a simulated API server stands for.
+/// Returns the report of a run on a simulated API server, which has its notices, and the number of
+/// requests.
 pub async fn told_of_cluster(settings: &Settings, objects: &[Value]) -> (Report, usize) {
     let now = "2026-01-31T03:00:00Z".parse().expect("a moment");
     let server = Server::new(Objects::new(now, objects.to_vec()));
@@ -343,7 +344,7 @@ pub async fn told_of_cluster(settings: &Settings, objects: &[Value]) -> (Report,
 async fn a_run_tells_the_same_of_a_cluster_as_of_its_snapshot() {
     const OBJECTS: &str = "Pod shop/db-0: {grace: null, spec: {tolerations: [{operator: Exists}]}}, Pod shop/a-0: {},
         Pod shop/exporter: {grace: null, owner: DaemonSet own, spec: {tolerations: [{operator: Exists}]}}";
-    // Pods of a Ready node may be listed, too. No notice is about them.
+    // Pods of a Ready node may be listed too. No notice is about them.
     const MORE: &str = "Pod shop/b: {grace: null, owner: StatefulSet own, node: ds05, spec: {tolerations: [{operator: Exists}]}},
         Pod shop/c: {spec: {nodeName: ds05}}";
     for options in ["", "--namespace-regex=^shpo$", "--namespace-regex=shop"] {

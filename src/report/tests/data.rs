@@ -1,8 +1,9 @@
-//! A claim that somebody deleted: every format says first to keep its data, and none says to wait.
+//! A PVC that somebody deleted: every format first says to keep its data, and no format says to
+//! wait.
 
 use super::*;
 
-/// Two sets with a disk of ds06. Somebody deleted the claim of one.
+/// Two sets with a disk of ds06. Somebody deleted the PVC of one set.
 const DELETED: &str = "
     Node ds04: {ready: 'True'}
     Node ds05: {ready: 'True'}
@@ -51,7 +52,8 @@ fn the_data_of_a_deleted_claim_is_kept_first_in_every_format() {
             ("json", json),
         ];
         for (format, text) in texts {
-            // What a reason means is said of any pod: that of other claims ends there.
+            // The meaning of a reason is about any pod, so only the text before the meanings is
+            // checked.
             let text = text.split("What the words mean").next().unwrap();
             let keeps = text.find("patch pv pv-ledger");
             let gives_up = text.find("annotate pvc data-ledger-0");

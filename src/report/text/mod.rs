@@ -1,8 +1,8 @@
 //! Writes a page as text. Its head comes first, and again at the end of a long text, where a terminal
 //! and `kubectl logs --tail` show it.
 //!
-//! Lines have at most 100 columns. A longer word, usually a name, is not broken, so that it can be
-//! copied; a command stays on its own line, so that it can be pasted.
+//! Lines have at most 100 columns. A longer word, usually a name, is not broken, so that the word can
+//! be copied. A command stays on one line of its own, so that the command can be pasted.
 
 use std::collections::BTreeMap;
 
@@ -15,13 +15,13 @@ use super::{
 };
 use crate::words::{after, natural, sanitize};
 
-/// The width of a text on anything but a narrower terminal: longer lines are hard to read.
+/// The width of a text, except on a narrower terminal: longer lines are hard to read.
 const COLUMNS: usize = 100;
-/// The least width of a text: below it, nearly every word would have a line of its own.
+/// The least width of a text: in a narrower one, nearly every word would have a line of its own.
 const FEWEST_COLUMNS: usize = 40;
 /// The most lines of a paragraph.
 const LINES: usize = 8;
-/// The most lines of a paragraph that quotes others, who may write much.
+/// The most lines of a paragraph that quotes a text of others, who may write much.
 const QUOTED: usize = 3;
 /// The most lines of a text that does not repeat its head at its end.
 const ONE_LOOK: usize = 40;
@@ -33,7 +33,7 @@ const DETAIL: &str = "      ";
 /// The properties of the terminal, file or pipe that a text is written for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Screen {
-    /// Write ANSI escapes for colours.
+    /// Whether to write ANSI escapes for colors.
     pub colour: bool,
     /// The width in columns.
     pub columns: usize,
@@ -107,8 +107,8 @@ impl Text {
         self.text.push('\n');
     }
 
-    /// Writes a wrapped paragraph. Colour is added line by line after wrapping, because the escapes
-    /// would count as columns.
+    /// Writes a wrapped paragraph. Color is added line by line after wrapping, because the wrapping
+    /// would count the escapes as columns.
     fn paragraph(&mut self, first: &str, rest: &str, tone: Tone, text: &str, most: usize) {
         let options = Options::new(self.screen.columns)
             .initial_indent(first)
@@ -192,7 +192,7 @@ impl Text {
                     }
                 }
                 Block::Names(names) => self.names(indent, indent, names),
-                // Rows that follow each other often say the same.
+                // Consecutive rows often say the same.
                 Block::Entry(entry) if before.is_some() && before == says(entry) => {
                     self.entry(indent, entry, false);
                 }
@@ -215,7 +215,7 @@ impl Text {
         }
     }
 
-    /// Lists the rows with a brief form by node and namespace, after all others.
+    /// Lists the rows with a brief form by node and namespace, after all other rows.
     fn pods(&mut self, indent: &str, rows: &[Block]) {
         let mut brief = BTreeMap::<_, BTreeMap<_, Vec<_>>>::new();
         for block in rows {
@@ -253,7 +253,7 @@ impl Text {
         }
     }
 
-    /// Writes names after `first`; below it, if one of them does not fit beside it.
+    /// Writes names after `first`, or below `first` if one of the names does not fit on its line.
     fn names(&mut self, first: &str, rest: &str, names: &[String]) {
         let fits = |name: &String| rest.len() + name.len() <= self.screen.columns;
         if !names.iter().all(fits) && !first.trim().is_empty() {
@@ -291,7 +291,7 @@ impl Text {
     }
 }
 
-/// Returns what a row of a table says below its line; `None` if that is nothing, or more.
+/// Returns the only text of a row of a table below its line; `None` if there is no text, or more.
 fn says(entry: &Entry) -> Option<&str> {
     match &entry.blocks[..] {
         [Block::Paragraph { text, .. }] if !entry.is_card => Some(text),
@@ -310,13 +310,14 @@ fn style(tone: Tone) -> Style {
     }
 }
 
-/// Puts a heading into capitals up to its count or its remark in brackets.
+/// Capitalizes a heading up to its count or its remark in brackets.
 fn in_capitals(heading: &str) -> String {
     let (words, rest) = heading.split_at(heading.find([':', '(']).unwrap_or(heading.len()));
     words.to_uppercase() + rest
 }
 
-/// Stands for a space that must not become a line break, until the line is written.
+/// Stands for a space that must not become a line break. Replaced by a space when the line is
+/// written.
 const TOGETHER: char = '\u{a0}';
 
 fn together(fact: &str) -> String {

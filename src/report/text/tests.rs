@@ -154,7 +154,7 @@ fn an_audit_of_a_dead_node() {
         NOT READ: 1
           Pod impala-impala01/odd-0: a field has an unexpected type
 
-        pod-reaper 0.4.0. Stuck means overdue for 10m, on a node NotReady for 10m. Namespaces: all.
+        pod-reaper 0.5.0. Stuck means overdue for 10m, on a node NotReady for 10m. Namespaces: all.
 
         AUDIT of state.json, judged at 2026-01-31 03:00Z. Nothing was changed. Exit code 3.
         NODES  ds06 NotReady for 2h · kosmos-cluster7 NotReady for 2h, its link is probably cut
@@ -208,7 +208,7 @@ fn a_run_with_every_outcome() {
         NODES NOT READY: 1 of 2
           ds06  NotReady for 2h; last sign of life 2h ago (lease)  2 reaped, 8 not reaped
 
-        pod-reaper 0.4.0. Stuck means overdue for 10m, on a node NotReady for 10m. Namespaces: all. No guard
+        pod-reaper 0.5.0. Stuck means overdue for 10m, on a node NotReady for 10m. Namespaces: all. No guard
         is required: RBAC alone limits what this account can delete.
     "#]]
     .assert_eq(&write(&every_outcome().page(), Screen::default()));
@@ -248,7 +248,7 @@ fn a_dry_run_names_what_would_be_deleted() {
         NODES NOT READY: 1 of 2
           ds06  NotReady for 2h; last sign of life 2h ago (lease)  1 to reap
 
-        pod-reaper 0.4.0. Stuck means overdue for 10m, on a node NotReady for 10m. Namespaces: matching
+        pod-reaper 0.5.0. Stuck means overdue for 10m, on a node NotReady for 10m. Namespaces: matching
         "^app", but not those matching "-test$". No guard is required: RBAC alone limits what this account
         can delete.
     "#]]
@@ -343,7 +343,7 @@ fn a_quiet_cluster() {
           out), leases (whether a node lives). They were not saved, or there are none. This saves all:
           kubectl get no,ns,po,pvc,pv,leases,volumeattachments,csidrivers,sts -Ao json --show-managed-fields
 
-        pod-reaper 0.4.0. Stuck means overdue for 10m, on a node NotReady for 10m. Namespaces: all.
+        pod-reaper 0.5.0. Stuck means overdue for 10m, on a node NotReady for 10m. Namespaces: all.
     "#]]
     .assert_eq(&write(&report(&audit(), &quiet, &[]).page(), Screen::default()));
     let one = write(
@@ -454,7 +454,7 @@ fn text_from_the_cluster_does_not_control_the_terminal() {
     assert_eq!(steering.collect::<Vec<_>>(), [], "{text}");
     assert!(text.contains("one two three"), "{text}");
     assert!(text.contains("NOT READ: 1"), "{text}");
-    // With colours, the only escapes are those of the program.
+    // With colors, the only escapes are those of the program.
     let ours = write(
         &report.page(),
         Screen {
@@ -470,8 +470,8 @@ fn text_from_the_cluster_does_not_control_the_terminal() {
 
 // The tests below paste the printed commands into a shell.
 
-/// A folder with a fake kubectl that records its arguments and input. It says that each node is
-/// `Unknown`; its other output is valid as a name.
+/// A directory with a fake kubectl that records its arguments and input. The fake says that each
+/// node is `Unknown`; its other output is valid as a name.
 struct Shell(TempDir);
 
 const KUBECTL: &str = r#"#!/bin/sh
@@ -548,7 +548,7 @@ fn pasted_commands_send_what_they_show() {
     "#]].assert_eq(&asked);
 }
 
-/// A run that is started as the report says must not reach another cluster.
+/// A run that the user starts with the report's command must not reach another cluster.
 #[test]
 fn our_own_commands_name_the_cluster_or_the_file_too() {
     let target = Target {
@@ -654,8 +654,8 @@ fn every_name_is_one_word_to_the_shell() {
     }
 }
 
-/// An annotation is free text, and whoever may edit a node may write it. kubectl must not read it
-/// as an option, nor the shell as a path.
+/// An annotation is free text, and anyone who may edit a node may write it. kubectl must not read
+/// the text as an option, and the shell must not read it as a path.
 #[test]
 fn a_leaf_cluster_is_part_of_a_command_only_where_its_name_is_valid() {
     for cluster in [

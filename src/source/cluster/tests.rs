@@ -1,4 +1,4 @@
-//! Tests of what is gathered from a cluster: what no file can show.
+//! Tests of the facts that can be gathered only from a cluster, not from a file.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use crate::{
     stop::Stop,
 };
 
-/// ds06 is cut off, and ds05 has just renewed its lease.
+/// ds06 is unreachable, and ds05 has just renewed its lease.
 const CLUSTER: &str = "
     Node ds05: {ready: 'True'}
     Node ds06: {}
@@ -43,7 +43,7 @@ async fn gathered(settings: &Settings, cluster: &Cluster) -> Gathered {
 }
 
 /// A run keeps 16 owners of an object, and one more, which shows that there are others. The pod may
-/// be any of them.
+/// be one of the others.
 #[tokio::test(start_paused = true)]
 async fn a_claim_with_more_owners_than_are_kept_is_unread() {
     for (others, is_owner, expected) in [
@@ -106,8 +106,8 @@ async fn the_clock_is_not_believed_if_no_lease_of_a_ready_node_could_be_read() {
     }
 }
 
-/// A node may have become NotReady after all nodes were listed. Then its silence says nothing of the
-/// clock, and no pod can start on it.
+/// A node may have become NotReady after all nodes were listed. Its silence then tells nothing about
+/// the clock, and no pod can start on it.
 #[tokio::test(start_paused = true)]
 async fn a_node_that_is_no_longer_ready_is_not_asked_about_the_clock() {
     let settings = audit();
@@ -128,8 +128,8 @@ async fn a_node_that_is_no_longer_ready_is_not_asked_about_the_clock() {
     assert_eq!((ready_nodes.clock, ready_nodes.room), (None, false));
 }
 
-/// Grace is cut short by what was read, never by what was not. The pod was drained a quarter of an hour
-/// ago, with a week of grace.
+/// A grace period is cut short only because of facts that were read, never because some could not be
+/// read. The pod was drained a quarter of an hour ago, with a grace period of a week.
 #[tokio::test(start_paused = true)]
 async fn a_grace_is_cut_short_only_if_the_other_leases_could_be_read() {
     let (refused, page) = (
@@ -155,8 +155,8 @@ async fn a_grace_is_cut_short_only_if_the_other_leases_could_be_read() {
     }
 }
 
-/// Nobody is asked whether an edge node is off before all that may show life was read. Once it is off,
-/// the breaker counts it.
+/// The report asks whether an edge node is off only after everything that may show a sign of life was
+/// read. Once an answer says that the node is off, the breaker counts the node.
 #[tokio::test(start_paused = true)]
 async fn an_edge_node_counts_once_it_is_off() {
     let edge = "labels: {openyurt.io/is-edge-worker: 'true'}";

@@ -1,4 +1,5 @@
-//! Tests of what the advice must not say, because it would endanger data or what still runs.
+//! Tests of what the advice must not say, because it would endanger data or containers that still
+//! run.
 
 #![expect(
     clippy::needless_raw_string_hashes,
@@ -9,15 +10,16 @@ use expect_test::expect;
 
 use super::*;
 
-/// Returns the words of an advice, without its commands.
+/// Returns the text of the advice, without its commands.
 fn words(advice: &Advice) -> String {
     let steps = advice.steps.iter().map(|step| step.what.clone());
     let before = advice.first.iter().chain(&advice.risk).cloned();
     before.chain(steps).join(" ")
 }
 
-/// Kueue and Argo Workflows release their finalizers once the pod has finished, which nothing records
-/// while its node is dead: to look for their controllers is no help. The other finalizer has its own.
+/// Kueue and Argo Workflows remove their finalizers once the pod has finished. Nothing records that
+/// while its node is dead, so it does not help to look for their controllers. Any other finalizer
+/// has advice of its own.
 #[test]
 fn a_finalizer_that_waits_for_the_end_needs_the_taint_of_a_machine_that_is_off() {
     let cases = expect![[r#"
@@ -96,7 +98,8 @@ fn a_fenced_node_is_not_to_be_powered_off_again() {
     }
 }
 
-/// A quorum is lost with two pods. From four pods on they have one command, so that a screen has room.
+/// A `StatefulSet` may lose its quorum with two pods. From four pods on, the pods share one
+/// command, so that the commands fit on a screen.
 #[test]
 fn the_pods_of_one_stateful_set_are_answered_for_one_at_a_time() {
     let cases = expect![[r#"
@@ -153,7 +156,7 @@ fn the_pods_of_one_stateful_set_are_answered_for_one_at_a_time() {
     });
 }
 
-/// Its driver fences a machine only if the taint is there when its volumes are detached.
+/// Ceph's driver fences a machine only if the taint is set when its volumes are detached.
 #[test]
 fn the_taint_comes_before_the_reap_of_what_ceph_holds() {
     let cases = expect![[r#"

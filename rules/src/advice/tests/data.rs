@@ -1,12 +1,12 @@
-//! Tests of the advice about data: a claim that somebody deleted, a pod that writes to its node, and
-//! a replacement that waits already.
+//! Tests of the advice about data: a PVC that somebody deleted, a pod that writes to its node, and
+//! a replacement that exists already and waits.
 
 use expect_test::expect;
 
 use super::*;
 
-/// The kubelet that comes back ends the pod, and with its last pod a deleted claim goes: nothing may
-/// suggest to wait for the node.
+/// A kubelet that comes back terminates the pod, and a deleted PVC is removed with its last pod. So
+/// the advice must not suggest waiting for the node.
 #[test]
 fn the_data_of_a_claim_that_somebody_deleted_is_kept_first() {
     let cases = expect![[r#"

@@ -1,4 +1,4 @@
-//! Tests of the answer for an edge node.
+//! Tests of the answer about an edge node.
 
 #![expect(
     clippy::needless_raw_string_hashes,

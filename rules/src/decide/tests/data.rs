@@ -1,4 +1,4 @@
-//! Tests of what keeps a pod for the sake of its data, and of what lets it pass because nothing
+//! Tests of what keeps a pod because of its data, and of what lets the pod pass because nothing
 //! wants it again.
 
 use expect_test::expect;
@@ -8,8 +8,8 @@ use crate::{
     samples::{Scene, check_each},
 };
 
-/// Lists the codes of all rules that ask a person, or that of the verdict, and what has to hold
-/// still when the pod is deleted.
+/// Lists the codes of all rules that ask the user, or else the code that decides, and the causes
+/// that must still apply when the pod is deleted.
 fn codes(words: &str) -> String {
     let Reason {
         code, asks, ties, ..

@@ -1,4 +1,4 @@
-//! An edge node whose machine is off, by an answer.
+//! Tests of an edge node whose machine is off, by an answer.
 
 #![expect(
     clippy::needless_raw_string_hashes,
@@ -9,7 +9,8 @@ use expect_test::expect;
 
 use super::{Scene, check_each};
 
-/// The node has been NotReady since 11:00:00, the deletion was requested at 10:59:30, and it is noon.
+/// It is noon. The node has been NotReady since 11:00:00, and the deletion was requested at
+/// 10:59:30.
 #[test]
 fn only_a_valid_answer_for_an_edge_node_lets_its_pods_pass() {
     let cases = expect![[r#"

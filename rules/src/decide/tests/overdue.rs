@@ -1,4 +1,5 @@
-//! Since when a pod is overdue: its deletion deadline, or earlier on a silent machine.
+//! Tests of the moment since which a pod is overdue: its deletion deadline, or an earlier moment on
+//! a silent machine.
 
 #![expect(
     clippy::needless_raw_string_hashes,
@@ -11,8 +12,8 @@ use super::check;
 use crate::decide::{ReasonCode, Verdict};
 use crate::samples::{Scene, check_each};
 
-/// The kubelet received the drain, and its machine died three minutes later. The node's Ready has
-/// been Unknown for 17 minutes, and the grace period is seven days.
+/// The kubelet received the drain's delete request, and its machine died three minutes later. The
+/// node's Ready has been Unknown for 17 minutes, and the grace period is seven days.
 #[test]
 fn the_grace_ends_with_the_last_heartbeat_or_at_a_later_request() {
     check(&expect![[r#"
@@ -75,7 +76,7 @@ fn reading_less_never_cuts_the_grace() {
     "#]]);
 }
 
-/// Each figure of a reason that the cut decides says so.
+/// Every reason that depends on the cut of the grace period says so.
 #[test]
 fn a_pod_that_only_the_cut_makes_stuck_says_so_whatever_its_reason() {
     check(&expect![[r#"
@@ -90,7 +91,7 @@ fn a_pod_that_only_the_cut_makes_stuck_says_so_whatever_its_reason() {
     "#]]);
 }
 
-/// Every figure of a report is this one.
+/// Every figure of a report uses this value.
 #[test]
 fn a_pod_is_overdue_since_its_deadline_unless_its_machine_is_silent() {
     check_each(
@@ -110,7 +111,7 @@ fn a_pod_is_overdue_since_its_deadline_unless_its_machine_is_silent() {
     );
 }
 
-/// Only a requested deletion makes a pod go, however dead its node is.
+/// A run reaps a pod only if its deletion was requested, however dead its node is.
 #[test]
 fn a_pod_that_is_not_terminating_is_never_reaped() {
     let mut scene = Scene::of("");

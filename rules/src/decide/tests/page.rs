@@ -1,4 +1,4 @@
-//! The page of the book that is made from the tables of codes.
+//! The documentation page that is generated from the tables of codes.
 
 use std::fmt::Write;
 

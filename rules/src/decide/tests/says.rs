@@ -1,4 +1,4 @@
-//! What a kubelet that reports says of its node and of a pod's containers.
+//! Tests of what a kubelet that reports says about its node and about a pod's containers.
 
 #![expect(
     clippy::needless_raw_string_hashes,
@@ -9,8 +9,8 @@ use expect_test::expect;
 
 use crate::samples::{Scene, check_each};
 
-/// Lists the code, what is said of the kubelet and the containers, what to do first, and whether the
-/// containers count as ended.
+/// Lists the code, the sentences about the kubelet and the containers, the first thing to do, and
+/// whether the containers are treated as terminated.
 fn said(words: &str) -> String {
     let scene = Scene::of(words);
     let reason = scene.judged();
