@@ -82,22 +82,24 @@ async fn can_ask(target: &Target) -> Result<bool> {
 }
 
 /// Runs on a cluster that is already connected. With `ask`, the user has to confirm the deletes.
+///
+/// The steps are those of a run: read, decide, limit, act and verify, wait for replacements, report.
 pub async fn run_on(
     cluster: &Cluster,
     settings: &Settings,
     ask: bool,
     stop: &Stop,
 ) -> Result<Report> {
-    let gathered = gathered(cluster, settings, stop).await?;
+    let gathered = read(cluster, settings, stop).await?;
     let mut run = planned(settings, gathered)?;
-    act(&mut run, cluster, ask, stop).await;
+    act_and_verify(&mut run, cluster, ask, stop).await;
     follow_up(&mut run, cluster, stop).await;
     Ok(run.report())
 }
 
 /// Gathers the facts and the pods to judge. Meanwhile the run proves that the guard works: no pod
 /// is deleted before both are done.
-async fn gathered(cluster: &Cluster, settings: &Settings, stop: &Stop) -> Result<Gathered> {
+async fn read(cluster: &Cluster, settings: &Settings, stop: &Stop) -> Result<Gathered> {
     let store = Store::new(cluster, settings.wanted());
     let gathered =
         async { tokio::try_join!(Box::pin(store.gather(None)), prove_guard(settings, cluster)) };
@@ -105,12 +107,13 @@ async fn gathered(cluster: &Cluster, settings: &Settings, stop: &Stop) -> Result
     Ok(gathered)
 }
 
-/// Judges the pods that were gathered.
+/// Decides about the pods that were gathered, and applies the limits of the run.
 fn planned(settings: &Settings, gathered: Gathered) -> Result<RunRecord<'_>> {
     let Gathered { facts, pods, .. } = gathered;
     settings.check_filters(&facts)?;
     log_counts(&pods);
-    let plan = settings.plan(&facts, pods);
+    let judged = settings.decide(&facts, pods);
+    let plan = settings.limit(&facts, judged);
     Ok(RunRecord::new(settings, facts, plan))
 }
 
@@ -156,7 +159,7 @@ async fn prove_guard(settings: &Settings, cluster: &Cluster) -> Result<()> {
 
 /// Deletes and verifies as the run's mode allows, and gives each pod to be reaped an outcome. A run
 /// that deletes also writes Events.
-async fn act(run: &mut RunRecord<'_>, cluster: &Cluster, ask: bool, stop: &Stop) {
+async fn act_and_verify(run: &mut RunRecord<'_>, cluster: &Cluster, ask: bool, stop: &Stop) {
     let start = Instant::now();
     let pods = run.plan.reaps().collect_vec();
     let all = |outcome: Outcome| {

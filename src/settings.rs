@@ -12,7 +12,7 @@ use crate::{
     decide::Policy,
     exit::{CouldNotRun, Result},
     facts::{ClusterFacts, PodFacts},
-    limits::{Limits, Plan},
+    limits::{Judged, Limits, Plan},
     selector::{NamespaceFilter, Target},
     source::Wanted,
     words::{counted, joined},
@@ -122,10 +122,14 @@ impl Settings {
         }
     }
 
-    /// Makes the plan: decides each pod by the rules, then applies the limits of the run to the
-    /// verdicts.
-    pub fn plan(&self, facts: &ClusterFacts, pods: Vec<PodFacts>) -> Plan {
-        Plan::new(facts, pods, &self.policy, &self.limits)
+    /// Judges every pod by the rules.
+    pub fn decide(&self, facts: &ClusterFacts, pods: Vec<PodFacts>) -> Vec<Judged> {
+        Judged::by_rules(facts, pods, &self.policy)
+    }
+
+    /// Applies the limits of the run to pods that the rules have judged.
+    pub fn limit(&self, facts: &ClusterFacts, judged: Vec<Judged>) -> Plan {
+        Plan::new(facts, judged, &self.limits)
     }
 
     /// Refuses a filter on the command line that selects no namespace: an empty report would be false

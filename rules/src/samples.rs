@@ -16,7 +16,7 @@ use crate::{
         Owner, PodFacts, Ready, Renewer, Requirement, SignBy, Storage, Tally, Unread, VolumeFacts,
         Zone,
     },
-    limits::{Limits, Plan},
+    limits::{Judged, Limits, Plan},
     selector::Target,
 };
 
@@ -251,7 +251,9 @@ impl Scene {
     /// Judges every pod, and applies the limits.
     pub fn plan(&self) -> Plan {
         let pods = self.other_pods.iter().chain([&self.pod]).cloned();
-        Plan::new(&self.facts(), pods.collect(), &self.policy, &self.limits)
+        let facts = self.facts();
+        let judged = Judged::by_rules(&facts, pods.collect(), &self.policy);
+        Plan::new(&facts, judged, &self.limits)
     }
 
     /// Returns the result of `ask` for an adviser on the plan.

@@ -73,7 +73,7 @@ pub async fn run_on(
     }
     nodes.sort_by_cached_key(order);
     facts.errors = store.errors();
-    let plan = settings.plan(&facts, Vec::new());
+    let plan = settings.limit(&facts, Vec::new());
     let mut report = RunRecord::new(settings, facts, plan).report();
     let not_ready = counted_nodes
         .values()

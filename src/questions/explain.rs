@@ -49,7 +49,7 @@ pub async fn run_on(source: Source<'_>, settings: &Settings, asked: &PodName) ->
         let message = format!("pod {asked} could not be read: {cause}");
         return Err(CouldNotRun::Source(message));
     }
-    let plan = settings.plan(&facts, pods);
+    let plan = settings.limit(&facts, settings.decide(&facts, pods));
     Ok(explain(&pod, &RunRecord::new(settings, facts, plan)))
 }
 

@@ -99,7 +99,7 @@ pub(super) async fn suppose<'a>(
         on_dead,
     } = gathered;
     settings.check_filters(&facts)?;
-    let plan = settings.plan(&facts, pods);
+    let plan = settings.limit(&facts, settings.decide(&facts, pods));
     let run = RunRecord::new(settings, facts, plan);
     let counted_nodes = store.counted_nodes(run.facts.now).await;
     let counted_nodes = counted_nodes.unwrap_or_default();

@@ -71,7 +71,7 @@ pub fn run(mode: Mode, target: Target) -> Settings {
 pub fn judged<'a>(settings: &'a Settings, objects: &[Value]) -> RunRecord<'a> {
     let saved = saved(objects, false);
     let Gathered { facts, pods, .. } = gathered_from(&saved, settings);
-    let plan = settings.plan(&facts, pods);
+    let plan = settings.limit(&facts, settings.decide(&facts, pods));
     RunRecord::new(settings, facts, plan)
 }
 

@@ -30,7 +30,7 @@ use crate::{
     facts::{
         ClaimFacts, ClaimState, ClusterFacts, Goes, NodeCounts, NodeFacts, Ready, Unneeded, Unread,
     },
-    limits::Plan,
+    limits::{Judged, Plan},
     report::samples::{audit, gathered_from},
     selector::NodeSelectors,
     settings::Settings,
@@ -103,7 +103,7 @@ fn judged(Gathered { facts, pods, .. }: Gathered, max_not_ready_percent: u8) -> 
         policy, mut limits, ..
     } = audit();
     limits.max_not_ready_percent = max_not_ready_percent;
-    Plan::new(&facts, pods, &policy, &limits)
+    Plan::new(&facts, Judged::by_rules(&facts, pods, &policy), &limits)
 }
 
 /// The code of the reason for the only pod of the cluster.

@@ -1,7 +1,7 @@
 //! The scan reads little, and must lead to the same verdicts as reading everything.
 //!
-//! Random clusters are read twice: by the scan, from the simulated API server, and completely, as a snapshot of the
-//! same objects. Both must lead to the same verdicts for the same reasons.
+//! Random clusters are read twice: by the scan, from the simulated API server, and completely, as a snapshot of the same objects.
+//! Both must lead to the same verdicts for the same reasons.
 
 use crate::prelude::*;
 use pod_reaper::{
@@ -14,7 +14,7 @@ use pod_reaper::{
 };
 use pod_reaper_test_support::{at_once, samples};
 
-/// A cluster, and the maximum of objects on a page.
+/// A cluster, and the maximum number of objects on a page.
 #[derive(Debug, Clone)]
 struct Case {
     cluster: Objects,
@@ -52,7 +52,7 @@ pub fn runtime() -> tokio::runtime::Runtime {
     runtime.enable_all().build().unwrap()
 }
 
-/// A client of the server, and what keeps its run going.
+/// A client of the server, and a guard that keeps the client's run going.
 pub fn client(server: &Server<Objects>) -> (impl Drop + use<>, Cluster) {
     let (sender, stop) = Stop::manual(Duration::from_mins(8));
     (sender, Cluster::new(server.client(), stop))
@@ -63,7 +63,7 @@ async fn scanned(cluster: &Cluster, settings: &Settings) -> (ClusterFacts, Plan)
     planned(gathered.unwrap(), settings)
 }
 
-/// What a run gathers from a file.
+/// The facts that a run gathers from a file.
 pub fn gathered_from(saved: &Saved, settings: &Settings) -> Gathered {
     at_once(Store::new(saved, settings.wanted()).gather(None)).unwrap()
 }
@@ -72,7 +72,7 @@ pub fn planned(
     Gathered { facts, pods, .. }: Gathered,
     settings: &Settings,
 ) -> (ClusterFacts, Plan) {
-    let plan = settings.plan(&facts, pods);
+    let plan = settings.limit(&facts, settings.decide(&facts, pods));
     (facts, plan)
 }
 
@@ -86,7 +86,7 @@ fn by_scan(case: &Case, settings: &Settings) -> (ClusterFacts, Plan) {
     found
 }
 
-/// By the clock of `scanned`: with `--now`, a file's is not questioned.
+/// Uses the clock of `scanned`, because with `--now` a run does not question the clock of a file.
 fn by_reading_all(case: &Case, settings: &Settings, scanned: &ClusterFacts) -> Verdicts {
     let saved = Saved::read(
         case.cluster.saved().as_bytes(),
@@ -99,8 +99,8 @@ fn by_reading_all(case: &Case, settings: &Settings, scanned: &ClusterFacts) -> V
         mut facts, pods, ..
     } = gathered_from(&saved.unwrap(), settings);
     facts.clock.clone_from(&scanned.clock);
-    let plan = settings.plan(&facts, pods);
-    // A snapshot has pods of nodes that are gone. A scan without `--all` does not read them.
+    let plan = settings.limit(&facts, settings.decide(&facts, pods));
+    // A snapshot has pods of nodes that are gone. A scan without `--all` does not read those pods.
     let there = |node: &Option<String>| {
         let node = node.as_ref().and_then(|name| facts.nodes.get(name));
         node.is_some_and(|node| node.known().is_some())
@@ -133,7 +133,7 @@ pub fn for_every_world(cases: u64, mut property: impl FnMut(&mut Dice, World, Se
     for_every_seed(cases, |seed| {
         let mut dice = Dice::new(seed);
         let mut args = options::args(&mut dice);
-        // What the operator says of nodes changes what has to be read of them.
+        // The user's node selectors change what must be read about the nodes.
         let selects = dice.permille(500);
         args.retain(|arg| selects || !arg.contains("-node-selector="));
         let settings = options::settings(&args);
@@ -144,7 +144,7 @@ pub fn for_every_world(cases: u64, mut property: impl FnMut(&mut Dice, World, Se
             .flat_map(|it| &mut it.facts.affinity);
         let asked = terms.flat_map(|term| &mut term.requirements);
         for value in asked.flat_map(|asked| &mut asked.values) {
-            // The API server refuses to ask for a value that no label can have. A file does not.
+            // The API server refuses to select a value that no label can have. A file does not.
             *value = value.trim_start_matches('-').to_owned();
         }
         property(&mut dice, world, settings);
@@ -179,7 +179,7 @@ fn the_scan_chooses_what_reading_everything_chooses() {
         }
     });
     answers.each_lets_go(enough);
-    // Without many of each the test would prove little.
+    // Without many verdicts of each kind, the test would prove little.
     let many = counts.iter().all(|(.., seen)| *seen > 5);
     let counts = counts.map(|(what, _, seen)| (what, seen));
     assert!(!enough || many, "{counts:?}");
@@ -187,7 +187,7 @@ fn the_scan_chooses_what_reading_everything_chooses() {
 
 type Is = fn(&Reason) -> bool;
 
-/// Reasons that depend on what the one source asks for and the other has.
+/// Reasons that depend on facts that the scan requests and a snapshot already has.
 const SEEN: [(&str, Is); 11] = [
     ("no controller", |reason| notes(reason, "nothing brings")),
     ("waits", |reason| notes(reason, "its replacement waits")),
@@ -213,7 +213,7 @@ fn notes(reason: &Reason, begin: &str) -> bool {
     reason.code == ReasonCode::Stuck && notes.any(|note| note.starts_with(begin))
 }
 
-/// Compares the explanation of each pod with what a run decides, with its limits.
+/// Compares the explanation of each pod with what a run decides, including its limits.
 fn differences(plan: &Plan, explanation: impl Fn(&PodName) -> Report) -> Vec<String> {
     let difference = |judged: &Judged| {
         let asked = PodName {
@@ -302,7 +302,7 @@ fn a_pod_is_explained_as_it_is_where_the_cache_is_behind() {
     runtime().block_on(async {
         let settings = Settings::from(Cli::try_from_args(["pod-reaper".into()]).unwrap());
         let (_going_on, cluster) = client(&Server::new(objects));
-        // The run's delete would be refused, as the pod has another version.
+        // The API server would refuse the run's delete, because the pod has another version.
         let (_, plan) = scanned(&cluster, &settings).await;
         assert_eq!(plan.pods[0].code(), ReasonCode::Stuck);
         let asked = PodName {

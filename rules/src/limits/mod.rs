@@ -63,6 +63,16 @@ pub struct Plan {
 }
 
 impl Judged {
+    /// Judges every pod by the rules. No limit is set yet.
+    pub fn by_rules(facts: &ClusterFacts, pods: Vec<PodFacts>, policy: &Policy) -> Vec<Self> {
+        let judge = |pod: PodFacts| Self {
+            reason: PodContext::of(facts, policy, &pod).decide(),
+            pod,
+            limit: None,
+        };
+        pods.into_iter().map(judge).collect()
+    }
+
     /// Returns the verdict: `wait` if a limit is set, otherwise the verdict of the rules.
     pub fn verdict(&self) -> Verdict {
         if self.limit.is_some() {
@@ -89,22 +99,8 @@ impl Judged {
 }
 
 impl Plan {
-    /// Judges every pod by the rules, then applies the limits of the run.
-    pub fn new(
-        facts: &ClusterFacts,
-        pods: Vec<PodFacts>,
-        policy: &Policy,
-        limits: &Limits,
-    ) -> Self {
-        let judge = |pod: PodFacts| Judged {
-            reason: PodContext::of(facts, policy, &pod).decide(),
-            pod,
-            limit: None,
-        };
-        Self::limited(facts, pods.into_iter().map(judge).collect(), limits)
-    }
-
-    fn limited(facts: &ClusterFacts, mut pods: Vec<Judged>, limits: &Limits) -> Self {
+    /// Applies the limits of the run to pods that the rules have judged.
+    pub fn new(facts: &ClusterFacts, mut pods: Vec<Judged>, limits: &Limits) -> Self {
         // The UID also orders pods of the same name.
         pods.sort_by_cached_key(|Judged { pod, .. }| {
             (

@@ -100,7 +100,7 @@ async fn the_clock_is_not_believed_if_no_lease_of_a_ready_node_could_be_read() {
         let settings = audit();
         let Gathered { facts, pods, .. } = gathered(&settings, &cluster).await;
         assert_eq!(facts.clock.is_none(), is_believed, "{unread:?}");
-        let plan = settings.plan(&facts, pods);
+        let plan = settings.limit(&facts, settings.decide(&facts, pods));
         let reaps = plan.reaps().count();
         assert_eq!(reaps, usize::from(is_believed), "{unread:?}");
     }
@@ -150,7 +150,7 @@ async fn a_grace_is_cut_short_only_if_the_other_leases_could_be_read() {
 ";
         let settings = audit();
         let Gathered { facts, pods, .. } = gathered(&settings, &cluster(drained, fate)).await;
-        let plan = settings.plan(&facts, pods);
+        let plan = settings.limit(&facts, settings.decide(&facts, pods));
         assert_eq!(plan.pods[0].code(), expected, "{fault:?}");
     }
 }

@@ -17,7 +17,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 const CASES: u64 = 10_000;
 
-/// Checks `property` on random clusters. Of one that fails, the pods are shown without which it does not.
+/// Checks `property` on random clusters. If a cluster fails, the pods that do not matter for the failure are removed before it is
+/// printed.
 fn for_every_cluster(mut property: impl FnMut(&Case)) -> bool {
     for_every_seed(CASES, |seed| {
         let mut case = Case::random(seed);
@@ -38,7 +39,8 @@ fn for_every_cluster(mut property: impl FnMut(&Case)) -> bool {
 }
 
 fn plan(settings: &Settings, gathered: &Gathered) -> Plan {
-    settings.plan(&gathered.facts, gathered.pods.clone())
+    let judged = settings.decide(&gathered.facts, gathered.pods.clone());
+    settings.limit(&gathered.facts, judged)
 }
 
 fn reaps(plan: &Plan) -> impl Iterator<Item = &PodFacts> {
@@ -64,7 +66,7 @@ fn text_of(report: &Report) -> String {
     text::write(&report.page(), Screen::default())
 }
 
-/// What holds the pods of each node, by an independent count: the whole run, or the nodes of a zone.
+/// The limit that keeps the pod, by an independent count: of the whole run, or of the nodes of a zone.
 fn limit(case: &Case, max_percent: u8, pod: &PodFacts) -> Option<ReasonCode> {
     let facts = &case.gathered.facts;
     let node = node_of(facts, pod)?;
@@ -86,7 +88,7 @@ fn limit(case: &Case, max_percent: u8, pod: &PodFacts) -> Option<ReasonCode> {
     }
 }
 
-/// Its node, as it was read.
+/// The pod's node, as it was read.
 fn node_of<'a>(facts: &'a ClusterFacts, pod: &PodFacts) -> Option<&'a NodeFacts> {
     facts.node_of(pod)?.known()
 }
@@ -96,7 +98,7 @@ fn pod_of<'a>(gathered: &'a Gathered, uid: &str) -> &'a PodFacts {
     pods.find(|pod| pod.uid.as_str() == uid).unwrap()
 }
 
-/// When it is overdue since.
+/// The moment from which the pod is overdue.
 fn since(facts: &ClusterFacts, pod: &PodFacts) -> Timestamp {
     due(pod, node_of(facts, pod), facts.now)
 }
@@ -185,7 +187,7 @@ fn every_pod_without_an_objection_is_reaped() {
     });
 }
 
-/// A person is told the reason that matters first, and acts on it.
+/// The user sees the reason that matters first, and acts on it.
 #[test]
 fn the_first_rule_that_holds_gives_the_reason() {
     for_every_cluster(|case| {
@@ -232,7 +234,7 @@ fn the_first_rule_that_holds_gives_the_reason() {
     });
 }
 
-/// Returns the pod as it is before anything was read of its storage.
+/// Returns the pod as it is before any reading of its storage.
 fn without_storage(pod: &PodFacts) -> PodFacts {
     let claims = pod.claims.iter().map(|claim| {
         let (name, ephemeral) = claim.reference();
@@ -245,7 +247,7 @@ fn without_storage(pod: &PodFacts) -> PodFacts {
     }
 }
 
-/// Adds to `pod` the answer to `query`, as `whole` has it.
+/// Adds to `pod` the reading for `query`, as `whole` has it.
 fn answer(pod: &mut PodFacts, whole: &PodFacts, query: &Query) {
     if let Query::Set { .. } = query {
         pod.set_wants.clone_from(&whole.set_wants);
@@ -285,8 +287,8 @@ fn answer(pod: &mut PodFacts, whole: &PodFacts, query: &Query) {
     }
 }
 
-/// What the rules ask for is enough: the reason is that which follows from everything. Which of two causes a sentence names may
-/// depend on what was read.
+/// The queries of the rules are sufficient: the reason is the same as with all facts. If there are two causes, the cause that a
+/// sentence names may depend on what was read.
 #[test]
 fn what_no_rule_asks_for_changes_nothing() {
     let (mut asked, mut not_asked) = (0, 0);
@@ -428,7 +430,7 @@ fn a_failed_read_adds_nothing() {
     ];
     for_every_cluster(|case| {
         let mut settings = case.settings();
-        // Under a cap, a pod that is left out makes room for another one.
+        // Under a cap, omitting one pod makes room for another.
         settings.limits = Limits {
             max_deletes: None,
             ..settings.limits
@@ -467,7 +469,7 @@ fn the_order_of_the_facts_does_not_matter() {
     });
 }
 
-/// Whether the node of this name was read and shows a sign of life, or might if more were read.
+/// Whether the node of this name was read and shows a sign of life, or might show one if more were read.
 fn lives(gathered: &Gathered, node: Option<&str>) -> bool {
     let facts = &gathered.facts;
     let node = node
@@ -476,12 +478,12 @@ fn lives(gathered: &Gathered, node: Option<&str>) -> bool {
     node.is_some_and(|node| !is_silent(node, facts.now))
 }
 
-/// What a person is asked, answered at once, lets the pod go, and only it.
+/// If you immediately give the answers that the report asks for, the pod is reaped, and no other pod is.
 #[test]
 fn what_is_asked_for_lets_the_pod_go() {
     let mut asked = 0;
     let enough = for_every_cluster(|case| {
-        // Only plain names are asked about, as an API server gives them.
+        // The report asks only about plain names, as an API server gives them.
         let mut gathered = case.gathered.clone();
         for (at, pod) in gathered.pods.iter_mut().enumerate() {
             (pod.namespace, pod.name) = ("apps".to_owned(), format!("pod-{at}"));
@@ -501,7 +503,7 @@ fn what_is_asked_for_lets_the_pod_go() {
             let mut names = workloads.map(|workload| workload.map(|it| it.name.as_str()));
             let first = names.next();
             let one = names.all(|name| Some(name) == first);
-            // That a machine at the edge is off is said of the machine, for all of its pods.
+            // The answer that an edge node's machine is off is about the machine, and applies to all of its pods.
             let first_pod = &before.pods[group.pods[0]];
             let of_machine = first_pod.reason == Some(ReasonCode::EdgeNode);
             assert!(
@@ -550,7 +552,7 @@ fn what_is_asked_for_lets_the_pod_go() {
                     other => panic!("{other:?}"),
                 }
             }
-            // What was not found out is asked again.
+            // A run asks again for facts that it could not find out.
             let is_known = |claim: &ClaimFacts| {
                 let terms = claim.bound().into_iter().flat_map(|it| &it.volume.affinity);
                 let mut terms = terms.map(|term| &term.satisfied_by);
@@ -569,7 +571,7 @@ fn what_is_asked_for_lets_the_pod_go() {
             let policy = &settings.policy;
             let reason = decide::PodContext::of(&after.facts, policy, &pod).decide();
             asked += 1;
-            // On a machine at the edge, it is asked what else keeps the pod only once that is off.
+            // On an edge node, the report asks about other obstacles only once the machine is off.
             let first_is_off = entry.reason == Some(ReasonCode::EdgeNode);
             assert!(
                 !sure
@@ -610,7 +612,7 @@ fn destructive_commands_are_printed_only_for_what_is_certainly_dead() {
         let objects_to = |pod: &PodFacts| {
             let mut objections = objections(&gathered.facts, &settings.policy, pod);
             objections.retain(|objection| !may_remain.contains(objection));
-            // A machine at the edge can be answered for, once it is off; nothing else that a leaf node stands for.
+            // For an edge node whose machine is off, there is an answer. There is none for other kinds of leaf nodes.
             if first_reason(&gathered.facts, &settings.policy, pod) == EdgeNode {
                 let later = |it: &&str| {
                     let later = ["leaf node", "finalizer", "just failed", "was not read"];
@@ -646,7 +648,7 @@ fn destructive_commands_are_printed_only_for_what_is_certainly_dead() {
                 let deleted = pod.claims.iter().any(|claim| claim.deleted);
                 assert!(reason == LocalVolume || deleted);
                 let node = node_of(&gathered.facts, pod).unwrap();
-                // A claim that is being deleted goes with the last of its pods, whoever answers.
+                // A PVC that is being deleted disappears with the last of its pods, whoever answers.
                 let shared = |claim: &ClaimFacts| {
                     !claim.deleted
                         && place_of(claim, node) == Place::Pinned
@@ -661,7 +663,7 @@ fn destructive_commands_are_printed_only_for_what_is_certainly_dead() {
                 objects_to(pod)
             );
         }
-        // Commands for a node are allowed only where one of its pods shows that it is not expected back.
+        // Commands for a node are allowed only if one of its pods shows that the node is not expected to return.
         for entry in report.nodes.iter().filter(|node| destroys(&node.steps)) {
             let name = &entry.name;
             let mut pods = gathered.pods.iter();
@@ -706,7 +708,7 @@ fn the_text_keeps_to_its_columns_and_controls_no_terminal() {
     });
 }
 
-/// Whether it is a control character, an invisible one or one that changes the direction of writing.
+/// Whether the character is a control character, is invisible, or changes the direction of writing.
 fn steers(letter: char) -> bool {
     letter.is_control()
         || ['\u{ad}', '\u{61c}', '\u{180e}', '\u{feff}', '\u{e0001}'].contains(&letter)
@@ -721,13 +723,13 @@ fn steers(letter: char) -> bool {
         .any(|(first, last)| (*first..=*last).contains(&letter))
 }
 
-/// A line of a command as the report prints it, without the indentation and the backslash that a line of a script has.
+/// A line of a command as the report prints it, without the indentation, and without the backslash that a line of a script has.
 fn shown(line: &str) -> String {
     let shown = line.replace('\t', " ").replace(steers, "\u{fffd}");
     shown.trim().trim_end_matches(" \\").to_owned()
 }
 
-/// The line's text, without indentation, the label of a line of the head, and the mark of a step.
+/// The line's text without the indentation, the label of a header line, and the mark of a step.
 fn without_mark(line: &str) -> &str {
     let labels = ["HELD ", "INCOMPLETE ", "NOTE ", "NODES ", "PODS ", "FIRST "];
     let mut labels = labels.iter().filter_map(|label| line.strip_prefix(label));
@@ -738,7 +740,7 @@ fn without_mark(line: &str) -> &str {
         .unwrap_or(line)
 }
 
-/// The width of a line. Letters from Hangul on count twice, as most of them are two columns wide.
+/// The width of a line. Letters from Hangul on are counted twice, because most of them are two columns wide.
 fn columns(line: &str) -> usize {
     line.chars()
         .map(|letter| {
