@@ -12,7 +12,7 @@ use serde::{Serialize, Serializer};
 
 use crate::{
     facts::{AffinityTerm, Read, Requirement, Unread},
-    words::{after, joined},
+    words::{joined, prefixed},
 };
 
 /// The cluster that the operator asked for.
@@ -178,7 +178,7 @@ impl fmt::Display for NodeSelector {
             Self::Annotation(key, value) => ("annotation", key, value),
             Self::Taint(key, value) => ("taint", key, value),
         };
-        write!(f, "{what} {key}{}", after("=", value.as_ref()))
+        write!(f, "{what} {key}{}", prefixed("=", value.as_ref()))
     }
 }
 

@@ -52,7 +52,7 @@ pub fn joined(texts: impl IntoIterator<Item = impl Display>, between: &str) -> O
 }
 
 /// Prefixes `what` with `before`; empty if there is no `what`.
-pub fn after(before: &str, what: Option<impl Display>) -> String {
+pub fn prefixed(before: &str, what: Option<impl Display>) -> String {
     what.map_or_else(String::new, |what| format!("{before}{what}"))
 }
 

@@ -25,7 +25,7 @@ pub use self::print::Print;
 pub use self::values::{LogFormat, Output, PodName, RequireGuard};
 use self::values::{NODES, PODS};
 use self::variables::{DIRECTORY, Settings, is_setting};
-use crate::{cluster::Mode, selector::regex, words::after};
+use crate::{cluster::Mode, selector::regex, words::prefixed};
 
 /// The command line and the environment, read and checked.
 #[derive(Debug)]
@@ -570,7 +570,7 @@ pub fn warn_of_what_has_no_effect() {
     for key in directory.keys().filter(|key| !settings.contains(&&**key)) {
         let mut near = settings.iter();
         let near = near.find(|our| strsim::osa_distance(our, &key) < 3);
-        let hint = after("; did you mean ", near);
+        let hint = prefixed("; did you mean ", near);
         tracing::warn!("The setting {key:?} has no effect{hint}");
     }
 }

@@ -10,7 +10,7 @@ use rustls::{CertificateError, pki_types::UnixTime};
 use serde_json::Value;
 
 use super::MAX_BODY_BYTES;
-use crate::{facts::Unread, kubernetes::given, words::after};
+use crate::{facts::Unread, kubernetes::given, words::prefixed};
 
 /// How often a request is tried in all. During a rolling restart of the API servers, one or two
 /// tries fail.
@@ -50,7 +50,7 @@ pub type Result<T, E = Failure> = std::result::Result<T, E>;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
     /// The API server responded, but not with success.
-    #[error("the API server answered {code}{}", after(": ", given(message.clone())))]
+    #[error("the API server answered {code}{}", prefixed(": ", given(message.clone())))]
     Status {
         code: u16,
         /// The message of the API's Status object, or HTTP's name of the code.

@@ -16,7 +16,7 @@ use super::{
     request::{Ask, object},
     write::delete,
 };
-use crate::{kubernetes::RawPod, words::after};
+use crate::{kubernetes::RawPod, words::prefixed};
 
 /// The message of the first rule in `cronjob/components/guard/guard.yaml`. This message
 /// distinguishes the guard from everything else that may refuse a delete.
@@ -73,7 +73,7 @@ impl Cluster {
                 Some(403) => Some("it needs the right to get pods"),
                 _ => failure.is(StatusKind::NotFound).then_some(NO_POD),
             };
-            let hint = after("; ", hint);
+            let hint = prefixed("; ", hint);
             NoProof::Never(format!("its own pod could not be read: {failure}{hint}"))
         };
         let response = self.get(path, Ask::METADATA).await.map_err(unread)?;

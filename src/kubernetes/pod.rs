@@ -20,7 +20,7 @@ use crate::{
     decide::REAP,
     facts::{
         ClaimFacts, Containers, Deletion, Heard, Identity, MAX_CLAIMS_PER_POD, Owner, PodFacts,
-        Requirement, SignBy, Stay,
+        Requirement, SignBy, StayReason,
     },
 };
 
@@ -607,13 +607,13 @@ impl RawPod {
     }
 
     /// Returns why Kubernetes never evicts the pod from a silent node; `None` if it does.
-    fn stays(&self) -> Option<Stay> {
+    fn stays(&self) -> Option<StayReason> {
         let of_daemon_set = self.controller_of_apps("DaemonSet").is_some();
         let Tolerations([tolerates_silence, _]) = self.spec.tolerations;
         match tolerates_silence {
-            _ if self.mirror() => Some(Stay::Static),
-            _ if of_daemon_set => Some(Stay::DaemonSet),
-            None => Some(Stay::Tolerates),
+            _ if self.mirror() => Some(StayReason::Static),
+            _ if of_daemon_set => Some(StayReason::DaemonSet),
+            None => Some(StayReason::Tolerates),
             Some(_) => None,
         }
     }

@@ -18,7 +18,7 @@ use crate::{
     settings::Settings,
     source::{Gathered, Source, Store},
     stop::Stop,
-    words::{after, human_duration, joined},
+    words::{human_duration, joined, prefixed},
 };
 
 /// How many NotReady nodes are searched for a pod with a similar name.
@@ -195,7 +195,7 @@ fn not_terminating(pod: &PodFacts, now: Timestamp) -> String {
     format!(
         "It is not Terminating: its deletion was not requested. It has existed{}, in phase {}. pod-reaper looks at \
          Terminating pods only.",
-        after(" for ", age),
+        prefixed(" for ", age),
         phase.unwrap_or("unknown")
     )
 }

@@ -13,7 +13,7 @@ use itertools::Itertools as _;
 use crate::{
     decide::{ReasonCode, Verdict},
     exit::{CouldNotRun, Result},
-    facts::{NodeRead, Owner, PodFacts, PodsOf, Stay, Unread},
+    facts::{NodeRead, Owner, PodFacts, PodsOf, StayReason, Unread},
     limits::{Judged, MAX_NODES_IGNORED},
     questions::{ask, exit, near},
     report::{Counts, Fate, PodEntry, Report, RunRecord, Supposed, Workload},
@@ -175,7 +175,7 @@ impl SupposedRun<'_> {
         };
         for (pod, judged, fate) in self.fates() {
             match fate {
-                Fate::Stays if !pod.finished() && pod.stays == Some(Stay::Tolerates) => {
+                Fate::Stays if !pod.finished() && pod.stays == Some(StayReason::Tolerates) => {
                     counts.stays_down += 1;
                 }
                 Fate::ComesBack => counts.comes_back += 1,
@@ -302,9 +302,9 @@ fn until_reaped(pod: &PodFacts, tolerates: i64, with_lease: bool, settings: &Set
 fn not_judged(pod: &PodFacts) -> &'static str {
     match pod.stays {
         _ if pod.evicted() => "It lacks what a verdict needs, so no run judges it.",
-        Some(Stay::Static) => "A static pod: it belongs to its node.",
-        Some(Stay::DaemonSet) => "Its DaemonSet makes it tolerate every failure of its node.",
-        Some(Stay::Tolerates) => {
+        Some(StayReason::Static) => "A static pod: it belongs to its node.",
+        Some(StayReason::DaemonSet) => "Its DaemonSet makes it tolerate every failure of its node.",
+        Some(StayReason::Tolerates) => {
             "It tolerates a silent node without a time limit, so it is never evicted."
         }
         None => "It has finished; the eviction deletes it at once.",

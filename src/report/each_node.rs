@@ -9,7 +9,7 @@ use super::{
     phrases::seconds,
     supposed::forecast_page,
 };
-use crate::words::{after, counted, counts, joined};
+use crate::words::{counted, counts, joined, prefixed};
 
 const ASSUMED: &str = "Assumed: that node alone dies, and a zone has another node for its volumes. A time counts from when \
      Kubernetes calls it unreachable, until a run may reap the last of its pods: toleration and thresholds, and the grace period if the node has no lease. \
@@ -51,7 +51,7 @@ fn sections(nodes: &[NodeForecast]) -> Vec<Section> {
         counted(harmless.len(), "node", "nodes")
     );
     let harmless = Section::new("harmless", heading, Tone::Good, paragraphs(all_back));
-    let heading = after("What would help ", worst.map(|node| &node.node));
+    let heading = prefixed("What would help ", worst.map(|node| &node.node));
     let changes = paragraphs(worst.into_iter().flat_map(|node| changes(&node.counts)));
     let changes = Section::new("changes", heading, Tone::Plain, changes);
     vec![held, nodes, harmless, changes]
@@ -86,9 +86,9 @@ fn parts(node: &NodeForecast) -> Vec<String> {
         (numbers.left_out, "left out"),
     ]);
     vec![
-        after("", joined(losses, ", ")),
-        back + &after("", waits),
-        after("after ", time),
+        prefixed("", joined(losses, ", ")),
+        back + &prefixed("", waits),
+        prefixed("after ", time),
     ]
 }
 
@@ -142,7 +142,7 @@ fn all(report: &Report, nodes: &[NodeForecast]) -> String {
     format!(
         "{}, each dying alone{}",
         counted(nodes.len(), "node", "nodes"),
-        after("; ", leaf)
+        prefixed("; ", leaf)
     )
 }
 

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     decide::{Evaluation, ReasonCode},
-    words::after,
+    words::prefixed,
 };
 
 /// Returns the page of the report, whose only pod is `pod`.
@@ -25,7 +25,7 @@ pub fn page(report: &Report, pod: &PodEntry, explained: &Explained) -> Page {
     Page {
         headline: format!("{}: {verdict}", phrases::name(pod)),
         about: phrases::about(report),
-        cluster: after("", phrases::cluster(report)),
+        cluster: prefixed("", phrases::cluster(report)),
         settings: phrases::settings(report),
         head: Vec::new(),
         sections: sections(report, pod, explained, &verdict),
@@ -70,7 +70,7 @@ fn sections(report: &Report, pod: &PodEntry, explained: &Explained, verdict: &st
         advice = paragraphs(pod.reason.map(ReasonCode::advice));
     }
     let strong = |id, heading: &str, blocks| Section::new(id, heading, Tone::Strong, blocks);
-    let heading = format!("Verdict: {verdict}{}", after("", by));
+    let heading = format!("Verdict: {verdict}{}", prefixed("", by));
     let why = "Why (--all-rules has what every rule saw)";
     let mut sections = vec![
         strong("verdict", &heading, about.chain(from).collect()),
@@ -94,7 +94,7 @@ fn sections(report: &Report, pod: &PodEntry, explained: &Explained, verdict: &st
 /// own.
 fn facts(pod: &PodEntry, explained: &Explained) -> Vec<Block> {
     let answers = pod.answers.iter().map(|answer| {
-        let counts = after(" for nothing: ", answer.inert.as_ref());
+        let counts = prefixed(" for nothing: ", answer.inert.as_ref());
         format!("Answer {answer}: it counts{counts}.")
     });
     let Explained { rules, limits, .. } = explained;
@@ -131,7 +131,7 @@ fn rule(rule: &Evaluation) -> Block {
         (false, _) => Tone::Plain,
     };
     Block::Entry(Entry {
-        name: after("", number) + rule.asks,
+        name: prefixed("", number) + rule.asks,
         columns: vec![format!("{holds}{decides}")],
         tone,
         blocks: vec![Block::paragraph(Tone::Quiet, &rule.seen)],

@@ -19,7 +19,7 @@ use crate::{
     advice::{self, Row, Step, StepKind},
     decide::{ReasonCode, Verdict},
     outcome::{OutcomeCode, ReplacementState},
-    words::{after, counted, joined, listed, natural},
+    words::{counted, joined, listed, natural, prefixed},
 };
 
 /// The most bytes of a cause that a page shows. JSON has the whole cause.
@@ -32,7 +32,7 @@ pub fn page(report: &Report) -> Page {
     Page {
         headline: phrases::headline(report),
         about: phrases::about(report),
-        cluster: after("", phrases::cluster(report)),
+        cluster: prefixed("", phrases::cluster(report)),
         settings: phrases::settings(report),
         head: head(report),
         sections: sections(report),
@@ -106,7 +106,7 @@ fn head(report: &Report) -> Vec<Line> {
 }
 
 fn of_zones(breaker: &super::BreakerEntry) -> String {
-    after(" in zone ", joined(&breaker.zones, ", "))
+    prefixed(" in zone ", joined(&breaker.zones, ", "))
 }
 
 /// Says why nothing is deleted, in the cluster or in some zones.
@@ -201,7 +201,7 @@ fn row(pod: &PodEntry) -> Entry {
             cause += " [...]";
         }
         let cause = Some(cause).filter(|cause| !cause.is_empty());
-        Block::labelled("Replacement", Tone::Plain, state + &after(", ", cause))
+        Block::labelled("Replacement", Tone::Plain, state + &prefixed(", ", cause))
     }));
     let state = pod.replacement.as_ref().map(|found| found.state);
     // The outcome, or else the reason. For a pod to reap, the heading already gives the reason.
@@ -232,7 +232,7 @@ fn row(pod: &PodEntry) -> Entry {
         pod.node.as_ref(),
     );
     let overdue = pod.overdue_seconds.map(phrases::overdue);
-    entry.columns.push(after("", overdue));
+    entry.columns.push(prefixed("", overdue));
     Entry {
         verdict: pod.verdict,
         overdue: pod.overdue_seconds,
@@ -280,7 +280,7 @@ fn for_you(report: &Report, is_held: bool) -> Section {
     let named_pods = named.into_iter().flat_map(|group| &group.pods);
     let rows = named_pods.map(|index| {
         let pod = &report.pods[*index];
-        let reason = after("", pod.reason);
+        let reason = prefixed("", pod.reason);
         Block::Entry(Entry {
             brief: Some(format!("{} [{reason}]", pod.name)),
             blocks: Vec::new(),
@@ -366,7 +366,7 @@ fn entry_of(pods: &[&PodEntry]) -> Entry {
         entry.name = format!("{}: {} pods", pods[0].namespace, pods.len());
         entry.columns = vec![
             entry.workloads.iter().join(", "),
-            after("", pods[0].overdue_seconds.map(phrases::overdue_up_to)),
+            prefixed("", pods[0].overdue_seconds.map(phrases::overdue_up_to)),
         ];
     }
     entry
@@ -429,7 +429,7 @@ fn card_of_alike(
             None => "Whether other pods are Ready is not known.".to_owned(),
         };
         let steps = group.advice.steps.iter().map(|step| Step {
-            what: format!("{}{}. {copies}", phrases::name(pod), after(": ", about)),
+            what: format!("{}{}. {copies}", phrases::name(pod), prefixed(": ", about)),
             harm: None,
             ..step.clone()
         });

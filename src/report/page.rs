@@ -6,7 +6,7 @@ use crate::{
     codes::codes,
     decide::Verdict,
     facts::{Owner, ReadError},
-    words::after,
+    words::prefixed,
 };
 
 /// The content that every format for people shows.
@@ -251,7 +251,7 @@ impl Entry {
     ) -> Self {
         Self {
             name: format!("{namespace}/{name}"),
-            columns: vec![made_by(name, owner), after("on ", node)],
+            columns: vec![made_by(name, owner), prefixed("on ", node)],
             namespace: Some(namespace.to_owned()),
             node: node.cloned(),
             workloads: owner.into_iter().cloned().collect(),

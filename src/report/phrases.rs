@@ -13,7 +13,7 @@ use crate::{
     limits::MAX_NODES_IGNORED,
     outcome::{OutcomeCode, ReplacementState},
     settings::GuardCode,
-    words::{self, after, counted, counts, human_duration, joined, listed, sanitize},
+    words::{self, counted, counts, human_duration, joined, listed, prefixed, sanitize},
 };
 
 /// The most nodes that the first lines of a report name.
@@ -27,16 +27,16 @@ const AT_ONCE: SignedDuration = SignedDuration::from_mins(1);
 pub fn about(report: &Report) -> String {
     let file = report.snapshot.as_deref();
     let file = file.map(|file| if file == "-" { "standard input" } else { file });
-    let by = after(" by ", file);
+    let by = prefixed(" by ", file);
     let run = match report.mode {
         _ if report.explained.is_some() => {
-            "EXPLAIN ".to_owned() + &after("", report.pods.first().map(name)) + &by
+            "EXPLAIN ".to_owned() + &prefixed("", report.pods.first().map(name)) + &by
         }
         _ if report.each_node.is_some() => format!("WHAT IF one node died,{by}"),
         _ if let Some(supposed) = &report.supposed => {
             format!("WHAT IF {} died,{by}", supposed.nodes.join(", "))
         }
-        Mode::Snapshot => after("AUDIT of ", file),
+        Mode::Snapshot => prefixed("AUDIT of ", file),
         Mode::ServerDryRun => "DRY RUN, checked by the API server".to_owned(),
         Mode::ClientDryRun => "DRY RUN, reading only".to_owned(),
         Mode::Delete => "RUN".to_owned(),
@@ -53,7 +53,7 @@ pub fn about(report: &Report) -> String {
     format!(
         "{}{}, judged at {}.{changed}{exit}",
         run.trim_end_matches(','),
-        after(", on ", cluster(report)),
+        prefixed(", on ", cluster(report)),
         report.judged_at.strftime("%F %RZ"),
     )
 }
@@ -131,7 +131,7 @@ pub fn state(node: &NodeEntry, not_ready_seconds: Option<i64>) -> String {
     format!(
         "Ready is {}{} for {time}",
         ready.as_str(),
-        after("", reason)
+        prefixed("", reason)
     )
 }
 
@@ -150,8 +150,8 @@ pub fn node(node: &NodeEntry, now: Timestamp) -> String {
         .then_some("; has the out-of-service taint");
     format!(
         "{heard}{}{}",
-        after("; fenced: ", node.fenced.as_ref()),
-        after("", taint)
+        prefixed("; fenced: ", node.fenced.as_ref()),
+        prefixed("", taint)
     )
 }
 
@@ -235,9 +235,9 @@ pub fn replacement(pod: &PodEntry) -> Option<(String, Option<&String>)> {
     let other_name = found.name.as_ref().filter(|name| **name != pod.name);
     let parts = [
         found.state.to_string(),
-        after(": ", other_name),
-        after(" on ", found.node.as_ref()),
-        after(", Ready since ", since),
+        prefixed(": ", other_name),
+        prefixed(" on ", found.node.as_ref()),
+        prefixed(", Ready since ", since),
     ];
     Some((parts.concat(), found.cause.as_ref()))
 }
@@ -251,8 +251,8 @@ pub fn brief(pod: &PodEntry) -> Option<String> {
         None => String::new(),
         Some(ReplacementState::Back) => {
             let name = found.and_then(|found| found.name.as_ref());
-            let name = after(": ", name.filter(|name| **name != pod.name));
-            let node = after(" on ", found.and_then(|found| found.node.as_ref()));
+            let name = prefixed(": ", name.filter(|name| **name != pod.name));
+            let node = prefixed(" on ", found.and_then(|found| found.node.as_ref()));
             format!(" (back{name}{node})")
         }
         Some(_) => return None,
@@ -293,7 +293,7 @@ pub fn headline(report: &Report) -> String {
     let with_outcome = summary.outcomes.values().sum();
     let to_reap = with(Verdict::Reap).saturating_sub(with_outcome);
     let zones = report.breaker.iter().flat_map(|breaker| &breaker.zones);
-    let of = after(" in zone ", joined(zones, ", "));
+    let of = prefixed(" in zone ", joined(zones, ", "));
     let held_pods = held.map(|held| format!("{held} HELD{of}"));
     let mut parts = held_pods.into_iter().collect_vec();
     parts.extend(counts(outcomes.chain([(to_reap, "to be reaped")])));
@@ -339,7 +339,7 @@ pub fn nodes(report: &Report) -> String {
             (_, true) => ", its link is probably cut",
             _ => "",
         };
-        format!("{} NotReady{}{what}", node.name, after(" for ", time))
+        format!("{} NotReady{}{what}", node.name, prefixed(" for ", time))
     });
     let down = down.collect_vec();
     match (all, &down[..]) {
@@ -353,7 +353,7 @@ pub fn nodes(report: &Report) -> String {
                 .nodes
                 .iter()
                 .filter_map(|node| node.not_ready_seconds);
-            let time = after(", for up to ", longest.max().map(minutes));
+            let time = prefixed(", for up to ", longest.max().map(minutes));
             let names = listed(&names.collect_vec(), NAMED_NODES);
             format!("{} of {all} NotReady{time}: {names}", many.len())
         }
@@ -400,7 +400,7 @@ pub fn next(report: &Report) -> Vec<String> {
         let names = groups.iter().map(|group| {
             let others = group.pods.len() - 1;
             let others = Some(format!(" and {others} like it")).filter(|_| others > 0);
-            name(first_pod(report, group)) + &after("", others)
+            name(first_pod(report, group)) + &prefixed("", others)
         });
         names.collect_vec()
     };

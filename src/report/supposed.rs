@@ -10,7 +10,7 @@ use super::{
     },
     phrases,
 };
-use crate::words::{after, counted, counts, joined};
+use crate::words::{counted, counts, joined, prefixed};
 
 const ASSUMED: &str = "Assumed: the kubelet is silent for longer than every toleration, grace period and threshold. Another \
      node is looked for by nodeSelector and required node affinity alone, not by room, taints or other rules of the scheduler. A time counts from when Kubernetes calls the node unreachable, until a run \
@@ -46,7 +46,7 @@ pub fn forecast_page(
     Page {
         headline: summary.to_owned(),
         about: phrases::about(report),
-        cluster: after("", phrases::cluster(report)),
+        cluster: prefixed("", phrases::cluster(report)),
         settings: format!("{} {assumed}", phrases::settings(report)),
         head,
         sections: filled(sections.into_iter().chain(unread)),

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::{
-    facts::{PodFacts, Stay, Unread},
+    facts::{PodFacts, StayReason, Unread},
     kubernetes::{HolderPod, RawPod},
 };
 
@@ -30,7 +30,7 @@ impl Pods {
             pod.needs = raw.needs();
         }
         self.holders.insert(raw.as_holder());
-        self.occupied |= !matches!(pod.stays, Some(Stay::DaemonSet | Stay::Static));
+        self.occupied |= !matches!(pod.stays, Some(StayReason::DaemonSet | StayReason::Static));
         if suspect || pod.deletion.is_some() {
             self.kept.push(pod);
         }

@@ -8,7 +8,7 @@ use crate::{
     decide::ReasonCode,
     exit::Exit,
     report::samples::{audit, gathered_from, judged, report},
-    words::after,
+    words::prefixed,
 };
 
 /// A cluster of three Ready nodes and one NotReady node, without any lease.
@@ -193,7 +193,7 @@ fn a_kind_without_an_object_is_unknown() {
         assert_eq!(pod.code(), reason, "{lacks}");
         let advice = run.adviser().advise(&[pod]);
         let steps = advice.steps.iter().map(|step| step.what.as_str());
-        let said = pod.sentence() + &after(" ", Some(steps.format(" ")));
+        let said = pod.sentence() + &prefixed(" ", Some(steps.format(" ")));
         let says = format!("the file has no {lacks}: they were not saved, or there are none");
         assert!(said.contains(&says), "{lacks}: {said}");
         // A kind that only some pods need is reported for these pods only.

@@ -440,7 +440,7 @@ impl Store<'_> {
             Err(unread) => return Ok(Err(unread)),
         };
         for (name, counted_node) in &mut counted_nodes {
-            if counted_node.may_be_put_away(now) {
+            if counted_node.may_be_retired(now) {
                 let listed = world.borrow().is_occupied(name);
                 counted_node.occupied = match listed {
                     Some(occupied) => occupied,

@@ -28,7 +28,8 @@ use super::{
 use crate::{
     decide::{PodContext, ReasonCode},
     facts::{
-        ClaimFacts, ClaimState, ClusterFacts, Goes, NodeCounts, NodeFacts, Ready, Unneeded, Unread,
+        ClaimFacts, ClaimState, ClusterFacts, DeletedWithPod, NodeCounts, NodeFacts, Ready,
+        Unneeded, Unread,
     },
     limits::{Judged, Plan},
     report::samples::{audit, gathered_from},
@@ -1518,7 +1519,7 @@ fn looked_up(more: &str) -> ClaimFacts {
 fn going(more: &str) -> String {
     let pod = gathered(more).pods.remove(0);
     match pod.goes(&pod.claims[0]) {
-        Goes::MayBeWanted(_) => "MayBeWanted".to_owned(),
+        DeletedWithPod::MayBeWanted(_) => "MayBeWanted".to_owned(),
         goes => format!("{goes:?}"),
     }
 }
@@ -1557,7 +1558,7 @@ fn each_cause_is_said_in_words() {
                 _ => None,
             };
             let wanted = match pod.goes(claim) {
-                Goes::MayBeWanted(why) => Some(why),
+                DeletedWithPod::MayBeWanted(why) => Some(why),
                 _ => None,
             };
             let doubt = claim
@@ -2130,8 +2131,8 @@ fn another_user_keeps_no_claim_that_the_pod_owns() {
         claim: "b".to_owned(),
         pod: "web-2".to_owned(),
     };
-    assert_eq!(goes(true), Goes::Unwanted(kept));
-    assert!(matches!(goes(false), Goes::MayBeWanted(_)));
+    assert_eq!(goes(true), DeletedWithPod::Unwanted(kept));
+    assert!(matches!(goes(false), DeletedWithPod::MayBeWanted(_)));
 }
 
 /// kubectl also shows the last condition.

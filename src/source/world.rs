@@ -14,10 +14,10 @@ use crate::{
     cluster::Failure,
     decide::{PodContext, ReasonCode},
     facts::{
-        ANY_CLAIM, Attachment, ClaimFacts, ClaimRead, ClaimState, ClusterFacts, Copies, Doubt,
-        Goes, Heard, LEASES_OF_FILE, NamespaceFacts, Namespaces, NodeCounts, NodeFacts, NodeRead,
-        Owner, PodFacts, PodsOf, Query, Read, ReadError, Ready, Renewer, SignBy, Uid, Unread,
-        namespace,
+        ANY_CLAIM, Attachment, ClaimFacts, ClaimRead, ClaimState, ClusterFacts, Copies,
+        DeletedWithPod, Doubt, Heard, LEASES_OF_FILE, NamespaceFacts, Namespaces, NodeCounts,
+        NodeFacts, NodeRead, Owner, PodFacts, PodsOf, Query, Read, ReadError, Ready, RecreatedBy,
+        SignBy, Uid, Unread, namespace,
     },
     kubernetes::{Holders, LeasesByNode, RawLease, RawStatefulSet},
     limits::MAX_NODES_IGNORED,
@@ -736,7 +736,9 @@ impl<'a> World<'a> {
     pub fn unread_sets(&self, readings: &Readings) -> Vec<(Query, Failure)> {
         let depends = |pod: &&PodFacts| {
             let goes = |claim: &ClaimFacts| {
-                claim.owned && !claim.deleted && matches!(pod.goes(claim), Goes::MayBeWanted(_))
+                claim.owned
+                    && !claim.deleted
+                    && matches!(pod.goes(claim), DeletedWithPod::MayBeWanted(_))
             };
             let case = PodContext::of(&self.facts, self.wanted.policy, pod);
             pod.claims.iter().any(goes)
@@ -777,13 +779,13 @@ fn renewer(
     pod: &PodFacts,
     claim: &str,
     set: Option<&Read<Option<&RawStatefulSet>>>,
-) -> Result<Renewer, Doubt> {
+) -> Result<RecreatedBy, Doubt> {
     let is_controller = |set: &RawStatefulSet| {
         let controller = pod.controller.as_ref();
         controller.is_some_and(|its| its.uid == set.metadata.uid)
     };
     Err(match set {
-        None if pod.made_by_an_operator() => return Ok(Renewer::Operator),
+        None if pod.made_by_an_operator() => return Ok(RecreatedBy::Operator),
         None => Doubt::proved("no StatefulSet made it"),
         Some(Ok(None)) => Doubt::proved("its StatefulSet does not exist"),
         Some(Err(Unread(why))) => {
@@ -799,7 +801,7 @@ fn renewer(
             "it has no label apps.kubernetes.io/pod-index: its StatefulSet controller may be older than \
              Kubernetes 1.28, which does not always create such a PVC again",
         ),
-        Some(Ok(Some(_))) => return Ok(Renewer::Template),
+        Some(Ok(Some(_))) => return Ok(RecreatedBy::Template),
     })
 }
 

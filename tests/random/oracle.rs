@@ -1,5 +1,5 @@
-//! The conditions under which the design forbids a delete, written from its text and not from the code of the rules. Only
-//! the plain fields of the facts are used, none of their functions.
+//! The conditions under which the design forbids a delete, written from the text of the design and not from the code of the
+//! rules. The oracle uses only the plain fields of the facts, none of their functions.
 
 use crate::world::pod::is_forced;
 use jiff::{SignedDuration, Timestamp};
@@ -7,16 +7,16 @@ use pod_reaper::{
     decide::{KubeletAlive, Policy, ReasonCode},
     facts::{
         AffinityTerm, ClaimFacts, ClaimState, ClusterFacts, CountedNode, JOB_TRACKING, LeafKind,
-        NodeCounts, NodeFacts, NodeRead, PodFacts, Ready, Renewer, Requirement, SignBy, Storage,
-        Tally, VolumeFacts, Zone,
+        NodeCounts, NodeFacts, NodeRead, PodFacts, Ready, RecreatedBy, Requirement, SignBy,
+        Storage, Tally, VolumeFacts, Zone,
     },
 };
 use std::collections::BTreeSet;
 
-/// For how long a sign of life counts: twice the longest beat, and a minute.
+/// How long a heartbeat is a sign of life: twice the longest interval between heartbeats, and a minute.
 const BEATS: SignedDuration = SignedDuration::from_mins(11);
 
-/// The objections to the delete of `pod`, without the limits. A pod without an objection must be deleted.
+/// The objections to deleting `pod`, without the limits. A pod without an objection must be deleted.
 pub fn objections(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<&'static str> {
     rules(facts, policy, pod)
         .into_iter()
@@ -24,7 +24,7 @@ pub fn objections(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<
         .collect()
 }
 
-/// The reason of the first rule that holds, without the limits.
+/// The reason of the first rule that applies, without the limits.
 pub fn first_reason(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> ReasonCode {
     let pinned = || {
         let node = pod.node.as_ref().and_then(|name| facts.nodes.get(name));
@@ -41,7 +41,7 @@ pub fn first_reason(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Re
     }
 }
 
-/// Whether a pod that may go would stay without what people have answered.
+/// Whether a pod that may be reaped would be kept without the user's answers.
 fn needs_an_answer(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> bool {
     let (mut facts, mut pod) = (facts.clone(), pod.clone());
     pod.reap = None;
@@ -61,7 +61,8 @@ fn needs_an_answer(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> boo
     given_up || !rules(&facts, policy, &pod).is_empty()
 }
 
-/// What an answer has to belong to: the moments that it has to be later than, and the last that was heard.
+/// The facts that decide whether an answer belongs to this failure: the moments that the answer must be later than, and the last
+/// heartbeat.
 #[derive(Clone)]
 pub struct Failure {
     before: Vec<Option<Timestamp>>,
@@ -81,14 +82,14 @@ impl Failure {
         }
     }
 
-    /// The failure of `node` that `pod` is stuck by.
+    /// The failure of `node` because of which `pod` is stuck.
     pub fn of(node: &NodeFacts, pod: &PodFacts, now: Timestamp) -> Self {
         let mut failure = Self::of_node(node, now);
         failure.before.extend([pod.created, asked(pod)]);
         failure
     }
 
-    /// Whether an answer of that value counts.
+    /// Whether an answer with that value applies.
     pub fn counts(&self, value: Option<&String>) -> bool {
         let Some(Ok(at)) = value.map(|value| value.parse::<Timestamp>()) else {
             return false;
@@ -102,7 +103,7 @@ impl Failure {
                 .all(|when| when.is_some_and(|when| when < at))
     }
 
-    /// Whether the data of `claim` may be lost, by an answer.
+    /// Whether an answer allows losing the data of `claim`.
     pub fn gives_up(&self, claim: &ClaimFacts) -> bool {
         let Some(ClaimState::Bound(bound)) = &claim.state else {
             return false;
@@ -113,7 +114,7 @@ impl Failure {
     }
 }
 
-/// The rules that hold, in the order of the design's table.
+/// The rules that apply, in the order of the design's table.
 fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static str, ReasonCode)> {
     let now = facts.now;
     let looked_at = pod.node.as_ref().map(|name| facts.nodes.get(name));
@@ -146,7 +147,8 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
         Some(LeafKind::Kosmos) | None => ReasonCode::KosmosLeaf,
     };
     let holds_as_leaf = |node: &NodeFacts| {
-        // It is told by the answer from a machine that was switched on again, behind the cut link.
+        // An answer later than the deletion request distinguishes this machine from one that was switched on again behind the cut
+        // link.
         let is_off =
             edge_is_off(node, now).is_some_and(|at| asked(pod).is_some_and(|asked| asked < at));
         node.leaf.is_some() && !is_off
@@ -180,7 +182,7 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
         .any(|(listed, kind)| singular(listed) == singular(kind));
     let off = is(&|node| is_off(node, now));
     let may_go = is(&|node| Failure::of(node, pod, now).counts(pod.reap.as_ref()));
-    // One that was not read may go with its pod.
+    // A PVC that was not read may be deleted with its pod.
     let stays = |claim: &ClaimFacts| !goes_with(claim) && !is_unread(claim);
     let may_go = may_go && !any(&|claim| !stays(claim));
     let shared = shares_a_disk(pod) && !off;
@@ -196,7 +198,7 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
     let flagged = flagged && !may_go;
     let confined = confined && !may_go;
     let writes_to_host = writes_to_host(pod) && node.is_some() && !of_namespace && !may_go;
-    // Safety rule 3: what could only not be read may prove to be on this node, and then no such answer counts.
+    // Safety rule 3: an unread volume may turn out to be on this node, and then no such answer applies.
     let may_be_here = |claim: &ClaimFacts| match &claim.state {
         Some(ClaimState::Bound(bound)) => is(&|node| {
             let mut terms = bound.volume.affinity.iter();
@@ -205,7 +207,7 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
         _ => false,
     };
     let unverified = unverified && !(may_go && off && !any(&may_be_here));
-    // `local-volume` lets pass what it alone keeps.
+    // Giving up the data permits the reap only if `local-volume` alone keeps the pod.
     let others = confined || unverified || shared || flagged || writes_to_host;
     let given_up = !others && is(&|node| all_is_given_up(pod, node, policy, now));
     let ready = |node: &NodeFacts| node.ready == Ready::True;
@@ -287,17 +289,17 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
     .collect()
 }
 
-/// Whether nothing is known of a claim.
+/// Whether nothing is known about a PVC.
 fn is_unread(claim: &ClaimFacts) -> bool {
     matches!(claim.state, Some(ClaimState::Unread(_)))
 }
 
-/// Kinds are compared without case, and without the `s` of a plural.
+/// Kinds are compared without case, and without the plural `s`.
 fn singular(kind: &str) -> String {
     kind.to_ascii_lowercase().trim_end_matches('s').to_owned()
 }
 
-/// The later of the condition's time, unless it is of the future, and the taint's.
+/// The later of two times: that of the condition, unless it lies in the future, and that of the taint.
 pub fn not_ready_since(node: &NodeFacts, now: Timestamp) -> Option<Timestamp> {
     match (
         node.ready_since.filter(|since| *since <= now),
@@ -308,7 +310,7 @@ pub fn not_ready_since(node: &NodeFacts, now: Timestamp) -> Option<Timestamp> {
     }
 }
 
-/// When its deletion was asked for.
+/// The time of the deletion request.
 pub fn asked(pod: &PodFacts) -> Option<Timestamp> {
     let deletion = pod.deletion.filter(|its| !its.supposed)?;
     let grace = deletion.grace_seconds.filter(|grace| *grace >= 0)?;
@@ -318,8 +320,8 @@ pub fn asked(pod: &PodFacts) -> Option<Timestamp> {
         .ok()
 }
 
-/// Since when it counts as overdue. Grace is a timer of the kubelet, and means nothing where the machine is known to be silent:
-/// then the pod should have been gone when that was heard last, or when the deletion was asked for.
+/// The moment from which the pod is overdue. The grace period is a timer of the kubelet, and is skipped if the machine is known
+/// to be silent. The pod should then have been gone at the last heartbeat or at the deletion request, whichever is later.
 pub fn due(pod: &PodFacts, node: Option<&NodeFacts>, now: Timestamp) -> Timestamp {
     let deadline = pod.deletion_deadline();
     let (Some(node), Some(asked)) = (node, asked(pod)) else {
@@ -337,7 +339,7 @@ pub fn due(pod: &PodFacts, node: Option<&NodeFacts>, now: Timestamp) -> Timestam
 /// Whether a node that is not Ready shows a sign of life.
 pub fn alive(node: &NodeFacts, now: Timestamp) -> bool {
     let since = not_ready_since(node, now);
-    // A word that is ahead of now is later than anything that this clock has seen.
+    // A heartbeat in the future is later than any time that this clock has shown.
     let mut later = node
         .heard
         .iter()
@@ -350,12 +352,12 @@ pub fn alive(node: &NodeFacts, now: Timestamp) -> bool {
     }
 }
 
-/// Whether it is known that it shows none.
+/// Whether the node is known to show no sign of life.
 pub fn is_silent(node: &NodeFacts, now: Timestamp) -> bool {
     !alive(node, now) && node.unread_lease.is_none() && matches!(node.named_by, Some(Ok(_)))
 }
 
-/// Whether a node is fenced: by a mark that nothing which was heard later refutes, or by an answer.
+/// Whether a node is fenced: by an answer, or by a mark that no later heartbeat refutes.
 pub fn is_off(node: &NodeFacts, now: Timestamp) -> bool {
     let later = |set: Timestamp| node.heard.iter().any(|heard| heard.at > set);
     let marked = node
@@ -365,7 +367,7 @@ pub fn is_off(node: &NodeFacts, now: Timestamp) -> bool {
     marked && is_silent(node, now) || Failure::of_node(node, now).counts(node.powered_off.as_ref())
 }
 
-/// Whether two machines could write a disk of the pod.
+/// Whether two machines could write to a disk of the pod.
 pub fn shares_a_disk(pod: &PodFacts) -> bool {
     let of_claim = |claim: &ClaimFacts| match &claim.state {
         Some(ClaimState::Bound(bound)) => {
@@ -383,7 +385,7 @@ pub fn shares_a_disk(pod: &PodFacts) -> bool {
     machine || pod.own_disk.is_some() || pod.claims.iter().any(of_claim)
 }
 
-/// Whether all pinned claims of the pod may be given up, as scratch or by an answer, and there are some.
+/// Whether the pod has pinned PVCs, and all of them may be given up, as scratch or by an answer.
 pub fn all_is_given_up(pod: &PodFacts, node: &NodeFacts, policy: &Policy, now: Timestamp) -> bool {
     let mut pinned = pod
         .claims
@@ -391,14 +393,15 @@ pub fn all_is_given_up(pod: &PodFacts, node: &NodeFacts, policy: &Policy, now: T
         .filter(|claim| is_on(pod, claim, node))
         .peekable();
     let failure = Failure::of(node, pod, now);
-    // That it is made anew says too that no other pod uses it. One that is being deleted is nobody's to delete.
+    // A PVC that is recreated is also one that no other pod uses. A PVC that is already being deleted is not deleted again.
     let given_up = |claim: &ClaimFacts| {
         let Some(ClaimState::Bound(bound)) = &claim.state else {
             return false;
         };
         let alone = claim.users.is_empty() && bound.version.is_some();
-        let scratch =
-            bound.scratch && policy.reap_scratch && claim.renewed == Some(Ok(Renewer::Template));
+        let scratch = bound.scratch
+            && policy.reap_scratch
+            && claim.renewed == Some(Ok(RecreatedBy::Template));
         let answered = failure.gives_up(claim);
         alone && (scratch || answered && matches!(claim.renewed, Some(Ok(_))))
             || claim.deleted && answered
@@ -406,16 +409,16 @@ pub fn all_is_given_up(pod: &PodFacts, node: &NodeFacts, policy: &Policy, now: T
     pinned.peek().is_some() && pinned.all(given_up)
 }
 
-/// What the breaker holds.
+/// The pods that the breaker keeps.
 pub struct Outage {
     /// Nothing could start elsewhere.
     full: bool,
-    /// Of all nodes, or of those without the control-plane role.
+    /// Too many of all nodes, or of the nodes without the control-plane role, are NotReady.
     share: bool,
     zones: BTreeSet<Zone>,
 }
 
-/// The nodes that count for the breaker.
+/// The nodes that the breaker counts.
 fn counted(nodes: impl IntoIterator<Item = CountedNode>, now: Timestamp) -> Vec<CountedNode> {
     let day = SignedDuration::from_hours(24);
     let put_away = |node: &CountedNode| {
@@ -428,7 +431,7 @@ fn counted(nodes: impl IntoIterator<Item = CountedNode>, now: Timestamp) -> Vec<
     nodes.into_iter().filter(counts).collect()
 }
 
-/// Their census, as a complete read finds it.
+/// The census of the nodes, as a complete read finds it.
 pub fn node_counts(nodes: impl IntoIterator<Item = CountedNode>, now: Timestamp) -> NodeCounts {
     let real = counted(nodes, now);
     let tally = |is: &dyn Fn(&CountedNode) -> bool| {
@@ -478,7 +481,7 @@ impl Outage {
         }
     }
 
-    /// Whether it holds the pods of `node`.
+    /// Whether the breaker keeps the pods of `node`.
     pub fn holds(&self, node: &NodeFacts, now: Timestamp) -> bool {
         let switched_off = Failure::of_node(node, now).counts(node.powered_off.as_ref());
         let in_zone = node
@@ -489,7 +492,7 @@ impl Outage {
     }
 }
 
-/// What a node counts as for the breaker.
+/// How the breaker counts a node.
 pub fn counted_node(node: &NodeFacts, now: Timestamp, occupied: bool) -> CountedNode {
     let ready = node.ready == Ready::True;
     CountedNode {
@@ -508,16 +511,16 @@ pub fn counted_node(node: &NodeFacts, now: Timestamp, occupied: bool) -> Counted
     }
 }
 
-/// Why nothing wants a pod again.
+/// The reason why nothing wants a pod again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unwanted {
     /// Its namespace is being deleted.
     Namespace,
-    /// No `StatefulSet` of its controller's name wants its ordinal.
+    /// No `StatefulSet` with its controller's name wants its ordinal.
     Set,
 }
 
-/// Why nothing wants the pod again, as far as that was read.
+/// The reason why nothing wants the pod again, as far as the readings show it.
 pub fn unwanted(pod: &PodFacts) -> Option<Unwanted> {
     if matches!(&pod.in_namespace, Some(Ok(namespace)) if namespace.deleted) {
         return Some(Unwanted::Namespace);
@@ -525,7 +528,7 @@ pub fn unwanted(pod: &PodFacts) -> Option<Unwanted> {
     (is_of_set(pod) && pod.set_wants == Some(Ok(false))).then_some(Unwanted::Set)
 }
 
-/// Whether a `StatefulSet` of Kubernetes' own controls the pod.
+/// Whether a `StatefulSet` of Kubernetes' own group controls the pod.
 fn is_of_set(pod: &PodFacts) -> bool {
     let is_set = pod
         .owner
@@ -535,19 +538,19 @@ fn is_of_set(pod: &PodFacts) -> bool {
     is_set && controller.is_some_and(|it| it.api_version == "apps/v1")
 }
 
-/// Whether it writes to a directory or a disk of its node, and its replacement would start elsewhere, without it.
+/// Whether the pod writes to a directory or a disk of its node. Its replacement would start elsewhere, without that data.
 pub fn writes_to_host(pod: &PodFacts) -> bool {
     is_of_set(pod) && !pod.host_paths.is_empty()
 }
 
-/// Whether the claim goes with its pod, apart from that of a generic ephemeral volume.
+/// Whether the PVC is deleted with its pod. The PVC of a generic ephemeral volume is excluded.
 fn goes_with(claim: &ClaimFacts) -> bool {
     let is_its_own = claim.owned && claim.ephemeral;
     (claim.deleted || claim.owned) && !is_its_own
 }
 
-/// Whether the data of `claim` is on `node`, and somebody may want it again. If no set wants the pod, that is only what somebody
-/// has deleted by hand: all else stays, or goes by the set's own policy.
+/// Whether the data of `claim` is on `node`, and somebody may want it again. If no set wants the pod, that is only a PVC that
+/// somebody deleted by hand: any other PVC stays, or is deleted by the set's own policy.
 pub fn is_on(pod: &PodFacts, claim: &ClaimFacts, node: &NodeFacts) -> bool {
     let is_asked_about = match unwanted(pod) {
         None => true,
@@ -557,8 +560,8 @@ pub fn is_on(pod: &PodFacts, claim: &ClaimFacts, node: &NodeFacts) -> bool {
     is_asked_about && place_of(claim, node) == Place::Pinned
 }
 
-/// When it was answered that the machine of an edge node is off, if that answer counts. Nothing else that makes a node a leaf
-/// node can be answered for.
+/// The time of the answer that the machine of an edge node is off, if that answer applies. No other kind of leaf node can be
+/// answered for.
 fn edge_is_off(node: &NodeFacts, now: Timestamp) -> Option<Timestamp> {
     let is_edge = node.leaf.as_ref().is_some_and(|leaf| leaf.only_edge);
     let answer = node.powered_off.as_ref();
@@ -566,16 +569,15 @@ fn edge_is_off(node: &NodeFacts, now: Timestamp) -> Option<Timestamp> {
     answer.filter(|_| counts)?.parse().ok()
 }
 
-/// From where the data of a claim can be reached.
+/// From where the data of a PVC can be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
-    /// From elsewhere, or there is none that could be missed.
+    /// It can be reached from elsewhere, or there is no data that anybody could miss.
     Free,
     /// It is on this node.
     Pinned,
-    /// From no other node that there is.
+    /// It cannot be reached from any other existing node.
     Confined,
-    /// Unknown.
     Unverified,
 }
 
@@ -583,7 +585,8 @@ pub enum Place {
 pub fn place_of(claim: &ClaimFacts, node: &NodeFacts) -> Place {
     match &claim.state {
         Some(ClaimState::Absent) => Place::Free,
-        // That of the pod's own generic ephemeral volume binds nothing; but its disk may be one that two machines write.
+        // The PVC of the pod's own generic ephemeral volume does not keep the pod, but two machines may be able to write to its
+        // disk.
         Some(ClaimState::Bound(_) | ClaimState::WithoutVolume { .. })
             if claim.owned && claim.ephemeral =>
         {
@@ -594,7 +597,7 @@ pub fn place_of(claim: &ClaimFacts, node: &NodeFacts) -> Place {
     }
 }
 
-/// Whether `volume-unverified` holds for `claim`: also where it goes with its pod, although it is wanted.
+/// Whether `volume-unverified` applies to `claim`. It also applies to a PVC that is deleted with its pod although it is wanted.
 pub fn is_unverified(
     pod: &PodFacts,
     claim: &ClaimFacts,
@@ -648,7 +651,7 @@ fn place_of_volume(volume: &VolumeFacts, node: &NodeFacts) -> Place {
     first.unwrap_or(Place::Confined)
 }
 
-/// Whether a term asks for this node by its name or its host.
+/// Whether a term requires this node by its name or its host.
 fn names_it(term: &AffinityTerm, node: &NodeFacts) -> bool {
     let own = |value: &String| *value == node.name || Some(value) == node.hostname.as_ref();
     let asked = term.requirements.iter().filter(|asked| !of_many(asked));
@@ -657,7 +660,7 @@ fn names_it(term: &AffinityTerm, node: &NodeFacts) -> bool {
         .any(|asked| asked.values.iter().all(own))
 }
 
-/// Whether a label selector can say it. Zones and regions are left out.
+/// Whether a label selector can express the requirement. Zones and regions are left out.
 fn can_be_asked(requirement: &Requirement) -> bool {
     let Requirement {
         key,
@@ -677,7 +680,7 @@ fn can_be_asked(requirement: &Requirement) -> bool {
     of_many(requirement) || counts && !key.is_empty() && plain(key) && values.iter().all(plain)
 }
 
-/// Whether it asks for a zone or a region, which hold many nodes.
+/// Whether the requirement is about a zone or a region, which have many nodes.
 pub fn of_many(requirement: &Requirement) -> bool {
     requirement.key.ends_with("zone") || requirement.key.ends_with("region")
 }

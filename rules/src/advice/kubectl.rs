@@ -8,7 +8,7 @@ use crate::{
     decide::Answer,
     facts::{NodeFacts, OUT_OF_SERVICE, Ready},
     selector::Target,
-    words::after,
+    words::prefixed,
 };
 
 impl Target {
@@ -17,7 +17,7 @@ impl Target {
     pub fn options(&self) -> String {
         let file = self.kubeconfig.as_ref().map(|file| quoted_path(file));
         let context = self.context.as_deref().map(quoted);
-        after(" --kubeconfig ", file) + &after(" --context ", context)
+        prefixed(" --kubeconfig ", file) + &prefixed(" --context ", context)
     }
 
     pub(super) fn command(&self, words: &[&str]) -> String {
@@ -65,7 +65,7 @@ impl Target {
         let mut judged = node.uid.to_string();
         if node.ready != Ready::Absent {
             let since = node.ready_since.map(|since| since.strftime("%FT%TZ"));
-            judged += &format!("/{}/{}", node.ready, after("", since));
+            judged += &format!("/{}/{}", node.ready, prefixed("", since));
         }
         let get = self.command(&["get", "node", &node.name, "-o", status]);
         format!("{get} | grep -qxF -- {}", quoted(&judged))

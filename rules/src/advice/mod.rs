@@ -23,12 +23,12 @@ use crate::{
         Unsure, Verdict,
     },
     facts::{
-        Attachment, ClaimFacts, ClusterFacts, Goes, KubeletSays, NodeCounts, NodeFacts,
+        Attachment, ClaimFacts, ClusterFacts, DeletedWithPod, KubeletSays, NodeCounts, NodeFacts,
         OUT_OF_SERVICE, Owner, PodFacts, Read, Ready, SignBy, Unneeded, VolumeFacts, Zone,
     },
     limits::{Judged, Limit, Plan},
     selector::{Target, is_name},
-    words::{after, counted, joined, natural},
+    words::{counted, joined, natural, prefixed},
 };
 
 entry! {
@@ -422,7 +422,7 @@ impl Adviser<'_> {
                 Some(selector) => vec!["-l", selector],
                 None => names.sorted_by_cached_key(|name| natural(name)).collect(),
             };
-            let of = after(" of zone ", zone);
+            let of = prefixed(" of zone ", zone);
             let (all, each) = match nodes.len() {
                 1 => ("the NotReady node".to_owned(), "the machine"),
                 count => (format!("all {count} NotReady nodes"), "each machine"),
@@ -767,7 +767,7 @@ impl PodGroup<'_> {
         copies: Option<&(Owner, Read<usize>)>,
     ) -> Vec<Step> {
         let (losses, mut steps) = (self.losses(), Vec::new());
-        let mut last = after(" ", self.one_at_a_time());
+        let mut last = prefixed(" ", self.one_at_a_time());
         if lets_go {
             let (next, then) = if losses.is_empty() {
                 ("The next run does it.", mem::take(&mut last))
@@ -775,7 +775,7 @@ impl PodGroup<'_> {
                 ("The next run also needs the step below.", String::new())
             };
             let host_path = self.is(ReasonCode::HostPath);
-            let stays = after("", host_path.then(|| self.leaves_data(node, copies)));
+            let stays = prefixed("", host_path.then(|| self.leaves_data(node, copies)));
             let given_up = self
                 .all
                 .iter()
@@ -926,7 +926,7 @@ impl PodGroup<'_> {
             }
         };
         let pvcs = named("PVC", &names)
-            + &after(
+            + &prefixed(
                 "",
                 joined(size_and_age(losses), ", ").map(|both| format!(" ({both})")),
             );
@@ -950,7 +950,7 @@ impl PodGroup<'_> {
             }),
             _ => None,
         };
-        what += &after(" ", self.says_copies(copies));
+        what += &prefixed(" ", self.says_copies(copies));
         let mut claims = self.all.iter().flat_map(|judged| asked(judged));
         if let Some(doubt) = claims.find_map(|(_, pin)| pin.doubt.as_ref()) {
             what += &format!(
@@ -994,7 +994,7 @@ impl PodGroup<'_> {
     fn leaves_data(&self, node: &str, copies: Option<&(Owner, Read<usize>)>) -> String {
         let written = self.pods().flat_map(|pod| &pod.host_paths);
         let paths = written.sorted().dedup().join(", ");
-        let copies = after("", self.says_copies(copies).map(|says| says + " "));
+        let copies = prefixed("", self.says_copies(copies).map(|says| says + " "));
         format!(
             "The data in {paths} stays on {node}'s disk, and the replacement starts without it: copy it from there if you \
              need it. {copies}"
@@ -1041,7 +1041,10 @@ impl PodGroup<'_> {
         let claims = self.pods().flat_map(|pod| {
             let claims = pod.claims.iter();
             claims.filter(|claim| {
-                let kept = [Goes::Unwanted(Unneeded::Namespace), Goes::Ephemeral];
+                let kept = [
+                    DeletedWithPod::Unwanted(Unneeded::Namespace),
+                    DeletedWithPod::Ephemeral,
+                ];
                 claim.deleted && claim.keeper().is_none() && !kept.contains(&pod.goes(claim))
             })
         });
@@ -1192,7 +1195,7 @@ impl PodGroup<'_> {
         }
         if let Some(advice) = waiting {
             let others = self.pods().any(PodFacts::is_held_by_others);
-            risk = advice.risk.unwrap_or_default() + &after(" ", others.then_some(risk));
+            risk = advice.risk.unwrap_or_default() + &prefixed(" ", others.then_some(risk));
             let looks = steps.split_off(usize::from(!others));
             steps = advice.steps.into_iter().chain(looks).collect();
         }

@@ -26,7 +26,7 @@ fn check(cases: &Expect) {
             let says = [("first", advice.first), ("risk", advice.risk)];
             let says = says.into_iter().filter(|(_, says)| says.is_some());
             let says = joined(says.map(|(what, _)| what), ", ");
-            let copies = after(", copies ", advice.ready_elsewhere);
+            let copies = prefixed(", copies ", advice.ready_elsewhere);
             let losses = advice.losses.iter().map(|loss| {
                 let policy = loss.reclaim_policy.as_deref().unwrap_or("-");
                 format!("loses {} {} {policy}{copies}", loss.claim, loss.volume)
@@ -57,8 +57,8 @@ fn told(steps: &[Step]) -> Vec<String> {
             StepKind::NoAnswer => "no answer",
             StepKind::Other => "see",
         };
-        let harm = after(", which ", step.harm);
-        format!("{kind}{harm}{}", after(": ", step.command.as_ref()))
+        let harm = prefixed(", which ", step.harm);
+        format!("{kind}{harm}{}", prefixed(": ", step.command.as_ref()))
     });
     told.collect()
 }

@@ -20,7 +20,7 @@ use crate::{
         Containers, JOB_TRACKING, KubeletSays, LeafKind, NodeFacts, Owner, PodFacts, Query, Ready,
         Unneeded, Unread,
     },
-    words::{after, human_duration, joined},
+    words::{human_duration, joined, prefixed},
 };
 
 /// A row of the table.
@@ -464,7 +464,7 @@ fn kubelet_alive(case: &PodContext<'_>) -> Finding {
     }
     let signs = node.signs(case.now);
     if case.policy.kubelet_alive == KubeletAlive::Reap {
-        let although = after(", although ", Some(signs).filter(|signs| !signs.is_empty()));
+        let although = prefixed(", although ", Some(signs).filter(|signs| !signs.is_empty()));
         return seen(format!("--kubelet-alive is reap{although}."));
     }
     if !signs.is_empty() {
@@ -841,7 +841,7 @@ fn nothing_keeps(case: &PodContext<'_>) -> Finding {
         ),
     };
     let claims = ties.to_delete().map(|(tie, _)| &tie.pvc);
-    let claims = after(before_claims, joined(claims, ", "));
+    let claims = prefixed(before_claims, joined(claims, ", "));
     let sentence = format!("It is stuck Terminating on a NotReady node and {why}{claims}.");
     Ok(Reason {
         notes,

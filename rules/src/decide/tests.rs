@@ -22,7 +22,7 @@ use super::*;
 use crate::{
     facts::{Heard, NodeRead},
     samples::{Scene, check_each, now, span},
-    words::{after, human_duration, joined},
+    words::{human_duration, joined, prefixed},
 };
 
 /// Judges each case once for each entry of `further`; `more` and the entry are added to the words of
@@ -49,7 +49,7 @@ fn told(scene: &Scene) -> String {
     match reason.code {
         ReasonCode::NotOverdue | ReasonCode::NodeJustFailed => {
             let left = case.reaped_from().map(|from| from.duration_since(now()));
-            told += &after(", reaped in ", left.map(|left| format!("{left:#}")));
+            told += &prefixed(", reaped in ", left.map(|left| format!("{left:#}")));
         }
         ReasonCode::KubeletAlive => {
             let node = scene.node.as_ref().and_then(NodeRead::known);
@@ -69,7 +69,7 @@ fn told(scene: &Scene) -> String {
         };
         format!("{}{given_up}", tie.pvc)
     });
-    let mut list = |what: &str, all: Vec<String>| told += &after(what, joined(all, " "));
+    let mut list = |what: &str, all: Vec<String>| told += &prefixed(what, joined(all, " "));
     list(", pinned: ", pinned.collect());
     let confined = ties.confined().map(|tie| tie.pvc.clone());
     list(", confined: ", confined.collect());
@@ -80,7 +80,7 @@ fn told(scene: &Scene) -> String {
     let also = reason.asks.iter().skip(1).map(ToString::to_string);
     list(", also ", also.collect());
     let notes = Some(reason.notes.len()).filter(|notes| *notes > 0);
-    told + &after(", notes: ", notes)
+    told + &prefixed(", notes: ", notes)
 }
 
 #[test]

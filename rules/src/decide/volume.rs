@@ -14,8 +14,8 @@ use super::{
     reason::{NoReason, Pin, Tie, TieKind, Ties, Unsure},
 };
 use crate::facts::{
-    AffinityTerm, BoundClaim, ClaimFacts, ClaimState, Doubt, Goes, NodeFacts, PodFacts, Query,
-    Renewer, Requirement, Storage, Unneeded, VolumeFacts,
+    AffinityTerm, BoundClaim, ClaimFacts, ClaimState, DeletedWithPod, Doubt, NodeFacts, PodFacts,
+    Query, RecreatedBy, Requirement, Storage, Unneeded, VolumeFacts,
 };
 
 /// The annotation that declares a PVC scratch.
@@ -56,7 +56,7 @@ fn lacked(pod: &PodFacts) -> BTreeSet<Query> {
         if claim.state.is_none() {
             lacks.insert(Query::pvc(pod, &claim.name));
         }
-        if matches!(pod.goes(claim), Goes::MayBeWanted(_)) {
+        if matches!(pod.goes(claim), DeletedWithPod::MayBeWanted(_)) {
             let set = Query::set(pod).filter(|_| pod.set_wants.is_none());
             let is_asked = claim.deleted && set.is_none() && claim.kept_by.is_none();
             lacks.extend(set);
@@ -83,9 +83,9 @@ fn check(case: &PodContext<'_>, node: &NodeFacts) -> Ties {
             kind: TieKind::Unverified(unsure),
         };
         let (goes, wanted) = match &case.pod.goes(claim) {
-            Goes::No => (None, None),
-            Goes::Ephemeral => (Some("is its own alone and goes with it"), None),
-            Goes::Unwanted(why) => {
+            DeletedWithPod::No => (None, None),
+            DeletedWithPod::Ephemeral => (Some("is its own alone and goes with it"), None),
+            DeletedWithPod::Unwanted(why) => {
                 ties.unneeded.insert(why.clone());
                 let how = if claim.deleted {
                     "is being deleted, and goes with its last pod"
@@ -94,10 +94,10 @@ fn check(case: &PodContext<'_>, node: &NodeFacts) -> Ties {
                 };
                 (Some(how), None)
             }
-            Goes::MayBeWanted(_) if claim.deleted && is_given_up(case, claim) => {
+            DeletedWithPod::MayBeWanted(_) if claim.deleted && is_given_up(case, claim) => {
                 (Some("is being deleted, and goes with it"), None)
             }
-            Goes::MayBeWanted(cause) if claim.deleted => {
+            DeletedWithPod::MayBeWanted(cause) if claim.deleted => {
                 let cause =
                     format!("it is being deleted, so that it goes with its last pod, and {cause}");
                 let unsure = match claim.bound() {
@@ -106,7 +106,7 @@ fn check(case: &PodContext<'_>, node: &NodeFacts) -> Ties {
                 };
                 (None, Some(unverified(unsure, cause)))
             }
-            Goes::MayBeWanted(cause) => {
+            DeletedWithPod::MayBeWanted(cause) => {
                 let cause = format!("the pod owns it, so that it goes with the pod, and {cause}");
                 (None, Some(unverified(Unsure::Other, cause)))
             }
@@ -123,7 +123,7 @@ fn check(case: &PodContext<'_>, node: &NodeFacts) -> Ties {
         ties.notes.extend(goes);
         // A PVC of the pod's own generic ephemeral volume is deleted with the pod and ties it to
         // nothing. Only `shared-disk` needs to know its volume.
-        let temporary = case.pod.goes(claim) == Goes::Ephemeral;
+        let temporary = case.pod.goes(claim) == DeletedWithPod::Ephemeral;
         let of_state = match &claim.state {
             Some(ClaimState::Unread(unread)) => Some(unverified(Unsure::Other, unread.0.clone())),
             _ if temporary => None,
@@ -264,7 +264,7 @@ fn pin(case: &PodContext<'_>, claim: &ClaimFacts, bound: &BoundClaim) -> Pin {
         // Kubernetes deletes this PVC, not a run, so no controller has to recreate it.
         _ if answered && claim.deleted => Ok(()),
         (Err(doubt), _) if answered || is_scratch => Err(doubt.why.clone()),
-        (Ok(renewer), _) if answered || is_scratch && *renewer == Renewer::Template => Ok(()),
+        (Ok(renewer), _) if answered || is_scratch && *renewer == RecreatedBy::Template => Ok(()),
         (Ok(_), _) if is_scratch => Err("no StatefulSet made it".to_owned()),
         (_, Some(Err(why))) => Err(format!("the answer on PVC {name} is ignored: {why}")),
         _ => Err(format!("PVC {name} is not annotated {SCRATCH}")),
@@ -276,7 +276,7 @@ fn pin(case: &PodContext<'_>, claim: &ClaimFacts, bound: &BoundClaim) -> Pin {
         given_up,
         answered,
         deleted: claim.deleted,
-        by_operator: renewer == Ok(Renewer::Operator),
+        by_operator: renewer == Ok(RecreatedBy::Operator),
         doubt: renewer.err().filter(|_| !claim.deleted),
     }
 }

@@ -20,7 +20,7 @@ pub struct ClaimFacts {
     pub users: BTreeSet<String>,
     /// What recreates the PVC, for that pod alone. The error is the objection. `None` if the
     /// objects that tell were not read.
-    pub renewed: Option<Result<Renewer, Doubt>>,
+    pub renewed: Option<Result<RecreatedBy, Doubt>>,
     /// True if the PVC's deletion was requested. Such a PVC only waits for the pods that use it.
     pub deleted: bool,
     /// True if the pod owns the PVC, so that the PVC is deleted with the pod.
@@ -111,7 +111,7 @@ impl Doubt {
 
 /// What recreates a PVC after it was given up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Renewer {
+pub enum RecreatedBy {
     /// A template of the pod's `StatefulSet`.
     Template,
     /// A controller of an API group that does not belong to Kubernetes. The controller decides
@@ -123,7 +123,7 @@ pub enum Renewer {
 /// requested and only waits for the pod. Kubernetes deletes a PVC with its last owner, and with the
 /// last pod that uses it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Goes {
+pub enum DeletedWithPod {
     /// The PVC stays.
     No,
     /// The PVC belongs to the pod's own generic ephemeral volume. It ties the pod to nothing.

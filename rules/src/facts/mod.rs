@@ -16,15 +16,16 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize, Serializer};
 
 pub use self::claim::{
-    ANY_CLAIM, AffinityTerm, BoundClaim, ClaimFacts, ClaimRead, ClaimState, Doubt, Driver, Goes,
-    MAX_CLAIMS_PER_POD, Renewer, Requirement, Storage, Unneeded, VolumeFacts,
+    ANY_CLAIM, AffinityTerm, BoundClaim, ClaimFacts, ClaimRead, ClaimState, DeletedWithPod, Doubt,
+    Driver, MAX_CLAIMS_PER_POD, RecreatedBy, Requirement, Storage, Unneeded, VolumeFacts,
 };
 pub use self::node::{
     CLOCK_SKEW, FencingMark, Heard, HolderKind, KubeletSays, Leaf, LeafKind, NamedBy, NodeFacts,
     NodeRead, OUT_OF_SERVICE, Ready, Renewal, SignBy, ZONE_LABELS, Zone, not_ready_since,
 };
 pub use self::pod::{
-    Containers, Copies, Deletion, Identity, JOB_TRACKING, Owner, PodFacts, Stay, deletion_requested,
+    Containers, Copies, Deletion, Identity, JOB_TRACKING, Owner, PodFacts, StayReason,
+    deletion_requested,
 };
 pub use self::query::{PodsOf, Query};
 use crate::codes::entry;

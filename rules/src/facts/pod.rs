@@ -8,7 +8,8 @@ use jiff::{SignedDuration, Timestamp};
 use super::{
     Heard, NamespaceFacts, Read, ResourceVersion, Uid, Unread,
     claim::{
-        ANY_CLAIM, BoundClaim, ClaimFacts, ClaimState, Goes, Requirement, Unneeded, VolumeFacts,
+        ANY_CLAIM, BoundClaim, ClaimFacts, ClaimState, DeletedWithPod, Requirement, Unneeded,
+        VolumeFacts,
     },
 };
 use crate::codes::entry;
@@ -78,7 +79,7 @@ pub struct PodFacts {
     /// controller is then that of Kubernetes 1.28 or newer.
     pub indexed: bool,
     /// Why Kubernetes never evicts the pod from a silent node; `None` if Kubernetes does.
-    pub stays: Option<Stay>,
+    pub stays: Option<StayReason>,
     /// The number of seconds for which the pod tolerates a node whose kubelet is silent; `None`
     /// means no limit.
     pub tolerates_silence: Option<i64>,
@@ -232,7 +233,10 @@ impl PodFacts {
     pub fn may_take_a_claim(&self) -> bool {
         self.claims.iter().any(|claim| {
             matches!(claim.state, None | Some(ClaimState::Unread(_)))
-                || matches!(self.goes(claim), Goes::Unwanted(_) | Goes::MayBeWanted(_))
+                || matches!(
+                    self.goes(claim),
+                    DeletedWithPod::Unwanted(_) | DeletedWithPod::MayBeWanted(_)
+                )
         })
     }
 
@@ -257,12 +261,12 @@ impl PodFacts {
     /// `StatefulSet` with `whenScaled: Delete` is scaled down, it makes the pod the owner of the
     /// pod's PVCs. It reverts that only once the pod is gone. So a `StatefulSet` that wants the pod
     /// again wants its PVCs too.
-    pub fn goes(&self, claim: &ClaimFacts) -> Goes {
+    pub fn goes(&self, claim: &ClaimFacts) -> DeletedWithPod {
         if claim.owned && claim.ephemeral {
-            return Goes::Ephemeral;
+            return DeletedWithPod::Ephemeral;
         }
         if !claim.owned && !claim.deleted {
-            return Goes::No;
+            return DeletedWithPod::No;
         }
         let kept_by = || {
             let pod = claim.keeper().filter(|_| claim.deleted)?.clone();
@@ -270,9 +274,9 @@ impl PodFacts {
             Some(Unneeded::KeptBy { claim, pod })
         };
         if let Some(why) = self.unneeded().or_else(kept_by) {
-            return Goes::Unwanted(why);
+            return DeletedWithPod::Unwanted(why);
         }
-        Goes::MayBeWanted(match &self.set_wants {
+        DeletedWithPod::MayBeWanted(match &self.set_wants {
             _ if !self.of_stateful_set() => {
                 "no StatefulSet controls the pod, which would say whether it is wanted again"
                     .to_owned()
@@ -328,7 +332,7 @@ pub fn deletion_requested(deadline: Timestamp, grace_seconds: i64) -> Option<Tim
 
 /// Why a pod stays on a silent node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Stay {
+pub enum StayReason {
     /// The pod mirrors a static pod.
     Static,
     /// The pod's `DaemonSet` gives it a toleration for every failure of its node.

@@ -22,7 +22,7 @@ pub const MAX_NODES_IGNORED: usize = 2;
 
 /// A node that has been NotReady for longer than this is retired, if the only pods left on it are
 /// those that stay on every node.
-const PUT_AWAY_AGE: SignedDuration = SignedDuration::from_hours(24);
+const RETIRED_AFTER: SignedDuration = SignedDuration::from_hours(24);
 
 /// A pod, its reason by the rules, and its limit, which does not overwrite the reason.
 #[derive(Debug, Clone, PartialEq)]
@@ -242,7 +242,7 @@ impl NodeCounts {
         let mut zones = BTreeMap::<_, Tally>::new();
         for node in nodes
             .into_iter()
-            .filter(|node| !node.leaf && (node.occupied || !node.may_be_put_away(now)))
+            .filter(|node| !node.leaf && (node.occupied || !node.may_be_retired(now)))
         {
             all.add(node.ready);
             if !node.control_plane {
@@ -273,8 +273,8 @@ impl Tally {
 impl CountedNode {
     /// Reports whether the node was retired by `now`, unless it is occupied. A retired node is not
     /// part of an outage.
-    pub fn may_be_put_away(&self, now: Timestamp) -> bool {
-        let long_ago = |since: Timestamp| now.duration_since(since) > PUT_AWAY_AGE;
+    pub fn may_be_retired(&self, now: Timestamp) -> bool {
+        let long_ago = |since: Timestamp| now.duration_since(since) > RETIRED_AFTER;
         !self.ready && self.since.is_some_and(long_ago)
     }
 }

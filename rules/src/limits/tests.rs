@@ -11,7 +11,7 @@ use itertools::Itertools as _;
 use super::*;
 use crate::{
     samples::{Scene, check_each},
-    words::after,
+    words::prefixed,
 };
 
 /// Lists each pod with its reason, its limit and whether it is reaped, then the limits that hold
@@ -26,7 +26,7 @@ fn check(cases: &Expect) {
                 "{} {}{}{}",
                 pod.uid.trim_start_matches("u-"),
                 judged.reason.code,
-                after(", limited: ", limit),
+                prefixed(", limited: ", limit),
                 if goes { ", goes" } else { "" }
             )
         });
@@ -42,7 +42,7 @@ fn held(what: &str, limit: &Limit) -> String {
         Limit::NoRoom(only) => only.as_ref(),
         _ => None,
     };
-    let alone = after(", the only node is ", only);
+    let alone = prefixed(", the only node is ", only);
     format!("{what} is held: {}{alone}", limit.code())
 }
 

@@ -31,7 +31,7 @@ use crate::{
     report::{Report, notices::NoticeCode},
     settings::Settings,
     stop::Stop,
-    words::{after, joined},
+    words::{joined, prefixed},
 };
 
 /// The time limit of the delivery, which must not keep a run from ending.
@@ -155,7 +155,7 @@ impl<'a> Metrics<'a> {
                 .chain([&labels])
                 .filter(|labels| !labels.is_empty());
             let labels = joined(labels, ",").map(|labels| format!("{{{labels}}}"));
-            self.text += &format!("{name}{} {value}\n", after("", labels));
+            self.text += &format!("{name}{} {value}\n", prefixed("", labels));
         }
     }
 

@@ -71,11 +71,11 @@ fn a_toleration_is_read_as_kubernetes_reads_it() {
             &json!({}),
         )
         .stays;
-        assert_eq!(stay, stays.then_some(Stay::Tolerates), "{name}");
+        assert_eq!(stay, stays.then_some(StayReason::Tolerates), "{name}");
     }
     assert_eq!(
         summary(&json!({}), Some(("DaemonSet", "exporter")), &json!({})).stays,
-        Some(Stay::DaemonSet)
+        Some(StayReason::DaemonSet)
     );
 }
 

@@ -9,12 +9,12 @@ use jiff::{SignedDuration, Timestamp};
 use crate::{
     codes::codes,
     decide::{BUILT_IN, DETECTED_WITHIN, ReasonCode, Verdict, same_kind},
-    facts::{ClusterFacts, NodeFacts, PodFacts, Ready, Stay},
+    facts::{ClusterFacts, NodeFacts, PodFacts, Ready, StayReason},
     limits::{Judged, Limit},
     report::{page::NAMES, record::RunRecord},
     selector::is_name,
     settings::Task,
-    words::{after, human_duration, listed},
+    words::{human_duration, listed, prefixed},
 };
 
 codes! {
@@ -200,7 +200,8 @@ fn not_evicted(run: &RunRecord<'_>) -> (Vec<NoticeEntry>, NoticeEntry) {
             Ready::False => pod.tolerates_not_ready,
             _ => pod.tolerates_silence,
         };
-        let belongs = |pod: &&PodFacts| matches!(pod.stays, Some(Stay::DaemonSet | Stay::Static));
+        let belongs =
+            |pod: &&PodFacts| matches!(pod.stays, Some(StayReason::DaemonSet | StayReason::Static));
         let (belonging, others): (Vec<_>, Vec<_>) = pods.iter().partition(belongs);
         if !belonging.is_empty() {
             staying += belonging.len();
@@ -224,7 +225,7 @@ fn not_evicted(run: &RunRecord<'_>) -> (Vec<NoticeEntry>, NoticeEntry) {
                 .iter()
                 .sorted_by_key(|pod| (&pod.namespace, &pod.name))
                 .map(|pod| {
-                    let owner = after(" of ", pod.workload.as_ref());
+                    let owner = prefixed(" of ", pod.workload.as_ref());
                     format!("{}/{}{owner}", pod.namespace, pod.name)
                 });
             let names = listed(&names.collect_vec(), NAMES);
@@ -345,7 +346,7 @@ fn long_waits(run: &RunRecord<'_>) -> Vec<NoticeEntry> {
         // The plan has the longest overdue pod first.
         let detail = format!(
             "Still waiting{}, overdue for up to {}: {}. {}",
-            after(" on node ", node),
+            prefixed(" on node ", node),
             human_duration(facts.overdue(&pods[0].pod)),
             listed(&names.collect_vec(), NAMES),
             cause_of_wait(pods[0], facts)

@@ -13,7 +13,7 @@ use super::{
     page::{Block, Entry, Line, Page, Tone, numbered},
     phrases,
 };
-use crate::words::{after, natural, sanitize};
+use crate::words::{natural, prefixed, sanitize};
 
 /// The width of a text, except on a narrower terminal: longer lines are hard to read.
 const COLUMNS: usize = 100;
@@ -177,7 +177,7 @@ impl Text {
                     is_quote,
                 } => {
                     let most = if *is_quote { QUOTED } else { LINES };
-                    let label = after("", (!label.is_empty()).then(|| format!("{label}: ")));
+                    let label = prefixed("", (!label.is_empty()).then(|| format!("{label}: ")));
                     self.paragraph(indent, indent, *tone, &(label + text), most);
                 }
                 Block::Steps(steps) => {
@@ -236,7 +236,7 @@ impl Text {
                 1 => longest.map(phrases::overdue),
                 _ => longest.map(phrases::overdue_up_to),
             };
-            let line = after("on ", node) + &after(", ", overdue);
+            let line = prefixed("on ", node) + &prefixed(", ", overdue);
             self.paragraph(indent, DETAIL, Tone::Plain, &line, LINES);
             let widths = of_node.keys().map(|namespace| namespace.chars().count());
             let width = widths

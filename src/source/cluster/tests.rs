@@ -11,7 +11,7 @@ use pod_reaper_test_support::{
 use crate::{
     cluster::Cluster,
     decide::ReasonCode,
-    facts::{ClaimState, Goes, NodeCounts},
+    facts::{ClaimState, DeletedWithPod, NodeCounts},
     report::samples::audit,
     settings::Settings,
     source::{Gathered, Store},
@@ -75,8 +75,8 @@ async fn a_claim_with_more_owners_than_are_kept_is_unread() {
         let claim = &pod.claims[0];
         let found = match (&claim.state, pod.goes(claim)) {
             (Some(ClaimState::Unread(_)), _) => "unread",
-            (Some(ClaimState::Bound(_)), Goes::No) => "not owned",
-            (Some(ClaimState::Bound(_)), Goes::MayBeWanted(_)) => "owned",
+            (Some(ClaimState::Bound(_)), DeletedWithPod::No) => "not owned",
+            (Some(ClaimState::Bound(_)), DeletedWithPod::MayBeWanted(_)) => "owned",
             it => panic!("{it:?}"),
         };
         assert_eq!(found, expected, "{owners}");

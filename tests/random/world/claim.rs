@@ -1,5 +1,5 @@
-//! A claim, with its `StatefulSet`, its volume, the attachments of that and its driver: how random ones are made, what is
-//! known of them, and their JSON.
+//! A PVC, with its `StatefulSet`, its volume, the volume's attachments and its driver: how random ones are made, what is known
+//! about them, and their JSON.
 
 use super::{
     Key, World, created,
@@ -8,26 +8,26 @@ use super::{
     skip, time, unread,
 };
 use crate::prelude::*;
-use pod_reaper::facts::{BoundClaim, Driver, Read, Renewer};
+use pod_reaper::facts::{BoundClaim, Driver, Read, RecreatedBy};
 use rules::samples::term;
 use serde_json::json;
 
-/// A volume as facts, of its driver only the name.
+/// A volume as facts. The facts have only the name of its driver.
 #[derive(Debug, Clone)]
 pub struct Volume {
     pub facts: VolumeFacts,
-    /// Its CSI driver; nothing where it has none.
+    /// Its CSI driver; empty if it has none.
     pub csi: &'static str,
-    /// Its access modes, its mode and the type of its file system.
+    /// Its access modes, its volume mode and its file system type.
     pub modes: [&'static str; 3],
-    /// One of its attributes.
+    /// One of its volume attributes.
     pub attribute: [&'static str; 2],
 }
 
 #[derive(Debug, Clone)]
 pub struct Claim {
     pub uid: String,
-    /// UIDs of its owners.
+    /// The UIDs of its owners.
     pub owners: Vec<Uid>,
     pub many_writers: bool,
     pub block: bool,
@@ -43,7 +43,7 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// The version in which it may be deleted.
+    /// The version in which the PVC may be deleted.
     fn free(&self) -> Option<String> {
         let opted_out = self.skip.opted_out().is_some();
         (!opted_out).then(|| self.version.clone())
@@ -52,14 +52,14 @@ impl Claim {
 
 #[derive(Debug, Clone)]
 pub struct Set {
-    /// Its claim templates.
+    /// The names of its PVC templates.
     pub templates: Vec<String>,
-    /// How many pods it wants; nothing is all.
+    /// The number of pods that it wants; `None` means all.
     pub replicas: Option<u64>,
-    /// The ordinal of the first.
+    /// The ordinal of its first pod.
     pub start: u64,
     pub deleted: bool,
-    /// That of the owner of the pods, unless it was made anew.
+    /// The UID of the pods' owner, unless the set was recreated.
     pub uid: &'static str,
 }
 
@@ -79,7 +79,7 @@ impl Set {
         })
     }
 
-    /// It is as it was made, and wants all pods of its name.
+    /// Resets the set to its original state, in which it wants all pods of its name.
     pub(super) fn want_all(&mut self) {
         (self.replicas, self.start) = (None, 0);
         (self.deleted, self.uid) = (false, "uid-of-owner");
@@ -226,8 +226,8 @@ impl World {
         }
     }
 
-    /// What is known about the claims of `pod`, by what was read of each claim and of each volume; `users` are
-    /// the pods of its namespace, where they were listed, and `set` is the one of its name, where that was read.
+    /// The facts about the PVCs of `pod`, from the readings of each PVC and each volume. `users` are the pods of its namespace,
+    /// if they were listed. `set` is the set of its controller's name, if that was read.
     pub fn known_claims<'a>(
         pod: &PodFacts,
         (users, set): (Option<&Vec<User>>, Option<&Set>),
@@ -237,7 +237,7 @@ impl World {
         let of_set = pod.indexed
             && pod.controller.is_some()
             && pod.owner.as_ref().is_some_and(|owner| owner.name == SET);
-        // One that was made anew may want the pod, and is not its set.
+        // A recreated set may want the pod, but is not the pod's controller.
         let its_set = set.filter(|set| {
             let controller = pod.controller.as_ref();
             of_set && controller.is_some_and(|it| it.uid.as_str() == set.uid)
@@ -263,10 +263,10 @@ impl World {
             let owned = found.clone().is_ok_and(owns);
             let doubt = || Doubt::proved("not known");
             let renewed = if made {
-                Ok(Renewer::Template)
+                Ok(RecreatedBy::Template)
             } else {
                 of_operator(pod)
-                    .then_some(Renewer::Operator)
+                    .then_some(RecreatedBy::Operator)
                     .ok_or_else(doubt)
             };
             ClaimFacts {
@@ -284,14 +284,15 @@ impl World {
     }
 }
 
-/// Whether the `StatefulSet` of the name [`SET`] wants the pod, as far as that was read; `None` where no set controls it.
+/// Whether the `StatefulSet` of the name [`SET`] wants the pod, as far as the set was read. Returns `None` if no set controls the
+/// pod.
 pub fn wanted_by_set(pod: &PodFacts, set: &Read<Option<&Set>>) -> Option<Read<bool>> {
     let is_there = pod.owner.as_ref().is_some_and(|owner| owner.name == SET);
     let read = if is_there { set.clone() } else { Ok(None) };
     is_of_a_set(pod).then(|| read.map(|set| set.is_some_and(|set| set.wants(&pod.name))))
 }
 
-/// Whether its controller is of none of Kubernetes' own groups.
+/// Whether the pod's controller is in none of Kubernetes' own API groups.
 fn of_operator(pod: &PodFacts) -> bool {
     let version = pod.controller.as_ref().map(|it| it.api_version.as_str());
     version.is_some_and(|version| !["v1", "apps/v1", "batch/v1"].contains(&version))
@@ -309,7 +310,7 @@ fn is_of_a_set(pod: &PodFacts) -> bool {
             .is_some_and(|it| it.api_version.starts_with("apps/"))
 }
 
-/// The volumes of its claims.
+/// The volumes of the pod's PVCs.
 pub fn volumes_mut(pod: &mut PodFacts) -> impl Iterator<Item = &mut VolumeFacts> {
     pod.claims
         .iter_mut()
@@ -321,7 +322,7 @@ pub fn volumes_mut(pod: &mut PodFacts) -> impl Iterator<Item = &mut VolumeFacts>
 
 pub(super) const DRIVERS: [&str; 2] = ["driver.longhorn.io", "csi.example"];
 
-/// Access modes, mode and type of the file system.
+/// Access modes, volume mode and file system type.
 const MODES: &str = "
     ReadWriteOnce Block -
     ReadWriteOncePod Filesystem -
@@ -339,7 +340,7 @@ const MODES: &str = "
     ReadWriteOnce Filesystem ocfs2
 ";
 
-/// Whether they name a disk, and an attribute.
+/// Volume attributes, and whether each names a disk.
 const ATTRIBUTES: &str = "
     - server nas
     - server nas
@@ -363,7 +364,7 @@ const ATTRIBUTES: &str = "
     - portal 10.0.0.1
 ";
 
-/// Whether it is a disk for one machine, that is not only read.
+/// Whether the volume is a disk for one machine that is not only read.
 fn is_disk([access, mode, fs]: [&str; 3], names_a_disk: bool) -> bool {
     let has = |wanted: &str| access.split('+').any(|mode| mode == wanted);
     let of_one = ["ext3", "ext4", "xfs", "btrfs", "ntfs"].contains(&fs);
@@ -375,7 +376,7 @@ fn is_disk([access, mode, fs]: [&str; 3], names_a_disk: bool) -> bool {
             || names_a_disk && !of_cluster)
 }
 
-/// Required affinities of volumes, in terms of the name and the host of their own node.
+/// Required node affinities of volumes, in terms of the name and the host of the volume's own node.
 const AFFINITIES: &str = "
     topology.topolvm.io/node In NAME
     kubernetes.io/hostname In HOST NAME
@@ -404,7 +405,7 @@ const AFFINITIES: &str = "
     & | kubernetes.io/hostname In h1 | disk In ssd
 ";
 
-/// An affinity, of a volume that belongs to the node of this name and host.
+/// An affinity of a volume that belongs to the node with this name and host.
 fn on(text: &str, own_name: &str, own_host: &str) -> Vec<AffinityTerm> {
     let text = text.replace("NAME", own_name).replace("HOST", own_host);
     text.split('|').map(term).collect()
@@ -431,7 +432,7 @@ fn random_storage(dice: &mut Dice, own_name: &str, own_host: &str) -> (Storage, 
     }
 }
 
-/// A volume, with what is known of the driver that it may have, as used on `node`.
+/// Returns a volume as used on `node`, with the facts about its driver, if it has one.
 pub fn attached(
     mut volume: VolumeFacts,
     node: &str,
@@ -452,7 +453,7 @@ pub fn attached(
     volume
 }
 
-/// A volume, with the real nodes among `nodes` from which it can be reached.
+/// Returns a volume with the real nodes among `nodes` from which it can be reached.
 pub fn reached<'a>(
     mut volume: VolumeFacts,
     nodes: impl Iterator<Item = &'a Node> + Clone,
@@ -471,7 +472,7 @@ pub fn reached<'a>(
     volume
 }
 
-/// The state of a claim, from the objects that were found.
+/// The state of a PVC, from the objects that were found.
 fn claim_state(
     claim: Read<Option<&Claim>>,
     volume: impl Fn(&str) -> Read<Option<VolumeFacts>>,
@@ -513,7 +514,7 @@ pub fn claim((namespace, name): &Key, claim: &Claim) -> Value {
     let mut labels = json!({});
     let mut annotations =
         json!({"pod-reaper.io/scratch": claim.scratch, "pod-reaper.io/give-up": claim.give_up});
-    // An annotation has a value: the API server knows no null there.
+    // An annotation always has a value: the API server accepts no null there.
     if let Some(annotations) = annotations.as_object_mut() {
         annotations.retain(|_, value| !value.is_null());
     }
@@ -572,7 +573,7 @@ pub(super) fn volume(
     let [access, mode, fs] = modes;
     let mut spec = json!({"persistentVolumeReclaimPolicy": volume.reclaim_policy,
         "accessModes": access.split('+').collect::<Vec<_>>(), "volumeMode": mode});
-    // The same words of other drivers, and other words of Longhorn's, bind nothing.
+    // The same value with another driver, and another value with Longhorn, do not keep a pod.
     let strict = volume.storage == Storage::StrictLocal || *csi != "driver.longhorn.io";
     let locality = if strict {
         "strict-local"
