@@ -1,6 +1,6 @@
-//! The guard restricts the account, also with more rights than its role, under any name. It restricts no other account.
-//! With `--require-guard` the program runs only where the guard has proved itself. The guard permits the program's own
-//! requests; `manifests` has whole runs under it.
+//! The guard restricts the account, under any name, even if the account has more permissions than its role grants. The guard
+//! restricts no other account. With `--require-guard` the program runs only if the guard has proved itself. The guard permits the
+//! program's own requests; `manifests` tests whole runs under the guard.
 
 use crate::{
     prelude::*,
@@ -16,19 +16,19 @@ use std::fmt::Display;
 pub const ADMISSION: &str = "/apis/admissionregistration.k8s.io/v1";
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 pub const STUCK: &str = "/api/v1/namespaces/apps/pods/stuck";
-/// The pod that the program uses as its own.
+/// The pod that the program treats as its own.
 pub const OWN: &str = "pod-reaper-1";
 
 /// An installation of `cronjob/`.
 struct Installed {
     how: &'static str,
-    /// The folder that is applied.
+    /// The directory that is applied.
     manifests: String,
     namespace: &'static str,
     account: String,
 }
 
-/// The shipped installation, and common changes of it, each with the component `scratch`, and so with `answers`.
+/// The shipped installation and common changes of it. Each includes the `scratch` component, and with it `answers`.
 fn installations() -> [Installed; 6] {
     let rendered = |lines: &str| kustomized(DEFAULT, &["scratch"], lines);
     let shipped = rendered("");
@@ -44,7 +44,7 @@ fn installations() -> [Installed; 6] {
         account: format!("system:serviceaccount:{namespace}:{name}"),
     };
     let all = "namespace: other\nnamePrefix: acme-\nnameSuffix: -eu\n";
-    // Settings of the operator's own, which are all that the ConfigMap then holds.
+    // The user's own settings, which replace everything in the ConfigMap.
     let settings = "configMapGenerator:\n- {name: pod-reaper, namespace: pod-reaper, behavior: replace, literals: [DRY_RUN=server]}\n";
     let prefix = rendered("namePrefix: acme-\n");
     let namespace = rendered("namespace: other\n");
@@ -65,7 +65,7 @@ fn installations() -> [Installed; 6] {
 }
 
 impl Installed {
-    /// Applies it, and waits until the account has its rights and its guard.
+    /// Applies the manifests, and waits until the account has its permissions and its guard.
     fn apply(&self, cluster: &ControlPlane) {
         let file = cluster.dir.join("installed.yaml");
         fs::write(&file, &self.manifests).expect("our folder");
@@ -85,11 +85,11 @@ impl Installed {
     }
 }
 
-/// The CronJob's pod, without the CronJob controller.
+/// Creates the CronJob's pod, in place of the CronJob controller.
 pub fn own_pod(cluster: &ControlPlane, namespace: &str) {
     let cronjobs = cluster.get(&format!("/apis/batch/v1/namespaces/{namespace}/cronjobs"));
     let mut spec = cronjobs["items"][0]["spec"]["jobTemplate"]["spec"]["template"]["spec"].clone();
-    // It has a node, so that it stays Terminating for a while when it is deleted.
+    // The pod has a node, so that it stays Terminating for a while when it is deleted.
     spec["nodeName"] = json!("ready-1");
     let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": OWN}, "spec": spec});
     cluster.create(&format!("/api/v1/namespaces/{namespace}/pods"), pod);
@@ -103,14 +103,14 @@ pub fn dry_run() -> Value {
     yaml("{gracePeriodSeconds: 0, propagationPolicy: Background, dryRun: [All]}")
 }
 
-/// What the server says to the account that would delete it.
+/// The server's response if the account tries to delete the object, as a dry run.
 pub fn rehearsed(account: &str, cluster: &ControlPlane, path: &str) -> (u16, String) {
     let (code, answer) = as_user(account, cluster, "DELETE", path, &dry_run());
     let message = answer["message"].as_str().unwrap_or_default();
     (code, message.to_owned())
 }
 
-/// Whether the guard refuses the account its own pod.
+/// Whether the guard refuses to let the account delete its own pod.
 pub fn is_guarded(cluster: &ControlPlane, account: &str, namespace: &str) -> bool {
     let (_, message) = rehearsed(account, cluster, &pod_path(namespace, OWN));
     message.ends_with(REFUSAL)
@@ -133,7 +133,7 @@ pub fn grant(cluster: &ControlPlane, name: &str, user: &str, rules: &(impl Displ
     );
 }
 
-/// Of a role in one namespace.
+/// The kind and path of a binding that grants a role in one namespace.
 pub const IN_APPS: (&str, &str) = ("RoleBinding", "namespaces/apps/rolebindings");
 
 pub fn bind(cluster: &ControlPlane, (kind, place): (&str, &str), role: &str, user: &str) {
@@ -152,7 +152,6 @@ pub fn bind(cluster: &ControlPlane, (kind, place): (&str, &str), role: &str, use
 /// Every verb on pods, so that only a guard can refuse.
 pub const ALL_OF_PODS: &str = "[{apiGroups: [''], resources: [pods, pods/*], verbs: ['*']}]";
 
-/// Grants every verb on pods.
 fn give_all_rights_on_pods(cluster: &ControlPlane, account: &str) {
     grant(cluster, "stolen", account, ALL_OF_PODS);
     until("the rights are there", || {
@@ -161,7 +160,7 @@ fn give_all_rights_on_pods(cluster: &ControlPlane, account: &str) {
     });
 }
 
-/// The path of the guard's policy, with any prefix.
+/// The path of the guard's policy, with any name prefix.
 fn policy(cluster: &ControlPlane) -> String {
     let policies =
         cluster.get(&format!("{ADMISSION}/validatingadmissionpolicies"))["items"].clone();
@@ -177,9 +176,9 @@ fn policy(cluster: &ControlPlane) -> String {
     format!("{ADMISSION}/validatingadmissionpolicies/{}", ours[0])
 }
 
-/// Sends what each row of the YAML says as the account, whom the guard has to refuse in these words; without any, in those of
-/// its first rule. `delete` and `patch` are paths, `fail` is the program's own patch of that pod's status, `with` what is
-/// laid over it. Returns the words.
+/// Sends the requests of all rows of the YAML as the account. The guard must refuse each in the words of `says`, which default to
+/// the words of its first rule. `delete` and `patch` are paths, and `fail` is the program's own patch of that pod's status.
+/// `with` is laid over the body. Returns the words.
 fn attacked(
     cluster: &ControlPlane,
     (how, account, policy): (&str, &str, &str),
@@ -230,7 +229,7 @@ fn it_stops_what_the_program_never_does_however_it_is_installed() {
     }
 }
 
-/// With all rights on claims, a stolen token can delete only those that are scratch or given up, and change none.
+/// Even with all permissions on PVCs, a stolen token can delete only PVCs that are scratch or given up, and change none.
 pub fn it_holds_claims_to_answers(cluster: &ControlPlane, how: &str, account: &str) {
     let rules = "[{apiGroups: [''], resources: [persistentvolumeclaims, persistentvolumeclaims/status], verbs: ['*']}]";
     grant(cluster, "stolen-claims", account, rules);
@@ -259,7 +258,7 @@ pub fn it_holds_claims_to_answers(cluster: &ControlPlane, how: &str, account: &s
     let path = claim_path("apps", "at-its-creation");
     let created = cluster.get(&path)["metadata"]["creationTimestamp"].take();
     annotate(cluster, &path, GIVE_UP, created.as_str().expect("a time"));
-    // Opted out by label and by annotation.
+    // The namespaces are opted out by label and by annotation.
     for (namespace, name, key) in [
         ("apps", "skipped", SCRATCH),
         ("apps", "skipped-too", GIVE_UP),
@@ -284,13 +283,13 @@ pub fn it_holds_claims_to_answers(cluster: &ControlPlane, how: &str, account: &s
         let path = claim_path("apps", name);
         format!("- {{delete: {path}, with: {{}}, says: only claims that are annotated}}\n")
     });
-    // Of two policies that refuse, the API server names either.
+    // If two policies refuse a request, the API server names either of them.
     let more = "
 - {delete: /api/v1/namespaces/apps/persistentvolumeclaims, with: {}, says: only claims that are annotated}
 - {patch: APPS/none, with: {metadata: {annotations: {pod-reaper.io/scratch: 'true'}}}, says: pod-reaper may}
-- {patch: APPS/scratch, with: {metadata: {labels: {a: b}}}, says: nothing of a claim}
-- {patch: APPS/scratch, with: {metadata: {finalizers: null}}, says: nothing of a claim}
-- {patch: APPS/none/status, with: {status: {phase: Lost}}, says: nothing of a claim}
+- {patch: APPS/scratch, with: {metadata: {labels: {a: b}}}, says: nothing of a PVC}
+- {patch: APPS/scratch, with: {metadata: {finalizers: null}}, says: nothing of a PVC}
+- {patch: APPS/none/status, with: {status: {phase: Lost}}, says: nothing of a PVC}
 - {delete: /api/v1/namespaces/annotated/persistentvolumeclaims/scratch, with: {}, says: opted out}
 - {delete: /api/v1/namespaces/labelled/persistentvolumeclaims/given-up, with: {}, says: opted out}
 ";
@@ -316,7 +315,7 @@ pub fn it_holds_claims_to_answers(cluster: &ControlPlane, how: &str, account: &s
     let left = cluster.get("/api/v1/persistentvolumeclaims")["items"].clone();
     let (before, left) = (before.as_array().unwrap(), left.as_array().unwrap());
     for claim in before.iter().filter(|claim| !left.contains(claim)) {
-        // The collection is deleted claim by claim until one is refused.
+        // The API server deletes the collection one PVC at a time until a policy refuses one.
         assert!(
             claims
                 .iter()
@@ -324,12 +323,12 @@ pub fn it_holds_claims_to_answers(cluster: &ControlPlane, how: &str, account: &s
             "{how}: {claim}"
         );
     }
-    // It restricts nobody else.
+    // The guard restricts no other account.
     annotate(cluster, &claim_path("apps", "none"), SCRATCH, "true");
     cluster.delete(&claim_path("apps", "false"), json!({}));
 }
 
-/// As a dry run it is the probe of the node guard.
+/// As a dry run, this request is the probe of the node guard.
 const ORPHANS: &str = "
 - {delete: /api/v1/namespaces/apps/pods/stuck, with: {gracePeriodSeconds: 0, propagationPolicy: Orphan}, says: the propagation Background}
 - {delete: '/api/v1/namespaces/apps/pods?fieldSelector=metadata.name%3Dstuck', with: {gracePeriodSeconds: 0, propagationPolicy: Orphan}, says: the propagation Background}
@@ -368,7 +367,7 @@ pub fn it_stops_what_the_program_never_does(cluster: &ControlPlane, how: &str, a
         before,
         "nothing has changed"
     );
-    // Every validation of the policy refused a request, so that none can be removed unnoticed.
+    // Every validation of the policy refused a request, so removing one would not go unnoticed.
     for validation in cluster.get(&policy(cluster))["spec"]["validations"]
         .as_array()
         .unwrap()
@@ -380,12 +379,12 @@ pub fn it_stops_what_the_program_never_does(cluster: &ControlPlane, how: &str, a
         );
     }
 
-    // The requests of the program are permitted.
+    // The guard permits the program's requests.
     let permitted = |method, path: &str, body: &Value| {
         let (code, answer) = as_user(account, cluster, method, path, body);
         assert_eq!(code, 200, "{answer}");
     };
-    // The server reads the dry run from the body of a delete, if it has one, and from the query of a patch.
+    // The server reads the dry-run option of a delete from the body, if there is one, and that of a patch from the query.
     for (query, options) in [("?dryRun=All", dry_run()), ("", at_once())] {
         let patch = status_patch(&cluster.get(&held), json!({}));
         permitted("PATCH", &format!("{held}/status{query}"), &patch);
@@ -394,14 +393,14 @@ pub fn it_stops_what_the_program_never_does(cluster: &ControlPlane, how: &str, a
         }
     }
     assert!(!cluster.has_pod("apps", "stuck"));
-    // The value false does not opt out.
+    // The value `false` does not opt the pod out.
     let skip = "{pod-reaper.io/skip: 'false'}";
     let opted_in = format!("opted-in: {{metadata: {{annotations: {skip}, labels: {skip}}}}}");
     pods(&yaml(&opted_in));
     permitted("DELETE", &pod_path("apps", "opted-in"), &at_once());
 }
 
-/// A running pod of the cluster, and one that is stuck on an `Unknown` node.
+/// Creates a running pod, and one that is stuck on an `Unknown` node.
 pub fn one_is_stuck(cluster: &ControlPlane) {
     one_dead_of_three(cluster);
     make(cluster, "Pod apps/stuck: {}");
@@ -416,7 +415,7 @@ pub fn of(namespace: &str) -> [(&str, &str); 3] {
     ]
 }
 
-/// With every installation the guard is proved, the account has the rights that it needs, and a stuck pod is reaped.
+/// With every installation the guard is proved, the account has the permissions that it needs, and a stuck pod is reaped.
 #[test]
 fn a_run_whose_guard_is_proved_reaps_however_it_is_installed() {
     let installations = installations();
@@ -442,7 +441,7 @@ fn a_run_whose_guard_is_proved_reaps_however_it_is_installed() {
         );
         assert!(cluster.try_get(STUCK).is_none(), "{}", installed.how);
 
-        // Nothing is stuck any more. The proof costs two requests more than such a run.
+        // No pod is stuck anymore. Proving the guard costs two requests more than such a run needs.
         cluster.delete("/api/v1/nodes/dead", json!({}));
         let before = proxy.seen().len();
         let quiet = run_with(&kubeconfig, &variables, &SHORT);
@@ -475,7 +474,8 @@ fn a_run_whose_guard_is_proved_reaps_however_it_is_installed() {
     }
 }
 
-/// What one of the two leaves because of an opt-out, the other does too: the run does not even ask.
+/// If an opt-out makes the program or the guard spare a pod, it makes the other spare it too: the run does not even send the
+/// request.
 #[test]
 fn program_and_guard_read_an_opt_out_alike() {
     let cluster = one_dead();
@@ -510,13 +510,13 @@ fn program_and_guard_read_an_opt_out_alike() {
     }
 }
 
-/// Runs as the account with these variables, through a proxy, and asserts that it deletes nothing. Returns the exit
-/// code and the log.
+/// Runs as the account with these variables, through a proxy, and asserts that the run deletes nothing. Returns the exit code and
+/// the log.
 fn refusal(cluster: &Fresh, variables: &[(&str, &str)], options: &[&str]) -> (i32, String) {
     refusal_of(ACCOUNT, cluster, variables, options)
 }
 
-/// The same for another account.
+/// Does the same for another account.
 pub fn refusal_of(
     account: &str,
     cluster: &Fresh,
@@ -568,13 +568,13 @@ fn removed<'a>(cluster: &'a ControlPlane, path: &str) -> Restore<'a> {
     cluster.delete(path, json!({}));
     let collection = path.rsplit_once('/').unwrap().0.to_owned();
     let meta = json!({"name": was["metadata"]["name"], "labels": was["metadata"]["labels"]});
-    // An object has some of these fields, by its kind; null counts as absent.
+    // An object has only some of these fields, depending on its kind. The API server treats null as absent.
     let again = json!({"apiVersion": was["apiVersion"], "kind": was["kind"], "metadata": meta, "spec": was["spec"],
         "roleRef": was["roleRef"], "subjects": was["subjects"]});
     Box::new(move || drop(cluster.create(&collection, again)))
 }
 
-/// With any fault of the guard, or any other refusal before it, the run refuses, reports what it found, and deletes
+/// With any fault of the guard, or if anything else refuses first, the run refuses to start, reports what it found, and deletes
 /// nothing.
 #[test]
 fn without_the_proof_the_run_refuses_and_reports_what_it_found() {
@@ -588,8 +588,8 @@ fn without_the_proof_the_run_refuses_and_reports_what_it_found() {
     let binding = format!("{ADMISSION}/validatingadmissionpolicybindings/pod-reaper-guard");
     let role = format!("{RBAC}/clusterroles/pod-reaper");
     let ask = || rehearsed(ACCOUNT, &cluster, &own);
-    // Waits until the API server answers in these words, or lets it through without any; sees that the run refuses, restores
-    // all, and waits for the guard.
+    // Waits until the API server refuses the delete in the words of `answer`, or permits it if there are none. Then checks that
+    // the run refuses, restores everything, and waits for the guard.
     let refused = |what: &str, answer: Option<&str>, says: &str, back: Vec<Restore<'_>>| {
         until(what, || {
             let (code, said) = ask();
@@ -610,7 +610,7 @@ fn without_the_proof_the_run_refuses_and_reports_what_it_found() {
             is_guarded(&cluster, ACCOUNT, "pod-reaper")
         });
     };
-    // What is done to an object, or to the role; and what the run says.
+    // Each row has the change to an object or to the role, and what the run says.
     let rows = "
 - {what: no policy, remove: [POLICY], says: the guard's policy is not installed}
 - {what: no binding, remove: [BINDING], says: 'no binding names the guard''s policy \"pod-reaper-guard\"'}
@@ -698,7 +698,7 @@ fn without_the_proof_the_run_refuses_and_reports_what_it_found() {
     ] {
         let (code, log) = refusal(&cluster, variables, &[]);
         assert!(code == 1 && log.contains("POD_NAME"), "{what}: {log}");
-        // A run that writes nothing needs no proof.
+        // A run that writes nothing does not need the proof.
         let (code, log) = refusal(&cluster, variables, &["--dry-run=client"]);
         assert_eq!(code, 0, "{what}: {log}");
         assert!(!log.contains("uard"), "{what}: {log}");
@@ -713,7 +713,7 @@ fn without_the_proof_the_run_refuses_and_reports_what_it_found() {
     cluster.delete(&own, at_once());
     own_pod(&cluster, "pod-reaper");
 
-    // With all of that restored it runs, first as a server dry run.
+    // Once everything is restored the program runs, first as a server dry run.
     let (code, log) = refusal(&cluster, &variables, &["--dry-run"]);
     assert!(code == 0 && log.contains("would-delete"), "{log}");
     let proxy = Proxy::to(&cluster);
@@ -726,9 +726,9 @@ fn without_the_proof_the_run_refuses_and_reports_what_it_found() {
     );
 }
 
-/// Creates a policy that denies every delete of a pod in the namespace `denied`, and of the reaper's own pod, before
-/// the guard does. Returns the path of its binding. Of two policies that deny, the API server names one, in an order
-/// that changes at random with each update.
+/// Creates a policy that denies every delete of a pod in the namespace `denied` and of the reaper's own pod, and that comes
+/// before the guard. Returns the path of its binding. If two policies deny a request, the API server names only one. Which one it
+/// names changes at random with each update.
 fn another_policy(cluster: &ControlPlane, ask: impl Fn() -> String) -> String {
     const SAYS: &str = "the other one says no";
     let policy = format!(
@@ -750,7 +750,7 @@ fn another_policy(cluster: &ControlPlane, ask: impl Fn() -> String) -> String {
     );
     let bindings = format!("{ADMISSION}/validatingadmissionpolicybindings");
     let path = format!("{bindings}/another");
-    // The guard permits its delete.
+    // The guard permits a delete of this pod.
     make(
         cluster,
         "Pod denied/terminating: {node: ready-1, grace: 600}",
@@ -773,8 +773,8 @@ fn another_policy(cluster: &ControlPlane, ask: impl Fn() -> String) -> String {
     }
 }
 
-/// Creates a webhook with side effects in a dry run, and returns its path. The API server accepts no new one, but keeps
-/// existing ones, so it is written into etcd.
+/// Creates a webhook with side effects in a dry run, and returns its path. The API server no longer accepts such a webhook, but
+/// keeps existing ones, so the test writes it into etcd.
 fn webhook_without_dry_run(cluster: &ControlPlane) -> String {
     let webhook = yaml(
         "
@@ -842,7 +842,7 @@ fn a_guard_that_is_not_in_force_yet_is_waited_for() {
         };
         match is_probe.then(|| probes.fetch_add(1, Ordering::SeqCst)) {
             Some(0) => Act::Instead(403, not_ready),
-            // The pod's kubelet updates it between the two requests.
+            // The pod's kubelet updates the pod between the two requests.
             Some(1) => {
                 moved();
                 Act::Forward
@@ -881,7 +881,7 @@ fn a_guard_that_is_not_in_force_yet_is_waited_for() {
     assert!(proof < real, "{seen:?}");
 }
 
-/// Other accounts with the rights still delete, fail and change running pods.
+/// Other accounts with the same permissions can still delete running pods, set them to `Failed` and change them.
 #[test]
 fn it_stops_no_other_account() {
     let cluster = one_dead();
@@ -920,7 +920,7 @@ fn it_stops_no_other_account() {
             let (code, answer) = as_member(&cluster, user, groups, (method, path), &body);
             assert_eq!(code, 200, "{user}: {answer}");
         };
-        // These accounts may only delete a pod, not write to one.
+        // The other accounts may only delete a pod, not write to one.
         if !user.ends_with("namespace-controller") {
             let failed = yaml("{status: {phase: Failed}}");
             permitted("PATCH", &format!("{path}/status"), failed);
@@ -933,8 +933,8 @@ fn it_stops_no_other_account() {
     }
 }
 
-/// On a root cluster of Kosmos, pods that Kosmos manages are neither evicted nor reaped. The node controller still
-/// writes their status, and all other pods of the node are evicted and reaped as elsewhere.
+/// On a root cluster of Kosmos, the pods that Kosmos manages are neither evicted nor reaped. The node controller still writes
+/// their status. All other pods of the node are evicted and reaped as usual.
 #[test]
 fn kosmos_guard_holds_the_node_controller_and_pod_reaper() {
     let cluster = one_dead();
@@ -986,7 +986,8 @@ fn kosmos_guard_holds_the_node_controller_and_pod_reaper() {
         (fail(controller, taken_up), fail(ACCOUNT, taken_up)),
         (200, 403)
     );
-    // Rights count in their namespace, as in the other guard: the marker, and the wildcards of an administrator.
+    // Permissions apply in their namespace, as with the other guard. This holds for the guard permission and for the wildcards of
+    // an administrator.
     bind(&cluster, IN_APPS, "pod-reaper", "reaper-of-apps");
     until("it has the rights", || {
         delete("reaper-of-apps", "ordinary") == 200
@@ -999,8 +1000,8 @@ fn kosmos_guard_holds_the_node_controller_and_pod_reaper() {
     cluster.delete(&pod_path("apps", "taken-up"), dry_run());
 }
 
-/// An account that is no administrator may grant only rights that it has, so it needs the marker to install the guard.
-/// With the second marker the guard does not restrict the account itself.
+/// An account that is not an administrator may grant only permissions that it has, so it needs the guard permission to install
+/// the guard. With the second permission the guard does not restrict that account itself.
 #[test]
 fn installing_it_needs_both_markers() {
     let cluster = one_dead();
@@ -1030,7 +1031,7 @@ fn installing_it_needs_both_markers() {
             let install = as_user(who, &cluster, "POST", &path, &another).0;
             let delete = rehearsed(who, &cluster, &pod_path("apps", "alive")).0;
             says = (install, delete);
-            // The rights are in force within a second.
+            // The permissions are in force within a second.
             delete == 200 || install == 201
         });
         assert_eq!(says, (installs, deletes), "{who}");

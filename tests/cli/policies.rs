@@ -704,7 +704,7 @@ fn answers_bound_what_the_account_deletes_and_who_may_answer() {
         }
         let changed = with(answered.clone(), yaml("{metadata: {labels: {a: b}}}"));
         let request = Request::updates(ACCOUNT, "persistentvolumeclaims", &answered, changed);
-        answers.expect(&what, &request, "nothing of a claim");
+        answers.expect(&what, &request, "nothing of a PVC");
     }
     who_may_answer(&mut answers);
     answers.every_validation_has_refused();

@@ -115,7 +115,7 @@ fn an_executor_whose_claim_a_person_gives_up_runs_on_another_node() {
     until("the component is in force", || {
         let (_, answer) = may("DELETE", CLAIM);
         let message = answer["message"].as_str().unwrap_or_default();
-        message.contains("pod-reaper may delete only claims that are annotated")
+        message.contains("pod-reaper may delete only PVCs that are annotated")
     });
     let reaped = answered("with-the-component");
     reaped.ends(0);

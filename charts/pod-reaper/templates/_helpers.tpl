@@ -51,7 +51,7 @@ labels:
 {{- end -}}
 {{- range $value := list "answers" "scratch" -}}
 {{- if and (get $.Values $value).enabled (eq $options.dryRun "client") -}}
-{{- fail (printf "options.dryRun=client promises an account that cannot write, and %s.enabled=true lets it delete claims: set %s.enabled=false, or options.dryRun=server" $value $value) -}}
+{{- fail (printf "options.dryRun=client promises an account that cannot write, and %s.enabled=true lets it delete PVCs: set %s.enabled=false, or options.dryRun=server" $value $value) -}}
 {{- end -}}
 {{- end -}}
 {{- with .Values.networkPolicy -}}
