@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::support::{
     ControlPlane,
-    objects::{in_parallel, make, namespace, node_becomes, pod_path},
+    objects::{in_parallel, make, namespace, node_becomes, pod_path, renew_lease},
 };
 
 /// Connections over which objects are created.
@@ -107,6 +107,10 @@ impl Filled {
     /// path.
     pub fn stick(&self) -> BTreeMap<String, (Value, Value)> {
         let cluster = self.cluster;
+        // A run compares the API server's clock with the leases of some Ready nodes. No kubelet renews them here.
+        for at in self.dead..self.nodes.min(self.dead + 5) {
+            renew_lease(cluster, &node_name(at));
+        }
         let pods = in_parallel(WRITERS, 0..self.stuck, |at| {
             let (namespace, name) = (namespace_name(at), stuck_name(at));
             let path = pod_path(&namespace, &name);
