@@ -1,4 +1,4 @@
-//! The built binary on a real API server.
+//! Tests the built binary on a real API server.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -31,6 +31,7 @@ mod rights;
 mod scan;
 mod scratch;
 mod six_nodes;
+mod stock_rule;
 mod tenants;
 mod terminal;
 mod together;
@@ -51,7 +52,7 @@ use crate::support::{
     program::{Run, binary, run},
 };
 
-/// Waits for the end of a process, and kills it after `limit`, so that no test hangs.
+/// Waits until a process ends, and kills it after `limit`, so that no test hangs.
 fn end_of(child: Child, limit: Duration) -> Output {
     let pid = child.id().to_string();
     let (sender, receiver) = mpsc::channel();
@@ -71,18 +72,18 @@ const REAPED: (&str, Option<&str>) = ("stuck-on-not-ready-node", Some("deleted")
 /// Thresholds that are short enough for a test, and not zero.
 const SHORT: [&str; 4] = ["--reap-older-than", "1s", "--node-not-ready-for", "1m"];
 
-/// These, and further options.
+/// Returns the options of [`SHORT`], and further options.
 fn short(further: &str) -> Vec<&str> {
     SHORT.into_iter().chain(further.split(' ')).collect()
 }
 
-/// Waits until pods deleted with a grace of 1 s are overdue by 1 s. The server sets their deadlines by its clock, cut
-/// to whole seconds.
+/// Waits until pods that were deleted with a grace period of 1 s are overdue by 1 s. The server sets their deadlines by its
+/// clock, truncated to whole seconds.
 fn until_overdue() {
     thread::sleep(Duration::from_millis(3_100));
 }
 
-/// Three nodes, of which `dead` has been silent for an hour.
+/// Creates three nodes, of which `dead` has been silent for an hour.
 fn one_dead_of_three(cluster: &ControlPlane) {
     make(
         cluster,
@@ -97,7 +98,7 @@ fn one_dead() -> Fresh {
     cluster
 }
 
-/// The medians, in milliseconds, of what each of two sides takes, asked in turn.
+/// Measures two sides alternately. Returns the median time of each, in milliseconds.
 fn medians(rounds: usize, mut ask: impl FnMut(usize, usize)) -> [f64; 2] {
     let mut took = [Vec::new(), Vec::new()];
     for round in 0..rounds {

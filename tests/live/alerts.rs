@@ -1,5 +1,5 @@
-//! `cronjob/alerts.yaml` on what the real kube-state-metrics exports of runs of the shipped CronJob. The containers are
-//! simulated, by the status that a kubelet would write; the real Job and CronJob controllers judge it.
+//! `cronjob/alerts.yaml`, evaluated on what the real kube-state-metrics exports about runs of the shipped CronJob. The containers
+//! are simulated by the status that a kubelet would write. The real Job and CronJob controllers judge that status.
 
 use crate::{
     prelude::*,
@@ -15,13 +15,13 @@ use std::collections::{BTreeMap, BTreeSet};
 /// How the runs of one namespace end.
 struct Ending {
     namespace: &'static str,
-    /// Whether a run has succeeded before.
+    /// Whether an earlier run has succeeded.
     succeeded: bool,
-    /// The exit code. None: it takes longer than the Job may.
+    /// The exit code. With `None`, the run takes longer than the Job may.
     code: Option<i32>,
-    /// The reason that the Job controller gives the failed Job.
+    /// The reason that the Job controller sets on the failed Job.
     reason: Option<&'static str>,
-    /// What fires when all runs of an hour have ended so.
+    /// The alerts that fire when all runs of an hour have ended like this.
     alerts: &'static [&'static str],
 }
 
@@ -43,15 +43,14 @@ const ENDINGS: [Ending; 8] = [
 /// Value by name and labels.
 type Series = BTreeMap<String, f64>;
 
-/// The time of the last success, as kube-state-metrics has it.
+/// The series with the time of the last success, as kube-state-metrics names it.
 fn last_success(namespace: &str) -> String {
     format!(
         "kube_cronjob_status_last_successful_time{{namespace=\"{namespace}\",cronjob=\"pod-reaper\"}}"
     )
 }
 
-/// An hour of runs that all end alike raises the alerts of that end, and none that is about another; a success clears
-/// them.
+/// An hour of runs that all end in the same way raises the alerts for that end, and no others. A success clears them.
 #[test]
 fn each_end_of_a_run_raises_its_own_alerts() {
     let program =
@@ -78,7 +77,7 @@ fn each_end_of_a_run_raises_its_own_alerts() {
     }
     let mut command = Command::new(program);
     command.arg(format!("--kubeconfig={}", cluster.kubeconfig.display()));
-    // It has a second server, for metrics of its own, at another address.
+    // kube-state-metrics has a second server, for metrics of its own, at another address.
     command.args([
         "--host=127.0.0.1",
         "--port=0",
@@ -98,7 +97,7 @@ fn each_end_of_a_run_raises_its_own_alerts() {
             .all(|ending| series.contains_key(&last_success(ending.namespace)))
     });
 
-    // Their times have whole seconds, by which the parts of the test are told apart.
+    // The times have whole seconds, and distinguish the parts of the test.
     thread::sleep(Duration::from_secs(1));
     for ending in &ENDINGS {
         end(&cluster, ending.namespace, "run", ending.code);
@@ -148,7 +147,7 @@ fn each_end_of_a_run_raises_its_own_alerts() {
     evaluate(&[before, runs, after]);
 }
 
-/// Has a Job made from the CronJob, and its pod end as told.
+/// Creates a Job from the CronJob, and ends the Job's pod as described.
 fn end(cluster: &ControlPlane, namespace: &str, job: &str, code: Option<i32>) {
     let in_namespace = format!("--namespace={namespace}");
     kubectl(
@@ -162,7 +161,7 @@ fn end(cluster: &ControlPlane, namespace: &str, job: &str, code: Option<i32>) {
         ],
     );
     let Some(code) = code else {
-        // At the deadline Kubernetes alone ends a pod that no node has.
+        // At the deadline, Kubernetes alone terminates a pod that has no node.
         let job = format!("/apis/batch/v1/namespaces/{namespace}/jobs/{job}");
         cluster.merge_patch(&job, yaml("{spec: {activeDeadlineSeconds: 1}}"));
         return;
@@ -190,7 +189,7 @@ fn end(cluster: &ControlPlane, namespace: &str, job: &str, code: Option<i32>) {
     );
 }
 
-/// The series that the rules ask for, as soon as they are complete.
+/// The series that the rules need, as soon as they are complete.
 fn scrape_until(exporter: &Exporter, what: &str, is_complete: impl Fn(&Series) -> bool) -> Series {
     let rules = fs::read_to_string(in_repository("cronjob/alerts.yaml")).expect("the rules");
     let mut series = Series::new();
@@ -210,8 +209,8 @@ fn scrape_until(exporter: &Exporter, what: &str, is_complete: impl Fn(&Series) -
     series
 }
 
-/// Has promtool evaluate the rules over 95 minutes of the scraped series: the first successes at 0, a run every ten
-/// minutes from 10 to 60, the last successes at 70. A time among the values becomes that of its part.
+/// Makes promtool evaluate the rules over 95 minutes of the scraped series: the first successes at 0, a run every ten minutes
+/// from 10 to 60, the last successes at 70. A value that is a time is replaced by the time of its part.
 fn evaluate(scrapes: &[Series; 3]) {
     let keys = scrapes
         .iter()
@@ -224,7 +223,7 @@ fn evaluate(scrapes: &[Series; 3]) {
         if !name.ends_with("_time") && !name.ends_with("_created") {
             return Some(value.to_string());
         }
-        // The part that it is new in.
+        // The part in which the value is new.
         let since = scrapes
             .iter()
             .position(|series| series.get(key) == Some(value))?;
@@ -256,7 +255,7 @@ fn evaluate(scrapes: &[Series; 3]) {
             "promql_expr_test": [
                 fire_at(5, |_| &[]),
                 fire_at(65, |ending| ending.alerts),
-                // That a run failed is said for 20 minutes.
+                // The alert about a failed run fires for 20 minutes.
                 fire_at(72, |ending| if ending.alerts == FAILED { &["PodReaperRunFailed"] } else { &[] }),
                 fire_at(95, |_| &[]),
             ],
@@ -272,72 +271,4 @@ fn evaluate(scrapes: &[Series; 3]) {
         .output()
         .expect("promtool");
     assert!(tested.status.success(), "{}\n{tests:#}", shown(&tested));
-}
-
-/// The rule of a stock kube-prometheus-stack: kubernetes-mixin, `alerts/apps_alerts.libsonnet`.
-const STOCK: &str = r#"{"groups": [{"name": "kubernetes-apps", "rules": [{
-    "alert": "KubeJobFailed", "for": "15m", "labels": {"severity": "warning"},
-    "expr": "kube_job_failed{job=\"kube-state-metrics\", namespace=~\".*\"} > 0"
-}]}]}"#;
-
-/// For two hours each run leaves something to a person, at the schedule of the base and of `eager`. The CronJob controller
-/// keeps so many failed Jobs as the manifests say, and none for longer than they live.
-#[test]
-fn a_stock_rule_fires_while_a_person_is_needed() {
-    const NEEDED: usize = 120;
-    let number = |file: &str, before: &str| {
-        let text = fs::read_to_string(in_repository(file)).expect("a manifest");
-        let (_, rest) = text.split_once(before).expect("the field");
-        let digits = rest.trim_start_matches(|letter: char| !letter.is_ascii_digit());
-        let end = digits.find(|letter: char| !letter.is_ascii_digit());
-        digits[..end.unwrap_or(digits.len())]
-            .parse::<usize>()
-            .expect("a number")
-    };
-    let base = "cronjob/base/cronjob.yaml";
-    let eager = "cronjob/components/eager/kustomization.yaml";
-    let life = number(base, "ttlSecondsAfterFinished:") / 60;
-    let folder = tempfile::tempdir().expect("a folder");
-    fs::write(folder.path().join("stock.yaml"), STOCK).expect("our folder");
-    let tests = [
-        (number(base, "schedule:"), number(base, "failedJobsHistoryLimit:")),
-        (
-            number(eager, "/spec/schedule"),
-            number(eager, "/spec/failedJobsHistoryLimit"),
-        ),
-    ]
-    .map(|(every, kept)| {
-        let failed = (0..NEEDED).step_by(every).map(|start| start + 1).collect_vec();
-        let series = failed.iter().enumerate().map(|(run, ended)| {
-            let displaced = failed.get(run + kept).copied().unwrap_or(usize::MAX);
-            let lives = displaced.min(ended + life) - ended;
-            let name = format!("kube_job_failed{{job=\"kube-state-metrics\", job_name=\"run-{run}\", condition=\"true\"}}");
-            // A series that ends is stale at once.
-            json!({"series": name, "values": format!("_x{ended} 1x{} stale", lives - 1)})
-        });
-        let firing = "ALERTS{alertname=\"KubeJobFailed\", alertstate=\"firing\"}";
-        let none = |minute: usize| (minute, format!("count({firing})"), json!([]));
-        let some = (16..NEEDED).map(|minute| {
-            let few = format!("count({firing}) >= bool 1 and count({firing}) <= 2");
-            (minute, few, yaml("[{labels: '{}', value: 1}]"))
-        });
-        let looks = [none(15), none(NEEDED + 65)].into_iter().chain(some);
-        let looks = looks.map(|(minute, expr, samples)| {
-            json!({"eval_time": format!("{minute}m"), "expr": expr, "exp_samples": samples})
-        });
-        json!({
-            "interval": "1m",
-            "input_series": series.collect_vec(),
-            "promql_expr_test": looks.collect_vec(),
-        })
-    });
-    let file = folder.path().join("tests.yaml");
-    let tests = json!({"rule_files": ["stock.yaml"], "evaluation_interval": "1m", "tests": tests});
-    fs::write(&file, tests.to_string()).expect("our folder");
-    let tested = Command::new(needed("promtool"))
-        .args(["test", "rules"])
-        .arg(&file)
-        .output()
-        .expect("promtool");
-    succeeds(&tested);
 }

@@ -1,4 +1,4 @@
-//! A person gives up the storage of the executor, which then comes back on another node.
+//! You give up the storage of the executor, which is then recreated on another node.
 
 use crate::{
     deployed::USER,
@@ -8,13 +8,13 @@ use crate::{
 
 const CLAIM: &str = "/api/v1/namespaces/impala-impala01/persistentvolumeclaims/scratch-cache-volume-impala-executor-000-0";
 
-/// Where and by what name the reaper is installed.
+/// The namespace and the name of the installation.
 const NAMESPACE: &str = "ops";
 const NAME: &str = "night-pod-reaper";
 const ACCOUNT: &str = "system:serviceaccount:ops:night-pod-reaper";
 
-/// The CronJob as shipped leaves a claim alone that nobody declared scratch. After a person's answer it may not delete that
-/// either, and says what grants it; with that component, it does.
+/// The shipped CronJob keeps a PVC that nobody declared scratch. After an answer, its account may still not delete the PVC, and
+/// the report says which component grants the permission. With that component, a run deletes the PVC.
 #[test]
 fn an_executor_whose_claim_a_person_gives_up_runs_on_another_node() {
     let case = Case::start();
@@ -34,12 +34,12 @@ fn an_executor_whose_claim_a_person_gives_up_runs_on_another_node() {
         assert_eq!(found["status"]["phase"], "Bound");
         assert!(case.evictable_on(FAILING).contains(old), "{old:?}");
     };
-    // Not even with all rights and the option: it is not annotated.
+    // The PVC is not annotated, so a run keeps it even with all permissions and the option.
     let run = case.reap("--reap-scratch");
     run.says(&old.uid, ("local-volume", None));
     is_untouched();
 
-    // An installation by another name, in another namespace.
+    // An installation under another name, in another namespace.
     let apply = |components: &[&str]| {
         let lines = "namespace: ops\nnamePrefix: night-\n";
         case.apply(&kustomized(DEFAULT, components, lines));
@@ -55,7 +55,7 @@ fn an_executor_whose_claim_a_person_gives_up_runs_on_another_node() {
     until("the account may read pods", || {
         may("GET", "/api/v1/pods").0 == 200
     });
-    // The container of a tick is simulated, so the test runs the program in its place, with its account and settings.
+    // The container of a scheduled run is simulated, so the test runs the program in its place, with its account and settings.
     let tick = |job: &str| {
         let pod = case.until(&format!("the pod of job {job} runs"), || {
             let mut pods = case.pods().into_iter();
@@ -67,7 +67,7 @@ fn an_executor_whose_claim_a_person_gives_up_runs_on_another_node() {
         let variables = variables.chain(own).collect_vec();
         case.reap_with(&account, &variables, &OPTIONS)
     };
-    // In the cluster there is no kubeconfig to be named, and a person's kubectl uses their own.
+    // In the cluster there is no kubeconfig to name, and a user's kubectl uses their own.
     let pasted = |command: &str| {
         let theirs = command.replace(
             &account.display().to_string(),

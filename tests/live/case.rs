@@ -1,6 +1,6 @@
 //! The operators' case: six nodes and their workloads, and the steps and assertions of a scenario.
 //!
-//! No scenario sets a node condition, a taint or a deletion mark. It stops a kubelet, and Kubernetes does the rest.
+//! No scenario sets a node condition, a taint or a deletion timestamp. It stops a kubelet, and Kubernetes does the rest.
 
 use crate::{
     prelude::*,
@@ -25,12 +25,12 @@ pub const SIX: [&str; 6] = ["ds01", "ds02", "ds03", "ds04", "ds05", "ds06"];
 pub const THRESHOLD: Duration = Duration::from_secs(10);
 pub const OPTIONS: [&str; 2] = ["--reap-older-than", "10s"];
 
-/// Longest wait for Kubernetes in one step: four times the longest step, which is the detection.
+/// The longest wait for Kubernetes in one step: four times the longest step, which is the detection.
 const PATIENCE: Duration = Duration::from_mins(5);
 
 const WORKLOADS: &str = include_str!("workloads.yaml");
 
-/// A cluster for one scenario. It ends with the scenario. If the scenario fails, the logs are kept.
+/// A cluster for one scenario, which stops at the scenario's end. If the scenario fails, the logs are kept.
 pub struct Case {
     live: Live,
     runs: Cell<usize>,
@@ -44,8 +44,8 @@ impl Deref for Case {
     }
 }
 
-/// The cluster, with actions and observations. It is kept to the end of the test program, since a proxy's threads may
-/// use it. Its servers end before.
+/// The cluster, with actions and observations. The value is kept to the end of the test program, because a proxy's threads may
+/// use it. The servers stop earlier.
 #[derive(Clone, Copy)]
 pub struct Live(&'static ControlPlane);
 
@@ -65,10 +65,10 @@ pub struct Seen {
     pub uid: String,
     pub node: String,
     pub phase: String,
-    /// UID of the controller that replaces it.
+    /// UID of the controller that replaces the pod.
     pub owner: String,
     pub owner_kind: String,
-    /// The deletion deadline, where it is Terminating.
+    /// The deletion deadline, if the pod is Terminating.
     pub deadline: Option<Timestamp>,
 }
 
@@ -96,7 +96,7 @@ impl Seen {
         self.phase == "Running" && self.deadline.is_none()
     }
 
-    /// `namespace/name`, without what a Deployment or a Job appends to its pods' names.
+    /// `namespace/name`, without the suffix that a Deployment or a Job appends to its pods' names.
     pub fn called(&self) -> String {
         let mut name = self.name.as_str();
         if self.owner_kind != "StatefulSet" {
@@ -111,7 +111,7 @@ impl Seen {
 
 pub const REAPED: (&str, Option<&str>) = ("stuck-on-not-ready-node", Some("deleted"));
 
-/// Each of these pods has this reason and outcome.
+/// Checks that each of these pods has this reason and outcome.
 #[track_caller]
 pub fn all_are<'a>(
     run: &Run,
@@ -125,13 +125,13 @@ pub fn all_are<'a>(
 }
 
 impl Case {
-    /// Starts the six nodes, with all workloads Running.
+    /// Starts the six nodes, and waits until all workloads are Running.
     pub fn start() -> Self {
         Self::with(&SIX, 1, &[])
     }
 
-    /// The same on these nodes, written as for `start --node`, with pods that tolerate a failure for so many seconds, and further
-    /// options of `start`.
+    /// Does the same on these nodes, written as for `start --node`. Pods tolerate a failure for this many seconds. `further` are
+    /// more options of `start`.
     pub fn with(nodes: &[&str], toleration_seconds: u32, further: &[&str]) -> Self {
         let options: Vec<_> = nodes
             .iter()
@@ -149,7 +149,7 @@ impl Case {
         case.until_true("all pods are Running", || {
             let pods = case.pods();
             let all = pods.iter().all(Seen::is_running);
-            // 7 on the failing node, 5 elsewhere, and one of the DaemonSet on each node.
+            // There are 7 pods on the failing node, 5 elsewhere, and one of the DaemonSet on each node.
             all && pods.len() == 7 + 5 + nodes.len()
         });
         case
@@ -161,12 +161,12 @@ impl Case {
         self.reap_through(&self.kubeconfig, &options.collect_vec())
     }
 
-    /// The same, with another kubeconfig.
+    /// Does the same with another kubeconfig.
     pub fn reap_through(&self, kubeconfig: &Path, options: &[&str]) -> Run {
         self.reap_with(kubeconfig, &[], options)
     }
 
-    /// The same, with variables set.
+    /// Does the same with variables set.
     pub fn reap_with(
         &self,
         kubeconfig: &Path,
@@ -181,7 +181,7 @@ impl Case {
         done
     }
 
-    /// Answers as `run` asks to about that pod, and runs the binary again, which then reaps it.
+    /// Gives the answers that `run` asks for about that pod, and runs the binary again, which then reaps the pod.
     #[track_caller]
     pub fn reap_after_answers(&self, run: &Run, pod: &Seen) -> Run {
         let answers = commands(run, &pod.uid);
@@ -193,7 +193,7 @@ impl Case {
         next
     }
 
-    /// A proxy to the API server as it will be in so many minutes, if the failing node is silent until then.
+    /// A proxy to the API server as it will be in this many minutes, if the failing node is silent until then.
     pub fn later(&self, minutes: i64) -> Proxy {
         Proxy::later(self.live.0, minutes, &[FAILING])
     }
@@ -225,22 +225,21 @@ impl Live {
         );
     }
 
-    /// Suspends the kubelet while its containers run on. To the cluster, the node is dead.
+    /// Suspends the kubelet while its containers keep running. For the cluster, the node is dead.
     pub fn stop(self, node: &str) {
         self.signal("STOP", node);
     }
 
-    /// Resumes the kubelet.
     pub fn resume(self, node: &str) {
         self.signal("CONT", node);
     }
 
-    /// Has the container runtime hang. The kubelet runs on, renews its lease, and reports that its node is not Ready.
+    /// Makes the container runtime hang. The kubelet keeps running, renews its Lease, and reports that its node is not Ready.
     pub fn hang_runtime(self, node: &str) {
         self.signal("USR1", node);
     }
 
-    /// Has the runtime answer again.
+    /// Makes the runtime respond again.
     pub fn recover_runtime(self, node: &str) {
         self.signal("USR2", node);
     }
@@ -254,19 +253,19 @@ impl Live {
         assert!(status.success(), "SIG{signal} to the kubelet of {node}");
     }
 
-    /// Waits until `look` returns a value, and returns that.
+    /// Waits until `look` returns a value, and returns that value.
     #[track_caller]
     pub fn until<T>(self, what: &str, look: impl FnMut() -> Option<T>) -> T {
         self.within(PATIENCE, what, look)
     }
 
-    /// Waits until it holds.
+    /// Waits until the condition is true.
     #[track_caller]
     pub fn until_true(self, what: &str, mut holds: impl FnMut() -> bool) {
         self.until(what, || holds().then_some(()));
     }
 
-    /// The same, with another longest wait.
+    /// Does the same, with another longest wait.
     #[track_caller]
     pub fn within<T>(
         self,
@@ -307,7 +306,7 @@ impl Live {
             .collect()
     }
 
-    /// Pods that are evicted: all but the DaemonSet's, which tolerate the failure forever.
+    /// Pods that are evicted: all except those of the DaemonSet, which tolerate the failure forever.
     pub fn evictable_on(self, node: &str) -> Vec<Seen> {
         self.pods_on(node)
             .into_iter()
@@ -330,7 +329,7 @@ impl Live {
             .to_owned()
     }
 
-    /// The last transition of the Ready condition, by the clock of whoever wrote it.
+    /// The last transition of the Ready condition, by the clock of the component that wrote it.
     #[track_caller]
     pub fn ready_since(self, node: &str) -> Timestamp {
         time(&self.ready_condition(node)["lastTransitionTime"])
@@ -348,13 +347,13 @@ impl Live {
         ready.unwrap_or_default()
     }
 
-    /// The last renewal of the node's lease, by the server's clock.
+    /// The last renewal of the node's Lease, by the server's clock.
     #[track_caller]
     pub fn lease_renewed(self, node: &str) -> Timestamp {
         time(&self.lease(node)["metadata"]["managedFields"][0]["time"])
     }
 
-    /// The same by the node's clock.
+    /// The last renewal of the node's Lease, by the node's clock.
     #[track_caller]
     pub fn lease_says(self, node: &str) -> Timestamp {
         time(&self.lease(node)["spec"]["renewTime"])
@@ -386,13 +385,14 @@ impl Live {
         });
     }
 
-    /// Waits until Ready of the node is Unknown and everything on it that can be is Terminating; returns that.
+    /// Waits until the node's Ready condition is Unknown and every pod on it that can be evicted is Terminating. Returns those
+    /// pods.
     #[track_caller]
     pub fn until_evicted(self, node: &str) -> Vec<Seen> {
         self.until_evicted_while("Unknown", node)
     }
 
-    /// The same with another status of Ready than Unknown.
+    /// Does the same for another status of the Ready condition.
     #[track_caller]
     pub fn until_evicted_while(self, status: &str, node: &str) -> Vec<Seen> {
         self.until_ready_is(status, node);
@@ -404,7 +404,7 @@ impl Live {
         })
     }
 
-    /// Suspends the kubelet, and waits until the node's pods are evicted and stuck; returns those.
+    /// Suspends the kubelet, and waits until the node's pods are evicted and stuck. Returns those pods.
     #[track_caller]
     pub fn fails(self, node: &str) -> Vec<Seen> {
         self.stop(node);
@@ -424,10 +424,10 @@ impl Live {
         self.until_overdue(last);
     }
 
-    /// Waits until what should have been gone at `due` is overdue by the threshold.
+    /// Waits until a pod that should have been gone at `due` is overdue by the threshold.
     #[track_caller]
     pub fn until_overdue(self, due: Timestamp) {
-        // One second more, because the server's `Date` has whole seconds.
+        // One second is added, because the server's `Date` has whole seconds.
         let stuck = due + THRESHOLD + Duration::from_secs(1);
         self.until_true("the pods are stuck", || Timestamp::now() >= stuck);
     }
@@ -449,7 +449,7 @@ impl Live {
         })
     }
 
-    /// The UIDs of the pods that the kubelet of a node reports as running, by its (simulated) container runtime.
+    /// The UIDs of the pods that the kubelet of a node reports as running, according to its (simulated) container runtime.
     pub fn running_in_containers(self, node: &str) -> Vec<String> {
         let status = self.get(&node_path(node))["status"].clone();
         let port = status["daemonEndpoints"]["kubeletEndpoint"]["Port"]

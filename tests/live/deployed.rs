@@ -1,23 +1,23 @@
-//! `cronjob/` with the real controllers: where its pod is placed, why its runs replace each other, which pods the guard
-//! for Kosmos keeps, and that its removal is complete.
+//! `cronjob/` with the real controllers: where its pod is placed, why a run replaces the one before, which pods the guard for
+//! Kosmos keeps, and that its removal is complete.
 
 use crate::{
     leaf::pin_to,
     prelude::*,
     support::{
-        installed::{ONE_OFF, as_user},
+        installed::as_user,
         objects::{make, node_path, renew_lease},
     },
 };
 
 pub const CRONJOBS: &str = "/apis/batch/v1/namespaces/pod-reaper/cronjobs";
-/// The simulated image has no user. With the real one, `tests/real-node` runs the pod as shipped.
+/// The simulated image has no user. With the real image, `tests/real-node` runs the pod as shipped.
 pub const USER: u32 = 65532;
 const IN_THE_NAMESPACE: &str = "/api/v1/namespaces/pod-reaper/pods";
 
-/// A run's own pod is on the node that fails. Under the shipped policy the next run starts on another node, and also
-/// reaps the pod of the former run. Under `Forbid` no run starts until a person cleans up: the Job has passed its
-/// deadline and cannot end.
+/// A run's own pod is on the node that fails. With the shipped concurrency policy, the next run starts on another node, and also
+/// reaps the pod of the earlier run. With `Forbid`, no run starts until you clean up: the Job has passed its deadline and cannot
+/// end. Finally, `kubectl delete -k` removes everything while a run is in progress.
 #[test]
 fn a_run_that_dies_with_its_node_does_not_stop_the_next() {
     let case = Case::start();
@@ -52,7 +52,7 @@ fn a_run_that_dies_with_its_node_does_not_stop_the_next() {
         pods.filter(|pod| pod.namespace == "pod-reaper" && pod.name.starts_with(&prefix))
             .collect()
     };
-    // Takes up to the next full minute.
+    // This takes up to the next full minute.
     let patience = Duration::from_mins(3);
     let [replaced, forbidding] = ["replace", "forbid"].map(|name| {
         case.within(patience, &format!("the first run of {name}"), || {
@@ -100,14 +100,24 @@ fn a_run_that_dies_with_its_node_does_not_stop_the_next() {
     let workloads =
         |pod: &Seen| pod.namespace != "pod-reaper" && pod.name != "impala-executor-000-0";
     case.until_replaced(&evicted.into_iter().filter(workloads).collect_vec());
+
+    kubectl(&case, &["delete", "-k", &folder(DEFAULT)]);
+    let kinds = ["api-resources", "--verbs=list", "--output=name"];
+    let kinds = kubectl(&case, &kinds);
+    let kinds = kinds.lines().filter(|kind| !kind.starts_with("events"));
+    let kinds = kinds.collect_vec().join(",");
+    case.until_true("nothing of the installation is left", || {
+        let all = kubectl(&case, &["get", &kinds, "--all-namespaces", "--output=name"]);
+        !all.contains("pod-reaper")
+    });
 }
 
-/// The link to a leaf cluster is cut and a node fails. The pods of the leaf nodes are not changed, those of the dead
-/// node are evicted. Without the guard all are evicted: `leaf::the_link_to_a_leaf_cluster_is_cut`.
+/// The link to a leaf cluster is cut and a node fails. The pods of the leaf nodes are not changed, those of the dead node are
+/// evicted. Without the guard all are evicted: `leaf::nodes_that_are_no_machines`.
 #[test]
 fn the_guard_keeps_the_pods_of_a_silent_leaf_node() {
     const NODE_CONTROLLER: &str = "system:serviceaccount:kube-system:node-controller";
-    /// A leaf node without a leaf node's name: its pods are recognised by their label alone.
+    /// A leaf node whose name is not that of a leaf node: its pods are recognized by their label alone.
     const ONE_TO_ONE: &str = "ds05";
     const LEAF: &str = "kosmos-member1";
     let nodes = ["ds01", "ds02", "ds03", "ds04", ONE_TO_ONE, LEAF];
@@ -121,7 +131,7 @@ fn the_guard_keeps_the_pods_of_a_silent_leaf_node() {
     let component = folder("cronjob/components/kosmos-guard/kosmos-guard.yaml");
     kubectl(&case, &["apply", "--warnings-as-errors", "-f", &component]);
     let labelled = |pod: &Seen| pod.name.starts_with("on-");
-    // By the node's name, pods without the label stay too. On the other node only those with the label stay.
+    // On the node with a leaf node's name, pods without the label stay too. On the other node, only pods with the label stay.
     let mut guarded = case.evictable_on(LEAF);
     assert!(
         guarded.iter().any(|pod| !labelled(pod)) && guarded.iter().any(labelled),
@@ -188,7 +198,7 @@ fn the_guard_keeps_the_pods_of_a_silent_leaf_node() {
         case.pods()
     );
 
-    // The link is back.
+    // The link is up again.
     for node in [LEAF, ONE_TO_ONE] {
         case.resume(node);
         case.until_ready_is("True", node);
@@ -218,11 +228,11 @@ fn start_job(cluster: &ControlPlane, name: &str) {
     );
 }
 
-/// The scheduler places the pod on no node with a leaf mark that is a label or a taint, whoever made the node. It does
-/// place it on a control plane node whose labels have the same keys and another meaning.
+/// The scheduler places the pod on no node with a node marker that is a label or a taint, for every vendor. It does place the pod
+/// on a control plane node whose labels have the same keys and another meaning.
 #[test]
 fn the_scheduler_places_its_pod_on_no_leaf_node() {
-    // A unit test compares these with the marks.
+    // A unit test compares these rules with the node markers.
     let cronjob = yaml(include_str!("../../cronjob/base/cronjob.yaml"));
     let template = &cronjob["spec"]["jobTemplate"]["spec"]["template"]["spec"];
     let terms =
@@ -269,7 +279,7 @@ fn the_scheduler_places_its_pod_on_no_leaf_node() {
     }
     install(&cluster, DEFAULT);
 
-    // No kubelet does that for these nodes.
+    // No kubelet keeps these nodes Ready.
     let keep_ready = |nodes: &[String]| {
         for node in nodes {
             renew_lease(&cluster, node);
@@ -319,7 +329,7 @@ fn the_scheduler_places_its_pod_on_no_leaf_node() {
         cluster.get(IN_THE_NAMESPACE)["items"][0]["spec"]["nodeName"],
         "plain"
     );
-    // The scheduler has refused the others for their marks, and not because they were not Ready.
+    // The scheduler has refused the other nodes because of their markers, and not because they were not Ready.
     for (node, key) in nodes[labels.len()..].iter().zip(taints) {
         let taints = cluster.get(&node_path(node))["spec"]["taints"].clone();
         assert_eq!(
@@ -327,55 +337,6 @@ fn the_scheduler_places_its_pod_on_no_leaf_node() {
             (Some(1), &json!(key)),
             "{node}"
         );
-    }
-    cluster.stop();
-}
-
-/// Applies each overlay, starts a run of it, and then runs `kubectl delete -k`.
-#[test]
-fn it_leaves_nothing_behind() {
-    let cluster = ControlPlane::start_with(&["--node", "ds01"], &[])
-        .unwrap_or_else(|error| panic!("{error}"));
-    let kinds = kubectl(
-        &cluster,
-        &["api-resources", "--verbs=list", "--output=name"],
-    );
-    let kinds = kinds.lines().join(",");
-    let ours = || {
-        let all = kubectl(
-            &cluster,
-            &["get", &kinds, "--all-namespaces", "--output=name"],
-        );
-        let ours = all
-            .lines()
-            .filter(|name| name.contains("pod-reaper") || name.contains("kosmos-guard"));
-        ours.map(str::to_owned).collect_vec()
-    };
-    assert_eq!(ours(), Vec::<String>::new());
-    for what in [ONE_OFF, DEFAULT] {
-        install(&cluster, what);
-        let cronjob = cluster.get(&format!("{CRONJOBS}/pod-reaper"));
-        assert_eq!(cronjob["spec"]["suspend"], what == ONE_OFF);
-        let user = json!({"securityContext": {"runAsUser": USER}});
-        let spec = json!({"jobTemplate": {"spec": {"template": {"spec": user}}}});
-        cluster.merge_patch(&format!("{CRONJOBS}/pod-reaper"), json!({"spec": spec}));
-        for job in ["now", "again"] {
-            start_job(&cluster, job);
-            until("its pod is admitted and runs", || {
-                let pods = cluster.get(IN_THE_NAMESPACE);
-                let mut pods = pods["items"]
-                    .as_array()
-                    .map(Vec::as_slice)
-                    .unwrap_or_default()
-                    .iter();
-                let of_job =
-                    |pod: &&Value| pod["metadata"]["labels"]["batch.kubernetes.io/job-name"] == job;
-                pods.find(of_job)
-                    .is_some_and(|pod| pod["status"]["phase"] == "Running")
-            });
-        }
-        kubectl(&cluster, &["delete", "-k", &folder(what)]);
-        until("all of it is gone", || ours().is_empty());
     }
     cluster.stop();
 }

@@ -1,5 +1,5 @@
-//! Failures of nodes, with the real controller manager, scheduler and kubelets, and the built binary. Each test is one
-//! scenario on a cluster of its own. `README.md` beside this file lists the scenarios.
+//! Failures of nodes, with the real controller manager, scheduler and kubelets, and the built binary. Each test is one scenario
+//! on a cluster of its own. `README.md` in this directory lists the scenarios.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -15,7 +15,6 @@ mod case;
 mod deployed;
 mod leaf;
 mod node_fails;
-mod node_returns;
 mod out_of_service;
 mod outage;
 mod prelude;

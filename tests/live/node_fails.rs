@@ -43,7 +43,8 @@ const FATES: [(&str, &str, Option<&str>); 7] = [
 ];
 
 /// The kubelet stops: Ready becomes Unknown, taints appear, pods become Terminating and stay. Before the threshold the
-/// reaper waits. After it, it reaps, and the replacements run on other nodes. The pod on the local disk needs a person.
+/// run waits. After it, a run reaps, and the replacements run on other nodes. The pod with the local disk needs you, and follows
+/// once its PVC is given up. The kubelet that comes back stops the old containers, and no pod of a new UID is affected.
 #[test]
 fn a_kubelet_stops_and_its_pods_move() {
     let case = Case::start();
@@ -118,13 +119,29 @@ fn a_kubelet_stops_and_its_pods_move() {
         "its deletion was not requested"
     );
     assert_eq!(case.untouched(), elsewhere);
-    let after = case.reap("");
-    assert_eq!(
-        (after.code, after.report["summary"]["pods"].as_u64()),
-        (0, Some(0)),
-        "{}",
-        after.report
+    nothing_to_do(&case);
+
+    let replacements = [case.until_replaced(&moved), replacement].concat();
+    case.resume(FAILING);
+    case.until_ready_is("True", FAILING);
+    case.until_true("the kubelet has stopped the old containers", || {
+        let running = case.running_in_containers(FAILING);
+        let is_old = |uid: &String| moved.iter().chain(&local).any(|pod| pod.uid == *uid);
+        !running.iter().any(is_old)
+    });
+    let pods = case.pods();
+    assert!(
+        replacements.iter().all(|pod| pods.contains(pod)),
+        "{pods:?}"
     );
+    nothing_to_do(&case);
+}
+
+#[track_caller]
+fn nothing_to_do(case: &Case) {
+    let run = case.reap("");
+    run.ends(0);
+    assert_eq!(run.report["summary"]["pods"], 0, "{}", run.report);
 }
 
 const WEEK: u64 = 7 * 24 * 3600;
@@ -168,8 +185,8 @@ fn until_requested(case: &Case, pod: &Seen) -> Timestamp {
     deadline - Duration::from_secs(WEEK)
 }
 
-/// A pod that has a week to stop is drained, and the kubelet waits for the pod's hook. Then the kubelet dies, so the week
-/// counts no longer. The pod is overdue since the last heartbeat, and is reaped when the other pods of the node are.
+/// A pod that has a week to stop is drained, and the kubelet waits for the pod's hook. Then the kubelet dies, so the week is
+/// ignored. The pod is overdue since the last heartbeat, and is reaped together with the other pods of the node.
 #[test]
 fn a_drained_pod_has_a_week_to_stop() {
     let case = Case::start();

@@ -1,9 +1,9 @@
-//! The reaper beside the pod garbage collector, which deletes the same pods once an operator sets a taint.
+//! The reaper together with the pod garbage collector, which deletes the same pods once you set a taint.
 
 use crate::prelude::*;
 
-/// An operator taints the dead node as out of service, and the pod garbage collector also deletes its pods: no run
-/// fails, and all pods are replaced.
+/// You taint the dead node as out of service, and the pod garbage collector also deletes its pods. No run fails, and all pods are
+/// replaced.
 #[test]
 fn the_pod_garbage_collector_at_the_same_time() {
     let case = Case::start();
@@ -24,7 +24,7 @@ fn the_pod_garbage_collector_at_the_same_time() {
         .into_iter()
         .partition(|pod| pod.name == "impala-executor-000-0");
     case.until_replaced(&moved);
-    // It is deleted because of the taint, too. Its claim still binds it to the disk of the dead node.
+    // This pod is deleted because of the taint, too. Its PVC still keeps it on the disk of the dead node.
     case.until("the pod of the local disk waits for it", || {
         case.pods()
             .into_iter()
@@ -32,7 +32,7 @@ fn the_pod_garbage_collector_at_the_same_time() {
     });
 }
 
-/// The taint command of the report, where volumes are still attached.
+/// Sets the taint that the report prints if volumes are still attached.
 fn out_of_service(case: &Case) {
     let taint = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute";
     assert!(

@@ -1,12 +1,12 @@
-//! All nodes fail at once, or all of a zone, for which the nodes are rarely the cause.
+//! All nodes fail at once, or all nodes of a zone. The nodes are rarely the cause of such a failure.
 
 use crate::prelude::*;
 
-/// All nodes are down: Kubernetes stops its evictions, and the breaker holds the pods that were Terminating before.
-/// When the other nodes are back, a run reaps as usual.
+/// All nodes are down: Kubernetes stops its evictions, and the breaker keeps the pods that were already Terminating. When the
+/// other nodes are back, a run reaps as usual.
 ///
-/// Kubernetes detects one node after the other, and continues to evict until it has detected all. Its rate limit allows
-/// one node in that time, and sometimes it does not remove that node's taint.
+/// Kubernetes detects the failure of one node after the other, and continues to evict until it has detected all. Its rate limit
+/// allows one node in that time, and sometimes it does not remove that node's taint.
 #[test]
 fn everything_is_down() {
     let toleration = Duration::from_secs(10);
@@ -68,8 +68,8 @@ fn everything_is_down() {
     assert!(is_as_before(&case.untouched()), "{:?}", case.untouched());
 }
 
-/// The three nodes of a zone are down at once, beside a healthy zone. Kubernetes evicts, since the zone is dead as a whole;
-/// the breaker holds, since the zone may only be cut off. A person who has switched the machines off says so.
+/// The three nodes of a zone are down at once, while another zone is healthy. Kubernetes evicts, because the whole zone is dead.
+/// The breaker trips, because the zone may only be unreachable. If you have switched the machines off, you answer so.
 #[test]
 fn a_zone_is_down() {
     let zoned = SIX.map(|node| {
@@ -126,7 +126,7 @@ fn a_zone_is_down() {
     run.ends(0);
     all_are(&run, others.iter().copied(), REAPED);
     all_are(&run, local.iter().copied(), ("local-volume", None));
-    // On each node of the other zone there is one of these already.
+    // Each node of the other zone already has one of these pods.
     let movable = others
         .into_iter()
         .filter(|pod| !pod.name.starts_with("statestored-"));

@@ -1,4 +1,4 @@
-//! What most scenarios use.
+//! The items that most scenarios use.
 
 pub(crate) use crate::{
     case::{Case, FAILING, OPTIONS, REAPED, SIX, Seen, all_are},
@@ -6,7 +6,7 @@ pub(crate) use crate::{
         ControlPlane,
         installed::{DEFAULT, folder, install, kubectl, until},
         objects::{annotate, each, lease_path, node_path, pod_path, str_of},
-        program::{Run, commands, paste, shown, succeeds},
+        program::{Run, commands, paste, shown},
         samples::yaml,
     },
 };

@@ -1,8 +1,8 @@
-//! What becomes of the replacements, by the real controllers and the real scheduler.
+//! The state of the replacements, with the real controllers and the real scheduler.
 
 use crate::{case::Live, prelude::*};
 
-/// Workloads of ds03 whose replacements do not come up, a cause each.
+/// Workloads of ds03 whose replacements do not start, each for another cause.
 const HELD_UP: &str = r#"
 apiVersion: v1
 kind: List
@@ -127,7 +127,7 @@ items:
           - {key: topology.kubernetes.io/zone, operator: In, values: [z3]}
 "#;
 
-/// So much later one is Ready than it runs.
+/// The time from when a pod runs until it is Ready.
 const UNSEALED_AFTER: Duration = Duration::from_secs(4);
 
 #[test]
@@ -139,7 +139,7 @@ fn the_replacements_are_told_with_what_holds_them_up() {
             .status
             .success()
     );
-    // What the workloads prefer is not certain: the node has many pods already.
+    // The scheduler may ignore what the workloads prefer, because the node already has many pods.
     let others = SIX
         .into_iter()
         .filter(|node| *node != FAILING)
@@ -181,7 +181,7 @@ fn the_replacements_are_told_with_what_holds_them_up() {
     ]);
     assert!(patched.status.success());
 
-    // While the run waits, a person unseals one.
+    // While the run waits, a user unseals one pod.
     let live: Live = *case;
     let old = evicted
         .iter()
@@ -243,7 +243,7 @@ fn the_replacements_are_told_with_what_holds_them_up() {
         "{replacement}"
     );
 
-    // All others are back, except the one of the local disk, which is not reaped.
+    // All other pods are replaced, except the one on the local disk, which is not reaped.
     let others = evicted
         .iter()
         .filter(|pod| pod.namespace != "held-up" && pod.namespace != "small");
@@ -271,7 +271,7 @@ fn the_replacements_are_told_with_what_holds_them_up() {
             .find(|condition| condition["type"] == "Ready")
             .expect("it is Ready");
         assert_eq!(ready["lastTransitionTime"], replacement["since"]);
-        // The server stamps the making of the pod and the writing of its status.
+        // The server stamps the creation of the pod and each write of its status.
         let time = |value: &Value| {
             value
                 .as_str()

@@ -1,13 +1,17 @@
-//! What the delete of a pod would do to its data, with the controllers that act on that.
+//! What deleting a pod does to its data, with the controllers that are involved.
 
-use crate::prelude::*;
+use crate::{
+    prelude::*,
+    unneeded::{cache, claim_of, running},
+};
 
 const CLAIM: &str = "/api/v1/namespaces/compute-hive01/persistentvolumeclaims/data-ledger-0";
 const DISK: &str = "/api/v1/persistentvolumes/disk-of-ledger";
 
-/// Somebody deletes the claim of a set, and it waits for its pod. Then the node dies. The delete of the pod would be that of
-/// the data: the volume has the policy Delete. A person keeps the volume, and lets the pod go. Nobody knows either which
-/// nodes share a directory that no affinity binds; that data is not given up.
+/// Somebody deletes the PVCs of two `StatefulSet`s, and each PVC waits for its pod. Then the node dies. Deleting a pod would
+/// delete its data, because both volumes have the policy Delete. The volume of `ledger` is on the network: you keep it by the
+/// printed command, and allow the pod's deletion. The volume of `cache` is on the node: you keep it, and the kubelet terminates
+/// the pod once it runs again. The directory of `archive` has no node affinity, so no answer gives up its data.
 #[test]
 fn a_claim_is_deleted_by_mistake() {
     let case = Case::start();
@@ -19,8 +23,15 @@ fn a_claim_is_deleted_by_mistake() {
     };
     case.until_true("both run", || stateful().len() == 2);
     let claim = case.get(CLAIM)["metadata"]["uid"].clone();
-    case.delete(CLAIM, json!({}));
-    let evicted = case.fails(FAILING);
+    case.apply(&cache("caches", ""));
+    let local = running(&case, "caches");
+    let local_claim = claim_of("caches");
+    let local_uid = case.get(&local_claim)["metadata"]["uid"].clone();
+    for deleted in [CLAIM, &local_claim] {
+        case.delete(deleted, json!({}));
+    }
+    let mut evicted = case.fails(FAILING);
+    evicted.retain(|pod| pod.uid != local.uid);
     let (kept, others): (Vec<_>, Vec<_>) = evicted
         .into_iter()
         .partition(|pod| ["archive-0", "ledger-0"].contains(&&*pod.name));
@@ -46,6 +57,7 @@ fn a_claim_is_deleted_by_mistake() {
     all_are(&run, &moved, REAPED);
     run.says(&ledger.uid, ("volume-unverified", None));
     run.says(&archive.uid, ("volume-confined", None));
+    run.says(&local.uid, ("local-volume", None));
     case.until_replaced(&moved);
     assert!(
         kept.iter()
@@ -84,6 +96,29 @@ fn a_claim_is_deleted_by_mistake() {
         case.get(DISK)["status"]["phase"] == "Released"
     });
     assert_eq!(case.get(DISK)["metadata"].get("deletionTimestamp"), None);
+
+    let asked = commands(&run, &local.uid);
+    let retain = &asked[0];
+    assert!(retain.contains(" patch pv disk-of-caches "), "{asked:?}");
+    let pasted = || {
+        let output = paste(&case, retain);
+        assert!(output.status.success(), "{retain}\n{}", shown(&output));
+    };
+    // You paste in time, and twice.
+    pasted();
+    pasted();
+    case.resume(FAILING);
+    case.until_true("the kubelet ends the pod, and the PVC is deleted", || {
+        case.try_get(&local_claim)
+            .is_none_or(|found| found["metadata"]["uid"] != local_uid)
+    });
+    let disk = "/api/v1/persistentvolumes/disk-of-caches";
+    case.until_true("its data stays", || {
+        case.get(disk)["status"]["phase"] == "Released"
+    });
+    assert_eq!(case.get(disk)["metadata"].get("deletionTimestamp"), None);
+    // You paste late.
+    pasted();
 }
 
 const SETS: &str = "

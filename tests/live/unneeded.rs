@@ -1,13 +1,12 @@
-//! Nothing wants a pod again whose data is on the dead node: its namespace is being deleted, or no StatefulSet wants its
-//! ordinal. And a claim that somebody deleted by mistake, on a node that comes back.
+//! Nothing wants a pod again whose data is on the dead node: its namespace is being deleted, or no StatefulSet wants its ordinal.
 
 use crate::{case::Live, prelude::*};
 
 const SET: &str = "/apis/apps/v1/namespaces/impala-impala01/statefulsets/impala-executor-000";
 const CLAIM: &str = "/api/v1/namespaces/impala-impala01/persistentvolumeclaims/scratch-cache-volume-impala-executor-000-0";
 
-/// A set in a namespace, whose claim is bound to a disk of ds03.
-fn cache(namespace: &str, further: &str) -> String {
+/// A set in a namespace. Its PVC is bound to a disk of ds03.
+pub fn cache(namespace: &str, further: &str) -> String {
     format!(
         "
 apiVersion: v1
@@ -55,11 +54,11 @@ items:
     )
 }
 
-fn claim_of(namespace: &str) -> String {
+pub fn claim_of(namespace: &str) -> String {
     format!("/api/v1/namespaces/{namespace}/persistentvolumeclaims/data-cache-0")
 }
 
-fn running(case: &Case, namespace: &str) -> Seen {
+pub fn running(case: &Case, namespace: &str) -> Seen {
     case.until(&format!("the cache of {namespace} runs"), || {
         let mut pods = case.pods_on(FAILING).into_iter();
         pods.find(|pod| pod.namespace == namespace && pod.is_running())
@@ -70,8 +69,8 @@ fn scale(case: Live, set: &str, replicas: u32) {
     case.merge_patch(set, json!({"spec": {"replicas": replicas}}));
 }
 
-/// Three sets with a claim on a disk of the dead node. One is scaled down, and its claim stays. One is scaled down and has
-/// its claims deleted then. The namespace of the third is deleted, with everything in it.
+/// Three sets with a PVC on a disk of the dead node. The first is scaled down, and its PVC stays. The second is scaled down, and
+/// its PVCs are then deleted. The namespace of the third is deleted, with everything in it.
 #[test]
 fn pods_that_nothing_wants_again_are_reaped_with_a_disk_on_their_node() {
     let case = Case::start();
@@ -99,7 +98,7 @@ fn pods_that_nothing_wants_again_are_reaped_with_a_disk_on_their_node() {
         0,
     );
     case.delete("/api/v1/namespaces/dropped", json!({}));
-    // Kubernetes makes the pod the owner of its claim only while it scales the set down.
+    // Kubernetes makes the pod the owner of its PVC only while it scales the set down.
     case.until_true("the pod owns its claim", || {
         let found = case.get(&claim_of("scaled"));
         let mut owners = found["metadata"]["ownerReferences"]
@@ -108,7 +107,7 @@ fn pods_that_nothing_wants_again_are_reaped_with_a_disk_on_their_node() {
             .flatten();
         owners.any(|owner| owner["uid"] == *scaled.uid)
     });
-    // From Kubernetes 1.33 on, it deletes the claims of a namespace only once the pods are gone.
+    // From Kubernetes 1.33 on, the PVCs of a namespace are deleted only once the pods are gone.
     case.until_true("the namespace is being deleted", || {
         case.get("/api/v1/namespaces/dropped")["metadata"]["deletionTimestamp"].is_string()
     });
@@ -128,42 +127,4 @@ fn pods_that_nothing_wants_again_are_reaped_with_a_disk_on_their_node() {
     assert_eq!(found["metadata"]["uid"], kept);
     assert_eq!(found["metadata"].get("deletionTimestamp"), None);
     assert_eq!(found["status"]["phase"], "Bound");
-}
-
-/// Somebody deletes a claim by mistake. The kubelet that comes back ends its pod, and Kubernetes deletes the claim, and with
-/// it the volume of the policy Delete, unless the printed line was pasted before.
-#[test]
-fn a_claim_is_deleted_by_mistake_and_the_node_comes_back() {
-    let case = Case::start();
-    case.apply(&cache("ledger", ""));
-    let pod = running(&case, "ledger");
-    let claim = claim_of("ledger");
-    let uid = case.get(&claim)["metadata"]["uid"].clone();
-    case.delete(&claim, json!({}));
-    case.fails(FAILING);
-    let run = case.reap("");
-    run.ends(0);
-    run.says(&pod.uid, ("local-volume", None));
-    let asked = commands(&run, &pod.uid);
-    let retain = &asked[0];
-    assert!(retain.contains(" patch pv disk-of-ledger "), "{asked:?}");
-    // It may be pasted twice.
-    for _ in 0..2 {
-        let output = paste(&case, retain);
-        assert!(output.status.success(), "{retain}\n{}", shown(&output));
-    }
-
-    case.resume(FAILING);
-    case.until_true("the kubelet ends the pod, and the claim goes", || {
-        case.try_get(&claim)
-            .is_none_or(|found| found["metadata"]["uid"] != uid)
-    });
-    let disk = "/api/v1/persistentvolumes/disk-of-ledger";
-    case.until_true("the data stays", || {
-        case.get(disk)["status"]["phase"] == "Released"
-    });
-    assert_eq!(case.get(disk)["metadata"].get("deletionTimestamp"), None);
-    // It may be pasted late too.
-    let output = paste(&case, retain);
-    assert!(output.status.success(), "{retain}\n{}", shown(&output));
 }
