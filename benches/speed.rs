@@ -24,16 +24,16 @@ use pod_reaper_test_support::{
     samples::{NOW, list, objects, yaml},
 };
 
-/// Number of pods in one measurement.
+/// The number of pods in one measurement.
 const PODS: u64 = 10_000;
-/// Number of pods in the snapshot, of 11 KB each.
+/// The number of pods in the snapshot, of 11 KB each.
 const SAVED_PODS: u64 = 2_000;
 
 fn settings() -> Settings {
     Settings::from(Cli::try_from_args([std::ffi::OsString::from("pod-reaper")]).unwrap())
 }
 
-/// A dead node, and a pod that is to be reaped: the one verdict for which every rule is evaluated.
+/// A dead node, and a pod that is to be reaped, for which every rule is evaluated. No other verdict needs every rule.
 fn stuck() -> (Timestamp, NodeRead, PodFacts) {
     let objects = objects(&yaml(
         "{Node ds06: {}, Namespace impala: {}, Pod impala/catalogd-0: {}}",
@@ -73,7 +73,7 @@ fn deciding(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// A list of living pods, as kubectl prints it.
+/// A list of running pods, as kubectl prints it.
 fn saved() -> String {
     let setting =
         r#"{"name":"SETTING","value":"a value of the length that such values tend to have"},"#

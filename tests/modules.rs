@@ -41,7 +41,7 @@ const MODULES: &str = "
     main: parse, log, run, write, exit code
 ";
 
-/// Where the modules are: those of the pure crate, and the others.
+/// The directories of the modules: the pure crate, and the rest.
 const FOLDERS: [&str; 2] = ["rules/src", "src"];
 
 fn modules() -> impl Iterator<Item = (&'static str, &'static str)> {
@@ -76,7 +76,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The source without comments, string literals and code that is compiled for tests alone.
+/// The source without comments and without the module of unit tests.
 fn code(file: &Path) -> String {
     let text = fs::read_to_string(file).unwrap();
     let text = text.split("\n#[cfg(test)]\nmod tests {").next().unwrap();
@@ -84,7 +84,7 @@ fn code(file: &Path) -> String {
     lines.join("\n")
 }
 
-/// The first name of every path that begins with `start`, such as `crate::`; all first names of a braced group.
+/// The first name of every path that begins with `start`, such as `crate::`. A braced group yields all of its first names.
 fn first_names(code: &str, start: &str) -> BTreeSet<String> {
     let name = |text: &str| {
         let end = text
@@ -161,7 +161,7 @@ fn every_module_imports_only_modules_below_it() {
                 is_wrong(format!("{module} imports {name}, which is not below it"));
             }
         }
-        // `super::` can leave a module too: at once from its first file, by two steps from the others.
+        // `super::` can leave a module too: in the module's first file in one step, elsewhere in two steps.
         let first = file.ends_with(format!("src/{module}/mod.rs"))
             || file.parent().is_some_and(|folder| folder.ends_with("src"));
         if code.contains("super::super") || first && code.contains("super::") {
@@ -182,13 +182,14 @@ fn every_module_imports_only_modules_below_it() {
     assert!(imports > 100, "only {imports} imports were read");
 }
 
-/// Whether this is the first file of a folder inside a module, and so a neighbor of the files beside that folder.
+/// Whether this is the first file of a directory inside a module. Such a file is treated as a neighbor of the files beside that
+/// directory.
 fn stands_for_its_folder(file: &Path) -> bool {
     let above = file.parent().and_then(Path::parent).unwrap();
     file.ends_with("mod.rs") && !above.ends_with("src")
 }
 
-/// The files of a folder that `file` imports, by their names, or by names that the folder's `mod.rs` hands on.
+/// The files of a directory that `file` imports, by their names or by names that the directory's `mod.rs` re-exports.
 fn beside(file: &Path) -> BTreeSet<PathBuf> {
     let own = file.parent().unwrap();
     let folder = if stands_for_its_folder(file) {
@@ -232,7 +233,7 @@ fn beside(file: &Path) -> BTreeSet<PathBuf> {
     files.filter(|it| it != file && it.exists()).collect()
 }
 
-/// The files that `from` imports, themselves or by way of others.
+/// The files that `from` imports, directly or indirectly.
 fn reached<'a>(
     imports: &'a BTreeMap<PathBuf, BTreeSet<PathBuf>>,
     from: &'a Path,
@@ -278,7 +279,7 @@ fn imports_are_read_as_the_compiler_reads_them() {
     );
 }
 
-/// Rewritten with `UPDATE_EXPECT=1`.
+/// `UPDATE_EXPECT=1` rewrites the list in CONTRIBUTING.md.
 #[test]
 fn contributing_shows_this_order() {
     let widest = modules().map(|(module, _)| file(module).len()).max();

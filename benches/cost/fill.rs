@@ -9,14 +9,14 @@ use crate::support::{
     objects::{in_parallel, make, namespace, node_becomes, pod_path, renew_lease},
 };
 
-/// Connections over which objects are created.
+/// The number of connections over which objects are created.
 const WRITERS: usize = 12;
-/// Namespaces over which the pods are spread.
+/// The number of namespaces over which the pods are spread.
 const NAMESPACES: usize = 20;
-/// Pods of a dead node that are not Terminating, such as those of a `DaemonSet`.
+/// The number of pods of a dead node that are not Terminating, such as those of a `DaemonSet`.
 const LEFT_ALONE: usize = 10;
 
-/// The cluster, and what was created in it so far.
+/// The cluster, and the objects that were created in it so far.
 pub struct Filled {
     cluster: &'static ControlPlane,
     /// The number of nodes that fail.
@@ -103,11 +103,11 @@ impl Filled {
         }
     }
 
-    /// Creates the pods again that the last run has deleted, Terminating for long enough. Returns UID and version by
-    /// path.
+    /// Creates the pods again that the last run has deleted. They have been Terminating for long enough. Returns UID and version
+    /// by path.
     pub fn stick(&self) -> BTreeMap<String, (Value, Value)> {
         let cluster = self.cluster;
-        // A run compares the API server's clock with the leases of some Ready nodes. No kubelet renews them here.
+        // A run compares the API server's clock with the Leases of some Ready nodes. No kubelet renews them here.
         for at in self.dead..self.nodes.min(self.dead + 5) {
             renew_lease(cluster, &node_name(at));
         }

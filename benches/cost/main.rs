@@ -1,6 +1,6 @@
 //! The cost of a run, and of kubectl with jq on the same cluster. Start it with `scripts/bench`.
 //!
-//! Nothing here passes or fails by its duration.
+//! No measurement here passes or fails because of its duration.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -38,7 +38,7 @@ use crate::{
     tunnel::Tunnel,
 };
 
-/// The options of pod-reaper, with thresholds short enough to need no waiting.
+/// The options of pod-reaper, with thresholds so short that no wait is needed.
 const OPTIONS: [&str; 5] = [
     "--reap-older-than=1s",
     "--node-not-ready-for=0s",
@@ -46,7 +46,7 @@ const OPTIONS: [&str; 5] = [
     "--output=json",
     "--log-level=warn",
 ];
-/// A common script: it lists every pod, and deletes each that it finds.
+/// A common script: it lists every pod, and deletes each stuck pod that it finds.
 const SCRIPT: &str = r#"set -euo pipefail
 kubectl get pods --all-namespaces --output=json |
     jq --raw-output '.items[] | select(.metadata.deletionTimestamp) | "\(.metadata.namespace) \(.metadata.name)"' |
@@ -54,23 +54,22 @@ kubectl get pods --all-namespaces --output=json |
         kubectl delete pod --namespace="$namespace" "$name" --grace-period=0 --force --wait=false
     done"#;
 
-/// The options.
+/// The options of the benchmark.
 struct Asked {
     /// (nodes, pods), in increasing order.
     sizes: Vec<(usize, usize)>,
     dead: usize,
     stuck: usize,
     rounds: usize,
-    /// Rounds of the script, which is slow.
+    /// The number of rounds of the script, which is slow.
     script_rounds: usize,
     delay: Duration,
     binary: PathBuf,
-    /// Another build. Only the two builds are then measured, in turns.
+    /// Another build. Only the two builds are then measured, alternately.
     against: Option<PathBuf>,
     out: PathBuf,
 }
 
-/// A line of the table.
 struct Line {
     nodes: usize,
     pods: usize,
@@ -95,7 +94,7 @@ fn main() {
     cluster.stop();
 }
 
-/// Prints the table, and writes it as JSON and as a plot. Called after each size, since the next may take an hour.
+/// Prints the table, and writes it as JSON and as a plot. Called after each size, because the next size may take an hour.
 fn publish(lines: &[Line], asked: &Asked) {
     print_table(lines);
     let write = |name: &str, text: String| {
@@ -144,7 +143,7 @@ impl Asked {
                 "--binary" => asked.binary = value.into(),
                 "--against" => asked.against = Some(value.into()),
                 "--out" => asked.out = value.into(),
-                // Cargo gives it to every benchmark.
+                // Cargo passes this option to every benchmark.
                 "--bench" => {}
                 _ => panic!(
                     "{argument} is none of --sizes=1000x10000,1000x50000 --dead= --stuck= --rounds= \
@@ -187,7 +186,7 @@ fn start(out: &Path) -> ControlPlane {
     ControlPlane::start(&flags).unwrap_or_else(|message| panic!("{message}"))
 }
 
-/// Counts the requests since the last call by verb, without the server's own and without those of this program.
+/// Counts the requests since the last call by verb, without those of the server itself and of this program.
 struct Audit {
     log: PathBuf,
     read: usize,
@@ -245,7 +244,7 @@ fn measure_all(cluster: &'static ControlPlane, asked: &Asked) {
     );
     let path = format!("PATH={path}");
     let script = ["env", &path, "bash", "-c", SCRIPT];
-    // What a forecast of every node is measured by: those pods, listed once, in the same pages.
+    // The comparison for a forecast of every node: the same pods, listed once, in the same pages.
     let list = [
         "env",
         &path,
@@ -260,7 +259,7 @@ fn measure_all(cluster: &'static ControlPlane, asked: &Asked) {
     let mut filled = Filled::new(cluster, dead, stuck);
     let (node, pod) = filled.sizes();
     eprintln!("A node is {node} bytes, a pod {pod}.");
-    // Some nodes stay Ready. Otherwise it would be an outage, in which nothing is deleted.
+    // Some nodes stay Ready. Otherwise the breaker would trip, and a run would delete nothing.
     filled.grow(asked.sizes[0].0, 0);
     filled.stick();
     filled.fail(true);
@@ -281,7 +280,7 @@ fn measure_all(cluster: &'static ControlPlane, asked: &Asked) {
             names.insert(at, who);
         };
         filled.fail(false);
-        // The server is still busy with the writes before, so the first run is not counted.
+        // The server is still busy with the earlier writes, so the first run is not counted.
         measure(&straight, &log, &ours);
         for _ in 0..rounds {
             run(0, "pod-reaper, nothing wrong", &mut || {
@@ -354,7 +353,7 @@ fn measure_all(cluster: &'static ControlPlane, asked: &Asked) {
     }
 }
 
-/// Waits until pods deleted with a grace of 1 s are overdue. Their deadlines are cut to whole seconds.
+/// Waits until pods that were deleted with a grace period of 1 s are overdue. Their deadlines are truncated to whole seconds.
 fn until_overdue() {
     thread::sleep(Duration::from_millis(3_100));
 }

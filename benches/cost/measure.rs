@@ -27,8 +27,8 @@ pub struct Cost {
     pub first_byte_seconds: f64,
 }
 
-/// The argument that makes this program an intermediate process, whose only child is the measured one: the kernel
-/// reports peak memory for all children together.
+/// The argument that makes this program an intermediate process whose only child is the measured one. The kernel reports peak
+/// memory for all children together.
 pub const CHILD: &str = "--measured";
 
 /// Runs `command` and its children to their end, and prints their cost.

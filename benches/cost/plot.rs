@@ -8,7 +8,7 @@ const WIDTH: f64 = 420.0;
 const HEIGHT: f64 = 260.0;
 const LEFT: f64 = 70.0;
 const TOP: f64 = 40.0;
-/// The programs in the plot, with colour and name.
+/// The programs in the plot, with color and name.
 const DRAWN: [(&str, &str, &str); 2] = [
     ("pod-reaper", "#1f6feb", "pod-reaper"),
     ("kubectl and jq", "#b35900", "kubectl, jq, a delete each"),
@@ -16,8 +16,7 @@ const DRAWN: [(&str, &str, &str); 2] = [
 
 type Figure = fn(&Line) -> f64;
 
-/// Draws two panels side by side. The vertical scales are logarithmic, since the programs differ by orders of
-/// magnitude.
+/// Draws two panels next to each other. The vertical scales are logarithmic, because the programs differ by orders of magnitude.
 pub fn draw(lines: &[Line]) -> String {
     let mut svg = String::new();
     let (width, height) = (2.0 * (LEFT + WIDTH) + 30.0, TOP + HEIGHT + 70.0);

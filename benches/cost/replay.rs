@@ -37,7 +37,7 @@ impl Replay {
         }
     }
 
-    /// Writes them as a file for `curl --config`, through `tunnel`, for `pods`: UID and version by path.
+    /// Writes the requests as a file for `curl --config`, through `tunnel`, for `pods`: UID and version by path.
     pub fn write(
         &self,
         tunnel: &Tunnel,
@@ -56,7 +56,7 @@ impl Replay {
             if !config.is_empty() {
                 config += "next\n";
             }
-            // Each `next` resets all options. The user agent is set because the server indents its answers to curl.
+            // Each `next` resets all options. The user agent is set because the server indents its responses to curl.
             config += &format!(
                 "url = \"{}{path}\"\nrequest = {method}\nsilent\nshow-error\nfail\ninsecure\nhttp1.1\noutput = /dev/null\ngloboff\nuser-agent = replay/1\n\
                  header = \"Accept: {accept}\"\nheader = \"Authorization: Bearer {}\"\n",

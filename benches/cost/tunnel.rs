@@ -1,5 +1,5 @@
-//! A tunnel between a program and the API server that counts bytes. It does not decode them: TLS and connections are
-//! the program's own.
+//! A tunnel between a program and the API server that counts bytes. The tunnel does not decode them: TLS and connections are the
+//! program's own.
 
 use std::{
     io::{Read, Write},
@@ -42,8 +42,8 @@ struct Counters {
 }
 
 impl Tunnel {
-    /// Starts a tunnel to `cluster`. What a client sends after an answer is delayed by `delay`: one round trip, also in
-    /// the TLS handshake.
+    /// Starts a tunnel to `cluster`. Bytes that a client sends after a response are delayed by `delay`, which is one round trip.
+    /// This also applies to the TLS handshake.
     pub fn start(cluster: &ControlPlane, delay: Duration) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let port = listener.local_addr().expect("it is bound").port();
@@ -102,7 +102,7 @@ fn pipe(client: TcpStream, server: TcpStream, delay: Duration, counters: &Arc<Co
     for stream in [&client, &server] {
         stream.set_nodelay(true).expect("it is a socket");
     }
-    // Whether the next bytes of the client are the first after an answer.
+    // Whether the next bytes of the client are the first after a response.
     let answered = Arc::new(AtomicBool::new(true));
     let clone = |stream: &TcpStream| stream.try_clone().expect("a descriptor is left");
     let up = (

@@ -40,7 +40,7 @@ fuzz_target!(|data: &[u8]| {
     let bodies = Arc::new(Mutex::new(bodies));
     let status = STATUS[usize::from(*status) % STATUS.len()];
     let serve = move |_: Request<Body>| {
-        // No body is left: every further request is answered with 404.
+        // No body is left: the server responds with 404 to every further request.
         let answer = match bodies.lock().ok().and_then(|mut bodies| bodies.pop()) {
             Some(body) => (status, body),
             None => (404, NOT_FOUND.to_vec()),
@@ -75,7 +75,7 @@ fuzz_target!(|data: &[u8]| {
             0 => drop(store.scan().await),
             1 => drop(cluster.attachments().await),
             2 => {
-                // As in a run, what is read becomes facts.
+                // Objects become facts, as in a run.
                 if let Ok(Some(objects)) = cluster.node_objects("n").await {
                     let _ = objects.into_facts(&settings.policy.node_selectors);
                 }

@@ -18,7 +18,7 @@ fuzz_target!(|data: &[u8]| {
     if let Ok(selector) = text.parse::<Selector>() {
         let labels = BTreeMap::from([("type".to_owned(), "virtual-kubelet".to_owned())]);
         selector.matches(&labels);
-        // A value reads back as it is printed.
+        // A printed value must parse to the same value.
         assert_eq!(
             selector.to_string().parse::<Selector>().as_ref(),
             Ok(&selector)

@@ -1,5 +1,5 @@
-//! What the component `guard` leaves of the account besides pods: its tokens, and the Events that it may write. `guard` has the
-//! pods, `manifests` its rights.
+//! What the `guard` component still allows the account besides deleting pods: requesting tokens and writing Events. The module
+//! `guard` tests the pods, `manifests` the account's permissions.
 
 use crate::{
     prelude::*,
@@ -14,7 +14,7 @@ fn says((_, answer): &(u16, Value)) -> &str {
     answer["message"].as_str().unwrap_or_default()
 }
 
-/// With the credentials of a node on which its pod is, or was, and with those of an administrator.
+/// The requests come from a node that runs, or ran, the account's pod, and from an administrator.
 #[test]
 fn its_tokens_are_short_and_end_with_their_pod() {
     let cluster = one_dead();
@@ -51,7 +51,7 @@ fn its_tokens_are_short_and_end_with_their_pod() {
     });
     for (who, seconds, bound, refusal) in [
         (node, YEAR, &bound, HOUR),
-        // The API server makes a year of it.
+        // The API server turns this duration into a year.
         (node, 3_607, &bound, HOUR),
         (node, 3_601, &bound, HOUR),
         (admin, YEAR, &bound, HOUR),
@@ -63,7 +63,7 @@ fn its_tokens_are_short_and_end_with_their_pod() {
         let what = format!("{who:?}, {seconds} s, {bound}: {}", answer.1);
         assert!(answer.0 == 403 && says(&answer).contains(refusal), "{what}");
     }
-    // Another account's tokens are nobody's business.
+    // The policy does not restrict the tokens of other accounts.
     for seconds in [YEAR, 3_607] {
         let answer = ask(admin, "other", seconds, &Value::Null);
         assert_eq!(answer.0, 201, "{}", answer.1);
@@ -85,7 +85,7 @@ fn its_tokens_are_short_and_end_with_their_pod() {
     until("the token ends with its pod", || !may_read());
 }
 
-/// With every right on Events, a stolen token can create small ones of the program, and nothing else.
+/// Even with every permission on Events, a stolen token can only create small Events in the program's name.
 #[test]
 fn its_events_are_small_and_its_own() {
     const EVENTS: &str = "/apis/events.k8s.io/v1/namespaces/apps/events";
@@ -111,7 +111,7 @@ fn its_events_are_small_and_its_own() {
         reportingInstance: pod-reaper-1
         ",
     );
-    // As programs older than events.k8s.io write it, which the API server asks less of.
+    // This is the form that programs older than events.k8s.io write. The API server validates less of it.
     let core = yaml(
         "
         apiVersion: v1
@@ -126,7 +126,7 @@ fn its_events_are_small_and_its_own() {
     let long = "x".repeat(100_000);
     let fields = (0..5_000).map(|at| (format!("f:key-{at}"), json!({})));
     let fields = Value::Object(fields.collect());
-    // An entry in the program's own name too, which the API server adds its own to.
+    // One attack uses the program's own name as the manager. The API server also adds an entry of its own under that name.
     let owned = |manager: &str, fields: Value| {
         let entry = json!({"manager": manager, "operation": "Update", "apiVersion": "events.k8s.io/v1",
             "time": "2026-01-31T03:00:00Z", "fieldsType": "FieldsV1", "fieldsV1": fields});
@@ -183,7 +183,7 @@ fn its_events_are_small_and_its_own() {
         let what = format!("{path}, {refusal}: {}", says(&answer));
         assert!(answer.0 == 403 && says(&answer).contains(refusal), "{what}");
     }
-    // Nor may it change one. Everybody else may write what they like.
+    // The account may not change an Event either. Other accounts may write any Event.
     let written = cluster.get(EVENTS)["items"][0]["metadata"]["name"].clone();
     let path = format!("{EVENTS}/{}", written.as_str().expect("a name"));
     let answer = as_user(

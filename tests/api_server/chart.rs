@@ -1,7 +1,9 @@
-//! `charts/pod-reaper` with the real helm: it renders what kustomize renders, its values are applied without a warning, and
-//! a release under another name and namespace reaps, and is held by its guard, from its installation to its removal.
+//! Tests `charts/pod-reaper` with the real helm: the chart renders the same objects as kustomize, and its values are applied
+//! without a warning. A release under another name and namespace reaps and is restricted by its guard, from its installation to
+//! its removal.
 //!
-//! `tests/cli/chart.rs` compares the chart with its sources. No `NetworkPolicy` is enforced here, only accepted.
+//! `tests/cli/chart.rs` compares the chart with its sources. The API server here accepts a `NetworkPolicy` but does not enforce
+//! it.
 
 use crate::{
     guard::{it_holds_claims_to_answers, it_stops_what_the_program_never_does},
@@ -16,7 +18,7 @@ use std::{os::unix::fs::symlink, sync::LazyLock};
 const CHART: &str = "charts/pod-reaper";
 const RELEASE: &str = "night-shift";
 const NAMESPACE: &str = "ops";
-/// What the objects of the release are called.
+/// The name of the release's objects.
 const NAME: &str = "night-shift-pod-reaper";
 const ACCOUNT: &str = "system:serviceaccount:ops:night-shift-pod-reaper";
 
@@ -31,7 +33,7 @@ const OWN_LABELS: [&str; 4] = [
     "helm.sh/chart",
 ];
 
-/// All components besides those of the default and the dry run, and `answers`, which is part of `scratch`.
+/// All components except those that are part of the default or the dry run, and except `answers`, which is part of `scratch`.
 pub const COMPONENTS: [&str; 13] = [
     "no-events",
     "forecast",
@@ -48,10 +50,10 @@ pub const COMPONENTS: [&str; 13] = [
     "prometheus-rule-metrics",
 ];
 
-/// The value files that the normal run applies. `tests/run --values` applies all.
+/// The value files that the normal run applies. `tests/run --values` applies all of them.
 const IN_EACH_RUN: [&str; 2] = ["everything", "first-look"];
 
-/// Where helm would read and write.
+/// The paths where helm would read and write its configuration.
 const NOWHERE: [&str; 5] = [
     "KUBECONFIG",
     "HOME",
@@ -60,7 +62,7 @@ const NOWHERE: [&str; 5] = [
     "HELM_DATA_HOME",
 ];
 
-/// Built once, by `scripts/tools/build`.
+/// The program is built once, by `scripts/tools/build`.
 static HELM: LazyLock<PathBuf> = LazyLock::new(|| {
     let script = in_repository("scripts/tools/build");
     let built = Command::new(script)
@@ -80,17 +82,17 @@ static HELM: LazyLock<PathBuf> = LazyLock::new(|| {
         .into()
 });
 
-/// A command of helm on this cluster, that uses none of the user's settings and writes none.
+/// A helm command on this cluster that neither reads nor writes the user's settings.
 fn helm_command(cluster: &ControlPlane, arguments: &[&str]) -> Command {
     let mut command = offline_helm(arguments);
-    // It keeps what it discovers under HOME.
+    // Helm caches the discovered API under HOME.
     command
         .env("KUBECONFIG", &cluster.kubeconfig)
         .env("HOME", &cluster.dir);
     command
 }
 
-/// The same without a cluster.
+/// A helm command without a cluster.
 fn offline_helm(arguments: &[&str]) -> Command {
     let mut command = Command::new(&*HELM);
     command
@@ -101,7 +103,7 @@ fn offline_helm(arguments: &[&str]) -> Command {
     command
 }
 
-/// Runs helm, which has to succeed without a warning, and returns its output.
+/// Runs helm, which must succeed without a warning, and returns its output.
 #[track_caller]
 fn succeeds(mut helm: Command) -> String {
     let output = helm.output().expect("helm starts");
@@ -114,7 +116,7 @@ fn succeeds(mut helm: Command) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// What the chart renders.
+/// Returns the manifests that the chart renders.
 #[track_caller]
 pub fn rendered(release: &str, namespace: &str, options: &[&str]) -> String {
     let (chart, namespace) = (folder(CHART), format!("--namespace={namespace}"));
@@ -123,7 +125,7 @@ pub fn rendered(release: &str, namespace: &str, options: &[&str]) -> String {
     ))
 }
 
-/// The value files, by name.
+/// The value files by name.
 fn value_files() -> BTreeMap<String, String> {
     let entries = fs::read_dir(in_repository(CHART).join("ci")).expect("a folder");
     let files = entries
@@ -139,11 +141,11 @@ fn value_files() -> BTreeMap<String, String> {
     files.collect()
 }
 
-/// Objects by kind and name, without what the chart's may have beside those of `cronjob/`: its labels, the pod of
-/// `helm test`, and the Namespace.
+/// The objects by kind and name. What only the chart has compared with `cronjob/` is removed: its labels, the pod of `helm test`,
+/// and the Namespace.
 fn objects(manifests: &str) -> BTreeMap<(String, String), Value> {
     let all: Vec<Value> = serde_saphyr::from_multiple(manifests).expect("YAML");
-    // kustomize doubles the line breaks of a folded text before lines that are further indented.
+    // In a folded text, kustomize doubles the line breaks before lines that are indented further.
     let all = Value::from(all).to_string().replace("\\n\\n", "\\n");
     let all: Vec<Value> = serde_json::from_str(&all).expect("JSON");
     let all = all.into_iter().filter(|object| {
@@ -155,7 +157,7 @@ fn objects(manifests: &str) -> BTreeMap<(String, String), Value> {
         if let Some(labels) = object["metadata"]["labels"].as_object_mut() {
             labels.retain(|label, _| !OWN_LABELS.contains(&label.as_str()));
         }
-        // A patch that merges puts its variable first.
+        // A merge patch puts its own variable first.
         let pod = "/spec/jobTemplate/spec/template/spec";
         for list in ["containers/0/env", "containers/0/volumeMounts", "volumes"] {
             let list = object.pointer_mut(&format!("{pod}/{list}"));
@@ -175,7 +177,7 @@ fn objects(manifests: &str) -> BTreeMap<(String, String), Value> {
 #[test]
 fn the_chart_renders_what_kustomize_renders() {
     const IMAGE: &str = "registry.example.com:5000/tools/pod-reaper";
-    // In a namespace of its own.
+    // The values put the release into a namespace of its own.
     const OWN_NAMESPACE: &str = "resourceQuota.enabled=true";
     const DIGEST: &str = "sha256:5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef";
     let images = format!("images: [{{name: pod-reaper, newName: '{IMAGE}', digest: '{DIGEST}'}}]");
@@ -185,7 +187,7 @@ fn the_chart_renders_what_kustomize_renders() {
          gatewayCA.configMap=pod-reaper-gateway-ca,prometheusRule.enabled=true,prometheusRule.ownMetrics=true,\
          image.repository={IMAGE},image.digest={DIGEST}"
     );
-    // As the component says in its comment.
+    // The component's comment says to make these changes.
     let component = folder("cronjob/components/network-policy/kustomization.yaml");
     let component = fs::read_to_string(component).expect("the component");
     let named = component
@@ -240,7 +242,7 @@ fn the_chart_renders_what_kustomize_renders() {
     ] {
         let rendered = rendered("pod-reaper", "pod-reaper", &["--set", values]);
         let (mut chart, kustomize) = (objects(&rendered), objects(&kustomized));
-        // The account of forecasts is that of `helm test` too.
+        // The account that forecasts use also serves `helm test`.
         chart.retain(|object, _| {
             kustomize.contains_key(object) || object.1 != "pod-reaper-forecast"
         });
@@ -256,7 +258,7 @@ fn the_chart_renders_what_kustomize_renders() {
     }
 }
 
-/// Each way to name the image reaches each folder that can be applied.
+/// However you name the image, every directory that can be applied uses that name.
 #[test]
 fn the_image_that_an_operator_names_is_in_each_kustomization() {
     let own = "registry.example.com/tools/pod-reaper:7";
@@ -268,7 +270,7 @@ fn the_image_that_an_operator_names_is_in_each_kustomization() {
             .filter_map(|line| line.trim().trim_start_matches("- ").strip_prefix("image: "));
         assert_eq!(used.collect_vec(), [own], "{what}");
     };
-    // In a kustomization of the operator's own, and the dry run as a component of it.
+    // The image is named in the user's own kustomization, which may include the dry run as a component.
     let dry: &[&str] = &["dry-run"];
     for (resource, components) in [
         ("cronjob", &[][..]),
@@ -285,7 +287,7 @@ fn the_image_that_an_operator_names_is_in_each_kustomization() {
         objects(&kustomize(&in_repository("cronjob/overlays/dry-run"))),
         "the component is the overlay"
     );
-    // As the script writes it beside a tree that stays as it is, with what a person adds to it.
+    // `scripts/deploy` writes the kustomization next to a checkout that stays unchanged. The user's additions are kept.
     let checkout = TempDir::new().expect("a folder");
     for name in ["cronjob", "scripts"] {
         symlink(in_repository(name), checkout.path().join(name)).expect("a link");
@@ -310,7 +312,7 @@ fn the_image_that_an_operator_names_is_in_each_kustomization() {
     for folder in ["dry-run", "prod-eu", "prod-eu/dry-run"] {
         image(folder, &kustomize(&deploy.join(folder)));
     }
-    // A dry run predicts the run by its settings, and none of them turns the dry run off.
+    // A dry run uses the settings of the run that it predicts. None of these settings turns the dry run off.
     for folder in [".", "prod-eu"] {
         let settings = deploy.join(folder).join("settings/kustomization.yaml");
         let text = fs::read_to_string(&settings).expect("text");
@@ -358,7 +360,7 @@ fn the_image_that_an_operator_names_is_in_each_kustomization() {
     }
 }
 
-/// What helm and the chart refuse, what they accept, and what the chart's notes say.
+/// Tests which values helm and the chart refuse, which they accept, and what the chart's notes say.
 #[test]
 fn helm_refuses_values_that_cannot_work_and_the_notes_say_what_others_may_not_achieve() {
     let folder = HELM.parent().expect("a folder").display();
@@ -374,7 +376,7 @@ fn helm_refuses_values_that_cannot_work_and_the_notes_say_what_others_may_not_ac
     );
 }
 
-/// The longest name that helm accepts for a release.
+/// Uses the longest release name that helm accepts.
 #[test]
 fn every_name_of_the_chart_is_short_enough() {
     let release = format!("{}-1", "a".repeat(51));
@@ -385,7 +387,7 @@ fn every_name_of_the_chart_is_short_enough() {
     }
 }
 
-/// A dry run has an account that cannot write, and these let it delete claims. The one contains the other.
+/// In a dry run the account cannot write, but these components let it delete PVCs. `scratch` contains `answers`.
 #[test]
 fn kustomize_refuses_answers_in_a_dry_run_and_twice() {
     let rules = "/rules";
@@ -407,7 +409,7 @@ fn kustomize_refuses_answers_in_a_dry_run_and_twice() {
     }
 }
 
-/// A patch that sets a list would take away a volume for the metrics, say.
+/// A patch that set the whole list would remove other volumes, such as one for the metrics.
 #[test]
 fn the_gateways_authority_leaves_other_volumes_in_place() {
     let pod = "/spec/jobTemplate/spec/template/spec";
@@ -437,7 +439,7 @@ patches:
     }
 }
 
-/// `reapOlderThan` is `REAP_OLDER_THAN` in the `ConfigMap`, and a number is not `2e+06` there.
+/// `reapOlderThan` becomes `REAP_OLDER_THAN` in the `ConfigMap`, and numbers do not become `2e+06` there.
 #[test]
 fn each_option_of_a_value_file_reaches_the_container_as_it_was_set() {
     let mut compared = 0;
@@ -456,7 +458,8 @@ fn each_option_of_a_value_file_reaches_the_container_as_it_was_set() {
     assert!(compared > 30, "{compared}");
 }
 
-/// The kinds of the Prometheus Operator and of Cilium, with the fields that are used: the API server refuses any other.
+/// The kinds of the Prometheus Operator and of Cilium, with only the fields that the chart uses: the API server refuses any other
+/// field.
 pub fn custom_kinds(cluster: &ControlPlane) {
     let text = "{type: string}";
     let texts = "{type: object, additionalProperties: {type: string}}";
@@ -511,7 +514,7 @@ pub fn custom_kinds(cluster: &ControlPlane) {
     }
 }
 
-/// Applies what the chart renders with these values, server-side.
+/// Applies the manifests that the chart renders with these values, server-side.
 fn is_applied_without_a_warning(what: &str, values: &[&str]) {
     let cluster = fresh();
     custom_kinds(&cluster);
@@ -531,15 +534,15 @@ fn is_applied_without_a_warning(what: &str, values: &[&str]) {
         &cluster,
         &[&["apply", "--field-manager=helm"], &options[..]].concat(),
     );
-    // And the pod of `helm test`.
+    // The pod of `helm test` is admitted too.
     assert_eq!(
         applied.lines().count(),
         objects(&rendered).len() + 1,
         "{what}: {applied}"
     );
-    // The pod of a run is admitted too: the CronJob's controller, which would create it, does not run here.
+    // The pod of a run is admitted too. The test creates it, because the CronJob controller does not run here.
     own_pod(&cluster, NAMESPACE);
-    // Left behind, they would outlive their namespace, whose controller does not run here either.
+    // The objects are deleted explicitly: the namespace controller does not run here, so they would outlive their namespace.
     kubectl(
         &cluster,
         &[
@@ -551,7 +554,7 @@ fn is_applied_without_a_warning(what: &str, values: &[&str]) {
     );
 }
 
-/// A namespace under the restricted Pod Security Standard, as the chart's README makes it.
+/// A namespace under the restricted Pod Security Standard, created as the chart's README says.
 fn restricted_namespace(cluster: &ControlPlane) {
     kubectl(cluster, &["create", "namespace", NAMESPACE]);
     for mode in ["enforce", "warn"] {
@@ -569,7 +572,7 @@ fn the_default_and_two_value_files_are_applied_without_a_warning() {
     }
 }
 
-/// Its rules name no other CronJob and no other namespace.
+/// The alert rules name no other CronJob and no other namespace.
 #[test]
 fn the_alerts_of_a_release_are_about_its_own_cronjob() {
     let options = ["--set=prometheusRule.enabled=true,prometheusRule.ownMetrics=true"];
@@ -585,7 +588,7 @@ fn the_alerts_of_a_release_are_about_its_own_cronjob() {
         ] {
             assert!(!rules.contains(shipped), "{shipped}: {rules}");
         }
-        // Back under the shipped names, they are the shipped rules.
+        // With the shipped names put back, the rules equal the shipped rules.
         let back = rules
             .replace(NAME, "pod-reaper")
             .replace("\\\"ops\\\"", "\\\"pod-reaper\\\"");
@@ -604,7 +607,7 @@ fn each_value_file_is_applied_without_a_warning() {
     }
 }
 
-/// Runs a command of helm about the release, with these options.
+/// Runs a helm command on the release with these options.
 fn release(cluster: &ControlPlane, command: &str, options: &[&str]) -> String {
     let namespace = format!("--namespace={NAMESPACE}");
     let chart = folder(CHART);
@@ -619,7 +622,7 @@ fn release(cluster: &ControlPlane, command: &str, options: &[&str]) -> String {
     succeeds(helm_command(cluster, &arguments))
 }
 
-/// The release as the README installs it, with the guard in force.
+/// Installs the release as the README says, and waits until the guard is in force.
 fn install(cluster: &ControlPlane, options: &[&str]) {
     restricted_namespace(cluster);
     let image = [
@@ -641,7 +644,7 @@ fn a_release_under_another_name_is_held_by_its_guards() {
     it_holds_claims_to_answers(&cluster, "by the chart", ACCOUNT);
 }
 
-/// The variables of the CronJob's container, those of its own pod among them.
+/// The variables of the CronJob's container, including those that name its own pod.
 fn variables(cluster: &ControlPlane) -> Vec<(String, String)> {
     let own = of(NAMESPACE).into_iter().skip(1);
     let own = own.map(|(name, value)| (name.to_owned(), value.to_owned()));
@@ -656,7 +659,7 @@ pub fn borrowed(variables: &[(String, String)]) -> Vec<(&str, &str)> {
         .collect()
 }
 
-/// A run with the ServiceAccount's own token and the CronJob's variables, which has to reap the stuck pod.
+/// Runs the program with the ServiceAccount's own token and the CronJob's variables. It must reap the stuck pod.
 fn reaps(cluster: &ControlPlane, when: &str) {
     let variables = variables(cluster);
     let variables = borrowed(&variables);
@@ -672,7 +675,7 @@ fn reaps(cluster: &ControlPlane, when: &str) {
     assert_eq!(cluster.try_get(STUCK), None, "{when}");
 }
 
-/// Everything that has the release's label, and the secrets in which helm keeps its revisions.
+/// Everything that has the release's label, and the Secrets in which helm stores its revisions.
 fn left(cluster: &ControlPlane) -> Vec<String> {
     let label = format!("--selector=app.kubernetes.io/instance={RELEASE}");
     let listable = ["api-resources", "--verbs=list,delete", "--output=name"];
@@ -701,7 +704,7 @@ fn a_release_is_installed_upgraded_rolled_back_and_removed() {
         1
     );
 
-    // Without its policy, or the binding, a run refuses. An upgrade brings back what is missing.
+    // If the guard's policy or binding is missing, a run refuses to start. An upgrade restores the missing object.
     let variables = variables(&cluster);
     let variables = borrowed(&variables);
     let eager = ["--values", &value_files()["eager"]];
@@ -735,7 +738,7 @@ fn a_release_is_installed_upgraded_rolled_back_and_removed() {
         let verbs = rules.flat_map(|rule| rule["verbs"].as_array().expect("verbs").clone());
         verbs.collect_vec()
     };
-    // The guard's marker gives nothing.
+    // The guard permission allows nothing by itself.
     let reads = |verb: &Value| verb == "get" || verb == "list" || verb == "be-guarded";
     assert!(verbs().iter().all(reads), "{:?}", verbs());
 
@@ -755,8 +758,8 @@ fn a_release_is_installed_upgraded_rolled_back_and_removed() {
     });
 }
 
-/// The audit's pod, whose container the test runs in place of a kubelet, with the pod's arguments, variables and token, which
-/// is good for reading alone. It changes nothing, and helm reports how it ended.
+/// The audit's pod. The test runs the container in place of a kubelet, with the pod's arguments, variables and token, which
+/// allows reading only. The audit changes nothing, and helm reports how it ended.
 #[test]
 fn helm_test_audits() {
     let cluster = fresh();

@@ -16,7 +16,7 @@ use crate::{
     uid, until_overdue,
 };
 
-/// A pod of a `StatefulSet` whose claim is on its dead node: its UID.
+/// Creates a `StatefulSet` pod whose PVC is on its dead node. Returns the pod's UID.
 fn with_local_claim(cluster: &ControlPlane) -> String {
     one_dead_of_three(cluster);
     let pod = stuck(cluster, "dead", "db", (KEPT, "true"));
@@ -32,7 +32,7 @@ fn is_deleting(cluster: &ControlPlane, path: &str) -> bool {
         .is_none_or(|object| object["metadata"]["deletionTimestamp"].is_string())
 }
 
-/// The line of a report in this format by which a person answers.
+/// The line by which you answer, from a report in this format.
 fn line(cluster: &ControlPlane, format: &str, options: &[&str]) -> String {
     let output = binary(&cluster.kubeconfig)
         .args(SHORT)
@@ -48,7 +48,7 @@ fn line(cluster: &ControlPlane, format: &str, options: &[&str]) -> String {
     report[from..from + end].to_owned()
 }
 
-/// The next run, some seconds later: an answer counts for what happened before it.
+/// Runs again some seconds later, because an answer applies only to events before it.
 fn next(cluster: &ControlPlane, options: &[&str]) -> Run {
     until_overdue();
     let short = ["--reap-older-than=1s", "--node-not-ready-for=0s"];
@@ -65,7 +65,7 @@ fn an_answer_that_is_pasted_in_time_is_acted_on_by_the_next_run() {
             answer.contains(&format!("annotate pvc {CLAIM} -n apps {GIVE_UP}=")),
             "{answer}"
         );
-        // A second person pastes it too.
+        // A second user pastes the line too.
         for _ in 0..2 {
             let output = paste_into(shell, &cluster, &answer);
             assert!(
@@ -79,7 +79,7 @@ fn an_answer_that_is_pasted_in_time_is_acted_on_by_the_next_run() {
         run.says(&pod, ("answered", Some("deleted")));
         assert!(run.pod(&pod)["answers"][0]["inert"].is_null());
         assert!(!cluster.has_pod("apps", "db-0"));
-        // The controller that removes its protection finalizer does not run here.
+        // The controller that removes the PVC's protection finalizer does not run here.
         assert!(is_deleting(&cluster, &claim_path("apps", CLAIM)));
     }
 }
@@ -115,7 +115,7 @@ fn each_answer_lets_go_what_it_is_about() {
     }
 }
 
-/// What may have happened before, or since, the answer was pasted.
+/// Changes that may have happened before or after the answer was pasted.
 type Since = (&'static str, fn(&ControlPlane, &str));
 
 #[test]
@@ -181,7 +181,7 @@ fn an_answer_of_another_failure_does_nothing_and_is_reported() {
             .iter()
             .find(|notice| notice["code"] == "answer-inert");
         let detail = str_of(&notice.expect(what)["detail"]);
-        // The command that it gives takes the answer away.
+        // The command in the text removes the answer.
         let withdraw = &detail[detail.find("kubectl ").expect("a command")..];
         assert!(
             paste(&cluster, withdraw).status.success(),
@@ -258,7 +258,7 @@ fn the_steps_for_finalizers_and_lost_volumes_run() {
     assert!(!is_deleting(&cluster, &claim_path("apps", "dangling")));
 }
 
-/// The root cluster has a namesake of the pod.
+/// The root cluster has a pod of the same name.
 #[test]
 fn the_way_to_a_leaf_cluster_ends_nowhere_else() {
     let cluster = six_nodes::after_an_hour();

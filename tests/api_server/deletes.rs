@@ -1,4 +1,4 @@
-//! Deletes exactly the right pods, by UID: every rule that spares a pod, beside a similar pod that is reaped.
+//! Deletes exactly the right pods, by UID. For every rule that keeps a pod, the cluster also has a similar pod that is reaped.
 
 use crate::{prelude::*, support::objects::in_parallel};
 
@@ -45,7 +45,7 @@ fn nodes(cluster: &ControlPlane) {
     make(cluster, &NODES.replace("MINUTE_AGO", &seconds_ago(60)));
 }
 
-/// By reason, the pods of namespace `apps`.
+/// The pods of the namespace `apps` by their expected reason.
 const PODS: &str = "
 stuck-on-not-ready-node:
     set-0: {owner: StatefulSet set}
@@ -194,14 +194,14 @@ fn every_stuck_pod_goes_and_every_other_lives() {
     let path = format!("/api/v1/namespaces/apps/persistentvolumeclaims/{name}-scratch");
     cluster.merge_patch(&path, json!({"metadata": {"ownerReferences": owner}}));
 
-    // Outside the regex, excluded, in a namespace that is opted out, and not Terminating.
+    // These pods are outside the regex, excluded, in a namespace that is opted out, or not Terminating.
     let outside = pod(&cluster, "other/outside: {}");
     let excluded = pod(&cluster, "apps-excluded/excluded: {}");
     let opted_out = pod(&cluster, "apps-opted-out/opted-out: {}");
     let skip = yaml("{metadata: {annotations: {pod-reaper.io/skip: 'true'}}}");
     cluster.merge_patch("/api/v1/namespaces/apps-opted-out", skip);
     let running = pod(&cluster, "apps/running: {grace: null}");
-    // A namesake in another namespace, which is reaped too.
+    // A pod of the same name in another namespace is reaped too.
     let namesake = pod(&cluster, "apps-too/set-0: {}");
     until_overdue();
 
@@ -262,7 +262,7 @@ fn a_healthy_cluster_is_one_request() {
     assert_eq!(paths, ["/api/v1/nodes?includeObject=None&limit=1000"]);
 }
 
-/// Of nodes and Leases that have nothing to do with the failure, no more is read the more there are.
+/// The number of reads must not grow with the number of nodes and Leases that have nothing to do with the failure.
 #[test]
 fn two_dead_workers_cost_these_requests() {
     let cluster = fresh();
@@ -301,7 +301,7 @@ fn two_dead_workers_cost_these_requests() {
     assert_eq!(run.report["summary"]["outcomes"]["deleted"], 2);
     let seen = proxy.seen().into_iter();
     let paths = seen.map(|seen| seen.path).collect_vec();
-    // The API servers have no such Leases before 1.26, which then need no list.
+    // Before 1.26, API servers have no such Leases, so the run does not list them.
     let servers = usize::from(cluster.is_at_least(26));
     assert_eq!(paths.len(), 21 + servers, "{paths:#?}");
     let leases = paths.iter().filter(|path| path.contains("/leases"));
@@ -312,11 +312,11 @@ fn two_dead_workers_cost_these_requests() {
         .filter(|path| path.contains("/kube-node-lease/leases/"));
     let counts = (rows.count(), of_nodes.count(), leases.count());
     assert_eq!(counts, (1, 5, 6 + servers), "{paths:#?}");
-    // At once, which the next test could not.
+    // One request deletes them all. The cleanup of the next test would delete them one by one.
     cluster.delete(own_leases, json!({}));
 }
 
-/// A patch replaces the Job controller, which would remove its finalizer but does not run here.
+/// A patch stands in for the Job controller, which does not run here and would remove its finalizer.
 #[test]
 fn a_job_pod_is_set_to_failed_before_it_is_deleted() {
     let cluster = fresh();
@@ -329,7 +329,7 @@ fn a_job_pod_is_set_to_failed_before_it_is_deleted() {
     let (released, held) = (tracked("released"), tracked("held"));
     until_overdue();
     let server = cluster.server();
-    // The controller removes its finalizer from a failed pod as soon as it sees it: between the program's two writes.
+    // The Job controller removes its finalizer as soon as it sees the failed pod, that is, between the program's two writes.
     let proxy = Proxy::start(server, move |seen| {
         if seen.method == "DELETE" && seen.path.contains("/released") {
             let pod = server.get(&pod_path("apps", "released"));

@@ -1,4 +1,4 @@
-//! A dry run changes nothing, and chooses the pods that the real run then deletes.
+//! A dry run changes nothing, and selects the pods that the real run then deletes.
 
 use crate::prelude::*;
 
@@ -95,7 +95,7 @@ fn the_breaker_holds_and_no_destructive_command_is_printed() {
         (&json!("mass-outage"), &json!(1))
     );
     held.says(&local, ("local-volume", None));
-    // It asks for one answer alone, after the advice to look first.
+    // The report asks for only one answer, after the advice to look first.
     let steps = held.report["breaker"]["steps"].as_array().expect("steps");
     let steps = steps.iter().map(|step| str_of(&step["command"]));
     let [look, answer] = steps.collect_vec()[..] else {
@@ -111,7 +111,7 @@ fn the_breaker_holds_and_no_destructive_command_is_printed() {
     forced.says(&stuck, REAPED);
 }
 
-/// The only real node is dead: all nodes with Ready rows are leaf nodes.
+/// The only real node is dead: every node whose row shows Ready is a leaf node.
 #[test]
 fn with_no_real_node_ready_nothing_is_deleted() {
     let cluster = fresh();

@@ -1,4 +1,4 @@
-//! An edge node whose machine is off, by an answer: what a run does, and what the node guard lets through.
+//! You have answered that the machine of an edge node is off: what a run does then, and which requests the node guard allows.
 
 use crate::{node_guard::install, prelude::*};
 
@@ -12,7 +12,7 @@ fn make_edge(cluster: &ControlPlane, name: &str, labels: &str) {
     );
 }
 
-/// When the node's `Ready` condition became what it is, moved by some seconds.
+/// The time of the last transition of the node's `Ready` condition, moved by some seconds.
 fn failed(cluster: &ControlPlane, node: &str, seconds: i64) -> String {
     let node = cluster.get(&node_path(node));
     let conditions = node["status"]["conditions"].as_array().expect("conditions");

@@ -1,4 +1,4 @@
-//! The clock and the end of a run: it uses the API server's time, limits the age of a node's read, and always ends.
+//! The clock and the end of a run: a run uses the API server's time, limits the age of the node's read, and always ends.
 
 use crate::{
     prelude::*,
@@ -12,7 +12,7 @@ use std::{os::unix::fs::PermissionsExt as _, sync::atomic::AtomicU32};
 
 const REAP: &str = "stuck-on-not-ready-node";
 
-/// A dead node with so many stuck pods, and two Ready nodes.
+/// Creates a dead node with this many stuck pods, and two Ready nodes.
 fn many_stuck(cluster: &ControlPlane, pods: usize) {
     one_dead_of_three(cluster);
     for pod in 0..pods {
@@ -35,20 +35,20 @@ fn left(cluster: &ControlPlane) -> BTreeSet<String> {
 const BEHIND: Clock = |date| Some(shifted(date, -20));
 const AHEAD: Clock = |date| Some(shifted(date, 20));
 
-/// Safety rule 4. By this machine's clock, the pods of the first run are overdue, and those of the second are not.
+/// Safety rule 4. According to this machine's clock, the pods are overdue in the first run, and some are not in the second.
 #[test]
 fn now_is_what_the_api_server_says() {
     let cluster = one_dead();
-    // Without it, nobody knows whether the node has heard of their grace periods, so these are waited for.
+    // Without a Lease it is unknown whether the kubelet has learned of the grace periods, so the run waits for them.
     cluster.delete(&lease_path("dead"), json!({}));
-    // A second, 10 minutes and an hour.
+    // The grace periods: a second, 10 minutes and an hour.
     let pods = [("stuck", 1), ("later", 600), ("much-later", 3600)];
     let pods = pods.map(|(name, grace)| pod(&cluster, &format!("apps/{name}: {{grace: {grace}}}")));
     until_overdue();
     for (clock, reaped) in [(BEHIND, 0), (AHEAD, 2)] {
         let proxy = Proxy::with_clock(cluster.server(), clock, |_| {});
         if reaped > 0 {
-            // By the clocks of the living it is not that late, so the run waits.
+            // According to the Leases of the Ready nodes it is not that late, so the run waits.
             let held = run(&proxy.kubeconfig, &SHORT);
             held.ends(3);
             held.says(&pods[0], ("facts-unread", None));
@@ -82,7 +82,7 @@ fn now_is_what_the_api_server_says() {
     assert_eq!(left(&cluster), BTreeSet::from([pods[2].clone()]));
 }
 
-/// Another API server answers the second read of the node, with a clock that is behind, ahead, or absent.
+/// Another API server responds to the second read of the node. Its clock is behind, ahead, or absent.
 #[test]
 fn a_second_clock_never_makes_a_delete_of_what_it_says_should_wait() {
     let rows: [(&str, Clock, &str); 3] = [
@@ -118,7 +118,7 @@ fn a_signal_lets_what_is_in_flight_finish_and_reports_the_rest() {
         let target = Arc::clone(&pid);
         let proxy = Proxy::start(cluster.server(), move |seen| {
             if seen.method == "DELETE" {
-                // Sent once, because a second signal would not wait for the report.
+                // The signal is sent only once, because a second one would end the run before its report.
                 let pid = target.swap(0, Ordering::SeqCst);
                 if pid != 0 {
                     Command::new("kill")
@@ -155,12 +155,12 @@ fn a_signal_lets_what_is_in_flight_finish_and_reports_the_rest() {
             .map(uid_of_entry);
         let interrupted = interrupted.collect::<BTreeSet<_>>();
         assert_eq!(interrupted, left(&cluster), "{signal}");
-        // There is no time for Events.
+        // No time is left for Events.
         assert!(!proxy.seen().iter().any(Seen::is_event), "{signal}: {log}");
     }
 }
 
-/// The deletes are done by then, and the exit code shows whether the report was written. A closed pipe is no failure.
+/// By then the pods are deleted, and the exit code shows whether the report was written. A closed pipe is not a failure.
 #[test]
 fn a_report_that_cannot_be_written_changes_nothing_of_what_was_done() {
     let full = || {
@@ -180,7 +180,7 @@ fn a_report_that_cannot_be_written_changes_nothing_of_what_was_done() {
         let mut command = binary(&cluster.kubeconfig);
         command.args(SHORT).stdout(stdout()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("it starts");
-        // Closes the pipe before there can be a report.
+        // Closes the pipe before the report can be written.
         drop(child.stdout.take());
         let output = end_of(child, Duration::from_mins(2));
         let log = String::from_utf8_lossy(&output.stderr);
@@ -189,20 +189,20 @@ fn a_report_that_cannot_be_written_changes_nothing_of_what_was_done() {
     }
 }
 
-/// Safety rule 2: the credentials take eight seconds to renew, right before the delete.
+/// Safety rule 2: renewing the credentials takes eight seconds, right before the delete.
 #[test]
 fn a_write_that_has_to_wait_for_credentials_looks_at_the_node_again() {
     let cluster = fresh();
     many_stuck(&cluster, 1);
     let looks = AtomicU32::new(0);
     let proxy = Proxy::start(cluster.server(), move |seen| {
-        // The read right before the delete. After its answer, the token is about to expire.
+        // This is the read right before the delete. When its response arrives, the token is about to expire.
         if seen.path == node_path("dead") && looks.fetch_add(1, Ordering::SeqCst) == 1 {
             thread::sleep(Duration::from_secs(2));
         }
     });
-    // A plugin whose first tokens expire in 62 s; kube renews tokens that expire within 60 s. It is called more than
-    // once at the start, and is slow after that.
+    // The plugin's first tokens expire in 62 s, and kube renews tokens that expire within 60 s. Kube calls the plugin more than
+    // once at the start; after that the plugin is slow.
     let born = cluster.dir.join("plugin-born");
     let plugin = cluster.dir.join("plugin");
     let script = format!(

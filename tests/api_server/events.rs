@@ -4,7 +4,7 @@ use crate::{prelude::*, rights};
 
 const LIMIT_OF_A_NOTE: usize = 1_024;
 
-/// The warnings in a log. That about Events names the option that turns them off.
+/// The warnings in a log. The warning about Events names the option that turns Events off.
 fn warned(log: &str) -> Vec<&str> {
     log.lines().filter(|line| line.contains("WARN")).collect()
 }
@@ -39,7 +39,7 @@ fn warnings(cluster: &ControlPlane) -> usize {
         .count()
 }
 
-/// A pod that needs a person, on `dead`.
+/// Creates a pod on `dead` that needs you.
 fn held(cluster: &ControlPlane, name: &str) -> Value {
     let held = "{owner: StatefulSet held, metadata: {finalizers: [example.org/hold]}}";
     make(cluster, &format!("Pod apps/{name}: {held}")).remove(0)
@@ -101,8 +101,7 @@ fn deletes_are_reported_on_owners_and_nodes_and_what_needs_a_person_on_its_pod()
         }
     }
 
-    // `kubectl describe` finds the Events of an object by UID.
-    // Ages are not compared.
+    // `kubectl describe` finds the Events of an object by UID. The test does not compare ages.
     for (command, line) in [
         (
             "describe node ds06",
@@ -135,18 +134,18 @@ fn a_pod_that_needs_a_person_is_warned_of_once_an_hour() {
         assert!(run.code == 0 && !run.log.contains("WARN"), "{}", run.log);
         assert_eq!(warnings(&cluster), 1, "{time}");
     }
-    // Neither has read what the other has written, so that two at once would warn once, too.
+    // Neither run has read the other's Events, so two concurrent runs would also write only one Warning.
     let seen = proxy.seen();
     let asked = seen.iter().filter(|seen| seen.path.contains("/events"));
     let asked = asked.map(Seen::is_event).collect_vec();
     assert_eq!(asked, [true; 2], "Events are only written");
-    // Another pod has had no Warning, and neither has a new pod of the same name.
+    // A new pod gets a Warning of its own, because the earlier Warning is about another UID.
     held(&cluster, "held-1");
     until_overdue();
     run(&cluster.kubeconfig, &SHORT);
     assert_eq!(warnings(&cluster), 2);
 
-    // After an hour, by default, the API server forgets an Event.
+    // By default, the API server deletes an Event after an hour.
     let first = events(&cluster)
         .into_iter()
         .find(|event| event["regarding"]["uid"] == pod["metadata"]["uid"])
@@ -181,7 +180,7 @@ fn a_dry_run_and_no_events_write_none() {
         assert!(asked.is_empty(), "{options:?}: {asked:?}");
         assert_eq!(printed(&cluster), [""; 0], "{options:?}");
     }
-    // The pods are gone by now. A pod that needs a person is reported as soon as Events are allowed.
+    // The reaped pods are gone by now. A run reports a pod that needs you as soon as Events are allowed.
     for (value, written) in [("true", 0), ("false", 2)] {
         let mut command = binary(&cluster.kubeconfig);
         let output = command.args(SHORT).env("NO_EVENTS", value).output();
@@ -194,12 +193,12 @@ fn a_dry_run_and_no_events_write_none() {
     }
 }
 
-/// With any failure of Events, the run ends as without Events, and warns once.
+/// If any write of an Event fails, the run ends as it would without Events, and warns once.
 #[test]
 fn an_event_that_is_refused_is_one_warning() {
     let cluster = one_dead();
-    // The answer to the requests with that in their path, or how there is none; and how many Events are written nevertheless,
-    // of one about an owner and one about a node.
+    // Each row has the response to requests with this path, or why there is no response, and how many Events are still written:
+    // one Event is about an owner, one about a node.
     let rows = [
         ("403", "/events", 0),
         ("403", "namespaces/default/events", 1),
@@ -251,12 +250,12 @@ fn an_event_that_is_refused_is_one_warning() {
     }
 }
 
-/// RBAC refuses, or allows no more than to create.
+/// RBAC forbids Events, or allows only one verb.
 #[test]
 fn without_the_rights_the_run_is_complete() {
     let cluster = one_dead();
     held(&cluster, "held-0");
-    // The verb, and how many Events of the owner, the node and the manual pod can be written with it.
+    // The permitted verb, and how many Events about the owner, the node and the pod that needs you can be written with it.
     let rows = [("none", 0), ("list", 0), ("create", 3)];
     for (name, written) in rows {
         let more = yaml(&format!(
@@ -292,7 +291,7 @@ fn without_the_rights_the_run_is_complete() {
     }
 }
 
-/// Nothing can be created in a namespace that is being deleted, so a failure there is not reported.
+/// The API server creates nothing in a namespace that is being deleted, so the run does not report a failure there.
 #[test]
 fn a_namespace_that_is_being_deleted_is_passed_over() {
     let cluster = one_dead();
@@ -311,7 +310,7 @@ fn a_namespace_that_is_being_deleted_is_passed_over() {
     assert_eq!(printed(&cluster), [of_node]);
 }
 
-/// Names of the maximum length, and more of them than a note can hold.
+/// Uses names of the maximum length, and more of them than a note can hold.
 #[test]
 fn the_longest_note_is_accepted() {
     let cluster = fresh();

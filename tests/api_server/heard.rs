@@ -1,4 +1,4 @@
-//! What shows that a node's machine lives, and what a pod takes with it, as a real API server says both.
+//! How a run learns from a real API server that a node's machine is alive, and which PVCs are deleted with a pod.
 
 use crate::prelude::*;
 
@@ -6,7 +6,7 @@ const REAP: &str = "stuck-on-not-ready-node";
 const SERVERS: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
 const SETS: &str = "/apis/apps/v1/namespaces/apps/statefulsets";
 
-/// The kubelet of a control plane node is silent, and its API server, which this test asks, renews its own lease.
+/// The kubelet of a control plane node is silent, but its API server, which this test contacts, still renews its own Lease.
 #[test]
 fn a_control_plane_node_whose_api_server_works_shows_a_sign_of_life() {
     let cluster = fresh();
@@ -42,7 +42,7 @@ fn a_control_plane_node_whose_api_server_works_shows_a_sign_of_life() {
     assert_eq!(node["signsOfLife"][0]["by"], "kube-apiserver", "{node}");
     assert_eq!(node["lastHeard"]["by"], "kube-apiserver", "{node}");
 
-    // No lease has the name of this host, which a notice says: it may be one that the program cannot match.
+    // No Lease has the name of this host. A notice says so, because the program may be unable to match an existing Lease.
     let pod = control_plane("cp-2", "cp-2");
     until_overdue();
     let ended = run(&cluster.kubeconfig, &short("--dry-run"));
@@ -58,12 +58,13 @@ fn a_control_plane_node_whose_api_server_works_shows_a_sign_of_life() {
     assert!(detail.contains("cp-2"), "{detail}");
 }
 
-/// A machine of each node may renew a Lease of any namespace: the holder is the node, its host, or a pod on it, which is here
-/// in a namespace that is not looked at. Of all others, and of all nodes' own, no body is read.
+/// Each node's machine may renew a Lease in any namespace. The holder is the node, its host, or a pod on it, here in a namespace
+/// that the run does not look at. The run reads the bodies of no other Leases, and not those of the nodes' own Leases in the
+/// list.
 #[test]
 fn a_lease_that_something_on_the_node_renews_keeps_its_pods() {
-    // The node is called as its Lease. The Lease's namespace, its holder, how many minutes ago it was renewed, and whether the
-    // node's machine lives.
+    // Each row has the Lease's name, which is also the node's name, its namespace, its holder, how many minutes ago it was
+    // renewed, and whether the node's machine is alive.
     let rows = [
         ("by-a-pod", "apps", "by-a-pod-0", 10, true),
         ("and-a-suffix", "apps", "and-a-suffix-0_5d1c", 10, true),
@@ -143,13 +144,13 @@ fn a_lease_that_something_on_the_node_renews_keeps_its_pods() {
         Some(name.split('&').next()?.to_owned())
     };
     let read = read.filter_map(names).collect::<BTreeSet<_>>();
-    // A row has no namespace, so that one is looked for in the pod's.
+    // A row has no namespace, so the run looks for a Lease that a pod holds in the pod's namespace.
     let expected = rows.map(|(lease, ..)| lease.to_owned());
     let expected = expected.into_iter().filter(|lease| lease != "by-another");
     assert_eq!(read, expected.collect());
 }
 
-/// A pod that has lost the election renews a Lease between decision and delete.
+/// A pod that had lost the election renews a Lease between decision and delete.
 #[test]
 fn a_lease_that_named_the_node_is_read_again_before_each_write() {
     let cluster = one_dead();
@@ -173,7 +174,7 @@ fn a_lease_that_named_the_node_is_read_again_before_each_write() {
     assert!(!proxy.seen().iter().any(Seen::is_write));
 }
 
-/// A `StatefulSet` with `whenScaled: Delete` makes the pod the owner of its claims when it is scaled down.
+/// A `StatefulSet` with `whenScaled: Delete` makes the pod the owner of its PVCs when it is scaled down.
 #[test]
 fn a_claim_goes_with_the_pod_that_owns_it_only_while_nothing_wants_it_again() {
     let cluster = one_dead();
@@ -188,7 +189,7 @@ fn a_claim_goes_with_the_pod_that_owns_it_only_while_nothing_wants_it_again() {
     ended.says(&up, ("volume-unverified", None));
 }
 
-/// The pod of a set that was scaled to none, and owns its claim; stuck on the dead node. Returns its UID.
+/// Creates the pod of a set that was scaled to zero. The pod owns its PVC and is stuck on the dead node. Returns its UID.
 fn scaled_down(cluster: &ControlPlane, name: &str) -> String {
     let objects = "
         StatefulSet apps/NAME: {spec: {replicas: 0}}

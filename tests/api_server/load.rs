@@ -1,5 +1,5 @@
-//! A zone fails in a big cluster: the cost of a run grows with the failure, not with the cluster, and stays in its
-//! limits.
+//! A zone fails in a large cluster. The cost of a run grows with the failure and not with the cluster, and the run stays within
+//! its limits.
 
 use crate::{
     prelude::*,
@@ -10,17 +10,17 @@ use std::sync::mpsc;
 
 /// Parallel requests while a cluster is built.
 const BUILDERS: usize = 4;
-/// Padding of a node in bytes, for the `managedFields` and images of real nodes, which have 11 kB.
+/// Padding of a node in bytes, in place of the `managedFields` and images of real nodes, which have 11 kB.
 const NODE_PADDING: usize = 10_000;
-/// The default deadline of a run, and some seconds to start and end it.
+/// The default deadline of a run, plus some seconds to start and end it.
 const DEADLINE: Duration = Duration::from_secs(8 * 60 + 20);
 /// The maximum memory of a run in MiB: half of the memory limit of its container.
 pub const MOST_MEMORY: u64 = 64;
-/// The maximum of requests at the same time.
+/// The maximum number of concurrent requests.
 const MOST_AT_ONCE: usize = 8;
 
-/// Creates so many pods on each node, in the namespace `load`, and marks them for deletion. Each has an annotation of
-/// `padding` bytes, and otherwise only the fields that a run reads. Returns their UIDs.
+/// Creates this many pods on each node, in the namespace `load`, and deletes them, so that they are Terminating. Each pod has an
+/// annotation of `padding` bytes, and otherwise only the fields that a run reads. Returns their UIDs.
 pub fn pods(cluster: &ControlPlane, nodes: &[(String, usize)], padding: usize) -> BTreeSet<String> {
     objects::namespace(cluster, "load");
     let padding = "x".repeat(padding);
@@ -51,15 +51,15 @@ fn pod_on(cluster: &ControlPlane, node: &str, name: &str, padding: &str) -> Stri
     uid(&cluster.create("/api/v1/namespaces/load/pods", yaml(&pod)))
 }
 
-/// A cluster, and its zone that fails.
+/// A cluster in which one zone fails.
 struct Zone {
     nodes: usize,
     dead: usize,
     /// The number of dead nodes with stuck pods.
     crowded: usize,
-    /// The number of stuck pods on each of those.
+    /// The number of stuck pods on each of these nodes.
     pods: usize,
-    /// The size of the annotation of each, in bytes.
+    /// The size of each pod's annotation, in bytes.
     pod_padding: usize,
 }
 
@@ -71,9 +71,9 @@ pub struct Measured {
     memory: u64,
 }
 
-/// Runs to the end, and reads the peak memory from the kernel. The report comes last, is written while it is generated,
-/// and is longer than the buffer of its pipe. At its first byte all other work is done, and the process blocks until
-/// the memory has been read.
+/// Runs to the end, and reads the peak memory from the kernel. The report comes last, is written while it is generated, and is
+/// longer than the buffer of its pipe. When its first byte arrives, all other work is done, and the process blocks until the test
+/// has read the memory.
 pub fn measure(kubeconfig: &std::path::Path, options: &[&str]) -> Measured {
     let started = Instant::now();
     let mut child = binary(kubeconfig)
@@ -89,7 +89,7 @@ pub fn measure(kubeconfig: &std::path::Path, options: &[&str]) -> Measured {
         child.stdout.take().expect("it is piped"),
         child.stderr.take().expect("it is piped"),
     );
-    // By default a pipe holds 64 KiB, which some reports fit into.
+    // By default a pipe holds 64 KiB, and some reports are smaller than that.
     fcntl(&stdout, FcntlArg::F_SETPIPE_SZ(4_096)).expect("a pipe");
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
@@ -136,7 +136,6 @@ pub fn measure(kubeconfig: &std::path::Path, options: &[&str]) -> Measured {
 }
 
 impl Measured {
-    /// The pods with this outcome.
     pub fn with(&self, outcome: &str) -> BTreeSet<String> {
         let pods = each(&self.run.report["pods"]);
         pods.filter(|pod| pod["outcome"] == outcome)
@@ -148,7 +147,7 @@ impl Measured {
         self.ends(0, MOST_MEMORY, what);
     }
 
-    /// Whether it is as it should be, with this exit code and within so many MiB.
+    /// Checks that the run has this exit code and used at most this many MiB.
     pub fn ends(&self, code: i32, most_memory: u64, what: &str) {
         let Self { run, took, memory } = self;
         eprintln!("{what}: {:.1} s, {memory} KiB at most", took.as_secs_f64());
@@ -172,7 +171,7 @@ fn a_zone_dies(zone: &Zone) {
         .map(|node| format!("dead-{node}"))
         .collect_vec();
     in_parallel(BUILDERS, 0..zone.nodes - zone.dead, |node| {
-        // Only NotReady nodes are read completely.
+        // The run reads only NotReady nodes completely.
         let node = format!("Node ready-{node}: {{ready: 'True', lease: null, metadata: {padded}}}");
         make(&cluster, &node);
     });
@@ -232,7 +231,7 @@ fn a_zone_dies(zone: &Zone) {
     );
 }
 
-/// The census of the nodes takes two pages. There are few pods, but together they have 36 MB.
+/// The list of nodes for the census takes two pages. There are few pods, but together they have 36 MB.
 #[test]
 fn a_zone_dies_in_a_cluster() {
     a_zone_dies(&Zone {

@@ -1,5 +1,5 @@
-//! `cronjob/` on a real API server: it is applied without a warning, its role has exactly the rights that a run needs,
-//! and the account can do nothing else.
+//! Tests `cronjob/` on a real API server: the manifests are applied without a warning, the role has exactly the permissions that
+//! a run needs, and the account can do nothing else.
 
 use crate::{
     prelude::*,
@@ -9,14 +9,15 @@ use crate::{
     },
 };
 
-/// All folders that can be applied.
+/// All directories that can be applied.
 const EVERYTHING: [&str; 5] = [DEFAULT, BASE, DRY_RUN, ONE_OF_MANY, ONE_OFF];
 
 const CLUSTER_ROLE: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles/pod-reaper";
-/// The role of the component `answers`.
+/// The role of the `answers` component.
 const ANSWERS_ROLE: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles/pod-reaper-answers";
 
-/// Each right that a role grants, as the verb and the resource with its subresource; and the rules without that right.
+/// Each permission that a role grants, as the verb and the resource with its subresource, and the role's rules without that
+/// permission.
 fn rights(role: &Value) -> Vec<(String, Value)> {
     let rules = role["rules"].as_array().expect("rules");
     let mut rights = Vec::new();
@@ -44,14 +45,14 @@ fn rights(role: &Value) -> Vec<(String, Value)> {
     rights
 }
 
-/// The stuck pods that a run of [`everything_stuck`] reaps.
+/// The number of stuck pods that a run reaps after [`everything_stuck`].
 const ALL: usize = six_nodes::STUCK.len() + 2;
 
-/// The six-node case with a pod that the Job controller holds, and one on a disk that its driver may attach to no machine,
-/// so that a run uses every right.
+/// Sets up the six-node case, plus a pod that only the Job controller's finalizer blocks, and a pod on a disk that its driver
+/// might not attach to a machine. So a run uses every permission.
 fn everything_stuck(cluster: &ControlPlane) -> String {
     six_nodes::failed(cluster);
-    // Whether it lives is asked of the leases of API servers too.
+    // This control plane node makes the run also read the Leases of API servers.
     make(
         cluster,
         "
@@ -67,7 +68,7 @@ fn everything_stuck(cluster: &ControlPlane) -> String {
     held
 }
 
-/// A proxy that changes one pod right before its delete, so that it has to be read again.
+/// A proxy that changes one pod right before its delete, so that the run must read the pod again.
 fn with_a_changing_pod(cluster: &'static ControlPlane) -> Proxy {
     let vault = pod_path("vault", "vault-0");
     Proxy::start(cluster, move |seen| {
@@ -78,11 +79,11 @@ fn with_a_changing_pod(cluster: &'static ControlPlane) -> Proxy {
     })
 }
 
-/// A unit test checks the base against the table of marks, and `live` has the scheduler place the pod.
+/// A unit test compares the base with the table of node markers, and `live` has the scheduler place the pod.
 #[test]
 fn each_is_applied_without_a_warning_and_keeps_the_pod_off_leaf_nodes() {
     let cluster = fresh();
-    // A dry run would not create it.
+    // A dry run would not create the namespace.
     namespace(&cluster, "pod-reaper");
     let apply = |how: &str, what: &str| {
         let flags = "apply --dry-run=server --validate=strict --warnings-as-errors --output=json";
@@ -120,7 +121,7 @@ fn each_is_applied_without_a_warning_and_keeps_the_pod_off_leaf_nodes() {
     }
 }
 
-/// A person reads it before they apply it.
+/// You read the manifests before you apply them.
 #[test]
 fn the_installation_can_be_read() {
     let everything = kustomize(&in_repository("cronjob"));
@@ -143,7 +144,7 @@ fn the_installation_can_be_read() {
     }
 }
 
-/// Installs each over the other, as on the way from a dry run to the complete installation and back.
+/// Applies each installation over the other, as if you moved from a dry run to the complete installation and back.
 #[test]
 fn its_pod_is_admitted_to_the_restricted_namespace_and_one_install_replaces_the_other() {
     let cluster = fresh();
@@ -191,7 +192,7 @@ fn its_pod_is_admitted_to_the_restricted_namespace_and_one_install_replaces_the_
     };
     let admitted = create(&pod, "as-shipped");
     succeeds(&admitted);
-    // The profile is enforced: with one line less the pod is refused.
+    // The API server enforces the profile: without this line it refuses the pod.
     pod["spec"]["containers"][0]["securityContext"]["allowPrivilegeEscalation"] = Value::Null;
     let refused = create(&pod, "one-line-less");
     assert!(
@@ -201,14 +202,14 @@ fn its_pod_is_admitted_to_the_restricted_namespace_and_one_install_replaces_the_
     );
 }
 
-/// The program accepts the shipped settings, and the role without any write is enough for them.
+/// The program accepts the shipped settings, and a role without any write is enough for them.
 #[test]
 fn the_dry_run_overlay_reports_and_is_never_refused() {
     let cluster = fresh();
     everything_stuck(&cluster);
     install(&cluster, DRY_RUN);
     for (right, _) in rights(&cluster.get(CLUSTER_ROLE)) {
-        // The guard's marker gives nothing.
+        // The guard permission allows nothing by itself.
         let may = ["get ", "list ", "be-guarded "];
         assert!(may.iter().any(|verb| right.starts_with(verb)), "{right}");
     }
@@ -225,11 +226,11 @@ fn the_dry_run_overlay_reports_and_is_never_refused() {
     assert_eq!(report["summary"]["outcomes"]["would-delete"], ALL);
 }
 
-/// Whoever may write the `ConfigMap` sets options, and nothing else: neither another API server or credentials, nor what the
-/// components set.
+/// Anyone who can write the `ConfigMap` can set options, and nothing else: no other API server, no other credentials, and not the
+/// variables that the components set.
 #[test]
 fn a_config_map_sets_options_and_nothing_else() {
-    // What kube, hyper, rustls, jiff, the linker and the program read, and what the components set.
+    // The variables that kube, hyper, rustls, jiff, the linker and the program read, and those that the components set.
     let others = "KUBECONFIG KUBERNETES_SERVICE_HOST KUBERNETES_SERVICE_PORT KUBE_RS_DEBUG_OVERRIDE_URL \
         KUBE_RS_DEBUG_IMPERSONATE_USER KUBE_RS_DEBUG_IMPERSONATE_GROUP SSL_CERT_FILE SSL_CERT_DIR SSLKEYLOGFILE \
         HTTPS_PROXY https_proxy HTTP_PROXY http_proxy ALL_PROXY all_proxy NO_PROXY no_proxy REQUEST_METHOD \
@@ -259,7 +260,7 @@ fn a_config_map_sets_options_and_nothing_else() {
         yaml("{data: {MAX_DELETES: '7', EXIT_ON_MANUAL: 'false'}}"),
     );
 
-    // It finds the cluster as a person's run does, so another kubeconfig would come first.
+    // The run finds the cluster in the same way as a run at a terminal, so another kubeconfig would be used first.
     let home = cluster.dir.join("home");
     fs::create_dir_all(home.join(".kube")).expect("our folder");
     fs::copy(installed::kubeconfig(&cluster), home.join(".kube/config")).expect("our folder");
@@ -304,7 +305,7 @@ fn a_config_map_sets_options_and_nothing_else() {
     }
 }
 
-/// Before Kubernetes 1.30 there are no policies, and the base is what is installed: the role alone.
+/// Before Kubernetes 1.30 there are no admission policies. Only the base is installed, so the role is the only restriction.
 #[test]
 fn the_base_alone_reaps_what_is_stuck_and_nothing_else() {
     let cluster = six_nodes::after_an_hour();
@@ -319,13 +320,13 @@ fn the_base_alone_reaps_what_is_stuck_and_nothing_else() {
     };
     let before = pods();
     let shipped = settings(&cluster);
-    // Two pods need a person, which ends a run with 5.
+    // Two pods need you, so a run ends with 5.
     let variables = shipped
         .iter()
         .map(|(name, value)| (name.as_str(), value.as_str()))
         .chain([("EXIT_ON_MANUAL", "false")])
         .collect_vec();
-    // Two pods are left to a person.
+    // Two pods need you.
     let options = short("--exit-on-manual=false");
     let run = run_with(&installed::kubeconfig(&cluster), &variables, &options);
     run.is_whole();
@@ -334,8 +335,8 @@ fn the_base_alone_reaps_what_is_stuck_and_nothing_else() {
     assert_eq!(gone, BTreeSet::from(stuck));
 }
 
-/// Runs with the guards in force, of which the first has to prove itself. By the audit log the run uses exactly the rights that the
-/// roles grant, that of the component `answers` among them, and only the proof was forbidden.
+/// Runs with the guards in force. The first guard must prove itself. According to the audit log, the run uses exactly the
+/// permissions that the roles grant, including the role of the `answers` component. Only the request for the proof was forbidden.
 #[test]
 fn a_full_run_is_never_refused_and_uses_every_right() {
     let policy = folder("tests/data/audit-policy.yaml");
@@ -369,7 +370,7 @@ fn a_full_run_is_never_refused_and_uses_every_right() {
         .chain(variables);
     let variables = variables.collect_vec();
 
-    // And the one with scratch.
+    // The pod with scratch data is reaped as well.
     let all = ALL + 1;
     let proxy = with_a_changing_pod(cluster);
     let dry = run_with(
@@ -401,7 +402,7 @@ fn a_full_run_is_never_refused_and_uses_every_right() {
     assert_eq!(outcomes["deleted"], all, "{outcomes}");
     real.says(&job_pod, REAPED);
 
-    // One more request, which every account may send: when it is in the log, the earlier ones are too.
+    // Sends one more request that every account may send. Once the log has this request, it also has the earlier ones.
     as_account(cluster, "GET", "/version", &Value::Null);
     let log = cluster.dir.join("logs/audit.log");
     let mut events = Vec::new();
@@ -427,7 +428,7 @@ fn a_full_run_is_never_refused_and_uses_every_right() {
     for event in events.iter().filter(program) {
         let text = |field: &str| event["objectRef"][field].as_str().unwrap_or_default();
         let code = &event["responseStatus"]["code"];
-        // Without the guard's message it would be no proof, and the run would have refused.
+        // A refusal without the guard's message would not be a proof, and the run would have refused to start.
         let proof = code == 403 && text("name") == OWN && event["verb"] == "delete";
         if proof {
             used.insert("be-guarded guarded".to_owned());
@@ -446,7 +447,7 @@ fn a_full_run_is_never_refused_and_uses_every_right() {
     cluster.stop();
 }
 
-/// Every right is needed, and a missing one is always reported.
+/// Every permission is needed, and a run always reports a missing one.
 #[test]
 fn without_any_one_right_the_run_reports_it() {
     let cluster = fresh();
@@ -454,7 +455,8 @@ fn without_any_one_right_the_run_reports_it() {
     install(&cluster, DEFAULT);
     own_pod(&cluster, "pod-reaper");
     let all = ALL;
-    // The right; the exit code and the number of deletes without it; and the same with the guard required.
+    // Each row has the permission, the exit code and the number of deletes without the permission, and the same two if the guard
+    // is required.
     let expected = "
         get nodes: 3 none, 3 none
         list nodes: 1 none, 1 none
@@ -541,7 +543,7 @@ fn the_account_can_do_nothing_else() {
     let cluster = fresh();
     install(&cluster, DEFAULT);
     let kubeconfig = installed::kubeconfig(&cluster).display().to_string();
-    // In its own namespace where it is said so, else in all.
+    // A row that names no namespace applies to all namespaces.
     let cannot = "
         get secrets
         get secrets -n pod-reaper
@@ -586,14 +588,14 @@ fn the_account_can_do_nothing_else() {
         list validatingadmissionpolicies.admissionregistration.k8s.io
         list validatingadmissionpolicybindings.admissionregistration.k8s.io
     ";
-    // kubectl does not query an unknown resource.
+    // For an unknown resource, kubectl does not query the server.
     let marked = |resource| may(&cluster, "be-guarded", "pod-reaper.io", resource, "");
     assert_eq!((marked("guarded"), marked("unguarded")), (true, false));
     for (all, says) in [(can, "yes"), (cannot, "no")] {
         for asked in all.trim().lines() {
             let mut words = asked.split_whitespace();
             let (verb, what) = (words.next().unwrap(), words.next().unwrap());
-            // kubectl would take the part after a slash for a name.
+            // `kubectl` would treat the part after a slash as a name.
             let (resource, subresource) = what.split_once('/').unwrap_or((what, ""));
             let subresource = format!("--subresource={subresource}");
             let ask = [
@@ -622,7 +624,8 @@ fn the_account_can_do_nothing_else() {
     }
 }
 
-/// Claims and volumes that may not be listed are read one by one, and those that may be listed need not be.
+/// Without permission to list PVCs and volumes, the forecast reads them one by one. With permission to list them, it needs no
+/// permission to get them.
 #[test]
 fn without_any_one_right_the_forecast_reports_it() {
     const ROLE: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles/pod-reaper-forecast";
@@ -654,13 +657,13 @@ fn without_any_one_right_the_forecast_reports_it() {
     };
     let role = cluster.get(ROLE);
     let mut all = rights(&role);
-    // The marker gives nothing.
+    // The guard permission allows nothing by itself.
     all.retain(|(right, _)| right != "be-guarded guarded");
     until("the account has its rights", || {
         all.iter().all(|(right, _)| may(right))
     });
     let kubeconfig = kubeconfig_of(&cluster, "pod-reaper", name);
-    // The exit code, and how many pods of the worst node would need a person.
+    // The exit code, and how many pods of the worst node would need you.
     let forecast = || {
         let output = crate::support::program::asked(&kubeconfig, &["what-if", "--each-node"]);
         let answer: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
@@ -681,12 +684,12 @@ fn without_any_one_right_the_forecast_reports_it() {
         ("get persistentvolumes", (0, 1)),
         ("list persistentvolumes", (0, 1)),
         ("list volumeattachments", (3, 1)),
-        // No claim depends on them.
+        // No PVC depends on drivers.
         ("list csidrivers", (0, 1)),
         ("get leases", (3, 0)),
-        // As in a run.
+        // A run without this permission also ends with 0.
         ("list leases", (0, 1)),
-        // No claim is declared scratch.
+        // No PVC is declared scratch.
         ("get statefulsets", (0, 1)),
     ];
     let mut seen = Vec::new();

@@ -15,15 +15,15 @@ use crate::{
 use expect_test::expect;
 use std::io::{Read as _, Write as _};
 
-/// A name that has to be escaped in a label, and encoded in a path.
+/// A name that must be escaped in a label, and encoded in a path.
 const CLUSTER: &str = r#"eu/"prod" \1"#;
 const LABEL: &str = r#"cluster="eu/\"prod\" \\1""#;
 
-/// The password of the gateway's user, and its bcrypt hash, of the lowest cost.
+/// The password of the gateway's user, and its bcrypt hash at the lowest cost.
 const PASSWORD: &str = "hunter2";
 const USERS: &str =
     "basic_auth_users: {reaper: '$2b$04$u0/Vfaw1UdqI9xAmaHJlV.TbTkux.wNQaY.OkQVTQCNglAD6JvVGm'}\n";
-/// `reaper:hunter2`, as the header has it.
+/// `reaper:hunter2`, encoded for the header.
 const AUTHORIZATION: &str = "Basic cmVhcGVyOmh1bnRlcjI=";
 
 /// A Pushgateway of one test, which ends with the test.
@@ -37,8 +37,7 @@ impl Gateway {
         Self::start_with("")
     }
 
-    /// Starts it with further lines of web configuration, which may name the certificate `cert.pem` and its key
-    /// `key.pem`.
+    /// Starts the gateway with additional web configuration, which may name the certificate `cert.pem` and its key `key.pem`.
     fn start_with(configuration: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let web = folder.path().join("web.yaml");
@@ -61,7 +60,7 @@ impl Gateway {
         }
     }
 
-    /// The options that hand the numbers over to it, and to [`file`](Self::file).
+    /// The options that make a run push the numbers to this gateway, and write them to [`file`](Self::file).
     fn options(&self) -> Vec<String> {
         let (url, file) = (self.url(), self.file().display().to_string());
         let options = [
@@ -83,7 +82,7 @@ impl Gateway {
         format!("http://reaper:{PASSWORD}@{}", self.exporter.address)
     }
 
-    /// The series of pod-reaper as Prometheus would scrape them: values by name and labels in alphabetical order.
+    /// The series of pod-reaper as Prometheus would scrape them: the values by name and labels, the labels in alphabetical order.
     fn scrape(&self) -> BTreeMap<String, f64> {
         let authorization = format!("Authorization: {AUTHORIZATION}\r\n");
         let answer = self.exporter.scrape(&authorization);
@@ -91,7 +90,7 @@ impl Gateway {
             .lines()
             .filter(|line| line.starts_with("push_failure_time_seconds{"));
         let pushes = pushes.collect_vec();
-        // One group for runs, one for forecasts.
+        // Runs have one group, forecasts another.
         assert!(
             pushes.len() <= 2 && pushes.iter().all(|line| line.ends_with(" 0")),
             "{pushes:?}"
@@ -109,7 +108,7 @@ fn samples(text: &str) -> BTreeMap<String, f64> {
     pairs.collect()
 }
 
-/// A series as the gateway prints it, with the labels that it adds. `labels` begin with a comma.
+/// A series as the gateway prints it, with the labels that the gateway adds. `labels` begins with a comma.
 fn pushed(name: &str, labels: &str) -> String {
     format!("pod_reaper_{name}{{{LABEL},instance=\"\",job=\"pod-reaper\"{labels}}}")
 }
@@ -195,7 +194,7 @@ fn what_a_run_hands_over_are_the_numbers_of_its_report() {
     );
     assert!(value(&scraped, "run_duration_seconds") > 0.0);
 
-    // The file has the same series, without the labels of the gateway, and promtool accepts it.
+    // The file has the same series, without the labels of the gateway, and promtool accepts the file.
     let text = fs::read_to_string(&file).expect("a file");
     let mut in_file = samples(&text).into_values().collect_vec();
     let mut in_gateway = scraped.into_values().collect_vec();
@@ -234,7 +233,7 @@ fn what_a_forecast_hands_over_stands_beside_the_numbers_of_runs() {
     assert!(of_runs.contains("last_success") && !of_runs.contains("forecast"));
 }
 
-/// Uses the account, rights and settings of the overlay, except for the gateway, whose name is an example.
+/// Uses the account, permissions and settings of the overlay, except for the gateway, whose name is an example.
 #[test]
 fn each_of_many_clusters_has_its_own_group_at_the_gateway() {
     let cluster = six_nodes::after_an_hour();
@@ -251,7 +250,7 @@ fn each_of_many_clusters_has_its_own_group_at_the_gateway() {
         .envs([("POD_NAMESPACE", "pod-reaper"), ("POD_NAME", OWN)])
         .env("PUSH_GATEWAY", gateway.url())
         .env("EXIT_ON_MANUAL", "false")
-        // As in the image.
+        // The image sets the same variables.
         .envs([
             ("SSL_CERT_FILE", "/nonexistent"),
             ("SSL_CERT_DIR", "/nonexistent"),
@@ -273,7 +272,7 @@ fn each_of_many_clusters_has_its_own_group_at_the_gateway() {
     assert!(scraped.keys().all(of_cluster), "{scraped:#?}");
 }
 
-/// A gateway with an untrusted certificate is sent nothing, in particular no password.
+/// A run sends nothing to a gateway with an untrusted certificate, in particular no password.
 #[test]
 fn a_gateway_with_an_untrusted_certificate_is_sent_nothing() {
     let cluster = fresh();
@@ -300,7 +299,7 @@ fn a_gateway_with_an_untrusted_certificate_is_sent_nothing() {
     }
 }
 
-/// Runs `promtool check metrics`, which must find nothing.
+/// Runs `promtool check metrics`, which must find no problem.
 #[track_caller]
 fn check(file: &Path) {
     let text = fs::File::open(file).expect("a file");
@@ -382,14 +381,14 @@ fn a_run_that_is_no_success_keeps_the_time_of_the_last_success() {
     };
     let manual = pushed("pods", r#",reason="local-volume",verdict="manual""#);
 
-    // There is no former success to keep.
+    // There is no earlier success to keep.
     assert_eq!(hand_over("cannot run", 1, &[]).0, None);
     let (first, scraped) = hand_over("succeeds", 0, &[]);
     assert!(first.is_some());
     assert_eq!(scraped.get(&manual), Some(&1.0));
     let mut last_run = value(&scraped, "last_run_timestamp_seconds");
 
-    // Nothing is left to delete.
+    // No pod is left to delete.
     let dry = ["--dry-run=client"];
     assert_eq!(hand_over("is dry", 0, &dry).0, first);
     one_more_is_stuck(&cluster);
@@ -414,7 +413,7 @@ fn one_more_is_stuck(cluster: &ControlPlane) {
     until_overdue();
 }
 
-/// Answers each connection with `answer` until the test program ends; with an empty one it never answers.
+/// Responds to each connection with `answer` until the test program ends. If `answer` is empty, it never responds.
 fn answering(answer: String) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("a port").to_string();
@@ -432,7 +431,7 @@ fn answering(answer: String) -> String {
     address
 }
 
-/// The one warning of a log, without its time.
+/// The only warning of a log, without its time.
 #[track_caller]
 fn only_warning(log: &str) -> String {
     let warnings = log.lines().filter(|line| line.contains("WARN"));
@@ -485,7 +484,7 @@ fn metrics_that_cannot_be_handed_over_change_nothing_and_are_one_warning() {
     run.ends(0);
     warnings += &only_warning(&run.log);
 
-    // A run that could not run reports why, and that its metrics were not pushed. Its exit code stays.
+    // A run that could not run reports the cause, and that its metrics were not pushed. Its exit code does not change.
     let mut command = binary(&unreachable_server(&cluster));
     let output = command
         .args(["--push-gateway", "http://127.0.0.1:1"])

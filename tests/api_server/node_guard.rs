@@ -1,5 +1,5 @@
-//! The component `node-guard`: what it refuses, what it lets through while nodes change, how a run proves it, and, on
-//! demand, what it costs everybody.
+//! The `node-guard` component: what it refuses, what it permits while nodes change, how a run proves it, and, on demand, how much
+//! it slows requests down.
 
 use crate::{prelude::*, support::samples::status_patch};
 use pod_reaper::cluster::NODE_REFUSAL;
@@ -12,7 +12,7 @@ fn message(answer: &Value) -> &str {
     answer["message"].as_str().unwrap_or_default()
 }
 
-/// Installs `cronjob/` with the component, and waits until both guards are in force. A node `ready-1` has to be there.
+/// Installs `cronjob/` with the component, and waits until both guards are in force. A node `ready-1` must exist.
 pub fn install(cluster: &ControlPlane) {
     let file = cluster.dir.join("node-guard.yaml");
     fs::write(&file, kustomized("cronjob", &["node-guard"], "")).expect("our folder");
@@ -29,8 +29,8 @@ pub fn install(cluster: &ControlPlane) {
     });
 }
 
-/// Creates NotReady nodes that the program spares for what is written on them: leaf nodes, each by one mark, and nodes that are
-/// opted out. Returns their names.
+/// Creates NotReady nodes that the program spares because of their metadata: leaf nodes, each with one node marker, and nodes
+/// that are opted out. Returns their names.
 fn spared_nodes(cluster: &ControlPlane) -> Vec<String> {
     let mut marks = yaml(include_str!("../data/leaf-marks.yaml"));
     let marks = marks.as_array_mut().expect("marks");
@@ -112,7 +112,8 @@ fn a_pod_whose_node_is_ready_a_leaf_node_or_opted_out_is_out_of_reach_and_every_
             assert!(message(&said.1).ends_with(refusal), "{what}");
         }
     }
-    // The probe's form opens nothing: what is no dry run is the guard's as ever, and another's dry run is nobody's.
+    // The form of the probe permits nothing else. The guard still refuses such a delete that is not a dry run, and the node guard
+    // ignores dry runs of other accounts.
     let alive = pod_path("apps", "alive");
     make(
         &cluster,
@@ -120,7 +121,7 @@ fn a_pod_whose_node_is_ready_a_leaf_node_or_opted_out_is_out_of_reach_and_every_
     );
     let orphan = yaml("{gracePeriodSeconds: 0, propagationPolicy: Orphan}");
     let collection = "/api/v1/namespaces/apps/pods".to_owned();
-    // Of a request with a body the API server does not read the query.
+    // If a request has a body, the API server does not read the query.
     let marked = format!("{alive}?dryRun=All");
     for path in [&alive, &marked, &pod_path("apps", "alive-too"), &collection] {
         let (code, answer) = as_user(ACCOUNT, &cluster, "DELETE", path, &orphan);
@@ -131,7 +132,7 @@ fn a_pod_whose_node_is_ready_a_leaf_node_or_opted_out_is_out_of_reach_and_every_
         assert!(cluster.try_get(&alive).is_some());
     }
 
-    // It restricts nobody else.
+    // The node guard restricts no other account.
     let service_accounts = [
         "system:serviceaccounts",
         "system:serviceaccounts:kube-system",
@@ -169,7 +170,7 @@ fn a_pod_whose_node_is_ready_a_leaf_node_or_opted_out_is_out_of_reach_and_every_
             "{user}"
         );
     }
-    // Nor where no node is left, as in a cluster that was scaled to none.
+    // This also holds if no node is left, as in a cluster that was scaled to zero.
     let nodes = cluster.get("/api/v1/nodes");
     for node in nodes["items"].as_array().expect("nodes") {
         let name = str_of(&node["metadata"]["name"]);
@@ -188,7 +189,7 @@ fn a_pod_whose_node_is_ready_a_leaf_node_or_opted_out_is_out_of_reach_and_every_
     }
 }
 
-/// While nodes come, go and change, each answer is one of the two, and the last state decides.
+/// While nodes are created, deleted and changed, each response is one of the two, and the last state decides.
 #[test]
 fn it_follows_the_nodes() {
     let cluster = one_dead();
@@ -257,7 +258,7 @@ fn a_run_proves_it_where_it_is_installed() {
             "{what}: {log}"
         );
     };
-    // Its own node has failed since it was placed there.
+    // The pod's own node has failed since the pod was placed there.
     node_becomes(&cluster, "ready-1", "False", "KubeletNotReady");
     refused("its node is not Ready");
     node_becomes(&cluster, "ready-1", "True", "KubeletReady");
@@ -269,7 +270,7 @@ fn a_run_proves_it_where_it_is_installed() {
         "spec": was["spec"]});
     cluster.create(POLICIES, again);
 
-    // Not in force for a moment, which the run waits for.
+    // The node guard is briefly not in force, and the run waits for it.
     let proxy = Proxy::to(&cluster);
     let run = run_with(&proxy.kubeconfig_of(ACCOUNT), &variables, &SHORT);
     run.ends(0);
@@ -277,7 +278,7 @@ fn a_run_proves_it_where_it_is_installed() {
     assert_eq!(run.report["summary"]["outcomes"]["deleted"], 1);
     let says = "refuses this account the delete of a pod on a Ready node";
     assert!(run.log.contains(says), "{}", run.log);
-    // Both proofs are dry runs of exactly its own pod.
+    // Both proofs are dry runs of deletes of exactly its own pod.
     let own = cluster.get(&own)["metadata"].clone();
     for probe in proxy
         .seen()
@@ -292,15 +293,15 @@ fn a_run_proves_it_where_it_is_installed() {
     }
 }
 
-/// Prints, for clusters of growing size, what a dry-run delete takes with the guard alone, with the node guard beside it, and
-/// how the two compare, each a median of requests that were sent in turn to two servers.
+/// Prints how long a dry-run delete takes with the guard alone and with the node guard in addition, and the ratio, for clusters
+/// of growing size. Each figure is a median of requests that were sent alternately to two servers.
 #[test]
 #[ignore = "a measurement, of three minutes: cargo test --test api_server what_the_node_guard_costs -- --ignored --nocapture"]
 fn what_the_node_guard_costs() {
     let start = || ControlPlane::start(&[]).unwrap_or_else(|message| panic!("{message}"));
     let servers = [start(), start()];
     let controller = "system:serviceaccount:kube-system:node-controller";
-    // As big as nodes are.
+    // Real nodes are about this large.
     let padding = "x".repeat(9_000);
     let mut nodes = 0;
     for (cluster, component) in servers.iter().zip([false, true]) {
@@ -326,7 +327,7 @@ fn what_the_node_guard_costs() {
             }
         }
         nodes = size;
-        // Until the policy's copy of the nodes is complete.
+        // The policy's copy of the nodes takes a while to be complete.
         thread::sleep(Duration::from_secs(5));
         for (what, user, groups, method) in [
             ("delete by the reaper", ACCOUNT, &[][..], "DELETE"),

@@ -1,4 +1,4 @@
-//! The commands of README.md and of the book that need a cluster, and the outputs that the book shows of them.
+//! The commands of README.md and of the book that need a cluster, and the outputs of those commands that the book shows.
 
 use crate::{
     prelude::*,
@@ -6,7 +6,7 @@ use crate::{
 };
 use std::os::unix::fs::symlink;
 
-/// A folder in which the commands of a page find what they name.
+/// A directory with the files that the commands of a page name.
 fn workplace() -> TempDir {
     let folder = TempDir::new().unwrap();
     for name in ["cronjob", "charts", "scripts", "tests"] {
@@ -15,7 +15,7 @@ fn workplace() -> TempDir {
     folder
 }
 
-/// Runs a line of a page as a shell does that has kubectl and the program.
+/// Runs a line of a page in a shell that has kubectl and the program.
 fn typed(cluster: &ControlPlane, line: &str, workplace: &Path) -> (bool, String) {
     let programs = workplace.join(".programs");
     if !programs.exists() {
@@ -41,7 +41,7 @@ fn typed(cluster: &ControlPlane, line: &str, workplace: &Path) -> (bool, String)
     (output.status.success(), says)
 }
 
-/// In the operators' case, with the installation of the README: all pages on one cluster, as a person would.
+/// Runs all pages on one cluster, as a reader would: the operators' case with the installation of the README.
 #[test]
 fn every_command_of_the_pages_works_as_it_stands() {
     let cluster = six_nodes::after_an_hour();
@@ -53,7 +53,7 @@ fn every_command_of_the_pages_works_as_it_stands() {
         let commands = blocks
             .flat_map(|block| pages::commands(&block))
             .filter(|command| {
-                // A context is the reader's own.
+                // A context exists only in the reader's own kubeconfig.
                 let elsewhere = pages::not_run(command).is_some() || command.contains("--context");
                 !elsewhere
                     && ["kubectl ", "pod-reaper ", "scripts/deploy "]
@@ -65,7 +65,7 @@ fn every_command_of_the_pages_works_as_it_stands() {
             continue;
         }
         let workplace = workplace();
-        // What a page supposes: an installation, no Job of another page, and a state that was saved.
+        // Each page assumes an installation, no Job of another page, and a saved state.
         for before in [
             "scripts/deploy YOUR-REGISTRY/pod-reaper:0 prod-eu",
             "kubectl apply -k deploy/",
@@ -88,7 +88,7 @@ fn every_command_of_the_pages_works_as_it_stands() {
     assert!(worked > 25, "only {worked} commands were found");
 }
 
-/// k9s puts the values of its variables into the arguments, as text.
+/// k9s inserts the values of its variables into the arguments as text.
 #[test]
 fn the_plugins_of_k9s_answer() {
     let cluster = six_nodes::after_an_hour();
@@ -123,7 +123,7 @@ fn the_plugins_of_k9s_answer() {
     assert_eq!(plugins.len(), 2);
 }
 
-/// A line without what differs between two runs.
+/// A line without the parts that differ between two runs.
 fn alike(line: &str) -> String {
     let line = line.split_once(" uid=").map_or(line, |(before, _)| before);
     let mut plain = String::new();
@@ -136,7 +136,7 @@ fn alike(line: &str) -> String {
     plain
 }
 
-/// The block of a page that begins with this command, without it.
+/// The block of a page that begins with this command, without the command.
 fn block_of(page: &str, command: &str) -> Vec<String> {
     let blocks = pages::blocks(&pages::read(page));
     let block = blocks

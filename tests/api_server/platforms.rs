@@ -1,5 +1,6 @@
-//! An installation beside others: in a namespace that is not its own, under a prefix, with each component; what it leaves
-//! behind; and what platforms refuse, by the plugin that refuses there or a policy that does the same.
+//! An installation next to other workloads: in a namespace that is not its own, under a name prefix, with each component. Tests
+//! what it leaves behind, and what platforms refuse. The refusal comes from the platform's own plugin, or from a policy that does
+//! the same.
 //!
 //! The controllers do not run here: `live::deployed` removes a namespace, a Job and its pods.
 
@@ -10,7 +11,7 @@ use crate::{
 
 const SHARED: &str = "monitoring";
 
-/// All objects of the cluster, but for what the server itself writes as time passes.
+/// All objects of the cluster, except those that the server itself writes as time passes.
 fn everything(cluster: &ControlPlane) -> BTreeSet<String> {
     let kinds = kubectl(
         cluster,
@@ -31,7 +32,7 @@ fn file(cluster: &ControlPlane, manifests: &str) -> String {
     file.display().to_string()
 }
 
-/// The base and its guard in a namespace of others, with these components and further lines.
+/// The base and its guard in a namespace with other workloads, with these components and further lines.
 fn shared(components: &[&str], lines: &str) -> String {
     kustomized(
         "cronjob/base",
@@ -40,8 +41,8 @@ fn shared(components: &[&str], lines: &str) -> String {
     )
 }
 
-/// Whatever is installed, and however: others' pods and labels in the namespace stay as they are, the guard holds, a run reaps,
-/// and nothing is left behind.
+/// Whatever is installed, and however: other pods and labels in the namespace stay as they are, the guard is in force, a run
+/// reaps, and removal leaves nothing behind.
 #[test]
 fn it_comes_runs_and_goes_in_a_namespace_of_others() {
     let chart = |values: &str| rendered("night-shift", SHARED, &["--no-hooks", "--set", values]);
@@ -89,7 +90,7 @@ fn it_comes_runs_and_goes_in_a_namespace_of_others() {
             make(&cluster, "Pod apps/stuck: {}");
             crate::until_overdue();
         }
-        // All rounds together may take longer than a living node is silent.
+        // All rounds together may take longer than a node may be without a heartbeat before it is silent.
         renew_lease(&cluster, "ready-1");
         let before = everything(&cluster);
         let manifests = file(&cluster, &manifests);
@@ -112,7 +113,7 @@ fn it_comes_runs_and_goes_in_a_namespace_of_others() {
         let mut variables = settings_of(&cluster, SHARED, name);
         variables.push(("POD_NAMESPACE".into(), SHARED.into()));
         variables.push(("POD_NAME".into(), OWN.into()));
-        // No authority is mounted here.
+        // No CA certificate is mounted here.
         variables.retain(|(name, _)| name != "SSL_CERT_FILE");
         let kubeconfig = kubeconfig_of(&cluster, SHARED, name);
         let run = run_with(&kubeconfig, &borrowed(&variables), &SHORT);
@@ -143,7 +144,7 @@ fn it_comes_runs_and_goes_in_a_namespace_of_others() {
     }
 }
 
-/// Whether the pod of a run of these manifests is admitted, and what is said where not.
+/// Whether the API server admits the pod of a run of these manifests, and its message if not.
 fn admitted(
     cluster: &ControlPlane,
     manifests: &str,
@@ -171,7 +172,7 @@ fn admitted(
     }
 }
 
-/// A policy for pods, which is in force once it refuses `refused`.
+/// Creates a policy for pods, and waits until it refuses `refused`.
 fn policy(cluster: &ControlPlane, expression: &str, refused: impl Fn() -> bool) {
     let policy = format!(
         "
@@ -202,20 +203,20 @@ fn policy(cluster: &ControlPlane, expression: &str, refused: impl Fn() -> bool) 
     until("it is in force", refused);
 }
 
-/// Each refused what 0.2.0 installed.
+/// Each of these platforms refused what 0.2.0 installed.
 #[test]
 fn what_a_platform_refuses_can_be_left_out() {
     let as_shipped = |_: &mut Value| {};
     let shipped = kustomized("cronjob", &[], "");
     for (expression, green, red, change) in [
-        // As OpenShift: a user of the namespace's range, or none, which is then given.
+        // OpenShift: the user must be in the namespace's range, or be omitted, in which case OpenShift sets it.
         (
             "!has(object.spec.securityContext.runAsUser) || object.spec.securityContext.runAsUser >= 1000650000",
             kustomized("cronjob", &[], ""),
             &shipped,
             (|pod| pod["spec"]["securityContext"]["runAsUser"] = json!(65532)) as fn(&mut Value),
         ),
-        // As GKE Autopilot: no affinity to nodes by labels of others.
+        // GKE Autopilot: node affinity may not use labels of other projects.
         (
             "!has(object.spec.affinity.nodeAffinity)",
             kustomized("cronjob", &["any-node"], ""),
@@ -232,7 +233,7 @@ fn what_a_platform_refuses_can_be_left_out() {
             &shipped,
             as_shipped,
         ),
-        // As a policy engine that wants labels on everything.
+        // A policy engine that requires labels on everything.
         (
             "has(object.metadata.labels) && 'team' in object.metadata.labels",
             rendered(
@@ -277,7 +278,7 @@ fn what_a_platform_refuses_can_be_left_out() {
     }
 }
 
-/// GKE's API server is configured so.
+/// The API server of GKE has this configuration.
 #[test]
 fn the_quota_lets_the_priority_class_in() {
     let config = "
@@ -312,7 +313,7 @@ plugins:
     );
     for (how, manifests) in [("by kustomize", &shipped), ("by the chart", &chart)] {
         kubectl(&cluster, &["apply", "-f", &file(&cluster, manifests)]);
-        // What its controller does, which does not run here.
+        // The quota controller would write this, but does not run here.
         let quota = "/api/v1/namespaces/pod-reaper/resourcequotas/pod-reaper";
         let hard = cluster.get(quota)["spec"]["hard"].clone();
         cluster.patch_status(quota, json!({"hard": hard, "used": {"pods": "0"}}));
@@ -322,13 +323,13 @@ plugins:
             admitted(&cluster, manifests, |_| {}).is_err()
         });
     }
-    // A tenant's namespace may do without the class.
+    // A tenant's namespace works without the class.
     let without = rendered("pod-reaper", "pod-reaper", &["--set", "priorityClassName="]);
     assert_eq!(admitted(&cluster, &without, |_| {}), Ok(()));
     cluster.stop();
 }
 
-/// A value as Lua writes it.
+/// A value in Lua syntax.
 fn lua(value: &Value) -> String {
     match value {
         Value::Null => "nil".to_owned(),
@@ -343,7 +344,7 @@ fn lua(value: &Value) -> String {
     }
 }
 
-/// Argo CD gives a check the object as `obj`, in Lua 5.1 and without its libraries but for the basic one.
+/// Argo CD gives a check the object as `obj`, in Lua 5.1 with the basic library only.
 #[test]
 fn argo_cd_is_told_what_needs_somebody() {
     let checks = yaml(&fs::read_to_string(in_repository("integrations/argo-cd.yaml")).unwrap());

@@ -1,4 +1,4 @@
-//! What most tests of this program use.
+//! The items that most tests of this program use.
 
 pub(crate) use crate::{
     REAPED, Run, SHORT, binary, end_of,

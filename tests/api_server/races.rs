@@ -1,11 +1,11 @@
-//! A pod that changes between decision and delete is not deleted, and its outcome shows why.
+//! A run does not delete a pod that changes between decision and delete, and the pod's outcome shows why.
 
 use crate::{prelude::*, support::objects::lease_path};
 
 const REAP: &str = "stuck-on-not-ready-node";
 const PATH: &str = "/api/v1/namespaces/apps/pods/stuck-0";
 
-/// Creates two Ready nodes, a dead one, and a pod stuck on it. Returns its UID.
+/// Creates two Ready nodes, a dead one, and a pod stuck on it. Returns the pod's UID.
 fn one_stuck(cluster: &ControlPlane) -> String {
     one_dead_of_three(cluster);
     let pod = pod(cluster, "apps/stuck-0: {owner: StatefulSet stuck}");
@@ -21,7 +21,7 @@ fn run_before(
     act: impl Fn(&'static ControlPlane) + Send + Sync + 'static,
 ) -> (Run, Vec<Seen>) {
     let count = AtomicUsize::new(0);
-    // One request at a time: requests in parallel to the matching one must see the effect of `act`.
+    // Only one request at a time is handled: requests in parallel to the matching one must see the effect of `act`.
     let turn = Mutex::new(());
     let server = cluster.server();
     let proxy = Proxy::start(server, move |seen| {
@@ -38,13 +38,13 @@ fn deletes(seen: &[Seen]) -> usize {
     seen.iter().filter(|seen| seen.method == "DELETE").count()
 }
 
-/// The second read of the dead node and its lease, right before its deletes. Both are requested together.
+/// The second read of the dead node and its Lease, right before the node's deletes. The run requests both together.
 fn second_look() -> impl Fn(&Seen) -> bool + Send + Sync + 'static {
     let looks = AtomicUsize::new(0);
     move |seen| seen.path.ends_with("/dead") && looks.fetch_add(1, Ordering::SeqCst) == 2
 }
 
-/// Its kubelet comes back to life between decision and delete, yet says that it is not Ready.
+/// The node's kubelet starts again between decision and delete, but reports that the node is not Ready.
 #[test]
 fn pods_whose_node_shows_a_sign_of_life_by_then_live() {
     let cluster = fresh();
@@ -63,7 +63,7 @@ fn pods_whose_node_shows_a_sign_of_life_by_then_live() {
     assert_eq!((deletes(&seen), run.code), (0, 0));
 }
 
-/// The question at a terminal may be open for long: what is said to a namespace meanwhile counts.
+/// The question at a terminal may stay open for long. A run respects an opt-out of the namespace in the meantime.
 #[test]
 fn a_pod_whose_namespace_is_opted_out_by_then_lives() {
     let cluster = fresh();
@@ -85,7 +85,7 @@ fn a_pod_whose_namespace_is_opted_out_by_then_lives() {
 
 type Change = fn(&'static ControlPlane);
 
-/// What becomes of the pod where it changes right before each of the first deletes.
+/// The outcome of a pod that changes right before each of the first deletes.
 #[test]
 fn a_pod_that_changed_is_judged_again() {
     static TOUCHED: AtomicUsize = AtomicUsize::new(0);

@@ -1,10 +1,10 @@
-//! A forbidden request is reported, and never taken for an absent object.
+//! A run reports a forbidden request, and never treats the object as absent.
 
 use crate::prelude::*;
 
 const REAP: &str = "stuck-on-not-ready-node";
 
-/// The rights to read that a run needs, as in the README.
+/// The permissions to read that a run needs, as in the README.
 pub fn reading() -> Vec<Value> {
     let rules = yaml(
         "
@@ -31,7 +31,7 @@ pub fn user(cluster: &ControlPlane, name: &str, rules: &[Value]) -> PathBuf {
     file
 }
 
-/// As after an upgrade from 0.3.0 without its role.
+/// The program runs with the role of an older version, as after an upgrade from 0.3.0 without the new role.
 #[test]
 fn a_role_that_lacks_the_newest_rights_is_told_what_that_costs() {
     let cluster = one_dead();

@@ -1,4 +1,4 @@
-//! The scan reads enough: a run finds the same as an audit of everything.
+//! The scan reads enough: a run finds the same pods as an audit of everything.
 
 use crate::prelude::*;
 
@@ -17,10 +17,10 @@ fn judged(report: &Value) -> Vec<Vec<&str>> {
     judged
 }
 
-/// Every kind of Terminating pod on every kind of node, and pods that are not Terminating.
+/// Creates every kind of Terminating pod on every kind of node, and pods that are not Terminating.
 fn all_sorts(cluster: &ControlPlane) {
     one_dead_of_three(cluster);
-    // The row of the failed and done pods is that of finished ones that are not Terminating.
+    // The rows of the failed and done pods look like those of finished pods that are not Terminating.
     let on_each = "
         Pod alive-NODE: {node: NODE, grace: null}
         Pod slow-NODE: {node: NODE}
@@ -40,7 +40,7 @@ fn all_sorts(cluster: &ControlPlane) {
         Pod lost: {node: ready-3}
         ",
     );
-    // The row of a pod shows Unknown when its node was lost long ago.
+    // The row of a pod shows Unknown if its node was lost long ago.
     cluster.patch_status(&pod_path("apps", "lost"), yaml("{reason: NodeLost}"));
 }
 
@@ -69,7 +69,7 @@ fn a_run_finds_what_an_audit_of_everything_finds() {
         let audit = audit.output().expect("it starts");
         let audit = serde_json::from_slice::<Value>(&audit.stdout).expect("a report");
         let mut read = judged(&audit);
-        // A snapshot has pods of nodes that are gone, and of none. A run reads them only with `--all`.
+        // A snapshot also has pods of deleted nodes, and pods without a node. A run reads those only with `--all`.
         read.retain(|pod| !all.is_empty() || (pod[2] != "gone" && !pod[2].is_empty()));
         assert_eq!(judged(&scanned.report), read, "{all:?}");
         assert_eq!(read.len(), count, "{all:?}: {read:?}");

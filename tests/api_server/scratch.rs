@@ -1,7 +1,7 @@
-//! `--reap-scratch` on a real API server, with the rights of its component and without. `guard` has the guard of that
-//! component, `manifests` its rights.
+//! `--reap-scratch` on a real API server, with and without the permissions of its component. The module `guard` tests the guard
+//! of that component, `manifests` its permissions.
 //!
-//! No controller runs here, so that a deleted claim stays with its deletion mark; `live` has the controllers.
+//! No controller runs here, so a deleted PVC stays with its deletion timestamp; `live` has the controllers.
 
 use crate::{prelude::*, support::installed::kubeconfig};
 
@@ -13,7 +13,7 @@ pub fn claim_path(namespace: &str, name: &str) -> String {
     format!("/api/v1/namespaces/{namespace}/persistentvolumeclaims/{name}")
 }
 
-/// A claim on the node's disk.
+/// Creates a PVC with a volume on the node's disk.
 pub fn local_claim(
     cluster: &ControlPlane,
     node: &str,
@@ -34,19 +34,19 @@ pub fn local_claim(
     );
 }
 
-/// A `StatefulSet` with a claim template, and its pod stuck on the node. Returns the pod's UID.
+/// Creates a `StatefulSet` with a PVC template, and its pod stuck on the node. Returns the pod's UID.
 pub fn stuck(cluster: &ControlPlane, node: &str, name: &str, annotation: (&str, &str)) -> String {
     let set = "StatefulSet apps/NAME: {spec: {volumeClaimTemplates: [{metadata: {name: disk},
         spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]}}";
     make(cluster, &set.replace("NAME", name));
     local_claim(cluster, node, "apps", &format!("disk-{name}-0"), annotation);
-    // As the StatefulSet controller does from Kubernetes 1.28 on.
+    // The StatefulSet controller sets this label from Kubernetes 1.28 on.
     let stuck = "apps/NAME-0: {node: NODE, owner: StatefulSet NAME, uses: disk-NAME-0,
         metadata: {labels: {apps.kubernetes.io/pod-index: '0'}}}";
     pod(cluster, &stuck.replace("NAME", name).replace("NODE", node))
 }
 
-/// One pod whose storage is scratch, and one whose is not, stuck on a dead node.
+/// Creates two pods that are stuck on a dead node. The storage of one is scratch.
 fn one_of_each(cluster: &ControlPlane) -> (String, String) {
     one_dead_of_three(cluster);
     let pods = (
@@ -57,7 +57,7 @@ fn one_of_each(cluster: &ControlPlane) -> (String, String) {
     pods
 }
 
-/// The shipped installation with these components.
+/// Applies the shipped installation with these components.
 pub fn install(cluster: &ControlPlane, components: &[&str]) {
     let file = cluster.dir.join("with-components.yaml");
     fs::write(&file, kustomized("cronjob", components, "")).expect("our folder");
@@ -126,7 +126,7 @@ fn without_the_component_it_is_left_alone_and_the_run_says_what_it_lacks() {
     assert!(cluster.has_pod("apps", "cache-0"));
 }
 
-/// The node is Ready again by the second look, which comes after the rehearsal.
+/// The node is Ready again at the second look, which comes after the rehearsal.
 #[test]
 fn a_node_that_comes_back_in_the_middle_loses_nothing() {
     let cluster = fresh();
@@ -150,7 +150,7 @@ fn a_node_that_comes_back_in_the_middle_loses_nothing() {
     assert!(!is_deleted(&cluster, "disk-cache-0"));
 }
 
-/// Between the decision and its delete somebody wants to keep the claim, changes it, or makes another of that name.
+/// Between the decision and the delete, somebody wants to keep the PVC, changes it, or creates another PVC of the same name.
 #[test]
 fn a_claim_that_changed_meanwhile_is_left_alone() {
     const CLAIM: &str = "disk-cache-0";
@@ -184,7 +184,7 @@ fn a_claim_that_changed_meanwhile_is_left_alone() {
         run.says(&cache, ("scratch", Some("changed")));
         let says = str_of(&run.pod(&cache)["outcomeDetail"]);
         assert!(says.contains(CLAIM), "{what}: {says}");
-        // The rehearsal of the claim's delete finds it.
+        // The rehearsal of the PVC's delete notices the change.
         let changes = proxy.seen().into_iter().filter(Seen::is_change);
         assert!(changes.clone().all(|seen| seen.is_dry()), "{what}");
         assert!(!is_deleted(&cluster, CLAIM), "{what}");

@@ -1,6 +1,6 @@
 //! The operators' case: six nodes, of which `ds06` has lost its power, and a Kosmos leaf cluster whose link is cut.
 //!
-//! It is built for the tests and, in real time, for the example of the README.
+//! The tests build it. It can also be played in real time to record the example of the README.
 
 use crate::{prelude::*, support::objects::lease_path};
 
@@ -8,7 +8,7 @@ pub const NODES: [&str; 6] = ["ds01", "ds02", "ds03", "ds04", "ds05", "ds06"];
 pub const DEAD: &str = "ds06";
 pub const LEAF: &str = "kosmos-cluster7";
 
-/// Pods that are stuck and may go, as (namespace, name).
+/// Stuck pods that a run reaps, as (namespace, name).
 pub const STUCK: [(&str, &str); 7] = [
     ("compute-hive01", "hiveserver2-0"),
     ("compute-hive01", "hue-frontend-7c9d8b6f5-x2mlp"),
@@ -18,13 +18,13 @@ pub const STUCK: [(&str, &str); 7] = [
     ("impala-impala01", "huebackend-0"),
     ("vault", "vault-0"),
 ];
-/// The start of the message of the old tool, to which searches and alerts hold.
+/// The start of the old tool's message, on which searches and alerts rely.
 pub const DELETED: &str = "Successfully force-deleted pod";
 /// The pod whose data is on the dead node's disk.
 pub const LOCAL: (&str, &str) = ("impala-impala01", "impala-executor-000-0");
 /// The pod that runs in the leaf cluster.
 pub const REMOTE: (&str, &str) = ("kosmos-apps", "web-0");
-/// The pod that only stops slowly, on a healthy node.
+/// The pod that merely stops slowly, on a healthy node.
 pub const SLOW: (&str, &str) = ("compute-hive01", "metastore-0");
 
 const HEALTHY: &str = "
@@ -59,7 +59,7 @@ Pod compute-hive01/metastore-0: {node: ds02, grace: null, owner: StatefulSet met
 Pod compute-hive02/hiveserver2-0: {node: ds03, grace: null, owner: StatefulSet hiveserver2}
 ";
 
-/// All nodes Ready, every pod running.
+/// All nodes are Ready, and every pod is running.
 pub fn healthy(cluster: &ControlPlane) {
     for node in NODES {
         let node_and_daemon = "
@@ -87,7 +87,7 @@ fn fail(cluster: &ControlPlane) {
     }
 }
 
-/// Deletes all pods on the failed nodes but the `DaemonSets`', and the slow one.
+/// Deletes all pods on the failed nodes except those of `DaemonSet`s, and the slow pod.
 pub fn evict(cluster: &ControlPlane, grace_period_seconds: i64) {
     for (namespace, name) in STUCK.into_iter().chain([LOCAL, REMOTE, SLOW]) {
         cluster.delete(
@@ -179,7 +179,7 @@ fn the_case_is_judged_pod_by_pod_and_only_the_stuck_ones_go() {
 fn record() {
     let cluster = fresh();
     let minutes = |minutes: u64| {
-        // The healthy kubelets, and Kosmos until its link is cut, renew their leases.
+        // The healthy kubelets, and Kosmos until its link is cut, renew their Leases.
         for _ in 0..minutes * 6 {
             for node in NODES.iter().filter(|node| **node != DEAD) {
                 renew_lease(&cluster, node);

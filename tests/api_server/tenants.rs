@@ -1,5 +1,5 @@
-//! What the pods of one namespace hold stops nothing for the others: neither by its size, nor by the number of claims, nor by
-//! what it spells.
+//! Nothing in the pods of one namespace stops a run for the other namespaces: neither the pods' size, nor the number of their
+//! PVCs, nor the text in their fields.
 
 use crate::{
     load::measure,
@@ -7,17 +7,17 @@ use crate::{
     support::{objects::in_parallel, samples::with},
 };
 
-/// Parallel requests while the pods are written. Each has megabytes.
+/// Parallel requests while the pods are written. Each request has megabytes.
 const BUILDERS: usize = 4;
 /// The number of large pods on a node.
 const LARGE: usize = 40;
 
-/// The container of a pod that is as large as etcd takes it. JSON spells `<` with six characters, so it has 9 MB there.
+/// The container of a pod that is as large as etcd accepts. JSON writes `<` with six characters, so the pod has 9 MB there.
 fn large_argument() -> Value {
     json!({"spec": {"containers": [{"name": "main", "image": "example/main:1", "args": ["<".repeat(1_450_000)]}]}})
 }
 
-/// Much of whatever a run reads of a pod, in a pod that is as large as etcd takes it.
+/// Many entries of everything that a run reads from a pod, in a pod that is as large as etcd accepts.
 fn many_of_each() -> Vec<(&'static str, Value)> {
     let some = |count: usize, item: fn(usize) -> Value| (0..count).map(item).collect_vec();
     let args = some(450_000, |_| json!("<"));
@@ -60,7 +60,7 @@ fn many_of_each() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// Writes a pod and marks it for deletion. Returns its UID.
+/// Creates a pod and deletes it, so that it is Terminating. Returns its UID.
 fn stuck(
     cluster: &ControlPlane,
     node: &str,
@@ -119,7 +119,7 @@ fn large_pods_end_no_run() {
     }
 }
 
-/// Leases whose holder is nobody on a dead node, then as many that name one of two such nodes.
+/// First, Leases whose holder is nothing on a dead node; then as many Leases that name one of two dead nodes.
 #[test]
 fn large_leases_end_no_run() {
     const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/tenant/leases";
@@ -128,14 +128,14 @@ fn large_leases_end_no_run() {
     let dead = ["named", "silent"];
     make(&cluster, "{Node named: {}, Node silent: {}}");
     let long = "x".repeat(500_000);
-    // More than 64 that name a node are not read: its pods are left to a person, and no run fails.
+    // If more than 64 Leases name a node, the run does not read them. The node's pods need you, and the run does not fail.
     for (holder, of_named) in [("nobody", REAPED), ("named", ("kubelet-alive", None))] {
         in_parallel(BUILDERS, 0..400, |number| {
             let lease = json!({"metadata": {"name": format!("{holder}-{number}")},
                 "spec": {"holderIdentity": format!("{holder}_{long}")}});
             cluster.create(LEASES, lease);
         });
-        // So many that the report is longer than the buffer of a pipe.
+        // There are so many pods that the report is longer than the buffer of a pipe.
         let [named, silent] = dead.map(|node| {
             in_parallel(BUILDERS, 0..64, |number| {
                 let name = format!("{node}-{holder}-{number}");
@@ -154,7 +154,7 @@ fn large_leases_end_no_run() {
     }
 }
 
-/// The volumes of a pod that uses so many claims, which do not exist.
+/// The volumes of a pod that uses this many PVCs, none of which exist.
 fn absent_claims(pod: &str, count: usize) -> Value {
     let volumes = (0..count).map(|number| {
         let source = json!({"claimName": format!("{pod}-{number}")});
@@ -200,7 +200,7 @@ fn claims_and_owners_of_any_number_and_spelling_end_no_run() {
     let other = pod(&cluster, other);
     until_overdue();
 
-    // Beside the bound, the plan holds 64,000 claims.
+    // In addition to the bound PVCs, the plan has 64,000 PVCs.
     let audit = measure(&cluster.kubeconfig, &["--dry-run=client"]);
     audit.ends(0, 96, "88,000 claims and odd names");
     let proxy = Proxy::to(&cluster);

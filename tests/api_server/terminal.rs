@@ -1,4 +1,4 @@
-//! At a terminal, a run that deletes asks first. `script` of Debian's bsdutils provides the terminal.
+//! At a terminal, a run that deletes asks first. The program `script` of Debian's bsdutils provides the terminal.
 
 use std::{
     io::Write,
@@ -39,7 +39,7 @@ fn shown(command: &str, answer: &str) -> String {
         .stdout(Stdio::piped())
         .spawn()
         .expect("script starts (apt-get install bsdutils)");
-    // Kept open until the end, as a terminal is after an answer.
+    // Standard input stays open until the end, as at a terminal after an answer.
     let mut keyboard = script.stdin.take().expect("it is piped");
     keyboard.write_all(answer.as_bytes()).expect("it reads");
     let screen = script.wait_with_output().expect("it ends");
@@ -68,7 +68,7 @@ fn it_asks_before_it_deletes_and_only_a_yes_deletes() {
         "no question, and no line of the log: {screen}"
     );
     let screen = at_a_terminal(&cluster, "", "n\n");
-    // The pods stand before the question, so that a person knows what it is about.
+    // The pods are printed before the question, so that you know what the question is about.
     let (asked, _) = screen.split_once(QUESTION).expect("the question");
     for (namespace, name) in six_nodes::STUCK {
         let of_namespace = |line: &&str| line.split_whitespace().next() == Some(namespace);
@@ -122,10 +122,10 @@ fn a_bar_is_drawn_while_many_pods_are_deleted_and_leaves_no_trace_in_the_report(
     assert_eq!(report["summary"]["outcomes"]["deleted"], 30);
 }
 
-/// A server that accepts and never answers, as one behind a firewall does. Each of its silences takes ten seconds.
+/// A server that accepts connections and never responds, as behind a firewall. Each try takes ten seconds.
 #[test]
 fn each_try_at_a_silent_server_is_shown_and_the_last_says_how_many_and_how_long() {
-    // The backlog accepts. Nobody reads.
+    // The kernel's backlog accepts connections. Nothing reads from them.
     let silent = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     let address = silent.local_addr().expect("an address");
     let folder = tempfile::tempdir().expect("a folder");
@@ -161,7 +161,7 @@ fn the_report_keeps_to_the_width_of_the_terminal() {
             "stty rows 40 cols {columns}; NO_COLOR=1 {program} --snapshot {snapshot} --log-level off"
         );
         let screen = shown(&audit, "");
-        // Commands have words that are longer than a line, and the lines of a script are whole.
+        // Commands have words that are longer than a line, and the lines of a script are not wrapped.
         let mut in_script = false;
         let is_prose = |line: &&str| {
             let line = line.trim();

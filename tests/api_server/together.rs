@@ -1,9 +1,9 @@
-//! Two runs at the same time: one by hand, while that of the `CronJob` is in progress.
+//! Two concurrent runs: you start one while the run of the `CronJob` is in progress.
 
 use crate::prelude::*;
 use std::sync::Condvar;
 
-/// Longest wait of the first run for the second. A run that writes nothing then fails the test.
+/// The longest time that the first run waits for the second. If a run writes nothing, the test fails after this time.
 const TOGETHER_WITHIN: Duration = Duration::from_mins(1);
 
 /// Blocks each run until both have arrived.
@@ -26,7 +26,7 @@ impl Gate {
     }
 }
 
-/// Each run has its plan before either writes, so both plan to delete every pod.
+/// Both runs have their plan before either writes, so both plan to delete every pod.
 #[test]
 fn two_runs_at_once_delete_each_pod_once_and_neither_fails() {
     let cluster = one_dead();
@@ -92,7 +92,7 @@ fn two_runs_at_once_delete_each_pod_once_and_neither_fails() {
             .map(|run| run.reason_and_outcome(pod).1.expect("it was to be reaped"));
         outcomes.sort_unstable();
         assert_eq!(effects, 1, "{pod}: {outcomes:?}");
-        // The Job's pod changes for the one run when the other has set it to failed.
+        // The Job's pod changes for one run when the other has set it to `Failed`.
         assert!(
             matches!(outcomes, ["deleted", "gone"] | ["changed", "deleted"]),
             "{pod}: {outcomes:?}"

@@ -1,9 +1,9 @@
-//! Which answers a random run has seen: without many, it proves nothing of them.
+//! Counts the answers that a random run has seen: a run without many answers proves nothing about them.
 
 use crate::prelude::*;
 use pod_reaper::decide::{Answer, PodContext};
 
-/// What an inert answer may say of itself.
+/// The reasons why an answer may have no effect.
 const INERT: [&str; 9] = [
     "its value is no time",
     "its time lies in the future",
@@ -18,14 +18,14 @@ const INERT: [&str; 9] = [
 
 #[derive(Debug, Default)]
 pub struct Answers {
-    /// By annotation, how many counted for a pod that went by them.
+    /// By annotation, the number of answers that were used for a pod whose reason is `answered`.
     counted: BTreeMap<&'static str, usize>,
-    /// By what they say, those that did not.
+    /// By the stated reason, the number of answers that had no effect.
     inert: BTreeMap<String, usize>,
 }
 
 impl Answers {
-    /// Notes those of a plan.
+    /// Notes the answers of a plan.
     pub fn note(&mut self, facts: &ClusterFacts, policy: &Policy, plan: &Plan) {
         for judged in &plan.pods {
             let answers = PodContext::of(facts, policy, &judged.pod).answers();
@@ -33,7 +33,7 @@ impl Answers {
         }
     }
 
-    /// Notes those of a pod.
+    /// Notes the answers of a pod.
     pub fn note_of(&mut self, reason: ReasonCode, all: &[Answer]) {
         for answer in all {
             match &answer.inert {
@@ -46,13 +46,13 @@ impl Answers {
         }
     }
 
-    /// Fails unless each annotation let a pod go.
+    /// Fails unless each annotation allowed a delete.
     pub fn each_lets_go(&self, enough: bool) {
         println!("{self:?}");
         assert!(!enough || self.counted.len() == 3, "{self:?}");
     }
 
-    /// Fails unless, besides, each part of the binding made one inert.
+    /// Fails unless, in addition, each condition on an answer made one inert.
     pub fn all_come_up(&self, enough: bool) {
         self.each_lets_go(enough);
         let inert = |part: &&str| self.inert.keys().any(|why| why.starts_with(*part));

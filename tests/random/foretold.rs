@@ -1,5 +1,5 @@
-//! What `what-if` foretells of nodes is what a run decides on the same state once they are dead, whatever the options are; of
-//! each node by itself too.
+//! For any options, `what-if` predicts for a set of nodes what a run decides on the same state once those nodes are dead. The
+//! same holds for the forecast of each single node.
 
 use crate::{
     prelude::*,
@@ -17,7 +17,7 @@ use pod_reaper::{
     source::Source,
 };
 
-/// Of each pod that a run judges, by UID, the reason and the sentence; and what the breaker says.
+/// The reason and the sentence of each pod that a run judges, by UID; and the breaker's detail.
 type Verdicts = (BTreeMap<Uid, (ReasonCode, String)>, Option<String>);
 
 async fn foretold(source: Source<'_>, settings: &Settings, dead: &BTreeSet<String>) -> Verdicts {
@@ -40,7 +40,7 @@ fn is_on(dead: &BTreeSet<String>, node: Option<&String>) -> bool {
     node.is_some_and(|node| dead.contains(node))
 }
 
-/// The nodes of `dead` died twenty hours ago, and what Kubernetes evicts from them has been Terminating since.
+/// The nodes of `dead` died twenty hours ago. The pods that Kubernetes evicts from them have been Terminating since then.
 fn die(world: &mut World, dead: &BTreeSet<String>) {
     let died = start() - SignedDuration::from_hours(20);
     let before = SignedDuration::from_hours(30);
@@ -52,8 +52,8 @@ fn die(world: &mut World, dead: &BTreeSet<String>) {
         let reports = !heard.is_empty();
         Some(node.facts.ready == Ready::True && reports)
     });
-    // A forecast asks for no other Leases, and no program in a pod: whether they alone refute a mark of fencing is not
-    // foretold.
+    // A forecast reads no other Leases and no reports of programs in pods. It does not predict whether these alone refute a
+    // fencing mark.
     for (lived, it) in moved.collect_vec().into_iter().zip(&mut world.leases) {
         if let Some(lived) = lived {
             let lease = &mut it.lease;
@@ -62,10 +62,12 @@ fn die(world: &mut World, dead: &BTreeSet<String>) {
     }
     let nodes = world.nodes.values_mut();
     for node in nodes.filter(|node| dead.contains(&node.facts.name)) {
-        // One that was Ready was heard until it died, and any mark is older. Of one that was not, all is older.
+        // A node that was Ready sent heartbeats until it died, and any mark on it is older. On a node that was not Ready,
+        // everything is older.
         let lived = node.facts.ready == Ready::True;
         let last = |at: Timestamp| if lived { died } else { at - before };
-        // A clock that is wrong says now what it was believed to say, since it would be believed otherwise later.
+        // If a clock was wrong, its time is replaced by the time that was used. Otherwise the time would be judged differently
+        // later.
         for beat in &mut node.beats {
             let stamp = beat.stamped.map(|_| beat.at);
             let at = heard(Some(beat.said()), stamp, node.facts.created, start());
@@ -79,7 +81,8 @@ fn die(world: &mut World, dead: &BTreeSet<String>) {
         let said = node.facts.ready_since.filter(|since| *since <= start());
         let failed = said.max(node.facts.tainted_since);
         for (place, set) in &mut node.fences {
-            // A taint without a time was set when any taint was last written; that of a cloud when the node failed.
+            // A taint without a time was set when any taint was last written. A cloud's taint without a time was set when the
+            // node failed.
             let written = match place.key() {
                 ("taint", "node.cloudprovider.kubernetes.io/shutdown") => failed,
                 ("taint", _) => Some(start()),
@@ -91,7 +94,7 @@ fn die(world: &mut World, dead: &BTreeSet<String>) {
         node.facts.ready = Ready::Unknown;
         (node.facts.ready_since, node.facts.tainted_since) = (Some(died), Some(died));
     }
-    // A week's grace is cut short where the node has a lease of its own, so that its silence is known.
+    // A grace period of a week is skipped if the node has a Lease of its own, because only then is it known to be silent.
     let with_lease = |node: &Node| {
         node.at(start(), Ok(Vec::new()))
             .facts
@@ -135,7 +138,7 @@ fn take_answers(world: &mut World) {
     }
 }
 
-/// Whether its deletion is asked for only once its node is dead.
+/// Whether the pod's deletion is requested only once its node is dead.
 fn is_evicted(pod: &Pod) -> bool {
     !pod.terminating && !pod.facts.finished() && pod.occupies()
 }
@@ -148,7 +151,7 @@ fn read(cluster: &Objects, every_pod: bool) -> Saved {
     Saved::read(cluster.saved().as_bytes(), options).unwrap()
 }
 
-/// What is decided of the pods on the nodes of `dead`.
+/// The decisions about the pods on the nodes of `dead`.
 fn verdicts(plan: &Plan, dead: &BTreeSet<String>) -> Verdicts {
     let on_dead = plan.pods.iter();
     let on_dead = on_dead.filter(|judged| is_on(dead, judged.pod.node.as_ref()));
@@ -160,7 +163,7 @@ fn verdicts(plan: &Plan, dead: &BTreeSet<String>) -> Verdicts {
     (decided.collect(), breaker)
 }
 
-/// What a run decides once the nodes of `dead` are.
+/// The decisions of a run once the nodes of `dead` are dead.
 fn decided(mut world: World, settings: &Settings, dead: &BTreeSet<String>) -> Verdicts {
     die(&mut world, dead);
     take_answers(&mut world);
@@ -168,7 +171,7 @@ fn decided(mut world: World, settings: &Settings, dead: &BTreeSet<String>) -> Ve
     let after = read(&cluster, false);
     let (_, plan) = planned(gathered_from(&after, settings), settings);
     let (mut pods, breaker) = verdicts(&plan, dead);
-    // A forecast has no deadlines, so it does not say that a grace period is cut short.
+    // A forecast has no deadlines, so it does not say that a grace period is skipped.
     for (_, sentence) in pods.values_mut() {
         if let Some(cut) = sentence.find(" Its grace period of") {
             sentence.truncate(cut);
@@ -177,13 +180,13 @@ fn decided(mut world: World, settings: &Settings, dead: &BTreeSet<String>) -> Ve
     (pods, breaker)
 }
 
-/// Without the sentences: the API server refuses a selector in its own words.
+/// Drops the sentences, because the API server refuses a selector in its own words.
 fn codes((pods, breaker): &Verdicts) -> (Vec<(Uid, ReasonCode)>, Option<String>) {
     let codes = pods.iter().map(|(uid, (code, _))| (uid.clone(), *code));
     (codes.collect(), breaker.clone())
 }
 
-/// Pod by pod, and what is counted of them.
+/// Compares the forecast for each pod, and the counts of pods.
 #[test]
 fn each_node_is_foretold_as_a_run_decides_once_it_alone_is_dead() {
     let (mut seen, mut pending) = (0, 0);
@@ -195,7 +198,7 @@ fn each_node_is_foretold_as_a_run_decides_once_it_alone_is_dead() {
         }
         let mut objects = world.all();
         for pod in objects.iter_mut().filter(|it| it["kind"] == "Pod") {
-            // No node has it: the pod cannot start elsewhere, which changes no verdict.
+            // No node has this label, so the pod cannot start elsewhere. That changes no verdict.
             if dice.permille(200) {
                 pod["spec"]["nodeSelector"] = serde_json::json!({"example.org/no": "such"});
             }
@@ -255,13 +258,13 @@ fn each_node_is_foretold_as_a_run_decides_once_it_alone_is_dead() {
 fn what_is_foretold_is_what_a_run_decides_once_the_nodes_are_dead() {
     let (mut seen, mut held) = (BTreeMap::<_, usize>::new(), 0);
     let enough = for_every_world(1_000, |dice, mut world, mut settings| {
-        // The other pods of the cluster count for a cap too.
+        // A cap would also count the other pods of the cluster.
         settings.limits.max_deletes = None;
         let names = world.nodes.keys().cloned().collect_vec();
         let dead = (0..=dice.below(2)).map(|_| names[dice.below(names.len())].clone());
         let dead = dead.collect::<BTreeSet<_>>();
         renew(&mut world);
-        // What was answered about an earlier failure is told, and changes no verdict.
+        // The forecast mentions an answer about an earlier failure, but the answer changes no verdict.
         let answered = dice.permille(500);
         if !answered {
             take_answers(&mut world);

@@ -1,9 +1,9 @@
-//! Random clusters, from one generator, for three engines: the rules by themselves, the scan of a simulated API server, and
-//! whole runs against one with faults.
+//! Random clusters from one generator, for three engines: the rules alone, the scan of a simulated API server, and whole runs
+//! against one with faults.
 //!
-//! Everything depends on a seed. The same clusters are checked each time, so that a failure is of the change that it comes
-//! with. `RANDOM_SEED` is the first, and `RANDOM_CASES` how many each test checks: `full` is the test's own full count.
-//! A failure prints the command that repeats its cluster.
+//! Everything depends on a seed. The same clusters are checked each time, so a failure is caused by the change under test.
+//! `RANDOM_SEED` is the first seed, and `RANDOM_CASES` is the number of seeds that each test checks: `full` means the test's own
+//! full count. A failure prints the command that repeats its cluster.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -44,12 +44,12 @@ impl Drop for Repeats {
     }
 }
 
-/// The first seeds, of which this many show everything that a test has to see.
+/// This many of the first seeds include every case that a test must see.
 const LEAST: u64 = 300;
 
-/// Checks as many seeds as the environment says, where `full` is `cases`, else the first [`LEAST`]. Returns whether everything
-/// has to come up in them: in the first seeds, and in as many as `cases`. One seed is repeated to see a failure again, and shows
-/// nothing else.
+/// Checks as many seeds as the environment says, where `full` means `cases`; by default the first [`LEAST`] seeds. Returns
+/// whether these seeds must include every case, which is so for the first seeds and for `cases` seeds. A single seed only repeats
+/// a failure, and does not include every case.
 fn for_every_seed(cases: u64, mut check: impl FnMut(u64)) -> bool {
     let first = variable("RANDOM_SEED").unwrap_or_default();
     let asked_for = match std::env::var("RANDOM_CASES").as_deref() {

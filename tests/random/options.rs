@@ -1,11 +1,11 @@
-//! Random options, without those that say where the cluster is and what is done to it.
+//! Random options, except those that say where the cluster is and what the run does to it.
 
 use clap::{Arg, ArgAction, Args as _, Command, builder::PossibleValue};
 use pod_reaper::limits::Limits;
 
 use crate::prelude::*;
 
-/// What the operator says of nodes. The world's nodes are made for them.
+/// The node selectors that the user sets. The world's nodes are made to match them.
 const SELECTORS: [&str; 6] = [
     "--leaf-node-selector=type=stands-for-another",
     "--leaf-node-selector=annotation:example.org/leaf",
@@ -15,7 +15,7 @@ const SELECTORS: [&str; 6] = [
     "--fenced-node-selector=taint:example.org/off=yes",
 ];
 
-/// How often each is given, in a thousand.
+/// How often each option is given, in a thousand.
 const FURTHER: [(usize, &str); 11] = [
     (600, "--reap-scratch"),
     (250, "--all"),
@@ -34,7 +34,7 @@ const FURTHER: [(usize, &str); 11] = [
 pub fn args(dice: &mut Dice) -> Vec<String> {
     let cap = dice.weigh(&[(8, 0), (1, 1), (1, 2), (1, 3)]);
     let any = 1 + dice.below(99);
-    // Some are exactly the share of a few nodes.
+    // Some values are exactly the share of a few nodes.
     let percent = dice.weigh(&[
         (6, 55),
         (4, 100),
@@ -58,7 +58,7 @@ pub fn args(dice: &mut Dice) -> Vec<String> {
         .filter(|(often, _)| dice.permille(*often))
         .map(|(_, arg)| (*arg).to_owned())
         .collect::<Vec<_>>();
-    // One of them says it.
+    // Only one of the `--kubelet-alive` options may be given.
     if given.iter().filter(|arg| arg.contains("alive")).count() > 1 {
         given.pop();
     }
@@ -104,7 +104,8 @@ fn unnamed() -> Vec<Arg> {
 
 pub fn settings(args: &[String]) -> Settings {
     let mut settings = Settings::from(Cli::try_from_args(args.iter().map(Into::into)).unwrap());
-    // One that was typed ends the run if it selects no namespace. As if variables had set it, the run goes on.
+    // A filter on the command line ends the run if it selects no namespace. The filters are treated as if variables had set them,
+    // so the run continues.
     for filter in &mut settings.filters {
         filter.is_typed = false;
     }

@@ -1,4 +1,4 @@
-//! What most of the engines use.
+//! The items that most of the engines use.
 
 pub(crate) use crate::{
     LEAST,

@@ -1,4 +1,4 @@
-//! Deletes that real admission refuses: by policies of the API server, and by a webhook.
+//! Deletes that real admission refuses: policies of the API server, and a webhook.
 
 use super::{DEADLINE, REAP, is_delete, run_in, stuck};
 use crate::prelude::*;
@@ -8,7 +8,7 @@ use rustls::{
 };
 use std::net::SocketAddr;
 
-/// Longest wait until the API server applies a policy or webhook. It takes about a second.
+/// Longest wait until the API server applies a policy or webhook. The API server usually takes about a second.
 const HEEDED_WITHIN: Duration = Duration::from_secs(30);
 
 /// Creates a policy that denies every delete of a pod in `namespace`.
@@ -65,11 +65,11 @@ fn webhook(cluster: &ControlPlane, namespace: &str, address: SocketAddr, authori
     cluster.create(&webhooks, yaml(&configuration));
 }
 
-/// A self-signed certificate for 127.0.0.1: the files of the certificate and of its key.
+/// Creates a self-signed certificate for 127.0.0.1. Returns the paths of the certificate and its key.
 pub fn certificate(cluster: &ControlPlane) -> (String, String) {
     let path = |name: &str| cluster.dir.join(name).display().to_string();
     let (certificate, key) = (path("other.crt"), path("other.key"));
-    // An earlier test on the same server may have made it.
+    // An earlier test on the same server may have created the certificate.
     if !std::fs::exists(&certificate).expect("our folder") {
         let made = format!(
             "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=other \
@@ -108,7 +108,7 @@ pub fn deny_all(certificate: &str, key: &str) -> SocketAddr {
     address
 }
 
-/// Answers the one request of a connection.
+/// Responds to the one request of a connection.
 fn deny(mut stream: impl Read + Write) -> std::io::Result<()> {
     let mut bytes = Vec::new();
     let review: Value = loop {
@@ -117,7 +117,7 @@ fn deny(mut stream: impl Read + Write) -> std::io::Result<()> {
             0 => return Ok(()),
             read => bytes.extend_from_slice(&piece[..read]),
         }
-        // The body follows the empty line, and is complete once it parses.
+        // The body follows the empty line, and is complete once it parses as JSON.
         let text = String::from_utf8_lossy(&bytes);
         if let Some((_, body)) = text.split_once("\r\n\r\n")
             && let Ok(review) = serde_json::from_str(body)
@@ -138,7 +138,7 @@ fn deny(mut stream: impl Read + Write) -> std::io::Result<()> {
     stream.flush()
 }
 
-/// Waits until a delete of the pod is refused with this status.
+/// Waits until the API server refuses a delete of the pod with this status.
 fn until_refused(cluster: &ControlPlane, namespace: &str, code: u16) {
     let started = Instant::now();
     loop {
@@ -156,7 +156,7 @@ fn until_refused(cluster: &ControlPlane, namespace: &str, code: u16) {
     }
 }
 
-/// Each delete is sent once, in a dry run and in a real one, and the other pod is deleted.
+/// The run sends each delete once, in a dry run and in a real run. The other pod is deleted.
 #[test]
 fn what_admission_refuses_is_denied_with_its_message_and_not_retried() {
     let cluster = one_dead();
@@ -165,7 +165,7 @@ fn what_admission_refuses_is_denied_with_its_message_and_not_retried() {
         .expect("a port");
     let (certificate, key) = certificate(&cluster);
     let authority = base64(&std::fs::read(&certificate).expect("a certificate"));
-    // The namespace, the status that the API server answers, and a part of its message.
+    // The namespace, the status that the API server returns, and a part of its message.
     let cases = [
         ("by-policy", 422, "the policy says no"),
         ("by-policy-forbidden", 403, "the policy says no"),
@@ -199,7 +199,7 @@ fn what_admission_refuses_is_denied_with_its_message_and_not_retried() {
                 says.contains(words) && says.contains(&format!("({code})")),
                 "{namespace}: {says}"
             );
-            // A message of the server may hold anything, so it is in the report only.
+            // The server's message may contain anything, so the run writes it to the report but not to the log.
             assert!(!run.log.contains(words), "{namespace}: {}", run.log);
             assert_eq!(
                 crate::uid(&cluster.get(&pod_path(namespace, "stuck-0"))),
@@ -215,7 +215,7 @@ fn what_admission_refuses_is_denied_with_its_message_and_not_retried() {
     assert!(cluster.try_get(&pod_path("by-none", "stuck-0")).is_none());
 }
 
-/// Kubernetes objects hold bytes as base64.
+/// Kubernetes objects contain bytes as base64.
 fn base64(bytes: &[u8]) -> String {
     serde_json::to_value(k8s_openapi::ByteString(bytes.to_vec()))
         .ok()

@@ -1,4 +1,4 @@
-//! Without connection, trust or credentials the program could not run, and contacts no other server.
+//! Without a connection, trust or credentials the program cannot run, and it contacts no other server.
 
 use std::{fs, net::TcpListener, path::PathBuf, process::Command};
 
@@ -14,7 +14,7 @@ use crate::{
     until_overdue,
 };
 
-/// The real server's kubeconfig, for another server and authority.
+/// Returns the real server's kubeconfig with another server and CA certificate.
 fn kubeconfig(cluster: &ControlPlane, name: &str, server: &str, authority: &str) -> PathBuf {
     let real = fs::read_to_string(&cluster.kubeconfig)
         .expect("a kubeconfig")
@@ -43,7 +43,7 @@ fn without_a_trusted_server_and_accepted_credentials_the_program_cannot_run() {
     ];
     let renewed = Command::new("openssl").args(renewed).status();
     assert!(renewed.expect("openssl starts").success());
-    // The certificate expires meanwhile.
+    // The certificate expires in the meantime.
     until_overdue();
     let closed = TcpListener::bind("127.0.0.1:0")
         .and_then(|listener| listener.local_addr())
@@ -52,7 +52,7 @@ fn without_a_trusted_server_and_accepted_credentials_the_program_cannot_run() {
     let plain = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = format!("https://{}", plain.local_addr().expect("it is bound"));
     let old = format!("https://{}", admission::deny_all(&expired, &key));
-    // Too long for a host name, so that it fails without a resolver.
+    // The name is too long for a host name, so connecting fails without a resolver.
     let nowhere = format!("https://{}.invalid", "a".repeat(64));
     let server = &cluster.url;
     let rows = [
@@ -100,7 +100,7 @@ fn without_a_trusted_server_and_accepted_credentials_the_program_cannot_run() {
     assert!(cluster.has_pod("apps", "stuck-0"));
 }
 
-/// Neither the request nor its token is sent to the address of a redirect.
+/// The client sends neither the request nor its token to the address of a redirect.
 #[test]
 fn a_redirect_is_not_followed() {
     let cluster = one_dead();
@@ -115,7 +115,7 @@ fn a_redirect_is_not_followed() {
     });
     assert_eq!((run.code, &run.report), (1, &Value::Null), "{}", run.log);
     assert!(run.log.contains("302"), "{}", run.log);
-    // Nothing accepts, so a connection would wait here.
+    // Nothing accepts connections at this address, so a connection would hang here.
     assert_eq!(
         elsewhere.accept().expect_err("nothing connected").kind(),
         std::io::ErrorKind::WouldBlock

@@ -1,4 +1,4 @@
-//! Answers to a delete, and the resulting outcome of the pod. Answers of admission are in `admission.rs`.
+//! Responses to a delete, and the resulting outcome of the pod. `admission.rs` has the responses of admission.
 
 use super::{
     DEADLINE, REAP, at_once, is_delete, is_first_pod_list, is_pod_list, redirect, run_through,
@@ -6,14 +6,14 @@ use super::{
 };
 use crate::{prelude::*, support::objects::in_parallel};
 
-/// A pod of its own namespace, and one run for it.
+/// A pod in a namespace of its own, and one run for that namespace.
 pub struct Row {
     name: &'static str,
-    /// Whether a request fails. It is called with the number of the same requests before.
+    /// Whether a request fails. The second argument is the number of equal requests before it.
     when: fn(&Seen, usize) -> bool,
     act: fn() -> Act,
     outcome: &'static str,
-    /// How often the delete is sent, where that does not depend on the speed of the machine.
+    /// How often the run sends the delete, if the number does not depend on the speed of the machine.
     sent: Option<usize>,
     /// Whether the pod exists at the end.
     left: bool,
@@ -49,7 +49,7 @@ fn verifying(seen: &Seen, _: usize) -> bool {
     is_pod_list(seen) && !is_first_pod_list(seen)
 }
 
-/// Faults that only real HTTP shows. `execute::tests` and the random runs have what a response may say.
+/// Faults that occur only with real HTTP. `execute::tests` and the random runs cover the contents of responses.
 const ROWS: [Row; 8] = [
     row(
         "a redirect",
@@ -133,7 +133,7 @@ pub const HANGS: [Row; 4] = [
     },
 ];
 
-/// A row whose pod exists.
+/// A row whose pod has been created.
 pub struct Prepared {
     row: &'static Row,
     namespace: String,
@@ -155,7 +155,7 @@ pub fn prepare(cluster: &ControlPlane, rows: &'static [Row]) -> Vec<Prepared> {
 }
 
 impl Prepared {
-    /// Runs on the pod of this row.
+    /// Runs the program on the pod of this row, and checks the report.
     pub fn is_reported_truly(&self, cluster: &Fresh) {
         let Row {
             name,
@@ -196,8 +196,8 @@ fn the_report_is_true_whatever_a_delete_is_answered() {
     at_once(&rows, |row| row.is_reported_truly(&cluster));
 }
 
-/// The text names each of many pods. More people read the log: neither has a secret, and the log nothing that the API server or an
-/// author said.
+/// The text names each of many pods. Many people can read the log, so the log contains nothing that the API server or an
+/// annotation's author wrote. Neither the text nor the log contains a secret.
 #[test]
 fn nothing_that_others_wrote_reaches_the_log_of_many_pods() {
     const NOTE: &str = "WHAT-AN-AUTHOR-SAYS";

@@ -1,10 +1,10 @@
 //! Faults of the API server: the resulting cluster, the report, and the end of the run.
 //!
-//! Each row of a table is one run. The runs of a table share a cluster, each on the pods of its own namespace, or all
-//! on the same namespace where no row may delete anything. The name of a row is its fault.
+//! Each row of a table is one run. The runs of a table share a cluster. Each run handles the pods of its own namespace; if no row
+//! may delete anything, all runs share a namespace. The name of a row is its fault.
 //!
-//! Every run here goes through [`run_in`], so that each of these faults is also a test of safety rules 9 and 10: the
-//! secrets that [`stuck`] and the proxy plant appear nowhere, and the run ends by its own deadline.
+//! Every run here uses [`run_in`], so that each of these faults is also a test of safety rules 9 and 10: the secrets that
+//! [`stuck`] and the proxy plant appear nowhere, and the run ends by its own deadline.
 
 mod admission;
 mod connection;
@@ -15,13 +15,13 @@ use crate::prelude::*;
 use std::collections::HashMap;
 
 const REAP: &str = "stuck-on-not-ready-node";
-/// In seconds. A read that is never answered takes 42: four tries of 10 s, and the pauses. Leases that are not answered are
-/// those of the dead node, then those of two Ready ones.
+/// In seconds. A read without a response takes 42 s: four tries of 10 s, and the pauses. The Leases that never respond are those
+/// of the dead node, then those of two Ready nodes.
 const DEADLINE: u64 = 240;
-/// Time to start and end a process on a busy machine.
+/// The time that starting and ending a process takes on a busy machine.
 const SLACK: Duration = Duration::from_secs(20);
 
-/// Creates a pod that is stuck on `dead`, with a claim on network storage and with secrets. Returns its UID.
+/// Creates a pod that is stuck on `dead`, with a PVC on network storage and with secrets. Returns its UID.
 fn stuck(cluster: &ControlPlane, namespace: &str, name: &str) -> String {
     let volume = "PersistentVolume SPACE-NAME: {claim: SPACE/NAME,
         spec: {csi: {driver: rbd.csi.ceph.com, volumeHandle: x}}}";
@@ -34,7 +34,7 @@ fn stuck(cluster: &ControlPlane, namespace: &str, name: &str) -> String {
     pod(cluster, &stuck)
 }
 
-/// Runs to the end, over one namespace and at the highest log level.
+/// Runs to the end, for one namespace and at the highest log level.
 fn run_in(namespace: &str, kubeconfig: &Path, deadline: u64, options: &[&str]) -> Run {
     let mut command = binary(kubeconfig);
     command
@@ -60,7 +60,7 @@ fn run_in(namespace: &str, kubeconfig: &Path, deadline: u64, options: &[&str]) -
         !out.contains(MARKER) && !log.contains(MARKER),
         "a secret is printed: {out}{log}"
     );
-    // The log events of the client library hold URLs and bodies, so none of them may be printed.
+    // The log events of the client library contain URLs and bodies, so none of them may be printed.
     assert!(!log.contains("http.") && !log.contains("hyper"), "{log}");
     let report = match out.as_str() {
         "" => Value::Null,
@@ -73,8 +73,8 @@ fn run_in(namespace: &str, kubeconfig: &Path, deadline: u64, options: &[&str]) -
     }
 }
 
-/// As [`run_in`], through a proxy that acts on each request; `act` is also given how many requests of the same method
-/// and path came before.
+/// Like [`run_in`], through a proxy that acts on each request. `act` also gets the number of earlier requests with the same
+/// method and path.
 fn run_through(
     cluster: &Fresh,
     namespace: &str,
@@ -94,7 +94,7 @@ fn run_through(
         act(seen, before)
     });
     let run = run_in(namespace, &proxy.kubeconfig, deadline, &[]);
-    // Events may be read by more people.
+    // Many people may be able to read Events.
     for seen in proxy.seen().iter().filter(|seen| seen.is_event()) {
         assert!(
             !seen.body.to_string().contains(MARKER),
@@ -114,7 +114,7 @@ fn conflict() -> Act {
     Act::Instead(409, status(409, "Conflict", "the object has been modified"))
 }
 
-/// A redirect to a place that must not be contacted: port 9 is the discard service.
+/// A redirect to an address that the client must not contact: port 9 is the discard service.
 fn redirect() -> Act {
     Act::Answer(Reply::new(
         307,
@@ -127,12 +127,12 @@ fn is_delete(seen: &Seen) -> bool {
     seen.method == "DELETE"
 }
 
-/// A list of the node's pods: the first one finds them, later ones verify.
+/// A list of the node's pods: the first list finds the pods, later lists verify that they are gone.
 fn is_pod_list(seen: &Seen) -> bool {
     seen.path.contains("fieldSelector=spec.nodeName")
 }
 
-/// Only this one may come from the server's cache.
+/// Only the first list may come from the server's cache.
 fn is_first_pod_list(seen: &Seen) -> bool {
     is_pod_list(seen) && seen.path.ends_with("&resourceVersion=0")
 }

@@ -1,4 +1,4 @@
-//! Safety rule 3: a read that fails in any way takes the pod out of the plan, and is reported.
+//! Safety rule 3: if a read fails in any way, the run removes the pod from the plan and reports the failure.
 
 use super::{
     DEADLINE, REAP, at_once, conflict, deletes, is_delete, is_first_pod_list, redirect,
@@ -6,8 +6,9 @@ use super::{
 };
 use crate::prelude::*;
 
-/// A read, by parts of its path, any one of which it has; how many of the same requests come before; and what becomes of the
-/// pod: the run `could not run`, the pod is `unseen`, has that reason, or `failed` as it was to be reaped.
+/// A read: its name, the parts of a path, any one of which identifies it, and the number of equal requests before it. The last
+/// field is the result: the run `could not run`, the pod is `unseen`, the pod has that reason, or it was to be reaped and
+/// `failed`.
 type Read = (&'static str, &'static [&'static str], usize, &'static str);
 
 const READS: [Read; 12] = [
@@ -42,14 +43,14 @@ const READS: [Read; 12] = [
     ),
     ("the node again", &["/nodes/dead"], 1, "failed"),
     ("the lease again", &["/leases/"], 1, "failed"),
-    // The pod is read again because each delete is answered with a conflict.
+    // The run reads the pod again, because every delete returns a conflict.
     ("the pod again", &["/pods/"], 0, "failed"),
 ];
 
-/// A fault of a read. All of these are permanent; temporary ones are in `deletes.rs`.
+/// A fault of a read. All of these are permanent; temporary faults are in `deletes.rs`.
 type Wrong = (&'static str, fn() -> Act);
 
-/// Faults that only real HTTP shows. `cluster::tests` and the random runs have what a response may say.
+/// Faults that occur only with real HTTP. `cluster::tests` and the random runs cover the contents of responses.
 const WRONGS: [Wrong; 4] = [
     ("cut off", || Act::Cut),
     ("closed", || Act::Close),
@@ -59,7 +60,7 @@ const WRONGS: [Wrong; 4] = [
     }),
 ];
 
-/// One stuck pod, which no run here may delete.
+/// Creates one stuck pod, which no run here may delete.
 fn scene(cluster: &ControlPlane) -> String {
     let judged = stuck(cluster, "apps", "stuck-0");
     until_overdue();
@@ -112,7 +113,7 @@ fn a_read_that_fails_deletes_nothing() {
     assert!(cluster.has_pod("apps", "stuck-0"));
 }
 
-/// A malformed object affects no other, and its content is not printed: safety rules 3 and 9.
+/// A malformed object affects no other object, and its content is not printed: safety rules 3 and 9.
 #[test]
 fn one_malformed_pod_is_reported_without_its_text_and_the_others_are_handled() {
     let cluster = one_dead();

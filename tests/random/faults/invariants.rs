@@ -19,21 +19,21 @@ use pod_reaper::{
 };
 use serde_json::json;
 
-/// What a run could not read if the living nodes contradict the server's clock.
+/// The entry in the report's errors if the living nodes contradict the server's clock.
 const TIME: &str = "the time, to judge by";
 
-/// The maximum age of a read of the node, from when it was asked for, as a write is sent and as it arrives.
+/// The maximum age of a read of the node when a write is sent and when it arrives. The age starts at the request for the read.
 pub const FRESH: Duration = Duration::from_secs(5);
-/// The maximum of requests at the same time.
+/// The maximum number of concurrent requests.
 const AT_ONCE: usize = 8;
-/// The maximum of writes to one pod: four tries, each repeated once after a conflict, and those of the Job step.
+/// The maximum number of writes to one pod: four tries, each repeated once after a conflict, and the writes of the Job step.
 const MOST_WRITES: usize = 10;
 
 /// The settings and limits of a run.
 pub struct Rules {
     pub settings: Arc<Settings>,
     pub dry_run: Mode,
-    /// The time after which no request is started.
+    /// The time after which the run starts no request.
     pub last_start: Instant,
     /// The time by which the run has ended.
     pub end: Instant,
@@ -125,7 +125,7 @@ impl Watched {
         if request.kind != Kind::DeleteClaim {
             return self.received.pods.get(&(uid.into(), version.into()));
         }
-        // The one that was rehearsed.
+        // The delete of a PVC is about the pod whose delete was rehearsed.
         let uses = |pod: &&PodFacts| {
             pod.namespace == request.namespace
                 && pod.claims.iter().any(|claim| claim.name == request.name)
@@ -142,14 +142,14 @@ impl Watched {
 
     fn wrong_form(&self, request: &Request) -> Vec<String> {
         let (uid, version) = request.preconditions();
-        // What is given up is rehearsed.
+        // A delete that gives up data is rehearsed.
         let dry = self.rules.dry_run == Mode::ServerDryRun || request.dry_run;
         let (body, content, asked) = if request.kind == Kind::Patch {
             let said = |key: &str| {
                 let field = request.body.pointer(&format!("/status/conditions/0/{key}"));
                 field.and_then(Value::as_str).unwrap_or_default()
             };
-            // The message is for people: any will do. The time is one that the server's clock has shown.
+            // Any message is accepted, because only people read it. The time must be one that the server's clock has shown.
             let message = Some(said("message")).filter(|message| !message.is_empty());
             let when = said("lastTransitionTime");
             let shown = start()..=self.world.now();
@@ -203,7 +203,7 @@ impl Watched {
         .collect()
     }
 
-    /// The reasons why `pod`, as it was received, must not be written.
+    /// The reasons why `pod`, as the program received it, must not be written.
     fn wrong_pod(&self, request: &Request, mut pod: PodFacts) -> Vec<String> {
         let mut wrong = Vec::new();
         let of_claim = request.kind == Kind::DeleteClaim;
@@ -218,7 +218,7 @@ impl Watched {
             .iter()
             .any(|finalizer| finalizer == JOB_TRACKING)
             && !pod.finished();
-        // A dry run changes nothing, so only the answer shows that the step was done.
+        // A dry run changes nothing, so only the response shows that the step was done.
         let mut earlier = self
             .writes
             .iter()
@@ -238,11 +238,12 @@ impl Watched {
         if self.received.namespace_lists < 2 {
             wrong.push("the namespaces were not listed again".to_owned());
         }
-        // Whether it is being deleted is asked right before.
+        // Right before a write, the program reads again whether the namespace is being deleted.
         let read = self.received.read_namespaces.get(&pod.namespace);
         let is_fresh = read.is_some_and(|taken| taken.elapsed() <= FRESH);
         let namespace = self.received.namespaces.get(&pod.namespace).cloned();
-        // What is read for another pod at the very moment of a write comes too late for it.
+        // If the program reads the namespace for another pod at the very moment of a write, that reading comes too late for the
+        // write.
         let before = self.received.namespaces_before.get(&pod.namespace);
         let before = before.filter(|(at, _)| at.elapsed().is_zero());
         let before = before.and_then(|(_, facts)| facts.clone());
@@ -253,7 +254,7 @@ impl Watched {
         pod.in_namespace = Some(namespace.ok_or_else(unread));
         let node = pod.node.clone().unwrap_or_default();
         let users = self.received.users.get(&pod.namespace);
-        // What nothing wants by then is asked right before.
+        // Right before a write, the program reads again whether anything still wants the pod.
         let set = self.received.sets.get(&pod.namespace);
         let set = set
             .filter(|(taken, _)| taken.elapsed() <= FRESH)
@@ -277,7 +278,7 @@ impl Watched {
             Ok(volume.map(|volume| attached(volume, &node, attachments, drivers.as_ref())))
         };
         let set = set.ok_or_else(unread);
-        // Whether the set makes a claim again is not asked again.
+        // The program does not read again whether the set recreates a PVC.
         let read = self.received.sets.get(&pod.namespace);
         let read = read.and_then(|(_, set)| set.as_ref());
         pod.claims = World::known_claims(&pod, (users, read), claim, volume);
@@ -310,7 +311,7 @@ impl Watched {
         let objections = objections(&facts, policy, &pod);
         wrong.extend(objections.into_iter().map(str::to_owned));
         if let Some(NodeRead::Known(node)) = facts.nodes.values().next() {
-            // The breaker is judged once, by the plan's time.
+            // The breaker is judged once, at the plan's time.
             let planned_at = self.received.planned_at.unwrap_or(facts.now);
             if self.holds(node, planned_at) && self.holds(node, facts.now) {
                 wrong.push("the breaker should have held it".to_owned());
@@ -340,7 +341,7 @@ impl Watched {
         wrong
     }
 
-    /// Whether the breaker holds the pods of `node`, by the nodes that were counted.
+    /// Whether the breaker keeps the pods of `node`, judged by the nodes that were counted.
     fn holds(&self, node: &NodeFacts, now: Timestamp) -> bool {
         let Received {
             node_counts,
@@ -355,8 +356,8 @@ impl Watched {
             return percent < 100 && !(few && *real_ready);
         };
         let occupied = |node: &NodeFacts| occupied.get(&node.name).copied().unwrap_or(true);
-        // What is heard elsewhere is not known of each: a node at the edge that is said to be off may live, and then counts as a
-        // leaf node.
+        // The other heartbeats of these nodes are unknown. An edge node with a `powered-off` answer may be alive, and is then
+        // counted as a leaf node.
         let held = [false, true].map(|lives| {
             let counts = |node: &NodeFacts| CountedNode {
                 leaf: node.leaf.is_some() && lives || counted_node(node, now, true).leaf,
@@ -367,7 +368,7 @@ impl Watched {
         held == [true, true]
     }
 
-    /// Whether the delete of that claim was tried, after that of the pod, and before any that was real.
+    /// Whether the delete of that PVC was rehearsed, after the rehearsal of the pod's delete and before any real delete.
     fn is_rehearsed(&self, pod: &PodFacts, claim: &str) -> bool {
         let writes = self
             .writes
@@ -381,7 +382,8 @@ impl Watched {
         writes.any(of_pod) && writes.any(|write| of_claim(write) && (tried(write) || absent(write)))
     }
 
-    /// Checks that no claim is read once anything was asked for that lets it go: what lets it go is never older than the claim.
+    /// Checks that the program reads no PVC after a reading that may allow its delete. So that reading is never older than the
+    /// PVC.
     pub fn judge_order(&mut self, request: &Request) {
         let is_judged = self.writes.is_empty() && self.lets_claims_go;
         self.violations.extend(is_judged.then(|| {
@@ -390,7 +392,7 @@ impl Watched {
         }));
     }
 
-    /// Checks an Event, or the list of earlier ones, when it is sent.
+    /// Checks the creation of an Event, or the list of earlier Events, when the request is sent.
     pub fn judge_event(&mut self, request: &Request) {
         let about = request.body["regarding"]["uid"]
             .as_str()
@@ -441,7 +443,7 @@ impl Watched {
     }
 }
 
-/// Whether the claim is the one of the request, and is declared scratch or answered for this failure.
+/// Whether the PVC is the one in the request, and is declared scratch or answered for this failure.
 fn given_up(request: &Request, failure: &Failure, policy: &Policy, claim: &ClaimFacts) -> bool {
     let Some(ClaimState::Bound(bound)) = &claim.state else {
         return false;
@@ -459,10 +461,10 @@ fn both(request: &Request) -> (&str, Option<&str>) {
 pub struct Ended<'a> {
     pub result: &'a Result<Report, CouldNotRun>,
     pub state: &'a Watched,
-    /// The maximum of requests at the same time, and the requests that the program has no reason to send.
+    /// The maximum number of concurrent requests, and the requests that the program has no reason to send.
     pub most_at_once: usize,
     pub not_understood: &'a [String],
-    /// The cluster as the run began.
+    /// The cluster at the start of the run.
     pub before: &'a World,
     pub at: Instant,
 }
@@ -495,7 +497,8 @@ impl Ended<'_> {
                     ));
                 }
                 for pod in &report.pods {
-                    // An answer that counted, and does not any more, has changed, whatever else of the node has not.
+                    // If an answer applied earlier and no longer does, the answer has changed, even if nothing else of the node
+                    // has.
                     let withdrawn = pod.outcome_detail.as_ref();
                     let withdrawn = withdrawn.is_some_and(|it| it.contains("no longer counts"));
                     let untrue = self.untrue(pod).filter(|_| !withdrawn);
@@ -536,7 +539,7 @@ impl Ended<'_> {
         !trouble.is_faulty() && self.state.changes == 0 && self.at < self.state.rules.last_start
     }
 
-    /// Why a pod's outcome does not agree with the cluster.
+    /// The reason why a pod's outcome contradicts the cluster.
     fn untrue(&self, pod: &PodEntry) -> Option<&'static str> {
         let state = self.state;
         let real = state.rules.dry_run != Mode::ServerDryRun;
@@ -545,7 +548,7 @@ impl Ended<'_> {
             .iter()
             .filter(|write| write.uid == pod.uid.as_str())
             .collect::<Vec<_>>();
-        // A rehearsal is none.
+        // A rehearsal is not a delete.
         let deletes = || {
             writes
                 .iter()
@@ -560,7 +563,7 @@ impl Ended<'_> {
             .any(|write| maybe_gone(&write));
         let accepted = deletes().any(|write| write.answered == Some(200));
         let denied = writes.iter().any(|write| write.denied);
-        // In a dry run the rehearsal is the first of two deletes that look alike.
+        // In a dry run, the rehearsal is the first of two deletes that look alike.
         let gives_up =
             [Some(ReasonCode::Scratch), Some(ReasonCode::Answered)].contains(&pod.reason);
         let rehearsed = !real && gives_up && {
@@ -585,7 +588,7 @@ impl Ended<'_> {
             .nodes
             .get(node)
             .is_none_or(|node| node.changed || state.world.lives(node));
-        // The last list that shows whether it still exists.
+        // The last list that shows whether the pod still exists.
         let listed = state.received.uids.get(node);
         let seen = listed.is_some_and(|(_, uids)| uids.contains(&pod.uid.as_str().into()));
         let settled = listed.is_some_and(|(at, _)| effect.is_some_and(|effect| *at > effect));
@@ -677,8 +680,8 @@ impl Ended<'_> {
         .collect()
     }
 
-    /// Verdicts that the cluster does not explain, where only the program's writes changed it. A fault may hold a pod,
-    /// but must then be its reason.
+    /// Verdicts that the cluster does not explain, in a run during which only the program changed the cluster. A fault may keep a
+    /// pod, but the reason must then name the fault.
     fn misjudged(&self, report: &Report) -> Vec<String> {
         let Watched {
             trouble,
@@ -691,7 +694,7 @@ impl Ended<'_> {
         }
         let mut before = self.before.clone();
         if self.state.received.leases_forbidden {
-            // They count as none, and that is told.
+            // Forbidden Leases are treated as absent, and the report says so.
             before.leases.clear();
         }
         let mut before = before.facts(report.judged_at);
@@ -731,38 +734,40 @@ impl Ended<'_> {
             let limits = &rules.settings.limits;
             let unread = trouble.is_faulty() && self.state.is_unread(pod);
             let explained = match entry.reason.map_or("", ReasonCode::as_str) {
-                // What an unreadable neighbour says of the machine is not known.
+                // It is unknown what an unreadable pod on the same node says about the machine.
                 code if reaped.iter().any(|it| it.as_str() == code)
                     && self.state.lacks_neighbours(pod) =>
                 {
                     true
                 }
-                // An answer lets pass what was not read, too, and is not needed for what hides it.
+                // With an answer, a pod may be reaped although something was not read. And if a fault hides an obstacle, no
+                // answer is needed for it.
                 code if reaped.iter().any(|it| it.as_str() == code) => {
                     let by_answer = ReasonCode::Answered;
                     let is_of_answer = exact == by_answer || code == by_answer.as_str();
                     free && (exact.as_str() == code || unread && is_of_answer)
                 }
-                // What proves that it may go was not read.
+                // The program could not read the facts that prove that the pod may be reaped.
                 "local-volume" | "host-path" | "volume-confined" | "owner-kind"
                     if unread && reaped.contains(&exact) =>
                 {
                     true
                 }
-                // A node of which the lease is unread is not fenced for sure, and may have learnt of the deletion.
+                // If the node's Lease was not read, the node is not known to be fenced, and its kubelet may have learned of the
+                // deletion.
                 "facts-unread" | "volume-unverified" | "shared-disk" | "not-overdue"
                 | "edge-node"
                     if unread =>
                 {
                     true
                 }
-                // A slow answer may be newer than the time by which it is judged.
+                // A slow response may be newer than the time at which the node is judged.
                 "kubelet-alive" if goes_on(pod) => true,
                 "over-cap" => free && limits.max_deletes.is_some(),
                 "facts-unread" if report.errors.iter().any(|it| it.what == TIME) => {
                     free && self.before.clock_is_wrong() != Some(false)
                 }
-                // An answer does not count while a fault hides whether its node lives.
+                // An answer is ignored while a fault hides whether its node is alive.
                 "mass-outage" if unread && says_off(pod) => free,
                 "mass-outage" => free && self.holds(facts, pod),
                 _ => !free && (entry.reason == Some(exact) || unread),
@@ -779,13 +784,13 @@ impl Ended<'_> {
         wrong
     }
 
-    /// Whether a limit holds a pod of `facts`, apart from the cap.
+    /// Whether a limit other than the cap keeps a pod of `facts`.
     fn holds(&self, facts: &ClusterFacts, pod: &PodFacts) -> bool {
         let now = facts.now;
         let is_faulty = self.state.trouble.is_faulty();
         let percent = self.state.rules.settings.limits.max_not_ready_percent;
         let node = facts.node_of(pod).and_then(NodeRead::known);
-        // What a fault hides may be there: a pod, or that a machine at the edge lives, which then counts as a leaf node.
+        // A fault may hide a pod, or hide that an edge node's machine is alive. Such a node is counted as a leaf node.
         let occupied = |node: &str| is_faulty || self.before.occupied(node);
         let holds = |edge_lives: bool| {
             let counts = |node: &NodeFacts| {
@@ -800,7 +805,7 @@ impl Ended<'_> {
         holds(false) || is_faulty && holds(true)
     }
 
-    /// Pods of a run without faults that were to be reaped and were not.
+    /// Pods of a run without faults that should have been reaped and were not.
     fn not_reaped(&self, report: &Report) -> Vec<String> {
         if !self.calm() {
             return Vec::new();
@@ -850,11 +855,11 @@ impl Ended<'_> {
                 claims.any(ours) && all_is_given_up(pod, node, &settings.policy, report.judged_at)
             });
             let outcome = match dry_run {
-                // Its claims went already.
+                // The pod's PVCs were deleted earlier.
                 Mode::Delete if by_job && lets_go_late && gives_up => "failed",
                 Mode::Delete if by_job && lets_go_late => "still-there",
-                // Such a pod was forced before, and is removed with the Job controller's finalizer: maybe before our
-                // delete.
+                // Such a pod was force-deleted earlier, and disappears once the Job controller removes its finalizer, perhaps
+                // before our delete.
                 Mode::Delete if by_job && is_forced(pod) => outcomes
                     .get(pod.uid.as_str())
                     .copied()
@@ -885,8 +890,8 @@ impl Ended<'_> {
     }
 }
 
-/// The names of pods to reap and the commands that the text lacks. One command for several pods stands
-/// for that of each.
+/// The names of pods to reap and the commands that are missing in the text. One command for several pods replaces their separate
+/// commands.
 fn untold(report: &Report) -> Vec<String> {
     let text = text::write(&report.page(), text::Screen::default());
     let of_pods = report.pods.iter().flat_map(|pod| &pod.advice.steps);

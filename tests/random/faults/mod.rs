@@ -1,5 +1,5 @@
-//! Whole runs against a simulated API server with random faults, while the cluster changes. After each run the rules
-//! held and the report is true.
+//! Whole runs against a simulated API server with random faults, while the cluster changes. After each run, the invariants must
+//! hold and the report must be true.
 //!
 //! The clock is tokio's and paused, so a run that waits for minutes takes milliseconds.
 
@@ -15,7 +15,7 @@ use pod_reaper::{cluster::Cluster, run::run_on};
 use tokio::{sync::oneshot, time::sleep_until};
 
 const RUNS: u64 = 5_000;
-/// How long a run has after a signal.
+/// The time that a run has after a signal.
 const TO_FINISH: Duration = Duration::from_secs(20);
 
 /// The result of one run.
@@ -26,12 +26,12 @@ struct Ran {
     trace: Vec<String>,
     faults: BTreeSet<String>,
     writes: usize,
-    /// How many claims were deleted.
+    /// The number of deleted PVCs.
     claims: usize,
     stale_lists: usize,
 }
 
-/// The arguments. Nothing but the end of the run falls on an odd number of milliseconds.
+/// The arguments. Only the end of the run falls on an odd number of milliseconds.
 fn args(dice: &mut Dice) -> Vec<String> {
     let mut args = options::args(dice);
     let mode = dice.weigh(&[(12, "--yes"), (2, "--dry-run"), (1, "--dry-run=client")]);
@@ -43,7 +43,7 @@ fn args(dice: &mut Dice) -> Vec<String> {
     args
 }
 
-/// The faults, how often the cluster changes in a thousand requests, and the length of a page.
+/// The faults, how many changes of the cluster there are in a thousand requests, and the length of a page.
 fn trouble(dice: &mut Dice) -> (Trouble, usize, usize) {
     let rate = |dice: &mut Dice| dice.pick(&[20, 20, 60, 60, 150, 350]);
     let often = |dice: &mut Dice| dice.pick(&[60, 150, 350]);
@@ -57,9 +57,9 @@ fn trouble(dice: &mut Dice) -> (Trouble, usize, usize) {
         let kind = match dice.below(10) {
             0..5 => Kind::Delete,
             5 => Kind::DeleteClaim,
-            // Of these there is a second list, right before the first delete.
+            // The run lists namespaces a second time, right before the first delete.
             6 | 7 => Kind::Namespaces,
-            // The list that verifies.
+            // The list that verifies that deleted pods are gone.
             8 => Kind::PodUids,
             _ => dice.pick(&Kind::all()),
         };
@@ -76,7 +76,7 @@ fn trouble(dice: &mut Dice) -> (Trouble, usize, usize) {
         };
         (kind, fault)
     });
-    // A fault at every one of several hundred requests would leave no run that proves anything.
+    // If every one of several hundred requests could also fail, no run would prove anything.
     let faults = if always.is_some() { 0 } else { faults };
     let page = dice.pick(&[1, 2, 3, 500]);
     let second = matches!(always, Some((Kind::Namespaces, _))) && dice.permille(700);
@@ -111,14 +111,14 @@ fn run(seed: u64) -> Ran {
             .values_mut()
             .filter_map(|node| node.lease.as_mut())
         {
-            // None that says another thing of the clock while the run goes on.
+            // No Lease may start or stop contradicting the server's clock during the run.
             lease.skew = if (-300..-290).contains(&lease.skew) {
                 0
             } else {
                 lease.skew
             };
         }
-        // Without changes, the server's cache is as new as the cluster.
+        // Without changes, the server's cache is as recent as the cluster.
         let keeps_up = if changes > 0 {
             dice.pick(&[0, 300, 1000, 1000])
         } else {
@@ -136,7 +136,7 @@ fn run(seed: u64) -> Ran {
         let began = Instant::now();
         let deadline = settings.deadline;
         let (signal, stop) = Stop::manual(deadline);
-        // A quarter of a short deadline, or 20 s of a long one, is left for the requests that were started.
+        // A quarter of a short deadline, or 20 s of a long one, is reserved for requests that were already started.
         let reserve = Duration::from_secs(20).min(deadline / 4);
         let (mut last_start, mut end) = (began + deadline - reserve, began + deadline);
         let disturbed = trouble.is_faulty() || changes > 0;
@@ -156,7 +156,7 @@ fn run(seed: u64) -> Ran {
                 if by_write && let Ok(written) = first_write.await {
                     at = written;
                 }
-                // No write was sent by the end of the run.
+                // The channel is closed if the run ended without a write.
                 if !signal.is_closed() {
                     sleep_until(at).await;
                     signal.send_replace(Some(("SIGTERM", at)));

@@ -1,5 +1,5 @@
-//! The cluster behind the server, with a record of what the program has received. Every write is checked by what the
-//! program could know.
+//! The cluster behind the server, with a record of everything that the program has received. Every write is checked against what
+//! the program could know.
 
 use super::{
     TO_FINISH,
@@ -21,37 +21,37 @@ use tokio::sync::oneshot;
 
 pub struct Watched {
     pub world: World,
-    /// The pods as the server's cache has them.
+    /// The pods in the server's cache.
     cache: Cache,
     pub received: Received,
     pub rules: Rules,
     pub trouble: Trouble,
-    /// Requests before which the cluster changes, in a thousand.
+    /// The number of requests, in a thousand, before which the cluster changes.
     pub changes: usize,
     pub writes: Vec<Write>,
     /// The pods that have had Warnings.
     pub warned: BTreeSet<String>,
-    /// A set, or the pods of a namespace, were asked for.
+    /// Whether the program has requested a set, or the pods of a namespace.
     pub lets_claims_go: bool,
     pub violations: Vec<String>,
-    /// What ends the run a millisecond after its first write, if that is to be.
+    /// If set, ends the run a millisecond after its first write.
     pub ends_by: Option<oneshot::Sender<Instant>>,
-    /// The reads of which the last was not answered as the cluster is: each kind of object, and which of them.
+    /// The reads whose last response did not match the cluster: the kind of object, and which objects.
     unread: BTreeSet<Read>,
-    /// The numbers of requests of which the answer has an object that does not parse.
+    /// The numbers of requests whose response has an object that does not parse.
     malformed: BTreeSet<usize>,
     dice: Dice,
 }
 
-/// What is read by a request, or by those for the pages of a list: the kind, the namespace, the name or the node, and
-/// which of several.
+/// Identifies a read that is one request, or all requests for the pages of a list: the kind, the namespace, the name or the node,
+/// and which of several.
 type Read = (Kind, String, String, String);
 
 fn read(request: &Request) -> Read {
     let node = request.of_node().unwrap_or_default();
     let name = format!("{}{node}", request.name);
     let which = match request.kind {
-        // They are read more than once, for the pods, for the clock and before a write, and may fail for one of them.
+        // The program reads these objects more than once: for the pods, for the clock and before a write. Each read may fail.
         Kind::Node | Kind::Lease | Kind::Namespaces => request.number.to_string(),
         kind => {
             // The Leases of a name are selected by a field.
@@ -69,9 +69,9 @@ fn read(request: &Request) -> Read {
 /// A cache that may be behind the cluster.
 pub struct Cache {
     pub pods: BTreeMap<Key, Pod>,
-    /// How often it takes over the state of the cluster, in a thousand requests.
+    /// How often the cache takes over the state of the cluster, in a thousand requests.
     pub keeps_up: usize,
-    /// Lists that were not as the cluster was.
+    /// The number of lists that did not match the cluster.
     pub stale_lists: Cell<usize>,
 }
 
@@ -82,11 +82,11 @@ pub struct Write {
     pub kind: Kind,
     pub uid: String,
     pub namespace: String,
-    /// The claim that it deletes.
+    /// The PVC that this write deletes.
     pub claim: Option<String>,
-    /// It was sent as a dry run.
+    /// Whether the write was sent as a dry run.
     pub dry: bool,
-    /// The time at which it changed the pod.
+    /// The time at which the write changed the pod.
     pub took_effect: Option<Instant>,
     /// The status that reached the program.
     pub answered: Option<u16>,
@@ -96,45 +96,45 @@ pub struct Write {
 /// The field selector of a list of one object.
 const OF_NAME: &str = "metadata.name=";
 
-/// The complete answers that reached the program.
+/// The complete responses that reached the program.
 #[derive(Debug, Default)]
 pub struct Received {
     /// The name of each node, and whether its row shows Ready.
     pub rows: Vec<(String, bool)>,
-    /// The `Date` of the first page of the rows, by which the run plans.
+    /// The `Date` of the first page of the rows, which is the time of the plan.
     pub planned_at: Option<Timestamp>,
     /// All nodes.
     pub node_counts: Option<Vec<NodeFacts>>,
-    /// By node, whether the last complete list of its pods showed one that counts for the breaker.
+    /// By node, whether the last complete list of its pods showed a pod that makes the breaker count the node.
     pub occupied: BTreeMap<String, bool>,
-    /// The leases that are not kubelets', in the first complete list of rows; none where that was forbidden.
+    /// The Leases that are not kubelets', from the first complete list of rows. The list is empty if listing them was forbidden.
     pub rows_of_leases: Option<Vec<Other>>,
     pub leases_forbidden: bool,
-    /// What was read of each; nothing where it was gone.
+    /// The readings of each other Lease; `None` if the Lease did not exist.
     pub others: BTreeMap<Key, Vec<(Instant, Option<Other>)>>,
-    /// The pods that were seen on any node, and what those of each node said.
+    /// The pods that were seen on any node, and the heartbeats that the pods of each node contain.
     pub seen: BTreeMap<Uid, PodFacts>,
     pub words: BTreeMap<String, Vec<Heard>>,
-    /// Node and attachment, in the last complete list.
+    /// Node and attachment, from the last complete list.
     pub attachments: Vec<(String, Attachment)>,
     pub drivers: Option<BTreeMap<String, Option<bool>>>,
-    /// When the set of each namespace was read.
+    /// The set of each namespace, and when it was read.
     pub sets: BTreeMap<String, (Instant, Option<Set>)>,
-    /// Whether some real node was seen on which a pod could start.
+    /// Whether a real node was seen on which a pod could start.
     pub real_ready: bool,
-    /// The first UID of each node, which is that of the judged node.
+    /// The first UID of each node, which is the UID of the judged node.
     pub judged: BTreeMap<String, Uid>,
     /// The last read of each node.
     pub looks: BTreeMap<String, Look>,
     pub leases: BTreeMap<String, (Instant, Option<Lease>)>,
-    /// In the last complete list; and how many such lists there were.
+    /// The namespaces of the last complete list, and the number of complete lists.
     pub namespaces: BTreeMap<String, NamespaceFacts>,
     pub namespace_lists: usize,
-    /// When each of them was read.
+    /// The time at which each namespace was read.
     pub read_namespaces: BTreeMap<String, Instant>,
     /// The names in the last list of all namespaces.
     pub listed: BTreeSet<String>,
-    /// When a namespace was last read by itself, and what was known of it before that moment.
+    /// The time of the last single read of a namespace, and the facts that were known about it before.
     pub namespaces_before: BTreeMap<String, (Instant, Option<NamespaceFacts>)>,
     /// The nodes that label selectors selected.
     pub selected: BTreeMap<String, Node>,
@@ -144,14 +144,14 @@ pub struct Received {
     pub volumes: BTreeMap<String, Option<VolumeFacts>>,
     /// By namespace, the last complete list of its pods.
     pub users: BTreeMap<String, Vec<User>>,
-    /// The last complete list of the UIDs on each node, and when it was asked for.
+    /// The last complete list of the UIDs on each node, and when it was requested.
     pub uids: BTreeMap<String, (Instant, BTreeSet<Uid>)>,
 }
 
 /// A read of a node that reached the program.
 #[derive(Debug, Clone)]
 pub struct Look {
-    /// The time when the program asked: the node may change before the answer comes.
+    /// The time of the request: the node may change before the response arrives.
     pub asked: Instant,
     pub date: Timestamp,
     pub node: Node,
@@ -184,8 +184,9 @@ impl Watched {
         }
     }
 
-    /// Whether a read failed that tells whether the pod may be deleted: of the pod, its node, the leases, its namespace, its
-    /// volumes, and what else uses or wants them; or of what the limits go by.
+    /// Whether a read failed that shows whether the pod may be deleted. These are the reads of the pod, its node, the Leases, its
+    /// namespace and its volumes, of everything else that uses or wants the pod or its PVCs, and the reads on which the limits
+    /// depend.
     pub fn is_unread(&self, pod: &PodFacts) -> bool {
         let own = pod.node.as_deref().unwrap_or_default();
         let living = |name: &str| {
@@ -221,7 +222,7 @@ impl Watched {
         self.unread.iter().any(is_relevant)
     }
 
-    /// Whether a list of the pods of its node was not whole: a pod that could not be read affects no other.
+    /// Whether a list of the pods of its node was incomplete. An unreadable pod affects no other pod.
     pub fn lacks_neighbours(&self, pod: &PodFacts) -> bool {
         let own = pod.node.as_deref().unwrap_or_default();
         let mut unread = self.unread.iter();
@@ -287,7 +288,7 @@ impl Cluster for Watched {
                     let rules = &mut self.rules;
                     rules.last_start = rules.last_start.min(at);
                     rules.end = rules.end.min(at + TO_FINISH);
-                    // Nobody waits for it if the run has ended.
+                    // Nothing receives the time if the run has ended.
                     ends_by.send(at).ok();
                 }
             }
@@ -348,7 +349,7 @@ impl Cluster for Watched {
             .or(before)
             .ok_or(Refusal::NotFound)?;
         let object = pod::pod(&pod);
-        // The program has to rely on the answer. A dry run's says nothing of the pod.
+        // The program must rely on the response. The response to a dry run says nothing about the pod.
         if request.kind == Kind::Patch && !request.dry_run {
             pod.facts.fail();
         }
@@ -357,7 +358,7 @@ impl Cluster for Watched {
     }
 
     fn answered(&mut self, request: &Request, status: u16, fault: Option<Fault>) {
-        // The page of a proxy does not say that the right is missing.
+        // The error page of a proxy does not show that the permission is missing.
         if request.kind == Kind::LeaseRows && fault == Some(Fault::Status(403, false, false)) {
             self.received.rows_of_leases.get_or_insert_default();
             self.received.leases_forbidden = true;
@@ -376,12 +377,13 @@ impl Cluster for Watched {
             Content::Page { whole, .. } => !whole.as_ref().is_some_and(|whole| whole.malformed),
             Content::Object(_) | Content::Absent => true,
         };
-        // A node without the time of the answer cannot be judged.
+        // A node whose response has no time cannot be judged.
         let is_dated = delivery.dated || request.kind != Kind::Node;
         if is_whole && is_dated && !self.malformed.contains(&request.number) {
             self.unread.remove(&read(request));
         }
-        // A claim that the run has deleted is only asked whether it goes: the pod is judged as before.
+        // After deleting a PVC, the program reads it only to see whether it is gone. The reading does not change how the pod is
+        // judged.
         let deletes = |write: &Write| {
             write.kind == Kind::DeleteClaim
                 && !write.dry
@@ -408,7 +410,8 @@ fn is_open(node: &NodeFacts) -> bool {
 }
 
 impl Received {
-    /// What is known at `now` of what is heard elsewhere of a node: whatever names it was read, and read again not long ago.
+    /// The heartbeats of a node from other Leases and from programs, as known at `now`. Each Lease that names the node must have
+    /// been read, and read again recently.
     pub fn elsewhere(&self, node: &Node, now: Timestamp) -> facts::Read<Vec<Heard>> {
         let name = &node.facts.name;
         let host = |name: &String| self.looks.get(name)?.node.facts.hostname.as_deref();
@@ -458,7 +461,7 @@ impl Received {
         }
         match (request.kind, content) {
             (Kind::Node, Content::Absent) => drop(self.looks.remove(&name)),
-            // A read without the server's clock does not count, since the node cannot be judged by it.
+            // A read without the server's time is ignored, because the node cannot be judged without it.
             (Kind::Node, Content::Object(Facts::Node(node))) if dated => {
                 let facts = &node.facts;
                 self.judged
@@ -476,7 +479,7 @@ impl Received {
                 );
             }
             (Kind::Lease, Content::Absent) => {
-                // What was heard before stays heard.
+                // An earlier heartbeat stays known after the Lease is gone.
                 let before = self.leases.get(&name).and_then(|(_, lease)| lease.clone());
                 self.leases.insert(name, (asked, before));
             }

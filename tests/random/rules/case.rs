@@ -1,4 +1,4 @@
-//! A random cluster as facts. Much of it could not be read, falls on a boundary, or has strange names.
+//! A random cluster as facts. Many of the facts could not be read, lie on a boundary, or have strange names.
 
 use crate::oracle::{asked, node_counts};
 use crate::prelude::*;
@@ -12,11 +12,11 @@ use pod_reaper::{
 #[derive(Debug, Clone)]
 pub struct Case {
     pub gathered: Gathered,
-    /// Nodes that were not read; the census counts them.
+    /// Nodes that were not read, but that the census counts.
     pub further_nodes: Vec<CountedNode>,
     /// The arguments, with the program's name first.
     pub args: Vec<String>,
-    /// The outcomes, of the pods in this order, again and again.
+    /// The outcomes, assigned to the pods in this order and repeated as often as needed.
     pub outcomes: Vec<Outcome>,
     /// Sort keys for another order of the pods.
     pub order: Vec<usize>,
@@ -85,7 +85,7 @@ impl Case {
     }
 }
 
-/// Takes out most of the nodes without a pod. Returns what they count as.
+/// Removes most of the nodes without a pod. Returns how the breaker counts them.
 fn leave_out_idle_nodes(dice: &mut Dice, gathered: &mut Gathered) -> Vec<CountedNode> {
     let Gathered { facts, pods, .. } = gathered;
     let busy = |name: &String| pods.iter().any(|pod| pod.node.as_ref() == Some(name));
@@ -128,7 +128,7 @@ fn change_node(dice: &mut Dice, read: &mut NodeRead) {
     change_times(dice, node);
 }
 
-/// Puts times of the node just before, on or just after each moment from which on they mean something else.
+/// Sets times of the node just before, on or just after each moment at which their meaning changes.
 fn change_times(dice: &mut Dice, node: &mut NodeFacts) {
     let since = node.ready_since.max(node.tainted_since).unwrap_or(start());
     for heard in &mut node.heard {
@@ -226,7 +226,7 @@ fn change_pod(dice: &mut Dice, pod: &mut PodFacts) {
     }
 }
 
-/// Puts answers just before, on or just after each moment that an answer is bound by.
+/// Sets answers just before, on or just after each moment that an answer must be later than.
 fn change_answers(dice: &mut Dice, node: &mut NodeFacts, pod: &mut PodFacts) {
     let heard = node.heard.iter().map(|heard| heard.at).max();
     let since = node.ready_since.max(node.tainted_since);
@@ -276,7 +276,7 @@ fn about(dice: &mut Dice) -> SignedDuration {
     SignedDuration::from_millis(dice.pick(&[-1, 0, 1]))
 }
 
-/// A moment that is about a threshold, a period of a source, twelve times one, or a day ago.
+/// A moment close to a threshold, to a period of a source, to twelve times that period, or to a day ago.
 fn edge(dice: &mut Dice) -> Timestamp {
     let seconds = [
         -3_600, -30, 0, 10, 40, 60, 120, 300, 480, 600, 660, 720, 3_600, 7_200, 86_400,
@@ -284,7 +284,7 @@ fn edge(dice: &mut Dice) -> Timestamp {
     start() - SignedDuration::from_secs(dice.pick(&seconds)) + about(dice)
 }
 
-/// Mostly names, and sometimes text that a terminal, a shell or a line break could handle wrongly.
+/// Usually a name, and sometimes text that a terminal, a shell or a line break could handle wrongly.
 fn text(dice: &mut Dice) -> String {
     let names = [
         "db-0",
@@ -309,7 +309,7 @@ fn text(dice: &mut Dice) -> String {
     }
 }
 
-/// Any characters of a plane, in equal parts of the planes.
+/// Any characters of a Unicode plane. All planes are equally likely.
 fn any_text(dice: &mut Dice) -> String {
     let mut letter = || {
         let end = dice.pick(&[0x80, 0x800, 0x1_0000, 0x11_0000]);

@@ -1,6 +1,6 @@
 //! A random cluster: its objects, the effects of writes, and random changes.
 //!
-//! It is kept as the facts that a complete read would return, so that the oracle can judge it directly.
+//! The cluster is stored as the facts that a complete read would return, so that the oracle can judge it directly.
 
 pub mod claim;
 pub mod node;
@@ -19,7 +19,7 @@ use serde_json::json;
 /// Namespace and name.
 pub type Key = (String, String);
 
-/// What a client can read of an object.
+/// The facts that a client can read from an object.
 #[derive(Debug, Clone)]
 pub enum Facts {
     Node(Arc<Node>),
@@ -43,7 +43,7 @@ pub struct World {
     pub nodes: BTreeMap<String, Node>,
     pub pods: BTreeMap<Key, Pod>,
     pub namespaces: BTreeMap<String, Namespace>,
-    /// The leases that are not kubelets', each of another namespace or name.
+    /// The Leases that are not kubelets'. Each has its own combination of namespace and name.
     pub leases: Vec<Other>,
     pub claims: BTreeMap<Key, Claim>,
     pub volumes: BTreeMap<String, Volume>,
@@ -51,18 +51,18 @@ pub struct World {
     pub drivers: BTreeMap<String, Option<bool>>,
     /// Node and attachment.
     pub attachments: Vec<(String, Attachment)>,
-    /// How long the Job controller takes to remove its finalizer from a failed pod.
+    /// The time that the Job controller takes to remove its finalizer from a failed pod.
     pub job_controller: Option<Duration>,
     /// The `StatefulSet` of each namespace.
     pub sets: BTreeMap<String, Set>,
-    /// UIDs of pods that are gone, and whether the program's delete removed them.
+    /// The UIDs of pods that are gone, and whether the program's delete removed them.
     pub gone: BTreeMap<Uid, By>,
 }
 
 #[derive(Debug, Clone, Copy)]
 pub struct Namespace {
     pub skip: Skip,
-    /// Whether its deletion was asked for.
+    /// Whether the namespace is being deleted.
     pub deleted: bool,
 }
 
@@ -75,7 +75,7 @@ impl Namespace {
     }
 }
 
-/// What nodes that are down have in common.
+/// What the nodes that are down have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Many {
     Any,
@@ -90,7 +90,7 @@ pub enum By {
 }
 
 const NAMESPACES: [&str; 2] = ["bank", "shop"];
-/// An hour and more is long past every threshold.
+/// An hour is longer than every threshold.
 const LONG: i64 = 3_600;
 
 impl World {
@@ -137,7 +137,7 @@ impl World {
         }
         let dead = dice.weigh(&[(16, 1), (16, 2), (4, 3), (2, 4), (2, 0), (1, 8)]);
         let ready = dice.weigh(&[(16, 2), (16, 3), (8, 5), (4, 1), (2, 0), (1, 12)]);
-        // Sometimes a zone fails beside others, or most of what is down was put away.
+        // Sometimes one zone fails and others do not, or most of the nodes that are down are retired nodes.
         let mut parked = BTreeSet::new();
         let many = dice.weigh(&[(20, Many::Any), (1, Many::Zone), (1, Many::Parked)]);
         let (dead, ready) = match many {
@@ -169,7 +169,7 @@ impl World {
             world.nodes.insert(node.facts.name.clone(), node);
         }
         for name in world.nodes.keys().cloned().collect::<Vec<_>>() {
-            // Sometimes more pods than requests at the same time, so that pods have to wait.
+            // Sometimes there are more pods than concurrent requests, so that pods must wait.
             let many = dice.weigh(&[(16, 6), (1, 24)]);
             let most = if world.nodes[&name].facts.ready == Ready::True {
                 2
@@ -202,7 +202,7 @@ impl World {
             self::plain(&mut world, dice);
         }
         if dice.permille(30) {
-            // By the word of every living node, the server's clock is wrong, or just not.
+            // According to the Leases of all Ready nodes, the server's clock is wrong, or just within the tolerance.
             let skew = dice.pick(&[-1_200, -306, -296, -295, -294]);
             let living = world
                 .nodes
@@ -221,7 +221,7 @@ impl World {
         world
     }
 
-    /// Adds pods that use the claims that are being deleted, some of which wait for a node.
+    /// Adds pods that use the PVCs that are being deleted. Some of these pods wait for a node.
     fn add_users(&mut self, dice: &mut Dice) {
         let claims = self.claims.iter().filter(|(_, claim)| claim.terminating);
         let keys = claims.map(|(key, _)| key.clone()).collect::<Vec<_>>();
@@ -249,7 +249,7 @@ impl World {
         start() + SignedDuration::try_from(self.start.elapsed()).unwrap()
     }
 
-    /// The server's clock as its answers show it: in whole seconds.
+    /// The server's clock as its responses show it: in whole seconds.
     pub fn date(&self) -> Timestamp {
         Timestamp::from_second(self.now().as_second()).unwrap()
     }
@@ -410,7 +410,7 @@ impl World {
         }
     }
 
-    /// All of them, and one more of each kind of which a file without any would prove nothing.
+    /// All objects, plus one of each kind that a file must contain to prove anything about that kind.
     pub fn all(&self) -> Vec<Value> {
         let kinds = [
             Resource::Nodes,
@@ -437,13 +437,13 @@ impl World {
         objects.map(|(object, _)| object).chain(more).collect()
     }
 
-    /// The nodes that the holder of a lease names, or on which a pod is that it names.
+    /// The nodes that a Lease's holder names, or whose pods it names.
     pub fn named_by(&self, lease: &Other) -> BTreeSet<&str> {
         let nodes = self.nodes.values().map(Node::names);
         lease.held_on(nodes, self.pods.values().filter_map(|pod| runs(&pod.facts)))
     }
 
-    /// What is heard at `now` of a node, in other leases and in its pods.
+    /// The heartbeats of a node at `now` from other Leases and from its pods.
     pub fn elsewhere(&self, node: &Node, now: Timestamp) -> Vec<Heard> {
         let leases = self
             .leases
@@ -459,13 +459,13 @@ impl World {
             .collect()
     }
 
-    /// Whether something on the node goes on to report.
+    /// Whether something on the node continues to send heartbeats.
     pub fn lives(&self, node: &Node) -> bool {
         let mut others = self.leases.iter().filter(|other| other.lease.goes_on);
         node.lives() || others.any(|it| self.named_by(it).contains(node.facts.name.as_str()))
     }
 
-    /// Whether the living nodes contradict the server's clock; nothing where that depends on which of them are asked.
+    /// Whether the Ready nodes contradict the server's clock. Returns `None` if that depends on which of these nodes are read.
     pub fn clock_is_wrong(&self) -> Option<bool> {
         let now = self.date();
         let ready = self
@@ -477,7 +477,7 @@ impl World {
             .clone()
             .any(|node| kind(node) == Some(LeafKind::Selected))
         {
-            // An operator says so by an option, which this run may not have.
+            // The user selects such nodes by an option, which this run may not have.
             return None;
         }
         let real = ready.filter(|node| kind(node).is_none());
@@ -488,7 +488,7 @@ impl World {
         (every || !any || all.len() <= 3).then_some(!any && !every)
     }
 
-    /// Whether the node has a pod that makes it count for the breaker, as long as it is not Ready.
+    /// Whether the node has a pod that makes the breaker count the node while it is not Ready.
     pub fn occupied(&self, node: &str) -> bool {
         let mut pods = self
             .pods
@@ -497,7 +497,7 @@ impl World {
         pods.any(Pod::occupies)
     }
 
-    /// A delete of a claim, with preconditions. It stays until no pod uses it.
+    /// Deletes a PVC, with preconditions. The PVC stays until no pod uses it.
     pub fn delete_claim(
         &mut self,
         key: &Key,
@@ -521,7 +521,7 @@ impl World {
     }
 
     fn remove_unused_claims(&mut self) {
-        // By the protection controller, a pod without a node uses none.
+        // For the protection controller, a pod without a node uses no PVC.
         let used = |namespace: &str, name: &str| {
             let mut pods = self
                 .pods
@@ -533,7 +533,7 @@ impl World {
             .retain(|(namespace, name), claim| !claim.terminating || used(namespace, name));
     }
 
-    /// Applies the changes of the Job controller up to now.
+    /// Applies the changes that the Job controller has made up to now.
     pub fn settle(&mut self) {
         let due = |pod: &Pod| pod.released_at.is_some_and(|at| at <= Instant::now());
         let due = self
@@ -583,7 +583,7 @@ impl World {
         }
     }
 
-    /// A delete at once, with preconditions.
+    /// Force-deletes a pod, with preconditions.
     pub fn delete(
         &mut self,
         key: &Key,
@@ -616,7 +616,7 @@ impl World {
         self.remove_if_free(key);
     }
 
-    /// A patch of the status to `Failed`, with preconditions.
+    /// Patches the status to `Failed`, with preconditions.
     pub fn fail(&mut self, key: &Key, uid: &str, version: &str, dry: bool) -> Result<(), Refusal> {
         self.check(key, uid, version)?;
         if !dry {
@@ -633,7 +633,7 @@ impl World {
         Ok(())
     }
 
-    /// Somebody scales a set, or makes it anew.
+    /// Scales or recreates a set.
     fn scale(&mut self, dice: &mut Dice) {
         let namespace = dice.pick(&NAMESPACES);
         if let Some(set) = Set::random(dice) {
@@ -659,7 +659,7 @@ impl World {
             return;
         }
         if !(13..=25).contains(&what) {
-            // Mostly one of the pods that the run is about.
+            // Usually changes one of the pods that the run is about.
             let any = dice.permille(150);
             let names = self
                 .nodes
@@ -696,7 +696,7 @@ impl World {
                     node.facts.opted_out = node.skip.opted_out();
                 }
                 5 => (node.facts.ready, node.facts.ready_since) = (Ready::Unknown, Some(now)),
-                // The kubelet is back, its container runtime is not.
+                // The kubelet is running again, but its container runtime is not.
                 6 | 7 => {
                     node.facts.ready = Ready::False;
                     node.renew(now, true);
@@ -735,7 +735,7 @@ impl World {
         match what {
             13 => self.force(&key, By::Others),
             14 => {
-                // A namesake: the replacement of a StatefulSet's pod, mostly on another node.
+                // The replacement of a StatefulSet's pod has the same name, and is usually on another node.
                 let mut namesake = pod.clone();
                 pod.forced_by_us = false;
                 self.remove(&key);
@@ -761,7 +761,7 @@ impl World {
                     self.claims.remove(&(key.0, claim.name.clone()));
                 }
             }
-            // Somebody wants to keep it.
+            // Somebody wants to keep the PVC.
             22 | 23 => {
                 let first = pod.facts.claims.first();
                 let first = first.map(|claim| (key.0, claim.name.clone()));
@@ -771,7 +771,7 @@ impl World {
                     claim.give_up = None;
                 }
             }
-            // A person answers, or takes it back.
+            // The user adds or removes an answer.
             24 => pod.facts.reap = answer(dice, &[Some(now)]),
             25 => {
                 let claim = pod.facts.claims.first().map(|claim| claim.name.clone());
@@ -788,14 +788,15 @@ impl World {
                     pod.changed = true;
                 }
             }
-            // Changes only the version, as the status update of another client does.
+            // Changes only the version, as a status update by another client does.
             _ => {}
         }
     }
 }
 
-/// One of the nodes that are down becomes plain: it is dead, nothing contradicts that, and only what its pods are and have can
-/// keep them. Mostly a person has answered. Else every reason and answer would be rare, since so much of the others is random.
+/// Simplifies one of the nodes that are down: it is dead, nothing contradicts that, and only the properties and volumes of its
+/// pods can keep them. Usually there is an answer. Without such a node, every reason and answer would be rare, because so much of
+/// the other nodes is random.
 fn plain(world: &mut World, dice: &mut Dice) {
     let nodes = world.nodes.values();
     let down = nodes.filter(|node| node.facts.ready != Ready::True && node.facts.leaf.is_none());
@@ -840,7 +841,7 @@ fn plain(world: &mut World, dice: &mut Dice) {
         facts
             .finalizers
             .retain(|finalizer| finalizer == JOB_TRACKING);
-        // Sometimes the kubelet has learnt of it, and counts a grace of a week when the machine dies.
+        // Sometimes the kubelet has learned of the deletion, and is waiting for a grace period of a week when the machine dies.
         let grace = dice.pick(&[30, 604_800]);
         let asked = failed - SignedDuration::from_secs(dice.pick(&[-300, 30, 180]));
         let deletion = deletion(facts);
@@ -849,7 +850,7 @@ fn plain(world: &mut World, dice: &mut Dice) {
         for claim in &facts.claims {
             let key = (facts.namespace.clone(), claim.name.clone());
             if let Some(claim) = world.claims.get_mut(&key) {
-                // Sometimes the answer was about another claim of that name.
+                // Sometimes the answer was about an earlier PVC of that name.
                 let created = dice.weigh(&[(9, made()), (1, start())]);
                 (claim.created, claim.skip) = (Some(created), Skip::default());
                 claim.give_up = answer(dice);
@@ -870,25 +871,25 @@ pub fn no_facts(now: Timestamp) -> ClusterFacts {
     }
 }
 
-/// When each run begins, by the server's clock.
+/// The start of each run, by the server's clock.
 pub fn start() -> Timestamp {
     Timestamp::from_second(1_769_828_400).unwrap()
 }
 
-/// An age in seconds: mostly long ago, sometimes at, just before or just after a threshold or a lease's duration.
+/// An age in seconds: usually long ago, sometimes at, just before or just after a threshold or a Lease's duration.
 fn age(dice: &mut Dice) -> i64 {
     let edge = dice.pick(&[0, 10, 60, 600, 660]) + dice.pick(&[-1, 0, 1]);
     let long = LONG + i64::try_from(dice.below(4)).unwrap();
     dice.weigh(&[(50, long), (7, edge), (1, -LONG)])
 }
 
-/// When an object was made: mostly long before any failure, sometimes about when its node failed, or nobody knows.
+/// The creation time of an object: usually long before any failure, sometimes close to the failure of its node, or unknown.
 fn created(dice: &mut Dice) -> Option<Timestamp> {
     let edge = Some(start() - SignedDuration::from_secs(age(dice)));
     dice.weigh(&[(30, Some(made())), (1, None), (2, edge)])
 }
 
-/// The value of an answer, where there is one: mostly of now, sometimes about one of `moments`, or no time.
+/// The value of an answer, if there is one: usually the current time, sometimes a time close to one of `moments`, or not a time.
 fn answer(dice: &mut Dice, moments: &[Option<Timestamp>]) -> Option<String> {
     if !dice.permille(350) {
         return None;
@@ -897,7 +898,7 @@ fn answer(dice: &mut Dice, moments: &[Option<Timestamp>]) -> Option<String> {
     let recent = start() - SignedDuration::from_secs(i64::try_from(dice.below(4)).unwrap_or(0));
     let about = dice.pick(moments).unwrap_or(start()) + second;
     let at = dice.weigh(&[(8, recent), (6, about), (1, start() + second)]);
-    // The last three are no time.
+    // The last three are not times.
     let format = dice.weigh(&[
         (30, "%FT%TZ"),
         (1, "%FT%T.000Z"),

@@ -1,5 +1,5 @@
-//! A node and the leases that tell of it, with labels, annotations, taints, conditions and `managedFields`: how random ones
-//! are made, the facts that follow from them by the design's text, and their JSON.
+//! A node and the Leases that name it, with labels, annotations, taints, conditions and `managedFields`: how random ones are
+//! made, the facts that follow from them according to the design, and their JSON.
 
 use super::{Facts, LONG, NAMESPACES, World, age, answer, created, entry, skip, start, time};
 use crate::oracle::{not_ready_since, of_many};
@@ -11,26 +11,27 @@ use pod_reaper::facts::{
 use pod_reaper_test_support::samples::{self, with};
 use serde_json::json;
 
-/// A lease, of a kubelet or of another program.
+/// A Lease of a kubelet or of another program.
 #[derive(Debug, Clone)]
 pub struct Lease {
     pub renewed: Option<Timestamp>,
     /// In seconds.
     pub duration: i64,
-    /// What of it the server stamps, and by how many seconds the clock of who renews it is wrong.
+    /// Which writes of the Lease the server stamps, and by how many seconds the renewing program's clock is wrong.
     pub stamps: Stamps,
     pub skew: i64,
-    /// Whether it is renewed, every 10 s.
+    /// Whether the Lease is renewed, every 10 s.
     pub goes_on: bool,
 }
 
-/// When all leases and most objects were made: long before the run, since a stamp of a young object may be that of a renewal.
+/// The creation time of all Leases and most objects. It is long before the run, because on a young object a stamp may be that of
+/// a renewal.
 pub fn made() -> Timestamp {
     start() - SignedDuration::from_hours(240)
 }
 
 impl Lease {
-    /// What the node itself says.
+    /// The renewal time according to the node's own clock.
     pub fn said(&self) -> Option<Timestamp> {
         Some(self.renewed? + SignedDuration::from_secs(self.skew))
     }
@@ -43,7 +44,7 @@ impl Lease {
         }
     }
 
-    /// It as it is at `now`.
+    /// The Lease as it is at `now`.
     pub fn at(&self, now: Timestamp) -> Self {
         let renewed = self.renewed.map(|renewed| {
             if self.goes_on {
@@ -65,13 +66,13 @@ impl Lease {
     }
 }
 
-/// A lease that is not a kubelet's.
+/// A Lease that is not a kubelet's.
 #[derive(Debug, Clone)]
 pub struct Other {
     pub namespace: String,
     pub name: String,
     pub holder: String,
-    /// The host of an API server and the value of the label that makes it one's.
+    /// The host of an API server, and the value of the label that makes this Lease one of an API server.
     pub server: Option<(String, &'static str)>,
     pub lease: Lease,
 }
@@ -82,8 +83,8 @@ impl Other {
         (*of == "kube-apiserver" && self.namespace == "kube-system").then_some(host)
     }
 
-    /// The nodes on which its holder runs, by all nodes and by the pods on them: the longest name that it begins with says that,
-    /// of a node before that of a pod.
+    /// The nodes on which the Lease's holder runs, by all nodes and the pods on them. The holder is matched to the longest name
+    /// with which it begins. A node's name is preferred to a pod's.
     pub fn held_on<'a>(
         &self,
         nodes: impl Iterator<Item = (&'a str, Option<&'a str>)> + Clone,
@@ -122,7 +123,7 @@ impl Other {
         named.into_iter().chain(serving).collect()
     }
 
-    /// What it says at `now` of whoever holds it.
+    /// The holder's heartbeat at `now`, according to the Lease.
     pub fn heard(&self, now: Timestamp) -> Option<Heard> {
         let by = if self.serves().is_some() {
             SignBy::ApiServer
@@ -133,18 +134,19 @@ impl Other {
     }
 }
 
-/// A pod that may hold a lease, and where it runs.
+/// A pod that may hold a Lease, and where the pod runs.
 #[derive(Debug, Clone, Copy)]
 pub struct Runs<'a> {
     pub node: &'a str,
     pub namespace: &'a str,
     pub name: &'a str,
-    /// The `ReplicaSet` that controls it.
+    /// The `ReplicaSet` that controls the pod.
     pub set: Option<&'a str>,
 }
 
 impl Runs<'_> {
-    /// Whether its name is one that a `ReplicaSet` makes: its own, cut with the hyphen at 58 characters, and five more.
+    /// Whether a `ReplicaSet` generated the pod's name: the set's name and a hyphen, truncated to 58 characters, and five more
+    /// characters.
     fn has_a_unique_name(&self) -> bool {
         let of_set = |set: &str| {
             let begin = format!("{set}-").chars().take(58).collect::<String>();
@@ -156,7 +158,7 @@ impl Runs<'_> {
     }
 }
 
-/// Whether it is a hyphen and ten letters, capital and small ones, as cilium-operator appends them.
+/// Whether the text is a hyphen and ten letters, both upper-case and lower-case, as cilium-operator appends them.
 fn is_random_suffix(rest: &str) -> bool {
     rest.strip_prefix('-').is_some_and(|letters| {
         let any = |is: fn(&u8) -> bool| letters.as_bytes().iter().any(is);
@@ -167,7 +169,7 @@ fn is_random_suffix(rest: &str) -> bool {
     })
 }
 
-/// The nodes that the longest name names.
+/// The nodes that the longest name identifies.
 fn longest<'a>(named: impl Iterator<Item = (&'a str, usize)>) -> BTreeSet<&'a str> {
     let named = named.collect_vec();
     let most = named.iter().map(|(_, length)| *length).max();
@@ -177,8 +179,8 @@ fn longest<'a>(named: impl Iterator<Item = (&'a str, usize)>) -> BTreeSet<&'a st
     longest.map(|(node, _)| node).collect()
 }
 
-/// The later of what was said and what was stamped. What is too far ahead counts only where the stamp is not newer than the
-/// object.
+/// The later of the reported time and the server's stamp. A reported time too far in the future is used only if the stamp is not
+/// newer than the object.
 pub fn heard(
     said: Option<Timestamp>,
     stamped: Option<Timestamp>,
@@ -192,38 +194,38 @@ pub fn heard(
     said.filter(|said| !ahead(said) || !newer).max(stamped)
 }
 
-/// The last at `now` of what comes every so many seconds.
+/// The last occurrence at `now` of an event that repeats at this interval in seconds.
 fn last(first: Timestamp, every: i64, now: Timestamp) -> Timestamp {
     let passed = now.as_second() - first.as_second();
     first.max(first + SignedDuration::from_secs(passed - passed.rem_euclid(every)))
 }
 
-/// Which writes of a lease an API server stamps.
+/// Which writes of a Lease an API server stamps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stamps {
-    /// None of them: there are no managed fields.
+    /// No write: there are no managed fields.
     None,
-    /// From 1.19 to 1.24: what makes the lease, and no renewal.
+    /// From 1.19 to 1.24: the creation of the Lease, but no renewal.
     First,
     Each,
 }
 
-/// Where something is said of a node.
+/// A part of a node that can contain a marker.
 #[derive(Debug, Clone, Copy)]
 pub enum Place {
     Label(&'static str, &'static str),
     Annotation(&'static str, &'static str),
     Taint(&'static str, &'static str),
     Version(&'static str),
-    /// The machine, by the name that its provider has for it.
+    /// The machine's ID at its provider.
     Provider(&'static str),
-    /// A name of Kosmos's, and no word of a machine.
+    /// A node name that Kosmos uses, with no sign of a machine.
     Name,
 }
 
-/// Each makes it a leaf node: of which kind, where it stands, its key and its value. The first is a name of Kosmos's, where
-/// there is no word of a machine; what the operator's options select comes last, and all others are compared with the nodes
-/// that other tests use.
+/// Each marker makes the node a leaf node. A line has the kind of leaf node, the part of the node, the key and the value. The
+/// first line is a name that Kosmos uses, with no sign of a machine. The markers that the user's options select come last. All
+/// other lines are compared with the nodes that other tests use.
 const LEAF_MARKS: &str = "
     kosmos name
     kosmos label kosmos.io/node true
@@ -270,7 +272,7 @@ const LEAF_MARKS: &str = "
     selected taint example.org/leaf yes
 ";
 
-/// What real nodes bear too, and says nothing.
+/// Properties that real nodes can have too, and that are no markers.
 const NO_MARKS: &str = "
     label node-role.kubernetes.io/edge
     label kubernetes.io/role agent
@@ -288,7 +290,7 @@ const NO_MARKS: &str = "
     taint node.kubernetes.io/out-of-service nodeshutdown
 ";
 
-/// Each says that its power or disks are cut.
+/// Each mark says that the node's power or disks are cut.
 const FENCES: &str = "
     annotation fencing/state fenced
     label example.org/off true
@@ -317,7 +319,7 @@ impl Place {
 
 const SHUTDOWN: &str = "node.cloudprovider.kubernetes.io/shutdown";
 
-/// Conditions that only the node's own machine can have written.
+/// Conditions that only a program on the node's own machine can have written.
 const PROBLEMS: [&str; 9] = [
     "KernelDeadlock",
     "ReadonlyFilesystem",
@@ -339,36 +341,36 @@ const MONITORED: [&str; 5] = [
 /// Conditions that the control plane writes.
 const NOT_ITS_OWN: [&str; 2] = ["NetworkUnavailable", "Drained"];
 
-/// By how many seconds a word may be ahead of now.
+/// By how many seconds a reported time may be in the future.
 const LATER: i64 = 30;
-/// Within which a stamp is that of the making.
+/// Within this time of the creation, a stamp is that of the creation.
 const BIRTH: SignedDuration = SignedDuration::from_mins(1);
 
 #[derive(Debug, Clone)]
 pub struct Node {
-    /// The facts that a read returns, those of [`Node::at`] as of the beginning.
+    /// The facts that a read returns. [`Node::at`] updates some of them.
     pub facts: NodeFacts,
     pub labels: BTreeMap<String, String>,
     pub annotations: BTreeMap<String, String>,
-    /// Key and value, apart from those of the node controller.
+    /// Key and value. The node controller's own taints are not included.
     pub taints: Vec<(String, String)>,
     pub version: &'static str,
-    /// Whether it names its machine.
+    /// Whether the node names its machine.
     pub machine: bool,
     pub provider: Option<&'static str>,
-    /// Whether that makes it a leaf node.
+    /// Whether that machine makes it a leaf node.
     pub stands_for: bool,
     pub cordoned: bool,
-    /// Whether it has the taint of the control plane.
+    /// Whether the node has the control-plane taint.
     pub reserved: bool,
-    /// Whether its status, which is not Ready, is none of the known ones, and shown by a word of a later version.
+    /// Whether the node is not Ready with an unknown status, which its row shows by a word of a later version.
     pub doubtful: bool,
     pub skip: Skip,
     pub beats: Vec<Beat>,
     pub lease: Option<Lease>,
-    /// Where it is said that it is off, and when that was stamped.
+    /// The places that say that the node is off, and when each was stamped.
     pub fences: Vec<(Place, Option<Timestamp>)>,
-    /// Whether it changed since the run began.
+    /// Whether the node changed since the run began.
     pub changed: bool,
 }
 
@@ -377,9 +379,9 @@ pub struct Node {
 pub struct Beat {
     pub by: Reporter,
     pub at: Timestamp,
-    /// How often it comes, in seconds, where it goes on.
+    /// The interval of the reports in seconds, if they continue.
     pub every: Option<i64>,
-    /// By how many seconds the reporter's clock is wrong, where the server has stamped the report.
+    /// By how many seconds the reporter's clock is wrong, if the server has stamped the report.
     pub stamped: Option<i64>,
 }
 
@@ -387,13 +389,12 @@ pub struct Beat {
 pub enum Reporter {
     /// node-problem-detector, with a condition.
     Problem(&'static str),
-    /// virt-handler.
     Virt,
     /// The control plane, with a condition of its own.
     Others(&'static str),
 }
 
-/// `pod-reaper.io/skip` as label and as annotation.
+/// `pod-reaper.io/skip` as a label and as an annotation.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Skip {
     pub label: Option<&'static str>,
@@ -401,7 +402,7 @@ pub struct Skip {
 }
 
 impl Skip {
-    /// Mostly none; sometimes one that does not opt out.
+    /// Usually none; sometimes a value that does not opt out.
     pub fn random(dice: &mut Dice) -> Self {
         match dice.weigh(&[(920, 0), (30, 1), (50, 2)]) {
             0 => Self::default(),
@@ -410,7 +411,7 @@ impl Skip {
         }
     }
 
-    /// One that opts out.
+    /// A value that opts out.
     pub fn out(dice: &mut Dice) -> Self {
         Self::given(dice, &["true", "yes", "", "0"])
     }
@@ -433,7 +434,7 @@ impl Skip {
         }
     }
 
-    /// Whether it opts out, and by which value.
+    /// The value that opts the object out, if there is one.
     pub fn opted_out(self) -> Option<String> {
         [self.label, self.annotation]
             .into_iter()
@@ -457,7 +458,7 @@ impl Node {
             Version(version) => self.version = version,
             Provider(id) => {
                 (self.provider, self.stands_for) = (Some(id), true);
-                // Its cloud is none of those that say so.
+                // With such a provider ID, the shutdown taint is not a fencing mark.
                 self.fences
                     .retain(|(place, _)| place.key() != ("taint", SHUTDOWN));
             }
@@ -466,19 +467,19 @@ impl Node {
         self.facts.out_of_service |= matches!(place, Taint("node.kubernetes.io/out-of-service", _));
     }
 
-    /// Its name and its host's.
+    /// The node's name and its host name.
     pub fn names(&self) -> (&str, Option<&str>) {
         (&self.facts.name, self.facts.hostname.as_deref())
     }
 
-    /// A label, unless it is empty.
+    /// Sets a label, unless the value is empty.
     pub fn label(&mut self, key: &str, value: &str) {
         if !value.is_empty() {
             self.labels.insert(key.to_owned(), value.to_owned());
         }
     }
 
-    /// Makes it a leaf node. The name of one that exists cannot change.
+    /// Makes the node a leaf node. The name of an existing node cannot change.
     pub fn mark_as_leaf(&mut self, dice: &mut Dice, by_name: bool) {
         let marks = lines(LEAF_MARKS);
         let mark = if by_name {
@@ -489,7 +490,7 @@ impl Node {
         self.mark_by(mark);
     }
 
-    /// Makes it an edge node.
+    /// Makes the node an edge node.
     pub fn mark_as_edge(&mut self, dice: &mut Dice) {
         let marks = lines(LEAF_MARKS).into_iter();
         self.mark_by(dice.pick(&marks.filter(|mark| mark.starts_with("edge")).collect_vec()));
@@ -515,7 +516,7 @@ impl Node {
         });
     }
 
-    /// Puts something on it that says nothing, where nothing that says something is in that place.
+    /// Adds something meaningless to the node, unless a marker already has that key.
     pub fn mark_as_nothing(&mut self, dice: &mut Dice) {
         let place = Place::of(dice.pick(&lines(NO_MARKS)));
         let taken = match place {
@@ -529,7 +530,7 @@ impl Node {
         }
     }
 
-    /// Says that it is off; `set` is when that is stamped.
+    /// Says that the node is off; `set` is the time of the stamp.
     pub fn fence(&mut self, dice: &mut Dice, set: Option<Timestamp>) {
         let place = if dice.permille(600) || self.stands_for {
             Place::of(dice.pick(&lines(FENCES)))
@@ -544,7 +545,7 @@ impl Node {
         self.fences.push((place, set));
     }
 
-    /// The same in a way that is not sure.
+    /// Does the same in a way that is not sure.
     pub fn fence_unsurely(&mut self, dice: &mut Dice) {
         if self.fences.is_empty() && !self.stands_for {
             self.put(Taint(SHUTDOWN, ""));
@@ -566,13 +567,13 @@ impl Node {
         self.fences.clear();
     }
 
-    /// A report of somebody, in place of that one's last.
+    /// Replaces the last report of this reporter.
     pub fn report(&mut self, beat: Beat) {
         self.beats.retain(|other| other.by != beat.by);
         self.beats.push(beat);
     }
 
-    /// Somebody reports from it from now on.
+    /// A reporter starts to send reports from the node.
     pub fn show_life(&mut self, dice: &mut Dice, at: Timestamp) {
         let (by, every) = match dice.below(4) {
             0 => (Reporter::Virt, 60),
@@ -590,7 +591,7 @@ impl Node {
         });
     }
 
-    /// Somebody has reported, and does no more.
+    /// A reporter has sent reports from the node, and has stopped.
     pub fn show_past_life(&mut self, dice: &mut Dice, at: Timestamp) {
         let by = match dice.below(4) {
             0 => Reporter::Virt,
@@ -606,7 +607,7 @@ impl Node {
         });
     }
 
-    /// Its lease is renewed.
+    /// Renews the node's Lease.
     pub fn renew(&mut self, now: Timestamp, again: bool) {
         let stamps = self
             .lease
@@ -621,7 +622,7 @@ impl Node {
         });
     }
 
-    /// It as it is at `now`: with the last of the reports that go on, and what is heard of it elsewhere.
+    /// The node as it is at `now`, with the last of the reports that continue, and with heartbeats from elsewhere.
     pub fn at(&self, now: Timestamp, elsewhere: Read<Vec<Heard>>) -> Self {
         let mut node = self.clone();
         for beat in &mut node.beats {
@@ -652,14 +653,15 @@ impl Node {
             Err(unread) => (Err(unread), Vec::new()),
         };
         let heard = own.chain(beats).chain(elsewhere).collect::<Vec<_>>();
-        // Of each source, the last word.
+        // Keeps the last heartbeat of each source.
         let last = SignBy::ALL.map(|by| {
             let its = heard.iter().filter(|heard| heard.by == by);
             its.max_by_key(|heard| heard.at).cloned()
         });
         (node.facts.heard, node.facts.named_by) =
             (last.into_iter().flatten().collect(), Some(named_by));
-        // Whoever writes the node's taints has just done so, but the shutdown taint is set on a node that is not Ready.
+        // The client that writes the node's taints has just done so. But the shutdown taint is set on a node that is not
+        // Ready.
         let fences = node.fences.iter().filter(|(place, _)| {
             !(matches!(place, Taint(SHUTDOWN, _)) && node.facts.name.starts_with("fargate-"))
         });
@@ -675,13 +677,13 @@ impl Node {
         node
     }
 
-    /// Its zone, by its labels.
+    /// The node's zone, by its labels.
     pub fn zone(&self) -> Option<Zone> {
         let zone = ZONE_LABELS.map(|key| self.labels.get(key).cloned());
         zone.iter().any(Option::is_some).then_some(Zone(zone))
     }
 
-    /// Whether reports of it go on, so that it changes by itself.
+    /// Whether reports from the node continue, so that it changes by itself.
     pub fn lives(&self) -> bool {
         self.lease.as_ref().is_some_and(|lease| lease.goes_on)
             || self.beats.iter().any(|beat| beat.every.is_some())
@@ -689,7 +691,7 @@ impl Node {
 }
 
 impl Beat {
-    /// What the reporter says itself.
+    /// The time that the reporter states.
     pub fn said(&self) -> Timestamp {
         self.at + SignedDuration::from_secs(self.stamped.unwrap_or_default())
     }
@@ -706,12 +708,13 @@ impl Place {
     }
 }
 
-/// Whether a term asks for more than a zone or region.
+/// Whether a term requires more than a zone or region.
 pub fn asks(term: &AffinityTerm) -> bool {
     !term.requirements.iter().all(of_many)
 }
 
-/// Whether a node with these labels satisfies a term, zones and regions aside. Nothing where that cannot be asked.
+/// Whether a node with these labels satisfies a term. Zones and regions are ignored. Returns `None` if a label selector cannot
+/// express the term.
 pub fn satisfies(term: &AffinityTerm, labels: &BTreeMap<String, String>) -> Option<bool> {
     let mut all = true;
     for requirement in term
@@ -758,7 +761,7 @@ pub fn satisfies(term: &AffinityTerm, labels: &BTreeMap<String, String>) -> Opti
     (!term.fields).then_some(all)
 }
 
-/// Holders of leases, in terms of the name and the host of a node and the name of a pod on it.
+/// Holders of Leases, in terms of the name and the host of a node and the name of a pod on it.
 const HOLDERS: &str = "
     NAME
     NAME_0a1b_2
@@ -789,7 +792,7 @@ impl World {
     pub(super) fn random_node(&mut self, dice: &mut Dice, number: usize, dead: bool) -> Node {
         let leaf = dice.permille(90);
         let prefix = dice.weigh(&[(20, "n"), (1, "kosmos-"), (1, "fargate-")]);
-        // Sometimes the name of the first begins with another's.
+        // Sometimes the name of node 1 or 2 begins with the name of node 0.
         let name = match number {
             1 if dice.permille(60) => "n0-b".to_owned(),
             2 if dice.permille(60) => "n0-abcdefghij".to_owned(),
@@ -801,7 +804,7 @@ impl World {
         } else {
             Ready::True
         };
-        // What still reports although it is not Ready: nobody, its kubelet, or something else.
+        // What still sends heartbeats although the node is not Ready: nothing, its kubelet, or something else.
         let life = if dead {
             dice.weigh(&[(16, 0), (2, 1), (2, 2), (3, 3)])
         } else {
@@ -814,15 +817,15 @@ impl World {
         };
         let cordoned = dice.permille(if dead { 200 } else { 60 });
         let since = |dice: &mut Dice| {
-            // Before what reports now.
+            // A time before the reports that continue.
             let age = if matches!(life, 1 | 2) {
                 LONG + dice.pick(&[0, 1, -3_000])
             } else {
                 age(dice)
             };
-            // One of the near future would count only after a moment, with which the verdict changes by itself.
+            // A time in the near future would be used only a moment later, and the verdict would change by itself.
             let age = if age == -1 { 0 } else { age };
-            // Put away for just a day.
+            // The node has been a retired node for only about a day.
             let age = if cordoned && dice.permille(400) {
                 86_400 + dice.pick(&[-30, 0, 1, 900])
             } else {
@@ -832,7 +835,7 @@ impl World {
         };
         let own_lease = dice.permille(850).then(|| match life {
             1 => (4, true),
-            // Sometimes about a minute before deletions were asked for.
+            // Sometimes the renewal was about a minute before deletions were requested.
             _ => (age(dice) + dice.pick(&[0, 0, 0, 90, 91, 92, 400]), false),
         });
         let own_lease = own_lease.map(|(renewed, goes_on)| random_lease(dice, renewed, goes_on));
@@ -850,7 +853,7 @@ impl World {
                 kubelet_says: None,
                 ready_since: dice.permille(970).then(|| since(dice)),
                 tainted_since: dice.permille(700).then(|| since(dice)),
-                // Sometimes that of another.
+                // Sometimes the host name is that of another node.
                 hostname: dice
                     .permille(800)
                     .then(|| format!("h{}", number - number.min(dice.weigh(&[(30, 0), (1, 1)])))),
@@ -938,7 +941,7 @@ impl World {
         node
     }
 
-    /// Adds the leases of API servers, and those that leaders hold, some of them on nodes that are down.
+    /// Adds the Leases of API servers, and those that leaders hold. Some leaders run on nodes that are down.
     pub(super) fn add_leases(&mut self, dice: &mut Dice) {
         for (number, node) in self.nodes.values().enumerate() {
             let NodeFacts {
@@ -1035,7 +1038,7 @@ pub(super) fn moments(node: &NodeFacts) -> Vec<Option<Timestamp>> {
     heard.chain(of_node).collect()
 }
 
-/// virt-handler's heartbeat.
+/// The key of virt-handler's heartbeat.
 const HEARTBEAT: &str = "kubevirt.io/heartbeat";
 
 pub(super) fn node_and_facts(node: &Node, now: Timestamp) -> (Value, Facts) {
@@ -1043,7 +1046,7 @@ pub(super) fn node_and_facts(node: &Node, now: Timestamp) -> (Value, Facts) {
     (self::node(&node, now), Facts::Node(Arc::new(node)))
 }
 
-/// The lease of a kubelet.
+/// The Lease of a kubelet.
 pub(super) fn lease_and_facts(node: &Node, now: Timestamp) -> Option<(Value, Facts)> {
     let lease = node.lease.as_ref()?.at(now);
     let name = &node.facts.name;
@@ -1051,7 +1054,7 @@ pub(super) fn lease_and_facts(node: &Node, now: Timestamp) -> Option<(Value, Fac
     Some((self::lease(&lease, name, &named), Facts::Lease(lease)))
 }
 
-/// Another lease.
+/// Another Lease.
 pub(super) fn other_and_facts(other: &Other, now: Timestamp) -> (Value, Facts) {
     let lease = other.lease.at(now);
     let mut named = json!({"name": other.name, "namespace": other.namespace});
@@ -1096,7 +1099,7 @@ fn node(node: &Node, now: Timestamp) -> Value {
         } else {
             "unreachable"
         };
-        // The other ones say nothing: a restart of the controller manager renews the first, and the second is of memory.
+        // The other taints show nothing: a restart of the controller manager renews the first, and the second is about memory.
         let renewed = "2026-01-31T03:00:00Z".to_owned();
         taints.extend([
             tainted(key, "NoSchedule", time(since)),
@@ -1104,7 +1107,7 @@ fn node(node: &Node, now: Timestamp) -> Value {
             tainted("memory-pressure", "NoSchedule", renewed),
         ]);
     }
-    // Who writes the rest of the node writes all the time, and owns no report.
+    // The client that writes the rest of the node writes all the time, and owns no report.
     let mut written = vec![entry(
         "kube-controller-manager",
         now,
@@ -1126,7 +1129,7 @@ fn node(node: &Node, now: Timestamp) -> Value {
                     "lastTransitionTime": "2026-01-01T00:00:00Z",
                 }));
                 let key = format!(r#"k:{{"type":"{kind}"}}"#);
-                // Whoever owns another field of it has not reported.
+                // The manager of another field of the condition has not sent a report.
                 written.push(entry(
                     "another",
                     now,
@@ -1203,7 +1206,7 @@ fn lease(lease: &Lease, holder: &str, named: &Value) -> Value {
     })
 }
 
-/// So that random clusters have each mark, and only those.
+/// Random clusters must contain every marker, and no others.
 #[test]
 fn the_leaf_marks_are_those_of_the_nodes_that_other_tests_use() {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -1220,7 +1223,7 @@ fn the_leaf_marks_are_those_of_the_nodes_that_other_tests_use() {
             .as_array()
             .cloned()
             .unwrap_or_default();
-        // The taint `a` is on a node that has two.
+        // The taint `a` is on a node that has two taints.
         let taints = taints.into_iter().filter(|taint| taint["key"] != "a");
         let taints = taints.map(|taint| ("taint", text(&taint["key"]), text(&taint["value"])));
         let words = [

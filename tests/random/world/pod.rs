@@ -15,22 +15,22 @@ use serde_json::json;
 #[derive(Debug, Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 pub struct Pod {
-    /// Its facts, nothing asked about its claims. The deletion deadline is valid only if it is Terminating.
+    /// The pod's facts before any query about its PVCs. The deletion deadline is valid only if the pod is Terminating.
     pub facts: PodFacts,
     pub terminating: bool,
     pub skip: Skip,
     /// The hash that its Deployment has given its `ReplicaSet`.
     pub template: Option<&'static str>,
-    /// Whether a volume names a claim that another volume of it makes.
+    /// Whether a volume names a PVC that another volume of the pod creates.
     pub names_its_own: bool,
     pub paths: Vec<HostPath>,
-    /// A volume of its own that is a disk, or looks like one, in YAML.
+    /// A volume of the pod itself that is a disk, or looks like one, in YAML.
     pub own_disk: Option<&'static str>,
-    /// Who has written to it, and when.
+    /// The program that has written to the pod, and when.
     pub word: Option<(&'static str, Timestamp)>,
     pub looks: Looks,
     pub changed: bool,
-    /// Whether this program force-deleted it.
+    /// Whether this program force-deleted the pod.
     pub(super) forced_by_us: bool,
     pub(super) released_at: Option<Instant>,
 }
@@ -38,7 +38,7 @@ pub struct Pod {
 /// A `hostPath` of a pod.
 #[derive(Debug, Clone, Copy)]
 pub struct HostPath {
-    /// One of [`HOST_PATHS`].
+    /// One of the lines of [`HOST_PATHS`].
     line: &'static str,
     mount: Mount,
     by_init: bool,
@@ -51,7 +51,7 @@ enum Mount {
     None,
 }
 
-/// The request to delete the pod.
+/// The deletion request of the pod.
 pub fn deletion(pod: &mut PodFacts) -> &mut Deletion {
     pod.deletion.get_or_insert_default()
 }
@@ -62,7 +62,7 @@ pub fn is_forced(pod: &PodFacts) -> bool {
 }
 
 impl HostPath {
-    /// Whether it is data, the path, and the type.
+    /// Whether the path has data, the path, and its type.
     fn words(&self) -> (bool, &'static str, &'static str) {
         let mut words = self.line.split(' ');
         let mut word = || words.next().unwrap_or_default();
@@ -76,7 +76,7 @@ impl HostPath {
     }
 }
 
-/// Paths of a node and their types: whether what is there may be data of a workload.
+/// Paths of a node and their types, and whether a path may have data of a workload.
 const HOST_PATHS: &str = "
     data /srv/db
     data /srv/db Directory
@@ -124,7 +124,7 @@ const HOST_PATHS: &str = "
     - /etc/
 ";
 
-/// Volumes of a pod that may be a disk that several machines write: whether they are.
+/// Volumes of a pod that may be a disk that several machines write to, and whether they are.
 const OWN_DISKS: &str = "
     disk {fc: {lun: 0}}
     disk {flexVolume: {lun: 0}}
@@ -140,19 +140,19 @@ const OWN_DISKS: &str = "
     - {csi: {driver: csi.example, fsType: ocfs2, volumeAttributes: {lun: '0'}}}
 ";
 
-/// What a pod says of itself that no rule asks for.
+/// What a pod shows about itself and no rule asks for.
 #[derive(Debug, Clone, Copy)]
 pub struct Looks {
-    /// Until it has finished, and from then on.
+    /// The phase until the pod has finished, and the phase after that.
     pub phase: &'static str,
     pub finished: &'static str,
-    /// The status in its row, unless another comes first.
+    /// The status in its row, unless another status takes precedence.
     pub shows: &'static str,
     pub reason: Option<&'static str>,
 }
 
 impl Pod {
-    /// The word of a program that runs in it, where it is Terminating.
+    /// The heartbeat of a program that runs in the pod, if the pod is Terminating.
     pub fn heard(&self) -> Option<Heard> {
         let said = self
             .word
@@ -164,7 +164,7 @@ impl Pod {
         })
     }
 
-    /// Whether it is neither a `DaemonSet`'s nor a mirror.
+    /// Whether the pod is neither a `DaemonSet`'s nor a mirror pod.
     pub fn occupies(&self) -> bool {
         let mut owner = self.facts.owner.iter();
         let of_daemon = owner.any(|owner| owner.kind == "DaemonSet")
@@ -186,7 +186,7 @@ impl Pod {
     }
 }
 
-/// Where it runs and whose it is.
+/// Where the pod runs, and the `ReplicaSet` that controls it.
 pub fn runs(pod: &PodFacts) -> Option<Runs<'_>> {
     let owner = pod
         .owner
@@ -202,13 +202,13 @@ pub fn runs(pod: &PodFacts) -> Option<Runs<'_>> {
     })
 }
 
-/// Which claims a pod uses.
+/// The PVCs that a pod uses.
 #[derive(Debug, Clone)]
 pub struct User {
     pub(super) uid: Uid,
     pub(super) name: String,
     pub(super) claims: Vec<String>,
-    /// Whether a claim of it that is being deleted stays as long as it does.
+    /// Whether the pod keeps a PVC that is being deleted for as long as the pod exists.
     pub(super) keeps: bool,
 }
 
@@ -216,7 +216,8 @@ pub(super) fn claims_of(pod: &PodFacts) -> Vec<String> {
     pod.claims.iter().map(|claim| claim.name.clone()).collect()
 }
 
-/// Statuses in the rows of pods. The last two are none of today's, and one that such a row has for another reason.
+/// Statuses in the rows of pods. Current versions print neither of the last two for this pod: one is unknown to them, and the
+/// other is printed for another reason.
 const SHOWN: [&str; 7] = [
     "Running",
     "Completed",
@@ -254,7 +255,7 @@ impl World {
         {
             name.clone_from(namesake);
         }
-        // A tenant may name a pod like a node.
+        // A tenant may give a pod the name of a node.
         let nodes = self
             .nodes
             .keys()
@@ -276,7 +277,7 @@ impl World {
         let grace_seconds =
             dice.weigh(&[(3, None), (3, Some(0)), (6, Some(30)), (3, Some(604_800))]);
         let grace = SignedDuration::from_secs(grace_seconds.unwrap_or(0));
-        // Of a long one, the deletion was asked for so long ago.
+        // With a long grace period, the deletion was requested this long ago.
         let asked = start()
             - SignedDuration::from_secs(age(dice))
             - grace.min(SignedDuration::from_secs(30));
@@ -308,7 +309,7 @@ impl World {
                 let moments = [&answerable[..], &[claim.created]].concat();
                 claim.give_up = answer(dice, &moments);
             }
-            // Sometimes the claim of another pod.
+            // Sometimes the pod uses the PVC of another pod.
             let others = self
                 .pods
                 .values()
@@ -386,7 +387,7 @@ impl World {
                 .dedup()
                 .collect(),
             set_wants: None,
-            // By a controller before 1.28, no pod is.
+            // A controller older than 1.28 gives pods no such label.
             indexed: of_set && dice.permille(930),
             stays: None,
             tolerates_silence: None,
@@ -433,8 +434,8 @@ impl World {
     }
 }
 
-/// How often each kind of owner comes, its name, and the API version of its controllers. Namesakes of other groups may be
-/// anything; one without a version owns the pod, and does not control it.
+/// How often each kind of owner occurs, its name, and the API version of its controllers. Kinds of the same name in other groups
+/// may be anything. An owner without a version owns the pod, and does not control it.
 const OWNERS: &str = "
     16 StatefulSet set apps/v1
     6 StatefulSet owner apps/v1
@@ -459,7 +460,7 @@ const OWNERS: &str = "
     2 - - -
 ";
 
-/// Owner, the workload above it, the hash of its template, and whose controller it is.
+/// The owner, the workload above it, the hash of its template, and the controller.
 type RandomOwner = (
     Option<Owner>,
     Option<Owner>,
@@ -499,7 +500,7 @@ pub fn pod(pod: &Pod) -> Value {
     let facts = &pod.facts;
     let volumes = facts.claims.iter().flat_map(|claim| {
         let (claim, ephemeral) = claim.reference();
-        // A generic ephemeral volume's claim is named after pod and volume.
+        // The name of a generic ephemeral volume's PVC consists of the names of the pod and the volume.
         let name = claim
             .strip_prefix(&format!("{}-", facts.name))
             .unwrap_or_default();
@@ -530,7 +531,7 @@ pub fn pod(pod: &Pod) -> Value {
         };
         of_it.map(mount).collect_vec()
     };
-    // The mark of a Kosmos pod is none here: inside of a leaf cluster, ordinary pods carry it too.
+    // The marker of a Kosmos pod is no marker here: inside a leaf cluster, ordinary pods carry it too.
     let (mut labels, mut annotations) = (json!({"kosmos-io/pod": "true"}), json!({}));
     skip(pod.skip, &mut labels, &mut annotations);
     if let Some(hash) = pod.template {

@@ -13,13 +13,13 @@ use std::{
 
 use crate::{in_repository, program::shown};
 
-/// Longest start of a server, and longest answer. Both take a tenth of a second.
+/// The longest time for a server to start, and to respond. Both usually take a tenth of a second.
 const PATIENCE: Duration = Duration::from_mins(5);
 
 /// A server of one test, which ends with the test.
 pub struct Exporter {
     process: Child,
-    /// Where it listens, as `127.0.0.1:PORT`.
+    /// The address on which it listens, as `127.0.0.1:PORT`.
     pub address: String,
 }
 
@@ -31,10 +31,10 @@ impl Drop for Exporter {
 }
 
 impl Exporter {
-    /// Starts it. It has to choose a free port of `host` by itself, and to log that as Prometheus's servers do.
+    /// Starts a server. The server must choose a free port of `host` itself, and log it as Prometheus's servers do.
     #[track_caller]
     pub fn start(command: &Command, host: &str) -> Self {
-        // The kernel kills it with the test.
+        // The kernel kills the server when the test ends.
         let mut process = Command::new("setpriv")
             .args(["--pdeathsig", "KILL"])
             .arg(command.get_program())
@@ -47,7 +47,7 @@ impl Exporter {
         let (sender, addresses) = mpsc::channel();
         let host = format!("{host}:");
         thread::spawn(move || {
-            // Reads its output to the end, or it would block.
+            // Reads the output to the end; otherwise the server would block.
             for line in log.lines().map_while(Result::ok) {
                 if let Some((_, address)) = line.split_once("address=")
                     && line.contains("Listening on")
@@ -70,7 +70,7 @@ impl Exporter {
         exporter
     }
 
-    /// What Prometheus would read. `headers` are lines that end with CR and LF.
+    /// The response that Prometheus would read. `headers` are lines that end with CR and LF.
     #[track_caller]
     pub fn scrape(&self, headers: &str) -> String {
         let mut stream = TcpStream::connect(&self.address).expect("it listens");
@@ -83,7 +83,7 @@ impl Exporter {
     }
 }
 
-/// The path of a program that `scripts/need` brings.
+/// The path of a program that `scripts/need` fetches or builds.
 #[track_caller]
 pub fn needed(program: &str) -> PathBuf {
     let output = Command::new(in_repository("scripts/need"))

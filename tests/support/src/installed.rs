@@ -1,4 +1,4 @@
-//! Applies the shipped manifests as in the README, and acts as their account.
+//! Applies the shipped manifests as the README says, and acts as their account.
 
 use itertools::Itertools as _;
 use std::{
@@ -22,23 +22,23 @@ use super::{
 
 /// The reaper's user name.
 pub const ACCOUNT: &str = "system:serviceaccount:pod-reaper:pod-reaper";
-/// The folder of the README's `kubectl apply -k`.
+/// The directory of the README's `kubectl apply -k`.
 pub const DEFAULT: &str = "cronjob";
-/// The same without the guard and the namespace.
+/// The installation without the guard and the namespace.
 pub const BASE: &str = "cronjob/base";
 pub const DRY_RUN: &str = "cronjob/overlays/dry-run";
 pub const ONE_OF_MANY: &str = "cronjob/overlays/one-of-many";
 pub const ONE_OFF: &str = "cronjob/overlays/one-off";
 
-/// Longest wait for the servers. A policy or a role is in force within a second, a namespace is gone within ten.
+/// The longest wait for the servers. A policy or a role is usually in force within a second, and a namespace is gone within ten.
 const PATIENCE: Duration = Duration::from_mins(5);
 
-/// A folder of the tree, wherever the test was started.
+/// The path of a directory of the tree, wherever the test was started.
 pub fn folder(name: &str) -> String {
     in_repository(name).display().to_string()
 }
 
-/// Runs kubectl, which has to succeed, and returns its output.
+/// Runs kubectl, which must succeed, and returns its output.
 #[track_caller]
 pub fn kubectl(cluster: &ControlPlane, arguments: &[&str]) -> String {
     let output = cluster.kubectl(arguments);
@@ -50,7 +50,7 @@ pub fn kubectl(cluster: &ControlPlane, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("it prints text")
 }
 
-/// Runs kustomize on a folder.
+/// Runs kustomize on a directory.
 pub fn run_kustomize(folder: &Path) -> Output {
     let kubectl = assets().expect("the programs").join("kubectl");
     Command::new(kubectl)
@@ -60,7 +60,7 @@ pub fn run_kustomize(folder: &Path) -> Output {
         .expect("kubectl starts")
 }
 
-/// What kustomize renders of a folder.
+/// Returns the manifests that kustomize renders from a directory.
 #[track_caller]
 pub fn kustomize(folder: &Path) -> String {
     let output = run_kustomize(folder);
@@ -73,10 +73,10 @@ pub fn kustomize(folder: &Path) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// A kustomization of a folder of `cronjob/`, or another, with these components, and further lines.
+/// Creates a kustomization of a directory of `cronjob/`, or of another resource, with these components and further lines.
 pub fn own_kustomization(resource: &str, components: &[&str], lines: &str) -> TempDir {
     let dir = TempDir::new().expect("a folder");
-    // kustomize accepts no absolute path of a folder.
+    // kustomize accepts no absolute path of a directory.
     let depth = fs::canonicalize(dir.path())
         .expect("it is there")
         .components()
@@ -94,14 +94,14 @@ pub fn own_kustomization(resource: &str, components: &[&str], lines: &str) -> Te
     dir
 }
 
-/// What it renders of such a kustomization.
+/// Returns the manifests that kustomize renders from such a kustomization.
 #[track_caller]
 pub fn kustomized(resource: &str, components: &[&str], lines: &str) -> String {
     kustomize(own_kustomization(resource, components, lines).path())
 }
 
-/// Applies `what`, which must cause no warning, and waits until the account has its rights and its guard. Before 1.25 the API
-/// server does not know the CronJob's `podFailurePolicy`, and needs the flag that docs/releases.md names.
+/// Applies `what`, which must cause no warning, and waits until the account has its permissions and its guard. Before 1.25 the
+/// API server does not know the CronJob's `podFailurePolicy`, and needs the flag that docs/releases.md names.
 pub fn install(cluster: &ControlPlane, what: &str) {
     if what == BASE {
         kubectl(cluster, &["apply", "-k", &folder("cronjob/namespace")]);
@@ -118,7 +118,7 @@ pub fn install(cluster: &ControlPlane, what: &str) {
     let guarded =
         "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings/pod-reaper-guard";
     if cluster.try_get(guarded).is_some() && may(cluster, "delete", "", "pods", "") {
-        // The probe must be a pod that the guard denies: a permitted delete would not show that the guard is in force.
+        // The probe must use a pod that the guard protects: a permitted delete would not show that the guard is in force.
         make(
             cluster,
             "{Node guarded: {ready: 'True'}, Pod default/guarded: {node: guarded, grace: null}}",
@@ -148,7 +148,7 @@ pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Whether RBAC currently permits the account this. `resource` may have a `/subresource`.
+/// Whether RBAC currently permits the account to do this. `resource` may have a `/subresource`.
 pub fn may(
     cluster: &ControlPlane,
     verb: &str,
@@ -176,7 +176,7 @@ pub fn as_account(cluster: &ControlPlane, method: &str, path: &str, body: &Value
     as_user(ACCOUNT, cluster, method, path, body)
 }
 
-/// Sends a request as `user`. Returns the status, and the server's message or the object. A PATCH is a strategic one.
+/// Sends a request as `user`. Returns the status, and the server's message or the object. A PATCH is a strategic merge patch.
 pub fn as_user(
     user: &str,
     cluster: &ControlPlane,
@@ -187,7 +187,7 @@ pub fn as_user(
     as_member(cluster, user, &[], (method, path), body)
 }
 
-/// The same as a member of these groups, which the server requires of nodes.
+/// Sends a request as a member of these groups, which the server requires of nodes.
 pub fn as_member(
     cluster: &ControlPlane,
     user: &str,
@@ -218,8 +218,8 @@ pub fn kubeconfig(cluster: &ControlPlane) -> PathBuf {
     kubeconfig_of(cluster, "pod-reaper", "pod-reaper")
 }
 
-/// The same for a ServiceAccount of another name. The guard refuses a token that is bound to no pod: it is bound to one of the
-/// CronJob of that name, which no controller has to start.
+/// Does the same for a ServiceAccount of another name. The guard refuses a token that is bound to no pod, so the token is bound
+/// to a pod of the CronJob of that name. No controller needs to start that pod.
 pub fn kubeconfig_of(cluster: &ControlPlane, namespace: &str, name: &str) -> PathBuf {
     let pods = format!("/api/v1/namespaces/{namespace}/pods");
     let holder = format!("{name}-of-the-token");
@@ -235,7 +235,7 @@ pub fn kubeconfig_of(cluster: &ControlPlane, namespace: &str, name: &str) -> Pat
     kubeconfig_of_pod(cluster, &pod)
 }
 
-/// The same for a pod, with a token of its account that is bound to it.
+/// Does the same for a pod, with a token of its account that is bound to the pod.
 pub fn kubeconfig_of_pod(cluster: &ControlPlane, pod: &Value) -> PathBuf {
     let text = |value: &Value| value.as_str().expect("text").to_owned();
     let metadata = &pod["metadata"];
@@ -255,12 +255,12 @@ pub fn kubeconfig_of_pod(cluster: &ControlPlane, pod: &Value) -> PathBuf {
     file
 }
 
-/// The environment of the CronJob's container, whose settings directory has what its `ConfigMap` has now.
+/// The environment of the CronJob's container. Its settings directory has the current content of its `ConfigMap`.
 pub fn settings(cluster: &ControlPlane) -> Vec<(String, String)> {
     settings_of(cluster, "pod-reaper", "pod-reaper")
 }
 
-/// The same for a CronJob of another name.
+/// The environment for a CronJob of another name.
 pub fn settings_of(cluster: &ControlPlane, namespace: &str, name: &str) -> Vec<(String, String)> {
     let cronjob = cluster.get(&format!(
         "/apis/batch/v1/namespaces/{namespace}/cronjobs/{name}"
@@ -273,7 +273,7 @@ pub fn settings_of(cluster: &ControlPlane, namespace: &str, name: &str) -> Vec<(
         "any variable could be set"
     );
     let variables = each(&container["env"]).filter_map(|entry| {
-        // What the kubelet would fill in has no value here.
+        // A value that the kubelet would fill in is missing here.
         let (name, value) = (str_of(&entry["name"]), entry.get("value")?);
         let value = str_of(value);
         let value = match mounted(cluster, namespace, pod, value) {
@@ -307,7 +307,7 @@ fn mounted(cluster: &ControlPlane, namespace: &str, pod: &Value, path: &str) -> 
     Some(directory)
 }
 
-/// What a variable is set to: in the environment, else in the settings directory.
+/// The value of a variable: from the environment, or else from the settings directory.
 pub fn is_set_to(variables: &[(String, String)], name: &str) -> Option<String> {
     let in_environment = |name: &str| {
         let found = variables.iter().find(|(known, _)| known == name);
@@ -319,7 +319,7 @@ pub fn is_set_to(variables: &[(String, String)], name: &str) -> Option<String> {
     })
 }
 
-/// The variable of one of the chart's values: `reapOlderThan` as `REAP_OLDER_THAN`.
+/// The variable of one of the chart's values: `REAP_OLDER_THAN` for `reapOlderThan`.
 pub fn variable(option: &str) -> String {
     let letters = option.split_inclusive(char::is_uppercase);
     let words = letters.map(|word| match word.chars().last() {
@@ -329,7 +329,7 @@ pub fn variable(option: &str) -> String {
     words.collect::<String>().to_uppercase()
 }
 
-/// The chart's value of a variable: `REAP_OLDER_THAN` as `reapOlderThan`.
+/// The chart's value of a variable: `reapOlderThan` for `REAP_OLDER_THAN`.
 pub fn option(variable: &str) -> String {
     let (first, rest) = variable.split_once('_').unwrap_or((variable, ""));
     let rest = rest.split_inclusive('_').map(|word| {

@@ -61,16 +61,16 @@ use tokio::runtime::Runtime;
 
 use self::objects::{each, str_of};
 
-/// Longest duration of a request. Requests take milliseconds; the limit is for a server that hangs.
+/// The longest duration of a request. Requests take milliseconds; the limit is for a server that hangs.
 const REQUEST_TIMEOUT: Duration = Duration::from_mins(5);
 
-/// Longest duration of emptying the server. It takes some 50 ms; the limit is for one that hangs.
+/// The longest time to empty the server. That usually takes about 50 ms; the limit is for a server that hangs.
 const WIPE_TIMEOUT: Duration = Duration::from_mins(5);
 
-/// The API server rebuilds its set of admission policies once a second. A deleted policy denies for that much longer.
+/// The API server rebuilds its set of admission policies once a second, so a deleted policy denies requests for that much longer.
 const POLICY_REFRESH: Duration = Duration::from_millis(1_500);
 
-/// The API server creates these itself, only at its start.
+/// The API server creates these namespaces itself, and only when it starts.
 const SYSTEM_NAMESPACES: [&str; 4] = ["default", "kube-node-lease", "kube-public", "kube-system"];
 
 /// Objects that can prevent the deletes that empty the server.
@@ -81,7 +81,7 @@ const ADMISSION: &str = "
     /apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies
 ";
 
-/// Kinds of objects that tests leave, apart from [`ADMISSION`]. The server's own objects stay: see [`is_the_servers_own`].
+/// The kinds of objects that tests leave, apart from [`ADMISSION`]. The server's own objects stay: see [`is_the_servers_own`].
 const KINDS: &str = "
     /api/v1/pods
     /api/v1/persistentvolumeclaims
@@ -109,41 +109,41 @@ const KINDS: &str = "
     /api/v1/namespaces
 ";
 
-/// A running API server, and a client with all rights.
+/// A running API server, and a client with all permissions.
 ///
-/// Its methods block, so that tests are plain functions. They may also be called inside a tokio runtime. They panic
-/// with the server's own message.
+/// The methods block, so that tests are plain functions. You may also call them inside a tokio runtime. They panic with the
+/// server's own message.
 pub struct ControlPlane {
     /// For pod-reaper's `--kubeconfig`: one context, named `test`, which is the current one.
     pub kubeconfig: PathBuf,
-    /// `https://127.0.0.1:PORT`, with a certificate that only the kubeconfig has.
+    /// `https://127.0.0.1:PORT`, with a certificate that only the kubeconfig contains.
     pub url: String,
     /// The bearer token of a member of `system:masters`.
     pub token: String,
     /// The kubectl of the server's version. [`ControlPlane::kubectl`] runs it.
     pub kubectl: PathBuf,
-    /// The working folder of the servers, removed with them. Their logs are in `logs`.
+    /// The working directory of the servers, which is removed when they stop. Their logs are in `logs`.
     pub dir: PathBuf,
     /// The process of each node's kubelet, by the node's name.
     pub kubelets: BTreeMap<String, u32>,
     client: Client,
-    /// Its standard input is held open: `scripts/controlplane/start` stops the servers when the pipe closes, and the
-    /// kernel closes it however this process ends.
+    /// The script's standard input is held open: `scripts/controlplane/start` stops the servers when the pipe closes, and the
+    /// kernel closes the pipe however this process ends.
     servers: Child,
-    /// Held open, so that a late message does not end the script by a closed pipe.
+    /// Held open, so that the script does not end because it writes a late message to a closed pipe.
     _messages: ChildStderr,
 }
 
-/// How many API servers the tests of a program share. A test mostly waits: for a deadline, or for what an API server does in
-/// its own time.
+/// The number of API servers that the tests of a program share. A test usually waits, either for a deadline or for the API
+/// server.
 const SERVERS: usize = 3;
 
 /// The shared API servers.
 struct Pool {
-    /// Those that no test uses.
+    /// The servers that no test uses.
     free: Vec<&'static ControlPlane>,
     started: usize,
-    /// Why one could not be started: every test fails with it at once.
+    /// The reason why a server could not be started. Every test then fails immediately with this reason.
     failed: Option<String>,
 }
 
@@ -152,11 +152,11 @@ static POOL: Mutex<Pool> = Mutex::new(Pool {
     started: 0,
     failed: None,
 });
-/// A server has become free, or none will.
+/// Signals that a server has become free, or that none will.
 static FREED: Condvar = Condvar::new();
 
-/// A shared API server, emptied, and kept from other tests: pod-reaper reads all nodes of a cluster, so two tests at the
-/// same time would see each other's.
+/// Returns a shared API server, emptied, that no other test uses. pod-reaper reads all nodes of a cluster, so two concurrent
+/// tests would see each other's nodes.
 pub fn fresh() -> Fresh {
     let fresh = Fresh(Pool::take().unwrap_or_else(|message| panic!("{message}")));
     fresh.wipe();
@@ -168,7 +168,7 @@ impl Pool {
         POOL.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for a free server where as many are started as may be.
+    /// Waits for a free server if the maximum number has been started.
     fn take() -> Result<&'static ControlPlane, String> {
         let mut pool = Self::lock();
         loop {
@@ -186,7 +186,7 @@ impl Pool {
                     Self::lock().failed = Some(message.clone());
                     FREED.notify_all();
                 }
-                // Its servers stop with this process.
+                // The servers stop with this process.
                 return started.map(|server| &*Box::leak(Box::new(server)));
             }
             pool = FREED.wait(pool).unwrap_or_else(PoisonError::into_inner);
@@ -199,7 +199,7 @@ impl Pool {
 pub struct Fresh(&'static ControlPlane);
 
 impl Fresh {
-    /// The server, for what outlives a borrow, such as a proxy.
+    /// The server, for uses that outlive a borrow, such as a proxy.
     pub fn server(&self) -> &'static ControlPlane {
         self.0
     }
@@ -215,7 +215,7 @@ impl Deref for Fresh {
 
 impl Drop for Fresh {
     fn drop(&mut self) {
-        // A failed test leaves its objects; the next one empties the server.
+        // A failed test leaves its objects; the next test empties the server.
         Pool::lock().free.push(self.0);
         FREED.notify_one();
     }
@@ -227,7 +227,7 @@ impl ControlPlane {
         Self::start_with(&[], apiserver_flags)
     }
 
-    /// The same with the options of `scripts/controlplane/start`: `--controllers`, and `--node NAME` for each kubelet.
+    /// Does the same with the options of `scripts/controlplane/start`: `--controllers`, and `--node NAME` for each kubelet.
     pub fn start_with(options: &[&str], apiserver_flags: &[&str]) -> Result<Self, String> {
         let assets = assets()?;
         let mut servers = Command::new(script("start"))
@@ -280,8 +280,8 @@ impl ControlPlane {
             .status();
     }
 
-    /// Sends any request. Returns the status and the body; a body that is no JSON becomes a string. A PATCH is a JSON
-    /// merge patch.
+    /// Sends any request. Returns the status and the body; a body that is not JSON becomes a string. A PATCH is a JSON merge
+    /// patch.
     pub fn request(&self, method: &str, path: &str, body: Option<Value>) -> (u16, Value) {
         let content_type = if method == "PATCH" {
             "application/merge-patch+json"
@@ -298,7 +298,7 @@ impl ControlPlane {
         )
     }
 
-    /// Forwards a request of a proxy. Returns the status, the `Date` and the body of the answer, unchanged.
+    /// Forwards a request of a proxy. Returns the status, the `Date` and the body of the response, unchanged.
     pub fn forward(
         &self,
         method: &str,
@@ -351,7 +351,7 @@ impl ControlPlane {
         self.accepted("GET", path, None)
     }
 
-    /// Reads one object, or nothing where it does not exist.
+    /// Reads one object. Returns `None` if it does not exist.
     #[track_caller]
     pub fn try_get(&self, path: &str) -> Option<Value> {
         match self.request("GET", path, None) {
@@ -396,7 +396,7 @@ impl ControlPlane {
         self.accepted("PUT", path, Some(object))
     }
 
-    /// Deletes with these options: `json!({})` for none.
+    /// Deletes an object with these options: `json!({})` for none.
     #[track_caller]
     pub fn delete(&self, path: &str, options: Value) -> Value {
         self.accepted("DELETE", path, Some(options))
@@ -424,7 +424,8 @@ impl ControlPlane {
             .expect("kubectl is executable")
     }
 
-    /// A command of kubectl, for more than arguments. It uses none of the user's settings and writes only inside `dir`.
+    /// A kubectl command, for uses that need more than arguments. The command uses none of the user's settings and writes only
+    /// inside `dir`.
     pub fn kubectl_command(&self) -> Command {
         let mut command = Command::new(&self.kubectl);
         command
@@ -434,8 +435,8 @@ impl ControlPlane {
         command
     }
 
-    /// Removes all objects of tests. Repeats until it finds none: a deleted policy or webhook stays in force for a
-    /// moment, and may deny the first attempts.
+    /// Removes all objects of tests. Repeats until it finds none: a deleted policy or webhook stays in force for a moment, and
+    /// may deny the first attempts.
     fn wipe(&self) {
         let started = Instant::now();
         loop {
@@ -455,8 +456,8 @@ impl ControlPlane {
         }
     }
 
-    /// Deletes the objects of these collections, and returns their number. A delete may find nothing, and may be denied for a
-    /// while.
+    /// Deletes the objects of these collections, and returns their number. An object may already be gone, and deletes may be
+    /// denied for a while.
     fn clear(&self, collections: &str, refusals: &mut Vec<String>) -> usize {
         let mut attempt = |method: &str, path: &str, body: Value| {
             let (status, body) = self.request(method, path, Some(body));
@@ -480,7 +481,7 @@ impl ControlPlane {
                         json!({"gracePeriodSeconds": 0, "propagationPolicy": "Background"});
                     attempt("DELETE", &path, at_once);
                     if collection == "/api/v1/namespaces" {
-                        // The namespace controller, which does not run here, has this finalizer.
+                        // The namespace controller, which does not run here, would remove this finalizer.
                         let finalized = json!({"metadata": {"name": metadata["name"]}, "spec": {"finalizers": []}});
                         attempt("PUT", &format!("{path}/finalize"), finalized);
                     }
@@ -497,7 +498,7 @@ impl ControlPlane {
 
 /// Whether the API server created the object for itself.
 fn is_the_servers_own(object: &Value) -> bool {
-    // Pods, claims and leases in these namespaces belong to tests.
+    // Pods, PVCs and Leases in these namespaces belong to tests.
     let always_ours = object["spec"]["containers"].is_array()
         || object["spec"]["accessModes"].is_array()
         || object["spec"]["leaseDurationSeconds"].is_number();
@@ -551,7 +552,7 @@ async fn connect(kubeconfig: PathBuf) -> Result<Client, String> {
     Client::try_from(config).map_err(|error| error.to_string())
 }
 
-/// A file or folder of the repository, wherever the test was started.
+/// The path of a file or directory of the repository, wherever the test was started.
 pub fn in_repository(path: &str) -> PathBuf {
     let tests_support = Path::new(env!("CARGO_MANIFEST_DIR"));
     tests_support
@@ -565,7 +566,7 @@ fn script(name: &str) -> PathBuf {
     in_repository("scripts/controlplane").join(name)
 }
 
-/// The folder of the servers' programs: given by `tests/run`, or built.
+/// The directory of the servers' programs: `tests/run` sets it, or else they are built.
 pub fn assets() -> Result<PathBuf, String> {
     if let Some(assets) =
         std::env::var_os("POD_REAPER_TEST_ASSETS").filter(|assets| !assets.is_empty())
@@ -575,7 +576,7 @@ pub fn assets() -> Result<PathBuf, String> {
     build(&[])
 }
 
-/// A program that only some tests need: beside the servers' programs, or built.
+/// A program that only some tests need. It is next to the servers' programs, or is built.
 pub fn program_of_its_own(name: &str) -> Result<PathBuf, String> {
     let given = assets()?.join(name);
     if given.exists() {
@@ -585,7 +586,7 @@ pub fn program_of_its_own(name: &str) -> Result<PathBuf, String> {
     }
 }
 
-/// Runs `scripts/controlplane/build`, and returns the folder that it prints.
+/// Runs `scripts/controlplane/build`, and returns the directory that the script prints.
 fn build(arguments: &[&str]) -> Result<PathBuf, String> {
     let mut build = Command::new(script("build"))
         .args(arguments)
@@ -594,7 +595,7 @@ fn build(arguments: &[&str]) -> Result<PathBuf, String> {
         .stderr(Stdio::piped())
         .spawn()
         .map_err(|error| format!("scripts/controlplane/build: {error}"))?;
-    // Printed as it comes, since a build takes minutes, and kept as the message of a failure.
+    // Each message is printed immediately, because a build takes minutes, and kept as the message of a failure.
     let mut messages = String::new();
     for line in BufReader::new(build.stderr.take().expect("it is piped")).lines() {
         let line = line.map_err(|error| error.to_string())?;
@@ -611,9 +612,9 @@ fn build(arguments: &[&str]) -> Result<PathBuf, String> {
     Ok(String::from_utf8_lossy(&output.stdout).trim_end().into())
 }
 
-/// Returns what a future is ready with that waits for nothing, such as one that gathers from a file.
+/// Returns the output of a future that never waits, such as one that gathers from a file.
 pub fn at_once<F: Future>(future: F) -> F::Output {
-    // Unconstrained, because tokio has a task wait for its next turn after 128 answers.
+    // The future is unconstrained, because tokio otherwise makes a task wait for its next turn after 128 responses.
     let future = pin!(tokio::task::unconstrained(future));
     match future.poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(output) => output,

@@ -1,7 +1,7 @@
 //! A described cluster on a real API server: [`make`], in the words of [`words`](crate::words).
 //!
-//! A status, a deletion mark and the stamp of a lease's renewal need more than one request, because the server sets
-//! them by its own rules.
+//! A status, a deletion timestamp and the stamp of a Lease's renewal need more than one request, because the server sets them by
+//! its own rules.
 
 use itertools::Itertools as _;
 use std::thread;
@@ -15,7 +15,7 @@ use super::{
     words::{self, Usual},
 };
 
-/// A pod's deadline is calculated from the time when it is deleted, and so is always to come.
+/// The server calculates a pod's deadline from the time of the delete, so the deadline is always in the future.
 const USUAL: Usual = Usual {
     now: Timestamp::now,
     deleted: 0,
@@ -62,7 +62,7 @@ pub fn pod(cluster: &ControlPlane, described: &str) -> String {
     uid(&make(cluster, &format!("Pod {described}"))[0])
 }
 
-/// Writes an object with all that the server accepts only by a request of its own.
+/// Writes an object, including the fields that the server accepts only in a separate request.
 fn write(cluster: &ControlPlane, mut object: Value) -> Value {
     let kind = str_of(&object["kind"]).to_owned();
     let (group, plural) = match kind.as_str() {
@@ -77,7 +77,7 @@ fn write(cluster: &ControlPlane, mut object: Value) -> Value {
         _ => panic!("no such kind is known: {object}"),
     };
     let metadata = object["metadata"].as_object_mut().expect("it has it");
-    // The server gives these.
+    // The server sets these fields.
     for field in ["uid", "resourceVersion", "creationTimestamp"] {
         metadata.remove(field);
     }
@@ -134,13 +134,13 @@ fn write(cluster: &ControlPlane, mut object: Value) -> Value {
     if !is_deleted {
         return made;
     }
-    // No kubelet confirms the deletion, so the pod stays. With a grace of 0, and where it has no node or has finished, it stays
-    // only where a finalizer holds it.
+    // No kubelet confirms the deletion, so the pod stays. If the grace period is 0, or if the pod has no node or has finished,
+    // the pod stays only if a finalizer blocks its deletion.
     cluster.delete(&path, json!({"gracePeriodSeconds": grace}));
     cluster.get(&path)
 }
 
-/// What the program does not read, but the API server or the scheduler requires.
+/// The fields that the program does not read, but the API server or the scheduler requires.
 fn required(kind: &str, name: &str) -> Value {
     match kind {
         "Node" => yaml(
@@ -160,7 +160,7 @@ fn required(kind: &str, name: &str) -> Value {
     }
 }
 
-/// Gives a pod the UIDs of those `StatefulSet`s of its own that exist. No garbage collector runs here, so no other owner need
+/// Sets the UIDs of a pod's owners that are existing `StatefulSet`s. No garbage collector runs here, so other owners need not
 /// exist.
 fn knows_its_sets(cluster: &ControlPlane, pod: &mut Value) {
     let space = str_of(&pod["metadata"]["namespace"]).to_owned();
@@ -175,7 +175,7 @@ fn knows_its_sets(cluster: &ControlPlane, pod: &mut Value) {
     }
 }
 
-/// Gives a volume the UID of its PVC.
+/// Sets the UID of a volume's PVC in the volume.
 fn knows_its_claim(cluster: &ControlPlane, volume: &mut Value) {
     let claim = &mut volume["spec"]["claimRef"];
     if let (Some(space), Some(name)) = (claim["namespace"].as_str(), claim["name"].as_str()) {
@@ -184,7 +184,7 @@ fn knows_its_claim(cluster: &ControlPlane, volume: &mut Value) {
     }
 }
 
-/// The server stamps each write with its own time in `managedFields`. It accepts an older stamp from a client only with
+/// The server stamps each write with its own time in `managedFields`. The server accepts an older stamp from a client only with
 /// another change, and that change must leave no newer stamp behind. So a label is added and removed.
 fn write_lease(cluster: &ControlPlane, collection: &str, mut lease: Value) -> Value {
     let stamped = lease["metadata"]["managedFields"][0]["time"].take();
@@ -205,7 +205,7 @@ pub fn each(items: &Value) -> std::slice::Iter<'_, Value> {
         .iter()
 }
 
-/// What is written there.
+/// The text of a JSON string.
 #[track_caller]
 pub fn str_of(text: &Value) -> &str {
     let said = text.as_str();
@@ -219,35 +219,35 @@ pub fn uid(object: &Value) -> String {
         .to_owned()
 }
 
-/// Where a node is found.
+/// The path of a node.
 pub fn node_path(name: &str) -> String {
     format!("/api/v1/nodes/{name}")
 }
 
-/// Where the lease of a node is found.
+/// The path of a node's Lease.
 pub fn lease_path(node: &str) -> String {
     format!("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{node}")
 }
 
-/// Changes the Ready condition of an existing node, as of now.
+/// Changes the Ready condition of an existing node. The change has the current time.
 pub fn node_becomes(cluster: &ControlPlane, name: &str, status: &str, reason: &str) -> Value {
     let condition = words::condition("Ready", status, reason, &seconds_ago(0));
     cluster.patch_status(&node_path(name), json!({"conditions": [condition]}))
 }
 
-/// Renews the lease of a node now, by both clocks.
+/// Renews the Lease of a node now, according to both clocks.
 pub fn renew_lease(cluster: &ControlPlane, node: &str) -> Value {
     let path = format!("{}?fieldManager=kubelet", lease_path(node));
     let now = seconds_ago(0).replace('Z', ".000000Z");
     cluster.merge_patch(&path, json!({"spec": {"renewTime": now}}))
 }
 
-/// Where a pod is found.
+/// The path of a pod.
 pub fn pod_path(namespace: &str, name: &str) -> String {
     format!("/api/v1/namespaces/{namespace}/pods/{name}")
 }
 
-/// A StatefulSet of one container, without a namespace.
+/// A StatefulSet with one container, without a namespace.
 pub fn stateful_set_of(name: &str) -> Value {
     yaml(&format!(
         "
@@ -264,7 +264,7 @@ pub fn stateful_set_of(name: &str) -> Value {
     ))
 }
 
-/// Calls `act` for each item, over so many connections at once.
+/// Calls `act` for each item, over this many concurrent connections.
 pub fn in_parallel<T: Send, U: Send>(
     at_once: usize,
     items: impl Iterator<Item = T>,

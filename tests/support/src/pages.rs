@@ -1,10 +1,10 @@
-//! The pages that people read, and the commands in them.
+//! The pages for readers, and the commands in them.
 //!
-//! The language of a fenced block says what is done with it:
+//! The language of a fenced block determines how a test handles it:
 //!
-//! - `console`: each command after `$ ` is run without a cluster, and prints what stands below it.
-//! - `sh`: commands that need a cluster, or change the machine. `kubectl` is run on a real API server, in the order of the
-//!   page, and `pod-reaper` has to take its options. [`NOT_RUN`] names the rest.
+//! - `console`: each command after `$ ` is run without a cluster, and must print the lines below it.
+//! - `sh`: commands that need a cluster, or change the machine. `kubectl` is run on a real API server, in the order of the page,
+//!   and `pod-reaper` must accept its options. [`NOT_RUN`] names the rest.
 //! - any other: shown, not run.
 
 use std::{fs, path::PathBuf};
@@ -13,7 +13,8 @@ use expect_test::expect_file;
 
 use crate::in_repository;
 
-/// What no test runs as it stands on a page: the start of the command, and why, or which test runs it in another way.
+/// Commands that no test runs as a page has them: the start of the command, and the reason, or the test that runs the command in
+/// another way.
 pub const NOT_RUN: &str = "
     cargo install: builds the program once more; tests/run builds its package
     cargo run: `console` blocks run what this builds
@@ -37,7 +38,7 @@ pub const NOT_RUN: &str = "
     git clone: needs the repository's host
 ";
 
-/// What a run says that would ask before it deletes: pages are for people at a terminal.
+/// The message of a run that would ask before it deletes: pages are for users at a terminal.
 pub const NOBODY_TO_ASK: &str = "there is no terminal to ask at";
 
 /// A fenced block: its language, the number of its first line, and its lines.
@@ -58,7 +59,7 @@ pub fn for_users() -> Vec<String> {
     ["README.md".to_owned()].into_iter().chain(pages).collect()
 }
 
-/// Every Markdown page that people read.
+/// Every Markdown page for readers.
 pub fn all() -> Vec<String> {
     let others = [
         "docs/SUMMARY.md",
@@ -82,7 +83,7 @@ pub fn path(page: &str) -> PathBuf {
     in_repository(page)
 }
 
-/// Compares what stands in a file between `begin` and `end` with what it is made of. `UPDATE_EXPECT=1` rewrites it.
+/// Compares the text in a file between `begin` and `end` with `made`. `UPDATE_EXPECT=1` rewrites it.
 #[track_caller]
 pub fn compare(path: &str, begin: &str, end: &str, made: &str) {
     let file = read(path);
@@ -113,7 +114,7 @@ pub fn blocks(text: &str) -> Vec<Block> {
                 });
             }
         } else if inside && let Some(block) = blocks.last_mut() {
-            // A block in a list is indented as its item is.
+            // A block in a list is indented like its item.
             block
                 .lines
                 .push(line.get(indent..).unwrap_or_default().to_owned());
@@ -122,7 +123,7 @@ pub fn blocks(text: &str) -> Vec<Block> {
     blocks
 }
 
-/// The commands of an `sh` block: lines without their comments, those that end in a backslash joined with the next.
+/// The commands of an `sh` block: its lines without comments. A line that ends in a backslash is joined with the next.
 pub fn commands(block: &Block) -> Vec<String> {
     let mut commands = Vec::new();
     let mut open = String::new();
@@ -145,7 +146,7 @@ pub fn commands(block: &Block) -> Vec<String> {
     commands
 }
 
-/// Why no test runs this command as it stands.
+/// The reason why no test runs this command as it is.
 pub fn not_run(command: &str) -> Option<&'static str> {
     let mut rows = NOT_RUN
         .lines()
@@ -154,7 +155,7 @@ pub fn not_run(command: &str) -> Option<&'static str> {
         .map(|(_, why)| why)
 }
 
-/// Stands for any number of lines that a page leaves out.
+/// Replaces any number of lines that a page leaves out.
 pub const CUT: &str = "[...]";
 
 /// Whether `page` is `output` with some lines left out.

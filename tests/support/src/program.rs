@@ -24,11 +24,9 @@ static SCHEMA: LazyLock<Validator> = LazyLock::new(|| {
 
 /// The result of a run of the binary.
 pub struct Run {
-    /// Its exit code.
     pub code: i32,
     /// The report, as JSON.
     pub report: Value,
-    /// The log.
     pub log: String,
 }
 
@@ -42,20 +40,20 @@ impl Run {
             .unwrap_or_else(|| panic!("no pod {uid} in {}", self.report))
     }
 
-    /// It ended with this code.
+    /// Checks that the run ended with this code.
     #[track_caller]
     pub fn ends(&self, code: i32) {
         assert_eq!(self.code, code, "{} {}", self.log, self.report);
     }
 
-    /// It did all, and could read all.
+    /// Checks that the run did everything, and could read everything.
     #[track_caller]
     pub fn is_whole(&self) {
         self.ends(0);
         assert_eq!(self.report["errors"], json!([]), "{}", self.log);
     }
 
-    /// The pod with this UID has this reason and outcome.
+    /// Checks that the pod with this UID has this reason and outcome.
     #[track_caller]
     pub fn says(&self, uid: &str, expected: (&str, Option<&str>)) {
         let said = self.reason_and_outcome(uid);
@@ -70,7 +68,7 @@ impl Run {
     }
 }
 
-/// The built binary.
+/// The path of the built binary.
 pub fn executable() -> PathBuf {
     // Cargo sets the path for test programs only, not for this crate.
     std::env::var_os("CARGO_BIN_EXE_pod-reaper")
@@ -85,7 +83,7 @@ pub fn binary(kubeconfig: &Path) -> Command {
     command
 }
 
-/// The same without a kubeconfig named, and without consent to deletes.
+/// Such a command without a kubeconfig, and without consent to deletes.
 pub fn program() -> Command {
     let mut command = Command::new(executable());
     let variables = [("PATH", "/usr/bin:/bin"), ("HOME", "/nonexistent")];
@@ -93,12 +91,12 @@ pub fn program() -> Command {
     command
 }
 
-/// Runs it to its end, and validates its report against the schema.
+/// Runs the binary to its end, and validates its report against the schema.
 pub fn run(kubeconfig: &Path, options: &[&str]) -> Run {
     run_with(kubeconfig, &[], options)
 }
 
-/// The same, with variables set.
+/// Does the same with variables set.
 pub fn run_with(kubeconfig: &Path, variables: &[(&str, &str)], options: &[&str]) -> Run {
     let mut command = binary(kubeconfig);
     command
@@ -135,7 +133,7 @@ pub fn asked(kubeconfig: &Path, question: &[&str]) -> Output {
     command.output().expect("it starts")
 }
 
-/// The same, with the parsed answer.
+/// Does the same, and parses the result.
 pub fn ask(kubeconfig: &Path, question: &[&str]) -> Run {
     let Output {
         status,
@@ -152,7 +150,7 @@ pub fn ask(kubeconfig: &Path, question: &[&str]) -> Run {
     }
 }
 
-/// The shells that people paste into.
+/// The shells into which users paste commands.
 pub const SHELLS: [&str; 3] = ["sh", "bash", "zsh"];
 
 /// Pastes the lines of one step into a shell.
@@ -160,7 +158,7 @@ pub fn paste(cluster: &ControlPlane, lines: &str) -> Output {
     paste_into("sh", cluster, lines)
 }
 
-/// Pastes them into that one of [`SHELLS`].
+/// Pastes the lines into this one of [`SHELLS`].
 pub fn paste_into(shell: &str, cluster: &ControlPlane, lines: &str) -> Output {
     let bin = cluster.kubectl.parent().expect("a folder");
     let path = env::join_paths(
@@ -186,7 +184,7 @@ pub fn commands(run: &Run, uid: &str) -> Vec<String> {
         .collect()
 }
 
-/// It ended well, or what it says is shown.
+/// Checks that the command succeeded. A failure shows the command's output.
 #[track_caller]
 pub fn succeeds(output: &Output) {
     assert!(output.status.success(), "{}", shown(output));
@@ -201,7 +199,7 @@ pub fn shown(output: &Output) -> String {
     )
 }
 
-/// The log, without the warning of a threshold of seconds, which most runs of these tests have.
+/// The log, without the warning about a threshold of seconds, which most runs of these tests cause.
 fn log_of(stderr: Vec<u8>) -> String {
     let log = String::from_utf8(stderr).expect("the log is text");
     let lines = log.split_inclusive('\n');

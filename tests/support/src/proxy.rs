@@ -1,7 +1,7 @@
-//! An HTTP proxy between pod-reaper and the API server. It records the requests, lets a test act between two requests,
-//! and can answer with faults.
+//! An HTTP proxy between pod-reaper and the API server. It records the requests, lets a test act between two requests, and can
+//! respond with faults.
 //!
-//! The token of its kubeconfig and a header of every answer are [`MARKER`], which must not be in any output.
+//! The token of its kubeconfig and a header of every response are [`MARKER`], which must not be in any output.
 
 use std::{
     fmt,
@@ -35,22 +35,23 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Whether it is a write.
+    /// Whether the request is a write.
     pub fn is_write(&self) -> bool {
         self.method != "GET"
     }
 
-    /// Whether it would write an Event.
+    /// Whether the request would write an Event.
     pub fn is_event(&self) -> bool {
         self.method == "POST" && self.path.starts_with("/apis/events.k8s.io/")
     }
 
-    /// Whether it would change an existing object.
+    /// Whether the request would change an existing object.
     pub fn is_change(&self) -> bool {
         self.is_write() && !self.is_event()
     }
 
-    /// Whether it is marked as a dry run: in the query, and for a delete also in the body, which alone counts there.
+    /// Whether the request is marked as a dry run in the query. A delete must also be marked in the body, because the server
+    /// reads only that mark.
     pub fn is_dry(&self) -> bool {
         let in_body = self.method != "DELETE" || self.body["dryRun"] == serde_json::json!(["All"]);
         in_body && self.path.contains("dryRun=All")
@@ -62,46 +63,46 @@ type Hook = dyn Fn(&Seen) -> Act + Send + Sync;
 /// The treatment of a request.
 #[derive(Clone)]
 pub enum Act {
-    /// It is passed on, and so is its answer.
+    /// The request is passed on, and so is its response.
     Forward,
-    /// It is answered here.
+    /// The proxy responds.
     Instead(u16, Value),
-    /// It is answered here, with headers and a body that need not be JSON.
+    /// The proxy responds with headers and a body that need not be JSON.
     Answer(Reply),
-    /// It is passed on, and this is the answer.
+    /// The request is passed on, and the proxy responds with this.
     After(u16, Value),
-    /// It is passed on, and its answer is changed.
+    /// The request is passed on, and its response is changed.
     Rewrite(Arc<dyn Fn(&mut Reply) + Send + Sync>),
-    /// It is passed on, and the connection is closed instead of an answer.
+    /// The request is passed on, and the proxy closes the connection without a response.
     Lose,
-    /// It is passed on, and the connection is closed in the middle of the answer's body.
+    /// The request is passed on, and the proxy closes the connection in the middle of the response's body.
     Cut,
-    /// It is passed on, and there is no answer for as long as the client waits.
+    /// The request is passed on, and there is no response for as long as the client waits.
     HangAfter,
-    /// It is not passed on, and there is no answer for as long as the client waits.
+    /// The request is not passed on, and there is no response for as long as the client waits.
     Hang,
-    /// It is not passed on, and the connection is closed.
+    /// The request is not passed on, and the proxy closes the connection.
     Close,
 }
 
 impl Act {
-    /// It is passed on, and its answer is changed so.
+    /// The request is passed on, and `change` changes its response.
     pub fn rewrite(change: impl Fn(&mut Reply) + Send + Sync + 'static) -> Self {
         Self::Rewrite(Arc::new(change))
     }
 }
 
-/// An answer.
+/// A response.
 #[derive(Debug, Clone)]
 pub struct Reply {
     pub status: u16,
-    /// Without the body's length and type.
+    /// The headers, without the body's length and type.
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
 }
 
 impl Reply {
-    /// An answer with a header. Every answer also gets a `Date`, unless it has its own.
+    /// A response with a header. Every response also gets a `Date`, unless it has its own.
     pub fn new(status: u16, header: (&str, &str), body: impl fmt::Display) -> Self {
         let headers = vec![(header.0.to_owned(), header.1.to_owned())];
         Self {
@@ -123,7 +124,7 @@ impl Reply {
 /// The headers that reach the API server.
 const PASSED_ON: [&str; 4] = ["accept", "content-type", "user-agent", "impersonate-user"];
 
-/// Changes the `Date` of an answer.
+/// Changes the `Date` of a response.
 pub type Clock = fn(&str) -> Option<String>;
 
 /// The same time by another clock, as HTTP writes it.
@@ -166,7 +167,7 @@ impl Proxy {
         })
     }
 
-    /// As [`Proxy::start`], with another clock in the answers.
+    /// Like [`Proxy::start`], with another clock in the responses.
     pub fn with_clock(
         cluster: &'static ControlPlane,
         clock: Clock,
@@ -178,7 +179,7 @@ impl Proxy {
         })
     }
 
-    /// As [`Proxy::start`], and as if so many minutes had passed, in which all nodes but these renewed their leases and
+    /// Like [`Proxy::start`], as if this many minutes had passed. In that time, all nodes except these renewed their Leases, and
     /// nothing else happened.
     pub fn later(
         cluster: &'static ControlPlane,
@@ -204,7 +205,7 @@ impl Proxy {
         })
     }
 
-    /// As [`Proxy::start`], with faults.
+    /// Like [`Proxy::start`], with faults.
     pub fn with_faults(
         cluster: &'static ControlPlane,
         act: impl Fn(&Seen) -> Act + Send + Sync + 'static,
@@ -248,7 +249,7 @@ impl Proxy {
         held(&self.log).seen.clone()
     }
 
-    /// The requests that the API server itself answered with 2xx, also where the client got another answer.
+    /// The requests to which the API server itself responded with 2xx, even if the client got another response.
     pub fn took_effect(&self) -> Vec<Seen> {
         let log = held(&self.log);
         let good = log
@@ -258,13 +259,13 @@ impl Proxy {
         good.map(|(at, _)| log.seen[*at].clone()).collect()
     }
 
-    /// The maximum of requests that were in progress at the same time.
+    /// The maximum number of requests that were in progress at the same time.
     pub fn most_under_way(&self) -> usize {
         held(&self.log).most_under_way
     }
 }
 
-/// Forwards a request, and changes or removes the `Date` of the answer.
+/// Forwards a request, and changes or removes the `Date` of the response.
 pub fn at(clock: Clock) -> Act {
     Act::rewrite(move |reply| {
         if let Some(date) = reply.date() {
@@ -389,7 +390,7 @@ fn serve(
             }
             Act::Close => None,
         };
-        // Recorded before the answer, which the client's next request may follow.
+        // The counter is updated before the response is sent, because the client's next request may follow it.
         held(log).under_way -= 1;
         let Some(Reply {
             status,
@@ -419,10 +420,10 @@ fn serve(
     }
 }
 
-/// A header of every answer.
+/// A header of every response.
 const PLANTED: (&str, &str) = ("X-Planted", MARKER);
 
-/// An answer of the proxy with the server's `Date`, so that it has no other fault than the intended one.
+/// A response of the proxy with the server's `Date`, so that it has no other fault than the intended one.
 fn made_here(cluster: &ControlPlane, mut reply: Reply) -> Reply {
     if reply.date().is_none() {
         let date = cluster.forward("GET", "/readyz", Vec::new(), Vec::new()).1;

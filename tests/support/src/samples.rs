@@ -1,5 +1,5 @@
-//! Objects at fixed times, for snapshots and the simulated server: a node failed at one, its pods should have been gone by five
-//! past, and now it is three.
+//! Objects at fixed times, for snapshots and the simulated server: a node failed at 01:00, its pods should have been gone by
+//! 01:05, and the current time is 03:00.
 
 use itertools::Itertools as _;
 use serde_json::{Value, json};
@@ -9,10 +9,10 @@ use crate::words::Usual;
 /// The time when a node failed, and the current time.
 pub const FAILED: &str = "2026-01-31T01:00:00Z";
 pub const NOW: &str = "2026-01-31T03:00:00Z";
-/// When all objects were made.
+/// The creation time of all objects.
 pub const MADE: &str = "2026-01-01T00:00:00Z";
 
-/// `value` with `more` laid over it, object by object.
+/// Returns `value` with `more` laid over it, object by object.
 pub fn with(mut value: Value, more: Value) -> Value {
     match (&mut value, more) {
         (Value::Object(fields), Value::Object(more)) => {
@@ -49,7 +49,7 @@ pub fn status_patch(pod: &Value, more: Value) -> Value {
 
 const USUAL: Usual = Usual {
     now: || NOW.parse().expect("a moment"),
-    // Their grace ends at the deadline.
+    // The pods' grace period ends at the deadline.
     deleted: 2 * 3_600 - 5 * 60 + 1,
     namespace: "data",
     node: "ds06",

@@ -1,12 +1,12 @@
-//! Sentences that the rows of a test have in common. A row has the number of a sentence and its values, so that each sentence
-//! stands once, in the list below the rows.
+//! Sentences that the rows of a test share. A row has the number of a sentence and its values, so that each sentence is written
+//! only once, in the list below the rows.
 
 /// The sentences so far, without their values.
 #[derive(Default)]
 pub struct Sentences(Vec<String>);
 
 impl Sentences {
-    /// Returns the number of the sentence, and its values, which are the words that have a digit or a slash.
+    /// Returns the number of the sentence, and its values, which are the words that contain a digit or a slash.
     pub fn numbered(&mut self, sentence: &str) -> String {
         let mut values = String::new();
         let words = sentence.split_whitespace().map(|word| {
@@ -26,7 +26,7 @@ impl Sentences {
         format!("#{}{values}", place + 1)
     }
 
-    /// Returns the rows, and below them the list.
+    /// Returns the rows, and the list below them.
     pub fn below(&self, rows: &str) -> String {
         let numbered = self.0.iter().zip(1..);
         let list = numbered.map(|(sentence, number)| format!("#{number} {sentence}\n"));

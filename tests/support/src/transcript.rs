@@ -1,4 +1,4 @@
-//! Commands of a shell and what each prints: the files of `tests/data/transcripts`.
+//! Shell commands and the output of each: the files of `tests/data/transcripts`.
 
 use std::{
     fs,
@@ -8,8 +8,8 @@ use std::{
 
 use expect_test::expect_file;
 
-/// Runs the lines of a file that begin with `$ `; below each is what it prints, with its exit code unless that is 0.
-/// `UPDATE_EXPECT=1` rewrites it; whether each says what it should is for a reader of the file to judge.
+/// Runs the lines of a file that begin with `$ `. The file has the output of each command below it, with the exit code unless
+/// that is 0. `UPDATE_EXPECT=1` rewrites the output. Whether the output is right is for the reader of the file to judge.
 pub fn plays(file: &Path, run: impl Fn(&str) -> (i32, String)) {
     let mut page = String::new();
     for line in fs::read_to_string(file).expect("a file").lines() {
@@ -28,8 +28,8 @@ pub fn plays(file: &Path, run: impl Fn(&str) -> (i32, String)) {
     expect_file![file].assert_eq(&page);
 }
 
-/// A command line for bash, which knows the functions of `tests/data/transcripts` and nothing of the environment but these
-/// folders of programs. It prints what it says on either stream.
+/// A command line for bash. Bash knows the functions of `tests/data/transcripts`, and nothing of the environment except these
+/// directories of programs. The output has both streams.
 pub fn bash(command: &str, folders: &str) -> Command {
     let mut bash = Command::new("bash");
     bash.args(["-c", &format!("exec 2>&1\n{command}")])
@@ -43,7 +43,7 @@ pub fn bash(command: &str, folders: &str) -> Command {
     bash
 }
 
-/// Runs it: the exit code, and what it prints.
+/// Runs the command. Returns the exit code and the output.
 pub fn ended(mut bash: Command) -> (i32, String) {
     let Output { status, stdout, .. } = bash.output().expect("bash starts");
     let says = String::from_utf8(stdout).expect("text");

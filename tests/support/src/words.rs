@@ -48,7 +48,7 @@ use serde_json::{Map, Value, json};
 
 use crate::samples::with;
 
-/// What is usual where the words are used: the only difference between simulated and real servers.
+/// The usual values in the place where the words are used. They are the only difference between simulated and real servers.
 #[derive(Clone, Copy)]
 pub struct Usual {
     pub now: fn() -> Timestamp,
@@ -59,7 +59,7 @@ pub struct Usual {
     pub node: &'static str,
 }
 
-/// One entry, and the objects that it makes: first those that its own object depends on, which is the last.
+/// One entry, and the objects that it makes: first those on which its own object depends, then its own object.
 pub struct Entry {
     pub key: String,
     pub objects: Vec<Value>,
@@ -72,14 +72,14 @@ impl Usual {
         entries.flat_map(|entry| entry.objects).collect()
     }
 
-    /// Returns the entries one by one: the time goes on between them on a real server.
+    /// Returns the entries one by one, because time passes between them on a real server.
     pub fn entries(self, described: &Value) -> impl Iterator<Item = Entry> {
         let described = described.as_object().expect("a mapping");
         let has = |key: &str| described.contains_key(key);
         let entries = described.iter().filter(|(_, more)| !more.is_null());
         entries.map(move |(key, more)| {
             let mut objects = self.entry(key, more);
-            // An entry of its own counts more than what another brings along.
+            // An entry takes precedence over an equal object that another entry also makes.
             let own = objects.pop().expect("its own");
             objects.retain(|other| !has(&key_of(other)));
             objects.push(own);
@@ -125,7 +125,7 @@ impl Usual {
         }
     }
 
-    /// The time so many seconds ago, as the API writes it.
+    /// The time this many seconds ago, as the API writes it.
     pub fn ago(self, seconds: i64) -> String {
         let moment = (self.now)() - SignedDuration::from_secs(seconds);
         moment.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
@@ -134,7 +134,7 @@ impl Usual {
 
 const NODE_LEASES: &str = "kube-node-lease";
 
-/// What makes an object: when a node failed, and when all of them were made.
+/// The times in an object, in seconds before now: when a node failed, and when all objects were created.
 const FAILED: i64 = 2 * 3_600;
 const DAY: i64 = 86_400;
 const MADE: i64 = 30 * DAY + 3 * 3_600;
@@ -150,7 +150,7 @@ fn key_of(object: &Value) -> String {
     }
 }
 
-/// What is said of one object.
+/// The description of one object.
 struct Said<'a> {
     usual: Usual,
     kind: &'a str,
@@ -174,7 +174,7 @@ impl Said<'_> {
         seconds.map_or(usual, |seconds| seconds.as_i64().expect("a number"))
     }
 
-    /// Returns the object: the fields that are said, laid over what is usual.
+    /// Returns the object: the described fields, laid over the usual ones.
     fn laid_over(self, usual: Value) -> Value {
         let has = |field: &str| FIELDS.contains(&field) || fields_of(self.kind).contains(&field);
         if let Some(unknown) = self.words.keys().find(|field| !has(field)) {
@@ -190,7 +190,7 @@ impl Said<'_> {
         with(with(object, usual), Value::Object(self.words))
     }
 
-    /// With the taints that the node controller adds for its condition.
+    /// The node, with the taints that the node controller adds for its condition.
     fn node(mut self) -> Vec<Value> {
         let (usual, name) = (self.usual, self.name);
         let ready = self.word("ready").unwrap_or(json!("Unknown"));
@@ -349,7 +349,7 @@ impl Said<'_> {
     }
 }
 
-/// The fields of every kind, and those of some kinds besides, as far as tests use them.
+/// The fields of every kind, and the additional fields of some kinds, as far as tests use them.
 const FIELDS: [&str; 5] = ["apiVersion", "kind", "metadata", "spec", "status"];
 
 fn fields_of(kind: &str) -> &'static [&'static str] {
@@ -365,7 +365,7 @@ fn fields_of(kind: &str) -> &'static [&'static str] {
     }
 }
 
-/// The fields of a volume's spec that say what it is stored on, as far as tests use them.
+/// The fields of a volume's spec that say where it is stored, as far as tests use them.
 const SOURCES: [&str; 5] = ["csi", "local", "hostPath", "nfs", "awsElasticBlockStore"];
 
 pub(crate) fn condition(kind: &str, status: &str, reason: &str, at: &str) -> Value {
@@ -373,7 +373,7 @@ pub(crate) fn condition(kind: &str, status: &str, reason: &str, at: &str) -> Val
         "lastTransitionTime": at, "lastHeartbeatTime": at})
 }
 
-/// A Lease of a holder, who says that it was renewed at another time than the API server did.
+/// A holder's Lease. The holder reports another renewal time than the API server.
 fn lease(
     usual: Usual,
     (space, name): (&str, &str),
@@ -400,7 +400,7 @@ fn owned_by(owner: &str) -> Value {
     json!({"apiVersion": version, "kind": kind, "name": name, "controller": true, "uid": format!("uid-of-{name}")})
 }
 
-/// The StatefulSet whose pod is called so.
+/// The StatefulSet to which a pod of this name belongs.
 fn set_of(pod: &str) -> Option<&str> {
     let (set, ordinal) = pod.rsplit_once('-')?;
     ordinal.parse::<u32>().is_ok().then_some(set)
@@ -412,14 +412,14 @@ fn affinity(host: &str) -> Value {
     json!({"required": {"nodeSelectorTerms": [{"matchExpressions": [requirement]}]}})
 }
 
-/// Appends the item, if any, to a list of the object that may not exist yet.
+/// Appends the item, if any, to a list of the object. The list may not exist yet.
 fn push(object: &mut Value, field: &str, list: &str, item: Option<Value>) {
     let Some(item) = item else { return };
     let list = &mut object[field][list];
     if list.is_null() {
         *list = json!([]);
     }
-    // Another type is what a test of malformed objects wants.
+    // A test of malformed objects may want another type here.
     if let Some(list) = list.as_array_mut() {
         list.push(item);
     }

@@ -1,6 +1,6 @@
 //! Random choices by seed: the same seed gives the same choices, on every machine and in every version.
 
-/// `SplitMix64`: small, fast and good enough to choose faults by.
+/// `SplitMix64`: small, fast and random enough to choose faults.
 #[derive(Debug)]
 pub struct Dice(u64);
 
@@ -16,19 +16,19 @@ impl Dice {
         mixed ^ (mixed >> 31)
     }
 
-    /// Returns an independent generator, so that one more choice of the one changes none of the other.
+    /// Returns an independent generator. An additional choice of one generator then changes no choice of the other.
     pub fn fork(&mut self) -> Self {
         Self(self.next())
     }
 
-    /// From 0 up to, not including, `end`.
+    /// Returns a number from 0 up to, but not including, `end`.
     pub fn below(&mut self, end: usize) -> usize {
         // The low bits of a 64-bit product are as good as any; `end` is small.
         usize::try_from(self.next() % u64::try_from(end).expect("it is small"))
             .expect("it is small")
     }
 
-    /// True with this probability in a thousand.
+    /// True with this probability, in a thousand.
     pub fn permille(&mut self, times: usize) -> bool {
         self.below(1000) < times
     }

@@ -11,37 +11,37 @@ use super::{Dice, Kind, Request, status_object};
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Fate {
     pub fault: Option<Fault>,
-    /// The durations of the request to the server, and of the answer to the client.
+    /// The duration of the request to the server, and of the response to the client.
     pub there: Duration,
     pub back: Duration,
     /// Selects the malformed object of a page.
     pub pick: usize,
 }
 
-/// A fault of an answer. The last `bool` is whether the request took effect nevertheless.
+/// A fault of a response. The last `bool` is whether the request took effect nevertheless.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Fault {
-    /// 429 or 503, with `Retry-After` or without.
+    /// 429 or 503, with or without `Retry-After`.
     Busy(u16, Option<u64>),
-    /// A status. With the first flag, it comes from a load balancer and not from the API server.
+    /// A status. If the first flag is set, the status comes from a load balancer and not from the API server.
     Status(u16, bool, bool),
     Hangs(bool),
     /// The connection ends.
     Lost(bool),
-    /// The request is so many milliseconds late.
+    /// The request is this many milliseconds late.
     Slow(u64),
-    /// The answer is so many milliseconds late: it says what was true before.
+    /// The response is this many milliseconds late, and says what was true before.
     Late(u64),
     /// The body is cut off.
     Cut,
-    /// The body is no JSON.
+    /// The body is not JSON.
     Garbage,
     /// The body is an object without content.
     Empty,
     NoDate,
     /// 200 without any effect.
     NoEffect,
-    /// A webhook cannot be called.
+    /// The API server cannot call a webhook.
     Webhook,
     /// Admission refuses.
     Denied(u16),
@@ -52,7 +52,6 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// The number of faults.
     pub const COUNT: usize = 15;
 
     /// A random fault that is possible for this kind of request.
@@ -146,13 +145,13 @@ impl Fault {
 /// The frequency of faults in a run.
 #[derive(Debug, Clone)]
 pub struct Trouble {
-    /// Requests with a fault, in a thousand.
+    /// The number of requests with a fault, in a thousand.
     pub faults: usize,
-    /// A fault of every request of a kind, after so many of them.
+    /// A fault of every request of a kind, after this many of them.
     pub always: Option<(Kind, Fault)>,
     pub after: usize,
-    /// Longest duration of a request, and of an answer, in steps of 2 ms. A run ends at an odd millisecond, so that no
-    /// two events coincide and a seed repeats its run.
+    /// The longest duration of a request, and of a response, in steps of 2 ms. A run ends at an odd millisecond, so that no two
+    /// events coincide and a seed repeats its run.
     pub latency: usize,
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// Requirements that must all hold.
+/// Requirements that must all be met.
 #[derive(Debug, Clone, Default)]
 pub struct Labels(Vec<Requirement>);
 
@@ -23,7 +23,7 @@ enum Test {
 }
 
 impl Labels {
-    /// Parses a selector. Returns nothing where the API server answers 400.
+    /// Parses a selector. Returns `None` if the API server would respond with 400.
     pub fn parse(text: &str) -> Option<Self> {
         let (mut parts, mut depth) = (vec![String::new()], 0);
         for letter in text.chars() {
@@ -107,7 +107,7 @@ impl Requirement {
     }
 }
 
-/// Whether it is a label key: a name of at most 63 letters, and before a slash maybe a DNS subdomain.
+/// Whether the text is a label key: a name of at most 63 letters, which may follow a DNS subdomain and a slash.
 fn is_key(key: &str) -> bool {
     let (prefix, name) = key
         .split_once('/')
@@ -127,7 +127,7 @@ fn is_key(key: &str) -> bool {
     !name.is_empty() && is_value(name) && prefix.is_none_or(subdomain)
 }
 
-/// Whether it is a label value: at most 63 letters, digits, `-`, `_` and `.`, the first and the last a letter or digit.
+/// Whether the text is a label value: at most 63 letters, digits, `-`, `_` and `.`, the first and the last a letter or digit.
 fn is_value(value: &str) -> bool {
     let inner = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
     let outer = |letter: Option<char>| letter.is_none_or(|letter| letter.is_ascii_alphanumeric());

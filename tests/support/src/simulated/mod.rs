@@ -1,8 +1,8 @@
-//! The simulated API server. It runs in the process of the test, behind the program's own client, with optional faults.
-//! It answers as the API server does, and refuses every request that the program has no reason to send.
+//! The simulated API server. It runs in the process of the test, behind the program's own client, with optional faults. It
+//! responds as the API server does, and refuses every request that the program has no reason to send.
 //!
-//! A [`Cluster`] has the objects: [`Objects`] is a list of them, and a test may have its own implementation. A [`Fate`]
-//! describes the treatment of a request.
+//! A [`Cluster`] has the objects: [`Objects`] is a list of them, and a test may have its own implementation. A [`Fate`] describes
+//! the treatment of a request.
 
 mod dice;
 mod fault;
@@ -44,12 +44,11 @@ pub trait Cluster: Send + 'static {
     /// All objects of a kind, in the order of a list. Objects that `selector` excludes may be missing.
     fn objects(&self, resource: Resource, selector: &str) -> Vec<(Value, Self::Facts)>;
 
-    /// The same as [`objects`](Self::objects), from a cache that may be behind.
+    /// Like [`objects`](Self::objects), from a cache that may be behind.
     fn cached(&self, resource: Resource, selector: &str) -> Vec<(Value, Self::Facts)> {
         self.objects(resource, selector)
     }
 
-    /// One object.
     fn object(
         &self,
         resource: Resource,
@@ -66,7 +65,7 @@ pub trait Cluster: Send + 'static {
     /// Called when a request is sent.
     fn sent(&mut self, _: &Request) {}
 
-    /// Called when it reaches the server, before the answer.
+    /// Called when the request reaches the server, before the response.
     fn received(&mut self, _: &Request) {}
 
     /// Writes to a pod, unless `takes_effect` is false. Returns the pod after the write, or before a delete.
@@ -76,10 +75,10 @@ pub trait Cluster: Send + 'static {
         takes_effect: bool,
     ) -> Result<(Value, Self::Facts), Refusal>;
 
-    /// Called when a status is sent to the client. A fault may have replaced the server's own.
+    /// Called when a status is sent to the client. A fault may have replaced the server's own status.
     fn answered(&mut self, _: &Request, _status: u16, _fault: Option<Fault>) {}
 
-    /// Called when the server's own answer is sent to the client completely.
+    /// Called when the server's own response is sent to the client completely.
     fn delivered(&mut self, _: &Request, _: Delivery<Self::Facts>) {}
 }
 
@@ -91,14 +90,14 @@ pub enum Refusal {
     WrongVersion,
 }
 
-/// An answer that a client receives.
+/// A response that a client receives.
 #[derive(Debug)]
 pub struct Delivery<F> {
     /// The time when the client sent the request, by the test's clock.
     pub asked: Instant,
-    /// The time of the answer, by the server's clock.
+    /// The time of the response, by the server's clock.
     pub now: Timestamp,
-    /// Whether the answer has the server's `Date`.
+    /// Whether the response has the server's `Date`.
     pub dated: bool,
     pub content: Content<F>,
 }
@@ -128,7 +127,7 @@ pub struct Server<C: Cluster>(Arc<Mutex<State<C>>>);
 
 pub struct State<C: Cluster> {
     pub cluster: C,
-    /// The maximum of objects on a page.
+    /// The maximum number of objects on a page.
     pub page: usize,
     /// Every request, as `GET /path?query`.
     pub requests: Vec<String>,
@@ -145,7 +144,7 @@ pub struct State<C: Cluster> {
     lists: Vec<List<C::Facts>>,
 }
 
-/// A list at the time of its first page. All pages show that time.
+/// A list at the time of its first page. All pages show the list at that time.
 struct List<F> {
     items: Vec<(Value, F)>,
     malformed: BTreeSet<usize>,
@@ -158,7 +157,7 @@ struct Answer<F> {
     means: Means<F>,
 }
 
-/// The facts of an answer, if it is delivered completely.
+/// The facts of a response, if it is delivered completely.
 enum Means<F> {
     Nothing,
     Object(F),
@@ -171,7 +170,7 @@ enum Means<F> {
     },
 }
 
-/// Counts the requests in progress, also those that are given up.
+/// Counts the requests in progress, including those that the client aborts.
 struct UnderWay<C: Cluster>(Server<C>);
 
 impl<C: Cluster> Drop for UnderWay<C> {
@@ -209,13 +208,13 @@ impl<C: Cluster> Server<C> {
         })))
     }
 
-    /// Sets the maximum of objects on a page.
+    /// Sets the maximum number of objects on a page.
     pub fn page(self, most: usize) -> Self {
         self.lock().page = most;
         self
     }
 
-    /// A client of it.
+    /// A client of this server.
     pub fn client(&self) -> Client {
         let server = self.clone();
         Client::new(
@@ -275,7 +274,7 @@ impl<C: Cluster> State<C> {
             return None;
         };
         let mut fate = (self.fate)(&request);
-        // A first page has no token that could expire.
+        // The first page has no token that could expire.
         fate.fault = fate
             .fault
             .filter(|fault| *fault != Fault::Expired || request.page.is_some());
@@ -288,7 +287,7 @@ impl<C: Cluster> State<C> {
         Some((request, fate))
     }
 
-    /// Answers a request, and applies its effect.
+    /// Responds to a request, and applies its effect.
     fn handle(&mut self, request: &Request, fate: &Fate) -> Answer<C::Facts> {
         self.cluster.received(request);
         let now = self.cluster.now();
@@ -359,8 +358,8 @@ impl<C: Cluster> State<C> {
         }
         let (list, from) = request.page.unwrap_or_else(|| {
             let (resource, selector) = (request.kind.resource(), &request.selector);
-            // A cache ignores the limit. Its list has pages here all the same, as where a server is not ready to answer
-            // from it.
+            // A real cache ignores the limit. Here a list from the cache still has pages, as if the server's cache were not
+            // ready.
             let objects = if request.cached {
                 self.cluster.cached(resource, selector)
             } else {
@@ -412,7 +411,7 @@ impl<C: Cluster> State<C> {
         )
     }
 
-    /// The answer that reaches the client.
+    /// The response that reaches the client.
     fn deliver(
         &mut self,
         request: &Request,

@@ -11,7 +11,7 @@ use crate::samples::list;
 pub struct Objects {
     pub now: Timestamp,
     pub objects: Vec<Value>,
-    /// The objects as the server's cache has them, where that is behind.
+    /// The objects in the server's cache, if the cache is behind.
     pub cached: Option<Vec<Value>>,
 }
 
@@ -80,7 +80,7 @@ impl Cluster for Objects {
             return Ok((pod.clone(), ()));
         }
         if of_claim {
-            // A finalizer keeps it until the pod is gone.
+            // A finalizer blocks the PVC's deletion until the pod is gone.
             pod["metadata"]["deletionTimestamp"] = json!(self.now.to_string());
             return Ok((pod.clone(), ()));
         }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::Kind;
 
-/// A status of a pod's row that no Kubernetes of today prints.
+/// A status in a pod's row that no current Kubernetes prints.
 const UNKNOWN_STATUS: &str = "Unheard";
 
 /// An object as an item of the list.
@@ -17,12 +17,12 @@ pub(super) fn item(kind: Kind, object: Value) -> Value {
     }
 }
 
-/// Gives a field of an item a type that it cannot have.
+/// Gives a field of an item a type that the field cannot have.
 pub(super) fn spoil(item: &mut Value) {
     if let Some(cells) = item["cells"].as_array_mut() {
         cells.fill(json!(7));
     } else {
-        // One of them is read of each kind.
+        // The program reads at least one of the two from each kind.
         item["metadata"]["annotations"] = json!(7);
         item["metadata"]["labels"] = json!(7);
     }
@@ -57,8 +57,8 @@ fn columns(kind: Kind) -> &'static [&'static str] {
     }
 }
 
-/// The columns as Kubernetes 1.33 to 1.35 print them (pkg/printers/internalversion/printers.go). Where a status depends
-/// on more than our objects have, `shows` is the status that is printed unless another comes first.
+/// The columns as Kubernetes 1.33 to 1.35 print them (pkg/printers/internalversion/printers.go). If a status depends on more than
+/// our objects have, `shows` is the status that is printed unless another one takes precedence.
 fn cells(kind: Kind, object: &Value) -> Value {
     let name = &object["metadata"]["name"];
     let text = |value: &Value, absent: &str| value.as_str().unwrap_or(absent).to_owned();
@@ -136,7 +136,7 @@ fn pod_status(pod: &Value) -> &str {
     } else if terminating && !finished && shows != UNKNOWN_STATUS {
         "Terminating"
     } else {
-        // A final phase hides that it is Terminating.
+        // A final phase hides that the pod is Terminating.
         shows
     }
 }

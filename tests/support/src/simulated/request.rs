@@ -10,10 +10,10 @@ use super::Labels;
 
 /// Selects the finished pods, whose phase is none of these.
 const UNFINISHED: &str = "status.phase!=Pending,status.phase!=Running,status.phase!=Unknown";
-/// Selects the leases that are not those of kubelets.
+/// Selects the Leases that are not those of kubelets.
 const OTHERS: &str = "metadata.namespace!=kube-node-lease";
 const SELECTS_NODE: &str = "spec.nodeName=";
-/// Objects on a page: where rows are asked for, whole objects, and nodes of which two are enough.
+/// The maximum numbers of objects on a page: of rows, of whole objects, and of nodes if two are enough.
 const ROWS: usize = 1_000;
 const OBJECTS: usize = 500;
 const FEW: usize = 10;
@@ -35,13 +35,13 @@ pub enum Kind {
     Events,
     Node,
     Lease,
-    /// The leases of API servers.
+    /// The Leases of API servers.
     ServerLeases,
-    /// The holders of all leases but those of kubelets.
+    /// The holders of all Leases except those of kubelets.
     LeaseRows,
-    /// Those of one name.
+    /// The other Leases of one name.
     LeasesNamed,
-    /// One of them.
+    /// One of the other Leases.
     OtherLease,
     Drivers,
     Pod,
@@ -52,7 +52,6 @@ pub enum Kind {
     Volume,
     Claims,
     Volumes,
-    /// The pods of one namespace.
     PodsIn,
     Delete,
     DeleteClaim,
@@ -77,7 +76,6 @@ pub enum Resource {
     Drivers,
 }
 
-/// A request.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// Its number, in the order of sending.
@@ -85,24 +83,23 @@ pub struct Request {
     pub kind: Kind,
     pub namespace: String,
     pub name: String,
-    /// The field selector.
     pub selector: String,
-    /// The label selector; nothing where it does not parse.
+    /// The label selector; `None` if it does not parse.
     pub(super) labels: Option<Labels>,
-    /// As it was sent.
+    /// The query as it was sent.
     pub query: Option<String>,
     pub content_type: String,
     pub body: Value,
     pub dry_run: bool,
-    /// Whether the server may answer from its cache.
+    /// Whether the server may respond from its cache.
     pub cached: bool,
-    /// The maximum of objects on a page that it requests.
+    /// The maximum number of objects on a page that the request allows.
     pub(super) limit: usize,
     /// The number of a list, and of the first item on this page.
     pub(super) page: Option<(usize, usize)>,
 }
 
-/// The form in which it is asked for: rows of a table, whole objects, a few of them, their metadata alone, or one object.
+/// The form that the request asks for: rows of a table, whole objects, a few of them, their metadata alone, or one object.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     Rows,
@@ -112,7 +109,7 @@ enum Form {
     One,
 }
 
-/// Of each kind: its method, its path, and a label selector where it has one; the form; and what it is about.
+/// Each kind of request: its method and path, with a label selector if it has one, its form, and the resource.
 const KINDS: [(Kind, &str, Form, Resource); 30] = {
     use Form::{Few, List, Metadata, One, Rows};
     [
@@ -278,7 +275,7 @@ impl Kind {
         KINDS[self as usize].2
     }
 
-    /// Whether it changes a pod or a claim.
+    /// Whether the request changes a pod or a PVC.
     pub fn writes(self) -> bool {
         matches!(self, Self::Delete | Self::DeleteClaim | Self::Patch)
     }
@@ -359,7 +356,7 @@ impl Request {
             })
     }
 
-    /// Parses a request. Returns nothing where the program has no reason to send it.
+    /// Parses a request. Returns `None` if the program has no reason to send it.
     pub(super) fn read(number: usize, parts: &Parts, body: &[u8]) -> Option<Self> {
         let header = |name| {
             parts
@@ -385,7 +382,7 @@ impl Request {
         let limit = query
             .get("limit")
             .and_then(|limit| limit.parse::<usize>().ok());
-        // A page that was too large is asked for again with a smaller limit.
+        // If a page was too large, the program requests it again with a smaller limit.
         let within = |most| limit.is_some_and(|limit| (1..=most).contains(&limit));
         let decoded = |name: &str| query.get(name).map(|text| decode(text));
         let selector = decoded("fieldSelector").unwrap_or_default();
@@ -412,7 +409,7 @@ impl Request {
             _ => true,
         };
         let (kind, (namespace, name)) = places.next().filter(|(kind, _)| selects(*kind))?;
-        // All that have such labels are in this one.
+        // All Leases with such labels are in this namespace.
         let namespace = if kind == Kind::ServerLeases {
             "kube-system"
         } else {
@@ -425,7 +422,8 @@ impl Request {
                 Some((list.parse().ok()?, item.parse().ok()?))
             }
         };
-        // Only the first list of one node's pods may be old, and of a controller's. A token says itself which version it continues.
+        // Only two lists may be old: the first list of one node's pods, and the list of a controller's pods. A token itself says
+        // which version it continues.
         let by_name = selector
             .strip_prefix(SELECTS_NODE)
             .is_some_and(|node| !node.is_empty());
