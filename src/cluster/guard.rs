@@ -70,7 +70,7 @@ impl Cluster {
     pub(super) async fn ask(&self, refusal: &str, path: &str) -> Result<(), NoProof> {
         let unread = |failure: Failure| {
             let hint = match failure.code() {
-                Some(403) => Some("it needs the right to get pods"),
+                Some(403) => Some("it needs permission to get pods"),
                 _ => failure.is(StatusKind::NotFound).then_some(NO_POD),
             };
             let hint = prefixed("; ", hint);
@@ -194,7 +194,7 @@ pub fn judge(refusal: &str, failure: &Failure) -> Result<(), NoProof> {
             "a webhook could not be called; repair it, or exempt the namespace of this pod"
         }
         Some(403) if message.contains(" cannot delete resource ") => {
-            "RBAC refused it, so admission was not asked; grant the right to delete pods, or run with --dry-run=client"
+            "RBAC refused it, so admission was not asked; grant permission to delete pods, or run with --dry-run=client"
         }
         Some(_) if message.contains(" resulted in error: ") => {
             "an expression of a policy failed; if it is the guard's, install the guard again"

@@ -628,7 +628,7 @@ async fn an_own_pod_that_cannot_be_read_is_never_a_proof_whatever_the_cause() {
     }
     expect![[r#"
         the API server answered 401: Unauthorized
-        the API server answered 403: Forbidden; it needs the right to get pods
+        the API server answered 403: Forbidden; it needs permission to get pods
         the API server answered 404: pods "b" not found; POD_NAMESPACE and POD_NAME do not name the pod that pod-reaper runs in, the only pod on which it checks the guard. cronjob/base sets both. Outside a cluster, omit --require-guard
         the API server answered 404: Not Found
         the API server answered 500: Internal Server Error

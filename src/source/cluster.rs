@@ -70,7 +70,7 @@ impl Cluster {
                 "the credentials are not accepted, or have expired: log in again, or choose others with --context or --kubeconfig"
             }
             Some(403) => {
-                "grant that right to the account that runs this, or choose another with --context or --kubeconfig"
+                "grant that permission to the account that runs this, or choose another with --context or --kubeconfig"
             }
             Some(404) => address,
             None if matches!(failure, Failure::Unreadable(_)) => address,

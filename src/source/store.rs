@@ -257,7 +257,7 @@ impl<'a> Store<'a> {
         for (query, failure) in unread {
             // Only deleting PVCs needs StatefulSets, so the account may lack just this permission.
             let lacks = if failure.forbids() {
-                "; cronjob/components/answers grants that right"
+                "; cronjob/components/answers grants that permission"
             } else {
                 ""
             };

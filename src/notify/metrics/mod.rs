@@ -207,7 +207,7 @@ impl<'a> Metrics<'a> {
                     .flatten()
                     .map_err(|error| error.to_string())
             };
-            let advice = "--metrics-file names a file in a writable folder";
+            let advice = "--metrics-file names a file in a writable directory";
             within(limit, written, &done, advice).await;
         };
         tokio::join!(push, write);
