@@ -592,6 +592,8 @@ impl Received {
                 let occupied = malformed || readable.iter().any(occupies);
                 self.occupied.insert(node.to_owned(), occupied);
             }
+            // A malformed response about one namespace is no reading: what was read before stays.
+            Kind::Namespaces if malformed && request.selector.starts_with(OF_NAME) => {}
             Kind::Namespaces => {
                 let pairs = readable.into_iter().filter_map(|facts| match facts {
                     Facts::Namespace(name, facts) => Some((name, facts)),
