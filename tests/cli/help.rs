@@ -1,16 +1,116 @@
 //! Output about the program itself: help, version, completions, the manual page.
 
+use std::os::unix::process::CommandExt as _;
+
 use expect_test::expect_file;
 use itertools::Itertools as _;
+use tempfile::TempDir;
 
-use crate::{reaper, transcripts::plays};
+use crate::{Forbidden, reaper, transcripts::plays};
 
 #[test]
-fn help_is_the_same_everywhere_and_completions_and_the_manual_page_work() {
-    let help = reaper(&["--help"]).run().exits(0);
-    assert_eq!(help.err, "");
-    expect_file!["../data/golden/help.txt"].assert_eq(&help.out);
+fn a_shell_completes_and_the_manual_page_renders() {
     plays("transcripts/help.txt");
+    for (shell, defines) in [
+        ("zsh", "#compdef pod-reaper"),
+        ("fish", "complete -c pod-reaper"),
+    ] {
+        let script = reaper(&["completions", shell]).run().exits(0).out;
+        for word in [defines, "what-if", "kubeconfig"] {
+            assert!(script.contains(word), "{shell} lacks {word}: {script}");
+        }
+    }
+}
+
+#[test]
+fn the_help_is_a_file_to_read() {
+    let help = reaper(&["--help"]).run().exits(0);
+    expect_file!["../data/golden/help.txt"].assert_eq(&help.out);
+}
+
+/// A broken environment changes nothing, no text has the value of a variable, and no metrics are handed over.
+#[test]
+fn what_is_printed_of_the_program_is_the_same_whatever_a_run_is_told() {
+    let gateway = Forbidden::new();
+    let address = format!("http://{}", gateway.address());
+    let directory = TempDir::new().expect("a directory");
+    let metrics = directory.path().join("m.prom");
+    let told = [
+        ("NAMESPACE_REGEX", "^MARKER-"),
+        ("DRY_RUN", "client"),
+        ("DRY_RUN", "maybe"),
+        ("REAP_OLDER_THAN", "10"),
+        ("REAP_OLDER_THAN", ""),
+        ("POD_REAPER_SETTINGS", "/nowhere"),
+        ("PUSH_GATEWAY", &address),
+        ("METRICS_FILE", metrics.to_str().expect("UTF-8")),
+    ];
+    for command in [
+        &["--help"][..],
+        &["-h"],
+        &["help"],
+        &["help", "what-if"],
+        &["man"],
+        &["completions", "bash"],
+        &["version"],
+    ] {
+        let plain = reaper(command).run().exits(0);
+        assert!(!plain.out.is_empty() && plain.err.is_empty(), "{command:?}");
+        let by_variable = told.map(|(name, value)| reaper(command).env(name, value));
+        let by_file = reaper(command).settings(&[("REAP_OLDER_THAN", "10")]);
+        for run in by_variable.into_iter().chain([by_file]) {
+            let told = format!("{:?}", run.command);
+            let ended = run.run().exits(0);
+            assert_eq!(
+                (ended.out, ended.err),
+                (plain.out.clone(), String::new()),
+                "{told}"
+            );
+        }
+    }
+    assert!(!metrics.exists());
+    gateway.was_left_alone();
+}
+
+#[test]
+fn kubectl_finds_the_program_and_the_program_answers_by_that_name() {
+    for name in ["kubectl-pod_reaper", "/usr/local/bin/kubectl-pod_reaper"] {
+        for args in [&["--help"][..], &["what-if", "--help"]] {
+            let mut run = reaper(args);
+            run.command.arg0(name);
+            let help = run.run().exits(0).out;
+            assert!(
+                help.contains("Usage: kubectl pod-reaper"),
+                "{name} {args:?}: {help}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_help_of_a_command_can_be_asked_for_in_two_ways() {
+    for command in ["what-if", "explain", "man"] {
+        let [first, second] =
+            [["help", command], [command, "--help"]].map(|args| reaper(&args).run().exits(0).out);
+        assert_eq!(first, second);
+    }
+}
+
+#[test]
+fn the_help_of_a_question_offers_only_what_the_question_does() {
+    let [what_if, explain] =
+        ["what-if", "explain"].map(|question| reaper(&["help", question]).run().exits(0).out);
+    for (option, by_what_if, by_explain) in [
+        ("<text|json|markdown|html>", true, true),
+        ("--reap-older-than <", true, true),
+        ("--max-deletes", true, true),
+        ("--deadline", true, true),
+        ("--push-gateway", true, false),
+        ("--dry-run", false, false),
+    ] {
+        assert_eq!(what_if.contains(option), by_what_if, "{option}: {what_if}");
+        assert_eq!(explain.contains(option), by_explain, "{option}: {explain}");
+    }
 }
 
 #[test]

@@ -28,6 +28,7 @@ use std::{
     fs,
     io::{ErrorKind, Write as _},
     net::{Ipv4Addr, SocketAddr, TcpListener},
+    os::unix::fs::symlink,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
@@ -148,6 +149,18 @@ impl Reaper {
     fn input(mut self, text: impl Into<String>) -> Self {
         self.input = Some(text.into());
         self
+    }
+
+    /// A settings directory as a `ConfigMap` is mounted, with these files, each of which ends with a newline.
+    fn settings(self, files: &[(&str, &str)]) -> Self {
+        let directory = self.home.path().join("settings");
+        fs::create_dir_all(&directory).expect("a directory");
+        for (name, value) in files {
+            self.file(&format!("settings/..data/{name}"), &format!("{value}\n"));
+            let file = Path::new("..data").join(name);
+            symlink(file, directory.join(name)).expect("a link");
+        }
+        self.env("POD_REAPER_SETTINGS", &directory.display().to_string())
     }
 
     /// Writes a file into the run's home and returns its path.

@@ -3,12 +3,13 @@
 use itertools::Itertools as _;
 use std::fs;
 
-use expect_test::expect_file;
+use expect_test::{expect, expect_file};
 use serde_json::{Value, json};
 
 use crate::{KOSMOS, data, reaper, small, transcripts::plays};
 
-const SIX: &str = "six-nodes.json";
+/// The state of six nodes. The path is relative to [`data`].
+pub const SIX: &str = "six-nodes.json";
 
 #[test]
 fn what_if_and_explain_answer_as_they_should() {
@@ -176,6 +177,106 @@ fn a_question_has_all_formats() {
                 assert!(is_named, "{all:?} lacks {name}: {out}");
             }
         }
+    }
+}
+
+/// The order and the place of words and options do not matter.
+#[test]
+fn questions_are_asked_as_kubectl_is() {
+    let asks = |question: &str| {
+        let words = question.split(' ').collect_vec();
+        let file = ["--snapshot", SIX];
+        let [out, same] = [[&file, &words[..]], [&words[..], &file]].map(|args| {
+            let run = reaper(&args.concat()).env("NAMESPACE_REGEX", "^vault$");
+            let ended = run.run().exits(0);
+            assert_eq!(ended.err, "", "{question}");
+            ended.out
+        });
+        assert_eq!(out, same, "{question}");
+        out
+    };
+    for (question, begins, others) in [
+        (
+            "explain vault/vault-0",
+            "VERDICT",
+            &[
+                "explain vault-0",
+                "explain pod/vault-0",
+                "explain vault-0 -n vault",
+                "explain pod/vault-0 -n vault",
+                "-n vault explain pods/vault-0",
+            ][..],
+        ),
+        (
+            "what-if --node ds05 --node ds06 --max-deletes=1",
+            "WHAT IF ds05, d",
+            &[
+                "what-if ds05 ds06 --max-deletes=1",
+                "--max-deletes=1 what-if ds05,ds06",
+                "what-if ds06 --node=ds05 --max-deletes 1",
+                "what-if --node=ds06,ds05 --max-deletes=1",
+                "what-if node/ds05 nodes/ds06 --max-deletes=1",
+            ],
+        ),
+    ] {
+        let answer = asks(question);
+        assert!(answer.starts_with(begins), "{answer}");
+        for other in others {
+            assert_eq!(asks(other), answer, "{other}");
+        }
+    }
+}
+
+/// An explanation is for one look, and has all rules where they are asked for.
+#[test]
+fn an_explanation_is_short_with_the_verdict_first_and_one_rule_decides() {
+    let report = six(&["-A"]);
+    let mut counts = Vec::new();
+    for pod in report["pods"].as_array().expect("pods") {
+        let [namespace, name, verdict, reason] = ["namespace", "name", "verdict", "reason"]
+            .map(|field| pod[field].as_str().expect(field));
+        let name = format!("{namespace}/{name}");
+        let explain = |more: &[&str]| {
+            let args = ["explain", &name, "--snapshot", SIX];
+            reaper(&[&args, more].concat()).run().exits(0).out
+        };
+        let short = explain(&[]);
+        assert!(short.lines().count() <= 30, "{short}");
+        let first = short.lines().next().unwrap_or_default();
+        let says = format!("VERDICT: {verdict} [{reason}], by ");
+        assert!(first.contains(&says), "{says}: {first}");
+        let whole = explain(&["--all-rules"]);
+        let is_rule = |line: &&str| {
+            let numbered = line
+                .strip_prefix("  ")
+                .and_then(|line| line.split_once(". "));
+            numbered.is_some_and(|(number, _)| number.parse::<u8>().is_ok())
+        };
+        let decides = whole.lines().filter(|line| line.ends_with(", decides"));
+        assert_eq!(decides.count(), 1, "{whole}");
+        counts.push(whole.lines().filter(is_rule).count());
+    }
+    let counts = counts.iter().counts().into_iter().sorted();
+    let counts = counts.map(|(rules, pods)| format!("{pods} with {rules} rules"));
+    expect!["8 with 17 rules, 1 with 20 rules"].assert_eq(&counts.format(", ").to_string());
+}
+
+/// No other pod is named in place of the one that was asked about.
+#[test]
+fn a_pod_that_could_not_be_read_is_not_reported_as_absent() {
+    let asked = "compute-hive01/huebackend-0";
+    let other = "Pod compute-hive01/other-0: {metadata: {deletionTimestamp: 7}}";
+    for (field, says) in [
+        (
+            "deletionTimestamp: 5",
+            "the snapshot's Pod could not be read: a field has an unexpected type",
+        ),
+        ("uid: null", "metadata.uid is missing"),
+    ] {
+        let more = format!("{{Pod {asked}: {{metadata: {{{field}}}}}, {other}}}");
+        let ended = small(&more, &["explain", asked]).run().exits(1);
+        let says = format!("error: pod {asked} could not be read: {says}\n");
+        assert_eq!(ended.err, says);
     }
 }
 

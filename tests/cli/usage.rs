@@ -2,22 +2,401 @@
 
 use std::fs;
 
+use itertools::Itertools as _;
 use pod_reaper_test_support::installed::option;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::{Documented, audit, options_with_variables, small, transcripts::plays};
+use crate::{
+    Documented, Forbidden, KOSMOS, Reaper, audit, kubeconfig::kubeconfig, options_with_variables,
+    questions::SIX, reaper, small, transcripts::plays,
+};
 
-/// Variables set what options set, and no other variable does.
-#[test]
-fn variables_set_options() {
-    plays("transcripts/variables.txt");
+/// A setting of the report, of an audit.
+fn setting(run: Reaper, field: &str) -> Value {
+    run.run().exits(0).report()["settings"][field].take()
 }
 
-/// Only options can be set by a file.
+/// The node's threshold is the pod's, unless it is set. Kinds are given one by one or in a list, as kubectl abbreviates
+/// them too, and selectors in a list. Words are read in any case, as Helm and people write them.
+#[test]
+fn values_are_read_in_every_form() {
+    let none = ("", "");
+    for (args, (name, value), field, expected) in [
+        (
+            &["--reap-older-than=1h 30m"][..],
+            none,
+            "reapOlderThanSeconds",
+            json!(5400),
+        ),
+        (
+            &["--reap-older-than=20m"],
+            none,
+            "nodeNotReadyForSeconds",
+            json!(1200),
+        ),
+        (
+            &["--manual-owner-kind=A", "--manual-owner-kind=B, C"],
+            none,
+            "manualOwnerKinds",
+            json!(["A", "B", "C"]),
+        ),
+        (
+            &["--manual-owner-kind=sts,Deploy,ds,rs,rc,CJ"],
+            none,
+            "manualOwnerKinds",
+            json!([
+                "StatefulSet",
+                "Deployment",
+                "DaemonSet",
+                "ReplicaSet",
+                "ReplicationController",
+                "CronJob"
+            ]),
+        ),
+        (
+            &["--manual-owner-kind=Statefulset"],
+            none,
+            "manualOwnerKinds",
+            json!(["Statefulset"]),
+        ),
+        (
+            &["--manual-owner-kind=ClickHouse"],
+            none,
+            "manualOwnerKinds",
+            json!(["ClickHouse"]),
+        ),
+        (
+            &[],
+            ("MANUAL_OWNER_KIND", "StatefulSet,Job"),
+            "manualOwnerKinds",
+            json!(["StatefulSet", "Job"]),
+        ),
+        (
+            &["--reap-older-than=1h 30m"],
+            ("FENCED_NODE_SELECTOR", "a=b;annotation:off"),
+            "fencedNodeSelector",
+            json!("a=b;annotation:off"),
+        ),
+        (&[], ("REAP_SCRATCH", "FALSE"), "reapScratch", json!(false)),
+        (
+            &[],
+            ("KUBELET_ALIVE", "Reap"),
+            "kubeletAlive",
+            json!("reap"),
+        ),
+    ] {
+        let mut run = audit(args);
+        run.command.arg("--output=json");
+        if !name.is_empty() {
+            run = run.env(name, value);
+        }
+        assert_eq!(setting(run, field), expected, "{args:?} {name}={value}");
+    }
+    let mut run = audit(&["--output=JSON", "--dry-run=Server"]);
+    run.command.envs([
+        ("LOG_FORMAT", "Json"),
+        ("LOG_LEVEL", "INFO"),
+        ("REAP_SCRATCH", "True"),
+        ("DRY_RUN", "FALSE"),
+        // An option until 0.2.0: what it was by default changes nothing.
+        ("UNREACHABLE_ONLY", "False"),
+    ]);
+    let ended = run.run().exits(0);
+    assert_eq!(ended.report()["settings"]["reapScratch"], true);
+    let first = ended.err.lines().next().expect("a line");
+    let first = serde_json::from_str::<Value>(first).expect("JSON");
+    assert_eq!(first["level"], "INFO");
+}
+
+#[test]
+fn an_empty_variable_counts_as_not_set() {
+    let plain = audit(&["--output=json"]).run().exits(0).out;
+    let mut all = audit(&["--output=json"]);
+    for Documented { variable, .. } in options_with_variables() {
+        let one = audit(&["--output=json"]).env(&variable, "");
+        assert_eq!(one.run().exits(0).out, plain, "{variable}");
+        all = all.env(&variable, "");
+    }
+    assert_eq!(all.run().exits(0).out, plain);
+}
+
+/// Metrics are about the runs of a CronJob, for which such a variable is meant.
+#[test]
+fn an_audit_hands_over_no_metrics() {
+    let gateway = Forbidden::new();
+    let directory = TempDir::new().expect("a directory");
+    let metrics = directory.path().join("m.prom");
+    let run = audit(&[]).env("METRICS_FILE", metrics.to_str().expect("UTF-8"));
+    let run = run.env("PUSH_GATEWAY", &format!("http://{}", gateway.address()));
+    assert_eq!(run.run().exits(0).out, audit(&[]).run().exits(0).out);
+    assert!(!metrics.exists());
+    gateway.was_left_alone();
+}
+
+#[test]
+fn an_option_that_must_not_come_from_a_stray_variable_does_not() {
+    let stray = [
+        ("NOW", "yesterday"),
+        ("SNAPSHOT", KOSMOS),
+        ("CONTEXT", "nowhere"),
+        ("ALL", "true"),
+        ("OUTPUT", "yaml"),
+        ("NAMESPACE", "elsewhere"),
+    ];
+    for (args, code) in [(&["--snapshot", SIX][..], 0), (&["--dry-run"], 1)] {
+        let plain = reaper(args).run();
+        for (name, value) in stray {
+            let told = reaper(args).env(name, value).run().exits(code);
+            assert_eq!(told.out, plain.out, "{args:?} {name}");
+        }
+    }
+}
+
+/// What a log says after this text, line by line.
+fn told(log: &str, text: &str) -> Vec<String> {
+    let told = log.lines().filter_map(|line| line.split_once(text));
+    told.map(|(_, told)| told.to_owned()).collect()
+}
+
+/// The warning has no value, which may be secret.
+#[test]
+fn a_variable_that_is_nearly_one_of_ours_is_warned_of() {
+    let told = |run: Reaper| {
+        let ended = run.run().exits(0).never_prints("MARKER");
+        told(&ended.err, "The variable ")
+    };
+    for (name, ours) in [
+        ("REAP_OLDER_THN", "REAP_OLDER_THAN"),
+        ("REAP_OLDR_THNA", "REAP_OLDER_THAN"),
+        ("dry_run", "DRY_RUN"),
+        ("DRYRUN", "DRY_RUN"),
+        ("DRY-RUN", "DRY_RUN"),
+        ("MAX_DELETE", "MAX_DELETES"),
+        ("LOGLEVEL", "LOG_LEVEL"),
+    ] {
+        let run = |args: &[&str]| reaper(&[&["--snapshot", KOSMOS], args].concat());
+        let says = format!("{name} has no effect; did you mean {ours}?");
+        assert_eq!(told(run(&[]).env(name, "MARKER")), [says]);
+        let silent = run(&["--log-level=error"]).env(name, "1");
+        assert_eq!(silent.run().exits(0).err, "", "{name}");
+    }
+    let mut others = audit(&[]).env("NODE_NOT_READY_FOR", "20m");
+    others.command.envs(
+        [
+            "NAMESPACE",
+            "LOG_FILE",
+            "NODE_NAME",
+            "CLUSTER_ID",
+            "CLUSTER_NODE",
+            "OLDPWD",
+            "DEBUG",
+            "DEADLINE",
+            "POD_REAPER_SERVICE_HOST",
+        ]
+        .map(|name| (name, "10m")),
+    );
+    assert!(told(others).is_empty());
+}
+
+/// A file for each variable. One that cannot be read ends a run before anything else is read.
 #[test]
 fn a_directory_has_settings() {
     plays("transcripts/settings.txt");
+    let files = [
+        ("REAP_OLDER_THAN", "20m"),
+        ("KUBELET_ALIVE", "reap"),
+        ("MANUAL_OWNER_KIND", "Job,StatefulSet"),
+        ("MAX_DELETES", "7"),
+        ("NAMESPACE_REGEX", ""),
+    ];
+    let report = audit(&["--output=json"])
+        .settings(&files)
+        .run()
+        .exits(0)
+        .report();
+    for (field, expected) in [
+        ("reapOlderThanSeconds", json!(1200)),
+        ("nodeNotReadyForSeconds", json!(1200)),
+        ("kubeletAlive", json!("reap")),
+        ("manualOwnerKinds", json!(["Job", "StatefulSet"])),
+        ("maxDeletes", json!(7)),
+        ("namespaceRegex", Value::Null),
+    ] {
+        assert_eq!(report["settings"][field], expected, "{field}");
+    }
+    let none = audit(&["--output=json"]).env("POD_REAPER_SETTINGS", "");
+    assert_eq!(setting(none, "reapOlderThanSeconds"), 600);
+}
+
+/// Even a wrong value does not count where a stronger one is in its place.
+#[test]
+fn the_environment_beats_a_file_and_the_command_line_beats_both() {
+    for (file, variable, args, seconds) in [
+        ("20m", Some("30m"), &[][..], 1800),
+        ("20m", Some("30m"), &["--reap-older-than=40m"], 2400),
+        ("20m", None, &["--reap-older-than=40m"], 2400),
+        ("20m", Some(""), &[], 1200),
+        ("", None, &[], 600),
+        ("10", None, &["--reap-older-than=40m"], 2400),
+        ("10", Some("30m"), &[], 1800),
+    ] {
+        let mut run = audit(args).settings(&[("REAP_OLDER_THAN", file)]);
+        run.command.arg("--output=json");
+        if let Some(value) = variable {
+            run = run.env("REAP_OLDER_THAN", value);
+        }
+        let case = format!("{file} {variable:?} {args:?}");
+        assert_eq!(setting(run, "reapOlderThanSeconds"), seconds, "{case}");
+    }
+}
+
+/// The value is refused like that of a variable, whatever is asked, and a password is never shown.
+#[test]
+fn a_wrong_value_in_a_file_is_refused() {
+    let [run, audit, what_if, explain] = [
+        &["--dry-run"][..],
+        &["--snapshot", KOSMOS],
+        &["what-if", "ds06"],
+        &["explain", "vault/vault-0"],
+    ];
+    let selector = ": \"a in b\" is not a label requirement; write a label selector such as example.org/leaf=true, \
+                    or annotation:KEY[=VALUE], or taint:KEY[=VALUE]";
+    let regex = ": unclosed character class; write a regular expression such as ^prod- or ^(compute|impala)-";
+    let gateway = ": it is not the URL of a Pushgateway; write one such as http://pushgateway.monitoring:9091, \
+                   with / ? # and @ in a password as %2F %3F %23 and %40";
+    let all = [&[], run, audit, what_if, explain];
+    for (name, value, why, questions) in [
+        ("KUBELET_ALIVE", "kill", "", &all[..]),
+        (
+            "MAX_DELETES",
+            "-1",
+            ": write a whole number such as 50; 0 is no limit",
+            &all,
+        ),
+        ("NAMESPACE_REGEX", "[", regex, &all),
+        ("FENCED_NODE_SELECTOR", "a in b", selector, &all),
+        (
+            "REAP_OLDER_THAN",
+            "10",
+            ": a bare number has no unit; write it with a unit, such as 10m or 1h 30m",
+            &all,
+        ),
+        // One newline is cut.
+        (
+            "CLUSTER_NAME",
+            " \n",
+            ": write a name such as prod-eu, in one line",
+            &[run, audit],
+        ),
+        (
+            "PUSH_GATEWAY",
+            "ftp://reaper:MARKER@gateway.example",
+            gateway,
+            &[run, audit],
+        ),
+    ] {
+        let shown = if name == "PUSH_GATEWAY" { "…" } else { value };
+        for question in questions {
+            let ended = reaper(question).settings(&[(name, value)]).run().exits(2);
+            let error = ended.never_prints("MARKER").err;
+            let says = format!("error: invalid value '{shown}' for '{name}'{why}\n");
+            assert!(error.starts_with(&says), "{question:?}: {error}");
+        }
+    }
+}
+
+/// The names of files that set nothing: each is no option, or one that only a component sets.
+const WITHOUT_EFFECT: [&str; 22] = [
+    "ALL",
+    "CONTEXT",
+    "HOME",
+    "HTTPS_PROXY",
+    "KUBECONFIG",
+    "KUBERNETES_SERVICE_HOST",
+    "KUBERNETES_SERVICE_PORT",
+    "LD_PRELOAD",
+    "MAX_DELETS",
+    "NAMESPACE",
+    "NOW",
+    "OUTPUT",
+    "PATH",
+    "POD_NAME",
+    "POD_REAPER_SETTINGS",
+    "REAP_SCRATCH",
+    "REQUIRE_GUARD",
+    "SNAPSHOT",
+    "SSL_CERT_FILE",
+    "UNREACHABLE_ONLY",
+    "YES",
+    "max_deletes",
+];
+
+/// The log has the name of a file without effect, and not the value.
+#[test]
+fn what_is_no_option_cannot_be_set_by_a_file() {
+    let others = [
+        ("KUBELET_ALIVE", "reap"),
+        ("MANUAL_OWNER_KIND", "Job"),
+        ("MAX_DELETES", "7"),
+        ("NAMESPACE_REGEX", ""),
+    ];
+    let files = [&WITHOUT_EFFECT.map(|name| (name, "MARKER"))[..], &others].concat();
+    let run = reaper(&["--snapshot", KOSMOS]).settings(&files);
+    let log = run.run().exits(0).never_prints("MARKER").err;
+    let expected = WITHOUT_EFFECT.map(|name| match name {
+        "MAX_DELETS" => format!("{name:?} has no effect; did you mean MAX_DELETES"),
+        _ => format!("{name:?} has no effect"),
+    });
+    assert_eq!(told(&log, "The setting "), expected);
+}
+
+#[test]
+fn what_only_a_component_sets_cannot_be_set_by_a_file() {
+    let files = [("REQUIRE_GUARD", "true"), ("REAP_SCRATCH", "true")];
+    for (variable, reaps) in [("", false), ("true", true)] {
+        let run = audit(&["--output=json"]).settings(&files);
+        let run = run.env("REAP_SCRATCH", variable);
+        assert_eq!(setting(run, "reapScratch"), reaps);
+    }
+}
+
+#[test]
+fn no_file_of_the_settings_names_a_cluster() {
+    let cluster = Forbidden::new();
+    for (options, code, says) in [
+        (
+            &["--kubeconfig", "/dev/null"][..],
+            2,
+            "--kubeconfig /dev/null: it has no contexts; name another",
+        ),
+        (
+            &[],
+            1,
+            "no cluster to talk to: there is no kubeconfig and this is not a pod with a ServiceAccount token; \
+             name one with --kubeconfig, or audit a saved state with --snapshot",
+        ),
+    ] {
+        let run = reaper(&[&["--dry-run"], options].concat());
+        let path = run.file("other", &kubeconfig(cluster.address(), "token: MARKER"));
+        let mut files = WITHOUT_EFFECT.map(|name| (name, "MARKER"));
+        for (name, value) in &mut files {
+            if *name == "KUBECONFIG" {
+                *value = &path;
+            }
+        }
+        let ended = run
+            .settings(&files)
+            .run()
+            .exits(code)
+            .never_prints("MARKER");
+        let rest = ended
+            .err
+            .lines()
+            .filter(|line| !line.contains("The setting "));
+        assert_eq!(rest.collect_vec(), [format!("error: {says}")]);
+    }
+    cluster.was_left_alone();
 }
 
 /// A filter that was typed and selects no namespace is wrong usage, whatever is asked. One from a variable or the settings is
@@ -156,10 +535,8 @@ fn a_setting_is_the_same_however_it_is_set() {
         if let Some((name, value)) = variable {
             run = run.env(name, value);
         }
-        if let Some((name, value)) = file {
-            let file = run.file(&format!("settings/{name}"), &format!("{value}\n"));
-            let directory = file.strip_suffix(&format!("/{name}")).expect("its folder");
-            run = run.env("POD_REAPER_SETTINGS", directory);
+        if let Some(file) = file {
+            run = run.settings(&[file]);
         }
         let ended = run.run();
         assert!([0, 4, 5].contains(&ended.code), "{args:?}: {}", ended.err);

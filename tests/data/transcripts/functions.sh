@@ -4,19 +4,8 @@
 audit() { pod-reaper --snapshot kosmos-link-cut.json --now 2026-11-20T22:00:36Z "$@"; }
 # The same at a terminal.
 terminal() { TERM=xterm script -qec 'pod-reaper --snapshot kosmos-link-cut.json --now 2026-11-20T22:00:36Z --reap-older-than=3s' /dev/null < /dev/null; }
-# What the report says that a setting is: setting FIELD OPTION...
-setting() { audit -o json "${@:2}" | jq -c ".settings.$1"; }
-
 # A question about the six nodes.
 six() { pod-reaper "$@" --snapshot six-nodes.json; }
-# For a filter of jq: the objects of this kind.
-of='def of($kind): .items[] | select(.kind == $kind);'
-# Three nodes, of which ds06 has been cut off for two hours with a pod on it, changed by jq: small FILTER OPTION...
-small() { jq "$of $1" small.json | pod-reaper "${@:2}" --snapshot -; }
-
-# One more object in the file `state`, and what a run says that this file lacks.
-add() { jq "$of .items += [$1]" state > more && mv more state; }
-lacks() { pod-reaper --snapshot state -o json "$@" | jq -r '.unseen[]'; }
 
 # A run with the kubeconfig `good`, changed by sed.
 changed() { sed "$1" good > changed; pod-reaper --yes --kubeconfig changed; }
