@@ -90,7 +90,10 @@ fn head(report: &Report) -> Vec<Line> {
     let tone = if needs_you { Tone::Bad } else { Tone::Strong };
     let mut head = held.into_iter().collect_vec();
     head.extend(incomplete(report.incomplete.as_ref()));
-    head.extend(notices.map(|notice| Line::new("NOTE", Tone::Caution, &notice.detail)));
+    head.extend(notices.map(|notice| {
+        let text = format!("{}  [{}]", notice.detail, notice.code);
+        Line::new("NOTE", Tone::Caution, text)
+    }));
     head.push(Line::new("NODES", Tone::Plain, phrases::nodes(report)));
     head.push(Line::new(PODS, tone, phrases::headline(report)));
     let texts = phrases::next(report);

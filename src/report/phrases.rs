@@ -294,7 +294,8 @@ pub fn headline(report: &Report) -> String {
     let to_reap = with(Verdict::Reap).saturating_sub(with_outcome);
     let zones = report.breaker.iter().flat_map(|breaker| &breaker.zones);
     let of = prefixed(" in zone ", joined(zones, ", "));
-    let held_pods = held.map(|held| format!("{held} HELD{of}"));
+    let held_pods = held.filter(|held| *held > 0);
+    let held_pods = held_pods.map(|held| format!("{held} HELD{of}"));
     let mut parts = held_pods.into_iter().collect_vec();
     parts.extend(counts(outcomes.chain([(to_reap, "to be reaped")])));
     let last = report.groups.iter().filter(|group| !group.is_held);
@@ -429,10 +430,20 @@ pub fn next(report: &Report) -> Vec<String> {
         nodes(&asking, false).into_iter().partition(was_reaped);
     let (off_kept, off_first): (Vec<_>, Vec<_>) =
         off_first.into_iter().partition(|node| kept.contains(node));
+    // Waiting for a node keeps only the pods that need you: a run reaps the others.
+    let is_reaped_from = |node: &String| {
+        let mut pods = report.pods.iter();
+        pods.any(|pod| {
+            pod.node.as_ref() == Some(node)
+                && pod.verdict == Some(Verdict::Reap)
+                && matches!(pod.outcome, None | Some(OutcomeCode::WouldDelete))
+        })
+    };
+    let (off_soon, off_first): (Vec<_>, Vec<_>) = off_first.into_iter().partition(is_reaped_from);
     let alive = nodes(&alive, true);
     let off = to_power_off(report).into_iter().map(str::to_owned);
     let off = off.filter(|node| {
-        let named = [&off_first, &off_kept, &off_now];
+        let named = [&off_first, &off_soon, &off_kept, &off_now];
         !named.iter().any(|it| it.contains(node))
     });
     let off = off.collect_vec();
@@ -470,6 +481,13 @@ pub fn next(report: &Report) -> Vec<String> {
     };
     say(&off_now, &|nodes| runs_on(nodes, they_are(&off_now)));
     say(&off_kept, &|nodes| format!("then power off {nodes}"));
+    say(&off_soon, &|nodes| {
+        let are = they_are(&off_soon);
+        let its = if off_soon.len() == 1 { "its" } else { "their" };
+        format!(
+            "power off {nodes}, unless {are} about to come back: the next run reaps {its} other pods, whether {are} off or not"
+        )
+    });
     say(&off_first, &|nodes| {
         let them = them(&off_first);
         format!("{nodes}: if {them} can come back, wait; if not, power {them} off")

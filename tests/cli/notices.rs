@@ -35,11 +35,7 @@ fn notices_are_in_every_format_and_change_no_exit_code() {
         .split_once("WORTH KNOWING")
         .and_then(|(_, rest)| rest.split_once("pod-reaper 0."));
     expect![[r#"
-        Not evicted from NotReady node ds06: shop/web-1 of Deployment/web. Each tolerates such a node
-          without a time limit, so Kubernetes never evicts it. Each is down, unless the node is only cut
-          off. Its machine was last heard 2h ago (lease). To have it moved, delete it without --force: the
-          next runs judge it like any other.  [never-evicted]
-          --manual-owner-kind names Postgres, which is not a built-in kind of Kubernetes, and no judged pod
+        --manual-owner-kind names Postgres, which is not a built-in kind of Kubernetes, and no judged pod
           has an owner of it: if it is misspelt, it protects nothing.  [unknown-kind]
           Judged at 2026-01-31 03:00:00Z, the newest time of the file; what happened later is not known.
           --now sets another time.  [time-of-the-file]"#]]

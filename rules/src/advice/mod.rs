@@ -337,8 +337,9 @@ impl Adviser<'_> {
             } else {
                 ""
             };
+            let volumes = counted(attached, "volume is", "volumes are");
             let what = format!(
-                "Volumes still attached to {name}: {attached}. Kubernetes detaches each one 6 minutes after its pod is gone \
+                "{volumes} still attached to {name}. Kubernetes detaches a volume 6 minutes after its pod is gone \
                  (never, if kube-controller-manager runs with --disable-force-detach-on-timeout). To detach them now, set \
                  the out-of-service taint, but only if you have checked that the machine is powered off: Kubernetes 1.26 or \
                  newer then also evicts and force-deletes every pod on {name} that does not tolerate the taint, including \
@@ -1218,7 +1219,9 @@ impl PodGroup<'_> {
         });
         let said = kinds.sorted().dedup().map(|kind| match kind {
             None => " Nothing would start a pod without a controller again.".to_owned(),
-            Some("StatefulSet") => " A StatefulSet would start a second copy.".to_owned(),
+            Some("StatefulSet") => {
+                " After a force delete, the StatefulSet would start a second copy.".to_owned()
+            }
             Some("ReplicaSet" | "Job") => {
                 format!(
                     " A {} has most likely started a replacement already, at the eviction.",

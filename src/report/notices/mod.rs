@@ -52,7 +52,7 @@ impl NoticeCode {
     /// Reports whether the notice has to come first, because without it the rest of the
     /// report misleads.
     pub fn is_first(self) -> bool {
-        self == Self::NoNamespace
+        matches!(self, Self::NoNamespace | Self::NeverEvicted)
     }
 
     /// Reports whether something is wrong, or may be.

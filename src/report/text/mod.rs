@@ -184,7 +184,9 @@ impl Text {
                     for (mark, step) in numbered(steps) {
                         let rest = format!("{indent}{:1$}", "", mark.len());
                         let first = format!("{indent}{mark}");
-                        self.paragraph(&first, &rest, Tone::Plain, &step.what, LINES);
+                        // A step is never cut, because what must be known before its command may be
+                        // at its end.
+                        self.paragraph(&first, &rest, Tone::Plain, &step.what, usize::MAX);
                         let command = step.command.iter();
                         for line in command.flat_map(|command| phrases::lines(command)) {
                             self.line(&format!("{rest}{line}"));

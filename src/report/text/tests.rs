@@ -33,7 +33,8 @@ fn an_audit_of_a_dead_node() {
         AUDIT of state.json, judged at 2026-01-31 03:00Z. Nothing was changed. Exit code 3.
         NODES  ds06 NotReady for 2h · kosmos-cluster7 NotReady for 2h, its link is probably cut
         PODS   4 to be reaped · 4 need you · 2 waiting · 2 left alone · not read: 1
-        FIRST  1. ds06: if it can come back, wait; if not, power it off
+        FIRST  1. power off ds06, unless it is about to come back: the next run reaps its other pods,
+                  whether it is off or not
                2. then decide about impala-impala01/impala-executor-000-0, impala-impala01/statestored-0
                3. compute-hive01/held-0: see what set its finalizers, and repair that
                4. vault/web-0: do not delete it; look in its leaf cluster before you repair the link
@@ -87,7 +88,8 @@ fn an_audit_of_a_dead_node() {
               Kosmos deletes the pod: within seconds after a short outage, later after a long one. So look
               first, and repair the link when the pod may stop. Only if the leaf cluster is gone for good,
               delete the Node, not its pods. What runs there may keep running, and Kosmos recreates the Node
-              only when its cluster manager restarts. A StatefulSet would start a second copy.
+              only when its cluster manager restarts. After a force delete, the StatefulSet would start a
+              second copy.
               1. See the node's conditions, and its kubelet's last lease.
                  kubectl describe node kosmos-cluster7
               2. See why Kosmos does not reach the leaf cluster. If kosmos-guard is not installed, install
@@ -105,10 +107,10 @@ fn an_audit_of_a_dead_node() {
         WHAT TO DO ABOUT THE NODES
           - Unless ds06 is about to come back, make sure that it is powered off: containers that still run
             there run beside the pods that replace them.
-          - Volumes still attached to ds06: 2. Kubernetes detaches each one 6 minutes after its pod is gone
-            (never, if kube-controller-manager runs with --disable-force-detach-on-timeout). To detach them
-            now, set the out-of-service taint, but only if you have checked that the machine is powered off:
-            Kubernetes 1.26 or newer then also evicts and force-deletes every pod on ds06 that does not
+          - 2 volumes are still attached to ds06. Kubernetes detaches a volume 6 minutes after its pod is
+            gone (never, if kube-controller-manager runs with --disable-force-detach-on-timeout). To detach
+            them now, set the out-of-service taint, but only if you have checked that the machine is powered
+            off: Kubernetes 1.26 or newer then also evicts and force-deletes every pod on ds06 that does not
             tolerate the taint, including the pods that need you. Remove the taint only after the machine
             was powered off and on again, once the pods run elsewhere. Do not delete VolumeAttachments. The
             command does nothing if the node has changed since this report.
@@ -159,7 +161,8 @@ fn an_audit_of_a_dead_node() {
         AUDIT of state.json, judged at 2026-01-31 03:00Z. Nothing was changed. Exit code 3.
         NODES  ds06 NotReady for 2h · kosmos-cluster7 NotReady for 2h, its link is probably cut
         PODS   4 to be reaped · 4 need you · 2 waiting · 2 left alone · not read: 1
-        FIRST  1. ds06: if it can come back, wait; if not, power it off
+        FIRST  1. power off ds06, unless it is about to come back: the next run reaps its other pods,
+                  whether it is off or not
                2. then decide about impala-impala01/impala-executor-000-0, impala-impala01/statestored-0
                3. compute-hive01/held-0: see what set its finalizers, and repair that
                4. vault/web-0: do not delete it; look in its leaf cluster before you repair the link
@@ -253,6 +256,34 @@ fn a_dry_run_names_what_would_be_deleted() {
         can delete.
     "#]]
     .assert_eq(&write(&report(&settings, &objects, &outcomes).page(), Screen::default()));
+}
+
+/// What must be known before the taint is set stands in front of the command, however long it is.
+#[test]
+fn the_step_before_a_command_is_never_cut() {
+    let cluster = "
+        Node ds05: {ready: 'True'}
+        Node ds06: {since: 7200}
+        Namespace app: {}
+        Pod app/a-0: {}
+        VolumeAttachment csi-1:
+            spec: {attacher: rook-ceph.rbd.csi.ceph.com, nodeName: ds06, source: {persistentVolumeName: pv}}
+    ";
+    let report = report(&audit(), &objects(&yaml(cluster)), &[]);
+    let narrow = Screen {
+        colour: false,
+        columns: 40,
+    };
+    for screen in [Screen::default(), narrow] {
+        let text = write(&report.page(), screen);
+        let (before, _) = text
+            .split_once("kubectl get node ds06")
+            .expect("the command");
+        assert!(
+            before.contains("driver cuts") && !text.contains("[...]"),
+            "{text}"
+        );
+    }
 }
 
 /// The report must not suggest turning the breaker off, because that does not help if the nodes
@@ -574,7 +605,7 @@ fn what_was_taken_from_a_node_is_a_reason_to_power_it_off_that_waits_for_nothing
     for (outcome, next) in [
         (
             Outcome::NodeRecovered,
-            "ds06: if it can come back, wait; if not, power it off\nthen decide",
+            "the next run reaps its other pods, whether it is off or not\nthen decide",
         ),
         (
             Outcome::Deleted,
