@@ -398,6 +398,8 @@ fn what_the_policies_cost() {
         }
         paths.push(objects);
     }
+    let deletes = "[{apiGroups: [''], resources: [pods], verbs: [delete]}]";
+    grant(&cluster, "deletes-pods", "changer", deletes);
     let changer = ("changer", &[][..]);
     let kubelet = ("system:node:dead", &["system:nodes"][..]);
     let [node, pod, claim] = [0, 1, 2];

@@ -653,7 +653,7 @@ fn the_node_guard_spares_ready_nodes_leaf_nodes_and_those_that_are_opted_out() {
 
 #[test]
 fn answers_bound_what_the_account_deletes_and_who_may_answer() {
-    const NOT_GIVEN_UP: &str = "only claims that are annotated";
+    const NOT_GIVEN_UP: &str = "only PVCs that are annotated";
     const GIVE_UP: &str = "pod-reaper.io/give-up";
     const SCRATCH: &str = "pod-reaper.io/scratch";
     let claim = |namespace: &str, marks: &Value| {
