@@ -111,8 +111,17 @@ raw! {
         pub status: String,
         pub reason: String,
         pub message: String,
-        pub last_transition_time: Option<Timestamp>,
+        pub(super) last_transition_time: String,
         pub last_heartbeat_time: Option<Timestamp>,
+    }
+}
+
+impl Condition {
+    /// Returns the time since which the condition has its status. Any controller may write a condition,
+    /// and the API server accepts a year beyond the range of [`Timestamp`]: that is no time, so that it
+    /// does not make the whole object unreadable.
+    pub fn since(&self) -> Option<Timestamp> {
+        self.last_transition_time.parse().ok()
     }
 }
 

@@ -310,9 +310,7 @@ impl RawNode {
             .into_iter()
             .flat_map(|key| self.taints(key))
             .filter(|taint| taint.effect == "NoSchedule");
-        let said = self
-            .ready_condition()
-            .and_then(|it| it.last_transition_time);
+        let said = self.ready_condition().and_then(Condition::since);
         (said, taints.filter_map(|taint| taint.time_added).max())
     }
 

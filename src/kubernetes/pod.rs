@@ -653,6 +653,17 @@ mod tests {
 
     use super::*;
 
+    /// The API server accepts this year, and a controller may write it for "never".
+    #[test]
+    fn a_condition_with_a_time_beyond_every_calendar_leaves_the_pod_readable() {
+        let pod = json!({
+            "metadata": {"namespace": "shop", "name": "db-0", "uid": "u"},
+            "status": {"conditions": [{"type": "example.org/gate", "lastTransitionTime": "9999-12-31T23:59:59Z"}]},
+        });
+        let pod = serde_json::from_value::<RawPod>(pod).expect("a pod");
+        assert_eq!(pod.status.conditions[0].since(), None);
+    }
+
     #[test]
     fn the_pods_of_a_controller_are_asked_for_by_as_few_labels_as_tell_them() {
         let hash = json!({"app": "web", "pod-template-hash": "5d4f"});

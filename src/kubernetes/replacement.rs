@@ -54,7 +54,7 @@ impl RawPod {
         Replacement {
             state,
             cause: given(with_cause(what, &why.unwrap_or_default())),
-            since: ready.and_then(|ready| ready.last_transition_time),
+            since: ready.and_then(Condition::since),
             name: Some(self.metadata.name),
             uid: Some(self.metadata.uid),
             node,
