@@ -551,7 +551,7 @@ fn next_while_held(report: &Report, breaker: &BreakerEntry) -> Vec<String> {
             only.name
         )],
         (ReasonCode::MassOutage, _) => {
-            let lifts = "nodes that you powered off yourself: confirm it by the command below";
+            let lifts = "if you powered nodes off yourself, confirm it by the command under NOTHING IS DELETED";
             let lifts = is_lifted_by_an_answer(breaker).then_some(lifts);
             let find = "find the common cause (network, API server)";
             [find].into_iter().chain(lifts).map(str::to_owned).collect()

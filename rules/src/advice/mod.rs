@@ -684,10 +684,10 @@ impl PodGroup<'_> {
             ));
             if is_open {
                 about_node.push(format!(
-                    "If not, power {node} off before you run a command below. Otherwise two copies may run."
+                    "If not, power {node} off before you run a command for them. Otherwise two copies may run."
                 ));
             } else {
-                about_node.push("If not, run a command below.".to_owned());
+                about_node.push("If not, run their commands.".to_owned());
             }
         }
         if shared {
@@ -876,9 +876,15 @@ impl PodGroup<'_> {
         }
         let is_one = self.all.len() == 1;
         let (nothing, deletes) = if is_one {
-            ("Nothing happens to this pod", "the PVC and the pod")
+            (
+                "Nothing happens to this pod until you run its command.",
+                "the PVC and the pod",
+            )
         } else {
-            ("Nothing happens to these pods", "each PVC with its pod")
+            (
+                "Nothing happens to these pods until you run their commands.",
+                "each PVC with its pod",
+            )
         };
         let run = if claims.clone().any(|(_, pin)| pin.doubt.is_some()) {
             format!(
@@ -897,7 +903,7 @@ impl PodGroup<'_> {
                 "The next run then deletes {deletes}, and their StatefulSets create all of them again, empty."
             )
         };
-        format!("{nothing} until you run a command below. {run}")
+        format!("{nothing} {run}")
     }
 
     fn give_up(&self, node: &str, losses: &[Loss], copies: Option<&(Owner, Read<usize>)>) -> Step {

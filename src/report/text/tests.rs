@@ -43,11 +43,11 @@ fn an_audit_of_a_dead_node() {
         NEEDS YOU: 4
         on ds06: NotReady for 2h; last sign of life 2h ago (lease)
           1. If ds06 can come back, wait: these pods then restart with their data.
-          2. If not, power ds06 off before you run a command below. Otherwise two copies may run.
+          2. If not, power ds06 off before you run a command for them. Otherwise two copies may run.
           impala-impala01/impala-executor-000-0  OTHER COPIES UNKNOWN  StatefulSet  overdue for 1h 55m
               [local-volume]
-              Nothing happens to this pod until you run a command below. The next run then deletes the PVC
-              and the pod, and the StatefulSet creates both again, empty.
+              Nothing happens to this pod until you run its command. The next run then deletes the PVC and
+              the pod, and the StatefulSet creates both again, empty.
               - Discard PVC scratch-cache-volume-impala-executor-000-0 (created 2026-01-01 00:00Z): the data
                 of volume pvc-scratch is lost for good (reclaim policy Delete). How many other pods of
                 StatefulSet/impala-executor-* are Ready is not known.
