@@ -261,26 +261,35 @@ impl<'a> World<'a> {
         }
         // If no namespace was saved, none is opted out.
         let namespaces = readings.namespaces.clone().and_then(Read::transpose);
-        let mut by_uid = BTreeMap::new();
-        for mut pod in found.into_iter().chain(self.asked.take()) {
+        found.extend(self.asked.take());
+        found.retain_mut(|pod| {
             if let Some(cause) = pod.lacks.take() {
                 let what = format!("pod {}/{}", pod.namespace, pod.name);
                 readings.errors.insert(ReadError { what, cause });
-                continue;
+                return false;
             }
             pod.in_namespace = Some(match &namespaces {
                 Some(all) => namespace(all, &pod.namespace),
                 None => Ok(NamespaceFacts::default()),
             });
-            by_uid.insert(pod.uid.clone(), pod);
-        }
+            true
+        });
+        // In place, because there may be tens of thousands of pods.
+        found.sort_by_cached_key(|pod| pod.uid.clone());
+        found.dedup_by(|later, earlier| {
+            let is_same = later.uid == earlier.uid;
+            if is_same {
+                std::mem::swap(later, earlier);
+            }
+            is_same
+        });
         if let Some(attachments) = &readings.attachments {
             self.facts.attachments.clone_from(attachments);
             let dead = self.dead;
             let concerns = |node: &String| dead.is_empty() || dead.contains(node);
             self.facts.attachments.retain(|node, _| concerns(node));
         }
-        self.pods = Some(by_uid.into_values().collect());
+        self.pods = Some(found);
         self.open_all();
     }
 
