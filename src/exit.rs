@@ -50,7 +50,7 @@ pub enum CouldNotRun {
     Source(String),
     /// The run had to end before there was a plan.
     #[error(
-        "stopped by {0} before anything was decided; nothing was deleted. Run it again, with a longer --deadline if the deadline was the cause"
+        "{0} ended the run before any pod was judged; nothing was deleted. Run pod-reaper again, with a longer --deadline if the deadline was the cause"
     )]
     Stopped(&'static str),
     /// The system did not allow the async runtime or the signal handlers.

@@ -112,15 +112,15 @@ impl fmt::Display for NamespaceFilter {
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[command(next_help_heading = "Which pods")]
 pub struct NodeSelectors {
-    /// Treat nodes that this selects as leaf nodes, in addition to those with a known mark: a label
-    /// selector, annotation:KEY[=VALUE] or taint:KEY[=VALUE]; repeatable, or separated by
-    /// semicolons
+    /// Treat the nodes that SELECTOR matches as leaf nodes, in addition to those with a known mark.
+    /// SELECTOR is a label selector, annotation:KEY[=VALUE] or taint:KEY[=VALUE]. Repeatable, or
+    /// separated by semicolons
     #[arg(id = "leaf_node_selector", long = "leaf-node-selector", value_name = "SELECTOR", value_delimiter = ';', value_parser = node_selector)]
     #[serde(rename = "leafNodeSelector", serialize_with = "as_typed")]
     #[cfg_attr(feature = "testing", schemars(with = "Option<String>"))]
     pub leaf: Vec<NodeSelector>,
 
-    /// Treat nodes that this selects as known to be off (fenced); same syntax as
+    /// Treat the nodes that SELECTOR matches as known to be off (fenced). The syntax is that of
     /// --leaf-node-selector
     #[arg(id = "fenced_node_selector", long = "fenced-node-selector", value_name = "SELECTOR", value_delimiter = ';', value_parser = node_selector)]
     #[serde(rename = "fencedNodeSelector", serialize_with = "as_typed")]

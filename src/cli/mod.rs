@@ -97,7 +97,7 @@ enum Typed {
     },
     /// Show the verdict on this pod, the rule that decides and what to do; only reads
     Explain {
-        /// The pod: NAMESPACE/POD; or POD, pod/POD or pod POD, with -n NAMESPACE if several have that name
+        /// The pod, as NAMESPACE/POD, POD, pod/POD or pod POD. Add -n NAMESPACE if several pods have that name
         #[arg(value_name = "POD", value_parser = values::pod_name)]
         pod: PodName,
         /// The pod's name, if its kind is a word of its own
@@ -147,7 +147,7 @@ const WITHOUT_VARIABLE: [&str; 12] = [
 const OF_EACH_NODE: [&str; 3] = ["cluster_name", "push_gateway", "metrics_file"];
 const EXIT_CODES: &str = "\
 Exit codes:
-  0  done, also when nothing was stuck
+  0  success, also if no pod was stuck
   1  could not run: no connection, no permission to list nodes or pods, no guard where it is required,
      unreadable snapshot
   2  wrong usage, including a missing context, a broken kubeconfig, and no --yes where nobody can be
@@ -300,7 +300,7 @@ impl Cli {
             (
                 audits,
                 &["push_gateway", "metrics_file"],
-                "combined with --snapshot: metrics are about runs",
+                "combined with --snapshot, because metrics are about runs",
             ),
         ] {
             if is_so && let Some(option) = first_typed(typed, options) {

@@ -76,7 +76,7 @@ async fn found(store: &Store<'_>, asked: &PodName) -> Result<PodName> {
             )))
         }
         several => Err(CouldNotRun::Usage(format!(
-            "{name} in which namespace? Add -n with one of: {}",
+            "several namespaces have a pod {name}; add -n with one of: {}",
             several.iter().join(", ")
         ))),
     }

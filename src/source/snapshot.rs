@@ -185,7 +185,9 @@ impl Saved {
                 error.line()
             ),
             // The parser's error gives line and column.
-            None => format!("it is not what `{SAVES_ONE}` prints: {error}"),
+            None => format!(
+                "it has no saved cluster state ({error}); save the state with `{SAVES_ONE}`"
+            ),
         })?;
         let lacking = |kind| format!("it holds no {kind}; save it with `{SAVES_ONE}`");
         if saved.all::<RawNode>().next().is_none() {

@@ -269,7 +269,7 @@ fn a_run_without_a_plan_at_its_deadline_could_not_run() {
         .expect("it starts");
     let says = String::from_utf8(output.stderr).expect("text");
     assert_eq!(output.status.code(), Some(1), "{says}");
-    assert!(says.contains("stopped by the deadline"), "{says}");
+    assert!(says.contains("the deadline ended the run"), "{says}");
     assert!(
         started.elapsed() < hangs,
         "the server's answer is not waited for"

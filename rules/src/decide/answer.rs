@@ -31,7 +31,7 @@ entry! {
         pub annotation: &'static str,
         /// What it is on: `node`, `pod` or `pvc`.
         pub on: &'static str,
-        /// The name of that.
+        /// The name of the object that has the answer.
         pub name: String,
         /// Its value: the time of the report that asked for it.
         pub value: String,

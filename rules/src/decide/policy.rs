@@ -28,14 +28,15 @@ codes! {
 #[serde(rename_all = "camelCase")]
 #[command(next_help_heading = "Which pods")]
 pub struct Policy {
-    /// How long a pod must be overdue to be stuck; on a silent node, its grace period is cut
-    /// short
+    /// How long a pod must be overdue before a run reaps it. On a silent node, the grace period of
+    /// the pod does not count
     #[arg(long, display_order = 3, value_name = "DURATION", value_parser = threshold, default_value = "10m")]
     #[serde(rename = "reapOlderThanSeconds", serialize_with = "in_seconds")]
     #[cfg_attr(feature = "testing", schemars(with = "i64"))]
     pub reap_older_than: SignedDuration,
 
-    /// How long its node must have been NotReady [default: same as --reap-older-than]
+    /// How long the node of a pod must have been NotReady before a run reaps the pod [default: same
+    /// as --reap-older-than]
     #[arg(long, display_order = 5, value_name = "DURATION", value_parser = threshold, default_value = "10m", hide_default_value = true)]
     #[serde(rename = "nodeNotReadyForSeconds", serialize_with = "in_seconds")]
     #[cfg_attr(feature = "testing", schemars(with = "i64"))]
@@ -52,9 +53,9 @@ pub struct Policy {
     #[arg(id = "manual_owner_kind", long = "manual-owner-kind", value_name = "KIND", value_delimiter = ',', value_parser = kind)]
     pub manual_owner_kinds: Vec<String>,
 
-    /// Also reap pods that are kept only for PVCs on their node, if each of these PVCs is annotated
-    /// pod-reaper.io/scratch: "true", comes from the StatefulSet's templates and is used
-    /// by no other pod. The PVCs are deleted first, and their data is lost
+    /// Also reap a pod if nothing but PVCs on its node keeps the pod. Each of these PVCs must be
+    /// annotated pod-reaper.io/scratch: "true", must come from a template of the pod's StatefulSet,
+    /// and must be used by no other pod. The run deletes these PVCs first: their data is lost
     #[arg(long)]
     pub reap_scratch: bool,
 

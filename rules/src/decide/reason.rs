@@ -62,7 +62,7 @@ pub struct Reason {
     pub notes: Vec<String>,
 }
 
-/// Everything that ties a pod to its node through its PVCs.
+/// Everything that ties a pod to its node through the pod's PVCs.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Ties {
     /// The ties, in the order of the PVCs. One PVC may have two ties.

@@ -17,9 +17,9 @@ pub struct Limits {
     #[cfg_attr(feature = "testing", schemars(with = "usize"))]
     pub max_deletes: std::option::Option<usize>,
 
-    /// Mass-outage breaker: delete nothing if more than 2 nodes are NotReady and they make up at
-    /// least this percentage of all nodes or of the workers, or if no other node could start a pod.
-    /// If only one zone reaches the percentage, only its pods wait. 100 turns the breaker off
+    /// Mass-outage breaker. Delete nothing in two cases: more than 2 nodes are NotReady and make up at
+    /// least this percentage of all nodes or of the workers; or no other node could start a pod. If
+    /// only one zone reaches the percentage, only its pods wait. 100 turns the breaker off
     #[arg(long, value_name = "1-100", default_value_t = 55, value_parser = percent)]
     pub max_not_ready_percent: u8,
 }
