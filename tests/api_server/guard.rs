@@ -281,11 +281,11 @@ pub fn it_holds_claims_to_answers(cluster: &ControlPlane, how: &str, account: &s
     let refused = refused.chain(["skipped", "skipped-too", "at-its-creation"]);
     let refused = refused.map(|name| {
         let path = claim_path("apps", name);
-        format!("- {{delete: {path}, with: {{}}, says: only claims that are annotated}}\n")
+        format!("- {{delete: {path}, with: {{}}, says: only PVCs that are annotated}}\n")
     });
     // If two policies refuse a request, the API server names either of them.
     let more = "
-- {delete: /api/v1/namespaces/apps/persistentvolumeclaims, with: {}, says: only claims that are annotated}
+- {delete: /api/v1/namespaces/apps/persistentvolumeclaims, with: {}, says: only PVCs that are annotated}
 - {patch: APPS/none, with: {metadata: {annotations: {pod-reaper.io/scratch: 'true'}}}, says: pod-reaper may}
 - {patch: APPS/scratch, with: {metadata: {labels: {a: b}}}, says: nothing of a PVC}
 - {patch: APPS/scratch, with: {metadata: {finalizers: null}}, says: nothing of a PVC}
