@@ -1,6 +1,6 @@
 //! The rule `KubeJobFailed` of a stock kube-prometheus-stack, on the failed Jobs that the manifests keep.
 
-use crate::{prelude::*, support::exporter::needed};
+use crate::{prelude::*, support::exporter::rules_pass};
 
 /// The rule of a stock kube-prometheus-stack: kubernetes-mixin, `alerts/apps_alerts.libsonnet`.
 const STOCK: &str = r#"{"groups": [{"name": "kubernetes-apps", "rules": [{
@@ -59,13 +59,6 @@ fn a_stock_rule_fires_while_a_pod_needs_you() {
             "promql_expr_test": looks.collect_vec(),
         })
     });
-    let file = folder.path().join("tests.yaml");
     let tests = json!({"rule_files": ["stock.yaml"], "evaluation_interval": "1m", "tests": tests});
-    fs::write(&file, tests.to_string()).expect("our folder");
-    let tested = Command::new(needed("promtool"))
-        .args(["test", "rules"])
-        .arg(&file)
-        .output()
-        .expect("promtool");
-    succeeds(&tested);
+    rules_pass(folder.path(), &tests);
 }

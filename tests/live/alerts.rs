@@ -4,7 +4,7 @@
 use crate::{
     prelude::*,
     support::{
-        exporter::{Exporter, needed},
+        exporter::{Exporter, rules_pass},
         in_repository,
         objects::namespace,
         program_of_its_own,
@@ -262,13 +262,5 @@ fn evaluate(scrapes: &[Series; 3]) {
         }],
     });
     let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("scraped.yaml");
-    // JSON is valid YAML.
-    fs::write(&file, tests.to_string()).expect("our folder");
-    let tested = Command::new(needed("promtool"))
-        .args(["test", "rules"])
-        .arg(&file)
-        .output()
-        .expect("promtool");
-    assert!(tested.status.success(), "{}\n{tests:#}", shown(&tested));
+    rules_pass(folder.path(), &tests);
 }

@@ -67,11 +67,7 @@ fn a_kubelet_lives_and_its_node_is_not_ready() {
 
     case.recover_runtime(FAILING);
     case.until_ready_is("True", FAILING);
-    case.until_true("the kubelet has stopped all that was evicted", || {
-        let running = case.running_in_containers(FAILING);
-        let was_evicted = |uid: &String| moved.iter().chain(&on_disk).any(|pod| pod.uid == *uid);
-        !running.iter().any(was_evicted)
-    });
+    case.until_stopped(FAILING, [&moved, &on_disk]);
     case.until("the pod of the local disk is back on it", || {
         let pods = case.pods_on(FAILING);
         pods.into_iter().find(|pod| {

@@ -449,6 +449,15 @@ impl Live {
         })
     }
 
+    /// Waits until the kubelet of a node runs none of these pods any more.
+    pub fn until_stopped(self, node: &str, pods: [&Vec<Seen>; 2]) {
+        self.until_true("the kubelet has stopped the evicted pods", || {
+            let running = self.running_in_containers(node);
+            let mut pods = pods.into_iter().flatten();
+            !pods.any(|pod| running.contains(&pod.uid))
+        });
+    }
+
     /// The UIDs of the pods that the kubelet of a node reports as running, according to its (simulated) container runtime.
     pub fn running_in_containers(self, node: &str) -> Vec<String> {
         let status = self.get(&node_path(node))["status"].clone();

@@ -124,11 +124,7 @@ fn a_kubelet_stops_and_its_pods_move() {
     let replacements = [case.until_replaced(&moved), replacement].concat();
     case.resume(FAILING);
     case.until_ready_is("True", FAILING);
-    case.until_true("the kubelet has stopped the old containers", || {
-        let running = case.running_in_containers(FAILING);
-        let is_old = |uid: &String| moved.iter().chain(&local).any(|pod| pod.uid == *uid);
-        !running.iter().any(is_old)
-    });
+    case.until_stopped(FAILING, [&moved, &local]);
     let pods = case.pods();
     assert!(
         replacements.iter().all(|pod| pods.contains(pod)),

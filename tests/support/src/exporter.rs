@@ -1,15 +1,17 @@
 //! Servers that Prometheus scrapes.
 
 use std::{
-    env,
+    env, fs,
     io::{BufRead as _, BufReader, Read as _, Write as _},
     net::TcpStream,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::mpsc,
     thread,
     time::Duration,
 };
+
+use serde_json::Value;
 
 use crate::{in_repository, program::shown};
 
@@ -96,4 +98,19 @@ pub fn needed(program: &str) -> PathBuf {
     files
         .find(|file| file.exists())
         .expect("scripts/need finds it")
+}
+
+/// Has promtool evaluate `tests`, and fails unless they pass. Rule files are named by their path, or relative to `folder`, which is
+/// written to.
+#[track_caller]
+pub fn rules_pass(folder: &Path, tests: &Value) {
+    let file = folder.join("tests.yaml");
+    // JSON is valid YAML.
+    fs::write(&file, tests.to_string()).expect("our directory");
+    let tested = Command::new(needed("promtool"))
+        .args(["test", "rules"])
+        .arg(&file)
+        .output()
+        .expect("promtool");
+    assert!(tested.status.success(), "{}\n{tests:#}", shown(&tested));
 }
