@@ -17,9 +17,9 @@ use crate::{
     decide::{Pin, Tie},
     facts::{Attachment, NamespaceFacts, Namespaces, NodeFacts, PodFacts, PodsOf, Uid, Unread},
     kubernetes::{
-        Holders, Kind, LeaseName, LeasesByNode, ListMeta, NodeObjects, RawAttachment, RawClaim,
-        RawLease, RawList, RawNamespace, RawNode, RawPod, RawStatefulSet, RawTable, full_name,
-        identity_of_malformed, malformed,
+        Holders, Kind, LeaseName, LeasesByNode, ListMeta, Malformed, NodeObjects, RawAttachment,
+        RawClaim, RawLease, RawList, RawNamespace, RawNode, RawPod, RawStatefulSet, RawTable,
+        malformed,
     },
     outcome::{Replacement, ReplacementState as State},
     selector::{NodeSelectors, is_name},
@@ -79,16 +79,18 @@ fn query_of(pods: &PodsOf) -> (&str, String) {
 #[derive(Debug, Default)]
 pub struct Listed<T> {
     pub items: T,
-    /// The objects that could not be read: the name of each, with the cause.
-    pub malformed: Vec<String>,
+    /// The objects that could not be read.
+    pub malformed: Vec<Malformed>,
 }
 
 impl<T> Listed<T> {
     /// Returns the items, or an error if any object could not be read, because that object may be
     /// the one that matters.
     pub fn whole(self) -> Result<T> {
-        let cause = self.malformed.into_iter().next();
-        cause.map_or(Ok(self.items), |cause| Err(Failure::Unreadable(cause)))
+        let first = self.malformed.into_iter().next();
+        first.map_or(Ok(self.items), |malformed| {
+            Err(Failure::Unreadable(malformed.to_string()))
+        })
     }
 }
 
@@ -536,10 +538,8 @@ impl Response {
                     add(&mut listed.items, object);
                 }
                 Err(error) => {
-                    let (namespace, name) = identity_of_malformed(item.get());
-                    let name = full_name(&namespace, &name, "an object without a name");
-                    let why = malformed(&error);
-                    listed.malformed.push(format!("{name}: {why}"));
+                    let cause = malformed(&error);
+                    listed.malformed.push(Malformed::new(item.get(), cause));
                 }
             }
         }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
-use super::meta::{HOSTNAME, Meta, Written, cut};
+use super::meta::{HOSTNAME, Malformed, Meta, Written, cut};
 use crate::{
     facts::{Heard, HolderKind, NamedBy, NodeFacts, Read, Renewal, SignBy},
     selector::MAX_NAME_CHARS,
@@ -158,8 +158,21 @@ pub struct HolderPod {
     pub namespace: String,
     /// The pod's name.
     pub name: String,
-    /// Whether Kubernetes made the name for a pod of a `ReplicaSet`, so that no other pod has it.
+    /// Whether Kubernetes made the name for a pod of a `ReplicaSet`, or may have, so that no other pod
+    /// has it.
     pub is_unique: bool,
+}
+
+impl HolderPod {
+    /// Returns a pod that could not be read. Its name may be unique, so any Lease that names the
+    /// pod is believed.
+    pub fn of_malformed(pod: &Malformed) -> Self {
+        Self {
+            namespace: pod.namespace.clone(),
+            name: pod.name.clone(),
+            is_unique: true,
+        }
+    }
 }
 
 /// The possible holders of Leases: the nodes that are checked for heartbeats, their hosts and pods,

@@ -1,7 +1,7 @@
 //! The parts that all kinds of objects share: lists, metadata and conditions. Also describes an
 //! object that cannot be parsed.
 
-use std::{collections::BTreeMap, ops::Deref};
+use std::{collections::BTreeMap, fmt, ops::Deref};
 
 use itertools::Itertools as _;
 use jiff::{SignedDuration, Timestamp};
@@ -272,16 +272,41 @@ pub fn malformed(error: &serde_json::Error) -> &'static str {
     }
 }
 
-/// Reads namespace and name of an object that does not parse. Each is empty if it cannot be read.
-pub fn identity_of_malformed(text: &str) -> (String, String) {
-    let value = serde_json::from_str::<Value>(text).unwrap_or_default();
-    let [namespace, name] = ["namespace", "name"].map(|field| {
-        value["metadata"][field]
-            .as_str()
-            .unwrap_or_default()
-            .to_owned()
-    });
-    (namespace, name)
+/// An object that does not parse.
+#[derive(Debug)]
+pub struct Malformed {
+    /// The object's namespace; empty if it has none, or if the namespace cannot be read either.
+    pub namespace: String,
+    /// The object's name; empty if it cannot be read either.
+    pub name: String,
+    /// Why the object does not parse.
+    pub cause: String,
+}
+
+impl Malformed {
+    /// Reads namespace and name of an object from its `text`, which does not parse because of
+    /// `cause`.
+    pub fn new(text: &str, cause: &str) -> Self {
+        let value = serde_json::from_str::<Value>(text).unwrap_or_default();
+        let [namespace, name] = ["namespace", "name"].map(|field| {
+            value["metadata"][field]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned()
+        });
+        Self {
+            namespace,
+            name,
+            cause: cause.to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = full_name(&self.namespace, &self.name, "an object without a name");
+        write!(f, "{name}: {}", self.cause)
+    }
 }
 
 /// Names an object as users do, `namespace/name`. If the name is empty, `nameless` replaces it.

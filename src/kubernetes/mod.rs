@@ -43,9 +43,7 @@ mod volume;
 
 pub use self::lease::{HolderPod, Holders, LeaseName, LeasesByNode, RawLease};
 pub use self::marks::KOSMOS_PREFIX;
-pub use self::meta::{
-    ListMeta, Meta, RawList, RawTable, full_name, given, identity_of_malformed, malformed,
-};
+pub use self::meta::{ListMeta, Malformed, Meta, RawList, RawTable, full_name, given, malformed};
 pub use self::node::{NodeObjects, RawNode};
 pub use self::observed::Observed;
 pub use self::pod::RawPod;

@@ -22,9 +22,9 @@ use crate::{
     exit::{CouldNotRun, Result},
     facts::{Attachment, ClusterFacts, PodsOf, ReadError, Ready, Unread},
     kubernetes::{
-        Holders, Kind, LeasesByNode, Meta, NodeObjects, Observed, RawAttachment, RawClaim,
-        RawDriver, RawLease, RawNamespace, RawNode, RawPod, RawStatefulSet, RawVolume, full_name,
-        identity_of_malformed, malformed,
+        Holders, Kind, LeasesByNode, Malformed, Meta, NodeObjects, Observed, RawAttachment,
+        RawClaim, RawDriver, RawLease, RawNamespace, RawNode, RawPod, RawStatefulSet, RawVolume,
+        full_name, malformed,
     },
     selector::{NodeSelectors, Selector},
 };
@@ -175,7 +175,7 @@ impl Saved {
                 saved.add(kind, text);
             } else {
                 let why = "a field has an unexpected type";
-                saved.note_malformed(kind, Default::default(), why);
+                saved.note_malformed(kind, Malformed::new("", why));
             }
         })
         .map_err(|error| match error.io_error_kind() {
@@ -229,7 +229,7 @@ impl Saved {
         }
         let every_pod = self.options.every_pod;
         match kind {
-            "" => self.note_malformed("", identity_of_malformed(text), "it does not say its kind"),
+            "" => self.note_malformed("", Malformed::new(text, "it does not say its kind")),
             "Pod" => self.keep(text, Self::keeps_pod),
             // A forecast supposes that a Ready node has died, and may need the stamps of that node.
             "Node" => self.keep(text, |_, node: &mut RawNode| {
@@ -292,12 +292,12 @@ impl Saved {
             }
             Err(error) => malformed(&error),
         };
-        self.note_malformed(T::KIND, identity_of_malformed(text), cause);
+        self.note_malformed(T::KIND, Malformed::new(text, cause));
     }
 
-    fn note_malformed(&mut self, kind: &str, (namespace, name): (String, String), cause: &str) {
-        let key = [kind.to_owned(), namespace, name];
-        self.malformed.insert(key, cause.to_owned());
+    fn note_malformed(&mut self, kind: &str, object: Malformed) {
+        let key = [kind.to_owned(), object.namespace, object.name];
+        self.malformed.insert(key, object.cause);
     }
 
     /// Lists the objects that could not be read.
@@ -358,13 +358,16 @@ impl Saved {
             .any(|bad| ["", T::KIND].contains(&bad))
     }
 
-    /// Says that some object of the kind could not be read, if so.
-    fn unread<T: Kept>(&self) -> Vec<String> {
-        let unread = format!("a {} of the snapshot could not be read", T::KIND);
-        self.any_malformed::<T>()
-            .then_some(unread)
-            .into_iter()
-            .collect()
+    /// Lists the objects that could not be read and are, or may be, of the kind.
+    fn malformed<T: Kept>(&self) -> Vec<Malformed> {
+        let objects = self.malformed.iter();
+        let of_kind = objects.filter(|([kind, ..], _)| ["", T::KIND].contains(&kind.as_str()));
+        let malformed = of_kind.map(|([_, namespace, name], cause)| Malformed {
+            namespace: namespace.clone(),
+            name: name.clone(),
+            cause: cause.clone(),
+        });
+        malformed.collect()
     }
 
     fn is_saved<T: Kept>(&self) -> bool {
@@ -480,7 +483,7 @@ impl Saved {
         let mut items = S::default();
         self.all::<T>()
             .for_each(|object| add(&mut items, object.clone()));
-        let malformed = self.unread::<T>();
+        let malformed = self.malformed::<T>();
         self.is_saved::<T>().then_some(Listed { items, malformed })
     }
 
@@ -496,7 +499,7 @@ impl Saved {
         let mut items = S::default();
         let pods = self.all().filter(is_listed);
         pods.for_each(|pod| add(&mut items, pod));
-        let malformed = self.unread::<RawPod>();
+        let malformed = self.malformed::<RawPod>();
         Listed { items, malformed }
     }
 
@@ -510,10 +513,10 @@ impl Saved {
             .map(|node| node.metadata.name.clone())
             .collect_vec();
         // A node that could not be read may be one of them.
-        match self.unread::<RawNode>().pop() {
-            Some(why) if names.len() < 2 => Err(Failure::Saved(why)),
-            _ => Ok(names),
+        if self.any_malformed::<RawNode>() && names.len() < 2 {
+            return Err(could_not_read::<RawNode>());
         }
+        Ok(names)
     }
 
     /// Finds the other Leases that name the nodes of `holders` or their pods, by node.
@@ -542,6 +545,11 @@ impl Saved {
             .into_iter()
             .collect()
     }
+}
+
+/// Returns the failure for a kind of which the file has an object that does not parse.
+pub fn could_not_read<T: Kind>() -> Failure {
+    Failure::Saved(format!("a {} of the snapshot could not be read", T::KIND))
 }
 
 /// Returns the failure for a kind of which the file has no object: that does not show that the

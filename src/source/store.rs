@@ -17,7 +17,7 @@ use tokio::sync::OnceCell;
 use super::{
     CountedNodes, Gathered, LabelsByNode, Scan, Wanted,
     pods::Pods,
-    snapshot::{Kept, Saved, not_saved},
+    snapshot::{Kept, Saved, could_not_read, not_saved},
     world::{Readings, Users, World},
 };
 use crate::{
@@ -27,7 +27,9 @@ use crate::{
         ClaimRead, ClaimState, Namespaces, NodeFacts, NodeRead, PodFacts, PodsOf, Query, Read,
         ReadError, Ready, Unread,
     },
-    kubernetes::{RawClaim, RawDriver, RawNamespace, RawNode, RawPod, RawStatefulSet, RawVolume},
+    kubernetes::{
+        HolderPod, RawClaim, RawDriver, RawNamespace, RawNode, RawPod, RawStatefulSet, RawVolume,
+    },
     selector::is_name,
 };
 
@@ -383,9 +385,11 @@ impl<'a> Store<'a> {
     async fn all<T: Kept, A: Default>(&self, what: &str, add: impl Fn(&mut A, T)) -> Read<A> {
         let listed = self.list(add).await;
         let listed = listed.and_then(|listed| listed.ok_or_else(not_saved::<T>));
-        let whole = listed.and_then(|listed| match listed.malformed.first() {
-            Some(cause) if self.is_file() => Err(Failure::Saved(cause.clone())),
-            _ => listed.whole(),
+        let whole = listed.and_then(|listed| {
+            if self.is_file() && !listed.malformed.is_empty() {
+                return Err(could_not_read::<T>());
+            }
+            listed.whole()
         });
         whole.map_err(|failure| self.failed(what, failure))
     }
@@ -457,7 +461,10 @@ impl Store<'_> {
         let add = |pods: &mut Pods, pod: &RawPod| pods.add(pod, suspect, dead);
         match self.listed(list, add).await {
             Ok(listed) => {
+                let holders = listed.malformed.iter().map(HolderPod::of_malformed);
+                let holders = holders.collect::<Vec<_>>();
                 let (mut pods, whole) = self.read_of(list, listed);
+                pods.holders.extend(holders);
                 pods.occupied |= !whole && !dead;
                 Ok(pods)
             }
@@ -473,8 +480,8 @@ impl Store<'_> {
     /// Returns the items of a list of pods, and whether all of them could be read. Each unreadable
     /// item is noted.
     fn read_of<T>(&self, list: &PodsOf, listed: Listed<T>) -> (T, bool) {
-        for cause in &listed.malformed {
-            self.failed(list, cause);
+        for malformed in &listed.malformed {
+            self.failed(list, malformed);
         }
         (listed.items, listed.malformed.is_empty())
     }

@@ -1800,6 +1800,8 @@ fn the_holder_of_another_lease_is_a_node_or_a_pod_on_it() {
                 = stuck-on-not-ready-node
             a pod that runs beside it: kube-system leader
                 = kubelet-alive
+            a pod that could not be read: kube-system unreadable
+                = kubelet-alive
             the node: x ds06
                 = kubelet-alive
             the node in capitals, with more: x DS06_1
@@ -1815,6 +1817,7 @@ fn the_holder_of_another_lease_is_a_node_or_a_pod_on_it() {
                 "
             Pod a: {{}}
             Pod kube-system/leader: {{metadata: {{deletionTimestamp: null}}}}
+            Pod kube-system/unreadable: {{status: {{phase: 5}}}}
             Namespace kube-system: {{}}
             Lease l:
                 metadata: {{namespace: {namespace}}}
