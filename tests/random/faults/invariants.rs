@@ -734,12 +734,6 @@ impl Ended<'_> {
             let limits = &rules.settings.limits;
             let unread = trouble.is_faulty() && self.state.is_unread(pod);
             let explained = match entry.reason.map_or("", ReasonCode::as_str) {
-                // It is unknown what an unreadable pod on the same node says about the machine.
-                code if reaped.iter().any(|it| it.as_str() == code)
-                    && self.state.lacks_neighbours(pod) =>
-                {
-                    true
-                }
                 // With an answer, a pod may be reaped although something was not read. And if a fault hides an obstacle, no
                 // answer is needed for it.
                 code if reaped.iter().any(|it| it.as_str() == code) => {

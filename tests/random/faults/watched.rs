@@ -222,13 +222,6 @@ impl Watched {
         self.unread.iter().any(is_relevant)
     }
 
-    /// Whether a list of the pods of its node was incomplete. An unreadable pod affects no other pod.
-    pub fn lacks_neighbours(&self, pod: &PodFacts) -> bool {
-        let own = pod.node.as_deref().unwrap_or_default();
-        let mut unread = self.unread.iter();
-        unread.any(|(kind, _, name, _)| *kind == Kind::Pods && name == own)
-    }
-
     pub fn stale_lists(&self) -> usize {
         self.cache.stale_lists.get()
     }
