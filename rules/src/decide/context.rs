@@ -19,8 +19,9 @@ pub struct PodContext<'a> {
     pub(super) pod: &'a PodFacts,
     /// True to judge as if the user had given no answer.
     pub(super) without_answers: bool,
-    /// The pod's ties, computed when a rule first needs them.
-    pub(super) ties: OnceCell<Ties>,
+    /// The pod's ties, or the queries that would tell more about them; computed when a rule first
+    /// needs them.
+    pub(super) ties: OnceCell<Result<Ties, BTreeSet<Query>>>,
 }
 
 pub const NOWHERE: &str = "There is no node to ask about.";

@@ -72,8 +72,6 @@ pub struct Ties {
     pub unneeded: BTreeSet<Unneeded>,
     /// Notes about PVCs to show once the pod is reaped, as phrases.
     pub notes: Vec<String>,
-    /// The queries that are still open and would tell more about the ties.
-    pub lacks: BTreeSet<Query>,
 }
 
 /// A tie between a pod and its node through one PVC.

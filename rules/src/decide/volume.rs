@@ -41,10 +41,8 @@ impl PodContext<'_> {
     pub(super) fn ties(&self) -> Result<&Ties, NoReason> {
         let node = self.required_node()?;
         let ties = self.ties.get_or_init(|| check(self, node));
-        if ties.lacks.is_empty() {
-            return Ok(ties);
-        }
-        Err(NoReason::Lacks(ties.lacks.clone()))
+        ties.as_ref()
+            .map_err(|lacks| NoReason::Lacks(lacks.clone()))
     }
 }
 
@@ -66,14 +64,15 @@ fn lacked(pod: &PodFacts) -> BTreeSet<Query> {
     lacks
 }
 
-fn check(case: &PodContext<'_>, node: &NodeFacts) -> Ties {
+/// Returns the ties, or the queries that would tell more about them.
+fn check(case: &PodContext<'_>, node: &NodeFacts) -> Result<Ties, BTreeSet<Query>> {
     let mut ties = Ties::default();
     let pod = case.pod;
     if pod.of_stateful_set() && !pod.host_paths.is_empty() {
         let namespace = pod.unneeded().filter(|why| *why == Unneeded::Namespace);
         ties.unneeded.extend(namespace);
     }
-    ties.lacks = lacked(pod);
+    let mut lacks = lacked(pod);
     for claim in &case.pod.claims {
         let name = &claim.name;
         let unverified = |unsure, why| Tie {
@@ -128,7 +127,7 @@ fn check(case: &PodContext<'_>, node: &NodeFacts) -> Ties {
             Some(ClaimState::Unread(unread)) => Some(unverified(Unsure::Other, unread.0.clone())),
             _ if temporary => None,
             Some(ClaimState::Bound(bound)) => {
-                let cause = classify(case, node, claim, bound, &mut ties);
+                let cause = classify(case, node, claim, bound, &mut ties, &mut lacks);
                 let mut terms = bound.volume.affinity.iter();
                 let unsure = if terms.all(|term| names_only(term, node)) {
                     Unsure::NamesNode
@@ -163,7 +162,11 @@ fn check(case: &PodContext<'_>, node: &NodeFacts) -> Ties {
             (state, wanted) => state.or(wanted),
         });
     }
-    ties
+    if lacks.is_empty() {
+        Ok(ties)
+    } else {
+        Err(lacks)
+    }
 }
 
 fn is_given_up(case: &PodContext<'_>, claim: &ClaimFacts) -> bool {
@@ -173,19 +176,20 @@ fn is_given_up(case: &PodContext<'_>, claim: &ClaimFacts) -> bool {
     answer.is_some_and(|(value, bound)| case.check_answer(value, Some(bound)).is_ok())
 }
 
-/// Adds a bound PVC to `ties`. If the PVC is unverified, returns the cause instead and adds no tie.
+/// Adds a bound PVC to `ties`, and the queries that would tell more to `lacks`. If the PVC is unverified, returns the cause instead and adds no tie.
 fn classify(
     case: &PodContext<'_>,
     node: &NodeFacts,
     claim: &ClaimFacts,
     bound: &BoundClaim,
     ties: &mut Ties,
+    lacks: &mut BTreeSet<Query>,
 ) -> Option<String> {
     let volume = &bound.volume;
     let name = &volume.name;
     let reach = reach(volume, node);
     if matches!(reach, Reach::Pinned(_)) && case.pod.set_wants.is_none() {
-        ties.lacks.extend(Query::set(case.pod));
+        lacks.extend(Query::set(case.pod));
     }
     let unneeded = case.pod.unneeded().filter(|why| match reach {
         Reach::Pinned(_) => *why == Unneeded::Namespace || !claim.deleted,
@@ -214,9 +218,8 @@ fn classify(
     match reach {
         Reach::Pinned(bond) => {
             if claim.renewed.is_none() {
-                ties.lacks.extend(Query::set(case.pod));
-                ties.lacks
-                    .extend(case.declares_a_claim().then(|| Query::users(case.pod)));
+                lacks.extend(Query::set(case.pod));
+                lacks.extend(case.declares_a_claim().then(|| Query::users(case.pod)));
             }
             let pin = TieKind::Pinned(pin(case, claim, bound));
             ties.all.push(tie(bond, pin));
@@ -231,7 +234,7 @@ fn classify(
             "its replacement waits for a node that its volume allows: {name} needs {}",
             spell(&volume.affinity)
         )),
-        Reach::Lacks(queries) => ties.lacks.extend(queries),
+        Reach::Lacks(queries) => lacks.extend(queries),
         Reach::Unverified(why) => {
             return Some(format!(
                 "it is unknown whether another node reaches its volume {name}: {why}"
