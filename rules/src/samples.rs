@@ -207,6 +207,7 @@ impl Scene {
             cluster: ClusterFacts {
                 now: now(),
                 node_count: 1,
+                node_counts: NodeCounts::NotNeeded,
                 ..ClusterFacts::default()
             },
             kubectl: Target::default(),

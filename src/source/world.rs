@@ -532,15 +532,22 @@ impl<'a> World<'a> {
         let mut queries = BTreeSet::new();
         if self.is_judging() {
             queries.insert(Query::Clock);
-            let few = self.scan.not_ready.len() <= MAX_NODES_IGNORED && !self.is_thorough;
-            let is_full = |ready_nodes: &ReadyNodes| !(few && ready_nodes.room);
-            let is_due = readings.ready_nodes.as_ref().is_some_and(is_full);
+            // Whether pods can start on a Ready node is read with the clock.
+            let is_due = readings.ready_nodes.is_some() && self.needs_node_counts(readings);
             queries.extend(is_due.then_some(Query::NodeCounts));
         }
         let is_marked = |node: &NodeFacts| !node.fenced.is_empty() || node.powered_off.is_some();
         let is_marked = self.down().any(is_marked);
         queries.extend(is_marked.then_some(Query::OtherLeases));
         queries
+    }
+
+    /// Reports whether the breaker needs the number of NotReady nodes. It does not if few nodes are
+    /// NotReady and pods can start on a Ready node.
+    fn needs_node_counts(&self, readings: &Readings) -> bool {
+        let few = self.scan.not_ready.len() <= MAX_NODES_IGNORED && !self.is_thorough;
+        let room = || readings.ready_nodes.as_ref().is_some_and(|it| it.room);
+        self.is_judging() && !(few && room())
     }
 
     /// Returns the queries for what the user wants to know before deleting the data of a pod: how
@@ -685,6 +692,12 @@ impl<'a> World<'a> {
     /// Returns the facts and the pods, once no query is left.
     pub fn gathered(mut self, readings: &mut Readings) -> Gathered {
         self.facts.unmatched_namespaces = self.unmatched_namespaces(readings);
+        self.facts.node_counts = match self.node_counts.take() {
+            None if self.needs_node_counts(readings) => NodeCounts::default(),
+            None => NodeCounts::NotNeeded,
+            Some(Err(unread)) => NodeCounts::Unread(unread),
+            Some(Ok(counted_nodes)) => self.count(counted_nodes),
+        };
         if self.is_anything_wrong() {
             self.note_missing_leases(readings);
             if let Some(ready_nodes) = readings.ready_nodes.clone().filter(|_| self.is_judging()) {
@@ -693,11 +706,6 @@ impl<'a> World<'a> {
                     .ready_out_of_service
                     .extend(ready_nodes.out_of_service);
             }
-            self.facts.node_counts = match self.node_counts.take() {
-                None => NodeCounts::NotNeeded,
-                Some(Err(unread)) => NodeCounts::Unread(unread),
-                Some(Ok(counted_nodes)) => self.count(counted_nodes),
-            };
             let out_of_service = std::mem::take(&mut self.facts.ready_out_of_service);
             self.facts.note_out_of_service(out_of_service);
             self.facts.copies = self.copies(readings);

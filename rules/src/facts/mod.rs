@@ -202,11 +202,10 @@ pub fn whole_seconds<T: Copy + Into<Option<Timestamp>>, S: Serializer>(
 }
 
 /// The number of real nodes, for the breaker.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NodeCounts {
-    /// No count was needed: there is no pod to judge, or few nodes are NotReady and a real node is
-    /// Ready.
-    #[default]
+    /// It is known that no count is needed: there is no pod to judge, or few nodes are NotReady and
+    /// a pod could start on a Ready one.
     NotNeeded,
     /// The nodes were counted, without leaf nodes and retired nodes.
     Counted {
@@ -221,6 +220,13 @@ pub enum NodeCounts {
     },
     /// The nodes could not be counted.
     Unread(Unread),
+}
+
+/// A run that forgets to count the nodes deletes nothing.
+impl Default for NodeCounts {
+    fn default() -> Self {
+        Self::Unread(Unread("they were not counted".to_owned()))
+    }
 }
 
 /// The number of NotReady nodes in a group of nodes.

@@ -218,6 +218,11 @@ fn the_census_counts_real_nodes() {
 }
 
 #[test]
+fn nodes_that_nobody_counted_hold_every_pod() {
+    assert!(matches!(NodeCounts::default(), NodeCounts::Unread(_)));
+}
+
+#[test]
 fn a_pod_could_start_on_a_ready_node_that_is_neither_cordoned_nor_kept_for_the_control_plane() {
     check_census(&expect![[r#"
         a worker: ready, down 24h

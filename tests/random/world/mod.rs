@@ -869,6 +869,7 @@ pub fn unread() -> Unread {
 pub fn no_facts(now: Timestamp) -> ClusterFacts {
     ClusterFacts {
         now,
+        node_counts: NodeCounts::NotNeeded,
         ..ClusterFacts::default()
     }
 }
