@@ -124,6 +124,7 @@ fn each_sentence_of_the_sources_is_expected_once() {
 
 /// The source files with sentences.
 const SOURCES: &[&str] = &[
+    include_str!("advice/group.rs"),
     include_str!("advice/mod.rs"),
     include_str!("decide/answer.rs"),
     include_str!("decide/context.rs"),

@@ -15,6 +15,7 @@ use super::*;
 use crate::{
     facts::NodeRead,
     samples::{Scene, check_each},
+    words::joined,
 };
 
 /// Lists the advice about the pods without its sentences, which are in `sentences.txt`: which part
