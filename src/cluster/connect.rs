@@ -67,7 +67,7 @@ impl Cluster {
             Ok(Err(_)) => "its token or certificate is damaged; log in again".to_owned(),
             Err(_) => {
                 let limit = CONNECT_TIME_LIMIT.as_secs();
-                format!("the credential plugin did not answer within {limit} s; log in again")
+                format!("the credential plugin did not respond within {limit} s; log in again")
             }
         };
         let error = plugin.map_or(CouldNotRun::Usage as fn(_) -> _, |_| CouldNotRun::Source);

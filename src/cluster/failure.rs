@@ -50,7 +50,7 @@ pub type Result<T, E = Failure> = std::result::Result<T, E>;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
     /// The API server responded, but not with success.
-    #[error("the API server answered {code}{}", prefixed(": ", given(message.clone())))]
+    #[error("the API server responded with {code}{}", prefixed(": ", given(message.clone())))]
     Status {
         code: u16,
         /// The message of the API's Status object, or HTTP's name of the code.
@@ -62,17 +62,17 @@ pub enum Failure {
     /// The API server did not respond within this time: the limit of a request, or less near a
     /// deadline. The message gives milliseconds too, because near a deadline the time may be far
     /// less than 1 s.
-    #[error("no answer within {} s", (.0.as_secs_f64() * 1e3).round() / 1e3)]
+    #[error("no response within {} s", (.0.as_secs_f64() * 1e3).round() / 1e3)]
     Timeout(Duration),
     /// No request came through. The phrase says why.
     #[error("{0}")]
     Transport(String),
     /// The response is incomplete, or not what was requested.
-    #[error("the answer could not be read: {0}")]
+    #[error("the response could not be read: {0}")]
     Unreadable(String),
     /// The response is too large, so its reading was aborted. A list may be requested in smaller
     /// pages.
-    #[error("the answer is larger than {} MiB", MAX_BODY_BYTES >> 20)]
+    #[error("the response is larger than {} MiB", MAX_BODY_BYTES >> 20)]
     TooLarge,
     /// A write was not sent, for this reason.
     #[error("not sent: {0}")]
@@ -177,11 +177,11 @@ impl Failure {
 /// may hold anything. `kube`'s own type is not used, because any JSON object parses as that type,
 /// and one malformed field spoils the others.
 pub fn status_of(status: StatusCode, body: &[u8]) -> (StatusKind, String) {
-    let answered = serde_json::from_slice::<Value>(body)
+    let response = serde_json::from_slice::<Value>(body)
         .ok()
-        .filter(|answered| answered["kind"] == "Status")
+        .filter(|response| response["kind"] == "Status")
         .unwrap_or_default();
-    let causes = answered["details"]["causes"].as_array();
+    let causes = response["details"]["causes"].as_array();
     let has = |field, start| {
         causes.into_iter().flatten().any(|cause| {
             cause[field]
@@ -189,9 +189,9 @@ pub fn status_of(status: StatusCode, body: &[u8]) -> (StatusKind, String) {
                 .is_some_and(|it| it.starts_with(start))
         })
     };
-    let said = answered["message"].as_str();
+    let said = response["message"].as_str();
     let says = |words| said.is_some_and(|it| it.contains(words));
-    let kind = match (status.as_u16(), answered["reason"].as_str()) {
+    let kind = match (status.as_u16(), response["reason"].as_str()) {
         (404, Some("NotFound")) => StatusKind::NotFound,
         // The cause of an internal error has no reason, only a message.
         (500, Some("InternalError")) if has("message", "failed calling webhook") => {

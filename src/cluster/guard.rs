@@ -202,7 +202,7 @@ pub fn judge(refusal: &str, failure: &Failure) -> Result<(), NoProof> {
         Some(403 | 422) => {
             "another policy or webhook refused it first; exempt the namespace of this pod there"
         }
-        _ => "it was not answered",
+        _ => "the proof got no usable response",
     };
     let why = format!("{what}: {failure}");
     if message.contains(POLICIES_NOT_LOADED)

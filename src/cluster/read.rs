@@ -128,7 +128,7 @@ impl Cluster {
         let Some((node, date)) = node? else {
             return Ok(None);
         };
-        let now = date.ok_or_else(|| unreadable("it carries no Date"))?;
+        let now = date.ok_or_else(|| unreadable("it has no Date header"))?;
         let lease = lease.map_err(Unread::from);
         Ok(Some(NodeObjects { node, lease, now }))
     }

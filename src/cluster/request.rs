@@ -158,8 +158,8 @@ impl Cluster {
         // too, with its connection.
         let late = |_| Failure::Timeout(limit);
         let until = Instant::now() + limit;
-        let answered = timeout_at(until, self.client.send(request)).await;
-        let (parts, body) = answered.map_err(late)?.map_err(transport)?.into_parts();
+        let response = timeout_at(until, self.client.send(request)).await;
+        let (parts, body) = response.map_err(late)?.map_err(transport)?.into_parts();
         let (body, alone) = self.read(body, until, late).await?;
         drop(permit);
         let header = |name| parts.headers.get(name)?.to_str().ok();

@@ -175,15 +175,15 @@ fn each_failure_is_retried_where_it_passes_and_says_whether_a_write_may_have_tak
     for (failure, phrase) in [
         (
             said(403, StatusKind::Other, "pods is forbidden"),
-            "the API server answered 403: pods is forbidden",
+            "the API server responded with 403: pods is forbidden",
         ),
-        (status(599), "the API server answered 599"),
-        (timeout, "no answer within 10 s"),
-        (within_micros(4_500_000), "no answer within 4.5 s"),
-        (within_micros(1_234_567), "no answer within 1.235 s"),
-        (within_micros(40_000), "no answer within 0.04 s"),
+        (status(599), "the API server responded with 599"),
+        (timeout, "no response within 10 s"),
+        (within_micros(4_500_000), "no response within 4.5 s"),
+        (within_micros(1_234_567), "no response within 1.235 s"),
+        (within_micros(40_000), "no response within 0.04 s"),
         (transport, "no connection: connection reset"),
-        (unreadable, "the answer could not be read: it is not JSON"),
+        (unreadable, "the response could not be read: it is not JSON"),
         (too_late, "not sent: the node was looked at too long ago"),
     ] {
         assert_eq!(failure.to_string(), phrase);
@@ -627,13 +627,13 @@ async fn an_own_pod_that_cannot_be_read_is_never_a_proof_whatever_the_cause() {
         causes.push(why.replace("its own pod could not be read: ", ""));
     }
     expect![[r#"
-        the API server answered 401: Unauthorized
-        the API server answered 403: Forbidden; it needs permission to get pods
-        the API server answered 404: pods "b" not found; POD_NAMESPACE and POD_NAME do not name the pod that pod-reaper runs in, the only pod on which it checks the guard. cronjob/base sets both. Outside a cluster, omit --require-guard
-        the API server answered 404: Not Found
-        the API server answered 500: Internal Server Error
-        the answer could not be read: it is not JSON (line 1, column 1)
-        the answer could not be read: it has no UID or no resource version"#]]
+        the API server responded with 401: Unauthorized
+        the API server responded with 403: Forbidden; it needs permission to get pods
+        the API server responded with 404: pods "b" not found; POD_NAMESPACE and POD_NAME do not name the pod that pod-reaper runs in, the only pod on which it checks the guard. cronjob/base sets both. Outside a cluster, omit --require-guard
+        the API server responded with 404: Not Found
+        the API server responded with 500: Internal Server Error
+        the response could not be read: it is not JSON (line 1, column 1)
+        the response could not be read: it has no UID or no resource version"#]]
     .assert_eq(&causes.join("\n"));
 }
 

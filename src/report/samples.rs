@@ -198,7 +198,7 @@ pub fn every_outcome() -> Report {
         Outcome::NodeRecovered,
         Outcome::NodeChanged("Another node has registered under the name.".to_owned()),
         Outcome::Denied("pods \"f-0\" is forbidden".to_owned()),
-        Outcome::Failed("no answer within 10 s".to_owned()),
+        Outcome::Failed("no response within 10 s".to_owned()),
         Outcome::StillThere,
         Outcome::Unverified("no connection: connection refused".to_owned()),
         Outcome::Interrupted("SIGTERM".to_owned()),

@@ -52,7 +52,7 @@ impl Cluster {
         scan.has_leases = true;
         scan.facts.cluster_name = Some(self.name.clone());
         scan.facts.now = now.ok_or_else(|| {
-            let why = "the API server's answer carries no Date, so there is no clock to judge by; nothing was deleted; \
+            let why = "the API server's response has no Date header, so there is no clock to judge by; nothing was deleted; \
                        let no proxy on the way remove it";
             CouldNotRun::Source(why.to_owned())
         })?;

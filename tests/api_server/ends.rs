@@ -272,6 +272,6 @@ fn a_run_without_a_plan_at_its_deadline_could_not_run() {
     assert!(says.contains("the deadline ended the run"), "{says}");
     assert!(
         started.elapsed() < hangs,
-        "the server's answer is not waited for"
+        "the server's response is not waited for"
     );
 }

@@ -495,8 +495,8 @@ fn metrics_that_cannot_be_handed_over_change_nothing_and_are_one_warning() {
     expect![[r#"
         The metrics were not pushed to http://ADDRESS/: Connection refused (os error 111). The run is unaffected; check that a Pushgateway is there, and that --push-gateway names it
         The metrics were not pushed to http://ADDRESS/: it took longer than 5 s. The run is unaffected; check that a Pushgateway is there, and that --push-gateway names it
-        The metrics were not pushed to http://ADDRESS/: it answered 307 Temporary Redirect, and redirects are not followed. The run is unaffected; check that a Pushgateway is there, and that --push-gateway names it
-        The metrics were not pushed to http://ADDRESS/: it answered 400 Bad Request. The run is unaffected; check that a Pushgateway is there, and that --push-gateway names it
+        The metrics were not pushed to http://ADDRESS/: it responded with 307 Temporary Redirect, and redirects are not followed. The run is unaffected; check that a Pushgateway is there, and that --push-gateway names it
+        The metrics were not pushed to http://ADDRESS/: it responded with 400 Bad Request. The run is unaffected; check that a Pushgateway is there, and that --push-gateway names it
         The metrics were not written to /dev/null/pod-reaper.prom: Not a directory (os error 20). The run is unaffected; check that --metrics-file names a file in a writable directory
         The metrics were not pushed to http://127.0.0.1:1/: Connection refused (os error 111). The run is unaffected; check that a Pushgateway is there, and that --push-gateway names it
     "#]].assert_eq(&warnings);

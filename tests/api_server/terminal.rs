@@ -142,12 +142,12 @@ fn each_try_at_a_silent_server_is_shown_and_the_last_says_how_many_and_how_long(
     );
     let screen = shown(&run, "");
     let tries = screen
-        .matches("no answer within 10 s; asking again")
+        .matches("no response within 10 s; asking again")
         .count();
     let last = screen.lines().find(|line| line.starts_with("error: "));
     let last = last.expect("an error");
     assert!(tries >= 2, "{screen}");
-    let says = format!("no answer within 10 s, asked {} times in ", tries + 1);
+    let says = format!("no response within 10 s, asked {} times in ", tries + 1);
     assert!(last.contains(&says), "{says} is not in {last}: {screen}");
     assert!(screen.contains("ends with 1"), "{screen}");
 }

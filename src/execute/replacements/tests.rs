@@ -724,11 +724,11 @@ async fn what_fails_is_unknown_and_the_wait_ends_in_time() {
     }
     expect![[r#"
         it could not be looked for: no connection: connection reset
-        it could not be looked for: the answer could not be read: it is not JSON (line 1, column 1)
-        it could not be looked for: the API server answered 403: cannot list resource
-        it could not be looked for: no answer within 5 s
-        it could not be looked for: the answer could not be read: it is not the object that was asked for
-        it could not be looked for: the API server answered 404: Not Found"#]].assert_eq(&causes.join("\n"));
+        it could not be looked for: the response could not be read: it is not JSON (line 1, column 1)
+        it could not be looked for: the API server responded with 403: cannot list resource
+        it could not be looked for: no response within 5 s
+        it could not be looked for: the response could not be read: it is not the object that was asked for
+        it could not be looked for: the API server responded with 404: Not Found"#]].assert_eq(&causes.join("\n"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -807,7 +807,8 @@ async fn a_controller_that_cannot_be_read_leaves_the_pod_pending() {
         Fault::Status(403, false, false),
     )
     .await;
-    let why = "its controller could not be read: the API server answered 403: cannot list resource";
+    let why =
+        "its controller could not be read: the API server responded with 403: cannot list resource";
     let cause = format!("{NOT_MADE}: {why}");
     assert_eq!(of_db(&waited), (State::Pending, &*cause));
 }

@@ -79,8 +79,8 @@ pub async fn write(cluster: &Cluster, stop: &Stop, run: &RunRecord<'_>, at: Time
 /// log.
 fn failure_text(failure: &Failure) -> String {
     let cause = match failure.code() {
-        Some(code) => format!("the API server answered {code}"),
-        None => "the API server gave no answer in time, or none that could be read".to_owned(),
+        Some(code) => format!("the API server responded with {code}"),
+        None => "the API server sent no response in time, or none that could be read".to_owned(),
     };
     let advice = if failure.forbids() {
         "grant the account that runs this create of events in events.k8s.io, or leave them out with --no-events"

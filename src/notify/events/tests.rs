@@ -231,7 +231,7 @@ fn the_message_of_the_api_server_is_not_in_a_note() {
     let ties = ["data", "log"].map(|pvc| Tie {
         pvc: pvc.to_owned(),
         volume: None,
-        why: "the API server answered 403: MARKER".to_owned(),
+        why: "the API server responded with 403: MARKER".to_owned(),
         kind: TieKind::Unverified(Unsure::Other),
     });
     let note = manual_note(
@@ -284,23 +284,23 @@ fn a_refusal_names_the_remedy_and_repeats_no_answer() {
         [
             (
                 false,
-                "Not all Kubernetes Events could be written: the API server answered 403; grant the account that runs this create of events in events.k8s.io, or leave them out with --no-events",
+                "Not all Kubernetes Events could be written: the API server responded with 403; grant the account that runs this create of events in events.k8s.io, or leave them out with --no-events",
             ),
             (
                 false,
-                "Not all Kubernetes Events could be written: the API server answered 404; nothing else in the run depends on them; --no-events turns them off",
+                "Not all Kubernetes Events could be written: the API server responded with 404; nothing else in the run depends on them; --no-events turns them off",
             ),
             (
                 true,
-                "Not all Kubernetes Events could be written: the API server answered 503; nothing else in the run depends on them; --no-events turns them off",
+                "Not all Kubernetes Events could be written: the API server responded with 503; nothing else in the run depends on them; --no-events turns them off",
             ),
             (
                 true,
-                "Not all Kubernetes Events could be written: the API server gave no answer in time, or none that could be read; nothing else in the run depends on them; --no-events turns them off",
+                "Not all Kubernetes Events could be written: the API server sent no response in time, or none that could be read; nothing else in the run depends on them; --no-events turns them off",
             ),
             (
                 false,
-                "Not all Kubernetes Events could be written: the API server gave no answer in time, or none that could be read; nothing else in the run depends on them; --no-events turns them off",
+                "Not all Kubernetes Events could be written: the API server sent no response in time, or none that could be read; nothing else in the run depends on them; --no-events turns them off",
             ),
         ]
     "#]].assert_debug_eq(&[

@@ -46,7 +46,7 @@ pub async fn push(
     } else {
         ""
     };
-    Err(format!("it answered {status}{hint}"))
+    Err(format!("it responded with {status}{hint}"))
 }
 
 /// Makes a client of the same kind as the client of the API server, but with only this URL and its

@@ -195,7 +195,7 @@ fn a_run_with_every_outcome() {
           app/f-0  StatefulSet  on ds06  overdue for 1h 55m  [denied]
               The API server refused the delete: pods "f-0" is forbidden
           app/g-0  StatefulSet  on ds06  overdue for 1h 55m  [failed]
-              It could not be deleted: no answer within 10 s
+              It could not be deleted: no response within 10 s
           app/h-0  StatefulSet  on ds06  overdue for 1h 55m  [still-there]
               The API server accepted the delete, but the pod is still there: look for a finalizer on it.
           app/i-0  StatefulSet  on ds06  overdue for 1h 55m  [unverified]
