@@ -3,7 +3,6 @@
 
 mod clock;
 mod cluster;
-mod pods;
 pub mod snapshot;
 mod store;
 mod stream;
@@ -14,7 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub use self::store::{Source, Store};
 use crate::{
     decide::Policy,
-    facts::{ClusterFacts, CountedNode, PodFacts, PodsOf},
+    facts::{ClusterFacts, CountedNode, PodFacts, PodsOf, StayReason, Unread},
+    kubernetes::{HolderPod, RawPod},
     selector::NamespaceFilter,
 };
 
@@ -54,6 +54,36 @@ pub struct Wanted<'a> {
     pub namespaces: &'a NamespaceFilter,
     /// Whether to judge the Terminating pods of Ready nodes too.
     pub all: bool,
+}
+
+/// The pods of one list.
+#[derive(Default)]
+pub struct Pods {
+    /// All pods of a suspect node. Of any other list, the Terminating pods.
+    pub kept: Vec<PodFacts>,
+    /// Every pod of the list, as a holder of Leases.
+    pub holders: BTreeSet<HolderPod>,
+    /// Whether there is, or may be, a pod that no `DaemonSet` created and that mirrors no static
+    /// pod. A pod that could not be read may be any pod.
+    pub occupied: bool,
+    /// Why the list could not be read, if so.
+    pub unread: Option<Unread>,
+}
+
+impl Pods {
+    /// Adds a pod. The list keeps every pod of a `suspect` node, which is NotReady or supposed
+    /// `dead`: Kubernetes has not evicted an active pod there.
+    pub fn add(&mut self, raw: &RawPod, suspect: bool, dead: bool) {
+        let mut pod = raw.facts();
+        if dead {
+            pod.needs = raw.needs();
+        }
+        self.holders.insert(raw.as_holder());
+        self.occupied |= !matches!(pod.stays, Some(StayReason::DaemonSet | StayReason::Static));
+        if suspect || pod.deletion.is_some() {
+            self.kept.push(pod);
+        }
+    }
 }
 
 /// The result of gathering. No fact that a verdict needs is filled in later.

@@ -15,8 +15,7 @@ use jiff::Timestamp;
 use tokio::sync::OnceCell;
 
 use super::{
-    CountedNodes, Gathered, LabelsByNode, Scan, Wanted,
-    pods::Pods,
+    CountedNodes, Gathered, LabelsByNode, Pods, Scan, Wanted,
     snapshot::{Kept, Saved, could_not_read, not_saved},
     world::{Readings, Users, World},
 };

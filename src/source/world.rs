@@ -9,7 +9,7 @@ use std::{
 use itertools::Itertools as _;
 use jiff::Timestamp;
 
-use super::{CountedNodes, Gathered, LabelsByNode, Scan, Wanted, pods::Pods};
+use super::{CountedNodes, Gathered, LabelsByNode, Pods, Scan, Wanted};
 use crate::{
     cluster::Failure,
     decide::{PodContext, ReasonCode},

@@ -85,6 +85,14 @@ impl<'a> PodContext<'a> {
         self.node.and_then(NodeRead::known)
     }
 
+    /// Reports whether one of the pod's PVCs carries a `give-up` answer, or is declared scratch
+    /// while `--reap-scratch` is set. If so, every other pod that uses the PVCs has to be read too.
+    pub fn declares_a_claim(&self) -> bool {
+        self.pod
+            .bound_claims()
+            .any(|claim| claim.give_up.is_some() || claim.scratch && self.policy.reap_scratch)
+    }
+
     /// Returns the pod's namespace, if the namespaces were read.
     pub(super) fn namespace(&self) -> Result<&'a Read<NamespaceFacts>, NoReason> {
         let lacks = || NoReason::Lacks(BTreeSet::from([Query::Namespaces]));

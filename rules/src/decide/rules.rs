@@ -179,14 +179,6 @@ impl PodContext<'_> {
         })
     }
 
-    /// Reports whether one of the pod's PVCs carries a `give-up` answer, or is declared scratch
-    /// while `--reap-scratch` is set. If so, every other pod that uses the PVCs has to be read too.
-    pub fn declares_a_claim(&self) -> bool {
-        self.pod
-            .bound_claims()
-            .any(|claim| claim.give_up.is_some() || claim.scratch && self.policy.reap_scratch)
-    }
-
     /// Returns the cut of the grace period as a phrase to follow "its", if the pod is stuck only
     /// because its grace period is cut short; otherwise `None`. `code` is the reason that decides
     /// about the pod.
