@@ -106,6 +106,10 @@ fn each_is_applied_without_a_warning_and_keeps_the_pod_off_leaf_nodes() {
             });
         let pod = templates.next().expect("a template");
         assert_eq!(templates.next(), None, "{what}");
+        // Without its settings, a run would delete by the defaults.
+        let volumes = pod["volumes"].to_string();
+        assert!(volumes.contains("settings"), "{what}: {volumes}");
+        assert!(!volumes.contains("optional"), "{what}: {volumes}");
         let field = |name: &str| pod.get(name).cloned().unwrap_or_default();
         ["affinity", "tolerations", "nodeSelector", "nodeName"].map(field)
     };

@@ -220,7 +220,7 @@ volumes:
     - serviceAccountToken: {path: token, expirationSeconds: 600}
     - configMap: {name: kube-root-ca.crt, items: [{key: ca.crt, path: ca.crt}]}
     - downwardAPI: {items: [{path: namespace, fieldRef: {fieldPath: metadata.namespace}}]}
-- {name: settings, configMap: {name: {{ include "pod-reaper.name" .root }}, optional: true}}
+- {name: settings, configMap: {name: {{ include "pod-reaper.name" .root }}}}
 {{- if $ca.configMap }}
 - {name: gateway-ca, configMap: {name: {{ $ca.configMap }}}}
 {{- else if $ca.secret }}
