@@ -158,20 +158,20 @@ pub struct HolderPod {
     pub namespace: String,
     /// The pod's name.
     pub name: String,
-    /// Whether Kubernetes made the name for a pod of a `ReplicaSet`, or may have, so that no other pod
-    /// has it.
+    /// Whether Kubernetes made the name for a pod of a `ReplicaSet`, or may have, so that a Lease in
+    /// any namespace may name the pod.
     pub is_unique: bool,
 }
 
 impl HolderPod {
-    /// Returns a pod that could not be read. Its name may be unique, so any Lease that names the
-    /// pod is believed.
-    pub fn of_malformed(pod: &Malformed) -> Self {
-        Self {
+    /// Returns a pod that could not be read; `None` if its name could not be read either. The name
+    /// may be unique, so a Lease that names the pod is believed whatever its namespace.
+    pub fn of_malformed(pod: &Malformed) -> Option<Self> {
+        (!pod.name.is_empty()).then(|| Self {
             namespace: pod.namespace.clone(),
             name: pod.name.clone(),
             is_unique: true,
-        }
+        })
     }
 }
 
@@ -231,9 +231,9 @@ impl Holders {
         self.nodes.values().cloned().collect()
     }
 
-    /// Lists the nodes, hosts or pods that `holder` names: the one with the longest name or, if
-    /// several have that name, a node rather than a host, and a host rather than a pod. The holder
-    /// of a Lease whose namespace is not known may also be a pod with a longer name.
+    /// Lists the nodes, hosts and pods that `holder` may name, the longest names first. Only the name
+    /// of a node ends the list, because nobody else can choose that name: the author of a pod could
+    /// otherwise take a heartbeat away from another node.
     fn named<'a>(&'a self, holder: &'a str, namespace: Option<&str>) -> Vec<Named<'a>> {
         let mut found = Vec::new();
         for (name, rest) in beginnings(holder) {
@@ -252,12 +252,9 @@ impl Holders {
                 if self.others.contains(&host) {
                     return found;
                 }
-                if let Some(nodes) = self.hosts.get(&host) {
-                    found.extend(nodes.iter().map(|node| of(node)));
-                    return found;
-                }
+                let nodes = self.hosts.get(&host).into_iter().flatten();
+                found.extend(nodes.map(|node| of(node)));
             }
-            let mut is_sure = false;
             for (within, node, is_unique) in self.pods.get(name).into_iter().flatten() {
                 let is_here = namespace.is_none_or(|namespace| namespace == within);
                 let (kind, within) = if *is_unique && allows(HolderKind::UniquePod, rest) {
@@ -267,16 +264,12 @@ impl Holders {
                 } else {
                     continue;
                 };
-                is_sure |= within.is_none() || namespace.is_some();
                 found.push(Named {
                     node,
                     within,
                     name,
                     kind,
                 });
-            }
-            if is_sure {
-                return found;
             }
         }
         found

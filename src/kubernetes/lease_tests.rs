@@ -59,6 +59,7 @@ fn holders() -> Holders {
             "cert-manager-7c9d8-x2x4z",
             &of_set("cert-manager-7c9d8"),
         ),
+        pod("shop", "shared", &bare),
         pod("shop", "forged-0", &of_set("forged")),
         pod("shop", "vowel-aeiou", &of_set("vowel")),
         pod(
@@ -82,12 +83,17 @@ fn holders() -> Holders {
     ];
     holders.add(&node("rack1", "Rack1.example"), &pods);
     holders.add(&node("a", "a"), &[pod("shop", "rack2-x2x4z-0", &bare)]);
-    holders.add(&node("edge-7", "shared"), &[]);
+    let longer = pod(
+        "tenant",
+        "cert-manager-7c9d8-x2x4z-b6b6b",
+        &of_set("cert-manager-7c9d8-x2x4z"),
+    );
+    holders.add(&node("edge-7", "shared"), &[longer]);
     holders
 }
 
 #[test]
-fn the_most_specific_name_of_a_holder_wins() {
+fn a_holder_counts_for_all_hosts_and_pods_that_it_may_name() {
     let holders = holders();
     let (long, cut) = (format!("{LONG}-x2x4z-election"), format!("{LONG}iw5w5w_1"));
     let not_cut = format!("{LONG}i-b6b6b-election");
@@ -119,7 +125,7 @@ fn the_most_specific_name_of_a_holder_wins() {
         ("shop", "rack2_0a1b", ""),
         ("shop", "rack2-x2x4z_0a1b", "rack1"),
         ("shop", "rack2-x2x4z-1", "rack1"),
-        ("shop", "rack2-x2x4z-0", "a"),
+        ("shop", "rack2-x2x4z-0", "rack1 a"),
         ("kube-system", "rack2-x2x4z-0", "rack1"),
         ("shop", "web-1", ""),
         // A pod, in its own namespace.
@@ -138,6 +144,13 @@ fn the_most_specific_name_of_a_holder_wins() {
             "rack1",
         ),
         ("kube-system", "cert-manager-7c9d8-x2x4zz", ""),
+        // Neither a host nor a pod of others takes a heartbeat away from a node.
+        ("shop", "shared", "rack1 edge-7"),
+        (
+            "kube-system",
+            "cert-manager-7c9d8-x2x4z-b6b6b-1",
+            "rack1 edge-7",
+        ),
         ("kube-system", "cert-manager-7c9d8", ""),
         ("kube-system", "forged-0", ""),
         ("shop", "forged-0", "rack1"),

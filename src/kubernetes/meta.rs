@@ -92,7 +92,7 @@ raw! {
     /// server's clock.
     pub struct Written {
         pub(super) manager: String,
-        pub(super) time: Option<Timestamp>,
+        time: String,
         /// The fields. The fields are long, so they are parsed only when a rule needs them.
         fields_v1: Option<Box<RawValue>>,
     }
@@ -166,7 +166,7 @@ impl Meta {
                 serde_json::from_str::<Value>(fields)
                     .ok()?
                     .pointer(field)
-                    .and(entry.time)
+                    .and(entry.time())
             })
             .max()
     }
@@ -228,6 +228,12 @@ impl Meta {
 }
 
 impl Written {
+    /// Returns the time of the write. Like the time of a [`Condition`], it may be beyond the range of
+    /// [`Timestamp`].
+    pub fn time(&self) -> Option<Timestamp> {
+        self.time.parse().ok()
+    }
+
     pub fn drop_fields(&mut self) {
         self.fields_v1 = None;
     }
@@ -272,20 +278,20 @@ pub fn malformed(error: &serde_json::Error) -> &'static str {
     }
 }
 
-/// An object that does not parse.
+/// An object that could not be read.
 #[derive(Debug)]
 pub struct Malformed {
     /// The object's namespace; empty if it has none, or if the namespace cannot be read either.
     pub namespace: String,
     /// The object's name; empty if it cannot be read either.
     pub name: String,
-    /// Why the object does not parse.
+    /// Why the object could not be read.
     pub cause: String,
 }
 
 impl Malformed {
-    /// Reads namespace and name of an object from its `text`, which does not parse because of
-    /// `cause`.
+    /// Reads namespace and name of an object from its `text`. `cause` is why the object could not be
+    /// read.
     pub fn new(text: &str, cause: &str) -> Self {
         let value = serde_json::from_str::<Value>(text).unwrap_or_default();
         let [namespace, name] = ["namespace", "name"].map(|field| {

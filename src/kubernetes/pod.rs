@@ -286,7 +286,7 @@ impl RawPod {
             ..
         } = &self.metadata;
         let written = managed_fields.iter().filter(|it| is_program(it));
-        let words = written.filter_map(|it| Some((it.time?, &it.manager)));
+        let words = written.filter_map(|it| Some((it.time()?, &it.manager)));
         let (at, program) = words.max().filter(|_| self.metadata.terminating())?;
         Some(Heard {
             by: SignBy::Program,
@@ -655,13 +655,19 @@ mod tests {
 
     /// The API server accepts this year, and a controller may write it for "never".
     #[test]
-    fn a_condition_with_a_time_beyond_every_calendar_leaves_the_pod_readable() {
+    fn a_time_beyond_every_calendar_leaves_the_pod_readable() {
         let pod = json!({
-            "metadata": {"namespace": "shop", "name": "db-0", "uid": "u"},
+            "metadata": {
+                "namespace": "shop",
+                "name": "db-0",
+                "uid": "u",
+                "managedFields": [{"manager": "a", "time": "9999-12-31T23:59:59Z"}],
+            },
             "status": {"conditions": [{"type": "example.org/gate", "lastTransitionTime": "9999-12-31T23:59:59Z"}]},
         });
         let pod = serde_json::from_value::<RawPod>(pod).expect("a pod");
         assert_eq!(pod.status.conditions[0].since(), None);
+        assert_eq!(pod.metadata.managed_fields[0].time(), None);
     }
 
     #[test]

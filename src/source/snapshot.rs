@@ -389,7 +389,10 @@ impl Saved {
                 !self.is_saved::<RawNamespace>(),
                 "namespaces (whether they are opted out)",
             ),
-            (!self.has_leases(), "leases (whether a node lives)"),
+            (
+                !self.has_leases(),
+                "leases (which show whether a node is alive)",
+            ),
             (uses_claims && !self.is_saved::<RawClaim>(), "pvc"),
             (bound && !self.is_saved::<RawVolume>(), "pv"),
             (
@@ -499,7 +502,10 @@ impl Saved {
         let mut items = S::default();
         let pods = self.all().filter(is_listed);
         pods.for_each(|pod| add(&mut items, pod));
-        let malformed = self.malformed::<RawPod>();
+        let mut malformed = self.malformed::<RawPod>();
+        if let PodsOf::Namespace(namespace) = list {
+            malformed.retain(|pod| pod.namespace.is_empty() || pod.namespace == *namespace);
+        }
         Listed { items, malformed }
     }
 

@@ -459,11 +459,10 @@ impl Store<'_> {
         let dead = matches!(list, PodsOf::Node(name) if self.dead.contains(name));
         let add = |pods: &mut Pods, pod: &RawPod| pods.add(pod, suspect, dead);
         match self.listed(list, add).await {
-            Ok(listed) => {
-                let holders = listed.malformed.iter().map(HolderPod::of_malformed);
-                let holders = holders.collect::<Vec<_>>();
+            Ok(mut listed) => {
+                let unreadable = listed.malformed.iter().filter_map(HolderPod::of_malformed);
+                listed.items.holders.extend(unreadable);
                 let (mut pods, whole) = self.read_of(list, listed);
-                pods.holders.extend(holders);
                 pods.occupied |= !whole && !dead;
                 Ok(pods)
             }

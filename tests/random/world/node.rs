@@ -83,14 +83,15 @@ impl Other {
         (*of == "kube-apiserver" && self.namespace == "kube-system").then_some(host)
     }
 
-    /// The nodes on which the Lease's holder runs, by all nodes and the pods on them. The holder is matched to the longest name
-    /// with which it begins. A node's name is preferred to a pod's.
+    /// The nodes on which the Lease's holder may run, by all nodes and the pods on them. Only the name of a node makes shorter
+    /// names irrelevant, and the same name of a host or pod.
     pub fn held_on<'a>(
         &self,
         nodes: impl Iterator<Item = (&'a str, Option<&'a str>)> + Clone,
         pods: impl Iterator<Item = Runs<'a>>,
     ) -> BTreeSet<&'a str> {
         let same = |one: &str, other: &str| one.eq_ignore_ascii_case(other);
+        let names = nodes.clone().map(|(name, _)| name);
         let hosts = nodes.flat_map(|(name, host)| [Some(name), host].map(|it| (name, it)));
         let hosts = hosts.filter_map(|(node, host)| Some((node, host?)));
         let serves = self.serves();
@@ -104,8 +105,6 @@ impl Other {
                 && !host.is_empty()
                 && (rest.is_empty() || rest.starts_with('_') || is_random_suffix(rest))
         };
-        let named = hosts.filter(|(_, host)| of_node(host));
-        let named = longest(named.map(|(node, host)| (node, host.len())));
         let of_pod = |pod: &Runs| {
             let rest = self.holder.strip_prefix(pod.name);
             let within = pod.namespace == self.namespace;
@@ -115,12 +114,15 @@ impl Other {
             })
         };
         let pods = pods.filter(of_pod).map(|pod| (pod.node, pod.name.len()));
-        let named = if named.is_empty() {
-            longest(pods)
-        } else {
-            named
-        };
-        named.into_iter().chain(serving).collect()
+        let by_name = names
+            .filter(|name| of_node(name))
+            .max_by_key(|name| name.len());
+        let shadowed = by_name.map_or(0, str::len);
+        let hosts = hosts.filter(|(_, host)| of_node(host));
+        let hosts = hosts.map(|(node, host)| (node, host.len()));
+        let named = hosts.chain(pods).filter(|(_, length)| *length > shadowed);
+        let named = named.map(|(node, _)| node).chain(by_name);
+        named.chain(serving).collect()
     }
 
     /// The holder's heartbeat at `now`, according to the Lease.
@@ -167,16 +169,6 @@ fn is_random_suffix(rest: &str) -> bool {
             && any(u8::is_ascii_uppercase)
             && any(u8::is_ascii_lowercase)
     })
-}
-
-/// The nodes that the longest name identifies.
-fn longest<'a>(named: impl Iterator<Item = (&'a str, usize)>) -> BTreeSet<&'a str> {
-    let named = named.collect_vec();
-    let most = named.iter().map(|(_, length)| *length).max();
-    let longest = named
-        .into_iter()
-        .filter(|(_, length)| Some(*length) == most);
-    longest.map(|(node, _)| node).collect()
 }
 
 /// The later of the reported time and the server's stamp. A reported time too far in the future is used only if the stamp is not
