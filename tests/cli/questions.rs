@@ -60,6 +60,7 @@ fn what_if_counts_what_becomes_of_pods() {
     let each = six(&["what-if", "--each-node"]);
     let worst = ["node", "needsPerson"].map(|field| &each["eachNode"][0][field]);
     assert_eq!(json!(worst), json!(["ds06", 1]));
+    assert!(each["breaker"].is_null(), "{}", each["breaker"]);
     // By the thresholds of runs; a file is no cluster that metrics could be about.
     let form = ["what-if", "--each-node", "--snapshot", SIX, "-o", "json"];
     let longer = reaper(&form).env("REAP_OLDER_THAN", "1h");
