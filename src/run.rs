@@ -76,7 +76,7 @@ async fn can_ask(target: &Target) -> Result<bool> {
     }
     // A missing file or context is the first mistake to correct.
     Cluster::check(target).await?;
-    let why = "this run may delete pods, and there is no terminal to ask at; add --yes to delete without a question, \
+    let why = "this run may delete pods, and there is no terminal to ask for confirmation; add --yes to delete without a question, \
                or --dry-run to delete nothing";
     Err(CouldNotRun::Usage(why.to_owned()))
 }

@@ -49,7 +49,7 @@ outcomes! {
     Deleted = "deleted", "Force-deleted, and verified to be gone.",
         "It was deleted, and verified to be gone.";
     /// Something else deleted the pod, or it is not known what deleted it.
-    Gone = "gone", "It was gone already, or went while it was about to be deleted: nothing is left to do.",
+    Gone = "gone", "It was already gone, or disappeared just before the delete: nothing is left to do.",
         "Something else deleted it, or it is not known what did. Nothing is left to do.";
     /// The pod is no longer the one that was judged. Holds a sentence that says how it differs.
     Changed(how) = "changed", "{how} Not deleted.",
@@ -78,11 +78,11 @@ outcomes! {
     /// The API server accepted the delete, but a failed read leaves open whether the pod is gone.
     /// Holds the cause.
     Unverified(cause) = "unverified",
-        "The API server accepted the delete, but whether it is gone could not be read: {cause}",
+        "The API server accepted the delete, but the run could not verify that the pod is gone: {cause}",
         "The delete was accepted, but whether the pod is gone could not be read. The next run looks again.";
     /// The run had to stop before the pod was deleted: before the pod's turn, or between two
     /// attempts. Holds what stopped the run.
-    Interrupted(cause) = "interrupted", "The run was ended before its turn, by {cause}; the next one handles it.",
+    Interrupted(cause) = "interrupted", "The run ended before this pod's turn, because of {cause}; the next run handles the pod.",
         "A signal or the deadline came first. The next run handles it.";
     /// A real run would have deleted the pod.
     WouldDelete = "would-delete", "A real run would force-delete it.",
@@ -123,7 +123,7 @@ codes! {
     /// The progress of a replacement.
     pub enum ReplacementState {
         /// The replacement is Ready. A Job's replacement may also have finished already.
-        Back = "back" => "It is Ready, or has finished already where it is a Job's.",
+        Back = "back" => "It is Ready. A Job's replacement may also have finished already.",
         /// The replacement has a node, but its containers do not run yet.
         Starting = "starting" =>
             "It has a node, but its containers do not run yet: see the image, or a volume that is still attached to the dead node.",
@@ -132,10 +132,10 @@ codes! {
             "Its containers run or crash: see its readiness probes and gates, and its log.",
         /// The replacement has no node, or was not created yet.
         Pending = "pending" =>
-            "It has no node, or is not made yet: see the cause that the scheduler or the controller says. A DaemonSet's waits for its node.",
+            "It has no node, or does not exist yet: see the cause that the scheduler or the controller reports. The replacement of a DaemonSet's pod waits for its node.",
         /// It is proved that there will be no replacement.
         None = "none" =>
-            "There will be none: it had no controller, or that has ended, is gone, or wants no more pods.",
+            "There will be no replacement: the pod had no controller, or its controller has finished, is gone, or wants no more pods.",
         /// The replacement could not be read.
         Unknown = "unknown" =>
             "It could not be read, or its controller may have given it another name; the cause says which.",
@@ -156,7 +156,7 @@ entry! {
         pub node: Option<String>,
         /// Since when it is Ready, where it is.
         pub since: Option<Timestamp>,
-        /// Why it is not back, and what else there is to know of it, as a phrase.
+        /// Why the replacement is not back, and other facts about it, as a phrase.
         pub cause: Option<String>,
     }
 }

@@ -15,7 +15,7 @@ use crate::{
     words::{joined, prefixed},
 };
 
-/// The cluster that the operator asked for.
+/// The cluster that the user asked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 #[command(next_help_heading = "Which cluster")]
 pub struct Target {
@@ -34,13 +34,13 @@ pub struct Target {
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[command(next_help_heading = "Which pods")]
 pub struct NamespaceFilter {
-    /// Only namespaces whose name matches, anywhere in it [default: all]
+    /// Only namespaces whose name contains a match of this regular expression [default: all]
     #[arg(id = "namespace_regex", long = "namespace-regex", display_order = 0, value_name = "REGEX", value_parser = regex)]
     #[serde(rename = "namespaceRegex", serialize_with = "as_text")]
     #[cfg_attr(feature = "testing", schemars(with = "Option<String>"))]
     pub include: Option<Regex>,
 
-    /// Leave out namespaces whose name matches, anywhere in it
+    /// Leave out namespaces whose name contains a match of this regular expression
     #[arg(id = "namespace_exclude_regex", long = "namespace-exclude-regex", display_order = 4, value_name = "REGEX", value_parser = regex)]
     #[serde(rename = "namespaceExcludeRegex", serialize_with = "as_text")]
     #[cfg_attr(feature = "testing", schemars(with = "Option<String>"))]
@@ -107,12 +107,13 @@ impl fmt::Display for NamespaceFilter {
     }
 }
 
-/// The operator's selectors for nodes, which count besides the marks that the nodes bear.
+/// The user's selectors for leaf nodes and fenced nodes, in addition to the marks that nodes carry.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args, Serialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[command(next_help_heading = "Which pods")]
 pub struct NodeSelectors {
-    /// Treat the nodes that SELECTOR matches as leaf nodes, in addition to those with a known mark.
+    /// Treat the nodes that SELECTOR matches as leaf nodes (virtual or edge nodes, whose pods may keep
+    /// running although the node is NotReady), in addition to the nodes that are recognized as such.
     /// SELECTOR is a label selector, annotation:KEY[=VALUE] or taint:KEY[=VALUE]. Repeatable, or
     /// separated by semicolons
     #[arg(id = "leaf_node_selector", long = "leaf-node-selector", value_name = "SELECTOR", value_delimiter = ';', value_parser = node_selector)]

@@ -60,8 +60,8 @@ pub enum Command {
     Print(Print),
 }
 
-/// Force-deletes pods stuck Terminating on NotReady nodes, and reports those that need a human
-/// decision.
+/// Force-deletes pods stuck Terminating on NotReady nodes, and reports those that need you to
+/// decide.
 ///
 /// Run it by hand, from a CronJob, or as an audit that changes nothing (--dry-run, --snapshot). The
 /// report goes to standard output, the log to standard error. An option can also be set by the
@@ -78,12 +78,12 @@ struct Line {
 
 #[derive(Debug, Subcommand)]
 enum Typed {
-    /// Show what would happen if these nodes died now; only reads
+    /// Show what would happen if the named nodes died now; only reads
     WhatIf {
         /// A node to assume dead: NODE, node/NODE or node NODE; separate several by spaces or commas
         #[arg(value_name = "NODE", value_delimiter = ',', value_parser = values::node(), required_unless_present_any = ["node", "each_node"])]
         nodes: Vec<String>,
-        /// The same, as an option; repeatable
+        /// A node to assume dead, as an option; repeatable
         #[arg(long, value_name = "NODE", num_args = 1.., value_delimiter = ',', value_parser = values::node())]
         node: Vec<String>,
         /// Forecast each node separately, the worst first. The options about metrics apply only
@@ -148,10 +148,9 @@ const OF_EACH_NODE: [&str; 3] = ["cluster_name", "push_gateway", "metrics_file"]
 const EXIT_CODES: &str = "\
 Exit codes:
   0  success, also if no pod was stuck
-  1  could not run: no connection, no permission to list nodes or pods, no guard where it is required,
-     unreadable snapshot
-  2  wrong usage, including a missing context, a broken kubeconfig, and no --yes where nobody can be
-     asked
+  1  could not run: no connection, no permission to list nodes or pods, no guard although one is
+     required, unreadable snapshot
+  2  wrong usage, including a missing context, a broken kubeconfig, and no --yes without a terminal
   3  finished, but something could not be deleted, verified, read or reported
   4  the mass-outage breaker held at least one pod
   5  with --exit-on-manual: something needs you";
@@ -290,7 +289,7 @@ impl Cli {
             (
                 is_what_if,
                 &OF_EACH_NODE[..],
-                "used with what-if NODE: it has no effect there; leave it out",
+                "used with what-if NODE, where it has no effect; leave it out",
             ),
             (
                 names_namespaces,
@@ -300,7 +299,7 @@ impl Cli {
             (
                 audits,
                 &["push_gateway", "metrics_file"],
-                "combined with --snapshot, because metrics are about runs",
+                "combined with --snapshot, because metrics are about runs; leave it out",
             ),
         ] {
             if is_so && let Some(option) = first_typed(typed, options) {
@@ -339,7 +338,7 @@ impl Cli {
         let gone = std::env::var("UNREACHABLE_ONLY").unwrap_or_default();
         if !["", "false"].contains(&gone.to_ascii_lowercase().as_str()) {
             return Err(
-                "UNREACHABLE_ONLY no longer exists; remove it, and set KUBELET_ALIVE=hold to keep what it did".to_owned(),
+                "UNREACHABLE_ONLY no longer exists; remove it, and set KUBELET_ALIVE=hold to keep its effect".to_owned(),
             );
         }
         // Metrics are about runs. A snapshot shows a moment in the past, of any cluster. So
@@ -539,7 +538,7 @@ fn not_joined(word: &str, args: &[OsString], command: &clap::Command) -> Option<
     let pair = pairs.find(|pair| pair[1] == *word && wants_equals(&pair[0]).is_some())?;
     let option = pair[0].display();
     Some(format!(
-        "{word:?} is not joined to its option; write {option}={word}"
+        "{option} takes its value only after an equals sign; write {option}={word}"
     ))
 }
 

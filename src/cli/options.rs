@@ -19,7 +19,7 @@ use crate::{
 };
 
 const WHICH: &str = "Which pods";
-const LIMITS: &str = "How far to go";
+const LIMITS: &str = "Limits and safety";
 const REPORT: &str = "Report and log";
 const SOURCE: &str = "Which cluster";
 const METRICS: &str = "Metrics";
@@ -42,11 +42,10 @@ pub struct Options {
     #[arg(help_heading = LIMITS, long, short, display_order = 0)]
     pub yes: bool,
 
-    /// Run only if the guard proves that it stops this account from deleting a running pod. The
-    /// proof is a dry-run delete of the run's own pod, which two variables of the downward API
-    /// name; no other namespace is tried. "nodes" requires the same proof of the node
-    /// guard. --dry-run=client and --snapshot
-    /// skip this check
+    /// Run only if the guard proves that it stops this account from deleting a running pod. To prove
+    /// that, the run requests a dry-run delete of its own pod, which the guard has to refuse.
+    /// The downward API names that pod, and the proof covers only its namespace. "nodes" requires the
+    /// same proof of the node guard. --dry-run=client and --snapshot skip this check
     #[arg(help_heading = LIMITS, long, value_enum, hide_possible_values = true, value_name = "true|false|nodes", num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true)]
     pub require_guard: RequireGuard,
 

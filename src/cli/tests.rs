@@ -148,7 +148,7 @@ fn the_page_about_options_has_what_the_help_has() {
     let mut tables = String::new();
     for heading in [
         "Which pods",
-        "How far to go",
+        "Limits and safety",
         "Report and log",
         "Which cluster",
         "Metrics",

@@ -31,7 +31,7 @@ impl ValueEnum for Mode {
 /// A value of `--require-guard`, in ascending order of strictness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum RequireGuard {
-    /// Nothing has to prove itself.
+    /// No guard has to be proved.
     False,
     /// The guard.
     True,

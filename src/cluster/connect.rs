@@ -155,7 +155,7 @@ async fn config(target: &Target) -> Result<(Config, Option<String>)> {
                 "--context {context}: there is no kubeconfig to find it in; name one with --kubeconfig"
             )));
         }
-        let why = "no cluster to talk to: there is no kubeconfig and this is not a pod with a ServiceAccount token; \
+        let why = "no cluster to connect to: there is no kubeconfig, and this is not a pod with a ServiceAccount token; \
                    name one with --kubeconfig, or audit a saved state with --snapshot";
         let own = Config::incluster().map_err(|_| CouldNotRun::Source(why.to_owned()))?;
         return Ok((own, None));
@@ -222,7 +222,7 @@ fn checked(kubeconfig: &Kubeconfig, name: Option<&str>) -> Result<String, String
     let server = cluster.server.as_deref().unwrap_or_default().parse::<Uri>();
     if !server.is_ok_and(|server| is_address(&server)) {
         return Err(format!(
-            "the server of its cluster {} is not a URL; write one such as https://10.0.0.1:6443",
+            "the server of its cluster {} is not a usable address; write an http or https URL without a login, such as https://10.0.0.1:6443",
             context.cluster
         ));
     }

@@ -241,23 +241,29 @@ fn certificate(why: &CertificateError) -> String {
         Timestamp::from_second(seconds).unwrap_or(Timestamp::MAX)
     };
     match why {
-        CertificateError::ExpiredContext { time: now, not_after } => format!(
+        CertificateError::ExpiredContext {
+            time: now,
+            not_after,
+        } => format!(
             "the server's certificate expired at {}, and by this machine's clock it is {}; renew it on the server",
             at(not_after),
             at(now)
         ),
-        CertificateError::NotValidYetContext { time: now, not_before } => format!(
+        CertificateError::NotValidYetContext {
+            time: now,
+            not_before,
+        } => format!(
             "the server's certificate is valid from {} on, and by this machine's clock it is {}; check the clocks",
             at(not_before),
             at(now)
         ),
         CertificateError::UnknownIssuer => {
-            "the server's certificate is not signed by the certificate authority of the kubeconfig; \
+            "the server's certificate is not signed by the CA certificate in the kubeconfig; \
              check the address, or get a new kubeconfig"
                 .to_owned()
         }
         CertificateError::NotValidForNameContext { .. } => format!(
-            "the server's certificate is for another address: {why}; use an address that it is for, or set tls-server-name"
+            "the server's certificate is for another address: {why}; use one of the addresses in the certificate, or set tls-server-name"
         ),
         _ => format!("the server's certificate is refused: {why}"),
     }

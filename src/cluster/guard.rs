@@ -82,7 +82,7 @@ impl Cluster {
             return Err(unread(unreadable("it has no UID or no resource version")));
         }
         if own.terminating() {
-            let why = "its own pod is Terminating, so the guard lets it be deleted and proves nothing; the next run is another pod";
+            let why = "the run's own pod is Terminating, so the guard allows its delete, which proves nothing; the next run has another pod";
             return Err(NoProof::Never(why.to_owned()));
         }
         // If two policies refuse, the API server names only one of them, and that may be either.
@@ -104,8 +104,8 @@ impl Cluster {
     async fn let_through(&self, refusal: &str) -> String {
         if refusal == NODE_REFUSAL {
             return "the API server would let this account delete a pod whose node is Ready; apply \
-                    cronjob/components/node-guard. If it is applied, the node of this run is not Ready, and the next run is \
-                    on another"
+                    cronjob/components/node-guard. If it is already applied, the node that this run is on is not Ready, and \
+                    the next run will be on another node"
                 .to_owned();
         }
         let why = self.what_is_missing().await;
@@ -124,7 +124,7 @@ impl Cluster {
         {
             Ok(lists) => lists,
             Err(failure) if failure.is(StatusKind::NotFound) => {
-                return "it serves no ValidatingAdmissionPolicy, which needs Kubernetes 1.30; cronjob/base needs none".to_owned();
+                return "it does not serve ValidatingAdmissionPolicy, which needs Kubernetes 1.30 or newer; cronjob/base works without".to_owned();
             }
             Err(failure) => {
                 return format!(
@@ -152,9 +152,9 @@ impl Cluster {
         let mut all = actions.iter().filter_map(|actions| actions.as_array());
         if all.any(|actions| actions.contains(deny)) {
             return format!(
-                "the guard's policy {policy} does not apply to this account, which needs the right be-guarded on \
-                 guarded.pod-reaper.io from a ClusterRoleBinding, and none by wildcards; or a matchResources leaves this \
-                 namespace out"
+                "the guard's policy {policy} does not apply to this account: it lacks the permission be-guarded on \
+                 guarded.pod-reaper.io, which a ClusterRoleBinding has to grant, or it has permissions by wildcards, or \
+                 matchResources of the policy's binding leaves this namespace out"
             );
         }
         actions.last().map_or_else(
@@ -194,15 +194,15 @@ pub fn judge(refusal: &str, failure: &Failure) -> Result<(), NoProof> {
             "a webhook could not be called; repair it, or exempt the namespace of this pod"
         }
         Some(403) if message.contains(" cannot delete resource ") => {
-            "RBAC refused it, so admission was not asked; grant permission to delete pods, or run with --dry-run=client"
+            "RBAC refused the dry-run delete before the guard saw it; grant permission to delete pods, or run with --dry-run=client"
         }
         Some(_) if message.contains(" resulted in error: ") => {
             "an expression of a policy failed; if it is the guard's, install the guard again"
         }
         Some(403 | 422) => {
-            "another policy or webhook refused it first; exempt the namespace of this pod there"
+            "another policy or webhook refused the dry-run delete first; exempt the namespace of this pod from it"
         }
-        _ => "the proof got no usable response",
+        _ => "the dry-run delete got no usable response",
     };
     let why = format!("{what}: {failure}");
     if message.contains(POLICIES_NOT_LOADED)

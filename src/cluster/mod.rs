@@ -31,8 +31,8 @@ use crate::stop::Stop;
 /// connection, so more requests would cost handshakes.
 pub const MAX_IN_FLIGHT: usize = 8;
 
-/// How many bytes of a body one request at a time may hold. The largest object has 9 MB: etcd
-/// accepts 1.5 MiB, and JSON spells a byte with up to six characters, as `<`.
+/// The maximum size of a large body, of which only one may be in memory at a time. The largest object
+/// has 9 MB: etcd accepts 1.5 MiB, and JSON spells a byte with up to six characters, such as `\u003c`.
 const MAX_BODY_BYTES: usize = 10 << 20;
 
 /// A cluster, and the credentials and limits of every request to it.

@@ -34,10 +34,10 @@ const SMALL_PAGE_NODES: usize = 10;
 const PAGE_ROWS: usize = 1_000;
 /// The divisor of the limit after a page that was too large: three steps lead from [`PAGE_OBJECTS`] to 1.
 const PAGE_DIVISOR: usize = 8;
-/// The divisor of the largest body that gives the size up to which the next page may have twice as
-/// many objects.
+/// If the body of a page is smaller than the largest body divided by this number, the next page may
+/// have twice as many objects.
 const GROWTH_DIVISOR: usize = 4;
-/// Lets the API server answer from its cache. Without it, a server before 1.31 reads every pod from
+/// Lets the API server respond from its cache. Without it, a server before 1.31 reads every pod from
 /// etcd. Such a list may be some seconds old, which does no harm, because a write names the
 /// resource version that was read. The server sends the list in one piece whatever the limit, so
 /// only the pods of one node or of one controller are listed in this way.

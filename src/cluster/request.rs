@@ -120,9 +120,9 @@ impl Cluster {
                 });
             };
             if matches!(failure, Failure::Timeout(_)) {
-                tracing::warn!("{path}: {failure}; asking again");
+                tracing::warn!("{path}: {failure}; trying again");
             }
-            tracing::debug!(path, tried, code = failure.code(), "asking again");
+            tracing::debug!(path, tried, code = failure.code(), "trying again");
             tokio::time::sleep(pause).await;
         }
     }

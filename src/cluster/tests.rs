@@ -516,7 +516,7 @@ fn why_a_certificate_is_refused_is_said_in_words_and_dates() {
     expect![[r#"
         the server's certificate expired at 2023-11-14T22:13:20Z, and by this machine's clock it is 2026-11-22T22:35:59Z; renew it on the server
         the server's certificate is valid from 2023-11-14T22:13:20Z on, and by this machine's clock it is 2026-11-22T22:35:59Z; check the clocks
-        the server's certificate is for another address: certificate not valid for name "127.0.0.1"; certificate is only valid for DnsName("api.example.com"); use an address that it is for, or set tls-server-name"#]]
+        the server's certificate is for another address: certificate not valid for name "127.0.0.1"; certificate is only valid for DnsName("api.example.com"); use one of the addresses in the certificate, or set tls-server-name"#]]
     .assert_eq(
         &[
             refused(CertificateError::ExpiredContext {

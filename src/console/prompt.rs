@@ -13,7 +13,7 @@ use crate::{
 
 /// How long the user may take to reply. The time is short, because the breaker does not count the
 /// nodes again before the deletes, although the run reads each pod's node and namespace again.
-const ANSWER_TIME_LIMIT: Duration = Duration::from_mins(1);
+const REPLY_TIME_LIMIT: Duration = Duration::from_mins(1);
 
 /// Reports whether somebody can see the question and reply.
 pub fn is_possible() -> bool {
@@ -37,7 +37,7 @@ pub async fn confirm(place: &str, report: &Report, stop: &Stop) -> bool {
     let agreed = tokio::select! {
         answer = answer => matches!(answer, Ok(Ok(answer)) if is_yes(&answer)),
         _ = stop.stopped() => false,
-        () = tokio::time::sleep(ANSWER_TIME_LIMIT) => false,
+        () = tokio::time::sleep(REPLY_TIME_LIMIT) => false,
     };
     if !agreed {
         let _ = writeln!(stderr(), "\nWithout a yes, nothing is deleted.");
@@ -116,15 +116,15 @@ mod tests {
               impala-impala01/impala-executor-000-0: PVC scratch-cache-volume-impala-executor-000-0 is deleted
               and recreated, empty. Its volume pvc-scratch stays Released until it is cleaned up (reclaim policy
               Delete). A storage class with volumeBindingMode Immediate may place the new volume on ds06 again
-              vault/vault-0: its author says: 'unseal Vault: vault operator unseal'; nothing brings it back: it
-              has no controller
+              vault/vault-0: its annotation pod-reaper.io/after-reap says: 'unseal Vault: vault operator
+              unseal'; nothing brings it back: it has no controller
               impala-impala01/catalogd-0: its replacement waits for a node that its volume allows: pvc-zone
               needs topology.kubernetes.io/zone In (b); its replacement may have to wait until pvc-zone is
               detached from ds06, 6 minutes after this pod is gone
 
             WHAT TO DO ABOUT THE NODES
-              - Unless ds06 is about to come back, make sure that it is powered off: containers that still run
-                there run beside the pods that replace them.
+              - Unless ds06 is about to come back, make sure that it is powered off: any containers still
+                running there keep running alongside the pods that replace them.
 
             Force-delete these 5 pods in context prod (api.prod.example.com)? [y/N, within a minute] "#]].assert_eq(&question);
     }

@@ -57,8 +57,8 @@ pub struct Turn<'a> {
     pub lost_claims: BTreeSet<String>,
     /// Whether the pod's phase was set to `Failed`, or may have been.
     pub patched: bool,
-    /// The last failure after which the pod's delete may or may not have taken effect. The
-    /// verifying list decides that, whatever came later.
+    /// The last failure that leaves open whether the pod's delete took effect. The verifying list
+    /// settles this, whatever happened afterwards.
     pub unsure: Option<Failure>,
 }
 
@@ -329,7 +329,7 @@ impl Turn<'_> {
         node.hear(self.node.heard.borrow().iter().cloned());
         // The answer `powered-off` may have lifted the breaker, which the rules do not check.
         if as_judged.is_answered_off(self.run.now) && !node.is_answered_off(now) {
-            let why = "The answer pod-reaper.io/powered-off on the node no longer counts.";
+            let why = "The answer pod-reaper.io/powered-off on the node is no longer valid.";
             return Err(Outcome::NodeChanged(why.to_owned()));
         }
         let unread_leases = node.unread().is_some();

@@ -17,8 +17,8 @@ use crate::{
 
 /// The pause after the first round. It doubles after each further one.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
-/// The longest pause between two rounds, and the time limit for looking at one workload, because a
-/// round lasts until all looks have ended.
+/// The longest pause between two rounds. It is also the time limit for reading one workload, because a
+/// round lasts until all workloads have been read.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// The least pause for each workload, so that the API server receives at most 50 requests a second.
 const MIN_PAUSE_PER_WORKLOAD: Duration = Duration::from_millis(20);

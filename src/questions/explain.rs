@@ -222,7 +222,7 @@ fn limits(run: &RunRecord<'_>, judged: &Judged) -> Vec<Evaluation> {
         } => {
             let are = if *not_ready == 1 { "is" } else { "are" };
             format!(
-                "{not_ready} of {total} nodes {are} NotReady; it holds from {percent} % and {} nodes on.",
+                "{not_ready} of {total} real nodes {are} NotReady; the breaker needs at least {} and {percent}%.",
                 MAX_NODES_IGNORED + 1
             )
         }

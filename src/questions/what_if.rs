@@ -223,7 +223,9 @@ impl SupposedRun<'_> {
             (entry.deletion_deadline, entry.overdue_seconds) = (None, None);
             (entry.answers, entry.reaped_from) = (Vec::new(), None);
             for step in &mut entry.advice.steps {
-                step.command = None;
+                if step.command.take().is_some() && step.harm.is_some() {
+                    step.what = format!("The report would offer a command for this: {}", step.what);
+                }
             }
             PodEntry {
                 fate: Some(fate),

@@ -254,7 +254,9 @@ impl RunRecord<'_> {
         if reason.verdict() == Verdict::Reap {
             // The pod's author may write a text that looks like a note of ours.
             let said = pod.after_reap.iter().map(|note| note.replace('\'', "\""));
-            notes.extend(said.map(|note| format!("its author says: '{note}'")));
+            notes.extend(
+                said.map(|note| format!("its annotation pod-reaper.io/after-reap says: '{note}'")),
+            );
             notes.extend(reason.notes.iter().cloned());
             notes.extend(self.detaches_late(pod));
         }

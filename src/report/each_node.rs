@@ -11,9 +11,9 @@ use super::{
 };
 use crate::words::{counted, counts, joined, prefixed};
 
-const ASSUMED: &str = "Assumed: that node alone dies, and a zone has another node for its volumes. A time counts from when \
-     Kubernetes calls it unreachable, until a run may reap the last of its pods: toleration and thresholds, and the grace period if the node has no lease. \
-     what-if NODE names the pods.";
+const ASSUMED: &str = "Assumed: only that node dies, and its zone has another node for its volumes. A time is measured from the moment at which \
+     Kubernetes marks the node unreachable until a run may reap the last of its pods. It adds up toleration and thresholds, and the \
+     grace period if the node has no lease. what-if NODE names the pods.";
 
 /// The most seconds by which the `eager` component shortens the wait for the next run: with it,
 /// runs start every two minutes instead of every ten.
@@ -105,7 +105,7 @@ fn changes(counts: &Counts) -> impl Iterator<Item = String> + use<> {
     let eager = if counts.seconds > 0 { EAGER } else { 0 };
     let changes = [
         (
-            "the `scratch` component, once the PVCs that you can afford to lose are annotated pod-reaper.io/scratch: \"true\"",
+            "the `scratch` component (Helm: scratch.enabled), once the PVCs that you can afford to lose are annotated pod-reaper.io/scratch: \"true\"",
             counts.local,
             0,
         ),

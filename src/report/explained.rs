@@ -71,7 +71,7 @@ fn sections(report: &Report, pod: &PodEntry, explained: &Explained, verdict: &st
     }
     let strong = |id, heading: &str, blocks| Section::new(id, heading, Tone::Strong, blocks);
     let heading = format!("Verdict: {verdict}{}", prefixed("", by));
-    let why = "Why (--all-rules has what every rule saw)";
+    let why = "Why (--all-rules shows what every rule saw)";
     let mut sections = vec![
         strong("verdict", &heading, about.chain(from).collect()),
         strong("facts", why, facts(pod, explained)),
@@ -79,7 +79,7 @@ fn sections(report: &Report, pod: &PodEntry, explained: &Explained, verdict: &st
     ];
     if explained.all_rules {
         let all = |rules: &[Evaluation]| rules.iter().map(rule).collect();
-        let of_rules = "Rules (in order; the first that holds decides)";
+        let of_rules = "Rules (in order; the first that applies decides)";
         let of_limits = "Limits of the run (they only ever turn reap into wait)";
         sections.push(strong("rules", of_rules, all(rules)));
         sections.push(strong("limits", of_limits, all(limits)));
@@ -94,8 +94,10 @@ fn sections(report: &Report, pod: &PodEntry, explained: &Explained, verdict: &st
 /// own.
 fn facts(pod: &PodEntry, explained: &Explained) -> Vec<Block> {
     let answers = pod.answers.iter().map(|answer| {
-        let counts = prefixed(" for nothing: ", answer.inert.as_ref());
-        format!("Answer {answer}: it counts{counts}.")
+        answer.inert.as_ref().map_or_else(
+            || format!("Answer {answer} is valid."),
+            |why| format!("Answer {answer} is ignored: {why}."),
+        )
     });
     let Explained { rules, limits, .. } = explained;
     let decides = rules.iter().find(|rule| rule.decides);

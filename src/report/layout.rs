@@ -77,8 +77,13 @@ fn sections(report: &Report) -> Vec<Section> {
 /// Returns the first lines of the page: what is wrong, whether data is at risk, and what to do first.
 fn head(report: &Report) -> Vec<Line> {
     let held = report.breaker.as_ref().map(|breaker| {
+        let unknown = if breaker.reason == ReasonCode::MassOutage {
+            ""
+        } else {
+            "Not known: "
+        };
         let held = format!(
-            "{}. Nothing is deleted{}.",
+            "{unknown}{}. Nothing is deleted{}.",
             breaker.detail,
             of_zones(breaker)
         );
@@ -493,8 +498,8 @@ fn power_off(report: &Report) -> Option<Step> {
         _ => Some(Step {
             kind: StepKind::PowerOff,
             ..Step::remark(format!(
-                "Make sure that each of these nodes is powered off, unless it is about to come back: {names}. Containers that \
-                 still run there run beside the pods that replace them."
+                "Make sure that each of these nodes is powered off, unless it is about to come back: {names}. Any containers \
+                 still running there keep running alongside the pods that replace them."
             ))
         }),
     }

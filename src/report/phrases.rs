@@ -27,7 +27,7 @@ const AT_ONCE: SignedDuration = SignedDuration::from_mins(1);
 pub fn about(report: &Report) -> String {
     let file = report.snapshot.as_deref();
     let file = file.map(|file| if file == "-" { "standard input" } else { file });
-    let by = prefixed(" by ", file);
+    let by = prefixed(" from ", file);
     let run = match report.mode {
         _ if report.explained.is_some() => {
             "EXPLAIN ".to_owned() + &prefixed("", report.pods.first().map(name)) + &by
@@ -88,7 +88,7 @@ pub fn breaker(report: &Report, breaker: &BreakerEntry) -> String {
     let pods = counted(breaker.held, "pod is held", "pods are held");
     if breaker.reason != ReasonCode::MassOutage {
         return format!(
-            "{}. {pods}. Without that, a dead node cannot be told from one that lives. The next run tries again.",
+            "Not known: {}. {pods}. Until that is known, a dead node cannot be distinguished from a live one. The next run tries again.",
             breaker.detail
         );
     }
@@ -102,7 +102,7 @@ pub fn breaker(report: &Report, breaker: &BreakerEntry) -> String {
         ""
     };
     format!(
-        "{}. {pods}. When that many fail at once, the cause is more often the API server or the network than the nodes, \
+        "{}. {pods}. When that many nodes fail at the same time, the cause is more often the API server or the network than the nodes, \
          and their pods may all be running. What the nodes have in common can show what has failed: look at the network \
          first.{lifts}",
         breaker.detail
@@ -142,8 +142,8 @@ pub fn node(node: &NodeEntry, now: Timestamp) -> String {
     let state = state(node, node.not_ready_seconds);
     let heard = match (joined(signs, ", "), &node.last_heard) {
         (Some(signs), _) => format!("{state}; its machine is alive: {signs}"),
-        (None, Some(last)) => format!("{state}; last sign of life {}", heard(last, now)),
-        (None, None) => format!("{state}; last sign of life unknown"),
+        (None, Some(last)) => format!("{state}; last heartbeat {}", heard(last, now)),
+        (None, None) => format!("{state}; last heartbeat unknown"),
     };
     let taint = node
         .out_of_service
@@ -469,7 +469,7 @@ pub fn next(report: &Report) -> Vec<String> {
     };
     let runs_on = |nodes: String, are: &str| {
         format!(
-            "power off {nodes}, unless {are} about to come back: containers that still run there run beside their replacements"
+            "power off {nodes}, unless {are} about to come back: any containers still running there keep running alongside their replacements"
         )
     };
     let they_are = |nodes: &[String]| {
@@ -485,7 +485,7 @@ pub fn next(report: &Report) -> Vec<String> {
         let are = they_are(&off_soon);
         let its = if off_soon.len() == 1 { "its" } else { "their" };
         format!(
-            "power off {nodes}, unless {are} about to come back: the next run reaps {its} other pods, whether {are} off or not"
+            "power off {nodes}, unless {are} about to come back: the next run reaps {its} other pods, even if {are} still on"
         )
     });
     say(&off_first, &|nodes| {
@@ -535,11 +535,13 @@ pub fn next(report: &Report) -> Vec<String> {
     });
     if does.is_empty() {
         let due = first_due(report);
-        does.extend(
-            due.map(|(pod, time)| {
-                format!("nothing yet; {} is due in {}", name(pod), minutes(time))
-            }),
-        );
+        does.extend(due.map(|(pod, time)| {
+            format!(
+                "nothing yet; {} is judged again in {}",
+                name(pod),
+                minutes(time)
+            )
+        }));
     }
     does
 }

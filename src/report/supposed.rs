@@ -12,9 +12,10 @@ use super::{
 };
 use crate::words::{counted, counts, joined, prefixed};
 
-const ASSUMED: &str = "Assumed: the kubelet is silent for longer than every toleration, grace period and threshold. Another \
-     node is looked for by nodeSelector and required node affinity alone, not by room, taints or other rules of the scheduler. A time counts from when Kubernetes calls the node unreachable, until a run \
-     may reap the last of its pods: toleration and thresholds, and the grace period if the node has no lease.";
+const ASSUMED: &str = "Assumed: the kubelet has been silent for longer than every toleration, grace period and threshold. Whether a pod fits \
+     another node is judged only by nodeSelector and required node affinity, not by free CPU and memory, taints or other rules of \
+     the scheduler. A time is measured from the moment at which Kubernetes marks the node unreachable until a run may reap the last \
+     of its pods. It adds up toleration and thresholds, and the grace period if the node has no lease.";
 
 /// Returns the page of the report.
 pub fn page(report: &Report, supposed: &Supposed) -> Page {
@@ -152,7 +153,7 @@ fn held(breaker: &BreakerEntry) -> String {
 
 /// Says that Kubernetes would evict slowly or not at all, if so many nodes would be NotReady.
 fn evicts_slowly(supposed: &Supposed) -> Option<Block> {
-    let stops = "In a zone where more than 2 nodes and at least 55 % are NotReady, Kubernetes evicts slowly, or not at \
+    let stops = "In a zone where more than 2 nodes and at least 55% are NotReady, Kubernetes evicts slowly, or not at \
                  all where the zone has up to 50 nodes. Pods there may not become Terminating. A zone that is dead as \
                  a whole, beside healthy ones, is evicted at full speed.";
     supposed

@@ -349,7 +349,7 @@ fn every_format_says_what_is_known_of_a_node() {
         .collect::<Vec<_>>();
     expect![[r#"
         Ready is False (KubeletNotReady) for 2h; its machine is alive: its kubelet renewed its lease 4s ago, its kubelet reports that itself; has the out-of-service taint
-        NotReady for 2h; last sign of life 2h ago (lease); fenced: annotation fencing/state=fenced"#]].assert_eq(&says.join("\n"));
+        NotReady for 2h; last heartbeat 2h ago (lease); fenced: annotation fencing/state=fenced"#]].assert_eq(&says.join("\n"));
     let wide = text::Screen {
         colour: false,
         columns: 1_000,

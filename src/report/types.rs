@@ -42,9 +42,9 @@ in_json! {
         pub judged_at: Timestamp,
         /// The settings of the run.
         pub settings: SettingsEntry,
-        /// What keeps the account from pods that are not Terminating. `proved`: the guard, which
-        /// has refused it the delete of one; `not-required`: nothing but the program and RBAC;
-        /// `not-asked`: nothing has to, as the run sends no writes.
+        /// What keeps the account from deleting pods that are not Terminating. `proved`: the guard,
+        /// which refused to let the account delete such a pod; `not-required`: only the program itself
+        /// and RBAC; `not-asked`: this was not checked, because the run sends no writes.
         pub guard: GuardCode,
         /// Set while nothing may be deleted.
         pub breaker: Option<BreakerEntry>,
@@ -128,8 +128,9 @@ in_json! {
         pub ready: Option<Ready>,
         /// Reason of the `Ready` condition.
         pub reason: Option<String>,
-        /// Since when it is NotReady: the later of the times in its condition, unless that is in
-        /// the future, and in its `NoSchedule` taint; null if neither has one.
+        /// Since when the node has been NotReady: the time in its condition (ignored if it is in the
+        /// future) or the time in its `NoSchedule` taint, whichever is later; null if neither has
+        /// one.
         pub since: Option<Timestamp>,
         /// For how long the node has been NotReady, in seconds.
         pub not_ready_seconds: Option<i64>,
@@ -180,8 +181,8 @@ in_json! {
         /// since its deletion was requested or the last heartbeat, if that is later. Negative while
         /// that lies ahead; null if the pod is not Terminating, or only supposed to be.
         pub overdue_seconds: Option<i64>,
-        /// In what-if: what becomes of the pod. Its steps then have no commands, because those are
-        /// for a dead node and this one lives. Null in every other report.
+        /// In what-if: what becomes of the pod. Its steps then have no commands, because commands
+        /// are for a dead node, and this node is alive. Null in every other report.
         pub fate: Option<Fate>,
         /// `reap`, `wait`, `leave` or `manual`; null if no run judges the pod.
         pub verdict: Option<Verdict>,

@@ -57,7 +57,7 @@ impl Store<'_> {
             return told;
         };
         let cause = if fresh {
-            "the API server has just stamped such a renewal, so the nodes' clocks and its own differ: mend them"
+            "the API server has just recorded such a renewal, so its clock and the nodes' clocks differ: correct them"
         } else {
             "the API server's stamps are no newer, so its clock is wrong, or its data was restored"
         };

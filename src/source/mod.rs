@@ -1,4 +1,4 @@
-//! Gathering, steps 1 to 3 of a run: collects the facts about the cluster, and the Terminating pods
+//! Gathering, the first step of a run: collects the facts about the cluster, and the Terminating pods
 //! to be judged. A run, `what-if` and `explain` all gather here, from a cluster or from a snapshot.
 
 mod clock;

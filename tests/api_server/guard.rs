@@ -621,7 +621,7 @@ fn without_the_proof_the_run_refuses_and_reports_what_it_found() {
 - what: it is elsewhere
   change: BINDING
   with: {spec: {matchResources: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: apps}}}}}
-  says: or a matchResources leaves this namespace out
+  says: 'matchResources of the policy''s binding leaves this namespace out'
 - {what: no marker, role without: be-guarded, says: does not apply to this account}
 - {what: it may not look, remove: [BINDING, RBAC/clusterrolebindings/pod-reaper-guard], says: policy or binding is missing}
 - what: an administrator
@@ -629,8 +629,8 @@ fn without_the_proof_the_run_refuses_and_reports_what_it_found() {
   says: the guard's policy \"pod-reaper-guard\" does not apply to this account
 - {what: a validation fails, fails: /spec/validations/0, answer: no such, says: an expression of a policy failed}
 - {what: the match fails, fails: /spec/matchConditions/0, answer: no such, says: an expression of a policy failed}
-- {what: RBAC, role without: delete, answer: cannot delete, says: 'RBAC refused it, so admission was not asked'}
-- {what: another policy, answer: the other one, says: another policy or webhook refused it first}
+- {what: RBAC, role without: delete, answer: cannot delete, says: 'RBAC refused the dry-run delete before the guard saw it'}
+- {what: another policy, answer: the other one, says: another policy or webhook refused the dry-run delete first}
 - {what: a webhook, answer: dry run, says: a webhook without dry-run support was asked first}
 ";
     let rows = rows
@@ -706,10 +706,7 @@ fn without_the_proof_the_run_refuses_and_reports_what_it_found() {
 
     cluster.delete(&own, yaml("{gracePeriodSeconds: 600}"));
     let (code, log) = refusal(&cluster, &variables, &[]);
-    assert!(
-        code == 1 && log.contains("its own pod is Terminating"),
-        "{log}"
-    );
+    assert!(code == 1 && log.contains("own pod is Terminating"), "{log}");
     cluster.delete(&own, at_once());
     own_pod(&cluster, "pod-reaper");
 

@@ -142,7 +142,7 @@ fn each_try_at_a_silent_server_is_shown_and_the_last_says_how_many_and_how_long(
     );
     let screen = shown(&run, "");
     let tries = screen
-        .matches("no response within 10 s; asking again")
+        .matches("no response within 10 s; trying again")
         .count();
     let last = screen.lines().find(|line| line.starts_with("error: "));
     let last = last.expect("an error");

@@ -373,7 +373,7 @@ fn no_file_of_the_settings_names_a_cluster() {
         (
             &[],
             1,
-            "no cluster to talk to: there is no kubeconfig and this is not a pod with a ServiceAccount token; \
+            "no cluster to connect to: there is no kubeconfig, and this is not a pod with a ServiceAccount token; \
              name one with --kubeconfig, or audit a saved state with --snapshot",
         ),
     ] {

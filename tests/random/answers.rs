@@ -13,7 +13,7 @@ const INERT: [&str; 9] = [
     "it is not later than the moment when the pod's deletion was asked for",
     "it is not later than the moment when the PVC was made",
     "the node's machine was heard after it",
-    "the node's machine lives, or may",
+    "the node's machine is alive, or may be",
 ];
 
 #[derive(Debug, Default)]

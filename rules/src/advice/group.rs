@@ -70,7 +70,8 @@ impl PodGroup<'_> {
         self.first.reason.asks.contains(&code)
     }
 
-    /// Returns the advice about pods on a dead node, for which the report asks for answers.
+    /// Returns the advice about pods on a dead node that need your answers, or why the report asks for
+    /// none.
     pub fn ask(&self, node: &NodeFacts) -> Advice {
         let is_open = node.fenced(self.adviser.facts.now).is_none();
         let (node, them) = (node.name.as_str(), self.them());
@@ -109,20 +110,20 @@ impl PodGroup<'_> {
         if is_in_danger {
             let then = if is_open {
                 format!(
-                    "Then power {node} off, and only then answer. Otherwise two copies may run."
+                    "Then power {node} off before you run the command below. Otherwise two copies may run."
                 )
             } else {
-                "Then answer.".to_owned()
+                "Then run the command below.".to_owned()
             };
             first.push(format!(
                 "Keep the data by the first step: {node}'s kubelet destroys it as soon as it is back. {then}"
             ));
         } else if is_deleted && is_open {
             first.push(format!(
-                "Power {node} off before you answer. Otherwise two copies may run."
+                "Power {node} off before you run the command below. Otherwise two copies may run."
             ));
         } else if is_deleted {
-            first.push("Answer.".to_owned());
+            first.push("Run the command below.".to_owned());
         } else if (!losses.is_empty() || host_path) && self.first.pod.unneeded().is_some() {
             first.push(format!(
                 "Nothing wants {them} again. If {node} comes back, its kubelet ends {them}."
@@ -442,7 +443,7 @@ impl PodGroup<'_> {
                 counted(*copies, "pod", "pods")
             ),
             // The cause may be a message of the API server, which no log repeats.
-            Err(_) => format!("How many other pods of {workload} are Ready is not known."),
+            Err(_) => format!("It is not known how many other pods of {workload} are Ready."),
         })
     }
 
@@ -563,7 +564,7 @@ impl PodGroup<'_> {
             return Step {
                 kind: StepKind::Keep,
                 ..Step::remark(format!(
-                    "Somebody deleted PVC {claim}: it goes with its last pod. Its volume {name} has the policy {retain}, so its \
+                    "Somebody deleted PVC {claim}: it is deleted once its last pod is gone. Its volume {name} has the reclaim policy {retain}, so its \
                      data stays, and a replacement starts empty."
                 ))
             };
@@ -600,7 +601,7 @@ impl PodGroup<'_> {
                     get(&["--show-managed-fields", "-o", "yaml"]),
                 ),
                 Step::new(
-                    "See what is left of them; a pod goes by itself with the last one, or at the next run.",
+                    "See which finalizers are left. Once the last one is removed, the pod disappears by itself, or the next run deletes it.",
                     get(&[
                         "-o",
                         "custom-columns=POD:.metadata.name,HELD_BY:.metadata.finalizers",

@@ -360,8 +360,8 @@ impl Adviser<'_> {
         let create = ["create", "job", "-n", namespace, &from, &name];
         Step::new(
             format!(
-                "The next run acts on your answers. A scheduled run may delete a PVC only if the `answers` component is installed \
-                 (Helm: answers.enabled). If it is not, run pod-reaper{} yourself. To start a scheduled run now, which also \
+                "The next run acts on your answers, which are the annotations that the commands above set. A scheduled run may delete a PVC only if the `answers` component is installed \
+                 (Helm: answers.enabled). If it is not, run pod-reaper{} yourself, with the options of the CronJob. To start a run of the CronJob now, which also \
                  reaps every other pod that is due:",
                 self.kubectl.options()
             ),
@@ -425,7 +425,7 @@ impl Adviser<'_> {
                 count => (format!("all {count} NotReady nodes"), "each machine"),
             };
             let except = match &selector {
-                Some(_) => " If only some are off, replace -l and its value by their names.",
+                Some(_) => " If only some are off, name these nodes instead of -l and its value.",
                 None if nodes.len() > 1 => " If only some are off, leave out the names of the others.",
                 None => "",
             };
@@ -506,8 +506,8 @@ pub fn power_off(name: &str) -> Step {
     Step {
         kind: StepKind::PowerOff,
         ..Step::remark(format!(
-            "Unless {name} is about to come back, make sure that it is powered off: containers that still run there run beside the \
-             pods that replace them."
+            "Unless {name} is about to come back, make sure that it is powered off: any containers still running there keep running \
+             alongside the pods that replace them."
         ))
     }
 }

@@ -75,7 +75,7 @@ impl NodeFacts {
             return Err("the node's machine was heard after it".to_owned());
         }
         if self.may_live(now) {
-            return Err("the node's machine lives, or may".to_owned());
+            return Err("the node's machine is alive, or may be".to_owned());
         }
         Ok(())
     }

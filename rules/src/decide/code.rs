@@ -63,8 +63,8 @@ reasons! {
          stopped.",
         "If the pod hangs, look at its finalizers and at the kubelet's log.";
     NotOverdue = "not-overdue" => Wait,
-        "It is overdue for less than --reap-older-than, or not yet: since its deletion deadline, which includes the grace period. On a silent node the kubelet no longer times the grace period: there the pod is overdue since its deletion was requested, or since the last heartbeat, if that is later. A kubelet that comes back in that time terminates the pod cleanly.",
-        "Nothing. A later run reaps it.";
+        "It has been overdue for less than --reap-older-than, or is not overdue yet. A pod is overdue from its deletion deadline on, which includes the grace period. On a silent node no kubelet measures the grace period: there, the pod is overdue from the moment at which its deletion was requested, or from the last heartbeat if that is later. A kubelet that comes back in that time terminates the pod cleanly.",
+        "Nothing yet. A later run judges it again, and may then reap it or leave it to you.";
     KosmosLeaf = "kosmos-leaf" => Manual,
         "Its node stands for another cluster, joined by Kosmos. NotReady usually means that the link is cut: the pod is probably still running there.",
         "Do not force-delete it: Kosmos might never stop the running pod. Once you repair the link, Kosmos deletes the pod: within seconds after a short outage, later after a long one. So look first, and repair the link when the pod may stop. Only if the leaf cluster is gone for good, delete the Node, not its pods. What runs there may keep running, and Kosmos recreates the Node only when its cluster manager restarts.";
@@ -86,7 +86,7 @@ reasons! {
         "See the cause in the report: usually a missing permission, a wrong clock, or an API server in trouble. The next run tries again.";
     NodeJustFailed = "node-just-failed" => Wait,
         "Its node has been NotReady for less than --node-not-ready-for, or it is not known since when: the kubelet may just be restarting. NotReady is counted from the last transition of the Ready condition or from the NoSchedule taint, whichever is later; a transition in the future is ignored.",
-        "Nothing. A later run reaps the pod if the node stays NotReady.";
+        "Nothing yet. A later run judges the pod again, if the node stays NotReady.";
     KubeletAlive = "kubelet-alive" => Manual,
         "Its node is NotReady, but shows a sign of life: Ready is False, which only a kubelet that reports keeps so, or something on the machine wrote to the API server after the node became NotReady and less than 11 minutes ago. The containers are most likely running, unless the kubelet itself reports that they have terminated. Workloads that tolerate two copies were already replaced at the eviction, so a delete would gain nothing.",
         "Do not force-delete it: it most likely runs, and a replacement would be a duplicate. See the message of the Ready condition: if it names the network plugin (CNI) or the container runtime, repair that. If Ready is Unknown, the kubelet does not report: restart the kubelet or the container runtime. Once the node is Ready, the kubelet terminates the pod. Or power the machine off: after 11 minutes without a heartbeat, the next run judges the pod again.";

@@ -19,8 +19,8 @@ pub struct PodContext<'a> {
     pub(super) pod: &'a PodFacts,
     /// True to judge as if the user had given no answer.
     pub(super) without_answers: bool,
-    /// The pod's ties, or the queries that would tell more about them; computed when a rule first
-    /// needs them.
+    /// The pod's ties, or the queries that have to be read first; computed when a rule first needs
+    /// them.
     pub(super) ties: OnceCell<Result<Ties, BTreeSet<Query>>>,
 }
 

@@ -73,10 +73,10 @@ impl NodeFacts {
     /// Returns the age and the source of the machine's last heartbeat, as a sentence.
     pub fn last_sign(&self, now: Timestamp) -> String {
         let Some(last) = self.last_heard() else {
-            return "Nothing was ever heard of its machine.".to_owned();
+            return "No heartbeat of its machine is known.".to_owned();
         };
         let when = heard(&last.no_later_than(now), now);
-        format!("Its machine was last heard {when}.")
+        format!("The last heartbeat of its machine was {when}.")
     }
 }
 

@@ -22,14 +22,14 @@ codes! {
 }
 
 // The doc comment of a field is its help text, and its description in the report's schema.
-/// The operator's choices that bear on a single pod, as every report shows them.
+/// The user's options that affect a single pod, as every report shows them.
 #[derive(Debug, Clone, PartialEq, Args, Serialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[command(next_help_heading = "Which pods")]
 pub struct Policy {
-    /// How long a pod must be overdue before a run reaps it. On a silent node, the grace period of
-    /// the pod does not count
+    /// How long a pod must be overdue (past its deletion deadline) before a run reaps (force-deletes)
+    /// it. If its node shows no sign of life, a run does not wait for the grace period of the pod
     #[arg(long, display_order = 3, value_name = "DURATION", value_parser = threshold, default_value = "10m")]
     #[serde(rename = "reapOlderThanSeconds", serialize_with = "in_seconds")]
     #[cfg_attr(feature = "testing", schemars(with = "i64"))]
@@ -153,7 +153,7 @@ pub fn kind(text: &str) -> Result<String, String> {
     };
     match BUILT_IN.iter().find(is_slip) {
         Some(known) if !BUILT_IN.iter().any(|it| same_kind(it, kind)) => Err(format!(
-            "it is no kind, and would protect nothing; did you mean {known}?"
+            "it is not a known kind, and would protect nothing; did you mean {known}?"
         )),
         _ => Ok(kind.to_owned()),
     }

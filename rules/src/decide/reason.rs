@@ -67,8 +67,8 @@ pub struct Reason {
 pub struct Ties {
     /// The ties, in the order of the PVCs. One PVC may have two ties.
     pub all: Vec<Tie>,
-    /// The causes why nothing needs the pod or its PVCs again, as far as they let the pod pass a
-    /// rule. Each cause must still apply when the pod is deleted.
+    /// Why nothing needs the pod or its PVCs again: only the causes that let the pod pass a rule. Each
+    /// cause must still apply when the pod is deleted.
     pub unneeded: BTreeSet<Unneeded>,
     /// Notes about PVCs to show once the pod is reaped, as phrases.
     pub notes: Vec<String>,

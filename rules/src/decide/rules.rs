@@ -68,7 +68,7 @@ macro_rules! rules {
 rules! {
     Node: MirrorPod, "Is it the mirror of a static pod?" => mirror_pod;
     Node: OptedOut, "Is the pod, its namespace or its node opted out?" => opted_out;
-    Node: NodeGone, "Is its node gone, and no finalizer but the Job controller's left?" => node_gone;
+    Node: NodeGone, "Is its node gone, with no finalizer left except the Job controller's?" => node_gone;
     Node: NodeReady, "Is its node Ready?" => node_ready;
     Node: NotOverdue, "Is it overdue by less than --reap-older-than?" => not_overdue;
     Node: KosmosLeaf | VirtualNode | EdgeNode | LeafNode, "Is its node a leaf node?" => leaf_node;
@@ -87,7 +87,7 @@ rules! {
         "Could two machines write to its disk, and is its node not fenced?" => shared_disk;
     Storage: OwnerKind,
         "Is the kind of its owner, or of the workload above it, one of --manual-owner-kind?" => owner_kind;
-    Reap: Stuck | Scratch | Answered, "Does none of the rules above apply?" => nothing_keeps;
+    Reap: Stuck | Scratch | Answered, "Has it passed every rule above?" => nothing_keeps;
 }
 
 impl PodContext<'_> {
@@ -274,7 +274,8 @@ fn opted_out(case: &PodContext<'_>) -> Finding {
     };
     let mut sentence = format!("{who} is opted out by pod-reaper.io/skip.");
     if value != "true" {
-        sentence += &format!(" Its value {value:?} is neither true nor false, and counts as true.");
+        sentence +=
+            &format!(" Its value {value:?} is neither true nor false, and is treated as true.");
     }
     holds(Code::OptedOut, sentence)
 }
@@ -441,7 +442,7 @@ fn node_just_failed(case: &PodContext<'_>) -> Finding {
     let threshold = case.policy.node_not_ready_for;
     let least = format!("--node-not-ready-for is {}", human_duration(threshold));
     if time >= threshold {
-        return seen(format!("It has been NotReady for {is}; {least}."));
+        return seen(format!("Its node has been NotReady for {is}; {least}."));
     }
     holds(
         Code::NodeJustFailed,
@@ -537,7 +538,7 @@ fn finalizers(case: &PodContext<'_>) -> Finding {
         Some(finalizers) => holds(
             Code::Finalizers,
             format!(
-                "It is held by {finalizers}, whose controller has work to do before the pod can go."
+                "It is held by {finalizers}: a controller still has work to do before the pod can be deleted."
             ),
         ),
     }

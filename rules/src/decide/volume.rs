@@ -64,7 +64,7 @@ fn lacked(pod: &PodFacts) -> BTreeSet<Query> {
     lacks
 }
 
-/// Returns the ties, or the queries that would tell more about them.
+/// Returns the ties, or the queries that have to be read first.
 fn check(case: &PodContext<'_>, node: &NodeFacts) -> Result<Ties, BTreeSet<Query>> {
     let mut ties = Ties::default();
     let pod = case.pod;
@@ -83,13 +83,16 @@ fn check(case: &PodContext<'_>, node: &NodeFacts) -> Result<Ties, BTreeSet<Query
         };
         let (goes, wanted) = match &case.pod.goes(claim) {
             DeletedWithPod::No => (None, None),
-            DeletedWithPod::Ephemeral => (Some("is its own alone and goes with it"), None),
+            DeletedWithPod::Ephemeral => (
+                Some("belongs to the pod alone and is deleted with it"),
+                None,
+            ),
             DeletedWithPod::Unwanted(why) => {
                 ties.unneeded.insert(why.clone());
                 let how = if claim.deleted {
-                    "is being deleted, and goes with its last pod"
+                    "is being deleted, and disappears with its last pod"
                 } else {
-                    "is its own alone and goes with it"
+                    "belongs to the pod alone and is deleted with it"
                 };
                 (Some(how), None)
             }

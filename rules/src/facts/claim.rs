@@ -15,8 +15,8 @@ pub struct ClaimFacts {
     /// True if a generic ephemeral volume of the pod names the PVC. Such a PVC is meant for this
     /// pod alone.
     pub ephemeral: bool,
-    /// Other pods that use the PVC. They are those of its node. Once one of the pod's PVCs is
-    /// declared scratch, carries an answer or is being deleted, they are all of the namespace.
+    /// The other pods that use the PVC: only those on the pod's node, unless one of the pod's PVCs is
+    /// declared scratch, carries an answer or is being deleted; then those of the whole namespace.
     pub users: BTreeSet<String>,
     /// What recreates the PVC, for that pod alone. The error is the objection. `None` if the
     /// objects that tell were not read.

@@ -222,7 +222,7 @@ pub enum NodeCounts {
     Unread(Unread),
 }
 
-/// A run that forgets to count the nodes deletes nothing.
+/// Nodes that nobody counted hold every pod, unless the breaker is off.
 impl Default for NodeCounts {
     fn default() -> Self {
         Self::Unread(Unread("they were not counted".to_owned()))

@@ -15,7 +15,7 @@ use crate::{
     words::natural,
 };
 
-/// Only more NotReady nodes than this are an outage. Otherwise one or two such nodes would prevent
+/// This many NotReady nodes are not an outage yet. Otherwise one or two such nodes would prevent
 /// every delete in a small cluster. Kubernetes' node lifecycle controller uses the same two numbers
 /// in each zone (more than 2, and 55%).
 pub const MAX_NODES_IGNORED: usize = 2;
@@ -24,7 +24,8 @@ pub const MAX_NODES_IGNORED: usize = 2;
 /// those that stay on every node.
 const RETIRED_AFTER: SignedDuration = SignedDuration::from_hours(24);
 
-/// A pod, its reason by the rules, and its limit, which does not overwrite the reason.
+/// A pod, the reason that the rules give, and the limit, if any. The limit does not replace the
+/// reason.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Judged {
     /// The pod.
@@ -166,7 +167,7 @@ impl Limit {
         match self {
             Self::MassOutage(state) | Self::Unread(state) => state.clone(),
             Self::NoRoom(Some(only)) => format!("{only} is the only node: nothing can start elsewhere"),
-            Self::NoRoom(None) => "No pod could start elsewhere, as every other real node is NotReady, cordoned or kept for the control plane"
+            Self::NoRoom(None) => "No pod could start elsewhere: every other node is NotReady, cordoned, reserved for the control plane, a leaf node or retired"
                 .to_owned(),
             Self::OverCap(most) => format!("--max-deletes is {most}"),
         }
@@ -177,7 +178,7 @@ impl Limit {
         let state = self.state();
         match self {
             Self::MassOutage(_) => format!(
-                "{state}. Nothing is deleted there: the cause is then more often the API server or the network."
+                "{state}. The pods wait: when that many nodes fail, the cause is more often the API server or the network than the nodes."
             ),
             Self::NoRoom(_) => format!("{state}."),
             Self::Unread(_) => unread_facts(&state),
@@ -196,7 +197,7 @@ fn hold(facts: &ClusterFacts, max_percent: u8) -> Option<Limit> {
         _ if max_percent >= 100 => None,
         NodeCounts::NotNeeded => None,
         NodeCounts::Unread(Unread(cause)) => Some(Limit::Unread(format!(
-            "how many nodes are NotReady, for the breaker: {cause}"
+            "the number of NotReady nodes, which the breaker needs: {cause}"
         ))),
         // No answer exempts a node from this limit.
         NodeCounts::Counted { room: false, .. } => {
@@ -230,7 +231,7 @@ fn too_many(tally: Tally, which: &str, max_percent: u8) -> Option<Limit> {
     is.then(|| {
         let percent = not_ready * 100 / total;
         Limit::MassOutage(format!(
-            "{not_ready} of {total} {which} are NotReady: {percent} %, and the limit is {max_percent} %"
+            "{not_ready} of {total} {which} are NotReady: {percent}%, and the limit is {max_percent}%"
         ))
     })
 }

@@ -3,11 +3,11 @@
 use clap::Args;
 use serde::{Serialize, Serializer};
 
-/// The operator's choices for a run as a whole, as every report shows them.
+/// The user's options for a run as a whole, as every report shows them.
 #[derive(Debug, Clone, PartialEq, Eq, Args, Serialize)]
 #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
-#[command(next_help_heading = "How far to go")]
+#[command(next_help_heading = "Limits and safety")]
 pub struct Limits {
     /// Maximum number of pods to delete in one run, the longest overdue first; 0 is no limit
     // With the full path `std::option::Option`, clap takes `None` for a value of the option, not

@@ -219,7 +219,12 @@ fn the_census_counts_real_nodes() {
 
 #[test]
 fn nodes_that_nobody_counted_hold_every_pod() {
-    assert!(matches!(NodeCounts::default(), NodeCounts::Unread(_)));
+    let limits = Limits {
+        max_deletes: None,
+        max_not_ready_percent: 55,
+    };
+    let plan = Plan::new(&ClusterFacts::default(), Vec::new(), &limits);
+    assert!(matches!(plan.hold, Some(Limit::Unread(_))), "{plan:?}");
 }
 
 #[test]

@@ -83,7 +83,7 @@ fn failure_text(failure: &Failure) -> String {
         None => "the API server sent no response in time, or none that could be read".to_owned(),
     };
     let advice = if failure.forbids() {
-        "grant the account that runs this create of events in events.k8s.io, or leave them out with --no-events"
+        "grant this account permission to create events in events.k8s.io, or turn Events off with --no-events"
     } else {
         "nothing else in the run depends on them; --no-events turns them off"
     };

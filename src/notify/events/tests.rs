@@ -120,7 +120,7 @@ fn there_is_one_event_for_each_owner_and_node_and_one_for_the_node() {
         #4 Force-deleted: it was stuck Terminating on NotReady node _.
         #5 It has no controller to start another.
         #6 Force-deleted _ pod that was stuck Terminating here; none needs you.
-        #7 Unless _ is about to come back, make sure that it is powered off: containers that still run there run beside the pods that replace them.
+        #7 Unless _ is about to come back, make sure that it is powered off: any containers still running there keep running alongside the pods that replace them.
         #8 Force-deleted _ pods that were stuck Terminating here; _ needs you.
     "#]]
     .assert_eq(&printed(&all_deleted(&objects)));
@@ -203,7 +203,7 @@ fn what_needs_a_person_is_a_warning_with_its_reason() {
             #3 vault/web-0
 
         #1 Not force-deleted: it needs you.
-        #2 It is held by finalizer _, whose controller has work to do before the pod can go.
+        #2 It is held by finalizer _: a controller still has work to do before the pod can be deleted.
         #3 See: pod-reaper explain _
         #4 Its storage is on the dead node: PVC _ is bound to volume pvc-scratch (local, at _).
         #5 It is unverified whether its storage is on the dead node: statestored.
@@ -284,7 +284,7 @@ fn a_refusal_names_the_remedy_and_repeats_no_answer() {
         [
             (
                 false,
-                "Not all Kubernetes Events could be written: the API server responded with 403; grant the account that runs this create of events in events.k8s.io, or leave them out with --no-events",
+                "Not all Kubernetes Events could be written: the API server responded with 403; grant this account permission to create events in events.k8s.io, or turn Events off with --no-events",
             ),
             (
                 false,

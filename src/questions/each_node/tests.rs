@@ -112,7 +112,7 @@ fn each_node_is_foretold_by_itself_and_the_worst_comes_first() {
     assert_eq!(counts("b"), bare);
     assert_eq!((counts("a").needs_person, counts("d").needs_person), (1, 1));
     expect![[r#"
-        WHAT IF one node died, by state.json, judged at 2026-01-31 03:00Z. Nothing was changed.
+        WHAT IF one node died, from state.json, judged at 2026-01-31 03:00Z. Nothing was changed.
         NODES  6 nodes, each dying alone; 1 leaf node left out
         PODS   added up: 2 need you, 1 is lost, 1 workload has no other replica, 1 stays down, never
                evicted, 3 come back, reaped after at most 1h 10m
@@ -131,9 +131,10 @@ fn each_node_is_foretold_by_itself_and_the_worst_comes_first() {
           it forever: they would then be evicted
 
         pod-reaper 0.5.0. Stuck means overdue for 10m, on a node NotReady for 10m. Namespaces: all. Assumed:
-        that node alone dies, and a zone has another node for its volumes. A time counts from when
-        Kubernetes calls it unreachable, until a run may reap the last of its pods: toleration and
-        thresholds, and the grace period if the node has no lease. what-if NODE names the pods.
+        only that node dies, and its zone has another node for its volumes. A time is measured from the
+        moment at which Kubernetes marks the node unreachable until a run may reap the last of its pods. It
+        adds up toleration and thresholds, and the grace period if the node has no lease. what-if NODE names
+        the pods.
     "#]].assert_eq(&text::write(&answer.page(), Screen::default()));
 }
 

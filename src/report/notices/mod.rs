@@ -14,7 +14,7 @@ use crate::{
     report::{page::NAMES, record::RunRecord},
     selector::is_name,
     settings::Task,
-    words::{human_duration, listed, prefixed},
+    words::{counted, human_duration, listed, prefixed},
 };
 
 codes! {
@@ -113,8 +113,8 @@ const BREAKER: &str = "The breaker holds them in every run until enough nodes ar
 const CAP: &str = "is fewer than get stuck between two runs: raise it, or run more often.";
 const FLAPS: &str =
     "The node changes between Ready and NotReady, or they were stuck before it failed.";
-const NO_CONDITION: &str = "The node has no Ready condition, so it does not say since when it is not Ready; no run takes them until it does.";
-const NO_TIME: &str = "The node's Ready condition says no time, or one in the future; no run takes them until it does.";
+const NO_CONDITION: &str = "The node has no Ready condition, so it does not say since when it has been NotReady; no run reaps these pods until that is known.";
+const NO_TIME: &str = "The node's Ready condition says no time, or one in the future; no run reaps these pods until that is known.";
 
 /// Lists the notices of a run.
 pub fn of_run(run: &RunRecord<'_>) -> Vec<NoticeEntry> {
@@ -159,7 +159,11 @@ pub fn of_run(run: &RunRecord<'_>) -> Vec<NoticeEntry> {
         NoticeCode::NowTooEarly.about(1, detail)
     });
     let elsewhere = facts.on_ready_nodes;
-    let on_ready = format!("{elsewhere} more on Ready nodes; --all lists them");
+    let on_ready = counted(
+        elsewhere,
+        "more Terminating pod is on a Ready node",
+        "more Terminating pods are on Ready nodes",
+    ) + "; --all lists them";
     never_evicted
         .into_iter()
         .chain([without_api_server(facts)])
@@ -217,7 +221,7 @@ fn not_evicted(run: &RunRecord<'_>) -> (Vec<NoticeEntry>, NoticeEntry) {
         };
         let heard = node.last_sign(facts.now);
         let why_for_ever = format!(
-            "{NEVER} {down} {heard} To have it moved, delete it without --force: the next runs judge it like any other."
+            "{NEVER} {down} {heard} To move such a pod, delete it without --force: the next runs then judge it like any other Terminating pod."
         );
         let why_overdue = format!("{MISSED} {down} {heard}");
         for (pods, why) in [(for_ever, why_for_ever), (overdue, why_overdue)] {
@@ -237,7 +241,7 @@ fn not_evicted(run: &RunRecord<'_>) -> (Vec<NoticeEntry>, NoticeEntry) {
         }
     }
     let detail = format!(
-        "Pods that belong to their NotReady node, of DaemonSets or static, stay there, as expected: {}.",
+        "Static pods and pods of DaemonSets stay on their NotReady node, as expected: {}.",
         listed(&nodes, NAMES)
     );
     (

@@ -231,7 +231,7 @@ fn a_long_wait_with_another_exit_code_says_why_too() {
             = long-wait ds06 1: ds06 2h 1m shop/db-0
             = exit: Incomplete
         the breaker: {Node ds07: {}, Node ds08: {}, Pod shop/db-0: {overdue: 7260}, Pod shop/db-1: {spec: {nodeName: ds07}, metadata: {deletionTimestamp: '2026-01-31T00:00:00Z'}}}
-            = long-wait - 2: 3h shop/db-1 shop/db-0 3 4 75 55 BREAKER
+            = long-wait - 2: 3h shop/db-1 shop/db-0 3 4 75% 55% BREAKER
             = exit: Held
     "#]]);
 }

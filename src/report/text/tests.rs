@@ -33,15 +33,15 @@ fn an_audit_of_a_dead_node() {
         AUDIT of state.json, judged at 2026-01-31 03:00Z. Nothing was changed. Exit code 3.
         NODES  ds06 NotReady for 2h · kosmos-cluster7 NotReady for 2h, its link is probably cut
         PODS   4 to be reaped · 4 need you · 2 waiting · 2 left alone · not read: 1
-        FIRST  1. power off ds06, unless it is about to come back: the next run reaps its other pods,
-                  whether it is off or not
+        FIRST  1. power off ds06, unless it is about to come back: the next run reaps its other pods, even
+                  if it is still on
                2. then decide about impala-impala01/impala-executor-000-0, impala-impala01/statestored-0
                3. compute-hive01/held-0: see what set its finalizers, and repair that
                4. vault/web-0: do not delete it; look in its leaf cluster before you repair the link
                5. see what could not be read: Pod impala-impala01/odd-0
 
         NEEDS YOU: 4
-        on ds06: NotReady for 2h; last sign of life 2h ago (lease)
+        on ds06: NotReady for 2h; last heartbeat 2h ago (lease)
           1. If ds06 can come back, wait: these pods then restart with their data.
           2. If not, power ds06 off before you run a command for them. Otherwise two copies may run.
           impala-impala01/impala-executor-000-0  OTHER COPIES UNKNOWN  StatefulSet  overdue for 1h 55m
@@ -49,8 +49,8 @@ fn an_audit_of_a_dead_node() {
               Nothing happens to this pod until you run its command. The next run then deletes the PVC and
               the pod, and the StatefulSet creates both again, empty.
               - Discard PVC scratch-cache-volume-impala-executor-000-0 (created 2026-01-01 00:00Z): the data
-                of volume pvc-scratch is lost for good (reclaim policy Delete). How many other pods of
-                StatefulSet/impala-executor-* are Ready is not known.
+                of volume pvc-scratch is lost for good (reclaim policy Delete). It is not known how many
+                other pods of StatefulSet/impala-executor-* are Ready.
                 kubectl annotate pvc scratch-cache-volume-impala-executor-000-0 -n impala-impala01 pod-reaper.io/give-up=2026-01-31T03:00:00Z --overwrite
           impala-impala01/statestored-0  StatefulSet  overdue for 1h 55m  [volume-unverified]
               It is unverified what a delete would do to its data: PVC statestored: its volume pvc-gone does
@@ -69,17 +69,18 @@ fn an_audit_of_a_dead_node() {
               3. Allow the pod to be force-deleted; every PVC is kept. The next run does it.
                  kubectl annotate pod statestored-0 -n impala-impala01 pod-reaper.io/reap=2026-01-31T03:00:00Z --overwrite
           compute-hive01/held-0  StatefulSet  overdue for 1h 55m  [finalizers]
-              It is held by finalizer example.com/backup, whose controller has work to do before the pod can
-              go.
+              It is held by finalizer example.com/backup: a controller still has work to do before the pod
+              can be deleted.
               Find that controller, and have it finish. If you strip a finalizer by hand, whatever its
               controller had to clean up is left behind, unnoticed.
               1. See what set the finalizers (under managedFields, the manager of each f:finalizers), and
                  look at its log.
                  kubectl get pod held-0 -n compute-hive01 --show-managed-fields -o yaml
-              2. See what is left of them; a pod goes by itself with the last one, or at the next run.
+              2. See which finalizers are left. Once the last one is removed, the pod disappears by itself,
+                 or the next run deletes it.
                  kubectl get pod held-0 -n compute-hive01 -o custom-columns=POD:.metadata.name,HELD_BY:.metadata.finalizers
 
-        on kosmos-cluster7: NotReady for 2h; last sign of life unknown
+        on kosmos-cluster7: NotReady for 2h; last heartbeat unknown
           vault/web-0  StatefulSet  overdue for 1h 55m  [kosmos-leaf]
               Its node stands for the Kosmos leaf cluster cluster7 (seen: label kosmos.io/node, annotation
               kosmos-io/owned-by-cluster=cluster7, name prefix kosmos-). There, NotReady usually means that
@@ -99,14 +100,15 @@ fn an_audit_of_a_dead_node() {
                  cluster7.kubeconfig. If the link is cut from here too, look from within the leaf cluster.
                  kubectl --kubeconfig cluster7.kubeconfig get pod web-0 -n vault -o wide
 
-          - The next run acts on your answers. A scheduled run may delete a PVC only if the `answers`
-            component is installed (Helm: answers.enabled). If it is not, run pod-reaper yourself. To start
-            a scheduled run now, which also reaps every other pod that is due:
+          - The next run acts on your answers, which are the annotations that the commands above set. A
+            scheduled run may delete a PVC only if the `answers` component is installed (Helm:
+            answers.enabled). If it is not, run pod-reaper yourself, with the options of the CronJob. To
+            start a run of the CronJob now, which also reaps every other pod that is due:
             kubectl create job -n pod-reaper --from=cronjob/pod-reaper answers-20260131-030000
 
         WHAT TO DO ABOUT THE NODES
-          - Unless ds06 is about to come back, make sure that it is powered off: containers that still run
-            there run beside the pods that replace them.
+          - Unless ds06 is about to come back, make sure that it is powered off: any containers still
+            running there keep running alongside the pods that replace them.
           - 2 volumes are still attached to ds06. Kubernetes detaches a volume 6 minutes after its pod is
             gone (never, if kube-controller-manager runs with --disable-force-detach-on-timeout). To detach
             them now, set the out-of-service taint, but only if you have checked that the machine is powered
@@ -123,16 +125,16 @@ fn an_audit_of_a_dead_node() {
             vault            vault-0
 
         AFTERWARDS
-          vault/vault-0: its author says: 'unseal Vault: vault operator unseal'
+          vault/vault-0: its annotation pod-reaper.io/after-reap says: 'unseal Vault: vault operator unseal'
           impala-impala01/catalogd-0: its replacement waits for a node that its volume allows: pvc-zone
           needs topology.kubernetes.io/zone In (b); its replacement may have to wait until pvc-zone is
           detached from ds06, 6 minutes after this pod is gone
 
         NODES NOT READY: 2 of 7
-          ds06  NotReady for 2h; last sign of life 2h ago (lease)
+          ds06  NotReady for 2h; last heartbeat 2h ago (lease)
               4 to reap, 2 waiting, 1 left alone, 3 need you
               Volumes still attached: pvc-gone, pvc-zone.
-          kosmos-cluster7  NotReady for 2h; last sign of life unknown  1 needs you
+          kosmos-cluster7  NotReady for 2h; last heartbeat unknown  1 needs you
               A leaf node, by its label kosmos.io/node, annotation kosmos-io/owned-by-cluster=cluster7, name
               prefix kosmos-.
 
@@ -161,8 +163,8 @@ fn an_audit_of_a_dead_node() {
         AUDIT of state.json, judged at 2026-01-31 03:00Z. Nothing was changed. Exit code 3.
         NODES  ds06 NotReady for 2h · kosmos-cluster7 NotReady for 2h, its link is probably cut
         PODS   4 to be reaped · 4 need you · 2 waiting · 2 left alone · not read: 1
-        FIRST  1. power off ds06, unless it is about to come back: the next run reaps its other pods,
-                  whether it is off or not
+        FIRST  1. power off ds06, unless it is about to come back: the next run reaps its other pods, even
+                  if it is still on
                2. then decide about impala-impala01/impala-executor-000-0, impala-impala01/statestored-0
                3. compute-hive01/held-0: see what set its finalizers, and repair that
                4. vault/web-0: do not delete it; look in its leaf cluster before you repair the link
@@ -178,12 +180,12 @@ fn a_run_with_every_outcome() {
         PODS   1 changed · 1 deleted · 1 denied · 1 failed · 1 gone · 1 interrupted · 1 node-changed · 1
                node-recovered · 1 still-there · 1 unverified
         FIRST  1. see why these were not reaped: app/c-0, app/d-0, app/e-0 and 5 more
-               2. power off ds06, unless it is about to come back: containers that still run there run
-                  beside their replacements
+               2. power off ds06, unless it is about to come back: any containers still running there keep
+                  running alongside their replacements
 
         WHAT TO DO ABOUT THE NODES
-          - Unless ds06 is about to come back, make sure that it is powered off: containers that still run
-            there run beside the pods that replace them.
+          - Unless ds06 is about to come back, make sure that it is powered off: any containers still
+            running there keep running alongside the pods that replace them.
 
         REAPED: 2 of 10
           app/c-0  StatefulSet  on ds06  overdue for 1h 55m  [changed]
@@ -199,17 +201,17 @@ fn a_run_with_every_outcome() {
           app/h-0  StatefulSet  on ds06  overdue for 1h 55m  [still-there]
               The API server accepted the delete, but the pod is still there: look for a finalizer on it.
           app/i-0  StatefulSet  on ds06  overdue for 1h 55m  [unverified]
-              The API server accepted the delete, but whether it is gone could not be read: no connection:
-              connection refused
+              The API server accepted the delete, but the run could not verify that the pod is gone: no
+              connection: connection refused
           app/j-0  StatefulSet  on ds06  overdue for 1h 55m  [interrupted]
-              The run was ended before its turn, by SIGTERM; the next one handles it.
+              The run ended before this pod's turn, because of SIGTERM; the next run handles the pod.
           app/b-0  StatefulSet  on ds06  overdue for 1h 55m  [gone]
-              It was gone already, or went while it was about to be deleted: nothing is left to do.
+              It was already gone, or disappeared just before the delete: nothing is left to do.
           on ds06, overdue for 1h 55m
             app  a-0
 
         NODES NOT READY: 1 of 2
-          ds06  NotReady for 2h; last sign of life 2h ago (lease)  2 reaped, 8 not reaped
+          ds06  NotReady for 2h; last heartbeat 2h ago (lease)  2 reaped, 8 not reaped
 
         pod-reaper 0.5.0. Stuck means overdue for 10m, on a node NotReady for 10m. Namespaces: all. No guard
         is required: RBAC alone limits what this account can delete.
@@ -234,22 +236,22 @@ fn a_dry_run_names_what_would_be_deleted() {
         DRY RUN, checked by the API server, judged at 2026-01-31 03:00Z. Nothing was changed.
         NODES  ds06 NotReady for 2h
         PODS   1 would be deleted
-        FIRST  power off ds06, unless it is about to come back: containers that still run there run beside
-               their replacements
+        FIRST  power off ds06, unless it is about to come back: any containers still running there keep
+               running alongside their replacements
 
         WHAT TO DO ABOUT THE NODES
-          - Unless ds06 is about to come back, make sure that it is powered off: containers that still run
-            there run beside the pods that replace them.
+          - Unless ds06 is about to come back, make sure that it is powered off: any containers still
+            running there keep running alongside the pods that replace them.
 
         TO BE REAPED: 1
           on ds06, overdue for 1h 55m
             app  a-0
 
         AFTERWARDS
-          app/a-0: its author says: 'tell somebody'
+          app/a-0: its annotation pod-reaper.io/after-reap says: 'tell somebody'
 
         NODES NOT READY: 1 of 2
-          ds06  NotReady for 2h; last sign of life 2h ago (lease)  1 to reap
+          ds06  NotReady for 2h; last heartbeat 2h ago (lease)  1 to reap
 
         pod-reaper 0.5.0. Stuck means overdue for 10m, on a node NotReady for 10m. Namespaces: matching
         "^app", but not those matching "-test$". No guard is required: RBAC alone limits what this account
@@ -311,8 +313,9 @@ fn nodes_that_could_not_be_counted_hold_everything_and_are_reported() {
     expect![[r#"
 
         NOTHING IS DELETED (facts-unread)
-          how many nodes are NotReady, for the breaker: a Node of the snapshot could not be read. 4 pods are
-          held. Without that, a dead node cannot be told from one that lives. The next run tries again.
+          Not known: the number of NotReady nodes, which the breaker needs: a Node of the snapshot could not
+          be read. 4 pods are held. Until that is known, a dead node cannot be distinguished from a live
+          one. The next run tries again.
           - See what the NotReady nodes have in common:
             kubectl get nodes -o wide -L topology.kubernetes.io/zone,node.kubernetes.io/instance-type
     "#]]
@@ -341,10 +344,10 @@ fn an_outage_that_holds_everything_prints_no_destructive_command() {
     expect![[r#"
 
         NOTHING IS DELETED (mass-outage)
-          No pod could start elsewhere, as every other real node is NotReady, cordoned or kept for the
-          control plane. 5 pods are held. When that many fail at once, the cause is more often the API
-          server or the network than the nodes, and their pods may all be running. What the nodes have in
-          common can show what has failed: look at the network first.
+          No pod could start elsewhere: every other node is NotReady, cordoned, reserved for the control
+          plane, a leaf node or retired. 5 pods are held. When that many nodes fail at the same time, the
+          cause is more often the API server or the network than the nodes, and their pods may all be
+          running. What the nodes have in common can show what has failed: look at the network first.
           - See what the NotReady nodes have in common:
             kubectl get nodes -o wide -L topology.kubernetes.io/zone,node.kubernetes.io/instance-type
     "#]]
@@ -371,7 +374,8 @@ fn a_quiet_cluster() {
 
         NOT SEEN
           The file has none of these: pods of other namespaces (-A), namespaces (whether they are opted
-          out), leases (whether a node lives). They were not saved, or there are none. This saves all:
+          out), leases (which show whether a node is alive). They were not saved, or there are none. This
+          saves all:
           kubectl get no,ns,po,pvc,pv,leases,volumeattachments,csidrivers,sts -Ao json --show-managed-fields
 
         pod-reaper 0.5.0. Stuck means overdue for 10m, on a node NotReady for 10m. Namespaces: all.
@@ -605,11 +609,11 @@ fn what_was_taken_from_a_node_is_a_reason_to_power_it_off_that_waits_for_nothing
     for (outcome, next) in [
         (
             Outcome::NodeRecovered,
-            "the next run reaps its other pods, whether it is off or not\nthen decide",
+            "the next run reaps its other pods, even if it is still on\nthen decide",
         ),
         (
             Outcome::Deleted,
-            "power off ds06, unless it is about to come back: containers that still run there run beside their replacements\nthen decide",
+            "power off ds06, unless it is about to come back: any containers still running there keep running alongside their replacements\nthen decide",
         ),
     ] {
         let outcomes = [("uid-vault-vault-0", outcome)];

@@ -500,7 +500,7 @@ impl Ended<'_> {
                     // If an answer applied earlier and no longer does, the answer has changed, even if nothing else of the node
                     // has.
                     let withdrawn = pod.outcome_detail.as_ref();
-                    let withdrawn = withdrawn.is_some_and(|it| it.contains("no longer counts"));
+                    let withdrawn = withdrawn.is_some_and(|it| it.contains("no longer valid"));
                     let untrue = self.untrue(pod).filter(|_| !withdrawn);
                     wrong.extend(untrue.map(|why| {
                         format!(

@@ -39,7 +39,7 @@ pub const NOT_RUN: &str = "
 ";
 
 /// The message of a run that would ask before it deletes: pages are for users at a terminal.
-pub const NOBODY_TO_ASK: &str = "there is no terminal to ask at";
+pub const NOBODY_TO_ASK: &str = "there is no terminal to ask for confirmation";
 
 /// A fenced block: its language, the number of its first line, and its lines.
 pub struct Block {

@@ -28,7 +28,7 @@ fn the_page_of_reasons_is_current() {
         "\
 # Reasons, outcomes and replacements
 
-Every Terminating pod gets a verdict and a reason. The first rule that holds decides; [How it decides](decisions.md) explains the words.
+Every Terminating pod gets a verdict and a reason. The first rule that applies decides; [How it decides](decisions.md) explains the words.
 
 {}
 ## Reasons
@@ -58,7 +58,7 @@ What happened to a pod whose verdict was `reap`.
 {}
 ## Replacements
 
-With `--wait-for-replacements`: how far the pod has come that the owner starts in place of one that went.
+With `--wait-for-replacements`: the progress of the pod that the owner starts as a replacement.
 
 {}",
         table("outcome", outcomes),
