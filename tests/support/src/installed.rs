@@ -294,9 +294,10 @@ fn mounted(cluster: &ControlPlane, namespace: &str, pod: &Value, path: &str) -> 
     let mount = each(mounts).find(|mount| mount["mountPath"] == path)?;
     assert_eq!(mount["readOnly"], true);
     let volume = each(&pod["volumes"]).find(|volume| volume["name"] == mount["name"])?;
-    assert_eq!(volume["configMap"]["optional"], true);
+    assert_eq!(volume["configMap"]["optional"], Value::Null);
     let map = str_of(&volume["configMap"]["name"]);
     let map = cluster.get(&format!("/api/v1/namespaces/{namespace}/configmaps/{map}"));
+    assert!(map["data"].is_object(), "a kubelet waits for {map}");
     let directory = TempDir::new_in(&cluster.dir).expect("our folder").keep();
     fs::create_dir(directory.join("..data")).expect("our folder");
     for (key, value) in map["data"].as_object().into_iter().flatten() {
