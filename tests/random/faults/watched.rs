@@ -40,6 +40,9 @@ pub struct Watched {
     unread: BTreeSet<Read>,
     /// The numbers of requests whose response has an object that does not parse.
     malformed: BTreeSet<usize>,
+    /// The StatefulSets that could not be read for a verdict. A run reads a StatefulSet again to wait for replacements, which
+    /// changes no verdict.
+    unread_sets: BTreeSet<Read>,
     dice: Dice,
 }
 
@@ -180,6 +183,7 @@ impl Watched {
             ends_by: None,
             unread: BTreeSet::new(),
             malformed: BTreeSet::new(),
+            unread_sets: BTreeSet::new(),
             dice,
         }
     }
@@ -358,6 +362,9 @@ impl Cluster for Watched {
         }
         if fault == Some(Fault::Malformed) {
             self.malformed.insert(request.number);
+            if request.kind == Kind::StatefulSet {
+                self.unread_sets.insert(read(request));
+            }
         }
         if let Some(write) = self.write_of(request) {
             write.answered = Some(status);
@@ -372,7 +379,8 @@ impl Cluster for Watched {
         };
         // A node whose response has no time cannot be judged.
         let is_dated = delivery.dated || request.kind != Kind::Node;
-        if is_whole && is_dated && !self.malformed.contains(&request.number) {
+        let is_read = is_whole && is_dated && !self.malformed.contains(&request.number);
+        if is_read && !self.unread_sets.contains(&read(request)) {
             self.unread.remove(&read(request));
         }
         // After deleting a PVC, the program reads it only to see whether it is gone. The reading does not change how the pod is
