@@ -40,7 +40,7 @@ pub struct Watched {
     unread: BTreeSet<Read>,
     /// The numbers of requests whose response has an object that does not parse.
     malformed: BTreeSet<usize>,
-    /// The StatefulSets that could not be read for a verdict. A run reads a StatefulSet again to wait for replacements, which
+    /// The `StatefulSets` that could not be read for a verdict. A run reads a `StatefulSet` again to wait for replacements, which
     /// changes no verdict.
     unread_sets: BTreeSet<Read>,
     dice: Dice,
