@@ -40,9 +40,6 @@ pub struct Watched {
     unread: BTreeSet<Read>,
     /// The numbers of requests whose response has an object that does not parse.
     malformed: BTreeSet<usize>,
-    /// The `StatefulSets` that could not be read for a verdict. A run reads a `StatefulSet` again to wait for replacements, which
-    /// changes no verdict.
-    unread_sets: BTreeSet<Read>,
     dice: Dice,
 }
 
@@ -183,7 +180,6 @@ impl Watched {
             ends_by: None,
             unread: BTreeSet::new(),
             malformed: BTreeSet::new(),
-            unread_sets: BTreeSet::new(),
             dice,
         }
     }
@@ -224,6 +220,11 @@ impl Watched {
             _ => false,
         };
         self.unread.iter().any(is_relevant)
+    }
+
+    /// Whether the request may be made only to wait for replacements, which changes no verdict.
+    fn only_waits(&self, request: &Request) -> bool {
+        matches!(request.kind, Kind::StatefulSet | Kind::AttachmentRows) && !self.writes.is_empty()
     }
 
     pub fn stale_lists(&self) -> usize {
@@ -276,7 +277,9 @@ impl Cluster for Watched {
     }
 
     fn sent(&mut self, request: &Request) {
-        self.unread.insert(read(request));
+        if !self.only_waits(request) {
+            self.unread.insert(read(request));
+        }
         match request.kind {
             Kind::Delete | Kind::DeleteClaim | Kind::Patch => {
                 self.judge(request);
@@ -362,9 +365,6 @@ impl Cluster for Watched {
         }
         if fault == Some(Fault::Malformed) {
             self.malformed.insert(request.number);
-            if request.kind == Kind::StatefulSet {
-                self.unread_sets.insert(read(request));
-            }
         }
         if let Some(write) = self.write_of(request) {
             write.answered = Some(status);
@@ -380,7 +380,7 @@ impl Cluster for Watched {
         // A node whose response has no time cannot be judged.
         let is_dated = delivery.dated || request.kind != Kind::Node;
         let is_read = is_whole && is_dated && !self.malformed.contains(&request.number);
-        if is_read && !self.unread_sets.contains(&read(request)) {
+        if is_read && !self.only_waits(request) {
             self.unread.remove(&read(request));
         }
         // After deleting a PVC, the program reads it only to see whether it is gone. The reading does not change how the pod is
