@@ -757,6 +757,8 @@ impl Ended<'_> {
                 }
                 // A slow response may be newer than the time at which the node is judged.
                 "kubelet-alive" if goes_on(pod) => true,
+                // A heartbeat during the run, so that the grace period is not cut short.
+                "not-overdue" if goes_on(pod) && facts.now < pod.deletion_deadline() => true,
                 "over-cap" => free && limits.max_deletes.is_some(),
                 "facts-unread" if report.errors.iter().any(|it| it.what == TIME) => {
                     free && self.before.clock_is_wrong() != Some(false)
