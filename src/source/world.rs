@@ -530,12 +530,10 @@ impl<'a> World<'a> {
     /// marked as off may be alive.
     fn of_limits(&self, readings: &Readings) -> BTreeSet<Query> {
         let mut queries = BTreeSet::new();
-        if self.is_judging() {
-            queries.insert(Query::Clock);
-            // Whether pods can start on a Ready node is read with the clock.
-            let is_due = readings.ready_nodes.is_some() && self.needs_node_counts(readings);
-            queries.extend(is_due.then_some(Query::NodeCounts));
-        }
+        queries.extend(self.is_judging().then_some(Query::Clock));
+        // Whether pods can start on a Ready node is read with the clock.
+        let is_due = readings.ready_nodes.is_some() && self.needs_node_counts(readings);
+        queries.extend(is_due.then_some(Query::NodeCounts));
         let is_marked = |node: &NodeFacts| !node.fenced.is_empty() || node.powered_off.is_some();
         let is_marked = self.down().any(is_marked);
         queries.extend(is_marked.then_some(Query::OtherLeases));
