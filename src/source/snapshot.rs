@@ -352,22 +352,18 @@ impl Saved {
     }
 
     fn any_malformed<T: Kept>(&self) -> bool {
-        self.malformed
-            .keys()
-            .map(|[kind, ..]| kind.as_str())
-            .any(|bad| ["", T::KIND].contains(&bad))
+        self.malformed::<T>().next().is_some()
     }
 
     /// Lists the objects that could not be read and are, or may be, of the kind.
-    fn malformed<T: Kept>(&self) -> Vec<Malformed> {
+    fn malformed<T: Kept>(&self) -> impl Iterator<Item = Malformed> {
         let objects = self.malformed.iter();
         let of_kind = objects.filter(|([kind, ..], _)| ["", T::KIND].contains(&kind.as_str()));
-        let malformed = of_kind.map(|([_, namespace, name], cause)| Malformed {
+        of_kind.map(|([_, namespace, name], cause)| Malformed {
             namespace: namespace.clone(),
             name: name.clone(),
             cause: cause.clone(),
-        });
-        malformed.collect()
+        })
     }
 
     fn is_saved<T: Kept>(&self) -> bool {
@@ -486,7 +482,7 @@ impl Saved {
         let mut items = S::default();
         self.all::<T>()
             .for_each(|object| add(&mut items, object.clone()));
-        let malformed = self.malformed::<T>();
+        let malformed = self.malformed::<T>().collect();
         self.is_saved::<T>().then_some(Listed { items, malformed })
     }
 
@@ -502,10 +498,12 @@ impl Saved {
         let mut items = S::default();
         let pods = self.all().filter(is_listed);
         pods.for_each(|pod| add(&mut items, pod));
-        let mut malformed = self.malformed::<RawPod>();
-        if let PodsOf::Namespace(namespace) = list {
-            malformed.retain(|pod| pod.namespace.is_empty() || pod.namespace == *namespace);
-        }
+        let may_be_listed = |pod: &Malformed| match list {
+            PodsOf::Namespace(namespace) => ["", namespace].contains(&pod.namespace.as_str()),
+            _ => true,
+        };
+        let malformed = self.malformed::<RawPod>().filter(may_be_listed);
+        let malformed = malformed.collect();
         Listed { items, malformed }
     }
 
