@@ -111,7 +111,7 @@ fn all_versions_agree_and_a_tag_without_its_section_in_the_changelog_is_refused(
         ("CHANGELOG.md", &section, "Not as a heading: "),
         (
             "CHANGELOG.md",
-            "## [Unreleased]\n",
+            "## Unreleased\n",
             "## [9.9.9] - 2030-01-01\n",
         ),
     ] {
