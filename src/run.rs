@@ -11,12 +11,11 @@ use crate::{
     cluster::{Cluster, Mode, NODE_REFUSAL, REFUSAL},
     console::{prompt, terminal::status},
     decide::{DETECTED_WITHIN, Verdict},
-    execute::{execute, replacements},
+    execute::execute,
     exit::{CouldNotRun, Result},
     facts::PodFacts,
-    limits::Judged,
     notify::events,
-    outcome::{Outcome, OutcomeCode},
+    outcome::Outcome,
     report::{Report, RunRecord},
     selector::Target,
     settings::{GuardCode, Settings, Task},
@@ -83,7 +82,7 @@ async fn can_ask(target: &Target) -> Result<bool> {
 
 /// Runs on a cluster that is already connected. With `ask`, the user has to confirm the deletes.
 ///
-/// The steps are those of a run: read, decide, limit, act and verify, wait for replacements, report.
+/// The steps are those of a run: read, decide, limit, act and verify, report.
 pub async fn run_on(
     cluster: &Cluster,
     settings: &Settings,
@@ -93,7 +92,11 @@ pub async fn run_on(
     let gathered = read(cluster, settings, stop).await?;
     let mut run = planned(settings, gathered)?;
     act_and_verify(&mut run, cluster, ask, stop).await;
-    follow_up(&mut run, cluster, stop).await;
+    // The `CronJob` of this run is shown only if a pod needs you.
+    let mut pods = run.plan.pods.iter();
+    if pods.any(|judged| judged.verdict() == Verdict::Manual) {
+        run.installed = cluster.installed().await;
+    }
     Ok(run.report())
 }
 
@@ -185,6 +188,7 @@ async fn act_and_verify(run: &mut RunRecord<'_>, cluster: &Cluster, ask: bool, s
     };
     let (policy, facts) = (&run.settings.policy, &run.facts);
     run.outcomes = execute(cluster, stop, policy, mode, facts, &pods, &progress).await;
+    status("");
     if mode == Mode::Delete && run.settings.events {
         // Events carry the API server's time: this machine's clock may be wrong.
         let elapsed = SignedDuration::try_from(start.elapsed()).unwrap_or_default();
@@ -193,30 +197,8 @@ async fn act_and_verify(run: &mut RunRecord<'_>, cluster: &Cluster, ask: bool, s
     }
 }
 
-/// Waits for the replacements of the pods that are gone, and looks up the `CronJob` of this run,
-/// which is shown only if a pod needs you.
-async fn follow_up(run: &mut RunRecord<'_>, cluster: &Cluster, stop: &Stop) {
-    let is_gone = |judged: &&Judged| {
-        let outcome = run.outcomes.get(&judged.pod.uid).map(Outcome::code);
-        run.settings.task.mode() == Mode::Delete
-            && matches!(outcome, Some(OutcomeCode::Deleted | OutcomeCode::Gone))
-    };
-    let reaped = run.plan.reaps().filter(is_gone);
-    let reaped = reaped.map(|judged| &judged.pod).collect_vec();
-    let wait = run.settings.wait_for_replacements;
-    let progress = |settled| status(&format!("{settled} of {} replacements", reaped.len()));
-    run.replacements = replacements(cluster, stop, &reaped, wait, &progress).await;
-    status("");
-    let mut pods = run.plan.pods.iter();
-    if pods.any(|judged| judged.verdict() == Verdict::Manual) {
-        run.installed = cluster.installed().await;
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use pod_reaper_test_support::{
         samples::{NOW, objects, yaml},
         simulated::{Fate, Fault, Kind, Objects, Request, Server},
@@ -275,18 +257,6 @@ mod tests {
             let error = run_on_one(&settings).await.err();
             let is_unguarded = matches!(error, Some(CouldNotRun::Unguarded(_)));
             assert_eq!(is_unguarded, is_asked, "{dry_run:?}: {error:?}");
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn only_a_run_that_deletes_waits_for_the_replacement_of_a_pod_that_is_gone() {
-        for (dry_run, waits) in [(Mode::Delete, true), (Mode::ServerDryRun, false)] {
-            let mut settings = samples::run(dry_run, Target::default());
-            settings.wait_for_replacements = Duration::from_mins(1);
-            let report = run_on_one(&settings).await.expect("a report");
-            let pod = &report.pods[0];
-            assert_eq!(pod.outcome, Some(OutcomeCode::Gone), "{dry_run:?}");
-            assert_eq!(pod.replacement.is_some(), waits, "{dry_run:?}");
         }
     }
 }

@@ -45,8 +45,6 @@ pub struct Settings {
     pub metrics: MetricsTo,
     /// Whether to write Kubernetes Events about the deletes and about pods that need you.
     pub events: bool,
-    /// How long to wait for the replacements of the reaped pods.
-    pub wait_for_replacements: Duration,
     /// The formats of the report and the log.
     pub form: OutputFormats,
 }
@@ -193,7 +191,6 @@ impl From<Cli> for Settings {
             all,
             exit_on_manual,
             no_events,
-            wait_for_replacements,
             metrics,
         } = options;
         // `namespace` and `all_namespaces` are already part of `namespaces`.
@@ -229,7 +226,6 @@ impl From<Cli> for Settings {
             exit_on_manual,
             metrics,
             events: !no_events,
-            wait_for_replacements,
             form,
         }
     }

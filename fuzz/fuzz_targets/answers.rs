@@ -71,7 +71,7 @@ fuzz_target!(|data: &[u8]| {
         let cluster = Cluster::new(client, stop);
         let now = jiff::Timestamp::UNIX_EPOCH;
         let store = Store::new(&cluster, settings.wanted());
-        match question % 12 {
+        match question % 11 {
             0 => drop(store.scan().await),
             1 => drop(cluster.attachments().await),
             2 => {
@@ -89,7 +89,6 @@ fuzz_target!(|data: &[u8]| {
             7 => store.read_claims().await,
             8 => drop(store.counted_nodes(now).await),
             9 => drop(store.summaries(&PodsOf::Name("n".to_owned())).await),
-            10 => drop(cluster.last_warning("n", "n").await),
             _ => drop(cluster.real_nodes("disk in (ssd)", &settings.policy.node_selectors).await),
         }
     });

@@ -1,12 +1,6 @@
 //! The outcomes: what happened to a pod whose verdict was `reap`.
 
-use jiff::Timestamp;
-
-use crate::{
-    codes::{codes, entry},
-    facts::Uid,
-    words::joined,
-};
+use crate::codes::codes;
 
 /// Declares the outcomes. Each has a code, a sentence about the pod at hand, and a text for the
 /// documentation that says what the code means.
@@ -119,68 +113,6 @@ impl OutcomeCode {
     }
 }
 
-codes! {
-    /// The progress of a replacement.
-    pub enum ReplacementState {
-        /// The replacement is Ready. A Job's replacement may also have finished already.
-        Back = "back" => "It is Ready. A Job's replacement may also have finished already.",
-        /// The replacement has a node, but its containers do not run yet.
-        Starting = "starting" =>
-            "It has a node, but its containers do not run yet: see the image, or a volume that is still attached to the dead node.",
-        /// The replacement runs, but is not Ready.
-        NotReady = "not-ready" =>
-            "Its containers run or crash: see its readiness probes and gates, and its log.",
-        /// The replacement has no node, or was not created yet.
-        Pending = "pending" =>
-            "It has no node, or does not exist yet: see the cause that the scheduler or the controller reports. The replacement of a DaemonSet's pod waits for its node.",
-        /// It is proved that there will be no replacement.
-        None = "none" =>
-            "There will be no replacement: the pod had no controller, or its controller has finished, is gone, or wants no more pods.",
-        /// The replacement could not be read.
-        Unknown = "unknown" =>
-            "It could not be read, or its controller may have given it another name; the cause says which.",
-    }
-}
-
-entry! {
-    /// The pod that the controller started, or should start, for one that was reaped.
-    pub struct Replacement as "ReplacementEntry" {
-        /// How far it has come.
-        pub state: ReplacementState,
-        /// Its name, where there is a pod.
-        pub name: Option<String>,
-        /// Its UID.
-        #[cfg_attr(feature = "testing", schemars(with = "Option<String>"))]
-        pub uid: Option<Uid>,
-        /// Its node.
-        pub node: Option<String>,
-        /// Since when it is Ready, where it is.
-        pub since: Option<Timestamp>,
-        /// Why the replacement is not back, and other facts about it, as a phrase.
-        pub cause: Option<String>,
-    }
-}
-
-impl Replacement {
-    /// Returns a replacement without a pod, in `state` because of `cause`.
-    pub fn without_pod(state: ReplacementState, cause: impl Into<String>) -> Self {
-        Self {
-            state,
-            name: None,
-            uid: None,
-            node: None,
-            since: None,
-            cause: Some(cause.into()),
-        }
-    }
-
-    /// Appends `more` to the cause.
-    pub fn add(&mut self, more: &str) {
-        let causes = self.cause.iter().map(String::as_str).chain([more]);
-        self.cause = joined(causes, "; ");
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use itertools::Itertools as _;
@@ -200,15 +132,5 @@ mod tests {
         assert_eq!(which(OutcomeCode::left_untouched), there);
         let untouched = which(|code| !code.acted());
         assert_eq!(untouched, "interrupted would-delete");
-    }
-
-    #[test]
-    fn causes_add_up() {
-        let mut replacement = Replacement::without_pod(ReplacementState::Pending, "no room");
-        replacement.add("an Event says so");
-        assert_eq!(
-            replacement.cause.as_deref(),
-            Some("no room; an Event says so")
-        );
     }
 }

@@ -110,7 +110,6 @@ pub fn pod() -> PodFacts {
             api_version: "apps/v1".to_owned(),
             uid: "o-1".into(),
         }),
-        siblings: None,
         deletion: Some(Deletion {
             deadline: an_hour_ago(),
             grace_seconds: Some(30),

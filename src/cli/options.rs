@@ -61,11 +61,6 @@ pub struct Options {
     #[arg(help_heading = REPORT, long)]
     pub no_events: bool,
 
-    /// After the deletes, wait up to this long for the replacements to become Ready, and up to 10 s
-    /// more to find out why some are not. Choose less than the schedule's interval
-    #[arg(help_heading = REPORT, long, value_name = "DURATION", value_parser = span, default_value = "0s")]
-    pub wait_for_replacements: Duration,
-
     /// Where the metrics of a run go.
     #[command(flatten)]
     pub metrics: MetricsTo,

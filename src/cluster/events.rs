@@ -1,4 +1,4 @@
-//! Reads and writes Kubernetes Events.
+//! Writes Kubernetes Events.
 //!
 //! A run waits for the write of an Event for a shorter time than for a request that decides about a
 //! delete.
@@ -17,12 +17,9 @@ use tokio::time::Instant;
 use super::{
     Cluster,
     failure::Result,
-    request::{Ask, Unless, Write, collection, encode},
+    request::{Unless, Write, encode},
 };
-use crate::{
-    facts::{NodeFacts, PodFacts, Uid},
-    kubernetes::RawEvent,
-};
+use crate::facts::{NodeFacts, PodFacts, Uid};
 
 /// The name of this program as the writer of Events.
 pub const CONTROLLER: &str = "pod-reaper";
@@ -97,7 +94,10 @@ impl Cluster {
         };
         let write = Write {
             method: Method::POST,
-            path: collection::<RawEvent>(namespace),
+            path: format!(
+                "/apis/events.k8s.io/v1/namespaces/{}/events",
+                encode(namespace)
+            ),
             content_type: "application/json",
             body: json!(body),
         };
@@ -107,20 +107,6 @@ impl Cluster {
             stopped: false,
         };
         self.send(write, Some(unless)).await.map(drop)
-    }
-
-    /// Returns time and text of the newest Warning about the object of this UID; `None` if there is
-    /// none, or if it cannot be read.
-    pub async fn last_warning(&self, namespace: &str, uid: &str) -> Option<(Timestamp, String)> {
-        let selector = format!("regarding.uid%3D{},type%3DWarning", encode(uid));
-        let query = format!("&fieldSelector={selector}");
-        let keep_newest = |last: &mut Option<_>, event: RawEvent| {
-            *last = last.take().max(event.says());
-        };
-        self.list(namespace, &query, Ask::OBJECT, keep_newest)
-            .await
-            .ok()?
-            .items
     }
 }
 

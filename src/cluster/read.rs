@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{
-    Cluster, Failure, MAX_BODY_BYTES, Reference, StatusKind,
+    Cluster, Failure, MAX_BODY_BYTES, StatusKind,
     failure::{Result, unreadable},
     guard::own_pod,
     request::{Ask, Response, collection, encode, object},
@@ -15,13 +15,11 @@ use super::{
 use crate::{
     advice::Installed,
     decide::{Pin, Tie},
-    facts::{Attachment, NamespaceFacts, Namespaces, NodeFacts, PodFacts, PodsOf, Uid, Unread},
+    facts::{Attachment, NamespaceFacts, Namespaces, NodeFacts, PodsOf, Uid, Unread},
     kubernetes::{
         Holders, Kind, LeaseName, LeasesByNode, ListMeta, Malformed, NodeObjects, RawAttachment,
-        RawClaim, RawLease, RawList, RawNamespace, RawNode, RawPod, RawStatefulSet, RawTable,
-        malformed,
+        RawClaim, RawLease, RawList, RawNamespace, RawNode, RawPod, RawTable, malformed,
     },
-    outcome::{Replacement, ReplacementState as State},
     selector::{NodeSelectors, is_name},
 };
 
@@ -40,7 +38,7 @@ const GROWTH_DIVISOR: usize = 4;
 /// Lets the API server respond from its cache. Without it, a server before 1.31 reads every pod from
 /// etcd. Such a list may be some seconds old, which does no harm, because a write names the
 /// resource version that was read. The server sends the list in one piece whatever the limit, so
-/// only the pods of one node or of one controller are listed in this way.
+/// only the pods of one node are listed in this way.
 const CACHED: &str = "&resourceVersion=0";
 /// The status code for an expired continue token: the API server keeps five minutes of history.
 const EXPIRED_STATUS: u16 = 410;
@@ -51,13 +49,6 @@ const API_SERVER_LEASES: &str =
 const OTHER_LEASES: &str = "&fieldSelector=metadata.namespace%21%3Dkube-node-lease";
 /// The most Leases that may name one node or its pods. Each of them is read.
 const MAX_LEASES_PER_NODE: usize = 64;
-/// The kinds of controllers whose objects are read to find out why they create no pod.
-const KNOWN_CONTROLLERS: [(&str, &str); 4] = [
-    ("apps/v1", "StatefulSet"),
-    ("apps/v1", "ReplicaSet"),
-    ("apps/v1", "DaemonSet"),
-    ("batch/v1", "Job"),
-];
 /// Selects the pods whose phase is final: any phase but these three.
 const FINISHED_PODS: &str =
     "status.phase%21%3DPending,status.phase%21%3DRunning,status.phase%21%3DUnknown";
@@ -227,72 +218,8 @@ impl Cluster {
         pods.await?.whole()
     }
 
-    /// Lists the pods that may replace `lost`: the pod of its name or, if its controller gives each
-    /// pod a new name, all pods of the controller. The response may come from the cache, because
-    /// this list is requested again and again and no write depends on it.
-    pub async fn successors(&self, lost: &PodFacts) -> Result<Vec<RawPod>> {
-        let (namespace, name) = (&lost.namespace, &lost.name);
-        if let (Some(labels), Some(controller)) = (&lost.siblings, &lost.controller) {
-            let query = format!("&labelSelector={}{CACHED}", encode(labels));
-            let add_own = |pods: &mut Vec<_>, pod: RawPod| {
-                if pod.metadata.controlled_by(&controller.uid) {
-                    pods.push(pod);
-                }
-            };
-            let pods = self.list(namespace, &query, Ask::OBJECT.once(), add_own);
-            return Ok(pods.await?.items);
-        }
-        let path = object::<RawPod>(namespace, name);
-        let found = self.find_at(&path, name, Ask::OBJECT.once()).await?;
-        // The pod's controller is compared by name, because the controller may have been created
-        // again.
-        let another = |pod: &RawPod| {
-            pod.metadata.uid != lost.uid && pod.facts().maker() == lost.owner.as_ref()
-        };
-        let namesake = found.map(|(pod, _)| pod).filter(another);
-        Ok(namesake.into_iter().collect())
-    }
-
-    /// Finds out why the controller of `lost`, which has at least `has` pods, has not created a
-    /// replacement.
-    pub async fn missing(&self, lost: &PodFacts, has: usize) -> Result<Replacement> {
-        let controller = Reference::controller(lost);
-        let (kind, name) = (&controller.kind, &controller.name);
-        let renames = lost.siblings.is_some();
-        // The name comes from the pod's owner reference, whose author may have aimed at another
-        // path.
-        let is_known =
-            KNOWN_CONTROLLERS.contains(&(&*controller.api_version, kind)) && is_name(name);
-        if !is_known {
-            let state = if renames {
-                State::Pending
-            } else {
-                State::Unknown
-            };
-            let cause = format!(
-                "none was found; its {kind} was not asked, and may name new pods otherwise"
-            );
-            return Ok(Replacement::without_pod(state, cause));
-        }
-        let path = format!(
-            "/apis/{}/namespaces/{}/{}s/{}",
-            controller.api_version,
-            encode(&lost.namespace),
-            kind.to_lowercase(),
-            encode(name)
-        );
-        let found = self.find_at::<RawStatefulSet>(&path, name, Ask::OBJECT);
-        // A controller that was created again replaces the pod only if its pods keep their names.
-        let is_it = |found: &RawStatefulSet| !renames || found.metadata.uid == controller.uid;
-        let Some((found, _)) = found.await?.filter(|(found, _)| is_it(found)) else {
-            let gone = "its controller no longer exists";
-            return Ok(Replacement::without_pod(State::None, gone));
-        };
-        Ok(found.missing(kind, &lost.name, has))
-    }
-
-    /// Names the `CronJob` that started this run, by the run's own pod and its Job. Returns `None`
-    /// if no `CronJob` did, or if pod or Job could not be read.
+    /// Names the `CronJob` that started this run, by the name of the Job of the run's own pod.
+    /// Returns `None` if no `CronJob` did, or if the pod could not be read.
     pub async fn installed(&self) -> Option<Installed> {
         let (namespace, pod) = own_pod()?;
         let path = object::<RawPod>(&namespace, &pod);
@@ -300,26 +227,8 @@ impl Cluster {
             .find_at::<RawPod>(&path, &pod, Ask::METADATA)
             .await
             .ok()??;
-        let job = pod.metadata.owned_by("Job")?;
-        let path = format!(
-            "/apis/batch/v1/namespaces/{}/jobs/{}",
-            encode(&namespace),
-            encode(job)
-        );
-        let found = self
-            .find_at::<RawStatefulSet>(&path, job, Ask::METADATA)
-            .await;
-        let cronjob = match found {
-            Ok(job) => job?.0.metadata.owned_by("CronJob")?.to_owned(),
-            // A role that only reads may lack the permission. The Job's name then tells the
-            // `CronJob`.
-            Err(_) => {
-                pod.facts()
-                    .workload
-                    .filter(|above| above.kind == "CronJob")?
-                    .name
-            }
-        };
+        let workload = pod.facts().workload;
+        let cronjob = workload.filter(|above| above.kind == "CronJob")?.name;
         Some(Installed { namespace, cronjob })
     }
 

@@ -77,12 +77,6 @@ impl Ask {
         let tries = MAX_TRIES;
         Self { accept, tries }
     }
-
-    /// Tries once, for a caller that repeats the request anyway.
-    #[must_use]
-    pub fn once(self) -> Self {
-        Self { tries: 1, ..self }
-    }
 }
 
 impl Cluster {

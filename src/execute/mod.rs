@@ -5,7 +5,6 @@
 //! pod's outcome and does not stop the other pods.
 
 mod attempt;
-mod replacements;
 mod verify;
 
 use std::{
@@ -28,7 +27,6 @@ use crate::{
 };
 
 use self::attempt::{Node, Run, Turn};
-pub use self::replacements::replacements;
 
 /// Deletes `pods` node by node, in their order within each node. Returns each pod's outcome, by
 /// UID. `facts` are the facts that the pods were judged by. `progress` is called once for each pod.

@@ -3,7 +3,6 @@
 
 use std::{collections::BTreeMap, fmt, ops::Deref};
 
-use itertools::Itertools as _;
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use serde_json::{Value, error::Category, value::RawValue};
@@ -13,8 +12,6 @@ use crate::facts::{CLOCK_SKEW, ResourceVersion, Uid};
 /// The time after its creation within which an object gets its first writes. Some servers never
 /// renew the stamp of such a write: see [`Meta::heard`].
 const FIRST_WRITES_WITHIN: SignedDuration = SignedDuration::from_mins(1);
-/// The length, in characters, that messages of the cluster are cut to.
-const MAX_MESSAGE_CHARS: usize = 500;
 /// The most owners, finalizers and other parts of an object that are kept, and the most bytes of a text in
 /// them or in an annotation of ours. Kubernetes writes a few, of at most 253 bytes; others may write as much
 /// as etcd accepts.
@@ -208,19 +205,6 @@ impl Meta {
         self.owner_references.iter().find(|owner| owner.controller)
     }
 
-    /// Names the owner of that kind; `None` if there is none.
-    pub fn owned_by(&self, kind: &str) -> Option<&str> {
-        let mut owners = self.owner_references.iter();
-        owners
-            .find(|owner| owner.kind == kind)
-            .map(|owner| owner.name.as_str())
-    }
-
-    /// Reports whether the object with this UID is the controller.
-    pub fn controlled_by(&self, uid: &Uid) -> bool {
-        self.controller().is_some_and(|owner| owner.uid == *uid)
-    }
-
     /// Reports whether the object's deletion was requested.
     pub fn terminating(&self) -> bool {
         self.deletion_timestamp.is_some()
@@ -255,18 +239,6 @@ impl Condition {
     pub fn holds(&self) -> bool {
         self.status == "True"
     }
-
-    /// Returns reason and message, or only the one that is not empty.
-    pub fn says(&self) -> String {
-        with_cause(&self.reason, &self.message)
-    }
-}
-
-/// Joins two texts by a colon; if one is empty, returns the other. The result is cut to
-/// `MAX_MESSAGE_CHARS` characters.
-pub fn with_cause(what: &str, why: &str) -> String {
-    let mut texts = [what, why].into_iter().filter(|text| !text.is_empty());
-    texts.join(": ").chars().take(MAX_MESSAGE_CHARS).collect()
 }
 
 /// Describes an error of the parser, without the parsed text, which may contain anything.

@@ -38,7 +38,6 @@ mod meta;
 mod node;
 mod observed;
 mod pod;
-mod replacement;
 mod volume;
 
 pub use self::lease::{HolderPod, Holders, LeaseName, LeasesByNode, RawLease};
@@ -47,7 +46,6 @@ pub use self::meta::{ListMeta, Malformed, Meta, RawList, RawTable, full_name, gi
 pub use self::node::{NodeObjects, RawNode};
 pub use self::observed::Observed;
 pub use self::pod::RawPod;
-pub use self::replacement::{NOT_MADE, RawEvent};
 pub use self::volume::{RawAttachment, RawClaim, RawDriver, RawStatefulSet, RawVolume};
 
 /// A kind of object, with its names in the API and in a snapshot.
@@ -88,7 +86,6 @@ kinds! {
     RawAttachment = "VolumeAttachment" "/apis/storage.k8s.io/v1" "volumeattachments" false,
     RawDriver = "CSIDriver" "/apis/storage.k8s.io/v1" "csidrivers" false,
     RawStatefulSet = "StatefulSet" "/apis/apps/v1" "statefulsets" true,
-    RawEvent = "Event" "/apis/events.k8s.io/v1" "events" true,
 }
 
 raw! {

@@ -1,4 +1,4 @@
-//! Pods: their fields, the labels that find their siblings, and their conversion to facts.
+//! Pods: their fields, and their conversion to facts.
 
 use itertools::Itertools as _;
 use std::{collections::BTreeMap, mem};
@@ -42,18 +42,9 @@ const DEFAULT_GRACE_SECONDS: i64 = 30;
 const POD_TEMPLATE_HASH: &str = "pod-template-hash";
 /// The label that the `StatefulSet` controller sets, since Kubernetes 1.28.
 const POD_INDEX: &str = "apps.kubernetes.io/pod-index";
-/// Controllers that give each pod a new name.
-const RENAMING: [&str; 3] = ["ReplicaSet", "ReplicationController", "Job"];
-/// The ends of the keys of labels that distinguish the pods of one such controller, or of one index
-/// of a Job, from all others. The beginnings differ: Argo Rollouts has a hash of its own, and the
-/// key of a Job's UID had no prefix before 1.27.
-const TELLING: [&str; 3] = [POD_TEMPLATE_HASH, "controller-uid", "job-completion-index"];
 /// Programs that run in a pod and write to that pod, by the manager that `managedFields` names:
 /// Patroni writes every 10 s (patroni/dcs/kubernetes.py).
 const PROGRAMS: [&str; 1] = ["Patroni"];
-/// The prefix of the labels that the API server copies from the node to the pod, since 1.35.
-const OF_NODE: &str = "topology.kubernetes.io/";
-
 /// The most characters of a name before the random characters that Kubernetes appends, and the
 /// number of random characters (`apiserver/pkg/storage/names/generate.go`).
 const MAX_BASE_CHARS: usize = 58;
@@ -69,7 +60,7 @@ raw! {
         /// The pod's metadata.
         pub metadata: Meta,
         spec: PodSpec,
-        pub status: Status,
+        status: Status,
     }
 
     struct PodSpec {
@@ -133,19 +124,22 @@ raw! {
         claim_name: String,
     }
 
-    /// The status of a pod, or of a controller of pods.
-    pub struct Status {
-        pub phase: String,
+    struct Status {
+        phase: String,
         conditions: Vec<Condition>,
-        pub init_container_statuses: Vec<Container>,
-        pub container_statuses: Vec<Container>,
+        init_container_statuses: Vec<Container>,
+        container_statuses: Vec<Container>,
     }
 
-    pub struct Container {
-        pub restart_count: u64,
-        /// The state, by its name: `waiting`, `running` or `terminated`. A state has a reason and a
-        /// message, like a condition.
-        pub state: BTreeMap<String, Condition>,
+    struct Container {
+        state: ContainerState,
+    }
+
+    /// One of the three is given.
+    struct ContainerState {
+        waiting: Option<IgnoredAny>,
+        running: Option<IgnoredAny>,
+        terminated: Option<IgnoredAny>,
     }
 }
 
@@ -247,22 +241,20 @@ impl Toleration {
 }
 
 impl Status {
-    pub fn condition(&self, kind: &str) -> Option<&Condition> {
+    fn condition(&self, kind: &str) -> Option<&Condition> {
         self.conditions.iter().find(|it| it.kind == kind)
     }
 
     /// Counts the containers by their states.
     fn containers(&self) -> Containers {
-        let count = |containers: &[Container], state: &str| {
-            let containers = containers.iter();
-            containers.filter(|it| it.state.contains_key(state)).count()
-        };
         let (init, all) = (&self.init_container_statuses, &self.container_statuses);
+        // A sidecar is an init container that runs on.
+        let with_sidecars = init.iter().chain(all).map(|it| &it.state);
+        let states = || all.iter().map(|it| &it.state);
         Containers {
-            // A sidecar is an init container that runs on.
-            running: count(init, "running") + count(all, "running"),
-            terminated: count(all, "terminated"),
-            waiting: count(all, "waiting"),
+            running: with_sidecars.filter(|it| it.running.is_some()).count(),
+            terminated: states().filter(|it| it.terminated.is_some()).count(),
+            waiting: states().filter(|it| it.waiting.is_some()).count(),
         }
     }
 }
@@ -303,11 +295,9 @@ impl RawPod {
         written.iter_mut().for_each(Written::drop_fields);
         self.metadata.drop_unused();
         self.metadata.managed_fields = written;
-        let siblings = self.labels_of_siblings();
-        let kept = |key: &String| {
-            [SKIP, POD_TEMPLATE_HASH, POD_INDEX].contains(&key.as_str()) || siblings.contains(key)
-        };
-        self.metadata.labels.retain(|key, _| kept(key));
+        let kept = [SKIP, POD_TEMPLATE_HASH, POD_INDEX];
+        let labels = &mut self.metadata.labels;
+        labels.retain(|key, _| kept.contains(&key.as_str()));
         let Status {
             phase,
             conditions,
@@ -317,17 +307,7 @@ impl RawPod {
         let terminating = self.metadata.terminating();
         let states = |containers: Vec<Container>| {
             let kept = containers.into_iter().filter(|_| terminating);
-            let states = kept
-                .take(MAX_ITEMS_KEPT)
-                .map(|Container { state, .. }| Container {
-                    state: state
-                        .into_keys()
-                        .map(|it| (it, Condition::default()))
-                        .take(1)
-                        .collect(),
-                    ..Container::default()
-                });
-            states.collect()
+            kept.take(MAX_ITEMS_KEPT).collect()
         };
         let condition = conditions.into_iter().find(|it| it.kind == "Ready");
         let ready = condition.map(|Condition { kind, status, .. }| Condition {
@@ -366,25 +346,6 @@ impl RawPod {
             name: name.clone(),
             is_unique,
         }
-    }
-
-    /// Returns the keys of the labels that select all pods of the same controller. The keys are
-    /// needed only if the controller gives each pod a new name; for other controllers there are
-    /// none. Labels that only this controller's pods have are enough. If there are none, all labels
-    /// that may come from the controller's template are used.
-    fn labels_of_siblings(&self) -> Vec<String> {
-        let renaming = |owner: &OwnerReference| RENAMING.contains(&owner.kind.as_str());
-        if !self.metadata.controller().is_some_and(renaming) {
-            return Vec::new();
-        }
-        let keys = self.metadata.labels.keys().cloned();
-        let (telling, mut others): (Vec<_>, Vec<_>) =
-            keys.partition(|key| TELLING.iter().any(|end| key.ends_with(end)));
-        others.retain(|key| key != SKIP && !key.starts_with(OF_NODE));
-        let mut keys = if telling.is_empty() { others } else { telling };
-        // Fewer labels select more pods, from which the controller's pods are then chosen.
-        keys.truncate(MAX_ITEMS_KEPT);
-        keys
     }
 
     /// Returns the pod's node; `None` if it has none.
@@ -548,10 +509,6 @@ impl RawPod {
         };
         let controller = owner.filter(|owner| owner.controller).and_then(identity);
         let owner = owner.map(Owner::from);
-        let mut siblings = self
-            .labels_of_siblings()
-            .into_iter()
-            .map(|key| format!("{key}={}", metadata.labels[&key]));
         let mut claims = self.claims().flatten().collect_vec();
         // If the pod names one PVC in both ways, the PVC is not treated as ephemeral.
         claims.sort_by(|a, b| a.reference().cmp(&b.reference()));
@@ -579,7 +536,6 @@ impl RawPod {
             workload: owner.as_ref().map(|owner| self.workload(owner)),
             owner,
             controller,
-            siblings: given(siblings.join(",")),
             deletion,
             own_grace_seconds: (spec.termination_grace_period_seconds)
                 .unwrap_or(DEFAULT_GRACE_SECONDS),
@@ -668,58 +624,5 @@ mod tests {
         let pod = serde_json::from_value::<RawPod>(pod).expect("a pod");
         assert_eq!(pod.status.conditions[0].since(), None);
         assert_eq!(pod.metadata.managed_fields[0].time(), None);
-    }
-
-    #[test]
-    fn the_pods_of_a_controller_are_asked_for_by_as_few_labels_as_tell_them() {
-        let hash = json!({"app": "web", "pod-template-hash": "5d4f"});
-        let job = json!({"app": "web", "batch.kubernetes.io/controller-uid": "u", "controller-uid": "u", "job-name": "web"});
-        let indexed = json!({"controller-uid": "u", "batch.kubernetes.io/job-completion-index": "3", "job-name": "web"});
-        let rollout = json!({"app": "web", "rollouts-pod-template-hash": "5d4f"});
-        let old_job = json!({"controller-uid": "u", "job-name": "web"});
-        let plain = json!({"app": "web", "tier": "", "topology.kubernetes.io/zone": "b", "pod-reaper.io/skip": "false"});
-        for (kind, version, labels, siblings) in [
-            (
-                "ReplicaSet",
-                "apps/v1",
-                &hash,
-                Some("pod-template-hash=5d4f"),
-            ),
-            ("ReplicaSet", "apps/v1", &plain, Some("app=web,tier=")),
-            ("ReplicationController", "v1", &plain, Some("app=web,tier=")),
-            (
-                "Job",
-                "batch/v1",
-                &job,
-                Some("batch.kubernetes.io/controller-uid=u,controller-uid=u"),
-            ),
-            ("Job", "batch/v1", &old_job, Some("controller-uid=u")),
-            (
-                "Job",
-                "batch/v1",
-                &indexed,
-                Some("batch.kubernetes.io/job-completion-index=3,controller-uid=u"),
-            ),
-            (
-                "ReplicaSet",
-                "apps/v1",
-                &rollout,
-                Some("rollouts-pod-template-hash=5d4f"),
-            ),
-            ("Job", "batch/v1", &json!(null), None),
-            ("StatefulSet", "apps/v1", &plain, None),
-            ("DaemonSet", "apps/v1", &plain, None),
-        ] {
-            let owner = json!([{"apiVersion": version, "kind": kind, "name": "web", "uid": "u", "controller": true}]);
-            let pod = json!({"metadata": {"namespace": "shop", "name": "web-1", "uid": "p", "resourceVersion": "7",
-                "deletionTimestamp": "2026-01-31T02:00:00Z", "labels": labels, "ownerReferences": owner}});
-            let read = || serde_json::from_value::<RawPod>(pod.clone()).unwrap();
-            let mut slim = read();
-            slim.drop_unused();
-            for pod in [read(), slim] {
-                let facts = pod.facts();
-                assert_eq!(facts.siblings.as_deref(), siblings, "{kind} of {version}");
-            }
-        }
     }
 }

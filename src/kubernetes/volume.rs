@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 use super::{
     csi::CsiSource,
     meta::{MAX_ITEMS_KEPT, Meta, given, required},
-    pod::{NetworkDisk, NodeSelectorTerm, RequiredTerms, Status, written_by_several},
+    pod::{NetworkDisk, NodeSelectorTerm, RequiredTerms, written_by_several},
 };
 use crate::{
     decide::GIVE_UP,
@@ -58,18 +58,16 @@ raw! {
         attach_required: Option<bool>,
     }
 
-    /// A `StatefulSet`. Other controllers of pods have the same fields, as far as they are used
-    /// here.
+    /// A `StatefulSet`.
     pub struct RawStatefulSet {
-        /// The controller's metadata.
+        /// The set's metadata.
         pub metadata: Meta,
-        pub(super) spec: SetSpec,
-        pub(super) status: Status,
+        spec: SetSpec,
     }
 
-    pub struct SetSpec {
-        pub replicas: Option<u64>,
-        pub ordinals: Ordinals,
+    struct SetSpec {
+        replicas: Option<u64>,
+        ordinals: Ordinals,
         volume_claim_templates: Vec<ClaimTemplate>,
     }
 
@@ -78,8 +76,8 @@ raw! {
         spec: Option<Box<RawValue>>,
     }
 
-    pub struct Ordinals {
-        pub start: u64,
+    struct Ordinals {
+        start: u64,
     }
 
     /// A `PersistentVolume`.

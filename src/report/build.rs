@@ -16,7 +16,7 @@ use crate::{
     exit::Exit,
     facts::{NodeRead, PodFacts, Ready, SignBy, Unneeded, Zone},
     limits::{Judged, Limit, Plan},
-    outcome::{Outcome, OutcomeCode, ReplacementState as State},
+    outcome::{Outcome, OutcomeCode},
     settings::Task,
     words::{joined, natural},
 };
@@ -84,10 +84,6 @@ impl RunRecord<'_> {
                 pods: pods.len(),
                 verdicts: tally(Verdict::ALL, pods.iter().filter_map(|pod| pod.verdict)),
                 outcomes: tally(OutcomeCode::ALL, self.outcomes.values().map(Outcome::code)),
-                replacements: tally(
-                    State::ALL,
-                    self.replacements.values().map(|found| found.state),
-                ),
             },
             nodes,
             pods,
@@ -134,7 +130,6 @@ impl RunRecord<'_> {
             outcome: outcome.map(Outcome::code),
             outcome_detail: outcome.map(Outcome::sentence),
             reaped_from: self.reaped_from(judged),
-            replacement: self.replacements.get(&pod.uid).cloned(),
             note: self.note(judged),
             answers: self.answers(judged),
             advice: self.adviser().advise(&[judged]),

@@ -18,12 +18,10 @@ use super::{
 use crate::{
     advice::{self, Row, Step, StepKind},
     decide::{ReasonCode, Verdict},
-    outcome::{OutcomeCode, ReplacementState},
+    outcome::OutcomeCode,
     words::{counted, joined, listed, natural, prefixed},
 };
 
-/// The most bytes of a cause that a page shows. JSON has the whole cause.
-const MOST_OF_A_CAUSE: usize = 200;
 /// The most cards that HTML shows unfolded, because they are tall.
 const FEW_CARDS: usize = 3;
 
@@ -201,17 +199,7 @@ fn nodes(report: &Report) -> Section {
 
 /// Returns the row of a pod.
 fn row(pod: &PodEntry) -> Entry {
-    let mut blocks = paragraphs(phrases::sentence(pod));
-    blocks.extend(phrases::replacement(pod).map(|(state, cause)| {
-        let mut cause = cause.cloned().unwrap_or_default();
-        if cause.len() > MOST_OF_A_CAUSE {
-            cause.truncate(cause.floor_char_boundary(MOST_OF_A_CAUSE));
-            cause += " [...]";
-        }
-        let cause = Some(cause).filter(|cause| !cause.is_empty());
-        Block::labelled("Replacement", Tone::Plain, state + &prefixed(", ", cause))
-    }));
-    let state = pod.replacement.as_ref().map(|found| found.state);
+    let blocks = paragraphs(phrases::sentence(pod));
     // The outcome, or else the reason. For a pod to reap, the heading already gives the reason.
     let tag = match (pod.outcome, pod.verdict) {
         (Some(outcome), _) => Some(("outcome", outcome.as_str())),
@@ -221,7 +209,6 @@ fn row(pod: &PodEntry) -> Entry {
     let tag = tag.map(|(kind, code)| Tag { kind, code });
     let tone = match (pod.outcome, pod.verdict) {
         (Some(outcome), _) if outcome.is_failure() => Tone::Bad,
-        _ if state.is_some_and(|state| state != ReplacementState::Back) => Tone::Caution,
         (Some(OutcomeCode::Deleted | OutcomeCode::Gone), _) => Tone::Good,
         (Some(outcome), _) if outcome.acted() => Tone::Caution,
         (_, Some(Verdict::Wait | Verdict::Leave) | None) => Tone::Quiet,
@@ -574,10 +561,5 @@ pub fn words(report: &Report) -> Vec<Word> {
         .iter()
         .filter(|(_, count)| **count > 0)
         .map(|(code, _)| word("outcome", code.as_str(), code.means(), ""));
-    let states = summary
-        .replacements
-        .iter()
-        .filter(|(_, count)| **count > 0)
-        .map(|(state, _)| word("replacement", state.as_str(), state.means(), ""));
-    reasons.chain(outcomes).chain(states).collect()
+    reasons.chain(outcomes).collect()
 }

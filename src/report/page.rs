@@ -113,8 +113,7 @@ pub struct Entry {
     pub is_card: bool,
     /// Whether HTML shows the card unfolded.
     pub is_open: bool,
-    /// The pod's name, and the node of its replacement: enough for a text, because the heading says
-    /// the rest.
+    /// The pod's name: enough for a text, because the heading says the rest.
     pub brief: Option<String>,
     pub blocks: Vec<Block>,
 }
@@ -130,7 +129,7 @@ pub struct Tag {
 /// The explanation of a code.
 #[derive(Debug, Clone)]
 pub struct Word {
-    /// The kind of the code: `reason`, `outcome` or `replacement`.
+    /// The kind of the code: `reason` or `outcome`.
     pub kind: &'static str,
     pub code: &'static str,
     pub means: &'static str,

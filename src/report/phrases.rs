@@ -11,7 +11,7 @@ use crate::{
     exit::Exit,
     facts::{LEASES_OF_FILE, Ready},
     limits::MAX_NODES_IGNORED,
-    outcome::{OutcomeCode, ReplacementState},
+    outcome::OutcomeCode,
     settings::GuardCode,
     words::{self, counted, counts, human_duration, joined, listed, prefixed, sanitize},
 };
@@ -227,37 +227,11 @@ pub fn sentence(pod: &PodEntry) -> Option<&str> {
     }
 }
 
-/// Describes a pod's replacement: its state, name and node, and since when it has been Ready, or
-/// why it is not.
-pub fn replacement(pod: &PodEntry) -> Option<(String, Option<&String>)> {
-    let found = pod.replacement.as_ref()?;
-    let since = found.since.map(|since| since.strftime("%F %TZ"));
-    let other_name = found.name.as_ref().filter(|name| **name != pod.name);
-    let parts = [
-        found.state.to_string(),
-        prefixed(": ", other_name),
-        prefixed(" on ", found.node.as_ref()),
-        prefixed(", Ready since ", since),
-    ];
-    Some((parts.concat(), found.cause.as_ref()))
-}
-
-/// Returns the brief form of a pod for a text whose heading says the rest: the pod's name, and the
-/// node of its replacement. `None` if there is more to say about the pod.
+/// Returns the brief form of a pod for a text whose heading says the rest: the pod's name. `None`
+/// if there is more to say about the pod.
 pub fn brief(pod: &PodEntry) -> Option<String> {
     let is_plain = sentence(pod).is_none() && !went_wrong(pod);
-    let found = pod.replacement.as_ref();
-    let back = match found.map(|found| found.state) {
-        None => String::new(),
-        Some(ReplacementState::Back) => {
-            let name = found.and_then(|found| found.name.as_ref());
-            let name = prefixed(": ", name.filter(|name| **name != pod.name));
-            let node = prefixed(" on ", found.and_then(|found| found.node.as_ref()));
-            format!(" (back{name}{node})")
-        }
-        Some(_) => return None,
-    };
-    is_plain.then(|| pod.name.clone() + &back)
+    is_plain.then(|| pod.name.clone())
 }
 
 /// Says in a few words what is known about other copies of the data that you are asked to discard,
@@ -322,9 +296,6 @@ pub fn headline(report: &Report) -> String {
     }
     let unread = Some(report.errors.len()).filter(|count| *count > 0);
     parts.extend(unread.map(|count| format!("not read: {count}")));
-    let states = summary.replacements.iter();
-    let states = counts(states.map(|(state, count)| (*count, state.as_str())));
-    parts.extend(joined(states, ", ").map(|states| format!("replacements: {states}")));
     parts.join(" · ")
 }
 

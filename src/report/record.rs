@@ -6,7 +6,7 @@ use crate::{
     advice::Installed,
     facts::{ClusterFacts, Uid},
     limits::Plan,
-    outcome::{Outcome, Replacement},
+    outcome::Outcome,
     selector::Target,
     settings::Settings,
 };
@@ -20,8 +20,6 @@ pub struct RunRecord<'a> {
     /// The outcomes of the pods to reap, by UID. Empty for a snapshot, an explanation and a
     /// forecast, and before the run has acted.
     pub outcomes: BTreeMap<Uid, Outcome>,
-    /// The replacements that were waited for, by the UID of the reaped pod.
-    pub replacements: BTreeMap<Uid, Replacement>,
     /// The cluster that the printed kubectl commands have to reach.
     pub kubectl: Target,
     /// Whether the user was asked and did not agree to the deletes.
@@ -38,7 +36,6 @@ impl<'a> RunRecord<'a> {
             facts,
             plan,
             outcomes: BTreeMap::new(),
-            replacements: BTreeMap::new(),
             kubectl: settings.task.target(),
             declined: false,
             installed: None,

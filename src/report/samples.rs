@@ -47,7 +47,6 @@ pub fn audit() -> Settings {
         exit_on_manual: false,
         metrics: MetricsTo::default(),
         events: true,
-        wait_for_replacements: Duration::ZERO,
         form: OutputFormats {
             output: Output::Text,
             log_format: LogFormat::Text,

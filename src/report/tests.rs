@@ -13,7 +13,7 @@ use expect_test::{expect, expect_file};
 use html5gum::{Token, Tokenizer};
 use itertools::Itertools as _;
 use jiff::Timestamp;
-use pulldown_cmark::{Event, Options, Parser};
+use pulldown_cmark::{Event, Parser};
 use schemars::{
     JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings, json_schema,
     transform::transform_subschemas,
@@ -22,11 +22,7 @@ use serde_json::{Value, json};
 
 use super::{samples::*, *};
 use crate::{
-    decide::Verdict,
-    exit::Exit,
-    limits::Limits,
-    outcome::{OutcomeCode, Replacement, ReplacementState},
-    settings::Settings,
+    decide::Verdict, exit::Exit, limits::Limits, outcome::OutcomeCode, settings::Settings,
 };
 
 /// A pod as namespace/name, its verdict, and its outcome or else its reason.
@@ -57,7 +53,6 @@ fn reports() -> Vec<Report> {
             &[],
         ),
         every_outcome(),
-        every_replacement(),
     ]
 }
 
@@ -247,26 +242,15 @@ fn night(dead: usize, all: usize) -> Report {
     report
 }
 
-fn with_a_late_replacement(pod: &PodEntry) -> PodEntry {
-    let cause = "Back-off pulling image ".repeat(50);
-    let late = Replacement::without_pod(ReplacementState::Starting, cause);
-    PodEntry {
-        outcome: (pod.verdict == Some(Verdict::Reap)).then_some(OutcomeCode::Deleted),
-        replacement: (pod.verdict == Some(Verdict::Reap)).then_some(late),
-        ..pod.clone()
-    }
-}
-
 #[test]
 fn a_text_names_every_pod_that_is_reaped_or_needs_a_person() {
     for (dead, all) in [(1, 6), (20, 100), (150, 200), (60, 200)] {
         let report = night(dead, all);
-        // The causes why replacements are not back may be long.
-        let waited = Report {
-            pods: report.pods.iter().map(with_a_late_replacement).collect(),
-            ..report.clone()
-        };
-        for report in [&report, &waited] {
+        let mut deleted = report.clone();
+        for pod in &mut deleted.pods {
+            pod.outcome = (pod.verdict == Some(Verdict::Reap)).then_some(OutcomeCode::Deleted);
+        }
+        for report in [&report, &deleted] {
             let page = report.page();
             let text = text::write(&page, text::Screen::default());
             let wide = text.lines().filter(|line| line.chars().count() > 100);
@@ -369,78 +353,6 @@ fn every_format_says_what_is_known_of_a_node() {
     }
 }
 
-/// Returns the report of a run with replacements in every state.
-fn every_replacement() -> Report {
-    let mut report = every_outcome();
-    let states = ReplacementState::ALL
-        .into_iter()
-        .zip(["a", "b", "c", "d", "e", "f"]);
-    for ((state, name), pod) in states.zip(&mut report.pods) {
-        let back = state == ReplacementState::Back;
-        pod.replacement = Some(Replacement {
-            name: Some(format!("{name}-new")),
-            node: back.then(|| "ds02".to_owned()),
-            since: back.then(|| "2026-01-31T03:00:07Z".parse().unwrap()),
-            ..Replacement::without_pod(state, format!("the cause of <{name}>"))
-        });
-        report.summary.replacements.insert(state, 1);
-    }
-    report
-}
-
-#[test]
-fn every_format_says_what_became_of_the_replacements() {
-    let report = every_replacement();
-    let says = report
-        .pods
-        .iter()
-        .filter_map(phrases::replacement)
-        .map(|(state, cause)| format!("{state}, {}", cause.unwrap()))
-        .collect::<Vec<_>>();
-    let back = "back: a-new on ds02, Ready since 2026-01-31 03:00:07Z, the cause of <a>";
-    let others = [
-        ("starting", "b"),
-        ("not-ready", "c"),
-        ("pending", "d"),
-        ("none", "e"),
-        ("unknown", "f"),
-    ];
-    let others = others.map(|(state, name)| format!("{state}: {name}-new, the cause of <{name}>"));
-    assert_eq!(says, [&[back.to_owned()], &others[..]].concat());
-    let text = text::write(&report.page(), text::Screen::default());
-    let html = html::write(&report.page());
-    let mut rows = Vec::new();
-    for event in Parser::new_ext(&markdown::write(&report.page()), Options::ENABLE_TABLES) {
-        match event {
-            Event::Start(pulldown_cmark::Tag::TableRow) => rows.push(String::new()),
-            Event::Text(text) if !rows.is_empty() => rows.last_mut().unwrap().push_str(&text),
-            _ => {}
-        }
-    }
-    assert!(text.contains("  a-0 (back: a-new on ds02)\n"), "{text}");
-    for says in says {
-        assert!(
-            says == back || text.contains(&format!("      Replacement: {says}\n")),
-            "{says}: {text}"
-        );
-        let escaped = says.replace('<', "&#60;").replace('>', "&#62;");
-        assert!(
-            html.contains(&format!("<b>Replacement: </b>{escaped}</p>")),
-            "{says}: {html}"
-        );
-        assert!(
-            rows.iter()
-                .any(|row| row.contains(&format!("Replacement: {says}"))),
-            "{says}: {rows:?}"
-        );
-    }
-    let states = " · replacements: 1 back, 1 none, 1 not-ready, 1 pending, 1 starting, 1 unknown";
-    let says = phrases::headline(&report);
-    assert!(says.ends_with(states), "{says}");
-    assert_eq!(report.exit, every_outcome().exit);
-    assert!(!phrases::headline(&every_outcome()).contains("replacements"));
-}
-
 fn codes(codes: impl IntoIterator<Item = impl Into<Value>>) -> Value {
     json!({"enum": codes.into_iter().map(Into::into).collect::<Vec<Value>>()})
 }
@@ -457,11 +369,10 @@ fn counts(codes: &[&str]) -> Value {
 }
 
 /// Lists the codes that each field can have. The schema has them in addition to the types.
-fn holds() -> [(&'static str, Value); 8] {
+fn holds() -> [(&'static str, Value); 7] {
     let exits = [Exit::Done, Exit::Incomplete, Exit::Held, Exit::Manual].map(Exit::code);
     let by_verdict = counts(&Verdict::ALL.map(Verdict::as_str));
     let by_outcome = counts(&OutcomeCode::ALL.map(OutcomeCode::as_str));
-    let by_state = counts(&ReplacementState::ALL.map(ReplacementState::as_str));
     [
         ("/properties/version", codes([2])),
         ("/properties/exitCode", codes(exits)),
@@ -476,7 +387,6 @@ fn holds() -> [(&'static str, Value); 8] {
         ("/$defs/NodeEntry/properties/pods", by_verdict.clone()),
         ("/$defs/Summary/properties/verdicts", by_verdict),
         ("/$defs/Summary/properties/outcomes", by_outcome),
-        ("/$defs/Summary/properties/replacements", by_state),
     ]
 }
 

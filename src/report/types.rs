@@ -14,7 +14,7 @@ use crate::{
     exit::Exit,
     facts::{Attachment, Heard, Owner, PodFacts, ReadError, Ready, whole_seconds},
     limits::Limits,
-    outcome::{OutcomeCode, Replacement, ReplacementState},
+    outcome::OutcomeCode,
     selector::NamespaceFilter,
     settings::{GuardCode, Settings},
 };
@@ -77,7 +77,7 @@ in_json! {
         /// `what-if --each-node`: what follows if each real node died alone, the worst first. Null in
         /// every other report; `nodes` and `pods` are empty beside it.
         pub each_node: Option<Vec<NodeForecast>>,
-        /// The counts of nodes, pods, outcomes and replacements.
+        /// The counts of nodes, pods and outcomes.
         pub summary: Summary,
         /// The exit code that follows from the report. If the report cannot be written, a milder
         /// code becomes 3.
@@ -96,8 +96,6 @@ in_json! {
         /// Those that bear on the run as a whole.
         #[serde(flatten)]
         pub limits: Limits,
-        /// `--wait-for-replacements`; 0 is no wait.
-        pub wait_for_replacements_seconds: u64,
         /// `--all`.
         pub all: bool,
     }
@@ -196,8 +194,6 @@ in_json! {
         pub outcome_detail: Option<String>,
         /// From when on a run may reap it; null if it waits for more than time.
         pub reaped_from: Option<Timestamp>,
-        /// The pod that its controller started in its place; null if the run did not wait for it.
-        pub replacement: Option<Replacement>,
         /// What to remember once the pod is reaped.
         pub note: Option<String>,
         /// The answers that were found on the pod, its PVCs and its node.
@@ -312,8 +308,6 @@ in_json! {
         pub verdicts: BTreeMap<Verdict, usize>,
         /// The pods with the verdict `reap` by outcome; every outcome is there.
         pub outcomes: BTreeMap<OutcomeCode, usize>,
-        /// Replacements that were waited for, by state; every state is there.
-        pub replacements: BTreeMap<ReplacementState, usize>,
     }
 }
 
@@ -380,7 +374,6 @@ impl From<&Settings> for SettingsEntry {
             namespaces: settings.namespaces.clone(),
             policy: settings.policy.clone(),
             limits: settings.limits.clone(),
-            wait_for_replacements_seconds: settings.wait_for_replacements.as_secs(),
             all: settings.all,
         }
     }

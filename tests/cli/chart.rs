@@ -165,11 +165,10 @@ fn every_option_can_be_set_by_settings_and_by_values_and_there_are_no_others() {
         settings.keys().collect::<Vec<_>>(),
         known.keys().collect::<Vec<_>>()
     );
-    // The shipped settings are the defaults of the program, but for the wait, and that a person is called.
+    // The shipped settings are the defaults of the program, except that a person is called.
     for (name, (default, _)) in known {
         let shipped = settings[&name].as_str();
         match default {
-            _ if name == "WAIT_FOR_REPLACEMENTS" => assert_eq!(shipped, "1m"),
             _ if name == "EXIT_ON_MANUAL" => assert_eq!(shipped, "true"),
             Some(default) => assert_eq!(shipped, default, "{name}"),
             None if name == "DRY_RUN" => assert_eq!(shipped, "none"),
@@ -269,7 +268,7 @@ fn the_schema_refuses_what_cannot_work() {
         a duration without a unit: {options: {reapOlderThan: '10'}}
         months: {options: {reapOlderThan: '10M'}}
         no threshold: {options: {reapOlderThan: ''}}
-        a negative duration: {options: {waitForReplacements: '-1m'}}
+        a negative duration: {options: {deadline: '-1m'}}
         what a sign of life protects: {options: {kubeletAlive: kill}}
         an option that is gone: {options: {unreachableOnly: true}}
         true as a text: {options: {exitOnManual: 'true'}}

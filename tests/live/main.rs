@@ -18,7 +18,6 @@ mod node_fails;
 mod out_of_service;
 mod outage;
 mod prelude;
-mod replacements;
 mod storage;
 mod unneeded;
 

@@ -11,6 +11,6 @@ pub(crate) use crate::{
     },
 };
 pub(crate) use itertools::Itertools as _;
-pub(crate) use jiff::{SignedDuration, Timestamp};
+pub(crate) use jiff::Timestamp;
 pub(crate) use serde_json::{Value, json};
 pub(crate) use std::{fs, path::Path, process::Command, thread, time::Duration};

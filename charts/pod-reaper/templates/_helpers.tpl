@@ -13,7 +13,6 @@
 {{- $_ := set .Values "historyLimit" 15 }}
 {{- $_ := set .Values "failedHistoryLimit" 9 }}
 {{- $_ := set .Values.options "deadline" "90s" }}
-{{- $_ := set .Values.options "waitForReplacements" "30s" }}
 {{- end }}
 {{- end -}}
 

@@ -36,9 +36,6 @@ pub struct PodFacts {
     pub workload: Option<Owner>,
     /// The API version and UID of the owner, if it is the pod's controller.
     pub controller: Option<Identity>,
-    /// A selector by the pod's own labels for the pods of its controller, if the controller gives
-    /// each pod a new name.
-    pub siblings: Option<String>,
     /// The request to delete the pod; `None` if the pod is not Terminating.
     pub deletion: Option<Deletion>,
     /// The pod's own grace period, in seconds.

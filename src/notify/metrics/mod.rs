@@ -112,11 +112,6 @@ impl<'a> Metrics<'a> {
             unlabelled(report.errors.len()),
         );
         self.add(
-            "replacements",
-            "Replacements that the last run waited for, by how far they had come at its end.",
-            by_label("state", &summary.replacements),
-        );
-        self.add(
             "notices",
             "How many pods, or other things, the notices of the last run are about.",
             by_label("notice", notices),

@@ -127,14 +127,6 @@ fn a_quiet_run_writes_every_series_at_zero() {
         # HELP pod_reaper_read_errors Things that the last run could not read.
         # TYPE pod_reaper_read_errors gauge
         pod_reaper_read_errors{cluster="prod-eu"} 0
-        # HELP pod_reaper_replacements Replacements that the last run waited for, by how far they had come at its end.
-        # TYPE pod_reaper_replacements gauge
-        pod_reaper_replacements{cluster="prod-eu",state="back"} 0
-        pod_reaper_replacements{cluster="prod-eu",state="none"} 0
-        pod_reaper_replacements{cluster="prod-eu",state="not-ready"} 0
-        pod_reaper_replacements{cluster="prod-eu",state="pending"} 0
-        pod_reaper_replacements{cluster="prod-eu",state="starting"} 0
-        pod_reaper_replacements{cluster="prod-eu",state="unknown"} 0
         # HELP pod_reaper_notices How many pods, or other things, the notices of the last run are about.
         # TYPE pod_reaper_notices gauge
         pod_reaper_notices{cluster="prod-eu",notice="never-evicted"} 0

@@ -392,7 +392,7 @@ impl Watched {
         }));
     }
 
-    /// Checks the creation of an Event, or the list of earlier Events, when the request is sent.
+    /// Checks the creation of an Event when the request is sent.
     pub fn judge_event(&mut self, request: &Request) {
         let about = request.body["regarding"]["uid"]
             .as_str()
@@ -410,11 +410,11 @@ impl Watched {
                 "a dry run writes no Event",
             ),
             (
-                request.kind == Kind::Event && Instant::now() > self.rules.last_start,
+                Instant::now() > self.rules.last_start,
                 "the run should have stopped",
             ),
             (
-                request.kind == Kind::Event && !warning && is_there,
+                !warning && is_there,
                 "it reports a pod as deleted that is there",
             ),
             (

@@ -37,9 +37,6 @@ fn args(dice: &mut Dice) -> Vec<String> {
     let mode = dice.weigh(&[(12, "--yes"), (2, "--dry-run"), (1, "--dry-run=client")]);
     let deadline = dice.weigh(&[(12, 480_001), (2, 60_002), (1, 3_001)]);
     args.extend([mode.to_owned(), format!("--deadline={deadline}ms")]);
-    // The wait only reads, after all writes.
-    let waits = dice.permille(300);
-    args.extend(waits.then(|| "--wait-for-replacements=30001ms".to_owned()));
     args
 }
 
@@ -54,13 +51,13 @@ fn trouble(dice: &mut Dice) -> (Trouble, usize, usize) {
         _ => (rate(dice), often(dice)),
     };
     let always = (faults > 0 && dice.permille(450)).then(|| {
-        let kind = match dice.below(10) {
+        let kind = match dice.below(12) {
             0..5 => Kind::Delete,
             5 => Kind::DeleteClaim,
             // The run lists namespaces a second time, right before the first delete.
             6 | 7 => Kind::Namespaces,
             // The list that verifies that deleted pods are gone.
-            8 => Kind::PodUids,
+            8..11 => Kind::PodUids,
             _ => dice.pick(&Kind::all()),
         };
         let of_writes = [

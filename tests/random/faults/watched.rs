@@ -222,11 +222,6 @@ impl Watched {
         self.unread.iter().any(is_relevant)
     }
 
-    /// Whether the request may be made only to wait for replacements, which changes no verdict.
-    fn only_waits(&self, request: &Request) -> bool {
-        matches!(request.kind, Kind::StatefulSet | Kind::AttachmentRows) && !self.writes.is_empty()
-    }
-
     pub fn stale_lists(&self) -> usize {
         self.cache.stale_lists.get()
     }
@@ -277,9 +272,7 @@ impl Cluster for Watched {
     }
 
     fn sent(&mut self, request: &Request) {
-        if !self.only_waits(request) {
-            self.unread.insert(read(request));
-        }
+        self.unread.insert(read(request));
         match request.kind {
             Kind::Delete | Kind::DeleteClaim | Kind::Patch => {
                 self.judge(request);
@@ -292,7 +285,7 @@ impl Cluster for Watched {
                     ends_by.send(at).ok();
                 }
             }
-            Kind::Events | Kind::Event => self.judge_event(request),
+            Kind::Event => self.judge_event(request),
             Kind::StatefulSet | Kind::PodsIn => self.lets_claims_go = true,
             Kind::Claim => self.judge_order(request),
             _ => {}
@@ -380,7 +373,7 @@ impl Cluster for Watched {
         // A node whose response has no time cannot be judged.
         let is_dated = delivery.dated || request.kind != Kind::Node;
         let is_read = is_whole && is_dated && !self.malformed.contains(&request.number);
-        if is_read && !self.only_waits(request) {
+        if is_read {
             self.unread.remove(&read(request));
         }
         // After deleting a PVC, the program reads it only to see whether it is gone. The reading does not change how the pod is

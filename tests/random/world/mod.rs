@@ -406,7 +406,7 @@ impl World {
                 };
                 self.drivers.iter().map(facts).collect()
             }
-            Resource::Events | Resource::ReplicaSets | Resource::Jobs => Vec::new(),
+            Resource::Events => Vec::new(),
         }
     }
 

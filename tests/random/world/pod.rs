@@ -352,7 +352,6 @@ impl World {
             owner,
             workload,
             controller,
-            siblings: None,
             deletion: Some(Deletion {
                 deadline: deletion_deadline,
                 grace_seconds,

@@ -6,7 +6,7 @@ use expect_test::expect_file;
 
 use crate::{
     decide::{ReasonCode, Verdict, rules::RULES},
-    outcome::{OutcomeCode, ReplacementState},
+    outcome::OutcomeCode,
 };
 
 fn table<'a>(of: &str, rows: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
@@ -23,10 +23,9 @@ fn table<'a>(of: &str, rows: impl IntoIterator<Item = (&'a str, &'a str)>) -> St
 fn the_page_of_reasons_is_current() {
     let verdicts = Verdict::ALL.map(|verdict| (verdict.as_str(), verdict.means()));
     let outcomes = OutcomeCode::ALL.map(|code| (code.as_str(), code.means()));
-    let states = ReplacementState::ALL.map(|state| (state.as_str(), state.means()));
     let mut page = format!(
         "\
-# Reasons, outcomes and replacements
+# Reasons and outcomes
 
 Every Terminating pod gets a verdict and a reason. The first rule that applies decides; [How it decides](decisions.md) explains the words.
 
@@ -55,14 +54,8 @@ Every Terminating pod gets a verdict and a reason. The first rule that applies d
 
 What happened to a pod whose verdict was `reap`.
 
-{}
-## Replacements
-
-With `--wait-for-replacements`: the progress of the pod that the owner starts as a replacement.
-
 {}",
-        table("outcome", outcomes),
-        table("state", states)
+        table("outcome", outcomes)
     )
     .unwrap();
     expect_file!["../../../../docs/reasons.md"].assert_eq(&page);

@@ -88,9 +88,7 @@ impl Fault {
                 (2, Self::Denied(403)),
                 (2, Self::Denied(422)),
             ],
-            kind if kind.is_list() && kind != Kind::Events => {
-                &[(5, Self::Malformed), (8, Self::Expired)]
-            }
+            kind if kind.is_list() => &[(5, Self::Malformed), (8, Self::Expired)],
             _ => &[(5, Self::Malformed)],
         };
         dice.weigh(&any.iter().chain(own).copied().collect_vec())

@@ -110,8 +110,6 @@ fn of_kind(objects: &[Value], resource: Resource) -> Vec<(Value, ())> {
         Resource::StatefulSets => "StatefulSet",
         Resource::Attachments => "VolumeAttachment",
         Resource::Events => "Event",
-        Resource::ReplicaSets => "ReplicaSet",
-        Resource::Jobs => "Job",
         Resource::Drivers => "CSIDriver",
     };
     objects

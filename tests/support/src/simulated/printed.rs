@@ -33,8 +33,7 @@ pub(super) fn list(kind: Kind, next: &str, items: Vec<Value>) -> Value {
     if !kind.is_rows() {
         let kind = match kind {
             Kind::Nodes | Kind::NodesWith => "NodeList",
-            Kind::Pods | Kind::PodsIn | Kind::PodsWith => "PodList",
-            Kind::Events => "EventList",
+            Kind::Pods | Kind::PodsIn => "PodList",
             Kind::ServerLeases | Kind::LeasesNamed => "LeaseList",
             Kind::Drivers => "CSIDriverList",
             _ => "PartialObjectMetadataList",

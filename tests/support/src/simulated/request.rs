@@ -29,10 +29,7 @@ pub enum Kind {
     NodesWith,
     Namespaces,
     Pods,
-    /// The pods of a namespace that a label selector selects.
-    PodsWith,
     PodUids,
-    Events,
     Node,
     Lease,
     /// The Leases of API servers.
@@ -46,8 +43,6 @@ pub enum Kind {
     Drivers,
     Pod,
     StatefulSet,
-    ReplicaSet,
-    Job,
     Claim,
     Volume,
     Claims,
@@ -71,8 +66,6 @@ pub enum Resource {
     StatefulSets,
     Attachments,
     Events,
-    ReplicaSets,
-    Jobs,
     Drivers,
 }
 
@@ -110,7 +103,7 @@ enum Form {
 }
 
 /// Each kind of request: its method and path, with a label selector if it has one, its form, and the resource.
-const KINDS: [(Kind, &str, Form, Resource); 30] = {
+const KINDS: [(Kind, &str, Form, Resource); 26] = {
     use Form::{Few, List, Metadata, One, Rows};
     [
         (Kind::NodeRows, "GET /api/v1/nodes", Rows, Resource::Nodes),
@@ -135,19 +128,7 @@ const KINDS: [(Kind, &str, Form, Resource); 30] = {
             Resource::Namespaces,
         ),
         (Kind::Pods, "GET /api/v1/pods", List, Resource::Pods),
-        (
-            Kind::PodsWith,
-            "GET /api/v1/namespaces/NAMESPACE/pods?labelSelector",
-            List,
-            Resource::Pods,
-        ),
         (Kind::PodUids, "GET /api/v1/pods", Metadata, Resource::Pods),
-        (
-            Kind::Events,
-            "GET /apis/events.k8s.io/v1/namespaces/NAMESPACE/events",
-            List,
-            Resource::Events,
-        ),
         (Kind::Node, "GET /api/v1/nodes/NAME", One, Resource::Nodes),
         (
             Kind::Lease,
@@ -196,18 +177,6 @@ const KINDS: [(Kind, &str, Form, Resource); 30] = {
             "GET /apis/apps/v1/namespaces/NAMESPACE/statefulsets/NAME",
             One,
             Resource::StatefulSets,
-        ),
-        (
-            Kind::ReplicaSet,
-            "GET /apis/apps/v1/namespaces/NAMESPACE/replicasets/NAME",
-            One,
-            Resource::ReplicaSets,
-        ),
-        (
-            Kind::Job,
-            "GET /apis/batch/v1/namespaces/NAMESPACE/jobs/NAME",
-            One,
-            Resource::Jobs,
         ),
         (
             Kind::Claim,
@@ -267,7 +236,7 @@ const KINDS: [(Kind, &str, Form, Resource); 30] = {
 };
 
 impl Kind {
-    pub fn all() -> [Self; 30] {
+    pub fn all() -> [Self; 26] {
         KINDS.map(|(kind, ..)| kind)
     }
 
@@ -422,12 +391,11 @@ impl Request {
                 Some((list.parse().ok()?, item.parse().ok()?))
             }
         };
-        // Only two lists may be old: the first list of one node's pods, and the list of a controller's pods. A token itself says
-        // which version it continues.
+        // Only the first list of one node's pods may be old. A token itself says which version it continues.
         let by_name = selector
             .strip_prefix(SELECTS_NODE)
             .is_some_and(|node| !node.is_empty());
-        let may_be_old = kind == Kind::PodsWith || kind == Kind::Pods && by_name;
+        let may_be_old = kind == Kind::Pods && by_name;
         let is_first = limit == Some(OBJECTS);
         let cached = match query.get("resourceVersion") {
             Some(&"0") if page.is_none() && may_be_old => true,
