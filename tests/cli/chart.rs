@@ -12,9 +12,9 @@ use pod_reaper_test_support::{
     installed::{option, variable},
     pages, samples,
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::{Ended, filled, options_with_variables, reaper};
+use crate::{Ended, options_with_variables, reaper};
 
 /// The settings that are shipped.
 const SETTINGS: &str = "cronjob/base/settings.env";
@@ -422,47 +422,4 @@ fn the_readme_has_every_value() {
         "\n<!-- end of values -->",
         &rows,
     );
-}
-
-/// Of what its annotations name, and release/build fills in.
-#[test]
-fn artifact_hub_finds_what_it_shows() {
-    let chart = read("charts/pod-reaper/Chart.yaml") + &read("release/chart-links.yaml");
-    let names = [
-        ("REPOSITORY", "REPOSITORY"),
-        ("IMAGE", "IMAGE"),
-        ("VERSION", "0"),
-    ];
-    let chart = samples::yaml(&filled(&chart, &names));
-    let listed = |name: &str| {
-        let text = chart["annotations"][format!("artifacthub.io/{name}")].as_str();
-        let list = samples::yaml(text.expect(name));
-        list.as_array().expect(name).clone()
-    };
-    for change in listed("changes") {
-        let kind = change["kind"].as_str().expect("a kind");
-        let known = [
-            "added",
-            "changed",
-            "deprecated",
-            "removed",
-            "fixed",
-            "security",
-        ];
-        assert!(known.contains(&kind), "{change}");
-    }
-    let mut shown = listed("links");
-    shown.extend(listed("screenshots"));
-    shown.push(json!({"url": chart["icon"]}));
-    let mut found = 0;
-    for link in shown {
-        let url = link["url"].as_str().expect("an address");
-        let path = url.strip_prefix("REPOSITORY/").expect(url);
-        if let Some((_, file)) = path.split_once("/v0/") {
-            assert!(root().join(file).exists(), "{url}");
-            found += 1;
-        }
-    }
-    assert!(found > 4, "only {found} files");
-    assert_eq!(listed("images")[0]["image"], "IMAGE");
 }

@@ -7,7 +7,7 @@ use expect_test::expect_file;
 use pod_reaper_test_support::pages;
 use serde_json::Value;
 
-use crate::{filled, reaper};
+use crate::reaper;
 
 /// Each function of the sources, by the path of its module and its name, and whether it is a test. `src/decide/tests.rs` and
 /// `src/decide/mod.rs` are `src::decide`.
@@ -259,62 +259,6 @@ fn the_table_of_remedies_is_what_was_measured() {
         "\n<!-- end of remedies -->",
         &table,
     );
-}
-
-/// What `release/published` says of a name; empty as long as nothing is published.
-fn published(name: &str) -> String {
-    let text = pages::read("release/published");
-    let mut values = text
-        .lines()
-        .filter_map(|line| line.strip_prefix(name)?.strip_prefix('='));
-    values.next().expect(name).to_owned()
-}
-
-/// How the image is got, for the pages that say so: built, or taken from where it is published.
-fn how_to_install(repository: &str, image: &str) -> String {
-    let form = if repository.is_empty() {
-        "built"
-    } else {
-        "published"
-    };
-    let charts = image.rsplit_once('/').map_or("", |(registry, _)| registry);
-    let template = pages::read(&format!("release/install/{form}.md"));
-    filled(
-        &template,
-        &[
-            ("VERSION", env!("CARGO_PKG_VERSION")),
-            ("REPOSITORY", repository),
-            ("IMAGE", image),
-            ("CHARTS", &format!("{charts}/charts")),
-        ],
-    )
-}
-
-/// One file says where the project is published. `UPDATE_EXPECT=1` rewrites the pages that follow it.
-#[test]
-fn each_page_installs_what_is_published() {
-    let (start, end) = (
-        "<!-- install: release/published decides -->\n",
-        "<!-- end of install -->",
-    );
-    let how = how_to_install(&published("REPOSITORY"), &published("IMAGE"));
-    for page in ["README.md", "docs/install.md"] {
-        let text = pages::read(page);
-        let (before, rest) = text.split_once(start).expect(page);
-        let (_, after) = rest.split_once(end).expect(page);
-        let wanted = format!("{before}{start}\n{how}\n{end}{after}");
-        expect_file![pages::path(page)].assert_eq(&wanted);
-    }
-    let how = how_to_install("https://git.example/o/pod-reaper", "r.example/o/pod-reaper");
-    for part in [
-        "git clone --branch v0",
-        "scripts/deploy r.example/o/pod-reaper:0",
-        "oci://r.example/o/charts/pod-reaper",
-        "https://git.example/o/pod-reaper/releases/download/v0",
-    ] {
-        assert!(how.contains(part), "{part}: {how}");
-    }
-    assert!(!how.contains("{{"), "{how}");
 }
 
 /// A dangerous mutant that cannot be made any more would be found only where `scripts/mutants` runs.

@@ -49,14 +49,6 @@ fn data() -> PathBuf {
         .join("data")
 }
 
-/// A template of a release with its names filled in.
-fn filled(template: &str, names: &[(&str, &str)]) -> String {
-    let names = names.iter();
-    names.fold(template.to_owned(), |text, (name, value)| {
-        text.replace(&format!("{{{{{name}}}}}"), value)
-    })
-}
-
 /// One run of the program, not started yet.
 struct Reaper {
     command: Command,

@@ -69,7 +69,6 @@ pub fn all() -> Vec<String> {
         "tests/live/README.md",
         "charts/pod-reaper/README.md",
         "release/README.md",
-        "release/best-practices.md",
         "cronjob/README.md",
         "tests/versions.md",
     ];
