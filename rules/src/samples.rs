@@ -575,29 +575,27 @@ fn tally(words: &str) -> Tally {
 /// Counts nodes for the breaker; commas separate the words about each node.
 fn node_counts(words: &str) -> NodeCounts {
     let nodes = words.split(',').map(|node| {
-        let (marks, down) = node.split_once("down ").unwrap_or((node, ""));
-        let mut marks = marks.split_whitespace();
+        let mut marks = node.split_whitespace();
         let mut counted_node = CountedNode {
-            ready: down.is_empty(),
+            ready: true,
             open: true,
-            since: moment(down.trim()),
             ..CountedNode::default()
         };
         while let Some(mark) = marks.next() {
             match mark {
                 "ready" => {}
+                "down" => counted_node.ready = false,
                 "leaf" => counted_node.leaf = true,
                 "control-plane" => counted_node.control_plane = true,
                 "reserved" => (counted_node.control_plane, counted_node.open) = (true, false),
                 "cordoned" => counted_node.open = false,
-                "occupied" => counted_node.occupied = true,
                 "in" => counted_node.zone = marks.next().map(zone),
                 mark => unreachable!("nothing is called so: {mark}"),
             }
         }
         counted_node
     });
-    NodeCounts::count(now(), nodes)
+    NodeCounts::count(nodes)
 }
 
 /// Checks the result of `tell` for each case of the text. A case is a line with a name, a colon and

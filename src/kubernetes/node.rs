@@ -325,18 +325,14 @@ impl RawNode {
         self.taints(OUT_OF_SERVICE).next().is_some()
     }
 
-    /// Returns the node's role in the breaker's count at `now`. `occupied` is true until the pods
-    /// of the node are listed.
-    pub fn counted_node(&self, selectors: &NodeSelectors, now: Timestamp) -> CountedNode {
-        let (ready, (said, tainted)) = (self.ready() == Ready::True, self.transitions());
+    /// Returns the node's role in the breaker's count.
+    pub fn counted_node(&self, selectors: &NodeSelectors) -> CountedNode {
         CountedNode {
-            ready,
+            ready: self.ready() == Ready::True,
             leaf: self.is_leaf(selectors),
             control_plane: self.control_plane(),
             open: self.is_open(),
-            since: not_ready_since(said, tainted, now).filter(|_| !ready),
             zone: self.zone(),
-            occupied: true,
             out_of_service: self.is_out_of_service(),
         }
     }

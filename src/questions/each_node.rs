@@ -41,7 +41,7 @@ pub async fn run_on(
     let store = Store::new(source, settings.wanted());
     store.read_claims().await;
     let mut facts = store.scan().await?.facts;
-    let counted_nodes = store.counted_nodes(facts.now).await;
+    let counted_nodes = store.counted_nodes().await;
     let counted_nodes = counted_nodes
         .map_err(|Unread(cause)| CouldNotRun::Source(format!("could not list nodes: {cause}")))?;
     let alone = async |name: &String| {

@@ -101,7 +101,7 @@ pub(super) async fn suppose<'a>(
     settings.check_filters(&facts)?;
     let plan = settings.limit(&facts, settings.decide(&facts, pods));
     let run = RunRecord::new(settings, facts, plan);
-    let counted_nodes = store.counted_nodes(run.facts.now).await;
+    let counted_nodes = store.counted_nodes().await;
     let counted_nodes = counted_nodes.unwrap_or_default();
     let labels = if on_dead.iter().any(|pod| !pod.needs.is_empty()) {
         store.labels().await.ok()

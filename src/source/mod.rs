@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub use self::store::{Source, Store};
 use crate::{
     decide::Policy,
-    facts::{ClusterFacts, CountedNode, PodFacts, PodsOf, StayReason, Unread},
+    facts::{ClusterFacts, CountedNode, PodFacts, PodsOf, Unread},
     kubernetes::{HolderPod, RawPod},
     selector::NamespaceFilter,
 };
@@ -63,9 +63,6 @@ pub struct Pods {
     pub kept: Vec<PodFacts>,
     /// Every pod of the list, as a holder of Leases.
     pub holders: BTreeSet<HolderPod>,
-    /// Whether there is, or may be, a pod that no `DaemonSet` created and that mirrors no static
-    /// pod. A pod that could not be read may be any pod.
-    pub occupied: bool,
     /// Why the list could not be read, if so.
     pub unread: Option<Unread>,
 }
@@ -79,7 +76,6 @@ impl Pods {
             pod.needs = raw.needs();
         }
         self.holders.insert(raw.as_holder());
-        self.occupied |= !matches!(pod.stays, Some(StayReason::DaemonSet | StayReason::Static));
         if suspect || pod.deletion.is_some() {
             self.kept.push(pod);
         }

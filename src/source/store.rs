@@ -207,7 +207,7 @@ impl<'a> Store<'a> {
                 readings.borrow_mut().ready_nodes = Some(ready_nodes);
             }
             Query::NodeCounts => {
-                let node_counts = self.node_counts(world).await?;
+                let node_counts = self.counted_nodes().await;
                 world.borrow_mut().node_counts = Some(node_counts);
             }
             Query::OtherLeases => self.other_leases(world).await,
@@ -393,14 +393,14 @@ impl<'a> Store<'a> {
         whole.map_err(|failure| self.failed(what, failure))
     }
 
-    /// Returns every node's role in the breaker's count, as if each node were occupied. All nodes are
-    /// read in full, because a row does not show which are leaf nodes.
-    pub async fn counted_nodes(&self, now: Timestamp) -> Read<CountedNodes> {
+    /// Returns every node's role in the breaker's count. All nodes are read in full, because a row
+    /// does not show which are leaf nodes.
+    pub async fn counted_nodes(&self) -> Read<CountedNodes> {
         if let Some(counted_nodes) = &self.readings().borrow().counted_nodes {
             return counted_nodes.clone().map(|counted| self.supposed(counted));
         }
         let add_node = |counted_nodes: &mut CountedNodes, node: RawNode| {
-            let counted_node = node.counted_node(&self.wanted.policy.node_selectors, now);
+            let counted_node = node.counted_node(&self.wanted.policy.node_selectors);
             counted_nodes.insert(node.metadata.name, counted_node);
         };
         let counted = self.all(&Query::NodeCounts.to_string(), add_node).await;
@@ -422,12 +422,11 @@ impl<'a> Store<'a> {
         labels
     }
 
-    /// Marks the nodes that are supposed dead as NotReady. Such a node has only just died, so it was
-    /// not retired on purpose.
+    /// Marks the nodes that are supposed dead as NotReady.
     fn supposed(&self, mut counted_nodes: CountedNodes) -> CountedNodes {
         for name in &self.dead {
             if let Some(counted_node) = counted_nodes.get_mut(name) {
-                (counted_node.ready, counted_node.since) = (false, None);
+                counted_node.ready = false;
             }
         }
         counted_nodes
@@ -435,25 +434,6 @@ impl<'a> Store<'a> {
 }
 
 impl Store<'_> {
-    /// Reads the nodes for the breaker. A node that is not occupied may be retired.
-    async fn node_counts(&self, world: &RefCell<World<'_>>) -> Result<Read<CountedNodes>> {
-        let now = world.borrow().facts.now;
-        let mut counted_nodes = match self.counted_nodes(now).await {
-            Ok(counted_nodes) => counted_nodes,
-            Err(unread) => return Ok(Err(unread)),
-        };
-        for (name, counted_node) in &mut counted_nodes {
-            if counted_node.may_be_retired(now) {
-                let listed = world.borrow().is_occupied(name);
-                counted_node.occupied = match listed {
-                    Some(occupied) => occupied,
-                    None => self.is_occupied(name).await?,
-                };
-            }
-        }
-        Ok(Ok(counted_nodes))
-    }
-
     /// Reads a list of pods.
     async fn pods(&self, list: &PodsOf, suspect: bool) -> Result<Pods> {
         let dead = matches!(list, PodsOf::Node(name) if self.dead.contains(name));
@@ -462,13 +442,11 @@ impl Store<'_> {
             Ok(mut listed) => {
                 let unreadable = listed.malformed.iter().filter_map(HolderPod::of_malformed);
                 listed.items.holders.extend(unreadable);
-                let (mut pods, whole) = self.read_of(list, listed);
-                pods.occupied |= !whole && !dead;
+                let (pods, _) = self.read_of(list, listed);
                 Ok(pods)
             }
             Err(failure) if dead || failure.forbids() => Err(self.could_not("list pods", &failure)),
             Err(failure) => Ok(Pods {
-                occupied: true,
                 unread: Some(self.failed(list, failure)),
                 ..Pods::default()
             }),
@@ -482,17 +460,6 @@ impl Store<'_> {
             self.failed(list, malformed);
         }
         (listed.items, listed.malformed.is_empty())
-    }
-
-    /// Reports whether a node whose pods were not listed is occupied.
-    async fn is_occupied(&self, node: &str) -> Result<bool> {
-        if let Some(occupied) = self.readings().borrow().occupied.get(node) {
-            return Ok(*occupied);
-        }
-        let pods = self.pods(&PodsOf::Node(node.to_owned()), false).await?;
-        let mut readings = self.readings().borrow_mut();
-        readings.occupied.insert(node.to_owned(), pods.occupied);
-        Ok(pods.occupied)
     }
 
     /// Returns the pods of a list that could be read, and reports whether all of them could.

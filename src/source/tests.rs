@@ -1663,37 +1663,6 @@ fn every_pod_of_the_node_uses_its_claims_until_it_has_finished() {
     assert_eq!(claim.users, BTreeSet::from(users));
 }
 
-/// A node without a Terminating pod is retired. A pod that could not be read may be Terminating.
-#[test]
-fn a_node_is_put_away_only_if_it_has_certainly_no_terminating_pod() {
-    let old = "
-        Node ds07:
-            spec: {unschedulable: true}
-            status: {conditions: [{type: Ready, status: Unknown, lastTransitionTime: '2026-01-29T02:00:00Z'}]}
-        Pod a: {}
-    ";
-    for (pod, not_ready) in [
-        ("Pod b: {spec: {nodeName: ds05}}", 1),
-        ("Pod b: {spec: {nodeName: ds07}}", 2),
-        (
-            "Pod b: {spec: {nodeName: ds07}, metadata: {deletionTimestamp: null}}",
-            2,
-        ),
-        (
-            "Pod b: {spec: {nodeName: ds07}, metadata: {ownerReferences: [{kind: DaemonSet, apiVersion: apps/v1, controller: true}]}}",
-            1,
-        ),
-        (
-            "Pod b: {spec: {nodeName: ds07}, metadata: {ownerReferences: [{kind: DaemonSet, apiVersion: apps.kruise.io/v1alpha1, controller: true}]}}",
-            2,
-        ),
-        ("Pod b: {metadata: 7, spec: 7}", 2),
-    ] {
-        let (counted, _) = all_of(&gathered(&format!("{old}\n        {pod}")).facts);
-        assert_eq!(counted, not_ready, "{pod}");
-    }
-}
-
 /// With `whenScaled: Delete`, a `StatefulSet` that is scaled down makes its pod the owner of the
 /// PVCs.
 #[test]

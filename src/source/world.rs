@@ -57,12 +57,10 @@ pub struct Readings {
     pub attachments: Option<BTreeMap<String, Vec<Attachment>>>,
     /// What some Ready nodes tell.
     pub ready_nodes: Option<ReadyNodes>,
-    /// Every node's role in the breaker's count, as if each node were occupied.
+    /// Every node's role in the breaker's count.
     pub counted_nodes: Option<Read<CountedNodes>>,
     /// The labels of all nodes.
     pub labels: Option<Read<Rc<LabelsByNode>>>,
-    /// Whether a node that may be retired is occupied.
-    pub occupied: BTreeMap<String, bool>,
     /// The PVCs, by namespace and name.
     pub pvcs: BTreeMap<(String, String), ClaimRead>,
     /// The real nodes that a label selector selects.
@@ -598,12 +596,6 @@ impl<'a> World<'a> {
         (self.scan.ready.clone(), self.facts.now)
     }
 
-    /// Reports whether a node is occupied; `None` if its pods were not listed.
-    pub fn is_occupied(&self, node: &str) -> Option<bool> {
-        let pods = self.lists.get(&PodsOf::Node(node.to_owned()))?;
-        Some(pods.occupied)
-    }
-
     /// Counts the nodes, and notes the Ready nodes with the out-of-service taint. An edge node that
     /// is known to be off is counted like any other node. So everything that may show a sign of life
     /// was read before.
@@ -623,7 +615,7 @@ impl<'a> World<'a> {
             .filter(|(_, it)| it.ready && it.out_of_service);
         let tainted = tainted.map(|(name, _)| name.clone());
         self.facts.ready_out_of_service.extend(tainted);
-        NodeCounts::count(now, counted_nodes.into_values())
+        NodeCounts::count(counted_nodes.into_values())
     }
 
     /// Returns the possible holders of Leases that would show a heartbeat of a NotReady node.

@@ -419,21 +419,13 @@ pub struct Outage {
 }
 
 /// The nodes that the breaker counts.
-fn counted(nodes: impl IntoIterator<Item = CountedNode>, now: Timestamp) -> Vec<CountedNode> {
-    let day = SignedDuration::from_hours(24);
-    let put_away = |node: &CountedNode| {
-        let long = node
-            .since
-            .is_some_and(|since| now.duration_since(since) > day);
-        !node.ready && long && !node.occupied
-    };
-    let counts = |node: &CountedNode| !node.leaf && !put_away(node);
-    nodes.into_iter().filter(counts).collect()
+fn counted(nodes: impl IntoIterator<Item = CountedNode>) -> Vec<CountedNode> {
+    nodes.into_iter().filter(|node| !node.leaf).collect()
 }
 
 /// The census of the nodes, as a complete read finds it.
-pub fn node_counts(nodes: impl IntoIterator<Item = CountedNode>, now: Timestamp) -> NodeCounts {
-    let real = counted(nodes, now);
+pub fn node_counts(nodes: impl IntoIterator<Item = CountedNode>) -> NodeCounts {
+    let real = counted(nodes);
     let tally = |is: &dyn Fn(&CountedNode) -> bool| {
         let of = || real.iter().filter(|node| is(node));
         Tally {
@@ -455,12 +447,8 @@ pub fn node_counts(nodes: impl IntoIterator<Item = CountedNode>, now: Timestamp)
 }
 
 impl Outage {
-    pub fn of(
-        nodes: impl IntoIterator<Item = CountedNode>,
-        now: Timestamp,
-        max_percent: u8,
-    ) -> Self {
-        let real = counted(nodes, now);
+    pub fn of(nodes: impl IntoIterator<Item = CountedNode>, max_percent: u8) -> Self {
+        let real = counted(nodes);
         let too_many = |is: &dyn Fn(&CountedNode) -> bool| {
             let of = real.iter().filter(|node| is(node));
             let failed = of.clone().filter(|node| !node.ready).count();
@@ -493,20 +481,13 @@ impl Outage {
 }
 
 /// How the breaker counts a node.
-pub fn counted_node(node: &NodeFacts, now: Timestamp, occupied: bool) -> CountedNode {
-    let ready = node.ready == Ready::True;
+pub fn counted_node(node: &NodeFacts, now: Timestamp) -> CountedNode {
     CountedNode {
-        ready,
+        ready: node.ready == Ready::True,
         leaf: node.leaf.is_some() && edge_is_off(node, now).is_none(),
         control_plane: node.control_plane,
         open: node.open,
-        since: if ready {
-            None
-        } else {
-            not_ready_since(node, now)
-        },
         zone: node.zone.clone(),
-        occupied,
         out_of_service: node.out_of_service,
     }
 }

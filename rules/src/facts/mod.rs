@@ -207,7 +207,7 @@ pub enum NodeCounts {
     /// It is known that no count is needed: there is no pod to judge, or few nodes are NotReady and
     /// a pod could start on a Ready one.
     NotNeeded,
-    /// The nodes were counted, without leaf nodes and retired nodes.
+    /// The nodes were counted, without leaf nodes.
     Counted {
         /// All real nodes.
         all: Tally,
@@ -250,14 +250,8 @@ pub struct CountedNode {
     /// True if nothing keeps new pods off the node: it is not cordoned, and no taint reserves it
     /// for the control plane.
     pub open: bool,
-    /// The time since which the node is NotReady; `None` if the node is Ready or the time is not
-    /// known.
-    pub since: Option<Timestamp>,
     /// The zone that the node's labels name.
     pub zone: Option<Zone>,
-    /// True if the node has, or may have, a pod that neither belongs to a `DaemonSet` nor mirrors a
-    /// static pod.
-    pub occupied: bool,
     /// True if the node carries the out-of-service taint.
     pub out_of_service: bool,
 }

@@ -7,8 +7,6 @@ pub use self::options::Limits;
 
 use std::collections::BTreeMap;
 
-use jiff::{SignedDuration, Timestamp};
-
 use crate::{
     decide::{PodContext, Policy, Reason, ReasonCode, Verdict, unread_facts},
     facts::{ClusterFacts, CountedNode, NodeCounts, PodFacts, Tally, Unread, Zone},
@@ -19,10 +17,6 @@ use crate::{
 /// every delete in a small cluster. Kubernetes' node lifecycle controller uses the same two numbers
 /// in each zone (more than 2, and 55%).
 pub const MAX_NODES_IGNORED: usize = 2;
-
-/// A node that has been NotReady for longer than this is retired, if the only pods left on it are
-/// those that stay on every node.
-const RETIRED_AFTER: SignedDuration = SignedDuration::from_hours(24);
 
 /// A pod, the reason that the rules give, and the limit, if any. The limit does not replace the
 /// reason.
@@ -167,7 +161,7 @@ impl Limit {
         match self {
             Self::MassOutage(state) | Self::Unread(state) => state.clone(),
             Self::NoRoom(Some(only)) => format!("{only} is the only node: nothing can start elsewhere"),
-            Self::NoRoom(None) => "No pod could start elsewhere: every other node is NotReady, cordoned, reserved for the control plane, a leaf node or retired"
+            Self::NoRoom(None) => "No pod could start elsewhere: every other node is NotReady, cordoned, reserved for the control plane or a leaf node"
                 .to_owned(),
             Self::OverCap(most) => format!("--max-deletes is {most}"),
         }
@@ -237,14 +231,11 @@ fn too_many(tally: Tally, which: &str, max_percent: u8) -> Option<Limit> {
 }
 
 impl NodeCounts {
-    /// Counts the real nodes among `nodes`, without those that were retired by `now`.
-    pub fn count(now: Timestamp, nodes: impl IntoIterator<Item = CountedNode>) -> Self {
+    /// Counts the real nodes among `nodes`.
+    pub fn count(nodes: impl IntoIterator<Item = CountedNode>) -> Self {
         let (mut all, mut workers, mut room) = (Tally::default(), Tally::default(), false);
         let mut zones = BTreeMap::<_, Tally>::new();
-        for node in nodes
-            .into_iter()
-            .filter(|node| !node.leaf && (node.occupied || !node.may_be_retired(now)))
-        {
+        for node in nodes.into_iter().filter(|node| !node.leaf) {
             all.add(node.ready);
             if !node.control_plane {
                 workers.add(node.ready);
@@ -268,15 +259,6 @@ impl Tally {
     pub fn add(&mut self, ready: bool) {
         self.total += 1;
         self.not_ready += usize::from(!ready);
-    }
-}
-
-impl CountedNode {
-    /// Reports whether the node was retired by `now`, unless it is occupied. A retired node is not
-    /// part of an outage.
-    pub fn may_be_retired(&self, now: Timestamp) -> bool {
-        let long_ago = |since: Timestamp| now.duration_since(since) > RETIRED_AFTER;
-        !self.ready && self.since.is_some_and(long_ago)
     }
 }
 

@@ -220,19 +220,6 @@ fn pods_of_other_namespaces_are_only_counted() {
     assert_eq!(whole, left_out);
 }
 
-/// Each node's forecast needs to know whether a retired node has a Terminating pod, although the
-/// retired node has a forecast of its own.
-#[test]
-fn what_one_forecast_has_asked_is_there_for_the_next() {
-    let away = "
-        Node z: {since: 2600000, spec: {unschedulable: true}}
-        Pod shop/left-0: {node: z}
-    ";
-    let answer = foretold(&audit(), away);
-    let away = nodes(&answer).iter().find(|node| node.node == "z");
-    assert_eq!(away.expect("it is there").counts.evicted, 1);
-}
-
 /// `RabbitMQ`'s operator gives its pods a grace period of a week.
 #[test]
 fn a_weeks_grace_is_waited_for_only_on_a_node_without_a_lease() {

@@ -134,22 +134,6 @@ fn the_supposed_nodes_are_counted_with_those_that_are_dead_already() {
     );
 }
 
-/// Only the breaker checks whether the nodes that are alive have a Terminating pod.
-#[test]
-fn a_node_that_was_put_away_counts_only_with_a_terminating_pod() {
-    let holds = |on: &str, dead: &[&str]| {
-        let away = "{since: 2600000, spec: {unschedulable: true}}";
-        let more = format!(
-            "{{Node c: {{ready: 'True'}}, Node d: {away}, Node e: {away}, Pod shop/old: {{node: {on}}}}}"
-        );
-        foretold(&audit(), &more, dead).breaker.is_some()
-    };
-    assert!(!holds("a", &["a", "b"]));
-    // The supposed death is recent, so the node is not treated as retired.
-    assert!(holds("a", &["a", "b", "d"]));
-    assert!(holds("d", &["a", "b"]));
-}
-
 /// A forecast reads whether PVCs are created again, as a run does, although the node is alive.
 #[test]
 fn scratch_is_foretold_as_it_is_reaped() {

@@ -345,9 +345,9 @@ fn an_outage_that_holds_everything_prints_no_destructive_command() {
 
         NOTHING IS DELETED (mass-outage)
           No pod could start elsewhere: every other node is NotReady, cordoned, reserved for the control
-          plane, a leaf node or retired. 5 pods are held. When that many nodes fail at the same time, the
-          cause is more often the API server or the network than the nodes, and their pods may all be
-          running. What the nodes have in common can show what has failed: look at the network first.
+          plane or a leaf node. 5 pods are held. When that many nodes fail at the same time, the cause is
+          more often the API server or the network than the nodes, and their pods may all be running. What
+          the nodes have in common can show what has failed: look at the network first.
           - See what the NotReady nodes have in common:
             kubectl get nodes -o wide -L topology.kubernetes.io/zone,node.kubernetes.io/instance-type
     "#]]

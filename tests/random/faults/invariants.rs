@@ -346,7 +346,6 @@ impl Watched {
         let Received {
             node_counts,
             rows,
-            occupied,
             real_ready,
             ..
         } = &self.received;
@@ -355,15 +354,14 @@ impl Watched {
         let Some(nodes) = node_counts else {
             return percent < 100 && !(few && *real_ready);
         };
-        let occupied = |node: &NodeFacts| occupied.get(&node.name).copied().unwrap_or(true);
         // The other heartbeats of these nodes are unknown. An edge node with a `powered-off` answer may be alive, and is then
         // counted as a leaf node.
         let held = [false, true].map(|lives| {
             let counts = |node: &NodeFacts| CountedNode {
-                leaf: node.leaf.is_some() && lives || counted_node(node, now, true).leaf,
-                ..counted_node(node, now, occupied(node))
+                leaf: node.leaf.is_some() && lives || counted_node(node, now).leaf,
+                ..counted_node(node, now)
             };
-            Outage::of(nodes.iter().map(counts), now, percent).holds(node, now)
+            Outage::of(nodes.iter().map(counts), percent).holds(node, now)
         });
         held == [true, true]
     }
@@ -783,22 +781,20 @@ impl Ended<'_> {
     /// Whether a limit other than the cap keeps a pod of `facts`.
     fn holds(&self, facts: &ClusterFacts, pod: &PodFacts) -> bool {
         let now = facts.now;
-        let is_faulty = self.state.trouble.is_faulty();
         let percent = self.state.rules.settings.limits.max_not_ready_percent;
         let node = facts.node_of(pod).and_then(NodeRead::known);
-        // A fault may hide a pod, or hide that an edge node's machine is alive. Such a node is counted as a leaf node.
-        let occupied = |node: &str| is_faulty || self.before.occupied(node);
+        // A fault may hide that an edge node's machine is alive. Such a node is counted as a leaf node.
         let holds = |edge_lives: bool| {
             let counts = |node: &NodeFacts| {
-                let mut counts = counted_node(node, now, occupied(&node.name));
+                let mut counts = counted_node(node, now);
                 counts.leaf |= edge_lives && node.leaf.is_some();
                 counts
             };
             let nodes = facts.nodes.values().filter_map(NodeRead::known);
-            let outage = Outage::of(nodes.map(counts), now, percent);
+            let outage = Outage::of(nodes.map(counts), percent);
             node.is_some_and(|node| outage.holds(node, now))
         };
-        holds(false) || is_faulty && holds(true)
+        holds(false) || self.state.trouble.is_faulty() && holds(true)
     }
 
     /// Pods of a run without faults that should have been reaped and were not.

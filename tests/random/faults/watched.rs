@@ -105,8 +105,6 @@ pub struct Received {
     pub planned_at: Option<Timestamp>,
     /// All nodes.
     pub node_counts: Option<Vec<NodeFacts>>,
-    /// By node, whether the last complete list of its pods showed a pod that makes the breaker count the node.
-    pub occupied: BTreeMap<String, bool>,
     /// The Leases that are not kubelets', from the first complete list of rows. The list is empty if listing them was forbidden.
     pub rows_of_leases: Option<Vec<Other>>,
     pub leases_forbidden: bool,
@@ -580,11 +578,6 @@ impl Received {
                     _ => None,
                 });
                 self.drivers = Some(drivers.collect());
-            }
-            Kind::Pods if let Some(node) = request.of_node() => {
-                let occupies = |facts: &Facts| matches!(facts, Facts::Pod(pod) if pod.occupies());
-                let occupied = malformed || readable.iter().any(occupies);
-                self.occupied.insert(node.to_owned(), occupied);
             }
             // A malformed response about one namespace is no reading: what was read before stays.
             Kind::Namespaces if malformed && request.selector.starts_with(OF_NAME) => {}

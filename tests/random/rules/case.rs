@@ -62,10 +62,10 @@ impl Case {
             facts.errors.push(ReadError { what, cause });
         }
         let known = facts.nodes.values().filter_map(NodeRead::known);
-        let known = known.map(|node| counted_node(node, facts.now, true));
+        let known = known.map(|node| counted_node(node, facts.now));
         facts.node_counts = match dice.weigh(&[(8, 0), (6, 1), (1, 2)]) {
             0 => NodeCounts::NotNeeded,
-            1 => node_counts(known.chain(further_nodes.iter().cloned()), facts.now),
+            1 => node_counts(known.chain(further_nodes.iter().cloned())),
             _ => NodeCounts::Unread(Unread(text(&mut dice))),
         };
         facts.clock = dice.permille(30).then(|| text(&mut dice));
@@ -95,7 +95,7 @@ fn leave_out_idle_nodes(dice: &mut Dice, gathered: &mut Gathered) -> Vec<Counted
         further.extend(
             node.known()
                 .filter(|_| !stays)
-                .map(|node| counted_node(node, now, false)),
+                .map(|node| counted_node(node, now)),
         );
         stays
     });

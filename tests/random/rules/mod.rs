@@ -71,12 +71,10 @@ fn limit(case: &Case, max_percent: u8, pod: &PodFacts) -> Option<ReasonCode> {
     let facts = &case.gathered.facts;
     let node = node_of(facts, pod)?;
     let looked_at = facts.nodes.values().filter_map(NodeRead::known);
-    let looked_at = looked_at.map(|node| counted_node(node, facts.now, true));
+    let looked_at = looked_at.map(|node| counted_node(node, facts.now));
     let nodes = looked_at.chain(case.further_nodes.iter().cloned());
     let held = match facts.node_counts {
-        NodeCounts::Counted { .. } => {
-            Outage::of(nodes, facts.now, max_percent).holds(node, facts.now)
-        }
+        NodeCounts::Counted { .. } => Outage::of(nodes, max_percent).holds(node, facts.now),
         NodeCounts::NotNeeded | NodeCounts::Unread(_) => false,
     };
     let unread = facts.clock.is_some()

@@ -12,7 +12,7 @@ use self::{
     pod::{claims_of, deletion, is_forced, runs},
 };
 use crate::prelude::*;
-use pod_reaper::facts::{Heard, Identity, LeafKind, NamespaceFacts, Owner};
+use pod_reaper::facts::{Heard, LeafKind, NamespaceFacts};
 use pod_reaper_test_support::samples;
 use serde_json::json;
 
@@ -75,14 +75,6 @@ impl Namespace {
     }
 }
 
-/// What the nodes that are down have in common.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Many {
-    Any,
-    Zone,
-    Parked,
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum By {
     Us,
@@ -137,34 +129,23 @@ impl World {
         }
         let dead = dice.weigh(&[(16, 1), (16, 2), (4, 3), (2, 4), (2, 0), (1, 8)]);
         let ready = dice.weigh(&[(16, 2), (16, 3), (8, 5), (4, 1), (2, 0), (1, 12)]);
-        // Sometimes one zone fails and others do not, or most of the nodes that are down are retired nodes.
-        let mut parked = BTreeSet::new();
-        let many = dice.weigh(&[(20, Many::Any), (1, Many::Zone), (1, Many::Parked)]);
-        let (dead, ready) = match many {
-            Many::Any => (dead, ready),
-            Many::Zone => (dice.pick(&[3, 3, 4]), dice.pick(&[4, 6])),
-            Many::Parked => (dice.pick(&[4, 5]), dice.pick(&[2, 3])),
+        // Sometimes one zone fails and others do not.
+        let of_zone = dice.permille(50);
+        let (dead, ready) = if of_zone {
+            (dice.pick(&[3, 3, 4]), dice.pick(&[4, 6]))
+        } else {
+            (dead, ready)
         };
         for number in 0..(dead + ready).max(1) {
             let is_dead = number < dead;
             let mut node = world.random_node(dice, number, is_dead);
-            if many == Many::Zone && dice.permille(950) {
+            if of_zone && dice.permille(950) {
                 node.label(
                     "topology.kubernetes.io/zone",
                     if is_dead { "a" } else { "b" },
                 );
                 node.labels.remove("topology.kubernetes.io/region");
                 node.facts.zone = node.zone();
-            }
-            if many == Many::Parked && is_dead && number > 0 {
-                let age = 86_400 + dice.weigh(&[(20, 900), (1, 0), (1, 1)]);
-                let since = Some(start() - SignedDuration::from_secs(age));
-                (node.facts.ready_since, node.facts.tainted_since) = (since, None);
-                if node.facts.ready == Ready::Absent {
-                    // Without the condition there is no such time.
-                    node.facts.ready_since = None;
-                }
-                parked.insert(node.facts.name.clone());
             }
             world.nodes.insert(node.facts.name.clone(), node);
         }
@@ -176,24 +157,8 @@ impl World {
             } else {
                 many
             };
-            let is_parked = parked.contains(&name);
-            for _ in 0..dice.below(if is_parked { 2 } else { most }) {
-                let key = world.add_pod(dice, Some(name.clone()));
-                if let Some(pod) = world.pods.get_mut(&key)
-                    && is_parked
-                    && dice.permille(900)
-                {
-                    pod.facts.owner = Some(Owner {
-                        kind: "DaemonSet".to_owned(),
-                        name: "owner".to_owned(),
-                    });
-                    pod.facts.workload.clone_from(&pod.facts.owner);
-                    pod.facts.controller = Some(Identity {
-                        api_version: "apps/v1".to_owned(),
-                        uid: "uid-of-owner".into(),
-                    });
-                    (pod.template, pod.facts.indexed) = (None, false);
-                }
+            for _ in 0..dice.below(most) {
+                world.add_pod(dice, Some(name.clone()));
             }
         }
         world.add_users(dice);
@@ -490,15 +455,6 @@ impl World {
         (every || !any || leases <= 3).then_some(!any && !every)
     }
 
-    /// Whether the node has a pod that makes the breaker count the node while it is not Ready.
-    pub fn occupied(&self, node: &str) -> bool {
-        let mut pods = self
-            .pods
-            .values()
-            .filter(|pod| pod.facts.node.as_deref() == Some(node));
-        pods.any(Pod::occupies)
-    }
-
     /// Deletes a PVC, with preconditions. The PVC stays until no pod uses it.
     pub fn delete_claim(
         &mut self,
@@ -650,7 +606,7 @@ impl World {
 
     /// Makes a random change that the program has not caused.
     pub fn change(&mut self, dice: &mut Dice) {
-        let what = match dice.below(38) {
+        let what = match dice.below(42) {
             31 | 32 => 18,
             33 => 0,
             34.. => dice.pick(&[13, 14]),

@@ -817,12 +817,6 @@ impl World {
             };
             // A time in the near future would be used only a moment later, and the verdict would change by itself.
             let age = if age == -1 { 0 } else { age };
-            // The node has been a retired node for only about a day.
-            let age = if cordoned && dice.permille(400) {
-                86_400 + dice.pick(&[-30, 0, 1, 900])
-            } else {
-                age
-            };
             start() - SignedDuration::from_secs(age)
         };
         let own_lease = dice.permille(850).then(|| match life {
