@@ -8,7 +8,7 @@ use pod_reaper::{
     console::{log, output, terminal},
     exit::{CouldNotRun, Exit, Result},
     notify::metrics::Metrics,
-    questions::{each_node, explain, what_if},
+    questions::explain,
     run,
     settings::Settings,
     stop::Stop,
@@ -56,12 +56,6 @@ fn start(settings: &Settings) -> Result<Exit> {
 /// Performs the command and writes its report.
 async fn perform(settings: &Settings, stop: &Stop, metrics: &mut Metrics<'_>) -> Result<Exit> {
     let report = match &settings.command {
-        Command::WhatIf(nodes) => what_if::run(settings, nodes, stop).await?,
-        Command::EachNode => {
-            let report = each_node::run(settings, stop).await?;
-            metrics.add_forecast(&report);
-            report
-        }
         Command::Explain { pod, all_rules } => {
             let mut report = explain::run(settings, pod, stop).await?;
             if let Some(explained) = &mut report.explained {

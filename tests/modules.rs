@@ -34,7 +34,7 @@ const MODULES: &str = "
     settings: what was typed, as what the program needs
     execute: acting on a plan, and looking whether it worked
     report: the report, and one writer a format; phrases.rs has what they say alike
-    questions: what-if and explain: reports that no run makes
+    questions: explain, the report that no run makes
     notify: what a run did, as Kubernetes Events and as metrics
     console: the log, the question, how far a run is, and standard output
     run: one run, top to bottom

@@ -236,7 +236,6 @@ fn measure_all(cluster: &'static ControlPlane, asked: &Asked) {
     let other = against
         .as_ref()
         .map(|binary| [&[binary.as_str()], &OPTIONS[..]].concat());
-    let each_node = [&binary, "what-if", "--each-node", "--log-level=warn"];
     let all = [&ours[..], &["--all", "--dry-run=client"]].concat();
     let path = format!(
         "{}:/usr/bin:/bin",
@@ -244,7 +243,7 @@ fn measure_all(cluster: &'static ControlPlane, asked: &Asked) {
     );
     let path = format!("PATH={path}");
     let script = ["env", &path, "bash", "-c", SCRIPT];
-    // The comparison for a forecast of every node: the same pods, listed once, in the same pages.
+    // The comparison for a run with --all: the same pods, listed once, in the same pages.
     let list = [
         "env",
         &path,
@@ -310,9 +309,6 @@ fn measure_all(cluster: &'static ControlPlane, asked: &Asked) {
                 filled.stick();
                 run(5, "pod-reaper --all, dry", &mut || {
                     measure(&straight, &log, &all)
-                });
-                run(6, "pod-reaper what-if --each-node", &mut || {
-                    measure(&straight, &log, &each_node)
                 });
                 run(7, "kubectl get pods, all once", &mut || {
                     measure(&straight, &log, &list)

@@ -1,7 +1,7 @@
 //! The rules of pod-reaper. They turn plain facts into verdicts, plans and advice.
 //!
 //! Nothing in this crate can contact a server, read a clock or write a file: the time is an
-//! argument. A run, `explain` and `what-if` all call the same functions.
+//! argument. A run and `explain` both call the same functions.
 
 pub mod advice;
 pub mod codes;

@@ -113,7 +113,6 @@ pub fn pod() -> PodFacts {
         deletion: Some(Deletion {
             deadline: an_hour_ago(),
             grace_seconds: Some(30),
-            supposed: false,
         }),
         own_grace_seconds: 30,
         finalizers: Vec::new(),
@@ -134,7 +133,6 @@ pub fn pod() -> PodFacts {
         stays: None,
         tolerates_silence: Some(300),
         tolerates_not_ready: Some(300),
-        needs: Vec::new(),
         heard: None,
         lacks: None,
     }
@@ -366,7 +364,6 @@ impl Scene {
             "named" => name(pod, how),
             "overdue" => deletion(pod).deadline = now() - span(how),
             "never-placed" => (pod.node, self.node) = (None, None),
-            "supposed" => deletion(pod).supposed = true,
             "made" => pod.created = moment(how),
             "finished" => pod.fail(),
             "running" => pod.containers.running = number(how),

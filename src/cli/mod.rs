@@ -22,8 +22,8 @@ use itertools::Itertools as _;
 pub use self::gateway::{Login, PushGateway};
 pub use self::options::{Common, MetricsTo, Options, OutputFormats};
 pub use self::print::Print;
+use self::values::PODS;
 pub use self::values::{LogFormat, Output, PodName, RequireGuard};
-use self::values::{NODES, PODS};
 use self::variables::{DIRECTORY, Settings, is_setting};
 use crate::{cluster::Mode, selector::regex, words::prefixed};
 
@@ -50,10 +50,6 @@ pub struct Filter {
 pub enum Command {
     /// Deletes and reports.
     Run,
-    /// Forecasts the failure of these nodes, of which there is at least one.
-    WhatIf(Vec<String>),
-    /// Forecasts the failure of each node by itself.
-    EachNode,
     /// Explains the verdict on a pod.
     Explain { pod: PodName, all_rules: bool },
     /// Prints a text that needs no cluster.
@@ -78,23 +74,6 @@ struct Line {
 
 #[derive(Debug, Subcommand)]
 enum Typed {
-    /// Show what would happen if the named nodes died now; only reads
-    WhatIf {
-        /// A node to assume dead: NODE, node/NODE or node NODE; separate several by spaces or commas
-        #[arg(value_name = "NODE", value_delimiter = ',', value_parser = values::node(), required_unless_present_any = ["node", "each_node"])]
-        nodes: Vec<String>,
-        /// A node to assume dead, as an option; repeatable
-        #[arg(long, value_name = "NODE", num_args = 1.., value_delimiter = ',', value_parser = values::node())]
-        node: Vec<String>,
-        /// Forecast each node separately, the worst first. The options about metrics apply only
-        /// with this flag
-        #[arg(long, conflicts_with_all = ["nodes", "node"])]
-        each_node: bool,
-        #[command(flatten)]
-        common: Common,
-        #[command(flatten)]
-        metrics: MetricsTo,
-    },
     /// Show the verdict on this pod, the rule that decides and what to do; only reads
     Explain {
         /// The pod, as NAMESPACE/POD, POD, pod/POD or pod POD. Add -n NAMESPACE if several pods have that name
@@ -129,7 +108,7 @@ const SHORT_HELP: [&str; 10] = [
     "kubeconfig",
 ];
 /// The options without a variable, because a stray variable must not set them.
-const WITHOUT_VARIABLE: [&str; 12] = [
+const WITHOUT_VARIABLE: [&str; 10] = [
     "namespace",
     "all_namespaces",
     "yes",
@@ -139,12 +118,8 @@ const WITHOUT_VARIABLE: [&str; 12] = [
     "now",
     "context",
     "kubeconfig",
-    "node",
-    "each_node",
     "all_rules",
 ];
-/// The options that `what-if` takes only with `--each-node`.
-const OF_EACH_NODE: [&str; 3] = ["cluster_name", "push_gateway", "metrics_file"];
 const EXIT_CODES: &str = "\
 Exit codes:
   0  success, also if no pod was stuck
@@ -216,21 +191,6 @@ impl Cli {
     fn new(subcommand: Option<Typed>, mut options: Options) -> Self {
         let command = match subcommand {
             None => Command::Run,
-            Some(Typed::WhatIf {
-                nodes,
-                node,
-                each_node,
-                common,
-                metrics,
-            }) => {
-                options.common = common;
-                if each_node {
-                    options.metrics = metrics;
-                    Command::EachNode
-                } else {
-                    Command::WhatIf([nodes, node].concat())
-                }
-            }
             Some(Typed::Explain {
                 pod,
                 name,
@@ -261,13 +221,6 @@ impl Cli {
         let Options {
             common, metrics, ..
         } = &mut self.options;
-        // kubectl also accepts the kind as a separate word.
-        if let Command::WhatIf(nodes) = &mut self.command
-            && nodes.len() > 1
-            && first_word(typed, "nodes").is_some_and(|word| NODES.contains(&word))
-        {
-            nodes.remove(0);
-        }
         if let Command::Explain { pod, .. } = &mut self.command {
             let PodName { namespace, .. } = pod;
             // kubectl prints a pod as POD or pod/POD. In these forms, `-n` gives the pod's
@@ -284,16 +237,10 @@ impl Cli {
         }
         let audits = common.snapshot.is_some();
         let names_namespaces = common.all_namespaces || common.namespace.is_some();
-        let is_what_if = matches!(self.command, Command::WhatIf(_));
         for (is_so, options, why) in [
             (
-                is_what_if,
-                &OF_EACH_NODE[..],
-                "used with what-if NODE, where it has no effect; leave it out",
-            ),
-            (
                 names_namespaces,
-                &["namespace_regex"],
+                &["namespace_regex"][..],
                 "combined with -n or -A; leave one out",
             ),
             (
@@ -509,11 +456,7 @@ fn clarify(
         if error.get(ContextKind::SuggestedSubcommand).is_some() {
             return error;
         }
-        let means = match word.split_once('/') {
-            Some((kind, _)) if !NODES.contains(&kind) => "explain",
-            _ => "what-if",
-        };
-        format!("there is no command {word:?}; did you mean: {means} {word}?")
+        format!("there is no command {word:?}; did you mean: explain {word}?")
     } else if let Some(name) = subcommand_name
         && command
             .get_arguments()

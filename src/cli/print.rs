@@ -42,25 +42,19 @@ fn completions(shell: Shell) -> Vec<u8> {
         .into_bytes()
 }
 
-/// Writes the manual page: the page of a run, followed by the options of each subcommand. Options
+/// Writes the manual page: the page of a run, followed by the options of `explain`. Options
 /// that are not in the short help are un-hidden first, because they would have no text otherwise.
 fn man() -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut whole = map_options(command_line(None), |arg| arg.hide_short_help(false));
     whole.build();
     clap_mangen::Man::new(whole.clone()).render(&mut bytes)?;
-    for name in ["what-if", "explain"] {
-        if let Some(subcommand) = whole.find_subcommand(name) {
-            let named = subcommand
-                .clone()
-                .display_name(format!("pod-reaper {name}"));
-            let page = clap_mangen::Man::new(named);
-            bytes.extend_from_slice(
-                format!(".SH \"POD-REAPER {}\"\n", name.to_uppercase()).as_bytes(),
-            );
-            page.render_synopsis_section(&mut bytes)?;
-            page.render_options_section(&mut bytes)?;
-        }
+    if let Some(explain) = whole.find_subcommand("explain") {
+        let named = explain.clone().display_name("pod-reaper explain");
+        let page = clap_mangen::Man::new(named);
+        bytes.extend_from_slice(b".SH \"POD-REAPER EXPLAIN\"\n");
+        page.render_synopsis_section(&mut bytes)?;
+        page.render_options_section(&mut bytes)?;
     }
     Ok(bytes)
 }

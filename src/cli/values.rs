@@ -64,8 +64,6 @@ pub enum LogFormat {
     Json,
 }
 
-/// The names that kubectl accepts for the kind of a node.
-pub const NODES: [&str; 3] = ["node", "nodes", "no"];
 /// The names that kubectl accepts for the kind of a pod.
 pub const PODS: [&str; 3] = ["pod", "pods", "po"];
 
@@ -100,16 +98,6 @@ pub fn name(hint: &'static str) -> impl Fn(&str) -> Result<String, String> + Clo
         is_name(text)
             .then(|| text.to_owned())
             .ok_or(format!("it is not a Kubernetes name; {hint}"))
-    }
-}
-
-/// Returns a parser of a node's name, which may have the kind before it, as kubectl prints it.
-pub fn node() -> impl Fn(&str) -> Result<String, String> + Clone {
-    let is_name = name("write a node's name, as kubectl get nodes prints it");
-    move |text| {
-        let named = text.split_once('/');
-        let named = named.filter(|(kind, _)| NODES.contains(kind));
-        is_name(named.map_or(text, |(_, name)| name))
     }
 }
 

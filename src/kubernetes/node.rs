@@ -106,10 +106,9 @@ impl RawNode {
     }
 
     /// Drops the messages of all conditions except `Ready`, whose message is the only one that the facts use.
-    /// With `stamps` it also drops the `managedFields` of a Ready node: the rules read only those of a
-    /// NotReady node.
-    pub fn drop_unused(&mut self, stamps: bool) {
-        if stamps && self.ready() == Ready::True {
+    /// It also drops the `managedFields` of a Ready node: the rules read only those of a NotReady node.
+    pub fn drop_unused(&mut self) {
+        if self.ready() == Ready::True {
             self.metadata.managed_fields = Vec::new();
         }
         for condition in &mut self.status.conditions {

@@ -1,10 +1,9 @@
 //! Pods: their fields, and their conversion to facts.
 
 use itertools::Itertools as _;
-use std::{collections::BTreeMap, mem};
+use std::mem;
 
-use serde::de::{Deserialize, DeserializeOwned, Deserializer, IgnoredAny};
-use serde_json::value::RawValue;
+use serde::de::{Deserialize, Deserializer, IgnoredAny};
 
 use super::{
     csi::CsiSource,
@@ -70,21 +69,9 @@ raw! {
         containers: Mounted,
         init_containers: Mounted,
         tolerations: Tolerations,
-        // Both may be long, and only a forecast needs them, so they are parsed only then.
-        node_selector: Option<Box<RawValue>>,
-        affinity: Option<Box<RawValue>>,
     }
 
-    struct Affinity {
-        node_affinity: NodeAffinity,
-    }
-
-    struct NodeAffinity {
-        #[serde(rename = "requiredDuringSchedulingIgnoredDuringExecution")]
-        required: RequiredTerms,
-    }
-
-    /// The terms that a pod or a volume requires of a node. The node has to satisfy one of them.
+    /// The terms that a volume requires of a node. The node has to satisfy one of them.
     pub struct RequiredTerms {
         pub(super) node_selector_terms: Vec<NodeSelectorTerm>,
     }
@@ -370,38 +357,6 @@ impl RawPod {
         self.claims().any(|claim| claim.is_ok())
     }
 
-    /// Drops the fields that only [`Self::needs`] uses.
-    pub fn drop_needs(&mut self) {
-        (self.spec.node_selector, self.spec.affinity) = (None, None);
-    }
-
-    /// Lists sets of requirements on the labels of a node. A node has to meet one set for the pod
-    /// to start there; the list is empty if any node will do. A term may also name fields of the
-    /// node, which are ignored, so the pod may really fit fewer nodes. An empty term selects no
-    /// node.
-    pub fn needs(&self) -> Vec<Vec<Requirement>> {
-        let selector = parsed::<BTreeMap<String, String>>(self.spec.node_selector.as_deref());
-        let affinity = parsed::<Affinity>(self.spec.affinity.as_deref());
-        let selected = selector.iter().map(|(key, value)| Requirement {
-            key: key.clone(),
-            operator: "In".to_owned(),
-            values: vec![value.clone()],
-        });
-        let selected = selected.collect_vec();
-        let terms = &affinity.node_affinity.required.node_selector_terms;
-        if terms.is_empty() {
-            return Some(selected)
-                .filter(|it| !it.is_empty())
-                .into_iter()
-                .collect();
-        }
-        let terms = terms
-            .iter()
-            .filter(|it| !it.match_expressions.is_empty() || !it.match_fields.is_empty());
-        let sets = terms.map(|it| [&selected[..], &it.match_expressions].concat());
-        sets.collect()
-    }
-
     /// Lists the PVCs that the pod uses, each an error if its name is missing. If there are more
     /// than the limit, one entry stands for all.
     fn claims(&self) -> impl Iterator<Item = Result<ClaimFacts, String>> {
@@ -521,7 +476,6 @@ impl RawPod {
         let deletion = metadata.deletion_timestamp.map(|deadline| Deletion {
             deadline,
             grace_seconds: metadata.deletion_grace_period_seconds,
-            supposed: false,
         });
         let Tolerations([tolerates_silence, tolerates_not_ready]) = spec.tolerations;
         PodFacts {
@@ -556,7 +510,6 @@ impl RawPod {
             stays: self.stays(),
             tolerates_silence,
             tolerates_not_ready,
-            needs: Vec::new(),
             heard: self.heard(),
             lacks: self.check().err(),
         }
@@ -590,12 +543,6 @@ impl RawPod {
         required(resource_version, "metadata.resourceVersion")?;
         Ok(())
     }
-}
-
-/// Parses a field; a field that does not parse is treated as absent.
-fn parsed<T: DeserializeOwned + Default>(field: Option<&RawValue>) -> T {
-    let field = field.and_then(|field| serde_json::from_str(field.get()).ok());
-    field.unwrap_or_default()
 }
 
 /// Reports whether the entry is from a program that runs in a pod and writes to that pod.

@@ -9,7 +9,7 @@ use crate::{
 };
 
 fn facts(mut node: RawNode, selectors: &NodeSelectors) -> NodeFacts {
-    node.drop_unused(true);
+    node.drop_unused();
     let objects = NodeObjects {
         node,
         lease: Ok(None),

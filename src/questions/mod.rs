@@ -1,8 +1,6 @@
-//! Reports that no run makes: `explain` and `what-if`. Both only read.
+//! The report that no run makes: `explain`. It only reads.
 
-pub mod each_node;
 pub mod explain;
-pub mod what_if;
 
 use itertools::Itertools as _;
 

@@ -95,8 +95,6 @@ impl RunRecord<'_> {
             declined: self.declined,
             notices: notices::of_run(self),
             explained: None,
-            supposed: None,
-            each_node: None,
             exit: self.exit(),
         }
     }
@@ -123,7 +121,6 @@ impl RunRecord<'_> {
             deletion_requested: pod.deletion_requested(),
             deletion_deadline: Some(pod.deletion_deadline()),
             overdue_seconds: Some(self.facts.overdue(pod).as_secs()),
-            fate: None,
             verdict: Some(judged.verdict()),
             reason: Some(judged.code()),
             detail: judged.sentence(),

@@ -18,7 +18,6 @@ macro_rules! in_json {
 }
 
 mod build;
-mod each_node;
 mod explained;
 pub mod html;
 mod layout;
@@ -29,7 +28,6 @@ pub(crate) mod phrases;
 mod record;
 #[cfg(test)]
 pub(crate) mod samples;
-mod supposed;
 pub mod text;
 mod types;
 
@@ -38,8 +36,7 @@ pub(crate) use self::layout::question;
 use self::page::Page;
 pub use self::record::RunRecord;
 pub use self::types::{
-    BreakerEntry, Counts, Explained, Fate, Group, NodeEntry, NodeForecast, PodEntry, Report,
-    SettingsEntry, Summary, Supposed, Workload,
+    BreakerEntry, Explained, Group, NodeEntry, PodEntry, Report, SettingsEntry, Summary,
 };
 
 impl Report {
@@ -47,10 +44,6 @@ impl Report {
     pub fn page(&self) -> Page {
         if let (Some(explained), [pod]) = (&self.explained, &self.pods[..]) {
             explained::page(self, pod, explained)
-        } else if let Some(supposed) = &self.supposed {
-            supposed::page(self, supposed)
-        } else if let Some(nodes) = &self.each_node {
-            each_node::page(self, nodes)
         } else {
             layout::page(self)
         }

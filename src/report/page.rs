@@ -1,4 +1,4 @@
-//! The page: the content of a report, an explanation or a forecast, before it becomes text,
+//! The page: the content of a report or an explanation, before it becomes text,
 //! Markdown or HTML.
 
 use crate::{
@@ -20,7 +20,7 @@ pub struct Page {
     pub about: String,
     /// The cluster's name, for the title of the HTML; empty if it has none.
     pub cluster: String,
-    /// The settings as sentences, or the assumptions of a forecast; empty if there is
+    /// The settings as sentences; empty if there is
     /// nothing to say.
     pub settings: String,
     /// The head: what is wrong, what happens to the pods, and what to do first. A long text repeats

@@ -32,10 +32,6 @@ pub fn about(report: &Report) -> String {
         _ if report.explained.is_some() => {
             "EXPLAIN ".to_owned() + &prefixed("", report.pods.first().map(name)) + &by
         }
-        _ if report.each_node.is_some() => format!("WHAT IF one node died,{by}"),
-        _ if let Some(supposed) = &report.supposed => {
-            format!("WHAT IF {} died,{by}", supposed.nodes.join(", "))
-        }
         Mode::Snapshot => prefixed("AUDIT of ", file),
         Mode::ServerDryRun => "DRY RUN, checked by the API server".to_owned(),
         Mode::ClientDryRun => "DRY RUN, reading only".to_owned(),

@@ -17,8 +17,8 @@ pub struct RunRecord<'a> {
     pub settings: &'a Settings,
     pub facts: ClusterFacts,
     pub plan: Plan,
-    /// The outcomes of the pods to reap, by UID. Empty for a snapshot, an explanation and a
-    /// forecast, and before the run has acted.
+    /// The outcomes of the pods to reap, by UID. Empty for a snapshot and an
+    /// explanation, and before the run has acted.
     pub outcomes: BTreeMap<Uid, Outcome>,
     /// The cluster that the printed kubectl commands have to reach.
     pub kubectl: Target,

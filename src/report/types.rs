@@ -9,7 +9,6 @@ use super::notices::NoticeEntry;
 use crate::{
     advice::{Advice, Step},
     cluster::Mode,
-    codes::codes,
     decide::{Answer, Evaluation, Policy, ReasonCode, Verdict},
     exit::Exit,
     facts::{Attachment, Heard, Owner, PodFacts, ReadError, Ready, whole_seconds},
@@ -50,8 +49,8 @@ in_json! {
         pub breaker: Option<BreakerEntry>,
         /// Every node that is NotReady or could not be read.
         pub nodes: Vec<NodeEntry>,
-        /// Every Terminating pod that was looked at, the longest overdue first. In what-if: every pod
-        /// of the supposed nodes. In explain: the one pod.
+        /// Every Terminating pod that was looked at, the longest overdue first. In explain: the
+        /// one pod.
         pub pods: Vec<PodEntry>,
         /// How to start a run immediately, if the report asks you for an answer; null otherwise.
         pub run_now: Option<Step>,
@@ -72,11 +71,6 @@ in_json! {
         pub notices: Vec<NoticeEntry>,
         /// What each rule and limit saw of the one pod of `explain`; null in every other report.
         pub explained: Option<Explained>,
-        /// The nodes that `what-if` supposes dead, and what follows; null in every other report.
-        pub supposed: Option<Supposed>,
-        /// `what-if --each-node`: what follows if each real node died alone, the worst first. Null in
-        /// every other report; `nodes` and `pods` are empty beside it.
-        pub each_node: Option<Vec<NodeForecast>>,
         /// The counts of nodes, pods and outcomes.
         pub summary: Summary,
         /// The exit code that follows from the report. If the report cannot be written, a milder
@@ -173,15 +167,12 @@ in_json! {
         /// When its deletion was requested, usually by eviction; null if its grace period
         /// is unknown.
         pub deletion_requested: Option<Timestamp>,
-        /// When the pod should have been gone; null if it is not Terminating, or only supposed to be.
+        /// When the pod should have been gone; null if it is not Terminating.
         pub deletion_deadline: Option<Timestamp>,
         /// For how many seconds the pod is overdue: since its deletion deadline or, on a silent node,
         /// since its deletion was requested or the last heartbeat, if that is later. Negative while
-        /// that lies ahead; null if the pod is not Terminating, or only supposed to be.
+        /// that lies ahead; null if the pod is not Terminating.
         pub overdue_seconds: Option<i64>,
-        /// In what-if: what becomes of the pod. Its steps then have no commands, because commands
-        /// are for a dead node, and this node is alive. Null in every other report.
-        pub fate: Option<Fate>,
         /// `reap`, `wait`, `leave` or `manual`; null if no run judges the pod.
         pub verdict: Option<Verdict>,
         /// The reason's code; null if no run judges the pod.
@@ -201,84 +192,6 @@ in_json! {
         /// What you should do about the pod.
         #[serde(flatten)]
         pub advice: Advice,
-    }
-
-    /// What follows if these nodes die.
-    pub struct Supposed {
-        /// The nodes that are supposed dead.
-        pub nodes: Vec<String>,
-        /// What becomes of their pods.
-        #[serde(flatten)]
-        pub counts: Counts,
-        /// Whether so many nodes of all zones together would be NotReady that Kubernetes may evict
-        /// slowly, or not at all.
-        pub kubernetes_stops_evicting: bool,
-        /// Nodes that would be NotReady, leaf nodes included; null if the nodes could not be read.
-        pub nodes_not_ready: Option<usize>,
-        /// The workloads without a replica anywhere else.
-        pub workloads: Vec<Workload>,
-    }
-
-    /// What follows if one node dies.
-    #[derive(Default)]
-    pub struct NodeForecast {
-        /// Its name.
-        pub node: String,
-        /// What becomes of its pods.
-        #[serde(flatten)]
-        pub counts: Counts,
-        /// The breaker would hold the run.
-        pub breaker_holds: bool,
-        /// The workloads without a replica anywhere else.
-        pub workloads: Vec<Workload>,
-    }
-
-    /// What becomes of the pods of nodes that are supposed dead, counted.
-    #[derive(Default)]
-    pub struct Counts {
-        /// Pods that Kubernetes would evict.
-        pub evicted: usize,
-        /// Pods that would be reaped, and that their controller creates again.
-        pub comes_back: usize,
-        /// Pods that come back once a volume that is attached to the node is detached from it.
-        pub wait_for_volume: usize,
-        /// Pods that would be reaped, and that nothing creates again.
-        pub lost: usize,
-        /// Pods that would be reaped, and whose replacement fits no other Ready node, by the pod's
-        /// `nodeSelector` and required node affinity.
-        pub stays_pending: usize,
-        /// Pods that would need you.
-        pub needs_person: usize,
-        /// Pods that a rule has wait, or leaves alone.
-        pub left_terminating: usize,
-        /// Pods that tolerate a silent node forever: they stay on it, down and never evicted.
-        pub stays_down: usize,
-        /// Pods that would be evicted, but that no run would reap, because the filter leaves out
-        /// their namespaces.
-        pub left_out: usize,
-        /// Workloads without a replica anywhere else.
-        pub without_replica: usize,
-        /// Seconds from the moment that Kubernetes calls the node unreachable until a run may reap
-        /// the last of its pods; 0 if it would reap none.
-        pub seconds: i64,
-        /// The same, if no pod tolerated a silent node for more than a minute.
-        #[serde(skip)]
-        pub(crate) seconds_tolerating_less: i64,
-        /// The number of pods of `StatefulSet`s that need you because of a local volume.
-        #[serde(skip)]
-        pub(crate) local: usize,
-    }
-
-    /// A workload that would be away altogether.
-    pub struct Workload {
-        /// Its namespace.
-        pub namespace: String,
-        /// Such as `StatefulSet`.
-        pub kind: String,
-        /// Its name.
-        pub name: String,
-        /// How many replicas run now, all on these nodes.
-        pub replicas: usize,
     }
 
     /// What the rules and limits saw of one pod.
@@ -308,26 +221,6 @@ in_json! {
         pub verdicts: BTreeMap<Verdict, usize>,
         /// The pods with the verdict `reap` by outcome; every outcome is there.
         pub outcomes: BTreeMap<OutcomeCode, usize>,
-    }
-}
-
-codes! {
-    /// What becomes of a pod whose node is supposed dead.
-    pub enum Fate {
-        /// The pod is reaped, and its controller creates another.
-        ComesBack = "comes-back",
-        /// The pod is reaped, and nothing creates another.
-        Lost = "lost",
-        /// The pod is reaped, and its controller creates another, which fits no other Ready node.
-        StaysPending = "stays-pending",
-        /// The pod needs you.
-        NeedsPerson = "needs-person",
-        /// The pod stays Terminating: a rule makes it wait, or leaves it alone.
-        LeftTerminating = "left-terminating",
-        /// Kubernetes does not evict it.
-        Stays = "stays",
-        /// The pod has finished: the eviction deletes it immediately.
-        Finished = "finished",
     }
 }
 

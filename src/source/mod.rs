@@ -1,5 +1,5 @@
 //! Gathering, the first step of a run: collects the facts about the cluster, and the Terminating pods
-//! to be judged. A run, `what-if` and `explain` all gather here, from a cluster or from a snapshot.
+//! to be judged. A run and `explain` both gather here, from a cluster or from a snapshot.
 
 mod clock;
 mod cluster;
@@ -20,9 +20,6 @@ use crate::{
 
 /// Each node's role in the breaker's count, by the node's name.
 pub type CountedNodes = BTreeMap<String, CountedNode>;
-
-/// The labels of each node, by its name.
-pub type LabelsByNode = BTreeMap<String, BTreeMap<String, String>>;
 
 /// What a source learns from its cheapest reading of all nodes.
 #[derive(Debug, Clone, Default)]
@@ -68,13 +65,10 @@ pub struct Pods {
 }
 
 impl Pods {
-    /// Adds a pod. The list keeps every pod of a `suspect` node, which is NotReady or supposed
-    /// `dead`: Kubernetes has not evicted an active pod there.
-    pub fn add(&mut self, raw: &RawPod, suspect: bool, dead: bool) {
-        let mut pod = raw.facts();
-        if dead {
-            pod.needs = raw.needs();
-        }
+    /// Adds a pod. The list keeps every pod of a `suspect` node, which is NotReady: Kubernetes has
+    /// not evicted an active pod there.
+    pub fn add(&mut self, raw: &RawPod, suspect: bool) {
+        let pod = raw.facts();
         self.holders.insert(raw.as_holder());
         if suspect || pod.deletion.is_some() {
             self.kept.push(pod);
@@ -91,8 +85,6 @@ pub struct Gathered {
     /// their PVCs. They are kept apart from the facts because the plan takes them over: there may
     /// be tens of thousands of pods, so they must not be copied.
     pub pods: Vec<PodFacts>,
-    /// Every pod of the nodes that are supposed dead, as it is now.
-    pub on_dead: Vec<PodFacts>,
 }
 
 #[cfg(test)]

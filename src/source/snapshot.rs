@@ -227,13 +227,11 @@ impl Saved {
         if let Ok(observed) = serde_json::from_str::<Observed>(text) {
             self.newest = self.newest.max(observed.newest());
         }
-        let every_pod = self.options.every_pod;
         match kind {
             "" => self.note_malformed("", Malformed::new(text, "it does not say its kind")),
             "Pod" => self.keep(text, Self::keeps_pod),
-            // A forecast supposes that a Ready node has died, and may need the stamps of that node.
             "Node" => self.keep(text, |_, node: &mut RawNode| {
-                node.drop_unused(!every_pod);
+                node.drop_unused();
                 true
             }),
             "Lease" => self.keep(text, |_, _: &mut RawLease| true),
@@ -251,9 +249,6 @@ impl Saved {
     fn keeps_pod(&mut self, pod: &mut RawPod) -> bool {
         self.pod_namespaces.insert(pod.metadata.namespace.clone());
         pod.drop_unused();
-        if !self.options.every_pod {
-            pod.drop_needs();
-        }
         // The nodes are already known here, because kubectl prints them first. If a node is not
         // known to be Ready, the report has to say which of its pods were not evicted.
         let is_down = pod.node().is_some_and(|name| {

@@ -1,7 +1,4 @@
-//! Queries a source, and keeps its readings as facts.
-//!
-//! A forecast supposes that some nodes have died: their kubelets have always been silent, and every
-//! pod that Kubernetes would evict from them has always been stuck. Unread facts stay unread.
+//! Queries a source, and keeps its readings as facts. Unread facts stay unread.
 
 use std::{
     cell::RefCell,
@@ -11,11 +8,10 @@ use std::{
 };
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream as futures};
-use jiff::Timestamp;
 use tokio::sync::OnceCell;
 
 use super::{
-    CountedNodes, Gathered, LabelsByNode, Pods, Scan, Wanted,
+    CountedNodes, Gathered, Pods, Scan, Wanted,
     snapshot::{Kept, Saved, could_not_read, not_saved},
     world::{Readings, Users, World},
 };
@@ -23,8 +19,8 @@ use crate::{
     cluster::{Ask, Cluster, Failure, Listed, MAX_IN_FLIGHT},
     exit::{CouldNotRun, Result},
     facts::{
-        ClaimRead, ClaimState, Namespaces, NodeFacts, NodeRead, PodFacts, PodsOf, Query, Read,
-        ReadError, Ready, Unread,
+        ClaimRead, ClaimState, Namespaces, NodeRead, PodFacts, PodsOf, Query, Read, ReadError,
+        Unread,
     },
     kubernetes::{
         HolderPod, RawClaim, RawDriver, RawNamespace, RawNode, RawPod, RawStatefulSet, RawVolume,
@@ -54,17 +50,10 @@ impl<'a> From<&'a Saved> for Source<'a> {
     }
 }
 
-/// A source, its readings, and the nodes that are supposed dead.
+/// A source and its readings.
 pub struct Store<'a> {
     source: Source<'a>,
     pub(super) wanted: Wanted<'a>,
-    pub(super) dead: BTreeSet<String>,
-    known: Rc<Known>,
-}
-
-/// The readings, which all forecasts share.
-#[derive(Default)]
-struct Known {
     scan: OnceCell<Scan>,
     readings: RefCell<Readings>,
 }
@@ -75,34 +64,20 @@ impl<'a> Store<'a> {
         Self {
             source: source.into(),
             wanted,
-            dead: BTreeSet::new(),
-            known: Rc::default(),
+            scan: OnceCell::new(),
+            readings: RefCell::default(),
         }
     }
 
-    /// Returns the store as it would be if the nodes `dead` had died. Only their pods are judged.
-    /// Both stores share their readings.
-    #[must_use]
-    pub fn supposing_dead(&self, dead: BTreeSet<String>) -> Self {
-        Self {
-            dead,
-            known: Rc::clone(&self.known),
-            ..*self
-        }
-    }
-
-    /// Gathers all facts that the rules need, the supposed ones included. It reads the facts that the
+    /// Gathers all facts that the rules need. It reads the facts that the
     /// rules lack, then applies the rules again, until they lack nothing. `asked` is a Terminating pod
     /// to judge in any case, whatever its node and namespace.
     pub async fn gather(&self, asked: Option<PodFacts>) -> Result<Gathered> {
-        let is_thorough = self.is_file() || !self.dead.is_empty();
         let scan = self.scan().await?;
-        let world = World::new(self.wanted, &self.dead, is_thorough, scan, asked);
+        let world = World::new(self.wanted, self.is_file(), scan, asked);
         let world = RefCell::new(world);
         loop {
-            let queries = world
-                .borrow_mut()
-                .queries(&mut self.readings().borrow_mut());
+            let queries = world.borrow_mut().queries(&mut self.readings.borrow_mut());
             if queries.is_empty() {
                 break;
             }
@@ -113,7 +88,7 @@ impl<'a> Store<'a> {
         }
         let world = world.into_inner();
         self.note_unread_sets(&world);
-        let mut readings = self.readings().borrow_mut();
+        let mut readings = self.readings.borrow_mut();
         Ok(world.gathered(&mut readings))
     }
 
@@ -121,20 +96,12 @@ impl<'a> Store<'a> {
         matches!(self.source, Source::File(_))
     }
 
-    pub(super) fn supposes(&self) -> bool {
-        !self.dead.is_empty()
-    }
-
-    pub(super) fn readings(&self) -> &RefCell<Readings> {
-        &self.known.readings
-    }
-
     /// Notes an object or list that could not be read, and why.
     pub(super) fn note(&self, what: impl Display, cause: impl Display) -> Unread {
         let (what, cause) = (what.to_string(), cause.to_string());
         let unread = Unread(cause.clone());
         let error = ReadError { what, cause };
-        self.readings().borrow_mut().errors.insert(error);
+        self.readings.borrow_mut().errors.insert(error);
         unread
     }
 
@@ -149,7 +116,7 @@ impl<'a> Store<'a> {
 
     /// Lists everything that could not be read, in order.
     pub fn errors(&self) -> Vec<ReadError> {
-        self.readings().borrow().errors.iter().cloned().collect()
+        self.readings.borrow().errors.iter().cloned().collect()
     }
 
     /// Returns the cheapest reading of all nodes.
@@ -158,20 +125,16 @@ impl<'a> Store<'a> {
             Source::Cluster(cluster) => cluster.scan(&self.wanted).await,
             Source::File(file) => Ok(file.scan(&self.wanted)),
         };
-        let mut scan = self.known.scan.get_or_try_init(scan).await?.clone();
+        let mut scan = self.scan.get_or_try_init(scan).await?.clone();
         let errors = std::mem::take(&mut scan.facts.errors);
-        self.readings().borrow_mut().errors.extend(errors);
-        if self.supposes() {
-            scan.not_ready = self.dead.iter().cloned().collect();
-            scan.pods.clear();
-        }
+        self.readings.borrow_mut().errors.extend(errors);
         Ok(scan)
     }
 
     /// Has the source read what `query` names, and adds the reading to the known ones. A failure is a
     /// reading too, except a failure that ends the run.
     pub(super) async fn read(&self, world: &RefCell<World<'_>>, query: Query) -> Result<()> {
-        let readings = self.readings();
+        let readings = &self.readings;
         let what = query.to_string();
         match query {
             Query::Namespaces => {
@@ -254,7 +217,7 @@ impl<'a> Store<'a> {
 
     /// Notes the `StatefulSets` that could not be read, if a verdict depends on them.
     pub(super) fn note_unread_sets(&self, world: &World<'_>) {
-        let unread = world.unread_sets(&self.readings().borrow());
+        let unread = world.unread_sets(&self.readings.borrow());
         for (query, failure) in unread {
             // Only deleting PVCs needs StatefulSets, so the account may lack just this permission.
             let lacks = if failure.forbids() {
@@ -292,12 +255,7 @@ impl<'a> Store<'a> {
             self.failed(format_args!("lease of {what}"), cause);
         }
         match objects.into_facts(&self.wanted.policy.node_selectors) {
-            Ok(mut node) => {
-                if self.dead.contains(name) {
-                    die(&mut node);
-                }
-                NodeRead::Known(node)
-            }
+            Ok(node) => NodeRead::Known(node),
             Err(cause) if self.is_file() => {
                 NodeRead::Unread(self.note(format!("Node {name}"), cause))
             }
@@ -395,49 +353,19 @@ impl<'a> Store<'a> {
 
     /// Returns every node's role in the breaker's count. All nodes are read in full, because a row
     /// does not show which are leaf nodes.
-    pub async fn counted_nodes(&self) -> Read<CountedNodes> {
-        if let Some(counted_nodes) = &self.readings().borrow().counted_nodes {
-            return counted_nodes.clone().map(|counted| self.supposed(counted));
-        }
+    async fn counted_nodes(&self) -> Read<CountedNodes> {
         let add_node = |counted_nodes: &mut CountedNodes, node: RawNode| {
             let counted_node = node.counted_node(&self.wanted.policy.node_selectors);
             counted_nodes.insert(node.metadata.name, counted_node);
         };
-        let counted = self.all(&Query::NodeCounts.to_string(), add_node).await;
-        self.readings().borrow_mut().counted_nodes = Some(counted.clone());
-        counted.map(|counted| self.supposed(counted))
-    }
-
-    /// Returns the labels of all nodes. The labels take more memory than all other facts that a run
-    /// keeps about a node, so only a forecast reads them.
-    pub async fn labels(&self) -> Read<Rc<LabelsByNode>> {
-        if let Some(labels) = &self.readings().borrow().labels {
-            return labels.clone();
-        }
-        let add_node = |all: &mut LabelsByNode, node: RawNode| {
-            all.insert(node.metadata.name, node.metadata.labels);
-        };
-        let labels = self.all("labels of all nodes", add_node).await.map(Rc::new);
-        self.readings().borrow_mut().labels = Some(labels.clone());
-        labels
-    }
-
-    /// Marks the nodes that are supposed dead as NotReady.
-    fn supposed(&self, mut counted_nodes: CountedNodes) -> CountedNodes {
-        for name in &self.dead {
-            if let Some(counted_node) = counted_nodes.get_mut(name) {
-                counted_node.ready = false;
-            }
-        }
-        counted_nodes
+        self.all(&Query::NodeCounts.to_string(), add_node).await
     }
 }
 
 impl Store<'_> {
     /// Reads a list of pods.
     async fn pods(&self, list: &PodsOf, suspect: bool) -> Result<Pods> {
-        let dead = matches!(list, PodsOf::Node(name) if self.dead.contains(name));
-        let add = |pods: &mut Pods, pod: &RawPod| pods.add(pod, suspect, dead);
+        let add = |pods: &mut Pods, pod: &RawPod| pods.add(pod, suspect);
         match self.listed(list, add).await {
             Ok(mut listed) => {
                 let unreadable = listed.malformed.iter().filter_map(HolderPod::of_malformed);
@@ -445,7 +373,7 @@ impl Store<'_> {
                 let (pods, _) = self.read_of(list, listed);
                 Ok(pods)
             }
-            Err(failure) if dead || failure.forbids() => Err(self.could_not("list pods", &failure)),
+            Err(failure) if failure.forbids() => Err(self.could_not("list pods", &failure)),
             Err(failure) => Ok(Pods {
                 unread: Some(self.failed(list, failure)),
                 ..Pods::default()
@@ -518,50 +446,4 @@ impl Store<'_> {
         }
         found
     }
-
-    /// Reads all PVCs with their volumes, if that is cheaper than reading each. A PVC that could
-    /// not be listed or read is left out here, and is read when a rule needs it.
-    pub async fn read_claims(&self) {
-        if self.is_file() {
-            return;
-        }
-        let add_volume = |volumes: &mut BTreeMap<_, _>, mut volume: RawVolume| {
-            volume.metadata.drop_unused();
-            volumes.insert(volume.metadata.name.clone(), volume);
-        };
-        let Ok(Some(volumes)) = self.list(add_volume).await else {
-            return;
-        };
-        let volumes = RefCell::new(volumes.items);
-        let add_claim = |found: &mut Vec<_>, claim: RawClaim| {
-            // A volume belongs to one PVC, so it is moved, not copied.
-            let name = claim.volume_name();
-            let volume = name.and_then(|name| volumes.borrow_mut().remove(name));
-            if name.is_none() || volume.is_some() {
-                let its = &claim.metadata;
-                let key = (its.namespace.clone(), its.name.clone());
-                found.push((key, claim.into_found(Ok(volume))));
-            }
-        };
-        let claims = self.list(add_claim).await.ok().flatten();
-        let claims = claims.into_iter().flat_map(|claims| claims.items);
-        self.readings().borrow_mut().pvcs.extend(claims);
-    }
-}
-
-/// Changes a node's facts to those of a node that has always been silent.
-fn die(node: &mut NodeFacts) {
-    // A Ready node sends heartbeats until it dies, so its last heartbeat is later than any fencing
-    // mark on it.
-    let heard = node.last_heard().map(|heard| heard.at);
-    let refuted = node.ready == Ready::True && heard.is_some();
-    node.fenced
-        .retain(|mark| mark.stands(heard) && !(refuted && mark.set_by.is_some()));
-    // An answer applies to the failure that it was given for, not to a supposed one.
-    node.powered_off = None;
-    node.ready = Ready::Unknown;
-    node.ready_reason = Some("NodeStatusUnknown".to_owned());
-    (node.ready_since, node.tainted_since) = (Some(Timestamp::MIN), None);
-    // The lease's last renewal is kept: it shows that a grace period will be cut short.
-    (node.heard, node.named_by) = (Vec::new(), Some(Ok(BTreeSet::new())));
 }

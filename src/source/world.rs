@@ -9,7 +9,7 @@ use std::{
 use itertools::Itertools as _;
 use jiff::Timestamp;
 
-use super::{CountedNodes, Gathered, LabelsByNode, Pods, Scan, Wanted};
+use super::{CountedNodes, Gathered, Pods, Scan, Wanted};
 use crate::{
     cluster::Failure,
     decide::{PodContext, ReasonCode},
@@ -47,8 +47,7 @@ pub struct ReadyNodes {
     pub out_of_service: BTreeSet<String>,
 }
 
-/// The readings that do not depend on which nodes are supposed dead: one field for each kind of
-/// query.
+/// The readings: one field for each kind of query.
 #[derive(Default)]
 pub struct Readings {
     /// All namespaces, if the source has any: a file may be saved without them.
@@ -57,10 +56,6 @@ pub struct Readings {
     pub attachments: Option<BTreeMap<String, Vec<Attachment>>>,
     /// What some Ready nodes tell.
     pub ready_nodes: Option<ReadyNodes>,
-    /// Every node's role in the breaker's count.
-    pub counted_nodes: Option<Read<CountedNodes>>,
-    /// The labels of all nodes.
-    pub labels: Option<Read<Rc<LabelsByNode>>>,
     /// The PVCs, by namespace and name.
     pub pvcs: BTreeMap<(String, String), ClaimRead>,
     /// The real nodes that a label selector selects.
@@ -78,10 +73,7 @@ pub struct Readings {
 /// The readings for one set of pods, and these pods.
 pub struct World<'a> {
     pub wanted: Wanted<'a>,
-    /// The nodes that are supposed dead.
-    pub dead: &'a BTreeSet<String>,
-    /// Whether to read everything that a report can show. A file and a forecast are read so: the file
-    /// costs no requests.
+    /// Whether to read everything that a report can show. A file is read so: it costs no requests.
     is_thorough: bool,
     pub scan: Scan,
     pub facts: ClusterFacts,
@@ -94,8 +86,6 @@ pub struct World<'a> {
     /// A Terminating pod to judge, whatever its node and namespace.
     asked: Option<PodFacts>,
     asked_uid: Option<Uid>,
-    /// Every pod of the nodes that are supposed dead, as it is now.
-    on_dead: Vec<PodFacts>,
     /// The pods to judge; `None` until all lists were read.
     pods: Option<Vec<PodFacts>>,
     /// The pods about which a rule may still lack a fact, by their index in `pods`.
@@ -111,16 +101,9 @@ pub struct World<'a> {
 
 impl<'a> World<'a> {
     /// Returns the world after the cheapest reading of all nodes.
-    pub fn new(
-        wanted: Wanted<'a>,
-        dead: &'a BTreeSet<String>,
-        is_thorough: bool,
-        scan: Scan,
-        asked: Option<PodFacts>,
-    ) -> Self {
+    pub fn new(wanted: Wanted<'a>, is_thorough: bool, scan: Scan, asked: Option<PodFacts>) -> Self {
         Self {
             wanted,
-            dead,
             is_thorough,
             facts: scan.facts.clone(),
             scan,
@@ -129,7 +112,6 @@ impl<'a> World<'a> {
             has_other_leases: false,
             asked_uid: asked.as_ref().map(|pod| pod.uid.clone()),
             asked,
-            on_dead: Vec::new(),
             pods: None,
             open: BTreeSet::new(),
             admitted: BTreeSet::new(),
@@ -181,7 +163,7 @@ impl<'a> World<'a> {
             Query::Pods(list) => self.lists.contains_key(list),
             Query::Clock => readings.ready_nodes.is_some(),
             Query::NodeCounts => self.node_counts.is_some(),
-            Query::OtherLeases => self.has_other_leases || !self.dead.is_empty(),
+            Query::OtherLeases => self.has_other_leases,
             Query::Pvc { namespace, name } => readings.pvcs.contains_key(&key(namespace, name)),
             Query::NodesFor(selector) => readings.selected.contains_key(selector),
             Query::Drivers => readings.detached.is_some(),
@@ -237,14 +219,10 @@ impl<'a> World<'a> {
             |pod: &PodFacts| pod.namespace.is_empty() || namespaces.matches(&pod.namespace);
         for (list, Pods { kept, .. }) in &mut self.lists {
             let mut pods = std::mem::take(kept);
-            if let PodsOf::Node(name) = list {
-                if self.dead.contains(name) {
-                    self.on_dead.extend_from_slice(&pods);
-                    let evicted = pods.iter_mut().filter(|pod| pod.evicted());
-                    evicted.for_each(PodFacts::suppose_deletion);
-                } else if let Some(NodeRead::Known(node)) = self.facts.nodes.get_mut(name) {
-                    node.hear(pods.iter().filter_map(|pod| pod.heard.clone()));
-                }
+            if let PodsOf::Node(name) = list
+                && let Some(NodeRead::Known(node)) = self.facts.nodes.get_mut(name)
+            {
+                node.hear(pods.iter().filter_map(|pod| pod.heard.clone()));
             }
             pods.retain(matches);
             let (judged, others): (Vec<_>, Vec<_>) =
@@ -283,9 +261,6 @@ impl<'a> World<'a> {
         });
         if let Some(attachments) = &readings.attachments {
             self.facts.attachments.clone_from(attachments);
-            let dead = self.dead;
-            let concerns = |node: &String| dead.is_empty() || dead.contains(node);
-            self.facts.attachments.retain(|node, _| concerns(node));
         }
         self.pods = Some(found);
         self.open_all();
@@ -407,9 +382,9 @@ impl<'a> World<'a> {
         let Some(mut pod) = self.pods.as_mut().map(|pods| pods[at].clone()) else {
             return;
         };
-        let users = self.users(readings, &pod.namespace);
+        let users = readings.users.get(&pod.namespace);
         let claims = std::mem::take(&mut pod.claims).into_iter();
-        let claims = claims.map(|claim| self.found(readings, users.as_ref(), &pod, claim));
+        let claims = claims.map(|claim| self.found(readings, users, &pod, claim));
         pod.claims = claims.collect();
         let set = set_of(readings, &pod);
         if let Some(Ok(Some(set))) = &set {
@@ -471,25 +446,6 @@ impl<'a> World<'a> {
             claim.users.extend(users.collect_vec());
         }
         claim
-    }
-
-    /// Returns the users of the PVCs of a namespace, if they were read. Pods that Kubernetes would evict
-    /// from dead nodes are treated as Terminating: they keep no PVC.
-    fn users(&self, readings: &Readings, namespace: &str) -> Option<Read<Users>> {
-        let users = readings.users.get(namespace)?.clone();
-        Some(users.map(|users| {
-            let goes = |pod: &PodFacts| {
-                let mut dead = self.dead.iter();
-                pod.evicted() && dead.any(|dead| pod.node.as_ref() == Some(dead))
-            };
-            if !users.iter().any(goes) {
-                return users;
-            }
-            let mut users = users.to_vec();
-            let evicted = users.iter_mut().filter(|pod| goes(pod));
-            evicted.for_each(PodFacts::suppose_deletion);
-            Rc::new(users)
-        }))
     }
 
     /// Completes the PVCs of `pod` with the controller that creates them again, once the readings
@@ -576,7 +532,7 @@ impl<'a> World<'a> {
                 || node.is_some_and(|node| node.ready == Ready::True)
         };
         let count = |namespace: &str, workload: &Owner| {
-            let users = self.users(readings, namespace);
+            let users = readings.users.get(namespace).cloned();
             let users = users.unwrap_or_else(|| Err(Unread("they were not listed".to_owned())))?;
             let serving = users
                 .iter()
@@ -704,7 +660,6 @@ impl<'a> World<'a> {
         Gathered {
             facts: self.facts,
             pods: self.pods.unwrap_or_default(),
-            on_dead: self.on_dead,
         }
     }
 
@@ -727,7 +682,7 @@ impl<'a> World<'a> {
             let node = self.facts.known_node(pod);
             node.is_some_and(|node| node.ready != Ready::True)
         };
-        if self.scan.has_leases || !self.dead.is_empty() || !self.pods().iter().any(is_on_dead) {
+        if self.scan.has_leases || !self.pods().iter().any(is_on_dead) {
             return;
         }
         let cause = "the file has none, so it cannot show that a node is alive".to_owned();

@@ -34,9 +34,8 @@ const OWN_LABELS: [&str; 4] = [
 ];
 
 /// All components except those that are part of the default or the dry run, and except `answers`, which is part of `scratch`.
-pub const COMPONENTS: [&str; 13] = [
+pub const COMPONENTS: [&str; 12] = [
     "no-events",
-    "forecast",
     "node-guard",
     "any-node",
     "eager",
@@ -182,7 +181,7 @@ fn the_chart_renders_what_kustomize_renders() {
     const DIGEST: &str = "sha256:5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef";
     let images = format!("images: [{{name: pod-reaper, newName: '{IMAGE}', digest: '{DIGEST}'}}]");
     let everything = format!(
-        "options.noEvents=true,forecast.enabled=true,nodeGuard.enabled=true,avoidLeafNodes=false,eager.enabled=true,networkPolicy.cilium=true,\
+        "options.noEvents=true,nodeGuard.enabled=true,avoidLeafNodes=false,eager.enabled=true,networkPolicy.cilium=true,\
          resourceQuota.enabled=true,scratch.enabled=true,kosmosGuard.enabled=true,networkPolicy.enabled=true,dashboard.enabled=true,\
          gatewayCA.configMap=pod-reaper-gateway-ca,prometheusRule.enabled=true,prometheusRule.ownMetrics=true,\
          image.repository={IMAGE},image.digest={DIGEST}"
@@ -228,24 +227,14 @@ fn the_chart_renders_what_kustomize_renders() {
             20,
         ),
         (
-            "the forecast",
-            &format!("{OWN_NAMESPACE},forecast.enabled=true"),
-            self::kustomized("cronjob", &["forecast"], ""),
-            18,
-        ),
-        (
             "everything",
             &everything,
             self::kustomized("cronjob", &COMPONENTS, &images),
-            35,
+            31,
         ),
     ] {
         let rendered = rendered("pod-reaper", "pod-reaper", &["--set", values]);
-        let (mut chart, kustomize) = (objects(&rendered), objects(&kustomized));
-        // The account that forecasts use also serves `helm test`.
-        chart.retain(|object, _| {
-            kustomize.contains_key(object) || object.1 != "pod-reaper-forecast"
-        });
+        let (chart, kustomize) = (objects(&rendered), objects(&kustomized));
         assert_eq!(
             chart.keys().collect_vec(),
             kustomize.keys().collect_vec(),
@@ -303,7 +292,7 @@ fn the_image_that_an_operator_names_is_in_each_kustomization() {
     let text = fs::read_to_string(&file).expect("text");
     let mine = text.replacen(
         "# - ../cronjob/components/eager",
-        "- ../cronjob/components/forecast",
+        "- ../cronjob/components/kosmos-guard",
         1,
     );
     assert_ne!(mine, text);
@@ -342,7 +331,7 @@ fn the_image_that_an_operator_names_is_in_each_kustomization() {
     let everything = kustomize(&deploy);
     let used = everything.matches(own).count();
     assert!(
-        used == 2 && everything.contains("name: pod-reaper-forecast"),
+        used == 1 && everything.contains("name: pod-reaper-kosmos-guard"),
         "{everything}"
     );
     let values = deploy.join("image/values.yaml").display().to_string();

@@ -90,7 +90,7 @@ fn each_is_applied_without_a_warning_and_keeps_the_pod_off_leaf_nodes() {
         let arguments = flags.split(' ').chain([how, what]).collect_vec();
         kubectl(&cluster, &arguments)
     };
-    for component in ["guard", "kosmos-guard", "node-guard", "answers", "forecast"] {
+    for component in ["guard", "kosmos-guard", "node-guard", "answers"] {
         let file = folder(&format!("cronjob/components/{component}/{component}.yaml"));
         apply("-f", &file);
     }
@@ -245,14 +245,6 @@ fn a_config_map_sets_options_and_nothing_else() {
     until_overdue();
     install(&cluster, DEFAULT);
     own_pod(&cluster, "pod-reaper");
-    kubectl(
-        &cluster,
-        &[
-            "apply",
-            "-f",
-            &folder("cronjob/components/forecast/cronjob.yaml"),
-        ],
-    );
     let map = "/api/v1/namespaces/pod-reaper/configmaps/pod-reaper";
     let hostile = others
         .split_whitespace()
@@ -268,18 +260,11 @@ fn a_config_map_sets_options_and_nothing_else() {
     let home = cluster.dir.join("home");
     fs::create_dir_all(home.join(".kube")).expect("our folder");
     fs::copy(installed::kubeconfig(&cluster), home.join(".kube/config")).expect("our folder");
-    for (name, environment, arguments) in [
-        (
-            "pod-reaper-forecast",
-            &["POD_REAPER_SETTINGS"][..],
-            &["what-if", "--each-node"][..],
-        ),
-        (
-            "pod-reaper",
-            &["POD_REAPER_SETTINGS", "REQUIRE_GUARD"],
-            &["--yes"],
-        ),
-    ] {
+    for (name, environment, arguments) in [(
+        "pod-reaper",
+        &["POD_REAPER_SETTINGS", "REQUIRE_GUARD"],
+        &["--yes"],
+    )] {
         let variables = settings_of(&cluster, "pod-reaper", name);
         let names = variables.iter().map(|(name, _)| name.as_str());
         assert_eq!(names.collect_vec(), environment, "{name}");
@@ -621,82 +606,4 @@ fn the_account_can_do_nothing_else() {
             );
         }
     }
-}
-
-/// Without permission to list PVCs and volumes, the forecast reads them one by one. With permission to list them, it needs no
-/// permission to get them.
-#[test]
-fn without_any_one_right_the_forecast_reports_it() {
-    const ROLE: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles/pod-reaper-forecast";
-    let cluster = fresh();
-    six_nodes::healthy(&cluster);
-    let labels = "{labels: {node-role.kubernetes.io/control-plane: ''}}";
-    make(
-        &cluster,
-        &format!("Node cp: {{ready: 'True', metadata: {labels}}}"),
-    );
-    let file = cluster.dir.join("with-forecast.yaml");
-    let manifests = kustomized("cronjob", &["forecast"], "");
-    fs::write(&file, manifests).expect("our folder");
-    let file = file.display().to_string();
-    kubectl(&cluster, &["apply", "--warnings-as-errors", "-f", &file]);
-    let name = "pod-reaper-forecast";
-    let account = format!("--as=system:serviceaccount:pod-reaper:{name}");
-    let may = |right: &str| {
-        let (verb, resource) = right.split_once(' ').expect("two words");
-        let asked = [
-            "auth",
-            "can-i",
-            verb,
-            resource,
-            &account,
-            "--all-namespaces",
-        ];
-        cluster.kubectl(asked).status.success()
-    };
-    let role = cluster.get(ROLE);
-    let mut all = rights(&role);
-    // The guard permission allows nothing by itself.
-    all.retain(|(right, _)| right != "be-guarded guarded");
-    until("the account has its rights", || {
-        all.iter().all(|(right, _)| may(right))
-    });
-    let kubeconfig = kubeconfig_of(&cluster, "pod-reaper", name);
-    // The exit code, and how many pods of the worst node would need you.
-    let forecast = || {
-        let output = crate::support::program::asked(&kubeconfig, &["what-if", "--each-node"]);
-        let answer: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
-        let needs_person = answer["eachNode"][0]["needsPerson"].as_u64();
-        (
-            output.status.code().unwrap_or_default(),
-            needs_person.unwrap_or_default(),
-        )
-    };
-    assert_eq!(forecast(), (0, 1));
-    let expected = [
-        ("get nodes", (3, 0)),
-        ("list nodes", (1, 0)),
-        ("list namespaces", (3, 0)),
-        ("list pods", (1, 0)),
-        ("get persistentvolumeclaims", (0, 1)),
-        ("list persistentvolumeclaims", (0, 1)),
-        ("get persistentvolumes", (0, 1)),
-        ("list persistentvolumes", (0, 1)),
-        ("list volumeattachments", (3, 1)),
-        // No PVC depends on drivers.
-        ("list csidrivers", (0, 1)),
-        ("get leases", (3, 0)),
-        // A run without this permission also ends with 0.
-        ("list leases", (0, 1)),
-        // No PVC is declared scratch.
-        ("get statefulsets", (0, 1)),
-    ];
-    let mut seen = Vec::new();
-    for (right, left) in all {
-        cluster.merge_patch(ROLE, json!({"rules": left}));
-        until("the right is gone", || !may(&right));
-        seen.push((right, forecast()));
-    }
-    let expected = expected.map(|(right, without)| (right.to_owned(), without));
-    assert_eq!(BTreeSet::from_iter(seen), BTreeSet::from(expected));
 }

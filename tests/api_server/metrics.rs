@@ -90,7 +90,6 @@ impl Gateway {
             .lines()
             .filter(|line| line.starts_with("push_failure_time_seconds{"));
         let pushes = pushes.collect_vec();
-        // Runs have one group, forecasts another.
         assert!(
             pushes.len() <= 2 && pushes.iter().all(|line| line.ends_with(" 0")),
             "{pushes:?}"
@@ -202,35 +201,6 @@ fn what_a_run_hands_over_are_the_numbers_of_its_report() {
     in_gateway.sort_by(f64::total_cmp);
     assert_eq!(in_file, in_gateway);
     check(&file);
-}
-
-/// Neither the numbers of a run nor those of a forecast replace the other's.
-#[test]
-fn what_a_forecast_hands_over_stands_beside_the_numbers_of_runs() {
-    let cluster = six_nodes::after_an_hour();
-    let gateway = Gateway::start();
-    let (file, options) = (gateway.file(), gateway.options());
-    let to = options.iter().map(String::as_str).collect_vec();
-    let question = [&["what-if", "--each-node"], &to[..]].concat();
-    let asked = crate::support::program::asked(&cluster.kubeconfig, &question);
-    assert_eq!(asked.status.code(), Some(0), "{}", shown(&asked));
-    run(&cluster.kubeconfig, &[&SHORT[..], &to].concat()).is_whole();
-    let scraped = gateway.scrape();
-    assert!(value(&scraped, "last_success_timestamp_seconds") > 0.0);
-    let of_node = |node: &str| {
-        format!(
-            "pod_reaper_forecast_needs_person{{{LABEL},instance=\"\",job=\"pod-reaper-forecast\",node=\"{node}\"}}"
-        )
-    };
-    assert_eq!(scraped.get(&of_node(six_nodes::DEAD)), Some(&1.0));
-    assert_eq!(scraped.get(&of_node("ds01")), Some(&0.0));
-    let forecast = fs::read_to_string(file.with_file_name("pod-reaper-forecast.prom"));
-    assert_eq!(
-        samples(&forecast.expect("a file")).len(),
-        six_nodes::NODES.len()
-    );
-    let of_runs = fs::read_to_string(&file).expect("a file");
-    assert!(of_runs.contains("last_success") && !of_runs.contains("forecast"));
 }
 
 /// Uses the account, permissions and settings of the overlay, except for the gateway, whose name is an example.

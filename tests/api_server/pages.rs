@@ -100,27 +100,19 @@ fn the_plugins_of_k9s_answer() {
     );
     let file = fs::read_to_string(in_repository("integrations/k9s.yaml")).unwrap();
     let plugins = yaml(&file)["plugins"].as_object().unwrap().clone();
-    for (name, selected, says) in [
-        ("pod-reaper-explain", "huebackend-0", "VERDICT: "),
-        ("pod-reaper-what-if", "ds01", "\nPODS   "),
-    ] {
-        let plugin = &plugins[name];
-        assert_eq!(
-            (&plugin["command"], &plugin["args"][0]),
-            (&json!("sh"), &json!("-c"))
-        );
-        let line = str_of(&plugin["args"][1]);
-        let line = line
-            .replace("$NAMESPACE", "compute-hive01")
-            .replace("$NAME", selected)
-            .replace("$CONTEXT", "test");
-        let (success, said) = typed(&cluster, &line, workplace.path());
-        assert!(
-            success && format!("\n{said}").contains(says),
-            "{line}\n{said}"
-        );
-    }
-    assert_eq!(plugins.len(), 2);
+    let plugin = &plugins["pod-reaper-explain"];
+    assert_eq!(
+        (&plugin["command"], &plugin["args"][0]),
+        (&json!("sh"), &json!("-c"))
+    );
+    let line = str_of(&plugin["args"][1]);
+    let line = line
+        .replace("$NAMESPACE", "compute-hive01")
+        .replace("$NAME", "huebackend-0")
+        .replace("$CONTEXT", "test");
+    let (success, said) = typed(&cluster, &line, workplace.path());
+    assert!(success && said.starts_with("VERDICT: "), "{line}\n{said}");
+    assert_eq!(plugins.len(), 1);
 }
 
 /// A line without the parts that differ between two runs.

@@ -141,7 +141,7 @@ fn every_command_without_a_cluster_prints_what_its_page_shows() {
             .filter(|line| line.starts_with("$ "))
             .count();
     }
-    assert!(commands > 15, "only {commands} commands were found");
+    assert!(commands > 10, "only {commands} commands were found");
 }
 
 /// The others are run on a real API server: `api_server::pages`.
@@ -416,12 +416,8 @@ const OTHERS: [&str; 11] = [
 
 #[test]
 fn the_pages_name_no_option_that_there_is_not() {
-    let help = [
-        &["--help"][..],
-        &["what-if", "--help"],
-        &["explain", "--help"],
-    ]
-    .map(|args| reaper(args).run().exits(0).out);
+    let help =
+        [&["--help"][..], &["explain", "--help"]].map(|args| reaper(args).run().exits(0).out);
     let is_name =
         |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-';
     let options = |text: &str| {
@@ -517,7 +513,7 @@ fn every_alert_has_its_section() {
             }
         }
     }
-    assert!(alerts.len() >= 10, "{alerts:?}");
+    assert!(alerts.len() >= 5, "{alerts:?}");
     let sections = page.lines().filter_map(|line| line.strip_prefix("## "));
     let sections = sections.filter(|name| name.starts_with("PodReaper"));
     assert_eq!(sections.map(str::to_owned).collect::<BTreeSet<_>>(), alerts);
@@ -613,13 +609,13 @@ fn it_is_a_plugin_of_kubectl_by_its_name() {
     let install = commands.find(|command| command.starts_with("ln -s "));
     assert_eq!(shown(&install.expect("a command"), workplace.path()), "");
     let plugin = shown(
-        "kubectl-pod_reaper what-if ds06 --snapshot tests/data/six-nodes.json",
+        "kubectl-pod_reaper explain vault-0 --snapshot tests/data/six-nodes.json",
         workplace.path(),
     );
     assert_eq!(
         plugin,
         shown(
-            "pod-reaper what-if ds06 --snapshot tests/data/six-nodes.json",
+            "pod-reaper explain vault-0 --snapshot tests/data/six-nodes.json",
             workplace.path()
         )
     );

@@ -60,7 +60,6 @@ fn copies_are_those_of_cronjob() {
         ),
         ("answers.yaml", "components/answers/answers.yaml"),
         ("node-guard.yaml", "components/node-guard/node-guard.yaml"),
-        ("forecast.yaml", "components/forecast/forecast.yaml"),
         ("alerts.yaml", "alerts.yaml"),
         ("alerts-metrics.yaml", "alerts-metrics.yaml"),
         ("dashboard.json", "components/dashboard/dashboard.json"),
@@ -289,7 +288,6 @@ fn the_schema_refuses_what_cannot_work() {
         a policy that kubelets do not know: {image: {pullPolicy: Sometimes}}
         names in place of references: {imagePullSecrets: [registry]}
         a schedule of four fields: {schedule: '* * * *'}
-        a forecast of four fields: {forecast: {schedule: '* * * *'}}
         no deadline: {activeDeadlineSeconds: 0}
         no failed Job for the alerts to see: {failedHistoryLimit: 0}
         its own pod's name: {env: [{name: POD_NAME, value: x}]}

@@ -16,7 +16,7 @@ fn a_shell_completes_and_the_manual_page_renders() {
         ("fish", "complete -c pod-reaper"),
     ] {
         let script = reaper(&["completions", shell]).run().exits(0).out;
-        for word in [defines, "what-if", "kubeconfig"] {
+        for word in [defines, "explain", "kubeconfig"] {
             assert!(script.contains(word), "{shell} lacks {word}: {script}");
         }
     }
@@ -49,7 +49,7 @@ fn what_is_printed_of_the_program_is_the_same_whatever_a_run_is_told() {
         &["--help"][..],
         &["-h"],
         &["help"],
-        &["help", "what-if"],
+        &["help", "explain"],
         &["man"],
         &["completions", "bash"],
         &["version"],
@@ -75,7 +75,7 @@ fn what_is_printed_of_the_program_is_the_same_whatever_a_run_is_told() {
 #[test]
 fn kubectl_finds_the_program_and_the_program_answers_by_that_name() {
     for name in ["kubectl-pod_reaper", "/usr/local/bin/kubectl-pod_reaper"] {
-        for args in [&["--help"][..], &["what-if", "--help"]] {
+        for args in [&["--help"][..], &["explain", "--help"]] {
             let mut run = reaper(args);
             run.command.arg0(name);
             let help = run.run().exits(0).out;
@@ -89,7 +89,7 @@ fn kubectl_finds_the_program_and_the_program_answers_by_that_name() {
 
 #[test]
 fn the_help_of_a_command_can_be_asked_for_in_two_ways() {
-    for command in ["what-if", "explain", "man"] {
+    for command in ["explain", "man"] {
         let [first, second] =
             [["help", command], [command, "--help"]].map(|args| reaper(&args).run().exits(0).out);
         assert_eq!(first, second);
@@ -98,18 +98,16 @@ fn the_help_of_a_command_can_be_asked_for_in_two_ways() {
 
 #[test]
 fn the_help_of_a_question_offers_only_what_the_question_does() {
-    let [what_if, explain] =
-        ["what-if", "explain"].map(|question| reaper(&["help", question]).run().exits(0).out);
-    for (option, by_what_if, by_explain) in [
-        ("<text|json|markdown|html>", true, true),
-        ("--reap-older-than <", true, true),
-        ("--max-deletes", true, true),
-        ("--deadline", true, true),
-        ("--push-gateway", true, false),
-        ("--dry-run", false, false),
+    let explain = reaper(&["help", "explain"]).run().exits(0).out;
+    for (option, is_offered) in [
+        ("<text|json|markdown|html>", true),
+        ("--reap-older-than <", true),
+        ("--max-deletes", true),
+        ("--deadline", true),
+        ("--push-gateway", false),
+        ("--dry-run", false),
     ] {
-        assert_eq!(what_if.contains(option), by_what_if, "{option}: {what_if}");
-        assert_eq!(explain.contains(option), by_explain, "{option}: {explain}");
+        assert_eq!(explain.contains(option), is_offered, "{option}: {explain}");
     }
 }
 
@@ -142,14 +140,10 @@ fn the_manual_page_has_every_option_with_its_text_and_variable() {
     };
     let page = plain(&reaper(&["man"]).run().exits(0).out);
     let sections = page.split(".SH \"POD-REAPER ").collect_vec();
-    let [run, what_if, explain] = sections[..] else {
+    let [run, explain] = sections[..] else {
         panic!("{page}")
     };
-    for (section, command) in [
-        (run, &["--help"][..]),
-        (what_if, &["help", "what-if"]),
-        (explain, &["help", "explain"]),
-    ] {
+    for (section, command) in [(run, &["--help"][..]), (explain, &["help", "explain"])] {
         let help = reaper(command).run().exits(0).out;
         let entries = section
             .split(".TP\n")

@@ -76,7 +76,6 @@ fn the_log_of_a_run_has_threshold_filter_and_the_number_of_pods() {
 #[test]
 fn a_question_and_a_silent_run_log_nothing() {
     for run in [
-        reaper(&["what-if", "--each-node", "--snapshot", SIX]),
         reaper(&["explain", "vault/vault-0", "--snapshot", SIX]),
         audit(&["--log-level=off"]),
         audit(&[]).env("LOG_LEVEL", "off"),

@@ -1,4 +1,4 @@
-//! The subcommands what-if and explain.
+//! The subcommand explain.
 
 use itertools::Itertools as _;
 use std::fs;
@@ -6,16 +6,14 @@ use std::fs;
 use expect_test::{expect, expect_file};
 use serde_json::{Value, json};
 
-use crate::{KOSMOS, data, reaper, small, transcripts::plays};
+use crate::{data, reaper, small, transcripts::plays};
 
 /// The state of six nodes. The path is relative to [`data`].
 pub const SIX: &str = "six-nodes.json";
 
 #[test]
-fn what_if_and_explain_answer_as_they_should() {
+fn explain_answers_as_it_should() {
     plays("transcripts/questions.txt");
-    let what_if = reaper(&["what-if", "--node", "ds06", "--snapshot", SIX]);
-    expect_file!["../data/golden/what-if-ds06.txt"].assert_eq(&what_if.run().exits(0).out);
     let pod = "impala-impala01/impala-executor-000-0";
     let explain = reaper(&["explain", pod, "--snapshot", SIX]);
     expect_file!["../data/golden/explain-local-volume.txt"].assert_eq(&explain.run().exits(0).out);
@@ -25,50 +23,6 @@ fn what_if_and_explain_answer_as_they_should() {
 fn six(args: &[&str]) -> Value {
     let form = ["--snapshot", SIX, "-o", "json"];
     reaper(&[args, &form].concat()).run().exits(0).report()
-}
-
-#[test]
-fn what_if_counts_what_becomes_of_pods() {
-    let report = six(&["what-if", "ds06"]);
-    assert_eq!(report["breaker"], Value::Null);
-    // While the node lives there is nothing to paste.
-    let pods = report["pods"].as_array().expect("pods");
-    let steps = pods.iter().filter_map(|pod| pod["steps"].as_array());
-    let commands = steps.flatten().map(|step| &step["command"]).collect_vec();
-    assert!(!commands.is_empty() && commands.iter().all(|command| command.is_null()));
-    let text = reaper(&["what-if", "ds06", "--snapshot", SIX])
-        .run()
-        .exits(0)
-        .out;
-    assert!(!text.contains("kubectl"), "{text}");
-    let counts = ["comesBack", "needsPerson", "seconds"].map(|count| &report["supposed"][count]);
-    assert_eq!(json!(counts), json!([7, 1, 600]));
-    let longer = six(&["what-if", "ds06", "--reap-older-than=1h"]);
-    assert_eq!(longer["supposed"]["seconds"], 3600);
-    let leaf = reaper(&[
-        "what-if",
-        "kosmos-cluster7",
-        "--snapshot",
-        KOSMOS,
-        "-o",
-        "json",
-    ]);
-    assert_eq!(
-        leaf.run().exits(0).report()["pods"][0]["reason"],
-        "kosmos-leaf"
-    );
-    let each = six(&["what-if", "--each-node"]);
-    let worst = ["node", "needsPerson"].map(|field| &each["eachNode"][0][field]);
-    assert_eq!(json!(worst), json!(["ds06", 1]));
-    assert!(each["breaker"].is_null(), "{}", each["breaker"]);
-    // By the thresholds of runs; a file is no cluster that metrics could be about.
-    let form = ["what-if", "--each-node", "--snapshot", SIX, "-o", "json"];
-    let longer = reaper(&form).env("REAP_OLDER_THAN", "1h");
-    let longer = longer.env("PUSH_GATEWAY", "http://127.0.0.1:1").run();
-    let longer = longer.exits(0).report();
-    let nodes = longer["eachNode"].as_array().expect("nodes");
-    let seconds = nodes.iter().filter_map(|node| node["seconds"].as_i64());
-    assert_eq!(seconds.max(), Some(3900));
 }
 
 /// A lease that is renewed between two seconds is shown by the second.
@@ -87,23 +41,6 @@ fn times_are_whole_seconds() {
         json!(vec!["2026-01-31T03:00:00Z"; 3]),
         "{report}"
     );
-}
-
-/// ds06 is dead already, so the breaker would hold with two more.
-#[test]
-fn a_pod_without_a_controller_would_be_lost() {
-    let bare = "Pod compute-hive01/bare: {metadata: {ownerReferences: null, deletionTimestamp: null, \
-                deletionGracePeriodSeconds: null}, spec: {nodeName: ds05}}";
-    let report = small(bare, &["what-if", "ds05"]).run().exits(0).report();
-    assert_eq!(report["pods"][0]["fate"], "lost", "{report}");
-    assert_eq!(report["breaker"], Value::Null);
-    let report = small(bare, &["what-if", "ds04", "ds05"])
-        .run()
-        .exits(0)
-        .report();
-    assert_eq!(report["breaker"]["reason"], "mass-outage");
-    assert_eq!(report["pods"][0]["reason"], "mass-outage");
-    assert_eq!(report["supposed"]["kubernetesStopsEvicting"], true);
 }
 
 /// Also of a pod that is not Terminating, and of one that a run would leave out.
@@ -141,42 +78,24 @@ fn explain_names_the_rule_that_decides() {
     assert!(out.contains("Its namespace vault is left out"), "{out}");
 }
 
-/// In every format the same pods are named, and a node that lives has nothing to paste.
+/// In every format the same pod is named.
 #[test]
-fn a_question_has_all_formats() {
+fn an_explanation_has_all_formats() {
     let pod = "impala-executor-000-0";
     let explain = format!("impala-impala01/{pod}");
-    let questions: [(&[&str], &[&str], bool); 3] = [
-        (
-            &["what-if", "ds06"],
-            &[pod, "vault-0", "1 needs you", "may be the last copy"],
-            false,
-        ),
-        (&["what-if", "--each-node"], &["ds06", "ds03"], false),
-        (
-            &["explain", &explain],
-            &[pod, "Is its data on the node?", "may be the last copy"],
-            true,
-        ),
-    ];
-    for (args, named, pastes) in questions {
-        for (format, begins) in [
-            ("text", ""),
-            ("json", "{"),
-            ("markdown", "# "),
-            ("html", "<!DOCTYPE html>"),
-        ] {
-            let all = [args, &["--snapshot", SIX, "-o", format]].concat();
-            let out = reaper(&all).run().exits(0).out;
-            assert!(out.starts_with(begins), "{all:?}: {out}");
-            assert_eq!(out.contains("kubectl annotate"), pastes, "{all:?}: {out}");
-            for name in named
-                .iter()
-                .filter(|name| format != "json" || !name.contains(' '))
-            {
-                let is_named = out.contains(name);
-                assert!(is_named, "{all:?} lacks {name}: {out}");
-            }
+    for (format, begins) in [
+        ("text", ""),
+        ("json", "{"),
+        ("markdown", "# "),
+        ("html", "<!DOCTYPE html>"),
+    ] {
+        let all = ["explain", &explain, "--snapshot", SIX, "-o", format];
+        let out = reaper(&all).run().exits(0).out;
+        assert!(out.starts_with(begins), "{format}: {out}");
+        assert!(out.contains("kubectl annotate"), "{format}: {out}");
+        for name in [pod, "Is its data on the node?", "may be the last copy"] {
+            let is_named = out.contains(name) || format == "json" && name.contains(' ');
+            assert!(is_named, "{format} lacks {name}: {out}");
         }
     }
 }
@@ -196,35 +115,16 @@ fn questions_are_asked_as_kubectl_is() {
         assert_eq!(out, same, "{question}");
         out
     };
-    for (question, begins, others) in [
-        (
-            "explain vault/vault-0",
-            "VERDICT",
-            &[
-                "explain vault-0",
-                "explain pod/vault-0",
-                "explain vault-0 -n vault",
-                "explain pod/vault-0 -n vault",
-                "-n vault explain pods/vault-0",
-            ][..],
-        ),
-        (
-            "what-if --node ds05 --node ds06 --max-deletes=1",
-            "WHAT IF ds05, d",
-            &[
-                "what-if ds05 ds06 --max-deletes=1",
-                "--max-deletes=1 what-if ds05,ds06",
-                "what-if ds06 --node=ds05 --max-deletes 1",
-                "what-if --node=ds06,ds05 --max-deletes=1",
-                "what-if node/ds05 nodes/ds06 --max-deletes=1",
-            ],
-        ),
+    let answer = asks("explain vault/vault-0");
+    assert!(answer.starts_with("VERDICT"), "{answer}");
+    for other in [
+        "explain vault-0",
+        "explain pod/vault-0",
+        "explain vault-0 -n vault",
+        "explain pod/vault-0 -n vault",
+        "-n vault explain pods/vault-0",
     ] {
-        let answer = asks(question);
-        assert!(answer.starts_with(begins), "{answer}");
-        for other in others {
-            assert_eq!(asks(other), answer, "{other}");
-        }
+        assert_eq!(asks(other), answer, "{other}");
     }
 }
 
@@ -284,10 +184,8 @@ fn a_pod_that_could_not_be_read_is_not_reported_as_absent() {
 /// By the schema in docs/, as a script of somebody else reads them.
 #[test]
 fn every_report_is_what_the_schema_says() {
-    let reports: [&[&str]; 5] = [
+    let reports: [&[&str]; 3] = [
         &["-A"],
-        &["what-if", "ds06", "ds05"],
-        &["what-if", "--each-node"],
         &["explain", "vault-0", "-n", "vault"],
         &["explain", "compute-hive02/hiveserver2-0"],
     ];

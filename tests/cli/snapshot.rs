@@ -57,7 +57,6 @@ fn pods_on_ready_nodes_that_are_left_out_are_counted() {
         (&["--all"], false),
         (&["-n", "other"], false),
         (&["explain", "huebackend-0", "-n", "compute-hive01"], false),
-        (&["what-if", "ds06"], false),
     ] {
         let run = reaper(&[&["--snapshot", "-"], args].concat()).input(&*cluster);
         let out = run.run().exits(0).out;

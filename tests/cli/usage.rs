@@ -254,10 +254,9 @@ fn the_environment_beats_a_file_and_the_command_line_beats_both() {
 /// The value is refused like that of a variable, whatever is asked, and a password is never shown.
 #[test]
 fn a_wrong_value_in_a_file_is_refused() {
-    let [run, audit, what_if, explain] = [
+    let [run, audit, explain] = [
         &["--dry-run"][..],
         &["--snapshot", KOSMOS],
-        &["what-if", "ds06"],
         &["explain", "vault/vault-0"],
     ];
     let selector = ": \"a in b\" is not a label requirement; write a label selector such as example.org/leaf=true, \
@@ -265,7 +264,7 @@ fn a_wrong_value_in_a_file_is_refused() {
     let regex = ": unclosed character class; write a regular expression such as ^prod- or ^(compute|impala)-";
     let gateway = ": it is not the URL of a Pushgateway; write one such as http://pushgateway.monitoring:9091, \
                    with / ? # and @ in a password as %2F %3F %23 and %40";
-    let all = [&[], run, audit, what_if, explain];
+    let all = [&[], run, audit, explain];
     for (name, value, why, questions) in [
         ("KUBELET_ALIVE", "kill", "", &all[..]),
         (
@@ -435,16 +434,6 @@ fn a_filter_that_selects_no_namespace_is_wrong_usage() {
             none,
             &["--namespace-regex=^compute$"],
             "--namespace-regex selects none of the namespaces",
-        ),
-        (
-            none,
-            &["what-if", "ds06", "--namespace-regex=^compute$"],
-            "--namespace-regex selects none",
-        ),
-        (
-            none,
-            &["what-if", "--each-node", "--namespace-regex=^compute$"],
-            "--namespace-regex selects none",
         ),
         (
             none,

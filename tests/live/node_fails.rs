@@ -55,9 +55,6 @@ fn a_kubelet_stops_and_its_pods_move() {
         .find(|pod| pod.owner_kind == "DaemonSet")
         .expect("it runs");
 
-    let kubeconfig = &case.kubeconfig;
-    let foretold = ask(kubeconfig, &["what-if", FAILING]);
-    let each_node = ask(kubeconfig, &["what-if", "--each-node"]);
     case.stop(FAILING);
     let evicted = case.until_evicted(FAILING);
     assert_eq!(
@@ -84,15 +81,6 @@ fn a_kubelet_stops_and_its_pods_move() {
         .map(|(called, (reason, outcome))| (&**called, *reason, *outcome))
         .collect();
     assert_eq!(fates, FATES);
-    for pod in &evicted {
-        let (reason, _) = reaped.reason_and_outcome(&pod.uid);
-        assert_eq!(foretold.pod(&pod.uid)["reason"], reason, "{}", pod.called());
-    }
-    let nodes = each(&each_node.report["eachNode"]);
-    let mut of_failing = nodes.filter(|line| line["node"] == FAILING);
-    let line = of_failing.next().expect("its line");
-    let counts = ["evicted", "comesBack", "needsPerson"].map(|count| line[count].clone());
-    assert_eq!(counts, [7, 6, 1], "{line}");
     let vault = evicted
         .iter()
         .find(|pod| pod.called() == "vault/vault-0")

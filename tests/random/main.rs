@@ -21,7 +21,6 @@
 
 mod answers;
 mod faults;
-mod foretold;
 mod options;
 mod oracle;
 mod prelude;

@@ -312,7 +312,7 @@ pub fn not_ready_since(node: &NodeFacts, now: Timestamp) -> Option<Timestamp> {
 
 /// The time of the deletion request.
 pub fn asked(pod: &PodFacts) -> Option<Timestamp> {
-    let deletion = pod.deletion.filter(|its| !its.supposed)?;
+    let deletion = pod.deletion?;
     let grace = deletion.grace_seconds.filter(|grace| *grace >= 0)?;
     deletion
         .deadline

@@ -79,7 +79,6 @@ labels:
 {{- define "pod-reaper.alerts" -}}
 {{- $text := .root.Files.Get .file -}}
 {{- range $label := list "cronjob" "owner_name" }}{{ $text = replace (printf "%s=\"pod-reaper\"" $label) (printf "%s=%q" $label $.name) $text }}{{ end -}}
-{{- $text = replace "\"pod-reaper|pod-reaper-forecast\"" (printf "\"%s|%s-forecast\"" .name (.name | trunc 43 | trimSuffix "-")) $text -}}
 {{- $text = replace "cronjob: pod-reaper" (printf "cronjob: %s" .name) $text -}}
 {{- $text = replace "CronJob pod-reaper" (printf "CronJob %s" .name) $text -}}
 {{- $text = replace "namespace=\"pod-reaper\"" (printf "namespace=%q" .root.Release.Namespace) $text -}}
@@ -87,22 +86,17 @@ labels:
 {{- (fromYaml $text).groups | toYaml }}
 {{- end -}}
 
-{{- /* The account of forecasts and of `helm test`, which only reads; that of runs, where none is created. */ -}}
-{{- define "pod-reaper.forecaster" -}}
-{{- include "pod-reaper.account" . }}{{ if .Values.serviceAccount.create }}-forecast{{ end }}
-{{- end -}}
-
-{{- /* The pod of a run, or of a forecast. */ -}}
+{{- /* The pod of a run, or of `helm test`. */ -}}
 {{- define "pod-reaper.pod" -}}
 restartPolicy: Never
-serviceAccountName: {{ include (ternary "pod-reaper.forecaster" "pod-reaper.account" (hasKey . "forecast")) .root }}
+serviceAccountName: {{ include "pod-reaper.account" .root }}
 automountServiceAccountToken: false
 enableServiceLinks: false
 {{- with .root.Values.imagePullSecrets }}
 imagePullSecrets:
   {{- toYaml . | nindent 2 }}
 {{- end }}
-{{- if and .root.Values.priorityClassName (not .forecast) }}
+{{- if and .root.Values.priorityClassName (not .test) }}
 priorityClassName: {{ .root.Values.priorityClassName }}
 {{- end }}
 {{- with .root.Values.tolerations }}
@@ -179,7 +173,7 @@ containers:
   - name: POD_NAMESPACE
     valueFrom: {fieldRef: {fieldPath: metadata.namespace}}
   - {name: POD_REAPER_SETTINGS, value: /etc/pod-reaper/settings}
-  {{- if and .root.Values.guard.enabled (not .forecast) }}
+  {{- if and .root.Values.guard.enabled (not .test) }}
   - {name: REQUIRE_GUARD, value: {{ ternary "nodes" "true" .root.Values.nodeGuard.enabled | quote }}}
   {{- end }}
   {{- if .root.Values.scratch.enabled }}

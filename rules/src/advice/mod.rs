@@ -450,7 +450,7 @@ impl Adviser<'_> {
             return Some(Objection { why, is_own: true });
         }
         let case = PodContext::of(self.facts, self.policy, pod);
-        let inert = case.would_be_inert(&claims).filter(|_| !pod.is_supposed());
+        let inert = case.would_be_inert(&claims);
         let mut doubts = asked(judged).filter_map(|(_, pin)| pin.doubt.as_ref());
         let doubt = || Some(doubts.find(|doubt| doubt.proved)?.why.clone());
         // Once it is known which nodes reach the volume, another rule may keep the pod and ask for

@@ -223,10 +223,6 @@ fn every_rule_that_holds_has_its_answer() {
             = first
             = loses data pv-1 Delete
             = answer, which Destroys data: kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite --context prod
-        supposed: local; renewed; supposed
-            = first
-            = loses data pv-1 Delete
-            = answer, which Destroys data: kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
     "#]]);
 }
 

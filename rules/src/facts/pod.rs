@@ -7,10 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     Heard, NamespaceFacts, Read, ResourceVersion, Uid, Unread,
-    claim::{
-        ANY_CLAIM, BoundClaim, ClaimFacts, ClaimState, DeletedWithPod, Requirement, Unneeded,
-        VolumeFacts,
-    },
+    claim::{ANY_CLAIM, BoundClaim, ClaimFacts, ClaimState, DeletedWithPod, Unneeded, VolumeFacts},
 };
 use crate::codes::entry;
 
@@ -83,10 +80,6 @@ pub struct PodFacts {
     /// The number of seconds for which the pod tolerates a node whose kubelet reports that the node
     /// is not Ready; `None` means no limit.
     pub tolerates_not_ready: Option<i64>,
-    /// The nodes on which the pod may start, by its `nodeSelector` and its required node affinity:
-    /// such a node meets all requirements of one of these sets. Without a set, any node is allowed.
-    /// The sets are known only for pods on nodes that are supposed dead.
-    pub needs: Vec<Vec<Requirement>>,
     /// The last heartbeat of a program that runs in the pod and writes to it, if the pod is
     /// Terminating.
     pub heard: Option<Heard>,
@@ -101,8 +94,6 @@ pub struct Deletion {
     pub deadline: Timestamp,
     /// `metadata.deletionGracePeriodSeconds`; 0 once a force delete was sent.
     pub grace_seconds: Option<i64>,
-    /// True if `what-if` only supposes the deletion. No answer can belong to such a deletion.
-    pub supposed: bool,
 }
 
 impl Deletion {
@@ -110,8 +101,7 @@ impl Deletion {
     /// period; `None` if it is not known. A later request with a shorter grace period moves the
     /// deadline and the grace period by the same amount.
     pub fn requested(&self) -> Option<Timestamp> {
-        let grace_seconds = self.grace_seconds.filter(|_| !self.supposed)?;
-        deletion_requested(self.deadline, grace_seconds)
+        deletion_requested(self.deadline, self.grace_seconds?)
     }
 }
 
@@ -160,20 +150,6 @@ impl PodFacts {
         self.deletion.map_or(Timestamp::MAX, |its| its.deadline)
     }
 
-    /// Reports whether `what-if` only supposes the pod's deletion.
-    pub fn is_supposed(&self) -> bool {
-        self.deletion.is_some_and(|its| its.supposed)
-    }
-
-    /// Supposes that the deletion was requested, and that its deadline is long past.
-    pub fn suppose_deletion(&mut self) {
-        self.deletion = Some(Deletion {
-            deadline: Timestamp::MIN,
-            supposed: true,
-            ..self.deletion.unwrap_or_default()
-        });
-    }
-
     /// Reports whether the pod has finished. A delete removes such a pod immediately.
     pub fn finished(&self) -> bool {
         matches!(self.phase.as_str(), "Succeeded" | "Failed")
@@ -182,12 +158,6 @@ impl PodFacts {
     /// Sets the phase in these facts to `Failed`, as it was set in the cluster.
     pub fn fail(&mut self) {
         "Failed".clone_into(&mut self.phase);
-    }
-
-    /// Reports whether Kubernetes would evict the pod from a dead node, so that a run finds it
-    /// Terminating.
-    pub fn evicted(&self) -> bool {
-        self.deletion.is_some() || (self.stays.is_none() && !self.finished())
     }
 
     /// Reports whether the pod has not finished and its deletion was not requested.
@@ -216,12 +186,6 @@ impl PodFacts {
     /// a PVC.
     pub fn keeps(&self, claim: &str) -> bool {
         self.is_active() && self.node.is_some() && self.claims.iter().any(|used| used.name == claim)
-    }
-
-    /// Reports whether the pod may start on a node with these labels.
-    pub fn fits(&self, labels: &BTreeMap<String, String>) -> bool {
-        let mut sets = self.needs.iter();
-        self.needs.is_empty() || sets.any(|set| set.iter().all(|it| it.holds(labels)))
     }
 
     /// Reports whether a PVC would, or may, be deleted with the pod, except one of its own generic

@@ -1,4 +1,4 @@
-//! The metrics of a run or forecast, for Prometheus.
+//! The metrics of a run, for Prometheus.
 //!
 //! A run ends before Prometheus could scrape it. So a run delivers its metrics at its end, to a
 //! Pushgateway or in a file for node-exporter's textfile collector. The numbers are those of the
@@ -23,7 +23,7 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 use crate::{
-    cli::{Command, MetricsTo},
+    cli::MetricsTo,
     cluster::Mode,
     decide::ReasonCode,
     exit::Exit,
@@ -41,7 +41,7 @@ const PREFIX: &str = "pod_reaper_";
 /// The beginning of each metric in the text format.
 const HELP: &str = "# HELP ";
 
-/// The metrics of a run or forecast, collected until its end.
+/// The metrics of a run, collected until its end.
 #[derive(Debug)]
 pub struct Metrics<'a> {
     settings: &'a Settings,
@@ -118,21 +118,6 @@ impl<'a> Metrics<'a> {
         );
     }
 
-    /// Adds the metric of a forecast: by node, how many pods would need you. A forecast with a read
-    /// error adds nothing, because its zeros would mean that no pod needs you.
-    pub fn add_forecast(&mut self, report: &Report) {
-        if report.exit != Exit::Done {
-            return;
-        }
-        let nodes = report.each_node.iter().flatten();
-        let counts = nodes.map(|node| (&node.node, node.counts.needs_person));
-        self.add(
-            "forecast_needs_person",
-            "Pods that would need you if this node died.",
-            by_label("node", counts),
-        );
-    }
-
     /// Adds a metric. All metrics are gauges, because each run starts counting at zero.
     fn add<N: Display>(
         &mut self,
@@ -162,8 +147,7 @@ impl<'a> Metrics<'a> {
             metrics_file,
             ..
         } = &self.settings.metrics;
-        let forecast = self.settings.command == Command::EachNode;
-        if metrics_file.is_none() && push_gateway.is_none() || forecast && self.text.is_empty() {
+        if metrics_file.is_none() && push_gateway.is_none() {
             return;
         }
         let cluster = self.settings.metrics.cluster_name.as_deref();
@@ -174,24 +158,14 @@ impl<'a> Metrics<'a> {
         let limit = stop.at_most(DELIVERY_TIME_LIMIT);
         let push = async {
             let Some(gateway) = push_gateway else { return };
-            let job = if forecast {
-                "pod-reaper-forecast"
-            } else {
-                "pod-reaper"
-            };
-            let pushed = push::push(gateway, job, cluster, &exposition);
+            let pushed = push::push(gateway, "pod-reaper", cluster, &exposition);
             let advice = "a Pushgateway is there, and that --push-gateway names it";
             within(limit, pushed, &format!("pushed to {}", gateway.url), advice).await;
         };
         let write = async {
-            let Some(mut path) = metrics_file.clone() else {
+            let Some(path) = metrics_file.clone() else {
                 return;
             };
-            if forecast {
-                // A run replaces its own file, so a forecast needs another.
-                let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-                path.set_file_name(format!("{stem}-forecast.prom"));
-            }
             let (done, exposition) = (format!("written to {}", path.display()), exposition.clone());
             // A thread of its own writes the file, because a file system may hang.
             let written = tokio::task::spawn_blocking(move || file::write(&path, &exposition));
@@ -209,10 +183,6 @@ impl<'a> Metrics<'a> {
     }
 
     fn exposition(mut self, exit: Exit, ended: Timestamp, took: Duration) -> Exposition {
-        if self.settings.command == Command::EachNode {
-            let text = self.text;
-            return Exposition { text, whole: true };
-        }
         let mode = self.settings.task.mode();
         // A run whose deletes the user declined is no success, although it exits with 0.
         let success = mode == Mode::Delete

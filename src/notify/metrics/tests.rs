@@ -14,11 +14,8 @@ use super::*;
 use crate::{
     cluster::Mode,
     outcome::Outcome,
-    report::{
-        Counts, NodeForecast,
-        samples::{
-            audit, cluster_called, every_outcome, objects, private_cloud, report, run, yaml,
-        },
+    report::samples::{
+        audit, cluster_called, every_outcome, objects, private_cloud, report, run, yaml,
     },
     selector::Target,
 };
@@ -304,32 +301,6 @@ fn only_a_run_that_did_all_it_should_is_a_success() {
         let report = report(&deleting(), &objects, &[("uid-app-a-0", outcome)]);
         assert_eq!(success(&page(&deleting(), Some(&report), Exit::Done)), well);
     }
-}
-
-/// A forecast's metrics have a group and a file of their own: the next successful run would replace
-/// them in those of a run.
-#[test]
-fn a_forecast_writes_its_one_metric_and_nothing_about_runs() {
-    let settings = Settings {
-        command: Command::EachNode,
-        metrics: cluster_called("prod-eu"),
-        ..run(Mode::ClientDryRun, Target::default())
-    };
-    let node = |name: &str, needs_person| NodeForecast {
-        node: name.to_owned(),
-        counts: Counts {
-            needs_person,
-            ..Counts::default()
-        },
-        ..NodeForecast::default()
-    };
-    let mut forecast = report(&settings, &private_cloud(), &[]);
-    forecast.each_node = Some(vec![node("ds06", 3), node("ds01", 0)]);
-    let mut metrics = Metrics::begin(&settings);
-    metrics.add_forecast(&forecast);
-    let page = metrics.exposition(Exit::Done, at("03"), Duration::ZERO);
-    assert!(page.whole, "a node that is gone is forgotten");
-    expect![""].assert_eq(&page.text);
 }
 
 #[test]

@@ -285,7 +285,6 @@ impl World {
             attachments.entry(node).or_default().push(attachment);
         }
         Gathered {
-            on_dead: Vec::new(),
             facts: ClusterFacts {
                 nodes,
                 attachments,

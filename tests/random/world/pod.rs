@@ -355,7 +355,6 @@ impl World {
             deletion: Some(Deletion {
                 deadline: deletion_deadline,
                 grace_seconds,
-                supposed: false,
             }),
             own_grace_seconds: 30,
             finalizers: finalizers
@@ -391,7 +390,6 @@ impl World {
             stays: None,
             tolerates_silence: None,
             tolerates_not_ready: None,
-            needs: Vec::new(),
             heard: None,
             lacks: None,
         };
