@@ -53,17 +53,17 @@ fn for_every_seed(cases: u64, mut check: impl FnMut(u64)) -> bool {
     let first = variable("RANDOM_SEED").unwrap_or_default();
     let asked_for = match std::env::var("RANDOM_CASES").as_deref() {
         Ok("full") => cases,
-        _ => variable("RANDOM_CASES").unwrap_or(LEAST),
+        _ => variable("RANDOM_CASES").unwrap_or(20),
     };
     assert!(
-        asked_for == 1 || asked_for >= LEAST,
+        asked_for <= 20 || asked_for >= LEAST,
         "RANDOM_CASES={asked_for} proves little: 1 repeats a seed, and {LEAST} are the least that show everything"
     );
     for number in 0..asked_for {
         let repeats = Repeats(first.wrapping_add(number));
         check(repeats.0);
     }
-    asked_for >= cases.max(LEAST) || first == 0 && asked_for > 1
+    asked_for >= cases.max(LEAST) || first == 0 && asked_for >= LEAST
 }
 
 fn variable(name: &str) -> Option<u64> {
