@@ -320,10 +320,6 @@ impl RawNode {
         zone.iter().any(Option::is_some).then_some(Zone(zone))
     }
 
-    fn is_out_of_service(&self) -> bool {
-        self.taints(OUT_OF_SERVICE).next().is_some()
-    }
-
     /// Returns the node's role in the breaker's count.
     pub fn counted_node(&self, selectors: &NodeSelectors) -> CountedNode {
         CountedNode {
@@ -332,7 +328,6 @@ impl RawNode {
             control_plane: self.control_plane(),
             open: self.is_open(),
             zone: self.zone(),
-            out_of_service: self.is_out_of_service(),
         }
     }
 }
@@ -383,7 +378,7 @@ impl NodeObjects {
             named_by: None,
             others_forbidden: false,
             fenced: node.fenced(selectors, now),
-            out_of_service: node.is_out_of_service(),
+            out_of_service: node.taints(OUT_OF_SERVICE).next().is_some(),
             leaf: node.leaf(selectors),
             control_plane: node.control_plane(),
             open: node.is_open(),

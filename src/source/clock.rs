@@ -37,8 +37,6 @@ impl Store<'_> {
                 continue;
             }
             told.room |= place == 0 && node.open;
-            told.out_of_service
-                .extend(node.out_of_service.then(|| name.clone()));
             asked += usize::from(node.renewed.is_some() || node.unread_lease.is_some());
             let Some((said, renewed)) = node.renewed.and_then(|it| Some((it.said?, it))) else {
                 unread = node.unread_lease.or(unread);

@@ -434,7 +434,6 @@ impl Saved {
             facts: ClusterFacts {
                 now: self.now,
                 node_count: self.all::<RawNode>().count(),
-                newest: self.newest,
                 unseen: self.unseen(wanted),
                 errors: self.errors(),
                 ..ClusterFacts::default()

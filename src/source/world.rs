@@ -43,8 +43,6 @@ pub struct ReadyNodes {
     pub clock: Option<String>,
     /// Whether pods can start on the first of these nodes.
     pub room: bool,
-    /// The nodes that bear the out-of-service taint.
-    pub out_of_service: BTreeSet<String>,
 }
 
 /// The readings: one field for each kind of query.
@@ -552,10 +550,9 @@ impl<'a> World<'a> {
         (self.scan.ready.clone(), self.facts.now)
     }
 
-    /// Counts the nodes, and notes the Ready nodes with the out-of-service taint. An edge node that
-    /// is known to be off is counted like any other node. So everything that may show a sign of life
-    /// was read before.
-    fn count(&mut self, mut counted_nodes: CountedNodes) -> NodeCounts {
+    /// Counts the nodes. An edge node that is known to be off is counted like any other node. So
+    /// everything that may show a sign of life was read before.
+    fn count(&self, mut counted_nodes: CountedNodes) -> NodeCounts {
         let now = self.facts.now;
         for node in self
             .facts
@@ -566,11 +563,6 @@ impl<'a> World<'a> {
                 counted_node.leaf = false;
             }
         }
-        let tainted = counted_nodes
-            .iter()
-            .filter(|(_, it)| it.ready && it.out_of_service);
-        let tainted = tainted.map(|(name, _)| name.clone());
-        self.facts.ready_out_of_service.extend(tainted);
         NodeCounts::count(counted_nodes.into_values())
     }
 
@@ -648,12 +640,7 @@ impl<'a> World<'a> {
             self.note_missing_leases(readings);
             if let Some(ready_nodes) = readings.ready_nodes.clone().filter(|_| self.is_judging()) {
                 self.facts.clock = ready_nodes.clock;
-                self.facts
-                    .ready_out_of_service
-                    .extend(ready_nodes.out_of_service);
             }
-            let out_of_service = std::mem::take(&mut self.facts.ready_out_of_service);
-            self.facts.note_out_of_service(out_of_service);
             self.facts.copies = self.copies(readings);
         }
         self.facts.errors = readings.errors.iter().cloned().collect();

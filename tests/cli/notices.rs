@@ -10,13 +10,15 @@ use itertools::Itertools as _;
 
 use crate::{SMALL, reaper, saved};
 
-/// The small cluster, and a running pod of a Deployment on its dead node that tolerates that for ever.
+/// The small cluster, a running pod of a Deployment on its dead node that tolerates that for ever, and a Terminating pod on a
+/// Ready node.
 fn with_a_pod_that_stays() -> String {
     saved(&format!(
         "{SMALL}
     Namespace shop: {{}}
     Pod shop/web-1: {{grace: null, owner: ReplicaSet web-7c9d, metadata: {{labels: {{pod-template-hash: 7c9d}}}},
         spec: {{tolerations: [{{operator: Exists}}]}}}}
+    Pod compute-hive01/other-0: {{node: ds04}}
         "
     ))
 }
@@ -25,7 +27,7 @@ fn with_a_pod_that_stays() -> String {
 fn notices_are_in_every_format_and_change_no_exit_code() {
     // A filter from a variable serves many clusters, so that it may match nothing.
     let judge_with = |filter: &str, args: &[&str]| {
-        let mut run = reaper(&["--snapshot", "-", "--manual-owner-kind", "Postgres"]);
+        let mut run = reaper(&["--snapshot", "-"]);
         run.command.env("NAMESPACE_REGEX", filter).args(args);
         run.input(with_a_pod_that_stays()).run().exits(0)
     };
@@ -35,34 +37,23 @@ fn notices_are_in_every_format_and_change_no_exit_code() {
         .split_once("WORTH KNOWING")
         .and_then(|(_, rest)| rest.split_once("pod-reaper 0."));
     expect![[r#"
-        --manual-owner-kind names Postgres, which is not a built-in kind of Kubernetes, and no judged pod
-          has an owner of it: if it is misspelt, it protects nothing.  [unknown-kind]
-          Judged at 2026-01-31 03:00:00Z, the newest time of the file; what happened later is not known.
-          --now sets another time.  [time-of-the-file]"#]]
+        1 more Terminating pod is on a Ready node; --all lists them  [on-ready-nodes]"#]]
     .assert_eq(notices.expect("a section before the summary").0.trim());
     for format in ["markdown", "html"] {
         let page = judge(&["--output", format]).out;
-        for code in ["never-evicted", "unknown-kind", "time-of-the-file"] {
+        for code in ["never-evicted", "on-ready-nodes"] {
             assert!(page.contains(code), "{format}, {code}: {page}");
         }
     }
-    let codes = |filter: &str, args: &[&str]| {
-        let report = judge_with(filter, &[&["--output=json"], args].concat()).report();
+    let codes = |filter: &str| {
+        let report = judge_with(filter, &["--output=json"]).report();
         let notices = report["notices"].as_array().expect("notices").iter();
         notices
             .map(|notice| notice["code"].as_str().expect("a code").to_owned())
             .collect_vec()
     };
-    assert_eq!(
-        codes("", &[]),
-        ["never-evicted", "unknown-kind", "time-of-the-file"]
-    );
-    assert_eq!(
-        codes("", &["--now=2026-01-31T03:00:00Z"]),
-        ["never-evicted", "unknown-kind"]
-    );
-    let none = codes("^hive", &["--now=2026-01-31T03:00:00Z"]);
-    assert_eq!(none, ["no-namespace", "unknown-kind"]);
+    assert_eq!(codes(""), ["never-evicted", "on-ready-nodes"]);
+    assert_eq!(codes("^hive"), ["no-namespace"]);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::json;
 
-use crate::{KOSMOS, SMALL, audit, data, questions::SIX, reaper, saved, small, transcripts::plays};
+use crate::{KOSMOS, SMALL, audit, data, reaper, saved, small, transcripts::plays};
 
 #[test]
 fn a_snapshot_that_cannot_be_judged_is_named_with_what_to_do() {
@@ -63,32 +63,6 @@ fn pods_on_ready_nodes_that_are_left_out_are_counted() {
         let says = "1 more Terminating pod is on a Ready node; --all lists them  [on-ready-nodes]";
         assert_eq!(out.contains(says), is_told, "{args:?}: {out}");
         assert_eq!(out.contains("[on-ready-nodes]"), is_told, "{args:?}: {out}");
-    }
-}
-
-/// The time of the file itself is not told of, and nor is one up to a minute before.
-#[test]
-fn a_time_before_something_that_the_file_shows_is_told_of() {
-    for (now, early) in [
-        ("2026-11-21T03:00:00Z", Some("13m 37s")),
-        ("2026-11-21T03:12:36Z", Some("1m 1s")),
-        ("2026-11-21T03:12:37Z", None),
-        ("2026-11-22T00:00:00Z", None),
-    ] {
-        let run = reaper(&["--snapshot", SIX, "--now", now, "-o", "json"]);
-        let report = run.run().report();
-        let notices = report["notices"].as_array().expect("notices").iter();
-        let told = notices.filter(|notice| notice["code"] == "now-too-early");
-        let told = told
-            .map(|notice| notice["detail"].clone())
-            .collect::<Vec<_>>();
-        let early = early.map(|early| {
-            format!(
-                "--now is {early} before the newest time of the file, 2026-11-21 03:13:37Z: \
-                 what happened after --now is judged as if it had just happened."
-            )
-        });
-        assert_eq!(told, Vec::from_iter(early), "{now}");
     }
 }
 

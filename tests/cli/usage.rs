@@ -415,7 +415,7 @@ fn a_filter_that_selects_no_namespace_is_wrong_usage() {
     for args in [&["-n", "compute-hive01"][..], &["-A"]] {
         let report = asks(other, args, "{}").exits(0).report();
         assert_eq!(report["summary"]["pods"], 1, "{args:?}");
-        assert_eq!(codes(&report), ["time-of-the-file"], "{args:?}");
+        assert!(codes(&report).is_empty(), "{args:?}");
     }
     let none = ("NAMESPACE_REGEX", "");
     let without = ("NAMESPACE_EXCLUDE_REGEX", "^compute-");
@@ -463,7 +463,7 @@ fn a_filter_that_selects_no_namespace_is_wrong_usage() {
     let report = asks(none, &["--namespace-regex=^compute$"], unsaved)
         .exits(0)
         .report();
-    assert_eq!(codes(&report), ["time-of-the-file"]);
+    assert!(codes(&report).is_empty());
 }
 
 #[test]

@@ -488,7 +488,6 @@ pub fn counted_node(node: &NodeFacts, now: Timestamp) -> CountedNode {
         control_plane: node.control_plane,
         open: node.open,
         zone: node.zone.clone(),
-        out_of_service: node.out_of_service,
     }
 }
 

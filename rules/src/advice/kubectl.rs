@@ -6,7 +6,7 @@ use itertools::Itertools as _;
 
 use crate::{
     decide::Answer,
-    facts::{NodeFacts, OUT_OF_SERVICE, Ready},
+    facts::{NodeFacts, Ready},
     selector::Target,
     words::prefixed,
 };
@@ -50,12 +50,6 @@ impl Target {
     pub fn withdraw(&self, answer: &Answer, namespace: &str) -> String {
         let key = format!("{}-", answer.annotation);
         self.annotate(answer.on, &[&answer.name], namespace, &[&key])
-    }
-
-    /// Returns the command that removes the out-of-service taint of a node.
-    pub fn untaint(&self, node: &str) -> String {
-        let taint = format!("{OUT_OF_SERVICE}-");
-        self.verb_first(&["taint", "nodes", node, &taint])
     }
 
     /// Returns a shell condition. It is true while the node is still the one that was judged and

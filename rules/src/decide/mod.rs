@@ -20,7 +20,7 @@ use jiff::SignedDuration;
 pub use self::answer::{Answer, GIVE_UP, POWERED_OFF, REAP};
 pub use self::code::{ReasonCode, Verdict};
 pub use self::context::PodContext;
-pub use self::policy::{BUILT_IN, KubeletAlive, Policy, kind, same_kind, span};
+pub use self::policy::{KubeletAlive, Policy, kind, same_kind, span};
 pub use self::reason::{
     Pin, Reason, Stage, Tie, TieKind, Ties, Unsure, heard, reported, unread_facts,
 };

@@ -70,7 +70,7 @@ fn in_seconds<S: Serializer>(span: &SignedDuration, to: S) -> Result<S::Ok, S::E
 }
 
 /// The kinds of owners that are built into Kubernetes.
-pub const BUILT_IN: [&str; 7] = [
+const BUILT_IN: [&str; 7] = [
     "StatefulSet",
     "Deployment",
     "ReplicaSet",

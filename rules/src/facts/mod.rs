@@ -9,7 +9,7 @@ mod node;
 mod pod;
 mod query;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use derive_more::{Deref, Display, From};
 use jiff::Timestamp;
@@ -98,13 +98,9 @@ pub struct ClusterFacts {
     pub active: BTreeMap<String, Vec<PodFacts>>,
     /// The number of namespaces, if the namespace filter matches none of them and no pod.
     pub unmatched_namespaces: Option<usize>,
-    /// The newest time that a snapshot shows, in whole seconds.
-    pub newest: Option<Timestamp>,
     /// The number of Terminating pods on Ready nodes that are left out, if the source shows such
     /// pods without a request for them.
     pub on_ready_nodes: usize,
-    /// The Ready nodes that carry the out-of-service taint, among the nodes that were read.
-    pub ready_out_of_service: BTreeSet<String>,
     /// Why the API server's clock is not trusted, as a sentence, if the leases of Ready nodes
     /// contradict it.
     pub clock: Option<String>,
@@ -140,14 +136,6 @@ impl ClusterFacts {
     /// Lists the nodes that are known.
     pub fn known_nodes(&self) -> impl Iterator<Item = &NodeFacts> + Clone {
         self.nodes.values().filter_map(NodeRead::known)
-    }
-
-    /// Records the Ready nodes that carry the out-of-service taint: `nodes`, and those among the
-    /// known nodes.
-    pub fn note_out_of_service(&mut self, nodes: BTreeSet<String>) {
-        let known = self.nodes.values().filter_map(NodeRead::known);
-        let tainted = known.filter(|node| node.ready == Ready::True && node.out_of_service);
-        self.ready_out_of_service = tainted.map(|node| node.name.clone()).chain(nodes).collect();
     }
 
     /// Reports whether `pod` is on a node that is Ready. A run looks at such pods only with
@@ -252,8 +240,6 @@ pub struct CountedNode {
     pub open: bool,
     /// The zone that the node's labels name.
     pub zone: Option<Zone>,
-    /// True if the node carries the out-of-service taint.
-    pub out_of_service: bool,
 }
 
 entry! {

@@ -100,13 +100,6 @@ impl NodeFacts {
         self.heard.iter().find(|heard| heard.by == by)
     }
 
-    /// Reports whether a problem detector watches the machine. Detectors write only every five
-    /// minutes.
-    pub fn has_detector(&self) -> bool {
-        let detectors = [SignBy::ProblemDetector, SignBy::NodeMonitoring];
-        self.heard.iter().any(|heard| detectors.contains(&heard.by))
-    }
-
     /// Reports whether it is unknown if the API server on this control plane node is alive: no API
     /// server's lease that could be read names the node's host.
     pub fn lacks_api_server(&self) -> bool {

@@ -129,14 +129,8 @@ fn a_quiet_run_writes_every_series_at_zero() {
         pod_reaper_notices{cluster="prod-eu",notice="never-evicted"} 0
         pod_reaper_notices{cluster="prod-eu",notice="long-wait"} 0
         pod_reaper_notices{cluster="prod-eu",notice="no-namespace"} 0
-        pod_reaper_notices{cluster="prod-eu",notice="unknown-kind"} 0
-        pod_reaper_notices{cluster="prod-eu",notice="time-of-the-file"} 0
-        pod_reaper_notices{cluster="prod-eu",notice="now-too-early"} 0
-        pod_reaper_notices{cluster="prod-eu",notice="stays-with-node"} 0
         pod_reaper_notices{cluster="prod-eu",notice="api-server-unknown"} 0
-        pod_reaper_notices{cluster="prod-eu",notice="out-of-service"} 0
         pod_reaper_notices{cluster="prod-eu",notice="answer-inert"} 0
-        pod_reaper_notices{cluster="prod-eu",notice="detectors-too-slow"} 0
         pod_reaper_notices{cluster="prod-eu",notice="on-ready-nodes"} 0
         # HELP pod_reaper_mode What the last run was allowed to change: 1 for its mode.
         # TYPE pod_reaper_mode gauge
@@ -231,8 +225,7 @@ fn the_numbers_are_those_of_the_report() {
 
 #[test]
 fn the_notices_are_counted() {
-    let mut settings = deleting();
-    settings.policy.manual_owner_kinds = ["Statful", "Deploment"].map(str::to_owned).to_vec();
+    let settings = deleting();
     let staying = "
         Node ds05: {ready: 'True'}
         Node ds06: {}
@@ -243,11 +236,7 @@ fn the_notices_are_counted() {
     let objects = objects(&yaml(staying));
     let report = report(&settings, &objects, &[]);
     let text = page(&settings, Some(&report), report.exit).text;
-    for (notice, count) in [
-        ("never-evicted", "2"),
-        ("unknown-kind", "2"),
-        ("long-wait", "0"),
-    ] {
+    for (notice, count) in [("never-evicted", "2"), ("long-wait", "0")] {
         assert_eq!(
             value(&text, &format!("pod_reaper_notices{{notice=\"{notice}\"}}")),
             count,

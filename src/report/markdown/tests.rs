@@ -126,7 +126,6 @@ fn the_structure_is_as_intended() {
             "Nodes not ready: 2 of 7",
             "Waiting: 2",
             "Left alone: 2",
-            "Worth knowing",
             "Not read: 1",
             "What the words mean"
         ]

@@ -4,16 +4,14 @@
 use std::collections::BTreeMap;
 
 use itertools::Itertools as _;
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 
 use crate::{
     codes::codes,
-    decide::{BUILT_IN, DETECTED_WITHIN, ReasonCode, Verdict, same_kind},
-    facts::{ClusterFacts, NodeFacts, PodFacts, Ready, StayReason},
+    decide::{ReasonCode, Verdict},
+    facts::{ClusterFacts, PodFacts, Ready, StayReason},
     limits::{Judged, Limit},
     report::{page::NAMES, record::RunRecord},
-    selector::is_name,
-    settings::Task,
     words::{counted, human_duration, listed, prefixed},
 };
 
@@ -26,23 +24,10 @@ codes! {
         LongWait = "long-wait",
         /// The namespace filter matches no existing namespace.
         NoNamespace = "no-namespace",
-        /// A kind in `--manual-owner-kind` that is not built in, and that no judged pod's
-        /// owner has.
-        UnknownKind = "unknown-kind",
-        /// A snapshot is judged by its own newest time.
-        TimeOfTheFile = "time-of-the-file",
-        /// `--now` is before something that the snapshot shows.
-        NowTooEarly = "now-too-early",
-        /// Pods that Kubernetes leaves on a dead node because they belong to it.
-        StaysWithNode = "stays-with-node",
         /// Control plane nodes without a lease that tells whether their API server is running.
         ApiServerUnknown = "api-server-unknown",
-        /// A Ready node that bears the out-of-service taint.
-        OutOfService = "out-of-service",
         /// An answer that is ignored.
         AnswerInert = "answer-inert",
-        /// Nodes with a detector that writes less often than `--node-not-ready-for` waits.
-        DetectorsTooSlow = "detectors-too-slow",
         /// Terminating pods on Ready nodes, which are not looked at.
         OnReadyNodes = "on-ready-nodes",
     }
@@ -57,10 +42,7 @@ impl NoticeCode {
 
     /// Reports whether something is wrong, or may be.
     pub fn asks_for_a_look(self) -> bool {
-        !matches!(
-            self,
-            Self::TimeOfTheFile | Self::StaysWithNode | Self::OnReadyNodes
-        )
+        self != Self::OnReadyNodes
     }
 
     /// Makes a notice about `count` pods or other things, which are not all on one node.
@@ -96,8 +78,6 @@ const LEAST_THRESHOLD: SignedDuration = SignedDuration::from_mins(1);
 /// Seconds for which most pods tolerate a NotReady node. Before they have passed, no eviction is
 /// missing.
 const TOLERATION_SECONDS: i64 = 300;
-/// How long it may take to save a cluster, so that the newest times of a file differ.
-const SAVED_WITHIN: SignedDuration = SignedDuration::from_mins(1);
 /// How late an eviction may be: the node controller looks at the nodes every 5 s, and taints one
 /// node of a zone every 10 s.
 const EVICTION_DELAY: SignedDuration = SignedDuration::from_secs(50);
@@ -119,73 +99,34 @@ const NO_TIME: &str = "The node's Ready condition says no time, or one in the fu
 /// Lists the notices of a run.
 pub fn of_run(run: &RunRecord<'_>) -> Vec<NoticeEntry> {
     let RunRecord {
-        settings,
-        facts,
-        plan,
-        ..
+        settings, facts, ..
     } = run;
-    let (never_evicted, staying) = not_evicted(run);
     let unmatched = settings
         .unmatched(facts)
         .map(|why| NoticeCode::NoNamespace.about(1, format!("No pod was judged: {why}.")));
-    let owners = plan
-        .pods
-        .iter()
-        .flat_map(|judged| judged.pod.owner.iter().chain(&judged.pod.workload));
-    let known = owners.map(|owner| owner.kind.as_str()).chain(BUILT_IN);
-    let kinds = settings.policy.manual_owner_kinds.iter();
-    let unknown = kinds.filter(|kind| !known.clone().any(|known| same_kind(known, kind))).map(|kind| {
-        let detail = format!(
-            "--manual-owner-kind names {kind}, which is not a built-in kind of Kubernetes, and no judged pod has an \
-             owner of it: if it is misspelt, it protects nothing."
-        );
-        NoticeCode::UnknownKind.about(1, detail)
-    });
-    let newest = matches!(settings.task, Task::Audit { now: None, .. }).then(|| {
-        let detail = format!(
-            "Judged at {}, the newest time of the file; what happened later is not known. --now sets another time.",
-            facts.now.strftime("%F %TZ")
-        );
-        NoticeCode::TimeOfTheFile.about(1, detail)
-    });
-    let is_late = |newest: &Timestamp| newest.duration_since(facts.now) > SAVED_WITHIN;
-    let too_early = facts.newest.filter(is_late).map(|newest| {
-        let detail = format!(
-            "--now is {} before the newest time of the file, {}: what happened after --now is judged as if it had just \
-             happened.",
-            human_duration(newest.duration_since(facts.now)),
-            newest.strftime("%F %TZ")
-        );
-        NoticeCode::NowTooEarly.about(1, detail)
-    });
     let elsewhere = facts.on_ready_nodes;
     let on_ready = counted(
         elsewhere,
         "more Terminating pod is on a Ready node",
         "more Terminating pods are on Ready nodes",
     ) + "; --all lists them";
-    never_evicted
+    never_evicted(run)
         .into_iter()
         .chain([without_api_server(facts)])
-        .chain(out_of_service(run))
         .chain(long_waits(run))
         .chain(inert_answers(run))
         .chain(unmatched)
-        .chain(unknown)
-        .chain([detectors_too_slow(run)])
-        .chain(newest)
-        .chain(too_early)
-        .chain([staying, NoticeCode::OnReadyNodes.about(elsewhere, on_ready)])
+        .chain([NoticeCode::OnReadyNodes.about(elsewhere, on_ready)])
         .filter(|notice| notice.count > 0)
         .collect()
 }
 
-/// Returns the notices about pods that Kubernetes has not evicted from dead nodes: for each node,
-/// notices about the pods that should be gone, and one notice about all pods that belong to their
-/// node. Leaf nodes are skipped, because their pods keep running.
-fn not_evicted(run: &RunRecord<'_>) -> (Vec<NoticeEntry>, NoticeEntry) {
+/// Returns notices about the pods that Kubernetes should have evicted from a dead node, for each
+/// node. Static pods and pods of DaemonSets belong to their node, and leaf nodes are skipped, because
+/// their pods keep running.
+fn never_evicted(run: &RunRecord<'_>) -> Vec<NoticeEntry> {
     let facts = &run.facts;
-    let (mut never_evicted, mut nodes, mut staying) = (Vec::new(), Vec::new(), 0);
+    let mut never_evicted = Vec::new();
     for (name, pods) in &facts.active {
         let node = facts.known(name);
         let Some(node) = node.filter(|node| node.ready != Ready::True && node.leaf.is_none())
@@ -206,13 +147,9 @@ fn not_evicted(run: &RunRecord<'_>) -> (Vec<NoticeEntry>, NoticeEntry) {
         };
         let belongs =
             |pod: &&PodFacts| matches!(pod.stays, Some(StayReason::DaemonSet | StayReason::Static));
-        let (belonging, others): (Vec<_>, Vec<_>) = pods.iter().partition(belongs);
-        if !belonging.is_empty() {
-            staying += belonging.len();
-            nodes.push(format!("{name} ({})", belonging.len()));
-        }
+        let others = pods.iter().filter(|pod| !belongs(pod));
         let (for_ever, mut overdue): (Vec<_>, Vec<_>) =
-            others.into_iter().partition(|pod| tolerates(pod).is_none());
+            others.partition(|pod| tolerates(pod).is_none());
         overdue.retain(|pod| tolerates(pod).is_some_and(due));
         let down = if node.signs_of_life(facts.now).is_empty() {
             DOWN
@@ -240,14 +177,7 @@ fn not_evicted(run: &RunRecord<'_>) -> (Vec<NoticeEntry>, NoticeEntry) {
             });
         }
     }
-    let detail = format!(
-        "Static pods and pods of DaemonSets stay on their NotReady node, as expected: {}.",
-        listed(&nodes, NAMES)
-    );
-    (
-        never_evicted,
-        NoticeCode::StaysWithNode.about(staying, detail),
-    )
+    never_evicted
 }
 
 /// Returns a notice about each answer that is ignored, with the command that removes it.
@@ -282,44 +212,6 @@ fn without_api_server(facts: &ClusterFacts) -> NoticeEntry {
         listed(&nodes, NAMES)
     );
     NoticeCode::ApiServerUnknown.about(nodes.len(), detail)
-}
-
-/// Returns the notice about the nodes with a detector that may not have written before a run acts.
-fn detectors_too_slow(run: &RunRecord<'_>) -> NoticeEntry {
-    let threshold = run.settings.policy.node_not_ready_for;
-    let is_down = |node: &&NodeFacts| node.ready != Ready::True && node.has_detector();
-    let down = run.facts.known_nodes().filter(is_down);
-    let missed = down.filter(|_| threshold < DETECTED_WITHIN);
-    let nodes = missed.map(|node| &node.name).collect_vec();
-    let detail = format!(
-        "The run does not wait for node-problem-detector or the EKS node monitoring agent, which write every 5m, because \
-         --node-not-ready-for is only {}: {}. With 6m or more their heartbeats are seen.",
-        human_duration(threshold),
-        listed(&nodes, NAMES)
-    );
-    NoticeCode::DetectorsTooSlow.about(nodes.len(), detail)
-}
-
-/// Returns a notice about each Ready node that bears the out-of-service taint. While the node has the
-/// taint, pods that do not tolerate the taint cannot run there, and Kubernetes detaches mounted volumes.
-fn out_of_service(run: &RunRecord<'_>) -> impl Iterator<Item = NoticeEntry> {
-    let nodes = run
-        .facts
-        .ready_out_of_service
-        .iter()
-        .filter(|name| is_name(name));
-    nodes.map(|name| {
-        let command = run.kubectl.untaint(name);
-        let detail = format!(
-            "Node {name} is Ready and has the out-of-service taint: Kubernetes starts no pod there that does not tolerate the \
-             taint, and detaches volumes although they are in use. Once the machine was powered off and on again, remove the \
-             taint: {command}"
-        );
-        NoticeEntry {
-            node: Some(name.clone()),
-            ..NoticeCode::OutOfService.about(1, detail)
-        }
-    })
 }
 
 /// Returns a notice for each reason and node about the pods that have waited for many thresholds. A
@@ -383,8 +275,3 @@ fn cause_of_wait(judged: &Judged, facts: &ClusterFacts) -> String {
 
 #[cfg(test)]
 mod tests;
-
-#[cfg(test)]
-mod detectors_tests;
-#[cfg(test)]
-mod out_of_service_tests;

@@ -151,10 +151,6 @@ fn an_audit_of_a_dead_node() {
           compute-hive01/slow-0  StatefulSet  on ds01  overdue for 1h 55m  [node-ready]
               Its node is Ready: the kubelet there is stopping it; if it does not, look at that kubelet.
 
-        WORTH KNOWING
-          Judged at 2026-01-31 03:00:00Z, the newest time of the file; what happened later is not known.
-          --now sets another time.  [time-of-the-file]
-
         NOT READ: 1
           Pod impala-impala01/odd-0: a field has an unexpected type
 
@@ -367,10 +363,6 @@ fn a_quiet_cluster() {
         AUDIT of state.json, judged at 2026-01-31 03:00Z. Nothing was changed.
         NODES  both are Ready
         PODS   none is stuck
-
-        WORTH KNOWING
-          Judged at 2026-01-31 03:00:00Z, the newest time of the file; what happened later is not known.
-          --now sets another time.  [time-of-the-file]
 
         NOT SEEN
           The file has none of these: pods of other namespaces (-A), namespaces (whether they are opted
