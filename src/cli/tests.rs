@@ -288,7 +288,6 @@ fn the_forms_of_the_report() {
     let forms = [
         ("text", Output::Text),
         ("json", Output::Json),
-        ("markdown", Output::Markdown),
         ("html", Output::Html),
     ];
     for (text, form) in forms {

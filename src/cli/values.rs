@@ -46,14 +46,12 @@ pub enum Output {
     Text,
     /// For a program.
     Json,
-    /// For a ticket or a chat.
-    Markdown,
     /// For a browser, in one file.
     Html,
 }
 
 /// The words of [`Output`], as the help of `--output` shows them.
-pub const OUTPUTS: &str = "text|json|markdown|html";
+pub const OUTPUTS: &str = "text|json|html";
 
 /// A value of `--log-format`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

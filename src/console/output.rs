@@ -6,7 +6,7 @@ use super::terminal;
 use crate::{
     cli::{LogFormat, Output, OutputFormats},
     exit::Exit,
-    report::{Report, html, markdown, text},
+    report::{Report, html, text},
     stop::Stop,
 };
 
@@ -36,7 +36,6 @@ pub async fn write(report: Report, form: &OutputFormats, stop: &Stop) -> Exit {
             // A user who has just declined at the terminal has seen enough.
             (Output::Text, _) if report.declined && io::stdout().is_terminal() => String::new(),
             (Output::Text, _) => text::write(&report.page(), terminal::screen()),
-            (Output::Markdown, _) => markdown::write(&report.page()),
             (Output::Html, _) => html::write(&report.page()),
         };
         out.write_all(text.as_bytes())?;

@@ -1,8 +1,8 @@
 //! The report: the one value that every output format shows.
 //!
 //! Its fields are the JSON that `--output json` writes (docs/json.md). For people, the report
-//! becomes a page, which text, Markdown and HTML draw. A writer returns a string and does not know
-//! where the string goes.
+//! becomes a page, which text and HTML draw. A writer returns a string and does not know where the
+//! string goes.
 
 /// Declares types of the JSON output. docs/json.md and the schemas document the same fields.
 macro_rules! in_json {
@@ -21,7 +21,6 @@ mod build;
 mod explained;
 pub mod html;
 mod layout;
-pub mod markdown;
 pub mod notices;
 pub mod page;
 pub(crate) mod phrases;

@@ -1,5 +1,4 @@
-//! The page: the content of a report or an explanation, before it becomes text,
-//! Markdown or HTML.
+//! The page: the content of a report or an explanation, before it becomes text or HTML.
 
 use crate::{
     advice::{Advice, Step},
@@ -259,17 +258,6 @@ impl Entry {
         }
     }
 
-    /// Names the columns of a table of such entries.
-    pub fn headings(&self) -> impl Iterator<Item = &'static str> {
-        let names: &[_] = if self.pods > 0 {
-            &["Owner", "Node", "Overdue"]
-        } else {
-            &["State", "Pods"]
-        };
-        let names = names.iter().copied().chain(std::iter::repeat(""));
-        names.take(self.columns.len())
-    }
-
     /// Lists the columns that are not empty.
     pub fn filled_columns(&self) -> impl Iterator<Item = &String> {
         self.columns.iter().filter(|column| !column.is_empty())
@@ -314,17 +302,6 @@ pub fn numbered(steps: &[Step]) -> impl Iterator<Item = (String, &Step)> {
         };
         (mark, step)
     })
-}
-
-/// Lists all blocks, with each fold and each list of rows replaced by the blocks in it.
-pub fn unfolded(blocks: &[Block]) -> Vec<&Block> {
-    blocks
-        .iter()
-        .flat_map(|block| match block {
-            Block::Fold { blocks, .. } | Block::Pods(blocks) => unfolded(blocks),
-            other => vec![other],
-        })
-        .collect()
 }
 
 /// Makes a plain paragraph of each text.

@@ -100,7 +100,7 @@ fn the_help_of_a_command_can_be_asked_for_in_two_ways() {
 fn the_help_of_a_question_offers_only_what_the_question_does() {
     let explain = reaper(&["help", "explain"]).run().exits(0).out;
     for (option, is_offered) in [
-        ("<text|json|markdown|html>", true),
+        ("<text|json|html>", true),
         ("--reap-older-than <", true),
         ("--max-deletes", true),
         ("--deadline", true),

@@ -266,14 +266,13 @@ fn every_format_tells_each_notice() {
     };
     let page = report.page();
     let text = crate::report::text::write(&page, wide);
-    let markdown = crate::report::markdown::write(&page);
     let html = crate::report::html::write(&page);
     for (code, marker) in [
         (NoticeCode::NeverEvicted, "Not evicted from"),
         (NoticeCode::LongWait, "Still waiting"),
         (NoticeCode::OnReadyNodes, "on a Ready node"),
     ] {
-        for page in [&text, &markdown, &html] {
+        for page in [&text, &html] {
             assert!(
                 page.contains(marker) && page.contains(code.as_str()),
                 "{code}:\n{page}"
@@ -281,10 +280,6 @@ fn every_format_tells_each_notice() {
         }
     }
     assert!(text.find("NODES ") < text.find("WORTH KNOWING"), "{text}");
-    assert!(
-        markdown.contains("<code>shop/&#60;i&#62;0</code>"),
-        "{markdown}"
-    );
     assert!(
         html.contains("shop/&#60;i&#62;0") && !html.contains("<i>0"),
         "{html}"
