@@ -28,9 +28,9 @@ struct Installed {
     account: String,
 }
 
-/// The shipped installation and common changes of it. Each includes the `scratch` component, and with it `answers`.
+/// The shipped installation and common changes of it. Each includes the `answers` component.
 fn installations() -> [Installed; 6] {
-    let rendered = |lines: &str| kustomized(DEFAULT, &["scratch"], lines);
+    let rendered = |lines: &str| kustomized(DEFAULT, &["answers"], lines);
     let shipped = rendered("");
     let by_hand = shipped.lines().map(|line| match line.split_once(": ") {
         Some((key, "pod-reaper")) if !key.contains('/') => format!("{key}: grim\n"),

@@ -339,7 +339,7 @@ fn a_full_run_is_never_refused_and_uses_every_right() {
     scratch::stuck(cluster, six_nodes::DEAD, "cache", (SCRATCH, "true"));
     let job_pod = everything_stuck(cluster);
     install(cluster, DEFAULT);
-    scratch::install(cluster, &["scratch"]);
+    scratch::install(cluster, &["answers"]);
     let granted = [CLUSTER_ROLE, ANSWERS_ROLE].map(|role| rights(&cluster.get(role)));
     let granted = granted
         .into_iter()
@@ -352,6 +352,7 @@ fn a_full_run_is_never_refused_and_uses_every_right() {
         ("POD_NAMESPACE", "pod-reaper"),
         ("POD_NAME", OWN),
         ("EXIT_ON_MANUAL", "false"),
+        ("REAP_SCRATCH", "true"),
     ];
     let variables = shipped
         .iter()

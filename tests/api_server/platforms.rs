@@ -63,7 +63,7 @@ fn it_comes_runs_and_goes_in_a_namespace_of_others() {
         (
             "all by the chart".into(),
             chart(
-                "fullnameOverride=grim,nodeGuard.enabled=true,eager.enabled=true,scratch.enabled=true,\
+                "fullnameOverride=grim,nodeGuard.enabled=true,eager.enabled=true,answers.enabled=true,\
                  kosmosGuard.enabled=true,networkPolicy.enabled=true,networkPolicy.cilium=true,dashboard.enabled=true,\
                  gatewayCA.configMap=ca,prometheusRule.enabled=true,prometheusRule.ownMetrics=true,\
                  commonLabels.team=platform",

@@ -48,10 +48,8 @@ labels:
 {{- if and (not .Values.serviceAccount.create) (not .Values.serviceAccount.name) -}}
 {{- fail "serviceAccount.create=false needs serviceAccount.name, an account of this namespace" -}}
 {{- end -}}
-{{- range $value := list "answers" "scratch" -}}
-{{- if and (get $.Values $value).enabled (eq $options.dryRun "client") -}}
-{{- fail (printf "options.dryRun=client promises an account that cannot write, and %s.enabled=true lets it delete PVCs: set %s.enabled=false, or options.dryRun=server" $value $value) -}}
-{{- end -}}
+{{- if and .Values.answers.enabled (eq $options.dryRun "client") -}}
+{{- fail "options.dryRun=client promises an account that cannot write, and answers.enabled=true lets it delete PVCs: set answers.enabled=false, or options.dryRun=server" -}}
 {{- end -}}
 {{- with .Values.networkPolicy -}}
 {{- if and .enabled $options.pushGateway (not .gateway.to) -}}
@@ -59,7 +57,7 @@ labels:
 {{- end -}}
 {{- end -}}
 {{- /* A variable would be used instead of the option of that name, and a later one instead of the guard's. */ -}}
-{{- $set := dict "REAP_SCRATCH" "scratch.enabled" -}}
+{{- $set := dict -}}
 {{- if .Values.guard.enabled }}{{ $_ := set $set "REQUIRE_GUARD" "guard.enabled" }}{{ end -}}
 {{- if or .Values.gatewayCA.configMap .Values.gatewayCA.secret }}{{ $_ := set $set "SSL_CERT_FILE" "gatewayCA" }}{{ end -}}
 {{- $empty := dict -}}
@@ -175,9 +173,6 @@ containers:
   - {name: POD_REAPER_SETTINGS, value: /etc/pod-reaper/settings}
   {{- if and .root.Values.guard.enabled (not .test) }}
   - {name: REQUIRE_GUARD, value: {{ ternary "nodes" "true" .root.Values.nodeGuard.enabled | quote }}}
-  {{- end }}
-  {{- if .root.Values.scratch.enabled }}
-  - {name: REAP_SCRATCH, value: "true"}
   {{- end }}
   {{- $ca := .root.Values.gatewayCA }}
   {{- if or $ca.configMap $ca.secret }}
