@@ -2,8 +2,7 @@
 //! without a warning. A release under another name and namespace reaps and is restricted by its guard, from its installation to
 //! its removal.
 //!
-//! `tests/cli/chart.rs` compares the chart with its sources. The API server here accepts a `NetworkPolicy` but does not enforce
-//! it.
+//! `tests/cli/chart.rs` compares the chart with its sources.
 
 use crate::{
     guard::{it_holds_claims_to_answers, it_stops_what_the_program_never_does},
@@ -34,15 +33,12 @@ const OWN_LABELS: [&str; 4] = [
 ];
 
 /// All components except those that are part of the default or the dry run.
-pub const COMPONENTS: [&str; 12] = [
+pub const COMPONENTS: [&str; 9] = [
     "no-events",
     "node-guard",
-    "any-node",
     "eager",
     "answers",
     "kosmos-guard",
-    "network-policy",
-    "network-policy-cilium",
     "gateway-ca",
     "dashboard",
     "prometheus-rule",
@@ -181,18 +177,11 @@ fn the_chart_renders_what_kustomize_renders() {
     const DIGEST: &str = "sha256:5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef";
     let images = format!("images: [{{name: pod-reaper, newName: '{IMAGE}', digest: '{DIGEST}'}}]");
     let everything = format!(
-        "options.noEvents=true,nodeGuard.enabled=true,avoidLeafNodes=false,eager.enabled=true,networkPolicy.cilium=true,\
-         resourceQuota.enabled=true,answers.enabled=true,kosmosGuard.enabled=true,networkPolicy.enabled=true,dashboard.enabled=true,\
+        "options.noEvents=true,nodeGuard.enabled=true,eager.enabled=true,\
+         resourceQuota.enabled=true,answers.enabled=true,kosmosGuard.enabled=true,dashboard.enabled=true,\
          gatewayCA.configMap=pod-reaper-gateway-ca,prometheusRule.enabled=true,prometheusRule.ownMetrics=true,\
          image.repository={IMAGE},image.digest={DIGEST}"
     );
-    // The component's comment says to make these changes.
-    let component = folder("cronjob/components/network-policy/kustomization.yaml");
-    let component = fs::read_to_string(component).expect("the component");
-    let named = component
-        .lines()
-        .filter_map(|line| line.strip_prefix("#     "));
-    let named = named.flat_map(|line| [line, "\n"]).collect::<String>();
     for (what, values, kustomized, count) in [
         (
             "the default",
@@ -213,14 +202,6 @@ fn the_chart_renders_what_kustomize_renders() {
             5,
         ),
         (
-            "the API server's address",
-            &format!(
-                "{OWN_NAMESPACE},networkPolicy.enabled=true,networkPolicy.apiServer.cidrs={{192.0.2.1/32}}"
-            ),
-            self::kustomized("cronjob", &["network-policy"], &named),
-            15,
-        ),
-        (
             "answers",
             &format!("{OWN_NAMESPACE},answers.enabled=true"),
             self::kustomized("cronjob", &["answers"], ""),
@@ -230,7 +211,7 @@ fn the_chart_renders_what_kustomize_renders() {
             "everything",
             &everything,
             self::kustomized("cronjob", &COMPONENTS, &images),
-            31,
+            29,
         ),
     ] {
         let rendered = rendered("pod-reaper", "pod-reaper", &["--set", values]);
@@ -266,8 +247,6 @@ fn the_image_that_an_operator_names_is_in_each_kustomization() {
         ("cronjob", dry),
         ("cronjob/base", &[]),
         ("cronjob/overlays/dry-run", &[]),
-        ("cronjob/overlays/one-off", &[]),
-        ("cronjob/overlays/one-of-many", &[]),
     ] {
         image(resource, &kustomized(resource, components, images));
     }
@@ -439,8 +418,7 @@ fn each_option_of_a_value_file_reaches_the_container_as_it_was_set() {
     assert!(compared > 30, "{compared}");
 }
 
-/// The kinds of the Prometheus Operator and of Cilium, with only the fields that the chart uses: the API server refuses any other
-/// field.
+/// The kind of the Prometheus Operator, with only the fields that the chart uses: the API server refuses any other field.
 pub fn custom_kinds(cluster: &ControlPlane) {
     let text = "{type: string}";
     let texts = "{type: object, additionalProperties: {type: string}}";
@@ -449,50 +427,28 @@ pub fn custom_kinds(cluster: &ControlPlane) {
             name: {text}, rules: {{type: array, items: {{type: object, properties: {{
                 alert: {text}, record: {text}, expr: {text}, for: {text}, labels: {texts}, annotations: {texts}}}}}}}}}}}}}}}"
     );
-    let policy = format!(
-        "{{endpointSelector: {{type: object, properties: {{matchLabels: {texts}}}}},
-        egress: {{type: array, items: {{type: object, properties: {{toEntities: {{type: array, items: {text}}}}}}}}}}}"
-    );
-    for (group, version, kind, plural, spec) in [
-        (
-            "monitoring.coreos.com",
-            "v1",
-            "PrometheusRule",
-            "prometheusrules",
-            rules,
-        ),
-        (
-            "cilium.io",
-            "v2",
-            "CiliumNetworkPolicy",
-            "ciliumnetworkpolicies",
-            policy,
-        ),
-    ] {
-        let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-        let name = format!("{plural}.{group}");
-        if cluster.try_get(&format!("{definitions}/{name}")).is_none() {
-            let definition = format!(
-                "
-                apiVersion: apiextensions.k8s.io/v1
-                kind: CustomResourceDefinition
-                metadata: {{name: {name}}}
-                spec:
-                    group: {group}
-                    scope: Namespaced
-                    names: {{kind: {kind}, listKind: {kind}List, plural: {plural}, singular: {}}}
-                    versions: [{{name: {version}, served: true, storage: true, schema: {{openAPIV3Schema:
-                        {{type: object, properties: {{spec: {{type: object, properties: {spec}}}}}}}}}}}]
-                ",
-                kind.to_lowercase()
-            );
-            cluster.create(definitions, yaml(&definition));
-        }
-        let kind = format!("/apis/{group}/{version}/{plural}");
-        until("the kind is served", || {
-            cluster.request("GET", &kind, None).0 == 200
-        });
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let name = "prometheusrules.monitoring.coreos.com";
+    if cluster.try_get(&format!("{definitions}/{name}")).is_none() {
+        let definition = format!(
+            "
+            apiVersion: apiextensions.k8s.io/v1
+            kind: CustomResourceDefinition
+            metadata: {{name: {name}}}
+            spec:
+                group: monitoring.coreos.com
+                scope: Namespaced
+                names: {{kind: PrometheusRule, listKind: PrometheusRuleList, plural: prometheusrules, singular: prometheusrule}}
+                versions: [{{name: v1, served: true, storage: true, schema: {{openAPIV3Schema:
+                    {{type: object, properties: {{spec: {{type: object, properties: {rules}}}}}}}}}}}]
+            "
+        );
+        cluster.create(definitions, yaml(&definition));
     }
+    until("the kind is served", || {
+        let kind = "/apis/monitoring.coreos.com/v1/prometheusrules";
+        cluster.request("GET", kind, None).0 == 200
+    });
 }
 
 /// Applies the manifests that the chart renders with these values, server-side.
@@ -528,7 +484,7 @@ fn is_applied_without_a_warning(what: &str, values: &[&str]) {
         &cluster,
         &[
             "delete",
-            "prometheusrules,ciliumnetworkpolicies",
+            "prometheusrules",
             "--all",
             "--all-namespaces",
         ],

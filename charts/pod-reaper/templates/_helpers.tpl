@@ -51,11 +51,6 @@ labels:
 {{- if and .Values.answers.enabled (eq $options.dryRun "client") -}}
 {{- fail "options.dryRun=client promises an account that cannot write, and answers.enabled=true lets it delete PVCs: set answers.enabled=false, or options.dryRun=server" -}}
 {{- end -}}
-{{- with .Values.networkPolicy -}}
-{{- if and .enabled $options.pushGateway (not .gateway.to) -}}
-{{- fail "networkPolicy.enabled=true lets no run reach options.pushGateway: networkPolicy.gateway.to must have the gateway's peers, and networkPolicy.gateway.port its port" -}}
-{{- end -}}
-{{- end -}}
 {{- /* A variable would be used instead of the option of that name, and a later one instead of the guard's. */ -}}
 {{- $set := dict -}}
 {{- if .Values.guard.enabled }}{{ $_ := set $set "REQUIRE_GUARD" "guard.enabled" }}{{ end -}}
@@ -106,19 +101,15 @@ nodeSelector:
   {{- toYaml . | nindent 2 }}
 {{- end }}
 affinity:
-  {{- if or .root.Values.avoidLeafNodes .root.Values.architectures .root.Values.nodeAffinity }}
   nodeAffinity:
-    {{- if .root.Values.avoidLeafNodes }}
     preferredDuringSchedulingIgnoredDuringExecution:
     - weight: 100
       preference:
         matchExpressions:
         - {key: node-role.kubernetes.io/control-plane, operator: Exists}
-    {{- end }}
     requiredDuringSchedulingIgnoredDuringExecution:
       nodeSelectorTerms:
       - matchExpressions:
-        {{- if .root.Values.avoidLeafNodes }}
         - {key: kubernetes.io/os, operator: In, values: [linux]}
         # No leaf node. cronjob/base/cronjob.yaml has the reasons.
         - {key: kosmos.io/node, operator: DoesNotExist}
@@ -135,14 +126,12 @@ affinity:
         - {key: eks.amazonaws.com/compute-type, operator: NotIn, values: [hybrid]}
         - {key: alibabacloud.com/is-edge-worker, operator: NotIn, values: ["true"]}
         - {key: superedge.io/node-edge, operator: NotIn, values: [enable]}
-        {{- end }}
         {{- with .root.Values.architectures }}
         - {key: kubernetes.io/arch, operator: In, values: {{ toJson . }}}
         {{- end }}
         {{- with .root.Values.nodeAffinity }}
         {{- toYaml . | nindent 8 }}
         {{- end }}
-  {{- end }}
   podAntiAffinity:
     # If the last run's pod hangs on a node that is not yet NotReady, the next would hang there too.
     preferredDuringSchedulingIgnoredDuringExecution:

@@ -15,6 +15,3 @@ template() { helm template night-shift charts/pod-reaper --namespace=ops --set "
 notes() { helm install night-shift charts/pod-reaper --dry-run=client --set "image.repository=registry.example.com/pod-reaper,$1" | sed '1,/^NOTES:/d' | grep -e WARNING -e 'deletes nothing' -e PUSH_GATEWAY -e pushGateway; }
 secret='env[0].valueFrom.secretKeyRef.name=a,env[0].valueFrom.secretKeyRef.key=b'
 pushes="env[0].name=PUSH_GATEWAY,$secret"
-policy='networkPolicy.enabled=true'
-peer='networkPolicy.gateway.to[0].podSelector.a=b'
-gateway="$policy,options.pushGateway=http://gateway:9091"

@@ -27,8 +27,6 @@ pub const DEFAULT: &str = "cronjob";
 /// The installation without the guard and the namespace.
 pub const BASE: &str = "cronjob/base";
 pub const DRY_RUN: &str = "cronjob/overlays/dry-run";
-pub const ONE_OF_MANY: &str = "cronjob/overlays/one-of-many";
-pub const ONE_OFF: &str = "cronjob/overlays/one-off";
 
 /// The longest wait for the servers. A policy or a role is usually in force within a second, and a namespace is gone within ten.
 const PATIENCE: Duration = Duration::from_mins(5);

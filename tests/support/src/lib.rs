@@ -101,7 +101,6 @@ const KINDS: &str = "
     /apis/batch/v1/cronjobs
     /apis/batch/v1/jobs
     /apis/policy/v1/poddisruptionbudgets
-    /apis/networking.k8s.io/v1/networkpolicies
     /apis/rbac.authorization.k8s.io/v1/rolebindings
     /apis/rbac.authorization.k8s.io/v1/roles
     /apis/rbac.authorization.k8s.io/v1/clusterrolebindings?labelSelector=!kubernetes.io/bootstrapping
