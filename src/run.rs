@@ -7,8 +7,7 @@ use jiff::SignedDuration;
 use tokio::time::Instant;
 
 use crate::{
-    cli::RequireGuard,
-    cluster::{Cluster, Mode, NODE_REFUSAL, REFUSAL},
+    cluster::{Cluster, Mode},
     console::{prompt, terminal::status},
     decide::{DETECTED_WITHIN, Verdict},
     execute::execute,
@@ -138,24 +137,9 @@ fn log_counts(pods: &[PodFacts]) {
 }
 
 async fn prove_guard(settings: &Settings, cluster: &Cluster) -> Result<()> {
-    if settings.guard() != GuardCode::Proved {
-        return Ok(());
-    }
-    for (least, refusal, refused) in [
-        (RequireGuard::True, REFUSAL, "the delete of a running pod"),
-        (
-            RequireGuard::Nodes,
-            NODE_REFUSAL,
-            "the delete of a pod on a Ready node",
-        ),
-    ] {
-        if settings.require_guard >= least {
-            cluster
-                .prove(refusal)
-                .await
-                .map_err(CouldNotRun::Unguarded)?;
-            tracing::info!("The guard is proved: it refuses this account {refused}");
-        }
+    if settings.guard() == GuardCode::Proved {
+        cluster.prove().await.map_err(CouldNotRun::Unguarded)?;
+        tracing::info!("The guard is proved: it refuses this account the delete of a running pod");
     }
     Ok(())
 }
@@ -253,7 +237,7 @@ mod tests {
             (Mode::ClientDryRun, false),
         ] {
             let mut settings = samples::run(dry_run, Target::default());
-            settings.require_guard = RequireGuard::True;
+            settings.require_guard = true;
             let error = run_on_one(&settings).await.err();
             let is_unguarded = matches!(error, Some(CouldNotRun::Unguarded(_)));
             assert_eq!(is_unguarded, is_asked, "{dry_run:?}: {error:?}");

@@ -6,7 +6,7 @@ use std::{path::PathBuf, time::Duration};
 use jiff::Timestamp;
 
 use crate::{
-    cli::{self, Cli, Command, Filter, MetricsTo, OutputFormats, RequireGuard},
+    cli::{self, Cli, Command, Filter, MetricsTo, OutputFormats},
     cluster::Mode,
     codes::codes,
     decide::Policy,
@@ -33,8 +33,8 @@ pub struct Settings {
     pub policy: Policy,
     /// The breaker's share and the cap.
     pub limits: Limits,
-    /// The guards that the run must prove to work before it may write.
-    pub require_guard: RequireGuard,
+    /// Whether the run must prove that the guard works before it may write.
+    pub require_guard: bool,
     /// Whether to report Terminating pods on Ready nodes too.
     pub all: bool,
     /// The time limit of the whole run.
@@ -113,10 +113,12 @@ impl Settings {
     /// Returns what keeps the run's account from deleting pods that are not Terminating. `Proved`
     /// is certain, because a run that requires the guard ends without a report unless it is proved.
     pub fn guard(&self) -> GuardCode {
-        match self.require_guard {
-            _ if !self.task.mode().writes() => GuardCode::NotAsked,
-            RequireGuard::False => GuardCode::NotRequired,
-            RequireGuard::True | RequireGuard::Nodes => GuardCode::Proved,
+        if !self.task.mode().writes() {
+            GuardCode::NotAsked
+        } else if self.require_guard {
+            GuardCode::Proved
+        } else {
+            GuardCode::NotRequired
         }
     }
 

@@ -23,7 +23,7 @@ pub use self::gateway::{Login, PushGateway};
 pub use self::options::{Common, MetricsTo, Options, OutputFormats};
 pub use self::print::Print;
 use self::values::PODS;
-pub use self::values::{LogFormat, Output, PodName, RequireGuard};
+pub use self::values::{LogFormat, Output, PodName};
 use self::variables::{DIRECTORY, Settings, is_setting};
 use crate::{cluster::Mode, selector::regex, words::prefixed};
 

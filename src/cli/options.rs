@@ -9,7 +9,7 @@ use tracing_subscriber::filter::LevelFilter;
 
 use super::{
     gateway::PushGateway,
-    values::{self, LogFormat, Output, RequireGuard},
+    values::{self, LogFormat, Output},
 };
 use crate::{
     cluster::Mode,
@@ -44,10 +44,9 @@ pub struct Options {
 
     /// Run only if the guard proves that it stops this account from deleting a running pod. To prove
     /// that, the run requests a dry-run delete of its own pod, which the guard has to refuse.
-    /// The downward API names that pod, and the proof covers only its namespace. "nodes" requires the
-    /// same proof of the node guard. --dry-run=client and --snapshot skip this check
-    #[arg(help_heading = LIMITS, long, value_enum, hide_possible_values = true, value_name = "true|false|nodes", num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true", hide_default_value = true)]
-    pub require_guard: RequireGuard,
+    /// The downward API names that pod, and the proof covers only its namespace. --dry-run=client and --snapshot skip this check
+    #[arg(help_heading = LIMITS, long)]
+    pub require_guard: bool,
 
     /// Report Terminating pods on Ready nodes too
     #[arg(help_heading = REPORT, long, hide_short_help = true)]

@@ -28,17 +28,6 @@ impl ValueEnum for Mode {
     }
 }
 
-/// A value of `--require-guard`, in ascending order of strictness.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-pub enum RequireGuard {
-    /// No guard has to be proved.
-    False,
-    /// The guard.
-    True,
-    /// The node guard too.
-    Nodes,
-}
-
 /// A value of `--output`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Output {

@@ -21,9 +21,6 @@ use crate::{kubernetes::RawPod, words::prefixed};
 /// The message of the first rule in `cronjob/components/guard/guard.yaml`. This message
 /// distinguishes the guard from everything else that may refuse a delete.
 pub const REFUSAL: &str = "pod-reaper's guard lets it touch only pods that are Terminating already";
-/// The message of the rule in `cronjob/components/node-guard/node-guard.yaml`.
-pub const NODE_REFUSAL: &str =
-    "pod-reaper's node guard lets it touch only pods whose node is not Ready";
 /// How long to repeat the request while nothing refuses it. The API server takes about 1 s to put a
 /// policy in force.
 const PROOF_TIME_LIMIT: Duration = Duration::from_secs(10);
@@ -46,28 +43,33 @@ pub enum NoProof {
 }
 
 impl Cluster {
-    /// Requests a delete of the program's own pod until the guard with the message `refusal` has
-    /// refused it. Returns an error if the guard does not refuse within 10 s, or if there is no
-    /// proof for a cause that will not pass. The run must not write anything then.
-    pub async fn prove(&self, refusal: &str) -> Result<(), String> {
+    /// Requests a delete of the program's own pod until the guard has refused it. Returns an error
+    /// if the guard does not refuse within 10 s, or if there is no proof for a cause that will not
+    /// pass. The run must not write anything then.
+    pub async fn prove(&self) -> Result<(), String> {
         let (namespace, name) = own_pod().ok_or(NO_POD)?;
         let path = object::<RawPod>(&namespace, &name);
         let until = Instant::now() + self.stop.at_most(PROOF_TIME_LIMIT);
         loop {
             let again = Instant::now() + RETRY_PAUSE <= until;
-            match self.ask(refusal, &path).await {
+            match self.ask(&path).await {
                 Ok(()) => return Ok(()),
                 Err(NoProof::Never(why)) => return Err(why),
                 Err(_) if again => tokio::time::sleep(RETRY_PAUSE).await,
                 Err(NoProof::NotYet(why)) => return Err(why),
-                Err(NoProof::LetThrough) => return Err(self.let_through(refusal).await),
+                Err(NoProof::LetThrough) => {
+                    let why = self.what_is_missing().await;
+                    return Err(format!(
+                        "the API server would let this account delete a running pod: {why}"
+                    ));
+                }
             }
         }
     }
 
     /// Requests the delete once. The pod is read each time, because its kubelet writes to the pod
     /// while the pod starts.
-    pub(super) async fn ask(&self, refusal: &str, path: &str) -> Result<(), NoProof> {
+    pub(super) async fn ask(&self, path: &str) -> Result<(), NoProof> {
         let unread = |failure: Failure| {
             let hint = match failure.code() {
                 Some(403) => Some("it needs permission to get pods"),
@@ -85,31 +87,12 @@ impl Cluster {
             let why = "the run's own pod is Terminating, so the guard allows its delete, which proves nothing; the next run has another pod";
             return Err(NoProof::Never(why.to_owned()));
         }
-        // If two policies refuse, the API server names only one of them, and that may be either.
-        // The guard allows a dry run with `Orphan`, so only the node guard can refuse that request.
-        let propagation = if refusal == NODE_REFUSAL {
-            "Orphan"
-        } else {
-            "Background"
-        };
         let (path, dry_run) = (path.to_owned(), Mode::ServerDryRun);
-        let delete = delete(path, &own.uid, &own.resource_version, dry_run, propagation);
+        let delete = delete(path, &own.uid, &own.resource_version, dry_run);
         match self.send(delete, None).await {
             Ok(_) => Err(NoProof::LetThrough),
-            Err(failure) => judge(refusal, &failure),
+            Err(failure) => judge(&failure),
         }
-    }
-
-    /// Describes the error that nothing refused the delete, with the likely cause.
-    async fn let_through(&self, refusal: &str) -> String {
-        if refusal == NODE_REFUSAL {
-            return "the API server would let this account delete a pod whose node is Ready; apply \
-                    cronjob/components/node-guard. If it is already applied, the node that this run is on is not Ready, and \
-                    the next run will be on another node"
-                .to_owned();
-        }
-        let why = self.what_is_missing().await;
-        format!("the API server would let this account delete a running pod: {why}")
     }
 
     /// Describes what is wrong with the guard, if this account may read its parts. The policy is
@@ -171,14 +154,13 @@ pub fn own_pod() -> Option<(String, String)> {
     Some((set("POD_NAMESPACE")?, set("POD_NAME")?))
 }
 
-/// Decides what a failed delete proves: the guard with
-/// the message `refusal` is in force, or nothing.
-pub fn judge(refusal: &str, failure: &Failure) -> Result<(), NoProof> {
+/// Decides what a failed delete proves: the guard is in force, or nothing.
+pub fn judge(failure: &Failure) -> Result<(), NoProof> {
     let message = match failure {
         Failure::Status { message, .. } => message.as_str(),
         _ => "",
     };
-    if message.ends_with(&format!("denied request: {refusal}")) {
+    if message.ends_with(&format!("denied request: {REFUSAL}")) {
         return Ok(());
     }
     let what = match failure.code() {

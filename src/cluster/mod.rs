@@ -20,7 +20,7 @@ use tokio::sync::Semaphore;
 pub use self::connect::is_address;
 pub use self::events::{CONTROLLER, Event, Reference};
 pub use self::failure::{Failure, StatusKind, root};
-pub use self::guard::{NODE_REFUSAL, REFUSAL};
+pub use self::guard::REFUSAL;
 pub use self::read::Listed;
 pub use self::request::{Ask, USER_AGENT};
 pub use self::write::{Mode, StillDown};

@@ -558,7 +558,7 @@ fn only_the_message_of_the_guard_is_proof() {
         } else {
             StatusKind::Other
         };
-        guard::judge(REFUSAL, &said(code, kind, message))
+        guard::judge(&said(code, kind, message))
     };
     let policy =
         "pods \"x\" is forbidden: ValidatingAdmissionPolicy 'a' with binding 'b' denied request: ";
@@ -598,7 +598,7 @@ fn only_the_message_of_the_guard_is_proof() {
         );
     }
     assert!(matches!(
-        guard::judge(REFUSAL, &Failure::Transport(REFUSAL.to_owned())),
+        guard::judge(&Failure::Transport(REFUSAL.to_owned())),
         Err(guard::NoProof::NotYet(_))
     ));
 }
@@ -620,7 +620,7 @@ async fn an_own_pod_that_cannot_be_read_is_never_a_proof_whatever_the_cause() {
         (200, "{}"),
     ] {
         let cluster = answering(code, body);
-        let proof = cluster.ask(REFUSAL, "/api/v1/namespaces/a/pods/b").await;
+        let proof = cluster.ask("/api/v1/namespaces/a/pods/b").await;
         let Err(guard::NoProof::Never(why)) = proof else {
             panic!("{code} {body}: {proof:?}");
         };

@@ -131,7 +131,7 @@ impl Cluster {
     /// is sent once. `Ok` means only that the server accepted the request.
     pub async fn delete_pod(&self, pod: &PodFacts, node: &StillDown, mode: Mode) -> Result<()> {
         let path = object::<RawPod>(&pod.namespace, &pod.name);
-        let delete = delete(path, &pod.uid, &pod.resource_version, mode, "Background");
+        let delete = delete(path, &pod.uid, &pod.resource_version, mode);
         self.write(delete, pod, node).await.map(drop)
     }
 
@@ -147,7 +147,7 @@ impl Cluster {
         let version = pin.version.as_ref().filter(|_| pin.given_up.is_ok());
         let version = version.ok_or(Failure::NotSent("the PVC is not to be given up"))?;
         let path = object::<RawClaim>(&pod.namespace, &tie.pvc);
-        let delete = delete(path, &pin.uid, version, mode, "Background");
+        let delete = delete(path, &pin.uid, version, mode);
         self.write(delete, pod, node).await.map(drop)
     }
 
@@ -219,7 +219,6 @@ pub fn delete(
     uid: &Uid,
     resource_version: &ResourceVersion,
     mode: Mode,
-    propagation: &str,
 ) -> Write {
     let is_dry_run = mode != Mode::Delete;
     if is_dry_run {
@@ -235,7 +234,7 @@ pub fn delete(
             uid: Some(uid.to_string()),
             resource_version: Some(resource_version.to_string()),
         }),
-        propagation_policy: Some(propagation.to_owned()),
+        propagation_policy: Some("Background".to_owned()),
         ..DeleteOptions::default()
     };
     Write {

@@ -213,65 +213,6 @@ mod tests {
         pages::compare("docs/leaf-nodes.md", titles, last, &table);
     }
 
-    /// The node guard checks the same marks on the pod's node as the rules.
-    /// `tests/api_server/node_guard.rs` tries each mark.
-    #[test]
-    fn the_expression_of_the_node_guard_is_made_of_the_marks() {
-        let regex = |pattern: &str| {
-            let parts = pattern.chars().map(|letter| match letter {
-                '…' if pattern == "…" => ".+".to_owned(),
-                '…' => ".*".to_owned(),
-                '#' => "[0-9]+".to_owned(),
-                '.' => "[.]".to_owned(),
-                letter => letter.to_string(),
-            });
-            format!("matches('^{}$')", parts.format(""))
-        };
-        let is = |text: &str, wanted: &str| {
-            if wanted.contains(['…', '#']) {
-                format!("{text}.{}", regex(wanted))
-            } else {
-                format!("{text} == '{wanted}'")
-            }
-        };
-        let asked = |mark: &Mark| {
-            let (key, place) = (mark.key, mark.place.as_str());
-            match (mark.place, mark.value) {
-                (Place::KubeletVersion, Some(value)) => is("variables.info.kubeletVersion", value),
-                (Place::ProviderId, Some(value)) => is("variables.providerID", value),
-                (_, Some(value)) => is(&format!("variables.{place}s[?'{key}'].orValue('')"), value),
-                (_, None) if key.contains('…') => {
-                    format!("variables.{place}s.exists(key, key.{})", regex(key))
-                }
-                (_, None) => format!("'{key}' in variables.{place}s"),
-            }
-        };
-        let named = format!(
-            "variables.info.machineID == '' && variables.info.systemUUID == '' && \
-             params.metadata.name.startsWith('{KOSMOS_PREFIX}')"
-        );
-        let (edge, others): (Vec<_>, Vec<_>) =
-            MARKS.iter().partition(|mark| mark.kind == LeafKind::Edge);
-        let of = |marks: Vec<&Mark>| marks.into_iter().map(asked).collect_vec();
-        let others = of(others).into_iter().chain([named]).collect_vec();
-        let next = "\n  - name: ";
-        let manifest = include_str!("../../cronjob/components/node-guard/node-guard.yaml");
-        let mut made = manifest.to_owned();
-        for (variable, expressions) in [("leaf", others), ("edge", of(edge))] {
-            let head = format!("  - name: {variable}\n    expression: >-\n      ");
-            let expression = expressions.join(" ||\n      ");
-            let manifest = made;
-            let mut parts = manifest.split(&head);
-            made = parts.next().unwrap_or_default().to_owned();
-            for part in parts {
-                let (_, after) = part.split_once(next).expect("the variable after it");
-                made += &[&head, &expression, next, after].concat();
-            }
-        }
-        expect_test::expect_file!["../../cronjob/components/node-guard/node-guard.yaml"]
-            .assert_eq(&made);
-    }
-
     /// No node would carry a misspelled mark.
     #[test]
     fn each_mark_of_the_table_is_looked_for() {

@@ -41,7 +41,7 @@ pub fn audit() -> Settings {
         namespaces: NamespaceFilter::default(),
         policy: policy(),
         limits: limits(),
-        require_guard: crate::cli::RequireGuard::False,
+        require_guard: false,
         all: true,
         deadline: Duration::from_mins(8),
         exit_on_manual: false,

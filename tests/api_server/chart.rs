@@ -33,9 +33,8 @@ const OWN_LABELS: [&str; 4] = [
 ];
 
 /// All components except those that are part of the default or the dry run.
-pub const COMPONENTS: [&str; 9] = [
+pub const COMPONENTS: [&str; 8] = [
     "no-events",
-    "node-guard",
     "eager",
     "answers",
     "kosmos-guard",
@@ -177,7 +176,7 @@ fn the_chart_renders_what_kustomize_renders() {
     const DIGEST: &str = "sha256:5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef";
     let images = format!("images: [{{name: pod-reaper, newName: '{IMAGE}', digest: '{DIGEST}'}}]");
     let everything = format!(
-        "options.noEvents=true,nodeGuard.enabled=true,eager.enabled=true,\
+        "options.noEvents=true,eager.enabled=true,\
          resourceQuota.enabled=true,answers.enabled=true,kosmosGuard.enabled=true,dashboard.enabled=true,\
          gatewayCA.configMap=pod-reaper-gateway-ca,prometheusRule.enabled=true,prometheusRule.ownMetrics=true,\
          image.repository={IMAGE},image.digest={DIGEST}"
@@ -211,7 +210,7 @@ fn the_chart_renders_what_kustomize_renders() {
             "everything",
             &everything,
             self::kustomized("cronjob", &COMPONENTS, &images),
-            29,
+            25,
         ),
     ] {
         let rendered = rendered("pod-reaper", "pod-reaper", &["--set", values]);
@@ -482,12 +481,7 @@ fn is_applied_without_a_warning(what: &str, values: &[&str]) {
     // The objects are deleted explicitly: the namespace controller does not run here, so they would outlive their namespace.
     kubectl(
         &cluster,
-        &[
-            "delete",
-            "prometheusrules",
-            "--all",
-            "--all-namespaces",
-        ],
+        &["delete", "prometheusrules", "--all", "--all-namespaces"],
     );
 }
 

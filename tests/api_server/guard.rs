@@ -328,12 +328,6 @@ pub fn it_holds_claims_to_answers(cluster: &ControlPlane, how: &str, account: &s
     cluster.delete(&claim_path("apps", "false"), json!({}));
 }
 
-/// As a dry run, this request is the probe of the node guard.
-const ORPHANS: &str = "
-- {delete: /api/v1/namespaces/apps/pods/stuck, with: {gracePeriodSeconds: 0, propagationPolicy: Orphan}, says: the propagation Background}
-- {delete: '/api/v1/namespaces/apps/pods?fieldSelector=metadata.name%3Dstuck', with: {gracePeriodSeconds: 0, propagationPolicy: Orphan}, says: the propagation Background}
-";
-
 pub fn it_stops_what_the_program_never_does(cluster: &ControlPlane, how: &str, account: &str) {
     give_all_rights_on_pods(cluster, account);
     make(
@@ -361,7 +355,6 @@ pub fn it_stops_what_the_program_never_does(cluster: &ControlPlane, how: &str, a
     let rows = attacks["attacks"].to_string();
     let rows = rows.replace("LONG", &"x".repeat(5_000));
     let answers = attacked(cluster, guard, &rows, &[true, false]);
-    attacked(cluster, guard, ORPHANS, &[false]);
     assert_eq!(
         cluster.get("/api/v1/pods")["items"],
         before,

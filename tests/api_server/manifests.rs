@@ -4,9 +4,7 @@
 use crate::{
     prelude::*,
     scratch,
-    support::installed::{
-        self, BASE, DRY_RUN, as_account, install, kustomize,
-    },
+    support::installed::{self, BASE, DRY_RUN, as_account, install, kustomize},
 };
 
 /// All directories that can be applied.
@@ -90,7 +88,7 @@ fn each_is_applied_without_a_warning_and_keeps_the_pod_off_leaf_nodes() {
         let arguments = flags.split(' ').chain([how, what]).collect_vec();
         kubectl(&cluster, &arguments)
     };
-    for component in ["guard", "kosmos-guard", "node-guard", "answers"] {
+    for component in ["guard", "kosmos-guard", "answers"] {
         let file = folder(&format!("cronjob/components/{component}/{component}.yaml"));
         apply("-f", &file);
     }
@@ -139,7 +137,7 @@ fn the_installation_can_be_read() {
         base.split("\n---\n").count(),
         "each object has it"
     );
-    for component in ["guard", "node-guard", "answers", "kosmos-guard"] {
+    for component in ["guard", "answers", "kosmos-guard"] {
         let file = folder(&format!("cronjob/components/{component}/{component}.yaml"));
         let text = std::fs::read_to_string(&file).expect(&file);
         let policies = text.matches("kind: ValidatingAdmissionPolicy\n").count();

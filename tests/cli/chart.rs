@@ -59,7 +59,6 @@ fn copies_are_those_of_cronjob() {
             "components/kosmos-guard/kosmos-guard.yaml",
         ),
         ("answers.yaml", "components/answers/answers.yaml"),
-        ("node-guard.yaml", "components/node-guard/node-guard.yaml"),
         ("alerts.yaml", "alerts.yaml"),
         ("alerts-metrics.yaml", "alerts-metrics.yaml"),
         ("dashboard.json", "components/dashboard/dashboard.json"),

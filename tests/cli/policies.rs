@@ -1,5 +1,5 @@
 //! What the shipped policies refuse. Their expressions are evaluated here as the API server evaluates them, in seconds and without
-//! one. `guard`, `node_guard`, `answers` and `account` of `tests/api_server` ask a real one, the guard by the same attacks.
+//! one. `guard`, `answers` and `account` of `tests/api_server` ask a real one, the guard by the same attacks.
 //!
 //! Each test also expects that every validation of its policies refuses something: none can be lost unnoticed.
 
@@ -443,13 +443,6 @@ fn the_guard_refuses_each_attack_and_nothing_that_the_program_does() {
         };
         guard.expect(&attack.to_string(), &request, says);
     }
-    // Without `dryRun` it is refused; with it, it is the probe of the node guard, which this policy leaves to the other.
-    let orphan = yaml("{gracePeriodSeconds: 0, propagationPolicy: Orphan}");
-    let probe = with(orphan.clone(), yaml("{dryRun: [All]}"));
-    let orphans = |options| Request::deletes(ACCOUNT, "pods", &pods["apps/stuck"], options);
-    guard.expect("orphans", &orphans(&orphan), "the propagation Background");
-    guard.expect("the probe", &orphans(&probe), "");
-
     let opted_in = yaml(
         "{metadata: {annotations: {pod-reaper.io/skip: 'false'}, labels: {pod-reaper.io/skip: 'false'}}}",
     );
@@ -552,103 +545,6 @@ fn tokens_and_events(guard: &mut Judge) {
     }
     let request = Request::updates(ACCOUNT, "events", &event, event.clone());
     guard.expect("an update", &request, OWN);
-}
-
-#[test]
-fn the_node_guard_spares_ready_nodes_leaf_nodes_and_those_that_are_opted_out() {
-    const READY: &str = "only pods whose node is not Ready";
-    const LEAF: &str = "no pod of a leaf node or of a node that is opted out";
-    let mut nodes = vec![
-        ("{}".to_owned(), ""),
-        ("{ready: 'False'}".to_owned(), ""),
-        ("{ready: null}".to_owned(), ""),
-        ("{ready: 'True'}".to_owned(), READY),
-        (
-            "{metadata: {annotations: {pod-reaper.io/skip: 'false'}}}".to_owned(),
-            "",
-        ),
-        (
-            "{metadata: {labels: {pod-reaper.io/skip: ''}}}".to_owned(),
-            LEAF,
-        ),
-        (
-            "{metadata: {annotations: {pod-reaper.io/skip: 'true'}}}".to_owned(),
-            LEAF,
-        ),
-    ];
-    let marks = yaml(include_str!("../data/leaf-marks.yaml"));
-    let marks = marks.as_array().expect("marks");
-    nodes.extend(marks.iter().map(|mark| (mark.to_string(), LEAF)));
-    // An answer that the machine is off counts from the failure on, for an edge node, and for no other leaf node.
-    for (mark, says) in [
-        (
-            "{annotations: {pod-reaper.io/powered-off: '2026-01-31T02:00:00Z'}, labels: {openyurt.io/is-edge-worker: 'true'}}",
-            "",
-        ),
-        (
-            "{annotations: {pod-reaper.io/powered-off: '2026-01-31T00:30:00Z'}, labels: {openyurt.io/is-edge-worker: 'true'}}",
-            LEAF,
-        ),
-        (
-            "{annotations: {pod-reaper.io/powered-off: 'yes'}, labels: {openyurt.io/is-edge-worker: 'true'}}",
-            LEAF,
-        ),
-        (
-            "{annotations: {pod-reaper.io/powered-off: '2026-01-31T02:00:00Z'}, labels: {type: virtual-kubelet}}",
-            LEAF,
-        ),
-    ] {
-        nodes.push((format!("{{metadata: {mark}}}"), says));
-    }
-    let machine =
-        yaml("{status: {nodeInfo: {machineID: '1', systemUUID: '1', kubeletVersion: v1.35.0}}}");
-    let named = |name: &str, more: &Value| {
-        object(&format!(
-            "Node {name}: {}",
-            with(machine.clone(), more.clone())
-        ))
-    };
-    let mut nodes = nodes
-        .into_iter()
-        .map(|(node, says)| (named("dead", &yaml(&node)), says))
-        .collect_vec();
-    let no_machine = yaml("{status: {nodeInfo: {machineID: '', systemUUID: ''}}}");
-    nodes.push((named("kosmos-far", &no_machine), LEAF));
-    nodes.push((named("kosmos-machine", &json!({})), ""));
-    nodes.push((named("far", &no_machine), ""));
-
-    let mut guard = Judge::of("node-guard");
-    let others = [
-        named("ready-1", &yaml("{ready: 'True'}")),
-        named(
-            "leaf",
-            &yaml("{metadata: {labels: {type: virtual-kubelet}}}"),
-        ),
-    ];
-    let labels = "metadata: {labels: {batch.kubernetes.io/job-name: import}}";
-    for (node, says) in nodes {
-        let name = node["metadata"]["name"].as_str().expect("a name");
-        let stuck = yaml(&format!("{{node: {name}, grace: 600, {labels}}}"));
-        let alive = with(stuck.clone(), json!({"grace": null}));
-        let (stuck, alive) = (pod("apps/stuck", &stuck), pod("apps/alive", &alive));
-        let nodes = || others.iter().chain([&node]).cloned().collect_vec();
-        let asked = |request: Request| Request {
-            nodes: nodes(),
-            ..request
-        };
-        let what = node.to_string();
-        let delete =
-            |user: &str, pod, options: &Value| asked(Request::deletes(user, "pods", pod, options));
-        guard.expect(&what, &delete(ACCOUNT, &stuck, &at_once()), says);
-        guard.expect(&what, &asked(fails(ACCOUNT, &stuck, json!({}))), says);
-        guard.expect(&what, &delete("admin", &stuck, &at_once()), "");
-        // A pod that is not Terminating is the guard's matter, but for the probe.
-        guard.expect(&what, &delete(ACCOUNT, &alive, &at_once()), "");
-        let probe = yaml("{gracePeriodSeconds: 0, propagationPolicy: Orphan, dryRun: [All]}");
-        let refused = if says == READY { READY } else { "" };
-        guard.expect(&what, &delete(ACCOUNT, &alive, &probe), refused);
-    }
-    guard.every_validation_has_refused();
 }
 
 #[test]

@@ -42,9 +42,6 @@ labels:
 {{- /* Refuses values that are each in order, and cannot work together. */ -}}
 {{- define "pod-reaper.check" -}}
 {{- $options := .Values.options -}}
-{{- if and .Values.nodeGuard.enabled (not .Values.guard.enabled) -}}
-{{- fail "nodeGuard.enabled=true limits only what the guard lets through: set guard.enabled=true" -}}
-{{- end -}}
 {{- if and (not .Values.serviceAccount.create) (not .Values.serviceAccount.name) -}}
 {{- fail "serviceAccount.create=false needs serviceAccount.name, an account of this namespace" -}}
 {{- end -}}
@@ -161,7 +158,7 @@ containers:
     valueFrom: {fieldRef: {fieldPath: metadata.namespace}}
   - {name: POD_REAPER_SETTINGS, value: /etc/pod-reaper/settings}
   {{- if and .root.Values.guard.enabled (not .test) }}
-  - {name: REQUIRE_GUARD, value: {{ ternary "nodes" "true" .root.Values.nodeGuard.enabled | quote }}}
+  - {name: REQUIRE_GUARD, value: "true"}
   {{- end }}
   {{- $ca := .root.Values.gatewayCA }}
   {{- if or $ca.configMap $ca.secret }}
