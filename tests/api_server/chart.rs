@@ -186,13 +186,13 @@ fn the_chart_renders_what_kustomize_renders() {
             "the default",
             OWN_NAMESPACE,
             kustomize(&in_repository("cronjob")),
-            14,
+            10,
         ),
         (
             "the dry run",
             &format!("{OWN_NAMESPACE},options.dryRun=client,options.exitOnManual=false"),
             kustomize(&in_repository("cronjob/overlays/dry-run")),
-            14,
+            10,
         ),
         (
             "without the guard",
@@ -204,13 +204,13 @@ fn the_chart_renders_what_kustomize_renders() {
             "answers",
             &format!("{OWN_NAMESPACE},answers.enabled=true"),
             self::kustomized("cronjob", &["answers"], ""),
-            20,
+            16,
         ),
         (
             "everything",
             &everything,
             self::kustomized("cronjob", &COMPONENTS, &images),
-            25,
+            21,
         ),
     ] {
         let rendered = rendered("pod-reaper", "pod-reaper", &["--set", values]);

@@ -7,7 +7,6 @@
     reason = "tests say what is wrong by panicking"
 )]
 
-mod account;
 mod answers;
 mod chart;
 mod commands;

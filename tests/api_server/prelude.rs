@@ -3,10 +3,10 @@
 pub(crate) use crate::{
     REAPED, Run, SHORT, binary, end_of,
     guard::{
-        ADMISSION, ALL_OF_PODS, OWN, STUCK, dry_run, grant, is_guarded, of, one_is_stuck, own_pod,
-        refusal_of, rehearsed,
+        ADMISSION, OWN, STUCK, dry_run, grant, is_guarded, of, one_is_stuck, own_pod, refusal_of,
+        rehearsed,
     },
-    medians, one_dead, one_dead_of_three, run,
+    one_dead, one_dead_of_three, run,
     scratch::{GIVE_UP, KEPT, SCRATCH, claim_path, local_claim},
     short, six_nodes,
     support::{

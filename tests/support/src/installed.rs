@@ -216,8 +216,8 @@ pub fn kubeconfig(cluster: &ControlPlane) -> PathBuf {
     kubeconfig_of(cluster, "pod-reaper", "pod-reaper")
 }
 
-/// Does the same for a ServiceAccount of another name. The guard refuses a token that is bound to no pod, so the token is bound
-/// to a pod of the CronJob of that name. No controller needs to start that pod.
+/// Does the same for a ServiceAccount of another name. The token is bound to a pod of the CronJob of that name, as a kubelet's
+/// request is. No controller needs to start that pod.
 pub fn kubeconfig_of(cluster: &ControlPlane, namespace: &str, name: &str) -> PathBuf {
     let pods = format!("/api/v1/namespaces/{namespace}/pods");
     let holder = format!("{name}-of-the-token");
