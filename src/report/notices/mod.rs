@@ -122,8 +122,8 @@ pub fn of_run(run: &RunRecord<'_>) -> Vec<NoticeEntry> {
 }
 
 /// Returns notices about the pods that Kubernetes should have evicted from a dead node, for each
-/// node. Static pods and pods of DaemonSets belong to their node, and leaf nodes are skipped, because
-/// their pods keep running.
+/// node. Static pods and pods of each `DaemonSet` belong to their node, and leaf nodes are skipped,
+/// because their pods keep running.
 fn never_evicted(run: &RunRecord<'_>) -> Vec<NoticeEntry> {
     let facts = &run.facts;
     let mut never_evicted = Vec::new();

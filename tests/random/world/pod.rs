@@ -164,18 +164,6 @@ impl Pod {
         })
     }
 
-    /// Whether the pod is neither a `DaemonSet`'s nor a mirror pod.
-    pub fn occupies(&self) -> bool {
-        let mut owner = self.facts.owner.iter();
-        let of_daemon = owner.any(|owner| owner.kind == "DaemonSet")
-            && self
-                .facts
-                .controller
-                .as_ref()
-                .is_some_and(|its| its.api_version == "apps/v1");
-        !self.facts.mirror && !of_daemon
-    }
-
     pub fn user(&self) -> User {
         User {
             uid: self.facts.uid.clone(),
