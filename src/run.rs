@@ -18,7 +18,7 @@ use crate::{
     report::{Report, RunRecord},
     selector::Target,
     settings::{GuardCode, Settings, Task},
-    source::{Gathered, Store, snapshot},
+    source::{Gathered, OtherLeases, Store, snapshot},
     stop::Stop,
     words::{counted, human_duration, sanitize},
 };
@@ -88,9 +88,10 @@ pub async fn run_on(
     ask: bool,
     stop: &Stop,
 ) -> Result<Report> {
-    let gathered = read(cluster, settings, stop).await?;
+    let mut gathered = read(cluster, settings, stop).await?;
+    let leases = gathered.leases.take();
     let mut run = planned(settings, gathered)?;
-    act_and_verify(&mut run, cluster, ask, stop).await;
+    act_and_verify(&mut run, leases.as_ref(), cluster, ask, stop).await;
     // The `CronJob` of this run is shown only if a pod needs you.
     let mut pods = run.plan.pods.iter();
     if pods.any(|judged| judged.verdict() == Verdict::Manual) {
@@ -146,7 +147,13 @@ async fn prove_guard(settings: &Settings, cluster: &Cluster) -> Result<()> {
 
 /// Deletes and verifies as the run's mode allows, and gives each pod to be reaped an outcome. A run
 /// that deletes also writes Events.
-async fn act_and_verify(run: &mut RunRecord<'_>, cluster: &Cluster, ask: bool, stop: &Stop) {
+async fn act_and_verify(
+    run: &mut RunRecord<'_>,
+    leases: Option<&OtherLeases>,
+    cluster: &Cluster,
+    ask: bool,
+    stop: &Stop,
+) {
     let start = Instant::now();
     let pods = run.plan.reaps().collect_vec();
     let all = |outcome: Outcome| {
@@ -170,13 +177,17 @@ async fn act_and_verify(run: &mut RunRecord<'_>, cluster: &Cluster, ask: bool, s
         done.set(done.get() + 1);
         status(&format!("{} of {} pods", done.get(), pods.len()));
     };
-    let (policy, facts) = (&run.settings.policy, &run.facts);
-    run.outcomes = execute(cluster, stop, policy, mode, facts, &pods, &progress).await;
+    let (policy, judged_by) = (&run.settings.policy, (&run.facts, leases));
+    run.outcomes = execute(cluster, stop, policy, mode, judged_by, &pods, &progress).await;
     status("");
     if mode == Mode::Delete && run.settings.events {
         // Events carry the API server's time: this machine's clock may be wrong.
         let elapsed = SignedDuration::try_from(start.elapsed()).unwrap_or_default();
-        let at = facts.now.saturating_add(elapsed).unwrap_or(facts.now);
+        let at = run
+            .facts
+            .now
+            .saturating_add(elapsed)
+            .unwrap_or(run.facts.now);
         events::write(cluster, stop, run, at).await;
     }
 }

@@ -11,10 +11,9 @@ use crate::{
     decide::{PodContext, Policy, Reason},
     facts::{
         AffinityTerm, Attachment, BoundClaim, ClaimFacts, ClaimState, ClusterFacts, Containers,
-        CountedNode, Deletion, Doubt, Driver, FencingMark, Heard, HolderKind, Identity,
-        KubeletSays, Leaf, LeafKind, NamedBy, NamespaceFacts, NodeCounts, NodeFacts, NodeRead,
-        Owner, PodFacts, Ready, RecreatedBy, Requirement, SignBy, Storage, Tally, Unread,
-        VolumeFacts, Zone,
+        CountedNode, Deletion, Doubt, Driver, FencingMark, Heard, Identity, KubeletSays, Leaf,
+        LeafKind, NamedBy, NamespaceFacts, NodeCounts, NodeFacts, NodeRead, Owner, PodFacts, Ready,
+        RecreatedBy, Requirement, SignBy, Storage, Tally, Unread, VolumeFacts, Zone,
     },
     limits::{Judged, Limits, Plan},
     selector::Target,
@@ -512,8 +511,6 @@ impl Scene {
                 let named = NamedBy {
                     namespace: namespace.to_owned(),
                     lease: lease.to_owned(),
-                    holder: self.pod.name.clone(),
-                    kind: HolderKind::Pod,
                 };
                 node.named_by = Some(Ok([named].into()));
             }

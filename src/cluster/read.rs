@@ -15,7 +15,7 @@ use super::{
 use crate::{
     advice::Installed,
     decide::{Pin, Tie},
-    facts::{Attachment, NamespaceFacts, Namespaces, NodeFacts, PodsOf, Uid, Unread},
+    facts::{Attachment, NamespaceFacts, Namespaces, PodsOf, Uid, Unread},
     kubernetes::{
         Holders, Kind, LeaseName, LeasesByNode, ListMeta, Malformed, NodeObjects, RawAttachment,
         RawClaim, RawLease, RawList, RawNamespace, RawNode, RawPod, RawTable, malformed,
@@ -124,17 +124,6 @@ impl Cluster {
         Ok(Some(NodeObjects { node, lease, now }))
     }
 
-    /// Reads again the other Leases that named a node as it was judged. A Lease that has another
-    /// holder, or no longer exists, shows no heartbeat.
-    pub async fn leases_again(&self, judged: &NodeFacts) -> Result<Vec<RawLease>> {
-        let mut leases = Vec::new();
-        for named in judged.named_by.iter().flatten().flatten() {
-            let found = self.find::<RawLease>(&named.namespace, &named.lease);
-            leases.extend(found.await?.filter(|lease| lease.is_still_held_by(named)));
-        }
-        Ok(leases)
-    }
-
     /// Reads the Leases outside of `kube-node-lease` that may name the nodes of `holders` or pods on
     /// them, by node; `None` if this account may not list them. Only the rows of all other Leases
     /// are read, which show the holder.
@@ -184,6 +173,29 @@ impl Cluster {
             by_node.insert(node, read.map_err(Unread::from));
         }
         Ok(Some(by_node))
+    }
+
+    /// Reads all Leases outside of `kube-node-lease` again, in one list, and returns by node those
+    /// that speak for the nodes of `holders`.
+    pub async fn leases_again(&self, holders: &Holders) -> Result<LeasesByNode> {
+        type Found = BTreeMap<String, Vec<RawLease>>;
+        let add_lease = |found: &mut Found, mut lease: RawLease| {
+            lease.drop_unused();
+            for node in holders.of(&lease) {
+                let leases = found.entry(node.to_owned()).or_default();
+                // One more than the limit shows that there are too many.
+                if leases.len() <= MAX_LEASES_PER_NODE {
+                    leases.push(lease.clone());
+                }
+            }
+        };
+        // A Lease that could not be read may speak for any node.
+        let listed = self.list("", OTHER_LEASES, Ask::OBJECT, add_lease).await?;
+        let by_node = listed.whole()?.into_iter().map(|(node, leases)| {
+            let are_few = leases.len() <= MAX_LEASES_PER_NODE;
+            (node, Ok(are_few.then_some(leases)))
+        });
+        Ok(by_node.collect())
     }
 
     /// Reads the Leases with this name, in one namespace or in all except that of the nodes'

@@ -434,7 +434,7 @@ async fn only_the_node_that_was_judged_permits_a_write_and_only_while_it_is_down
         ("ready: 'True'", "node-recovered"),
     ] {
         let (_signal, cluster) = cluster(change);
-        let proof = cluster.still_down(&judged, &selectors).await;
+        let proof = cluster.still_down(&judged, &selectors, None).await;
         let is = proof.map_or_else(|outcome| outcome.code().as_str(), |_| "down");
         assert_eq!(is, expected, "{change}");
     }
@@ -645,7 +645,7 @@ async fn proof_of_ds06() -> (Server<Objects>, Cluster, StillDown) {
     let selectors = NodeSelectors::default();
     let read = cluster.node_objects("ds06").await;
     let judged = read.unwrap().unwrap().into_facts(&selectors).unwrap();
-    let proof = cluster.still_down(&judged, &selectors).await.unwrap();
+    let proof = cluster.still_down(&judged, &selectors, None).await.unwrap();
     (server, cluster, proof)
 }
 

@@ -22,8 +22,8 @@ use super::{
 use crate::{
     codes::codes,
     decide::{Pin, Tie},
-    facts::{NodeFacts, PodFacts, Ready, ResourceVersion, Uid, Unread},
-    kubernetes::{RawClaim, RawPod},
+    facts::{NodeFacts, PodFacts, Read, Ready, ResourceVersion, Uid},
+    kubernetes::{Holders, LeasesByNode, RawClaim, RawPod},
     outcome::Outcome,
     selector::NodeSelectors,
 };
@@ -77,12 +77,14 @@ impl StillDown {
 }
 
 impl Cluster {
-    /// Reads a node again, with the other Leases that named the node when it was `judged`. An error
-    /// is the outcome of the node's pods.
+    /// Reads a node again, with its own lease, after it was `judged`. `leases` are the other Leases
+    /// and their possible holders, if they were read again. An error is the outcome of the node's
+    /// pods.
     pub async fn still_down(
         &self,
         judged: &NodeFacts,
         selectors: &NodeSelectors,
+        leases: Option<(&Holders, &Read<LeasesByNode>)>,
     ) -> Result<StillDown, Outcome> {
         let name = &judged.name;
         let changed = |how: &str| Err(Outcome::NodeChanged(how.to_owned()));
@@ -90,12 +92,15 @@ impl Cluster {
             Outcome::Failed(format!("node {name} could not be read again: {failure}"))
         };
         let at = Instant::now();
-        let (read, leases) = tokio::join!(self.node_objects(name), self.leases_again(judged));
+        let read = self.node_objects(name).await;
         let Some(objects) = read.map_err(unread)? else {
             return changed("The node no longer exists.");
         };
         let now = objects.now;
-        let leases = leases.map_err(Unread::from);
+        let leases = leases.map(|(holders, read)| {
+            let own = |all: &LeasesByNode| all.get(name).cloned().unwrap_or(Ok(Some(Vec::new())));
+            (holders, read.as_ref().map_err(Clone::clone).and_then(own))
+        });
         let node = objects
             .into_facts_again(selectors, judged, leases)
             .map_err(|cause| unread(Failure::Unreadable(cause)))?;

@@ -1,7 +1,7 @@
 //! One pod's turn: the run reads the pod's node again, deletes the pod's PVCs and the pod, and
 //! turns each response of the API server into an outcome.
 
-use std::{cell::RefCell, collections::BTreeSet, time::Duration};
+use std::{cell::RefCell, collections::BTreeSet, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use tokio::{sync::Mutex, time::Instant};
@@ -13,7 +13,7 @@ use crate::{
         ClaimFacts, Heard, NamespaceFacts, Namespaces, NodeFacts, NodeRead, PodFacts, Read,
         Unneeded, Unread, namespace,
     },
-    kubernetes::{RawPod, RawStatefulSet},
+    kubernetes::{Holders, LeasesByNode, RawPod, RawStatefulSet},
     limits::Judged,
     outcome::{Outcome, OutcomeCode},
     stop::Stop,
@@ -23,6 +23,17 @@ use crate::{
 /// How long the node's other pods share one reading of the node. The time is short, so that most of
 /// the five seconds for which a reading is valid remain for the deletes.
 const NODE_SHARED_FOR: Duration = Duration::from_secs(1);
+
+/// How long a reading of the other Leases serves.
+const LEASES_SHARED_FOR: Duration = Duration::from_mins(1);
+
+/// The other Leases, as they were last read.
+pub struct LastLeases {
+    /// The moment before the reading began or, if it failed, when the failure came.
+    pub at: Instant,
+    /// `None` as long as the pods were judged by the last reading.
+    pub again: Option<Arc<Read<LeasesByNode>>>,
+}
 
 /// The context that the turns of all pods share.
 pub struct Run<'a> {
@@ -34,6 +45,31 @@ pub struct Run<'a> {
     pub namespaces: RefCell<Read<Namespaces>>,
     /// The moment at which the plan's pods were judged.
     pub now: Timestamp,
+    /// The possible holders of the other Leases, and the last reading; `None` if these Leases were
+    /// not read. The lock is held while they are read again.
+    pub leases: Option<(&'a Holders, Mutex<LastLeases>)>,
+}
+
+impl Run<'_> {
+    /// Reads the other Leases again if the last reading is old. Returns `None` as long as the pods
+    /// were judged by the last reading.
+    async fn leases_again(&self) -> Option<(&Holders, Arc<Read<LeasesByNode>>)> {
+        let (holders, last) = self.leases.as_ref()?;
+        let mut last = last.lock().await;
+        let has_failed = last.again.as_ref().is_some_and(|read| read.is_err());
+        let shared_for = if has_failed {
+            NODE_SHARED_FOR
+        } else {
+            LEASES_SHARED_FOR
+        };
+        if last.at.elapsed() >= shared_for {
+            let asked = Instant::now();
+            let read = self.cluster.leases_again(holders).await;
+            last.at = read.as_ref().map_or_else(|_| Instant::now(), |_| asked);
+            last.again = Some(Arc::new(read.map_err(Unread::from)));
+        }
+        Some((holders, last.again.clone()?))
+    }
 }
 
 /// A node of the plan.
@@ -393,11 +429,13 @@ impl Turn<'_> {
         {
             return fresh.clone();
         }
+        let leases = self.run.leases_again().await;
         let asked = Instant::now();
         let Run {
             cluster, policy, ..
         } = self.run;
-        let fresh = cluster.still_down(self.node.as_judged, &policy.node_selectors);
+        let leases = leases.as_ref().map(|(holders, read)| (*holders, &**read));
+        let fresh = cluster.still_down(self.node.as_judged, &policy.node_selectors, leases);
         let fresh = fresh.await;
         // The age of a failure counts from the moment when it came, not from the request's start.
         // Otherwise each of the node's pods would wait for a failure of its own.

@@ -22,20 +22,21 @@ use crate::{
     facts::{ClusterFacts, PodFacts, Uid, Unread},
     limits::Judged,
     outcome::{Outcome, OutcomeCode},
+    source::OtherLeases,
     stop::Stop,
     words::sanitize,
 };
 
-use self::attempt::{Node, Run, Turn};
+use self::attempt::{LastLeases, Node, Run, Turn};
 
 /// Deletes `pods` node by node, in their order within each node. Returns each pod's outcome, by
-/// UID. `facts` are the facts that the pods were judged by. `progress` is called once for each pod.
+/// UID. `facts` and `leases` are what the pods were judged by. `progress` is called once for each pod.
 pub async fn execute(
     cluster: &Cluster,
     stop: &Stop,
     policy: &Policy,
     mode: Mode,
-    facts: &ClusterFacts,
+    (facts, leases): (&ClusterFacts, Option<&OtherLeases>),
     pods: &[&Judged],
     progress: &dyn Fn(),
 ) -> BTreeMap<Uid, Outcome> {
@@ -68,6 +69,13 @@ pub async fn execute(
         mode,
         namespaces: RefCell::new(namespaces.map_err(Unread::from)),
         now: facts.now,
+        leases: leases.map(|OtherLeases { holders, at }| {
+            let last = LastLeases {
+                at: *at,
+                again: None,
+            };
+            (holders, Mutex::new(last))
+        }),
     };
     // The pods are ordered by node, so that one reading of a node serves as many of its pods as
     // five seconds allow.

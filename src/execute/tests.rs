@@ -61,7 +61,7 @@ async fn reaped_within(
     let cluster = Cluster::new(server.client(), stop.clone());
     let pods = plan.reaps().collect::<Vec<_>>();
     let (policy, mode) = (&settings.policy, Mode::Delete);
-    let outcomes = execute(&cluster, &stop, policy, mode, &facts, &pods, &|| {}).await;
+    let outcomes = execute(&cluster, &stop, policy, mode, (&facts, None), &pods, &|| {}).await;
     let outcomes = outcomes.into_iter();
     let codes = outcomes.map(|(uid, outcome)| (uid.to_string(), outcome.code().as_str()));
     (codes.collect(), server.lock().trace.clone())
@@ -890,5 +890,93 @@ async fn a_node_whose_lease_is_unread_has_not_changed() {
         let (outcomes, _) = reaped(cluster, fate).await;
         let outcomes = outcomes.into_iter().map(|(_, outcome)| outcome);
         assert_eq!(outcomes.collect::<Vec<_>>(), [expected], "{cluster}");
+    }
+}
+
+/// The other Leases are listed again once a minute, however many nodes and pods there are. Half a
+/// minute after the run began, the Lease is renewed by `holder`.
+#[tokio::test(start_paused = true)]
+async fn the_other_leases_are_listed_again_after_a_minute() {
+    let lease = |holder: &str, renewed: &str| {
+        format!("Lease shop/leader: {{spec: {{holderIdentity: {holder}, renewTime: '{renewed}'}}}}")
+    };
+    let pods = (0..300).map(|at| format!("    Pod shop/a-{at}: {{}}\n"));
+    let old = lease("ds06_1", "2026-01-31T01:00:00Z");
+    let all = format!("{CLUSTER}    {old}\n{}", pods.collect::<String>());
+    for (holder, renewed, fails, then) in [
+        (
+            "ds06_1",
+            "2026-01-31T01:00:00Z",
+            false,
+            OutcomeCode::Deleted,
+        ),
+        (
+            "ds06_2",
+            "2026-01-31T02:59:59Z",
+            false,
+            OutcomeCode::NodeChanged,
+        ),
+        (
+            "ds05_1",
+            "2026-01-31T02:59:59Z",
+            false,
+            OutcomeCode::Deleted,
+        ),
+        (
+            "ds05_1",
+            "9999-12-31T23:59:59Z",
+            false,
+            OutcomeCode::Deleted,
+        ),
+        (
+            "ds06_1",
+            "9999-12-31T23:59:59Z",
+            false,
+            OutcomeCode::NodeChanged,
+        ),
+        ("ds06_1", "2026-01-31T01:00:00Z", true, OutcomeCode::Failed),
+    ] {
+        let mut settings = run(REAL, Target::default());
+        settings.events = false;
+        let fate = move |request: &Request| {
+            let again =
+                request.kind == Kind::LeasesNamed && !request.selector.contains("metadata.name=");
+            Fate {
+                fault: (fails && again).then_some(Fault::Status(403, false, false)),
+                there: Duration::from_secs(if request.kind == Kind::Delete { 2 } else { 0 }),
+                ..Fate::default()
+            }
+        };
+        let now = NOW.parse().unwrap();
+        let server = Server::with_faults(Objects::new(now, objects(&yaml(&all))), fate);
+        let (_signal, stop) = Stop::manual(Duration::from_mins(8));
+        let cluster = Cluster::new(server.client(), stop.clone());
+        let renews = async {
+            tokio::time::sleep(Duration::from_secs(30)).await;
+            let there = &mut server.lock().cluster.objects;
+            there.retain(|object| object["metadata"]["name"] != "leader");
+            there.extend(objects(&yaml(&lease(holder, renewed))));
+        };
+        let (report, ()) = tokio::join!(
+            crate::run::run_on(&cluster, &settings, false, &stop),
+            renews
+        );
+        let outcomes = report.unwrap().summary.outcomes;
+        let seen = outcomes.iter().filter(|(_, count)| **count > 0);
+        let seen = seen.map(|(code, _)| *code).collect::<BTreeSet<_>>();
+        let case = format!("{holder} {renewed} {fails}");
+        assert_eq!(seen, BTreeSet::from([OutcomeCode::Deleted, then]), "{case}");
+        let others = "fieldSelector=metadata.namespace%21%3Dkube-node-lease";
+        let requests = server.lock().requests.clone();
+        let lists = requests.iter().filter(|sent| {
+            sent.contains("/leases?") && sent.contains(others) && !sent.contains("includeObject")
+        });
+        // Another name is selected after the namespace.
+        let lists = lists.filter(|sent| !sent.contains("metadata.name%3D"));
+        assert!(
+            fails || lists.clone().count() == 1,
+            "{case}: {:?}",
+            lists.collect::<Vec<_>>()
+        );
     }
 }

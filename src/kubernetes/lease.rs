@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
+use serde::de::{Deserialize, Deserializer, Error as _};
 
 use super::meta::{HOSTNAME, Malformed, Meta, Written, cut};
 use crate::{
-    facts::{Heard, HolderKind, NamedBy, NodeFacts, Read, Renewal, SignBy},
+    facts::{Heard, NamedBy, NodeFacts, Read, Renewal, SignBy},
     selector::MAX_NAME_CHARS,
 };
 
@@ -27,8 +28,24 @@ raw! {
     }
 
     pub struct LeaseSpec {
-        pub renew_time: Option<Timestamp>,
+        renew_time: Option<RenewTime>,
         holder_identity: String,
+    }
+}
+
+/// The time of a renewal. Any program may write the last hours of the year 9999, which are beyond
+/// the range of [`Timestamp`]. They are the latest time that there is, so that such a Lease does
+/// not make a list unreadable.
+#[derive(Debug, Clone, Copy)]
+struct RenewTime(Timestamp);
+
+impl<'de> Deserialize<'de> for RenewTime {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(from)?;
+        match text.parse() {
+            Err(_) if text.starts_with("9999-12-3") => Ok(Self(Timestamp::MAX)),
+            parsed => parsed.map(Self).map_err(D::Error::custom),
+        }
     }
 }
 
@@ -64,10 +81,14 @@ impl RawLease {
         self.metadata.managed_fields.retain(Written::is_short);
     }
 
+    fn renewed(&self) -> Option<Timestamp> {
+        self.spec.renew_time.map(|RenewTime(at)| at)
+    }
+
     /// Returns the last renewal, if there was any.
     pub fn renewal(&self) -> Option<Renewal> {
         let renewal = Renewal {
-            said: self.spec.renew_time,
+            said: self.renewed(),
             stamped: self.metadata.written(RENEWED),
         };
         (renewal != Renewal::default()).then_some(renewal)
@@ -75,7 +96,7 @@ impl RawLease {
 
     /// Returns the heartbeat of the lease's holder; `None` if the lease was never renewed.
     pub fn heard(&self, now: Timestamp) -> Option<Heard> {
-        let at = self.metadata.heard(RENEWED, self.spec.renew_time, now)?;
+        let at = self.metadata.heard(RENEWED, self.renewed(), now)?;
         let Meta {
             namespace, name, ..
         } = &self.metadata;
@@ -92,21 +113,24 @@ impl RawLease {
         Some(Heard { by, at, what })
     }
 
-    /// Reports whether the lease, which was read again, still has the holder by which it was
-    /// `named`.
-    pub fn is_still_held_by(&self, named: &NamedBy) -> bool {
-        let NamedBy { holder, kind, .. } = named;
-        self.serves(holder)
-            || beginnings(&self.spec.holder_identity)
-                .any(|(name, rest)| allows(*kind, rest) && is_called(*kind, holder, name))
+    /// Returns the host's own name if this is the lease of an API server. The node's name may come
+    /// from --hostname-override.
+    fn host(&self) -> Option<&str> {
+        let label = self.metadata.labels.get(HOSTNAME)?;
+        self.is_of_api_server().then_some(label)
     }
+}
 
-    /// Reports whether this is the lease of the API server on that host. The label has the host's own
-    /// name; the node's name may come from --hostname-override.
-    fn serves(&self, host: &str) -> bool {
-        let label = self.metadata.labels.get(HOSTNAME);
-        self.is_of_api_server() && label.is_some_and(|label| label.eq_ignore_ascii_case(host))
-    }
+/// The kind of object that a Lease's holder is named after. The kind determines what may follow the
+/// name.
+#[derive(Clone, Copy)]
+enum HolderKind {
+    /// A node, or its host.
+    Host,
+    /// A pod. Such a holder can only hold Leases in the pod's own namespace.
+    Pod,
+    /// A pod of a `ReplicaSet`. Its name is unique in the cluster.
+    UniquePod,
 }
 
 /// Reports whether a holder's identity may continue with `rest` after the name of a node, host or
@@ -119,15 +143,6 @@ fn allows(kind: HolderKind, rest: &str) -> bool {
             HolderKind::Pod => false,
             HolderKind::UniquePod => rest.starts_with('-'),
         }
-}
-
-/// Reports whether a holder's `name` is the `known` one. Programs may change the case of a host's
-/// name.
-fn is_called(kind: HolderKind, known: &str, name: &str) -> bool {
-    match kind {
-        HolderKind::Host => known.eq_ignore_ascii_case(name),
-        HolderKind::Pod | HolderKind::UniquePod => known == name,
-    }
 }
 
 /// Reports whether cilium-operator may have appended the text to its node's name: ten letters. No
@@ -193,13 +208,11 @@ pub struct Holders {
 /// A Lease to read: its namespace, if it is known, and its name.
 pub type LeaseName = (Option<String>, String);
 
-/// A node, host or pod that a holder names.
+/// A node that a holder names, by itself, its host or a pod.
 struct Named<'a> {
     node: &'a str,
     /// The pod's namespace; `None` if any namespace will do.
     within: Option<&'a str>,
-    name: &'a str,
-    kind: HolderKind,
 }
 
 impl Holders {
@@ -231,20 +244,15 @@ impl Holders {
         self.nodes.values().cloned().collect()
     }
 
-    /// Lists the nodes, hosts and pods that `holder` may name, the longest names first. Only the name
+    /// Lists the nodes that `holder` may name, the longest names first. Only the name
     /// of a node ends the list, because nobody else can choose that name: the author of a pod could
     /// otherwise take a heartbeat away from another node.
-    fn named<'a>(&'a self, holder: &'a str, namespace: Option<&str>) -> Vec<Named<'a>> {
+    fn named(&self, holder: &str, namespace: Option<&str>) -> Vec<Named<'_>> {
         let mut found = Vec::new();
         for (name, rest) in beginnings(holder) {
             if allows(HolderKind::Host, rest) {
                 let host = name.to_ascii_lowercase();
-                let of = |node| Named {
-                    node,
-                    within: None,
-                    name,
-                    kind: HolderKind::Host,
-                };
+                let of = |node| Named { node, within: None };
                 if let Some(node) = self.nodes.get(&host) {
                     found.push(of(node));
                     return found;
@@ -257,19 +265,14 @@ impl Holders {
             }
             for (within, node, is_unique) in self.pods.get(name).into_iter().flatten() {
                 let is_here = namespace.is_none_or(|namespace| namespace == within);
-                let (kind, within) = if *is_unique && allows(HolderKind::UniquePod, rest) {
-                    (HolderKind::UniquePod, None)
+                let within = if *is_unique && allows(HolderKind::UniquePod, rest) {
+                    None
                 } else if is_here && allows(HolderKind::Pod, rest) {
-                    (HolderKind::Pod, Some(within.as_str()))
+                    Some(within.as_str())
                 } else {
                     continue;
                 };
-                found.push(Named {
-                    node,
-                    within,
-                    name,
-                    kind,
-                });
+                found.push(Named { node, within });
             }
         }
         found
@@ -277,11 +280,7 @@ impl Holders {
 
     /// Lists the nodes that a Lease called `lease` may name by its holder, each with the Lease to
     /// read.
-    pub fn named_by<'a>(
-        &'a self,
-        lease: &'a str,
-        holder: &'a str,
-    ) -> impl Iterator<Item = (&'a str, LeaseName)> {
+    pub fn named_by(&self, lease: &str, holder: &str) -> impl Iterator<Item = (&str, LeaseName)> {
         let named = self.named(holder, None).into_iter();
         named.map(|it| {
             let namespace = it.within.map(str::to_owned);
@@ -289,31 +288,49 @@ impl Holders {
         })
     }
 
-    /// Returns how `lease` names `node`, its host or a pod on it; empty if it does not.
-    pub fn of<'a>(
-        &'a self,
-        node: &'a str,
-        lease: &'a RawLease,
-    ) -> impl Iterator<Item = NamedBy> + 'a {
-        let Meta {
-            namespace, name, ..
-        } = &lease.metadata;
-        let hosts = self.hosts.iter().filter(move |(_, of)| of.contains(node));
-        let names = hosts.map(|(host, _)| host.as_str()).chain([node]);
-        let served = names
-            .filter(|host| lease.serves(host))
-            .map(|host| (host, HolderKind::Host));
-        let named = self
-            .named(&lease.spec.holder_identity, Some(namespace))
-            .into_iter()
-            .filter(move |it| it.node == node)
-            .map(|it| (it.name, it.kind));
-        served.chain(named).map(move |(holder, kind)| NamedBy {
-            namespace: namespace.clone(),
-            lease: name.clone(),
-            holder: holder.to_owned(),
-            kind,
-        })
+    /// Lists the checked nodes that `lease` speaks for: it names a node, its host or a pod on it.
+    pub fn of<'a>(&'a self, lease: &RawLease) -> BTreeSet<&'a str> {
+        let namespace = Some(lease.metadata.namespace.as_str());
+        let named = self.named(&lease.spec.holder_identity, namespace);
+        let host = lease.host().map(str::to_ascii_lowercase);
+        let served = host.iter().flat_map(|host| {
+            let by_host = self.hosts.get(host).into_iter().flatten();
+            by_host.chain(self.nodes.get(host))
+        });
+        let named = named.into_iter().map(|it| it.node);
+        named.chain(served.map(String::as_str)).collect()
+    }
+
+    /// Adds the heartbeats that the other Leases of a node show, as known at `now`. Some of `leases`
+    /// may speak for other nodes.
+    pub fn hear(&self, node: &mut NodeFacts, leases: Read<Option<Vec<RawLease>>>, now: Timestamp) {
+        let leases = match leases {
+            Err(unread) => {
+                node.named_by = Some(Err(unread));
+                return;
+            }
+            // Anyone who may write Leases can thereby keep a node's pods, but cannot make a run
+            // fail.
+            Ok(None) => {
+                node.named_by = Some(Ok(BTreeSet::new()));
+                let what = "perhaps one of the Leases that name it, which are too many to read";
+                node.hear([Heard {
+                    by: SignBy::OtherLease,
+                    at: now,
+                    what: Some(what.to_owned()),
+                }]);
+                return;
+            }
+            Ok(Some(leases)) => leases,
+        };
+        let mut own = leases;
+        own.retain(|lease| self.of(lease).contains(node.name.as_str()));
+        let named_by = own.iter().map(|lease| NamedBy {
+            namespace: lease.metadata.namespace.clone(),
+            lease: lease.metadata.name.clone(),
+        });
+        node.named_by = Some(Ok(named_by.collect()));
+        node.hear(own.iter().filter_map(|lease| lease.heard(now)));
     }
 }
 

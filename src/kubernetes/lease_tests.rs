@@ -166,56 +166,17 @@ fn a_holder_counts_for_all_hosts_and_pods_that_it_may_name() {
         ("kube-system", "", ""),
     ] {
         let lease = lease(namespace, holder);
-        let is_named = |node: &&str| holders.of(node, &lease).next().is_some();
-        let named = ["rack1", "a", "edge-7"].into_iter().filter(is_named);
-        assert_eq!(
-            named.collect::<Vec<_>>().join(" "),
-            expected,
-            "{namespace}: {holder}"
-        );
+        let named = holders.of(&lease);
+        let expected = expected.split_whitespace().collect::<BTreeSet<_>>();
+        assert_eq!(named, expected, "{namespace}: {holder}");
         // A row of a table does not tell the namespace, so its holder may name more nodes.
-        for named in ["rack1", "a", "edge-7"].into_iter().filter(is_named) {
+        for named in named {
             let within = Some(namespace.to_owned());
             let mut of_row = holders.named_by("leader", holder);
             assert!(
                 of_row.any(|(node, (of, _))| node == named && (of.is_none() || of == within)),
                 "the row of {holder}"
             );
-            for named in holders.of(named, &lease) {
-                assert!(lease.is_still_held_by(&named), "{holder} again");
-            }
         }
-    }
-}
-
-#[test]
-fn a_lease_with_another_holder_tells_nothing_when_it_is_read_again() {
-    let holders = holders();
-    for (before, after, is_held) in [
-        ("rack1_1", "rack1_2", true),
-        ("rack1_1", "RACK1_1", true),
-        ("rack1_1", "rack1-aBcDeFgHiJ", true),
-        ("rack1_1", "rack1-controller", false),
-        ("rack1_1", "rack2_1", false),
-        ("db-1", "db-10", false),
-        ("db-1_1", "db-1_2", true),
-        (
-            "cert-manager-7c9d8-x2x4z-1",
-            "cert-manager-7c9d8-x2x4z_2",
-            true,
-        ),
-        (
-            "cert-manager-7c9d8-x2x4z-1",
-            "cert-manager-7c9d8-b6b6b-1",
-            false,
-        ),
-    ] {
-        let named = holders.of("rack1", &lease("shop", before)).next();
-        let named = named.expect("it names the node");
-        assert_eq!(
-            lease("shop", after).is_still_held_by(&named),
-            is_held,
-            "{after}"
-        );
     }
 }

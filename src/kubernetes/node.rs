@@ -5,7 +5,7 @@ use itertools::Itertools as _;
 use jiff::Timestamp;
 
 use super::{
-    lease::RawLease,
+    lease::{Holders, RawLease},
     marks::{KOSMOS_OWNER, KOSMOS_PREFIX, MARKS, Mark, Place, looks_like},
     meta::{Condition, HOSTNAME, Meta, cut, given, required},
     pod::{NOT_READY, UNREACHABLE},
@@ -390,21 +390,24 @@ impl NodeObjects {
     }
 
     /// Turns the node into facts again, after it was `judged`. The heartbeats known at that time
-    /// are kept. `leases` are the Leases that named the node at that time, read again.
+    /// are kept. `leases` are the other Leases of the node and their possible holders, if they were
+    /// read again.
     pub fn into_facts_again(
         self,
         selectors: &NodeSelectors,
         judged: &NodeFacts,
-        leases: Read<Vec<RawLease>>,
+        leases: Option<(&Holders, Read<Option<Vec<RawLease>>>)>,
     ) -> Result<NodeFacts, String> {
         let now = self.now;
         let mut facts = self.into_facts(selectors)?;
         facts.hear(judged.heard.iter().cloned());
         facts.named_by.clone_from(&judged.named_by);
         facts.others_forbidden = judged.others_forbidden;
-        match leases {
-            Ok(leases) => facts.hear(leases.iter().filter_map(|lease| lease.heard(now))),
-            Err(unread) => facts.named_by = Some(Err(unread)),
+        // What could not be read when the node was judged stays unread.
+        if let Some((holders, leases)) = leases
+            && matches!(facts.named_by, Some(Ok(_)))
+        {
+            holders.hear(&mut facts, leases, now);
         }
         Ok(facts)
     }

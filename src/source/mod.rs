@@ -10,11 +10,13 @@ mod world;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use tokio::time::Instant;
+
 pub use self::store::{Source, Store};
 use crate::{
     decide::Policy,
     facts::{ClusterFacts, CountedNode, PodFacts, PodsOf, Unread},
-    kubernetes::{HolderPod, RawPod},
+    kubernetes::{HolderPod, Holders, RawPod},
     selector::NamespaceFilter,
 };
 
@@ -76,6 +78,15 @@ impl Pods {
     }
 }
 
+/// The reading of the Leases that are not kubelets' own.
+#[derive(Debug, Clone)]
+pub struct OtherLeases {
+    /// The possible holders.
+    pub holders: Holders,
+    /// The moment before the reading began.
+    pub at: Instant,
+}
+
 /// The result of gathering. No fact that a verdict needs is filled in later.
 #[derive(Debug, Clone)]
 pub struct Gathered {
@@ -85,6 +96,8 @@ pub struct Gathered {
     /// their PVCs. They are kept apart from the facts because the plan takes them over: there may
     /// be tens of thousands of pods, so they must not be copied.
     pub pods: Vec<PodFacts>,
+    /// The reading of the other Leases; `None` if there was none, or if it failed.
+    pub leases: Option<OtherLeases>,
 }
 
 #[cfg(test)]

@@ -524,7 +524,7 @@ impl Saved {
         });
         let of_node = |node: String| {
             let others = self.all().filter(|lease| !RawLease::is_of_node(lease));
-            let named = others.filter(|lease| holders.of(&node, lease).next().is_some());
+            let named = others.filter(|lease| holders.of(lease).contains(node.as_str()));
             let read = match bad {
                 Some((_, cause)) => Err(Unread(format!("one of them: {cause}"))),
                 None => Ok(Some(named.cloned().collect())),

@@ -8,10 +8,10 @@ use std::{
 };
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream as futures};
-use tokio::sync::OnceCell;
+use tokio::{sync::OnceCell, time::Instant};
 
 use super::{
-    CountedNodes, Gathered, Pods, Scan, Wanted,
+    CountedNodes, Gathered, OtherLeases, Pods, Scan, Wanted,
     snapshot::{Kept, Saved, could_not_read, not_saved},
     world::{Readings, Users, World},
 };
@@ -267,7 +267,7 @@ impl<'a> Store<'a> {
     /// the facts of the nodes.
     async fn other_leases(&self, world: &RefCell<World<'_>>) {
         let holders = world.borrow().holders();
-        let what = Query::OtherLeases;
+        let (what, at) = (Query::OtherLeases, Instant::now());
         let leases = match self.source {
             Source::Cluster(cluster) => cluster.leases(&holders).await,
             Source::File(file) => Ok(Some(file.leases(&holders))),
@@ -292,6 +292,7 @@ impl<'a> Store<'a> {
             );
         }
         world.hear(&holders, read, is_forbidden);
+        world.leases = (!is_forbidden).then_some(OtherLeases { holders, at });
     }
 
     /// Reads an object by its name; `None` if it does not exist.

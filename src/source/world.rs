@@ -9,17 +9,17 @@ use std::{
 use itertools::Itertools as _;
 use jiff::Timestamp;
 
-use super::{CountedNodes, Gathered, Pods, Scan, Wanted};
+use super::{CountedNodes, Gathered, OtherLeases, Pods, Scan, Wanted};
 use crate::{
     cluster::Failure,
     decide::{PodContext, ReasonCode},
     facts::{
         ANY_CLAIM, Attachment, ClaimFacts, ClaimRead, ClaimState, ClusterFacts, Copies,
-        DeletedWithPod, Doubt, Heard, LEASES_OF_FILE, NamespaceFacts, Namespaces, NodeCounts,
-        NodeFacts, NodeRead, Owner, PodFacts, PodsOf, Query, Read, ReadError, Ready, RecreatedBy,
-        SignBy, Uid, Unread, namespace,
+        DeletedWithPod, Doubt, LEASES_OF_FILE, NamespaceFacts, Namespaces, NodeCounts, NodeFacts,
+        NodeRead, Owner, PodFacts, PodsOf, Query, Read, ReadError, Ready, RecreatedBy, Uid, Unread,
+        namespace,
     },
-    kubernetes::{Holders, LeasesByNode, RawLease, RawStatefulSet},
+    kubernetes::{Holders, LeasesByNode, RawStatefulSet},
     limits::MAX_NODES_IGNORED,
     selector::is_name,
 };
@@ -81,6 +81,8 @@ pub struct World<'a> {
     pub node_counts: Option<Read<CountedNodes>>,
     /// Whether the other Leases that name NotReady nodes were read.
     has_other_leases: bool,
+    /// That reading, unless this account may not list Leases.
+    pub leases: Option<OtherLeases>,
     /// A Terminating pod to judge, whatever its node and namespace.
     asked: Option<PodFacts>,
     asked_uid: Option<Uid>,
@@ -108,6 +110,7 @@ impl<'a> World<'a> {
             lists: BTreeMap::new(),
             node_counts: None,
             has_other_leases: false,
+            leases: None,
             asked_uid: asked.as_ref().map(|pod| pod.uid.clone()),
             asked,
             pods: None,
@@ -596,31 +599,9 @@ impl<'a> World<'a> {
                 continue;
             }
             node.others_forbidden = is_forbidden;
-            match read.remove(name).unwrap_or(Ok(Some(Vec::new()))) {
-                Err(unread) => node.named_by = Some(Err(unread)),
-                // Anyone who may write Leases can thereby keep a node's pods, but cannot make a run
-                // fail.
-                Ok(None) => {
-                    node.named_by = Some(Ok(BTreeSet::new()));
-                    node.hear([Heard {
-                        by: SignBy::OtherLease,
-                        at: now,
-                        what: Some(
-                            "perhaps one of the Leases that name it, which are too many to read"
-                                .to_owned(),
-                        ),
-                    }]);
-                }
-                Ok(Some(leases)) => {
-                    // The Leases were read by name in all namespaces, and for all API servers, so
-                    // some of them name no such holder.
-                    let names = |lease: &&RawLease| holders.of(name, lease).next().is_some();
-                    let leases = leases.iter().filter(names).collect_vec();
-                    let named_by = leases.iter().flat_map(|lease| holders.of(name, lease));
-                    node.named_by = Some(Ok(named_by.collect()));
-                    node.hear(leases.iter().filter_map(|lease| lease.heard(now)));
-                }
-            }
+            // The Leases were read by name in all namespaces, and for all API servers.
+            let leases = read.remove(name).unwrap_or(Ok(Some(Vec::new())));
+            holders.hear(node, leases, now);
         }
         self.has_other_leases = true;
         // The heartbeats of the nodes may concern any pod.
@@ -647,6 +628,7 @@ impl<'a> World<'a> {
         Gathered {
             facts: self.facts,
             pods: self.pods.unwrap_or_default(),
+            leases: self.leases,
         }
     }
 

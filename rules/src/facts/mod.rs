@@ -20,8 +20,8 @@ pub use self::claim::{
     Driver, MAX_CLAIMS_PER_POD, RecreatedBy, Requirement, Storage, Unneeded, VolumeFacts,
 };
 pub use self::node::{
-    CLOCK_SKEW, FencingMark, Heard, HolderKind, KubeletSays, Leaf, LeafKind, NamedBy, NodeFacts,
-    NodeRead, OUT_OF_SERVICE, Ready, Renewal, SignBy, ZONE_LABELS, Zone, not_ready_since,
+    CLOCK_SKEW, FencingMark, Heard, KubeletSays, Leaf, LeafKind, NamedBy, NodeFacts, NodeRead,
+    OUT_OF_SERVICE, Ready, Renewal, SignBy, ZONE_LABELS, Zone, not_ready_since,
 };
 pub use self::pod::{
     Containers, Copies, Deletion, Identity, JOB_TRACKING, Owner, PodFacts, StayReason,

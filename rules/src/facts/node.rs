@@ -160,22 +160,6 @@ pub struct NamedBy {
     pub namespace: String,
     /// The Lease's name.
     pub lease: String,
-    /// The name that the holder identity begins with.
-    pub holder: String,
-    /// The kind of object with that name.
-    pub kind: HolderKind,
-}
-
-/// The kind of object that a Lease's holder is named after. The kind determines what may follow the
-/// name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum HolderKind {
-    /// A node, or its host.
-    Host,
-    /// A pod. Such a holder can only hold Leases in the pod's own namespace.
-    Pod,
-    /// A pod of a `ReplicaSet`. Its name is unique in the cluster.
-    UniquePod,
 }
 
 /// The last renewal of a node's lease.

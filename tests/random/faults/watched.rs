@@ -93,6 +93,11 @@ pub struct Write {
     pub denied: bool,
 }
 
+/// The field selector of the Leases that are not those of kubelets.
+const OTHER_LEASES: &str = "metadata.namespace!=kube-node-lease";
+/// How old the list of these Leases may be when a node is read again before a write.
+const LEASES_FRESH: Duration = Duration::from_mins(1);
+
 /// The field selector of a list of one object.
 const OF_NAME: &str = "metadata.name=";
 
@@ -108,8 +113,11 @@ pub struct Received {
     /// The Leases that are not kubelets', from the first complete list of rows. The list is empty if listing them was forbidden.
     pub rows_of_leases: Option<Vec<Other>>,
     pub leases_forbidden: bool,
-    /// The readings of each other Lease; `None` if the Lease did not exist.
-    pub others: BTreeMap<Key, Vec<(Instant, Option<Other>)>>,
+    /// The readings of each other Lease; empty if the Lease did not exist.
+    pub others: BTreeMap<Key, Vec<Other>>,
+    /// When the first page of the list of other Leases that is under way was requested, and that of the last complete one.
+    pub leases_asked: Option<Instant>,
+    pub leases_listed: Option<Instant>,
     /// The pods that were seen on any node, and the heartbeats that the pods of each node contain.
     pub seen: BTreeMap<Uid, PodFacts>,
     pub words: BTreeMap<String, Vec<Heard>>,
@@ -403,7 +411,7 @@ fn is_open(node: &NodeFacts) -> bool {
 
 impl Received {
     /// The heartbeats of a node from other Leases and from programs, as known at `now`. Each Lease that names the node must have
-    /// been read, and read again recently.
+    /// been read, and all Leases must have been listed recently.
     pub fn elsewhere(&self, node: &Node, now: Timestamp) -> facts::Read<Vec<Heard>> {
         let name = &node.facts.name;
         let host = |name: &String| self.looks.get(name)?.node.facts.hostname.as_deref();
@@ -418,20 +426,16 @@ impl Received {
         let mut heard = self.words.get(name).cloned().unwrap_or_default();
         let rows = self.rows_of_leases.as_ref().ok_or_else(unread)?;
         for row in rows.iter().filter(|row| is_held(row)) {
-            let reads = self
-                .others
-                .get(&(row.namespace.clone(), row.name.clone()))
-                .ok_or_else(unread)?;
-            let fresh = reads
-                .last()
-                .is_some_and(|(asked, _)| asked.elapsed() <= FRESH);
-            fresh.then_some(()).ok_or_else(unread)?;
-            let named = reads
-                .iter()
-                .filter_map(|(_, lease)| lease.as_ref())
-                .filter(|it| is_held(it));
-            heard.extend(named.filter_map(|lease| lease.heard(now)));
+            let key = (row.namespace.clone(), row.name.clone());
+            self.others.get(&key).ok_or_else(unread)?;
         }
+        let listed = self.leases_listed;
+        let is_fresh = listed.is_some_and(|asked| asked.elapsed() <= LEASES_FRESH + FRESH);
+        (is_fresh || self.leases_forbidden)
+            .then_some(())
+            .ok_or_else(unread)?;
+        let named = self.others.values().flatten().filter(|it| is_held(it));
+        heard.extend(named.filter_map(|lease| lease.heard(now)));
         Ok(heard)
     }
 
@@ -450,6 +454,11 @@ impl Received {
             .is_some_and(|it| it.contains("continue="));
         if request.kind == Kind::NodeRows && dated && !continues {
             self.planned_at = Some(now);
+        }
+        let lists_leases = request.kind == Kind::LeaseRows
+            || request.kind == Kind::LeasesNamed && request.selector == OTHER_LEASES;
+        if lists_leases && !continues {
+            self.leases_asked = Some(asked);
         }
         match (request.kind, content) {
             (Kind::Node, Content::Absent) => drop(self.looks.remove(&name)),
@@ -478,10 +487,8 @@ impl Received {
             (Kind::Lease, Content::Object(Facts::Lease(lease))) => {
                 self.leases.insert(name, (asked, Some(lease)));
             }
-            (Kind::OtherLease, Content::Absent) => self.other(key(), asked, None),
-            (Kind::OtherLease, Content::Object(Facts::Other(lease))) => {
-                self.other(key(), asked, Some(*lease));
-            }
+            (Kind::OtherLease, Content::Absent) => drop(self.others.entry(key()).or_default()),
+            (Kind::OtherLease, Content::Object(Facts::Other(lease))) => self.other(*lease),
             (Kind::StatefulSet, Content::Absent) if name == SET => {
                 self.sets.insert(request.namespace.clone(), (asked, None));
             }
@@ -509,8 +516,7 @@ impl Received {
                             self.pod(&pod);
                         }
                         (Kind::ServerLeases | Kind::LeasesNamed, Facts::Other(lease)) => {
-                            let key = (lease.namespace.clone(), lease.name.clone());
-                            self.other(key, asked, Some(*lease));
+                            self.other(*lease);
                         }
                         (Kind::NodesWith, Facts::Node(node)) => {
                             self.selected
@@ -534,8 +540,9 @@ impl Received {
         }
     }
 
-    fn other(&mut self, key: Key, asked: Instant, lease: Option<Other>) {
-        self.others.entry(key).or_default().push((asked, lease));
+    fn other(&mut self, lease: Other) {
+        let key = (lease.namespace.clone(), lease.name.clone());
+        self.others.entry(key).or_default().push(lease);
     }
 
     fn list(
@@ -558,7 +565,11 @@ impl Received {
                     .collect();
             }
             Kind::Nodes if !malformed => self.node_counts = Some(nodes.collect()),
+            Kind::LeasesNamed if !malformed && request.selector == OTHER_LEASES => {
+                self.leases_listed = self.leases_asked;
+            }
             Kind::LeaseRows if !malformed => {
+                self.leases_listed = self.leases_asked;
                 let leases = readable.into_iter().filter_map(|facts| match facts {
                     Facts::Other(lease) => Some(*lease),
                     _ => None,

@@ -453,6 +453,7 @@ fn the_order_of_the_facts_does_not_matter() {
         let keyed = case.order.iter().zip(case.gathered.pods.clone());
         let sorted = keyed.sorted_by_key(|(key, _)| **key);
         let shuffled = Gathered {
+            leases: None,
             pods: sorted.map(|(_, pod)| pod).collect(),
             facts: case.gathered.facts.clone(),
         };

@@ -285,6 +285,7 @@ impl World {
             attachments.entry(node).or_default().push(attachment);
         }
         Gathered {
+            leases: None,
             facts: ClusterFacts {
                 nodes,
                 attachments,
