@@ -1,4 +1,4 @@
-//! Parses the command line, starts the log, runs, writes the report, delivers the metrics, and maps
+//! Parses the command line, starts the log, runs, writes the report, and maps
 //! the result to an exit code.
 
 use std::process::ExitCode;
@@ -7,7 +7,6 @@ use pod_reaper::{
     cli::{self, Cli, Command},
     console::{log, output, terminal},
     exit::{CouldNotRun, Exit, Result},
-    notify::metrics::Metrics,
     questions::explain,
     run,
     settings::Settings,
@@ -33,19 +32,14 @@ fn complain(error: &CouldNotRun) -> Exit {
     error.into()
 }
 
-/// Starts the async runtime, performs the command in it, and delivers the metrics.
+/// Starts the async runtime, and performs the command in it.
 fn start(settings: &Settings) -> Result<Exit> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     let exit = runtime.block_on(async {
         let stop = Stop::listen(settings.deadline)?;
-        let mut metrics = Metrics::begin(settings);
-        let exit = perform(settings, &stop, &mut metrics)
-            .await
-            .unwrap_or_else(|error| complain(&error));
-        metrics.deliver(exit, &stop).await;
-        Ok(exit)
+        perform(settings, &stop).await
     });
     // The program does not wait for blocked threads: a thread may still hang in a credential
     // plugin, the prompt, or a reader of the report.
@@ -54,7 +48,7 @@ fn start(settings: &Settings) -> Result<Exit> {
 }
 
 /// Performs the command and writes its report.
-async fn perform(settings: &Settings, stop: &Stop, metrics: &mut Metrics<'_>) -> Result<Exit> {
+async fn perform(settings: &Settings, stop: &Stop) -> Result<Exit> {
     let report = match &settings.command {
         Command::Explain { pod, all_rules } => {
             let mut report = explain::run(settings, pod, stop).await?;
@@ -65,11 +59,7 @@ async fn perform(settings: &Settings, stop: &Stop, metrics: &mut Metrics<'_>) ->
         }
         // `main` has already printed this text.
         Command::Print(print) => return Ok(output::write_text(print.text())),
-        Command::Run => {
-            let report = run::run(settings, stop).await?;
-            metrics.add_report(&report);
-            report
-        }
+        Command::Run => run::run(settings, stop).await?,
     };
     Ok(output::write(report, &settings.form, stop).await)
 }

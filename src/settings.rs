@@ -6,7 +6,7 @@ use std::{path::PathBuf, time::Duration};
 use jiff::Timestamp;
 
 use crate::{
-    cli::{self, Cli, Command, Filter, MetricsTo, OutputFormats},
+    cli::{self, Cli, Command, Filter, OutputFormats},
     cluster::Mode,
     codes::codes,
     decide::Policy,
@@ -41,8 +41,8 @@ pub struct Settings {
     pub deadline: Duration,
     /// Whether to exit with 5 if a pod needs you.
     pub exit_on_manual: bool,
-    /// The destinations of the metrics, and the cluster's name in metrics and reports.
-    pub metrics: MetricsTo,
+    /// The cluster's name in reports.
+    pub cluster_name: Option<String>,
     /// Whether to write Kubernetes Events about the deletes and about pods that need you.
     pub events: bool,
     /// The formats of the report and the log.
@@ -193,7 +193,7 @@ impl From<Cli> for Settings {
             all,
             exit_on_manual,
             no_events,
-            metrics,
+            cluster_name,
         } = options;
         // `namespace` and `all_namespaces` are already part of `namespaces`.
         let cli::Common {
@@ -226,7 +226,7 @@ impl From<Cli> for Settings {
             all,
             deadline,
             exit_on_manual,
-            metrics,
+            cluster_name,
             events: !no_events,
             form,
         }

@@ -1,6 +1,5 @@
 //! The command line: commands, options, their environment variables and their help.
 
-mod gateway;
 mod options;
 mod print;
 mod values;
@@ -19,8 +18,7 @@ use clap::{
 };
 use itertools::Itertools as _;
 
-pub use self::gateway::{Login, PushGateway};
-pub use self::options::{Common, MetricsTo, Options, OutputFormats};
+pub use self::options::{Common, Options, OutputFormats};
 pub use self::print::Print;
 use self::values::PODS;
 pub use self::values::{LogFormat, Output, PodName};
@@ -218,9 +216,7 @@ impl Cli {
     /// Refuses options that contradict each other, and resolves `-n`, `-A` and the variables that
     /// `--snapshot` turns off. `Err` is the message. `typed` is the command line alone, or that of the subcommand, if any.
     fn checked(mut self, typed: &ArgMatches) -> Result<Self, String> {
-        let Options {
-            common, metrics, ..
-        } = &mut self.options;
+        let common = &mut self.options.common;
         if let Command::Explain { pod, .. } = &mut self.command {
             let PodName { namespace, .. } = pod;
             // kubectl prints a pod as POD or pod/POD. In these forms, `-n` gives the pod's
@@ -235,23 +231,11 @@ impl Cli {
                 namespace.clear();
             }
         }
-        let audits = common.snapshot.is_some();
         let names_namespaces = common.all_namespaces || common.namespace.is_some();
-        for (is_so, options, why) in [
-            (
-                names_namespaces,
-                &["namespace_regex"][..],
-                "combined with -n or -A; leave one out",
-            ),
-            (
-                audits,
-                &["push_gateway", "metrics_file"],
-                "combined with --snapshot, because metrics are about runs; leave it out",
-            ),
-        ] {
-            if is_so && let Some(option) = first_typed(typed, options) {
-                return Err(format!("{option} cannot be {why}"));
-            }
+        if names_namespaces && first_typed(typed, &["namespace_regex"]).is_some() {
+            return Err(
+                "--namespace-regex cannot be combined with -n or -A; leave one out".to_owned(),
+            );
         }
         // `-n NAME` is `--namespace-regex` for exactly this name. It takes precedence over the
         // variable.
@@ -287,11 +271,6 @@ impl Cli {
             return Err(
                 "UNREACHABLE_ONLY no longer exists; remove it, and set KUBELET_ALIVE=hold to keep its effect".to_owned(),
             );
-        }
-        // Metrics are about runs. A snapshot shows a moment in the past, of any cluster. So
-        // variables that name a destination of metrics are ignored.
-        if audits {
-            (metrics.push_gateway, metrics.metrics_file) = (None, None);
         }
         Ok(self)
     }
@@ -441,10 +420,6 @@ fn clarify(
         let mut replace = |kind, by: String| error.insert(kind, ContextValue::String(by));
         if of_variables {
             replace(ContextKind::InvalidArg, variable(arg.get_id().as_str()));
-        }
-        // The URL may contain a password.
-        if arg.get_id() == "push_gateway" {
-            replace(ContextKind::InvalidValue, "…".to_owned());
         }
         return error;
     }

@@ -7,10 +7,7 @@ use clap::Args;
 use jiff::Timestamp;
 use tracing_subscriber::filter::LevelFilter;
 
-use super::{
-    gateway::PushGateway,
-    values::{self, LogFormat, Output},
-};
+use super::values::{self, LogFormat, Output};
 use crate::{
     cluster::Mode,
     decide::{Policy, span},
@@ -22,7 +19,6 @@ const WHICH: &str = "Which pods";
 const LIMITS: &str = "Limits and safety";
 const REPORT: &str = "Report and log";
 const SOURCE: &str = "Which cluster";
-const METRICS: &str = "Metrics";
 
 /// The options of a run.
 #[derive(Debug, Args)]
@@ -60,9 +56,9 @@ pub struct Options {
     #[arg(help_heading = REPORT, long)]
     pub no_events: bool,
 
-    /// Where the metrics of a run go.
-    #[command(flatten)]
-    pub metrics: MetricsTo,
+    /// Name of this cluster in reports, if there are several clusters
+    #[arg(help_heading = REPORT, long, value_name = "NAME", value_parser = values::cluster_name)]
+    pub cluster_name: Option<String>,
 }
 
 /// The options that every question takes.
@@ -127,23 +123,4 @@ pub struct OutputFormats {
     /// Level of the log [default: warn at a terminal, else info]
     #[arg(long, value_name = "LEVEL", default_value = values::usual_log_level(), hide_default_value = true, value_parser = values::log_level())]
     pub log_level: LevelFilter,
-}
-
-/// Where the metrics of a run go.
-#[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = METRICS)]
-pub struct MetricsTo {
-    /// Name of this cluster in reports and metrics, if there are several clusters
-    #[arg(help_heading = REPORT, long, value_name = "NAME", value_parser = values::cluster_name)]
-    pub cluster_name: Option<String>,
-
-    /// Push the metrics of the run to this Prometheus Pushgateway; a password in the URL is never
-    /// shown
-    #[arg(long, value_name = "URL")]
-    pub push_gateway: Option<PushGateway>,
-
-    /// Write the metrics to this file (NAME.prom), which each run replaces, for the textfile
-    /// collector of node-exporter
-    #[arg(long, value_name = "FILE", value_parser = path)]
-    pub metrics_file: Option<PathBuf>,
 }

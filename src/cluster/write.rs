@@ -34,7 +34,7 @@ const NODE_FRESH_FOR: Duration = Duration::from_millis(4_500);
 
 codes! {
     /// The kinds of run, by what they may change: a write takes effect only in the first kind.
-    /// Reports and metrics show them.
+    /// Reports show them.
     pub enum Mode {
         /// The API server carries each write out.
         Delete = "delete",

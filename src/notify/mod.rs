@@ -1,4 +1,3 @@
-//! Passes on the results of a run: as Kubernetes Events, and as metrics for Prometheus.
+//! Passes on the results of a run, as Kubernetes Events.
 
 pub(crate) mod events;
-pub mod metrics;

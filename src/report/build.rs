@@ -64,7 +64,7 @@ impl RunRecord<'_> {
             version: VERSION,
             program_version: env!("CARGO_PKG_VERSION"),
             mode: settings.task.mode(),
-            cluster_name: settings.metrics.cluster_name.clone(),
+            cluster_name: settings.cluster_name.clone(),
             cluster: facts.cluster_name.clone(),
             snapshot: settings.task.snapshot(),
             source_options: match &settings.task {

@@ -10,7 +10,7 @@ use tracing_subscriber::filter::LevelFilter;
 
 use super::*;
 use crate::{
-    cli::{LogFormat, MetricsTo, Output, OutputFormats},
+    cli::{LogFormat, Output, OutputFormats},
     cluster::Mode,
     facts::Uid,
     outcome::Outcome,
@@ -21,14 +21,6 @@ use crate::{
         snapshot::{Options, Saved},
     },
 };
-
-/// Returns the setting by which metrics and reports call the cluster `name`.
-pub fn cluster_called(name: &str) -> MetricsTo {
-    MetricsTo {
-        cluster_name: Some(name.to_owned()),
-        ..MetricsTo::default()
-    }
-}
 
 pub fn audit() -> Settings {
     Settings {
@@ -45,7 +37,7 @@ pub fn audit() -> Settings {
         all: true,
         deadline: Duration::from_mins(8),
         exit_on_manual: false,
-        metrics: MetricsTo::default(),
+        cluster_name: None,
         events: true,
         form: OutputFormats {
             output: Output::Text,

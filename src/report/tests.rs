@@ -279,7 +279,7 @@ fn a_text_names_every_pod_that_is_reaped_or_needs_a_person() {
 #[test]
 fn every_format_names_the_cluster_at_its_top() {
     let named = Settings {
-        metrics: cluster_called("prod <eu>"),
+        cluster_name: Some("prod <eu>".to_owned()),
         ..audit()
     };
     let report = report(&named, &private_cloud(), &[]);

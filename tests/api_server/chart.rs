@@ -33,15 +33,12 @@ const OWN_LABELS: [&str; 4] = [
 ];
 
 /// All components except those that are part of the default or the dry run.
-pub const COMPONENTS: [&str; 8] = [
+pub const COMPONENTS: [&str; 5] = [
     "no-events",
     "eager",
     "answers",
     "kosmos-guard",
-    "gateway-ca",
-    "dashboard",
     "prometheus-rule",
-    "prometheus-rule-metrics",
 ];
 
 /// The value files that the normal run applies. `tests/run --values` applies all of them.
@@ -177,8 +174,8 @@ fn the_chart_renders_what_kustomize_renders() {
     let images = format!("images: [{{name: pod-reaper, newName: '{IMAGE}', digest: '{DIGEST}'}}]");
     let everything = format!(
         "options.noEvents=true,eager.enabled=true,\
-         resourceQuota.enabled=true,answers.enabled=true,kosmosGuard.enabled=true,dashboard.enabled=true,\
-         gatewayCA.configMap=pod-reaper-gateway-ca,prometheusRule.enabled=true,prometheusRule.ownMetrics=true,\
+         resourceQuota.enabled=true,answers.enabled=true,kosmosGuard.enabled=true,\
+         prometheusRule.enabled=true,\
          image.repository={IMAGE},image.digest={DIGEST}"
     );
     for (what, values, kustomized, count) in [
@@ -368,36 +365,6 @@ fn kustomize_refuses_answers_in_a_dry_run() {
     }
 }
 
-/// A patch that set the whole list would remove other volumes, such as one for the metrics.
-#[test]
-fn the_gateways_authority_leaves_other_volumes_in_place() {
-    let pod = "/spec/jobTemplate/spec/template/spec";
-    let patches = format!(
-        "
-patches:
-- target: {{kind: CronJob}}
-  patch: |
-    - {{op: add, path: {pod}/volumes, value: [{{name: metrics, emptyDir: {{}}}}]}}
-    - {{op: add, path: {pod}/containers/0/volumeMounts, value: [{{name: metrics, mountPath: /metrics}}]}}
-"
-    );
-    let own = own_kustomization("cronjob", &[], &patches);
-    let rendered = kustomized(&own.path().display().to_string(), &["gateway-ca"], "");
-    let cronjob = &objects(&rendered)[&("CronJob".to_owned(), "pod-reaper".to_owned())];
-    let pod = cronjob.pointer(pod).expect("the template");
-    for list in [&pod["volumes"], &pod["containers"][0]["volumeMounts"]] {
-        let names = list
-            .as_array()
-            .into_iter()
-            .flatten()
-            .filter_map(|entry| entry["name"].as_str());
-        assert_eq!(
-            names.collect::<BTreeSet<_>>(),
-            BTreeSet::from(["gateway-ca", "metrics"])
-        );
-    }
-}
-
 /// `reapOlderThan` becomes `REAP_OLDER_THAN` in the `ConfigMap`, and numbers do not become `2e+06` there.
 #[test]
 fn each_option_of_a_value_file_reaches_the_container_as_it_was_set() {
@@ -506,11 +473,10 @@ fn the_default_and_two_value_files_are_applied_without_a_warning() {
 /// The alert rules name no other CronJob and no other namespace.
 #[test]
 fn the_alerts_of_a_release_are_about_its_own_cronjob() {
-    let options = ["--set=prometheusRule.enabled=true,prometheusRule.ownMetrics=true"];
+    let options = ["--set=prometheusRule.enabled=true"];
     let rendered = objects(&rendered(RELEASE, NAMESPACE, &options));
-    for suffix in ["", "-metrics"] {
-        let rules =
-            rendered[&("PrometheusRule".to_owned(), format!("{NAME}{suffix}"))]["spec"].to_string();
+    {
+        let rules = rendered[&("PrometheusRule".to_owned(), NAME.to_owned())]["spec"].to_string();
         for shipped in [
             "\\\"pod-reaper\\\"",
             "-n pod-reaper",
@@ -524,7 +490,7 @@ fn the_alerts_of_a_release_are_about_its_own_cronjob() {
             .replace(NAME, "pod-reaper")
             .replace("\\\"ops\\\"", "\\\"pod-reaper\\\"");
         let back = back.replace("-n ops", "-n pod-reaper");
-        let shipped = folder(&format!("cronjob/alerts{suffix}.yaml"));
+        let shipped = folder("cronjob/alerts.yaml");
         let shipped = fs::read_to_string(shipped).expect("the rules");
         assert_eq!(yaml(&back), yaml(&shipped));
     }

@@ -19,7 +19,6 @@ mod guard;
 mod heard;
 mod load;
 mod manifests;
-mod metrics;
 mod pages;
 mod platforms;
 mod prelude;

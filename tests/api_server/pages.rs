@@ -152,7 +152,7 @@ fn the_run_that_the_book_shows_is_a_run() {
             true,
         ),
         (
-            "docs/metrics.md",
+            "docs/monitoring.md",
             "$ kubectl get events -n impala-impala01",
             false,
         ),

@@ -64,8 +64,8 @@ fn it_comes_runs_and_goes_in_a_namespace_of_others() {
             "all by the chart".into(),
             chart(
                 "fullnameOverride=grim,eager.enabled=true,answers.enabled=true,\
-                 kosmosGuard.enabled=true,dashboard.enabled=true,\
-                 gatewayCA.configMap=ca,prometheusRule.enabled=true,prometheusRule.ownMetrics=true,\
+                 kosmosGuard.enabled=true,\
+                 prometheusRule.enabled=true,\
                  commonLabels.team=platform",
             ),
             "grim",

@@ -60,14 +60,12 @@ fn copies_are_those_of_cronjob() {
         ),
         ("answers.yaml", "components/answers/answers.yaml"),
         ("alerts.yaml", "alerts.yaml"),
-        ("alerts-metrics.yaml", "alerts-metrics.yaml"),
-        ("dashboard.json", "components/dashboard/dashboard.json"),
     ] {
         let copy = root().join("charts/pod-reaper/files").join(copy);
         expect_file![copy].assert_eq(&read(&format!("cronjob/{original}")));
     }
-    for suffix in ["", "-metrics"] {
-        let rules = read(&format!("cronjob/alerts{suffix}.yaml"));
+    {
+        let rules = read("cronjob/alerts.yaml");
         let rules = rules.lines().map(|line| {
             if line.is_empty() {
                 "\n".into()
@@ -75,41 +73,12 @@ fn copies_are_those_of_cronjob() {
                 format!("  {line}\n")
             }
         });
-        let head = format!(
-            "# Made of cronjob/alerts{suffix}.yaml by tests/cli/chart.rs.\n\
-             apiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\nmetadata:\n  name: pod-reaper{suffix}\n  \
-             namespace: pod-reaper\n  labels:\n    app.kubernetes.io/name: pod-reaper\nspec:\n"
-        );
-        let folder = root().join(format!("cronjob/components/prometheus-rule{suffix}"));
-        expect_file![folder.join(format!("prometheus-rule{suffix}.yaml"))]
-            .assert_eq(&(head + &rules.collect::<String>()));
+        let head = "# Made of cronjob/alerts.yaml by tests/cli/chart.rs.\n\
+             apiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\nmetadata:\n  name: pod-reaper\n  \
+             namespace: pod-reaper\n  labels:\n    app.kubernetes.io/name: pod-reaper\nspec:\n";
+        let file = root().join("cronjob/components/prometheus-rule/prometheus-rule.yaml");
+        expect_file![file].assert_eq(&(head.to_owned() + &rules.collect::<String>()));
     }
-}
-
-/// `tests/run` has promtool try each expression, by series that it is given.
-#[test]
-fn every_panel_of_the_dashboard_says_what_it_needs_and_is_tried() {
-    let dashboard = yaml("cronjob/components/dashboard/dashboard.json");
-    let panels = dashboard["panels"].as_array().expect("panels").iter();
-    let mut asked = BTreeSet::new();
-    for panel in panels.filter(|panel| panel["type"] != "row") {
-        let about = panel["description"].as_str().expect("a description");
-        for target in panel["targets"].as_array().expect("targets") {
-            let expression = target["expr"].as_str().expect("an expression");
-            let needs = if expression.contains("pod_reaper_") {
-                "Needs a Pushgateway, or node-exporter. "
-            } else {
-                "Needs kube-state-metrics. "
-            };
-            assert!(about.starts_with(needs), "{expression}: {about}");
-            asked.insert(expression.replace("$cluster", ".*"));
-        }
-    }
-    let tried = yaml("tests/data/alerts-dashboard-test.yaml");
-    let tests = tried["tests"].as_array().expect("tests").iter();
-    let tried = tests.flat_map(|test| test["promql_expr_test"].as_array().expect("expressions"));
-    let tried = tried.map(|test| test["expr"].as_str().expect("an expression").to_owned());
-    assert_eq!(tried.collect::<BTreeSet<_>>(), asked);
 }
 
 /// The variables of these options, as the chart's `ConfigMap` has them.
@@ -225,7 +194,7 @@ fn the_values_have_every_setting() {
 #[test]
 fn the_program_accepts_what_the_values_set() {
     let mut all = value_files();
-    assert!(all.len() >= 11, "{} files", all.len());
+    assert!(!all.is_empty());
     all.push(("values.yaml".into(), yaml("charts/pod-reaper/values.yaml")));
     for (file, values) in all {
         let run = reaper(&["--snapshot", "six-nodes.json"]);
@@ -274,9 +243,6 @@ fn the_schema_refuses_what_cannot_work() {
         no percentage: {options: {maxNotReadyPercent: 0}}
         more than all: {options: {maxNotReadyPercent: 101}}
         an owner kind with a blank: {options: {manualOwnerKind: 'Stateful Set'}}
-        a password in the ConfigMap: {options: {pushGateway: 'https://me:secret@gateway.example'}}
-        a gateway that is no URL: {options: {pushGateway: 'pushgateway:9091'}}
-        a relative path: {options: {metricsFile: metrics.prom}}
         an image with its tag: {image: {repository: 'registry.example.com/pod-reaper:1'}}
         no image: {image: {repository: ''}}
         a digest of another length: {image: {digest: 'sha256:5f70bf18'}}
@@ -289,7 +255,7 @@ fn the_schema_refuses_what_cannot_work() {
         its own pod's name: {env: [{name: POD_NAME, value: x}]}
         any variables: {envFrom: [{configMapRef: {name: a}}]}
         a variable that is no text: {env: [{name: MAX_DELETES, value: 5}]}
-        a variable from nowhere: {env: [{name: PUSH_GATEWAY, valueFrom: {}}]}
+        a variable from nowhere: {env: [{name: CLUSTER_NAME, valueFrom: {}}]}
         a resource that pods do not have: {resources: {request: {cpu: '1'}}}
         an amount that is none: {resources: {limits: {memory: '128 MB'}}}
         an architecture without an image: {architectures: [riscv64]}
@@ -299,7 +265,6 @@ fn the_schema_refuses_what_cannot_work() {
         a registry with a scheme: {image: {registry: 'https://mirror.example'}}
         a guard that is not a switch: {guard: true}
         a switch that is a text: {answers: {enabled: 'yes'}}
-        two authorities: {gatewayCA: {configMap: one, secret: other}}
         a label that is no text: {prometheusRule: {labels: {release: true}}}
     ";
     for (what, values) in samples::yaml(bad).as_object().expect("rows") {

@@ -4,9 +4,8 @@ use std::os::unix::process::CommandExt as _;
 
 use expect_test::expect_file;
 use itertools::Itertools as _;
-use tempfile::TempDir;
 
-use crate::{Forbidden, reaper, transcripts::plays};
+use crate::{reaper, transcripts::plays};
 
 #[test]
 fn a_shell_completes_and_the_manual_page_renders() {
@@ -28,13 +27,9 @@ fn the_help_is_a_file_to_read() {
     expect_file!["../data/golden/help.txt"].assert_eq(&help.out);
 }
 
-/// A broken environment changes nothing, no text has the value of a variable, and no metrics are handed over.
+/// A broken environment changes nothing, and no text has the value of a variable.
 #[test]
 fn what_is_printed_of_the_program_is_the_same_whatever_a_run_is_told() {
-    let gateway = Forbidden::new();
-    let address = format!("http://{}", gateway.address());
-    let directory = TempDir::new().expect("a directory");
-    let metrics = directory.path().join("m.prom");
     let told = [
         ("NAMESPACE_REGEX", "^MARKER-"),
         ("DRY_RUN", "client"),
@@ -42,8 +37,6 @@ fn what_is_printed_of_the_program_is_the_same_whatever_a_run_is_told() {
         ("REAP_OLDER_THAN", "10"),
         ("REAP_OLDER_THAN", ""),
         ("POD_REAPER_SETTINGS", "/nowhere"),
-        ("PUSH_GATEWAY", &address),
-        ("METRICS_FILE", metrics.to_str().expect("UTF-8")),
     ];
     for command in [
         &["--help"][..],
@@ -68,8 +61,6 @@ fn what_is_printed_of_the_program_is_the_same_whatever_a_run_is_told() {
             );
         }
     }
-    assert!(!metrics.exists());
-    gateway.was_left_alone();
 }
 
 #[test]
@@ -104,7 +95,6 @@ fn the_help_of_a_question_offers_only_what_the_question_does() {
         ("--reap-older-than <", true),
         ("--max-deletes", true),
         ("--deadline", true),
-        ("--push-gateway", false),
         ("--dry-run", false),
     ] {
         assert_eq!(explain.contains(option), is_offered, "{option}: {explain}");

@@ -51,7 +51,6 @@ labels:
 {{- /* A variable would be used instead of the option of that name, and a later one instead of the guard's. */ -}}
 {{- $set := dict -}}
 {{- if .Values.guard.enabled }}{{ $_ := set $set "REQUIRE_GUARD" "guard.enabled" }}{{ end -}}
-{{- if or .Values.gatewayCA.configMap .Values.gatewayCA.secret }}{{ $_ := set $set "SSL_CERT_FILE" "gatewayCA" }}{{ end -}}
 {{- $empty := dict -}}
 {{- range $option, $value := $options -}}
 {{- $variable := $option | snakecase | upper -}}
@@ -160,10 +159,6 @@ containers:
   {{- if and .root.Values.guard.enabled (not .test) }}
   - {name: REQUIRE_GUARD, value: "true"}
   {{- end }}
-  {{- $ca := .root.Values.gatewayCA }}
-  {{- if or $ca.configMap $ca.secret }}
-  - {name: SSL_CERT_FILE, value: {{ printf "/etc/pod-reaper/gateway-ca/%s" $ca.key }}}
-  {{- end }}
   {{- with .root.Values.env }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
@@ -181,9 +176,6 @@ containers:
   volumeMounts:
   - {name: token, mountPath: /var/run/secrets/kubernetes.io/serviceaccount, readOnly: true}
   - {name: settings, mountPath: /etc/pod-reaper/settings, readOnly: true}
-  {{- if or $ca.configMap $ca.secret }}
-  - {name: gateway-ca, mountPath: /etc/pod-reaper/gateway-ca, readOnly: true}
-  {{- end }}
   {{- with .root.Values.volumeMounts }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
@@ -195,11 +187,6 @@ volumes:
     - configMap: {name: kube-root-ca.crt, items: [{key: ca.crt, path: ca.crt}]}
     - downwardAPI: {items: [{path: namespace, fieldRef: {fieldPath: metadata.namespace}}]}
 - {name: settings, configMap: {name: {{ include "pod-reaper.name" .root }}}}
-{{- if $ca.configMap }}
-- {name: gateway-ca, configMap: {name: {{ $ca.configMap }}}}
-{{- else if $ca.secret }}
-- {name: gateway-ca, secret: {secretName: {{ $ca.secret }}}}
-{{- end }}
 {{- with .root.Values.volumes }}
 {{- toYaml . | nindent 0 }}
 {{- end }}

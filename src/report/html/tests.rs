@@ -286,7 +286,7 @@ fn the_headline_states_what_matters_most() {
         Pod app/b-0: {node: ds02}
     ";
     let settings = Settings {
-        metrics: cluster_called("dc-<west>"),
+        cluster_name: Some("dc-<west>".to_owned()),
         ..audit()
     };
     let page = write(&report(&settings, &objects(&yaml(held)), &[]).page());

@@ -27,7 +27,6 @@ pub const NOT_RUN: &str = "
     kubectl wait: needs a kubelet and controllers
     kubectl pod-reaper: the same binary as a plugin; tests/cli runs it under that name
     kubectl taint: printed by the program; tests/api_server/commands.rs runs it
-    curl: needs a Pushgateway; tests/api_server/metrics.rs pushes to one
     ln -s: tests/cli runs it where the program is found
     docker: release/test builds the Dockerfile by buildah
     cosign: needs a published artefact
