@@ -478,9 +478,7 @@ pub fn next(report: &Report) -> Vec<String> {
             Some(ReasonCode::KosmosLeaf) => {
                 "do not delete it; look in its leaf cluster before you repair the link"
             }
-            Some(ReasonCode::Finalizers | ReasonCode::AlreadyForced) => {
-                "see what set its finalizers, and repair that"
-            }
+            Some(ReasonCode::Finalizers) => "see what set its finalizers, and repair that",
             _ => "see below",
         };
         let what = match &groups[..] {

@@ -130,7 +130,6 @@ finalizers:
     finalizer: {metadata: {finalizers: [example.org/backup]}}
     job-and-finalizer: {metadata: {finalizers: [batch.kubernetes.io/job-tracking, example.org/backup]}}
     node-gone-and-held: {node: no-such-node, metadata: {finalizers: [example.org/backup]}}
-already-forced:
     forced-already: {grace: 0, metadata: {finalizers: [example.org/backup]}}
 owner-kind:
     owner: {owner: Workflow flow}

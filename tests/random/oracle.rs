@@ -1,7 +1,6 @@
 //! The conditions under which the design forbids a delete, written from the text of the design and not from the code of the
 //! rules. The oracle uses only the plain fields of the facts, none of their functions.
 
-use crate::world::pod::is_forced;
 use jiff::{SignedDuration, Timestamp};
 use pod_reaper::{
     decide::{KubeletAlive, Policy, ReasonCode},
@@ -211,7 +210,6 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
     let others = confined || unverified || shared || flagged || writes_to_host;
     let given_up = !others && is(&|node| all_is_given_up(pod, node, policy, now));
     let ready = |node: &NodeFacts| node.ready == Ready::True;
-    let was_forced = is_forced(pod) && !pod.finished();
     [
         (pod.mirror, "it is a mirror pod", ReasonCode::MirrorPod),
         (opted_out, "it is opted out", ReasonCode::OptedOut),
@@ -238,11 +236,6 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
             protected && is(&may_live),
             "its node may live",
             ReasonCode::FactsUnread,
-        ),
-        (
-            foreign && was_forced,
-            "a finalizer holds it after a force delete",
-            ReasonCode::AlreadyForced,
         ),
         (foreign, "a finalizer holds it", ReasonCode::Finalizers),
         (

@@ -594,8 +594,8 @@ impl PodGroup<'_> {
         let first = known.filter(|_| reason.code == ReasonCode::KubeletAlive);
         let first = first.and_then(repair_first).map(str::to_owned);
         let waiting = self.waiting_for_its_end();
-        let mut steps = match reason.code {
-            ReasonCode::Finalizers | ReasonCode::AlreadyForced => vec![
+        let mut steps = if reason.code == ReasonCode::Finalizers {
+            vec![
                 Step::new(
                     "See what set the finalizers (under managedFields, the manager of each f:finalizers), and look at its log.",
                     get(&["--show-managed-fields", "-o", "yaml"]),
@@ -607,15 +607,14 @@ impl PodGroup<'_> {
                         "custom-columns=POD:.metadata.name,HELD_BY:.metadata.finalizers",
                     ]),
                 ),
-            ],
-            _ => {
-                let name = pod.node.as_deref().unwrap_or_default();
-                let describe = kubectl.command(&["describe", "node", name]);
-                let see = "See the node's conditions, and its kubelet's last lease.";
-                let mut steps = self.other_leases();
-                steps.push(Step::new(see, describe));
-                steps
-            }
+            ]
+        } else {
+            let name = pod.node.as_deref().unwrap_or_default();
+            let describe = kubectl.command(&["describe", "node", name]);
+            let see = "See the node's conditions, and its kubelet's last lease.";
+            let mut steps = self.other_leases();
+            steps.push(Step::new(see, describe));
+            steps
         };
         if reason.code == ReasonCode::KosmosLeaf {
             let log = "logs -n kosmos-system deployment/clustertree-cluster-manager --tail=50";

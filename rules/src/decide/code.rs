@@ -90,10 +90,6 @@ reasons! {
     KubeletAlive = "kubelet-alive" => Manual,
         "Its node is NotReady, but shows a sign of life: Ready is False, which only a kubelet that reports keeps so, or something on the machine wrote to the API server after the node became NotReady and less than 11 minutes ago. The containers are most likely running, unless the kubelet itself reports that they have terminated. Workloads that tolerate two copies were already replaced at the eviction, so a delete would gain nothing.",
         "Do not force-delete it: it most likely runs, and a replacement would be a duplicate. See the message of the Ready condition: if it names the network plugin (CNI) or the container runtime, repair that. If Ready is Unknown, the kubelet does not report: restart the kubelet or the container runtime. Once the node is Ready, the kubelet terminates the pod. Or power the machine off: after 11 minutes without a heartbeat, the next run judges the pod again.";
-    AlreadyForced = "already-forced" => Manual,
-        "It was force-deleted before it had finished, and finalizers still hold it. Another \
-         delete changes nothing.",
-        "Find the controller that set them, and have it finish. Do not strip them by hand.";
     Finalizers = "finalizers" => Manual,
         "A finalizer blocks it: a controller has work to do before the pod can be deleted.",
         "Find that controller, and have it finish. If you strip a finalizer by hand, whatever its controller had to clean up is left behind, unnoticed.";

@@ -76,8 +76,6 @@ rules! {
     Node: NodeJustFailed,
         "Has its node been NotReady for less than --node-not-ready-for?" => node_just_failed;
     Node: KubeletAlive, "Does its node show a sign of life?" => kubelet_alive;
-    Finalizers: AlreadyForced,
-        "Was it already force-deleted, and do finalizers still hold it?" => already_forced;
     Finalizers: Finalizers,
         "Is it held by finalizers other than the Job controller's?" => finalizers;
     Storage: LocalVolume | HostPath, "Is its data on the node?" => data_on_node;
@@ -512,24 +510,6 @@ fn containers(node: &NodeFacts, pod: &PodFacts) -> String {
     let states =
         joined(seen.map(|(count, state)| format!("{count} {state}")), ", ").unwrap_or_default();
     format!(" The kubelet's last report on the pod's containers: {states}.")
-}
-
-fn already_forced(case: &PodContext<'_>) -> Finding {
-    match held_by(case.pod) {
-        _ if case.pod.deletion.and_then(|its| its.grace_seconds) != Some(0) => {
-            seen("It was not force-deleted yet.")
-        }
-        None => seen(unheld(case.pod)),
-        Some(_) if case.pod.finished() => {
-            seen("It has finished, so it was given no grace period even without force.")
-        }
-        Some(finalizers) => holds(
-            Code::AlreadyForced,
-            format!(
-                "It was already force-deleted and is held by {finalizers}; another delete would change nothing."
-            ),
-        ),
-    }
 }
 
 fn finalizers(case: &PodContext<'_>) -> Finding {

@@ -148,7 +148,7 @@ fn where_there_is_no_node_finalizers_are_for_a_person() {
             the pod was never given one: never-placed
                 = finalizers
             forced already: node gone; grace 0
-                = already-forced
+                = finalizers
             within the threshold: node gone; overdue 1m
                 = not-overdue
             the namespace is unread: node gone; namespace unread
@@ -419,7 +419,7 @@ fn finalizers_are_for_a_person() {
         two, in their order: held-by example.com/backup foregroundDeletion
             = finalizers
         one, forced already: held-by example.com/backup; grace 0
-            = already-forced
+            = finalizers
         one, grace 1: held-by example.com/backup; grace 1
             = finalizers
         one, grace not set: held-by example.com/backup; grace unknown
@@ -431,7 +431,7 @@ fn finalizers_are_for_a_person() {
         job tracking and another: held-by batch.kubernetes.io/job-tracking example.com/backup
             = finalizers
         another and job tracking, forced already: held-by example.com/backup batch.kubernetes.io/job-tracking; grace 0
-            = already-forced
+            = finalizers
         none, forced already: grace 0
             = stuck-on-not-ready-node
         one, finished and deleted by hand: held-by example.com/backup; grace 0; finished
@@ -876,7 +876,6 @@ const TRIGGERS: &str = "
     facts-unread: namespace unread
     node-just-failed: tainted 1m
     kubelet-alive: virt-handler 10s
-    already-forced: held-by example.com/backup; grace 0
     finalizers: held-by example.com/backup
     local-volume: local
     volume-confined: claim; on rack In r1; reached-by ds06
@@ -1038,7 +1037,6 @@ fn codes_and_verdicts_are_those_of_the_contract() {
         facts-unread wait
         node-just-failed wait
         kubelet-alive manual
-        already-forced manual
         finalizers manual
         local-volume manual
         host-path manual
