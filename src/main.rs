@@ -16,7 +16,7 @@ use pod_reaper::{
 fn main() -> ExitCode {
     let cli = Cli::from_process();
     if let Command::Print(print) = &cli.command {
-        return output::write_text(print.text()).into();
+        return output::write_text(Ok(print.text())).into();
     }
     let settings = Settings::from(cli);
     log::start(settings.form.log_format, settings.form.log_level);
@@ -58,7 +58,7 @@ async fn perform(settings: &Settings, stop: &Stop) -> Result<Exit> {
             report
         }
         // `main` has already printed this text.
-        Command::Print(print) => return Ok(output::write_text(print.text())),
+        Command::Print(print) => return Ok(output::write_text(Ok(print.text()))),
         Command::Run => run::run(settings, stop).await?,
     };
     Ok(output::write(report, &settings.form, stop).await)

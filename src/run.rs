@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use crate::{
     cluster::{Cluster, Mode},
     console::{prompt, terminal::status},
-    decide::{DETECTED_WITHIN, Verdict},
+    decide::Verdict,
     execute::execute,
     exit::{CouldNotRun, Result},
     facts::PodFacts,
@@ -53,12 +53,6 @@ pub async fn run(settings: &Settings, stop: &Stop) -> Result<Report> {
             let cluster = Cluster::connect(target, stop);
             let cluster = stop.or_stopped(cluster).await?;
             log_start();
-            if settings.policy.node_not_ready_for < DETECTED_WITHIN {
-                tracing::warn!(
-                    "--node-not-ready-for is below 6m: the run does not wait for node-problem-detector or the EKS node \
-                     monitoring agent, which write every 5m"
-                );
-            }
             run_on(&cluster, settings, ask, stop).await
         }
     }
@@ -180,7 +174,7 @@ async fn act_and_verify(
     let (policy, judged_by) = (&run.settings.policy, (&run.facts, leases));
     run.outcomes = execute(cluster, stop, policy, mode, judged_by, &pods, &progress).await;
     status("");
-    if mode == Mode::Delete && run.settings.events {
+    if mode == Mode::Delete {
         // Events carry the API server's time: this machine's clock may be wrong.
         let elapsed = SignedDuration::try_from(start.elapsed()).unwrap_or_default();
         let at = run

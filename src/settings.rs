@@ -43,8 +43,6 @@ pub struct Settings {
     pub exit_on_manual: bool,
     /// The cluster's name in reports.
     pub cluster_name: Option<String>,
-    /// Whether to write Kubernetes Events about the deletes and about pods that need you.
-    pub events: bool,
     /// The formats of the report and the log.
     pub form: OutputFormats,
 }
@@ -192,14 +190,12 @@ impl From<Cli> for Settings {
             require_guard,
             all,
             exit_on_manual,
-            no_events,
             cluster_name,
         } = options;
-        // `namespace` and `all_namespaces` are already part of `namespaces`.
+        // `namespace` is already part of `namespaces`.
         let cli::Common {
             namespaces,
             namespace: _,
-            all_namespaces: _,
             policy,
             limits,
             deadline,
@@ -227,7 +223,6 @@ impl From<Cli> for Settings {
             deadline,
             exit_on_manual,
             cluster_name,
-            events: !no_events,
             form,
         }
     }

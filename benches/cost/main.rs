@@ -39,9 +39,8 @@ use crate::{
 };
 
 /// The options of pod-reaper, with thresholds so short that no wait is needed.
-const OPTIONS: [&str; 5] = [
+const OPTIONS: [&str; 4] = [
     "--reap-older-than=1s",
-    "--node-not-ready-for=0s",
     "--yes",
     "--output=json",
     "--log-level=warn",

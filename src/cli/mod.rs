@@ -93,10 +93,9 @@ enum Typed {
 /// The name under which kubectl finds the program as a plugin.
 const PLUGIN: &str = "kubectl-pod_reaper";
 /// The options in the short help.
-const SHORT_HELP: [&str; 10] = [
+const SHORT_HELP: [&str; 9] = [
     "namespace_regex",
     "namespace",
-    "all_namespaces",
     "reap_older_than",
     "dry_run",
     "yes",
@@ -106,9 +105,8 @@ const SHORT_HELP: [&str; 10] = [
     "kubeconfig",
 ];
 /// The options without a variable, because a stray variable must not set them.
-const WITHOUT_VARIABLE: [&str; 10] = [
+const WITHOUT_VARIABLE: [&str; 9] = [
     "namespace",
-    "all_namespaces",
     "yes",
     "all",
     "output",
@@ -175,12 +173,7 @@ impl Cli {
             options,
         } = Line::from_arg_matches(&matches)?;
         let inner = typed.subcommand().map_or(&typed, |(_, inner)| inner);
-        let mut cli = Self::new(subcommand, options);
-        let policy = &mut cli.options.common.policy;
-        let all = matches.subcommand().map_or(&matches, |(_, inner)| inner);
-        if !is_given(all, "node_not_ready_for") {
-            policy.node_not_ready_for = policy.reap_older_than;
-        }
+        let cli = Self::new(subcommand, options);
         cli.checked(inner)
             .map_err(|message| command.error(ErrorKind::ArgumentConflict, message))
     }
@@ -213,7 +206,7 @@ impl Cli {
         }
     }
 
-    /// Refuses options that contradict each other, and resolves `-n`, `-A` and the variables that
+    /// Refuses options that contradict each other, and resolves `-n` and the variables that
     /// `--snapshot` turns off. `Err` is the message. `typed` is the command line alone, or that of the subcommand, if any.
     fn checked(mut self, typed: &ArgMatches) -> Result<Self, String> {
         let common = &mut self.options.common;
@@ -231,11 +224,9 @@ impl Cli {
                 namespace.clear();
             }
         }
-        let names_namespaces = common.all_namespaces || common.namespace.is_some();
+        let names_namespaces = common.namespace.is_some();
         if names_namespaces && first_typed(typed, &["namespace_regex"]).is_some() {
-            return Err(
-                "--namespace-regex cannot be combined with -n or -A; leave one out".to_owned(),
-            );
+            return Err("--namespace-regex cannot be combined with -n; leave one out".to_owned());
         }
         // `-n NAME` is `--namespace-regex` for exactly this name. It takes precedence over the
         // variable.
@@ -264,14 +255,6 @@ impl Cli {
                 is_used.then_some(Filter { name, is_typed })
             })
             .collect();
-        // An installation of 0.2.0 may still set this variable. The pods that the variable
-        // protected must not be deleted just because the option no longer exists.
-        let gone = std::env::var("UNREACHABLE_ONLY").unwrap_or_default();
-        if !["", "false"].contains(&gone.to_ascii_lowercase().as_str()) {
-            return Err(
-                "UNREACHABLE_ONLY no longer exists; remove it, and set KUBELET_ALIVE=hold to keep its effect".to_owned(),
-            );
-        }
         Ok(self)
     }
 }

@@ -52,10 +52,6 @@ pub struct Options {
     #[arg(help_heading = REPORT, long)]
     pub exit_on_manual: bool,
 
-    /// Write no Kubernetes Events, neither about deleted pods nor about pods that need you
-    #[arg(help_heading = REPORT, long)]
-    pub no_events: bool,
-
     /// Name of this cluster in reports, if there are several clusters
     #[arg(help_heading = REPORT, long, value_name = "NAME", value_parser = values::cluster_name)]
     pub cluster_name: Option<String>,
@@ -72,10 +68,6 @@ pub struct Common {
     /// Only this one namespace: short for --namespace-regex '^NAME$'
     #[arg(short, long, display_order = 1, value_name = "NAME", value_parser = values::name("write the name of one namespace, or use --namespace-regex"))]
     pub namespace: Option<String>,
-
-    /// All namespaces, even if the environment selects some
-    #[arg(short = 'A', long, display_order = 2, conflicts_with = "namespace")]
-    pub all_namespaces: bool,
 
     /// The options that bear on a single pod.
     #[command(flatten)]

@@ -31,7 +31,6 @@ fn every_option_has_its_variable_except_those_that_must_not_come_from_a_stray_on
         "all",
         "output",
         "namespace",
-        "all_namespaces",
     ];
     for arg in command_line(None).get_arguments() {
         let id = arg.get_id().as_str();
@@ -151,7 +150,6 @@ fn the_page_about_options_has_what_the_help_has() {
         "Limits and safety",
         "Report and log",
         "Which cluster",
-        "Metrics",
     ] {
         let rows = groups.remove(heading).expect("its options");
         let rows = rows.into_iter().map(row).join("");

@@ -388,7 +388,7 @@ async fn reap_scratch_saying(
 ) -> (String, Vec<String>) {
     let mut settings = run(mode, Target::default());
     settings.policy.reap_scratch = true;
-    (settings.all, settings.events) = (false, false);
+    settings.all = false;
     let objects = objects(&with(with(yaml(CLUSTER), yaml(SCRATCH)), yaml(more)));
     let objects = Objects::new(NOW.parse().unwrap(), objects);
     let server = Server::with_faults(objects, fate);
@@ -833,7 +833,7 @@ async fn a_pod_stays_if_no_look_tells_that_its_claim_is_going() {
 #[tokio::test(start_paused = true)]
 async fn a_run_that_has_to_end_while_it_reads_the_node_touches_no_pod() {
     let mut settings = run(REAL, Target::default());
-    (settings.all, settings.events) = (false, false);
+    settings.all = false;
     let objects = objects(&with(yaml(CLUSTER), yaml("Pod shop/db-0: {}")));
     let objects = Objects::new(NOW.parse().unwrap(), objects);
     let (signal, stop) = Stop::manual(Duration::from_mins(8));
@@ -936,8 +936,7 @@ async fn the_other_leases_are_listed_again_after_a_minute() {
         ),
         ("ds06_1", "2026-01-31T01:00:00Z", true, OutcomeCode::Failed),
     ] {
-        let mut settings = run(REAL, Target::default());
-        settings.events = false;
+        let settings = run(REAL, Target::default());
         let fate = move |request: &Request| {
             let again =
                 request.kind == Kind::LeasesNamed && !request.selector.contains("metadata.name=");

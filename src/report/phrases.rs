@@ -70,12 +70,10 @@ pub fn settings(report: &Report) -> String {
         }
         GuardCode::NotAsked => "",
     };
+    let time = seconds(settings.policy.reap_older_than.as_secs());
     format!(
-        "pod-reaper {}. Stuck means overdue for {}, on a node NotReady for {}. Namespaces: {}.{guard}",
-        report.program_version,
-        seconds(settings.policy.reap_older_than.as_secs()),
-        seconds(settings.policy.node_not_ready_for.as_secs()),
-        settings.namespaces
+        "pod-reaper {}. Stuck means overdue for {time}, on a node NotReady for {time}. Namespaces: {}.{guard}",
+        report.program_version, settings.namespaces
     )
 }
 

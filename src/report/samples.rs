@@ -38,7 +38,6 @@ pub fn audit() -> Settings {
         deadline: Duration::from_mins(8),
         exit_on_manual: false,
         cluster_name: None,
-        events: true,
         form: OutputFormats {
             output: Output::Text,
             log_format: LogFormat::Text,

@@ -33,13 +33,7 @@ const OWN_LABELS: [&str; 4] = [
 ];
 
 /// All components except those that are part of the default or the dry run.
-pub const COMPONENTS: [&str; 5] = [
-    "no-events",
-    "eager",
-    "answers",
-    "kosmos-guard",
-    "prometheus-rule",
-];
+pub const COMPONENTS: [&str; 4] = ["eager", "answers", "kosmos-guard", "prometheus-rule"];
 
 /// The value files that the normal run applies. `tests/run --values` applies all of them.
 const IN_EACH_RUN: [&str; 2] = ["everything", "first-look"];
@@ -173,7 +167,7 @@ fn the_chart_renders_what_kustomize_renders() {
     const DIGEST: &str = "sha256:5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef";
     let images = format!("images: [{{name: pod-reaper, newName: '{IMAGE}', digest: '{DIGEST}'}}]");
     let everything = format!(
-        "options.noEvents=true,eager.enabled=true,\
+        "eager.enabled=true,\
          resourceQuota.enabled=true,answers.enabled=true,kosmosGuard.enabled=true,\
          prometheusRule.enabled=true,\
          image.repository={IMAGE},image.digest={DIGEST}"

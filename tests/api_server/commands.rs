@@ -51,7 +51,7 @@ fn line(cluster: &ControlPlane, format: &str, options: &[&str]) -> String {
 /// Runs again some seconds later, because an answer applies only to events before it.
 fn next(cluster: &ControlPlane, options: &[&str]) -> Run {
     until_overdue();
-    let short = ["--reap-older-than=1s", "--node-not-ready-for=0s"];
+    let short = ["--reap-older-than=1s"];
     run(&cluster.kubeconfig, &[&short, options].concat())
 }
 

@@ -293,7 +293,7 @@ fn two_dead_workers_cost_these_requests() {
             counted.fetch_add(reply.body.len(), Ordering::SeqCst);
         })
     });
-    let run = run(&proxy.kubeconfig, &short("--no-events"));
+    let run = run(&proxy.kubeconfig, &SHORT);
     let bytes = bytes.load(Ordering::SeqCst);
     assert!(bytes < 50_000, "{bytes} bytes");
     run.is_whole();
@@ -302,7 +302,7 @@ fn two_dead_workers_cost_these_requests() {
     let paths = seen.map(|seen| seen.path).collect_vec();
     // Before 1.26, API servers have no such Leases, so the run does not list them.
     let servers = usize::from(cluster.is_at_least(26));
-    assert_eq!(paths.len(), 21 + servers, "{paths:#?}");
+    assert_eq!(paths.len(), 23 + servers, "{paths:#?}");
     let leases = paths.iter().filter(|path| path.contains("/leases"));
     let all = "/apis/coordination.k8s.io/v1/leases?includeObject=None";
     let rows = leases.clone().filter(|path| path.starts_with(all));

@@ -66,7 +66,7 @@ fn end_of(child: Child, limit: Duration) -> Output {
 const REAPED: (&str, Option<&str>) = ("stuck-on-not-ready-node", Some("deleted"));
 
 /// Thresholds that are short enough for a test, and not zero.
-const SHORT: [&str; 4] = ["--reap-older-than", "1s", "--node-not-ready-for", "1m"];
+const SHORT: [&str; 2] = ["--reap-older-than", "1s"];
 
 /// Returns the options of [`SHORT`], and further options.
 fn short(further: &str) -> Vec<&str> {

@@ -146,11 +146,7 @@ fn the_run_that_the_book_shows_is_a_run() {
     until_overdue();
     let workplace = workplace();
     for (page, command, ordered) in [
-        (
-            "docs/by-hand.md",
-            "$ pod-reaper --reap-older-than 1s --node-not-ready-for 1m",
-            true,
-        ),
+        ("docs/by-hand.md", "$ pod-reaper --reap-older-than 1s", true),
         (
             "docs/monitoring.md",
             "$ kubectl get events -n impala-impala01",

@@ -233,7 +233,6 @@ fn the_schema_refuses_what_cannot_work() {
         months: {options: {reapOlderThan: '10M'}}
         no threshold: {options: {reapOlderThan: ''}}
         a negative duration: {options: {deadline: '-1m'}}
-        what a sign of life protects: {options: {kubeletAlive: kill}}
         an option that is gone: {options: {unreachableOnly: true}}
         true as a text: {options: {exitOnManual: 'true'}}
         a dry run of no kind: {options: {dryRun: 'yes'}}

@@ -1,14 +1,13 @@
-//! Output about the program itself: help, version, completions, the manual page.
+//! Output about the program itself: help, version, completions.
 
 use std::os::unix::process::CommandExt as _;
 
 use expect_test::expect_file;
-use itertools::Itertools as _;
 
 use crate::{reaper, transcripts::plays};
 
 #[test]
-fn a_shell_completes_and_the_manual_page_renders() {
+fn a_shell_completes() {
     plays("transcripts/help.txt");
     for (shell, defines) in [
         ("zsh", "#compdef pod-reaper"),
@@ -43,9 +42,7 @@ fn what_is_printed_of_the_program_is_the_same_whatever_a_run_is_told() {
         &["-h"],
         &["help"],
         &["help", "explain"],
-        &["man"],
         &["completions", "bash"],
-        &["version"],
     ] {
         let plain = reaper(command).run().exits(0);
         assert!(!plain.out.is_empty() && plain.err.is_empty(), "{command:?}");
@@ -80,7 +77,7 @@ fn kubectl_finds_the_program_and_the_program_answers_by_that_name() {
 
 #[test]
 fn the_help_of_a_command_can_be_asked_for_in_two_ways() {
-    for command in ["explain", "man"] {
+    for command in ["explain", "completions"] {
         let [first, second] =
             [["help", command], [command, "--help"]].map(|args| reaper(&args).run().exits(0).out);
         assert_eq!(first, second);
@@ -103,7 +100,7 @@ fn the_help_of_a_question_offers_only_what_the_question_does() {
 
 #[test]
 fn the_version_is_that_of_the_package() {
-    for asked in ["--version", "-V", "version"] {
+    for asked in ["--version", "-V"] {
         let ended = reaper(&[asked]).run().exits(0);
         assert_eq!(
             ended.out,
@@ -117,74 +114,4 @@ fn the_short_help_fits_a_screen() {
     let help = reaper(&["-h"]).run().exits(0).out;
     expect_file!["../data/golden/help-short.txt"].assert_eq(&help);
     assert!(help.lines().count() <= 40, "{} lines", help.lines().count());
-}
-
-/// Each option that the help has is in the manual page, with its text and its variable, and nothing there is blank.
-#[test]
-fn the_manual_page_has_every_option_with_its_text_and_variable() {
-    let plain = |text: &str| {
-        text.replace("\\-", "-")
-            .replace("\\fB", "")
-            .replace("\\fI", "")
-            .replace("\\fR", "")
-    };
-    let page = plain(&reaper(&["man"]).run().exits(0).out);
-    let sections = page.split(".SH \"POD-REAPER ").collect_vec();
-    let [run, explain] = sections[..] else {
-        panic!("{page}")
-    };
-    for (section, command) in [(run, &["--help"][..]), (explain, &["help", "explain"])] {
-        let help = reaper(command).run().exits(0).out;
-        let entries = section
-            .split(".TP\n")
-            .skip(1)
-            .map(|entry| entry.split(".SH").next().unwrap_or_default());
-        let entries = entries.filter(|entry| entry.contains("--")).collect_vec();
-        // Their texts stand further to the right.
-        let offered = help
-            .lines()
-            .filter(|line| !line.starts_with("       ") && line.trim_start().starts_with('-'));
-        let options = offered.map(str::trim).collect_vec();
-        assert!(options.len() > 15, "{options:?}");
-        for option in &options {
-            let long = option
-                .split([' ', '[', '='])
-                .find(|word| word.starts_with("--"))
-                .expect("a name");
-            let is = |entry: &&&str| {
-                let head = entry.lines().next().unwrap_or_default();
-                head.split([' ', '[', '=', ',']).any(|word| word == long)
-            };
-            let entry = entries
-                .iter()
-                .find(is)
-                .unwrap_or_else(|| panic!("no {long} in {section}"));
-            let text = entry.lines().nth(1).unwrap_or_default();
-            assert!(
-                text.len() > 10 && !text.starts_with('.'),
-                "{long} has no text: {entry:?}"
-            );
-            let variable = long
-                .trim_start_matches('-')
-                .to_uppercase()
-                .replace('-', "_");
-            let said = format!("[env: {variable}]");
-            assert_eq!(
-                entry.contains(&format!("with the {variable} environment")),
-                help.contains(&said),
-                "{long}"
-            );
-        }
-        assert_eq!(entries.len(), options.len(), "{entries:?} {options:?}");
-    }
-    let variables = reaper(&["--help"])
-        .run()
-        .exits(0)
-        .out
-        .matches("[env: ")
-        .count();
-    assert_eq!(
-        run.matches("May also be specified with the").count(),
-        variables
-    );
 }

@@ -126,7 +126,7 @@ fn questions_are_asked_as_kubectl_is() {
 /// An explanation is for one look, and has all rules where they are asked for.
 #[test]
 fn an_explanation_is_short_with_the_verdict_first_and_one_rule_decides() {
-    let report = six(&["-A"]);
+    let report = six(&[]);
     let mut counts = Vec::new();
     for pod in report["pods"].as_array().expect("pods") {
         let [namespace, name, verdict, reason] = ["namespace", "name", "verdict", "reason"]
@@ -180,7 +180,7 @@ fn a_pod_that_could_not_be_read_is_not_reported_as_absent() {
 #[test]
 fn every_report_is_what_the_schema_says() {
     let reports: [&[&str]; 3] = [
-        &["-A"],
+        &[],
         &["explain", "vault-0", "-n", "vault"],
         &["explain", "compute-hive02/hiveserver2-0"],
     ];

@@ -30,12 +30,6 @@ fn values_are_read_in_every_form() {
             json!(5400),
         ),
         (
-            &["--reap-older-than=20m"],
-            none,
-            "nodeNotReadyForSeconds",
-            json!(1200),
-        ),
-        (
             &["--manual-owner-kind=A", "--manual-owner-kind=B, C"],
             none,
             "manualOwnerKinds",
@@ -79,12 +73,6 @@ fn values_are_read_in_every_form() {
             json!("a=b;annotation:off"),
         ),
         (&[], ("REAP_SCRATCH", "FALSE"), "reapScratch", json!(false)),
-        (
-            &[],
-            ("KUBELET_ALIVE", "Reap"),
-            "kubeletAlive",
-            json!("reap"),
-        ),
     ] {
         let mut run = audit(args);
         run.command.arg("--output=json");
@@ -99,8 +87,6 @@ fn values_are_read_in_every_form() {
         ("LOG_LEVEL", "INFO"),
         ("REAP_SCRATCH", "True"),
         ("DRY_RUN", "FALSE"),
-        // An option until 0.2.0: what it was by default changes nothing.
-        ("UNREACHABLE_ONLY", "False"),
     ]);
     let ended = run.run().exits(0);
     assert_eq!(ended.report()["settings"]["reapScratch"], true);
@@ -168,7 +154,7 @@ fn a_variable_that_is_nearly_one_of_ours_is_warned_of() {
         let silent = run(&["--log-level=error"]).env(name, "1");
         assert_eq!(silent.run().exits(0).err, "", "{name}");
     }
-    let mut others = audit(&[]).env("NODE_NOT_READY_FOR", "20m");
+    let mut others = audit(&[]).env("MAX_DELETES", "20");
     others.command.envs(
         [
             "NAMESPACE",
@@ -192,7 +178,6 @@ fn a_directory_has_settings() {
     plays("transcripts/settings.txt");
     let files = [
         ("REAP_OLDER_THAN", "20m"),
-        ("KUBELET_ALIVE", "reap"),
         ("MANUAL_OWNER_KIND", "Job,StatefulSet"),
         ("MAX_DELETES", "7"),
         ("NAMESPACE_REGEX", ""),
@@ -204,8 +189,6 @@ fn a_directory_has_settings() {
         .report();
     for (field, expected) in [
         ("reapOlderThanSeconds", json!(1200)),
-        ("nodeNotReadyForSeconds", json!(1200)),
-        ("kubeletAlive", json!("reap")),
         ("manualOwnerKinds", json!(["Job", "StatefulSet"])),
         ("maxDeletes", json!(7)),
         ("namespaceRegex", Value::Null),
@@ -251,12 +234,11 @@ fn a_wrong_value_in_a_file_is_refused() {
     let regex = ": unclosed character class; write a regular expression such as ^prod- or ^(compute|impala)-";
     let all = [&[], run, audit, explain];
     for (name, value, why, questions) in [
-        ("KUBELET_ALIVE", "kill", "", &all[..]),
         (
             "MAX_DELETES",
             "-1",
             ": write a whole number such as 50; 0 is no limit",
-            &all,
+            &all[..],
         ),
         ("NAMESPACE_REGEX", "[", regex, &all),
         ("FENCED_NODE_SELECTOR", "a in b", selector, &all),
@@ -284,7 +266,7 @@ fn a_wrong_value_in_a_file_is_refused() {
 }
 
 /// The names of files that set nothing: each is no option, or one that only a component sets.
-const WITHOUT_EFFECT: [&str; 22] = [
+const WITHOUT_EFFECT: [&str; 21] = [
     "ALL",
     "CONTEXT",
     "HOME",
@@ -304,7 +286,6 @@ const WITHOUT_EFFECT: [&str; 22] = [
     "REQUIRE_GUARD",
     "SNAPSHOT",
     "SSL_CERT_FILE",
-    "UNREACHABLE_ONLY",
     "YES",
     "max_deletes",
 ];
@@ -313,7 +294,6 @@ const WITHOUT_EFFECT: [&str; 22] = [
 #[test]
 fn what_is_no_option_cannot_be_set_by_a_file() {
     let others = [
-        ("KUBELET_ALIVE", "reap"),
         ("MANUAL_OWNER_KIND", "Job"),
         ("MAX_DELETES", "7"),
         ("NAMESPACE_REGEX", ""),
@@ -390,7 +370,7 @@ fn a_filter_that_selects_no_namespace_is_wrong_usage() {
             .collect::<Vec<_>>()
     };
     let other = ("NAMESPACE_REGEX", "^compute$");
-    for args in [&["-n", "compute-hive01"][..], &["-A"]] {
+    for args in [&["-n", "compute-hive01"][..]] {
         let report = asks(other, args, "{}").exits(0).report();
         assert_eq!(report["summary"]["pods"], 1, "{args:?}");
         assert!(codes(&report).is_empty(), "{args:?}");

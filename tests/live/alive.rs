@@ -23,7 +23,7 @@ fn run_here<'a>(case: &Case, pods: impl IntoIterator<Item = &'a Seen>) {
 }
 
 /// The container runtime hangs: Ready becomes False, the kubelet renews the Lease, the containers keep running, and Kubernetes
-/// nevertheless evicts the pods. The pods need you; with `--kubelet-alive=reap` they are reaped. When the runtime has recovered,
+/// nevertheless evicts the pods. The pods need you. When the runtime has recovered,
 /// the kubelet stops the containers of the reaped pods, and confirms the remaining deletion.
 #[test]
 fn a_kubelet_lives_and_its_node_is_not_ready() {
@@ -57,23 +57,10 @@ fn a_kubelet_lives_and_its_node_is_not_ready() {
     }
     assert_eq!(case.evictable_on(FAILING), evicted);
 
-    let run = case.reap("--kubelet-alive reap");
-    run.ends(0);
-    let (on_disk, moved) = without_a_disk(&run, evicted);
-    all_are(&run, &moved, REAPED);
-    case.until_replaced(&moved);
-    assert_eq!(case.evictable_on(FAILING), on_disk);
-    run_here(&case, &moved);
-
     case.recover_runtime(FAILING);
     case.until_ready_is("True", FAILING);
-    case.until_stopped(FAILING, [&moved, &on_disk]);
-    case.until("the pod of the local disk is back on it", || {
-        let pods = case.pods_on(FAILING);
-        pods.into_iter().find(|pod| {
-            pod.owner == on_disk[0].owner && pod.uid != on_disk[0].uid && pod.is_running()
-        })
-    });
+    case.until_stopped(FAILING, [&evicted, &Vec::new()]);
+    case.until_replaced(&evicted);
     assert_eq!(case.untouched(), elsewhere);
     let after = case.reap("");
     assert_eq!(
@@ -177,12 +164,6 @@ fn the_clock_of_a_node_is_an_hour_late() {
         age.as_mins() < 1,
         "by the server's clock the lease is {age} old"
     );
-
-    // The threshold is longer than the scenario takes, and shorter than the time that the node reports.
-    let run = case.reap("--kubelet-alive reap --node-not-ready-for 30m");
-    run.ends(0);
-    all_are(&run, &evicted, ("node-just-failed", None));
-    assert_eq!(case.evictable_on(FAILING), evicted);
 
     let run = case.reap("");
     run.ends(0);

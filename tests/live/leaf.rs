@@ -16,7 +16,7 @@ const LEAF_NODES: [&str; 2] = ["kosmos-member1", "ds05"];
 const VIRTUAL_NODES: [&str; 2] = ["vk01", "kw01"];
 
 /// The links to two leaf nodes are cut, the processes behind two virtual nodes stop, and a machine dies. Kubernetes evicts from
-/// all five. A run reaps the pods of the machine. The pods of the other nodes need you, whatever `--kubelet-alive` is. When the
+/// all five. A run reaps the pods of the machine. The pods of the other nodes need you. When the
 /// processes are back, they stop the evicted pods, which ran all the while: the Virtual Kubelet by name, at its provider.
 #[test]
 fn nodes_that_are_no_machines() {
@@ -68,7 +68,7 @@ fn nodes_that_are_no_machines() {
         case.until_stuck(evicted);
     }
 
-    let run = case.reap("--kubelet-alive reap");
+    let run = case.reap("");
     let on_the_machine = of_the_machine.iter().filter(|pod| pod.called() != ON_DISK);
     all_are(&run, on_the_machine, REAPED);
     let marks = |name: &str| {

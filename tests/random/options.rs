@@ -16,7 +16,7 @@ const SELECTORS: [&str; 6] = [
 ];
 
 /// How often each option is given, in a thousand.
-const FURTHER: [(usize, &str); 11] = [
+const FURTHER: [(usize, &str); 9] = [
     (600, "--reap-scratch"),
     (250, "--all"),
     (100, "--exit-on-manual"),
@@ -26,8 +26,6 @@ const FURTHER: [(usize, &str); 11] = [
     (50, "--manual-owner-kind=Deployment"),
     (30, "--manual-owner-kind=Job,ReplicaSet"),
     (50, "--manual-owner-kind=cronjobs,DaemonSet"),
-    (150, "--kubelet-alive=hold"),
-    (300, "--kubelet-alive=reap"),
 ];
 
 /// The arguments, with the program's name first.
@@ -44,24 +42,19 @@ pub fn args(dice: &mut Dice) -> Vec<String> {
         (1, 75),
         (1, any),
     ]);
-    let mut threshold = || dice.pick(&["0s", "1m", "10m", "10m"]);
+    let threshold = dice.pick(&["0s", "1m", "10m", "10m"]);
     let mut args = vec![
         "pod-reaper".to_owned(),
-        format!("--reap-older-than={}", threshold()),
-        format!("--node-not-ready-for={}", threshold()),
+        format!("--reap-older-than={threshold}"),
         format!("--max-deletes={cap}"),
         format!("--max-not-ready-percent={percent}"),
     ];
     args.extend(SELECTORS.map(str::to_owned));
-    let mut given = FURTHER
+    let given = FURTHER
         .iter()
         .filter(|(often, _)| dice.permille(*often))
         .map(|(_, arg)| (*arg).to_owned())
         .collect::<Vec<_>>();
-    // Only one of the `--kubelet-alive` options may be given.
-    if given.iter().filter(|arg| arg.contains("alive")).count() > 1 {
-        given.pop();
-    }
     args.extend(given);
     for arg in unnamed() {
         let long = arg.get_long().unwrap();
@@ -88,7 +81,6 @@ fn unnamed() -> Vec<Arg> {
         let named = FURTHER.iter().map(|(_, arg)| *arg).chain(SELECTORS);
         [
             "--reap-older-than=",
-            "--node-not-ready-for=",
             "--max-deletes=",
             "--max-not-ready-percent=",
         ]

@@ -3,7 +3,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 use pod_reaper::{
-    decide::{KubeletAlive, Policy, ReasonCode},
+    decide::{Policy, ReasonCode},
     facts::{
         AffinityTerm, ClaimFacts, ClaimState, ClusterFacts, CountedNode, JOB_TRACKING, LeafKind,
         NodeCounts, NodeFacts, NodeRead, PodFacts, Ready, RecreatedBy, Requirement, SignBy,
@@ -154,11 +154,10 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
     };
     let just_failed = |node: &NodeFacts| {
         not_ready_since(node, now)
-            .is_none_or(|since| now.duration_since(since) < policy.node_not_ready_for)
+            .is_none_or(|since| now.duration_since(since) < policy.reap_older_than)
     };
     let alive = |node: &NodeFacts| alive(node, now);
     let may_live = |node: &NodeFacts| !alive(node) && !matches!(node.named_by, Some(Ok(_)));
-    let protected = policy.kubelet_alive != KubeletAlive::Reap;
     let any = |test: &dyn Fn(&ClaimFacts) -> bool| pod.claims.iter().any(test);
     let pinned = is(&|node| any(&|claim| is_on(pod, claim, node)));
     let of_namespace = unwanted(pod) == Some(Unwanted::Namespace);
@@ -228,15 +227,11 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
             ReasonCode::NodeJustFailed,
         ),
         (
-            protected && is(&alive),
+            is(&alive),
             "its node shows a sign of life",
             ReasonCode::KubeletAlive,
         ),
-        (
-            protected && is(&may_live),
-            "its node may live",
-            ReasonCode::FactsUnread,
-        ),
+        (is(&may_live), "its node may live", ReasonCode::FactsUnread),
         (foreign, "a finalizer holds it", ReasonCode::Finalizers),
         (
             node.is_some() && any(&|claim| claim.state.is_none()),

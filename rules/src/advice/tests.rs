@@ -81,8 +81,6 @@ fn no_answer_is_asked_for_while_a_node_lives_or_may() {
             = risk
             = see: kubectl describe node ds06
         it has an unread lease: local; renewed; lease unread
-        nothing protects its pods: local; renewed; ready False; --kubelet-alive reap
-            = no answer
     "#]]);
     check_node(&expect![[r#"
         it is dead: attached csi-1

@@ -85,7 +85,7 @@ reasons! {
         "Something that a rule needs could not be read: the node, the namespace, the node's lease or another Lease that may show life, whether anything attaches a disk, how many nodes are NotReady, or the time: no Ready node has renewed its lease within 5 minutes by the API server's clock.",
         "See the cause in the report: usually a missing permission, a wrong clock, or an API server in trouble. The next run tries again.";
     NodeJustFailed = "node-just-failed" => Wait,
-        "Its node has been NotReady for less than --node-not-ready-for, or it is not known since when: the kubelet may just be restarting. NotReady is counted from the last transition of the Ready condition or from the NoSchedule taint, whichever is later; a transition in the future is ignored.",
+        "Its node has been NotReady for less than --reap-older-than, or it is not known since when: the kubelet may just be restarting. NotReady is counted from the last transition of the Ready condition or from the NoSchedule taint, whichever is later; a transition in the future is ignored.",
         "Nothing yet. A later run judges the pod again, if the node stays NotReady.";
     KubeletAlive = "kubelet-alive" => Manual,
         "Its node is NotReady, but shows a sign of life: Ready is False, which only a kubelet that reports keeps so, or something on the machine wrote to the API server after the node became NotReady and less than 11 minutes ago. The containers are most likely running, unless the kubelet itself reports that they have terminated. Workloads that tolerate two copies were already replaced at the eviction, so a delete would gain nothing.",

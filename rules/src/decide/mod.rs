@@ -15,20 +15,14 @@ mod reason;
 mod rules;
 mod volume;
 
-use jiff::SignedDuration;
-
 pub use self::answer::{Answer, GIVE_UP, POWERED_OFF, REAP};
 pub use self::code::{ReasonCode, Verdict};
 pub use self::context::PodContext;
-pub use self::policy::{KubeletAlive, Policy, kind, same_kind, span};
+pub use self::policy::{Policy, kind, same_kind, span};
 pub use self::reason::{
     Pin, Reason, Stage, Tie, TieKind, Ties, Unsure, heard, reported, unread_facts,
 };
 use crate::codes::entry;
-
-/// How long a node has to be NotReady before each problem detector on its machine must have
-/// written, if it still runs. A detector writes every 5 minutes.
-pub const DETECTED_WITHIN: SignedDuration = SignedDuration::from_mins(6);
 
 entry! {
     /// What one rule or limit says about a pod.

@@ -2,24 +2,11 @@
 
 use std::time::Duration;
 
-use clap::{
-    Args,
-    builder::{PossibleValuesParser, TypedValueParser},
-};
+use clap::Args;
 use jiff::SignedDuration;
 use serde::{Serialize, Serializer};
 
-use crate::{codes::codes, selector::NodeSelectors};
-
-codes! {
-    /// `--kubelet-alive`: the effect of a sign of life on a NotReady node.
-    pub enum KubeletAlive {
-        /// The sign of life leaves the node's pods to the user.
-        Hold = "hold",
-        /// The sign of life is ignored.
-        Reap = "reap",
-    }
-}
+use crate::selector::NodeSelectors;
 
 // The doc comment of a field is its help text, and its description in the report's schema.
 /// The user's options that affect a single pod, as every report shows them.
@@ -28,25 +15,13 @@ codes! {
 #[serde(rename_all = "camelCase")]
 #[command(next_help_heading = "Which pods")]
 pub struct Policy {
-    /// How long a pod must be overdue (past its deletion deadline) before a run reaps (force-deletes)
-    /// it. If its node shows no sign of life, a run does not wait for the grace period of the pod
+    /// How long a pod must be overdue (past its deletion deadline), and its node NotReady, before a run
+    /// reaps (force-deletes) the pod. If the node shows no sign of life, a run does not wait for the
+    /// grace period of the pod
     #[arg(long, display_order = 3, value_name = "DURATION", value_parser = threshold, default_value = "10m")]
     #[serde(rename = "reapOlderThanSeconds", serialize_with = "in_seconds")]
     #[cfg_attr(feature = "testing", schemars(with = "i64"))]
     pub reap_older_than: SignedDuration,
-
-    /// How long the node of a pod must have been NotReady before a run reaps the pod [default: same
-    /// as --reap-older-than]
-    #[arg(long, display_order = 5, value_name = "DURATION", value_parser = threshold, default_value = "10m", hide_default_value = true)]
-    #[serde(rename = "nodeNotReadyForSeconds", serialize_with = "in_seconds")]
-    #[cfg_attr(feature = "testing", schemars(with = "i64"))]
-    pub node_not_ready_for: SignedDuration,
-
-    /// What to do with pods on a NotReady node that shows a sign of life (Ready is False, or
-    /// something on the machine still writes to the API server): "hold" leaves them to you, "reap"
-    /// ignores the sign
-    #[arg(long, hide_possible_values = true, value_name = "hold|reap", default_value_t = KubeletAlive::Hold, value_parser = kubelet_alive())]
-    pub kubelet_alive: KubeletAlive,
 
     /// Leave pods of this kind of owner, such as StatefulSet or sts, to you; also applies to the
     /// Deployment or CronJob above the owner. Repeatable, or separated by commas
@@ -113,15 +88,6 @@ pub fn span(text: &str) -> Result<Duration, String> {
 fn threshold(text: &str) -> Result<SignedDuration, String> {
     let span = span(text)?;
     Ok(SignedDuration::try_from(span).unwrap_or(SignedDuration::MAX))
-}
-
-fn kubelet_alive() -> impl TypedValueParser<Value = KubeletAlive> {
-    PossibleValuesParser::new(KubeletAlive::ALL.map(KubeletAlive::as_str)).try_map(|word| {
-        let known = KubeletAlive::ALL
-            .into_iter()
-            .find(|known| known.as_str().eq_ignore_ascii_case(&word));
-        known.ok_or("it is not one of these")
-    })
 }
 
 /// kubectl's short names of built-in kinds.

@@ -224,7 +224,7 @@ impl Reason {
 
     /// Reports whether the pod passed the rules about the node. It did if the node is gone. It also
     /// did if the node is real and not opted out, has been NotReady for long enough and shows no
-    /// sign of life. With `--kubelet-alive=reap`, a sign of life is ignored.
+    /// sign of life.
     pub fn passed_the_node(&self) -> bool {
         self.stage > Stage::Node && self.code != ReasonCode::FactsUnread
     }

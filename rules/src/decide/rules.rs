@@ -8,7 +8,7 @@ use itertools::Itertools as _;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    Evaluation, KubeletAlive, Policy,
+    Evaluation, Policy,
     answer::Answer,
     code::{ReasonCode as Code, Verdict},
     context::{NOWHERE, PodContext},
@@ -74,7 +74,7 @@ rules! {
     Node: KosmosLeaf | VirtualNode | EdgeNode | LeafNode, "Is its node a leaf node?" => leaf_node;
     Node: FactsUnread, "Could a needed fact not be read?" => facts_unread;
     Node: NodeJustFailed,
-        "Has its node been NotReady for less than --node-not-ready-for?" => node_just_failed;
+        "Has its node been NotReady for less than --reap-older-than?" => node_just_failed;
     Node: KubeletAlive, "Does its node show a sign of life?" => kubelet_alive;
     Finalizers: Finalizers,
         "Is it held by finalizers other than the Job controller's?" => finalizers;
@@ -204,7 +204,7 @@ impl PodContext<'_> {
         let since = node.not_ready_since(self.now)?;
         let overdue = self.overdue_since();
         let overdue = overdue.saturating_add(self.policy.reap_older_than).ok()?;
-        let silent = since.saturating_add(self.policy.node_not_ready_for).ok()?;
+        let silent = since.saturating_add(self.policy.reap_older_than).ok()?;
         Some(overdue.max(silent))
     }
 
@@ -437,8 +437,8 @@ fn node_just_failed(case: &PodContext<'_>) -> Finding {
     };
     let time = case.now.duration_since(since);
     let is = human_duration(time.max(SignedDuration::ZERO));
-    let threshold = case.policy.node_not_ready_for;
-    let least = format!("--node-not-ready-for is {}", human_duration(threshold));
+    let threshold = case.policy.reap_older_than;
+    let least = format!("--reap-older-than is {}", human_duration(threshold));
     if time >= threshold {
         return seen(format!("Its node has been NotReady for {is}; {least}."));
     }
@@ -454,10 +454,6 @@ fn kubelet_alive(case: &PodContext<'_>) -> Finding {
         return lacks(Query::OtherLeases);
     }
     let signs = node.signs(case.now);
-    if case.policy.kubelet_alive == KubeletAlive::Reap {
-        let although = prefixed(", although ", Some(signs).filter(|signs| !signs.is_empty()));
-        return seen(format!("--kubelet-alive is reap{although}."));
-    }
     if !signs.is_empty() {
         return holds(
             Code::KubeletAlive,

@@ -262,8 +262,6 @@ fn what_was_not_read_waits() {
             = facts-unread, Node
         the lease, where Ready says already that the kubelet lives: lease unread; ready False
             = kubelet-alive, kubelet 0s
-        the lease, though nobody is protected: lease unread; --kubelet-alive reap
-            = facts-unread, Node
     "#]]);
     // The cause may be somebody else's sentence, with a period at its end.
     assert_eq!(unread_facts("it failed."), unread_facts("it failed"));
@@ -294,19 +292,19 @@ fn a_node_that_has_just_failed_is_given_time() {
             = node-just-failed, reaped in 9m
         though its kubelet lives: ready False; since 1m; lease 0s
             = node-just-failed, reaped in 9m
-        asked for 0, just now: --node-not-ready-for 0s; since 0s
+        asked for 0, just now: --reap-older-than 0s; since 0s
             = stuck-on-not-ready-node
-        asked for 0, since no one knows when: --node-not-ready-for 0s; since unknown
+        asked for 0, since no one knows when: --reap-older-than 0s; since unknown
             = node-just-failed
     "#]]);
 }
 
 /// A heartbeat keeps a pod if it came after the node became NotReady and is less than 11 minutes
-/// old, whatever its source and `--node-not-ready-for`.
+/// old, whatever its source and `--reap-older-than`.
 #[test]
 fn what_was_heard_since_the_failure_keeps_a_pod() {
     check_with(
-        "--node-not-ready-for 0s",
+        "--reap-older-than 0s",
         &[""],
         &expect![[r#"
             detector: node-problem-detector 10m 59s
@@ -331,9 +329,9 @@ fn what_was_heard_since_the_failure_keeps_a_pod() {
                 = kubelet-alive, virt-handler 1m 59s
             before its taint: since 5m; tainted 2m; virt-handler 3m
                 = stuck-on-not-ready-node
-            ten minutes asked for: --node-not-ready-for 10m; virt-handler 9m 59s
+            ten minutes asked for: --reap-older-than 10m; virt-handler 9m 59s
                 = kubelet-alive, virt-handler 9m 59s
-            no longer: --node-not-ready-for 10m; virt-handler 10m
+            no longer: --reap-older-than 10m; virt-handler 10m
                 = kubelet-alive, virt-handler 10m
             each is named: node-problem-detector 9m; virt-handler -10s
                 = kubelet-alive, node-problem-detector 9m, virt-handler 0s
@@ -345,41 +343,40 @@ fn what_was_heard_since_the_failure_keeps_a_pod() {
     );
 }
 
-/// The three columns are the default, `hold` and `reap`.
 #[test]
-fn kubelet_alive_keeps_every_pod_unless_the_operator_says_otherwise() {
+fn kubelet_alive_keeps_every_pod() {
     check_with(
         "ready False",
-        &["", "--kubelet-alive hold", "--kubelet-alive reap"],
+        &[""],
         &expect![[r#"
             StatefulSet:
-                = kubelet-alive, kubelet 0s | kubelet-alive, kubelet 0s | stuck-on-not-ready-node, notes: 1
+                = kubelet-alive, kubelet 0s
             a kind nobody knows: owner Impala apps/v1
-                = kubelet-alive, kubelet 0s | kubelet-alive, kubelet 0s | stuck-on-not-ready-node, notes: 1
+                = kubelet-alive, kubelet 0s
             ReplicaSet: owner ReplicaSet apps/v1
-                = kubelet-alive, kubelet 0s | kubelet-alive, kubelet 0s | stuck-on-not-ready-node, notes: 1
+                = kubelet-alive, kubelet 0s
             another's ReplicaSet: owner ReplicaSet example.com/v1
-                = kubelet-alive, kubelet 0s | kubelet-alive, kubelet 0s | stuck-on-not-ready-node, notes: 1
+                = kubelet-alive, kubelet 0s
             ReplicationController: owner ReplicationController v1
-                = kubelet-alive, kubelet 0s | kubelet-alive, kubelet 0s | stuck-on-not-ready-node, notes: 1
+                = kubelet-alive, kubelet 0s
             Job: owner Job batch/v1
-                = kubelet-alive, kubelet 0s | kubelet-alive, kubelet 0s | stuck-on-not-ready-node, notes: 1
+                = kubelet-alive, kubelet 0s
             Job, not let go of: owner Job batch/v1; held-by batch.kubernetes.io/job-tracking
-                = kubelet-alive, kubelet 0s | kubelet-alive, kubelet 0s | stuck-on-not-ready-node, notes: 1
+                = kubelet-alive, kubelet 0s
             another's Job: owner Job batch.volcano.sh/v1alpha1
-                = kubelet-alive, kubelet 0s | kubelet-alive, kubelet 0s | stuck-on-not-ready-node, notes: 1
+                = kubelet-alive, kubelet 0s
             DaemonSet: owner DaemonSet apps/v1
-                = kubelet-alive, kubelet 0s | kubelet-alive, kubelet 0s | stuck-on-not-ready-node, notes: 1
+                = kubelet-alive, kubelet 0s
             nobody's: owner none
-                = kubelet-alive, kubelet 0s | kubelet-alive, kubelet 0s | stuck-on-not-ready-node, notes: 2
+                = kubelet-alive, kubelet 0s
             ReplicaSet, with a claim: owner ReplicaSet apps/v1; absent
-                = kubelet-alive, kubelet 0s | kubelet-alive, kubelet 0s | stuck-on-not-ready-node, notes: 1
+                = kubelet-alive, kubelet 0s
             ReplicaSet, with one that it owns: owner ReplicaSet apps/v1; absent; owned
-                = kubelet-alive, kubelet 0s | kubelet-alive, kubelet 0s | stuck-on-not-ready-node, notes: 2
+                = kubelet-alive, kubelet 0s
             ReplicaSet, with a generic ephemeral one: owner ReplicaSet apps/v1; absent; owned; ephemeral
-                = kubelet-alive, kubelet 0s | kubelet-alive, kubelet 0s | stuck-on-not-ready-node, notes: 2
+                = kubelet-alive, kubelet 0s
             ReplicaSet, with another volume: owner ReplicaSet apps/v1
-                = kubelet-alive, kubelet 0s | kubelet-alive, kubelet 0s | stuck-on-not-ready-node, notes: 1
+                = kubelet-alive, kubelet 0s
         "#]],
     );
 }
@@ -389,9 +386,9 @@ fn a_pod_may_be_reaped_once_neither_threshold_keeps_it() {
     for (words, seconds) in [
         ("overdue 1m", 510),
         ("since 2m; overdue 1h", 480),
-        ("--node-not-ready-for 1m; since 2m; overdue 1h", -60),
+        ("--reap-older-than 1m; since 2m; overdue 1h", -60),
         (
-            "--node-not-ready-for 1m; since 2m; overdue 1h; node-problem-detector 20m",
+            "--reap-older-than 1m; since 2m; overdue 1h; node-problem-detector 20m",
             -60,
         ),
     ] {
@@ -404,10 +401,10 @@ fn a_pod_may_be_reaped_once_neither_threshold_keeps_it() {
 #[test]
 fn the_two_thresholds_are_independent() {
     check(&expect![[r#"
-        a young failure, a stuck pod: --reap-older-than 1m; --node-not-ready-for 30m; since 20m; overdue 1m
-            = node-just-failed, reaped in 10m
-        an old failure, a fresh pod: --reap-older-than 30m; --node-not-ready-for 1m; since 1m; overdue 20m
-            = not-overdue, reaped in 9m 30s
+        a young failure, a stuck pod: --reap-older-than 1m; since 20m; overdue 1m
+            = stuck-on-not-ready-node
+        an old failure, a fresh pod: --reap-older-than 30m; since 1m; overdue 20m
+            = not-overdue, reaped in 29m
     "#]]);
 }
 
@@ -789,8 +786,6 @@ fn a_disk_that_two_machines_could_write_is_for_a_person() {
             = kubelet-alive, virt-handler 1m
         on its disk as well: local; shared
             = local-volume, pinned: data, also shared-disk
-        fenced, yet it lives, which nobody minds: owner VirtualMachineInstance apps/v1; fenced; virt-handler 1m; --kubelet-alive reap
-            = shared-disk
         a disk on a storage network: claim; iscsi
             = shared-disk
         in the pod itself: own-disk its volume data is iSCSI
@@ -802,7 +797,7 @@ fn a_disk_that_two_machines_could_write_is_for_a_person() {
     "#]]);
     // The mark was left behind: the machine had a heartbeat after the mark was set.
     check_with(
-        "owner VirtualMachineInstance apps/v1; --kubelet-alive reap; since 1h; lease 59m",
+        "owner VirtualMachineInstance apps/v1; since 1h; lease 59m",
         &[""],
         &expect![[r#"
             heard after the mark was set: fenced 59m 1s
@@ -815,7 +810,7 @@ fn a_disk_that_two_machines_could_write_is_for_a_person() {
     );
     // An unread lease leaves open whether the machine is alive, so the machine is not known to be
     // off.
-    let scene = Scene::of("fenced; lease unread; --kubelet-alive reap");
+    let scene = Scene::of("fenced; lease unread");
     let node = scene.node.as_ref().and_then(NodeRead::known).unwrap();
     assert_eq!(node.fenced(now()), None);
 }
@@ -1106,12 +1101,6 @@ fn an_answer_counts_for_one_failure() {
                 = local-volume, pinned: data
             back and gone again: since 30m
                 = local-volume, pinned: data
-            it lives, which nobody minds: ready False; --kubelet-alive reap
-                = local-volume, pinned: data
-            heard at that moment, which nobody minds: kube-apiserver 30m; --kubelet-alive reap
-                = answered, deletes: data, notes: 1
-            heard since, which nobody minds: kube-apiserver 29m 59s; --kubelet-alive reap
-                = local-volume, pinned: data
         "#]],
     );
 }
@@ -1247,15 +1236,15 @@ fn grace_is_cut_short_on_a_silent_machine() {
 #[test]
 fn node_just_failed_waits_for_no_detector() {
     check(&expect![[r#"
-        just below 6m: --node-not-ready-for 0s; since 5m 59s; node-problem-detector 20m
+        just below 6m: --reap-older-than 0s; since 5m 59s; node-problem-detector 20m
             = stuck-on-not-ready-node
-        6m: --node-not-ready-for 0s; since 6m; node-problem-detector 20m
+        6m: --reap-older-than 0s; since 6m; node-problem-detector 20m
             = stuck-on-not-ready-node
-        the other one: --node-not-ready-for 0s; since 5m 59s; eks-node-monitoring-agent 20m
+        the other one: --reap-older-than 0s; since 5m 59s; eks-node-monitoring-agent 20m
             = stuck-on-not-ready-node
-        nobody watches it: --node-not-ready-for 0s; since 1s
+        nobody watches it: --reap-older-than 0s; since 1s
             = stuck-on-not-ready-node
-        what is asked for is more: --node-not-ready-for 7m; since 6m 30s; node-problem-detector 20m
+        what is asked for is more: --reap-older-than 7m; since 6m 30s; node-problem-detector 20m
             = node-just-failed, reaped in 30s
     "#]]);
 }
@@ -1277,8 +1266,6 @@ fn kubelet_alive_asks_every_source() {
             = facts-unread, Node
         unread, and it lives: leases unread; virt-handler 1m
             = kubelet-alive, virt-handler 1m
-        unread, which nobody minds: leases unread; --kubelet-alive reap
-            = stuck-on-not-ready-node
         unread, and too early: leases unread; since 1m
             = node-just-failed, reaped in 9m
     "#]]);

@@ -83,9 +83,9 @@ fn failure_text(failure: &Failure) -> String {
         None => "the API server sent no response in time, or none that could be read".to_owned(),
     };
     let advice = if failure.forbids() {
-        "grant this account permission to create events in events.k8s.io, or turn Events off with --no-events"
+        "grant this account permission to create events in events.k8s.io"
     } else {
-        "nothing else in the run depends on them; --no-events turns them off"
+        "nothing else in the run depends on them"
     };
     format!("Not all Kubernetes Events could be written: {cause}; {advice}")
 }

@@ -284,23 +284,23 @@ fn a_refusal_names_the_remedy_and_repeats_no_answer() {
         [
             (
                 false,
-                "Not all Kubernetes Events could be written: the API server responded with 403; grant this account permission to create events in events.k8s.io, or turn Events off with --no-events",
+                "Not all Kubernetes Events could be written: the API server responded with 403; grant this account permission to create events in events.k8s.io",
             ),
             (
                 false,
-                "Not all Kubernetes Events could be written: the API server responded with 404; nothing else in the run depends on them; --no-events turns them off",
+                "Not all Kubernetes Events could be written: the API server responded with 404; nothing else in the run depends on them",
             ),
             (
                 true,
-                "Not all Kubernetes Events could be written: the API server responded with 503; nothing else in the run depends on them; --no-events turns them off",
+                "Not all Kubernetes Events could be written: the API server responded with 503; nothing else in the run depends on them",
             ),
             (
                 true,
-                "Not all Kubernetes Events could be written: the API server sent no response in time, or none that could be read; nothing else in the run depends on them; --no-events turns them off",
+                "Not all Kubernetes Events could be written: the API server sent no response in time, or none that could be read; nothing else in the run depends on them",
             ),
             (
                 false,
-                "Not all Kubernetes Events could be written: the API server sent no response in time, or none that could be read; nothing else in the run depends on them; --no-events turns them off",
+                "Not all Kubernetes Events could be written: the API server sent no response in time, or none that could be read; nothing else in the run depends on them",
             ),
         ]
     "#]].assert_debug_eq(&[

@@ -218,7 +218,7 @@ fn without_api_server(facts: &ClusterFacts) -> NoticeEntry {
 /// limit concerns the whole run, so the notice about a limit names no node.
 fn long_waits(run: &RunRecord<'_>) -> Vec<NoticeEntry> {
     let (policy, facts) = (&run.settings.policy, &run.facts);
-    let threshold = policy.reap_older_than.max(policy.node_not_ready_for);
+    let threshold = policy.reap_older_than;
     let least = threshold.is_zero().then_some(LEAST_THRESHOLD);
     let long = least
         .unwrap_or(threshold)

@@ -188,11 +188,9 @@ fn a_wait_is_long_after_twelve_thresholds() {
     check(&expect![[r#"
         12 times 10 min: {Node ds06: {since: 180}, Pod shop/db-0: {overdue: 7200}}
         and a second: {Node ds06: {since: 180}, Pod shop/db-0: {overdue: 7201}}
-            = long-wait ds06 1: ds06 2h shop/db-0 FLAPS 3m --node-not-ready-for 10m
-        the longer one counts: --reap-older-than=1m --node-not-ready-for=10m {Node ds06: {since: 180}, Pod shop/db-0: {overdue: 7201}}
-            = long-wait ds06 1: ds06 2h shop/db-0 FLAPS 3m --node-not-ready-for 10m
-        the longer one counts, of the node: --reap-older-than=1m --node-not-ready-for=10m {Node ds06: {since: 180}, Pod shop/db-0: {overdue: 7200}}
-        the longer one counts, of the pod: --node-not-ready-for=5m {Node ds06: {since: 180}, Pod shop/db-0: {overdue: 7200}}
+            = long-wait ds06 1: ds06 2h shop/db-0 FLAPS 3m --reap-older-than 10m
+        the longer one counts, of the pod: --reap-older-than=5m {Node ds06: {since: 180}, Pod shop/db-0: {overdue: 7200}}
+            = long-wait ds06 1: ds06 2h shop/db-0 FLAPS 3m --reap-older-than 5m
         without any, a minute for each: --reap-older-than=0s {Node ds06: {status: {conditions: [{type: Ready, status: Unknown}]}}, Pod shop/db-0: {overdue: 720}}
         and a second, without any: --reap-older-than=0s {Node ds06: {status: {conditions: [{type: Ready, status: Unknown}]}}, Pod shop/db-0: {overdue: 721}}
             = long-wait ds06 1: ds06 12m 1s shop/db-0 NO-TIME
@@ -203,7 +201,7 @@ fn a_wait_is_long_after_twelve_thresholds() {
 fn a_long_wait_says_why() {
     check(&expect![[r#"
         it changes between Ready and NotReady: {Node ds06: {since: 180}, Pod shop/db-1: {overdue: 7260}, Pod shop/db-0: {overdue: 7260}, Pod shop/db-2: {overdue: 18000}}
-            = long-wait ds06 3: ds06 5h shop/db-2 shop/db-0 shop/db-1 FLAPS 3m --node-not-ready-for 10m
+            = long-wait ds06 3: ds06 5h shop/db-2 shop/db-0 shop/db-1 FLAPS 3m --reap-older-than 10m
         no condition: {Node ds06: {status: {conditions: []}}, Pod shop/db-0: {overdue: 7260}}
             = long-wait ds06 1: ds06 2h 1m shop/db-0 NO-CONDITION
         a time of the future: {Node ds06: {since: -72000}, Pod shop/db-0: {overdue: 7260}}

@@ -108,7 +108,7 @@ pub fn run_with(kubeconfig: &Path, variables: &[(&str, &str)], options: &[&str])
         stdout,
         stderr,
     } = command.output().expect("it starts");
-    let log = log_of(stderr);
+    let log = String::from_utf8(stderr).expect("the log is text");
     let report = serde_json::from_slice(&stdout)
         .unwrap_or_else(|error| panic!("no report ({error}), exit {status}: {log}"));
     let wrong = SCHEMA
@@ -140,7 +140,7 @@ pub fn ask(kubeconfig: &Path, question: &[&str]) -> Run {
         stdout,
         stderr,
     } = asked(kubeconfig, question);
-    let log = log_of(stderr);
+    let log = String::from_utf8(stderr).expect("the log is text");
     let report = serde_json::from_slice(&stdout)
         .unwrap_or_else(|error| panic!("no answer ({error}), exit {status}: {log}"));
     Run {
@@ -197,13 +197,4 @@ pub fn shown(output: &Output) -> String {
         String::from_utf8_lossy(&output.stdout),
         String::from_utf8_lossy(&output.stderr)
     )
-}
-
-/// The log, without the warning about a threshold of seconds, which most runs of these tests cause.
-fn log_of(stderr: Vec<u8>) -> String {
-    let log = String::from_utf8(stderr).expect("the log is text");
-    let lines = log.split_inclusive('\n');
-    lines
-        .filter(|line| !line.contains("--node-not-ready-for is below 6m"))
-        .collect()
 }

@@ -51,9 +51,6 @@ fn a_finalizer_that_waits_for_the_end_needs_the_taint_of_a_machine_that_is_off()
         out of service already: held-by kueue.x-k8s.io/managed; out-of-service
             = risk
             = see: kubectl get pod db-0 -n shop -o custom-columns=POD:.metadata.name,HELD_BY:.metadata.finalizers
-        of a node that is alive: held-by kueue.x-k8s.io/managed; ready False; --kubelet-alive reap
-            = risk
-            = see: kubectl get pod db-0 -n shop -o custom-columns=POD:.metadata.name,HELD_BY:.metadata.finalizers
         it has finished: held-by kueue.x-k8s.io/managed; finished
             = risk
             = see: kubectl get pod db-0 -n shop --show-managed-fields -o yaml

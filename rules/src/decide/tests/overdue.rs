@@ -19,10 +19,10 @@ fn the_grace_ends_with_the_last_heartbeat_or_at_a_later_request() {
     check(&expect![[r#"
         the drain, and death three minutes later: since 17m; grace 604800; overdue -167h 39m; lease 18m
             = stuck-on-not-ready-node, notes: 1
-        stuck to the second: since 9m; --node-not-ready-for 1m; grace 604800; overdue -167h 39m; lease 10m
+        stuck to the second: since 9m; --reap-older-than 1m; grace 604800; overdue -167h 39m; lease 10m
             = stuck-on-not-ready-node, notes: 1
-        a second before: since 9m; --node-not-ready-for 1m; grace 604800; overdue -167h 39m; lease 9m 59s
-            = not-overdue, reaped in 1s
+        a second before: since 9m; --reap-older-than 1m; grace 604800; overdue -167h 39m; lease 9m 59s
+            = stuck-on-not-ready-node, notes: 1
         requested after the last heartbeat, stuck to the second: grace 604800; overdue -167h 50m
             = stuck-on-not-ready-node, notes: 1
         a second before that: grace 604800; overdue -167h 50m 1s
@@ -31,10 +31,10 @@ fn the_grace_ends_with_the_last_heartbeat_or_at_a_later_request() {
             = stuck-on-not-ready-node, notes: 1
         another Lease is a heartbeat: since 17m; grace 604800; overdue -167h 39m; lease 20m; other-lease 18m by Lease shop/leader, held by db-0
             = stuck-on-not-ready-node, notes: 1
-        another Lease, too recent: since 9m; --node-not-ready-for 1m; grace 604800; overdue -167h 39m; lease 20m; other-lease 9m 59s by Lease shop/leader, held by db-0
-            = not-overdue, reaped in 1s
-        a program is a heartbeat: since 9m; --node-not-ready-for 1m; grace 604800; overdue -167h 39m; lease 20m; program 9m 59s by Patroni in pod shop/db-0
-            = not-overdue, reaped in 1s
+        another Lease, too recent: since 9m; --reap-older-than 1m; grace 604800; overdue -167h 39m; lease 20m; other-lease 9m 59s by Lease shop/leader, held by db-0
+            = stuck-on-not-ready-node, notes: 1
+        a program is a heartbeat: since 9m; --reap-older-than 1m; grace 604800; overdue -167h 39m; lease 20m; program 9m 59s by Patroni in pod shop/db-0
+            = stuck-on-not-ready-node, notes: 1
         the deadline is earlier than the heartbeat: since 17m; overdue 20m; lease 18m
             = stuck-on-not-ready-node
     "#]]);
@@ -63,11 +63,7 @@ fn reading_less_never_cuts_the_grace() {
             = node-just-failed
         a sign of life: since 17m; grace 604800; overdue -167h 39m; lease 10m 59s
             = not-overdue, reaped in 167h 49m
-        a sign of life that is ignored: --kubelet-alive reap; since 17m; grace 604800; overdue -167h 39m; lease 10m 59s
-            = not-overdue, reaped in 167h 49m
         the kubelet reports: ready False; since 17m; grace 604800; overdue -167h 39m; lease 18m
-            = not-overdue, reaped in 167h 49m
-        unread, and ignored: --kubelet-alive reap; since 17m; grace 604800; overdue -167h 39m; lease 18m; leases unread
             = not-overdue, reaped in 167h 49m
         the node is unread: node unread; grace 604800; overdue -167h 39m
             = not-overdue
