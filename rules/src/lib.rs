@@ -17,8 +17,6 @@ pub mod outcome;
 )]
 pub mod samples;
 pub mod selector;
-#[cfg(test)]
-mod sentences;
 pub mod words;
 
 #[cfg(feature = "testing")]

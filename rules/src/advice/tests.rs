@@ -18,7 +18,7 @@ use crate::{
     words::joined,
 };
 
-/// Lists the advice about the pods without its sentences, which are in `sentences.txt`: which part
+/// Lists the advice about the pods without its sentences: which part
 /// comes first, what would be lost, and the steps.
 fn check(cases: &Expect) {
     check_each(cases, |words| {

@@ -41,7 +41,7 @@ fn check(cases: &Expect) {
     check_with("", &[""], cases);
 }
 
-/// Lists the results for the scene, without its sentences, which are in `sentences.txt`.
+/// Lists the results for the scene without its sentences.
 fn told(scene: &Scene) -> String {
     let (case, reason) = (scene.case(), scene.judged());
     let reaped = reason.verdict() == Verdict::Reap;
