@@ -22,8 +22,7 @@ pub use self::options::{Common, Options, OutputFormats};
 pub use self::print::Print;
 use self::values::PODS;
 pub use self::values::{LogFormat, Output, PodName};
-use self::variables::{DIRECTORY, Settings, is_setting};
-use crate::{cluster::Mode, selector::regex, words::prefixed};
+use crate::{cluster::Mode, selector::regex};
 
 /// The command line and the environment, read and checked.
 #[derive(Debug)]
@@ -59,8 +58,7 @@ pub enum Command {
 ///
 /// Run it by hand, from a CronJob, or as an audit that changes nothing (--dry-run, --snapshot). The
 /// report goes to standard output, the log to standard error. An option can also be set by the
-/// environment variable shown with it, or by a file of that name in the directory that
-/// POD_REAPER_SETTINGS names. The command line takes precedence, then the environment.
+/// environment variable shown with it. The command line takes precedence.
 #[derive(Debug, Parser)]
 #[command(name = "pod-reaper", version, max_term_width = 100, after_long_help = EXIT_CODES)]
 struct Line {
@@ -133,7 +131,7 @@ impl Cli {
         Self::try_from_args(std::env::args_os()).unwrap_or_else(|error| error.exit())
     }
 
-    /// Reads `args`, which begin with the program's name, then the environment and the settings directory.
+    /// Reads `args`, which begin with the program's name, then the environment.
     /// `Err` is clap's error, which `--help` and `--version` also return.
     pub fn try_from_args(args: impl IntoIterator<Item = OsString>) -> Result<Self, Error> {
         let mut args = args.into_iter().collect_vec();
@@ -324,8 +322,8 @@ fn subcommand_first(args: &mut [OsString]) {
 }
 
 /// Returns the options that variables set and the user has not typed, each as it would be typed. Variables of
-/// options that the command does not take are meant for other commands. `Err` is the message for settings
-/// that cannot be read.
+/// options that the command does not take are meant for other commands. `Err` is the message for manifests
+/// whose settings this version does not see.
 fn options_of_variables(
     whole: &clap::Command,
     typed: &ArgMatches,
@@ -334,25 +332,24 @@ fn options_of_variables(
         Some((name, inner)) => (whole.find_subcommand(name).unwrap_or(whole), inner),
         None => (whole, typed),
     };
-    let free = command
+    let with_variable = command
         .get_arguments()
-        .filter(|arg| arg.get_env().is_some() && !is_given(typed, arg.get_id().as_str()));
-    let free = free.collect_vec();
+        .filter(|arg| arg.get_env().is_some());
+    let with_variable = with_variable.collect_vec();
     // A text about the program itself does not depend on any setting.
-    if free.is_empty() {
-        return Ok(Vec::new());
+    if !with_variable.is_empty() {
+        variables::check()?;
     }
-    let settings = Settings::list()?;
-    let mut options = Vec::new();
-    for arg in free {
+    let set = with_variable.into_iter().filter_map(|arg| {
         let id = arg.get_id().as_str();
-        if let Some(value) = settings.value_of(&variable(id))? {
-            let mut option = OsString::from(format!("{}=", option(id)));
-            option.push(value);
-            options.push(option);
+        if is_given(typed, id) {
+            return None;
         }
-    }
-    Ok(options)
+        let mut option = OsString::from(format!("{}=", option(id)));
+        option.push(variables::value_of(&variable(id))?);
+        Some(option)
+    });
+    Ok(set.collect())
 }
 
 /// Returns the option as it is typed.
@@ -443,14 +440,14 @@ fn not_joined(word: &str, args: &[OsString], command: &clap::Command) -> Option<
     ))
 }
 
-/// Warns about variables whose names nearly match one of ours, and about settings that are not
-/// ours: they have no effect. The log must not show their values, which may be secret.
+/// Warns about variables whose names nearly match one of ours: they have no effect. The log must
+/// not show their values, which may be secret.
 pub fn warn_of_what_has_no_effect() {
     let options = command_line(None);
     let variables = options
         .get_arguments()
         .filter_map(|arg| arg.get_env()?.to_str());
-    let ours = variables.chain([DIRECTORY]).collect_vec();
+    let ours = variables.collect_vec();
     for name in std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()) {
         let typed = name.to_uppercase().replace('-', "_");
         // Kubernetes sets several variables for each Service in a pod's namespace, so a looser
@@ -462,16 +459,6 @@ pub fn warn_of_what_has_no_effect() {
         if let Some(our) = ours.iter().find(near).filter(|our| **our != name) {
             tracing::warn!("The variable {name} has no effect; did you mean {our}?");
         }
-    }
-    let mut settings = ours;
-    settings.retain(|our| *our != DIRECTORY && is_setting(our));
-    // A settings directory that cannot be read has already ended the run.
-    let directory = Settings::list().unwrap_or_default();
-    for key in directory.keys().filter(|key| !settings.contains(&&**key)) {
-        let mut near = settings.iter();
-        let near = near.find(|our| strsim::osa_distance(our, &key) < 3);
-        let hint = prefixed("; did you mean ", near);
-        tracing::warn!("The setting {key:?} has no effect{hint}");
     }
 }
 

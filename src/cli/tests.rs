@@ -5,8 +5,7 @@
 use std::time::Duration;
 
 use clap::{ValueEnum, builder::PossibleValue};
-use pod_reaper_test_support::{installed, pages, simulated::Dice};
-use serde_json::json;
+use pod_reaper_test_support::{pages, simulated::Dice};
 
 use super::{values::moment, *};
 use crate::{
@@ -61,47 +60,6 @@ fn a_question_has_the_variables_of_runs_and_no_others() {
     for variable in of_questions {
         assert!(of_runs.contains(&variable), "{}", variable.display());
     }
-}
-
-/// The chart's schema has each option that is one of its values. `UPDATE_EXPECT=1` rewrites them.
-#[test]
-fn the_schema_of_the_chart_accepts_what_the_parsers_may() {
-    let whole = command_line(None);
-    // The pod's template sets these two.
-    let components = ["require_guard", "reap_scratch"];
-    let of_settings = whole
-        .get_arguments()
-        .filter(|arg| arg.get_env().is_some() && !components.contains(&arg.get_id().as_str()));
-    let entries = of_settings.map(|arg| {
-        let words = arg.get_possible_values();
-        let words = words.iter().map(PossibleValue::get_name).collect_vec();
-        let number = arg.get_value_names().map_or("", |names| names[0].as_str());
-        let pattern = |pattern: &str| json!({"type": "string", "pattern": pattern});
-        let schema = match (words.as_slice(), number) {
-            (["true", "false"], _) => json!({"type": "boolean"}),
-            ([_, ..], _) => json!({"enum": words}),
-            (_, "DURATION") if arg.is_hide_default_value_set() => {
-                json!({"$ref": "#/$defs/durationOrNone"})
-            }
-            (_, "DURATION") => json!({"$ref": "#/$defs/duration"}),
-            (_, "N") => json!({"type": "integer", "minimum": 0}),
-            (_, "1-100") => json!({"type": "integer", "minimum": 1, "maximum": 100}),
-            (_, "KIND") => pattern("^([A-Za-z][A-Za-z0-9]*(, ?[A-Za-z][A-Za-z0-9]*)*)?$"),
-            // A password belongs in a Secret.
-            (_, "URL") => pattern(r"^(https?://[^\s@]+)?$"),
-            (_, "FILE") => pattern("^(/.+)?$"),
-            _ => json!({"type": "string"}),
-        };
-        let variable = arg.get_env().expect("one").to_str().expect("text");
-        format!("        \"{}\": {schema}", installed::option(variable))
-    });
-    let entries = entries.collect_vec().join(",\n");
-    pages::compare(
-        "charts/pod-reaper/values.schema.json",
-        "    \"options\": {\n      \"type\": \"object\",\n      \"additionalProperties\": false,\n      \"properties\": {\n",
-        "\n      }\n    },\n    \"env\": {\n",
-        &entries,
-    );
 }
 
 /// The tables of `docs/options.md` have each option of a run, and each exit code. `UPDATE_EXPECT=1` rewrites them.

@@ -29,7 +29,7 @@ struct Installed {
 }
 
 /// The shipped installation and common changes of it. Each includes the `answers` component.
-fn installations() -> [Installed; 6] {
+fn installations() -> [Installed; 5] {
     let rendered = |lines: &str| kustomized(DEFAULT, &["answers"], lines);
     let shipped = rendered("");
     let by_hand = shipped.lines().map(|line| match line.split_once(": ") {
@@ -44,11 +44,8 @@ fn installations() -> [Installed; 6] {
         account: format!("system:serviceaccount:{namespace}:{name}"),
     };
     let all = "namespace: other\nnamePrefix: acme-\nnameSuffix: -eu\n";
-    // The user's own settings, which replace everything in the ConfigMap.
-    let settings = "configMapGenerator:\n- {name: pod-reaper, namespace: pod-reaper, behavior: replace, literals: [DRY_RUN=server]}\n";
     let prefix = rendered("namePrefix: acme-\n");
     let namespace = rendered("namespace: other\n");
-    let settings = rendered(settings);
     [
         installed("as shipped", shipped, "pod-reaper", "pod-reaper"),
         installed("under a prefix", prefix, "pod-reaper", "acme-pod-reaper"),
@@ -59,7 +56,6 @@ fn installations() -> [Installed; 6] {
             "other",
             "acme-pod-reaper-eu",
         ),
-        installed("with other settings", settings, "pod-reaper", "pod-reaper"),
         installed("renamed by hand", by_hand, "grim", "grim"),
     ]
 }

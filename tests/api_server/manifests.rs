@@ -104,10 +104,6 @@ fn each_is_applied_without_a_warning_and_keeps_the_pod_off_leaf_nodes() {
             });
         let pod = templates.next().expect("a template");
         assert_eq!(templates.next(), None, "{what}");
-        // Without its settings, a run would delete by the defaults.
-        let volumes = pod["volumes"].to_string();
-        assert!(volumes.contains("settings"), "{what}: {volumes}");
-        assert!(!volumes.contains("optional"), "{what}: {volumes}");
         let field = |name: &str| pod.get(name).cloned().unwrap_or_default();
         ["affinity", "tolerations", "nodeSelector", "nodeName"].map(field)
     };
@@ -228,66 +224,55 @@ fn the_dry_run_overlay_reports_and_is_never_refused() {
     assert_eq!(report["summary"]["outcomes"]["would-delete"], ALL);
 }
 
-/// Anyone who can write the `ConfigMap` can set options, and nothing else: no other API server, no other credentials, and not the
-/// variables that the components set.
+/// `kubectl set env`, a kustomize patch and a value of the chart change an option of the next run, each beside the components
+/// that set others. (`chart` tests the value.)
 #[test]
-fn a_config_map_sets_options_and_nothing_else() {
-    // The variables that kube, hyper, rustls, jiff, the linker and the program read, and those that the components set.
-    let others = "KUBECONFIG KUBERNETES_SERVICE_HOST KUBERNETES_SERVICE_PORT KUBE_RS_DEBUG_OVERRIDE_URL \
-        KUBE_RS_DEBUG_IMPERSONATE_USER KUBE_RS_DEBUG_IMPERSONATE_GROUP SSL_CERT_FILE SSL_CERT_DIR SSLKEYLOGFILE \
-        HTTPS_PROXY https_proxy HTTP_PROXY http_proxy ALL_PROXY all_proxy NO_PROXY no_proxy REQUEST_METHOD \
-        HOME PATH LD_PRELOAD LD_LIBRARY_PATH TZ TZDIR RUST_LOG RUST_BACKTRACE HOSTNAME NO_COLOR  \
-        POD_NAME POD_NAMESPACE POD_REAPER_SETTINGS REQUIRE_GUARD REAP_SCRATCH";
-    let cluster = one_dead();
-    pod(&cluster, "etl/stuck: {node: dead, owner: ReplicaSet web}");
-    until_overdue();
+fn kubectl_and_a_patch_change_an_option() {
+    let cluster = fresh();
     install(&cluster, DEFAULT);
-    own_pod(&cluster, "pod-reaper");
-    let map = "/api/v1/namespaces/pod-reaper/configmaps/pod-reaper";
-    let hostile = others
-        .split_whitespace()
-        .map(|name| (name.to_owned(), json!("hostile")));
-    let hostile = Value::Object(hostile.collect());
-    cluster.merge_patch(map, json!({"data": hostile}));
-    cluster.merge_patch(
-        map,
-        yaml("{data: {MAX_DELETES: '7', EXIT_ON_MANUAL: 'false'}}"),
+    let is = |name: &str| is_set_to(&settings(&cluster), name);
+    assert_eq!(is("REAP_OLDER_THAN").as_deref(), Some("10m"));
+    kubectl(
+        &cluster,
+        &[
+            "set",
+            "env",
+            "cronjob/pod-reaper",
+            "--namespace=pod-reaper",
+            "REAP_OLDER_THAN=5m",
+            "MAX_DELETES=7",
+        ],
     );
-
-    // The run finds the cluster in the same way as a run at a terminal, so another kubeconfig would be used first.
-    let home = cluster.dir.join("home");
-    fs::create_dir_all(home.join(".kube")).expect("our folder");
-    fs::copy(installed::kubeconfig(&cluster), home.join(".kube/config")).expect("our folder");
-    for (name, environment, arguments) in [(
-        "pod-reaper",
-        &["POD_REAPER_SETTINGS", "REQUIRE_GUARD"],
-        &["--yes"],
-    )] {
-        let variables = settings_of(&cluster, "pod-reaper", name);
-        let names = variables.iter().map(|(name, _)| name.as_str());
-        assert_eq!(names.collect_vec(), environment, "{name}");
-        let output = program()
-            .envs(variables)
-            .envs([("POD_NAMESPACE", "pod-reaper"), ("POD_NAME", OWN)])
-            .env("HOME", &home)
-            .args(arguments)
-            .args(SHORT)
-            .arg("--output=json")
-            .output()
-            .expect("it starts");
-        assert_eq!(output.status.code(), Some(0), "{name}: {}", shown(&output));
-        let log = String::from_utf8_lossy(&output.stderr);
-        for other in others.split_whitespace() {
-            let warning = format!("The setting {other:?} has no effect");
-            assert_eq!(log.matches(&warning).count(), 1, "{name}: {log}");
-        }
-        assert!(!log.contains("hostile"), "{name}: {log}");
-        if name == "pod-reaper" {
-            let report: Value = serde_json::from_slice(&output.stdout).expect("a report");
-            assert_eq!(report["guard"], "proved");
-            assert_eq!(report["settings"]["reapScratch"], false);
-            assert_eq!(report["settings"]["maxDeletes"], 7);
-            assert_eq!(cluster.try_get(&pod_path("etl", "stuck")), None);
+    for (name, value) in [
+        ("REAP_OLDER_THAN", "5m"),
+        ("MAX_DELETES", "7"),
+        ("EXIT_ON_MANUAL", "true"),
+        ("REQUIRE_GUARD", "true"),
+    ] {
+        assert_eq!(is(name).as_deref(), Some(value), "{name}");
+    }
+    let patch = "
+patches:
+- target: {kind: CronJob, name: pod-reaper}
+  patch: |
+    apiVersion: batch/v1
+    kind: CronJob
+    metadata: {name: pod-reaper}
+    spec: {jobTemplate: {spec: {template: {spec: {containers: [{name: pod-reaper, env: [{name: REAP_OLDER_THAN, value: 20m}]}]}}}}}
+";
+    for components in [&["eager", "dry-run"], &["dry-run", "eager"]] {
+        let file = cluster.dir.join("patched.yaml");
+        fs::write(&file, kustomized(DEFAULT, components, patch)).expect("our folder");
+        let file = file.display().to_string();
+        kubectl(&cluster, &["apply", "--warnings-as-errors", "-f", &file]);
+        for (name, value) in [
+            ("REAP_OLDER_THAN", "20m"),
+            ("DEADLINE", "90s"),
+            ("DRY_RUN", "client"),
+            ("EXIT_ON_MANUAL", "false"),
+            ("REQUIRE_GUARD", "true"),
+        ] {
+            assert_eq!(is(name).as_deref(), Some(value), "{components:?}: {name}");
         }
     }
 }

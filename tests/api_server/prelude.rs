@@ -19,7 +19,7 @@ pub(crate) use crate::{
             annotate, each, make, namespace, node_becomes, node_path, pod, pod_path, renew_lease,
             seconds_ago, str_of,
         },
-        program::{program, run_with, shown, succeeds},
+        program::{run_with, shown, succeeds},
         proxy::{Act, MARKER, Proxy, Reply, Seen},
         samples::yaml,
     },

@@ -3,21 +3,15 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs, mem,
+    fs,
     path::{Path, PathBuf},
 };
 
 use expect_test::expect_file;
-use pod_reaper_test_support::{
-    installed::{option, variable},
-    pages, samples,
-};
+use pod_reaper_test_support::{installed::variable, pages, samples};
 use serde_json::Value;
 
 use crate::{Ended, options_with_variables, reaper};
-
-/// The settings that are shipped.
-const SETTINGS: &str = "cronjob/base/settings.env";
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).to_owned()
@@ -81,130 +75,53 @@ fn copies_are_those_of_cronjob() {
     }
 }
 
-/// The variables of these options, as the chart's `ConfigMap` has them.
-fn variables(options: &Value) -> BTreeMap<String, String> {
-    let options = options.as_object().into_iter().flatten();
+/// The entries of these values in the container's env, except those whose value is somewhere else.
+fn env_of(values: &Value) -> BTreeMap<String, String> {
+    let options = values["options"].as_object().into_iter().flatten();
     let text = |value: &Value| {
         value
             .as_str()
             .map_or_else(|| value.to_string(), str::to_owned)
     };
-    options
-        .map(|(name, value)| (variable(name), text(value)))
-        .collect()
-}
-
-#[test]
-fn every_option_can_be_set_by_settings_and_by_values_and_there_are_no_others() {
-    let known = options_with_variables().into_iter();
-    let known = known.map(|option| (option.variable, (option.default, option.about)));
-    let mut known = known.collect::<BTreeMap<_, _>>();
-    // No ConfigMap sets these two. The template of a pod sets the first, where the guard is installed.
-    for of_the_template in ["REQUIRE_GUARD", "REAP_SCRATCH"] {
-        assert!(known.remove(of_the_template).is_some(), "{of_the_template}");
-    }
-    assert!(read("charts/pod-reaper/templates/_helpers.tpl").contains("REQUIRE_GUARD"));
-    let settings = settings();
-    let settings = settings
-        .iter()
-        .map(|(name, value, _)| (name.clone(), value.clone()))
-        .collect::<BTreeMap<_, _>>();
-    // `UPDATE_EXPECT=1` adds a setting that is not there yet, with its help for a comment.
-    let mut whole = read(SETTINGS);
-    for (name, (default, about)) in known
-        .iter()
-        .filter(|(name, _)| !settings.contains_key(*name))
-    {
-        let about = textwrap::wrap(about, 118).into_iter();
-        let about = about
-            .flat_map(|line| ["# ".into(), line, "\n".into()])
-            .collect::<String>();
-        whole += &format!(
-            "\n{about}{name}={}\n",
-            default.as_deref().unwrap_or_default()
-        );
-    }
-    expect_file![root().join(SETTINGS)].assert_eq(&whole);
-    assert_eq!(
-        settings.keys().collect::<Vec<_>>(),
-        known.keys().collect::<Vec<_>>()
-    );
-    // The shipped settings are the defaults of the program, except that a person is called.
-    for (name, (default, _)) in known {
-        let shipped = settings[&name].as_str();
-        match default {
-            _ if name == "EXIT_ON_MANUAL" => assert_eq!(shipped, "true"),
-            Some(default) => assert_eq!(shipped, default, "{name}"),
-            None if name == "DRY_RUN" => assert_eq!(shipped, "none"),
-            None if name == "LOG_LEVEL" => assert_eq!(shipped, "info"),
-            None => assert_eq!(shipped, "", "{name}"),
-        }
-    }
-}
-
-/// The settings that are shipped, in their order: variable, value and comment.
-fn settings() -> Vec<(String, String, Vec<String>)> {
-    let (mut settings, mut about) = (Vec::new(), Vec::new());
-    for line in read(SETTINGS).lines() {
-        if let Some(comment) = line.strip_prefix("# ") {
-            about.push(comment.to_owned());
-        } else if let Some((name, value)) = line.split_once('=') {
-            settings.push((name.to_owned(), value.to_owned(), mem::take(&mut about)));
-        } else if line.is_empty() {
-            about.clear();
-        }
-    }
-    settings
-}
-
-/// The chart's options are the shipped settings, under the names of values. `UPDATE_EXPECT=1` rewrites them.
-#[test]
-fn the_values_have_every_setting() {
-    let options = settings().into_iter().map(|(name, value, about)| {
-        let about = about.iter().map(|line| {
-            let words = line.split(' ').map(|word| {
-                let is_variable = word.contains('_') && word.starts_with(char::is_uppercase);
-                if is_variable {
-                    option(word)
-                } else {
-                    word.to_owned()
-                }
-            });
-            format!("  # {}\n", words.collect::<Vec<_>>().join(" "))
-        });
-        let value = match value.as_str() {
-            "" => "\"\"",
-            value => value,
-        };
-        format!(
-            "{}  {}: {value}\n",
-            about.collect::<String>(),
-            option(&name)
-        )
+    let options = options.map(|(name, value)| (variable(name), text(value)));
+    let further = values["env"].as_array().into_iter().flatten();
+    let further = further.filter_map(|entry| {
+        let (name, value) = (entry["name"].as_str()?, entry["value"].as_str()?);
+        Some((name.to_owned(), value.to_owned()))
     });
-    pages::compare(
-        "charts/pod-reaper/values.yaml",
-        "  # Made of cronjob/base/settings.env by tests/cli/chart.rs.\n\n",
-        "  # End of the options.\n",
-        &options.collect::<String>(),
-    );
+    options.chain(further).collect()
+}
+
+/// The shipped options are the defaults of the program, except that a person is called. `tests/api_server/chart.rs` compares
+/// the chart with the CronJob.
+#[test]
+fn what_is_shipped_are_the_defaults() {
+    let known = options_with_variables().into_iter();
+    let known = known.map(|option| (option.variable, option.default));
+    let known = known.collect::<BTreeMap<_, _>>();
+    for (name, shipped) in env_of(&yaml("charts/pod-reaper/values.yaml")) {
+        let default = known[&name].as_deref();
+        match name.as_str() {
+            "EXIT_ON_MANUAL" => assert_eq!(shipped, "true"),
+            "DRY_RUN" => assert_eq!(shipped, "none"),
+            _ => assert_eq!(shipped, default.unwrap_or_default(), "{name}"),
+        }
+    }
 }
 
 /// With the defaults, and with each value file.
 #[test]
 fn the_program_accepts_what_the_values_set() {
     let mut all = value_files();
-    assert!(!all.is_empty());
+    assert!(all.len() >= 7, "{} files", all.len());
     all.push(("values.yaml".into(), yaml("charts/pod-reaper/values.yaml")));
     for (file, values) in all {
-        let run = reaper(&["--snapshot", "six-nodes.json"]);
-        for (name, value) in variables(&values["options"]) {
-            run.file(&format!("settings/{name}"), &value);
+        let mut run = reaper(&["--snapshot", "six-nodes.json"]);
+        for (name, value) in env_of(&values) {
+            run = run.env(&name, &value);
         }
-        let directory = run.file("settings/..data", "").replace("/..data", "");
-        let ended = run.env("POD_REAPER_SETTINGS", &directory).run();
-        let Ended { code, err, .. } = &ended;
-        assert!([0, 5].contains(code), "{file}: {code}: {err}");
+        let Ended { code, err, .. } = run.run();
+        assert!([0, 5].contains(&code), "{file}: {code}: {err}");
         assert!(!err.contains("no effect"), "{file}: {err}");
     }
 }
@@ -232,15 +149,11 @@ fn the_schema_refuses_what_cannot_work() {
         a duration without a unit: {options: {reapOlderThan: '10'}}
         months: {options: {reapOlderThan: '10M'}}
         no threshold: {options: {reapOlderThan: ''}}
-        a negative duration: {options: {deadline: '-1m'}}
-        an option that is gone: {options: {unreachableOnly: true}}
+        a negative duration: {options: {reapOlderThan: '-1m'}}
+        an option that env sets: {options: {maxDeletes: 5}}
         true as a text: {options: {exitOnManual: 'true'}}
         a dry run of no kind: {options: {dryRun: 'yes'}}
         true for a dry run: {options: {dryRun: true}}
-        fewer deletes than none: {options: {maxDeletes: -1}}
-        a number as a text: {options: {maxDeletes: '5'}}
-        no percentage: {options: {maxNotReadyPercent: 0}}
-        more than all: {options: {maxNotReadyPercent: 101}}
         an owner kind with a blank: {options: {manualOwnerKind: 'Stateful Set'}}
         an image with its tag: {image: {repository: 'registry.example.com/pod-reaper:1'}}
         no image: {image: {repository: ''}}

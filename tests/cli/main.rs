@@ -28,7 +28,6 @@ use std::{
     fs,
     io::{ErrorKind, Write as _},
     net::{Ipv4Addr, SocketAddr, TcpListener},
-    os::unix::fs::symlink,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
@@ -86,7 +85,6 @@ struct Documented {
     long: String,
     /// What its value is called.
     value: String,
-    about: String,
     variable: String,
     default: Option<String>,
 }
@@ -98,7 +96,7 @@ fn options_with_variables() -> Vec<Documented> {
     for text in help.split("\n      --").skip(1) {
         let (head, rest) = text.split_once('\n').expect("its text");
         let rest = rest.split("\n  -").next().expect("a part");
-        let Some((about, tail)) = rest.split_once("[env: ") else {
+        let Some((_, tail)) = rest.split_once("[env: ") else {
             continue;
         };
         let (variable, tail) = tail.split_once(']').expect("its end");
@@ -109,7 +107,6 @@ fn options_with_variables() -> Vec<Documented> {
             value: head[long.len()..]
                 .trim_matches([' ', '[', ']', '=', '<', '>'])
                 .to_owned(),
-            about: about.split_whitespace().collect::<Vec<_>>().join(" "),
             variable: variable.to_owned(),
             default: default.map(|text| text.split(']').next().expect("a value").to_owned()),
         });
@@ -141,18 +138,6 @@ impl Reaper {
     fn input(mut self, text: impl Into<String>) -> Self {
         self.input = Some(text.into());
         self
-    }
-
-    /// A settings directory as a `ConfigMap` is mounted, with these files, each of which ends with a newline.
-    fn settings(self, files: &[(&str, &str)]) -> Self {
-        let directory = self.home.path().join("settings");
-        fs::create_dir_all(&directory).expect("a directory");
-        for (name, value) in files {
-            self.file(&format!("settings/..data/{name}"), &format!("{value}\n"));
-            let file = Path::new("..data").join(name);
-            symlink(file, directory.join(name)).expect("a link");
-        }
-        self.env("POD_REAPER_SETTINGS", &directory.display().to_string())
     }
 
     /// Writes a file into the run's home and returns its path.

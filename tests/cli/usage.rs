@@ -1,15 +1,11 @@
 //! Options and variables.
 
-use std::fs;
-
-use itertools::Itertools as _;
 use pod_reaper_test_support::installed::option;
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
 use crate::{
-    Documented, Forbidden, KOSMOS, Reaper, audit, kubeconfig::kubeconfig, options_with_variables,
-    questions::SIX, reaper, small, transcripts::plays,
+    Documented, KOSMOS, Reaper, audit, options_with_variables, questions::SIX, reaper, small,
+    transcripts::plays,
 };
 
 /// A setting of the report, of an audit.
@@ -172,28 +168,20 @@ fn a_variable_that_is_nearly_one_of_ours_is_warned_of() {
     assert!(told(others).is_empty());
 }
 
-/// A file for each variable. One that cannot be read ends a run before anything else is read.
+/// Manifests of 0.5 mount settings that this version would not see. An empty variable is not set.
 #[test]
-fn a_directory_has_settings() {
-    plays("transcripts/settings.txt");
-    let files = [
-        ("REAP_OLDER_THAN", "20m"),
-        ("MANUAL_OWNER_KIND", "Job,StatefulSet"),
-        ("MAX_DELETES", "7"),
-        ("NAMESPACE_REGEX", ""),
-    ];
-    let report = audit(&["--output=json"])
-        .settings(&files)
-        .run()
-        .exits(0)
-        .report();
-    for (field, expected) in [
-        ("reapOlderThanSeconds", json!(1200)),
-        ("manualOwnerKinds", json!(["Job", "StatefulSet"])),
-        ("maxDeletes", json!(7)),
-        ("namespaceRegex", Value::Null),
+fn manifests_of_an_older_version_end_every_command_that_has_options() {
+    let says = "error: POD_REAPER_SETTINGS is set, as by the manifests of 0.5, and this version reads no settings from a directory; \
+                apply the manifests of this version, or unset POD_REAPER_SETTINGS and set a variable for each option\n";
+    for args in [
+        &["--dry-run"][..],
+        &["--yes", "--dry-run=none"],
+        &["--snapshot", KOSMOS],
+        &["explain", "vault/vault-0"],
     ] {
-        assert_eq!(report["settings"][field], expected, "{field}");
+        let run = reaper(args).env("POD_REAPER_SETTINGS", "/etc/pod-reaper/settings");
+        let error = run.run().exits(2).err;
+        assert!(error.starts_with(says), "{args:?}: {error}");
     }
     let none = audit(&["--output=json"]).env("POD_REAPER_SETTINGS", "");
     assert_eq!(setting(none, "reapOlderThanSeconds"), 600);
@@ -201,29 +189,23 @@ fn a_directory_has_settings() {
 
 /// Even a wrong value does not count where a stronger one is in its place.
 #[test]
-fn the_environment_beats_a_file_and_the_command_line_beats_both() {
-    for (file, variable, args, seconds) in [
-        ("20m", Some("30m"), &[][..], 1800),
-        ("20m", Some("30m"), &["--reap-older-than=40m"], 2400),
-        ("20m", None, &["--reap-older-than=40m"], 2400),
-        ("20m", Some(""), &[], 1200),
-        ("", None, &[], 600),
-        ("10", None, &["--reap-older-than=40m"], 2400),
-        ("10", Some("30m"), &[], 1800),
+fn the_command_line_beats_the_environment() {
+    for (variable, args, seconds) in [
+        ("30m", &[][..], 1800),
+        ("30m", &["--reap-older-than=40m"], 2400),
+        ("", &[], 600),
+        ("10", &["--reap-older-than=40m"], 2400),
     ] {
-        let mut run = audit(args).settings(&[("REAP_OLDER_THAN", file)]);
+        let mut run = audit(args).env("REAP_OLDER_THAN", variable);
         run.command.arg("--output=json");
-        if let Some(value) = variable {
-            run = run.env("REAP_OLDER_THAN", value);
-        }
-        let case = format!("{file} {variable:?} {args:?}");
+        let case = format!("{variable} {args:?}");
         assert_eq!(setting(run, "reapOlderThanSeconds"), seconds, "{case}");
     }
 }
 
-/// The value is refused like that of a variable, whatever is asked, and a password is never shown.
+/// Whatever is asked. A password is never shown.
 #[test]
-fn a_wrong_value_in_a_file_is_refused() {
+fn a_wrong_value_of_a_variable_is_refused() {
     let [run, audit, explain] = [
         &["--dry-run"][..],
         &["--snapshot", KOSMOS],
@@ -248,7 +230,6 @@ fn a_wrong_value_in_a_file_is_refused() {
             ": a bare number has no unit; write it with a unit, such as 10m or 1h 30m",
             &all,
         ),
-        // One newline is cut.
         (
             "CLUSTER_NAME",
             " \n",
@@ -257,7 +238,7 @@ fn a_wrong_value_in_a_file_is_refused() {
         ),
     ] {
         for question in questions {
-            let ended = reaper(question).settings(&[(name, value)]).run().exits(2);
+            let ended = reaper(question).env(name, value).run().exits(2);
             let error = ended.never_prints("MARKER").err;
             let says = format!("error: invalid value '{value}' for '{name}'{why}\n");
             assert!(error.starts_with(&says), "{question:?}: {error}");
@@ -265,98 +246,7 @@ fn a_wrong_value_in_a_file_is_refused() {
     }
 }
 
-/// The names of files that set nothing: each is no option, or one that only a component sets.
-const WITHOUT_EFFECT: [&str; 21] = [
-    "ALL",
-    "CONTEXT",
-    "HOME",
-    "HTTPS_PROXY",
-    "KUBECONFIG",
-    "KUBERNETES_SERVICE_HOST",
-    "KUBERNETES_SERVICE_PORT",
-    "LD_PRELOAD",
-    "MAX_DELETS",
-    "NAMESPACE",
-    "NOW",
-    "OUTPUT",
-    "PATH",
-    "POD_NAME",
-    "POD_REAPER_SETTINGS",
-    "REAP_SCRATCH",
-    "REQUIRE_GUARD",
-    "SNAPSHOT",
-    "SSL_CERT_FILE",
-    "YES",
-    "max_deletes",
-];
-
-/// The log has the name of a file without effect, and not the value.
-#[test]
-fn what_is_no_option_cannot_be_set_by_a_file() {
-    let others = [
-        ("MANUAL_OWNER_KIND", "Job"),
-        ("MAX_DELETES", "7"),
-        ("NAMESPACE_REGEX", ""),
-    ];
-    let files = [&WITHOUT_EFFECT.map(|name| (name, "MARKER"))[..], &others].concat();
-    let run = reaper(&["--snapshot", KOSMOS]).settings(&files);
-    let log = run.run().exits(0).never_prints("MARKER").err;
-    let expected = WITHOUT_EFFECT.map(|name| match name {
-        "MAX_DELETS" => format!("{name:?} has no effect; did you mean MAX_DELETES"),
-        _ => format!("{name:?} has no effect"),
-    });
-    assert_eq!(told(&log, "The setting "), expected);
-}
-
-#[test]
-fn what_only_a_component_sets_cannot_be_set_by_a_file() {
-    let files = [("REQUIRE_GUARD", "true"), ("REAP_SCRATCH", "true")];
-    for (variable, reaps) in [("", false), ("true", true)] {
-        let run = audit(&["--output=json"]).settings(&files);
-        let run = run.env("REAP_SCRATCH", variable);
-        assert_eq!(setting(run, "reapScratch"), reaps);
-    }
-}
-
-#[test]
-fn no_file_of_the_settings_names_a_cluster() {
-    let cluster = Forbidden::new();
-    for (options, code, says) in [
-        (
-            &["--kubeconfig", "/dev/null"][..],
-            2,
-            "--kubeconfig /dev/null: it has no contexts; name another",
-        ),
-        (
-            &[],
-            1,
-            "no cluster to connect to: there is no kubeconfig, and this is not a pod with a ServiceAccount token; \
-             name one with --kubeconfig, or audit a saved state with --snapshot",
-        ),
-    ] {
-        let run = reaper(&[&["--dry-run"], options].concat());
-        let path = run.file("other", &kubeconfig(cluster.address(), "token: MARKER"));
-        let mut files = WITHOUT_EFFECT.map(|name| (name, "MARKER"));
-        for (name, value) in &mut files {
-            if *name == "KUBECONFIG" {
-                *value = &path;
-            }
-        }
-        let ended = run
-            .settings(&files)
-            .run()
-            .exits(code)
-            .never_prints("MARKER");
-        let rest = ended
-            .err
-            .lines()
-            .filter(|line| !line.contains("The setting "));
-        assert_eq!(rest.collect_vec(), [format!("error: {says}")]);
-    }
-    cluster.was_left_alone();
-}
-
-/// A filter that was typed and selects no namespace is wrong usage, whatever is asked. One from a variable or the settings is
+/// A filter that was typed and selects no namespace is wrong usage, whatever is asked. One from a variable is
 /// named in the report, because one setting serves many clusters.
 #[test]
 fn a_filter_that_selects_no_namespace_is_wrong_usage() {
@@ -409,13 +299,8 @@ fn a_filter_that_selects_no_namespace_is_wrong_usage() {
             && ended.err.contains("list them with: kubectl get namespaces");
         assert!(is_said, "{args:?}: {}", ended.err);
     }
-    let settings = TempDir::new().expect("a directory");
-    fs::write(settings.path().join("NAMESPACE_REGEX"), "^compute$\n").expect("it is written");
-    let settings = settings.path().to_str().expect("UTF-8");
-    for variable in [other, ("POD_REAPER_SETTINGS", settings)] {
-        let report = asks(variable, &[], "{}").exits(0).report();
-        assert_eq!(report["notices"][0]["code"], "no-namespace", "{variable:?}");
-    }
+    let report = asks(other, &[], "{}").exits(0).report();
+    assert_eq!(report["notices"][0]["code"], "no-namespace");
     // Nobody knows which namespaces there are if none was saved.
     let unsaved = "Namespace compute-hive01: null";
     let report = asks(none, &["--namespace-regex=^compute$"], unsaved)
@@ -473,23 +358,19 @@ fn other(name: &str) -> &str {
     }
 }
 
-/// Each setting of the report can be set by an option, by its variable and by a file, to the same value. An option
-/// beats the variable, and the variable beats the file.
+/// Each setting of the report can be set by an option and by its variable, to the same value. An option beats the variable.
 #[test]
 fn a_setting_is_the_same_however_it_is_set() {
-    let report = |args: &[&str], variable: Option<(&str, &str)>, file: Option<(&str, &str)>| {
+    let report = |args: &[&str], variable: Option<(&str, &str)>| {
         let mut run = audit(&[&["--output=json"], args].concat());
         if let Some((name, value)) = variable {
             run = run.env(name, value);
-        }
-        if let Some(file) = file {
-            run = run.settings(&[file]);
         }
         let ended = run.run();
         assert!([0, 4, 5].contains(&ended.code), "{args:?}: {}", ended.err);
         ended.report()["settings"].take()
     };
-    let usual = report(&[], None, None);
+    let usual = report(&[], None);
     let fields = usual.as_object().expect("fields").keys();
     let fields = fields.cloned().collect::<Vec<_>>();
     let mut found = 0;
@@ -508,41 +389,19 @@ fn a_setting_is_the_same_however_it_is_set() {
             continue;
         };
         found += 1;
-        let (value, other) = (sample(value), Some((variable.as_str(), other(value))));
-        let typed = report(&[&format!("{long}={value}")], None, None);
-        assert_ne!(typed[field], usual[field], "{long}={value}");
-        let by_file = Some((variable.as_str(), value));
-        // Only a component sets this one.
-        let of_file = if variable == "REAP_SCRATCH" {
-            &usual
-        } else {
-            &typed
-        };
-        for (how, settings, expected) in [
-            (
-                "variable",
-                report(&[], Some((variable, value)), None),
-                &typed,
-            ),
-            ("file", report(&[], None, by_file), of_file),
-            (
-                "empty variable",
-                report(&[], Some((variable, "")), by_file),
-                of_file,
-            ),
-            (
-                "option, beside others",
-                report(&[&format!("{long}={value}")], other, other),
-                &typed,
-            ),
-            (
-                "variable, beside a file",
-                report(&[], Some((variable, value)), other),
-                &typed,
-            ),
-        ] {
-            assert_eq!(settings, *expected, "{long}={value} by {how}");
-        }
+        let (value, other) = (sample(value), other(value));
+        let long = format!("{long}={value}");
+        let typed = report(&[&long], None);
+        assert_ne!(typed[field], usual[field], "{long}");
+        let variable = |value| Some((variable.as_str(), value));
+        assert_eq!(report(&[], variable(value)), typed, "{long} by variable");
+        assert_eq!(
+            report(&[], variable("")),
+            usual,
+            "{long} by an empty variable"
+        );
+        let beside = report(&[&long], variable(other));
+        assert_eq!(beside, typed, "{long} beside a variable");
     }
     // Apart from `--all`, which has no variable.
     assert_eq!(found, fields.iter().filter(|field| *field != "all").count());

@@ -12,7 +12,6 @@
 {{- $_ := set .Values "activeDeadlineSeconds" 110 }}
 {{- $_ := set .Values "historyLimit" 15 }}
 {{- $_ := set .Values "failedHistoryLimit" 9 }}
-{{- $_ := set .Values.options "deadline" "90s" }}
 {{- end }}
 {{- end -}}
 
@@ -48,19 +47,13 @@ labels:
 {{- if and .Values.answers.enabled (eq $options.dryRun "client") -}}
 {{- fail "options.dryRun=client promises an account that cannot write, and answers.enabled=true lets it delete PVCs: set answers.enabled=false, or options.dryRun=server" -}}
 {{- end -}}
-{{- /* A variable would be used instead of the option of that name, and a later one instead of the guard's. */ -}}
+{{- /* An entry of a name that the chart sets would be there twice. */ -}}
 {{- $set := dict -}}
 {{- if .Values.guard.enabled }}{{ $_ := set $set "REQUIRE_GUARD" "guard.enabled" }}{{ end -}}
-{{- $empty := dict -}}
-{{- range $option, $value := $options -}}
-{{- $variable := $option | snakecase | upper -}}
-{{- $_ := set $set $variable (printf "options.%s" $option) -}}
-{{- if eq (toString $value) "" }}{{ $_ := set $empty $variable true }}{{ end -}}
-{{- end -}}
+{{- if .Values.eager.enabled }}{{ $_ := set $set "DEADLINE" "eager.enabled" }}{{ end -}}
+{{- range $option, $value := $options }}{{ $_ := set $set ($option | snakecase | upper) (printf "options.%s" $option) }}{{ end -}}
 {{- range .Values.env -}}
-{{- if and (hasKey $set .name) (not (and .valueFrom (hasKey $empty .name))) -}}
-{{- fail (printf "env may not set %s: use %s%s" .name (get $set .name) (ternary ", or valueFrom" "" (hasKey $empty .name))) -}}
-{{- end -}}
+{{- if hasKey $set .name }}{{ fail (printf "env may not set %s: use %s" .name (get $set .name)) }}{{ end -}}
 {{- end -}}
 {{- end -}}
 
@@ -151,11 +144,17 @@ containers:
   args: {{ toJson . }}
   {{- end }}
   env:
+  {{- range $option, $value := .root.Values.options }}
+  {{- if and (eq $option "exitOnManual") (eq $.root.Values.options.dryRun "client") }}{{ $value = false }}{{ end }}
+  - {name: {{ $option | snakecase | upper }}, value: {{ $value | quote }}}
+  {{- end }}
+  {{- if .root.Values.eager.enabled }}
+  - {name: DEADLINE, value: 90s}
+  {{- end }}
   - name: POD_NAME
     valueFrom: {fieldRef: {fieldPath: metadata.name}}
   - name: POD_NAMESPACE
     valueFrom: {fieldRef: {fieldPath: metadata.namespace}}
-  - {name: POD_REAPER_SETTINGS, value: /etc/pod-reaper/settings}
   {{- if and .root.Values.guard.enabled (not .test) }}
   - {name: REQUIRE_GUARD, value: "true"}
   {{- end }}
@@ -175,7 +174,6 @@ containers:
       drop: [ALL]
   volumeMounts:
   - {name: token, mountPath: /var/run/secrets/kubernetes.io/serviceaccount, readOnly: true}
-  - {name: settings, mountPath: /etc/pod-reaper/settings, readOnly: true}
   {{- with .root.Values.volumeMounts }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
@@ -186,7 +184,6 @@ volumes:
     - serviceAccountToken: {path: token, expirationSeconds: 600}
     - configMap: {name: kube-root-ca.crt, items: [{key: ca.crt, path: ca.crt}]}
     - downwardAPI: {items: [{path: namespace, fieldRef: {fieldPath: metadata.namespace}}]}
-- {name: settings, configMap: {name: {{ include "pod-reaper.name" .root }}}}
 {{- with .root.Values.volumes }}
 {{- toYaml . | nindent 0 }}
 {{- end }}

@@ -12,5 +12,5 @@ changed() { sed "$1" good > changed; pod-reaper --yes --kubeconfig changed; }
 
 # What the chart renders with these values, and which of its notes say what they may not achieve.
 template() { helm template night-shift charts/pod-reaper --namespace=ops --set "$1"; }
-notes() { helm install night-shift charts/pod-reaper --dry-run=client --set "image.repository=registry.example.com/pod-reaper,$1" | sed '1,/^NOTES:/d' | grep -e WARNING -e 'deletes nothing' -e PUSH_GATEWAY -e pushGateway; }
+notes() { helm install night-shift charts/pod-reaper --dry-run=client --set "image.repository=registry.example.com/pod-reaper,$1" | sed '1,/^NOTES:/d' | grep -e WARNING -e 'deletes nothing'; }
 secret='env[0].valueFrom.secretKeyRef.name=a,env[0].valueFrom.secretKeyRef.key=b'

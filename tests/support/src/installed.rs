@@ -3,7 +3,6 @@
 use itertools::Itertools as _;
 use std::{
     fs,
-    os::unix::fs::symlink,
     path::{Path, PathBuf},
     process::{Command, Output},
     thread,
@@ -253,12 +252,12 @@ pub fn kubeconfig_of_pod(cluster: &ControlPlane, pod: &Value) -> PathBuf {
     file
 }
 
-/// The environment of the CronJob's container. Its settings directory has the current content of its `ConfigMap`.
+/// The variables of the CronJob's container.
 pub fn settings(cluster: &ControlPlane) -> Vec<(String, String)> {
     settings_of(cluster, "pod-reaper", "pod-reaper")
 }
 
-/// The environment for a CronJob of another name.
+/// The variables for a CronJob of another name.
 pub fn settings_of(cluster: &ControlPlane, namespace: &str, name: &str) -> Vec<(String, String)> {
     let cronjob = cluster.get(&format!(
         "/apis/batch/v1/namespaces/{namespace}/cronjobs/{name}"
@@ -273,49 +272,15 @@ pub fn settings_of(cluster: &ControlPlane, namespace: &str, name: &str) -> Vec<(
     let variables = each(&container["env"]).filter_map(|entry| {
         // A value that the kubelet would fill in is missing here.
         let (name, value) = (str_of(&entry["name"]), entry.get("value")?);
-        let value = str_of(value);
-        let value = match mounted(cluster, namespace, pod, value) {
-            Some(directory) if name == SETTINGS => directory.display().to_string(),
-            _ => value.to_owned(),
-        };
-        Some((name.to_owned(), value))
+        Some((name.to_owned(), str_of(value).to_owned()))
     });
     variables.collect()
 }
 
-/// The variable that names the settings directory.
-const SETTINGS: &str = "POD_REAPER_SETTINGS";
-
-/// Writes the `ConfigMap` that a pod mounts there, as a kubelet does: each key is a link into a hidden directory.
-fn mounted(cluster: &ControlPlane, namespace: &str, pod: &Value, path: &str) -> Option<PathBuf> {
-    let mounts = &pod["containers"][0]["volumeMounts"];
-    let mount = each(mounts).find(|mount| mount["mountPath"] == path)?;
-    assert_eq!(mount["readOnly"], true);
-    let volume = each(&pod["volumes"]).find(|volume| volume["name"] == mount["name"])?;
-    assert_eq!(volume["configMap"]["optional"], Value::Null);
-    let map = str_of(&volume["configMap"]["name"]);
-    let map = cluster.get(&format!("/api/v1/namespaces/{namespace}/configmaps/{map}"));
-    assert!(map["data"].is_object(), "a kubelet waits for {map}");
-    let directory = TempDir::new_in(&cluster.dir).expect("our folder").keep();
-    fs::create_dir(directory.join("..data")).expect("our folder");
-    for (key, value) in map["data"].as_object().into_iter().flatten() {
-        let content = Path::new("..data").join(key);
-        fs::write(directory.join(&content), str_of(value)).expect("our folder");
-        symlink(content, directory.join(key)).expect("our folder");
-    }
-    Some(directory)
-}
-
-/// The value of a variable: from the environment, or else from the settings directory.
+/// The value of a variable.
 pub fn is_set_to(variables: &[(String, String)], name: &str) -> Option<String> {
-    let in_environment = |name: &str| {
-        let found = variables.iter().find(|(known, _)| known == name);
-        found.map(|(_, value)| value.clone())
-    };
-    in_environment(name).or_else(|| {
-        let directory = in_environment(SETTINGS)?;
-        fs::read_to_string(Path::new(&directory).join(name)).ok()
-    })
+    let found = variables.iter().find(|(known, _)| known == name);
+    found.map(|(_, value)| value.clone())
 }
 
 /// The variable of one of the chart's values: `REAP_OLDER_THAN` for `reapOlderThan`.
