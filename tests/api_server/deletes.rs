@@ -29,7 +29,6 @@ const NODES: &str = "
     Node detected: {detects: KernelDeadlock}
     Node no-detector: {detects: NetworkUnavailable}
     Node recovering: {since: 300, renewed: 2}
-    Node just-failed: {since: 10, renewed: 100}
     # Their clocks are wrong: the server's stamp of the renewal counts, not the time that the node wrote.
     Node clock-behind: {since: 300, renewed: 2, says: 3600}
     Node clock-ahead: {says: -3600}
@@ -137,7 +136,6 @@ owner-kind:
     timed: {owner: Job backup-29412360}
 # Reasons of its node.
 node-just-failed:
-    node-just-failed: {node: just-failed}
     since-nobody-knows-when: {node: says-nothing}
 kosmos-leaf:
     leaf-by-label: {node: by-label}
@@ -302,7 +300,7 @@ fn two_dead_workers_cost_these_requests() {
     let paths = seen.map(|seen| seen.path).collect_vec();
     // Before 1.26, API servers have no such Leases, so the run does not list them.
     let servers = usize::from(cluster.is_at_least(26));
-    assert_eq!(paths.len(), 23 + servers, "{paths:#?}");
+    assert_eq!(paths.len(), 25 + servers, "{paths:#?}");
     let leases = paths.iter().filter(|path| path.contains("/leases"));
     let all = "/apis/coordination.k8s.io/v1/leases?includeObject=None";
     let rows = leases.clone().filter(|path| path.starts_with(all));

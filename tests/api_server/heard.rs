@@ -150,30 +150,6 @@ fn a_lease_that_something_on_the_node_renews_keeps_its_pods() {
     assert_eq!(read, expected.collect());
 }
 
-/// A pod that had lost the election renews a Lease between decision and delete.
-#[test]
-fn a_lease_that_named_the_node_is_read_again_before_each_write() {
-    let cluster = one_dead();
-    let pod = pod(&cluster, "apps/leader-0: {}");
-    make(
-        &cluster,
-        "Lease apps/leader: {holder: leader-0, renewed: 3600}",
-    );
-    until_overdue();
-    let (reads, server) = (AtomicUsize::new(0), cluster.server());
-    let proxy = Proxy::start(server, move |seen| {
-        if seen.path.ends_with("/leases/leader") && reads.fetch_add(1, Ordering::SeqCst) == 1 {
-            server.delete(&seen.path, json!({}));
-            make(server, "Lease apps/leader: {holder: leader-0}");
-        }
-    });
-    let ended = run(&proxy.kubeconfig, &SHORT);
-    ended.says(&pod, (REAP, Some("node-changed")));
-    let why = str_of(&ended.pod(&pod)["outcomeDetail"]);
-    assert!(why.contains("apps/leader"), "{why}");
-    assert!(!proxy.seen().iter().any(Seen::is_write));
-}
-
 /// A `StatefulSet` with `whenScaled: Delete` makes the pod the owner of its PVCs when it is scaled down.
 #[test]
 fn a_claim_goes_with_the_pod_that_owns_it_only_while_nothing_wants_it_again() {
