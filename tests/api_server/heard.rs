@@ -2,7 +2,6 @@
 
 use crate::prelude::*;
 
-const REAP: &str = "stuck-on-not-ready-node";
 const SERVERS: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
 const SETS: &str = "/apis/apps/v1/namespaces/apps/statefulsets";
 
