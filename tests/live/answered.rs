@@ -76,6 +76,7 @@ fn an_executor_whose_claim_a_person_gives_up_runs_on_another_node() {
         let output = paste(&case, &theirs);
         assert!(output.status.success(), "{theirs}\n{}", shown(&output));
     };
+    // A run knows its CronJob by the name that a scheduled Job has.
     let answered = |name: &str| {
         let from = format!("--from=cronjob/{NAME}");
         kubectl(&case, &["create", "job", "-n", NAMESPACE, &from, name]);
@@ -104,7 +105,7 @@ fn an_executor_whose_claim_a_person_gives_up_runs_on_another_node() {
         )
     };
 
-    let refused = answered("without-the-component");
+    let refused = answered("night-pod-reaper-29854800");
     refused.ends(3);
     refused.says(&old.uid, ("answered", Some("denied")));
     is_untouched();
@@ -117,7 +118,7 @@ fn an_executor_whose_claim_a_person_gives_up_runs_on_another_node() {
         let message = answer["message"].as_str().unwrap_or_default();
         message.contains("pod-reaper may delete only PVCs that are annotated")
     });
-    let reaped = answered("with-the-component");
+    let reaped = answered("night-pod-reaper-29854810");
     reaped.ends(0);
     reaped.says(&old.uid, ("answered", Some("deleted")));
     let new = case.until_replaced(std::slice::from_ref(old));
