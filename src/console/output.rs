@@ -50,7 +50,7 @@ pub async fn write(report: Report, form: &OutputFormats, stop: &Stop) -> Exit {
     exit.max(exit_after(written, "the report", remedy))
 }
 
-/// Writes a text that needs no run, such as the manual page.
+/// Writes a text that needs no run, such as a completion script.
 pub fn write_text(text: io::Result<Vec<u8>>) -> Exit {
     let mut out = io::stdout().lock();
     let written = text
