@@ -5,6 +5,9 @@ use crate::{prelude::*, support::objects::make};
 /// The pod on a local disk.
 pub const ON_DISK: &str = "impala-impala01/impala-executor-000-0";
 
+/// The pod of a Job that replaces only a failed pod.
+const IMPORT: &str = "compute-hive01/import";
+
 /// The sign of life of the failing node in a report.
 #[track_caller]
 fn sign_of_life(run: &Run) -> &Value {
@@ -62,11 +65,15 @@ fn a_kubelet_lives_and_its_node_is_not_ready() {
     case.until_stopped(FAILING, [&evicted, &Vec::new()]);
     case.until_true("each of them runs again, on any node", || {
         let pods = case.pods();
-        evicted.iter().all(|old| {
+        // This Job replaces only a failed pod, and the pod has ended with exit code 0.
+        let mut again = evicted.iter().filter(|old| old.called() != IMPORT);
+        again.all(|old| {
             let mut pods = pods.iter();
             pods.any(|new| new.owner == old.owner && new.uid != old.uid && new.is_running())
         })
     });
+    let job = case.get("/apis/batch/v1/namespaces/compute-hive01/jobs/import");
+    assert_eq!(job["status"]["succeeded"], 1, "{job}");
     assert_eq!(case.untouched(), elsewhere);
     let after = case.reap("");
     assert_eq!(
