@@ -12,13 +12,7 @@ use std::{
 use http::{HeaderValue, Request, Response, header};
 use kube::{Client, client::Body};
 use libfuzzer_sys::fuzz_target;
-use pod_reaper::{
-    cli::Cli,
-    cluster::{Cluster, PodsOf},
-    settings::Settings,
-    source::Store,
-    stop::Stop,
-};
+use pod_reaper::{cli::Cli, cluster::Cluster, settings::Settings, source::Store, stop::Stop};
 
 const STATUS: [u16; 8] = [200, 200, 200, 404, 410, 429, 500, 503];
 const NOT_FOUND: &[u8] = br#"{"kind":"Status","reason":"NotFound"}"#;
@@ -69,9 +63,8 @@ fuzz_target!(|data: &[u8]| {
         let (_signal, stop) = Stop::manual(Duration::from_secs(480));
         let client = Client::new(tower::service_fn(serve), "default");
         let cluster = Cluster::new(client, stop);
-        let now = jiff::Timestamp::UNIX_EPOCH;
         let store = Store::new(&cluster, settings.wanted());
-        match question % 11 {
+        match question % 8 {
             0 => drop(store.scan().await),
             1 => drop(cluster.attachments().await),
             2 => {
@@ -86,10 +79,11 @@ fuzz_target!(|data: &[u8]| {
             4 => drop(cluster.pod_uids("n").await),
             5 => drop(store.pod("n", "n").await),
             6 => drop(cluster.namespaces().await),
-            7 => store.read_claims().await,
-            8 => drop(store.counted_nodes(now).await),
-            9 => drop(store.summaries(&PodsOf::Name("n".to_owned())).await),
-            _ => drop(cluster.real_nodes("disk in (ssd)", &settings.policy.node_selectors).await),
+            _ => drop(
+                cluster
+                    .real_nodes("disk in (ssd)", &settings.policy.node_selectors)
+                    .await,
+            ),
         }
     });
 });

@@ -7,10 +7,15 @@ use pod_reaper::{
     cli::Cli,
     selector::NodeSelectors,
     settings::Settings,
-    source::snapshot::{Options, Saved},
+    source::{
+        Store,
+        snapshot::{Options, Saved},
+    },
 };
 
 fuzz_target!(|data: &[u8]| {
+    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    let Ok(runtime) = runtime else { return };
     let Ok(cli) = Cli::try_from_args(["pod-reaper".into()]) else {
         return;
     };
@@ -28,11 +33,12 @@ fuzz_target!(|data: &[u8]| {
     for (now, all) in [(None, true), (Some(Timestamp::UNIX_EPOCH), false)] {
         settings.all = all;
         for every_pod in [false, true] {
-            let options = Options {
-                now,
-                every_pod,
+            let options = Options { now, every_pod };
+            let Ok(saved) = Saved::read(data, options) else {
+                continue;
             };
-            let _ = Saved::read(data, options).map(|saved| saved.gather(&settings.wanted()));
+            let store = Store::new(&saved, settings.wanted());
+            let _ = runtime.block_on(store.gather(None));
         }
     }
 });
