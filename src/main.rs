@@ -15,8 +15,8 @@ use pod_reaper::{
 
 fn main() -> ExitCode {
     let cli = Cli::from_process();
-    if let Command::Print(print) = &cli.command {
-        return output::write_text(Ok(print.text())).into();
+    if let Command::Completions(shell) = cli.command {
+        return output::write_script(&cli::completions(shell)).into();
     }
     let settings = Settings::from(cli);
     log::start(settings.form.log_format, settings.form.log_level);
@@ -57,8 +57,10 @@ async fn perform(settings: &Settings, stop: &Stop) -> Result<Exit> {
             }
             report
         }
-        // `main` has already printed this text.
-        Command::Print(print) => return Ok(output::write_text(Ok(print.text()))),
+        // `main` has already printed this script.
+        Command::Completions(shell) => {
+            return Ok(output::write_script(&cli::completions(*shell)));
+        }
         Command::Run => run::run(settings, stop).await?,
     };
     Ok(output::write(report, &settings.form, stop).await)

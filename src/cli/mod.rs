@@ -1,7 +1,6 @@
 //! The command line: commands, options, their environment variables and their help.
 
 mod options;
-mod print;
 mod values;
 mod variables;
 
@@ -16,10 +15,10 @@ use clap::{
     error::{ContextKind, ContextValue, Error, ErrorKind},
     parser::ValueSource,
 };
+use clap_complete::Shell;
 use itertools::Itertools as _;
 
 pub use self::options::{Common, Options, OutputFormats};
-pub use self::print::Print;
 use self::values::PODS;
 pub use self::values::{LogFormat, Output, PodName};
 use crate::{cluster::Mode, selector::regex};
@@ -49,8 +48,8 @@ pub enum Command {
     Run,
     /// Explains the verdict on a pod.
     Explain { pod: PodName, all_rules: bool },
-    /// Prints a text that needs no cluster.
-    Print(Print),
+    /// Prints a completion script, for which no cluster is needed.
+    Completions(Shell),
 }
 
 /// Force-deletes pods stuck Terminating on NotReady nodes, and reports those that need you to
@@ -84,8 +83,12 @@ enum Typed {
         #[command(flatten)]
         common: Common,
     },
-    #[command(flatten)]
-    Print(Print),
+    /// Print a completion script: bash, zsh or fish
+    Completions {
+        /// The shell
+        #[arg(value_parser = values::shell())]
+        shell: Shell,
+    },
 }
 
 /// The name under which kubectl finds the program as a plugin.
@@ -191,7 +194,7 @@ impl Cli {
                 let pod = name.unwrap_or(pod);
                 Command::Explain { pod, all_rules }
             }
-            Some(Typed::Print(print)) => Command::Print(print),
+            Some(Typed::Completions { shell }) => Command::Completions(shell),
         };
         if command != Command::Run {
             // All commands except the run only read.
@@ -438,6 +441,15 @@ fn not_joined(word: &str, args: &[OsString], command: &clap::Command) -> Option<
     Some(format!(
         "{option} takes its value only after an equals sign; write {option}={word}"
     ))
+}
+
+/// Returns the completion script for a shell.
+pub fn completions(shell: Shell) -> String {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut command_line(None), "pod-reaper", &mut script);
+    // The script for bash spells the name of a program with a hyphen in two ways, so it does not
+    // find the options of subcommands (clap-rs/clap#6421).
+    String::from_utf8_lossy(&script).replace("pod__subcmd__reaper", "pod__reaper")
 }
 
 /// Warns about variables whose names nearly match one of ours: they have no effect. The log must

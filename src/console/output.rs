@@ -50,12 +50,10 @@ pub async fn write(report: Report, form: &OutputFormats, stop: &Stop) -> Exit {
     exit.max(exit_after(written, "the report", remedy))
 }
 
-/// Writes a text that needs no run, such as a completion script.
-pub fn write_text(text: io::Result<Vec<u8>>) -> Exit {
+/// Writes a completion script.
+pub fn write_script(script: &str) -> Exit {
     let mut out = io::stdout().lock();
-    let written = text
-        .and_then(|text| out.write_all(&text))
-        .and_then(|()| out.flush());
+    let written = out.write_all(script.as_bytes()).and_then(|()| out.flush());
     exit_after(written, "it", "")
 }
 

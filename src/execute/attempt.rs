@@ -29,7 +29,7 @@ const LEASES_SHARED_FOR: Duration = Duration::from_mins(1);
 
 /// The other Leases, as they were last read.
 pub struct LastLeases {
-    /// The moment before the reading began or, if it failed, when the failure came.
+    /// The moment from which its age counts.
     pub at: Instant,
     /// `None` as long as the pods were judged by the last reading.
     pub again: Option<Arc<Read<LeasesByNode>>>,
@@ -65,11 +65,17 @@ impl Run<'_> {
         if last.at.elapsed() >= shared_for {
             let asked = Instant::now();
             let read = self.cluster.leases_again(holders).await;
-            last.at = read.as_ref().map_or_else(|_| Instant::now(), |_| asked);
+            last.at = taken(&read, asked);
             last.again = Some(Arc::new(read.map_err(Unread::from)));
         }
         Some((holders, last.again.clone()?))
     }
+}
+
+/// Returns the moment from which the age of a reading counts: when it was `asked` for. The age of a
+/// failure counts from the moment when it came. Otherwise each pod would wait for a failure of its own.
+fn taken<T, E>(read: &Result<T, E>, asked: Instant) -> Instant {
+    read.as_ref().map_or_else(|_| Instant::now(), |_| asked)
 }
 
 /// A node of the plan.
@@ -424,8 +430,8 @@ impl Turn<'_> {
     /// Reads the node, or returns the last reading if it is recent. `Err` is the pod's outcome.
     async fn fresh(&self) -> Result<StillDown, Outcome> {
         let mut last_reading = self.node.last_reading.lock().await;
-        if let Some((taken, fresh)) = &*last_reading
-            && taken.elapsed() < NODE_SHARED_FOR
+        if let Some((at, fresh)) = &*last_reading
+            && at.elapsed() < NODE_SHARED_FOR
         {
             return fresh.clone();
         }
@@ -437,10 +443,7 @@ impl Turn<'_> {
         let leases = leases.as_ref().map(|(holders, read)| (*holders, &**read));
         let fresh = cluster.still_down(self.node.as_judged, &policy.node_selectors, leases);
         let fresh = fresh.await;
-        // The age of a failure counts from the moment when it came, not from the request's start.
-        // Otherwise each of the node's pods would wait for a failure of its own.
-        let taken = fresh.as_ref().map_or_else(|_| Instant::now(), |_| asked);
-        *last_reading = Some((taken, fresh.clone()));
+        *last_reading = Some((taken(&fresh, asked), fresh.clone()));
         fresh
     }
 

@@ -304,7 +304,7 @@ impl Holders {
     /// Adds the heartbeats that the other Leases of a node show, as known at `now`. Some of `leases`
     /// may speak for other nodes.
     pub fn hear(&self, node: &mut NodeFacts, leases: Read<Option<Vec<RawLease>>>, now: Timestamp) {
-        let leases = match leases {
+        let mut own = match leases {
             Err(unread) => {
                 node.named_by = Some(Err(unread));
                 return;
@@ -323,7 +323,6 @@ impl Holders {
             }
             Ok(Some(leases)) => leases,
         };
-        let mut own = leases;
         own.retain(|lease| self.of(lease).contains(node.name.as_str()));
         let named_by = own.iter().map(|lease| NamedBy {
             namespace: lease.metadata.namespace.clone(),

@@ -54,9 +54,6 @@ pub struct Section {
     pub blocks: Vec<Block>,
 }
 
-/// The sections that a text sets off only from important sections.
-const MINOR: [&str; 6] = ["wait", "leave", "notices", "unread", "unseen", "nodes"];
-
 #[derive(Debug, Clone)]
 pub enum Block {
     Paragraph {
@@ -169,11 +166,6 @@ impl Section {
             tone,
             blocks,
         }
-    }
-
-    /// Reports whether you need not see the section first.
-    pub fn is_minor(&self) -> bool {
-        MINOR.contains(&self.id)
     }
 }
 

@@ -96,7 +96,7 @@ pub struct Gathered {
     /// their PVCs. They are kept apart from the facts because the plan takes them over: there may
     /// be tens of thousands of pods, so they must not be copied.
     pub pods: Vec<PodFacts>,
-    /// The reading of the other Leases; `None` if there was none, or if it failed.
+    /// The reading of the other Leases; `None` if there was none, or if this account may not list Leases.
     pub leases: Option<OtherLeases>,
 }
 

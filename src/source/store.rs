@@ -8,7 +8,7 @@ use std::{
 };
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream as futures};
-use tokio::{sync::OnceCell, time::Instant};
+use tokio::time::Instant;
 
 use super::{
     CountedNodes, Gathered, OtherLeases, Pods, Scan, Wanted,
@@ -54,7 +54,6 @@ impl<'a> From<&'a Saved> for Source<'a> {
 pub struct Store<'a> {
     source: Source<'a>,
     pub(super) wanted: Wanted<'a>,
-    scan: OnceCell<Scan>,
     readings: RefCell<Readings>,
 }
 
@@ -64,7 +63,6 @@ impl<'a> Store<'a> {
         Self {
             source: source.into(),
             wanted,
-            scan: OnceCell::new(),
             readings: RefCell::default(),
         }
     }
@@ -114,18 +112,12 @@ impl<'a> Store<'a> {
         self.note(what, cause)
     }
 
-    /// Lists everything that could not be read, in order.
-    pub fn errors(&self) -> Vec<ReadError> {
-        self.readings.borrow().errors.iter().cloned().collect()
-    }
-
     /// Returns the cheapest reading of all nodes.
     pub async fn scan(&self) -> Result<Scan> {
-        let scan = async || match self.source {
-            Source::Cluster(cluster) => cluster.scan(&self.wanted).await,
-            Source::File(file) => Ok(file.scan(&self.wanted)),
+        let mut scan = match self.source {
+            Source::Cluster(cluster) => cluster.scan(&self.wanted).await?,
+            Source::File(file) => file.scan(&self.wanted),
         };
-        let mut scan = self.scan.get_or_try_init(scan).await?.clone();
         let errors = std::mem::take(&mut scan.facts.errors);
         self.readings.borrow_mut().errors.extend(errors);
         Ok(scan)

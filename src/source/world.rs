@@ -81,7 +81,7 @@ pub struct World<'a> {
     pub node_counts: Option<Read<CountedNodes>>,
     /// Whether the other Leases that name NotReady nodes were read.
     has_other_leases: bool,
-    /// That reading, unless this account may not list Leases.
+    /// That reading; `None` if there was none, or if this account may not list Leases.
     pub leases: Option<OtherLeases>,
     /// A Terminating pod to judge, whatever its node and namespace.
     asked: Option<PodFacts>,
