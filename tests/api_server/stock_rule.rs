@@ -27,14 +27,8 @@ fn a_stock_rule_fires_while_a_pod_needs_you() {
     let life = number(base, "ttlSecondsAfterFinished:") / 60;
     let folder = tempfile::tempdir().expect("a folder");
     fs::write(folder.path().join("stock.yaml"), STOCK).expect("our folder");
-    let tests = [
-        (number(base, "schedule:"), number(base, "failedJobsHistoryLimit:")),
-        (
-            number(eager, "/spec/schedule"),
-            number(eager, "/spec/failedJobsHistoryLimit"),
-        ),
-    ]
-    .map(|(every, kept)| {
+    let tests = [base, eager].map(|file| {
+        let (every, kept) = (number(file, "schedule:"), number(file, "failedJobsHistoryLimit:"));
         let failed = (0..NEEDED).step_by(every).map(|start| start + 1).collect_vec();
         let series = failed.iter().enumerate().map(|(run, ended)| {
             let displaced = failed.get(run + kept).copied().unwrap_or(usize::MAX);
