@@ -471,25 +471,23 @@ fn the_default_and_two_value_files_are_applied_without_a_warning() {
 fn the_alerts_of_a_release_are_about_its_own_cronjob() {
     let options = ["--set=prometheusRule.enabled=true"];
     let rendered = objects(&rendered(RELEASE, NAMESPACE, &options));
-    {
-        let rules = rendered[&("PrometheusRule".to_owned(), NAME.to_owned())]["spec"].to_string();
-        for shipped in [
-            "\\\"pod-reaper\\\"",
-            "-n pod-reaper",
-            "\"cronjob\":\"pod-reaper\"",
-            "CronJob pod-reaper",
-        ] {
-            assert!(!rules.contains(shipped), "{shipped}: {rules}");
-        }
-        // With the shipped names put back, the rules equal the shipped rules.
-        let back = rules
-            .replace(NAME, "pod-reaper")
-            .replace("\\\"ops\\\"", "\\\"pod-reaper\\\"");
-        let back = back.replace("-n ops", "-n pod-reaper");
-        let shipped = folder("cronjob/alerts.yaml");
-        let shipped = fs::read_to_string(shipped).expect("the rules");
-        assert_eq!(yaml(&back), yaml(&shipped));
+    let rules = rendered[&("PrometheusRule".to_owned(), NAME.to_owned())]["spec"].to_string();
+    for shipped in [
+        "\\\"pod-reaper\\\"",
+        "-n pod-reaper",
+        "\"cronjob\":\"pod-reaper\"",
+        "CronJob pod-reaper",
+    ] {
+        assert!(!rules.contains(shipped), "{shipped}: {rules}");
     }
+    // With the shipped names put back, the rules equal the shipped rules.
+    let back = rules
+        .replace(NAME, "pod-reaper")
+        .replace("\\\"ops\\\"", "\\\"pod-reaper\\\"");
+    let back = back.replace("-n ops", "-n pod-reaper");
+    let shipped = folder("cronjob/alerts.yaml");
+    let shipped = fs::read_to_string(shipped).expect("the rules");
+    assert_eq!(yaml(&back), yaml(&shipped));
 }
 
 #[test]

@@ -58,21 +58,19 @@ fn copies_are_those_of_cronjob() {
         let copy = root().join("charts/pod-reaper/files").join(copy);
         expect_file![copy].assert_eq(&read(&format!("cronjob/{original}")));
     }
-    {
-        let rules = read("cronjob/alerts.yaml");
-        let rules = rules.lines().map(|line| {
-            if line.is_empty() {
-                "\n".into()
-            } else {
-                format!("  {line}\n")
-            }
-        });
-        let head = "# Made of cronjob/alerts.yaml by tests/cli/chart.rs.\n\
+    let rules = read("cronjob/alerts.yaml");
+    let rules = rules.lines().map(|line| {
+        if line.is_empty() {
+            "\n".into()
+        } else {
+            format!("  {line}\n")
+        }
+    });
+    let head = "# Made of cronjob/alerts.yaml by tests/cli/chart.rs.\n\
              apiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\nmetadata:\n  name: pod-reaper\n  \
              namespace: pod-reaper\n  labels:\n    app.kubernetes.io/name: pod-reaper\nspec:\n";
-        let file = root().join("cronjob/components/prometheus-rule/prometheus-rule.yaml");
-        expect_file![file].assert_eq(&(head.to_owned() + &rules.collect::<String>()));
-    }
+    let file = root().join("cronjob/components/prometheus-rule/prometheus-rule.yaml");
+    expect_file![file].assert_eq(&(head.to_owned() + &rules.collect::<String>()));
 }
 
 /// The entries of these values in the container's env, except those whose value is somewhere else.

@@ -57,14 +57,15 @@ labels:
 {{- end -}}
 {{- end -}}
 
-{{- /* The rules of one of the files with alerts, for the CronJob of this release. */ -}}
+{{- /* The alerts, for the CronJob of this release. */ -}}
 {{- define "pod-reaper.alerts" -}}
-{{- $text := .root.Files.Get .file -}}
-{{- range $label := list "cronjob" "owner_name" }}{{ $text = replace (printf "%s=\"pod-reaper\"" $label) (printf "%s=%q" $label $.name) $text }}{{ end -}}
-{{- $text = replace "cronjob: pod-reaper" (printf "cronjob: %s" .name) $text -}}
-{{- $text = replace "CronJob pod-reaper" (printf "CronJob %s" .name) $text -}}
-{{- $text = replace "namespace=\"pod-reaper\"" (printf "namespace=%q" .root.Release.Namespace) $text -}}
-{{- $text = replace " -n pod-reaper " (printf " -n %s " .root.Release.Namespace) $text -}}
+{{- $name := include "pod-reaper.name" . -}}
+{{- $text := .Files.Get "files/alerts.yaml" -}}
+{{- range $label := list "cronjob" "owner_name" }}{{ $text = replace (printf "%s=\"pod-reaper\"" $label) (printf "%s=%q" $label $name) $text }}{{ end -}}
+{{- $text = replace "cronjob: pod-reaper" (printf "cronjob: %s" $name) $text -}}
+{{- $text = replace "CronJob pod-reaper" (printf "CronJob %s" $name) $text -}}
+{{- $text = replace "namespace=\"pod-reaper\"" (printf "namespace=%q" .Release.Namespace) $text -}}
+{{- $text = replace " -n pod-reaper " (printf " -n %s " .Release.Namespace) $text -}}
 {{- (fromYaml $text).groups | toYaml }}
 {{- end -}}
 
