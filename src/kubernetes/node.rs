@@ -403,7 +403,7 @@ impl NodeObjects {
         facts.hear(judged.heard.iter().cloned());
         facts.named_by.clone_from(&judged.named_by);
         facts.others_forbidden = judged.others_forbidden;
-        // What could not be read when the node was judged stays unread.
+        // The other Leases stay unread if they could not be read when the node was judged.
         if let Some((holders, leases)) = leases
             && matches!(facts.named_by, Some(Ok(_)))
         {

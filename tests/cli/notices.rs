@@ -10,8 +10,8 @@ use itertools::Itertools as _;
 
 use crate::{SMALL, reaper, saved};
 
-/// The small cluster, a running pod of a Deployment on its dead node that tolerates that for ever, and a Terminating pod on a
-/// Ready node.
+/// The small cluster with two more pods: a running pod of a Deployment that tolerates its dead node for ever, and a Terminating
+/// pod on a Ready node.
 fn with_a_pod_that_stays() -> String {
     saved(&format!(
         "{SMALL}

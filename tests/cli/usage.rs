@@ -203,7 +203,7 @@ fn the_command_line_beats_the_environment() {
     }
 }
 
-/// Whatever is asked. A password is never shown.
+/// Every command that takes the option refuses the value.
 #[test]
 fn a_wrong_value_of_a_variable_is_refused() {
     let [run, audit, explain] = [
@@ -246,8 +246,8 @@ fn a_wrong_value_of_a_variable_is_refused() {
     }
 }
 
-/// A filter that was typed and selects no namespace is wrong usage, whatever is asked. One from a variable is
-/// named in the report, because one setting serves many clusters.
+/// Every command refuses a typed filter that selects no namespace. The report names a filter from a variable,
+/// because one setting serves many clusters.
 #[test]
 fn a_filter_that_selects_no_namespace_is_wrong_usage() {
     let asks = |variable: (&str, &str), args: &[&str], more: &str| {
