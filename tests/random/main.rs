@@ -43,20 +43,22 @@ impl Drop for Repeats {
     }
 }
 
+/// The number of seeds that are checked by default.
+const USUAL: u64 = 20;
+
 /// This many of the first seeds include every case that a test must see.
 const LEAST: u64 = 300;
 
-/// Checks as many seeds as the environment says, where `full` means `cases`; by default the first [`LEAST`] seeds. Returns
-/// whether these seeds must include every case, which is so for the first seeds and for `cases` seeds. A single seed only repeats
-/// a failure, and does not include every case.
+/// Checks as many seeds as the environment says, where `full` means `cases`; by default the first [`USUAL`] seeds. Returns
+/// whether these seeds must include every case, which is so for the first [`LEAST`] seeds and for `cases` seeds.
 fn for_every_seed(cases: u64, mut check: impl FnMut(u64)) -> bool {
     let first = variable("RANDOM_SEED").unwrap_or_default();
     let asked_for = match std::env::var("RANDOM_CASES").as_deref() {
         Ok("full") => cases,
-        _ => variable("RANDOM_CASES").unwrap_or(20),
+        _ => variable("RANDOM_CASES").unwrap_or(USUAL),
     };
     assert!(
-        asked_for <= 20 || asked_for >= LEAST,
+        asked_for <= USUAL || asked_for >= LEAST,
         "RANDOM_CASES={asked_for} proves little: 1 repeats a seed, and {LEAST} are the least that show everything"
     );
     for number in 0..asked_for {
