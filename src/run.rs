@@ -9,7 +9,6 @@ use tokio::time::Instant;
 use crate::{
     cluster::{Cluster, Mode},
     console::{prompt, terminal::status},
-    decide::Verdict,
     execute::execute,
     exit::{CouldNotRun, Result},
     facts::PodFacts,
@@ -86,11 +85,6 @@ pub async fn run_on(
     let leases = gathered.leases.take();
     let mut run = planned(settings, gathered)?;
     act_and_verify(&mut run, leases.as_ref(), cluster, ask, stop).await;
-    // The `CronJob` of this run is shown only if a pod needs you.
-    let mut pods = run.plan.pods.iter();
-    if pods.any(|judged| judged.verdict() == Verdict::Manual) {
-        run.installed = cluster.installed().await;
-    }
     Ok(run.report())
 }
 

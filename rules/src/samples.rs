@@ -7,13 +7,13 @@ use clap::Parser;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::{
-    advice::{Advice, Adviser, Installed},
+    advice::{Advice, Adviser},
     decide::{PodContext, Policy, Reason},
     facts::{
         AffinityTerm, Attachment, BoundClaim, ClaimFacts, ClaimState, ClusterFacts, Containers,
-        CountedNode, Deletion, Doubt, Driver, FencingMark, Heard, Identity, KubeletSays, Leaf,
-        LeafKind, NamedBy, NamespaceFacts, NodeCounts, NodeFacts, NodeRead, Owner, PodFacts, Ready,
-        RecreatedBy, Requirement, SignBy, Storage, Tally, Unread, VolumeFacts, Zone,
+        CountedNode, Deletion, Driver, FencingMark, Heard, Identity, KubeletSays, Leaf, LeafKind,
+        NamedBy, NamespaceFacts, NodeCounts, NodeFacts, NodeRead, Owner, PodFacts, Ready,
+        Requirement, SignBy, Storage, Tally, Unread, VolumeFacts, Zone,
     },
     limits::{Judged, Limits, Plan},
     selector::Target,
@@ -58,7 +58,6 @@ pub fn node() -> NodeFacts {
     NodeFacts {
         name: "ds06".to_owned(),
         uid: "n-1".into(),
-        created: Some(now() - SignedDuration::from_hours(24 * 30)),
         ready: Ready::Unknown,
         ready_reason: Some("NodeStatusUnknown".to_owned()),
         kubelet_says: None,
@@ -72,7 +71,6 @@ pub fn node() -> NodeFacts {
         named_by: Some(Ok(BTreeSet::new())),
         others_forbidden: false,
         fenced: Vec::new(),
-        powered_off: None,
         out_of_service: false,
         leaf: None,
         control_plane: false,
@@ -122,13 +120,11 @@ pub fn pod() -> PodFacts {
         opted_out: None,
         in_namespace: Some(Ok(NamespaceFacts::default())),
         after_reap: None,
-        reap: None,
         templates: None,
         claims: Vec::new(),
         own_disk: None,
         host_paths: Vec::new(),
         set_wants: Some(Ok(true)),
-        indexed: false,
         stays: None,
         tolerates_silence: Some(300),
         tolerates_not_ready: Some(300),
@@ -155,19 +151,12 @@ pub fn bound(name: &str, storage: Storage) -> ClaimFacts {
     ClaimFacts {
         name: name.to_owned(),
         ephemeral: false,
-        users: BTreeSet::new(),
-        renewed: Some(Err(Doubt::unread("its StatefulSet was not read"))),
+        templated: false,
         deleted: false,
         owned: false,
-        kept_by: Some(Ok(None)),
         state: Some(ClaimState::Bound(BoundClaim {
             uid: "c-1".into(),
             shared_disk: false,
-            scratch: false,
-            give_up: None,
-            created: Some(now() - SignedDuration::from_hours(2400)),
-            capacity: Some("10Gi".to_owned()),
-            version: Some("c-v1".into()),
             volume,
         })),
     }
@@ -184,7 +173,6 @@ pub struct Scene {
     other_pods: Vec<PodFacts>,
     cluster: ClusterFacts,
     kubectl: Target,
-    installed: Option<Installed>,
 }
 
 impl Scene {
@@ -207,7 +195,6 @@ impl Scene {
                 ..ClusterFacts::default()
             },
             kubectl: Target::default(),
-            installed: None,
         };
         let mut typed = Vec::new();
         for change in words.split(';').map(str::trim) {
@@ -257,10 +244,8 @@ impl Scene {
     pub fn advised<T>(&self, ask: impl FnOnce(&Adviser<'_>) -> T) -> T {
         ask(&Adviser {
             facts: &self.facts(),
-            policy: &self.policy,
             plan: &self.plan(),
             kubectl: &self.kubectl,
-            installed: self.installed.as_ref(),
         })
     }
 
@@ -289,13 +274,6 @@ impl Scene {
         let cluster = &mut self.cluster;
         match what {
             "--context" => self.kubectl.context = Some(how.to_owned()),
-            "installed" => {
-                let (namespace, cronjob) = how.split_once('/').expect("a namespace and a name");
-                self.installed = Some(Installed {
-                    namespace: namespace.to_owned(),
-                    cronjob: cronjob.to_owned(),
-                });
-            }
             "clock" => cluster.clock = Some("it is wrong".to_owned()),
             "uncounted" => cluster.node_counts = NodeCounts::Unread(not_read()),
             "census" => cluster.node_counts = node_counts(how),
@@ -333,12 +311,6 @@ impl Scene {
                 let node = node.expect("a node").name.clone();
                 cluster.attachments.insert(node, attachments.collect());
             }
-            "copies" => {
-                let workload = self.pod.series().expect("a workload");
-                let copies = how.parse().map_err(|_| not_read());
-                let key = (self.pod.namespace.clone(), workload);
-                cluster.copies.insert(key, copies);
-            }
             _ => return false,
         }
         true
@@ -363,7 +335,6 @@ impl Scene {
             "named" => name(pod, how),
             "overdue" => deletion(pod).deadline = now() - span(how),
             "never-placed" => (pod.node, self.node) = (None, None),
-            "made" => pod.created = moment(how),
             "finished" => pod.fail(),
             "running" => pod.containers.running = number(how),
             "terminated" => pod.containers.terminated = number(how),
@@ -381,7 +352,6 @@ impl Scene {
             }
             "held-by" => pod.finalizers = words(how),
             "grace" => deletion(pod).grace_seconds = how.parse().ok(),
-            "reap" => pod.reap = Some(answer(how)),
             "set-wants-it" => pod.set_wants = Some(Ok(true)),
             "set-wants-it-not" => pod.set_wants = Some(Ok(false)),
             "set-unread" => pod.set_wants = Some(Err(not_read())),
@@ -449,18 +419,11 @@ impl Scene {
         match what {
             "called" => how.clone_into(&mut claim.name),
             "ephemeral" => claim.ephemeral = true,
-            "used-by" => claim.users = [how.to_owned()].into(),
             "owned" => (claim.owned, claim.ephemeral) = (true, true),
             "unwanted" => (claim.owned, self.pod.set_wants) = (true, Some(Ok(false))),
             "wanted" => (claim.owned, self.pod.set_wants) = (true, Some(Ok(true))),
-            "kept-by" => claim.kept_by = Some(Ok(Some(how.to_owned()))),
             "deleted" => claim.deleted = true,
-            "users-not-asked" => claim.kept_by = None,
-            "renewed" => claim.renewed = Some(Ok(RecreatedBy::Template)),
-            "renewal-not-asked" => claim.renewed = None,
-            "by-operator" => claim.renewed = Some(Ok(RecreatedBy::Operator)),
-            "not-renewed" => claim.renewed = Some(Err(Doubt::proved(how))),
-            "renewal-unread" => claim.renewed = Some(Err(Doubt::unread(how))),
+            "templated" => claim.templated = true,
             _ => return change_bound(&mut claim.state, what, how),
         }
         true
@@ -491,13 +454,11 @@ impl Scene {
             "no-reason" => node.ready_reason = None,
             "since" => (node.ready_since, node.tainted_since) = (moment(how), None),
             "tainted" => node.tainted_since = moment(how),
-            "node-made" => node.created = moment(how),
             "hostname" => node.hostname = Some(how.to_owned()),
             "no-hostname" => node.hostname = None,
             "node-skip" => node.opted_out = Some(how.to_owned()),
             "control-plane" => node.control_plane = true,
             "out-of-service" => node.out_of_service = true,
-            "powered-off" => node.powered_off = Some(answer(how)),
             "fenced" => node.fenced.push(FencingMark {
                 mark: "annotation fencing/state=fenced".to_owned(),
                 set_by: moment(how),
@@ -619,11 +580,6 @@ fn change_bound(state: &mut Option<ClaimState>, what: &str, how: &str) -> bool {
     };
     match what {
         "shared" => claim.shared_disk = true,
-        "scratch" => claim.scratch = true,
-        "give-up" => claim.give_up = Some(answer(how)),
-        "claim-made" => claim.created = moment(how),
-        "held-or-skipped" => claim.version = None,
-        "capacity" => claim.capacity = Some(how.to_owned()),
         "iscsi" => claim.volume.disk = Some("iSCSI"),
         "on" => claim.volume.affinity = how.split('|').map(term).collect(),
         "no-affinity" => claim.volume.affinity.clear(),
@@ -696,7 +652,7 @@ fn leaf(how: &str) -> Leaf {
             "label liqo.io/type=virtual-node",
             None,
         ),
-        "KubeEdge" | "KubeEdge, selected too" => (
+        "KubeEdge" => (
             LeafKind::Edge,
             "KubeEdge",
             "kubelet version v1.22.6-kubeedge-v1.12.1",
@@ -708,7 +664,6 @@ fn leaf(how: &str) -> Leaf {
         kind,
         maker,
         marks: vec![mark.to_owned()],
-        only_edge: kind == LeafKind::Edge && !how.ends_with("too"),
         cluster: cluster.map(str::to_owned),
     }
 }
@@ -734,12 +689,6 @@ pub fn span(text: &str) -> SignedDuration {
 /// Returns the moment that is `age` before now; `None` if `age` is not a duration.
 fn moment(age: &str) -> Option<Timestamp> {
     Some(now() - age.parse::<SignedDuration>().ok()?)
-}
-
-/// Returns the value of an answer that was given at this age, or the words themselves if they are
-/// not an age.
-fn answer(words: &str) -> String {
-    moment(words).map_or_else(|| words.to_owned(), |at| at.to_string())
 }
 
 fn code<T: std::fmt::Display, const N: usize>(all: [T; N], word: &str) -> T {

@@ -34,8 +34,6 @@ pub enum StatusKind {
     Webhook,
     /// The namespace is being deleted, so nothing can be created there any more.
     NamespaceTerminating,
-    /// RBAC refuses a delete: no role grants the permission.
-    NoRight,
     /// RBAC refuses a list. A 403 from something in between is not of this kind.
     MayNotList,
     /// Any other failure. If there is no Status object, a proxy or load balancer may have
@@ -198,7 +196,6 @@ pub fn status_of(status: StatusCode, body: &[u8]) -> (StatusKind, String) {
             StatusKind::Webhook
         }
         (403, _) if has("reason", "NamespaceTerminating") => StatusKind::NamespaceTerminating,
-        (403, _) if says("cannot delete resource") => StatusKind::NoRight,
         (403, _) if says("cannot list resource") => StatusKind::MayNotList,
         _ => StatusKind::Other,
     };

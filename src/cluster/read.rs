@@ -9,16 +9,13 @@ use serde_json::Value;
 use super::{
     Cluster, Failure, MAX_BODY_BYTES, StatusKind,
     failure::{Result, unreadable},
-    guard::own_pod,
     request::{Ask, Response, collection, encode, object},
 };
 use crate::{
-    advice::Installed,
-    decide::{Pin, Tie},
     facts::{Attachment, NamespaceFacts, Namespaces, PodsOf, Uid, Unread},
     kubernetes::{
         Holders, Kind, LeaseName, LeasesByNode, ListMeta, Malformed, NodeObjects, RawAttachment,
-        RawClaim, RawLease, RawList, RawNamespace, RawNode, RawPod, RawTable, malformed,
+        RawLease, RawList, RawNamespace, RawNode, RawPod, RawTable, malformed,
     },
     selector::{NodeSelectors, is_name},
 };
@@ -228,28 +225,6 @@ impl Cluster {
         // A pod that cannot be read may be any pod, so the list would not prove that a certain pod
         // is gone.
         pods.await?.whole()
-    }
-
-    /// Names the `CronJob` that started this run, by the name of the Job of the run's own pod.
-    /// Returns `None` if no `CronJob` did, or if the pod could not be read.
-    pub async fn installed(&self) -> Option<Installed> {
-        let (namespace, pod) = own_pod()?;
-        let path = object::<RawPod>(&namespace, &pod);
-        let (pod, _) = self
-            .find_at::<RawPod>(&path, &pod, Ask::METADATA)
-            .await
-            .ok()??;
-        let workload = pod.facts().workload;
-        let cronjob = workload.filter(|above| above.kind == "CronJob")?.name;
-        Some(Installed { namespace, cronjob })
-    }
-
-    /// Reports whether a PVC that this run deletes is being deleted, or is gone.
-    pub async fn is_going(&self, namespace: &str, (tie, pin): (&Tie, &Pin)) -> Result<bool> {
-        let found = self.find::<RawClaim>(namespace, &tie.pvc).await?;
-        Ok(found.is_none_or(|RawClaim { metadata, .. }| {
-            metadata.uid != pin.uid || metadata.terminating()
-        }))
     }
 
     /// Lists all namespaces, each with the value that opts it out, if it has one. A malformed

@@ -18,7 +18,6 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::{
-    decide::{Pin, Tie, TieKind},
     facts::PodsOf,
     kubernetes::{Holders, RawNode, RawPod},
     report::samples::audit,
@@ -667,46 +666,6 @@ async fn a_proof_permits_no_write_to_a_pod_of_another_node() {
     let requests = server.lock().requests.clone();
     let writes = requests.iter().filter(|sent| !sent.starts_with("GET"));
     assert_eq!(writes.count(), 2, "{requests:?}");
-}
-
-#[tokio::test(start_paused = true)]
-async fn only_a_claim_that_is_given_up_in_a_known_version_is_deleted() {
-    let (server, cluster, proof) = proof_of_ds06().await;
-    let doubt = || Err("somebody uses it".to_owned());
-    for (given_up, version, is_sent) in [
-        (Ok(()), Some("5"), true),
-        (Ok(()), None, false),
-        (doubt(), Some("5"), false),
-    ] {
-        let tie = Tie {
-            pvc: "data".to_owned(),
-            volume: Some("pv-1".to_owned()),
-            why: String::new(),
-            kind: TieKind::Confined,
-        };
-        let pin = Pin {
-            uid: "uid-data".into(),
-            version: version.map(Into::into),
-            given_up: given_up.clone(),
-            reclaim_policy: None,
-            answered: false,
-            deleted: false,
-            by_operator: false,
-            doubt: None,
-        };
-        let pod = rules::samples::pod();
-        let delete = cluster
-            .delete_claim(&pod, (&tie, &pin), &proof, Mode::Delete)
-            .await;
-        assert_eq!(
-            is_not_sent(&delete),
-            !is_sent,
-            "{given_up:?} {version:?}: {delete:?}"
-        );
-    }
-    let requests = server.lock().requests.clone();
-    let writes = requests.iter().filter(|sent| !sent.starts_with("GET"));
-    assert_eq!(writes.count(), 1, "{requests:?}");
 }
 
 /// No row of any page is older than the first page.

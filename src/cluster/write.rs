@@ -1,5 +1,5 @@
-//! The three writes that a run makes, apart from Events: delete a pod, delete a PVC together with
-//! its pod, and set a Job's pod to `Failed`.
+//! The two writes that a run makes, apart from Events: delete a pod, and set a Job's pod to
+//! `Failed`.
 //!
 //! Each write names the object's UID and resource version. The API server refuses it if the object
 //! has been replaced or changed since it was judged. Each write also requires a [`StillDown`]:
@@ -21,9 +21,8 @@ use super::{
 };
 use crate::{
     codes::codes,
-    decide::{Pin, Tie},
     facts::{NodeFacts, PodFacts, Read, Ready, ResourceVersion, Uid},
-    kubernetes::{Holders, LeasesByNode, RawClaim, RawPod},
+    kubernetes::{Holders, LeasesByNode, RawPod},
     outcome::Outcome,
     selector::NodeSelectors,
 };
@@ -54,9 +53,8 @@ impl Mode {
     }
 }
 
-/// Proof that a node was NotReady when it was last read, was not a leaf node (except an edge node
-/// that an answer declares powered off), and was the same node that was judged. Only
-/// [`Cluster::still_down`] makes a proof, and it expires.
+/// Proof that a node was NotReady when it was last read, was not a leaf node, and was the same node
+/// that was judged. Only [`Cluster::still_down`] makes a proof, and it expires.
 #[derive(Debug, Clone)]
 pub struct StillDown {
     node: NodeFacts,
@@ -65,7 +63,7 @@ pub struct StillDown {
     /// The moment before the request was sent, by our own clock.
     at: Instant,
     /// Whether a write is sent although the run has to end, because the run has already changed the
-    /// pod or its PVCs.
+    /// pod.
     pub goes_on: bool,
 }
 
@@ -110,19 +108,8 @@ impl Cluster {
         if node.ready == Ready::True {
             return Err(Outcome::NodeRecovered);
         }
-        if let Some(leaf) = &node.leaf
-            && !node.is_edge_off(now)
-        {
-            // A Lease that could not be read is no change.
-            let is_answered = leaf.only_edge && node.powered_off.is_some();
-            if let Some(why) = node.unread().filter(|_| is_answered) {
-                return Err(Outcome::Failed(format!(
-                    "node {name} could not be judged again: {why}"
-                )));
-            }
-            return changed(
-                "The node carries the mark of a leaf node, and is no edge node that is powered off.",
-            );
+        if node.leaf.is_some() {
+            return changed("The node carries the mark of a leaf node.");
         }
         Ok(StillDown {
             node,
@@ -137,22 +124,6 @@ impl Cluster {
     pub async fn delete_pod(&self, pod: &PodFacts, node: &StillDown, mode: Mode) -> Result<()> {
         let path = object::<RawPod>(&pod.namespace, &pod.name);
         let delete = delete(path, &pod.uid, &pod.resource_version, mode);
-        self.write(delete, pod, node).await.map(drop)
-    }
-
-    /// Deletes a PVC of `pod`, if the PVC still has the resource version in which it was declared
-    /// scratch or given an answer. The API server keeps the PVC until the pod is gone.
-    pub async fn delete_claim(
-        &self,
-        pod: &PodFacts,
-        (tie, pin): (&Tie, &Pin),
-        node: &StillDown,
-        mode: Mode,
-    ) -> Result<()> {
-        let version = pin.version.as_ref().filter(|_| pin.given_up.is_ok());
-        let version = version.ok_or(Failure::NotSent("the PVC is not to be given up"))?;
-        let path = object::<RawClaim>(&pod.namespace, &tie.pvc);
-        let delete = delete(path, &pin.uid, version, mode);
         self.write(delete, pod, node).await.map(drop)
     }
 

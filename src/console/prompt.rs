@@ -84,7 +84,7 @@ mod tests {
         clippy::needless_raw_string_hashes,
         reason = "UPDATE_EXPECT=1 writes them"
     )]
-    fn the_question_lists_the_pods_and_what_is_lost_with_them() {
+    fn the_question_lists_the_pods_and_their_notes() {
         let mut objects = private_cloud();
         // A pod that cannot be read may use any PVC.
         objects.retain(|object| object["metadata"]["name"] != "odd-0");
@@ -93,29 +93,18 @@ mod tests {
             let found = all.find(|object| object["metadata"]["name"] == name);
             found.expect("an object")["metadata"][key] = value;
         };
-        let scratch = json!({"pod-reaper.io/scratch": "true"});
-        set(
-            "scratch-cache-volume-impala-executor-000-0",
-            "annotations",
-            scratch,
-        );
         set("vault-0", "ownerReferences", json!([]));
-        let mut settings = run(Mode::Delete, Target::default());
-        settings.policy.reap_scratch = true;
+        let settings = run(Mode::Delete, Target::default());
         let report = report(&settings, &objects, &[]);
         let question = question("context prod (api.prod.example.com)", &report);
         expect_test::expect![[r#"
-            TO BE REAPED: 5
-              impala-impala01/impala-executor-000-0  StatefulSet  on ds06  overdue for 1h 55m  Destroys scratch
+            TO BE REAPED: 4
               on ds06, overdue for up to 1h 55m
                 compute-hive01   huebackend-0
                 impala-impala01  catalogd-0  huebackend-0
                 vault            vault-0
 
             AFTERWARDS
-              impala-impala01/impala-executor-000-0: PVC scratch-cache-volume-impala-executor-000-0 is deleted
-              and recreated, empty. Its volume pvc-scratch stays Released until it is cleaned up (reclaim policy
-              Delete). A storage class with volumeBindingMode Immediate may place the new volume on ds06 again
               vault/vault-0: its annotation pod-reaper.io/after-reap says: 'unseal Vault: vault operator
               unseal'; nothing brings it back: it has no controller
               impala-impala01/catalogd-0: its replacement waits for a node that its volume allows: pvc-zone
@@ -126,6 +115,6 @@ mod tests {
               - Unless ds06 is about to come back, make sure that it is powered off: any containers still
                 running there keep running alongside the pods that replace them.
 
-            Force-delete these 5 pods in context prod (api.prod.example.com)? [y/N, within a minute] "#]].assert_eq(&question);
+            Force-delete these 4 pods in context prod (api.prod.example.com)? [y/N, within a minute] "#]].assert_eq(&question);
     }
 }

@@ -1,7 +1,7 @@
-//! One pod's turn: the run reads the pod's node again, deletes the pod's PVCs and the pod, and
-//! turns each response of the API server into an outcome.
+//! One pod's turn: the run reads the pod's node again, deletes the pod, and turns each response of
+//! the API server into an outcome.
 
-use std::{cell::RefCell, collections::BTreeSet, sync::Arc, time::Duration};
+use std::{cell::RefCell, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use tokio::{sync::Mutex, time::Instant};
@@ -17,7 +17,6 @@ use crate::{
     limits::Judged,
     outcome::{Outcome, OutcomeCode},
     stop::Stop,
-    words::joined,
 };
 
 /// How long the node's other pods share one reading of the node. The time is short, so that most of
@@ -95,8 +94,6 @@ pub struct Turn<'a> {
     pub run: &'a Run<'a>,
     pub node: &'a Node<'a>,
     pub judged: &'a Judged,
-    /// The PVCs whose delete was accepted, or may have been.
-    pub lost_claims: BTreeSet<String>,
     /// Whether the pod's phase was set to `Failed`, or may have been.
     pub patched: bool,
     /// The last failure that leaves open whether the pod's delete took effect. The verifying list
@@ -119,10 +116,7 @@ impl Turn<'_> {
             dry_run,
             "Force-deleting pod {name} in namespace {namespace} on node {on} with deletion timestamp {deadline}"
         );
-        if self.judged.reason.claims_to_delete().next().is_some() {
-            self.delete_claims().await?;
-        }
-        self.delete(run.mode).await?;
+        self.delete().await?;
         if dry_run {
             return Err(Outcome::WouldDelete);
         }
@@ -144,9 +138,9 @@ impl Turn<'_> {
         }
     }
 
-    /// Reports whether something wants the pod or its PVC again. When the pod was judged, nothing
+    /// Reports whether something wants the pod or its PVCs again. When the pod was judged, nothing
     /// did, for the cause `why`.
-    async fn wanted_again(&self, pod: &PodFacts, why: &Unneeded) -> Result<bool, Failure> {
+    async fn wanted_again(&self, pod: &PodFacts, why: Unneeded) -> Result<bool, Failure> {
         let (cluster, namespace) = (self.run.cluster, &pod.namespace);
         Ok(match why {
             Unneeded::Namespace => {
@@ -164,10 +158,6 @@ impl Turn<'_> {
                 let set = cluster.find::<RawStatefulSet>(namespace, name).await?;
                 set.is_some_and(|set| set.wants(&pod.name))
             }
-            Unneeded::KeptBy { claim, pod } => {
-                let user = cluster.find::<RawPod>(namespace, pod).await?;
-                !user.is_some_and(|user| user.facts().keeps(claim))
-            }
         })
     }
 
@@ -177,120 +167,36 @@ impl Turn<'_> {
         self.run.stop.reason().map_or(Ok(()), interrupted)
     }
 
-    /// Reports whether this turn has (or may have) patched the pod or deleted a PVC. If so, the pod is
-    /// still deleted when the run has to end.
-    fn has_begun(&self) -> bool {
-        self.patched || !self.lost_claims.is_empty()
-    }
-
-    /// Adds to an `outcome` that did not go well what this turn has done to the pod and its PVCs,
-    /// because the user has to know.
+    /// Adds to an `outcome` that did not go well that this turn has set the pod to `Failed`, because
+    /// the user has to know.
     pub fn in_full(&self, outcome: Outcome) -> Outcome {
         let code = outcome.code();
-        if code.went_well() {
+        let is_accepted = matches!(code, OutcomeCode::StillThere | OutcomeCode::Unverified);
+        if !self.patched || code.went_well() || is_accepted {
             return outcome;
         }
-        let lost = joined(&self.lost_claims, ", ");
-        let claims =
-            lost.map(|claims| format!("its PVCs were deleted, or may have been ({claims})"));
-        let is_accepted = matches!(code, OutcomeCode::StillThere | OutcomeCode::Unverified);
-        let failed = (self.patched && !is_accepted).then(|| {
-            "its phase was set to Failed, or may have been, so its Job may start another pod"
-                .to_owned()
-        });
-        let Some(done) = joined(claims.into_iter().chain(failed), ", ") else {
-            return outcome;
-        };
         let consequence = match code {
-            OutcomeCode::Unverified => "it is not known whether the pod is gone",
             OutcomeCode::Failed => "the pod may still be there",
             _ => "this run did not delete the pod",
         };
         let sentence = outcome.sentence();
-        Outcome::Failed(format!("{done}, and {consequence}. {sentence}"))
+        Outcome::Failed(format!(
+            "its phase was set to Failed, or may have been, so its Job may start another pod, and {consequence}. {sentence}"
+        ))
     }
 
-    /// Deletes the PVCs that have to be deleted with the pod. All deletes, including the pod's, are
-    /// first rehearsed as server dry runs, so that no PVC is lost for a pod that cannot be deleted.
-    async fn delete_claims(&mut self) -> Result<(), Outcome> {
-        let reason = &self.judged.reason;
-        self.delete(Mode::ServerDryRun).await?;
-        for (tie, _) in reason.claims_to_delete() {
-            self.may_begin()?;
-            self.delete_claim(&tie.pvc, Mode::ServerDryRun).await?;
-        }
-        if self.run.mode != Mode::Delete {
-            return Ok(());
-        }
-        // The rehearsal may have taken a while, so the node is read again before the first real delete.
-        // Once a PVC is lost, no signal stops the other deletes: a pod that has lost a PVC should be
-        // deleted too.
-        self.node.last_reading.lock().await.take();
-        self.may_begin()?;
-        for (tie, _) in reason.claims_to_delete() {
-            self.delete_claim(&tie.pvc, Mode::Delete).await?;
-        }
-        Ok(())
-    }
-
-    /// Deletes one PVC of the pod. Each try follows a fresh reading of the node, and is made only
-    /// if the reason still asks for this PVC's delete. A PVC that changed is left to the next run.
-    async fn delete_claim(&mut self, name: &str, mode: Mode) -> Result<(), Outcome> {
-        let (cluster, pod) = (self.run.cluster, &self.judged.pod);
-        let mut tried = 0;
-        loop {
-            let (proof, reason) = self.still_down(pod).await?;
-            let mut claims = reason.claims_to_delete();
-            let Some(claim) = claims.find(|(tie, _)| tie.pvc == name) else {
-                let why = format!("PVC {name} is not to be given up any more.");
-                return Err(Outcome::Changed(why));
-            };
-            let written = cluster.delete_claim(pod, claim, &proof, mode).await;
-            let failure = written.err();
-            if mode == Mode::Delete && failure.as_ref().is_none_or(Failure::may_have_taken_effect) {
-                let uid = pod.uid.as_str();
-                tracing::info!(uid, "Deleting PVC {name} of pod {}", pod.name);
-                self.lost_claims.insert(name.to_owned());
-            }
-            let Some(failure) = failure.filter(|failure| !failure.is(StatusKind::NotFound)) else {
-                return Ok(());
-            };
-            if failure.code() == Some(409) {
-                // An earlier try without a response may have deleted the PVC, which changes it too.
-                let ours = self.lost_claims.contains(name)
-                    && cluster
-                        .is_going(&pod.namespace, claim)
-                        .await
-                        .is_ok_and(|it| it);
-                if ours {
-                    return Ok(());
-                }
-                let how = format!("PVC {name} changed after it was judged.");
-                return Err(Outcome::Changed(how));
-            }
-            if failure.is(StatusKind::NoRight) {
-                return Err(Outcome::Denied(format!(
-                    "{failure}; the `answers` component (Helm: answers.enabled) grants that permission, and a run by hand has your own permissions"
-                )));
-            }
-            self.pause(&mut tried, &failure, &format!("PVC {name}: "))
-                .await?;
-        }
-    }
-
-    /// Pauses before the next try. `Err` is the pod's outcome if there is no next try: another try is of
-    /// no use, or the run has to end and this turn has neither patched the pod nor deleted a PVC. `what`
-    /// is put before the cause of a failure.
-    async fn pause(&self, tried: &mut u32, failure: &Failure, what: &str) -> Result<(), Outcome> {
+    /// Pauses before the next try. `Err` is the pod's outcome if there is no next try: another try is
+    /// of no use, or the run has to end and this turn has not patched the pod.
+    async fn pause(&self, tried: &mut u32, failure: &Failure) -> Result<(), Outcome> {
         *tried += 1;
         let Some(pause) = failure.pause(*tried) else {
             return Err(match failure.denial() {
                 Some(words) => Outcome::Denied(words),
-                None => Outcome::Failed(format!("{what}{failure}")),
+                None => Outcome::Failed(failure.to_string()),
             });
         };
         match self.run.stop.pause(pause).await {
-            Some(why) if !self.has_begun() => Err(Outcome::Interrupted(match failure {
+            Some(why) if !self.patched => Err(Outcome::Interrupted(match failure {
                 Failure::NotSent(_) => why.to_owned(),
                 failure => format!("{why}, after {failure}"),
             })),
@@ -301,15 +207,15 @@ impl Turn<'_> {
     /// Deletes the pod. If the Job controller's finalizer holds the pod, the pod's status is patched
     /// first. Each try follows a fresh reading of the node. Once a try without a clear response may
     /// have taken effect, a later "not found" no longer tells who deleted the pod.
-    async fn delete(&mut self, mode: Mode) -> Result<(), Outcome> {
-        let cluster = self.run.cluster;
+    async fn delete(&mut self) -> Result<(), Outcome> {
+        let Run { cluster, mode, .. } = *self.run;
         let mut pod = self.judged.pod.clone();
         let mut tried = 0;
         // A pod that changed gets one second chance. Our own patch changes the pod too, and adds
         // one.
         let mut second_chances = 1;
         loop {
-            let (proof, _) = self.still_down(&pod).await?;
+            let proof = self.still_down(&pod).await?;
             let patching = pod.held_by_job() && !pod.finished();
             let written = if patching {
                 let patch = cluster.fail_job_pod(&pod, &proof, mode).await;
@@ -355,25 +261,19 @@ impl Turn<'_> {
                     self.unsure = Some(failure.clone());
                 }
             }
-            self.pause(&mut tried, &failure, "").await?;
+            self.pause(&mut tried, &failure).await?;
         }
     }
 
-    /// Judges `pod` by a fresh reading of its node. Returns the proof that a write needs, and the
-    /// reason, which has the PVCs to delete before the pod. `Err` is the pod's outcome if the pod
-    /// may no longer be deleted.
-    async fn still_down(&self, pod: &PodFacts) -> Result<(StillDown, Reason), Outcome> {
+    /// Judges `pod` by a fresh reading of its node. Returns the proof that a write needs. `Err` is
+    /// the pod's outcome if the pod may no longer be deleted.
+    async fn still_down(&self, pod: &PodFacts) -> Result<StillDown, Outcome> {
         let as_judged = self.node.as_judged;
         let mut proof = self.fresh().await?;
-        proof.goes_on = self.has_begun();
+        proof.goes_on = self.patched;
         let (node, now) = proof.read();
         let mut node = node.clone();
         node.hear(self.node.heard.borrow().iter().cloned());
-        // The answer `powered-off` may have lifted the breaker, which the rules do not check.
-        if as_judged.is_answered_off(self.run.now) && !node.is_answered_off(now) {
-            let why = "The answer pod-reaper.io/powered-off on the node is no longer valid.";
-            return Err(Outcome::NodeChanged(why.to_owned()));
-        }
         let unread_leases = node.unread().is_some();
         let known = NodeRead::Known(node);
         let reason = PodContext::new(now, self.run.policy, Some(&known), pod).decide();
@@ -389,7 +289,7 @@ impl Turn<'_> {
         match reason.verdict() {
             Verdict::Reap => {
                 self.still_unneeded(pod, &reason).await?;
-                Ok((proof, reason))
+                Ok(proof)
             }
             _ if unread => Err(Outcome::Failed(format!(
                 "node {} could not be judged again: {}",
@@ -403,16 +303,13 @@ impl Turn<'_> {
     /// a rule because of them. The proof of the node is older than these readings, so a write that
     /// the proof permits follows them within five seconds.
     async fn still_unneeded(&self, pod: &PodFacts, reason: &Reason) -> Result<(), Outcome> {
-        for why in &reason.ties.unneeded {
+        for &why in &reason.ties.unneeded {
             match self.wanted_again(pod, why).await {
                 Ok(false) => {}
                 Ok(true) => {
                     let why = match why {
                         Unneeded::Namespace => "Its namespace is not being deleted any more.",
                         Unneeded::Set => "A StatefulSet now wants the pod again.",
-                        Unneeded::KeptBy { .. } => {
-                            "Deleting it would now also remove a PVC that is needed again."
-                        }
                     };
                     return Err(Outcome::Changed(why.to_owned()));
                 }

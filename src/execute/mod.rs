@@ -7,10 +7,7 @@
 mod attempt;
 mod verify;
 
-use std::{
-    cell::RefCell,
-    collections::{BTreeMap, BTreeSet},
-};
+use std::{cell::RefCell, collections::BTreeMap};
 
 use futures_util::{StreamExt, stream};
 use itertools::Itertools as _;
@@ -85,7 +82,6 @@ pub async fn execute(
             run,
             node,
             judged,
-            lost_claims: BTreeSet::new(),
             patched: false,
             unsure: None,
         })

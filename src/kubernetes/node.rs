@@ -11,7 +11,6 @@ use super::{
     pod::{NOT_READY, UNREACHABLE},
 };
 use crate::{
-    decide::POWERED_OFF,
     facts::{
         CountedNode, FencingMark, Heard, KubeletSays, Leaf, LeafKind, NodeFacts, OUT_OF_SERVICE,
         Read, Ready, SignBy, ZONE_LABELS, Zone, not_ready_since,
@@ -162,7 +161,6 @@ impl RawNode {
         Some(Leaf {
             kind,
             maker,
-            only_edge: found.iter().all(|(kind, ..)| *kind == LeafKind::Edge),
             marks: found.into_iter().map(|(.., mark)| mark).collect(),
             cluster: cluster.filter(|cluster| is_name(cluster)),
         })
@@ -363,8 +361,6 @@ impl NodeObjects {
         let ready_condition = node.ready_condition();
         let mut facts = NodeFacts {
             uid: required(&node.metadata.uid, "metadata.uid")?,
-            created: node.metadata.creation_timestamp,
-            powered_off: node.metadata.annotation(POWERED_OFF),
             ready: node.ready(),
             ready_reason: ready_condition.and_then(|it| given(it.reason.clone())),
             kubelet_says: ready_condition.and_then(|it| kubelet_says(&it.message)),

@@ -15,12 +15,9 @@ use super::{
         given, required,
     },
 };
-use crate::{
-    decide::REAP,
-    facts::{
-        ClaimFacts, Containers, Deletion, Heard, Identity, MAX_CLAIMS_PER_POD, Owner, PodFacts,
-        Requirement, SignBy, StayReason,
-    },
+use crate::facts::{
+    ClaimFacts, Containers, Deletion, Heard, Identity, MAX_CLAIMS_PER_POD, Owner, PodFacts,
+    Requirement, SignBy, StayReason,
 };
 
 /// The key of the taint that Kubernetes gives a node whose kubelet is silent. Kubernetes evicts
@@ -39,8 +36,6 @@ const DEFAULT_GRACE_SECONDS: i64 = 30;
 /// The label that the Deployment controller sets. The name of the pod's `ReplicaSet` ends with its
 /// value.
 const POD_TEMPLATE_HASH: &str = "pod-template-hash";
-/// The label that the `StatefulSet` controller sets, since Kubernetes 1.28.
-const POD_INDEX: &str = "apps.kubernetes.io/pod-index";
 /// Programs that run in a pod and write to that pod, by the manager that `managedFields` names:
 /// Patroni writes every 10 s (patroni/dcs/kubernetes.py).
 const PROGRAMS: [&str; 1] = ["Patroni"];
@@ -282,7 +277,7 @@ impl RawPod {
         written.iter_mut().for_each(Written::drop_fields);
         self.metadata.drop_unused();
         self.metadata.managed_fields = written;
-        let kept = [SKIP, POD_TEMPLATE_HASH, POD_INDEX];
+        let kept = [SKIP, POD_TEMPLATE_HASH];
         let labels = &mut self.metadata.labels;
         labels.retain(|key, _| kept.contains(&key.as_str()));
         let Status {
@@ -484,7 +479,6 @@ impl RawPod {
             uid: metadata.uid.clone(),
             resource_version: metadata.resource_version.clone(),
             created: metadata.creation_timestamp,
-            reap: metadata.annotation(REAP),
             templates: None,
             node: self.node(),
             workload: owner.as_ref().map(|owner| self.workload(owner)),
@@ -498,7 +492,6 @@ impl RawPod {
                 && status.condition("Ready").is_none_or(Condition::holds),
             containers: status.containers(),
             mirror: self.mirror(),
-            indexed: metadata.labels.contains_key(POD_INDEX),
             opted_out: metadata.opted_out(),
             in_namespace: None,
             after_reap: metadata.annotation("pod-reaper.io/after-reap"),

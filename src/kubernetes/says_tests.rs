@@ -61,35 +61,6 @@ fn the_message_of_ready_is_reduced_to_a_kind() {
 }
 
 #[test]
-fn only_the_marks_of_edge_nodes_make_a_node_only_an_edge_node() {
-    let selectors = NodeSelectors {
-        leaf: vec!["far=true".parse().expect("a selector")],
-        ..NodeSelectors::default()
-    };
-    let edge = ("openyurt.io/is-edge-worker", "true");
-    for (labels, only_edge) in [
-        (vec![edge], Some(true)),
-        (vec![edge, ("superedge.io/node-edge", "enable")], Some(true)),
-        (vec![edge, ("far", "true")], Some(false)),
-        (
-            vec![edge, ("virtual-kubelet.io/provider", "x")],
-            Some(false),
-        ),
-        (vec![edge, ("kosmos.io/node", "true")], Some(false)),
-        (vec![("far", "true")], Some(false)),
-        (vec![], None),
-    ] {
-        let labels = labels
-            .into_iter()
-            .collect::<std::collections::BTreeMap<_, _>>();
-        let node = json!({"metadata": {"name": "ds06", "uid": "u", "labels": labels}});
-        let node = serde_json::from_value(node).expect("a node");
-        let leaf = facts(node, &selectors).leaf;
-        assert_eq!(leaf.map(|leaf| leaf.only_edge), only_edge, "{labels:?}");
-    }
-}
-
-#[test]
 fn containers_are_counted_by_state() {
     let state = |state: &str| json!({"state": {state: {}}});
     let pod = json!({

@@ -8,17 +8,10 @@ use super::{
     meta::{MAX_ITEMS_KEPT, Meta, given, required},
     pod::{NetworkDisk, NodeSelectorTerm, RequiredTerms, written_by_several},
 };
-use crate::{
-    decide::GIVE_UP,
-    facts::{
-        AffinityTerm, Attachment, BoundClaim, ClaimRead, ClaimState, Driver, Read, Storage, Unread,
-        VolumeFacts,
-    },
+use crate::facts::{
+    AffinityTerm, Attachment, BoundClaim, ClaimRead, ClaimState, Driver, Read, Storage, Unread,
+    VolumeFacts,
 };
-
-/// The finalizer that holds a PVC until no pod uses the PVC. Any other finalizer would hold the PVC
-/// for longer, and its `StatefulSet` would have to wait.
-const PROTECTION: &str = "kubernetes.io/pvc-protection";
 
 /// The mode of a volume without a file system.
 const BLOCK: &str = "Block";
@@ -34,11 +27,6 @@ raw! {
 
     struct ClaimStatus {
         phase: String,
-        capacity: Capacity,
-    }
-
-    struct Capacity {
-        storage: Option<String>,
     }
 
     struct ClaimSpec {
@@ -141,8 +129,6 @@ impl RawClaim {
             spec,
             status,
         } = self;
-        let free =
-            metadata.opted_out().is_none() && metadata.finalizers.iter().all(|it| it == PROTECTION);
         let many = spec.access_modes.iter().any(|mode| mode == "ReadWriteMany");
         let deleted = metadata.terminating();
         let missing = given(spec.volume_name);
@@ -155,13 +141,6 @@ impl RawClaim {
         let bound = |volume: RawVolume| {
             Ok(ClaimState::Bound(BoundClaim {
                 shared_disk: many && spec.volume_mode == BLOCK,
-                scratch: metadata.annotation("pod-reaper.io/scratch").as_deref() == Some("true"),
-                give_up: metadata.annotation(GIVE_UP),
-                created: metadata.creation_timestamp,
-                capacity: status.capacity.storage.clone(),
-                version: required(&metadata.resource_version, "")
-                    .ok()
-                    .filter(|_| free),
                 uid: required(&metadata.uid, "metadata.uid")?,
                 volume: volume.into(),
             }))

@@ -178,7 +178,6 @@ fn explain(pod: &PodFacts, run: &RunRecord<'_>) -> Report {
         .retain(|node| Some(&node.name) == entry.node.as_ref());
     report.summary.pods = usize::from(entry.verdict.is_some());
     report.summary.verdicts = tally(Verdict::ALL, entry.verdict.into_iter());
-    report.run_now = report.run_now.filter(|_| entry.advice.wants_answer());
     report.pods = vec![entry];
     // Groups and notices are about the whole run.
     (report.groups, report.notices) = (Vec::new(), Vec::new());

@@ -11,13 +11,12 @@ use super::{
     types::{BreakerEntry, Group, NodeEntry, PodEntry, Report, Summary},
 };
 use crate::{
-    advice::{Adviser, quoted_path},
-    decide::{Answer, PodContext, ReasonCode, Verdict},
+    advice::Adviser,
+    decide::{PodContext, ReasonCode, Verdict},
     exit::Exit,
     facts::{NodeRead, PodFacts, Ready, SignBy, Unneeded, Zone},
     limits::{Judged, Limit, Plan},
     outcome::{Outcome, OutcomeCode},
-    settings::Task,
     words::{joined, natural},
 };
 
@@ -39,7 +38,6 @@ impl RunRecord<'_> {
             .iter()
             .map(|judged| self.pod(judged))
             .collect_vec();
-        let asks = pods.iter().any(|pod| pod.advice.wants_answer());
         let adviser = self.adviser();
         let groups = adviser
             .alike(&plan.pods)
@@ -67,15 +65,11 @@ impl RunRecord<'_> {
             cluster_name: settings.cluster_name.clone(),
             cluster: facts.cluster_name.clone(),
             snapshot: settings.task.snapshot(),
-            source_options: match &settings.task {
-                Task::Audit { snapshot, .. } => format!(" --snapshot {}", quoted_path(snapshot)),
-                Task::Reap { .. } => self.kubectl.options(),
-            },
             judged_at: facts.now,
             settings: (*settings).into(),
             guard: settings.guard(),
             breaker: BreakerEntry::of(plan).map(|entry| BreakerEntry {
-                steps: adviser.while_held(),
+                steps: adviser.while_held().into_iter().collect(),
                 ..entry
             }),
             summary: Summary {
@@ -87,7 +81,6 @@ impl RunRecord<'_> {
             },
             nodes,
             pods,
-            run_now: asks.then(|| adviser.run_now()),
             groups: groups.collect(),
             errors: facts.errors.clone(),
             unseen: facts.unseen.clone(),
@@ -102,10 +95,8 @@ impl RunRecord<'_> {
     pub(crate) fn adviser(&self) -> Adviser<'_> {
         Adviser {
             facts: &self.facts,
-            policy: &self.settings.policy,
             plan: &self.plan,
             kubectl: &self.kubectl,
-            installed: self.installed.as_ref(),
         }
     }
 
@@ -128,7 +119,6 @@ impl RunRecord<'_> {
             outcome_detail: outcome.map(Outcome::sentence),
             reaped_from: self.reaped_from(judged),
             note: self.note(judged),
-            answers: self.answers(judged),
             advice: self.adviser().advise(&[judged]),
         }
     }
@@ -229,14 +219,6 @@ impl RunRecord<'_> {
         let waits = [ReasonCode::NotOverdue, ReasonCode::NodeJustFailed].contains(&judged.code());
         let case = PodContext::of(&self.facts, &self.settings.policy, &judged.pod);
         case.reaped_from().filter(|_| waits)
-    }
-
-    /// Lists the answers that users gave about a pod; none if the pod is on a Ready node.
-    pub(crate) fn answers(&self, judged: &Judged) -> Vec<Answer> {
-        if self.facts.on_ready_node(&judged.pod) {
-            return Vec::new();
-        }
-        PodContext::of(&self.facts, &self.settings.policy, &judged.pod).answers()
     }
 
     /// Lists the notes to remember once the pod is reaped; none if the rules do not reap the pod.

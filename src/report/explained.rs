@@ -74,7 +74,7 @@ fn sections(report: &Report, pod: &PodEntry, explained: &Explained, verdict: &st
     let why = "Why (--all-rules shows what every rule saw)";
     let mut sections = vec![
         strong("verdict", &heading, about.chain(from).collect()),
-        strong("facts", why, facts(pod, explained)),
+        strong("facts", why, facts(explained)),
         strong("steps", "What to do", advice),
     ];
     if explained.all_rules {
@@ -88,17 +88,10 @@ fn sections(report: &Report, pod: &PodEntry, explained: &Explained, verdict: &st
     filled(sections)
 }
 
-/// Lists the answers of users, then the facts that led to the decision, as the rules saw them: about
-/// time, the node and the storage, in this order, and then all others. The rule that decides is left
-/// out, because the verdict says what that rule saw. `--all-rules` shows each rule in a section of its
-/// own.
-fn facts(pod: &PodEntry, explained: &Explained) -> Vec<Block> {
-    let answers = pod.answers.iter().map(|answer| {
-        answer.inert.as_ref().map_or_else(
-            || format!("Answer {answer} is valid."),
-            |why| format!("Answer {answer} is ignored: {why}."),
-        )
-    });
+/// Lists the facts that led to the decision, as the rules saw them: about time, the node and the
+/// storage, in this order, and then all others. The rule that decides is left out, because the
+/// verdict says what that rule saw. `--all-rules` shows each rule in a section of its own.
+fn facts(explained: &Explained) -> Vec<Block> {
     let Explained { rules, limits, .. } = explained;
     let decides = rules.iter().find(|rule| rule.decides);
     let decides = decides.and_then(|rule| rule.number).unwrap_or(usize::MAX);
@@ -116,7 +109,7 @@ fn facts(pod: &PodEntry, explained: &Explained) -> Vec<Block> {
         .filter(|rule| rule.holds != Some(false) || subject(rule).is_some() && was_asked(rule))
         .sorted_by_key(|rule| (subject(rule).is_none(), subject(rule)));
     // Several rules may see the same fact, such as that there is no PVC.
-    paragraphs(answers.chain(rules.map(|rule| rule.seen.clone())).unique())
+    paragraphs(rules.map(|rule| rule.seen.clone()).unique())
 }
 
 fn rule(rule: &Evaluation) -> Block {

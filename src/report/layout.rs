@@ -1,9 +1,6 @@
 //! Lays a report out as a page: the order of its sections, and the texts that many pods share.
 
-use std::{
-    cmp::Reverse,
-    collections::{BTreeMap, BTreeSet, HashMap},
-};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use itertools::Itertools as _;
 
@@ -16,10 +13,10 @@ use super::{
     phrases,
 };
 use crate::{
-    advice::{self, Row, Step, StepKind},
+    advice::{self, Step, StepKind},
     decide::{ReasonCode, Verdict},
     outcome::OutcomeCode,
-    words::{counted, joined, listed, natural, prefixed},
+    words::{joined, listed, natural, prefixed},
 };
 
 /// The most cards that HTML shows unfolded, because they are tall.
@@ -215,11 +212,6 @@ fn row(pod: &PodEntry) -> Entry {
         (_, Some(Verdict::Manual)) => Tone::Bad,
         (_, Some(Verdict::Reap)) => Tone::Strong,
     };
-    let harm = match pod.reason {
-        Some(ReasonCode::Scratch) => Some("Destroys scratch"),
-        Some(ReasonCode::Answered) => Some("Answered"),
-        _ => None,
-    };
     let mut entry = Entry::of_pod(
         &pod.namespace,
         &pod.name,
@@ -232,9 +224,8 @@ fn row(pod: &PodEntry) -> Entry {
         verdict: pod.verdict,
         overdue: pod.overdue_seconds,
         tag,
-        harm,
         tone,
-        brief: phrases::brief(pod).filter(|_| harm.is_none()),
+        brief: phrases::brief(pod),
         blocks,
         ..entry
     }
@@ -250,13 +241,13 @@ fn for_you(report: &Report, is_held: bool) -> Section {
         .filter(|group| group.is_held == is_held);
     let asking_nodes = of_section
         .clone()
-        .filter(|group| group.advice.wants_answer())
+        .filter(|group| group.advice.asks_to_decide())
         .map(node)
         .collect::<BTreeSet<_>>();
     let groups = of_section
         .sorted_by_cached_key(|group| {
             let node = node(group);
-            let asks = group.advice.wants_answer();
+            let asks = group.advice.asks_to_decide();
             (!asking_nodes.contains(&node), node.map(natural), !asks)
         })
         .collect_vec();
@@ -284,14 +275,6 @@ fn for_you(report: &Report, is_held: bool) -> Section {
     });
     let rows = Some(rows.collect_vec()).filter(|rows| !rows.is_empty());
     blocks.extend(rows.map(Block::Pods));
-    // The step to start a run is shown once, in the first section that asks for an answer.
-    let asks = |held| {
-        let mut groups = report.groups.iter();
-        groups.any(|group| group.is_held == held && group.advice.wants_answer())
-    };
-    if asks(is_held) && !(is_held && asks(false)) {
-        blocks.extend(report.run_now.clone().map(|step| Block::Steps(vec![step])));
-    }
     let (id, words, tone) = if is_held {
         ("would", "Would need you", Tone::Strong)
     } else {
@@ -318,35 +301,10 @@ fn at_node(report: &Report, name: Option<&str>, groups: &[&Group]) -> Block {
     let mut blocks = steps.map(Block::Steps).into_iter().collect_vec();
     let mut said = Vec::new();
     let is_open = report.groups.len() <= FEW_CARDS;
-    for alike in
-        groups.chunk_by(|one, other| row_of(one).is_some() && are_alike(report, one, other))
-    {
-        let card = match alike {
-            [group] => card(report, group, is_open, &mut said),
-            alike => card_of_alike(report, alike, is_open, &mut said),
-        };
-        blocks.push(Block::Entry(card));
+    for group in groups {
+        blocks.push(Block::Entry(card(report, group, is_open, &mut said)));
     }
     Block::Node { line, blocks }
-}
-
-/// Returns the short form of the only step for the only pod of the group, if there is one.
-fn row_of(group: &Group) -> Option<&Row> {
-    match (&group.pods[..], &group.advice.steps[..]) {
-        ([_], [step]) => step.row.as_ref(),
-        _ => None,
-    }
-}
-
-/// Reports whether the advice about two groups differs only in names.
-fn are_alike(report: &Report, one: &Group, other: &Group) -> bool {
-    let says = |group: &Group| {
-        let pod = &report.pods[group.pods[0]];
-        let advice = &group.advice;
-        let said = (advice.about_pods.clone(), advice.risk.clone());
-        (row_of(group).map(|row| row.does.clone()), pod.reason, said)
-    };
-    says(one) == says(other)
 }
 
 /// Returns the entry of several pods of one node, the longest overdue first, as a card shows them.
@@ -371,7 +329,7 @@ fn entry_of(pods: &[&PodEntry]) -> Entry {
 /// the node has already `said`.
 fn before_steps(group: &Group, said: &mut Vec<String>) -> Vec<Block> {
     let advice = &group.advice;
-    let mut blocks = paragraphs(Some(&group.detail).filter(|_| !advice.gives_up_data()));
+    let mut blocks = paragraphs(Some(&group.detail).filter(|_| !advice.deletes_data()));
     blocks.extend(warned(advice, advice.about_pods.as_ref()));
     blocks.retain(|block| match block {
         Block::Paragraph { text, .. } if said.contains(text) => false,
@@ -396,59 +354,8 @@ fn card(report: &Report, group: &Group, is_open: bool, said: &mut Vec<String>) -
     Entry {
         is_card: true,
         is_open,
-        harm: phrases::copies(&group.advice),
         blocks,
         ..entry_of(&pods)
-    }
-}
-
-/// Returns one card for groups of one pod each whose steps are alike: the steps once, then a line
-/// and a command for each pod.
-fn card_of_alike(
-    report: &Report,
-    alike: &[&Group],
-    is_open: bool,
-    said: &mut Vec<String>,
-) -> Entry {
-    let mut blocks = before_steps(alike[0], said);
-    blocks.extend(paragraphs(row_of(alike[0]).map(|row| &row.does)));
-    for group in alike {
-        let pod = &report.pods[group.pods[0]];
-        let about = row_of(group).map(|row| &row.about);
-        let copies = match group.advice.ready_elsewhere {
-            Some(0) => "No other pod is Ready: this may be the LAST COPY.".to_owned(),
-            Some(copies) => format!(
-                "{} Ready.",
-                counted(copies, "other pod is", "other pods are")
-            ),
-            None => "Whether other pods are Ready is not known.".to_owned(),
-        };
-        let steps = group.advice.steps.iter().map(|step| Step {
-            what: format!("{}{}. {copies}", phrases::name(pod), prefixed(": ", about)),
-            harm: None,
-            ..step.clone()
-        });
-        blocks.push(Block::Steps(steps.collect()));
-    }
-    let pods = alike.iter().map(|group| &report.pods[group.pods[0]]);
-    let longest_first = pods.sorted_by_key(|pod| Reverse(pod.overdue_seconds));
-    let pods = longest_first.collect_vec();
-    let mut entry = entry_of(&pods);
-    // Each line names its pod, and so its workload.
-    entry.columns[0].clear();
-    if !pods.iter().map(|pod| &pod.namespace).all_equal() {
-        entry.name = format!("{} pods", pods.len());
-        entry.namespace = None;
-    }
-    let mut harms = alike
-        .iter()
-        .filter_map(|group| phrases::copies(&group.advice));
-    Entry {
-        is_card: true,
-        is_open,
-        harm: harms.next(),
-        blocks,
-        ..entry
     }
 }
 

@@ -92,8 +92,6 @@ pub struct Entry {
     /// The cells of a table that follow the name; an empty string is an empty cell.
     pub columns: Vec<String>,
     pub tag: Option<Tag>,
-    /// The harm to data, in a word or two.
-    pub harm: Option<&'static str>,
     pub tone: Tone,
     pub namespace: Option<String>,
     pub verdict: Option<Verdict>,

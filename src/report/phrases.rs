@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{BreakerEntry, Group, NodeEntry, PodEntry, Report, notices::NoticeCode};
 use crate::{
-    advice::{Advice, StepKind},
+    advice::StepKind,
     cluster::Mode,
     decide::{ReasonCode, Verdict, heard, reported},
     exit::Exit,
@@ -89,26 +89,12 @@ pub fn breaker(report: &Report, breaker: &BreakerEntry) -> String {
     if report.summary.nodes == 1 {
         return format!("{}. {pods}.", breaker.detail);
     }
-    let lifts = if is_lifted_by_an_answer(breaker) {
-        " For nodes that you powered off yourself, use the command below. The last resort is --max-not-ready-percent=100, which \
-         turns the breaker off for the whole cluster."
-    } else {
-        ""
-    };
     format!(
         "{}. {pods}. When that many nodes fail at the same time, the cause is more often the API server or the network than the nodes, \
          and their pods may all be running. What the nodes have in common can show what has failed: look at the network \
-         first.{lifts}",
+         first.",
         breaker.detail
     )
-}
-
-/// Reports whether answers that machines are powered off can end the hold.
-fn is_lifted_by_an_answer(breaker: &BreakerEntry) -> bool {
-    breaker
-        .steps
-        .iter()
-        .any(|step| step.kind == StepKind::Answer)
 }
 
 /// Returns a node's Ready status, its reason, and for how long the node has been NotReady.
@@ -228,17 +214,6 @@ pub fn brief(pod: &PodEntry) -> Option<String> {
     is_plain.then(|| pod.name.clone())
 }
 
-/// Says in a few words what is known about other copies of the data that you are asked to discard,
-/// if that is a reason to keep the data.
-pub fn copies(advice: &Advice) -> Option<&'static str> {
-    match advice.ready_elsewhere {
-        _ if !advice.gives_up_data() => None,
-        Some(0) => Some("LAST COPY?"),
-        Some(_) => None,
-        None => Some("OTHER COPIES UNKNOWN"),
-    }
-}
-
 /// Reports whether the namespace filter left the run no pod to judge.
 fn judged_none(report: &Report) -> bool {
     report
@@ -247,7 +222,7 @@ fn judged_none(report: &Report) -> bool {
         .any(|notice| notice.code == NoticeCode::NoNamespace)
 }
 
-/// Counts the pods by what happens to them, and the pods whose data is at risk.
+/// Counts the pods by what happens to them.
 pub fn headline(report: &Report) -> String {
     let summary = &report.summary;
     let with = |verdict| summary.verdicts[&verdict];
@@ -266,16 +241,8 @@ pub fn headline(report: &Report) -> String {
     let held_pods = held_pods.map(|held| format!("{held} HELD{of}"));
     let mut parts = held_pods.into_iter().collect_vec();
     parts.extend(counts(outcomes.chain([(to_reap, "to be reaped")])));
-    let last = report.groups.iter().filter(|group| !group.is_held);
-    let last = last.filter(|group| copies(&group.advice) == Some("LAST COPY?"));
-    let last = match last.map(|group| group.pods.len()).sum() {
-        0 => String::new(),
-        1 => ", 1 may be the LAST COPY of its data".to_owned(),
-        last => format!(", {last} may be the LAST COPIES of their data"),
-    };
-    let needs = counts([(need, "needs you|need you")]);
-    parts.extend(needs.map(|needs| needs + &last));
     parts.extend(counts([
+        (need, "needs you|need you"),
         (would, "would need you"),
         (with(Verdict::Wait) - held.unwrap_or(0), "waiting"),
         (with(Verdict::Leave), "left alone"),
@@ -358,7 +325,8 @@ pub fn next(report: &Report) -> Vec<String> {
         return does;
     }
     let groups = report.groups.iter().filter(|group| !group.is_held);
-    let (asking, others): (Vec<_>, Vec<_>) = groups.partition(|group| group.advice.wants_answer());
+    let (asking, others): (Vec<_>, Vec<_>) =
+        groups.partition(|group| group.advice.asks_to_decide());
     let is_alive =
         |group: &&Group| first_pod(report, group).reason == Some(ReasonCode::KubeletAlive);
     let (alive, looks): (Vec<_>, Vec<_>) = others.into_iter().partition(is_alive);
@@ -414,10 +382,10 @@ pub fn next(report: &Report) -> Vec<String> {
     let off = off.collect_vec();
     let zones = report.breaker.iter().flat_map(|breaker| &breaker.zones);
     let zones = joined(zones, ", ");
-    let gives_up = asking.iter().any(|group| group.advice.gives_up_data());
+    let deletes = asking.iter().any(|group| group.advice.deletes_data());
     if let Some(count) = failed_at_once(report).filter(|_| zones.is_none()) {
-        let before = if gives_up {
-            " before you give up data"
+        let before = if deletes {
+            " before you delete data"
         } else {
             ""
         };
@@ -516,10 +484,7 @@ fn next_while_held(report: &Report, breaker: &BreakerEntry) -> Vec<String> {
             only.name
         )],
         (ReasonCode::MassOutage, _) => {
-            let lifts = "if you powered nodes off yourself, confirm it by the command under NOTHING IS DELETED";
-            let lifts = is_lifted_by_an_answer(breaker).then_some(lifts);
-            let find = "find the common cause (network, API server)";
-            [find].into_iter().chain(lifts).map(str::to_owned).collect()
+            vec!["find the common cause (network, API server)".to_owned()]
         }
         _ => vec![format!(
             "see why this is not known, and run again: {}",

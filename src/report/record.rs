@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    advice::Installed,
     facts::{ClusterFacts, Uid},
     limits::Plan,
     outcome::Outcome,
@@ -24,8 +23,6 @@ pub struct RunRecord<'a> {
     pub kubectl: Target,
     /// Whether the user was asked and did not agree to the deletes.
     pub declined: bool,
-    /// The installation that the run belongs to, if it is known.
-    pub installed: Option<Installed>,
 }
 
 impl<'a> RunRecord<'a> {
@@ -38,7 +35,6 @@ impl<'a> RunRecord<'a> {
             outcomes: BTreeMap::new(),
             kubectl: settings.task.target(),
             declined: false,
-            installed: None,
         }
     }
 }

@@ -210,7 +210,6 @@ pub fn commands(report: &Report) -> Vec<&String> {
     let pods = report.pods.iter().flat_map(|pod| &pod.advice.steps);
     nodes
         .chain(pods)
-        .chain(&report.run_now)
         .filter_map(|step| step.command.as_ref())
         .collect()
 }

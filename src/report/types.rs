@@ -9,7 +9,7 @@ use super::notices::NoticeEntry;
 use crate::{
     advice::{Advice, Step},
     cluster::Mode,
-    decide::{Answer, Evaluation, Policy, ReasonCode, Verdict},
+    decide::{Evaluation, Policy, ReasonCode, Verdict},
     exit::Exit,
     facts::{Attachment, Heard, Owner, PodFacts, ReadError, Ready, whole_seconds},
     limits::Limits,
@@ -34,9 +34,6 @@ in_json! {
         pub cluster: Option<String>,
         /// The snapshot's file name.
         pub snapshot: Option<String>,
-        /// The options of this program that name the cluster or the file again, each after a space.
-        #[serde(skip)]
-        pub source_options: String,
         /// The moment that everything was judged at.
         pub judged_at: Timestamp,
         /// The settings of the run.
@@ -52,8 +49,6 @@ in_json! {
         /// Every Terminating pod that was looked at, the longest overdue first. In explain: the
         /// one pod.
         pub pods: Vec<PodEntry>,
-        /// How to start a run immediately, if the report asks you for an answer; null otherwise.
-        pub run_now: Option<Step>,
         /// The pods that need you, grouped by the steps that they share.
         #[serde(skip)]
         pub groups: Vec<Group>,
@@ -187,8 +182,6 @@ in_json! {
         pub reaped_from: Option<Timestamp>,
         /// What to remember once the pod is reaped.
         pub note: Option<String>,
-        /// The answers that were found on the pod, its PVCs and its node.
-        pub answers: Vec<Answer>,
         /// What you should do about the pod.
         #[serde(flatten)]
         pub advice: Advice,

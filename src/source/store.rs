@@ -4,7 +4,6 @@ use std::{
     cell::RefCell,
     collections::{BTreeMap, BTreeSet},
     fmt::Display,
-    rc::Rc,
 };
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream as futures};
@@ -13,7 +12,7 @@ use tokio::time::Instant;
 use super::{
     CountedNodes, Gathered, OtherLeases, Pods, Scan, Wanted,
     snapshot::{Kept, Saved, could_not_read, not_saved},
-    world::{Readings, Users, World},
+    world::{Readings, World},
 };
 use crate::{
     cluster::{Ask, Cluster, Failure, Listed, MAX_IN_FLIGHT},
@@ -199,10 +198,6 @@ impl<'a> Store<'a> {
                 }
                 readings.borrow_mut().sets.insert((namespace, name), found);
             }
-            Query::UsersOf(namespace) => {
-                let users = self.users(&namespace).await;
-                readings.borrow_mut().users.insert(namespace, users);
-            }
         }
         Ok(())
     }
@@ -211,13 +206,7 @@ impl<'a> Store<'a> {
     pub(super) fn note_unread_sets(&self, world: &World<'_>) {
         let unread = world.unread_sets(&self.readings.borrow());
         for (query, failure) in unread {
-            // Only deleting PVCs needs StatefulSets, so the account may lack just this permission.
-            let lacks = if failure.forbids() {
-                "; cronjob/components/answers grants that permission"
-            } else {
-                ""
-            };
-            self.failed(query, format_args!("{failure}{lacks}"));
+            self.failed(query, failure);
         }
     }
 
@@ -389,20 +378,6 @@ impl Store<'_> {
         let listed = self.listed(list, add_pod).await;
         let listed = listed.map_err(|failure| self.failed(list, failure))?;
         Ok(self.read_of(list, listed))
-    }
-
-    /// Returns the pods of a namespace that use PVCs, and the pods of `StatefulSets` that may be copies
-    /// of others.
-    async fn users(&self, namespace: &str) -> Read<Users> {
-        let list = PodsOf::Namespace(namespace.to_owned());
-        let (mut users, whole) = self.pods_of(&list).await?;
-        if !whole {
-            // A pod that could not be read may use any PVC.
-            return Err(Unread("not all of them are readable".to_owned()));
-        }
-        let is_copy = |pod: &PodFacts| pod.serves() && pod.of_stateful_set();
-        users.retain(|pod| !pod.claims.is_empty() || is_copy(pod));
-        Ok(Rc::new(users))
     }
 
     /// Reads a pod by its name; `None` if it does not exist.

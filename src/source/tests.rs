@@ -26,10 +26,9 @@ use super::{
     *,
 };
 use crate::{
-    decide::{PodContext, ReasonCode},
+    decide::{ReasonCode, TieKind},
     facts::{
-        ClaimFacts, ClaimState, ClusterFacts, DeletedWithPod, NodeCounts, NodeFacts, Ready,
-        Unneeded, Unread,
+        ClaimFacts, ClaimState, ClusterFacts, DeletedWithPod, NodeCounts, NodeFacts, Ready, Unread,
     },
     limits::{Judged, Plan},
     report::samples::{audit, gathered_from},
@@ -129,7 +128,7 @@ fn verdicts_of(text: &str) -> String {
     let errors = gathered.facts.errors.clone();
     let mut lines = String::new();
     for judged in judged(gathered, 55).pods {
-        let unverified = judged.reason.ties.unverified();
+        let unverified = judged.reason.ties.of_kind(TieKind::Unverified);
         let unverified = unverified.map(|tie| format!(" {}", tie.pvc));
         let unverified = unverified.collect::<String>();
         writeln!(lines, "{} {}{unverified}", judged.pod.name, judged.code()).expect("text");
@@ -267,65 +266,6 @@ fn what_a_file_lacks_is_never_taken_for_absent() {
         a running pod shows that none is stuck
     "#]]
     .assert_eq(&verdicts(&clusters));
-}
-
-#[test]
-fn scratch_is_proved_by_the_snapshot_or_not_at_all() {
-    const CACHE: &str = "
-        Pod cache-0: {uses: disk-cache-0, metadata: {labels: {apps.kubernetes.io/pod-index: '0'}}}
-        StatefulSet cache: {spec: {volumeClaimTemplates: [{metadata: {name: disk}}]}}
-        PersistentVolumeClaim disk-cache-0: {volume: pv-1, metadata: {annotations: {pod-reaper.io/scratch: 'true'}}}
-        PersistentVolume pv-1: {on: ds06, spec: {local: {path: /x}}}
-    ";
-    for (name, more, expected) in [
-        ("all is there", "{}", ReasonCode::Scratch),
-        (
-            "no StatefulSets",
-            "StatefulSet cache: null",
-            ReasonCode::LocalVolume,
-        ),
-        // The set created this pod before its first ordinal was moved. It creates no other pod of
-        // that name.
-        (
-            "numbered from 1 on",
-            "StatefulSet cache: {spec: {replicas: 3, ordinals: {start: 1}}}",
-            ReasonCode::Stuck,
-        ),
-        (
-            "another user",
-            "Pod other: {uses: disk-cache-0}",
-            ReasonCode::LocalVolume,
-        ),
-        (
-            "a malformed pod",
-            "Pod other: {metadata: 7, spec: 7}",
-            ReasonCode::LocalVolume,
-        ),
-        (
-            "a malformed set",
-            "StatefulSet cache: {metadata: 7, spec: 7}",
-            ReasonCode::LocalVolume,
-        ),
-    ] {
-        let described = with(with(yaml(CLUSTER), yaml(CACHE)), yaml(more));
-        for scratch in [true, false] {
-            let mut settings = audit();
-            settings.policy.reap_scratch = scratch;
-            let gathered = gathered_by(&settings, Some(NOW), &list(objects(&described)));
-            let Gathered { facts, pods, .. } = gathered.expect("a snapshot");
-            let pod = pods
-                .iter()
-                .find(|pod| pod.name == "cache-0")
-                .expect("it is there");
-            let reason = PodContext::of(&facts, &settings.policy, pod).decide().code;
-            let expected = if scratch || expected == ReasonCode::Stuck {
-                expected
-            } else {
-                ReasonCode::LocalVolume
-            };
-            assert_eq!(reason, expected, "{name}, {scratch}");
-        }
-    }
 }
 
 #[test]
@@ -1458,22 +1398,6 @@ fn claims_are_looked_up_as_long_as_they_can_be_and_are_not_too_many() {
     .assert_eq(&limits.join("\n"));
 }
 
-/// A pod whose PVCs are not all known may use any PVC of its namespace.
-#[test]
-fn whoever_uses_more_claims_than_are_known_may_use_any() {
-    let more = "
-        Pod web-0: {uses: data-0}
-        PersistentVolumeClaim data-0: {volume: pv}
-        PersistentVolume pv: {on: ds06, spec: {local: {path: /mnt}}}
-    ";
-    let many = pod_with("many", 0, (0..65).map(|claim| format!("c{claim}")));
-    let text = list(cluster(more).into_iter().chain([many]));
-    let pods = gathered_of(&text).pods;
-    let users = pods.iter().find(|pod| pod.name == "web-0");
-    let users = &users.expect("it is judged").claims[0].users;
-    assert_eq!(users.iter().collect::<Vec<_>>(), ["many"]);
-}
-
 #[test]
 fn the_workload_above_an_owner_is_known_by_its_name() {
     check_each(
@@ -1527,12 +1451,6 @@ fn going(more: &str) -> String {
 /// Only this test expects the sentences. The other tests expect values.
 #[test]
 fn each_cause_is_said_in_words() {
-    const SCRATCH: &str = "
-        Pod web-0: {uses: disk-web-0, metadata: {labels: {apps.kubernetes.io/pod-index: '0'}}}
-        StatefulSet web: {spec: {volumeClaimTemplates: [{metadata: {name: disk}}]}}
-        PersistentVolumeClaim disk-web-0: {volume: pv-1, metadata: {annotations: {pod-reaper.io/scratch: 'true'}}}
-        PersistentVolume pv-1: {on: ds06, spec: {local: {path: /x}}}
-    ";
     const DELETED: &str = "
         Pod web-0: {uses: data}
         PersistentVolumeClaim data: {volume: pv-1, metadata: {deletionTimestamp: '2026-01-10T00:00:00Z'}}
@@ -1540,14 +1458,11 @@ fn each_cause_is_said_in_words() {
         StatefulSet web: {}
     ";
     let causes = |base: &str, more: &str| {
-        let mut settings = audit();
-        settings.policy.reap_scratch = true;
         let described = with(
             with(yaml(CLUSTER), yaml(base)),
             yaml(&format!("{{{more}}}")),
         );
-        let gathered = gathered_by(&settings, Some(NOW), &list(objects(&described)));
-        let Gathered { facts, pods, .. } = gathered.expect("a snapshot");
+        let Gathered { facts, pods, .. } = gathered_of(&list(objects(&described)));
         let errors = facts.errors.into_iter().map(|error| error.cause);
         let claims = pods
             .iter()
@@ -1561,12 +1476,7 @@ fn each_cause_is_said_in_words() {
                 DeletedWithPod::MayBeWanted(why) => Some(why),
                 _ => None,
             };
-            let doubt = claim
-                .renewed
-                .clone()
-                .and_then(Result::err)
-                .map(|doubt| doubt.why);
-            unread.into_iter().chain(wanted).chain(doubt)
+            unread.into_iter().chain(wanted)
         });
         let causes = errors.chain(claims).collect::<Vec<_>>();
         causes.join("\n")
@@ -1589,37 +1499,11 @@ fn each_cause_is_said_in_words() {
     );
     check_each(
         &expect![[r#"
-            its set was made anew: StatefulSet web: {metadata: {uid: another}}
-                = its StatefulSet is now another one of that name
-            its set is gone: StatefulSet web: null, StatefulSet other: {}
-                = its StatefulSet does not exist
-            sets are not in the file: StatefulSet web: null
-                = its StatefulSet could not be read: the file has no statefulsets: they were not saved, or there are none
-            no set made it: Pod web-0: {metadata: {ownerReferences: null}}
-                = no StatefulSet made it
-            no template: StatefulSet web: {spec: {volumeClaimTemplates: []}}
-                = PVC disk-web-0 comes from no template of its StatefulSet
-            without its number: Pod web-0: {metadata: {labels: null}}
-                = it has no label apps.kubernetes.io/pod-index: its StatefulSet controller may be older than Kubernetes 1.28, which does not always create such a PVC again
-            pods are unread, and an operator made it: Pod web-0: {metadata: {ownerReferences: [{apiVersion: example.com/v1, kind: Db, name: web, uid: db, controller: true}]}}, Pod bad: {metadata: 7, spec: 7}
-                = a field has an unexpected type
-                = the pods of its namespace could not be read: not all of them are readable
-            pods are unread: Pod bad: {metadata: 7, spec: 7}
-                = a field has an unexpected type
-                = the pods of its namespace could not be read: not all of them are readable
-        "#]],
-        |more| causes(SCRATCH, more),
-    );
-    check_each(
-        &expect![[r#"
             its set wants it:
                 = its StatefulSet wants the pod again
-                = PVC data comes from no template of its StatefulSet
             no set controls it: Pod web-0: {metadata: {ownerReferences: null}}
                 = no StatefulSet controls the pod, which would say whether it is wanted again
-                = no StatefulSet made it
             sets are not in the file: StatefulSet web: null
-                = its StatefulSet could not be read: the file has no statefulsets: they were not saved, or there are none
                 = its StatefulSet could not be read: the file has no statefulsets: they were not saved, or there are none
         "#]],
         |more| causes(DELETED, more),
@@ -1640,27 +1524,6 @@ fn a_claim_is_the_pods_own_by_volume_name_and_owner() {
         );
         assert_eq!(going(&more), owned);
     }
-}
-
-/// A pod that Kubernetes has not evicted uses its PVC too. A pod that has finished, or is on
-/// another node, does not.
-#[test]
-fn every_pod_of_the_node_uses_its_claims_until_it_has_finished() {
-    let claim = looked_up(
-        "
-        Pod a: {uses: c}
-        Pod evicted: {uses: c}
-        Pod stays: {uses: c, metadata: {deletionTimestamp: null}}
-        Pod finished: {uses: c, status: {phase: Succeeded}}
-        Pod over: {uses: c, status: {phase: Failed}, metadata: {deletionTimestamp: null}}
-        Pod elsewhere: {uses: c, spec: {nodeName: ds05}, metadata: {deletionTimestamp: null}}
-        Pod uses-another: {uses: d, metadata: {deletionTimestamp: null}}
-        PersistentVolumeClaim c: {volume: pv-1}
-        PersistentVolume pv-1: {on: ds06, spec: {local: {path: /mnt}}}
-        ",
-    );
-    let users = ["evicted", "stays"].map(str::to_owned);
-    assert_eq!(claim.users, BTreeSet::from(users));
 }
 
 /// With `whenScaled: Delete`, a `StatefulSet` that is scaled down makes its pod the owner of the
@@ -1723,9 +1586,9 @@ fn a_claim_that_is_being_deleted_is_wanted_unless_another_pod_keeps_it_or_nothin
             its namespace goes too: Namespace data: {metadata: {deletionTimestamp: '2026-01-10T00:00:00Z'}}
                 = Unwanted(Namespace)
             another pod runs with it: Pod web-2: {uses: data-web-1, spec: {nodeName: ds05}, metadata: {deletionTimestamp: null}}
-                = Unwanted(KeptBy { claim: "data-web-1", pod: "web-2" })
+                = MayBeWanted
             the other is on a dead node: Pod web-2: {uses: data-web-1, metadata: {deletionTimestamp: null}}
-                = Unwanted(KeptBy { claim: "data-web-1", pod: "web-2" })
+                = MayBeWanted
             the other waits for a node: Pod web-2: {uses: data-web-1, spec: {nodeName: null}, metadata: {deletionTimestamp: null}}
                 = MayBeWanted
             the other goes too: Pod web-2: {uses: data-web-1, spec: {nodeName: ds05}}
@@ -2070,43 +1933,6 @@ fn attachments_are_reported_by_node() {
     assert_eq!((names("ds06"), names("ds04")), (vec!["x", "y"], vec!["z"]));
 }
 
-/// If one of the pod's PVCs is being deleted, the pods that use PVCs are listed. Another user keeps
-/// only such a PVC: a PVC that the pod owns is deleted with the pod, whichever pods use it.
-#[test]
-fn another_user_keeps_no_claim_that_the_pod_owns() {
-    let goes = |deleted: bool| {
-        let deleted = if deleted {
-            "'2026-01-10T00:00:00Z'"
-        } else {
-            "null"
-        };
-        let volumes = ["a", "b"]
-            .map(|name| format!("{{name: {name}, persistentVolumeClaim: {{claimName: {name}}}}}"))
-            .join(", ");
-        let more = format!(
-            "
-            Pod web-1: {{spec: {{volumes: [{volumes}]}}}}
-            Pod web-2: {{uses: b, spec: {{nodeName: ds05}}, metadata: {{deletionTimestamp: null}}}}
-            PersistentVolumeClaim a: {{metadata: {{deletionTimestamp: '2026-01-10T00:00:00Z'}}}}
-            PersistentVolumeClaim b:
-                metadata:
-                    deletionTimestamp: {deleted}
-                    ownerReferences: [{{apiVersion: v1, kind: Pod, name: web-1, uid: uid-data-web-1}}]
-            PersistentVolume pv-1: {{}}
-            StatefulSet web: {{}}
-            "
-        );
-        let pod = gathered(&more).pods.remove(0);
-        pod.goes(&pod.claims[1])
-    };
-    let kept = Unneeded::KeptBy {
-        claim: "b".to_owned(),
-        pod: "web-2".to_owned(),
-    };
-    assert_eq!(goes(true), DeletedWithPod::Unwanted(kept));
-    assert!(matches!(goes(false), DeletedWithPod::MayBeWanted(_)));
-}
-
 /// kubectl also shows the last condition.
 #[test]
 fn the_last_ready_condition_counts() {
@@ -2148,67 +1974,4 @@ fn a_node_has_the_control_plane_role_by_either_key() {
         assert_eq!(labelled.control_plane, expected, "{key}");
         assert_eq!(!tainted.open, expected, "{key}");
     }
-}
-
-/// Kubernetes' own controllers do not create a PVC again; an operator may.
-#[test]
-fn an_operator_is_a_controller_of_a_group_that_is_not_of_kubernetes() {
-    for (group, expected) in [
-        ("example.org/v1", true),
-        ("k8s.io.example.org/v1", true),
-        ("apps/v1", false),
-        ("batch/v1", false),
-        ("v1", false),
-        ("networking.k8s.io/v1", false),
-        ("x.k8s.io/v1alpha1", false),
-    ] {
-        let owner =
-            format!("{{apiVersion: {group}, kind: Cluster, name: c, uid: u, controller: true}}");
-        let more = format!("Pod a: {{metadata: {{ownerReferences: [{owner}]}}}}");
-        let pod = gathered(&more).pods.remove(0);
-        assert_eq!(pod.made_by_an_operator(), expected, "{group}");
-    }
-}
-
-/// The Ready pods of a set are counted even if the set has no PVC: they may have copies of the data that
-/// the stuck pod writes to its node.
-#[test]
-fn the_ready_pods_of_a_workload_are_its_copies() {
-    let writer = "
-        StatefulSet web: {spec: {replicas: 3}}
-        Pod web-1:
-            owner: StatefulSet web
-            spec:
-                containers: [{name: c, volumeMounts: [{name: v, mountPath: /data}]}]
-                volumes: [{name: v, hostPath: {path: /mnt/data}}]
-    ";
-    check_each(
-        &expect![[r#"
-            none: {}
-                = StatefulSet/web 0
-            two: {Pod web-0: {node: ds04, grace: null}, Pod web-2: {node: ds05, grace: null}}
-                = StatefulSet/web 2
-            of another set: {Pod db-0: {node: ds04, grace: null}}
-                = StatefulSet/web 0
-            not Ready: {Pod web-0: {node: ds04, grace: null, status: {conditions: [{type: Ready, status: 'False'}]}}}
-                = StatefulSet/web 0
-            not Ready, and uses a PVC: {Pod web-0: {uses: c, node: ds04, grace: null, status: {conditions: [{type: Ready, status: 'False'}]}}}
-                = StatefulSet/web 0
-            Terminating: {Pod web-0: {node: ds04}}
-                = StatefulSet/web 0
-            Terminating, and uses a PVC: {Pod web-0: {uses: c, node: ds04}}
-                = StatefulSet/web 0
-            on a NotReady node: {Node ds05: {ready: null}, Pod web-0: {node: ds05, grace: null}}
-                = StatefulSet/web 0
-        "#]],
-        |more| {
-            let cluster = with(with(yaml(CLUSTER), yaml(writer)), yaml(more));
-            let copies = gathered_of(&list(objects(&cluster))).facts.copies;
-            let counts = copies.into_iter().map(|((_, workload), count)| {
-                let count = count.expect("the pods were read");
-                format!("{workload} {count}")
-            });
-            counts.collect::<Vec<_>>().join(", ")
-        },
-    );
 }

@@ -1,10 +1,7 @@
 //! The world: the readings so far, and the queries that are still open. Nothing here reads from a
 //! source.
 
-use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
-    rc::Rc,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use itertools::Itertools as _;
 use jiff::Timestamp;
@@ -12,12 +9,11 @@ use jiff::Timestamp;
 use super::{CountedNodes, Gathered, OtherLeases, Pods, Scan, Wanted};
 use crate::{
     cluster::Failure,
-    decide::{PodContext, ReasonCode},
+    decide::PodContext,
     facts::{
-        ANY_CLAIM, Attachment, ClaimFacts, ClaimRead, ClaimState, ClusterFacts, Copies,
-        DeletedWithPod, Doubt, LEASES_OF_FILE, NamespaceFacts, Namespaces, NodeCounts, NodeFacts,
-        NodeRead, Owner, PodFacts, PodsOf, Query, Read, ReadError, Ready, RecreatedBy, Uid, Unread,
-        namespace,
+        Attachment, ClaimFacts, ClaimRead, ClaimState, ClusterFacts, DeletedWithPod,
+        LEASES_OF_FILE, NamespaceFacts, Namespaces, NodeCounts, NodeFacts, NodeRead, PodFacts,
+        PodsOf, Query, Read, ReadError, Ready, Uid, Unread, namespace,
     },
     kubernetes::{Holders, LeasesByNode, RawStatefulSet},
     limits::MAX_NODES_IGNORED,
@@ -28,13 +24,6 @@ use crate::{
 /// chooses how many PVCs the pod names. So each namespace has a share, and one namespace cannot use
 /// up the reads of the others.
 const MAX_PVCS_OF_NAMESPACE: usize = 640;
-
-/// The pods of a namespace that use PVCs, and the Ready ones of `StatefulSets`.
-pub type Users = Rc<Vec<PodFacts>>;
-
-/// The names of the pods that use a PVC, by node, namespace and PVC. The key includes the node because
-/// a PVC whose volume is on one node cannot be in use on another node.
-type UsersOnNode = HashMap<(Option<String>, String, String), Vec<String>>;
 
 /// What some Ready nodes tell.
 #[derive(Debug, Clone, Default)]
@@ -62,8 +51,6 @@ pub struct Readings {
     pub detached: Option<Read<BTreeSet<String>>>,
     /// The `StatefulSets`, by namespace and name.
     pub sets: BTreeMap<(String, String), Result<Option<RawStatefulSet>, Failure>>,
-    /// The users of PVCs, by namespace.
-    pub users: BTreeMap<String, Read<Users>>,
     /// The reads that failed although they should not have.
     pub errors: BTreeSet<ReadError>,
 }
@@ -92,7 +79,6 @@ pub struct World<'a> {
     open: BTreeSet<usize>,
     /// The pods whose PVCs may be read, by their index in `pods`.
     admitted: BTreeSet<usize>,
-    users_on_node: UsersOnNode,
     /// Whether only the pods to be judged are left.
     is_chosen: bool,
     /// Whether all pods have received all readings.
@@ -116,14 +102,13 @@ impl<'a> World<'a> {
             pods: None,
             open: BTreeSet::new(),
             admitted: BTreeSet::new(),
-            users_on_node: UsersOnNode::new(),
             is_chosen: false,
             is_settled: false,
         }
     }
 
-    /// Returns the queries to be read next: of all queries that the rules, the limits and the
-    /// advice lack, those of the lowest stage. There are none if every pod can be judged.
+    /// Returns the queries to be read next: of all queries that the rules and the limits lack, those
+    /// of the lowest stage. There are none if every pod can be judged.
     pub fn queries(&mut self, readings: &mut Readings) -> BTreeSet<Query> {
         let mut queries = self.first_queries();
         queries.retain(|query| !self.has(readings, query));
@@ -145,10 +130,6 @@ impl<'a> World<'a> {
             self.open_all();
             return self.queries(readings);
         }
-        if queries.is_empty() {
-            queries = self.of_advice();
-            queries.retain(|query| !self.has(readings, query));
-        }
         let lowest = queries.iter().map(Query::stage).min();
         queries.retain(|query| Some(query.stage()) == lowest);
         queries
@@ -169,7 +150,6 @@ impl<'a> World<'a> {
             Query::NodesFor(selector) => readings.selected.contains_key(selector),
             Query::Drivers => readings.detached.is_some(),
             Query::Set { namespace, name } => readings.sets.contains_key(&key(namespace, name)),
-            Query::UsersOf(namespace) => readings.users.contains_key(namespace),
         }
     }
 
@@ -292,7 +272,6 @@ impl<'a> World<'a> {
                 self.facts.on_ready_nodes = found - pods.len();
             }
         }
-        self.users_on_node = users_on_node(&self.facts, &pods);
         self.pods = Some(pods);
         self.open_all();
     }
@@ -383,41 +362,31 @@ impl<'a> World<'a> {
         let Some(mut pod) = self.pods.as_mut().map(|pods| pods[at].clone()) else {
             return;
         };
-        let users = readings.users.get(&pod.namespace);
         let claims = std::mem::take(&mut pod.claims).into_iter();
-        let claims = claims.map(|claim| self.found(readings, users, &pod, claim));
+        let claims = claims.map(|claim| self.found(readings, &pod, claim));
         pod.claims = claims.collect();
         let set = set_of(readings, &pod);
         if let Some(Ok(Some(set))) = &set {
             pod.templates = Some(set.templates());
+            let controller = pod.controller.as_ref();
+            let is_its = controller.is_some_and(|its| its.uid == set.metadata.uid);
+            for claim in &mut pod.claims {
+                claim.templated = is_its && set.makes(&claim.name, &pod.name);
+            }
         }
-        self.renew(readings, set.as_ref(), &mut pod);
         pod.set_wants = set.map(|set| set.map(|set| set.is_some_and(|set| set.wants(&pod.name))));
         if let Some(pods) = &mut self.pods {
             pods[at] = pod;
         }
     }
 
-    /// Completes a PVC of `pod` with the reading of the PVC, its volume and its users. `users` are
-    /// the pods of the namespace, if they were read.
-    fn found(
-        &self,
-        readings: &Readings,
-        users: Option<&Read<Users>>,
-        pod: &PodFacts,
-        mut claim: ClaimFacts,
-    ) -> ClaimFacts {
+    /// Completes a PVC of `pod` with the reading of the PVC and its volume.
+    fn found(&self, readings: &Readings, pod: &PodFacts, mut claim: ClaimFacts) -> ClaimFacts {
         let key = (pod.namespace.clone(), claim.name.clone());
         if let (None, Some(found)) = (&claim.state, readings.pvcs.get(&key)) {
             claim.deleted = found.deleted;
             claim.owned = found.owners.contains(&pod.uid);
             claim.state = Some(found.state.clone());
-            let users = [&claim.name, ANY_CLAIM].map(|used| {
-                let key = (pod.node.clone(), pod.namespace.clone(), used.to_owned());
-                self.users_on_node.get(&key)
-            });
-            let others = users.into_iter().flatten().flatten();
-            claim.users = others.filter(|user| **user != pod.name).cloned().collect();
         }
         if let (Some(ClaimState::Bound(bound)), Some(node)) = (&mut claim.state, &pod.node) {
             for term in &mut bound.volume.affinity {
@@ -436,49 +405,7 @@ impl<'a> World<'a> {
                 };
             }
         }
-        if let Some(users) = users {
-            let all = || users.iter().flat_map(|users| users.iter());
-            let mut others = all().filter(|user| user.uid != pod.uid);
-            let keeper = others.find(|user| user.keeps(&claim.name));
-            let keeper = keeper.map(|user| user.name.clone());
-            claim.kept_by = Some(users.as_ref().map(|_| keeper).map_err(Unread::clone));
-            let uses = |user: &&PodFacts| user.uid != pod.uid && user.uses(&claim.name);
-            let users = all().filter(uses).map(|user| user.name.clone());
-            claim.users.extend(users.collect_vec());
-        }
         claim
-    }
-
-    /// Completes the PVCs of `pod` with the controller that creates them again, once the readings
-    /// that tell were made: the `StatefulSet` and, if somebody declared that a PVC may be deleted,
-    /// the PVC's other users.
-    fn renew(
-        &self,
-        readings: &Readings,
-        set: Option<&Read<Option<&RawStatefulSet>>>,
-        pod: &mut PodFacts,
-    ) {
-        let is_lacking = |claim: &ClaimFacts| claim.state.is_none();
-        if set.is_none() && pod.of_stateful_set() || pod.claims.iter().any(is_lacking) {
-            return;
-        }
-        let is_declared = PodContext::of(&self.facts, self.wanted.policy, pod).declares_a_claim();
-        let users = readings.users.get(&pod.namespace).filter(|_| is_declared);
-        if is_declared && users.is_none() {
-            return;
-        }
-        let unread = users.and_then(|users| users.as_ref().err());
-        let renewed = |claim: &str| match (renewer(pod, claim, set), unread) {
-            (Ok(_), Some(Unread(why))) => Err(Doubt::unread(format!(
-                "the pods of its namespace could not be read: {why}"
-            ))),
-            (renewer, _) => renewer,
-        };
-        let renewed = pod.claims.iter().map(|claim| renewed(&claim.name));
-        let renewed = renewed.collect_vec();
-        for (claim, renewed) in pod.claims.iter_mut().zip(renewed) {
-            claim.renewed = Some(renewed);
-        }
     }
 
     /// Returns the queries that the breaker lacks, and those that tell whether a machine that is
@@ -489,8 +416,7 @@ impl<'a> World<'a> {
         // Whether pods can start on a Ready node is read with the clock.
         let is_due = readings.ready_nodes.is_some() && self.needs_node_counts(readings);
         queries.extend(is_due.then_some(Query::NodeCounts));
-        let is_marked = |node: &NodeFacts| !node.fenced.is_empty() || node.powered_off.is_some();
-        let is_marked = self.down().any(is_marked);
+        let is_marked = self.down().any(|node| !node.fenced.is_empty());
         queries.extend(is_marked.then_some(Query::OtherLeases));
         queries
     }
@@ -503,70 +429,9 @@ impl<'a> World<'a> {
         self.is_judging() && !(few && room())
     }
 
-    /// Returns the queries for what the user wants to know before deleting the data of a pod: how
-    /// many copies of the pod are Ready elsewhere.
-    fn of_advice(&self) -> BTreeSet<Query> {
-        let asked = self.pods().iter().filter(|pod| self.counts_copies(pod));
-        asked.map(Query::users).collect()
-    }
-
-    /// Reports whether deleting the pod may lose data: that of its pinned PVCs, or the files that it
-    /// wrote on its node.
-    fn counts_copies(&self, pod: &PodFacts) -> bool {
-        if pod.claims.is_empty() && pod.host_paths.is_empty() {
-            return false;
-        }
-        let reason = PodContext::of(&self.facts, self.wanted.policy, pod).decide();
-        reason.ties.pinned().next().is_some() || reason.asks.contains(&ReasonCode::HostPath)
-    }
-
-    /// Counts the copies that are Ready elsewhere, for each workload whose data may be lost.
-    fn copies(&self, readings: &Readings) -> Copies {
-        let mut asked = BTreeSet::new();
-        for pod in self.pods().iter().filter(|pod| self.counts_copies(pod)) {
-            let workload = pod.series();
-            asked.extend(workload.map(|workload| (pod.namespace.clone(), workload)));
-        }
-        let is_up = |name: &String| {
-            let node = self.facts.known(name);
-            !self.facts.nodes.contains_key(name)
-                || node.is_some_and(|node| node.ready == Ready::True)
-        };
-        let count = |namespace: &str, workload: &Owner| {
-            let users = readings.users.get(namespace).cloned();
-            let users = users.unwrap_or_else(|| Err(Unread("they were not listed".to_owned())))?;
-            let serving = users
-                .iter()
-                .filter(|pod| pod.serves() && pod.node.as_ref().is_some_and(is_up));
-            let owners = serving.filter_map(|pod| pod.workload.as_ref());
-            Ok(owners.filter(|owner| workload.includes(owner)).count())
-        };
-        let copies = asked.into_iter().map(|key| {
-            let copies = count(&key.0, &key.1);
-            (key, copies)
-        });
-        copies.collect()
-    }
-
     /// Returns the Ready nodes whose clocks to compare, and the time to compare them with.
     pub fn clock(&self) -> (Vec<String>, Timestamp) {
         (self.scan.ready.clone(), self.facts.now)
-    }
-
-    /// Counts the nodes. An edge node that is known to be off is counted like any other node. So
-    /// everything that may show a sign of life was read before.
-    fn count(&self, mut counted_nodes: CountedNodes) -> NodeCounts {
-        let now = self.facts.now;
-        for node in self
-            .facts
-            .known_nodes()
-            .filter(|node| node.is_edge_off(now))
-        {
-            if let Some(counted_node) = counted_nodes.get_mut(&node.name) {
-                counted_node.leaf = false;
-            }
-        }
-        NodeCounts::count(counted_nodes.into_values())
     }
 
     /// Returns the possible holders of Leases that would show a heartbeat of a NotReady node.
@@ -615,14 +480,13 @@ impl<'a> World<'a> {
             None if self.needs_node_counts(readings) => NodeCounts::default(),
             None => NodeCounts::NotNeeded,
             Some(Err(unread)) => NodeCounts::Unread(unread),
-            Some(Ok(counted_nodes)) => self.count(counted_nodes),
+            Some(Ok(counted_nodes)) => NodeCounts::count(counted_nodes.into_values()),
         };
         if self.is_anything_wrong() {
             self.note_missing_leases(readings);
             if let Some(ready_nodes) = readings.ready_nodes.clone().filter(|_| self.is_judging()) {
                 self.facts.clock = ready_nodes.clock;
             }
-            self.facts.copies = self.copies(readings);
         }
         self.facts.errors = readings.errors.iter().cloned().collect();
         Gathered {
@@ -663,7 +527,7 @@ impl<'a> World<'a> {
     }
 
     /// Lists the `StatefulSets` that could not be read although a verdict depends on them. No verdict
-    /// depends on them for a PVC that stays and that nobody declared: its pod needs you in any case.
+    /// depends on them for a PVC that stays: its pod needs you in any case.
     pub fn unread_sets(&self, readings: &Readings) -> Vec<(Query, Failure)> {
         let depends = |pod: &&PodFacts| {
             let goes = |claim: &ClaimFacts| {
@@ -671,9 +535,7 @@ impl<'a> World<'a> {
                     && !claim.deleted
                     && matches!(pod.goes(claim), DeletedWithPod::MayBeWanted(_))
             };
-            let case = PodContext::of(&self.facts, self.wanted.policy, pod);
             pod.claims.iter().any(goes)
-                || case.declares_a_claim() && case.decide().ties.pinned().next().is_some()
         };
         let pods = self.pods().iter();
         let unread = pods.filter(|pod| matches!(pod.set_wants, Some(Err(_))));
@@ -702,63 +564,4 @@ fn set_of<'a>(readings: &'a Readings, pod: &PodFacts) -> Option<Read<Option<&'a 
         Ok(set) => Ok(set.as_ref()),
         Err(failure) => Err(failure.clone().into()),
     })
-}
-
-/// Checks that the pod's `StatefulSet` creates `claim` again, for that pod alone. An error says why
-/// not.
-fn renewer(
-    pod: &PodFacts,
-    claim: &str,
-    set: Option<&Read<Option<&RawStatefulSet>>>,
-) -> Result<RecreatedBy, Doubt> {
-    let is_controller = |set: &RawStatefulSet| {
-        let controller = pod.controller.as_ref();
-        controller.is_some_and(|its| its.uid == set.metadata.uid)
-    };
-    Err(match set {
-        None if pod.made_by_an_operator() => return Ok(RecreatedBy::Operator),
-        None => Doubt::proved("no StatefulSet made it"),
-        Some(Ok(None)) => Doubt::proved("its StatefulSet does not exist"),
-        Some(Err(Unread(why))) => {
-            Doubt::unread(format!("its StatefulSet could not be read: {why}"))
-        }
-        Some(Ok(Some(set))) if !is_controller(set) => {
-            Doubt::proved("its StatefulSet is now another one of that name")
-        }
-        Some(Ok(Some(set))) if !set.makes(claim, &pod.name) => Doubt::proved(format!(
-            "PVC {claim} comes from no template of its StatefulSet"
-        )),
-        Some(Ok(Some(_))) if !pod.indexed => Doubt::proved(
-            "it has no label apps.kubernetes.io/pod-index: its StatefulSet controller may be older than \
-             Kubernetes 1.28, which does not always create such a PVC again",
-        ),
-        Some(Ok(Some(_))) => return Ok(RecreatedBy::Template),
-    })
-}
-
-/// Collects the users of each PVC on each node. A finished pod no longer uses its PVCs.
-fn users_on_node(facts: &ClusterFacts, pods: &[PodFacts]) -> UsersOnNode {
-    let judged = pods.iter().filter(|pod| !pod.finished()).flat_map(|pod| {
-        let claims = pod.claims.iter();
-        claims.map(move |claim| (&pod.node, &pod.namespace, &claim.name, &pod.name))
-    });
-    let others = facts.active.values().flatten().flat_map(|pod| {
-        let claims = pod.claims.iter();
-        claims.map(move |claim| (&pod.node, &pod.namespace, &claim.name, &pod.name))
-    });
-    let all = judged.chain(others).collect_vec();
-    let uses = all
-        .iter()
-        .counts_by(|(node, namespace, claim, _)| (*node, *namespace, *claim));
-    // Most PVCs have one user, which need not be kept.
-    let matters = |(node, namespace, claim, _): &(_, _, &String, _)| {
-        uses[&(*node, *namespace, *claim)] > 1 || *claim == ANY_CLAIM
-    };
-    all.iter()
-        .filter(|used| matters(used))
-        .map(|(node, namespace, claim, user)| {
-            let [namespace, claim, user] = [namespace, claim, user].map(|name| (*name).clone());
-            (((*node).clone(), namespace, claim), user)
-        })
-        .into_group_map()
 }

@@ -5,10 +5,10 @@
 //! `tests/cli/chart.rs` compares the chart with its sources.
 
 use crate::{
-    guard::{it_holds_claims_to_answers, it_stops_what_the_program_never_does},
+    guard::it_stops_what_the_program_never_does,
     prelude::*,
     support::{
-        installed::{kubeconfig_of_pod, kustomize, own_kustomization, run_kustomize, variable},
+        installed::{kubeconfig_of_pod, kustomize, variable},
         transcript::{bash, ended, plays},
     },
 };
@@ -33,7 +33,7 @@ const OWN_LABELS: [&str; 4] = [
 ];
 
 /// All components except those that are part of the default or the dry run.
-pub const COMPONENTS: [&str; 4] = ["eager", "answers", "kosmos-guard", "prometheus-rule"];
+pub const COMPONENTS: [&str; 3] = ["eager", "kosmos-guard", "prometheus-rule"];
 
 /// The value files that the normal run applies. `tests/run --values` applies all of them.
 const IN_EACH_RUN: [&str; 2] = ["everything", "first-look"];
@@ -168,7 +168,7 @@ fn the_chart_renders_what_kustomize_renders() {
     let images = format!("images: [{{name: pod-reaper, newName: '{IMAGE}', digest: '{DIGEST}'}}]");
     let everything = format!(
         "eager.enabled=true,\
-         resourceQuota.enabled=true,answers.enabled=true,kosmosGuard.enabled=true,\
+         resourceQuota.enabled=true,kosmosGuard.enabled=true,\
          prometheusRule.enabled=true,\
          image.repository={IMAGE},image.digest={DIGEST}"
     );
@@ -192,16 +192,10 @@ fn the_chart_renders_what_kustomize_renders() {
             4,
         ),
         (
-            "answers",
-            &format!("{OWN_NAMESPACE},answers.enabled=true"),
-            self::kustomized("cronjob", &["answers"], ""),
-            15,
-        ),
-        (
             "everything",
             &everything,
             self::kustomized("cronjob", &COMPONENTS, &images),
-            18,
+            12,
         ),
     ] {
         let rendered = rendered("pod-reaper", "pod-reaper", &["--set", values]);
@@ -340,20 +334,6 @@ fn every_name_of_the_chart_is_short_enough() {
     for (kind, name) in objects(&rendered).into_keys() {
         let long = if kind == "CronJob" { 52 } else { 63 };
         assert!(name.len() <= long && !name.contains("--"), "{kind} {name}");
-    }
-}
-
-/// In a dry run the account cannot write, but this component lets it delete PVCs.
-#[test]
-fn kustomize_refuses_answers_in_a_dry_run() {
-    for components in [["answers", "dry-run"], ["dry-run", "answers"]] {
-        let output = run_kustomize(own_kustomization("cronjob", &components, "").path());
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(
-            !output.status.success() && said.contains("/rules"),
-            "{components:?}: {}",
-            shown(&output)
-        );
     }
 }
 
@@ -530,9 +510,8 @@ fn install(cluster: &ControlPlane, options: &[&str]) {
 #[test]
 fn a_release_under_another_name_is_held_by_its_guards() {
     let cluster = fresh();
-    install(&cluster, &["--set", "answers.enabled=true"]);
+    install(&cluster, &[]);
     it_stops_what_the_program_never_does(&cluster, "by the chart", ACCOUNT);
-    it_holds_claims_to_answers(&cluster, "by the chart", ACCOUNT);
 }
 
 /// The variables of the CronJob's container, including those that name its own pod.

@@ -95,17 +95,13 @@ fn the_breaker_holds_and_no_destructive_command_is_printed() {
         (&json!("mass-outage"), &json!(1))
     );
     held.says(&local, ("local-volume", None));
-    // The report asks for only one answer, after the advice to look first.
+    // The report only advises to look first.
     let steps = held.report["breaker"]["steps"].as_array().expect("steps");
-    let steps = steps.iter().map(|step| str_of(&step["command"]));
-    let [look, answer] = steps.collect_vec()[..] else {
-        panic!("{}", held.report["breaker"])
-    };
+    let mut commands = steps.iter().filter_map(|step| step["command"].as_str());
+    let look = commands.next().expect("a command");
     assert!(look.contains(" get nodes "), "{look}");
-    let off = "annotate node dead-1 dead-2 dead-3 pod-reaper.io/powered-off=";
-    assert!(answer.contains(off), "{answer}");
     let printed = held.report.to_string().matches("kubectl").count();
-    assert_eq!(printed, 2, "{}", held.report);
+    assert_eq!(printed, 1, "{}", held.report);
 
     let forced = run(&cluster.kubeconfig, &short("--max-not-ready-percent=100"));
     forced.says(&stuck, REAPED);

@@ -28,9 +28,9 @@ struct Installed {
     account: String,
 }
 
-/// The shipped installation and common changes of it. Each includes the `answers` component.
+/// The shipped installation and common changes of it.
 fn installations() -> [Installed; 5] {
-    let rendered = |lines: &str| kustomized(DEFAULT, &["answers"], lines);
+    let rendered = |lines: &str| kustomized(DEFAULT, &[], lines);
     let shipped = rendered("");
     let by_hand = shipped.lines().map(|line| match line.split_once(": ") {
         Some((key, "pod-reaper")) if !key.contains('/') => format!("{key}: grim\n"),
@@ -221,107 +221,7 @@ fn it_stops_what_the_program_never_does_however_it_is_installed() {
         let cluster = fresh();
         installed.apply(&cluster);
         it_stops_what_the_program_never_does(&cluster, installed.how, &installed.account);
-        it_holds_claims_to_answers(&cluster, installed.how, &installed.account);
     }
-}
-
-/// Even with all permissions on PVCs, a stolen token can delete only PVCs that are scratch or given up, and change none.
-pub fn it_holds_claims_to_answers(cluster: &ControlPlane, how: &str, account: &str) {
-    let rules = "[{apiGroups: [''], resources: [persistentvolumeclaims, persistentvolumeclaims/status], verbs: ['*']}]";
-    grant(cluster, "stolen-claims", account, rules);
-    let claims = [
-        ("scratch", SCRATCH, "true", true),
-        ("none", KEPT, "true", false),
-        ("false", SCRATCH, "false", false),
-        ("empty", SCRATCH, "", false),
-        ("upper", SCRATCH, "True", false),
-        ("given-up", GIVE_UP, "2999-01-01T00:00:00Z", true),
-        ("offset", GIVE_UP, "2999-01-01T00:30:00.5+01:00", true),
-        ("leap-day", GIVE_UP, "2996-02-29T00:00:00Z", true),
-        ("for-an-older-claim", GIVE_UP, &seconds_ago(60), false),
-        ("no-time", GIVE_UP, "true", false),
-        ("no-zone", GIVE_UP, "2999-01-01T00:00:00", false),
-        ("no-such-day", GIVE_UP, "2999-02-29T00:00:00Z", false),
-        ("no-such-month", GIVE_UP, "2999-13-01T00:00:00Z", false),
-        ("no-such-hour", GIVE_UP, "2999-01-01T24:00:00Z", false),
-        ("more-than-a-time", GIVE_UP, "2999-01-01T00:00:00Z\n", false),
-        ("long", GIVE_UP, &"9".repeat(250_000), false),
-    ];
-    for (name, key, value, _) in claims {
-        local_claim(cluster, "dead", "apps", name, (key, value));
-    }
-    local_claim(cluster, "dead", "apps", "at-its-creation", (KEPT, "true"));
-    let path = claim_path("apps", "at-its-creation");
-    let created = cluster.get(&path)["metadata"]["creationTimestamp"].take();
-    annotate(cluster, &path, GIVE_UP, created.as_str().expect("a time"));
-    // The namespaces are opted out by label and by annotation.
-    for (namespace, name, key) in [
-        ("apps", "skipped", SCRATCH),
-        ("apps", "skipped-too", GIVE_UP),
-        ("annotated", "scratch", SCRATCH),
-        ("labelled", "given-up", GIVE_UP),
-    ] {
-        let value = if key == SCRATCH {
-            "true"
-        } else {
-            "2999-01-01T00:00:00Z"
-        };
-        local_claim(cluster, "dead", namespace, name, (key, value));
-    }
-    let skip = yaml("{pod-reaper.io/skip: 'true'}");
-    for (name, mark) in [("skipped", "annotations"), ("skipped-too", "labels")] {
-        cluster.merge_patch(&claim_path("apps", name), json!({"metadata": {mark: skip}}));
-    }
-    let refused = claims.iter().filter(|(_, _, _, may)| !may);
-    let refused = refused.map(|(name, ..)| *name);
-    let refused = refused.chain(["skipped", "skipped-too", "at-its-creation"]);
-    let refused = refused.map(|name| {
-        let path = claim_path("apps", name);
-        format!("- {{delete: {path}, with: {{}}, says: only PVCs that are annotated}}\n")
-    });
-    // If two policies refuse a request, the API server names either of them.
-    let more = "
-- {delete: /api/v1/namespaces/apps/persistentvolumeclaims, with: {}, says: only PVCs that are annotated}
-- {patch: APPS/none, with: {metadata: {annotations: {pod-reaper.io/scratch: 'true'}}}, says: pod-reaper may}
-- {patch: APPS/scratch, with: {metadata: {labels: {a: b}}}, says: nothing of a PVC}
-- {patch: APPS/scratch, with: {metadata: {finalizers: null}}, says: nothing of a PVC}
-- {patch: APPS/none/status, with: {status: {phase: Lost}}, says: nothing of a PVC}
-- {delete: /api/v1/namespaces/annotated/persistentvolumeclaims/scratch, with: {}, says: opted out}
-- {delete: /api/v1/namespaces/labelled/persistentvolumeclaims/given-up, with: {}, says: opted out}
-";
-    let attacks = refused.collect::<String>()
-        + &more.replace("APPS", "/api/v1/namespaces/apps/persistentvolumeclaims");
-    let ask = |name| {
-        let dry = yaml("{dryRun: [All]}");
-        as_user(account, cluster, "DELETE", &claim_path("apps", name), &dry).0
-    };
-    until("rights and policy are in force", || {
-        ask("scratch") == 200 && ask("none") == 403
-    });
-    for (name, ..) in claims.iter().filter(|(_, _, _, may)| *may) {
-        assert_eq!(ask(name), 200, "{how}: {name}");
-    }
-    let before = cluster.get("/api/v1/persistentvolumeclaims")["items"].clone();
-    attacked(
-        cluster,
-        (how, account, "pod-reaper-answers"),
-        &attacks,
-        &[false],
-    );
-    let left = cluster.get("/api/v1/persistentvolumeclaims")["items"].clone();
-    let (before, left) = (before.as_array().unwrap(), left.as_array().unwrap());
-    for claim in before.iter().filter(|claim| !left.contains(claim)) {
-        // The API server deletes the collection one PVC at a time until a policy refuses one.
-        assert!(
-            claims
-                .iter()
-                .any(|(name, _, _, may)| *may && claim["metadata"]["name"] == *name),
-            "{how}: {claim}"
-        );
-    }
-    // The guard restricts no other account.
-    annotate(cluster, &claim_path("apps", "none"), SCRATCH, "true");
-    cluster.delete(&claim_path("apps", "false"), json!({}));
 }
 
 pub fn it_stops_what_the_program_never_does(cluster: &ControlPlane, how: &str, account: &str) {

@@ -7,7 +7,6 @@
     reason = "tests say what is wrong by panicking"
 )]
 
-mod answers;
 mod chart;
 mod commands;
 mod deletes;
@@ -25,7 +24,6 @@ mod prelude;
 mod races;
 mod rights;
 mod scan;
-mod scratch;
 mod six_nodes;
 mod stock_rule;
 mod tenants;
@@ -36,7 +34,7 @@ use std::{
     process::{Child, Command, Output},
     sync::mpsc,
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use pod_reaper_test_support as support;
@@ -44,7 +42,7 @@ use serde_json::Value;
 
 use crate::support::{
     ControlPlane, Fresh, fresh,
-    objects::{make, str_of, uid},
+    objects::{make, pod, str_of, uid},
     program::{Run, binary, run},
 };
 
@@ -94,20 +92,28 @@ fn one_dead() -> Fresh {
     cluster
 }
 
-/// Measures two sides alternately. Returns the median time of each, in milliseconds.
-fn medians(rounds: usize, mut ask: impl FnMut(usize, usize)) -> [f64; 2] {
-    let mut took = [Vec::new(), Vec::new()];
-    for round in 0..rounds {
-        for (side, took) in took.iter_mut().enumerate() {
-            let started = Instant::now();
-            ask(side, round);
-            took.push(started.elapsed().as_secs_f64() * 1e3);
-        }
-    }
-    took.map(|mut took| {
-        took.sort_by(f64::total_cmp);
-        took[rounds / 2]
-    })
+fn claim_path(namespace: &str, name: &str) -> String {
+    format!("/api/v1/namespaces/{namespace}/persistentvolumeclaims/{name}")
+}
+
+/// Creates a PVC with a volume on the node's disk.
+fn local_claim(cluster: &ControlPlane, node: &str, namespace: &str, name: &str) {
+    let volume = format!(
+        "PersistentVolume pv-{namespace}-{name}: {{on: {node}, claim: {namespace}/{name},
+            spec: {{local: {{path: /mnt/disk}}, persistentVolumeReclaimPolicy: Delete}}}}"
+    );
+    make(cluster, &volume);
+}
+
+/// Creates the `StatefulSet` `db` with a PVC template, and its pod stuck on the node, with the PVC
+/// `disk-db-0` on the node's disk. Returns the pod's UID.
+fn stuck_with_disk(cluster: &ControlPlane, node: &str) -> String {
+    let set = "StatefulSet apps/db: {spec: {volumeClaimTemplates: [{metadata: {name: disk},
+        spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}]}}";
+    make(cluster, set);
+    local_claim(cluster, node, "apps", "disk-db-0");
+    let stuck = format!("apps/db-0: {{node: {node}, owner: StatefulSet db, uses: disk-db-0}}");
+    pod(cluster, &stuck)
 }
 
 fn uid_of_entry(entry: &Value) -> String {

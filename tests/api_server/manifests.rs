@@ -3,7 +3,6 @@
 
 use crate::{
     prelude::*,
-    scratch,
     support::installed::{self, BASE, DRY_RUN, as_account, install, kustomize},
 };
 
@@ -11,8 +10,6 @@ use crate::{
 const EVERYTHING: [&str; 3] = [DEFAULT, BASE, DRY_RUN];
 
 const CLUSTER_ROLE: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles/pod-reaper";
-/// The role of the `answers` component.
-const ANSWERS_ROLE: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles/pod-reaper-answers";
 
 /// Each permission that a role grants, as the verb and the resource with its subresource, and the role's rules without that
 /// permission.
@@ -88,7 +85,7 @@ fn each_is_applied_without_a_warning_and_keeps_the_pod_off_leaf_nodes() {
         let arguments = flags.split(' ').chain([how, what]).collect_vec();
         kubectl(&cluster, &arguments)
     };
-    for component in ["guard", "kosmos-guard", "answers"] {
+    for component in ["guard", "kosmos-guard"] {
         let file = folder(&format!("cronjob/components/{component}/{component}.yaml"));
         apply("-f", &file);
     }
@@ -133,7 +130,7 @@ fn the_installation_can_be_read() {
         base.split("\n---\n").count(),
         "each object has it"
     );
-    for component in ["guard", "answers", "kosmos-guard"] {
+    for component in ["guard", "kosmos-guard"] {
         let file = folder(&format!("cronjob/components/{component}/{component}.yaml"));
         let text = std::fs::read_to_string(&file).expect(&file);
         let policies = text.matches("kind: ValidatingAdmissionPolicy\n").count();
@@ -308,7 +305,7 @@ fn the_base_alone_reaps_what_is_stuck_and_nothing_else() {
 }
 
 /// Runs with the guards in force. The first guard must prove itself. According to the audit log, the run uses exactly the
-/// permissions that the roles grant, including the role of the `answers` component. Only the request for the proof was forbidden.
+/// permissions that the role grants. Only the request for the proof was forbidden.
 #[test]
 fn a_full_run_is_never_refused_and_uses_every_right() {
     let policy = folder("tests/data/audit-policy.yaml");
@@ -319,23 +316,18 @@ fn a_full_run_is_never_refused_and_uses_every_right() {
     let cluster = ControlPlane::start(&flags.map(AsRef::as_ref))
         .unwrap_or_else(|message| panic!("{message}"));
     let cluster: &'static ControlPlane = Box::leak(Box::new(cluster));
-    scratch::stuck(cluster, six_nodes::DEAD, "cache", (SCRATCH, "true"));
+    // The run reads the StatefulSet of this pod, which needs you.
+    stuck_with_disk(cluster, six_nodes::DEAD);
     let job_pod = everything_stuck(cluster);
     install(cluster, DEFAULT);
-    scratch::install(cluster, &["answers"]);
-    let granted = [CLUSTER_ROLE, ANSWERS_ROLE].map(|role| rights(&cluster.get(role)));
-    let granted = granted
-        .into_iter()
-        .flatten()
-        .map(|(right, _)| right)
-        .collect::<BTreeSet<_>>();
+    let granted = rights(&cluster.get(CLUSTER_ROLE)).into_iter();
+    let granted = granted.map(|(right, _)| right).collect::<BTreeSet<_>>();
     own_pod(cluster, "pod-reaper");
     let shipped = settings(cluster);
     let variables = [
         ("POD_NAMESPACE", "pod-reaper"),
         ("POD_NAME", OWN),
         ("EXIT_ON_MANUAL", "false"),
-        ("REAP_SCRATCH", "true"),
     ];
     let variables = shipped
         .iter()
@@ -343,8 +335,6 @@ fn a_full_run_is_never_refused_and_uses_every_right() {
         .chain(variables);
     let variables = variables.collect_vec();
 
-    // The pod with scratch data is reaped as well.
-    let all = ALL + 1;
     let proxy = with_a_changing_pod(cluster);
     let dry = run_with(
         &proxy.kubeconfig_of(ACCOUNT),
@@ -352,7 +342,7 @@ fn a_full_run_is_never_refused_and_uses_every_right() {
         &short("--dry-run --exit-on-manual=false"),
     );
     dry.is_whole();
-    assert_eq!(dry.report["summary"]["outcomes"]["would-delete"], all);
+    assert_eq!(dry.report["summary"]["outcomes"]["would-delete"], ALL);
 
     // The Job controller removes its finalizer from a failed pod.
     let path = pod_path("etl", "held-by-job");
@@ -372,7 +362,7 @@ fn a_full_run_is_never_refused_and_uses_every_right() {
     controller.join().expect("it let go");
     real.is_whole();
     let outcomes = &real.report["summary"]["outcomes"];
-    assert_eq!(outcomes["deleted"], all, "{outcomes}");
+    assert_eq!(outcomes["deleted"], ALL, "{outcomes}");
     real.says(&job_pod, REAPED);
 
     // Sends one more request that every account may send. Once the log has this request, it also has the earlier ones.
@@ -534,6 +524,9 @@ fn the_account_can_do_nothing_else() {
         update nodes/status
         get nodes/proxy
         delete persistentvolumeclaims
+        deletecollection persistentvolumeclaims
+        patch persistentvolumeclaims
+        update persistentvolumeclaims/status
         delete persistentvolumes
         delete volumeattachments.storage.k8s.io
         delete namespaces

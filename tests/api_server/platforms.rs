@@ -63,7 +63,7 @@ fn it_comes_runs_and_goes_in_a_namespace_of_others() {
         (
             "all by the chart".into(),
             chart(
-                "fullnameOverride=grim,eager.enabled=true,answers.enabled=true,\
+                "fullnameOverride=grim,eager.enabled=true,\
                  kosmosGuard.enabled=true,\
                  prometheusRule.enabled=true,\
                  commonLabels.team=platform",

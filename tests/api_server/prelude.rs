@@ -1,14 +1,12 @@
 //! The items that most tests of this program use.
 
 pub(crate) use crate::{
-    REAPED, Run, SHORT, binary, end_of,
+    REAPED, Run, SHORT, binary, claim_path, end_of,
     guard::{
         ADMISSION, OWN, STUCK, dry_run, grant, is_guarded, of, one_is_stuck, own_pod, refusal_of,
         rehearsed,
     },
-    one_dead, one_dead_of_three, run,
-    scratch::{GIVE_UP, KEPT, SCRATCH, claim_path, local_claim},
-    short, six_nodes,
+    local_claim, one_dead, one_dead_of_three, run, short, six_nodes, stuck_with_disk,
     support::{
         ControlPlane, Fresh, fresh, in_repository,
         installed::{

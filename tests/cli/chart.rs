@@ -52,7 +52,6 @@ fn copies_are_those_of_cronjob() {
             "kosmos-guard.yaml",
             "components/kosmos-guard/kosmos-guard.yaml",
         ),
-        ("answers.yaml", "components/answers/answers.yaml"),
         ("alerts.yaml", "alerts.yaml"),
     ] {
         let copy = root().join("charts/pod-reaper/files").join(copy);
@@ -174,7 +173,7 @@ fn the_schema_refuses_what_cannot_work() {
         a name in capitals: {fullnameOverride: Reaper}
         a registry with a scheme: {image: {registry: 'https://mirror.example'}}
         a guard that is not a switch: {guard: true}
-        a switch that is a text: {answers: {enabled: 'yes'}}
+        a switch that is a text: {kosmosGuard: {enabled: 'yes'}}
         a label that is no text: {prometheusRule: {labels: {release: true}}}
     ";
     for (what, values) in samples::yaml(bad).as_object().expect("rows") {

@@ -248,7 +248,6 @@ fn the_table_of_remedies_is_what_was_measured() {
         ("taint-by-person", "taint by person"),
         ("pod-reaper", "pod-reaper"),
         ("eager", "`eager`"),
-        ("answers", "`answers`"),
     ]
     .map(row)
     .concat();

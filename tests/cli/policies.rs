@@ -1,5 +1,5 @@
 //! What the shipped policies refuse. Their expressions are evaluated here as the API server evaluates them, in seconds and without
-//! one. `guard` and `answers` of `tests/api_server` ask a real one, the guard by the same attacks.
+//! one. `guard` of `tests/api_server` asks a real one, by the same attacks.
 //!
 //! Each test also expects that every validation of its policies refuses something: none can be lost unnoticed.
 
@@ -175,12 +175,6 @@ impl Request {
     fn updates(user: &str, resource: &str, old: &Value, object: Value) -> Self {
         let mut request = Self::new(user, "UPDATE", resource, old);
         (request.old, request.object) = (old.clone(), object);
-        request
-    }
-
-    fn creates(user: &str, resource: &str, object: Value) -> Self {
-        let mut request = Self::new(user, "CREATE", resource, &object);
-        request.object = object;
         request
     }
 
@@ -443,153 +437,6 @@ fn the_guard_refuses_each_attack_and_nothing_that_the_program_does() {
         guard.expect(user, &request, "");
     }
     guard.every_validation_has_refused();
-}
-
-#[test]
-fn answers_bound_what_the_account_deletes_and_who_may_answer() {
-    const NOT_GIVEN_UP: &str = "only PVCs that are annotated";
-    const GIVE_UP: &str = "pod-reaper.io/give-up";
-    const SCRATCH: &str = "pod-reaper.io/scratch";
-    let claim = |namespace: &str, marks: &Value| {
-        let more = json!({"metadata": {"annotations": marks, "labels": {"a": "b"}}});
-        object(&format!("PersistentVolumeClaim {namespace}/c: {more}"))
-    };
-    let mut answers = Judge::of("answers");
-    // All were made at 2026-01-01T00:00:00Z.
-    for (key, value, says) in [
-        (SCRATCH, "true", ""),
-        (SCRATCH, "false", NOT_GIVEN_UP),
-        (SCRATCH, "", NOT_GIVEN_UP),
-        (SCRATCH, "True", NOT_GIVEN_UP),
-        (GIVE_UP, "2999-01-01T00:00:00Z", ""),
-        (GIVE_UP, "2999-01-01T00:30:00.5+01:00", ""),
-        (GIVE_UP, "2996-02-29T00:00:00Z", ""),
-        (GIVE_UP, "2026-01-01T00:00:00Z", NOT_GIVEN_UP),
-        (GIVE_UP, "2026-01-01T00:00:01Z", ""),
-        (GIVE_UP, "true", NOT_GIVEN_UP),
-        (GIVE_UP, "2999-01-01T00:00:00", NOT_GIVEN_UP),
-        (GIVE_UP, "2999-02-29T00:00:00Z", NOT_GIVEN_UP),
-        (GIVE_UP, "2999-13-01T00:00:00Z", NOT_GIVEN_UP),
-        (GIVE_UP, "2999-01-01T24:00:00Z", NOT_GIVEN_UP),
-        (GIVE_UP, "2999-01-01T00:00:00Z\n", NOT_GIVEN_UP),
-        ("pod-reaper.io/keep", "true", NOT_GIVEN_UP),
-    ] {
-        let what = format!("{key}: {value}");
-        let delete = |user: &str, claim: &Value| {
-            Request::deletes(user, "persistentvolumeclaims", claim, &json!({}))
-        };
-        let answered = claim("apps", &json!({key: value}));
-        answers.expect(&what, &delete(ACCOUNT, &answered), says);
-        answers.expect(&what, &delete("admin", &answered), "");
-        answers.expect(&what, &delete("system:node:marked", &answered), "");
-        let skipped = claim("apps", &json!({key: value, "pod-reaper.io/skip": ""}));
-        answers.expect(&what, &delete(ACCOUNT, &skipped), NOT_GIVEN_UP);
-        let mut skipped = answered.clone();
-        skipped["metadata"]["labels"] = json!({"pod-reaper.io/skip": "true"});
-        answers.expect(&what, &delete(ACCOUNT, &skipped), NOT_GIVEN_UP);
-        for namespace in ["annotated", "labelled"] {
-            let says = if says.is_empty() {
-                "namespaces that are opted out"
-            } else {
-                says
-            };
-            let there = claim(namespace, &json!({key: value}));
-            answers.expect(&what, &delete(ACCOUNT, &there), says);
-        }
-        let changed = with(answered.clone(), yaml("{metadata: {labels: {a: b}}}"));
-        let request = Request::updates(ACCOUNT, "persistentvolumeclaims", &answered, changed);
-        answers.expect(&what, &request, "nothing of a PVC");
-    }
-    who_may_answer(&mut answers);
-    answers.every_validation_has_refused();
-}
-
-fn who_may_answer(answers: &mut Judge) {
-    const ITSELF: &str = "may not answer for itself";
-    const NOT_YOURS: &str = "only users who may delete this object may annotate it";
-    let usual = |kind: &str| match kind {
-        "nodes" => object("Node dead: {}"),
-        "persistentvolumeclaims" => object("PersistentVolumeClaim apps/c: {}"),
-        _ => object("Pod apps/p: {}"),
-    };
-    for (resource, answer) in [
-        ("persistentvolumeclaims", "give-up"),
-        ("persistentvolumeclaims", "scratch"),
-        ("persistentvolumeclaims/status", "give-up"),
-        ("pods", "reap"),
-        ("pods/status", "reap"),
-        ("nodes", "powered-off"),
-        ("nodes/status", "powered-off"),
-    ] {
-        let old = usual(resource.split('/').next().unwrap_or_default());
-        let key = format!("pod-reaper.io/{answer}");
-        let answered = with(
-            old.clone(),
-            json!({"metadata": {"annotations": {key: if answer == "scratch" { "true" } else { "2026-11-22T03:00:00Z" }}}}),
-        );
-        // Of two answers one is taken away.
-        let two = with(
-            answered.clone(),
-            json!({"metadata": {"annotations": {"pod-reaper.io/reap": "x", "pod-reaper.io/give-up": "y"}}}),
-        );
-        let mut fewer = two.clone();
-        if let Some(all) = fewer["metadata"]["annotations"].as_object_mut() {
-            all.remove(if answer == "reap" {
-                "pod-reaper.io/give-up"
-            } else {
-                "pod-reaper.io/reap"
-            });
-        }
-        let noted = with(
-            old.clone(),
-            json!({"metadata": {"annotations": {"a": "b"}}}),
-        );
-        for (user, says) in [
-            ("admin", ""),
-            ("somebody", NOT_YOURS),
-            (ACCOUNT, ITSELF),
-            (
-                NODE_CONTROLLER,
-                if resource.starts_with("pods") {
-                    ""
-                } else {
-                    NOT_YOURS
-                },
-            ),
-        ] {
-            let what = format!("{user} {resource} {answer}");
-            for old in [&old, &noted] {
-                let request = Request::updates(user, resource, old, answered.clone());
-                answers.expect(&what, &request, says);
-            }
-            // An answer that is there already, and one that is taken away. What the account may change of a claim is
-            // another policy's matter.
-            if user != ACCOUNT || !resource.starts_with("persistentvolumeclaims") {
-                let kept = Request::updates(user, resource, &answered, answered.clone());
-                answers.expect(&what, &kept, "");
-            }
-            if user != ACCOUNT {
-                for (old, new) in [(&answered, &old), (&two, &fewer)] {
-                    let gone = Request::updates(user, resource, old, new.clone());
-                    answers.expect(&what, &gone, "");
-                }
-            }
-            // A new claim may be scratch.
-            if !resource.contains('/') {
-                let says = if answer == "scratch" && user != ACCOUNT {
-                    ""
-                } else {
-                    says
-                };
-                let request = Request::creates(user, resource, answered.clone());
-                answers.expect(&what, &request, says);
-            }
-        }
-    }
-    let binding =
-        yaml("{metadata: {namespace: apps, name: p, annotations: {pod-reaper.io/reap: x}}}");
-    let request = Request::creates("somebody", "bindings", binding);
-    answers.expect("a binding", &request, NOT_YOURS);
 }
 
 #[test]

@@ -184,9 +184,9 @@ fn the_clock_of_a_node_is_an_hour_late() {
     assert_eq!(case.evictable_on(FAILING), evicted);
 }
 
-/// Whether the command deletes, or answers so that a run then deletes.
+/// Whether the command deletes.
 pub fn destroys(command: &str) -> bool {
-    command.contains("delete") || command.contains("annotate")
+    command.contains("delete")
 }
 
 /// Separates the pod on a local disk from the others, and checks that it is kept because of the disk.

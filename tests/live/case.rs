@@ -181,16 +181,19 @@ impl Case {
         done
     }
 
-    /// Gives the answers that `run` asks for about that pod, and runs the binary again, which then reaps the pod.
+    /// Deletes the pod's PVC by the printed command, and then the pod by hand.
     #[track_caller]
-    pub fn reap_after_answers(&self, run: &Run, pod: &Seen) -> Run {
-        let answers = commands(run, &pod.uid);
-        assert_eq!(answers.len(), 1, "{answers:?}");
-        let output = paste(self, &answers[0]);
-        assert!(output.status.success(), "{answers:?}\n{}", shown(&output));
-        let next = self.reap("");
-        next.says(&pod.uid, ("answered", Some("deleted")));
-        next
+    pub fn gives_up(&self, run: &Run, pod: &Seen) {
+        let printed = commands(run, &pod.uid);
+        let [delete] = &printed[..] else {
+            panic!("{printed:?}")
+        };
+        let output = paste(self, delete);
+        assert!(output.status.success(), "{delete}\n{}", shown(&output));
+        self.delete(
+            &pod_path(&pod.namespace, &pod.name),
+            json!({"gracePeriodSeconds": 0}),
+        );
     }
 
     /// A proxy to the API server as it will be in this many minutes, if the failing node is silent until then.

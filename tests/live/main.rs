@@ -10,7 +10,6 @@
 
 mod alerts;
 mod alive;
-mod answered;
 mod case;
 mod deployed;
 mod leaf;

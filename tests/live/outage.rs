@@ -69,7 +69,7 @@ fn everything_is_down() {
 }
 
 /// The three nodes of a zone are down at once, while another zone is healthy. Kubernetes evicts, because the whole zone is dead.
-/// The breaker trips, because the zone may only be unreachable. If you have switched the machines off, you answer so.
+/// The breaker trips, because the zone may only be unreachable. A person who knows that it is off lets the run go on.
 #[test]
 fn a_zone_is_down() {
     let zoned = SIX.map(|node| {
@@ -107,22 +107,7 @@ fn a_zone_is_down() {
     assert_eq!(breaker["zones"], json!(["a"]), "{breaker}");
     assert_eq!(left(), evicted);
 
-    let answer = breaker["steps"].as_array().and_then(|steps| steps.last());
-    let answer = answer
-        .and_then(|step| step["command"].as_str())
-        .expect("a command");
-    assert!(answer.contains("pod-reaper.io/powered-off="), "{answer}");
-    let output = paste(&case, answer);
-    assert!(output.status.success(), "{answer}\n{}", shown(&output));
-    for node in &SIX {
-        let node = case.get(&format!("/api/v1/nodes/{node}"));
-        let is_off = node["metadata"]["annotations"]["pod-reaper.io/powered-off"].is_string();
-        assert_eq!(
-            is_off,
-            node["metadata"]["labels"]["topology.kubernetes.io/zone"] == "a"
-        );
-    }
-    let run = case.reap("");
+    let run = case.reap("--max-not-ready-percent=100");
     run.ends(0);
     all_are(&run, others.iter().copied(), REAPED);
     all_are(&run, local.iter().copied(), ("local-volume", None));

@@ -1,6 +1,7 @@
 //! What deleting a pod does to its data, with the controllers that are involved.
 
 use crate::{
+    alive::destroys,
     prelude::*,
     unneeded::{cache, claim_of, running},
 };
@@ -10,8 +11,8 @@ const DISK: &str = "/api/v1/persistentvolumes/disk-of-ledger";
 
 /// Somebody deletes the PVCs of two `StatefulSet`s, and each PVC waits for its pod. Then the node dies. Deleting a pod would
 /// delete its data, because both volumes have the policy Delete. The volume of `ledger` is on the network: you keep it by the
-/// printed command, and allow the pod's deletion. The volume of `cache` is on the node: you keep it, and the kubelet terminates
-/// the pod once it runs again. The directory of `archive` has no node affinity, so no answer gives up its data.
+/// printed command, and delete the pod by hand. The volume of `cache` is on the node: you keep it, and the kubelet terminates
+/// the pod once it runs again. The directory of `archive` has no node affinity, so no printed command deletes its PVC.
 #[test]
 fn a_claim_is_deleted_by_mistake() {
     let case = Case::start();
@@ -64,30 +65,22 @@ fn a_claim_is_deleted_by_mistake() {
             .all(|pod| case.evictable_on(FAILING).contains(pod))
     );
     is_kept("Delete");
-    let asked = commands(&run, &archive.uid).join("\n");
-    assert!(
-        !asked.contains("give-up") && asked.contains(" annotate pod archive-0 "),
-        "{asked}"
-    );
+    let asked = commands(&run, &archive.uid);
+    assert!(!asked.iter().any(|command| destroys(command)), "{asked:?}");
 
     let asked = commands(&run, &ledger.uid);
-    let [retain, give_up] = &asked[..] else {
-        panic!("{asked:?}")
-    };
+    let retain = &asked[0];
     assert!(retain.contains(" patch pv disk-of-ledger "), "{retain}");
-    assert!(
-        give_up.contains(" annotate pvc data-ledger-0 "),
-        "{give_up}"
-    );
-    for command in [retain, give_up] {
-        let output = paste(&case, command);
-        assert!(output.status.success(), "{command}\n{}", shown(&output));
-        is_kept("Retain");
-    }
+    let output = paste(&case, retain);
+    assert!(output.status.success(), "{retain}\n{}", shown(&output));
+    is_kept("Retain");
     let run = case.reap("");
     run.ends(0);
-    run.says(&ledger.uid, ("answered", Some("deleted")));
+    run.says(&ledger.uid, ("volume-unverified", None));
     run.says(&archive.uid, ("volume-confined", None));
+    is_kept("Retain");
+    let path = pod_path(&ledger.namespace, &ledger.name);
+    case.delete(&path, json!({"gracePeriodSeconds": 0}));
     case.until("the set makes a claim anew", || {
         case.try_get(CLAIM)
             .filter(|found| found["metadata"]["uid"] != claim)

@@ -19,7 +19,6 @@
     reason = "figures are shown with --nocapture, and what repeats a failure"
 )]
 
-mod answers;
 mod faults;
 mod options;
 mod oracle;

@@ -16,8 +16,7 @@ const SELECTORS: [&str; 6] = [
 ];
 
 /// How often each option is given, in a thousand.
-const FURTHER: [(usize, &str); 9] = [
-    (600, "--reap-scratch"),
+const FURTHER: [(usize, &str); 8] = [
     (250, "--all"),
     (100, "--exit-on-manual"),
     (100, "--namespace-regex=^shop$"),

@@ -6,8 +6,8 @@ use pod_reaper::{
     decide::{Policy, ReasonCode},
     facts::{
         AffinityTerm, ClaimFacts, ClaimState, ClusterFacts, CountedNode, JOB_TRACKING, LeafKind,
-        NodeCounts, NodeFacts, NodeRead, PodFacts, Ready, RecreatedBy, Requirement, SignBy,
-        Storage, Tally, VolumeFacts, Zone,
+        NodeCounts, NodeFacts, NodeRead, PodFacts, Ready, Requirement, SignBy, Storage, Tally,
+        VolumeFacts, Zone,
     },
 };
 use std::collections::BTreeSet;
@@ -25,92 +25,10 @@ pub fn objections(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<
 
 /// The reason of the first rule that applies, without the limits.
 pub fn first_reason(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> ReasonCode {
-    let pinned = || {
-        let node = pod.node.as_ref().and_then(|name| facts.nodes.get(name));
-        let Some(NodeRead::Known(node)) = node else {
-            return false;
-        };
-        pod.claims.iter().any(|claim| is_on(pod, claim, node))
-    };
-    match rules(facts, policy, pod).first() {
-        Some((_, reason)) => *reason,
-        None if needs_an_answer(facts, policy, pod) => ReasonCode::Answered,
-        None if pinned() => ReasonCode::Scratch,
-        None => ReasonCode::Stuck,
-    }
-}
-
-/// Whether a pod that may be reaped would be kept without the user's answers.
-fn needs_an_answer(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> bool {
-    let (mut facts, mut pod) = (facts.clone(), pod.clone());
-    pod.reap = None;
-    let node = pod.node.as_ref().and_then(|name| facts.nodes.get_mut(name));
-    let Some(NodeRead::Known(node)) = node else {
-        return false;
-    };
-    let failure = Failure::of(node, &pod, facts.now);
-    let mut given_up = pod.claims.iter();
-    let given_up = given_up.any(|claim| is_on(&pod, claim, node) && failure.gives_up(claim));
-    for claim in &mut pod.claims {
-        if let Some(ClaimState::Bound(bound)) = &mut claim.state {
-            bound.give_up = None;
-        }
-    }
-    node.powered_off = None;
-    given_up || !rules(&facts, policy, &pod).is_empty()
-}
-
-/// The facts that decide whether an answer belongs to this failure: the moments that the answer must be later than, and the last
-/// heartbeat.
-#[derive(Clone)]
-pub struct Failure {
-    before: Vec<Option<Timestamp>>,
-    heard: Option<Timestamp>,
-    silent: bool,
-    now: Timestamp,
-}
-
-impl Failure {
-    /// The failure of `node`.
-    pub fn of_node(node: &NodeFacts, now: Timestamp) -> Self {
-        Self {
-            before: vec![node.created, not_ready_since(node, now)],
-            heard: node.heard.iter().map(|heard| heard.at).max(),
-            silent: node.ready != Ready::True && is_silent(node, now),
-            now,
-        }
-    }
-
-    /// The failure of `node` because of which `pod` is stuck.
-    pub fn of(node: &NodeFacts, pod: &PodFacts, now: Timestamp) -> Self {
-        let mut failure = Self::of_node(node, now);
-        failure.before.extend([pod.created, asked(pod)]);
-        failure
-    }
-
-    /// Whether an answer with that value applies.
-    pub fn counts(&self, value: Option<&String>) -> bool {
-        let Some(Ok(at)) = value.map(|value| value.parse::<Timestamp>()) else {
-            return false;
-        };
-        at <= self.now
-            && self.silent
-            && self.heard.is_none_or(|heard| heard <= at)
-            && self
-                .before
-                .iter()
-                .all(|when| when.is_some_and(|when| when < at))
-    }
-
-    /// Whether an answer allows losing the data of `claim`.
-    pub fn gives_up(&self, claim: &ClaimFacts) -> bool {
-        let Some(ClaimState::Bound(bound)) = &claim.state else {
-            return false;
-        };
-        let mut failure = self.clone();
-        failure.before.push(bound.created);
-        failure.counts(bound.give_up.as_ref())
-    }
+    let rules = rules(facts, policy, pod);
+    rules
+        .first()
+        .map_or(ReasonCode::Stuck, |(_, reason)| *reason)
 }
 
 /// The rules that apply, in the order of the design's table.
@@ -145,13 +63,6 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
         Some(LeafKind::Selected) => ReasonCode::LeafNode,
         Some(LeafKind::Kosmos) | None => ReasonCode::KosmosLeaf,
     };
-    let holds_as_leaf = |node: &NodeFacts| {
-        // An answer later than the deletion request distinguishes this machine from one that was switched on again behind the cut
-        // link.
-        let is_off =
-            edge_is_off(node, now).is_some_and(|at| asked(pod).is_some_and(|asked| asked < at));
-        node.leaf.is_some() && !is_off
-    };
     let just_failed = |node: &NodeFacts| {
         not_ready_since(node, now)
             .is_none_or(|since| now.duration_since(since) < policy.reap_older_than)
@@ -163,8 +74,7 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
     let of_namespace = unwanted(pod) == Some(Unwanted::Namespace);
     let confined =
         !of_namespace && is(&|node| any(&|claim| place_of(claim, node) == Place::Confined));
-    let unverified =
-        is(&|node| any(&|claim| is_unverified(pod, claim, node, &Failure::of(node, pod, now))));
+    let unverified = is(&|node| any(&|claim| is_unverified(pod, claim, node)));
     let kinds = [&pod.owner, &pod.workload]
         .into_iter()
         .flatten()
@@ -179,10 +89,6 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
         .into_iter()
         .any(|(listed, kind)| singular(listed) == singular(kind));
     let off = is(&|node| is_off(node, now));
-    let may_go = is(&|node| Failure::of(node, pod, now).counts(pod.reap.as_ref()));
-    // A PVC that was not read may be deleted with its pod.
-    let stays = |claim: &ClaimFacts| !goes_with(claim) && !is_unread(claim);
-    let may_go = may_go && !any(&|claim| !stays(claim));
     let shared = shares_a_disk(pod) && !off;
     let attaches = |claim: &ClaimFacts| match &claim.state {
         Some(ClaimState::Bound(bound)) => bound
@@ -193,21 +99,7 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
         _ => true,
     };
     let maybe_shared = !off && !shared && any(&|claim| !attaches(claim));
-    let flagged = flagged && !may_go;
-    let confined = confined && !may_go;
-    let writes_to_host = writes_to_host(pod) && node.is_some() && !of_namespace && !may_go;
-    // Safety rule 3: an unread volume may turn out to be on this node, and then no such answer applies.
-    let may_be_here = |claim: &ClaimFacts| match &claim.state {
-        Some(ClaimState::Bound(bound)) => is(&|node| {
-            let mut terms = bound.volume.affinity.iter();
-            place_of(claim, node) == Place::Unverified && terms.all(|term| names_it(term, node))
-        }),
-        _ => false,
-    };
-    let unverified = unverified && !(may_go && off && !any(&may_be_here));
-    // Giving up the data permits the reap only if `local-volume` alone keeps the pod.
-    let others = confined || unverified || shared || flagged || writes_to_host;
-    let given_up = !others && is(&|node| all_is_given_up(pod, node, policy, now));
+    let writes_to_host = writes_to_host(pod) && node.is_some() && !of_namespace;
     let ready = |node: &NodeFacts| node.ready == Ready::True;
     [
         (pod.mirror, "it is a mirror pod", ReasonCode::MirrorPod),
@@ -219,7 +111,11 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
             "it is not overdue",
             ReasonCode::NotOverdue,
         ),
-        (is(&holds_as_leaf), "its node is a leaf node", leaf),
+        (
+            is(&|node| node.leaf.is_some()),
+            "its node is a leaf node",
+            leaf,
+        ),
         (unread, "a fact was not read", ReasonCode::FactsUnread),
         (
             is(&|node| !ready(node) && just_failed(node)),
@@ -238,11 +134,7 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
             "nothing was asked about its claims",
             ReasonCode::FactsUnread,
         ),
-        (
-            pinned && !given_up,
-            "a volume is pinned",
-            ReasonCode::LocalVolume,
-        ),
+        (pinned, "a volume is pinned", ReasonCode::LocalVolume),
         (
             writes_to_host,
             "it writes to its node",
@@ -275,11 +167,6 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
     .filter(|(holds, ..)| *holds)
     .map(|(_, objection, reason)| (objection, reason))
     .collect()
-}
-
-/// Whether nothing is known about a PVC.
-fn is_unread(claim: &ClaimFacts) -> bool {
-    matches!(claim.state, Some(ClaimState::Unread(_)))
 }
 
 /// Kinds are compared without case, and without the plural `s`.
@@ -345,14 +232,14 @@ pub fn is_silent(node: &NodeFacts, now: Timestamp) -> bool {
     !alive(node, now) && node.unread_lease.is_none() && matches!(node.named_by, Some(Ok(_)))
 }
 
-/// Whether a node is fenced: by an answer, or by a mark that no later heartbeat refutes.
+/// Whether a node is fenced, by a mark that no later heartbeat refutes.
 pub fn is_off(node: &NodeFacts, now: Timestamp) -> bool {
     let later = |set: Timestamp| node.heard.iter().any(|heard| heard.at > set);
     let marked = node
         .fenced
         .iter()
         .any(|mark| !mark.set_by.is_some_and(later));
-    marked && is_silent(node, now) || Failure::of_node(node, now).counts(node.powered_off.as_ref())
+    marked && is_silent(node, now)
 }
 
 /// Whether two machines could write to a disk of the pod.
@@ -371,30 +258,6 @@ pub fn shares_a_disk(pod: &PodFacts) -> bool {
             || owner.kind == "Pod" && owner.name.starts_with("virt-launcher-")
     });
     machine || pod.own_disk.is_some() || pod.claims.iter().any(of_claim)
-}
-
-/// Whether the pod has pinned PVCs, and all of them may be given up, as scratch or by an answer.
-pub fn all_is_given_up(pod: &PodFacts, node: &NodeFacts, policy: &Policy, now: Timestamp) -> bool {
-    let mut pinned = pod
-        .claims
-        .iter()
-        .filter(|claim| is_on(pod, claim, node))
-        .peekable();
-    let failure = Failure::of(node, pod, now);
-    // A PVC that is recreated is also one that no other pod uses. A PVC that is already being deleted is not deleted again.
-    let given_up = |claim: &ClaimFacts| {
-        let Some(ClaimState::Bound(bound)) = &claim.state else {
-            return false;
-        };
-        let alone = claim.users.is_empty() && bound.version.is_some();
-        let scratch = bound.scratch
-            && policy.reap_scratch
-            && claim.renewed == Some(Ok(RecreatedBy::Template));
-        let answered = failure.gives_up(claim);
-        alone && (scratch || answered && matches!(claim.renewed, Some(Ok(_))))
-            || claim.deleted && answered
-    };
-    pinned.peek().is_some() && pinned.all(given_up)
 }
 
 /// The pods that the breaker keeps.
@@ -458,21 +321,20 @@ impl Outage {
     }
 
     /// Whether the breaker keeps the pods of `node`.
-    pub fn holds(&self, node: &NodeFacts, now: Timestamp) -> bool {
-        let switched_off = Failure::of_node(node, now).counts(node.powered_off.as_ref());
+    pub fn holds(&self, node: &NodeFacts) -> bool {
         let in_zone = node
             .zone
             .as_ref()
             .is_some_and(|zone| self.zones.contains(zone));
-        self.full || !switched_off && (self.share || in_zone)
+        self.full || self.share || in_zone
     }
 }
 
 /// How the breaker counts a node.
-pub fn counted_node(node: &NodeFacts, now: Timestamp) -> CountedNode {
+pub fn counted_node(node: &NodeFacts) -> CountedNode {
     CountedNode {
         ready: node.ready == Ready::True,
-        leaf: node.leaf.is_some() && edge_is_off(node, now).is_none(),
+        leaf: node.leaf.is_some(),
         control_plane: node.control_plane,
         open: node.open,
         zone: node.zone.clone(),
@@ -528,15 +390,6 @@ pub fn is_on(pod: &PodFacts, claim: &ClaimFacts, node: &NodeFacts) -> bool {
     is_asked_about && place_of(claim, node) == Place::Pinned
 }
 
-/// The time of the answer that the machine of an edge node is off, if that answer applies. No other kind of leaf node can be
-/// answered for.
-fn edge_is_off(node: &NodeFacts, now: Timestamp) -> Option<Timestamp> {
-    let is_edge = node.leaf.as_ref().is_some_and(|leaf| leaf.only_edge);
-    let answer = node.powered_off.as_ref();
-    let counts = is_edge && Failure::of_node(node, now).counts(answer);
-    answer.filter(|_| counts)?.parse().ok()
-}
-
 /// From where the data of a PVC can be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
@@ -566,15 +419,8 @@ pub fn place_of(claim: &ClaimFacts, node: &NodeFacts) -> Place {
 }
 
 /// Whether `volume-unverified` applies to `claim`. It also applies to a PVC that is deleted with its pod although it is wanted.
-pub fn is_unverified(
-    pod: &PodFacts,
-    claim: &ClaimFacts,
-    node: &NodeFacts,
-    failure: &Failure,
-) -> bool {
-    let given_up = claim.deleted && failure.gives_up(claim);
-    let kept = claim.deleted && matches!(claim.kept_by, Some(Ok(Some(_))));
-    let wanted = goes_with(claim) && unwanted(pod).is_none() && !kept && !given_up;
+pub fn is_unverified(pod: &PodFacts, claim: &ClaimFacts, node: &NodeFacts) -> bool {
+    let wanted = goes_with(claim) && unwanted(pod).is_none();
     wanted && claim.state != Some(ClaimState::Absent) || place_of(claim, node) == Place::Unverified
 }
 

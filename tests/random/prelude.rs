@@ -1,10 +1,8 @@
 //! The items that most of the engines use.
 
 pub(crate) use crate::{
-    LEAST,
-    answers::Answers,
-    for_every_seed, options,
-    oracle::{Failure, Outage, counted_node, due, first_reason, objections, place_of},
+    LEAST, for_every_seed, options,
+    oracle::{Outage, counted_node, due, first_reason, objections},
     world::{World, claim::volumes_mut, pod::Pod, start},
 };
 pub(crate) use itertools::Itertools as _;
@@ -14,9 +12,8 @@ pub(crate) use pod_reaper::{
     decide::{Policy, ReasonCode},
     exit::CouldNotRun,
     facts::{
-        AffinityTerm, Attachment, ClaimFacts, ClaimState, ClusterFacts, Doubt, JOB_TRACKING,
-        NodeCounts, NodeFacts, NodeRead, PodFacts, Ready, Requirement, Storage, Uid, Unread,
-        VolumeFacts,
+        AffinityTerm, Attachment, ClaimFacts, ClaimState, ClusterFacts, JOB_TRACKING, NodeCounts,
+        NodeFacts, NodeRead, PodFacts, Ready, Requirement, Storage, Uid, Unread, VolumeFacts,
     },
     limits::{Judged, Plan},
     outcome::OutcomeCode,

@@ -44,9 +44,6 @@ labels:
 {{- if and (not .Values.serviceAccount.create) (not .Values.serviceAccount.name) -}}
 {{- fail "serviceAccount.create=false needs serviceAccount.name, an account of this namespace" -}}
 {{- end -}}
-{{- if and .Values.answers.enabled (eq $options.dryRun "client") -}}
-{{- fail "options.dryRun=client promises an account that cannot write, and answers.enabled=true lets it delete PVCs: set answers.enabled=false, or options.dryRun=server" -}}
-{{- end -}}
 {{- /* An entry of a name that the chart sets would be there twice. */ -}}
 {{- $set := dict -}}
 {{- if .Values.guard.enabled }}{{ $_ := set $set "REQUIRE_GUARD" "guard.enabled" }}{{ end -}}

@@ -1,31 +1,24 @@
 //! The advice for pods that are alike: one text and one set of commands for all of them.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    mem,
-};
+use std::collections::BTreeSet;
 
 use itertools::Itertools as _;
 
-use super::{
-    AFTER_A_POWER_CYCLE, Advice, Adviser, Loss, Objection, Row, Step, StepKind, asked,
-    is_unverified, to_give_up,
-};
+use super::{AFTER_A_POWER_CYCLE, Advice, Adviser, Step, StepKind, UNLESS_CHANGED, by_hand};
 use crate::{
-    decide::{GIVE_UP, POWERED_OFF, REAP, ReasonCode, Tie, TieKind, Ties, Unsure, Verdict},
+    decide::{ReasonCode, Tie, TieKind, Verdict},
     facts::{
-        ClaimFacts, DeletedWithPod, KubeletSays, NodeFacts, Owner, PodFacts, Read, Ready, SignBy,
-        Unneeded, VolumeFacts,
+        ClaimFacts, DeletedWithPod, KubeletSays, NodeFacts, PodFacts, Ready, SignBy, Unneeded,
+        Unread, VolumeFacts,
     },
     limits::Judged,
     selector::{Target, is_name},
-    words::{counted, joined, natural, prefixed},
+    words::{joined, prefixed},
 };
 
-/// The maximum number of pods in a group that get one command each, if two of them belong to one
-/// `StatefulSet`. With more pods on one node, the `StatefulSet` has lost its quorum anyway, and so
-/// many commands do not fit on a screen.
-const MAX_SEPARATE_ANSWERS: usize = 3;
+/// The maximum number of commands that delete a PVC in the advice about several pods. More of them
+/// do not fit on a screen.
+const MAX_COMMANDS: usize = 3;
 
 /// At least one pod, all in one namespace and on one node (or none), that get the same advice.
 pub(super) struct PodGroup<'a> {
@@ -61,136 +54,95 @@ impl PodGroup<'_> {
         kubectl.command(&[&["get", "pod"], &self.names()[..], &within, options].concat())
     }
 
-    fn answer(&self, what: String, kind: &str, names: &[&str], annotation: &str) -> Step {
-        self.adviser
-            .answer(what, kind, names, self.namespace(), annotation)
-    }
-
     fn is(&self, code: ReasonCode) -> bool {
         self.first.reason.asks.contains(&code)
     }
 
-    /// Returns the advice about pods on a dead node that need your answers, or why the report asks for
-    /// none.
+    /// Returns the advice about pods on a dead node about which you have to decide.
     pub fn ask(&self, node: &NodeFacts) -> Advice {
         let is_open = node.fenced(self.adviser.facts.now).is_none();
-        let (node, them) = (node.name.as_str(), self.them());
-        let [shared, owner, confined, host_path] = [
+        let (name, them) = (node.name.as_str(), self.them());
+        let [shared, owner, local, host_path] = [
             ReasonCode::SharedDisk,
             ReasonCode::OwnerKind,
-            ReasonCode::VolumeConfined,
+            ReasonCode::LocalVolume,
             ReasonCode::HostPath,
         ]
         .map(|code| self.is(code));
-        let unverified = is_unverified(self.first);
-        let (mut first, mut risks, mut steps) = (Vec::new(), Vec::new(), self.keep_data(node));
-        let mut about_node = Vec::new();
+        let is_unverified = self.all.iter().any(|it| unverified(it).next().is_some());
+        let (mut first, mut about_node, mut risks) = (Vec::new(), Vec::new(), Vec::new());
+        let mut steps = self.keep_data(name);
         let is_deleted = !steps.is_empty();
         let is_in_danger = steps.iter().any(|step| step.command.is_some());
         steps.extend(self.see_volumes());
-        if unverified {
-            risks.push(format!(
-                "If a volume is on {node}, the replacement waits for that node forever."
-            ));
-        }
-        // An answer on a pod is valid only if no PVC is deleted with the pod.
-        if (confined || unverified) && self.first.pod.may_take_a_claim() {
-            let objection = Objection {
-                why: "a PVC would be deleted with the pod, or may be".to_owned(),
-                is_own: true,
-            };
-            steps.push(objection.remark());
-            return Advice {
-                risk: joined(risks, " "),
-                steps,
-                ..Advice::default()
-            };
-        }
-        let losses = self.losses();
         if is_in_danger {
-            let then = if is_open {
-                format!(
-                    "Then power {node} off before you run the command below. Otherwise two copies may run."
-                )
-            } else {
-                "Then run the command below.".to_owned()
-            };
             first.push(format!(
-                "Keep the data by the first step: {node}'s kubelet destroys it as soon as it is back. {then}"
+                "Keep the data by the first step: {name}'s kubelet destroys it as soon as it is back."
             ));
-        } else if is_deleted && is_open {
+        }
+        if is_deleted {
+            if is_open {
+                first.push(format!(
+                    "Power {name} off before you delete {them} by hand. Otherwise two copies may run."
+                ));
+            }
+            first.extend(self.replaced_already(name));
+        } else if (local || host_path) && self.first.pod.unneeded().is_some() {
             first.push(format!(
-                "Power {node} off before you run the command below. Otherwise two copies may run."
+                "Nothing wants {them} again. If {name} comes back, its kubelet ends {them}."
             ));
-        } else if is_deleted {
-            first.push("Run the command below.".to_owned());
-        } else if (!losses.is_empty() || host_path) && self.first.pod.unneeded().is_some() {
-            first.push(format!(
-                "Nothing wants {them} again. If {node} comes back, its kubelet ends {them}."
-            ));
-        } else if !losses.is_empty() || host_path {
+        } else if let Some(replaced) = self.replaced_already(name) {
+            first.push(replaced);
+        } else if (local || host_path) && self.first.pod.controller.is_some() {
             about_node.push(format!(
-                "If {node} can come back, wait: these pods then restart with their data."
+                "If {name} can come back, wait: these pods then restart with their data."
             ));
             if is_open {
                 about_node.push(format!(
-                    "If not, power {node} off before you run a command for them. Otherwise two copies may run."
+                    "If not, power {name} off before you delete anything by hand. Otherwise two copies may run."
                 ));
-            } else {
-                about_node.push("If not, run their commands.".to_owned());
             }
+        }
+        if is_unverified {
+            risks.push(format!(
+                "If a volume is on {name}, the replacement waits for that node forever."
+            ));
         }
         if shared {
             risks.push(format!(
-                "If {node} still runs, its machine and the replacement's would write to one disk at once, which destroys \
+                "If {name} still runs, its machine and the replacement's would write to one disk at once, which destroys \
                  its data."
             ));
         }
-        if (shared || unverified) && is_open {
-            // This is one step, so that nobody confirms that the machine is off without having read
-            // that they must check it.
-            let what = format!(
-                "Power {node} off or disconnect its disks, and verify that on the machine itself (console or BMC), not in the \
-                 cluster: anything still running there would write to the same disks. Then confirm it with this command; the \
-                 next run reaps the pods that wait for it. If nodes are fenced automatically, have the fencing agent mark the \
-                 node (annotation fencing/state=fenced, or anything that --fenced-node-selector matches) and remove the mark \
-                 when the node is back."
-            );
-            steps.push(self.answer(what, "node", &[node], POWERED_OFF));
+        if (shared || is_unverified) && is_open {
+            let mark = if shared {
+                " Then mark the node as fenced: annotation fencing/state=fenced, or anything that --fenced-node-selector \
+                 matches; the next run reaps the pods that wait for it. Remove the mark when the node is back."
+            } else {
+                ""
+            };
+            steps.push(Step::decide(format!(
+                "Power {name} off or disconnect its disks, and verify that on the machine itself (console or BMC), not in the \
+                 cluster: anything still running there would write to the same disks.{mark}"
+            )));
         }
         if owner && is_open {
             if first.is_empty() && about_node.is_empty() {
-                about_node.push(format!("Make sure that {node} is powered off."));
+                about_node.push(format!("Make sure that {name} is powered off."));
             }
             risks.push(format!(
-                "If {node} is only cut off, what it ran may still be running there, and a replacement would be a second copy."
+                "If {name} is only cut off, what it ran may still be running there, and a replacement would be a second copy."
             ));
         }
-        if !losses.is_empty() {
-            first.push(self.what_follows());
-            if is_deleted {
-                first.extend(self.replaced_already(node));
-            }
-        }
-        let copies = self.copies();
-        let lets_go = confined || unverified || owner || host_path;
-        let asks_for_pods = lets_go || !losses.is_empty();
-        if self.are_of_one_set() && self.all.len() > MAX_SEPARATE_ANSWERS && asks_for_pods {
-            first.push(
-                "Answer for one pod at a time: name only one in the command, wait until the new pod is Ready, then go on with \
-                 the next. Answer for all at once only if the pods do not depend on each other."
-                    .to_owned(),
-            );
-        }
-        if self.are_of_one_set() && self.all.len() <= MAX_SEPARATE_ANSWERS {
-            let each = self.all.chunks(1).map(|all| PodGroup {
-                all,
-                first: all[0],
-                ..*self
-            });
-            steps.extend(each.flat_map(|pod| pod.answers(node, lets_go, copies.as_ref())));
-        } else {
-            steps.extend(self.answers(node, lets_go, copies.as_ref()));
+        steps.extend(self.deletes(node));
+        steps.extend(self.unread_set());
+        if self.first.reason.asks != [ReasonCode::SharedDisk] {
+            first.extend(self.one_at_a_time());
+            let stays = prefixed("", host_path.then(|| self.leaves_data(name)));
+            steps.push(Step::decide(format!(
+                "{stays}The steps to delete {them} by hand are {}.",
+                by_hand()
+            )));
         }
         if self.pods().any(|pod| pod.controller.is_none()) {
             risks.push(format!(
@@ -203,60 +155,8 @@ impl PodGroup<'_> {
             about_pods: joined(first, " "),
             repairs: false,
             risk: joined(risks, " "),
-            ready_elsewhere: copies.and_then(|(_, copies)| copies.ok()),
-            losses,
             steps,
         }
-    }
-
-    /// Returns the steps that answer for the pods. `lets_go` is true if the pods need an answer of
-    /// their own.
-    fn answers(
-        &self,
-        node: &str,
-        lets_go: bool,
-        copies: Option<&(Owner, Read<usize>)>,
-    ) -> Vec<Step> {
-        let (losses, mut steps) = (self.losses(), Vec::new());
-        let mut last = prefixed(" ", self.one_at_a_time());
-        if lets_go {
-            let (next, then) = if losses.is_empty() {
-                ("The next run does it.", mem::take(&mut last))
-            } else {
-                ("The next run also needs the step below.", String::new())
-            };
-            let host_path = self.is(ReasonCode::HostPath);
-            let stays = prefixed("", host_path.then(|| self.leaves_data(node, copies)));
-            let given_up = self
-                .all
-                .iter()
-                .flat_map(|judged| judged.reason.ties.to_delete())
-                .filter(|(_, pin)| pin.given_up.is_ok())
-                .map(|(tie, _)| &tie.pvc);
-            let keeps = match joined(given_up.sorted().dedup(), ", ") {
-                None => "every PVC is kept".to_owned(),
-                Some(claims) => {
-                    format!(
-                        "PVC {claims} is given up already and deleted with it; every other PVC is kept"
-                    )
-                }
-            };
-            let what = format!(
-                "Allow {} to be force-deleted; {keeps}. {stays}{next}{then}",
-                self.them()
-            );
-            steps.push(Step {
-                harm: host_path.then_some("Starts empty"),
-                ..self.answer(what, "pod", &self.names(), REAP)
-            });
-        }
-        if !losses.is_empty() {
-            let mut step = self.give_up(node, &losses, copies);
-            step.what += &last;
-            step.row = step.row.filter(|_| last.is_empty());
-            steps.push(step);
-        }
-        steps
     }
 
     /// Lists the plan's pods that the report asks about and that belong to the same `StatefulSet`
@@ -275,186 +175,92 @@ impl PodGroup<'_> {
         })
     }
 
-    /// Returns the sentence that the user must not answer for this pod and others of its
-    /// `StatefulSet` at the same time; `None` if no other one needs an answer.
+    /// Returns the sentence that the user must not decide about several pods of a `StatefulSet` at
+    /// the same time; `None` if only one needs a decision.
     fn one_at_a_time(&self) -> Option<String> {
-        let are_several = self.all.len() == 1 && self.asked_of_its_set().nth(1).is_some();
+        let are_several = self.asked_of_its_set().nth(1).is_some();
         let set = self.first.pod.owner.as_ref().filter(|_| are_several)?;
         Some(format!(
-            "Other pods of {set} need an answer too: answer for one pod at a time, and wait until it is Ready."
+            "Several pods of {set} need you: go on with the next one only once the one before is Ready."
         ))
     }
 
-    /// Reports whether two of the pods belong to one `StatefulSet`.
-    fn are_of_one_set(&self) -> bool {
-        let of_sets = self.pods().filter(|pod| pod.of_stateful_set());
-        let mut sets = of_sets.filter_map(|pod| Some(pod.controller.as_ref()?.uid.as_str()));
-        !sets.all_unique()
-    }
-
-    fn losses(&self) -> Vec<Loss> {
-        let losses = self.all.iter().flat_map(|judged| {
-            to_give_up(judged).filter_map(|name| {
-                let mut claims = judged.pod.claims.iter();
-                let bound = claims.find(|claim| claim.name == name)?.bound()?;
-                Some(Loss {
-                    claim: name.to_owned(),
-                    volume: bound.volume.name.clone(),
-                    reclaim_policy: bound.volume.reclaim_policy.clone(),
-                    capacity: bound.capacity.clone(),
-                    created: bound.created,
-                })
-            })
+    /// Returns the steps that delete the PVCs whose volumes are on the node, if a `StatefulSet`
+    /// makes them again.
+    fn deletes(&self, node: &NodeFacts) -> Vec<Step> {
+        let deletes = self.all.iter().flat_map(|Judged { pod, reason, .. }| {
+            let pinned = reason.ties.of_kind(TieKind::Pinned);
+            let claims = pinned.filter_map(|tie| pod.claim(&tie.pvc));
+            let named = |claim: &&ClaimFacts| is_name(&pod.namespace) && is_name(&claim.name);
+            claims
+                .filter(|claim| claim.templated && !claim.deleted)
+                .filter(named)
+                .filter_map(|claim| self.delete(node, claim))
         });
-        losses
-            .sorted_by_cached_key(|loss| natural(&loss.claim))
-            .dedup()
-            .collect()
+        let deletes = deletes.collect_vec();
+        if deletes.len() <= MAX_COMMANDS {
+            return deletes;
+        }
+        vec![Step::decide(format!(
+            "Only if {} is lost for good, delete the {} PVCs of these pods, one after the other: pod-reaper explain prints \
+             the command for each pod.",
+            node.name,
+            deletes.len()
+        ))]
     }
 
-    fn copies(&self) -> Option<(Owner, Read<usize>)> {
-        let key = (self.namespace().to_owned(), self.first.pod.series()?);
-        let copies = self.adviser.facts.copies.get(&key)?.clone();
-        Some((key.1, copies))
+    /// Returns the step that says that it is not known whether a `StatefulSet` makes the PVCs on the
+    /// node again.
+    fn unread_set(&self) -> Option<Step> {
+        let Judged { pod, reason, .. } = self.first;
+        reason.ties.of_kind(TieKind::Pinned).next()?;
+        let Unread(why) = pod.set_wants.as_ref()?.as_ref().err()?;
+        Some(Step::remark(format!(
+            "Whether the StatefulSet makes the PVC again could not be read: {why}."
+        )))
     }
 
-    /// Says what happens to the PVCs that are given up, and to their pods, as sentences.
-    fn what_follows(&self) -> String {
-        let mut claims = self.all.iter().flat_map(|judged| asked(judged));
-        if claims.clone().all(|(_, pin)| pin.deleted) {
-            return "Kubernetes deletes the PVC once its last pod is gone.".to_owned();
-        }
-        let is_one = self.all.len() == 1;
-        let (nothing, deletes) = if is_one {
-            (
-                "Nothing happens to this pod until you run its command.",
-                "the PVC and the pod",
-            )
-        } else {
-            (
-                "Nothing happens to these pods until you run their commands.",
-                "each PVC with its pod",
-            )
-        };
-        let run = if claims.clone().any(|(_, pin)| pin.doubt.is_some()) {
-            format!(
-                "The next run then checks whether a new PVC would be created, and deletes {deletes} only if so."
-            )
-        } else if claims.any(|(_, pin)| pin.by_operator) {
-            format!(
-                "The next run then deletes {deletes}. The operator that owns the pod decides whether to create them again."
-            )
-        } else if is_one {
-            format!(
-                "The next run then deletes {deletes}, and the StatefulSet creates both again, empty."
-            )
-        } else {
-            format!(
-                "The next run then deletes {deletes}, and their StatefulSets create all of them again, empty."
-            )
-        };
-        format!("{nothing} {run}")
-    }
-
-    fn give_up(&self, node: &str, losses: &[Loss], copies: Option<&(Owner, Read<usize>)>) -> Step {
-        let names = losses.iter().map(|loss| loss.claim.as_str()).collect_vec();
-        let mut volumes = BTreeMap::<_, Vec<_>>::new();
-        for loss in losses {
-            let policy = loss.reclaim_policy.as_deref();
-            volumes.entry(policy).or_default().push(&*loss.volume);
-        }
-        let is_deleted = !self.keep_data(node).is_empty();
-        let is_lost = volumes.keys().any(|policy| *policy != Some("Retain"));
-        let lost = |policy: Option<&str>, of: &str| {
-            let data = format!("the data of {of}");
-            match policy {
-                Some("Retain") => {
-                    format!(
-                        "{data} stays (reclaim policy Retain), but the new pod starts without it"
-                    )
-                }
-                Some(policy) if is_deleted => {
-                    format!(
-                        "{data} is lost for good (reclaim policy {policy}), unless you set it to Retain first"
-                    )
-                }
-                Some(policy) => format!("{data} is lost for good (reclaim policy {policy})"),
-                None => format!("{data} must be considered lost (it names no reclaim policy)"),
-            }
-        };
-        let pvcs = named("PVC", &names)
-            + &prefixed(
-                "",
-                joined(size_and_age(losses), ", ").map(|both| format!(" ({both})")),
-            );
-        let mut all_lost = volumes
-            .into_iter()
-            .map(|(policy, volumes)| lost(policy, &named("volume", &volumes)));
-        let mut what = format!("Discard {pvcs}: {}.", all_lost.join("; "));
-        let mut row = match losses {
-            [
-                Loss {
-                    volume,
-                    reclaim_policy,
-                    ..
-                },
-            ] if !is_deleted => Some(Row {
-                does: format!(
-                    "Each command discards the PVC of one pod: {}.",
-                    lost(reclaim_policy.as_deref(), "its volume")
-                ),
-                about: format!("{pvcs}, volume {volume}"),
-            }),
-            _ => None,
-        };
-        what += &prefixed(" ", self.says_copies(copies));
-        let mut claims = self.all.iter().flat_map(|judged| asked(judged));
-        if let Some(doubt) = claims.find_map(|(_, pin)| pin.doubt.as_ref()) {
-            what += &format!(
-                " Whether the PVC would be created again is not known ({}).",
-                doubt.why
-            );
-            row = None;
-        }
-        Step {
-            row,
-            harm: Some(if is_lost {
-                "Destroys data"
-            } else {
-                "Starts empty"
-            }),
-            ..self.answer(what, "pvc", &names, GIVE_UP)
-        }
-    }
-
-    /// Says how many other pods of the workload are Ready, as a sentence.
-    fn says_copies(&self, copies: Option<&(Owner, Read<usize>)>) -> Option<String> {
-        let (workload, copies) = copies?;
-        Some(match copies {
-            Ok(0) => {
-                let last = match self.all {
-                    [_] => "this may be the last copy",
-                    _ => "these may be the last copies",
-                };
-                format!("No other pod of {workload} is Ready, so {last}.")
-            }
-            Ok(copies) => format!(
-                "Ready elsewhere: {} of {workload}.",
-                counted(*copies, "pod", "pods")
+    fn delete(&self, node: &NodeFacts, claim: &ClaimFacts) -> Option<Step> {
+        let bound = claim.bound()?;
+        let VolumeFacts {
+            name,
+            reclaim_policy,
+            ..
+        } = &bound.volume;
+        let (harm, lost) = match reclaim_policy.as_deref() {
+            Some("Retain") => (
+                "Starts empty",
+                "stays (reclaim policy Retain), but the new pod starts without it".to_owned(),
             ),
-            // The cause may be a message of the API server, which no log repeats.
-            Err(_) => format!("It is not known how many other pods of {workload} are Ready."),
+            Some(policy) => (
+                "Destroys data",
+                format!("is lost for good (reclaim policy {policy})"),
+            ),
+            None => (
+                "Destroys data",
+                "must be considered lost (it names no reclaim policy)".to_owned(),
+            ),
+        };
+        let (pvc, uid) = (&claim.name, &bound.uid);
+        let kubectl = self.adviser.kubectl;
+        Some(Step {
+            harm: Some(harm),
+            command: Some(kubectl.delete_claim(node, self.namespace(), pvc, uid)),
+            ..Step::decide(format!(
+                "Only if {} is lost for good, delete PVC {pvc}: the data of volume {name} {lost}. Kubernetes keeps the PVC \
+                 until the pod is gone; then the StatefulSet makes both again. {UNLESS_CHANGED}",
+                node.name
+            ))
         })
     }
 
     /// Says which data the pods leave behind on their node, as sentences to precede others.
-    fn leaves_data(&self, node: &str, copies: Option<&(Owner, Read<usize>)>) -> String {
+    fn leaves_data(&self, node: &str) -> String {
         let written = self.pods().flat_map(|pod| &pod.host_paths);
         let paths = written.sorted().dedup().join(", ");
-        let copies = prefixed("", self.says_copies(copies).map(|says| says + " "));
         format!(
             "The data in {paths} stays on {node}'s disk, and the replacement starts without it: copy it from there if you \
-             need it. {copies}"
+             need it. "
         )
     }
 
@@ -467,9 +273,9 @@ impl PodGroup<'_> {
         let pinned = self
             .all
             .iter()
-            .flat_map(|judged| judged.reason.ties.pinned())
+            .flat_map(|judged| judged.reason.ties.of_kind(TieKind::Pinned))
             .filter(|_| is_pinned);
-        let of_pins = pinned.clone().map(|(tie, _)| tie.pvc.as_str());
+        let of_pins = pinned.map(|tie| tie.pvc.as_str());
         let names = of_pins.sorted().dedup().collect_vec();
         if names.is_empty() {
             return None;
@@ -479,7 +285,11 @@ impl PodGroup<'_> {
             [_] => "The replacement exists already, and stays Pending",
             _ => "The replacements exist already, and stay Pending",
         };
-        let what = if pinned.clone().any(|(_, pin)| pin.deleted) {
+        let is_deleted = |name: &str| {
+            self.pods()
+                .any(|pod| pod.claim(name).is_some_and(|it| it.deleted))
+        };
+        let what = if names.iter().any(|name| is_deleted(name)) {
             format!("Once the old pod is gone, create {pvcs} again, since no controller does.")
         } else {
             format!(
@@ -502,7 +312,7 @@ impl PodGroup<'_> {
                     DeletedWithPod::Unwanted(Unneeded::Namespace),
                     DeletedWithPod::Ephemeral,
                 ];
-                claim.deleted && claim.keeper().is_none() && !kept.contains(&pod.goes(claim))
+                claim.deleted && !kept.contains(&pod.goes(claim))
             })
         });
         let steps = claims.filter_map(|claim| Some(self.keep(node, claim, &claim.bound()?.volume)));
@@ -513,13 +323,13 @@ impl PodGroup<'_> {
     }
 
     fn see_volumes(&self) -> Vec<Step> {
-        let ties = |code| {
-            let all = self.all.iter().filter(move |_| self.is(code));
-            all.map(|judged| &judged.reason.ties)
-        };
         let kubectl = self.adviser.kubectl;
         let mut steps = Vec::new();
-        for tie in ties(ReasonCode::VolumeConfined).flat_map(Ties::confined) {
+        let confined = self
+            .all
+            .iter()
+            .flat_map(|judged| judged.reason.ties.of_kind(TieKind::Confined));
+        for tie in confined {
             let (Tie { pvc, why, .. }, volume) = (tie, tie.volume());
             let what = format!("See where the data of PVC {pvc} is: volume {volume} {why}.");
             let describe = ["describe", "pv", volume];
@@ -532,16 +342,8 @@ impl PodGroup<'_> {
                 self.them()
             )));
         }
-        let unverified = ties(ReasonCode::VolumeUnverified).flat_map(Ties::unverified);
-        for tie in unverified.filter(|tie| !tie.answerable()) {
-            let (Tie { pvc, why, .. }, volume) = (tie, tie.volume());
-            let what = if tie.kind == TieKind::Unverified(Unsure::NoVolume) {
-                format!(
-                    "Volume {volume} of PVC {pvc} does not exist: bring it back, or a new pod cannot start."
-                )
-            } else {
-                format!("See PVC {pvc}, and where its volume is: {why}.")
-            };
+        for Tie { pvc, why, .. } in self.all.iter().flat_map(|judged| unverified(judged)) {
+            let what = format!("See PVC {pvc}, and where its volume is: {why}.");
             let get = ["get", "pvc", pvc, "-n", self.namespace(), "-o", "wide"];
             // A name that no PVC can have is only in the pod, so the command shows the pod.
             let command = if is_name(pvc) {
@@ -626,15 +428,6 @@ impl PodGroup<'_> {
             let cluster = known.and_then(|node| node.leaf.as_ref()?.cluster.as_deref());
             steps.extend(cluster.map(|cluster| self.in_leaf_cluster(cluster)));
         }
-        let asks = self.adviser.asks_if_edge_is_off(self.first);
-        steps.extend(known.filter(|_| asks).map(|node| {
-            let what = format!(
-                "If {} is off for good, check that at the machine itself, and confirm it: the next run then reaps the pods whose \
-                 deletion was requested before.",
-                node.name
-            );
-            self.answer(what, "node", &[&node.name], POWERED_OFF)
-        }));
         let is_alive = reason.code == ReasonCode::KubeletAlive;
         let ended = known.is_some_and(|node| is_alive && node.ready == Ready::False)
             && pod.containers.terminated > 0
@@ -780,32 +573,14 @@ fn pod_is_far(code: ReasonCode) -> bool {
     .contains(&code)
 }
 
-fn size_and_age(losses: &[Loss]) -> impl Iterator<Item = String> {
-    let each = if losses.len() == 1 { "" } else { " each" };
-    let capacities = losses.iter().filter_map(|loss| loss.capacity.as_ref());
-    let sizes = capacities.counts().into_iter().sorted().collect_vec();
-    let size = match &sizes[..] {
-        [] => None,
-        [(size, _)] => Some(format!("{size}{each}")),
-        sizes => joined(
-            sizes
-                .iter()
-                .map(|(size, count)| format!("{count} of {size}")),
-            ", ",
-        ),
-    };
-    let times = losses.iter().filter_map(|loss| loss.created);
-    let made = times.minmax().into_option().map(|(first, last)| {
-        let [from, to] = [first, last].map(|time| time.strftime("%F").to_string());
-        if first == last {
-            format!("created {from} {}", first.strftime("%RZ"))
-        } else if from == to {
-            format!("created {from}")
-        } else {
-            format!("created {from} to {to}")
-        }
-    });
-    size.into_iter().chain(made)
+/// Lists the ties of the PVCs that are unverified, without those of PVCs that only somebody's delete
+/// makes unverified.
+fn unverified(judged: &Judged) -> impl Iterator<Item = &Tie> {
+    let ties = judged.reason.ties.of_kind(TieKind::Unverified);
+    ties.filter(|tie| {
+        let claim = judged.pod.claim(&tie.pvc);
+        !claim.is_some_and(|claim| claim.deleted && claim.bound().is_some())
+    })
 }
 
 fn named(noun: &str, names: &[&str]) -> String {

@@ -5,8 +5,7 @@ use std::{borrow::Cow, path::Path};
 use itertools::Itertools as _;
 
 use crate::{
-    decide::Answer,
-    facts::{NodeFacts, Ready},
+    facts::{NodeFacts, Ready, Uid},
     selector::Target,
     words::prefixed,
 };
@@ -24,32 +23,23 @@ impl Target {
         format!("kubectl{} {}", self.options(), all_quoted(words))
     }
 
-    /// Returns a command that ends with the options that choose the cluster, so that the reader
-    /// first sees what the command does.
-    pub(super) fn verb_first(&self, words: &[&str]) -> String {
-        format!("kubectl {}{}", all_quoted(words), self.options())
-    }
-
-    /// Returns the command that changes an annotation of the named objects of `kind`. `change` is
-    /// `KEY=VALUE` or `KEY-`, followed by any further options.
-    pub(super) fn annotate(
+    /// Returns the command that deletes a PVC of a pod on `node`. It does nothing if the node is no
+    /// longer the one that was judged, or if the PVC is another one.
+    pub(super) fn delete_claim(
         &self,
-        kind: &str,
-        names: &[&str],
+        node: &NodeFacts,
         namespace: &str,
-        change: &[&str],
+        claim: &str,
+        uid: &Uid,
     ) -> String {
-        let within: &[_] = match kind {
-            "node" => &[],
-            _ => &["-n", namespace],
-        };
-        self.verb_first(&[&["annotate", kind], names, within, change].concat())
-    }
-
-    /// Returns the command that removes the annotation of `answer`.
-    pub fn withdraw(&self, answer: &Answer, namespace: &str) -> String {
-        let key = format!("{}-", answer.annotation);
-        self.annotate(answer.on, &[&answer.name], namespace, &[&key])
+        let options = format!(r#"{{"preconditions":{{"uid":"{uid}"}}}}"#);
+        let path = format!("/api/v1/namespaces/{namespace}/persistentvolumeclaims/{claim}");
+        format!(
+            "{} && echo {} | {}",
+            self.still_as_judged(node),
+            quoted(&options),
+            self.command(&["delete", "--raw", &path, "-f", "-"])
+        )
     }
 
     /// Returns a shell condition. It is true while the node is still the one that was judged and

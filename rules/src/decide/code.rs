@@ -76,7 +76,7 @@ reasons! {
         "Its node is a machine that keeps working while it is cut off from this cluster (KubeEdge, OpenYurt, SuperEdge, \
          EKS Hybrid Nodes). NotReady usually means that the link is cut: the pod may well be \
          running.",
-        "Repair the link. Do not force-delete the pod before you know that the machine is off. Once it is off for good, say so by the annotation in the report: the next run then reaps the pods whose deletion was requested before.";
+        "Repair the link. Do not force-delete the pod before you know that the machine is off.";
     LeafNode = "leaf-node" => Manual,
         "--leaf-node-selector selects its node: it stands for something that this cluster does \
          not see, and the pod may be running there.",
@@ -94,36 +94,30 @@ reasons! {
         "A finalizer blocks it: a controller has work to do before the pod can be deleted.",
         "Find that controller, and have it finish. If you strip a finalizer by hand, whatever its controller had to clean up is left behind, unnoticed.";
     LocalVolume = "local-volume" => Manual,
-        "One of its PVCs is bound to a volume on the dead node. Either the volume's node affinity names this node alone and no other node satisfies it (zone and region terms are ignored), or the volume is a Longhorn strict-local volume. A replacement would wait for that node forever. If nothing wants the pod again, the report does not ask about it, unless somebody deleted the PVC.",
-        "If somebody deleted the PVC, set its volume to Retain first, before the node comes back. Otherwise, if the node can come back, wait for it: the pod then restarts with its data. If not, discard the data by the annotation in the report: the next run then deletes the PVC and the pod.";
+        "One of its PVCs is bound to a volume on the dead node. Either the volume's node affinity names this node alone and no other node satisfies it (zone and region terms are ignored), or the volume is a Longhorn strict-local volume. A replacement would wait for that node forever. A pod that nothing wants again passes this rule, unless somebody deleted the PVC.",
+        "If somebody deleted the PVC, set its volume to Retain first, before the node comes back. Otherwise, if the node can come back, wait for it: the pod then restarts with its data. If not, power the machine off and delete the PVC and the pod by hand: the data is lost.";
     HostPath = "host-path" => Manual,
         "One of its containers may write to a directory or disk of the dead node, by a hostPath volume in the pod itself, and its StatefulSet would start the replacement elsewhere, with an empty directory. Read-only mounts, sockets, character devices and system directories are ignored.",
-        "If the node can come back, wait for it: the pod then restarts with its data. If not, copy the data from its disk if you need it, power the machine off, and allow the force delete by the annotation in the report.";
+        "If the node can come back, wait for it: the pod then restarts with its data. If not, copy the data from its disk if you need it, power the machine off, and delete the pod by hand.";
     VolumeConfined = "volume-confined" => Manual,
-        "One of its PVCs is bound to a volume that no other node is known to reach (zone and region terms are ignored). Its affinity names something other than this node, or it is a hostPath or local volume without an affinity, which other nodes may share. The data may be elsewhere, so no answer makes a run delete this PVC.",
-        "Find out where the data is. Bring up a node that the volume allows, and the next run reaps the pod. Or allow the force delete by the annotation in the report: the replacement then waits for such a node.";
+        "One of its PVCs is bound to a volume that no other node is known to reach (zone and region terms are ignored). Its affinity names something other than this node, or it is a hostPath or local volume without an affinity, which other nodes may share. The data may be elsewhere.",
+        "Find out where the data is. Bring up a node that the volume allows, and the next run reaps the pod. Or delete the pod by hand: the replacement then waits for such a node.";
     VolumeUnverified = "volume-unverified" => Manual,
         "A PVC or its volume could not be read or is missing, or it is not known which nodes reach the volume: the data may be on the dead node. Or deleting the pod would also remove a PVC that may still be needed: the pod owns the PVC, or somebody has already deleted the PVC and this pod is its last user.",
-        "Find out where the volume is, by the commands in the report. Once you know that it is elsewhere, and that the machine is off, confirm it by the annotations there. If somebody deleted a PVC, set its volume to Retain first, before the node comes back: the last act of its kubelet would destroy the data.";
+        "Find out where the volume is, by the commands in the report. Once you know that it is elsewhere, and that the machine is off, delete the pod by hand. If somebody deleted a PVC, set its volume to Retain first, before the node comes back: the last act of its kubelet would destroy the data.";
     SharedDisk = "shared-disk" => Manual,
         "Two machines could write to its disk at the same time. Such a disk is a ReadWriteMany raw block volume; a writable in-tree Fibre Channel, iSCSI or flexVolume disk; a CSI volume without an attach step whose file system or attributes show that it is a single-machine disk; or the disk of a KubeVirt virtual machine. And nothing shows that the node is fenced, that is, known to be off.",
-        "Power the machine off or disconnect its disks, verify that on the machine itself, and confirm it by the annotation in the report. If nodes are fenced automatically, have the fencing agent mark the node: annotation fencing/state=fenced, or anything that --fenced-node-selector matches.";
+        "Power the machine off or disconnect its disks, verify that on the machine itself, and mark the node as fenced: annotation fencing/state=fenced, or anything that --fenced-node-selector matches. If nodes are fenced automatically, have the fencing agent set the mark.";
     OwnerKind = "owner-kind" => Manual,
         "Its owner, or the workload above it, is of a kind that --manual-owner-kind names: you chose to decide yourself.",
-        "Make sure that the machine is off. Then allow the force delete by the annotation in the report.";
-    Scratch = "scratch" => Reap,
-        "It is stuck, and only PVCs on the dead node keep it. All of them are annotated pod-reaper.io/scratch: \"true\", come from its StatefulSet's templates, and are used by no other pod. With --reap-scratch a run deletes these PVCs first, then the pod, and the StatefulSet creates both again, empty.",
-        "Nothing for the pod. The volumes stay Released until they are cleaned up.";
-    Answered = "answered" => Reap,
-        "It is stuck, and your answer lets it pass a rule that would have kept it: pod-reaper.io/give-up on its PVCs, which are deleted first, pod-reaper.io/reap on the pod, or pod-reaper.io/powered-off on its node.",
-        "Nothing for the pod. The volumes of deleted PVCs stay Released until they are cleaned up.";
+        "Make sure that the machine is off. Then delete the pod by hand.";
     Stuck = "stuck-on-not-ready-node" => Reap,
         "It is stuck Terminating on a NotReady node, and no other rule keeps it.",
         "Nothing for the pod. Unless the node is about to come back, make sure that it is powered off: its \
          containers may still be running.";
     MassOutage = "mass-outage" => Wait,
         "The breaker: too many nodes are NotReady, of all or of the pod's zone (--max-not-ready-percent), or no other node could start anything. When so many fail at once, the cause is more often the API server or the network, and their pods may all be running.",
-        "Find what the nodes have in common, and look at the network first. Once machines are powered off, confirm it by the annotation in the report. The last resort is to run with --max-not-ready-percent=100, which turns the breaker off for the whole cluster.";
+        "Find what the nodes have in common, and look at the network first. The last resort is to run with --max-not-ready-percent=100, which turns the breaker off for the whole cluster.";
     OverCap = "over-cap" => Wait,
         "A run deletes at most --max-deletes pods, and others were overdue for longer.",
         "Nothing. The next run goes on with the rest.";

@@ -17,8 +17,6 @@ pub struct PodContext<'a> {
     pub(super) policy: &'a Policy,
     pub(super) node: Option<&'a NodeRead>,
     pub(super) pod: &'a PodFacts,
-    /// True to judge as if the user had given no answer.
-    pub(super) without_answers: bool,
     /// The pod's ties, or the queries that have to be read first; computed when a rule first needs
     /// them.
     pub(super) ties: OnceCell<Result<Ties, BTreeSet<Query>>>,
@@ -45,7 +43,6 @@ impl<'a> PodContext<'a> {
             policy,
             node,
             pod,
-            without_answers: false,
             ties: OnceCell::new(),
         }
     }
@@ -83,14 +80,6 @@ impl<'a> PodContext<'a> {
 
     pub(super) fn known(&self) -> Option<&'a NodeFacts> {
         self.node.and_then(NodeRead::known)
-    }
-
-    /// Reports whether one of the pod's PVCs carries a `give-up` answer, or is declared scratch
-    /// while `--reap-scratch` is set. If so, every other pod that uses the PVCs has to be read too.
-    pub fn declares_a_claim(&self) -> bool {
-        self.pod
-            .bound_claims()
-            .any(|claim| claim.give_up.is_some() || claim.scratch && self.policy.reap_scratch)
     }
 
     /// Returns the pod's namespace, if the namespaces were read.

@@ -50,6 +50,15 @@ impl NodeFacts {
         self.named_by.is_none() || self.unread().is_some() || !self.signs_of_life(now).is_empty()
     }
 
+    /// Returns the fencing mark that says that the machine is known to be off; `None` if there is
+    /// none. A mark is ignored if the last heartbeat came after it was set, and also while the
+    /// machine is alive or may be alive.
+    pub fn fenced(&self, now: Timestamp) -> Option<&str> {
+        let heard = self.last_heard().map(|heard| heard.at);
+        let mark = self.fenced.iter().find(|mark| mark.stands(heard))?;
+        (!self.may_live(now)).then_some(&mark.mark)
+    }
+
     /// Returns why a Lease that may be a sign of life could not be read, as a phrase.
     pub fn unread(&self) -> Option<&Unread> {
         let others = self.named_by.as_ref().and_then(|read| read.as_ref().err());

@@ -6,7 +6,6 @@
 //! order is part of the contract: it keeps the report from printing a command that destroys a
 //! volume of a node that may come back.
 
-mod answer;
 mod code;
 mod context;
 mod life;
@@ -15,13 +14,10 @@ mod reason;
 mod rules;
 mod volume;
 
-pub use self::answer::{Answer, GIVE_UP, POWERED_OFF, REAP};
 pub use self::code::{ReasonCode, Verdict};
 pub use self::context::PodContext;
 pub use self::policy::{Policy, kind, same_kind, span};
-pub use self::reason::{
-    Pin, Reason, Stage, Tie, TieKind, Ties, Unsure, heard, reported, unread_facts,
-};
+pub use self::reason::{Reason, Stage, Tie, TieKind, Ties, heard, reported, unread_facts};
 use crate::codes::entry;
 
 entry! {

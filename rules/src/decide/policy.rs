@@ -28,12 +28,6 @@ pub struct Policy {
     #[arg(id = "manual_owner_kind", long = "manual-owner-kind", value_name = "KIND", value_delimiter = ',', value_parser = kind)]
     pub manual_owner_kinds: Vec<String>,
 
-    /// Also reap a pod if nothing but PVCs on its node keeps the pod. Each of these PVCs must be
-    /// annotated pod-reaper.io/scratch: "true", must come from a template of the pod's StatefulSet,
-    /// and must be used by no other pod. The run deletes these PVCs first: their data is lost
-    #[arg(long)]
-    pub reap_scratch: bool,
-
     /// The selectors of further leaf nodes and of fenced nodes.
     #[command(flatten)]
     #[serde(flatten)]

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use super::code::{ReasonCode, Verdict};
 use crate::{
-    facts::{Doubt, Heard, Query, ResourceVersion, SignBy, Uid, Unneeded},
+    facts::{Heard, Query, SignBy, Unneeded},
     words::{about, human_duration},
 };
 
@@ -91,78 +91,21 @@ pub struct Tie {
 }
 
 /// How firmly a PVC ties a pod to its node.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TieKind {
     /// The volume is on the dead node, or has an affinity to that node alone.
-    Pinned(Pin),
+    Pinned,
     /// No other node can reach the volume, although the data may be somewhere other than on the
     /// dead node.
     Confined,
     /// It could not be verified that the PVC does not tie the pod to the node.
-    Unverified(Unsure),
-}
-
-/// Why a PVC is unverified, as far as rules or advice depend on the cause.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unsure {
-    /// The PVC names a volume that does not exist.
-    NoVolume,
-    /// An answer on the PVC lets it pass: everything else about the PVC is known and correct.
-    Answerable,
-    /// The volume's affinity names the node: the data may be on that node.
-    NamesNode,
-    /// Any other cause, such as a failed read.
-    Other,
-}
-
-/// The facts that decide whether a pinned PVC is deleted with its pod.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pin {
-    /// The PVC's UID: another PVC of the same name must not be deleted in its place.
-    pub uid: Uid,
-    /// The resource version in which the PVC may be deleted. `None` if the PVC is opted out, a
-    /// finalizer would block its deletion, or its deletion was requested already.
-    pub version: Option<ResourceVersion>,
-    /// The volume's reclaim policy, which determines what happens to the data.
-    pub reclaim_policy: Option<String>,
-    /// Whether the PVC is given up. The error says why it is not, as a phrase.
-    pub given_up: Result<(), String>,
-    /// True if the user's answer on the PVC is valid.
-    pub answered: bool,
-    /// True if the PVC's deletion was requested already: Kubernetes deletes the PVC once its last
-    /// pod is gone.
-    pub deleted: bool,
-    /// True if the operator that controls the pod decides whether to recreate the PVC.
-    pub by_operator: bool,
-    /// The objection to giving the PVC up, if there is one.
-    pub doubt: Option<Doubt>,
+    Unverified,
 }
 
 impl Ties {
-    /// Lists the pinned PVCs.
-    pub fn pinned(&self) -> impl Iterator<Item = (&Tie, &Pin)> + Clone {
-        let all = self.all.iter();
-        all.filter_map(|tie| match &tie.kind {
-            TieKind::Pinned(pin) => Some((tie, pin)),
-            _ => None,
-        })
-    }
-
-    /// Lists the confined PVCs.
-    pub fn confined(&self) -> impl Iterator<Item = &Tie> + Clone {
-        let all = self.all.iter();
-        all.filter(|tie| tie.kind == TieKind::Confined)
-    }
-
-    /// Lists the unverified PVCs.
-    pub fn unverified(&self) -> impl Iterator<Item = &Tie> + Clone {
-        let all = self.all.iter();
-        all.filter(|tie| matches!(tie.kind, TieKind::Unverified(_)))
-    }
-
-    /// Lists the pinned PVCs that a run still has to delete if the pod is deleted.
-    pub fn to_delete(&self) -> impl Iterator<Item = (&Tie, &Pin)> + Clone {
-        self.pinned().filter(|(_, pin)| !pin.deleted)
+    /// Lists the ties of this kind.
+    pub fn of_kind(&self, kind: TieKind) -> impl Iterator<Item = &Tie> + Clone {
+        self.all.iter().filter(move |tie| tie.kind == kind)
     }
 }
 
@@ -172,22 +115,12 @@ impl Tie {
         self.volume.as_deref().unwrap_or_default()
     }
 
-    /// Reports whether an answer on the PVC lets the PVC pass although it is unverified.
-    pub fn answerable(&self) -> bool {
-        self.kind == TieKind::Unverified(Unsure::Answerable)
-    }
-
-    /// Reports whether the PVC is unverified, and its volume's affinity names the node.
-    pub fn names_node(&self) -> bool {
-        self.kind == TieKind::Unverified(Unsure::NamesNode)
-    }
-
     fn predicate(&self) -> String {
         let (volume, why) = (self.volume(), &self.why);
         match self.kind {
-            TieKind::Pinned(_) => format!(" is bound to volume {volume} ({why})"),
+            TieKind::Pinned => format!(" is bound to volume {volume} ({why})"),
             TieKind::Confined => format!(" is bound to volume {volume}, which {why}"),
-            TieKind::Unverified(_) => format!(": {why}"),
+            TieKind::Unverified => format!(": {why}"),
         }
     }
 }
@@ -216,8 +149,8 @@ impl Reason {
         self.code.verdict()
     }
 
-    /// Reports whether the reason leaves a dead node's pod to the user, whose answer may allow the
-    /// force delete.
+    /// Reports whether the reason leaves a dead node's pod to the user, who has to decide about its
+    /// storage or owner.
     pub fn asks_a_person(&self) -> bool {
         !self.asks.is_empty()
     }
@@ -227,12 +160,6 @@ impl Reason {
     /// sign of life.
     pub fn passed_the_node(&self) -> bool {
         self.stage > Stage::Node && self.code != ReasonCode::FactsUnread
-    }
-
-    /// Lists the PVCs that are deleted before the pod; empty if the pod is not reaped.
-    pub fn claims_to_delete(&self) -> impl Iterator<Item = (&Tie, &Pin)> {
-        let claims = self.ties.to_delete();
-        claims.filter(|_| self.verdict() == Verdict::Reap)
     }
 }
 

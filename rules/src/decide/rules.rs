@@ -9,10 +9,9 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     Evaluation, Policy,
-    answer::Answer,
     code::{ReasonCode as Code, Verdict},
     context::{NOWHERE, PodContext},
-    reason::{Finding, NoReason, Reason, Stage, Ties},
+    reason::{Finding, NoReason, Reason, Stage, TieKind},
     same_kind,
 };
 use crate::{
@@ -20,7 +19,7 @@ use crate::{
         Containers, JOB_TRACKING, KubeletSays, LeafKind, NodeFacts, Owner, PodFacts, Query, Ready,
         Unneeded, Unread,
     },
-    words::{human_duration, joined, prefixed},
+    words::{human_duration, joined},
 };
 
 /// A row of the table.
@@ -63,8 +62,7 @@ macro_rules! rules {
 }
 
 // Each row has a stage, the reasons, the question and the function that evaluates it. No rule
-// depends on another one, with two exceptions. `local-volume` gives PVCs up only if no later rule
-// would keep the pod. The last rule checks whether an answer let the pod pass.
+// depends on another one.
 rules! {
     Node: MirrorPod, "Is it the mirror of a static pod?" => mirror_pod;
     Node: OptedOut, "Is the pod, its namespace or its node opted out?" => opted_out;
@@ -85,7 +83,7 @@ rules! {
         "Could two machines write to its disk, and is its node not fenced?" => shared_disk;
     Storage: OwnerKind,
         "Is the kind of its owner, or of the workload above it, one of --manual-owner-kind?" => owner_kind;
-    Reap: Stuck | Scratch | Answered, "Has it passed every rule above?" => nothing_keeps;
+    Reap: Stuck, "Has it passed every rule above?" => nothing_keeps;
 }
 
 impl PodContext<'_> {
@@ -171,7 +169,7 @@ impl PodContext<'_> {
     /// of a `StatefulSet` only once they are deleted.
     fn writes_to_its_node(&self) -> Option<String> {
         let paths = joined(&self.pod.host_paths, ", ").filter(|_| self.pod.of_stateful_set())?;
-        let keeps = self.pod.unneeded() != Some(Unneeded::Namespace) && !self.is_let_go();
+        let keeps = self.pod.unneeded() != Some(Unneeded::Namespace);
         keeps.then(|| {
             format!("It may write to {paths} on the dead node, by a hostPath of its own: a replacement would start without what is there.")
         })
@@ -360,16 +358,6 @@ fn leaf_node(case: &PodContext<'_>) -> Finding {
             "Node {name} carries no mark of a virtual or edge node, nor does --leaf-node-selector select it."
         ));
     };
-    // The answer that the machine is off is valid only if nothing on the machine shows a sign of
-    // life.
-    if leaf.only_edge && node.named_by.is_none() {
-        return lacks(Query::OtherLeases);
-    }
-    if case.is_on_edge_off() {
-        return seen(format!(
-            "Node {name} is an edge node, but its machine is off: answer pod-reaper.io/powered-off."
-        ));
-    }
     let (maker, marks) = (leaf.maker, leaf.marks.join(", "));
     let link_is_cut = "There, NotReady usually means that the link is cut";
     let (code, what, means) = match leaf.kind {
@@ -542,37 +530,16 @@ fn unheld(pod: &PodFacts) -> &'static str {
 }
 
 fn data_on_node(case: &PodContext<'_>) -> Finding {
-    let pinned = case.ties()?.pinned().collect_vec();
+    let pinned = case.ties()?.of_kind(TieKind::Pinned);
     let of_pod = case.writes_to_its_node();
-    let mut pins = pinned.iter().map(|(_, pin)| pin);
-    let not_given_up = pins.find_map(|pin| pin.given_up.clone().err());
-    // The PVCs are given up only if no other rule would keep the pod.
-    let other = || {
-        if of_pod.is_some() {
-            return Some(format!("{} would hold it anyway", Code::HostPath));
-        }
-        let mut others = RULES.iter().filter(|rule| {
-            rule.stage == Stage::Storage && !rule.gives.contains(&Code::LocalVolume)
-        });
-        let reason = others.find_map(|rule| (rule.finding)(case).ok())?;
-        Some(format!("{} would hold it anyway", reason.code))
-    };
-    let kept = not_given_up.or_else(other);
-    let Some(kept) = kept.filter(|_| !pinned.is_empty()) else {
+    let Some(pinned) = joined(pinned, "; ") else {
         let none = "No PVC that could be read keeps it on the node";
         return match of_pod {
             Some(sentence) => holds(Code::HostPath, sentence),
             None => seen(of_claims(case.pod, none)),
         };
     };
-    let mut sentence = format!(
-        "Its storage is on the dead node: {}.",
-        pinned.iter().map(|(tie, _)| tie).join("; ")
-    );
-    let answered = || case.pod.bound_claims().any(|claim| claim.give_up.is_some());
-    if case.policy.reap_scratch || answered() {
-        sentence += &format!(" It is not given up: {kept}.");
-    }
+    let mut sentence = format!("Its storage is on the dead node: {pinned}.");
     let asks = of_pod.map(|of_pod| {
         sentence += &format!(" {of_pod}");
         Code::HostPath
@@ -583,16 +550,11 @@ fn data_on_node(case: &PodContext<'_>) -> Finding {
     })
 }
 
-const PASSED: &str = "Your answer lets it pass: pod-reaper.io/reap on the pod.";
-
 fn volume_confined(case: &PodContext<'_>) -> Finding {
-    let confined = case.ties()?.confined().collect_vec();
+    let confined = case.ties()?.of_kind(TieKind::Confined).collect_vec();
     if confined.is_empty() {
         let none = "No PVC that could be read is confined to the node";
         return seen(of_claims(case.pod, none));
-    }
-    if case.is_let_go() {
-        return seen(PASSED);
     }
     holds(
         Code::VolumeConfined,
@@ -604,18 +566,9 @@ fn volume_confined(case: &PodContext<'_>) -> Finding {
 }
 
 fn volume_unverified(case: &PodContext<'_>) -> Finding {
-    let (node, ties) = (case.required_node()?, case.ties()?);
-    let unverified = ties.unverified().collect_vec();
+    let unverified = case.ties()?.of_kind(TieKind::Unverified).collect_vec();
     if unverified.is_empty() {
         return seen(of_claims(case.pod, "Each PVC was read"));
-    }
-    // If the only problem is that it could not be read whether another node reaches the volume, no
-    // answer may let the pod pass: once that is read, the PVC may turn out to be on this node.
-    if case.is_let_go()
-        && !unverified.iter().any(|tie| tie.names_node())
-        && node.fenced(case.now).is_some()
-    {
-        return seen(PASSED);
     }
     holds(
         Code::VolumeUnverified,
@@ -640,12 +593,7 @@ fn shared_disk(case: &PodContext<'_>) -> Finding {
         return seen("It has no disk that several machines could write to at once.");
     }
     let node = case.required_node()?;
-    let mark = if case.without_answers {
-        node.fencing_mark(case.now)
-    } else {
-        node.fenced(case.now)
-    };
-    if let Some(mark) = mark {
+    if let Some(mark) = node.fenced(case.now) {
         return seen(format!("Its node is known to be off: {mark}."));
     }
     match what {
@@ -750,9 +698,6 @@ fn owner_kind(case: &PodContext<'_>) -> Finding {
             kinds.as_deref().unwrap_or("no kind")
         ));
     };
-    if case.is_let_go() {
-        return seen(PASSED);
-    }
     holds(
         Code::OwnerKind,
         format!("It belongs to {kind}/{name}, and --manual-owner-kind names that kind."),
@@ -762,20 +707,6 @@ fn owner_kind(case: &PodContext<'_>) -> Finding {
 fn nothing_keeps(case: &PodContext<'_>) -> Finding {
     let (node, ties) = (case.required_node()?, case.ties()?);
     let mut notes = ties.notes.clone();
-    notes.extend(ties.to_delete().map(|(tie, pin)| {
-        format!(
-            "PVC {} is deleted{}. Its volume {} stays Released until it is cleaned up (reclaim policy {}). A storage class with volumeBindingMode Immediate may place the new volume on {} again",
-            tie.pvc,
-            if pin.by_operator {
-                ", and its operator decides whether to recreate it"
-            } else {
-                " and recreated, empty"
-            },
-            tie.volume(),
-            pin.reclaim_policy.as_deref().unwrap_or("none"),
-            node.name
-        )
-    }));
     if case.pod.of_stateful_set()
         && let Some(paths) = joined(&case.pod.host_paths, ", ")
     {
@@ -792,49 +723,11 @@ fn nothing_keeps(case: &PodContext<'_>) -> Finding {
             node.name
         ));
     }
-    let code = if answered(case, ties)? {
-        Code::Answered
-    } else if ties.pinned().next().is_none() {
-        Code::Stuck
-    } else {
-        Code::Scratch
-    };
-    let (why, before_claims) = match code {
-        Code::Answered => (
-            "your answer lets it pass",
-            "; PVCs that are given up are deleted first: ",
-        ),
-        _ => (
-            "nothing keeps it there",
-            " except PVCs that are given up, which are deleted first: ",
-        ),
-    };
-    let claims = ties.to_delete().map(|(tie, _)| &tie.pvc);
-    let claims = prefixed(before_claims, joined(claims, ", "));
-    let sentence = format!("It is stuck Terminating on a NotReady node and {why}{claims}.");
     Ok(Reason {
         notes,
-        ..Reason::new(code, sentence)
+        ..Reason::new(
+            Code::Stuck,
+            "It is stuck Terminating on a NotReady node and nothing keeps it there.",
+        )
     })
-}
-
-/// Reports whether an answer of the user let `case` pass a rule that would keep the pod without the
-/// answers on the pod, its PVCs and the node.
-fn answered(case: &PodContext<'_>, ties: &Ties) -> Result<bool, NoReason> {
-    let counts = |answer: &Answer| answer.inert.is_none();
-    let without_answers = PodContext {
-        without_answers: true,
-        ..PodContext::new(case.now, case.policy, case.node, case.pod)
-    };
-    if ties.pinned().any(|(_, pin)| pin.answered) {
-        return Ok(true);
-    }
-    if case.without_answers || !case.answers().iter().any(counts) {
-        return Ok(false);
-    }
-    let lacks = without_answers.queries();
-    if lacks.is_empty() {
-        return Ok(without_answers.decide().verdict() != Verdict::Reap);
-    }
-    Err(NoReason::Lacks(lacks))
 }

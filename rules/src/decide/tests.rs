@@ -1,4 +1,4 @@
-//! Tests of the rules: first each rule by itself at its boundaries, then their order, then answers.
+//! Tests of the rules: first each rule by itself at its boundaries, then their order.
 //!
 //! A case is one line: its name, and how it differs from a pod to which only the last rule applies,
 //! in the words of [`Scene::of`]. The lines below it are the result.
@@ -9,7 +9,6 @@
 )]
 
 mod data;
-mod edge;
 mod overdue;
 mod page;
 mod says;
@@ -44,7 +43,6 @@ fn check(cases: &Expect) {
 /// Lists the results for the scene without its sentences.
 fn told(scene: &Scene) -> String {
     let (case, reason) = (scene.case(), scene.judged());
-    let reaped = reason.verdict() == Verdict::Reap;
     let mut told = reason.code.to_string();
     match reason.code {
         ReasonCode::NotOverdue | ReasonCode::NodeJustFailed => {
@@ -60,25 +58,15 @@ fn told(scene: &Scene) -> String {
         ReasonCode::FactsUnread => told += &format!(", {:?}", reason.stage),
         _ => {}
     }
-    let ties = &reason.ties;
-    let pinned = ties.pinned().filter(|_| !reaped).map(|(tie, pin)| {
-        let given_up = if pin.given_up.is_ok() {
-            " (given up)"
-        } else {
-            ""
-        };
-        format!("{}{given_up}", tie.pvc)
-    });
-    let mut list = |what: &str, all: Vec<String>| told += &prefixed(what, joined(all, " "));
-    list(", pinned: ", pinned.collect());
-    let confined = ties.confined().map(|tie| tie.pvc.clone());
-    list(", confined: ", confined.collect());
-    let unverified = ties.unverified().map(|tie| tie.pvc.clone());
-    list(", unverified: ", unverified.collect());
-    let deleted = reason.claims_to_delete().map(|(tie, _)| tie.pvc.clone());
-    list(", deletes: ", deleted.collect());
-    let also = reason.asks.iter().skip(1).map(ToString::to_string);
-    list(", also ", also.collect());
+    let ties = |kind| reason.ties.of_kind(kind).map(|tie| &tie.pvc);
+    for (what, kind) in [
+        (", pinned: ", TieKind::Pinned),
+        (", confined: ", TieKind::Confined),
+        (", unverified: ", TieKind::Unverified),
+    ] {
+        told += &prefixed(what, joined(ties(kind), " "));
+    }
+    told += &prefixed(", also ", joined(reason.asks.iter().skip(1), " "));
     let notes = Some(reason.notes.len()).filter(|notes| *notes > 0);
     told + &prefixed(", notes: ", notes)
 }
@@ -693,76 +681,6 @@ fn every_claim_is_checked() {
     "#]]);
 }
 
-/// The facts about a PVC that the deletes, the limits and the advice need.
-#[test]
-fn a_pinned_claim_tells_what_becomes_of_it() {
-    check_each(
-        &expect![[r#"
-            two: local; local; called logs; retain
-                = data c-1 at c-v1 on pv-1, Delete, an objection is possible
-                = logs c-1 at c-v1 on pv-1, Retain, an objection is possible
-            not asked whether it is renewed: local
-                = data c-1 at c-v1 on pv-1, Delete, an objection is possible
-            renewed: local; renewed
-                = data c-1 at c-v1 on pv-1, Delete
-            renewed by an operator: local; by-operator
-                = data c-1 at c-v1 on pv-1, Delete, by an operator
-            not renewed: local; not-renewed so
-                = data c-1 at c-v1 on pv-1, Delete, an objection is proved
-            perhaps renewed: local; renewal-unread so
-                = data c-1 at c-v1 on pv-1, Delete, an objection is possible
-            used by another pod: local; renewed; used-by db-1
-                = data c-1 at c-v1 on pv-1, Delete, an objection is proved
-            held, or opted out: local; renewed; held-or-skipped
-                = data c-1 at no version on pv-1, Delete, an objection is proved
-            without a policy: local; renewed; no-policy
-                = data c-1 at c-v1 on pv-1, no policy
-            scratch: local; renewed; scratch; --reap-scratch
-                = data c-1 at c-v1 on pv-1, Delete, given up
-            answered: local; renewed; give-up 30m
-                = data c-1 at c-v1 on pv-1, Delete, given up, answered
-            answered, and not renewed: local; not-renewed so; give-up 30m
-                = data c-1 at c-v1 on pv-1, Delete, answered, an objection is proved
-            answered, and held: local; renewed; held-or-skipped; give-up 30m
-                = data c-1 at no version on pv-1, Delete, answered, an objection is proved
-            answered, and deleted: local; renewed; deleted; give-up 30m
-                = data c-1 at no version on pv-1, Delete, given up, answered, deleted
-            deleted: local; not-renewed so; deleted
-                = data c-1 at no version on pv-1, Delete, deleted
-        "#]],
-        |words| {
-            let mut pinned = Vec::new();
-            for (tie, pin) in Scene::of(words).judged().ties.pinned() {
-                let doubt = pin.doubt.as_ref().map(|doubt| {
-                    if doubt.proved {
-                        ", an objection is proved"
-                    } else {
-                        ", an objection is possible"
-                    }
-                });
-                let marks = [
-                    (pin.given_up.is_ok(), ", given up"),
-                    (pin.answered, ", answered"),
-                    (pin.deleted, ", deleted"),
-                    (pin.by_operator, ", by an operator"),
-                ];
-                let marks = marks.iter().filter(|(is, _)| *is);
-                pinned.push(format!(
-                    "{} {} at {} on {}, {}{}{}",
-                    tie.pvc,
-                    pin.uid,
-                    pin.version.as_deref().unwrap_or("no version"),
-                    tie.volume(),
-                    pin.reclaim_policy.as_deref().unwrap_or("no policy"),
-                    marks.map(|(_, mark)| mark).format(""),
-                    doubt.unwrap_or_default(),
-                ));
-            }
-            pinned.join("\n")
-        },
-    );
-}
-
 #[test]
 fn a_disk_that_two_machines_could_write_is_for_a_person() {
     check(&expect![[r#"
@@ -929,7 +847,7 @@ fn the_order_holds_for_every_form_of_a_rule() {
 fn the_rules_say_what_they_lack() {
     check_each(
         &expect![[r#"
-            all is known: local; renewed
+            all is known: local
             a claim: unasked
                 = PVC shop/data
             no claim:
@@ -949,8 +867,6 @@ fn the_rules_say_what_they_lack() {
             leases of a node that lives: leases ?; ready False
                 = Leases
             leases of a leaf node: leases ?; leaf Kosmos
-            leases of an edge node: leases ?; leaf KubeEdge
-                = Leases
             leases, before a Ready node: leases ?; ready True
             other nodes: claim; on disk In ssd; reached-by ?
                 = nodes that a volume allows (disk in (ssd))
@@ -960,27 +876,15 @@ fn the_rules_say_what_they_lack() {
             other nodes, of one that is reached: claim; on disk In ssd | rack In r1; reached-by ds07 | ?
             drivers: claim; driver ?
                 = CSIDrivers
-            drivers, beside a pinned claim: local; renewed; driver ?
+            drivers, beside a pinned claim: local; driver ?
                 = CSIDrivers
             drivers, although another claim is shared: claim; shared; claim; driver ?
             a set, of a pinned claim: local; set-not-asked
                 = StatefulSet shop/db
-            a set, of a pinned claim that may come back: local; renewal-not-asked; set-not-asked
+            a set, of a deleted claim: claim; deleted; set-not-asked
                 = StatefulSet shop/db
             a set, of a claim elsewhere: claim; set-not-asked
             a set, of a claim that goes: claim; owned; ephemeral; wanted so; set-not-asked
-            a set, of a deleted claim: claim; deleted; set-not-asked; users-not-asked
-                = StatefulSet shop/db
-            users, of a deleted claim that is wanted: claim; deleted; users-not-asked
-                = pods of shop
-            users, of a deleted claim that nothing wants: claim; deleted; set-wants-it-not; users-not-asked
-            users, of a declared claim: local; give-up 30m; renewal-not-asked
-                = StatefulSet shop/db
-                = pods of shop
-            users, of a scratch claim: local; scratch; --reap-scratch; renewal-not-asked
-                = StatefulSet shop/db
-                = pods of shop
-            no set, of an operator's pod: local; owner Cluster example.com/v1; renewal-not-asked
         "#]],
         |words| {
             let queries = Scene::of(words).case().queries();
@@ -1039,8 +943,6 @@ fn codes_and_verdicts_are_those_of_the_contract() {
         volume-unverified manual
         shared-disk manual
         owner-kind manual
-        scratch reap
-        answered reap
         stuck-on-not-ready-node reap
         mass-outage wait
         over-cap wait
@@ -1060,146 +962,6 @@ fn durations_are_written_in_whole_seconds() {
     ] {
         assert_eq!(human_duration(span(duration)), text);
     }
-}
-
-/// A pinned PVC that its StatefulSet recreates, with an answer on it.
-const GIVEN_UP: &str = "local; renewed; give-up 30m";
-
-/// Each condition that binds an answer to its failure is violated by itself, on a pod that
-/// otherwise passes because of the answer.
-#[test]
-fn an_answer_counts_for_one_failure() {
-    check_with(
-        GIVEN_UP,
-        &[""],
-        &expect![[r#"
-            it lets it go:
-                = answered, deletes: data, notes: 1
-            of now: give-up 0s
-                = answered, deletes: data, notes: 1
-            no time: give-up yes
-                = local-volume, pinned: data
-            empty: give-up
-                = local-volume, pinned: data
-            of a future report: give-up -1s
-                = local-volume, pinned: data
-            claim made anew: claim-made 30m
-                = local-volume, pinned: data
-            claim of unknown age: claim-made unknown
-                = local-volume, pinned: data
-            pod replaced: made 30m
-                = local-volume, pinned: data
-            pod of unknown age: made unknown
-                = local-volume, pinned: data
-            deleted since: overdue 29m; grace 60
-                = local-volume, pinned: data
-            unknown grace: grace unknown
-                = local-volume, pinned: data
-            node made anew: node-made 30m
-                = local-volume, pinned: data
-            node of unknown age: node-made unknown
-                = local-volume, pinned: data
-            back and gone again: since 30m
-                = local-volume, pinned: data
-        "#]],
-    );
-}
-
-/// Neither the scratch annotation alone nor the option alone gives a PVC up. Both together do, and
-/// an answer does.
-#[test]
-fn a_claim_is_given_up_only_where_it_is_declared() {
-    check_with(
-        "local; renewed",
-        &["", "give-up 30m"],
-        &expect![[r#"
-            neither:
-                = local-volume, pinned: data | answered, deletes: data, notes: 1
-            the annotation: scratch
-                = local-volume, pinned: data | answered, deletes: data, notes: 1
-            the option: --reap-scratch
-                = local-volume, pinned: data | answered, deletes: data, notes: 1
-            both: scratch; --reap-scratch
-                = scratch, deletes: data, notes: 1 | answered, deletes: data, notes: 1
-        "#]],
-    );
-}
-
-/// An objection to giving a PVC up also applies if the user has answered.
-#[test]
-fn an_answer_gives_up_no_claim_that_is_not_made_again() {
-    check_with(
-        GIVEN_UP,
-        &[""],
-        &expect![[r#"
-            it is not: not-renewed so
-                = local-volume, pinned: data
-            nobody knows: renewal-unread so
-                = local-volume, pinned: data
-            it stays, or is opted out: held-or-skipped
-                = local-volume, pinned: data
-            one of two: local; called logs; renewed
-                = local-volume, pinned: data (given up) logs
-            beside a confined one: claim; called logs; on rack In r1; reached-by ds06
-                = local-volume, pinned: data (given up), confined: logs, also volume-confined
-        "#]],
-    );
-}
-
-/// Each annotation is an answer for its own rule alone. If no rule needed the annotation, the
-/// reason is not `answered`.
-#[test]
-fn an_answer_answers_its_own_rule_alone() {
-    check(&expect![[r#"
-        none, the pod's: reap 30m
-            = stuck-on-not-ready-node
-        owner-kind, the pod's: --manual-owner-kind StatefulSet; reap 30m
-            = answered
-        owner-kind, the claim's: --manual-owner-kind StatefulSet; local; renewed; give-up 30m
-            = local-volume, pinned: data (given up), also owner-kind
-        owner-kind, the node's: --manual-owner-kind StatefulSet; powered-off 30m
-            = owner-kind
-        volume-confined, the pod's: claim; on rack In r1; reached-by ds06; reap 30m
-            = answered, confined: data
-        volume-confined, the pod's, which owns the claim: claim; on rack In r1; reached-by ds06; owned; reap 30m
-            = stuck-on-not-ready-node, notes: 1
-        volume-confined, the node's: claim; on rack In r1; reached-by ds06; powered-off 30m
-            = volume-confined, confined: data
-        volume-unverified, the pod's: unbound Pending; reap 30m
-            = volume-unverified, unverified: data
-        volume-unverified, the pod's, and the node's: unbound Pending; reap 30m; powered-off 30m
-            = answered, unverified: data
-        volume-unverified, the pod's, which owns the claim: unbound Pending; owned; reap 30m; powered-off 30m
-            = stuck-on-not-ready-node, notes: 1
-        volume-confined, the pod's, which takes another claim along: claim; on rack In r1; reached-by ds06; claim; unwanted; reap 30m
-            = volume-confined, confined: data
-        volume-unverified, the pod's, which takes another claim along: unbound Pending; claim; unwanted; reap 30m; powered-off 30m
-            = volume-unverified, unverified: data
-        owner-kind, the pod's, which takes a claim along: --manual-owner-kind StatefulSet; claim; unwanted; reap 30m
-            = owner-kind
-        volume-unverified, the pod's, of a volume that may be on the node: local; reached-by unread; reap 30m; powered-off 30m
-            = volume-unverified, unverified: data
-        volume-unverified, the node's: unbound Pending; powered-off 30m
-            = volume-unverified, unverified: data
-        volume-unverified, one that was not read: unread; reap 30m; powered-off 30m
-            = volume-unverified, unverified: data
-        shared-disk, the node's: claim; shared; powered-off 30m
-            = answered
-        shared-disk, the node's of another failure: claim; shared; powered-off 684h
-            = shared-disk
-        shared-disk, the pod's: claim; shared; reap 30m
-            = shared-disk
-        local-volume, the pod's: local; renewed; reap 30m
-            = local-volume, pinned: data
-        local-volume, the node's: local; renewed; powered-off 30m
-            = local-volume, pinned: data
-        finalizers, all of them: held-by example.org/held; local; renewed; give-up 30m; reap 30m; powered-off 30m
-            = finalizers
-        kubelet-alive, all of them: ready False; local; renewed; give-up 30m; reap 30m; powered-off 30m
-            = kubelet-alive, kubelet 0s
-        not-overdue, all of them: overdue 9m 59s; local; renewed; give-up 30m; reap 30m; powered-off 30m
-            = local-volume, pinned: data
-    "#]]);
 }
 
 /// A run does not wait for a grace period that began after the node's machine fell silent.
@@ -1310,32 +1072,10 @@ fn a_claim_that_is_being_deleted_takes_its_data_along() {
             = volume-unverified, unverified: data
         nothing wants it: claim; deleted; unwanted
             = stuck-on-not-ready-node, notes: 1
-        given up: claim; deleted; wanted so; give-up 30m
-            = answered, notes: 1
-        given up for another failure: claim; deleted; wanted so; give-up 90m
-            = volume-unverified, unverified: data
-        scratch is no answer: claim; deleted; wanted so; scratch; --reap-scratch
-            = volume-unverified, unverified: data
         on the disk of the node: local; deleted; wanted so
             = local-volume, pinned: data, unverified: data, also volume-unverified
-        on the disk of the node, given up: local; deleted; wanted so; give-up 30m
-            = answered, notes: 1
         made by the pod's own volume: claim; ephemeral; owned; deleted
             = stuck-on-not-ready-node, notes: 1
-        the answer on the pod: claim; deleted; wanted so; reap 30m; fenced
-            = volume-unverified, unverified: data
-    "#]]);
-}
-
-#[test]
-fn an_operators_claim_is_given_up_by_an_answer_alone() {
-    check(&expect![[r#"
-        answered: local; by-operator; give-up 30m
-            = answered, deletes: data, notes: 1
-        scratch: local; by-operator; scratch; --reap-scratch
-            = local-volume, pinned: data
-        answered, and used by another pod: local; by-operator; used-by db-1; give-up 30m
-            = local-volume, pinned: data
     "#]]);
 }
 
@@ -1354,7 +1094,5 @@ fn nothing_keeps_a_second_machine_from_a_disk_that_nothing_attaches() {
             = stuck-on-not-ready-node
         unread, and another disk: claim; driver unread; claim; shared
             = shared-disk
-        unread, of scratch that is given up: local; renewed; scratch; driver unread; --reap-scratch
-            = facts-unread, Storage
     "#]]);
 }

@@ -1,6 +1,6 @@
 //! How a pod's storage ties the pod to its node.
 //!
-//! A volume on the node itself is lost with the node, and only the user may give it up. If some
+//! A volume on the node itself is lost with the node, and only the user may delete its PVC. If some
 //! other node can reach the volume, the replacement can start there. The user also decides about
 //! everything in between and everything unknown. For those the report prints no command that
 //! destroys data, because the data may be elsewhere.
@@ -11,15 +11,12 @@ use itertools::Itertools as _;
 
 use super::{
     context::PodContext,
-    reason::{NoReason, Pin, Tie, TieKind, Ties, Unsure},
+    reason::{NoReason, Tie, TieKind, Ties},
 };
 use crate::facts::{
-    AffinityTerm, BoundClaim, ClaimFacts, ClaimState, DeletedWithPod, Doubt, NodeFacts, PodFacts,
-    Query, RecreatedBy, Requirement, Storage, Unneeded, VolumeFacts,
+    AffinityTerm, BoundClaim, ClaimFacts, ClaimState, DeletedWithPod, NodeFacts, PodFacts, Query,
+    Requirement, Storage, Unneeded, VolumeFacts,
 };
-
-/// The annotation that declares a PVC scratch.
-const SCRATCH: &str = "pod-reaper.io/scratch: \"true\"";
 
 /// The nodes from which a volume can be reached.
 enum Reach {
@@ -54,11 +51,8 @@ fn lacked(pod: &PodFacts) -> BTreeSet<Query> {
         if claim.state.is_none() {
             lacks.insert(Query::pvc(pod, &claim.name));
         }
-        if matches!(pod.goes(claim), DeletedWithPod::MayBeWanted(_)) {
-            let set = Query::set(pod).filter(|_| pod.set_wants.is_none());
-            let is_asked = claim.deleted && set.is_none() && claim.kept_by.is_none();
-            lacks.extend(set);
-            lacks.extend(is_asked.then(|| Query::users(pod)));
+        if matches!(pod.goes(claim), DeletedWithPod::MayBeWanted(_)) && pod.set_wants.is_none() {
+            lacks.extend(Query::set(pod));
         }
     }
     lacks
@@ -75,11 +69,11 @@ fn check(case: &PodContext<'_>, node: &NodeFacts) -> Result<Ties, BTreeSet<Query
     let mut lacks = lacked(pod);
     for claim in &case.pod.claims {
         let name = &claim.name;
-        let unverified = |unsure, why| Tie {
+        let unverified = |why| Tie {
             pvc: name.clone(),
             volume: claim.bound().map(|bound| bound.volume.name.clone()),
             why,
-            kind: TieKind::Unverified(unsure),
+            kind: TieKind::Unverified,
         };
         let (goes, wanted) = match &case.pod.goes(claim) {
             DeletedWithPod::No => (None, None),
@@ -88,7 +82,7 @@ fn check(case: &PodContext<'_>, node: &NodeFacts) -> Result<Ties, BTreeSet<Query
                 None,
             ),
             DeletedWithPod::Unwanted(why) => {
-                ties.unneeded.insert(why.clone());
+                ties.unneeded.insert(*why);
                 let how = if claim.deleted {
                     "is being deleted, and disappears with its last pod"
                 } else {
@@ -96,21 +90,14 @@ fn check(case: &PodContext<'_>, node: &NodeFacts) -> Result<Ties, BTreeSet<Query
                 };
                 (Some(how), None)
             }
-            DeletedWithPod::MayBeWanted(_) if claim.deleted && is_given_up(case, claim) => {
-                (Some("is being deleted, and goes with it"), None)
-            }
             DeletedWithPod::MayBeWanted(cause) if claim.deleted => {
                 let cause =
                     format!("it is being deleted, so that it goes with its last pod, and {cause}");
-                let unsure = match claim.bound() {
-                    Some(_) => Unsure::Answerable,
-                    None => Unsure::Other,
-                };
-                (None, Some(unverified(unsure, cause)))
+                (None, Some(unverified(cause)))
             }
             DeletedWithPod::MayBeWanted(cause) => {
                 let cause = format!("the pod owns it, so that it goes with the pod, and {cause}");
-                (None, Some(unverified(Unsure::Other, cause)))
+                (None, Some(unverified(cause)))
             }
         };
         let stays = claim
@@ -127,17 +114,10 @@ fn check(case: &PodContext<'_>, node: &NodeFacts) -> Result<Ties, BTreeSet<Query
         // nothing. Only `shared-disk` needs to know its volume.
         let temporary = case.pod.goes(claim) == DeletedWithPod::Ephemeral;
         let of_state = match &claim.state {
-            Some(ClaimState::Unread(unread)) => Some(unverified(Unsure::Other, unread.0.clone())),
+            Some(ClaimState::Unread(unread)) => Some(unverified(unread.0.clone())),
             _ if temporary => None,
             Some(ClaimState::Bound(bound)) => {
-                let cause = classify(case, node, claim, bound, &mut ties, &mut lacks);
-                let mut terms = bound.volume.affinity.iter();
-                let unsure = if terms.all(|term| names_only(term, node)) {
-                    Unsure::NamesNode
-                } else {
-                    Unsure::Other
-                };
-                cause.map(|cause| unverified(unsure, cause))
+                classify(case, node, claim, bound, &mut ties, &mut lacks).map(unverified)
             }
             Some(ClaimState::WithoutVolume { missing, phase }) => {
                 let phase = phase.as_deref().unwrap_or("not set");
@@ -145,19 +125,14 @@ fn check(case: &PodContext<'_>, node: &NodeFacts) -> Result<Ties, BTreeSet<Query
                     || format!("it names no volume (phase {phase})"),
                     |volume| format!("its volume {volume} does not exist"),
                 );
-                let unsure = match missing {
-                    Some(_) => Unsure::NoVolume,
-                    None => Unsure::Other,
-                };
                 Some(Tie {
                     volume: missing.clone(),
-                    ..unverified(unsure, cause)
+                    ..unverified(cause)
                 })
             }
             None | Some(ClaimState::Absent) => None,
         };
         ties.all.extend(match (of_state, wanted) {
-            // Both causes apply, so an answer to one of them would be void because of the other.
             (Some(state), Some(wanted)) => Some(Tie {
                 why: format!("{}; {}", state.why, wanted.why),
                 ..state
@@ -170,13 +145,6 @@ fn check(case: &PodContext<'_>, node: &NodeFacts) -> Result<Ties, BTreeSet<Query
     } else {
         Err(lacks)
     }
-}
-
-fn is_given_up(case: &PodContext<'_>, claim: &ClaimFacts) -> bool {
-    let answer = claim
-        .bound()
-        .and_then(|bound| Some((bound.give_up.as_ref()?, bound)));
-    answer.is_some_and(|(value, bound)| case.check_answer(value, Some(bound)).is_ok())
 }
 
 /// Adds a bound PVC to `ties`, and the queries that would tell more to `lacks`. If the PVC is unverified, returns the cause instead and adds no tie.
@@ -204,7 +172,7 @@ fn classify(
             let claim = &claim.name;
             ties.notes.push(match why {
                 Unneeded::Namespace => format!("PVC {claim} is deleted with its namespace"),
-                _ => format!(
+                Unneeded::Set => format!(
                     "PVC {claim} stays, with its data on volume {name}: no StatefulSet wants the pod again"
                 ),
             });
@@ -220,12 +188,7 @@ fn classify(
     };
     match reach {
         Reach::Pinned(bond) => {
-            if claim.renewed.is_none() {
-                lacks.extend(Query::set(case.pod));
-                lacks.extend(case.declares_a_claim().then(|| Query::users(case.pod)));
-            }
-            let pin = TieKind::Pinned(pin(case, claim, bound));
-            ties.all.push(tie(bond, pin));
+            ties.all.push(tie(bond, TieKind::Pinned));
         }
         Reach::Confined => {
             let why = confined_by(volume);
@@ -245,46 +208,6 @@ fn classify(
         }
     }
     None
-}
-
-fn pin(case: &PodContext<'_>, claim: &ClaimFacts, bound: &BoundClaim) -> Pin {
-    let name = &claim.name;
-    // Proved objections come first: they determine whether the report asks for an answer, whatever
-    // else could not be read.
-    let renewer = match &claim.renewed {
-        _ if bound.version.is_none() => Err(Doubt::proved(format!(
-            "PVC {name} is opted out, or a finalizer would hold it"
-        ))),
-        _ if !claim.users.is_empty() => Err(Doubt::proved(format!(
-            "PVC {name} is also used by {}",
-            claim.users.iter().join(", ")
-        ))),
-        Some(renewed) => renewed.clone(),
-        None => Err(Doubt::unread("its StatefulSet was not read")),
-    };
-    let answer = bound.give_up.as_ref();
-    let answer = answer.map(|value| case.check_answer(value, Some(bound)));
-    let answered = answer == Some(Ok(()));
-    let is_scratch = bound.scratch && case.policy.reap_scratch;
-    let given_up = match (&renewer, answer) {
-        // Kubernetes deletes this PVC, not a run, so no controller has to recreate it.
-        _ if answered && claim.deleted => Ok(()),
-        (Err(doubt), _) if answered || is_scratch => Err(doubt.why.clone()),
-        (Ok(renewer), _) if answered || is_scratch && *renewer == RecreatedBy::Template => Ok(()),
-        (Ok(_), _) if is_scratch => Err("no StatefulSet made it".to_owned()),
-        (_, Some(Err(why))) => Err(format!("the answer on PVC {name} is ignored: {why}")),
-        _ => Err(format!("PVC {name} is not annotated {SCRATCH}")),
-    };
-    Pin {
-        uid: bound.uid.clone(),
-        version: bound.version.clone().filter(|_| !claim.deleted),
-        reclaim_policy: bound.volume.reclaim_policy.clone(),
-        given_up,
-        answered,
-        deleted: claim.deleted,
-        by_operator: renewer == Ok(RecreatedBy::Operator),
-        doubt: renewer.err().filter(|_| !claim.deleted),
-    }
 }
 
 /// Classifies the volume by the nodes that reach it. Zones and regions are ignored: a node may come

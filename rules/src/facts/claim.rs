@@ -1,11 +1,8 @@
 //! A PVC, its volume, and what happens to both when the pod is deleted.
 
-use std::collections::BTreeSet;
-
-use jiff::Timestamp;
 use serde::Deserialize;
 
-use super::{Read, ResourceVersion, Uid, Unread};
+use super::{Read, Uid, Unread};
 
 /// A PVC that a pod uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,19 +12,12 @@ pub struct ClaimFacts {
     /// True if a generic ephemeral volume of the pod names the PVC. Such a PVC is meant for this
     /// pod alone.
     pub ephemeral: bool,
-    /// The other pods that use the PVC: only those on the pod's node, unless one of the pod's PVCs is
-    /// declared scratch, carries an answer or is being deleted; then those of the whole namespace.
-    pub users: BTreeSet<String>,
-    /// What recreates the PVC, for that pod alone. The error is the objection. `None` if the
-    /// objects that tell were not read.
-    pub renewed: Option<Result<RecreatedBy, Doubt>>,
+    /// True if a template of the pod's `StatefulSet` makes the PVC again.
+    pub templated: bool,
     /// True if the PVC's deletion was requested. Such a PVC only waits for the pods that use it.
     pub deleted: bool,
     /// True if the pod owns the PVC, so that the PVC is deleted with the pod.
     pub owned: bool,
-    /// If the PVC's deletion was requested, another pod that keeps the PVC. `None` if the other
-    /// pods were not read.
-    pub kept_by: Option<Read<Option<String>>>,
     /// The PVC as it was read; `None` if it was not read.
     pub state: Option<ClaimState>,
 }
@@ -53,11 +43,9 @@ impl ClaimFacts {
         Self {
             name,
             ephemeral,
-            users: BTreeSet::new(),
-            renewed: None,
+            templated: false,
             deleted: false,
             owned: false,
-            kept_by: None,
             state: None,
         }
     }
@@ -66,11 +54,6 @@ impl ClaimFacts {
     /// the pod names it.
     pub fn reference(&self) -> (&str, bool) {
         (&self.name, self.ephemeral)
-    }
-
-    /// Returns the other pod that keeps the PVC, if one is known.
-    pub fn keeper(&self) -> Option<&String> {
-        self.kept_by.as_ref()?.as_ref().ok()?.as_ref()
     }
 
     /// Returns the facts about the PVC and its volume, if the PVC is bound.
@@ -82,43 +65,6 @@ impl ClaimFacts {
     }
 }
 
-/// An objection to giving a PVC up.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Doubt {
-    /// The objection, as a phrase.
-    pub why: String,
-    /// True if the objection is proved; false if a failed read leaves it open.
-    pub proved: bool,
-}
-
-impl Doubt {
-    /// Returns an objection that is proved.
-    pub fn proved(why: impl Into<String>) -> Self {
-        Self {
-            why: why.into(),
-            proved: true,
-        }
-    }
-
-    /// Returns an objection that a failed read leaves open.
-    pub fn unread(why: impl Into<String>) -> Self {
-        Self {
-            why: why.into(),
-            proved: false,
-        }
-    }
-}
-
-/// What recreates a PVC after it was given up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RecreatedBy {
-    /// A template of the pod's `StatefulSet`.
-    Template,
-    /// A controller of an API group that does not belong to Kubernetes. The controller decides
-    /// whether to recreate the PVC.
-    Operator,
-}
-
 /// Whether a PVC is deleted with its pod. It is if the pod owns it by UID, or if its deletion was
 /// requested and only waits for the pod. Kubernetes deletes a PVC with its last owner, and with the
 /// last pod that uses it.
@@ -128,27 +74,20 @@ pub enum DeletedWithPod {
     No,
     /// The PVC belongs to the pod's own generic ephemeral volume. It ties the pod to nothing.
     Ephemeral,
-    /// The PVC is deleted, or waits for other pods, and nothing wants it from this pod. Holds why.
+    /// The PVC is deleted, and nothing wants it again. Holds why.
     Unwanted(Unneeded),
     /// The PVC is deleted, but something may want it again. Holds the cause, as a phrase.
     MayBeWanted(String),
 }
 
-/// Why nothing needs a pod or its PVC again. Each cause is a fact that may change before the pod is
+/// Why nothing needs a pod or its PVCs again. Each cause is a fact that may change before the pod is
 /// deleted.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Unneeded {
     /// The pod's namespace is being deleted.
     Namespace,
     /// No `StatefulSet` with the controller's name wants the pod's ordinal.
     Set,
-    /// Another pod keeps the PVC.
-    KeptBy {
-        /// The PVC's name.
-        claim: String,
-        /// The other pod's name.
-        pod: String,
-    },
 }
 
 /// The result of looking up a PVC.
@@ -200,17 +139,6 @@ pub struct BoundClaim {
     /// True if several nodes may write to the PVC's raw disk at once: the PVC is `ReadWriteMany`
     /// with volumeMode `Block`.
     pub shared_disk: bool,
-    /// Annotation `pod-reaper.io/scratch: "true"`.
-    pub scratch: bool,
-    /// The user's answer: annotation `pod-reaper.io/give-up`.
-    pub give_up: Option<String>,
-    /// `metadata.creationTimestamp`.
-    pub created: Option<Timestamp>,
-    /// `status.capacity.storage`.
-    pub capacity: Option<String>,
-    /// The PVC's resource version. `None` if the PVC is opted out, or if one of its own finalizers
-    /// would block its deletion.
-    pub version: Option<ResourceVersion>,
     /// The PVC's volume.
     pub volume: VolumeFacts,
 }

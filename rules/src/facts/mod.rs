@@ -16,16 +16,15 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize, Serializer};
 
 pub use self::claim::{
-    ANY_CLAIM, AffinityTerm, BoundClaim, ClaimFacts, ClaimRead, ClaimState, DeletedWithPod, Doubt,
-    Driver, MAX_CLAIMS_PER_POD, RecreatedBy, Requirement, Storage, Unneeded, VolumeFacts,
+    AffinityTerm, BoundClaim, ClaimFacts, ClaimRead, ClaimState, DeletedWithPod, Driver,
+    MAX_CLAIMS_PER_POD, Requirement, Storage, Unneeded, VolumeFacts,
 };
 pub use self::node::{
     CLOCK_SKEW, FencingMark, Heard, KubeletSays, Leaf, LeafKind, NamedBy, NodeFacts, NodeRead,
     OUT_OF_SERVICE, Ready, Renewal, SignBy, ZONE_LABELS, Zone, not_ready_since,
 };
 pub use self::pod::{
-    Containers, Copies, Deletion, Identity, JOB_TRACKING, Owner, PodFacts, StayReason,
-    deletion_requested,
+    Containers, Deletion, Identity, JOB_TRACKING, Owner, PodFacts, StayReason, deletion_requested,
 };
 pub use self::query::{PodsOf, Query};
 use crate::codes::entry;
@@ -104,8 +103,6 @@ pub struct ClusterFacts {
     /// Why the API server's clock is not trusted, as a sentence, if the leases of Ready nodes
     /// contradict it.
     pub clock: Option<String>,
-    /// The number of Ready copies of each workload whose data the user may give up.
-    pub copies: Copies,
     /// The reads that failed unexpectedly.
     pub errors: Vec<ReadError>,
     /// Why verdicts may be wrong, as sentences, if the source lacks something that every verdict

@@ -35,8 +35,6 @@ pub struct NodeFacts {
     pub name: String,
     /// `metadata.uid`. A node that was deleted and registered again has a different UID.
     pub uid: Uid,
-    /// `metadata.creationTimestamp`.
-    pub created: Option<Timestamp>,
     /// Status of the `Ready` condition.
     pub ready: Ready,
     /// Reason of the `Ready` condition, such as `NodeStatusUnknown`.
@@ -68,8 +66,6 @@ pub struct NodeFacts {
     pub others_forbidden: bool,
     /// The marks that say that the machine's power is off or its disks are disconnected.
     pub fenced: Vec<FencingMark>,
-    /// The user's answer: annotation `pod-reaper.io/powered-off`.
-    pub powered_off: Option<String>,
     /// True if the node carries the taint `node.kubernetes.io/out-of-service`: the pod garbage
     /// collector deletes its Terminating pods.
     pub out_of_service: bool,
@@ -307,9 +303,6 @@ pub struct Leaf {
     pub maker: &'static str,
     /// The markers that were seen, as phrases ("label kosmos.io/node").
     pub marks: Vec<String>,
-    /// True if all markers are those of edge nodes: the node has no marker of a virtual node, and
-    /// `--leaf-node-selector` does not select it.
-    pub only_edge: bool,
     /// The leaf cluster, if the node names it.
     pub cluster: Option<String>,
 }

@@ -1,13 +1,11 @@
 //! A pod, Terminating or not, and its owners.
 
-use std::collections::BTreeMap;
-
 use derive_more::Display;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
     Heard, NamespaceFacts, Read, ResourceVersion, Uid, Unread,
-    claim::{ANY_CLAIM, BoundClaim, ClaimFacts, ClaimState, DeletedWithPod, Unneeded, VolumeFacts},
+    claim::{BoundClaim, ClaimFacts, DeletedWithPod, Unneeded, VolumeFacts},
 };
 use crate::codes::entry;
 
@@ -53,8 +51,6 @@ pub struct PodFacts {
     pub in_namespace: Option<Read<NamespaceFacts>>,
     /// Annotation `pod-reaper.io/after-reap`.
     pub after_reap: Option<String>,
-    /// The user's answer: annotation `pod-reaper.io/reap`.
-    pub reap: Option<String>,
     /// Whether a `StatefulSet` with the controller's name, whatever its UID, wants a pod of this
     /// name. `None` if no `StatefulSet` controls the pod, or if none was read.
     pub set_wants: Option<Read<bool>>,
@@ -69,9 +65,6 @@ pub struct PodFacts {
     /// The directories and disks of the node that a container of the pod may write to through a
     /// `hostPath`, without those of the system.
     pub host_paths: Vec<String>,
-    /// True if the pod carries the label `apps.kubernetes.io/pod-index`. Its `StatefulSet`
-    /// controller is then that of Kubernetes 1.28 or newer.
-    pub indexed: bool,
     /// Why Kubernetes never evicts the pod from a silent node; `None` if Kubernetes does.
     pub stays: Option<StayReason>,
     /// The number of seconds for which the pod tolerates a node whose kubelet is silent; `None`
@@ -175,32 +168,6 @@ impl PodFacts {
         self.owner.as_ref().filter(|_| self.controller.is_some())
     }
 
-    /// Reports whether the pod uses the PVC `claim`, or may use it.
-    pub fn uses(&self, claim: &str) -> bool {
-        let mut claims = self.claims.iter();
-        claims.any(|used| used.name == claim || used.name == ANY_CLAIM)
-    }
-
-    /// Reports whether the pod keeps the PVC `claim`, whose deletion was requested. A pod without a
-    /// node keeps no PVC (`pvc_protection_controller.go`), and gets no node as long as it uses such
-    /// a PVC.
-    pub fn keeps(&self, claim: &str) -> bool {
-        self.is_active() && self.node.is_some() && self.claims.iter().any(|used| used.name == claim)
-    }
-
-    /// Reports whether a PVC would, or may, be deleted with the pod, except one of its own generic
-    /// ephemeral volumes. A PVC that could not be read is included, because its owners are not
-    /// known.
-    pub fn may_take_a_claim(&self) -> bool {
-        self.claims.iter().any(|claim| {
-            matches!(claim.state, None | Some(ClaimState::Unread(_)))
-                || matches!(
-                    self.goes(claim),
-                    DeletedWithPod::Unwanted(_) | DeletedWithPod::MayBeWanted(_)
-                )
-        })
-    }
-
     /// Reports whether an `apps` `StatefulSet` controls the pod.
     pub fn of_stateful_set(&self) -> bool {
         self.made_by("StatefulSet", "apps")
@@ -229,12 +196,7 @@ impl PodFacts {
         if !claim.owned && !claim.deleted {
             return DeletedWithPod::No;
         }
-        let kept_by = || {
-            let pod = claim.keeper().filter(|_| claim.deleted)?.clone();
-            let claim = claim.name.clone();
-            Some(Unneeded::KeptBy { claim, pod })
-        };
-        if let Some(why) = self.unneeded().or_else(kept_by) {
+        if let Some(why) = self.unneeded() {
             return DeletedWithPod::Unwanted(why);
         }
         DeletedWithPod::MayBeWanted(match &self.set_wants {
@@ -257,17 +219,16 @@ impl PodFacts {
                 .is_some_and(|its| its.group() == group)
     }
 
-    /// Reports whether the pod's controller is of an API group that does not belong to Kubernetes.
-    pub fn made_by_an_operator(&self) -> bool {
-        let group = self.controller.as_ref().map_or("", Identity::group);
-        group.contains('.') && !group.ends_with(".k8s.io")
-    }
-
     /// Reports whether the pod still has the Job controller's finalizer.
     pub fn held_by_job(&self) -> bool {
         self.finalizers
             .iter()
             .any(|finalizer| finalizer == JOB_TRACKING)
+    }
+
+    /// Returns the PVC of that name, if the pod uses one.
+    pub fn claim(&self, name: &str) -> Option<&ClaimFacts> {
+        self.claims.iter().find(|claim| claim.name == name)
     }
 
     /// Lists the pod's PVCs that are bound, if its PVCs were looked up.
@@ -332,10 +293,6 @@ impl Identity {
     }
 }
 
-/// The number of a workload's pods that are Ready on nodes that are not NotReady, by namespace and
-/// [`PodFacts::series`]. Known only for workloads whose data the user may give up.
-pub type Copies = BTreeMap<(String, Owner), Read<usize>>;
-
 impl PodFacts {
     /// Returns the workload, together with its numbered siblings if the PVC templates are known:
     /// `impala-executor-000` and `-001` become `impala-executor-*`.
@@ -352,17 +309,5 @@ impl PodFacts {
                 name.clone()
             },
         })
-    }
-}
-
-impl Owner {
-    /// Reports whether `other` is this workload, or belongs to this series.
-    pub fn includes(&self, other: &Self) -> bool {
-        let number = self
-            .name
-            .strip_suffix('*')
-            .and_then(|stem| other.name.strip_prefix(stem));
-        let is_numbered = |rest: &str| rest.bytes().all(|letter| letter.is_ascii_digit());
-        self.kind == other.kind && (self.name == other.name || number.is_some_and(is_numbered))
     }
 }

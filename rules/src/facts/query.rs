@@ -51,9 +51,6 @@ pub enum Query {
         /// The name of the `StatefulSet`.
         name: String,
     },
-    /// The pods of a namespace that use PVCs, and the Ready ones of `StatefulSets`.
-    #[display("pods of {_0}")]
-    UsersOf(String),
 }
 
 /// A list of pods.
@@ -81,8 +78,8 @@ impl Query {
     pub const PVCS: usize = 2;
 
     /// Returns the stage of the query in the order of reading. While a query of an earlier stage is
-    /// open, no query of a later stage is read. A `StatefulSet` and the users of a PVC determine
-    /// whether the PVC may be deleted, so they are never read before the PVC.
+    /// open, no query of a later stage is read. A `StatefulSet` determines whether a PVC may be
+    /// deleted with its pod, so it is never read before the PVC.
     pub fn stage(&self) -> usize {
         match self {
             Self::Namespaces
@@ -93,7 +90,7 @@ impl Query {
             | Self::NodeCounts => 0,
             Self::OtherLeases => 1,
             Self::Pvc { .. } => Self::PVCS,
-            Self::NodesFor(_) | Self::Drivers | Self::Set { .. } | Self::UsersOf(_) => 3,
+            Self::NodesFor(_) | Self::Drivers | Self::Set { .. } => 3,
         }
     }
 
@@ -112,10 +109,5 @@ impl Query {
             namespace: pod.namespace.clone(),
             name: name.clone(),
         })
-    }
-
-    /// Returns the query for the pods that use the PVCs of `pod`.
-    pub fn users(pod: &PodFacts) -> Self {
-        Self::UsersOf(pod.namespace.clone())
     }
 }

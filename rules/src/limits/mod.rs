@@ -33,8 +33,7 @@ pub struct Judged {
 /// A limit that turns a pod's `reap` into `wait`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Limit {
-    /// Too many nodes are NotReady, of all nodes or of one zone. Holds how many, as a phrase. This
-    /// limit exempts nodes with a valid `powered-off` answer.
+    /// Too many nodes are NotReady, of all nodes or of one zone. Holds how many, as a phrase.
     MassOutage(String),
     /// No pod could start elsewhere. Holds the node's name if it is the cluster's only node.
     NoRoom(Option<String>),
@@ -111,11 +110,9 @@ impl Plan {
             Some(_) => BTreeMap::new(),
         };
         let by_node = facts.known_nodes().filter_map(|node| {
-            let is_off = || node.is_answered_off(facts.now);
             let of_zone = || zones.get(node.zone.as_ref()?);
             let limit = hold.as_ref().or_else(of_zone)?;
-            let is_held = !matches!(limit, Limit::MassOutage(_)) || !is_off();
-            is_held.then(|| (node.name.clone(), limit.clone()))
+            Some((node.name.clone(), limit.clone()))
         });
         let by_node = by_node.collect::<BTreeMap<_, _>>();
         let (mut taken, most) = (0, limits.max_deletes.unwrap_or(usize::MAX));
@@ -193,7 +190,6 @@ fn hold(facts: &ClusterFacts, max_percent: u8) -> Option<Limit> {
         NodeCounts::Unread(Unread(cause)) => Some(Limit::Unread(format!(
             "the number of NotReady nodes, which the breaker needs: {cause}"
         ))),
-        // No answer exempts a node from this limit.
         NodeCounts::Counted { room: false, .. } => {
             let only = facts.known_nodes().next().filter(|_| facts.node_count == 1);
             Some(Limit::NoRoom(only.map(|node| node.name.clone())))

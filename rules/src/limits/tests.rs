@@ -124,22 +124,10 @@ fn the_breaker_holds_when_too_many_nodes_are_not_ready() {
             = 1 stuck-on-not-ready-node, goes
         a zone, and the breaker off: nodes 3/9; nodes-of eu/a 3/3; nodes-of eu/b 0/6; zone eu/a; --max-not-ready-percent 100
             = 1 stuck-on-not-ready-node, goes
-        a zone, and the node is off: nodes 3/9; nodes-of eu/a 3/3; nodes-of eu/b 0/6; zone eu/a; powered-off 30m
-            = 1 stuck-on-not-ready-node, goes
-            = zone eu/a is held: mass-outage
         a held zone takes no place in the cap: nodes 3/9; nodes-of eu/a 3/3; nodes-of eu/b 0/6; zone eu/a; --max-deletes 1
             = 1 stuck-on-not-ready-node, limited: mass-outage
             = zone eu/a is held: mass-outage
-        60 %, and the node is off: nodes 3/5; powered-off 30m
-            = 1 stuck-on-not-ready-node, goes
-            = the run is held: mass-outage
-        none is Ready, and the node is off: nodes 1/1; powered-off 30m
-            = 1 stuck-on-not-ready-node, limited: mass-outage
-            = the run is held: mass-outage, the only node is ds06
         the clock is wrong: clock
-            = 1 stuck-on-not-ready-node, limited: facts-unread
-            = the run is held: facts-unread
-        the clock is wrong, and the node is off: clock; powered-off 30m; --max-not-ready-percent 100
             = 1 stuck-on-not-ready-node, limited: facts-unread
             = the run is held: facts-unread
         not counted: uncounted

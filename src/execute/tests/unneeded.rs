@@ -128,22 +128,26 @@ fn a_pod_is_wanted_if_its_set_could_not_be_read() {
     }
 }
 
-/// The PVC stays, even if it is declared scratch or has an answer: nothing would create it again.
+/// The StatefulSet that wants a pod no more must be read after the PVCs that stay without the pod.
 #[tokio::test(start_paused = true)]
-async fn a_claim_that_nothing_creates_again_stays() {
-    for set in [
-        "{spec: {replicas: 0}}",
-        "{metadata: {deletionTimestamp: '2026-01-31T02:59:00Z'}}",
-    ] {
-        let more = format!("StatefulSet shop/cache: {set}");
-        let (result, sent) = reap_scratch(&more, REAL, |_| None).await;
-        assert!(
-            result.starts_with("stuck-on-not-ready-node deleted"),
-            "{result}"
-        );
-        let deletes = sent.iter().filter(|sent| sent.contains("DELETE"));
-        let deletes = deletes.collect::<Vec<_>>();
-        assert_eq!(deletes.len(), 1, "{sent:?}");
-        assert!(deletes[0].contains("pods/cache-0"), "{sent:?}");
-    }
+async fn what_tells_whether_a_pod_is_wanted_is_read_after_all_claims() {
+    let second = SCALED_DOWN.replace("db-0", "db-1").replace("pv-1", "pv-2");
+    let settings = run(Mode::ClientDryRun, Target::default());
+    let all = with(with(yaml(CLUSTER), yaml(SCALED_DOWN)), yaml(&second));
+    let slow = |request: &Request| Fate {
+        back: Duration::from_secs(u64::from(request.name == "data-db-1")),
+        ..Fate::default()
+    };
+    let server = Server::with_faults(Objects::new(NOW.parse().unwrap(), objects(&all)), slow);
+    let (_signal, stop) = Stop::manual(Duration::from_mins(8));
+    let cluster = Cluster::new(server.client(), stop.clone());
+    let report = crate::run::run_on(&cluster, &settings, false, &stop).await;
+    let pods = report.unwrap().pods.into_iter();
+    let reasons = pods.map(|pod| pod.reason.unwrap().as_str());
+    assert_eq!(reasons.collect::<Vec<_>>(), ["stuck-on-not-ready-node"; 2]);
+    let requests = server.lock().requests.clone();
+    let is = |path: &'static str| move |sent: &String| sent.contains(path);
+    let claims = requests.iter().rposition(is("/persistentvolumeclaims/"));
+    let set = requests.iter().position(is("/statefulsets/"));
+    assert!(claims < set && set.is_some(), "{requests:#?}");
 }

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use crate::{
     advice,
     cluster::{CONTROLLER, Cluster, Event, Failure, MAX_IN_FLIGHT, Reference, StatusKind},
-    decide::{Reason, ReasonCode, Verdict},
+    decide::{Reason, ReasonCode, TieKind, Verdict},
     facts::PodFacts,
     limits::Judged,
     outcome::{Outcome, OutcomeCode},
@@ -101,8 +101,7 @@ fn reference(run: &RunRecord<'_>, name: &str) -> Option<Reference> {
     run.facts.known(name).map(Reference::node)
 }
 
-/// Returns one Event for each owner, node and reason of deleted pods, and one for each of these
-/// nodes.
+/// Returns one Event for each owner and node of deleted pods, and one for each of these nodes.
 fn deletions(run: &RunRecord<'_>) -> Vec<Event> {
     let mut owners = BTreeMap::<_, Vec<&PodFacts>>::new();
     let mut nodes = BTreeMap::<_, usize>::new();
@@ -110,27 +109,27 @@ fn deletions(run: &RunRecord<'_>) -> Vec<Event> {
         let pod = &judged.pod;
         let is_deleted = run.outcomes.get(&pod.uid) == Some(&Outcome::Deleted);
         if let Some(node) = pod.node.as_deref().filter(|_| is_deleted) {
-            let key = (node, Reference::controller(pod), judged.code());
+            let key = (node, Reference::controller(pod));
             owners.entry(key).or_default().push(pod);
             *nodes.entry(node).or_default() += 1;
         }
     }
-    let event = |regarding: Reference, related, code: ReasonCode, note: String| Event {
+    let event = |regarding: Reference, related, note: String| Event {
         is_warning: false,
-        reason: camel_case(code.as_str()),
+        reason: camel_case(ReasonCode::Stuck.as_str()),
         action: camel_case(OutcomeCode::Deleted.as_str()),
         regarding,
         related,
         note: fit(&note, ""),
     };
-    let of_owners = owners.into_iter().map(|((node, owner, code), pods)| {
-        let note = owner_note(node, &owner, code, &pods);
-        event(owner, reference(run, node), code, note)
+    let of_owners = owners.into_iter().map(|((node, owner), pods)| {
+        let note = owner_note(node, &owner, &pods);
+        event(owner, reference(run, node), note)
     });
     let of_nodes = nodes.into_iter().filter_map(|(name, deleted)| {
         let here = |judged: &&Judged| judged.pod.node.as_deref() == Some(name);
         let note = node_note(name, deleted, manual(run).filter(here).count());
-        Some(event(reference(run, name)?, None, ReasonCode::Stuck, note))
+        Some(event(reference(run, name)?, None, note))
     });
     of_owners.chain(of_nodes).collect()
 }
@@ -158,12 +157,8 @@ fn camel_case(code: &str) -> String {
     words.collect()
 }
 
-fn owner_note(node: &str, owner: &Reference, code: ReasonCode, pods: &[&PodFacts]) -> String {
-    let answered = match code {
-        ReasonCode::Answered => ", as an answer allowed",
-        _ => "",
-    };
-    let stuck = format!("stuck Terminating on NotReady node {node}{answered}");
+fn owner_note(node: &str, owner: &Reference, pods: &[&PodFacts]) -> String {
+    let stuck = format!("stuck Terminating on NotReady node {node}");
     if owner.kind == "Pod" {
         return format!("Force-deleted: it was {stuck}. It has no controller to start another.");
     }
@@ -191,7 +186,7 @@ fn node_note(name: &str, deleted: usize, manual: usize) -> String {
 fn manual_note(pod: &PodFacts, reason: &Reason) -> String {
     // The causes of an unverified volume may contain the API server's messages, which are not meant
     // for everybody who may read Events. So the note names only the PVCs.
-    let unverified = reason.ties.unverified();
+    let unverified = reason.ties.of_kind(TieKind::Unverified);
     let unverified = unverified.filter(|_| reason.code == ReasonCode::VolumeUnverified);
     let why = match joined(unverified.map(|tie| &tie.pvc), ", ") {
         None => &reason.sentence,

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::{
-    decide::{Tie, TieKind, Ties, Unsure},
+    decide::{Tie, TieKind, Ties},
     report::samples::{audit, judged, objects, private_cloud, with, yaml},
 };
 
@@ -87,7 +87,7 @@ fn there_is_one_event_for_each_owner_and_node_and_one_for_the_node() {
         Pod app/alone: {}
         Pod app/adopted: {metadata: {ownerReferences: [{apiVersion: apps/v1, kind: Backup, name: b, uid: b, controller: false}]}}
         Pod web/held-0: {owner: StatefulSet db, metadata: {finalizers: [example.org/hold]}}
-        Pod app/chi-0: {owner: ClickHouse chi, metadata: {annotations: {pod-reaper.io/reap: '2026-01-31T02:00:00Z'}}}
+        Pod app/chi-0: {owner: ClickHouse chi}
         ",
     );
     expect![[r#"
@@ -99,29 +99,26 @@ fn there_is_one_event_for_each_owner_and_node_and_one_for_the_node() {
             #2 2 ds06 db-0 db-1
         web: Normal StuckOnNotReadyNode Deleted apps/v1 StatefulSet/db (uid-of-db) uid-ds06
             #1 ds06 db-0
-        app: Normal Answered Deleted example.org/v1 ClickHouse/chi (uid-of-chi) uid-ds06
-            #3 ds06 chi-0
         app: Normal StuckOnNotReadyNode Deleted v1 Pod/adopted (uid-app-adopted) uid-ds06
-            #4 ds06
-            #5
+            #3 ds06
+            #4
         app: Normal StuckOnNotReadyNode Deleted v1 Pod/alone (uid-app-alone) uid-ds06
-            #4 ds06
-            #5
+            #3 ds06
+            #4
         default: Normal StuckOnNotReadyNode Deleted v1 Node/ds05 (uid-ds05) -
-            #6 1
-            #7 ds05
+            #5 1
+            #6 ds05
         default: Normal StuckOnNotReadyNode Deleted v1 Node/ds06 (uid-ds06) -
-            #8 7 1
-            #7 ds06
+            #7 6 2
+            #6 ds06
 
         #1 Force-deleted a pod that was stuck Terminating on NotReady node _: _
         #2 Force-deleted _ pods that were stuck Terminating on NotReady node _: _, _
-        #3 Force-deleted a pod that was stuck Terminating on NotReady node _, as an answer allowed: _
-        #4 Force-deleted: it was stuck Terminating on NotReady node _.
-        #5 It has no controller to start another.
-        #6 Force-deleted _ pod that was stuck Terminating here; none needs you.
-        #7 Unless _ is about to come back, make sure that it is powered off: any containers still running there keep running alongside the pods that replace them.
-        #8 Force-deleted _ pods that were stuck Terminating here; _ needs you.
+        #3 Force-deleted: it was stuck Terminating on NotReady node _.
+        #4 It has no controller to start another.
+        #5 Force-deleted _ pod that was stuck Terminating here; none needs you.
+        #6 Unless _ is about to come back, make sure that it is powered off: any containers still running there keep running alongside the pods that replace them.
+        #7 Force-deleted _ pods that were stuck Terminating here; _ need you.
     "#]]
     .assert_eq(&printed(&all_deleted(&objects)));
 }
@@ -232,7 +229,7 @@ fn the_message_of_the_api_server_is_not_in_a_note() {
         pvc: pvc.to_owned(),
         volume: None,
         why: "the API server responded with 403: MARKER".to_owned(),
-        kind: TieKind::Unverified(Unsure::Other),
+        kind: TieKind::Unverified,
     });
     let note = manual_note(
         &plan.pods[0].pod,

@@ -26,8 +26,6 @@ codes! {
         NoNamespace = "no-namespace",
         /// Control plane nodes without a lease that tells whether their API server is running.
         ApiServerUnknown = "api-server-unknown",
-        /// An answer that is ignored.
-        AnswerInert = "answer-inert",
         /// Terminating pods on Ready nodes, which are not looked at.
         OnReadyNodes = "on-ready-nodes",
     }
@@ -114,7 +112,6 @@ pub fn of_run(run: &RunRecord<'_>) -> Vec<NoticeEntry> {
         .into_iter()
         .chain([without_api_server(facts)])
         .chain(long_waits(run))
-        .chain(inert_answers(run))
         .chain(unmatched)
         .chain([NoticeCode::OnReadyNodes.about(elsewhere, on_ready)])
         .filter(|notice| notice.count > 0)
@@ -178,26 +175,6 @@ fn never_evicted(run: &RunRecord<'_>) -> Vec<NoticeEntry> {
         }
     }
     never_evicted
-}
-
-/// Returns a notice about each answer that is ignored, with the command that removes it.
-fn inert_answers(run: &RunRecord<'_>) -> Vec<NoticeEntry> {
-    let all = run.plan.pods.iter().flat_map(|judged| {
-        let answers = run.answers(judged).into_iter();
-        answers.map(|answer| match answer.on {
-            "node" => ("", answer),
-            _ => (judged.pod.namespace.as_str(), answer),
-        })
-    });
-    all.sorted()
-        .dedup()
-        .filter_map(|(namespace, answer)| {
-            let command = run.kubectl.withdraw(&answer, namespace);
-            let why = answer.inert.as_ref()?;
-            let detail = format!("Answer {answer} is ignored: {why}. To remove it: {command}");
-            Some(NoticeCode::AnswerInert.about(1, detail))
-        })
-        .collect()
 }
 
 /// Returns the notice about the control plane nodes whose API server may or may not be running.

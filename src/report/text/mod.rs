@@ -275,7 +275,6 @@ impl Text {
 
     fn entry(&mut self, indent: &str, entry: &Entry, with_blocks: bool) {
         let mut parts = vec![entry.name.clone()];
-        parts.extend(entry.harm.filter(|_| entry.is_card).map(together));
         parts.extend(entry.filled_columns().map(|column| {
             // A long column, such as a node's state, is wrapped like other text.
             if column.len() < self.screen.columns / 2 {
@@ -285,7 +284,6 @@ impl Text {
             }
         }));
         parts.extend(entry.tag.map(|tag| format!("[{}]", tag.code)));
-        parts.extend(entry.harm.filter(|_| !entry.is_card).map(together));
         self.paragraph(indent, DETAIL, entry.tone, &parts.join("  "), LINES);
         if with_blocks {
             self.blocks(DETAIL, &entry.blocks);

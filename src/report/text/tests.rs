@@ -43,31 +43,25 @@ fn an_audit_of_a_dead_node() {
         NEEDS YOU: 4
         on ds06: NotReady for 2h; last heartbeat 2h ago (lease)
           1. If ds06 can come back, wait: these pods then restart with their data.
-          2. If not, power ds06 off before you run a command for them. Otherwise two copies may run.
-          impala-impala01/impala-executor-000-0  OTHER COPIES UNKNOWN  StatefulSet  overdue for 1h 55m
-              [local-volume]
-              Nothing happens to this pod until you run its command. The next run then deletes the PVC and
-              the pod, and the StatefulSet creates both again, empty.
-              - Discard PVC scratch-cache-volume-impala-executor-000-0 (created 2026-01-01 00:00Z): the data
-                of volume pvc-scratch is lost for good (reclaim policy Delete). It is not known how many
-                other pods of StatefulSet/impala-executor-* are Ready.
-                kubectl annotate pvc scratch-cache-volume-impala-executor-000-0 -n impala-impala01 pod-reaper.io/give-up=2026-01-31T03:00:00Z --overwrite
+          2. If not, power ds06 off before you delete anything by hand. Otherwise two copies may run.
+          impala-impala01/impala-executor-000-0  StatefulSet  overdue for 1h 55m  [local-volume]
+              1. Only if ds06 is lost for good, delete PVC scratch-cache-volume-impala-executor-000-0: the
+                 data of volume pvc-scratch is lost for good (reclaim policy Delete). Kubernetes keeps the
+                 PVC until the pod is gone; then the StatefulSet makes both again. The command does nothing
+                 if the node has changed since this report.
+                 kubectl get node ds06 -o 'jsonpath={.metadata.uid}{range .status.conditions[?(@.type=="Ready")]}/{.status}/{.lastTransitionTime}{end}' | grep -qxF -- uid-ds06/Unknown/2026-01-31T01:00:00Z && echo '{"preconditions":{"uid":"uid-scratch-cache-volume-impala-executor-000-0"}}' | kubectl delete --raw /api/v1/namespaces/impala-impala01/persistentvolumeclaims/scratch-cache-volume-impala-executor-000-0 -f -
+              2. The steps to delete the pod by hand are on the page "By hand" of the documentation, under
+                 "With kubectl alone".
           impala-impala01/statestored-0  StatefulSet  overdue for 1h 55m  [volume-unverified]
               It is unverified what a delete would do to its data: PVC statestored: its volume pvc-gone does
               not exist.
               Risk: If a volume is on ds06, the replacement waits for that node forever.
-              1. Volume pvc-gone of PVC statestored does not exist: bring it back, or a new pod cannot
-                 start.
+              1. See PVC statestored, and where its volume is: its volume pvc-gone does not exist.
                  kubectl get pvc statestored -n impala-impala01 -o wide
               2. Power ds06 off or disconnect its disks, and verify that on the machine itself (console or
-                 BMC), not in the cluster: anything still running there would write to the same disks. Then
-                 confirm it with this command; the next run reaps the pods that wait for it. If nodes are
-                 fenced automatically, have the fencing agent mark the node (annotation
-                 fencing/state=fenced, or anything that --fenced-node-selector matches) and remove the mark
-                 when the node is back.
-                 kubectl annotate node ds06 pod-reaper.io/powered-off=2026-01-31T03:00:00Z --overwrite
-              3. Allow the pod to be force-deleted; every PVC is kept. The next run does it.
-                 kubectl annotate pod statestored-0 -n impala-impala01 pod-reaper.io/reap=2026-01-31T03:00:00Z --overwrite
+                 BMC), not in the cluster: anything still running there would write to the same disks.
+              3. The steps to delete the pod by hand are on the page "By hand" of the documentation, under
+                 "With kubectl alone".
           compute-hive01/held-0  StatefulSet  overdue for 1h 55m  [finalizers]
               It is held by finalizer example.com/backup: a controller still has work to do before the pod
               can be deleted.
@@ -99,12 +93,6 @@ fn an_audit_of_a_dead_node() {
               3. Look for the pod in leaf cluster cluster7: save a kubeconfig of that cluster as
                  cluster7.kubeconfig. If the link is cut from here too, look from within the leaf cluster.
                  kubectl --kubeconfig cluster7.kubeconfig get pod web-0 -n vault -o wide
-
-          - The next run acts on your answers, which are the annotations that the commands above set. A
-            scheduled run may delete a PVC only if the `answers` component is installed (Helm:
-            answers.enabled). If it is not, run pod-reaper yourself, with the options of the CronJob. To
-            start a run of the CronJob now, which also reaps every other pod that is due:
-            kubectl create job -n pod-reaper --from=cronjob/pod-reaper answers-20260131-030000
 
         WHAT TO DO ABOUT THE NODES
           - Unless ds06 is about to come back, make sure that it is powered off: any containers still
@@ -564,35 +552,14 @@ fn pasted_commands_send_what_they_show() {
         [--kubeconfig][/etc/my config][--context][prod][taint][nodes][ds06][node.kubernetes.io/out-of-service=nodeshutdown:NoExecute]
         [--kubeconfig][/etc/my config][--context][prod][get][pod][held-0][-n][compute-hive01][--show-managed-fields][-o][yaml]
         [--kubeconfig][/etc/my config][--context][prod][get][pod][held-0][-n][compute-hive01][-o][custom-columns=POD:.metadata.name,HELD_BY:.metadata.finalizers]
-        [annotate][pvc][scratch-cache-volume-impala-executor-000-0][-n][impala-impala01][pod-reaper.io/give-up=2026-01-31T03:00:00Z][--overwrite][--kubeconfig][/etc/my config][--context][prod]
+        [--kubeconfig][/etc/my config][--context][prod][get][node][ds06][-o][jsonpath={.metadata.uid}{range .status.conditions[?(@.type=="Ready")]}/{.status}/{.lastTransitionTime}{end}]
+        [--kubeconfig][/etc/my config][--context][prod][delete][--raw][/api/v1/namespaces/impala-impala01/persistentvolumeclaims/scratch-cache-volume-impala-executor-000-0][-f][-]<{"preconditions":{"uid":"uid-scratch-cache-volume-impala-executor-000-0"}}
+
         [--kubeconfig][/etc/my config][--context][prod][get][pvc][statestored][-n][impala-impala01][-o][wide]
-        [annotate][node][ds06][pod-reaper.io/powered-off=2026-01-31T03:00:00Z][--overwrite][--kubeconfig][/etc/my config][--context][prod]
-        [annotate][pod][statestored-0][-n][impala-impala01][pod-reaper.io/reap=2026-01-31T03:00:00Z][--overwrite][--kubeconfig][/etc/my config][--context][prod]
         [--kubeconfig][/etc/my config][--context][prod][describe][node][kosmos-cluster7]
         [--kubeconfig][/etc/my config][--context][prod][logs][-n][kosmos-system][deployment/clustertree-cluster-manager][--tail=50]
         [--kubeconfig][cluster7.kubeconfig][get][pod][web-0][-n][vault][-o][wide]
-        [create][job][-n][pod-reaper][--from=cronjob/pod-reaper][answers-20260131-030000][--kubeconfig][/etc/my config][--context][prod]
     "#]].assert_eq(&asked);
-}
-
-/// A run that the user starts with the report's command must not reach another cluster.
-#[test]
-fn our_own_commands_name_the_cluster_or_the_file_too() {
-    let target = Target {
-        kubeconfig: Some("/etc/my config".into()),
-        context: Some("prod".to_owned()),
-    };
-    let reaping = run(Mode::Delete, target);
-    for (settings, source) in [
-        (reaping, " --kubeconfig '/etc/my config' --context prod"),
-        (audit(), " --snapshot state.json"),
-    ] {
-        let report = report(&settings, &private_cloud(), &[]);
-        let by_hand = format!("run pod-reaper{source} yourself");
-        let run_now = report.run_now.as_ref().expect("answers are asked for");
-        let is_named = run_now.what.contains(&by_hand);
-        assert_eq!(is_named, report.snapshot.is_none(), "{report:#?}");
-    }
 }
 
 #[test]
@@ -670,7 +637,7 @@ fn every_name_is_one_word_to_the_shell() {
         let commands = commands(&report);
         // A name that cannot be a file's gets no command that writes or reads a file, and a name
         // that Kubernetes does not allow gets no script.
-        assert_eq!(commands.len(), 5, "{name}: {commands:?}");
+        assert_eq!(commands.len(), 7, "{name}: {commands:?}");
         for command in commands {
             let asked = shell.paste(command);
             let first = asked.lines().next().unwrap_or_default();

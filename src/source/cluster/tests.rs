@@ -11,7 +11,7 @@ use pod_reaper_test_support::{
 use crate::{
     cluster::Cluster,
     decide::ReasonCode,
-    facts::{ClaimState, DeletedWithPod, NodeCounts},
+    facts::{ClaimState, DeletedWithPod},
     report::samples::audit,
     settings::Settings,
     source::{Gathered, Store},
@@ -152,38 +152,5 @@ async fn a_grace_is_cut_short_only_if_the_other_leases_could_be_read() {
         let Gathered { facts, pods, .. } = gathered(&settings, &cluster(drained, fate)).await;
         let plan = settings.limit(&facts, settings.decide(&facts, pods));
         assert_eq!(plan.pods[0].code(), expected, "{fault:?}");
-    }
-}
-
-/// The report asks whether an edge node is off only after everything that may show a sign of life was
-/// read. Once an answer says that the node is off, the breaker counts the node.
-#[tokio::test(start_paused = true)]
-async fn an_edge_node_counts_once_it_is_off() {
-    let edge = "labels: {openyurt.io/is-edge-worker: 'true'}";
-    let virtual_node = "labels: {virtual-kubelet.io/provider: x}".to_owned();
-    let off = |at: &str| format!("{edge}, annotations: {{pod-reaper.io/powered-off: '{at}'}}");
-    for (metadata, are_read, expected) in [
-        (edge.to_owned(), true, 3),
-        (off("2026-01-31T02:55:00Z"), true, 4),
-        (off("2026-01-01T00:00:00Z"), true, 3),
-        (virtual_node, false, 3),
-    ] {
-        let more = format!(
-            "
-    Node ds07: {{metadata: {{{metadata}}}}}
-    Lease ds07: {{}}
-    Node ds08: {{}}
-    Lease ds08: {{}}
-    Pod a: {{spec: {{nodeName: ds07}}}}
-"
-        );
-        let cluster = cluster(&more, |_| Fate::default());
-        let facts = gathered(&audit(), &cluster).await.facts;
-        let node = facts.known("ds07").expect("it was read");
-        assert_eq!(matches!(node.named_by, Some(Ok(_))), are_read, "{metadata}");
-        let NodeCounts::Counted { all, .. } = &facts.node_counts else {
-            panic!("{:?}", facts.node_counts)
-        };
-        assert_eq!(all.total, expected, "{metadata}");
     }
 }

@@ -208,12 +208,13 @@ fn nothing_that_others_wrote_reaches_the_log_of_many_pods() {
         stuck(&cluster, "apps", &name);
         let path = pod_path("apps", &name);
         annotate(&cluster, &path, "pod-reaper.io/after-reap", NOTE);
-        local_claim(
+        let disk = format!("disk-{number}");
+        local_claim(&cluster, "dead", "apps", &disk);
+        annotate(
             &cluster,
-            "dead",
-            "apps",
-            &format!("disk-{number}"),
-            (KEPT, MARKER),
+            &claim_path("apps", &disk),
+            "example.org/note",
+            MARKER,
         );
         let db = format!(
             "apps/db-{number}: {{uses: disk-{number}, metadata: {{annotations: {{example.org/token: {MARKER}}}}},

@@ -1,7 +1,6 @@
 //! The invariants of each write when it is sent, and of the report when the run has ended.
 
 use super::watched::{Received, Watched, Write};
-use crate::oracle::{all_is_given_up, is_on};
 use crate::world::pod::is_forced;
 use crate::{
     prelude::*,
@@ -11,7 +10,7 @@ use crate::{
         no_facts, unread,
     },
 };
-use pod_reaper::facts::{CountedNode, NamespaceFacts};
+use pod_reaper::facts::NamespaceFacts;
 use pod_reaper::{
     cluster::Mode,
     decide::Verdict,
@@ -61,11 +60,6 @@ impl Watched {
         let pod = self.pod_of(request).cloned();
         let (uid, version) = request.preconditions();
         let (uid, version) = (uid.to_owned(), version.to_owned());
-        let claim = (request.kind == Kind::DeleteClaim).then(|| request.name.clone());
-        let uid = pod
-            .as_ref()
-            .filter(|_| claim.is_some())
-            .map_or(uid, |pod| pod.uid.to_string());
         match pod {
             Some(pod) => wrong.extend(self.wrong_pod(request, pod)),
             None => wrong.push("the program never saw the pod in this version".to_owned()),
@@ -78,7 +72,7 @@ impl Watched {
         if earlier.iter().any(|write| write.denied) {
             wrong.push("it was denied before".to_owned());
         }
-        let alike = |write: &&&Write| write.kind == request.kind && write.claim == claim;
+        let alike = |write: &&&Write| write.kind == request.kind;
         if earlier.iter().filter(alike).count() >= MOST_WRITES {
             wrong.push("it is repeated without end".to_owned());
         }
@@ -110,9 +104,6 @@ impl Watched {
             request: request.number,
             kind: request.kind,
             uid,
-            namespace: request.namespace.clone(),
-            claim,
-            dry: request.dry_run,
             took_effect: None,
             answered: None,
             denied: false,
@@ -122,28 +113,12 @@ impl Watched {
     /// The pod that a write is about.
     fn pod_of(&self, request: &Request) -> Option<&PodFacts> {
         let (uid, version) = request.preconditions();
-        if request.kind != Kind::DeleteClaim {
-            return self.received.pods.get(&(uid.into(), version.into()));
-        }
-        // The delete of a PVC is about the pod whose delete was rehearsed.
-        let uses = |pod: &&PodFacts| {
-            pod.namespace == request.namespace
-                && pod.claims.iter().any(|claim| claim.name == request.name)
-        };
-        let rehearsed = |pod: &&PodFacts| {
-            let mut writes = self
-                .writes
-                .iter()
-                .filter(|write| write.uid == pod.uid.as_str() && write.dry);
-            writes.any(|write| write.kind == Kind::Delete && write.answered == Some(200))
-        };
-        self.received.pods.values().filter(uses).find(rehearsed)
+        self.received.pods.get(&(uid.into(), version.into()))
     }
 
     fn wrong_form(&self, request: &Request) -> Vec<String> {
         let (uid, version) = request.preconditions();
-        // A delete that gives up data is rehearsed.
-        let dry = self.rules.dry_run == Mode::ServerDryRun || request.dry_run;
+        let dry = self.rules.dry_run == Mode::ServerDryRun;
         let (body, content, asked) = if request.kind == Kind::Patch {
             let said = |key: &str| {
                 let field = request.body.pointer(&format!("/status/conditions/0/{key}"));
@@ -206,8 +181,7 @@ impl Watched {
     /// The reasons why `pod`, as the program received it, must not be written.
     fn wrong_pod(&self, request: &Request, mut pod: PodFacts) -> Vec<String> {
         let mut wrong = Vec::new();
-        let of_claim = request.kind == Kind::DeleteClaim;
-        if !of_claim && (&pod.namespace, &pod.name) != (&request.namespace, &request.name) {
+        if (&pod.namespace, &pod.name) != (&request.namespace, &request.name) {
             wrong.push("the UID is of another pod".to_owned());
         }
         if !self.rules.settings.namespaces.matches(&pod.namespace) {
@@ -227,7 +201,7 @@ impl Watched {
         let misplaced = if request.kind == Kind::Patch {
             !job
         } else {
-            job && !dry_step && !of_claim
+            job && !dry_step
         };
         if misplaced {
             wrong.push(
@@ -253,7 +227,6 @@ impl Watched {
         });
         pod.in_namespace = Some(namespace.ok_or_else(unread));
         let node = pod.node.clone().unwrap_or_default();
-        let users = self.received.users.get(&pod.namespace);
         // Right before a write, the program reads again whether anything still wants the pod.
         let set = self.received.sets.get(&pod.namespace);
         let set = set
@@ -281,7 +254,7 @@ impl Watched {
         // The program does not read again whether the set recreates a PVC.
         let read = self.received.sets.get(&pod.namespace);
         let read = read.and_then(|(_, set)| set.as_ref());
-        pod.claims = World::known_claims(&pod, (users, read), claim, volume);
+        pod.claims = World::known_claims(&pod, read, claim, volume);
         pod.set_wants = wanted_by_set(&pod, &set);
         let mut facts = no_facts(start());
         if let Some(look) = self
@@ -310,39 +283,16 @@ impl Watched {
         let policy = &self.rules.settings.policy;
         let objections = objections(&facts, policy, &pod);
         wrong.extend(objections.into_iter().map(str::to_owned));
-        if let Some(NodeRead::Known(node)) = facts.nodes.values().next() {
-            // The breaker is judged once, at the plan's time.
-            let planned_at = self.received.planned_at.unwrap_or(facts.now);
-            if self.holds(node, planned_at) && self.holds(node, facts.now) {
-                wrong.push("the breaker should have held it".to_owned());
-            }
-            let goes = |claim: &&ClaimFacts| is_on(&pod, claim, node) && !claim.deleted;
-            let goes = pod.claims.iter().filter(goes).collect::<Vec<_>>();
-            let failure = Failure::of(node, &pod, facts.now);
-            let of_request = goes.iter().find(|claim| claim.name == request.name);
-            let may_go = of_request.is_some_and(|it| given_up(request, &failure, policy, it));
-            if of_claim && !may_go {
-                wrong.push("nobody gives this claim up in this version".to_owned());
-            }
-            let real = !request.dry_run;
-            if of_claim
-                && real
-                && !goes
-                    .iter()
-                    .all(|claim| self.is_rehearsed(&pod, &claim.name))
-            {
-                wrong.push("not every claim of its pod was rehearsed".to_owned());
-            }
-            let rehearses = request.dry_run && self.rules.dry_run != Mode::ServerDryRun;
-            if rehearses && goes.is_empty() {
-                wrong.push("there is nothing to rehearse".to_owned());
-            }
+        if let Some(NodeRead::Known(node)) = facts.nodes.values().next()
+            && self.holds(node)
+        {
+            wrong.push("the breaker should have held it".to_owned());
         }
         wrong
     }
 
     /// Whether the breaker keeps the pods of `node`, judged by the nodes that were counted.
-    fn holds(&self, node: &NodeFacts, now: Timestamp) -> bool {
+    fn holds(&self, node: &NodeFacts) -> bool {
         let Received {
             node_counts,
             rows,
@@ -354,39 +304,16 @@ impl Watched {
         let Some(nodes) = node_counts else {
             return percent < 100 && !(few && *real_ready);
         };
-        // The other heartbeats of these nodes are unknown. An edge node with a `powered-off` answer may be alive, and is then
-        // counted as a leaf node.
-        let held = [false, true].map(|lives| {
-            let counts = |node: &NodeFacts| CountedNode {
-                leaf: node.leaf.is_some() && lives || counted_node(node, now).leaf,
-                ..counted_node(node, now)
-            };
-            Outage::of(nodes.iter().map(counts), percent).holds(node, now)
-        });
-        held == [true, true]
+        Outage::of(nodes.iter().map(counted_node), percent).holds(node)
     }
 
-    /// Whether the delete of that PVC was rehearsed, after the rehearsal of the pod's delete and before any real delete.
-    fn is_rehearsed(&self, pod: &PodFacts, claim: &str) -> bool {
-        let writes = self
-            .writes
-            .iter()
-            .filter(|write| write.uid == pod.uid.as_str());
-        let mut writes = writes.take_while(|write| write.claim.is_none() || write.dry);
-        let tried = |write: &Write| write.dry && write.answered == Some(200);
-        let absent = |write: &Write| write.dry && write.answered == Some(404);
-        let of_pod = |write: &Write| write.kind == Kind::Delete && tried(write);
-        let of_claim = |write: &Write| write.claim.as_deref() == Some(claim);
-        writes.any(of_pod) && writes.any(|write| of_claim(write) && (tried(write) || absent(write)))
-    }
-
-    /// Checks that the program reads no PVC after a reading that may allow its delete. So that reading is never older than the
-    /// PVC.
+    /// Checks that the program reads no PVC after a set that may let its pod go. So the reading of the set is never older than that
+    /// of the PVC.
     pub fn judge_order(&mut self, request: &Request) {
-        let is_judged = self.writes.is_empty() && self.lets_claims_go;
+        let is_judged = self.writes.is_empty() && self.has_read_a_set;
         self.violations.extend(is_judged.then(|| {
             let name = &request.name;
-            format!("claim {name} is read after a set, or after the pods that use it")
+            format!("claim {name} is read after a set")
         }));
     }
 
@@ -441,20 +368,6 @@ impl Watched {
     }
 }
 
-/// Whether the PVC is the one in the request, and is declared scratch or answered for this failure.
-fn given_up(request: &Request, failure: &Failure, policy: &Policy, claim: &ClaimFacts) -> bool {
-    let Some(ClaimState::Bound(bound)) = &claim.state else {
-        return false;
-    };
-    (bound.uid.as_str(), bound.version.as_deref()) == both(request)
-        && (bound.scratch && policy.reap_scratch || failure.gives_up(claim))
-}
-
-fn both(request: &Request) -> (&str, Option<&str>) {
-    let (uid, version) = request.preconditions();
-    (uid, Some(version))
-}
-
 /// A run that has ended.
 pub struct Ended<'a> {
     pub result: &'a Result<Report, CouldNotRun>,
@@ -490,17 +403,12 @@ impl Ended<'_> {
                 let shown = start()..=self.state.world.now();
                 if !shown.contains(&report.judged_at) {
                     wrong.push(format!(
-                        "it judged at {}, which is the time of no answer",
+                        "it judged at {}, which is the time of no response",
                         report.judged_at
                     ));
                 }
                 for pod in &report.pods {
-                    // If an answer applied earlier and no longer does, the answer has changed, even if nothing else of the node
-                    // has.
-                    let withdrawn = pod.outcome_detail.as_ref();
-                    let withdrawn = withdrawn.is_some_and(|it| it.contains("no longer valid"));
-                    let untrue = self.untrue(pod).filter(|_| !withdrawn);
-                    wrong.extend(untrue.map(|why| {
+                    wrong.extend(self.untrue(pod).map(|why| {
                         format!(
                             "{}: {:?} is untrue: {why} ({:?})",
                             pod.uid, pod.outcome, pod.outcome_detail
@@ -546,30 +454,9 @@ impl Ended<'_> {
             .iter()
             .filter(|write| write.uid == pod.uid.as_str())
             .collect::<Vec<_>>();
-        // A rehearsal is not a delete.
-        let deletes = || {
-            writes
-                .iter()
-                .filter(|write| write.kind == Kind::Delete && (!real || !write.dry))
-        };
-        let maybe_gone = |write: &&&Write| {
-            write.took_effect.is_some() || !matches!(write.answered, Some(400..500))
-        };
-        let given_up = writes
-            .iter()
-            .filter(|write| write.claim.is_some() && !write.dry)
-            .any(|write| maybe_gone(&write));
+        let deletes = || writes.iter().filter(|write| write.kind == Kind::Delete);
         let accepted = deletes().any(|write| write.answered == Some(200));
         let denied = writes.iter().any(|write| write.denied);
-        // In a dry run, the rehearsal is the first of two deletes that look alike.
-        let gives_up =
-            [Some(ReasonCode::Scratch), Some(ReasonCode::Answered)].contains(&pod.reason);
-        let rehearsed = !real && gives_up && {
-            deletes()
-                .filter(|write| write.answered == Some(200))
-                .count()
-                < 2
-        };
         let effect = deletes().filter_map(|write| write.took_effect).max();
         let gone = state.world.gone.get(&pod.uid.as_str().into());
         let by_us = gone == Some(&By::Us);
@@ -623,9 +510,7 @@ impl Ended<'_> {
                 "it was not accepted, or was verified",
             ),
             Some("failed") => (
-                rehearsed
-                    || !(accepted || by_us && settled && !seen)
-                    || given_up && (seen || !settled),
+                !(accepted || by_us && settled && !seen),
                 "it was deleted, and the program knew",
             ),
             Some("denied") => (denied && !by_us, "it was not denied, or it is gone by us"),
@@ -702,18 +587,13 @@ impl Ended<'_> {
             }
         }
         let facts = &before.facts;
-        let reaped = [ReasonCode::Stuck, ReasonCode::Scratch, ReasonCode::Answered];
+        let reaped = ReasonCode::Stuck;
         let goes_on = |pod: &PodFacts| {
             let node = pod
                 .node
                 .as_ref()
                 .and_then(|name| self.before.nodes.get(name));
             node.is_some_and(|node| self.before.lives(node))
-        };
-        let says_off = |pod: &PodFacts| {
-            facts
-                .known_node(pod)
-                .is_some_and(|node| node.powered_off.is_some())
         };
         let mut wrong = Vec::new();
         for entry in &report.pods {
@@ -723,7 +603,7 @@ impl Ended<'_> {
             };
             let free = objections(facts, &rules.settings.policy, pod).is_empty();
             let exact = first_reason(facts, &rules.settings.policy, pod);
-            if free != reaped.contains(&exact) {
+            if free != (exact == reaped) {
                 wrong.push(format!(
                     "{}: the oracle contradicts itself, by {exact}",
                     entry.uid
@@ -732,25 +612,16 @@ impl Ended<'_> {
             let limits = &rules.settings.limits;
             let unread = trouble.is_faulty() && self.state.is_unread(pod);
             let explained = match entry.reason.map_or("", ReasonCode::as_str) {
-                // With an answer, a pod may be reaped although something was not read. And if a fault hides an obstacle, no
-                // answer is needed for it.
-                code if reaped.iter().any(|it| it.as_str() == code) => {
-                    let by_answer = ReasonCode::Answered;
-                    let is_of_answer = exact == by_answer || code == by_answer.as_str();
-                    free && (exact.as_str() == code || unread && is_of_answer)
-                }
+                code if code == reaped.as_str() => free,
                 // The program could not read the facts that prove that the pod may be reaped.
                 "local-volume" | "host-path" | "volume-confined" | "owner-kind"
-                    if unread && reaped.contains(&exact) =>
+                    if unread && exact == reaped =>
                 {
                     true
                 }
                 // If the node's Lease was not read, the node is not known to be fenced, and its kubelet may have learned of the
                 // deletion.
-                "facts-unread" | "volume-unverified" | "shared-disk" | "not-overdue"
-                | "edge-node"
-                    if unread =>
-                {
+                "facts-unread" | "volume-unverified" | "shared-disk" | "not-overdue" if unread => {
                     true
                 }
                 // A slow response may be newer than the time at which the node is judged.
@@ -761,8 +632,6 @@ impl Ended<'_> {
                 "facts-unread" if report.errors.iter().any(|it| it.what == TIME) => {
                     free && self.before.clock_is_wrong() != Some(false)
                 }
-                // An answer is ignored while a fault hides whether its node is alive.
-                "mass-outage" if unread && says_off(pod) => free,
                 "mass-outage" => free && self.holds(facts, pod),
                 _ => !free && (entry.reason == Some(exact) || unread),
             };
@@ -780,21 +649,11 @@ impl Ended<'_> {
 
     /// Whether a limit other than the cap keeps a pod of `facts`.
     fn holds(&self, facts: &ClusterFacts, pod: &PodFacts) -> bool {
-        let now = facts.now;
         let percent = self.state.rules.settings.limits.max_not_ready_percent;
         let node = facts.node_of(pod).and_then(NodeRead::known);
-        // A fault may hide that an edge node's machine is alive. Such a node is counted as a leaf node.
-        let holds = |edge_lives: bool| {
-            let counts = |node: &NodeFacts| {
-                let mut counts = counted_node(node, now);
-                counts.leaf |= edge_lives && node.leaf.is_some();
-                counts
-            };
-            let nodes = facts.nodes.values().filter_map(NodeRead::known);
-            let outage = Outage::of(nodes.map(counts), percent);
-            node.is_some_and(|node| outage.holds(node, now))
-        };
-        holds(false) || self.state.trouble.is_faulty() && holds(true)
+        let nodes = facts.nodes.values().filter_map(NodeRead::known);
+        let outage = Outage::of(nodes.map(counted_node), percent);
+        node.is_some_and(|node| outage.holds(node))
     }
 
     /// Pods of a run without faults that should have been reaped and were not.
@@ -837,18 +696,7 @@ impl Ended<'_> {
                 .finalizers
                 .iter()
                 .any(|finalizer| finalizer == JOB_TRACKING);
-            let node = pod
-                .node
-                .as_ref()
-                .and_then(|node| before.facts.nodes.get(node));
-            let gives_up = node.and_then(NodeRead::known).is_some_and(|node| {
-                let mut claims = pod.claims.iter();
-                let ours = |claim: &ClaimFacts| is_on(pod, claim, node) && !claim.deleted;
-                claims.any(ours) && all_is_given_up(pod, node, &settings.policy, report.judged_at)
-            });
             let outcome = match dry_run {
-                // The pod's PVCs were deleted earlier.
-                Mode::Delete if by_job && lets_go_late && gives_up => "failed",
                 Mode::Delete if by_job && lets_go_late => "still-there",
                 // Such a pod was force-deleted earlier, and disappears once the Job controller removes its finalizer, perhaps
                 // before our delete.
@@ -888,7 +736,7 @@ fn untold(report: &Report) -> Vec<String> {
     let text = text::write(&report.page(), text::Screen::default());
     let of_pods = report.pods.iter().flat_map(|pod| &pod.advice.steps);
     let of_nodes = report.nodes.iter().flat_map(|node| &node.steps);
-    let steps = of_pods.chain(of_nodes).chain(&report.run_now);
+    let steps = of_pods.chain(of_nodes);
     let of_breaker = report.breaker.iter().flat_map(|held| &held.steps);
     let commands = steps
         .chain(of_breaker)

@@ -9,10 +9,9 @@ use crate::{
     prelude::*,
     world::{
         Facts, Key,
-        claim::{self, Claim, SET, Set},
+        claim::{Claim, SET, Set},
         node::{Lease, Node, Other},
-        pod::{self, User},
-        unread,
+        pod, unread,
     },
 };
 use pod_reaper::facts::{self, Heard, NamespaceFacts, ResourceVersion};
@@ -31,8 +30,8 @@ pub struct Watched {
     pub writes: Vec<Write>,
     /// The pods that have had Warnings.
     pub warned: BTreeSet<String>,
-    /// Whether the program has requested a set, or the pods of a namespace.
-    pub lets_claims_go: bool,
+    /// Whether the program has requested a set.
+    pub has_read_a_set: bool,
     pub violations: Vec<String>,
     /// If set, ends the run a millisecond after its first write.
     pub ends_by: Option<oneshot::Sender<Instant>>,
@@ -81,11 +80,6 @@ pub struct Write {
     pub request: usize,
     pub kind: Kind,
     pub uid: String,
-    pub namespace: String,
-    /// The PVC that this write deletes.
-    pub claim: Option<String>,
-    /// Whether the write was sent as a dry run.
-    pub dry: bool,
     /// The time at which the write changed the pod.
     pub took_effect: Option<Instant>,
     /// The status that reached the program.
@@ -106,8 +100,6 @@ const OF_NAME: &str = "metadata.name=";
 pub struct Received {
     /// The name of each node, and whether its row shows Ready.
     pub rows: Vec<(String, bool)>,
-    /// The `Date` of the first page of the rows, which is the time of the plan.
-    pub planned_at: Option<Timestamp>,
     /// All nodes.
     pub node_counts: Option<Vec<NodeFacts>>,
     /// The Leases that are not kubelets', from the first complete list of rows. The list is empty if listing them was forbidden.
@@ -148,8 +140,6 @@ pub struct Received {
     pub pods: BTreeMap<(Uid, ResourceVersion), PodFacts>,
     pub claims: BTreeMap<Key, Option<Claim>>,
     pub volumes: BTreeMap<String, Option<VolumeFacts>>,
-    /// By namespace, the last complete list of its pods.
-    pub users: BTreeMap<String, Vec<User>>,
     /// The last complete list of the UIDs on each node, and when it was requested.
     pub uids: BTreeMap<String, (Instant, BTreeSet<Uid>)>,
 }
@@ -181,7 +171,7 @@ impl Watched {
             changes,
             writes: Vec::new(),
             warned: BTreeSet::new(),
-            lets_claims_go: false,
+            has_read_a_set: false,
             violations: Vec::new(),
             ends_by: None,
             unread: BTreeSet::new(),
@@ -217,7 +207,7 @@ impl Watched {
             | Kind::OtherLease
             | Kind::AttachmentRows
             | Kind::Drivers => true,
-            Kind::StatefulSet | Kind::PodsIn => *namespace == pod.namespace,
+            Kind::StatefulSet => *namespace == pod.namespace,
             Kind::Claim => {
                 let mut claims = pod.claims.iter();
                 *namespace == pod.namespace && claims.any(|claim| claim.name == *name)
@@ -280,7 +270,7 @@ impl Cluster for Watched {
     fn sent(&mut self, request: &Request) {
         self.unread.insert(read(request));
         match request.kind {
-            Kind::Delete | Kind::DeleteClaim | Kind::Patch => {
+            Kind::Delete | Kind::Patch => {
                 self.judge(request);
                 if let Some(ends_by) = self.ends_by.take() {
                     let at = Instant::now() + Duration::from_millis(1);
@@ -292,7 +282,7 @@ impl Cluster for Watched {
                 }
             }
             Kind::Event => self.judge_event(request),
-            Kind::StatefulSet | Kind::PodsIn => self.lets_claims_go = true,
+            Kind::StatefulSet => self.has_read_a_set = true,
             Kind::Claim => self.judge_order(request),
             _ => {}
         }
@@ -313,24 +303,6 @@ impl Cluster for Watched {
 
     fn write(&mut self, request: &Request, takes_effect: bool) -> Result<(Value, Facts), Refusal> {
         let key = (request.namespace.clone(), request.name.clone());
-        if request.kind == Kind::DeleteClaim {
-            let (uid, version) = request.preconditions();
-            let claim = self.world.claims.get(&key).cloned();
-            self.world.delete_claim(&key, uid, version, !takes_effect)?;
-            let claim = claim.ok_or(Refusal::NotFound)?;
-            if takes_effect {
-                let scratch = self.rules.settings.policy.reap_scratch;
-                if claim.give_up.is_none() && !(scratch && claim.scratch == Some("true")) {
-                    let wrong = "was deleted, and nobody gave it up";
-                    self.violations
-                        .push(format!("claim {} {wrong}", request.name));
-                }
-                if let Some(write) = self.write_of(request) {
-                    write.took_effect = Some(Instant::now());
-                }
-            }
-            return Ok((claim::claim(&key, &claim), Facts::Nothing));
-        }
         let before = self.world.pods.get(&key).cloned();
         let (uid, version) = request.preconditions();
         match request.kind {
@@ -382,17 +354,7 @@ impl Cluster for Watched {
         if is_read {
             self.unread.remove(&read(request));
         }
-        // After deleting a PVC, the program reads it only to see whether it is gone. The reading does not change how the pod is
-        // judged.
-        let deletes = |write: &Write| {
-            write.kind == Kind::DeleteClaim
-                && !write.dry
-                && write.namespace == request.namespace
-                && write.claim.as_ref() == Some(&request.name)
-        };
-        if request.kind != Kind::Claim || !self.writes.iter().any(deletes) {
-            self.received.note(request, delivery);
-        }
+        self.received.note(request, delivery);
     }
 }
 
@@ -452,9 +414,6 @@ impl Received {
             .query
             .as_deref()
             .is_some_and(|it| it.contains("continue="));
-        if request.kind == Kind::NodeRows && dated && !continues {
-            self.planned_at = Some(now);
-        }
         let lists_leases = request.kind == Kind::LeaseRows
             || request.kind == Kind::LeasesNamed && request.selector == OTHER_LEASES;
         if lists_leases && !continues {
@@ -614,14 +573,6 @@ impl Received {
                     self.namespaces = pairs;
                     self.namespace_lists += 1;
                 }
-            }
-            Kind::PodsIn if !malformed => {
-                let users = readable.iter().filter_map(|facts| match facts {
-                    Facts::Pod(pod) => Some(pod.user()),
-                    _ => None,
-                });
-                self.users
-                    .insert(request.namespace.clone(), users.collect());
             }
             Kind::PodUids if !malformed => {
                 let uids = readable.iter().filter_map(|facts| match facts {

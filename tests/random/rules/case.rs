@@ -1,6 +1,6 @@
 //! A random cluster as facts. Many of the facts could not be read, lie on a boundary, or have strange names.
 
-use crate::oracle::{asked, node_counts};
+use crate::oracle::node_counts;
 use crate::prelude::*;
 use crate::world::pod::deletion;
 use pod_reaper::{
@@ -44,10 +44,6 @@ impl Case {
         for (number, pod) in pods.iter_mut().enumerate() {
             change_pod(&mut dice, pod);
             pod.uid = format!("uid-{number}").into();
-            let node = pod.node.as_ref().and_then(|node| facts.nodes.get_mut(node));
-            if let Some(NodeRead::Known(node)) = node {
-                change_answers(&mut dice, node, pod);
-            }
         }
         for attachment in facts.attachments.values_mut().flatten() {
             let volume = dice.permille(700).then(|| text(&mut dice));
@@ -62,7 +58,7 @@ impl Case {
             facts.errors.push(ReadError { what, cause });
         }
         let known = facts.nodes.values().filter_map(NodeRead::known);
-        let known = known.map(|node| counted_node(node, facts.now));
+        let known = known.map(counted_node);
         facts.node_counts = match dice.weigh(&[(8, 0), (6, 1), (1, 2)]) {
             0 => NodeCounts::NotNeeded,
             1 => node_counts(known.chain(further_nodes.iter().cloned())),
@@ -89,14 +85,10 @@ impl Case {
 fn leave_out_idle_nodes(dice: &mut Dice, gathered: &mut Gathered) -> Vec<CountedNode> {
     let Gathered { facts, pods, .. } = gathered;
     let busy = |name: &String| pods.iter().any(|pod| pod.node.as_ref() == Some(name));
-    let (now, mut further) = (facts.now, Vec::new());
+    let mut further = Vec::new();
     facts.nodes.retain(|name, node| {
         let stays = dice.permille(if busy(name) { 980 } else { 300 });
-        further.extend(
-            node.known()
-                .filter(|_| !stays)
-                .map(|node| counted_node(node, now)),
-        );
+        further.extend(node.known().filter(|_| !stays).map(counted_node));
         stays
     });
     further
@@ -188,17 +180,6 @@ fn change_pod(dice: &mut Dice, pod: &mut PodFacts) {
     }
     for (number, claim) in pod.claims.iter_mut().enumerate() {
         claim.name = format!("{}{number}", text(dice));
-        let users = claim.users.iter().map(|_| text(dice));
-        claim.users = users.collect();
-        if let Some(Err(doubt)) = &mut claim.renewed {
-            *doubt = Doubt {
-                why: text(dice),
-                proved: dice.permille(700),
-            };
-        }
-        if let Some(Ok(Some(keeper))) = &mut claim.kept_by {
-            *keeper = text(dice);
-        }
         if dice.permille(20) {
             claim.state = Some(ClaimState::Unread(Unread(text(dice))));
         }
@@ -222,33 +203,6 @@ fn change_pod(dice: &mut Dice, pod: &mut PodFacts) {
             } else {
                 answer
             };
-        }
-    }
-}
-
-/// Sets answers just before, on or just after each moment that an answer must be later than.
-fn change_answers(dice: &mut Dice, node: &mut NodeFacts, pod: &mut PodFacts) {
-    let heard = node.heard.iter().map(|heard| heard.at).max();
-    let since = node.ready_since.max(node.tainted_since);
-    let moments = [
-        node.created,
-        pod.created,
-        asked(pod),
-        since,
-        heard,
-        Some(start()),
-    ];
-    let mut about = |also: &[Option<Timestamp>], answer: &mut Option<String>| {
-        if dice.permille(150) {
-            let moment = dice.pick(&[&moments[..], also].concat());
-            *answer = moment.map(|moment| (moment + self::about(dice)).to_string());
-        }
-    };
-    about(&[], &mut node.powered_off);
-    about(&[], &mut pod.reap);
-    for claim in &mut pod.claims {
-        if let Some(ClaimState::Bound(bound)) = &mut claim.state {
-            about(&[bound.created], &mut bound.give_up);
         }
     }
 }

@@ -3,11 +3,13 @@
 mod case;
 
 use self::case::Case;
-use crate::oracle::{Place, alive, is_off, is_on, is_silent, is_unverified, shares_a_disk};
+use crate::oracle::{
+    Place, alive, is_off, is_on, is_silent, is_unverified, place_of, shares_a_disk,
+};
 use crate::prelude::*;
 use pod_reaper::{
-    advice::{Step, StepKind},
-    decide::{self, GIVE_UP, PodContext as Judging, Reason},
+    advice::Step,
+    decide::{PodContext as Judging, Reason, TieKind},
     facts::Query,
     limits::Limits,
     report::{BreakerEntry, RunRecord, text},
@@ -71,10 +73,10 @@ fn limit(case: &Case, max_percent: u8, pod: &PodFacts) -> Option<ReasonCode> {
     let facts = &case.gathered.facts;
     let node = node_of(facts, pod)?;
     let looked_at = facts.nodes.values().filter_map(NodeRead::known);
-    let looked_at = looked_at.map(|node| counted_node(node, facts.now));
+    let looked_at = looked_at.map(counted_node);
     let nodes = looked_at.chain(case.further_nodes.iter().cloned());
     let held = match facts.node_counts {
-        NodeCounts::Counted { .. } => Outage::of(nodes, max_percent).holds(node, facts.now),
+        NodeCounts::Counted { .. } => Outage::of(nodes, max_percent).holds(node),
         NodeCounts::NotNeeded | NodeCounts::Unread(_) => false,
     };
     let unread = facts.clock.is_some()
@@ -108,7 +110,7 @@ fn uids<'a>(pods: impl IntoIterator<Item = &'a PodFacts>) -> BTreeSet<&'a str> {
 #[test]
 fn nothing_is_reaped_that_the_design_forbids() {
     let (mut judged, mut reaped, mut seen) = (0, 0, BTreeSet::new());
-    let (mut answers, mut shared) = (Answers::default(), false);
+    let mut shared = false;
     let enough = for_every_cluster(|case| {
         let (settings, facts) = (case.settings(), &case.gathered.facts);
         let plan = plan(&settings, &case.gathered);
@@ -132,9 +134,7 @@ fn nothing_is_reaped_that_the_design_forbids() {
         judged += case.gathered.pods.len();
         reaped += reaps;
         seen.extend(plan.pods.iter().map(Judged::code));
-        answers.note(facts, &settings.policy, &plan);
     });
-    answers.all_come_up(enough);
     // Without reaped pods, or with few clusters, the property proves little.
     if enough {
         assert!(
@@ -188,35 +188,21 @@ fn the_first_rule_that_holds_gives_the_reason() {
             let pod = &judged.pod;
             let expected = first_reason(facts, &settings.policy, pod);
             assert_eq!(judged.reason.code, expected, "{}", pod.uid);
-            let ties = &judged.reason.ties;
-            let (place, named) = match judged.reason.code {
-                ReasonCode::VolumeConfined => (
-                    Place::Confined,
-                    ties.confined().map(|tie| &tie.pvc).collect_vec(),
-                ),
-                ReasonCode::VolumeUnverified => (
-                    Place::Unverified,
-                    ties.unverified().map(|tie| &tie.pvc).collect(),
-                ),
-                ReasonCode::LocalVolume
-                | ReasonCode::Stuck
-                | ReasonCode::Scratch
-                | ReasonCode::Answered => (
-                    Place::Pinned,
-                    ties.pinned().map(|(tie, _)| &tie.pvc).collect(),
-                ),
+            let (place, kind) = match judged.reason.code {
+                ReasonCode::VolumeConfined => (Place::Confined, TieKind::Confined),
+                ReasonCode::VolumeUnverified => (Place::Unverified, TieKind::Unverified),
+                ReasonCode::LocalVolume | ReasonCode::Stuck => (Place::Pinned, TieKind::Pinned),
                 _ => continue,
             };
+            let named = judged.reason.ties.of_kind(kind).map(|tie| &tie.pvc);
             let node = node_of(facts, pod).unwrap();
             let such = pod.claims.iter().filter(|claim| match place {
-                Place::Unverified => {
-                    is_unverified(pod, claim, node, &Failure::of(node, pod, facts.now))
-                }
+                Place::Unverified => is_unverified(pod, claim, node),
                 Place::Pinned => is_on(pod, claim, node),
                 place => place_of(claim, node) == place,
             });
             assert_eq!(
-                named,
+                named.collect_vec(),
                 such.map(|claim| &claim.name).collect_vec(),
                 "{}",
                 pod.uid
@@ -247,7 +233,6 @@ fn answer(pod: &mut PodFacts, whole: &PodFacts, query: &Query) {
         match query {
             Query::Pvc { name, .. } if *name == whole.name => {
                 (claim.deleted, claim.owned) = (whole.deleted, whole.owned);
-                claim.users.clone_from(&whole.users);
                 claim.state.clone_from(&whole.state);
                 if let Some(ClaimState::Bound(bound)) = &mut claim.state {
                     let terms = bound.volume.affinity.iter_mut();
@@ -257,7 +242,6 @@ fn answer(pod: &mut PodFacts, whole: &PodFacts, query: &Query) {
                     }
                 }
             }
-            Query::UsersOf(_) => claim.kept_by.clone_from(&whole.kept_by),
             _ => {}
         }
         let (Some(ClaimState::Bound(bound)), Some(ClaimState::Bound(whole))) =
@@ -299,15 +283,6 @@ fn what_no_rule_asks_for_changes_nothing() {
                     answer(&mut pod, whole, query);
                 }
                 known.extend(queries);
-                let is_read = |query: &Query| known.contains(query);
-                let needs_users = Judging::of(facts, policy, &pod).declares_a_claim();
-                if Query::set(&pod).is_none_or(|set| is_read(&set))
-                    && (!needs_users || is_read(&Query::users(&pod)))
-                {
-                    for (claim, whole) in pod.claims.iter_mut().zip(&whole.claims) {
-                        claim.renewed.clone_from(&whole.renewed);
-                    }
-                }
             }
             asked += known.len();
             not_asked += usize::from(known.is_empty() && !whole.claims.is_empty());
@@ -469,113 +444,6 @@ fn lives(gathered: &Gathered, node: Option<&str>) -> bool {
     node.is_some_and(|node| !is_silent(node, facts.now))
 }
 
-/// If you immediately give the answers that the report asks for, the pod is reaped, and no other pod is.
-#[test]
-fn what_is_asked_for_lets_the_pod_go() {
-    let mut asked = 0;
-    let enough = for_every_cluster(|case| {
-        // The report asks only about plain names, as an API server gives them.
-        let mut gathered = case.gathered.clone();
-        for (at, pod) in gathered.pods.iter_mut().enumerate() {
-            (pod.namespace, pod.name) = ("apps".to_owned(), format!("pod-{at}"));
-            for (number, claim) in pod.claims.iter_mut().enumerate() {
-                claim.name = format!("claim-{at}-{number}");
-            }
-        }
-        let settings = case.settings();
-        let before = report(case, &settings, &gathered);
-        for group in before.groups.iter().filter(|group| group.pods.len() > 1) {
-            let workloads = group.pods.iter().map(|place| {
-                let uid = &before.pods[*place].uid;
-                let pod = pod_of(&gathered, uid);
-                pod.workload.as_ref().or(pod.owner.as_ref())
-            });
-            let asks = group.advice.wants_answer();
-            let mut names = workloads.map(|workload| workload.map(|it| it.name.as_str()));
-            let first = names.next();
-            let one = names.all(|name| Some(name) == first);
-            // The answer that an edge node's machine is off is about the machine, and applies to all of its pods.
-            let first_pod = &before.pods[group.pods[0]];
-            let of_machine = first_pod.reason == Some(ReasonCode::EdgeNode);
-            assert!(
-                !asks
-                    || one
-                    || of_machine
-                    || first.flatten().is_some_and(|name| name.contains('-'))
-            );
-        }
-        for entry in &before.pods {
-            let steps = entry.advice.steps.iter();
-            let steps = steps.filter(|step| step.kind == StepKind::Answer);
-            let commands = steps.flat_map(|step| &step.command).collect_vec();
-            if commands.is_empty() {
-                continue;
-            }
-            let mut after = gathered.clone();
-            let pod = after
-                .pods
-                .iter_mut()
-                .find(|pod| pod.uid.as_str() == entry.uid)
-                .unwrap();
-            for command in &commands {
-                let words = command.split(' ').map(str::to_owned).collect_vec();
-                let mut answers = words.iter().filter_map(|word| word.split_once('='));
-                let (key, time) = answers.find(|(key, _)| key.contains('/')).unwrap();
-                let time = Some(time.to_owned());
-                match (words[2].as_str(), key.trim_start_matches("pod-reaper.io/")) {
-                    ("node", "powered-off") => {
-                        let node = after.facts.nodes.get_mut(pod.node.as_ref().unwrap());
-                        let Some(NodeRead::Known(node)) = node else {
-                            panic!("it was read")
-                        };
-                        node.powered_off = time;
-                    }
-                    ("pod", "reap") => pod.reap = time,
-                    ("pvc", "give-up") => {
-                        for claim in &mut pod.claims {
-                            if let Some(ClaimState::Bound(bound)) = &mut claim.state
-                                && words.contains(&claim.name)
-                            {
-                                bound.give_up = time.clone();
-                            }
-                        }
-                    }
-                    other => panic!("{other:?}"),
-                }
-            }
-            // A run asks again for facts that it could not find out.
-            let is_known = |claim: &ClaimFacts| {
-                let terms = claim.bound().into_iter().flat_map(|it| &it.volume.affinity);
-                let mut terms = terms.map(|term| &term.satisfied_by);
-                let is_proved = |doubt: &Doubt| doubt.proved;
-                let driver = claim.bound().and_then(|it| it.volume.driver.as_ref());
-                terms.all(|nodes| matches!(nodes, Some(Ok(_))))
-                    && driver.is_none_or(|driver| matches!(driver.attaches, Some(Ok(_))))
-                    && claim
-                        .renewed
-                        .iter()
-                        .filter_map(|it| it.as_ref().err())
-                        .all(is_proved)
-            };
-            let sure = pod.claims.iter().all(is_known);
-            let pod = pod.clone();
-            let policy = &settings.policy;
-            let reason = decide::PodContext::of(&after.facts, policy, &pod).decide();
-            asked += 1;
-            // On an edge node, the report asks about other obstacles only once the machine is off.
-            let first_is_off = entry.reason == Some(ReasonCode::EdgeNode);
-            assert!(
-                !sure
-                    || reason.code == ReasonCode::Answered
-                    || first_is_off && reason.code != ReasonCode::EdgeNode,
-                "{}: {reason:?} after {commands:?}",
-                pod.uid
-            );
-        }
-    });
-    assert!(!enough || asked > 50, "asked {asked} times");
-}
-
 fn has(steps: &[Step], is: impl Fn(&str) -> bool) -> bool {
     let commands = steps.iter().flat_map(|step| &step.command);
     commands.flat_map(|command| command.split(' ')).any(is)
@@ -583,9 +451,6 @@ fn has(steps: &[Step], is: impl Fn(&str) -> bool) -> bool {
 
 #[test]
 fn destructive_commands_are_printed_only_for_what_is_certainly_dead() {
-    use ReasonCode::{
-        EdgeNode, HostPath, LocalVolume, OwnerKind, SharedDisk, VolumeConfined, VolumeUnverified,
-    };
     let may_remain = [
         "a volume is pinned",
         "it writes to its node",
@@ -595,22 +460,15 @@ fn destructive_commands_are_printed_only_for_what_is_certainly_dead() {
         "two machines might write its disk",
         "its owner's kind is manual",
     ];
-    let destroys = |steps: &[Step]| has(steps, |word| ["annotate", "taint"].contains(&word));
-    for_every_cluster(|case| {
+    let destroys = |steps: &[Step]| has(steps, |word| ["delete", "taint"].contains(&word));
+    let mut deletes = 0;
+    let enough = for_every_cluster(|case| {
         let (settings, gathered) = (case.settings(), &case.gathered);
         let report = report(case, &settings, gathered);
         let limit = |pod: &PodFacts| limit(case, settings.limits.max_not_ready_percent, pod);
         let objects_to = |pod: &PodFacts| {
             let mut objections = objections(&gathered.facts, &settings.policy, pod);
             objections.retain(|objection| !may_remain.contains(objection));
-            // For an edge node whose machine is off, there is an answer. There is none for other kinds of leaf nodes.
-            if first_reason(&gathered.facts, &settings.policy, pod) == EdgeNode {
-                let later = |it: &&str| {
-                    let later = ["leaf node", "finalizer", "just failed", "was not read"];
-                    later.iter().any(|part| it.contains(part))
-                };
-                objections.retain(|objection| !later(objection));
-            }
             objections
         };
         for entry in &report.pods {
@@ -621,31 +479,22 @@ fn destructive_commands_are_printed_only_for_what_is_certainly_dead() {
             let pod = pod_of(gathered, &entry.uid);
             let reason = first_reason(&gathered.facts, &settings.policy, pod);
             assert_eq!(limit(pod), None);
-            let kinds = [
-                EdgeNode,
-                LocalVolume,
-                HostPath,
-                VolumeConfined,
-                VolumeUnverified,
-                SharedDisk,
-                OwnerKind,
-            ];
-            assert!(
-                kinds.contains(&reason),
-                "{} gets such a command for {reason:?}",
-                pod.uid
-            );
-            if has(steps, |word| word.starts_with(GIVE_UP)) {
-                let deleted = pod.claims.iter().any(|claim| claim.deleted);
-                assert!(reason == LocalVolume || deleted);
+            if has(steps, |word| word == "delete") {
+                assert_eq!(reason, ReasonCode::LocalVolume, "{}", pod.uid);
                 let node = node_of(&gathered.facts, pod).unwrap();
-                // A PVC that is being deleted disappears with the last of its pods, whoever answers.
-                let shared = |claim: &ClaimFacts| {
-                    !claim.deleted
-                        && place_of(claim, node) == Place::Pinned
-                        && !claim.users.is_empty()
+                let is_named = |claim: &ClaimFacts| {
+                    let path = format!("/persistentvolumeclaims/{}", claim.name);
+                    has(steps, |word| word.ends_with(&path))
                 };
-                assert!(!pod.claims.iter().any(shared), "{}: others use it", pod.uid);
+                deletes += 1;
+                for claim in pod.claims.iter().filter(|claim| is_named(claim)) {
+                    let is_here = place_of(claim, node) == Place::Pinned;
+                    assert!(
+                        is_here && claim.templated && !claim.deleted,
+                        "{}",
+                        claim.name
+                    );
+                }
             }
             assert!(
                 !lives(gathered, pod.node.as_deref()) && objects_to(pod).is_empty(),
@@ -669,6 +518,7 @@ fn destructive_commands_are_printed_only_for_what_is_certainly_dead() {
             assert!(pods.any(shows), "{name} gets such a command");
         }
     });
+    assert!(!enough || deletes > 50, "{deletes} delete a PVC");
 }
 
 #[test]
@@ -678,7 +528,6 @@ fn the_text_keeps_to_its_columns_and_controls_no_terminal() {
         let steps = report.pods.iter().flat_map(|pod| &pod.advice.steps);
         let steps = steps.chain(report.groups.iter().flat_map(|group| &group.advice.steps));
         let steps = steps.chain(report.nodes.iter().flat_map(|node| &node.steps));
-        let steps = steps.chain(&report.run_now);
         let steps = steps.chain(report.breaker.iter().flat_map(|it| &it.steps));
         let commands = steps.flat_map(|step| step.command.iter());
         let lines = commands.flat_map(|command| command.split('\n'));

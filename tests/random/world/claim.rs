@@ -2,13 +2,12 @@
 //! about them, and their JSON.
 
 use super::{
-    Key, World, created,
-    node::{Node, Skip, asks, made, satisfies},
-    pod::User,
-    skip, time, unread,
+    Key, World,
+    node::{Node, asks, made, satisfies},
+    time, unread,
 };
 use crate::prelude::*;
-use pod_reaper::facts::{BoundClaim, Driver, Read, RecreatedBy};
+use pod_reaper::facts::{BoundClaim, Driver, Read};
 use rules::samples::term;
 use serde_json::json;
 
@@ -33,21 +32,7 @@ pub struct Claim {
     pub block: bool,
     pub volume: Option<String>,
     pub phase: &'static str,
-    pub version: String,
-    /// The value of the annotation that declares it scratch.
-    pub scratch: Option<&'static str>,
-    pub give_up: Option<String>,
-    pub created: Option<Timestamp>,
-    pub skip: Skip,
     pub terminating: bool,
-}
-
-impl Claim {
-    /// The version in which the PVC may be deleted.
-    fn free(&self) -> Option<String> {
-        let opted_out = self.skip.opted_out().is_some();
-        (!opted_out).then(|| self.version.clone())
-    }
 }
 
 #[derive(Debug, Clone)]
@@ -206,15 +191,6 @@ impl World {
             let claim = Claim {
                 uid: self.uid(),
                 owners: owner.map(Uid::from).into_iter().collect(),
-                version: self.version(),
-                scratch: dice.weigh(&[
-                    (if on_disk { 16 } else { 1 }, Some("true")),
-                    (1, Some("false")),
-                    (2, None),
-                ]),
-                give_up: None,
-                created: created(dice),
-                skip: Skip::random(dice),
                 terminating: dice.permille(140),
                 many_writers: shared && dice.permille(250),
                 block: dice.permille(300),
@@ -226,17 +202,16 @@ impl World {
         }
     }
 
-    /// The facts about the PVCs of `pod`, from the readings of each PVC and each volume. `users` are the pods of its namespace,
-    /// if they were listed. `set` is the set of its controller's name, if that was read.
+    /// The facts about the PVCs of `pod`, from the readings of each PVC and each volume. `set` is the set of its controller's name,
+    /// if that was read.
     pub fn known_claims<'a>(
         pod: &PodFacts,
-        (users, set): (Option<&Vec<User>>, Option<&Set>),
+        set: Option<&Set>,
         claim: impl Fn(&str) -> Read<Option<&'a Claim>>,
         volume: impl Fn(&str) -> Read<Option<VolumeFacts>>,
     ) -> Vec<ClaimFacts> {
-        let of_set = pod.indexed
-            && pod.controller.is_some()
-            && pod.owner.as_ref().is_some_and(|owner| owner.name == SET);
+        let of_set =
+            pod.controller.is_some() && pod.owner.as_ref().is_some_and(|owner| owner.name == SET);
         // A recreated set may want the pod, but is not the pod's controller.
         let its_set = set.filter(|set| {
             let controller = pod.controller.as_ref();
@@ -245,38 +220,22 @@ impl World {
         let known = pod.claims.iter().map(|named| {
             let (name, ephemeral) = named.reference();
             let of_template = name.strip_suffix(&format!("-{}", pod.name));
-            let made = its_set.is_some_and(|set| {
+            let templated = its_set.is_some_and(|set| {
                 let mut templates = set.templates.iter();
                 set.wants(&pod.name) && templates.any(|name| Some(name.as_str()) == of_template)
             });
-            let uses =
-                |user: &&User| user.uid != pod.uid && user.claims.iter().any(|claim| claim == name);
-            let others = users.map(|users| users.iter().filter(uses).collect::<Vec<_>>());
-            let alone = others.as_ref().is_some_and(Vec::is_empty);
             let found = claim(name);
             let owns = |found: Option<&Claim>| found.is_some_and(|it| it.owners.contains(&pod.uid));
             let deleted = found
                 .clone()
                 .is_ok_and(|found| found.is_some_and(|it| it.terminating));
-            let mut keep = others.iter().flatten().filter(|user| deleted && user.keeps);
-            let kept = keep.next().map(|user| user.name.clone());
             let owned = found.clone().is_ok_and(owns);
-            let doubt = || Doubt::proved("not known");
-            let renewed = if made {
-                Ok(RecreatedBy::Template)
-            } else {
-                of_operator(pod)
-                    .then_some(RecreatedBy::Operator)
-                    .ok_or_else(doubt)
-            };
             ClaimFacts {
                 name: name.to_owned(),
                 ephemeral,
-                users: BTreeSet::new(),
-                renewed: Some(if alone { renewed } else { Err(doubt()) }),
+                templated,
                 deleted,
                 owned,
-                kept_by: Some(Ok(kept)),
                 state: Some(claim_state(found, &volume)),
             }
         });
@@ -290,12 +249,6 @@ pub fn wanted_by_set(pod: &PodFacts, set: &Read<Option<&Set>>) -> Option<Read<bo
     let is_there = pod.owner.as_ref().is_some_and(|owner| owner.name == SET);
     let read = if is_there { set.clone() } else { Ok(None) };
     is_of_a_set(pod).then(|| read.map(|set| set.is_some_and(|set| set.wants(&pod.name))))
-}
-
-/// Whether the pod's controller is in none of Kubernetes' own API groups.
-fn of_operator(pod: &PodFacts) -> bool {
-    let version = pod.controller.as_ref().map(|it| it.api_version.as_str());
-    version.is_some_and(|version| !["v1", "apps/v1", "batch/v1"].contains(&version))
 }
 
 fn is_of_a_set(pod: &PodFacts) -> bool {
@@ -496,11 +449,6 @@ fn claim_state(
             ClaimState::Bound(BoundClaim {
                 uid: claim.uid.clone().into(),
                 shared_disk,
-                scratch: claim.scratch == Some("true"),
-                give_up: claim.give_up.clone(),
-                created: claim.created,
-                capacity: None,
-                version: claim.free().map(Into::into),
                 volume,
             })
         }
@@ -511,18 +459,9 @@ fn claim_state(
 pub fn claim((namespace, name): &Key, claim: &Claim) -> Value {
     let owner = |uid: &Uid| json!({"kind": "Pod", "name": "owner", "uid": uid, "controller": true});
     let owners = claim.owners.iter().map(owner).collect::<Vec<_>>();
-    let mut labels = json!({});
-    let mut annotations =
-        json!({"pod-reaper.io/scratch": claim.scratch, "pod-reaper.io/give-up": claim.give_up});
-    // An annotation always has a value: the API server accepts no null there.
-    if let Some(annotations) = annotations.as_object_mut() {
-        annotations.retain(|_, value| !value.is_null());
-    }
-    skip(claim.skip, &mut labels, &mut annotations);
     json!({
         "kind": "PersistentVolumeClaim",
-        "metadata": {"namespace": namespace, "name": name, "uid": claim.uid, "ownerReferences": owners, "resourceVersion": claim.version,
-            "creationTimestamp": claim.created.map(time), "labels": labels, "annotations": annotations,
+        "metadata": {"namespace": namespace, "name": name, "uid": claim.uid, "ownerReferences": owners,
             "deletionTimestamp": claim.terminating.then(|| time(made())), "finalizers": ["kubernetes.io/pvc-protection"]},
         "spec": {
             "volumeName": claim.volume,

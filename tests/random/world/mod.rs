@@ -8,8 +8,8 @@ pub mod pod;
 
 use self::{
     claim::{Claim, DRIVERS, SET, Set, Volume, attached, reached, wanted_by_set},
-    node::{Lease, Node, Other, Skip, made, moments},
-    pod::{claims_of, deletion, is_forced, runs},
+    node::{Lease, Node, Other, Skip, made},
+    pod::{deletion, is_forced, runs},
 };
 use crate::prelude::*;
 use pod_reaper::facts::{Heard, LeafKind, NamespaceFacts};
@@ -33,7 +33,6 @@ pub enum Facts {
     /// Node and attachment.
     Attachment(String, Attachment),
     Driver(String, Option<bool>),
-    Nothing,
 }
 
 #[derive(Clone)]
@@ -161,7 +160,6 @@ impl World {
                 world.add_pod(dice, Some(name.clone()));
             }
         }
-        world.add_users(dice);
         world.add_leases(dice);
         if dice.permille(800) {
             self::plain(&mut world, dice);
@@ -184,29 +182,6 @@ impl World {
             world.add_pod(dice, Some("n-that-is-gone".to_owned()));
         }
         world
-    }
-
-    /// Adds pods that use the PVCs that are being deleted. Some of these pods wait for a node.
-    fn add_users(&mut self, dice: &mut Dice) {
-        let claims = self.claims.iter().filter(|(_, claim)| claim.terminating);
-        let keys = claims.map(|(key, _)| key.clone()).collect::<Vec<_>>();
-        let nodes = self.nodes.keys().cloned().collect::<Vec<_>>();
-        for (namespace, claim) in keys {
-            if !dice.permille(900) {
-                continue;
-            }
-            let node = dice
-                .permille(600)
-                .then(|| nodes[dice.below(nodes.len())].clone());
-            let user = self.add_pod(dice, node);
-            if let Some(pod) = self.pods.get_mut(&user)
-                && user.0 == namespace
-            {
-                (pod.facts.claims, pod.names_its_own) =
-                    (vec![ClaimFacts::named(claim, false)], false);
-                pod.terminating = dice.permille(150);
-            }
-        }
     }
 
     /// The server's clock.
@@ -234,11 +209,6 @@ impl World {
             let mut facts = pod.facts.clone();
             let namespace = self.namespaces.get(&facts.namespace);
             facts.in_namespace = Some(namespace.map(|it| it.facts()).ok_or_else(unread));
-            let users = self
-                .pods
-                .values()
-                .filter(|user| user.facts.namespace == facts.namespace);
-            let users = users.map(Pod::user).collect::<Vec<_>>();
             let claim = |name: &str| {
                 let key = (facts.namespace.clone(), name.to_owned());
                 Ok(self.claims.get(&key))
@@ -252,23 +222,8 @@ impl World {
             };
             let set = Ok(self.sets.get(&facts.namespace));
             let its_set = self.sets.get(&facts.namespace);
-            facts.claims = Self::known_claims(&facts, (Some(&users), its_set), claim, volume);
+            facts.claims = Self::known_claims(&facts, its_set, claim, volume);
             facts.set_wants = wanted_by_set(&facts, &set);
-            let others = self
-                .pods
-                .values()
-                .map(|other| &other.facts)
-                .filter(|other| {
-                    other.uid != facts.uid
-                        && (&other.namespace, &other.node) == (&facts.namespace, &facts.node)
-                });
-            let others = others.filter(|other| !other.finished()).collect::<Vec<_>>();
-            for claim in &mut facts.claims {
-                let users = others
-                    .iter()
-                    .filter(|other| claims_of(other).contains(&claim.name));
-                claim.users = users.map(|other| other.name.clone()).collect();
-            }
             facts
         });
         let read = |node: &Node| NodeRead::Known(node.at(now, Ok(self.elsewhere(node, now))).facts);
@@ -455,29 +410,6 @@ impl World {
         (every || !any || leases <= 3).then_some(!any && !every)
     }
 
-    /// Deletes a PVC, with preconditions. The PVC stays until no pod uses it.
-    pub fn delete_claim(
-        &mut self,
-        key: &Key,
-        uid: &str,
-        version: &str,
-        dry: bool,
-    ) -> Result<(), Refusal> {
-        let new_version = self.version();
-        let claim = self.claims.get_mut(key).ok_or(Refusal::NotFound)?;
-        if claim.uid != uid {
-            return Err(Refusal::WrongUid);
-        }
-        if claim.version != version {
-            return Err(Refusal::WrongVersion);
-        }
-        if !dry {
-            (claim.terminating, claim.version) = (true, new_version);
-            self.remove_unused_claims();
-        }
-        Ok(())
-    }
-
     fn remove_unused_claims(&mut self) {
         // For the protection controller, a pod without a node uses no PVC.
         let used = |namespace: &str, name: &str| {
@@ -612,7 +544,7 @@ impl World {
             34.. => dice.pick(&[13, 14]),
             what => what,
         };
-        if what > 27 {
+        if what > 25 {
             self.scale(dice);
             return;
         }
@@ -635,7 +567,6 @@ impl World {
                 return;
             };
             node.changed = true;
-            let moments = moments(&node.at(now, Ok(Vec::new())).facts);
             match what {
                 0 => {
                     node.facts.ready = Ready::True;
@@ -644,7 +575,7 @@ impl World {
                 }
                 1 => node.renew(now, false),
                 2 => {
-                    (node.facts.uid, node.facts.created) = (uid.into(), Some(now));
+                    (node.facts.uid, node.created) = (uid.into(), Some(now));
                     (node.facts.ready_since, node.facts.tainted_since) =
                         (Some(now - SignedDuration::from_secs(LONG)), None);
                 }
@@ -662,7 +593,6 @@ impl World {
                 8 | 9 => node.show_life(dice, now),
                 10 => node.fence(dice, Some(now)),
                 11 => node.unfence(),
-                26 | 27 => node.facts.powered_off = answer(dice, &moments),
                 _ => {
                     self.nodes.remove(&name);
                 }
@@ -719,26 +649,6 @@ impl World {
                     self.claims.remove(&(key.0, claim.name.clone()));
                 }
             }
-            // Somebody wants to keep the PVC.
-            22 | 23 => {
-                let first = pod.facts.claims.first();
-                let first = first.map(|claim| (key.0, claim.name.clone()));
-                let version = self.version();
-                if let Some(claim) = first.and_then(|key| self.claims.get_mut(&key)) {
-                    (claim.scratch, claim.version) = (Some("false"), version);
-                    claim.give_up = None;
-                }
-            }
-            // The user adds or removes an answer.
-            24 => pod.facts.reap = answer(dice, &[Some(now)]),
-            25 => {
-                let claim = pod.facts.claims.first().map(|claim| claim.name.clone());
-                let version = self.version();
-                let claim = claim.and_then(|name| self.claims.get_mut(&(key.0, name)));
-                if let Some(claim) = claim {
-                    (claim.give_up, claim.version) = (answer(dice, &[Some(now)]), version);
-                }
-            }
             20 => {
                 let node = pod.facts.node.clone();
                 let added = self.add_pod(dice, node);
@@ -753,8 +663,7 @@ impl World {
 }
 
 /// Simplifies one of the nodes that are down: it is dead, nothing contradicts that, and only the properties and volumes of its
-/// pods can keep them. Usually there is an answer. Without such a node, every reason and answer would be rare, because so much of
-/// the other nodes is random.
+/// pods can keep them. Without such a node, every reason would be rare, because so much of the other nodes is random.
 fn plain(world: &mut World, dice: &mut Dice) {
     let nodes = world.nodes.values();
     let down = nodes.filter(|node| node.facts.ready != Ready::True && node.facts.leaf.is_none());
@@ -762,16 +671,15 @@ fn plain(world: &mut World, dice: &mut Dice) {
         return;
     };
     let failed = start() - SignedDuration::from_secs(LONG);
-    let answer = |dice: &mut Dice| dice.permille(600).then(|| time(start()));
     if let Some(node) = world.nodes.get_mut(&name) {
         node.unfence();
         node.beats.clear();
         node.renew(failed - SignedDuration::from_secs(10), false);
         (node.skip, node.doubtful) = (Skip::default(), false);
+        node.created = Some(made());
         let facts = &mut node.facts;
-        (facts.ready, facts.created, facts.opted_out) = (Ready::Unknown, Some(made()), None);
+        (facts.ready, facts.opted_out) = (Ready::Unknown, None);
         (facts.ready_since, facts.tainted_since) = (Some(failed), Some(failed));
-        facts.powered_off = answer(dice);
         if dice.permille(100) {
             node.mark_as_edge(dice);
         }
@@ -793,7 +701,7 @@ fn plain(world: &mut World, dice: &mut Dice) {
     for pod in pods.filter(|pod| pod.facts.node.as_ref() == Some(&name)) {
         (pod.terminating, pod.word, pod.skip) = (true, None, Skip::default());
         let facts = &mut pod.facts;
-        (facts.created, facts.opted_out, facts.reap) = (Some(made()), None, answer(dice));
+        (facts.created, facts.opted_out) = (Some(made()), None);
         facts.mirror = false;
         facts.phase.clear();
         facts
@@ -808,10 +716,6 @@ fn plain(world: &mut World, dice: &mut Dice) {
         for claim in &facts.claims {
             let key = (facts.namespace.clone(), claim.name.clone());
             if let Some(claim) = world.claims.get_mut(&key) {
-                // Sometimes the answer was about an earlier PVC of that name.
-                let created = dice.weigh(&[(9, made()), (1, start())]);
-                (claim.created, claim.skip) = (Some(created), Skip::default());
-                claim.give_up = answer(dice);
                 claim.terminating &= dice.permille(300);
             }
         }
@@ -846,27 +750,6 @@ fn age(dice: &mut Dice) -> i64 {
 fn created(dice: &mut Dice) -> Option<Timestamp> {
     let edge = Some(start() - SignedDuration::from_secs(age(dice)));
     dice.weigh(&[(30, Some(made())), (1, None), (2, edge)])
-}
-
-/// The value of an answer, if there is one: usually the current time, sometimes a time close to one of `moments`, or not a time.
-fn answer(dice: &mut Dice, moments: &[Option<Timestamp>]) -> Option<String> {
-    if !dice.permille(350) {
-        return None;
-    }
-    let second = SignedDuration::from_secs(dice.pick(&[-1, 0, 1]));
-    let recent = start() - SignedDuration::from_secs(i64::try_from(dice.below(4)).unwrap_or(0));
-    let about = dice.pick(moments).unwrap_or(start()) + second;
-    let at = dice.weigh(&[(8, recent), (6, about), (1, start() + second)]);
-    // The last three are not times.
-    let format = dice.weigh(&[
-        (30, "%FT%TZ"),
-        (1, "%FT%T.000Z"),
-        (1, "%FT%T+00:00"),
-        (1, "%FT%T"),
-        (1, ""),
-        (1, "yes"),
-    ]);
-    Some(at.strftime(format).to_string())
 }
 
 fn entry(manager: &str, at: Timestamp, fields: &Value) -> Value {

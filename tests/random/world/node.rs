@@ -1,7 +1,7 @@
 //! A node and the Leases that name it, with labels, annotations, taints, conditions and `managedFields`: how random ones are
 //! made, the facts that follow from them according to the design, and their JSON.
 
-use super::{Facts, LONG, NAMESPACES, World, age, answer, created, entry, skip, start, time};
+use super::{Facts, LONG, NAMESPACES, World, age, created, entry, skip, start, time};
 use crate::oracle::{not_ready_since, of_many};
 use crate::prelude::*;
 use Place::{Annotation, Label, Name, Provider, Taint, Version};
@@ -342,6 +342,7 @@ const BIRTH: SignedDuration = SignedDuration::from_mins(1);
 pub struct Node {
     /// The facts that a read returns. [`Node::at`] updates some of them.
     pub facts: NodeFacts,
+    pub created: Option<Timestamp>,
     pub labels: BTreeMap<String, String>,
     pub annotations: BTreeMap<String, String>,
     /// Key and value. The node controller's own taints are not included.
@@ -498,12 +499,10 @@ impl Node {
         };
         self.put(Place::of(place));
         let first = self.facts.leaf.as_ref().map_or(kind, |leaf| leaf.kind);
-        let edge = self.facts.leaf.as_ref().is_none_or(|leaf| leaf.only_edge);
         self.facts.leaf = Some(Leaf {
             kind: first,
             maker: "",
             marks: Vec::new(),
-            only_edge: edge && kind == LeafKind::Edge,
             cluster: None,
         });
     }
@@ -637,7 +636,7 @@ impl Node {
                 Reporter::Others(_) => return None,
             };
             let stamped = beat.stamped.map(|_| beat.at);
-            let at = heard(Some(beat.said()), stamped, node.facts.created, now)?;
+            let at = heard(Some(beat.said()), stamped, node.created, now)?;
             Some(Heard { by, at, what: None })
         });
         let (named_by, elsewhere) = match elsewhere {
@@ -832,8 +831,6 @@ impl World {
             facts: NodeFacts {
                 name,
                 uid: self.uid().into(),
-                created: created(dice),
-                powered_off: None,
                 ready,
                 ready_reason: Some("NodeStatusUnknown".to_owned()),
                 kubelet_says: None,
@@ -856,6 +853,7 @@ impl World {
                 open: !cordoned && !reserved,
                 opted_out: skip.opted_out(),
             },
+            created: created(dice),
             labels: BTreeMap::new(),
             annotations: BTreeMap::new(),
             taints: Vec::new(),
@@ -914,8 +912,6 @@ impl World {
             let age = i64::try_from(dice.below(50)).unwrap();
             node.show_life(dice, start() - SignedDuration::from_secs(age));
         }
-        let at = node.at(start(), Ok(Vec::new())).facts;
-        node.facts.powered_off = answer(dice, &moments(&at));
         if dice.permille(300) {
             let attachment = Attachment {
                 name: format!("csi-{number}"),
@@ -1017,13 +1013,6 @@ fn random_lease(dice: &mut Dice, renewed: i64, goes_on: bool) -> Lease {
     }
 }
 
-/// The moments on the node that an answer may have to be later than.
-pub(super) fn moments(node: &NodeFacts) -> Vec<Option<Timestamp>> {
-    let heard = node.heard.iter().map(|heard| Some(heard.at));
-    let of_node = [node.created, node.ready_since, node.tainted_since];
-    heard.chain(of_node).collect()
-}
-
 /// The key of virt-handler's heartbeat.
 const HEARTBEAT: &str = "kubevirt.io/heartbeat";
 
@@ -1063,9 +1052,6 @@ fn node(node: &Node, now: Timestamp) -> Value {
         labels["node-role.kubernetes.io/control-plane"] = json!("");
     }
     skip(node.skip, &mut labels, &mut annotations);
-    if let Some(answer) = &facts.powered_off {
-        annotations["pod-reaper.io/powered-off"] = json!(answer);
-    }
     let set = |wanted: &str| {
         let of_taint = |(place, set): &(Place, Option<Timestamp>)| {
             set.filter(|_| place.key() == ("taint", wanted)).map(time)
@@ -1166,7 +1152,7 @@ fn node(node: &Node, now: Timestamp) -> Value {
         "metadata": {
             "name": facts.name,
             "uid": facts.uid,
-            "creationTimestamp": facts.created.map(time),
+            "creationTimestamp": node.created.map(time),
             "labels": labels,
             "annotations": annotations,
             "managedFields": written,

@@ -1,10 +1,10 @@
 //! A pod: how a random one is made, what follows from it, and its JSON.
 
 use super::{
-    Facts, Key, NAMESPACES, World, age, answer,
+    Facts, Key, NAMESPACES, World, age,
     claim::SET,
     created, entry,
-    node::{Runs, Skip, moments},
+    node::{Runs, Skip},
     skip, time,
 };
 use crate::prelude::*;
@@ -163,15 +163,6 @@ impl Pod {
             what: None,
         })
     }
-
-    pub fn user(&self) -> User {
-        User {
-            uid: self.facts.uid.clone(),
-            name: self.facts.name.clone(),
-            claims: claims_of(&self.facts),
-            keeps: !self.terminating && !self.facts.finished() && self.facts.node.is_some(),
-        }
-    }
 }
 
 /// Where the pod runs, and the `ReplicaSet` that controls it.
@@ -188,20 +179,6 @@ pub fn runs(pod: &PodFacts) -> Option<Runs<'_>> {
         name: &pod.name,
         set: owner.map(|owner| owner.name.as_str()),
     })
-}
-
-/// The PVCs that a pod uses.
-#[derive(Debug, Clone)]
-pub struct User {
-    pub(super) uid: Uid,
-    pub(super) name: String,
-    pub(super) claims: Vec<String>,
-    /// Whether the pod keeps a PVC that is being deleted for as long as the pod exists.
-    pub(super) keeps: bool,
-}
-
-pub(super) fn claims_of(pod: &PodFacts) -> Vec<String> {
-    pod.claims.iter().map(|claim| claim.name.clone()).collect()
 }
 
 /// Statuses in the rows of pods. Current versions print neither of the last two for this pod: one is unknown to them, and the
@@ -271,11 +248,6 @@ impl World {
             - grace.min(SignedDuration::from_secs(30));
         let deletion_deadline = asked + grace;
         let created = created(dice);
-        let on = node.as_ref().and_then(|node| self.nodes.get(node));
-        let on = on.map(|node| moments(&node.at(start(), Ok(Vec::new())).facts));
-        let mut answerable = on.unwrap_or_default();
-        answerable.extend([created, Some(asked)]);
-        let reap = answer(dice, &answerable);
         let mut claims = Vec::new();
         for number in 0..dice.weigh(&[(5, 0), (3, 1), (1, 2)]) {
             let (mut claim, mut ephemeral) = (format!("{name}-data{number}"), dice.permille(300));
@@ -293,10 +265,6 @@ impl World {
             };
             let on_disk = of_set || of_operator && dice.permille(700);
             self.add_claim(dice, &namespace, &claim, node.as_deref(), owner, on_disk);
-            if let Some(claim) = self.claims.get_mut(&(namespace.clone(), claim.clone())) {
-                let moments = [&answerable[..], &[claim.created]].concat();
-                claim.give_up = answer(dice, &moments);
-            }
             // Sometimes the pod uses the PVC of another pod.
             let others = self
                 .pods
@@ -360,7 +328,6 @@ impl World {
             opted_out: skip.opted_out(),
             in_namespace: Some(Ok(NamespaceFacts::default())),
             after_reap: dice.permille(50).then(|| "unseal it".to_owned()),
-            reap,
             templates: None,
             claims,
             own_disk: own_disk
@@ -373,8 +340,6 @@ impl World {
                 .dedup()
                 .collect(),
             set_wants: None,
-            // A controller older than 1.28 gives pods no such label.
-            indexed: of_set && dice.permille(930),
             stays: None,
             tolerates_silence: None,
             tolerates_not_ready: None,
@@ -522,17 +487,11 @@ pub fn pod(pod: &Pod) -> Value {
     if let Some(hash) = pod.template {
         labels["pod-template-hash"] = json!(hash);
     }
-    if facts.indexed {
-        labels["apps.kubernetes.io/pod-index"] = json!("0");
-    }
     if facts.mirror {
         annotations["kubernetes.io/config.mirror"] = json!("hash");
     }
     if let Some(text) = &facts.after_reap {
         annotations["pod-reaper.io/after-reap"] = json!(text);
-    }
-    if let Some(answer) = &facts.reap {
-        annotations["pod-reaper.io/reap"] = json!(answer);
     }
     let owner = facts.owner.iter().map(|owner| {
         let mut reference = json!({"kind": owner.kind, "name": owner.name});

@@ -73,7 +73,7 @@ fn a_finalizer_that_waits_for_the_end_needs_the_taint_of_a_machine_that_is_off()
 #[test]
 fn a_fenced_node_is_not_to_be_powered_off_again() {
     for pod in [
-        "local; renewed",
+        "local; templated",
         "--manual-owner-kind StatefulSet",
         "lost",
         "held-by kueue.x-k8s.io/managed",
@@ -95,59 +95,52 @@ fn a_fenced_node_is_not_to_be_powered_off_again() {
     }
 }
 
-/// A `StatefulSet` may lose its quorum with two pods. From four pods on, the pods share one
-/// command, so that the commands fit on a screen.
+/// A `StatefulSet` may lose its quorum with two pods. From four PVCs on, no command is printed, so
+/// that the report fits on a screen.
 #[test]
-fn the_pods_of_one_stateful_set_are_answered_for_one_at_a_time() {
+fn the_pods_of_one_stateful_set_are_decided_about_one_at_a_time() {
     let cases = expect![[r#"
-        one pod: local; renewed
-            = answers: 1
-        on one node: local; renewed; and db-1; local; renewed
-            = answers: 2, one at a time
-        on two nodes: local; renewed; and-node ds07; and db-1; local; renewed
-            = answers: 1, one at a time
-            = answers: 1, one at a time
+        one pod: local; templated
+            = commands: 1
+        on one node: local; templated; and db-1; local; templated
+            = commands: 2, one at a time
+        on two nodes: local; templated; and-node ds07; and db-1; local; templated
+            = commands: 1, one at a time
+            = commands: 0, one at a time
         of a kind: --manual-owner-kind StatefulSet; and db-1
-            = answers: 2, one at a time
+            = commands: 0, one at a time
         confined: claim; on disk In ssd; and db-1; claim; on disk In ssd
-            = answers: 2, one at a time
-        another set: local; renewed; and db-1; of other; local; renewed
-            = answers: 1
-            = answers: 1
-        another is let go: local; renewed; and db-1
-            = answers: 1
-        another has a finalizer: local; renewed; and db-1; local; renewed; held-by example.com/own
-            = answers: 1
-            = answers: 0
-        the breaker holds the other: nodes 3/9; nodes-of eu/a 3/3; nodes-of eu/b 0/6; local; renewed; and-node ds07; zone eu/a; and db-1; local; renewed
-            = answers: 1
-            = answers: 0
+            = commands: 0, one at a time
+        another set: local; templated; and db-1; of other; local; templated
+            = commands: 1
+            = commands: 1
+        another is let go: local; templated; and db-1
+            = commands: 1
+        another has a finalizer: local; templated; and db-1; local; templated; held-by example.com/own
+            = commands: 1
+            = commands: 0
+        the breaker holds the other: nodes 3/9; nodes-of eu/a 3/3; nodes-of eu/b 0/6; local; templated; and-node ds07; zone eu/a; and db-1; local; templated
+            = commands: 1
+            = commands: 0
         of a Deployment: owner ReplicaSet apps/v1; --manual-owner-kind ReplicaSet; and-node ds07; and db-1; owner ReplicaSet apps/v1
-            = answers: 1
-            = answers: 1
+            = commands: 0
+            = commands: 0
         four on one node that only need to know that it is off: claim; shared; and db-1; claim; shared; and db-2; claim; shared; and db-3; claim; shared
-            = answers: 1
-        three on one node: local; renewed; and db-1; local; renewed; and db-2; local; renewed
-            = answers: 3, one at a time
-        four on one node: local; renewed; and db-1; local; renewed; and db-2; local; renewed; and db-3; local; renewed
-            = answers: 1, one name at a time
+            = commands: 0
+        three on one node: local; templated; and db-1; local; templated; and db-2; local; templated
+            = commands: 3, one at a time
+        four on one node: local; templated; and db-1; local; templated; and db-2; local; templated; and db-3; local; templated
+            = commands: 0, one at a time
     "#]];
     check_each(&cases, |case| {
         let advice = Scene::of(case).advice().into_iter();
         let advice = advice.map(|advice| {
-            let answers = advice
-                .steps
-                .iter()
-                .filter(|step| step.kind == StepKind::Answer);
-            let words = words(&advice);
-            let slowly = if words.contains("name only one in the command") {
-                ", one name at a time"
-            } else if words.contains("nswer for one pod at a time") {
-                ", one at a time"
-            } else {
-                ""
-            };
-            format!("answers: {}{slowly}", answers.count())
+            let commands = advice.steps.iter();
+            let commands =
+                commands.filter(|step| step.kind == StepKind::Decide && step.harm.is_some());
+            let is_slow = words(&advice).contains("only once the one before is Ready");
+            let slowly = if is_slow { ", one at a time" } else { "" };
+            format!("commands: {}{slowly}", commands.count())
         });
         advice.collect_vec().join("\n")
     });

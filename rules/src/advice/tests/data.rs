@@ -10,70 +10,60 @@ use super::*;
 #[test]
 fn the_data_of_a_claim_that_somebody_deleted_is_kept_first() {
     let cases = expect![[r#"
-        on the node: local; renewed; deleted
+        on the node: local; templated; deleted
             = first
-            = loses data pv-1 Delete
             = keep: kubectl patch pv pv-1 -p '{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}'
-            = answer, which Destroys data: kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
-        on the node, not wanted: local; renewed; deleted; set-wants-it-not
+            = decide
+        on the node, not wanted: local; templated; deleted; set-wants-it-not
             = first
-            = loses data pv-1 Delete
             = keep: kubectl patch pv pv-1 -p '{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}'
-            = answer, which Destroys data: kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
-        on the node, kept already: local; renewed; deleted; retain
+            = decide
+        on the node, kept already: local; templated; deleted; retain
             = first
-            = loses data pv-1 Retain
             = keep
-            = answer, which Starts empty: kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
-        kept already, on a fenced node: local; renewed; deleted; retain; fenced
-            = first
-            = loses data pv-1 Retain
+            = decide
+        kept already, on a fenced node: local; templated; deleted; retain; fenced
             = keep
-            = answer, which Starts empty: kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
-        on a fenced node: local; renewed; deleted; fenced
+            = decide
+        on a fenced node: local; templated; deleted; fenced
             = first
-            = loses data pv-1 Delete
             = keep: kubectl patch pv pv-1 -p '{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}'
-            = answer, which Destroys data: kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
-        on the node, of a Deployment: local; deleted; owner ReplicaSet apps/v1; not-renewed no StatefulSet made it
+            = decide
+        on the node, of a Deployment: local; deleted; owner ReplicaSet apps/v1
             = first
-            = loses data pv-1 Delete
             = keep: kubectl patch pv pv-1 -p '{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}'
-            = answer, which Destroys data: kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
-        on the node, of two pods of a Deployment: local; deleted; owner ReplicaSet apps/v1; not-renewed no StatefulSet made it; and db-1; owner ReplicaSet apps/v1; local; deleted; not-renewed no StatefulSet made it
+            = decide
+        on the node, of two pods of a Deployment: local; deleted; owner ReplicaSet apps/v1; and db-1; owner ReplicaSet apps/v1; local; deleted
             = first
-            = loses data pv-1 Delete
             = keep: kubectl patch pv pv-1 -p '{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}'
-            = answer, which Destroys data: kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
+            = decide
         elsewhere: claim; deleted; set-wants-it
             = first
-            = loses data pv-1 Delete
             = keep: kubectl patch pv pv-1 -p '{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}'
-            = answer, which Destroys data: kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
+            = decide
         elsewhere, on a shared disk: claim; shared; deleted; set-wants-it
             = first, risk
-            = loses data pv-1 Delete
             = keep: kubectl patch pv pv-1 -p '{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}'
-            = answer: kubectl annotate node ds06 pod-reaper.io/powered-off=2026-03-01T12:00:00Z --overwrite
-            = answer, which Destroys data: kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
+            = decide
+            = decide
         of a kind: claim; deleted; set-wants-it-not; --manual-owner-kind StatefulSet
+            = first, risk
             = keep: kubectl patch pv pv-1 -p '{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}'
-            = no answer
-        with a hostPath: local; renewed; deleted; writes-to /data
+            = decide
+        with a hostPath: local; templated; deleted; writes-to /data
+            = first
             = keep: kubectl patch pv pv-1 -p '{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}'
-            = no answer
-        another pod keeps it: claim; shared; deleted; kept-by web-1; set-wants-it
-            = risk
-            = answer: kubectl annotate node ds06 pod-reaper.io/powered-off=2026-03-01T12:00:00Z --overwrite
+            = decide
         its namespace goes too: claim; shared; deleted; namespace deleted
             = risk
-            = answer: kubectl annotate node ds06 pod-reaper.io/powered-off=2026-03-01T12:00:00Z --overwrite
+            = decide
         its own alone, which no other needs: claim; shared; owned; deleted
             = risk
-            = answer: kubectl annotate node ds06 pod-reaper.io/powered-off=2026-03-01T12:00:00Z --overwrite
-        a name that no API server gives: local; renewed; deleted; named $(reboot)
+            = decide
+        a name that no API server gives: local; templated; deleted; named $(reboot)
+            = first
             = keep: kubectl patch pv pv-1 -p '{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}'
-            = no answer
+            = decide
     "#]];
     check(&cases);
     let cases = cases.data().lines().map(str::trim);
@@ -97,37 +87,31 @@ fn what_a_pod_wrote_on_its_node_is_named_before_it_is_left_there() {
     check(&expect![[r#"
         alone: writes-to /data
             = first
-            = answer, which Starts empty: kubectl annotate pod db-0 -n shop pod-reaper.io/reap=2026-03-01T12:00:00Z --overwrite
+            = decide
         two paths: writes-to /data /srv
             = first
-            = answer, which Starts empty: kubectl annotate pod db-0 -n shop pod-reaper.io/reap=2026-03-01T12:00:00Z --overwrite
-        with a claim on the node: writes-to /data; local; renewed
+            = decide
+        with a claim on the node: writes-to /data; local; templated
             = first
-            = loses data pv-1 Delete
-            = answer, which Starts empty: kubectl annotate pod db-0 -n shop pod-reaper.io/reap=2026-03-01T12:00:00Z --overwrite
-            = answer, which Destroys data: kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
-        with a claim on the node, given up: writes-to /data; local; renewed; give-up 2026-03-01T11:30:00Z
-            = first
-            = answer, which Starts empty: kubectl annotate pod db-0 -n shop pod-reaper.io/reap=2026-03-01T12:00:00Z --overwrite
+            = decide, which Destroys data: kubectl get node ds06 -o 'jsonpath={.metadata.uid}{range .status.conditions[?(@.type=="Ready")]}/{.status}/{.lastTransitionTime}{end}' | grep -qxF -- n-1/Unknown/2026-03-01T11:00:00Z && echo '{"preconditions":{"uid":"c-1"}}' | kubectl delete --raw /api/v1/namespaces/shop/persistentvolumeclaims/data -f -
+            = decide
         with a claim that goes: writes-to /data; claim; unwanted
-            = no answer
+            = first
+            = decide
         of a kind too: writes-to /data; --manual-owner-kind StatefulSet
             = first, risk
-            = answer, which Starts empty: kubectl annotate pod db-0 -n shop pod-reaper.io/reap=2026-03-01T12:00:00Z --overwrite
+            = decide
     "#]]);
 }
 
 #[test]
 fn the_replacement_of_a_deployments_pod_waits_already() {
     check(&expect![[r#"
-        of a Deployment: local; owner ReplicaSet apps/v1; not-renewed no StatefulSet made it
+        of a Deployment: local; owner ReplicaSet apps/v1
             = first
-            = no answer
-        of another maker: local; owner ReplicaSet x.example/v1; by-operator
-            = first
-            = loses data pv-1 Delete
-            = answer, which Destroys data: kubectl annotate pvc data -n shop pod-reaper.io/give-up=2026-03-01T12:00:00Z --overwrite
-        without a controller: local; owner none; not-renewed no StatefulSet made it
-            = no answer
+            = decide
+        without a controller: local; owner none
+            = risk
+            = decide
     "#]]);
 }

@@ -44,12 +44,6 @@ fn a_pod_that_nothing_wants_again_passes_with_data_on_its_node() {
                 = local-volume Set
             not wanted, and the deleted claim is elsewhere: claim; deleted; set-wants-it-not
                 = stuck-on-not-ready-node Set
-            not wanted, and another keeps the deleted claim: local; deleted; kept-by web-1; set-wants-it-not
-                = local-volume Set
-            wanted, and another keeps the deleted claim: local; deleted; kept-by web-1; set-wants-it
-                = local-volume KeptBy { claim: "data", pod: "web-1" }
-            wanted, and another keeps the deleted claim elsewhere: claim; deleted; kept-by web-1; set-wants-it
-                = stuck-on-not-ready-node KeptBy { claim: "data", pod: "web-1" }
             not wanted, with one of two deleted: local; local; deleted; set-wants-it-not
                 = local-volume Set
             not wanted, confined: local; no-affinity; set-wants-it-not
@@ -64,8 +58,6 @@ fn a_pod_that_nothing_wants_again_passes_with_data_on_its_node() {
                 = shared-disk Set
             not wanted, of a kind: local; set-wants-it-not; --manual-owner-kind StatefulSet
                 = owner-kind Set
-            not wanted, given up: local; renewed; give-up 2026-03-01T11:30:00Z; set-wants-it-not
-                = stuck-on-not-ready-node Set
             of a Deployment: local; owner ReplicaSet apps/v1; set-wants-it-not
                 = local-volume
             of another maker's StatefulSet: local; owner StatefulSet apps.kruise.io/v1beta1; set-wants-it-not
@@ -134,26 +126,10 @@ fn a_stateful_set_that_writes_to_its_node_is_left_to_a_person() {
                 = stuck-on-not-ready-node
             no controller: owner none; writes-to /data
                 = stuck-on-not-ready-node
-            with a claim on the node: writes-to /data; local; renewed
+            with a claim on the node: writes-to /data; local
                 = local-volume, host-path
             with a claim elsewhere: writes-to /data; claim
                 = host-path
-            with scratch: writes-to /data; local; renewed; scratch; --reap-scratch
-                = local-volume, host-path
-            with --reap-scratch: writes-to /data; --reap-scratch
-                = host-path
-            answered: writes-to /data; reap 2026-03-01T11:30:00Z
-                = answered
-            answered, of another failure: writes-to /data; reap 2026-03-01T10:30:00Z
-                = host-path
-            answered, and it takes a claim along: writes-to /data; claim; unwanted; reap 2026-03-01T11:30:00Z
-                = host-path Set
-            only the pod is answered: writes-to /data; local; renewed; reap 2026-03-01T11:30:00Z
-                = local-volume
-            only the claim is answered: writes-to /data; local; renewed; give-up 2026-03-01T11:30:00Z
-                = local-volume, host-path
-            both are answered: writes-to /data; local; renewed; give-up 2026-03-01T11:30:00Z; reap 2026-03-01T11:30:00Z
-                = answered
             of a kind too: writes-to /data; --manual-owner-kind StatefulSet
                 = host-path, owner-kind
             of a node that is alive: writes-to /data; lease 1m

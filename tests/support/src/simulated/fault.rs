@@ -82,7 +82,7 @@ impl Fault {
             (1, Self::Status(302, true, false)),
         ];
         let own: &[_] = match kind {
-            Kind::Delete | Kind::DeleteClaim | Kind::Patch => &[
+            Kind::Delete | Kind::Patch => &[
                 (4, Self::NoEffect),
                 (3, Self::Webhook),
                 (2, Self::Denied(403)),

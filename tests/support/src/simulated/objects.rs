@@ -46,15 +46,9 @@ impl Cluster for Objects {
     }
 
     fn write(&mut self, request: &Request, takes_effect: bool) -> Result<(Value, ()), Refusal> {
-        let of_claim = request.kind == Kind::DeleteClaim;
         let is_it = |object: &Value| {
             let metadata = &object["metadata"];
-            object["kind"]
-                == (if of_claim {
-                    "PersistentVolumeClaim"
-                } else {
-                    "Pod"
-                })
+            object["kind"] == "Pod"
                 && metadata["namespace"] == request.namespace.as_str()
                 && metadata["name"] == request.name.as_str()
         };
@@ -77,11 +71,6 @@ impl Cluster for Objects {
         pod["metadata"]["resourceVersion"] = json!(format!("{version}1"));
         if request.kind == Kind::Patch {
             pod["status"]["phase"] = request.body["status"]["phase"].clone();
-            return Ok((pod.clone(), ()));
-        }
-        if of_claim {
-            // A finalizer blocks the PVC's deletion until the pod is gone.
-            pod["metadata"]["deletionTimestamp"] = json!(self.now.to_string());
             return Ok((pod.clone(), ()));
         }
         pod["metadata"]["deletionGracePeriodSeconds"] = json!(0);

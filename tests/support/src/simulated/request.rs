@@ -49,7 +49,6 @@ pub enum Kind {
     Volumes,
     PodsIn,
     Delete,
-    DeleteClaim,
     Patch,
     Event,
 }
@@ -103,7 +102,7 @@ enum Form {
 }
 
 /// Each kind of request: its method and path, with a label selector if it has one, its form, and the resource.
-const KINDS: [(Kind, &str, Form, Resource); 26] = {
+const KINDS: [(Kind, &str, Form, Resource); 25] = {
     use Form::{Few, List, Metadata, One, Rows};
     [
         (Kind::NodeRows, "GET /api/v1/nodes", Rows, Resource::Nodes),
@@ -215,12 +214,6 @@ const KINDS: [(Kind, &str, Form, Resource); 26] = {
             Resource::Pods,
         ),
         (
-            Kind::DeleteClaim,
-            "DELETE /api/v1/namespaces/NAMESPACE/persistentvolumeclaims/NAME",
-            One,
-            Resource::Claims,
-        ),
-        (
             Kind::Patch,
             "PATCH /api/v1/namespaces/NAMESPACE/pods/NAME/status",
             One,
@@ -236,7 +229,7 @@ const KINDS: [(Kind, &str, Form, Resource); 26] = {
 };
 
 impl Kind {
-    pub fn all() -> [Self; 26] {
+    pub fn all() -> [Self; 25] {
         KINDS.map(|(kind, ..)| kind)
     }
 
@@ -244,9 +237,9 @@ impl Kind {
         KINDS[self as usize].2
     }
 
-    /// Whether the request changes a pod or a PVC.
+    /// Whether the request changes a pod.
     pub fn writes(self) -> bool {
-        matches!(self, Self::Delete | Self::DeleteClaim | Self::Patch)
+        matches!(self, Self::Delete | Self::Patch)
     }
 
     pub(super) fn is_rows(self) -> bool {
@@ -279,7 +272,7 @@ fn place<'a>(pattern: &str, request: &'a str) -> Option<(&'a str, &'a str)> {
 impl Request {
     /// UID and resource version that a write carries.
     pub fn preconditions(&self) -> (&str, &str) {
-        let at = if matches!(self.kind, Kind::Delete | Kind::DeleteClaim) {
+        let at = if self.kind == Kind::Delete {
             &self.body["preconditions"]
         } else {
             &self.body["metadata"]
