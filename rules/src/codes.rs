@@ -26,7 +26,7 @@ macro_rules! codes {
         }
     ) => {
         $(#[$about])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
         pub enum $name {
             $($(#[$doc])* #[serde(rename = $code)] $variant,)*
         }

@@ -10,7 +10,7 @@ use crate::{
     advice::{Advice, Adviser},
     decide::{PodContext, Policy, Reason},
     facts::{
-        AffinityTerm, Attachment, BoundClaim, ClaimFacts, ClaimState, ClusterFacts, Containers,
+        AffinityTerm, Attachment, BoundClaim, ClaimDeletion, ClaimFacts, ClaimState, ClusterFacts, Containers,
         CountedNode, Deletion, Driver, FencingMark, Heard, Identity, KubeletSays, Leaf, LeafKind,
         NamedBy, NamespaceFacts, NodeCounts, NodeFacts, NodeRead, Owner, PodFacts, Ready,
         Requirement, SignBy, Storage, Tally, Unread, VolumeFacts, Zone,
@@ -152,7 +152,7 @@ pub fn bound(name: &str, storage: Storage) -> ClaimFacts {
         name: name.to_owned(),
         ephemeral: false,
         templated: false,
-        deleted: false,
+        deletion: None,
         owned: false,
         state: Some(ClaimState::Bound(BoundClaim {
             uid: "c-1".into(),
@@ -422,7 +422,17 @@ impl Scene {
             "owned" => (claim.owned, claim.ephemeral) = (true, true),
             "unwanted" => (claim.owned, self.pod.set_wants) = (true, Some(Ok(false))),
             "wanted" => (claim.owned, self.pod.set_wants) = (true, Some(Ok(true))),
-            "deleted" => claim.deleted = true,
+            "deleted" => {
+                let at = Some(how).filter(|how| !how.is_empty()).and_then(moment);
+                claim.deletion = Some(ClaimDeletion {
+                    at: at.unwrap_or_else(|| now() - SignedDuration::from_hours(2)),
+                    finalizers: Vec::new(),
+                });
+            }
+            "claim-held-by" => {
+                let deletion = claim.deletion.iter_mut();
+                deletion.for_each(|it| it.finalizers = vec![how.to_owned()]);
+            }
             "templated" => claim.templated = true,
             _ => return change_bound(&mut claim.state, what, how),
         }

@@ -168,13 +168,13 @@ async fn a_pod_that_changed_is_judged_by_the_claims_that_it_has_now() {
     }
 }
 
-/// Somebody has deleted the PVC, so Kubernetes would remove it with the pod. When the pod was
-/// judged, nothing wanted it.
+/// The pod owns the PVC, so Kubernetes would remove it with the pod. When the pod was judged, nothing
+/// wanted it.
 #[tokio::test(start_paused = true)]
 async fn a_pod_stays_whose_claim_is_wanted_by_now() {
     let unwanted = "
         Pod shop/db-0: {uses: data-db-0}
-        PersistentVolumeClaim shop/data-db-0: {volume: pv-1, metadata: {deletionTimestamp: '2026-01-10T00:00:00Z'}}
+        PersistentVolumeClaim shop/data-db-0: {volume: pv-1, metadata: {ownerReferences: [{apiVersion: v1, kind: Pod, name: db-0, uid: uid-shop-db-0}]}}
         PersistentVolume pv-1: {}
         StatefulSet shop/db: {spec: {replicas: 0}}
     ";

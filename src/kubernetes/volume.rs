@@ -9,12 +9,14 @@ use super::{
     pod::{NetworkDisk, NodeSelectorTerm, RequiredTerms, written_by_several},
 };
 use crate::facts::{
-    AffinityTerm, Attachment, BoundClaim, ClaimRead, ClaimState, Driver, Read, Storage, Unread,
+    AffinityTerm, Attachment, BoundClaim, ClaimDeletion, ClaimRead, ClaimState, Driver, Read, Storage, Unread,
     VolumeFacts,
 };
 
 /// The mode of a volume without a file system.
 const BLOCK: &str = "Block";
+/// The finalizer by which Kubernetes keeps a PVC until no pod uses it.
+const PVC_PROTECTION: &str = "kubernetes.io/pvc-protection";
 
 raw! {
     /// A `PersistentVolumeClaim`.
@@ -130,7 +132,11 @@ impl RawClaim {
             status,
         } = self;
         let many = spec.access_modes.iter().any(|mode| mode == "ReadWriteMany");
-        let deleted = metadata.terminating();
+        let foreign = |name: &&String| *name != PVC_PROTECTION;
+        let deletion = metadata.deletion_timestamp.map(|at| ClaimDeletion {
+            at,
+            finalizers: metadata.finalizers.iter().filter(foreign).cloned().collect(),
+        });
         let missing = given(spec.volume_name);
         let lost = status.phase == "Lost";
         let owners = metadata
@@ -162,7 +168,7 @@ impl RawClaim {
         };
         ClaimRead {
             owners,
-            deleted,
+            deletion,
             state,
         }
     }

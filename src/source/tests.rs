@@ -26,7 +26,7 @@ use super::{
     *,
 };
 use crate::{
-    decide::{ReasonCode, TieKind},
+    decide::{PodContext, ReasonCode, TieKind},
     facts::{
         ClaimFacts, ClaimState, ClusterFacts, DeletedWithPod, NodeCounts, NodeFacts, Ready, Unread,
     },
@@ -1439,10 +1439,15 @@ fn looked_up(more: &str) -> ClaimFacts {
     gathered(more).pods.remove(0).claims.remove(0)
 }
 
+/// What happens to a PVC of `pod` when the pod is deleted, by the default settings.
+fn goes(facts: &ClusterFacts, pod: &PodFacts, claim: &ClaimFacts) -> DeletedWithPod {
+    PodContext::of(facts, &audit().policy, pod).goes(claim)
+}
+
 /// Whether the PVC of the first pod is deleted with the pod.
 fn going(more: &str) -> String {
-    let pod = gathered(more).pods.remove(0);
-    match pod.goes(&pod.claims[0]) {
+    let Gathered { facts, pods, .. } = gathered(more);
+    match goes(&facts, &pods[0], &pods[0].claims[0]) {
         DeletedWithPod::MayBeWanted(_) => "MayBeWanted".to_owned(),
         goes => format!("{goes:?}"),
     }
@@ -1463,7 +1468,7 @@ fn each_cause_is_said_in_words() {
             yaml(&format!("{{{more}}}")),
         );
         let Gathered { facts, pods, .. } = gathered_of(&list(objects(&described)));
-        let errors = facts.errors.into_iter().map(|error| error.cause);
+        let errors = facts.errors.iter().map(|error| error.cause.clone());
         let claims = pods
             .iter()
             .flat_map(|pod| pod.claims.iter().map(move |claim| (pod, claim)));
@@ -1472,7 +1477,7 @@ fn each_cause_is_said_in_words() {
                 Some(ClaimState::Unread(Unread(why))) => Some(why.clone()),
                 _ => None,
             };
-            let wanted = match pod.goes(claim) {
+            let wanted = match goes(&facts, pod, claim) {
                 DeletedWithPod::MayBeWanted(why) => Some(why),
                 _ => None,
             };
@@ -1500,11 +1505,11 @@ fn each_cause_is_said_in_words() {
     check_each(
         &expect![[r#"
             its set wants it:
-                = its StatefulSet wants the pod again
+                = it was deleted at 2026-01-10T00:00:00Z, before its node became NotReady, and goes with its last pod
             no set controls it: Pod web-0: {metadata: {ownerReferences: null}}
-                = no StatefulSet controls the pod, which would say whether it is wanted again
+                = it was deleted at 2026-01-10T00:00:00Z, before its node became NotReady, and goes with its last pod
             sets are not in the file: StatefulSet web: null
-                = its StatefulSet could not be read: the file has no statefulsets: they were not saved, or there are none
+                = it was deleted at 2026-01-10T00:00:00Z, before its node became NotReady, and goes with its last pod
         "#]],
         |more| causes(DELETED, more),
     );
@@ -1578,9 +1583,9 @@ fn a_claim_that_is_being_deleted_is_wanted_unless_another_pod_keeps_it_or_nothin
             its set wants the pod:
                 = MayBeWanted
             its set is scaled down: StatefulSet web: {spec: {replicas: 1}}
-                = Unwanted(Set)
+                = MayBeWanted
             its set is gone: StatefulSet web: null, StatefulSet other: {}
-                = Unwanted(Set)
+                = MayBeWanted
             no set controls it: Pod web-1: {metadata: {ownerReferences: null}}
                 = MayBeWanted
             its namespace goes too: Namespace data: {metadata: {deletionTimestamp: '2026-01-10T00:00:00Z'}}
@@ -1878,17 +1883,17 @@ fn where_a_volume_is_comes_from_its_driver_and_affinity() {
             another driver's: csi: {driver: another, volumeAttributes: {dataLocality: strict-local}}
                 = stuck-on-not-ready-node
             no node has it: TERMS [{matchExpressions: [{key: disks, operator: In, values: ['4']}]}]
-                = volume-confined
+                = local-volume
             its own node alone has it: TERMS [{matchExpressions: [{key: disks, operator: In, values: ['4']}]}]; Node ds06: {metadata: {labels: {disks: '4'}}}
-                = volume-confined
+                = local-volume
             another has it, NotReady as it is: TERMS [{matchExpressions: [{key: disks, operator: In, values: ['4']}]}]; Node ds07: {metadata: {labels: {disks: '4'}}}
                 = stuck-on-not-ready-node
             a leaf node is no place to start: TERMS [{matchExpressions: [{key: disks, operator: In, values: ['4']}]}]; Node vk: {metadata: {labels: {disks: '4', type: virtual-kubelet}}}
-                = volume-confined
+                = local-volume
             more than three: TERMS [{matchExpressions: [{key: disks, operator: Gt, values: ['3']}]}]; Node ds07: {metadata: {labels: {disks: '4'}}}
                 = stuck-on-not-ready-node
             more than four: TERMS [{matchExpressions: [{key: disks, operator: Gt, values: ['4']}]}]; Node ds07: {metadata: {labels: {disks: '4'}}}
-                = volume-confined
+                = local-volume
             most nodes: TERMS [{matchExpressions: [{key: disks, operator: DoesNotExist, values: []}]}]
                 = stuck-on-not-ready-node
             by field: TERMS [{matchFields: [{key: metadata.name, operator: In, values: [ds06]}]}]

@@ -384,7 +384,7 @@ impl<'a> World<'a> {
     fn found(&self, readings: &Readings, pod: &PodFacts, mut claim: ClaimFacts) -> ClaimFacts {
         let key = (pod.namespace.clone(), claim.name.clone());
         if let (None, Some(found)) = (&claim.state, readings.pvcs.get(&key)) {
-            claim.deleted = found.deleted;
+            claim.deletion.clone_from(&found.deletion);
             claim.owned = found.owners.contains(&pod.uid);
             claim.state = Some(found.state.clone());
         }
@@ -530,10 +530,10 @@ impl<'a> World<'a> {
     /// depends on them for a PVC that stays: its pod needs you in any case.
     pub fn unread_sets(&self, readings: &Readings) -> Vec<(Query, Failure)> {
         let depends = |pod: &&PodFacts| {
+            let case = PodContext::of(&self.facts, self.wanted.policy, pod);
             let goes = |claim: &ClaimFacts| {
-                claim.owned
-                    && !claim.deleted
-                    && matches!(pod.goes(claim), DeletedWithPod::MayBeWanted(_))
+                claim.deletion.is_none()
+                    && matches!(case.goes(claim), DeletedWithPod::MayBeWanted(_))
             };
             pod.claims.iter().any(goes)
         };

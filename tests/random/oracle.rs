@@ -70,11 +70,25 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
     let alive = |node: &NodeFacts| alive(node, now);
     let may_live = |node: &NodeFacts| !alive(node) && !matches!(node.named_by, Some(Ok(_)));
     let any = |test: &dyn Fn(&ClaimFacts) -> bool| pod.claims.iter().any(test);
-    let pinned = is(&|node| any(&|claim| is_on(pod, claim, node)));
     let of_namespace = unwanted(pod) == Some(Unwanted::Namespace);
-    let confined =
-        !of_namespace && is(&|node| any(&|claim| place_of(claim, node) == Place::Confined));
-    let unverified = is(&|node| any(&|claim| is_unverified(pod, claim, node)));
+    let given_up = |claim: &ClaimFacts| {
+        let from = node.and_then(|node| given_up_from(claim, node, now, policy));
+        from.filter(|_| !of_namespace)
+    };
+    let going = node.is_some() && any(&|claim| is_going(pod, claim, given_up(claim).is_some()));
+    let lately = any(&|claim| given_up(claim).is_some_and(|from| from > now));
+    // A PVC that was given up is asked about only if it could not be read.
+    let at = |place: Place| {
+        is(&|node| {
+            any(&|claim| {
+                let is_read = !matches!(claim.state, Some(ClaimState::Unread(_)));
+                place_of(claim, node) == place && !(is_read && given_up(claim).is_some())
+            })
+        })
+    };
+    let pinned = unwanted(pod).is_none() && at(Place::Pinned);
+    let confined = unwanted(pod).is_none() && at(Place::Confined);
+    let unverified = at(Place::Unverified);
     let kinds = [&pod.owner, &pod.workload]
         .into_iter()
         .flatten()
@@ -134,13 +148,23 @@ fn rules(facts: &ClusterFacts, policy: &Policy, pod: &PodFacts) -> Vec<(&'static
             "nothing was asked about its claims",
             ReasonCode::FactsUnread,
         ),
+        (
+            going,
+            "a wanted PVC would go with it",
+            ReasonCode::VolumeUnverified,
+        ),
         (pinned, "a volume is pinned", ReasonCode::LocalVolume),
         (
             writes_to_host,
             "it writes to its node",
             ReasonCode::HostPath,
         ),
-        (confined, "a volume is confined", ReasonCode::VolumeConfined),
+        (confined, "a volume is confined", ReasonCode::LocalVolume),
+        (
+            lately,
+            "a PVC was deleted a moment ago",
+            ReasonCode::NotOverdue,
+        ),
         (
             unverified,
             "a volume is unverified",
@@ -373,21 +397,32 @@ pub fn writes_to_host(pod: &PodFacts) -> bool {
     is_of_set(pod) && !pod.host_paths.is_empty()
 }
 
-/// Whether the PVC is deleted with its pod. The PVC of a generic ephemeral volume is excluded.
-fn goes_with(claim: &ClaimFacts) -> bool {
-    let is_its_own = claim.owned && claim.ephemeral;
-    (claim.deleted || claim.owned) && !is_its_own
+/// The moment from which a pod may go with a PVC that somebody deleted after `node` failed.
+pub fn given_up_from(
+    claim: &ClaimFacts,
+    node: &NodeFacts,
+    now: Timestamp,
+    policy: &Policy,
+) -> Option<Timestamp> {
+    let deletion = claim.deletion.as_ref()?;
+    let is_later = not_ready_since(node, now).is_some_and(|since| deletion.at > since);
+    let is_free = deletion.finalizers.is_empty() && !(claim.owned && claim.ephemeral);
+    let wait = policy.reap_older_than.max(SignedDuration::from_mins(10));
+    (is_later && is_free).then(|| deletion.at + wait)
 }
 
-/// Whether the data of `claim` is on `node`, and somebody may want it again. If no set wants the pod, that is only a PVC that
-/// somebody deleted by hand: any other PVC stays, or is deleted by the set's own policy.
-pub fn is_on(pod: &PodFacts, claim: &ClaimFacts, node: &NodeFacts) -> bool {
-    let is_asked_about = match unwanted(pod) {
+/// Whether the PVC would go with its pod although somebody may want it. `is_given_up` says whether somebody deleted it after the
+/// node failed.
+pub fn is_going(pod: &PodFacts, claim: &ClaimFacts, is_given_up: bool) -> bool {
+    let goes = claim.deletion.is_some() || claim.owned && !claim.ephemeral;
+    let retained = matches!(&claim.state, Some(ClaimState::Bound(bound))
+        if bound.volume.reclaim_policy.as_deref() == Some("Retain"));
+    let wanted = match unwanted(pod) {
         None => true,
-        Some(Unwanted::Set) => claim.deleted,
+        Some(Unwanted::Set) => claim.deletion.is_some(),
         Some(Unwanted::Namespace) => false,
     };
-    is_asked_about && place_of(claim, node) == Place::Pinned
+    goes && !(claim.owned && claim.ephemeral) && wanted && !is_given_up && !retained
 }
 
 /// From where the data of a PVC can be reached.
@@ -416,12 +451,6 @@ pub fn place_of(claim: &ClaimFacts, node: &NodeFacts) -> Place {
         Some(ClaimState::Bound(bound)) => place_of_volume(&bound.volume, node),
         None | Some(ClaimState::Unread(_) | ClaimState::WithoutVolume { .. }) => Place::Unverified,
     }
-}
-
-/// Whether `volume-unverified` applies to `claim`. It also applies to a PVC that is deleted with its pod although it is wanted.
-pub fn is_unverified(pod: &PodFacts, claim: &ClaimFacts, node: &NodeFacts) -> bool {
-    let wanted = goes_with(claim) && unwanted(pod).is_none();
-    wanted && claim.state != Some(ClaimState::Absent) || place_of(claim, node) == Place::Unverified
 }
 
 fn place_of_volume(volume: &VolumeFacts, node: &NodeFacts) -> Place {

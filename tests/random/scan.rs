@@ -185,15 +185,12 @@ fn the_scan_chooses_what_reading_everything_chooses() {
 type Is = fn(&Reason) -> bool;
 
 /// Reasons that depend on facts that the scan requests and a snapshot already has.
-const SEEN: [(&str, Is); 9] = [
+const SEEN: [(&str, Is); 8] = [
     ("no controller", |reason| notes(reason, "nothing brings")),
     ("waits", |reason| notes(reason, "its replacement waits")),
     ("Ready", |reason| reason.code == ReasonCode::NodeReady),
     ("alive", |reason| reason.code == ReasonCode::KubeletAlive),
     ("local", |reason| reason.code == ReasonCode::LocalVolume),
-    ("confined", |reason| {
-        reason.code == ReasonCode::VolumeConfined
-    }),
     ("unverified", |reason| {
         reason.code == ReasonCode::VolumeUnverified
     }),

@@ -1,14 +1,12 @@
 //! The advice for pods that are alike: one text and one set of commands for all of them.
 
-use std::collections::BTreeSet;
-
 use itertools::Itertools as _;
 
 use super::{AFTER_A_POWER_CYCLE, Advice, Adviser, Step, StepKind, UNLESS_CHANGED, by_hand};
 use crate::{
     decide::{ReasonCode, Tie, TieKind, Verdict},
     facts::{
-        ClaimFacts, DeletedWithPod, KubeletSays, NodeFacts, PodFacts, Ready, SignBy, Unneeded,
+        ClaimFacts, KubeletSays, NodeFacts, PodFacts, Ready, SignBy,
         Unread, VolumeFacts,
     },
     limits::Judged,
@@ -69,7 +67,7 @@ impl PodGroup<'_> {
             ReasonCode::HostPath,
         ]
         .map(|code| self.is(code));
-        let is_unverified = self.all.iter().any(|it| unverified(it).next().is_some());
+        let is_unverified = self.ties(TieKind::Unverified).next().is_some();
         let (mut first, mut about_node, mut risks) = (Vec::new(), Vec::new(), Vec::new());
         let mut steps = self.keep_data(name);
         let is_deleted = !steps.is_empty();
@@ -93,7 +91,7 @@ impl PodGroup<'_> {
             ));
         } else if let Some(replaced) = self.replaced_already(name) {
             first.push(replaced);
-        } else if (local || host_path) && self.first.pod.controller.is_some() {
+        } else if (local || host_path) && self.restarts_with_its_data() {
             about_node.push(format!(
                 "If {name} can come back, wait: these pods then restart with their data."
             ));
@@ -193,7 +191,7 @@ impl PodGroup<'_> {
             let claims = pinned.filter_map(|tie| pod.claim(&tie.pvc));
             let named = |claim: &&ClaimFacts| is_name(&pod.namespace) && is_name(&claim.name);
             claims
-                .filter(|claim| claim.templated && !claim.deleted)
+                .filter(|claim| claim.templated && claim.deletion.is_none())
                 .filter(named)
                 .filter_map(|claim| self.delete(node, claim))
         });
@@ -270,11 +268,7 @@ impl PodGroup<'_> {
     pub fn replaced_already(&self, node: &str) -> Option<String> {
         let is_renamed = |pod: &PodFacts| pod.made_by("ReplicaSet", "apps");
         let is_pinned = self.is(ReasonCode::LocalVolume) && self.pods().all(is_renamed);
-        let pinned = self
-            .all
-            .iter()
-            .flat_map(|judged| judged.reason.ties.of_kind(TieKind::Pinned))
-            .filter(|_| is_pinned);
+        let pinned = self.ties(TieKind::Pinned).filter(|_| is_pinned);
         let of_pins = pinned.map(|tie| tie.pvc.as_str());
         let names = of_pins.sorted().dedup().collect_vec();
         if names.is_empty() {
@@ -287,7 +281,7 @@ impl PodGroup<'_> {
         };
         let is_deleted = |name: &str| {
             self.pods()
-                .any(|pod| pod.claim(name).is_some_and(|it| it.deleted))
+                .any(|pod| pod.claim(name).is_some_and(|it| it.deletion.is_some()))
         };
         let what = if names.iter().any(|name| is_deleted(name)) {
             format!("Once the old pod is gone, create {pvcs} again, since no controller does.")
@@ -302,34 +296,36 @@ impl PodGroup<'_> {
         ))
     }
 
-    /// Returns the steps that save the data of PVCs that somebody deleted. When the node comes
-    /// back, the last act of its kubelet would destroy that data.
+    /// Returns the steps that save the data of PVCs that somebody deleted before the node failed. When
+    /// the node comes back, the last act of its kubelet would destroy that data.
     pub fn keep_data(&self, node: &str) -> Vec<Step> {
-        let claims = self.pods().flat_map(|pod| {
-            let claims = pod.claims.iter();
-            claims.filter(|claim| {
-                let kept = [
-                    DeletedWithPod::Unwanted(Unneeded::Namespace),
-                    DeletedWithPod::Ephemeral,
-                ];
-                claim.deleted && !kept.contains(&pod.goes(claim))
-            })
+        let going = self.all.iter().flat_map(|Judged { pod, reason, .. }| {
+            let going = reason.ties.of_kind(TieKind::Going);
+            going.filter_map(|tie| pod.claim(&tie.pvc))
         });
-        let steps = claims.filter_map(|claim| Some(self.keep(node, claim, &claim.bound()?.volume)));
-        let mut seen = BTreeSet::new();
-        steps
-            .filter(|step| seen.insert(step.what.clone()))
-            .collect()
+        let deleted = going.filter(|claim| claim.deletion.is_some());
+        let steps =
+            deleted.filter_map(|claim| Some(self.keep(node, &claim.name, &claim.bound()?.volume.name)));
+        steps.unique_by(|step| step.what.clone()).collect()
+    }
+
+    /// Reports whether the pods' controller would start them again on their node, with all of their
+    /// PVCs: none of them is being deleted.
+    fn restarts_with_its_data(&self) -> bool {
+        let mut claims = self.pods().flat_map(|pod| &pod.claims);
+        self.first.pod.controller.is_some() && claims.all(|claim| claim.deletion.is_none())
+    }
+
+    /// Lists the ties of this kind.
+    fn ties(&self, kind: TieKind) -> impl Iterator<Item = &Tie> {
+        let all = self.all.iter();
+        all.flat_map(move |judged| judged.reason.ties.of_kind(kind))
     }
 
     fn see_volumes(&self) -> Vec<Step> {
         let kubectl = self.adviser.kubectl;
         let mut steps = Vec::new();
-        let confined = self
-            .all
-            .iter()
-            .flat_map(|judged| judged.reason.ties.of_kind(TieKind::Confined));
-        for tie in confined {
+        for tie in self.ties(TieKind::Confined) {
             let (Tie { pvc, why, .. }, volume) = (tie, tie.volume());
             let what = format!("See where the data of PVC {pvc} is: volume {volume} {why}.");
             let describe = ["describe", "pv", volume];
@@ -342,7 +338,7 @@ impl PodGroup<'_> {
                 self.them()
             )));
         }
-        for Tie { pvc, why, .. } in self.all.iter().flat_map(|judged| unverified(judged)) {
+        for Tie { pvc, why, .. } in self.ties(TieKind::Unverified) {
             let what = format!("See PVC {pvc}, and where its volume is: {why}.");
             let get = ["get", "pvc", pvc, "-n", self.namespace(), "-o", "wide"];
             // A name that no PVC can have is only in the pod, so the command shows the pod.
@@ -360,24 +356,14 @@ impl PodGroup<'_> {
 
     /// Returns the step that keeps the data of a deleted PVC. Its command only ever keeps data, so
     /// the user may paste it late, and twice.
-    fn keep(&self, node: &str, claim: &ClaimFacts, volume: &VolumeFacts) -> Step {
-        let (claim, VolumeFacts { name, .. }, retain) = (&claim.name, volume, "Retain");
-        if volume.reclaim_policy.as_deref() == Some(retain) {
-            return Step {
-                kind: StepKind::Keep,
-                ..Step::remark(format!(
-                    "Somebody deleted PVC {claim}: it is deleted once its last pod is gone. Its volume {name} has the reclaim policy {retain}, so its \
-                     data stays, and a replacement starts empty."
-                ))
-            };
-        }
-        let change = format!(r#"{{"spec":{{"persistentVolumeReclaimPolicy":"{retain}"}}}}"#);
-        let patch = ["patch", "pv", name, "-p", &change];
+    fn keep(&self, node: &str, claim: &str, volume: &str) -> Step {
+        let change = r#"{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}"#;
+        let patch = ["patch", "pv", volume, "-p", change];
         Step {
             kind: StepKind::Keep,
             ..Step::new(
                 format!(
-                    "Set volume {name} to {retain} before {node} comes back: somebody deleted PVC {claim}, so the data is \
+                    "Set volume {volume} to Retain before {node} comes back: PVC {claim} is being deleted, so the data is \
                      destroyed as soon as {node}'s kubelet ends the pod."
                 ),
                 self.adviser.kubectl.command(&patch),
@@ -571,16 +557,6 @@ fn pod_is_far(code: ReasonCode) -> bool {
         ReasonCode::LeafNode,
     ]
     .contains(&code)
-}
-
-/// Lists the ties of the PVCs that are unverified, without those of PVCs that only somebody's delete
-/// makes unverified.
-fn unverified(judged: &Judged) -> impl Iterator<Item = &Tie> {
-    let ties = judged.reason.ties.of_kind(TieKind::Unverified);
-    ties.filter(|tie| {
-        let claim = judged.pod.claim(&tie.pvc);
-        !claim.is_some_and(|claim| claim.deleted && claim.bound().is_some())
-    })
 }
 
 fn named(noun: &str, names: &[&str]) -> String {

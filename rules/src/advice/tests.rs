@@ -126,8 +126,10 @@ fn every_rule_that_holds_has_its_step() {
             = see: kubectl get pvc data -n shop -o wide
             = decide
         a claim that somebody deleted, and of which it is not known who else reaches it: claim; on disk In ssd; reached-by unread; wanted its set wants it; deleted
-            = first
+            = first, risk
             = keep: kubectl patch pv pv-1 -p '{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}'
+            = see: kubectl get pvc data -n shop -o wide
+            = decide
             = decide
         an unread claim: unread
             = risk
@@ -139,9 +141,6 @@ fn every_rule_that_holds_has_its_step() {
             = keep: kubectl patch pv pv-1 -p '{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}'
             = decide
         a claim that somebody deleted, whose volume is kept: claim; retain; deleted; wanted so
-            = first
-            = keep
-            = decide
         a claim that is being deleted on the dead node: local; templated; deleted; wanted so
             = first
             = keep: kubectl patch pv pv-1 -p '{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}'
@@ -160,6 +159,7 @@ fn every_rule_that_holds_has_its_step() {
             = decide, which Destroys data: kubectl get node ds06 -o 'jsonpath={.metadata.uid}{range .status.conditions[?(@.type=="Ready")]}/{.status}/{.lastTransitionTime}{end}' | grep -qxF -- n-1/Unknown/2026-03-01T11:00:00Z && echo '{"preconditions":{"uid":"c-1"}}' | kubectl delete --raw /api/v1/namespaces/shop/persistentvolumeclaims/logs -f -
             = decide
         a confined volume: claim; on rack In r1; reached-by ds06
+            = first
             = see: kubectl describe pv pv-1
             = see
             = decide
@@ -170,9 +170,6 @@ fn every_rule_that_holds_has_its_step() {
             = decide, which Destroys data: kubectl get node ds06 -o 'jsonpath={.metadata.uid}{range .status.conditions[?(@.type=="Ready")]}/{.status}/{.lastTransitionTime}{end}' | grep -qxF -- n-1/Unknown/2026-03-01T11:00:00Z && echo '{"preconditions":{"uid":"c-1"}}' | kubectl delete --raw /api/v1/namespaces/shop/persistentvolumeclaims/logs -f -
             = decide
         a confined volume, and a claim that goes: claim; on rack In r1; reached-by ds06; claim; unwanted
-            = see: kubectl describe pv pv-1
-            = see
-            = decide
         a kind of owner: --manual-owner-kind StatefulSet
             = first, risk
             = decide
@@ -212,9 +209,6 @@ fn a_claim_that_no_template_makes_is_not_deleted_by_a_command() {
             = risk
             = decide
         owned by the pod: claim; wanted its StatefulSet wants the pod again
-            = risk
-            = see: kubectl get pvc data -n shop -o wide
-            = decide
             = decide
     "#]]);
 }

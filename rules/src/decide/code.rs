@@ -99,9 +99,6 @@ reasons! {
     HostPath = "host-path" => Manual,
         "One of its containers may write to a directory or disk of the dead node, by a hostPath volume in the pod itself, and its StatefulSet would start the replacement elsewhere, with an empty directory. Read-only mounts, sockets, character devices and system directories are ignored.",
         "If the node can come back, wait for it: the pod then restarts with its data. If not, copy the data from its disk if you need it, power the machine off, and delete the pod by hand.";
-    VolumeConfined = "volume-confined" => Manual,
-        "One of its PVCs is bound to a volume that no other node is known to reach (zone and region terms are ignored). Its affinity names something other than this node, or it is a hostPath or local volume without an affinity, which other nodes may share. The data may be elsewhere.",
-        "Find out where the data is. Bring up a node that the volume allows, and the next run reaps the pod. Or delete the pod by hand: the replacement then waits for such a node.";
     VolumeUnverified = "volume-unverified" => Manual,
         "A PVC or its volume could not be read or is missing, or it is not known which nodes reach the volume: the data may be on the dead node. Or deleting the pod would also remove a PVC that may still be needed: the pod owns the PVC, or somebody has already deleted the PVC and this pod is its last user.",
         "Find out where the volume is, by the commands in the report. Once you know that it is elsewhere, and that the machine is off, delete the pod by hand. If somebody deleted a PVC, set its volume to Retain first, before the node comes back: the last act of its kubelet would destroy the data.";

@@ -70,6 +70,8 @@ pub struct Ties {
     /// Why nothing needs the pod or its PVCs again: only the causes that let the pod pass a rule. Each
     /// cause must still apply when the pod is deleted.
     pub unneeded: BTreeSet<Unneeded>,
+    /// The time until which PVCs that were given up keep the pod; `None` if there are none.
+    pub given_up_until: Option<Timestamp>,
     /// Notes about PVCs to show once the pod is reaped, as phrases.
     pub notes: Vec<String>,
 }
@@ -100,6 +102,8 @@ pub enum TieKind {
     Confined,
     /// It could not be verified that the PVC does not tie the pod to the node.
     Unverified,
+    /// The PVC would go with the pod, and may be wanted again.
+    Going,
 }
 
 impl Ties {
@@ -120,7 +124,7 @@ impl Tie {
         match self.kind {
             TieKind::Pinned => format!(" is bound to volume {volume} ({why})"),
             TieKind::Confined => format!(" is bound to volume {volume}, which {why}"),
-            TieKind::Unverified => format!(": {why}"),
+            TieKind::Unverified | TieKind::Going => format!(": {why}"),
         }
     }
 }

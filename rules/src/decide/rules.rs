@@ -24,7 +24,8 @@ use crate::{
 
 /// A row of the table.
 pub struct Rule {
-    stage: Stage,
+    /// The subject of the rule.
+    pub stage: Stage,
     /// The reasons that the rule can give.
     pub gives: &'static [Code],
     /// The question of the rule, as the report shows it.
@@ -76,8 +77,10 @@ rules! {
     Node: KubeletAlive, "Does its node show a sign of life?" => kubelet_alive;
     Finalizers: Finalizers,
         "Is it held by finalizers other than the Job controller's?" => finalizers;
+    Storage: VolumeUnverified, "Would a PVC that may be wanted go with it?" => claim_goes;
     Storage: LocalVolume | HostPath, "Is its data on the node?" => data_on_node;
-    Storage: VolumeConfined, "Is its storage out of reach of every other node?" => volume_confined;
+    Storage: LocalVolume, "Is its storage out of reach of every other node?" => volume_confined;
+    Storage: NotOverdue, "Was a PVC given up too recently?" => given_up_lately;
     Storage: VolumeUnverified, "Is a PVC or its volume unverified?" => volume_unverified;
     Storage: SharedDisk,
         "Could two machines write to its disk, and is its node not fenced?" => shared_disk;
@@ -119,11 +122,13 @@ impl PodContext<'_> {
         if let Ok(ties) = self.ties() {
             reason.ties = ties.clone();
         }
-        if reason.stage == Stage::Storage {
+        if reason.stage == Stage::Storage && reason.verdict() == Verdict::Manual {
             let later_rules = rules.filter(|rule| rule.stage == Stage::Storage);
             let others = later_rules.filter_map(|rule| (rule.finding)(self).ok());
             let own = iter::once(reason.code).chain(mem::take(&mut reason.asks));
-            reason.asks = own.chain(others.map(|other| other.code)).collect();
+            let asks = own.chain(others.map(|other| other.code));
+            let manual = asks.filter(|code| code.verdict() == Verdict::Manual);
+            reason.asks = manual.unique().collect();
         }
         reason
     }
@@ -203,7 +208,8 @@ impl PodContext<'_> {
         let overdue = self.overdue_since();
         let overdue = overdue.saturating_add(self.policy.reap_older_than).ok()?;
         let silent = since.saturating_add(self.policy.reap_older_than).ok()?;
-        Some(overdue.max(silent))
+        let given_up = self.ties().ok().and_then(|ties| ties.given_up_until);
+        Some(overdue.max(silent).max(given_up.unwrap_or(Timestamp::MIN)))
     }
 
     /// Evaluates every rule, in order. [`PodContext::decide`] walks through the same rules, so the
@@ -557,12 +563,36 @@ fn volume_confined(case: &PodContext<'_>) -> Finding {
         return seen(of_claims(case.pod, none));
     }
     holds(
-        Code::VolumeConfined,
+        Code::LocalVolume,
         format!(
             "No other node is known to reach its storage: {}.",
             confined.iter().join("; ")
         ),
     )
+}
+
+fn claim_goes(case: &PodContext<'_>) -> Finding {
+    match joined(case.ties()?.of_kind(TieKind::Going), "; ") {
+        Some(going) => holds(
+            Code::VolumeUnverified,
+            format!("A PVC that may be wanted would go with it: {going}."),
+        ),
+        None => seen(of_claims(case.pod, "No PVC that may be wanted would go with it")),
+    }
+}
+
+fn given_up_lately(case: &PodContext<'_>) -> Finding {
+    match case.ties()?.given_up_until {
+        Some(until) if until > case.now => holds(
+            Code::NotOverdue,
+            format!(
+                "A PVC was deleted after its node failed. From {until:.0} on, a run deletes the pod, and the PVC goes with \
+                 it: until then, its data can still be kept by setting its volume to Retain."
+            ),
+        ),
+        Some(_) => seen("A PVC was given up: it was deleted after the node failed."),
+        None => seen(of_claims(case.pod, "No PVC was given up")),
+    }
 }
 
 fn volume_unverified(case: &PodContext<'_>) -> Finding {

@@ -63,6 +63,7 @@ fn told(scene: &Scene) -> String {
         (", pinned: ", TieKind::Pinned),
         (", confined: ", TieKind::Confined),
         (", unverified: ", TieKind::Unverified),
+        (", going: ", TieKind::Going),
     ] {
         told += &prefixed(what, joined(ties(kind), " "));
     }
@@ -476,7 +477,7 @@ fn a_volume_on_the_disk_of_the_dead_node_is_for_a_person() {
         hostPath: host-path
             = local-volume, pinned: data
         local, whatever it says: local; on kubernetes.io/hostname In ds07
-            = volume-confined, confined: data
+            = local-volume, confined: data
         Longhorn's: strict-local
             = local-volume, pinned: data
     "#]]);
@@ -521,19 +522,19 @@ fn a_volume_that_another_node_reaches_binds_nothing() {
         ],
         &expect![[r#"
             to two nodes: on metadata.name In ds06 ds07
-                = stuck-on-not-ready-node, notes: 1 | stuck-on-not-ready-node, notes: 1 | volume-confined, confined: data | volume-confined, confined: data | facts-unread, Storage
+                = stuck-on-not-ready-node, notes: 1 | stuck-on-not-ready-node, notes: 1 | local-volume, confined: data | local-volume, confined: data | facts-unread, Storage
             to another node: on metadata.name In ds07
-                = stuck-on-not-ready-node, notes: 1 | stuck-on-not-ready-node, notes: 1 | volume-confined, confined: data | volume-confined, confined: data | facts-unread, Storage
+                = stuck-on-not-ready-node, notes: 1 | stuck-on-not-ready-node, notes: 1 | local-volume, confined: data | local-volume, confined: data | facts-unread, Storage
             to a namesake's beginning: on metadata.name In ds06-2
-                = stuck-on-not-ready-node, notes: 1 | stuck-on-not-ready-node, notes: 1 | volume-confined, confined: data | volume-confined, confined: data | facts-unread, Storage
+                = stuck-on-not-ready-node, notes: 1 | stuck-on-not-ready-node, notes: 1 | local-volume, confined: data | local-volume, confined: data | facts-unread, Storage
             to any but this node: on metadata.name NotIn ds06
-                = stuck-on-not-ready-node, notes: 1 | stuck-on-not-ready-node, notes: 1 | volume-confined, confined: data | volume-confined, confined: data | facts-unread, Storage
+                = stuck-on-not-ready-node, notes: 1 | stuck-on-not-ready-node, notes: 1 | local-volume, confined: data | local-volume, confined: data | facts-unread, Storage
             to a label's presence: on ds06 Exists
-                = stuck-on-not-ready-node, notes: 1 | stuck-on-not-ready-node, notes: 1 | volume-confined, confined: data | volume-confined, confined: data | facts-unread, Storage
+                = stuck-on-not-ready-node, notes: 1 | stuck-on-not-ready-node, notes: 1 | local-volume, confined: data | local-volume, confined: data | facts-unread, Storage
             to a label's absence: on ds06 DoesNotExist
-                = stuck-on-not-ready-node, notes: 1 | stuck-on-not-ready-node, notes: 1 | volume-confined, confined: data | volume-confined, confined: data | facts-unread, Storage
+                = stuck-on-not-ready-node, notes: 1 | stuck-on-not-ready-node, notes: 1 | local-volume, confined: data | local-volume, confined: data | facts-unread, Storage
             to a number: on disks Gt 2
-                = stuck-on-not-ready-node, notes: 1 | stuck-on-not-ready-node, notes: 1 | volume-confined, confined: data | volume-confined, confined: data | facts-unread, Storage
+                = stuck-on-not-ready-node, notes: 1 | stuck-on-not-ready-node, notes: 1 | local-volume, confined: data | local-volume, confined: data | facts-unread, Storage
         "#]],
     );
     // These volumes need no query: the nodes do not matter.
@@ -562,15 +563,15 @@ fn a_volume_that_no_other_node_reaches_is_for_a_person() {
         &[""],
         &expect![[r#"
             this node alone: on rack In r1 & topology.kubernetes.io/zone In a; reached-by ds06
-                = volume-confined, confined: data
+                = local-volume, confined: data
             no node at all: on rack In r1 & topology.kubernetes.io/zone In a; reached-by
-                = volume-confined, confined: data
+                = local-volume, confined: data
             another one too: on rack In r1 & topology.kubernetes.io/zone In a; reached-by ds06 ds07
                 = stuck-on-not-ready-node, notes: 1
             another one, by its second term: on rack In r1 | rack In r2; reached-by ds06 | ds07
                 = stuck-on-not-ready-node, notes: 1
             a node at any place: on
-                = volume-confined, confined: data
+                = local-volume, confined: data
         "#]],
     );
 }
@@ -586,7 +587,7 @@ fn an_affinity_that_cannot_be_asked_about_is_unverified() {
             by no known operator: on disks Near x
                 = volume-unverified, unverified: data
             by an empty value: on disks In ''
-                = volume-confined, confined: data
+                = local-volume, confined: data
             by no value: on disks In
                 = volume-unverified, unverified: data
             by what is no value: on disks In a),b
@@ -606,9 +607,9 @@ fn a_hostname_counts_only_where_the_node_has_it() {
         &[""],
         &expect![[r#"
             no hostname: no-hostname
-                = volume-confined, confined: data
+                = local-volume, confined: data
             another hostname: hostname ds06
-                = volume-confined, confined: data
+                = local-volume, confined: data
         "#]],
     );
 }
@@ -620,7 +621,7 @@ fn a_term_without_requirements_matches_no_node() {
         &[""],
         &expect![[r#"
             empty terms only: on |
-                = volume-confined, confined: data
+                = local-volume, confined: data
             an empty term beside a pinned one: on | metadata.name In ds06
                 = local-volume, pinned: data
             an empty term beside a free one: on | zone In a
@@ -641,7 +642,7 @@ fn a_claim_of_the_pods_own_binds_nothing() {
         owned and on the disk of the node: local; owned
             = stuck-on-not-ready-node, notes: 1
         owned, and wanted again: claim; wanted its StatefulSet wants the pod again
-            = volume-unverified, unverified: data
+            = volume-unverified, going: data
     "#]]);
 }
 
@@ -790,8 +791,10 @@ const TRIGGERS: &str = "
     node-just-failed: tainted 1m
     kubelet-alive: virt-handler 10s
     finalizers: held-by example.com/backup
+    volume-unverified: claim; deleted
     local-volume: local
-    volume-confined: claim; on rack In r1; reached-by ds06
+    local-volume: claim; on rack In r1; reached-by ds06
+    not-overdue: claim; deleted 3m
     volume-unverified: unbound Pending
     shared-disk: claim; shared
     owner-kind: --manual-owner-kind StatefulSet
@@ -882,7 +885,6 @@ fn the_rules_say_what_they_lack() {
             a set, of a pinned claim: local; set-not-asked
                 = StatefulSet shop/db
             a set, of a deleted claim: claim; deleted; set-not-asked
-                = StatefulSet shop/db
             a set, of a claim elsewhere: claim; set-not-asked
             a set, of a claim that goes: claim; owned; ephemeral; wanted so; set-not-asked
         "#]],
@@ -900,19 +902,9 @@ fn a_pod_about_whose_claims_nothing_was_asked_is_not_reaped() {
     let unasked = scene.case().evaluate();
     let unasked = unasked.iter().filter(|rule| rule.holds.is_none());
     let asked = unasked.map(|rule| rule.asks).collect::<Vec<_>>();
-    let of_claims = [
-        ReasonCode::LocalVolume,
-        ReasonCode::VolumeConfined,
-        ReasonCode::VolumeUnverified,
-        ReasonCode::SharedDisk,
-    ];
-    let of_claims = of_claims.map(|code| {
-        let mut rules = rules::RULES.iter();
-        rules
-            .find(|rule| rule.gives.contains(&code))
-            .map_or("", |rule| rule.asks)
-    });
-    assert_eq!(asked, of_claims);
+    let storage = rules::RULES.iter().filter(|rule| rule.stage == Stage::Storage);
+    let of_claims = storage.filter(|rule| rule.gives != [ReasonCode::OwnerKind]);
+    assert_eq!(asked, of_claims.map(|rule| rule.asks).collect::<Vec<_>>());
     check(&expect![[r#"
         nothing was asked: unasked
             = facts-unread, Storage
@@ -939,7 +931,6 @@ fn codes_and_verdicts_are_those_of_the_contract() {
         finalizers manual
         local-volume manual
         host-path manual
-        volume-confined manual
         volume-unverified manual
         shared-disk manual
         owner-kind manual
@@ -1045,19 +1036,19 @@ fn local_volume_and_volume_confined_ask_which_other_nodes_there_are() {
         under another name of this machine: local; reached-by ds06-new
             = stuck-on-not-ready-node, notes: 1
         of several nodes that are gone: local; on kubernetes.io/hostname In ds06 ds07; reached-by ds06
-            = volume-confined, confined: data
+            = local-volume, confined: data
         that nobody binds: host-path; no-affinity
-            = volume-confined, confined: data
+            = local-volume, confined: data
         bound to a zone: host-path; on topology.kubernetes.io/zone In a
-            = volume-confined, confined: data
+            = local-volume, confined: data
         bound to a zone or a node: host-path; on topology.kubernetes.io/zone In a | kubernetes.io/hostname In ds06
-            = volume-confined, confined: data
+            = local-volume, confined: data
         nobody was asked: local; reached-by ?
             = facts-unread, Storage
         a zone of its name, and a rack of its own: claim; on rack-zone In ds06 & rack In r1; reached-by ds06
-            = volume-confined, confined: data
+            = local-volume, confined: data
         its name, or a rack of its own: claim; on metadata.name In ds06 | rack In r1; reached-by ds06
-            = volume-confined, confined: data
+            = local-volume, confined: data
         a field: local; on field & kubernetes.io/hostname In ds06
             = volume-unverified, unverified: data
         strict-local, bound to nothing: strict-local
@@ -1065,16 +1056,82 @@ fn local_volume_and_volume_confined_ask_which_other_nodes_there_are() {
     "#]]);
 }
 
+/// Kubernetes keeps a deleted PVC until its last pod is gone. So deleting the PVC of a dead node says
+/// that its data may go; a PVC that was deleted before may be a slip that can still be undone.
 #[test]
-fn a_claim_that_is_being_deleted_takes_its_data_along() {
+fn a_claim_that_was_deleted_after_the_node_failed_is_given_up() {
     check(&expect![[r#"
-        somebody's slip: claim; deleted; wanted its StatefulSet wants the pod again
-            = volume-unverified, unverified: data
-        nothing wants it: claim; deleted; unwanted
+        given up: local; deleted 30m
             = stuck-on-not-ready-node, notes: 1
-        on the disk of the node: local; deleted; wanted so
-            = local-volume, pinned: data, unverified: data, also volume-unverified
-        made by the pod's own volume: claim; ephemeral; owned; deleted
+        given up on a disk elsewhere: claim; deleted 30m
+            = stuck-on-not-ready-node, notes: 1
+        given up, on storage that nobody else is known to reach: local; no-affinity; deleted 30m
+            = stuck-on-not-ready-node, notes: 1
+        given up, on nodes that could not be read: claim; on disk In ssd; reached-by unread; deleted 30m
+            = stuck-on-not-ready-node, notes: 1
+        given up, not wanted any more: local; deleted 30m; set-wants-it-not
+            = stuck-on-not-ready-node, notes: 1
+        given up, lost: lost; deleted 30m
+            = stuck-on-not-ready-node, notes: 1
+        given up, unread: unread; deleted 30m
+            = volume-unverified, unverified: data
+        given up, a volume that is kept: local; retain; deleted 30m
+            = stuck-on-not-ready-node, notes: 1
+        ten minutes ago: local; deleted 10m
+            = stuck-on-not-ready-node, notes: 1
+        a second less: local; deleted 9m 59s
+            = not-overdue, reaped in 1s
+        three minutes ago: local; deleted 3m
+            = not-overdue, reaped in 7m
+        not yet as long as the threshold: local; deleted 30m; --reap-older-than 45m; since 2h
+            = not-overdue, reaped in 15m
+        as long as the threshold: local; deleted 45m; --reap-older-than 45m; since 2h
+            = stuck-on-not-ready-node, notes: 1
+        just before the node failed: local; deleted 60m
+            = volume-unverified, pinned: data, going: data, also local-volume
+        just after: local; deleted 59m 59s
+            = stuck-on-not-ready-node, notes: 1
+        before the node failed: local; deleted 2h
+            = volume-unverified, pinned: data, going: data, also local-volume
+        before the node failed, elsewhere: claim; deleted 2h
+            = volume-unverified, going: data
+        before the node failed, elsewhere, not wanted any more: claim; deleted 2h; set-wants-it-not
+            = volume-unverified, going: data
+        before the node failed, elsewhere, kept: claim; retain; deleted 2h
+            = stuck-on-not-ready-node, notes: 1
+        before the node failed, kept on the node: local; retain; deleted 2h
+            = local-volume, pinned: data
+        before the node failed, in a namespace that is being deleted: local; deleted 2h; namespace deleted
+            = stuck-on-not-ready-node, notes: 1
+        before a later failure, as Ready went from False to Unknown: local; deleted 30m; since 20m
+            = volume-unverified, pinned: data, going: data, also local-volume
+        a finalizer of somebody else: local; deleted 30m; claim-held-by example.com/backup
+            = volume-unverified, pinned: data, going: data, also local-volume
+        a finalizer of somebody else, elsewhere: claim; deleted 30m; claim-held-by example.com/backup
+            = volume-unverified, going: data
+        one of two: local; called a; deleted 30m; local; called b
+            = local-volume, pinned: b
+        one of two, three minutes ago: local; called a; deleted 3m; local; called b
+            = local-volume, pinned: b
+        both: local; called a; deleted 30m; local; called b; deleted 30m
+            = stuck-on-not-ready-node, notes: 2
+        both, one of them three minutes ago: local; called a; deleted 30m; local; called b; deleted 3m
+            = not-overdue, reaped in 7m
+        on a node that is alive: local; deleted 30m; virt-handler 10s
+            = kubelet-alive, virt-handler 10s
+        on a node that is back: local; deleted 30m; ready True
+            = node-ready
+        of a pod that a person decides about: local; deleted 30m; --manual-owner-kind StatefulSet
+            = owner-kind
+        on a disk that two machines could write to: local; iscsi; deleted 30m
+            = shared-disk
+        made by the pod's own volume: claim; ephemeral; owned; deleted 2h
+            = stuck-on-not-ready-node, notes: 1
+        owned by the pod, which is wanted: claim; wanted so
+            = volume-unverified, going: data
+        owned by the pod, which nothing wants: claim; unwanted
+            = stuck-on-not-ready-node, notes: 1
+        owned by the pod, kept: claim; retain; wanted so
             = stuck-on-not-ready-node, notes: 1
     "#]]);
 }

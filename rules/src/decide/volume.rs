@@ -8,15 +8,22 @@
 use std::collections::BTreeSet;
 
 use itertools::Itertools as _;
+use jiff::{SignedDuration, Timestamp};
 
 use super::{
     context::PodContext,
     reason::{NoReason, Tie, TieKind, Ties},
 };
-use crate::facts::{
-    AffinityTerm, BoundClaim, ClaimFacts, ClaimState, DeletedWithPod, NodeFacts, PodFacts, Query,
-    Requirement, Storage, Unneeded, VolumeFacts,
+use crate::{
+    facts::{
+        AffinityTerm, BoundClaim, ClaimDeletion, ClaimFacts, ClaimState, DeletedWithPod, NodeFacts,
+        Query, Requirement, Storage, Unneeded, Unread, VolumeFacts,
+    },
+    words::joined,
 };
+
+/// The time that is left, after a PVC was deleted, to set its volume to `Retain`.
+const TIME_TO_RETAIN: SignedDuration = SignedDuration::from_mins(10);
 
 /// The nodes from which a volume can be reached.
 enum Reach {
@@ -41,21 +48,85 @@ impl PodContext<'_> {
         ties.as_ref()
             .map_err(|lacks| NoReason::Lacks(lacks.clone()))
     }
-}
 
-/// Returns the open queries about the pod's PVCs, and about whether the PVCs that are deleted with
-/// the pod are wanted again.
-fn lacked(pod: &PodFacts) -> BTreeSet<Query> {
-    let mut lacks = BTreeSet::new();
-    for claim in &pod.claims {
-        if claim.state.is_none() {
-            lacks.insert(Query::pvc(pod, &claim.name));
+    /// Returns whether the PVC `claim`, which the pod uses, is deleted with the pod.
+    ///
+    /// When a `StatefulSet` with `whenScaled: Delete` is scaled down, it makes the pod the owner of
+    /// the pod's PVCs. It reverts that only once the pod is gone. So a `StatefulSet` that wants the
+    /// pod again wants its PVCs too.
+    pub fn goes(&self, claim: &ClaimFacts) -> DeletedWithPod {
+        let pod = self.pod;
+        let unneeded = pod.unneeded();
+        let policy = claim.bound().and_then(|it| it.volume.reclaim_policy.as_deref());
+        if claim.owned && claim.ephemeral {
+            return DeletedWithPod::Ephemeral;
         }
-        if matches!(pod.goes(claim), DeletedWithPod::MayBeWanted(_)) && pod.set_wants.is_none() {
-            lacks.extend(Query::set(pod));
+        if !claim.owned && claim.deletion.is_none() {
+            return DeletedWithPod::No;
+        }
+        if unneeded == Some(Unneeded::Namespace) {
+            return DeletedWithPod::Unwanted(Unneeded::Namespace);
+        }
+        if let Some(from) = self.given_up_from(claim) {
+            return DeletedWithPod::GivenUp(from);
+        }
+        match (&claim.deletion, unneeded) {
+            (None, Some(why)) => DeletedWithPod::Unwanted(why),
+            _ if policy == Some("Retain") => DeletedWithPod::Retained,
+            (Some(ClaimDeletion { at, finalizers }), _) => {
+                let held = joined(finalizers, ", ");
+                DeletedWithPod::MayBeWanted(match held {
+                    Some(finalizers) => format!(
+                        "it was deleted at {at:.0}, and goes once its last pod and the finalizers {finalizers} are gone"
+                    ),
+                    None => format!(
+                        "it was deleted at {at:.0}, before its node became NotReady, and goes with its last pod"
+                    ),
+                })
+            }
+            (None, None) => {
+                let why = match &pod.set_wants {
+                    _ if !pod.of_stateful_set() => {
+                        "no StatefulSet controls the pod, which would say whether it is wanted again"
+                    }
+                    Some(Ok(_)) => "its StatefulSet wants the pod again",
+                    Some(Err(Unread(why))) => &format!("its StatefulSet could not be read: {why}"),
+                    None => "its StatefulSet was not read",
+                };
+                DeletedWithPod::MayBeWanted(format!(
+                    "the pod owns it, so that it goes with the pod, and {why}"
+                ))
+            }
         }
     }
-    lacks
+
+    /// Returns the time from which the pod may be deleted with a PVC that somebody gave up: the PVC
+    /// was deleted after the node failed, and nothing but pods keeps it. Until then its volume can
+    /// still be set to `Retain`. `None` for any other PVC.
+    fn given_up_from(&self, claim: &ClaimFacts) -> Option<Timestamp> {
+        let ClaimDeletion { at, finalizers } = claim.deletion.as_ref()?;
+        let since = self.known()?.not_ready_since(self.now)?;
+        let delay = self.policy.reap_older_than.max(TIME_TO_RETAIN);
+        let from = at.saturating_add(delay).ok()?;
+        (*at > since && finalizers.is_empty()).then_some(from)
+    }
+
+    /// Returns the open queries about the pod's PVCs, and about whether the PVCs that are deleted
+    /// with the pod are wanted again.
+    fn lacked(&self) -> BTreeSet<Query> {
+        let pod = self.pod;
+        let mut lacks = BTreeSet::new();
+        for claim in &pod.claims {
+            if claim.state.is_none() {
+                lacks.insert(Query::pvc(pod, &claim.name));
+            }
+            let may_be_wanted = matches!(self.goes(claim), DeletedWithPod::MayBeWanted(_));
+            if may_be_wanted && claim.deletion.is_none() && pod.set_wants.is_none() {
+                lacks.extend(Query::set(pod));
+            }
+        }
+        lacks
+    }
 }
 
 /// Returns the ties, or the queries that have to be read first.
@@ -66,39 +137,33 @@ fn check(case: &PodContext<'_>, node: &NodeFacts) -> Result<Ties, BTreeSet<Query
         let namespace = pod.unneeded().filter(|why| *why == Unneeded::Namespace);
         ties.unneeded.extend(namespace);
     }
-    let mut lacks = lacked(pod);
-    for claim in &case.pod.claims {
+    let mut lacks = case.lacked();
+    for claim in &pod.claims {
         let name = &claim.name;
-        let unverified = |why| Tie {
+        let tie = |why, kind| Tie {
             pvc: name.clone(),
             volume: claim.bound().map(|bound| bound.volume.name.clone()),
             why,
-            kind: TieKind::Unverified,
+            kind,
         };
-        let (goes, wanted) = match &case.pod.goes(claim) {
-            DeletedWithPod::No => (None, None),
-            DeletedWithPod::Ephemeral => (
-                Some("belongs to the pod alone and is deleted with it"),
-                None,
-            ),
+        let unverified = |why| tie(why, TieKind::Unverified);
+        let goes = case.goes(claim);
+        let how = match &goes {
+            DeletedWithPod::No => None,
+            DeletedWithPod::MayBeWanted(why) => {
+                ties.all.push(tie(why.clone(), TieKind::Going));
+                None
+            }
+            DeletedWithPod::Ephemeral => Some("belongs to the pod alone and is deleted with it"),
+            DeletedWithPod::GivenUp(from) => {
+                ties.given_up_until = ties.given_up_until.max(Some(*from));
+                Some("was deleted after the node failed, and disappears with its last pod")
+            }
             DeletedWithPod::Unwanted(why) => {
                 ties.unneeded.insert(*why);
-                let how = if claim.deleted {
-                    "is being deleted, and disappears with its last pod"
-                } else {
-                    "belongs to the pod alone and is deleted with it"
-                };
-                (Some(how), None)
+                Some("is deleted with the pod, and nothing wants it again")
             }
-            DeletedWithPod::MayBeWanted(cause) if claim.deleted => {
-                let cause =
-                    format!("it is being deleted, so that it goes with its last pod, and {cause}");
-                (None, Some(unverified(cause)))
-            }
-            DeletedWithPod::MayBeWanted(cause) => {
-                let cause = format!("the pod owns it, so that it goes with the pod, and {cause}");
-                (None, Some(unverified(cause)))
-            }
+            DeletedWithPod::Retained => Some("is deleted with its last pod"),
         };
         let stays = claim
             .bound()
@@ -108,12 +173,11 @@ fn check(case: &PodContext<'_>, node: &NodeFacts) -> Result<Ties, BTreeSet<Query
         } else {
             "data included"
         };
-        let goes = goes.map(|how| format!("PVC {name} {how}, {data}"));
-        ties.notes.extend(goes);
-        // A PVC of the pod's own generic ephemeral volume is deleted with the pod and ties it to
-        // nothing. Only `shared-disk` needs to know its volume.
-        let temporary = case.pod.goes(claim) == DeletedWithPod::Ephemeral;
-        let of_state = match &claim.state {
+        ties.notes.extend(how.map(|how| format!("PVC {name} {how}, {data}")));
+        // Nobody misses the data of the pod's own generic ephemeral volume, or of a PVC that was given
+        // up. Only `shared-disk` needs to know its volume.
+        let temporary = matches!(goes, DeletedWithPod::Ephemeral | DeletedWithPod::GivenUp(_));
+        let unsure = match &claim.state {
             Some(ClaimState::Unread(unread)) => Some(unverified(unread.0.clone())),
             _ if temporary => None,
             Some(ClaimState::Bound(bound)) => {
@@ -132,13 +196,7 @@ fn check(case: &PodContext<'_>, node: &NodeFacts) -> Result<Ties, BTreeSet<Query
             }
             None | Some(ClaimState::Absent) => None,
         };
-        ties.all.extend(match (of_state, wanted) {
-            (Some(state), Some(wanted)) => Some(Tie {
-                why: format!("{}; {}", state.why, wanted.why),
-                ..state
-            }),
-            (state, wanted) => state.or(wanted),
-        });
+        ties.all.extend(unsure);
     }
     if lacks.is_empty() {
         Ok(ties)
@@ -159,16 +217,12 @@ fn classify(
     let volume = &bound.volume;
     let name = &volume.name;
     let reach = reach(volume, node);
-    if matches!(reach, Reach::Pinned(_)) && case.pod.set_wants.is_none() {
+    let is_local = matches!(reach, Reach::Pinned(_) | Reach::Confined);
+    if is_local && case.pod.set_wants.is_none() {
         lacks.extend(Query::set(case.pod));
     }
-    let unneeded = case.pod.unneeded().filter(|why| match reach {
-        Reach::Pinned(_) => *why == Unneeded::Namespace || !claim.deleted,
-        Reach::Confined => *why == Unneeded::Namespace,
-        Reach::Free | Reach::Unverified(_) | Reach::Lacks(_) => false,
-    });
-    if let Some(why) = unneeded {
-        if !claim.owned && !claim.deleted {
+    if let Some(why) = case.pod.unneeded().filter(|_| is_local) {
+        if !claim.owned && claim.deletion.is_none() {
             let claim = &claim.name;
             ties.notes.push(match why {
                 Unneeded::Namespace => format!("PVC {claim} is deleted with its namespace"),

@@ -1,5 +1,6 @@
 //! A PVC, its volume, and what happens to both when the pod is deleted.
 
+use jiff::Timestamp;
 use serde::Deserialize;
 
 use super::{Read, Uid, Unread};
@@ -14,8 +15,8 @@ pub struct ClaimFacts {
     pub ephemeral: bool,
     /// True if a template of the pod's `StatefulSet` makes the PVC again.
     pub templated: bool,
-    /// True if the PVC's deletion was requested. Such a PVC only waits for the pods that use it.
-    pub deleted: bool,
+    /// The deletion of the PVC, if it was requested. Such a PVC only waits for the pods that use it.
+    pub deletion: Option<ClaimDeletion>,
     /// True if the pod owns the PVC, so that the PVC is deleted with the pod.
     pub owned: bool,
     /// The PVC as it was read; `None` if it was not read.
@@ -44,7 +45,7 @@ impl ClaimFacts {
             name,
             ephemeral,
             templated: false,
-            deleted: false,
+            deletion: None,
             owned: false,
             state: None,
         }
@@ -65,6 +66,16 @@ impl ClaimFacts {
     }
 }
 
+/// The requested deletion of a PVC. Kubernetes completes it once no pod uses the PVC and no finalizer
+/// is left.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClaimDeletion {
+    /// `metadata.deletionTimestamp`: when the deletion was requested.
+    pub at: Timestamp,
+    /// The finalizers except `kubernetes.io/pvc-protection`, which waits for the pods.
+    pub finalizers: Vec<String>,
+}
+
 /// Whether a PVC is deleted with its pod. It is if the pod owns it by UID, or if its deletion was
 /// requested and only waits for the pod. Kubernetes deletes a PVC with its last owner, and with the
 /// last pod that uses it.
@@ -76,6 +87,11 @@ pub enum DeletedWithPod {
     Ephemeral,
     /// The PVC is deleted, and nothing wants it again. Holds why.
     Unwanted(Unneeded),
+    /// The PVC is deleted, but its volume stays, by its reclaim policy `Retain`.
+    Retained,
+    /// Somebody gave the PVC up by deleting it after the node failed. Holds the time from which the
+    /// pod may be deleted.
+    GivenUp(Timestamp),
     /// The PVC is deleted, but something may want it again. Holds the cause, as a phrase.
     MayBeWanted(String),
 }
@@ -95,8 +111,8 @@ pub enum Unneeded {
 pub struct ClaimRead {
     /// The UIDs of the PVC's owners.
     pub owners: Vec<Uid>,
-    /// True if the PVC's deletion was requested.
-    pub deleted: bool,
+    /// The deletion of the PVC, if it was requested.
+    pub deletion: Option<ClaimDeletion>,
     /// The PVC's state.
     pub state: ClaimState,
 }
@@ -107,7 +123,7 @@ impl From<ClaimState> for ClaimRead {
     fn from(state: ClaimState) -> Self {
         Self {
             owners: Vec::new(),
-            deleted: false,
+            deletion: None,
             state,
         }
     }

@@ -16,7 +16,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize, Serializer};
 
 pub use self::claim::{
-    AffinityTerm, BoundClaim, ClaimFacts, ClaimRead, ClaimState, DeletedWithPod, Driver,
+    AffinityTerm, BoundClaim, ClaimDeletion, ClaimFacts, ClaimRead, ClaimState, DeletedWithPod, Driver,
     MAX_CLAIMS_PER_POD, Requirement, Storage, Unneeded, VolumeFacts,
 };
 pub use self::node::{

@@ -4,8 +4,8 @@ use derive_more::Display;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    Heard, NamespaceFacts, Read, ResourceVersion, Uid, Unread,
-    claim::{BoundClaim, ClaimFacts, DeletedWithPod, Unneeded, VolumeFacts},
+    Heard, NamespaceFacts, Read, ResourceVersion, Uid,
+    claim::{BoundClaim, ClaimFacts, Unneeded, VolumeFacts},
 };
 use crate::codes::entry;
 
@@ -183,31 +183,6 @@ impl PodFacts {
             return Some(Unneeded::Namespace);
         }
         (self.of_stateful_set() && self.set_wants == Some(Ok(false))).then_some(Unneeded::Set)
-    }
-
-    /// Returns whether the PVC `claim`, which the pod uses, is deleted with the pod. When a
-    /// `StatefulSet` with `whenScaled: Delete` is scaled down, it makes the pod the owner of the
-    /// pod's PVCs. It reverts that only once the pod is gone. So a `StatefulSet` that wants the pod
-    /// again wants its PVCs too.
-    pub fn goes(&self, claim: &ClaimFacts) -> DeletedWithPod {
-        if claim.owned && claim.ephemeral {
-            return DeletedWithPod::Ephemeral;
-        }
-        if !claim.owned && !claim.deleted {
-            return DeletedWithPod::No;
-        }
-        if let Some(why) = self.unneeded() {
-            return DeletedWithPod::Unwanted(why);
-        }
-        DeletedWithPod::MayBeWanted(match &self.set_wants {
-            _ if !self.of_stateful_set() => {
-                "no StatefulSet controls the pod, which would say whether it is wanted again"
-                    .to_owned()
-            }
-            Some(Ok(_)) => "its StatefulSet wants the pod again".to_owned(),
-            Some(Err(Unread(why))) => format!("its StatefulSet could not be read: {why}"),
-            None => "its StatefulSet was not read".to_owned(),
-        })
     }
 
     /// Reports whether the pod's controller is of this kind and this API group.

@@ -63,19 +63,3 @@ fn the_data_of_a_deleted_claim_is_kept_first_in_every_format() {
         }
     }
 }
-
-#[test]
-fn a_volume_that_stays_is_not_to_be_kept_first() {
-    let stays = "PersistentVolume pv-ledger: {spec: {persistentVolumeReclaimPolicy: Retain}}";
-    let objects = objects(&with(yaml(DELETED), yaml(stays)));
-    let text = text::write(
-        &report(&audit(), &objects, &[]).page(),
-        text::Screen::default(),
-    );
-    assert!(
-        text.contains("Somebody deleted PVC data-ledger-0"),
-        "{text}"
-    );
-    assert!(!text.contains("set the volume"), "{text}");
-    assert!(!text.contains("wait:"), "{text}");
-}

@@ -10,7 +10,7 @@ use pod_reaper_test_support::{
 
 use crate::{
     cluster::Cluster,
-    decide::ReasonCode,
+    decide::{PodContext, ReasonCode},
     facts::{ClaimState, DeletedWithPod},
     report::samples::audit,
     settings::Settings,
@@ -73,7 +73,9 @@ async fn a_claim_with_more_owners_than_are_kept_is_unread() {
         let gathered = gathered(&audit(), &cluster).await;
         let pod = &gathered.pods[0];
         let claim = &pod.claims[0];
-        let found = match (&claim.state, pod.goes(claim)) {
+        let settings = audit();
+        let case = PodContext::of(&gathered.facts, &settings.policy, pod);
+        let found = match (&claim.state, case.goes(claim)) {
             (Some(ClaimState::Unread(_)), _) => "unread",
             (Some(ClaimState::Bound(_)), DeletedWithPod::No) => "not owned",
             (Some(ClaimState::Bound(_)), DeletedWithPod::MayBeWanted(_)) => "owned",

@@ -4,7 +4,7 @@ mod case;
 
 use self::case::Case;
 use crate::oracle::{
-    Place, alive, is_off, is_on, is_silent, is_unverified, place_of, shares_a_disk,
+    Place, Unwanted, alive, given_up_from, is_going, is_off, is_silent, place_of, shares_a_disk, unwanted,
 };
 use crate::prelude::*;
 use pod_reaper::{
@@ -188,25 +188,32 @@ fn the_first_rule_that_holds_gives_the_reason() {
             let pod = &judged.pod;
             let expected = first_reason(facts, &settings.policy, pod);
             assert_eq!(judged.reason.code, expected, "{}", pod.uid);
-            let (place, kind) = match judged.reason.code {
-                ReasonCode::VolumeConfined => (Place::Confined, TieKind::Confined),
-                ReasonCode::VolumeUnverified => (Place::Unverified, TieKind::Unverified),
-                ReasonCode::LocalVolume | ReasonCode::Stuck => (Place::Pinned, TieKind::Pinned),
-                _ => continue,
-            };
-            let named = judged.reason.ties.of_kind(kind).map(|tie| &tie.pvc);
+            if ![ReasonCode::VolumeUnverified, ReasonCode::LocalVolume, ReasonCode::Stuck].contains(&expected) {
+                continue;
+            }
             let node = node_of(facts, pod).unwrap();
-            let such = pod.claims.iter().filter(|claim| match place {
-                Place::Unverified => is_unverified(pod, claim, node),
-                Place::Pinned => is_on(pod, claim, node),
-                place => place_of(claim, node) == place,
-            });
-            assert_eq!(
-                named.collect_vec(),
-                such.map(|claim| &claim.name).collect_vec(),
-                "{}",
-                pod.uid
-            );
+            let is_given_up = |claim: &ClaimFacts| {
+                given_up_from(claim, node, facts.now, &settings.policy).is_some()
+                    && unwanted(pod) != Some(Unwanted::Namespace)
+            };
+            let named = |kind| {
+                let ties = judged.reason.ties.of_kind(kind);
+                ties.map(|tie| &tie.pvc).collect_vec()
+            };
+            let such = |is: &dyn Fn(&ClaimFacts) -> bool| {
+                let claims = pod.claims.iter().filter(|claim| is(claim));
+                claims.map(|claim| &claim.name).collect_vec()
+            };
+            let at = |place: Place| {
+                such(&|claim| {
+                    let is_wanted = unwanted(pod).is_none() && !is_given_up(claim);
+                    is_wanted && place_of(claim, node) == place
+                })
+            };
+            let going = such(&|claim| is_going(pod, claim, is_given_up(claim)));
+            assert_eq!(named(TieKind::Going), going, "{}", pod.uid);
+            assert_eq!(named(TieKind::Pinned), at(Place::Pinned), "{}", pod.uid);
+            assert_eq!(named(TieKind::Confined), at(Place::Confined), "{}", pod.uid);
         }
     });
 }
@@ -232,7 +239,8 @@ fn answer(pod: &mut PodFacts, whole: &PodFacts, query: &Query) {
     for (claim, whole) in pod.claims.iter_mut().zip(&whole.claims) {
         match query {
             Query::Pvc { name, .. } if *name == whole.name => {
-                (claim.deleted, claim.owned) = (whole.deleted, whole.owned);
+                claim.deletion.clone_from(&whole.deletion);
+                claim.owned = whole.owned;
                 claim.state.clone_from(&whole.state);
                 if let Some(ClaimState::Bound(bound)) = &mut claim.state {
                     let terms = bound.volume.affinity.iter_mut();
@@ -490,7 +498,7 @@ fn destructive_commands_are_printed_only_for_what_is_certainly_dead() {
                 for claim in pod.claims.iter().filter(|claim| is_named(claim)) {
                     let is_here = place_of(claim, node) == Place::Pinned;
                     assert!(
-                        is_here && claim.templated && !claim.deleted,
+                        is_here && claim.templated && claim.deletion.is_none(),
                         "{}",
                         claim.name
                     );

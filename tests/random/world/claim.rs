@@ -7,7 +7,7 @@ use super::{
     time, unread,
 };
 use crate::prelude::*;
-use pod_reaper::facts::{BoundClaim, Driver, Read};
+use pod_reaper::facts::{BoundClaim, ClaimDeletion, Driver, Read};
 use rules::samples::term;
 use serde_json::json;
 
@@ -32,7 +32,7 @@ pub struct Claim {
     pub block: bool,
     pub volume: Option<String>,
     pub phase: &'static str,
-    pub terminating: bool,
+    pub deletion: Option<ClaimDeletion>,
 }
 
 #[derive(Debug, Clone)]
@@ -191,7 +191,7 @@ impl World {
             let claim = Claim {
                 uid: self.uid(),
                 owners: owner.map(Uid::from).into_iter().collect(),
-                terminating: dice.permille(140),
+                deletion: dice.permille(200).then(|| deletion(dice)),
                 many_writers: shared && dice.permille(250),
                 block: dice.permille(300),
                 volume: bound,
@@ -226,15 +226,14 @@ impl World {
             });
             let found = claim(name);
             let owns = |found: Option<&Claim>| found.is_some_and(|it| it.owners.contains(&pod.uid));
-            let deleted = found
-                .clone()
-                .is_ok_and(|found| found.is_some_and(|it| it.terminating));
+            let deletion = found.clone().ok().flatten();
+            let deletion = deletion.and_then(|it| it.deletion.clone());
             let owned = found.clone().is_ok_and(owns);
             ClaimFacts {
                 name: name.to_owned(),
                 ephemeral,
                 templated,
-                deleted,
+                deletion,
                 owned,
                 state: Some(claim_state(found, &volume)),
             }
@@ -456,13 +455,26 @@ fn claim_state(
     }
 }
 
+/// A deletion before the node failed, or after.
+fn deletion(dice: &mut Dice) -> ClaimDeletion {
+    let minutes = dice.pick(&[14_400, 30, 30, 11, 3]);
+    let foreign = dice.permille(150).then(|| "example.com/backup".to_owned());
+    ClaimDeletion {
+        at: start() - SignedDuration::from_mins(minutes),
+        finalizers: foreign.into_iter().collect(),
+    }
+}
+
 pub fn claim((namespace, name): &Key, claim: &Claim) -> Value {
     let owner = |uid: &Uid| json!({"kind": "Pod", "name": "owner", "uid": uid, "controller": true});
     let owners = claim.owners.iter().map(owner).collect::<Vec<_>>();
+    let others = claim.deletion.iter().flat_map(|it| &it.finalizers);
+    let protection = "kubernetes.io/pvc-protection".to_owned();
+    let finalizers = others.chain([&protection]).collect::<Vec<_>>();
     json!({
         "kind": "PersistentVolumeClaim",
         "metadata": {"namespace": namespace, "name": name, "uid": claim.uid, "ownerReferences": owners,
-            "deletionTimestamp": claim.terminating.then(|| time(made())), "finalizers": ["kubernetes.io/pvc-protection"]},
+            "deletionTimestamp": claim.deletion.as_ref().map(|it| time(it.at)), "finalizers": finalizers},
         "spec": {
             "volumeName": claim.volume,
             "accessModes": [if claim.many_writers { "ReadWriteMany" } else { "ReadWriteOnce" }],

@@ -420,7 +420,7 @@ impl World {
             pods.any(|pod| pod.facts.claims.iter().any(|claim| claim.name == name))
         };
         self.claims
-            .retain(|(namespace, name), claim| !claim.terminating || used(namespace, name));
+            .retain(|(namespace, name), claim| claim.deletion.is_none() || used(namespace, name));
     }
 
     /// Applies the changes that the Job controller has made up to now.
@@ -716,7 +716,7 @@ fn plain(world: &mut World, dice: &mut Dice) {
         for claim in &facts.claims {
             let key = (facts.namespace.clone(), claim.name.clone());
             if let Some(claim) = world.claims.get_mut(&key) {
-                claim.terminating &= dice.permille(300);
+                claim.deletion.take_if(|_| dice.permille(700));
             }
         }
     }

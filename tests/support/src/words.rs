@@ -275,7 +275,7 @@ impl Said<'_> {
         let (usual, name) = (self.usual, self.name);
         let (claim, host) = (self.text("claim"), self.text("on"));
         let mut spec =
-            json!({"accessModes": ["ReadWriteOnce"], "persistentVolumeReclaimPolicy": "Retain"});
+            json!({"accessModes": ["ReadWriteOnce"], "persistentVolumeReclaimPolicy": "Delete"});
         let said = self.words.get("spec").and_then(Value::as_object);
         if !said.is_some_and(|said| said.keys().any(|field| SOURCES.contains(&field.as_str()))) {
             spec["csi"] = json!({"driver": "ceph", "volumeHandle": name});

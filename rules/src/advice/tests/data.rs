@@ -19,11 +19,8 @@ fn the_data_of_a_claim_that_somebody_deleted_is_kept_first() {
             = keep: kubectl patch pv pv-1 -p '{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}'
             = decide
         on the node, kept already: local; templated; deleted; retain
-            = first
-            = keep
             = decide
         kept already, on a fenced node: local; templated; deleted; retain; fenced
-            = keep
             = decide
         on a fenced node: local; templated; deleted; fenced
             = first

@@ -39,15 +39,15 @@ fn a_pod_that_nothing_wants_again_passes_with_data_on_its_node() {
             not wanted, and it owns the claim: local; unwanted
                 = stuck-on-not-ready-node Set
             not wanted, and somebody deleted the claim: local; deleted; set-wants-it-not
-                = local-volume Set
+                = volume-unverified Set
             not wanted, somebody deleted the claim that it owns: local; unwanted; deleted
-                = local-volume Set
+                = volume-unverified Set
             not wanted, and the deleted claim is elsewhere: claim; deleted; set-wants-it-not
-                = stuck-on-not-ready-node Set
+                = volume-unverified
             not wanted, with one of two deleted: local; local; deleted; set-wants-it-not
-                = local-volume Set
+                = volume-unverified Set
             not wanted, confined: local; no-affinity; set-wants-it-not
-                = volume-confined
+                = stuck-on-not-ready-node Set
             not wanted, unread: unread; set-wants-it-not
                 = volume-unverified
             not wanted, lost: lost; set-wants-it-not
