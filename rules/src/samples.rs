@@ -10,10 +10,10 @@ use crate::{
     advice::{Advice, Adviser},
     decide::{PodContext, Policy, Reason},
     facts::{
-        AffinityTerm, Attachment, BoundClaim, ClaimDeletion, ClaimFacts, ClaimState, ClusterFacts, Containers,
-        CountedNode, Deletion, Driver, FencingMark, Heard, Identity, KubeletSays, Leaf, LeafKind,
-        NamedBy, NamespaceFacts, NodeCounts, NodeFacts, NodeRead, Owner, PodFacts, Ready,
-        Requirement, SignBy, Storage, Tally, Unread, VolumeFacts, Zone,
+        AffinityTerm, Attachment, BoundClaim, ClaimDeletion, ClaimFacts, ClaimState, ClusterFacts,
+        Containers, Copies, CountedNode, Deletion, Driver, FencingMark, Heard, Identity,
+        KubeletSays, Leaf, LeafKind, NamedBy, NamespaceFacts, NodeCounts, NodeFacts, NodeRead,
+        Owner, PodFacts, Ready, Requirement, SignBy, Storage, Tally, Unread, VolumeFacts, Zone,
     },
     limits::{Judged, Limits, Plan},
     selector::Target,
@@ -125,6 +125,7 @@ pub fn pod() -> PodFacts {
         own_disk: None,
         host_paths: Vec::new(),
         set_wants: Some(Ok(true)),
+        copies: None,
         stays: None,
         tolerates_silence: Some(300),
         tolerates_not_ready: Some(300),
@@ -354,6 +355,13 @@ impl Scene {
             "grace" => deletion(pod).grace_seconds = how.parse().ok(),
             "set-wants-it" => pod.set_wants = Some(Ok(true)),
             "set-wants-it-not" => pod.set_wants = Some(Ok(false)),
+            "copies" => {
+                let (ready, wanted) = how.split_once('/').expect("Ready and wanted");
+                pod.copies = Some(Copies {
+                    ready: ready.parse().expect("a number"),
+                    wanted: wanted.parse().expect("a number"),
+                });
+            }
             "set-unread" => pod.set_wants = Some(Err(not_read())),
             "set-not-asked" => pod.set_wants = None,
             "writes-to" => pod.host_paths = words(how),

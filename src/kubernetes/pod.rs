@@ -498,6 +498,7 @@ impl RawPod {
             own_disk,
             host_paths: self.host_paths(),
             set_wants: None,
+            copies: None,
             claims,
             finalizers: metadata.finalizers.clone(),
             stays: self.stays(),

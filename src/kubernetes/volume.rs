@@ -9,8 +9,8 @@ use super::{
     pod::{NetworkDisk, NodeSelectorTerm, RequiredTerms, written_by_several},
 };
 use crate::facts::{
-    AffinityTerm, Attachment, BoundClaim, ClaimDeletion, ClaimRead, ClaimState, Driver, Read, Storage, Unread,
-    VolumeFacts,
+    AffinityTerm, Attachment, BoundClaim, ClaimDeletion, ClaimRead, ClaimState, Copies, Driver,
+    Read, Storage, Unread, VolumeFacts,
 };
 
 /// The mode of a volume without a file system.
@@ -53,6 +53,11 @@ raw! {
         /// The set's metadata.
         pub metadata: Meta,
         spec: SetSpec,
+        status: SetStatus,
+    }
+
+    struct SetStatus {
+        ready_replicas: u64,
     }
 
     struct SetSpec {
@@ -135,7 +140,12 @@ impl RawClaim {
         let foreign = |name: &&String| *name != PVC_PROTECTION;
         let deletion = metadata.deletion_timestamp.map(|at| ClaimDeletion {
             at,
-            finalizers: metadata.finalizers.iter().filter(foreign).cloned().collect(),
+            finalizers: metadata
+                .finalizers
+                .iter()
+                .filter(foreign)
+                .cloned()
+                .collect(),
         });
         let missing = given(spec.volume_name);
         let lost = status.phase == "Lost";
@@ -221,6 +231,15 @@ impl RawStatefulSet {
         };
         let after_start = ordinal.checked_sub(*start);
         after_start.is_some_and(|after| replicas.is_none_or(|count| after < count))
+    }
+
+    /// Returns how many of the set's pods are Ready, and how many it wants, by its own status. The API
+    /// server sets `spec.replicas` to 1 if it is not given.
+    pub fn copies(&self) -> Copies {
+        Copies {
+            ready: self.status.ready_replicas,
+            wanted: self.spec.replicas.unwrap_or(1),
+        }
     }
 
     /// Returns the set's claim templates as one text. Sets with equal texts create equal PVCs.

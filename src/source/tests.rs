@@ -1574,46 +1574,35 @@ fn a_claim_that_the_pod_owns_is_wanted_again_where_its_set_wants_the_pod_or_may(
     );
 }
 
-/// Somebody deleted the PVC weeks ago. The PVC and its data are removed with the last pod that
-/// keeps the PVC. A pod without a node keeps no PVC: that pod waits for the PVC forever.
+/// What the objects of a deleted PVC say. The node is NotReady since 02:30; it is 03:00.
 #[test]
-fn a_claim_that_is_being_deleted_is_wanted_unless_another_pod_keeps_it_or_nothing_wants_the_pod() {
+fn a_deleted_claim_is_given_up_only_after_the_failure_and_if_nothing_else_holds_it() {
     check_each(
         &expect![[r#"
-            its set wants the pod:
+            weeks ago: metadata: {deletionTimestamp: '2026-01-10T00:00:00Z'}
                 = MayBeWanted
-            its set is scaled down: StatefulSet web: {spec: {replicas: 1}}
+            after the failure: metadata: {deletionTimestamp: '2026-01-31T02:40:00Z'}
+                = GivenUp(2026-01-31T02:50:00Z)
+            held as every PVC: metadata: {deletionTimestamp: '2026-01-31T02:40:00Z', finalizers: [kubernetes.io/pvc-protection]}
+                = GivenUp(2026-01-31T02:50:00Z)
+            held by another program too: metadata: {deletionTimestamp: '2026-01-31T02:40:00Z', finalizers: [kubernetes.io/pvc-protection, example.com/backup]}
                 = MayBeWanted
-            its set is gone: StatefulSet web: null, StatefulSet other: {}
-                = MayBeWanted
-            no set controls it: Pod web-1: {metadata: {ownerReferences: null}}
-                = MayBeWanted
-            its namespace goes too: Namespace data: {metadata: {deletionTimestamp: '2026-01-10T00:00:00Z'}}
+            weeks ago, on a volume that stays: metadata: {deletionTimestamp: '2026-01-10T00:00:00Z'}}, PersistentVolume pv-1: {spec: {persistentVolumeReclaimPolicy: Retain}
+                = Retained
+            weeks ago, in a namespace that goes too: metadata: {deletionTimestamp: '2026-01-10T00:00:00Z'}}, Namespace data: {metadata: {deletionTimestamp: '2026-01-10T00:00:00Z'}
                 = Unwanted(Namespace)
-            another pod runs with it: Pod web-2: {uses: data-web-1, spec: {nodeName: ds05}, metadata: {deletionTimestamp: null}}
-                = MayBeWanted
-            the other is on a dead node: Pod web-2: {uses: data-web-1, metadata: {deletionTimestamp: null}}
-                = MayBeWanted
-            the other waits for a node: Pod web-2: {uses: data-web-1, spec: {nodeName: null}, metadata: {deletionTimestamp: null}}
-                = MayBeWanted
-            the other goes too: Pod web-2: {uses: data-web-1, spec: {nodeName: ds05}}
-                = MayBeWanted
-            the other has finished: Pod web-2: {uses: data-web-1, spec: {nodeName: ds05}, status: {phase: Failed}, metadata: {deletionTimestamp: null}}
-                = MayBeWanted
-            the other uses another: Pod web-2: {uses: data-web-2, spec: {nodeName: ds05}, metadata: {deletionTimestamp: null}}
-                = MayBeWanted
-            pods of the namespace are unread: Pod web-2: {uses: data-web-1, spec: {nodeName: ds05}, metadata: {deletionTimestamp: null}}, Pod bad: {metadata: 7, spec: 7}
+            weeks ago, and no set wants the pod: metadata: {deletionTimestamp: '2026-01-10T00:00:00Z'}}, StatefulSet web: {spec: {replicas: 1}
                 = MayBeWanted
         "#]],
         |more| {
             let described = "
             Pod web-1: {uses: data-web-1}
-            PersistentVolumeClaim data-web-1: {volume: pv-1, metadata: {deletionTimestamp: '2026-01-10T00:00:00Z'}}
+            PersistentVolumeClaim data-web-1: {volume: pv-1}
             PersistentVolume pv-1: {}
             StatefulSet web: {}
             ";
-            let more = with(yaml(described), yaml(&format!("{{{more}}}")));
-            going(&more.to_string())
+            let more = format!("{{PersistentVolumeClaim data-web-1: {{{more}}}}}");
+            going(&with(yaml(described), yaml(&more)).to_string())
         },
     );
 }

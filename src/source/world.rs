@@ -368,6 +368,7 @@ impl<'a> World<'a> {
         let set = set_of(readings, &pod);
         if let Some(Ok(Some(set))) = &set {
             pod.templates = Some(set.templates());
+            pod.copies = Some(set.copies());
             let controller = pod.controller.as_ref();
             let is_its = controller.is_some_and(|its| its.uid == set.metadata.uid);
             for claim in &mut pod.claims {

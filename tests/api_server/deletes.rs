@@ -83,9 +83,8 @@ local-volume:
         {matchExpressions: [{key: openebs.io/nodename, operator: In, values: [dead]}]}]}}}}
     by-host-name: {volume: {csi: {driver: x.example.org, volumeHandle: x}, nodeAffinity: {required: {nodeSelectorTerms: [
         {matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [dead.example.org]}]}]}}}}
-    ephemeral: {ephemeral: scratch}
-# Storage that no other node can reach: a leaf node does not count. Nobody knows which nodes share a directory.
-volume-confined:
+    ephemeral: {ephemeral: own}
+    # Storage that no other node can reach: a leaf node does not count. Nobody knows which nodes share a directory.
     host-path: {volume: {hostPath: {path: /opt/local-path-provisioner}}}
     in-a-zone: {volume: {hostPath: {path: /srv}, nodeAffinity: {required: {nodeSelectorTerms: [
         {matchExpressions: [{key: topology.kubernetes.io/zone, operator: In, values: [a]}]}]}}}}

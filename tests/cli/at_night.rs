@@ -206,7 +206,7 @@ fn executors_are_decided_about_by_node_in_the_order_in_which_people_count() {
     let report = lines(&executors(6, 20, 8, true));
     let by_hand = report
         .iter()
-        .filter(|line| line.contains("delete the 8 PVCs of these pods"));
+        .filter(|line| line.contains("give the 8 PVCs of these pods up"));
     assert_eq!(by_hand.count(), 6, "one step a node: {}", cut(&report));
     let text = report.join(" ");
     assert!(

@@ -181,19 +181,44 @@ impl Case {
         done
     }
 
-    /// Deletes the pod's PVC by the printed command, and then the pod by hand.
+    /// Gives up the pod's PVC by the printed command. Kubernetes keeps the PVC while the pod is there. For ten minutes the runs wait;
+    /// then one deletes the pod, and the PVC goes with it.
     #[track_caller]
-    pub fn gives_up(&self, run: &Run, pod: &Seen) {
+    pub fn gives_up(&self, run: &Run, pod: &Seen, claim: &str) {
+        let is_kept = || {
+            let found = self.get(claim);
+            assert_eq!(found["status"]["phase"], "Bound");
+            assert!(self.evictable_on(FAILING).contains(pod));
+            found["metadata"].clone()
+        };
+        let before = is_kept();
         let printed = commands(run, &pod.uid);
         let [delete] = &printed[..] else {
             panic!("{printed:?}")
         };
-        let output = paste(self, delete);
-        assert!(output.status.success(), "{delete}\n{}", shown(&output));
-        self.delete(
-            &pod_path(&pod.namespace, &pod.name),
-            json!({"gracePeriodSeconds": 0}),
-        );
+        // A second person pastes it too.
+        for _ in 0..2 {
+            let output = paste(self, delete);
+            assert!(output.status.success(), "{delete}\n{}", shown(&output));
+        }
+        let deleted = is_kept();
+        assert_eq!(deleted["uid"], before["uid"]);
+        assert!(deleted["deletionTimestamp"].is_string(), "{deleted}");
+
+        for run in [
+            self.reap(""),
+            self.reap_through(&self.later(9).kubeconfig, &OPTIONS),
+        ] {
+            run.says(&pod.uid, ("not-overdue", None));
+            assert_eq!(is_kept()["uid"], before["uid"]);
+        }
+        let run = self.reap_through(&self.later(11).kubeconfig, &OPTIONS);
+        run.ends(0);
+        run.says(&pod.uid, REAPED);
+        self.until("the set makes the PVC anew", || {
+            self.try_get(claim)
+                .filter(|found| found["metadata"]["uid"] != before["uid"])
+        });
     }
 
     /// A proxy to the API server as it will be in this many minutes, if the failing node is silent until then.

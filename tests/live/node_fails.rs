@@ -4,6 +4,7 @@ use crate::{
     case::THRESHOLD,
     prelude::*,
     support::{objects::make, program::ask},
+    unneeded::EXECUTORS_CLAIM,
 };
 use std::net::TcpListener;
 
@@ -96,7 +97,7 @@ fn a_kubelet_stops_and_its_pods_move() {
     case.until_replaced(&moved);
     assert_eq!(case.evictable_on(FAILING), local);
 
-    case.gives_up(&reaped, &local[0]);
+    case.gives_up(&reaped, &local[0], EXECUTORS_CLAIM);
     let replacement = case.until_replaced(&local);
     assert_eq!(replacement[0].node, "ds04", "the other disk is there");
 

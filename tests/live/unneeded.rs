@@ -3,7 +3,8 @@
 use crate::{case::Live, prelude::*};
 
 const SET: &str = "/apis/apps/v1/namespaces/impala-impala01/statefulsets/impala-executor-000";
-const CLAIM: &str = "/api/v1/namespaces/impala-impala01/persistentvolumeclaims/scratch-cache-volume-impala-executor-000-0";
+/// The PVC of the executor on the node that fails.
+pub const EXECUTORS_CLAIM: &str = "/api/v1/namespaces/impala-impala01/persistentvolumeclaims/scratch-cache-volume-impala-executor-000-0";
 
 /// A set in a namespace. Its PVC is bound to a disk of ds03.
 pub fn cache(namespace: &str, further: &str) -> String {
@@ -79,7 +80,7 @@ fn pods_that_nothing_wants_again_are_reaped_with_a_disk_on_their_node() {
     case.apply(&cache("dropped", ""));
     let scaled = running(&case, "scaled");
     let dropped = running(&case, "dropped");
-    let kept = case.get(CLAIM)["metadata"]["uid"].clone();
+    let kept = case.get(EXECUTORS_CLAIM)["metadata"]["uid"].clone();
     let evicted = case.fails(FAILING);
     let of_set = |name: &str| {
         let mut pods = evicted.iter().filter(|pod| pod.name == name);
@@ -123,7 +124,7 @@ fn pods_that_nothing_wants_again_are_reaped_with_a_disk_on_their_node() {
     case.until_true("the claim went with its pod", || {
         case.try_get(&claim_of("scaled")).is_none()
     });
-    let found = case.get(CLAIM);
+    let found = case.get(EXECUTORS_CLAIM);
     assert_eq!(found["metadata"]["uid"], kept);
     assert_eq!(found["metadata"].get("deletionTimestamp"), None);
     assert_eq!(found["status"]["phase"], "Bound");

@@ -5,13 +5,10 @@ use itertools::Itertools as _;
 use super::{AFTER_A_POWER_CYCLE, Advice, Adviser, Step, StepKind, UNLESS_CHANGED, by_hand};
 use crate::{
     decide::{ReasonCode, Tie, TieKind, Verdict},
-    facts::{
-        ClaimFacts, KubeletSays, NodeFacts, PodFacts, Ready, SignBy,
-        Unread, VolumeFacts,
-    },
+    facts::{ClaimFacts, KubeletSays, NodeFacts, PodFacts, Ready, SignBy, Unread, VolumeFacts},
     limits::Judged,
     selector::{Target, is_name},
-    words::{joined, prefixed},
+    words::{joined, listed, prefixed},
 };
 
 /// The maximum number of commands that delete a PVC in the advice about several pods. More of them
@@ -132,10 +129,19 @@ impl PodGroup<'_> {
                 "If {name} is only cut off, what it ran may still be running there, and a replacement would be a second copy."
             ));
         }
+        steps.extend(self.ready_copies());
         steps.extend(self.deletes(node));
-        steps.extend(self.unread_set());
         if self.first.reason.asks != [ReasonCode::SharedDisk] {
             first.extend(self.one_at_a_time());
+        }
+        let can_give_all_up = self.first.reason.asks == [ReasonCode::LocalVolume]
+            && self.all.iter().all(|Judged { pod, reason, .. }| {
+                let mut ties = reason.ties.all.iter();
+                ties.all(|tie| {
+                    tie.kind == TieKind::Pinned && pod.claim(&tie.pvc).is_some_and(may_give_up)
+                })
+            });
+        if self.first.reason.asks != [ReasonCode::SharedDisk] && !can_give_all_up {
             let stays = prefixed("", host_path.then(|| self.leaves_data(name)));
             steps.push(Step::decide(format!(
                 "{stays}The steps to delete {them} by hand are {}.",
@@ -191,7 +197,7 @@ impl PodGroup<'_> {
             let claims = pinned.filter_map(|tie| pod.claim(&tie.pvc));
             let named = |claim: &&ClaimFacts| is_name(&pod.namespace) && is_name(&claim.name);
             claims
-                .filter(|claim| claim.templated && claim.deletion.is_none())
+                .filter(|claim| may_give_up(claim))
                 .filter(named)
                 .filter_map(|claim| self.delete(node, claim))
         });
@@ -200,22 +206,28 @@ impl PodGroup<'_> {
             return deletes;
         }
         vec![Step::decide(format!(
-            "Only if {} is lost for good, delete the {} PVCs of these pods, one after the other: pod-reaper explain prints \
-             the command for each pod.",
+            "Only if {} is lost for good, give the {} PVCs of these pods up by deleting them, one after the other: \
+             pod-reaper explain prints the command for each pod.",
             node.name,
             deletes.len()
         ))]
     }
 
-    /// Returns the step that says that it is not known whether a `StatefulSet` makes the PVCs on the
-    /// node again.
-    fn unread_set(&self) -> Option<Step> {
-        let Judged { pod, reason, .. } = self.first;
-        reason.ties.of_kind(TieKind::Pinned).next()?;
-        let Unread(why) = pod.set_wants.as_ref()?.as_ref().err()?;
-        Some(Step::remark(format!(
-            "Whether the StatefulSet makes the PVC again could not be read: {why}."
-        )))
+    /// Returns the step that says how many copies of the pods' `StatefulSets` are Ready, if the pods'
+    /// data is on the node. The count is the set's own (`status.readyReplicas`).
+    fn ready_copies(&self) -> Option<Step> {
+        let sets = self.pods().filter(|pod| pod.of_stateful_set());
+        let copies = sets.filter_map(|pod| {
+            let known = match (pod.copies, &pod.set_wants) {
+                (Some(copies), _) => copies.to_string(),
+                (None, Some(Err(Unread(why)))) => format!("not known: {why}"),
+                (None, _) => "not known".to_owned(),
+            };
+            Some(format!("{} {known}", pod.owner.as_ref()?))
+        });
+        let copies = copies.unique().collect_vec();
+        let is_local = self.is(ReasonCode::LocalVolume) && !copies.is_empty();
+        is_local.then(|| Step::remark(format!("Ready copies: {}.", listed(&copies, MAX_COMMANDS))))
     }
 
     fn delete(&self, node: &NodeFacts, claim: &ClaimFacts) -> Option<Step> {
@@ -245,8 +257,9 @@ impl PodGroup<'_> {
             harm: Some(harm),
             command: Some(kubectl.delete_claim(node, self.namespace(), pvc, uid)),
             ..Step::decide(format!(
-                "Only if {} is lost for good, delete PVC {pvc}: the data of volume {name} {lost}. Kubernetes keeps the PVC \
-                 until the pod is gone; then the StatefulSet makes both again. {UNLESS_CHANGED}",
+                "Only if {} is lost for good, give PVC {pvc} up by deleting it: the data of volume {name} {lost}. Kubernetes \
+                 keeps the PVC until the pod is gone. Ten minutes later a run deletes the pod, and the StatefulSet makes \
+                 both again. {UNLESS_CHANGED}",
                 node.name
             ))
         })
@@ -304,8 +317,8 @@ impl PodGroup<'_> {
             going.filter_map(|tie| pod.claim(&tie.pvc))
         });
         let deleted = going.filter(|claim| claim.deletion.is_some());
-        let steps =
-            deleted.filter_map(|claim| Some(self.keep(node, &claim.name, &claim.bound()?.volume.name)));
+        let steps = deleted
+            .filter_map(|claim| Some(self.keep(node, &claim.name, &claim.bound()?.volume.name)));
         steps.unique_by(|step| step.what.clone()).collect()
     }
 
@@ -557,6 +570,12 @@ fn pod_is_far(code: ReasonCode) -> bool {
         ReasonCode::LeafNode,
     ]
     .contains(&code)
+}
+
+/// Reports whether the report may ask to delete the PVC: a `StatefulSet` makes it again, and nobody has
+/// deleted it yet.
+fn may_give_up(claim: &ClaimFacts) -> bool {
+    claim.templated && claim.deletion.is_none()
 }
 
 fn named(noun: &str, names: &[&str]) -> String {

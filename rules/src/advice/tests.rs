@@ -62,8 +62,8 @@ fn nothing_is_to_be_decided_while_a_node_lives_or_may() {
     check(&expect![[r#"
         it is dead: local; templated
             = first
+            = see
             = decide, which Destroys data: kubectl get node ds06 -o 'jsonpath={.metadata.uid}{range .status.conditions[?(@.type=="Ready")]}/{.status}/{.lastTransitionTime}{end}' | grep -qxF -- n-1/Unknown/2026-03-01T11:00:00Z && echo '{"preconditions":{"uid":"c-1"}}' | kubectl delete --raw /api/v1/namespaces/shop/persistentvolumeclaims/data -f -
-            = decide
         it says that it is not Ready: local; templated; ready False
             = risk
             = see: kubectl describe node ds06
@@ -99,17 +99,18 @@ fn every_rule_that_holds_has_its_step() {
     check(&expect![[r#"
         a local volume: local; templated
             = first
+            = see
             = decide, which Destroys data: kubectl get node ds06 -o 'jsonpath={.metadata.uid}{range .status.conditions[?(@.type=="Ready")]}/{.status}/{.lastTransitionTime}{end}' | grep -qxF -- n-1/Unknown/2026-03-01T11:00:00Z && echo '{"preconditions":{"uid":"c-1"}}' | kubectl delete --raw /api/v1/namespaces/shop/persistentvolumeclaims/data -f -
-            = decide
         and a shared disk: local; templated; claim; called shared; shared
             = first, risk
             = decide
+            = see
             = decide, which Destroys data: kubectl get node ds06 -o 'jsonpath={.metadata.uid}{range .status.conditions[?(@.type=="Ready")]}/{.status}/{.lastTransitionTime}{end}' | grep -qxF -- n-1/Unknown/2026-03-01T11:00:00Z && echo '{"preconditions":{"uid":"c-1"}}' | kubectl delete --raw /api/v1/namespaces/shop/persistentvolumeclaims/data -f -
             = decide
         of a fenced node: local; templated; claim; called shared; shared; fenced
             = first
+            = see
             = decide, which Destroys data: kubectl get node ds06 -o 'jsonpath={.metadata.uid}{range .status.conditions[?(@.type=="Ready")]}/{.status}/{.lastTransitionTime}{end}' | grep -qxF -- n-1/Unknown/2026-03-01T11:00:00Z && echo '{"preconditions":{"uid":"c-1"}}' | kubectl delete --raw /api/v1/namespaces/shop/persistentvolumeclaims/data -f -
-            = decide
         a shared disk: claim; shared
             = risk
             = decide
@@ -144,28 +145,31 @@ fn every_rule_that_holds_has_its_step() {
         a claim that is being deleted on the dead node: local; templated; deleted; wanted so
             = first
             = keep: kubectl patch pv pv-1 -p '{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}'
+            = see
             = decide
         a volume that is kept: local; retain; templated
             = first
+            = see
             = decide, which Starts empty: kubectl get node ds06 -o 'jsonpath={.metadata.uid}{range .status.conditions[?(@.type=="Ready")]}/{.status}/{.lastTransitionTime}{end}' | grep -qxF -- n-1/Unknown/2026-03-01T11:00:00Z && echo '{"preconditions":{"uid":"c-1"}}' | kubectl delete --raw /api/v1/namespaces/shop/persistentvolumeclaims/data -f -
-            = decide
         a volume without a policy: local; no-policy; templated
             = first
+            = see
             = decide, which Destroys data: kubectl get node ds06 -o 'jsonpath={.metadata.uid}{range .status.conditions[?(@.type=="Ready")]}/{.status}/{.lastTransitionTime}{end}' | grep -qxF -- n-1/Unknown/2026-03-01T11:00:00Z && echo '{"preconditions":{"uid":"c-1"}}' | kubectl delete --raw /api/v1/namespaces/shop/persistentvolumeclaims/data -f -
-            = decide
         two claims: local; templated; local; called logs; templated
             = first
+            = see
             = decide, which Destroys data: kubectl get node ds06 -o 'jsonpath={.metadata.uid}{range .status.conditions[?(@.type=="Ready")]}/{.status}/{.lastTransitionTime}{end}' | grep -qxF -- n-1/Unknown/2026-03-01T11:00:00Z && echo '{"preconditions":{"uid":"c-1"}}' | kubectl delete --raw /api/v1/namespaces/shop/persistentvolumeclaims/data -f -
             = decide, which Destroys data: kubectl get node ds06 -o 'jsonpath={.metadata.uid}{range .status.conditions[?(@.type=="Ready")]}/{.status}/{.lastTransitionTime}{end}' | grep -qxF -- n-1/Unknown/2026-03-01T11:00:00Z && echo '{"preconditions":{"uid":"c-1"}}' | kubectl delete --raw /api/v1/namespaces/shop/persistentvolumeclaims/logs -f -
-            = decide
         a confined volume: claim; on rack In r1; reached-by ds06
             = first
             = see: kubectl describe pv pv-1
+            = see
             = see
             = decide
         a confined volume, and a local one: claim; on rack In r1; reached-by ds06; local; called logs; templated
             = first
             = see: kubectl describe pv pv-1
+            = see
             = see
             = decide, which Destroys data: kubectl get node ds06 -o 'jsonpath={.metadata.uid}{range .status.conditions[?(@.type=="Ready")]}/{.status}/{.lastTransitionTime}{end}' | grep -qxF -- n-1/Unknown/2026-03-01T11:00:00Z && echo '{"preconditions":{"uid":"c-1"}}' | kubectl delete --raw /api/v1/namespaces/shop/persistentvolumeclaims/logs -f -
             = decide
@@ -175,6 +179,7 @@ fn every_rule_that_holds_has_its_step() {
             = decide
         a kind of owner, and a local volume: --manual-owner-kind StatefulSet; local; templated
             = first, risk
+            = see
             = decide, which Destroys data: kubectl get node ds06 -o 'jsonpath={.metadata.uid}{range .status.conditions[?(@.type=="Ready")]}/{.status}/{.lastTransitionTime}{end}' | grep -qxF -- n-1/Unknown/2026-03-01T11:00:00Z && echo '{"preconditions":{"uid":"c-1"}}' | kubectl delete --raw /api/v1/namespaces/shop/persistentvolumeclaims/data -f -
             = decide
         a kind of owner, and a claim that goes: --manual-owner-kind StatefulSet; claim; unwanted
@@ -185,13 +190,13 @@ fn every_rule_that_holds_has_its_step() {
             = decide
         two pods: named db-0; local; templated; and db-1; local; called logs; templated
             = first
+            = see
             = decide, which Destroys data: kubectl get node ds06 -o 'jsonpath={.metadata.uid}{range .status.conditions[?(@.type=="Ready")]}/{.status}/{.lastTransitionTime}{end}' | grep -qxF -- n-1/Unknown/2026-03-01T11:00:00Z && echo '{"preconditions":{"uid":"c-1"}}' | kubectl delete --raw /api/v1/namespaces/shop/persistentvolumeclaims/data -f -
             = decide, which Destroys data: kubectl get node ds06 -o 'jsonpath={.metadata.uid}{range .status.conditions[?(@.type=="Ready")]}/{.status}/{.lastTransitionTime}{end}' | grep -qxF -- n-1/Unknown/2026-03-01T11:00:00Z && echo '{"preconditions":{"uid":"c-1"}}' | kubectl delete --raw /api/v1/namespaces/shop/persistentvolumeclaims/logs -f -
-            = decide
         in another cluster: local; templated; --context prod
             = first
+            = see
             = decide, which Destroys data: kubectl --context prod get node ds06 -o 'jsonpath={.metadata.uid}{range .status.conditions[?(@.type=="Ready")]}/{.status}/{.lastTransitionTime}{end}' | grep -qxF -- n-1/Unknown/2026-03-01T11:00:00Z && echo '{"preconditions":{"uid":"c-1"}}' | kubectl --context prod delete --raw /api/v1/namespaces/shop/persistentvolumeclaims/data -f -
-            = decide
     "#]]);
 }
 
@@ -201,10 +206,11 @@ fn a_claim_that_no_template_makes_is_not_deleted_by_a_command() {
     check(&expect![[r#"
         no StatefulSet: local
             = first
+            = see
             = decide
         a name that no API server gives: local; called $(reboot); templated
             = first
-            = decide
+            = see
         without a controller: local; owner none
             = risk
             = decide

@@ -577,7 +577,10 @@ fn claim_goes(case: &PodContext<'_>) -> Finding {
             Code::VolumeUnverified,
             format!("A PVC that may be wanted would go with it: {going}."),
         ),
-        None => seen(of_claims(case.pod, "No PVC that may be wanted would go with it")),
+        None => seen(of_claims(
+            case.pod,
+            "No PVC that may be wanted would go with it",
+        )),
     }
 }
 

@@ -902,7 +902,9 @@ fn a_pod_about_whose_claims_nothing_was_asked_is_not_reaped() {
     let unasked = scene.case().evaluate();
     let unasked = unasked.iter().filter(|rule| rule.holds.is_none());
     let asked = unasked.map(|rule| rule.asks).collect::<Vec<_>>();
-    let storage = rules::RULES.iter().filter(|rule| rule.stage == Stage::Storage);
+    let storage = rules::RULES
+        .iter()
+        .filter(|rule| rule.stage == Stage::Storage);
     let of_claims = storage.filter(|rule| rule.gives != [ReasonCode::OwnerKind]);
     assert_eq!(asked, of_claims.map(|rule| rule.asks).collect::<Vec<_>>());
     check(&expect![[r#"

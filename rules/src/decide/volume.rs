@@ -57,7 +57,9 @@ impl PodContext<'_> {
     pub fn goes(&self, claim: &ClaimFacts) -> DeletedWithPod {
         let pod = self.pod;
         let unneeded = pod.unneeded();
-        let policy = claim.bound().and_then(|it| it.volume.reclaim_policy.as_deref());
+        let policy = claim
+            .bound()
+            .and_then(|it| it.volume.reclaim_policy.as_deref());
         if claim.owned && claim.ephemeral {
             return DeletedWithPod::Ephemeral;
         }
@@ -173,7 +175,8 @@ fn check(case: &PodContext<'_>, node: &NodeFacts) -> Result<Ties, BTreeSet<Query
         } else {
             "data included"
         };
-        ties.notes.extend(how.map(|how| format!("PVC {name} {how}, {data}")));
+        ties.notes
+            .extend(how.map(|how| format!("PVC {name} {how}, {data}")));
         // Nobody misses the data of the pod's own generic ephemeral volume, or of a PVC that was given
         // up. Only `shared-disk` needs to know its volume.
         let temporary = matches!(goes, DeletedWithPod::Ephemeral | DeletedWithPod::GivenUp(_));

@@ -16,15 +16,16 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize, Serializer};
 
 pub use self::claim::{
-    AffinityTerm, BoundClaim, ClaimDeletion, ClaimFacts, ClaimRead, ClaimState, DeletedWithPod, Driver,
-    MAX_CLAIMS_PER_POD, Requirement, Storage, Unneeded, VolumeFacts,
+    AffinityTerm, BoundClaim, ClaimDeletion, ClaimFacts, ClaimRead, ClaimState, DeletedWithPod,
+    Driver, MAX_CLAIMS_PER_POD, Requirement, Storage, Unneeded, VolumeFacts,
 };
 pub use self::node::{
     CLOCK_SKEW, FencingMark, Heard, KubeletSays, Leaf, LeafKind, NamedBy, NodeFacts, NodeRead,
     OUT_OF_SERVICE, Ready, Renewal, SignBy, ZONE_LABELS, Zone, not_ready_since,
 };
 pub use self::pod::{
-    Containers, Deletion, Identity, JOB_TRACKING, Owner, PodFacts, StayReason, deletion_requested,
+    Containers, Copies, Deletion, Identity, JOB_TRACKING, Owner, PodFacts, StayReason,
+    deletion_requested,
 };
 pub use self::query::{PodsOf, Query};
 use crate::codes::entry;

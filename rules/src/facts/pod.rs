@@ -54,6 +54,8 @@ pub struct PodFacts {
     /// Whether a `StatefulSet` with the controller's name, whatever its UID, wants a pod of this
     /// name. `None` if no `StatefulSet` controls the pod, or if none was read.
     pub set_wants: Option<Read<bool>>,
+    /// The copies of the `StatefulSet` with the controller's name; `None` if it was not read.
+    pub copies: Option<Copies>,
     /// The PVC templates of the pod's `StatefulSet`, if they were read. `StatefulSets` with equal
     /// templates are one workload if their names are numbered in one series.
     pub templates: Option<String>,
@@ -236,6 +238,16 @@ pub enum StayReason {
     DaemonSet,
     /// The pod tolerates a silent node without a time limit.
     Tolerates,
+}
+
+/// The pods of a `StatefulSet`, by its status. A Ready pod is no replica of another one's data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Display)]
+#[display("{ready}/{wanted}")]
+pub struct Copies {
+    /// `status.readyReplicas`.
+    pub ready: u64,
+    /// `spec.replicas`.
+    pub wanted: u64,
 }
 
 entry! {

@@ -45,13 +45,13 @@ fn an_audit_of_a_dead_node() {
           1. If ds06 can come back, wait: these pods then restart with their data.
           2. If not, power ds06 off before you delete anything by hand. Otherwise two copies may run.
           impala-impala01/impala-executor-000-0  StatefulSet  overdue for 1h 55m  [local-volume]
-              1. Only if ds06 is lost for good, delete PVC scratch-cache-volume-impala-executor-000-0: the
-                 data of volume pvc-scratch is lost for good (reclaim policy Delete). Kubernetes keeps the
-                 PVC until the pod is gone; then the StatefulSet makes both again. The command does nothing
-                 if the node has changed since this report.
+              1. Ready copies: StatefulSet/impala-executor-000 0/1.
+              2. Only if ds06 is lost for good, give PVC scratch-cache-volume-impala-executor-000-0 up by
+                 deleting it: the data of volume pvc-scratch is lost for good (reclaim policy Delete).
+                 Kubernetes keeps the PVC until the pod is gone. Ten minutes later a run deletes the pod,
+                 and the StatefulSet makes both again. The command does nothing if the node has changed
+                 since this report.
                  kubectl get node ds06 -o 'jsonpath={.metadata.uid}{range .status.conditions[?(@.type=="Ready")]}/{.status}/{.lastTransitionTime}{end}' | grep -qxF -- uid-ds06/Unknown/2026-01-31T01:00:00Z && echo '{"preconditions":{"uid":"uid-scratch-cache-volume-impala-executor-000-0"}}' | kubectl delete --raw /api/v1/namespaces/impala-impala01/persistentvolumeclaims/scratch-cache-volume-impala-executor-000-0 -f -
-              2. The steps to delete the pod by hand are on the page "By hand" of the documentation, under
-                 "With kubectl alone".
           impala-impala01/statestored-0  StatefulSet  overdue for 1h 55m  [volume-unverified]
               It is unverified what a delete would do to its data: PVC statestored: its volume pvc-gone does
               not exist.

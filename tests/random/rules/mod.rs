@@ -4,7 +4,8 @@ mod case;
 
 use self::case::Case;
 use crate::oracle::{
-    Place, Unwanted, alive, given_up_from, is_going, is_off, is_silent, place_of, shares_a_disk, unwanted,
+    Place, Unwanted, alive, given_up_from, is_going, is_off, is_silent, place_of, shares_a_disk,
+    unwanted,
 };
 use crate::prelude::*;
 use pod_reaper::{
@@ -188,7 +189,13 @@ fn the_first_rule_that_holds_gives_the_reason() {
             let pod = &judged.pod;
             let expected = first_reason(facts, &settings.policy, pod);
             assert_eq!(judged.reason.code, expected, "{}", pod.uid);
-            if ![ReasonCode::VolumeUnverified, ReasonCode::LocalVolume, ReasonCode::Stuck].contains(&expected) {
+            if ![
+                ReasonCode::VolumeUnverified,
+                ReasonCode::LocalVolume,
+                ReasonCode::Stuck,
+            ]
+            .contains(&expected)
+            {
                 continue;
             }
             let node = node_of(facts, pod).unwrap();

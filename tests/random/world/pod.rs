@@ -340,6 +340,7 @@ impl World {
                 .dedup()
                 .collect(),
             set_wants: None,
+            copies: None,
             stays: None,
             tolerates_silence: None,
             tolerates_not_ready: None,

@@ -13,18 +13,22 @@ fn the_data_of_a_claim_that_somebody_deleted_is_kept_first() {
         on the node: local; templated; deleted
             = first
             = keep: kubectl patch pv pv-1 -p '{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}'
+            = see
             = decide
         on the node, not wanted: local; templated; deleted; set-wants-it-not
             = first
             = keep: kubectl patch pv pv-1 -p '{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}'
             = decide
         on the node, kept already: local; templated; deleted; retain
+            = see
             = decide
         kept already, on a fenced node: local; templated; deleted; retain; fenced
+            = see
             = decide
         on a fenced node: local; templated; deleted; fenced
             = first
             = keep: kubectl patch pv pv-1 -p '{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}'
+            = see
             = decide
         on the node, of a Deployment: local; deleted; owner ReplicaSet apps/v1
             = first
@@ -50,6 +54,7 @@ fn the_data_of_a_claim_that_somebody_deleted_is_kept_first() {
         with a hostPath: local; templated; deleted; writes-to /data
             = first
             = keep: kubectl patch pv pv-1 -p '{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}'
+            = see
             = decide
         its namespace goes too: claim; shared; deleted; namespace deleted
             = risk
@@ -60,6 +65,7 @@ fn the_data_of_a_claim_that_somebody_deleted_is_kept_first() {
         a name that no API server gives: local; templated; deleted; named $(reboot)
             = first
             = keep: kubectl patch pv pv-1 -p '{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}'
+            = see
             = decide
     "#]];
     check(&cases);
@@ -90,6 +96,7 @@ fn what_a_pod_wrote_on_its_node_is_named_before_it_is_left_there() {
             = decide
         with a claim on the node: writes-to /data; local; templated
             = first
+            = see
             = decide, which Destroys data: kubectl get node ds06 -o 'jsonpath={.metadata.uid}{range .status.conditions[?(@.type=="Ready")]}/{.status}/{.lastTransitionTime}{end}' | grep -qxF -- n-1/Unknown/2026-03-01T11:00:00Z && echo '{"preconditions":{"uid":"c-1"}}' | kubectl delete --raw /api/v1/namespaces/shop/persistentvolumeclaims/data -f -
             = decide
         with a claim that goes: writes-to /data; claim; unwanted
