@@ -301,7 +301,7 @@ impl PodGroup<'_> {
         } else {
             format!(
                 "If {node} can come back, wait: the replacement then starts there, with the data. If {node} is lost for good, \
-                 delete {pvcs} and the old pod by hand; then create {pvcs} again, empty, since no controller does."
+                 delete {pvcs}: ten minutes later a run deletes the old pod. Then create {pvcs} again, empty, since no controller does."
             )
         };
         Some(format!(
