@@ -198,6 +198,12 @@ impl<'a> World<'a> {
         let namespaces = self.wanted.namespaces;
         let matches =
             |pod: &PodFacts| pod.namespace.is_empty() || namespaces.matches(&pod.namespace);
+        // If no namespace was saved, none is opted out.
+        let known = readings.namespaces.clone().and_then(Read::transpose);
+        let in_namespace = |name: &str| match &known {
+            Some(all) => namespace(all, name),
+            None => Ok(NamespaceFacts::default()),
+        };
         for (list, Pods { kept, .. }) in &mut self.lists {
             let mut pods = std::mem::take(kept);
             if let PodsOf::Node(name) = list
@@ -206,6 +212,9 @@ impl<'a> World<'a> {
                 node.hear(pods.iter().filter_map(|pod| pod.heard.clone()));
             }
             pods.retain(matches);
+            for pod in &mut pods {
+                pod.in_namespace = Some(in_namespace(&pod.namespace));
+            }
             let (judged, others): (Vec<_>, Vec<_>) =
                 pods.into_iter().partition(|pod| pod.deletion.is_some());
             found.extend(judged);
@@ -216,19 +225,16 @@ impl<'a> World<'a> {
                 self.facts.active.insert(name.clone(), active);
             }
         }
-        // If no namespace was saved, none is opted out.
-        let namespaces = readings.namespaces.clone().and_then(Read::transpose);
-        found.extend(self.asked.take());
+        found.extend(self.asked.take().map(|pod| PodFacts {
+            in_namespace: Some(in_namespace(&pod.namespace)),
+            ..pod
+        }));
         found.retain_mut(|pod| {
             if let Some(cause) = pod.lacks.take() {
                 let what = format!("pod {}/{}", pod.namespace, pod.name);
                 readings.errors.insert(ReadError { what, cause });
                 return false;
             }
-            pod.in_namespace = Some(match &namespaces {
-                Some(all) => namespace(all, &pod.namespace),
-                None => Ok(NamespaceFacts::default()),
-            });
             true
         });
         // In place, because there may be tens of thousands of pods.

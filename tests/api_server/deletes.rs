@@ -58,8 +58,8 @@ stuck-on-not-ready-node:
     not-really-skipped: {metadata: {annotations: {pod-reaper.io/skip: 'false'}}}
     lease-from-the-future: {node: clock-ahead}
     claim-is-gone: {uses: nowhere}
-    ephemeral-is-gone: {ephemeral: scratch}
-    ephemeral-of-its-own: {ephemeral: scratch}
+    ephemeral-is-gone: {ephemeral: own}
+    ephemeral-of-its-own: {ephemeral: own}
     network: {volume: {csi: {driver: rbd.csi.ceph.com, volumeHandle: network}}}
     attached: {volume: {csi: {driver: iscsi.csi.k8s.io, fsType: ext4, volumeHandle: x}}}
     shared-file-system: {volume: {csi: {driver: iscsi.csi.k8s.io, volumeHandle: x}}}
@@ -169,8 +169,8 @@ fn every_stuck_pod_goes_and_every_other_lives() {
         VolumeAttachment attached: {volume: attached}
         PersistentVolume deleted-by-mistake: {claim: apps/deleted-by-mistake,
             spec: {csi: {driver: x.example.org, volumeHandle: x}}}
-        PersistentVolume of-one: {on: dead, claim: apps/ephemeral-scratch, spec: {local: {path: /mnt/disk}}}
-        PersistentVolume of-another: {on: dead, claim: apps/ephemeral-of-its-own-scratch, spec: {local: {path: /mnt/disk}}}
+        PersistentVolume of-one: {on: dead, claim: apps/ephemeral-own, spec: {local: {path: /mnt/disk}}}
+        PersistentVolume of-another: {on: dead, claim: apps/ephemeral-of-its-own-own, spec: {local: {path: /mnt/disk}}}
         ",
     );
     let deleted = "deleted-by-mistake";
@@ -187,7 +187,7 @@ fn every_stuck_pod_goes_and_every_other_lives() {
     let uid_of = |name: &str| &expected.iter().find(|(pod, ..)| pod == name).unwrap().1;
     let name = "ephemeral-of-its-own";
     let owner = json!([{"apiVersion": "v1", "kind": "Pod", "name": name, "uid": uid_of(name), "controller": true}]);
-    let path = format!("/api/v1/namespaces/apps/persistentvolumeclaims/{name}-scratch");
+    let path = format!("/api/v1/namespaces/apps/persistentvolumeclaims/{name}-own");
     cluster.merge_patch(&path, json!({"metadata": {"ownerReferences": owner}}));
 
     // These pods are outside the regex, excluded, in a namespace that is opted out, or not Terminating.

@@ -14,7 +14,7 @@ use self::group::PodGroup;
 pub use self::kubectl::quoted_path;
 use crate::{
     codes::entry,
-    decide::Verdict,
+    decide::{ReasonCode, TieKind, Verdict},
     facts::{Attachment, ClusterFacts, NodeFacts, OUT_OF_SERVICE, Owner, PodFacts},
     limits::{Judged, Limit, Plan},
     selector::Target,
@@ -195,10 +195,26 @@ impl Adviser<'_> {
 
     /// Reports whether the advice may print the command that sets the out-of-service taint: no
     /// limit holds the node, its machine shows no sign of life, and the node does not carry the
-    /// taint yet.
+    /// taint yet. The taint ends every pod there, so none may be opted out, wait for your decision
+    /// about its owner, or take a PVC along whose data may still be wanted.
     fn may_taint(&self, node: &NodeFacts) -> bool {
         let is_held = self.plan.by_node.contains_key(&node.name);
-        !is_held && !node.may_live(self.facts.now) && !node.out_of_service
+        let judged = self.plan.pods.iter();
+        let mut judged = judged.filter(|judged| judged.pod.node.as_ref() == Some(&node.name));
+        let protects = |Judged { pod, reason, .. }: &Judged| {
+            pod.opts_out().is_some()
+                || reason.asks.contains(&ReasonCode::OwnerKind)
+                || reason.ties.given_up_until > Some(self.facts.now)
+                || reason.ties.of_kind(TieKind::Going).next().is_some()
+        };
+        let active = self.facts.active.get(&node.name);
+        let mut active = active.into_iter().flatten();
+        !is_held
+            && !node.may_live(self.facts.now)
+            && !node.out_of_service
+            && node.opted_out.is_none()
+            && !judged.any(protects)
+            && !active.any(|pod| pod.opts_out().is_some())
     }
 
     /// Returns the step that sets the out-of-service taint, if the node is still as it was judged.

@@ -84,6 +84,15 @@ fn nothing_is_to_be_decided_while_a_node_lives_or_may() {
         it has an unread lease: attached csi-1; lease unread
         it is out of service: attached csi-1; out-of-service
             = see
+        a pod there is opted out: attached csi-1; skip true
+        its namespace is: attached csi-1; namespace skip true
+        the node is: attached csi-1; node-skip true
+        a person decides about a pod: attached csi-1; --manual-owner-kind StatefulSet
+        a PVC was deleted before the failure: attached csi-1; claim; deleted
+        a PVC was deleted a moment ago: attached csi-1; claim; deleted 3m
+        a PVC was given up: attached csi-1; claim; deleted 30m
+            = see, which Force-deletes: kubectl get node ds06 -o 'jsonpath={.metadata.uid}{range .status.conditions[?(@.type=="Ready")]}/{.status}/{.lastTransitionTime}{end}' | grep -qxF -- n-1/Unknown/2026-03-01T11:00:00Z && kubectl taint nodes ds06 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute
+        a PVC is the pod's own, and wanted: attached csi-1; claim; wanted so
         dead, and nothing is attached:
         out of service, and nothing is attached: out-of-service
         it is dead, and a limit holds it: attached csi-1; nodes 3/3

@@ -260,18 +260,13 @@ fn mirror_pod(case: &PodContext<'_>) -> Finding {
 }
 
 fn opted_out(case: &PodContext<'_>) -> Finding {
-    let namespace = case.namespace()?.as_ref().ok();
+    case.namespace()?;
     let node = case.known().and_then(|node| node.opted_out.as_ref());
-    let carriers = [
-        ("The pod", case.pod.opted_out.as_ref()),
-        (
-            "Its namespace",
-            namespace.and_then(|it| it.opted_out.as_ref()),
-        ),
-        ("Its node", node),
-    ];
-    let carrier = carriers.into_iter().find(|(_, value)| value.is_some());
-    let Some((who, Some(value))) = carrier else {
+    let carrier = case
+        .pod
+        .opts_out()
+        .or(node.map(|value| ("Its node", value)));
+    let Some((who, value)) = carrier else {
         return seen("Nothing opts it out by pod-reaper.io/skip, as far as could be read.");
     };
     let mut sentence = format!("{who} is opted out by pod-reaper.io/skip.");

@@ -170,6 +170,14 @@ impl PodFacts {
         self.owner.as_ref().filter(|_| self.controller.is_some())
     }
 
+    /// Returns who opts the pod out by `pod-reaper.io/skip`, the pod or its namespace, and the value.
+    pub fn opts_out(&self) -> Option<(&'static str, &String)> {
+        let namespace = self.in_namespace.as_ref().and_then(|it| it.as_ref().ok());
+        let of_pod = self.opted_out.as_ref().map(|value| ("The pod", value));
+        let of_namespace = namespace.and_then(|it| it.opted_out.as_ref());
+        of_pod.or(of_namespace.map(|value| ("Its namespace", value)))
+    }
+
     /// Reports whether an `apps` `StatefulSet` controls the pod.
     pub fn of_stateful_set(&self) -> bool {
         self.made_by("StatefulSet", "apps")

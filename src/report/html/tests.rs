@@ -324,8 +324,4 @@ fn a_command_that_destroys_data_says_so() {
         words.contains(&Piece::Text("Destroys data".to_owned())),
         "{words:?}"
     );
-    assert!(
-        words.contains(&Piece::Text("Force-deletes".to_owned())),
-        "{words:?}"
-    );
 }

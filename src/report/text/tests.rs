@@ -97,14 +97,6 @@ fn an_audit_of_a_dead_node() {
         WHAT TO DO ABOUT THE NODES
           - Unless ds06 is about to come back, make sure that it is powered off: any containers still
             running there keep running alongside the pods that replace them.
-          - 2 volumes are still attached to ds06. Kubernetes detaches a volume 6 minutes after its pod is
-            gone (never, if kube-controller-manager runs with --disable-force-detach-on-timeout). To detach
-            them now, set the out-of-service taint, but only if you have checked that the machine is powered
-            off: Kubernetes 1.26 or newer then also evicts and force-deletes every pod on ds06 that does not
-            tolerate the taint, including the pods that need you. Remove the taint only after the machine
-            was powered off and on again, once the pods run elsewhere. Do not delete VolumeAttachments. The
-            command does nothing if the node has changed since this report.
-            kubectl get node ds06 -o 'jsonpath={.metadata.uid}{range .status.conditions[?(@.type=="Ready")]}/{.status}/{.lastTransitionTime}{end}' | grep -qxF -- uid-ds06/Unknown/2026-01-31T01:00:00Z && kubectl taint nodes ds06 node.kubernetes.io/out-of-service=nodeshutdown:NoExecute
 
         TO BE REAPED: 4
           on ds06, overdue for up to 1h 55m
@@ -548,8 +540,6 @@ fn pasted_commands_send_what_they_show() {
         .map(|command| shell.paste(command))
         .collect::<String>();
     expect![[r#"
-        [--kubeconfig][/etc/my config][--context][prod][get][node][ds06][-o][jsonpath={.metadata.uid}{range .status.conditions[?(@.type=="Ready")]}/{.status}/{.lastTransitionTime}{end}]
-        [--kubeconfig][/etc/my config][--context][prod][taint][nodes][ds06][node.kubernetes.io/out-of-service=nodeshutdown:NoExecute]
         [--kubeconfig][/etc/my config][--context][prod][get][pod][held-0][-n][compute-hive01][--show-managed-fields][-o][yaml]
         [--kubeconfig][/etc/my config][--context][prod][get][pod][held-0][-n][compute-hive01][-o][custom-columns=POD:.metadata.name,HELD_BY:.metadata.finalizers]
         [--kubeconfig][/etc/my config][--context][prod][get][node][ds06][-o][jsonpath={.metadata.uid}{range .status.conditions[?(@.type=="Ready")]}/{.status}/{.lastTransitionTime}{end}]
