@@ -130,7 +130,10 @@ impl PodGroup<'_> {
             ));
         }
         steps.extend(self.ready_copies());
-        steps.extend(self.deletes(node));
+        // A PVC that may be wanted comes first: the pod must not go before its data is safe.
+        if self.first.reason.code == ReasonCode::LocalVolume {
+            steps.extend(self.deletes(node));
+        }
         if self.first.reason.asks != [ReasonCode::SharedDisk] {
             first.extend(self.one_at_a_time());
         }
