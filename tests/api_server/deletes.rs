@@ -100,7 +100,6 @@ volume-unverified:
     lost: {uses: lost}
     dangling: {uses: dangling}
     pending: {uses: pending}
-    deleted-by-mistake: {uses: deleted-by-mistake}
 # A disk that two machines could write.
 shared-disk:
     unattached: {volume: {csi: {driver: iscsi.csi.k8s.io, fsType: ext4, volumeHandle: x}}}
@@ -124,6 +123,7 @@ opted-out:
     node-opted-out: {node: left-alone}
 not-overdue:
     within-grace: {node: says-false, grace: 3600}
+    given-up-lately: {uses: given-up-lately}
 finalizers:
     finalizer: {metadata: {finalizers: [example.org/backup]}}
     job-and-finalizer: {metadata: {finalizers: [batch.kubernetes.io/job-tracking, example.org/backup]}}
@@ -167,13 +167,13 @@ fn every_stuck_pod_goes_and_every_other_lives() {
         PersistentVolumeClaim dangling: {volume: no-such-volume, phase: Bound}
         PersistentVolumeClaim pending: {phase: Pending}
         VolumeAttachment attached: {volume: attached}
-        PersistentVolume deleted-by-mistake: {claim: apps/deleted-by-mistake,
+        PersistentVolume given-up-lately: {claim: apps/given-up-lately,
             spec: {csi: {driver: x.example.org, volumeHandle: x}}}
         PersistentVolume of-one: {on: dead, claim: apps/ephemeral-own, spec: {local: {path: /mnt/disk}}}
         PersistentVolume of-another: {on: dead, claim: apps/ephemeral-of-its-own-own, spec: {local: {path: /mnt/disk}}}
         ",
     );
-    let deleted = "deleted-by-mistake";
+    let deleted = "given-up-lately";
     let held = yaml("{metadata: {finalizers: [kubernetes.io/pvc-protection]}}");
     cluster.merge_patch(&claim_path("apps", deleted), held);
     cluster.delete(&claim_path("apps", deleted), json!({}));
