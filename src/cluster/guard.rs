@@ -6,8 +6,6 @@
 
 use std::{env, time::Duration};
 
-use itertools::Itertools as _;
-use serde_json::Value;
 use tokio::time::Instant;
 
 use super::{
@@ -30,6 +28,11 @@ const RETRY_PAUSE: Duration = Duration::from_millis(500);
 const POLICIES_NOT_LOADED: &str = "not yet ready to handle request";
 /// The error if the variables name no pod, or a pod that does not exist.
 const NO_POD: &str = "POD_NAMESPACE and POD_NAME do not name the pod that pod-reaper runs in, the only pod on which it checks the guard. cronjob/base sets both. Outside a cluster, omit --require-guard";
+
+/// The error if nothing refuses the delete.
+const LETS: &str = "the API server would let this account delete a running pod: the guard is not installed, does not deny, or does \
+                    not apply to this account, which needs the permission be-guarded on guarded.pod-reaper.io, and none by \
+                    wildcards; apply cronjob/components/guard again";
 
 /// Why there is no proof.
 #[derive(Debug, PartialEq, Eq)]
@@ -57,12 +60,7 @@ impl Cluster {
                 Err(NoProof::Never(why)) => return Err(why),
                 Err(_) if again => tokio::time::sleep(RETRY_PAUSE).await,
                 Err(NoProof::NotYet(why)) => return Err(why),
-                Err(NoProof::LetThrough) => {
-                    let why = self.what_is_missing().await;
-                    return Err(format!(
-                        "the API server would let this account delete a running pod: {why}"
-                    ));
-                }
+                Err(NoProof::LetThrough) => return Err(LETS.to_owned()),
             }
         }
     }
@@ -93,57 +91,6 @@ impl Cluster {
             Ok(_) => Err(NoProof::LetThrough),
             Err(failure) => judge(&failure),
         }
-    }
-
-    /// Describes what is wrong with the guard, if this account may read its parts. The policy is
-    /// recognized by its message, because an installation may prefix its name.
-    async fn what_is_missing(&self) -> String {
-        let list = async |kind: &str| {
-            let path = format!("/apis/admissionregistration.k8s.io/v1/validatingadmission{kind}");
-            let list = self.get(&path, Ask::OBJECT).await?.parse::<Value>()?;
-            Ok::<_, Failure>(list["items"].as_array().cloned().unwrap_or_default())
-        };
-        let (policies, bindings) = match tokio::try_join!(list("policies"), list("policybindings"))
-        {
-            Ok(lists) => lists,
-            Err(failure) if failure.is(StatusKind::NotFound) => {
-                return "it does not serve ValidatingAdmissionPolicy, which needs Kubernetes 1.30 or newer; cronjob/base works without".to_owned();
-            }
-            Err(failure) => {
-                return format!(
-                    "policy or binding is missing, does not deny, or does not apply to this account; the cause could \
-                     not be read: {failure}"
-                );
-            }
-        };
-        let ours = policies
-            .iter()
-            .filter(|it| it["spec"]["validations"][0]["message"] == REFUSAL)
-            .map(|policy| &policy["metadata"]["name"])
-            .collect_vec();
-        let Some(policy) = ours.first() else {
-            return "the guard's policy is not installed; apply cronjob/components/guard"
-                .to_owned();
-        };
-        let actions = bindings
-            .iter()
-            .map(|binding| &binding["spec"])
-            .filter(|spec| ours.contains(&&spec["policyName"]))
-            .map(|spec| &spec["validationActions"])
-            .collect_vec();
-        let deny = &Value::from("Deny");
-        let mut all = actions.iter().filter_map(|actions| actions.as_array());
-        if all.any(|actions| actions.contains(deny)) {
-            return format!(
-                "the guard's policy {policy} does not apply to this account: it lacks the permission be-guarded on \
-                 guarded.pod-reaper.io, which a ClusterRoleBinding has to grant, or it has permissions by wildcards, or \
-                 matchResources of the policy's binding leaves this namespace out"
-            );
-        }
-        actions.last().map_or_else(
-            || format!("no binding names the guard's policy {policy}; apply cronjob/components/guard"),
-            |actions| format!("the binding of the guard's policy {policy} does not deny: its validationActions are {actions}"),
-        )
     }
 }
 

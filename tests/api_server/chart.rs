@@ -177,13 +177,13 @@ fn the_chart_renders_what_kustomize_renders() {
             "the default",
             OWN_NAMESPACE,
             kustomize(&in_repository("cronjob")),
-            9,
+            7,
         ),
         (
             "the dry run",
             &format!("{OWN_NAMESPACE},options.dryRun=client,options.exitOnManual=false"),
             kustomize(&in_repository("cronjob/overlays/dry-run")),
-            9,
+            7,
         ),
         (
             "without the guard",
@@ -195,7 +195,7 @@ fn the_chart_renders_what_kustomize_renders() {
             "everything",
             &everything,
             self::kustomized("cronjob", &COMPONENTS, &images),
-            12,
+            10,
         ),
     ] {
         let rendered = rendered("pod-reaper", "pod-reaper", &["--set", values]);

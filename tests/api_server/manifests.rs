@@ -546,8 +546,6 @@ fn the_account_can_do_nothing_else() {
         patch pods/status
         create events.events.k8s.io
         list leases.coordination.k8s.io
-        list validatingadmissionpolicies.admissionregistration.k8s.io
-        list validatingadmissionpolicybindings.admissionregistration.k8s.io
     ";
     // For an unknown resource, kubectl does not query the server.
     let marked = |resource| may(&cluster, "be-guarded", "pod-reaper.io", resource, "");

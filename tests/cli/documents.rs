@@ -86,7 +86,6 @@ fn every_test_that_a_script_names_is_there() {
     }
     let named = [
         ("api_server", modules),
-        ("api_server", words("tests/versions", "\nguarded=(", "\n)")),
         ("live", words("tests/versions", "\nscenarios=(", ")")),
         ("api_server", words("tests/run", "without_go=(--skip ", ")")),
         (
