@@ -7,7 +7,7 @@ use jiff::SignedDuration;
 use tokio::time::Instant;
 
 use crate::{
-    cluster::{Cluster, Mode},
+    cluster::Cluster,
     console::{prompt, terminal::status},
     execute::execute,
     exit::{CouldNotRun, Result},
@@ -16,7 +16,7 @@ use crate::{
     outcome::Outcome,
     report::{Report, RunRecord},
     selector::Target,
-    settings::{GuardCode, Settings, Task},
+    settings::{GuardCode, Mode, Settings, Task},
     source::{Gathered, OtherLeases, Store, snapshot},
     stop::Stop,
     words::{counted, human_duration, sanitize},
@@ -47,8 +47,12 @@ pub async fn run(settings: &Settings, stop: &Stop) -> Result<Report> {
             let gathered = Store::new(&saved, settings.wanted()).gather(None).await?;
             Ok(planned(settings, gathered)?.report())
         }
-        Task::Reap { target, mode, yes } => {
-            let ask = *mode == Mode::Delete && !yes && can_ask(target).await?;
+        Task::Reap {
+            target,
+            dry_run,
+            yes,
+        } => {
+            let ask = !dry_run && !yes && can_ask(target).await?;
             let cluster = Cluster::connect(target, stop);
             let cluster = stop.or_stopped(cluster).await?;
             log_start();
@@ -133,8 +137,8 @@ async fn prove_guard(settings: &Settings, cluster: &Cluster) -> Result<()> {
     Ok(())
 }
 
-/// Deletes and verifies as the run's mode allows, and gives each pod to be reaped an outcome. A run
-/// that deletes also writes Events.
+/// Deletes the pods to be reaped, verifies that they are gone, and writes Events. A dry run does none
+/// of this. Each of these pods gets an outcome.
 async fn act_and_verify(
     run: &mut RunRecord<'_>,
     leases: Option<&OtherLeases>,
@@ -149,8 +153,7 @@ async fn act_and_verify(
             .map(|judged| (judged.pod.uid.clone(), outcome.clone()))
             .collect()
     };
-    let mode = run.settings.task.mode();
-    if !mode.writes() {
+    if run.settings.task.mode() != Mode::Delete {
         run.outcomes = all(Outcome::WouldDelete);
         return;
     }
@@ -166,18 +169,16 @@ async fn act_and_verify(
         status(&format!("{} of {} pods", done.get(), pods.len()));
     };
     let (policy, judged_by) = (&run.settings.policy, (&run.facts, leases));
-    run.outcomes = execute(cluster, stop, policy, mode, judged_by, &pods, &progress).await;
+    run.outcomes = execute(cluster, stop, policy, judged_by, &pods, &progress).await;
     status("");
-    if mode == Mode::Delete {
-        // Events carry the API server's time: this machine's clock may be wrong.
-        let elapsed = SignedDuration::try_from(start.elapsed()).unwrap_or_default();
-        let at = run
-            .facts
-            .now
-            .saturating_add(elapsed)
-            .unwrap_or(run.facts.now);
-        events::write(cluster, stop, run, at).await;
-    }
+    // Events carry the API server's time: this machine's clock may be wrong.
+    let elapsed = SignedDuration::try_from(start.elapsed()).unwrap_or_default();
+    let at = run
+        .facts
+        .now
+        .saturating_add(elapsed)
+        .unwrap_or(run.facts.now);
+    events::write(cluster, stop, run, at).await;
 }
 
 #[cfg(test)]
@@ -188,7 +189,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::{decide::ReasonCode, report::samples};
+    use crate::{decide::ReasonCode, outcome::OutcomeCode, report::samples};
 
     /// Runs on a cluster with one stuck pod. The server responds to its deletes with 404.
     async fn run_on_one(settings: &Settings) -> Result<Report> {
@@ -218,7 +219,7 @@ mod tests {
     /// With `--all`, finished pods are also in a list of their own.
     #[tokio::test(start_paused = true)]
     async fn a_pod_is_kept_where_the_pods_of_its_node_cannot_be_listed() {
-        let mut settings = samples::run(Mode::ClientDryRun, Target::default());
+        let mut settings = samples::run(Mode::DryRun, Target::default());
         settings.all = true;
         let of_node = |request: &Request| request.selector.contains("spec.nodeName");
         let report = run_with(&settings, 500, of_node).await.expect("a report");
@@ -227,14 +228,22 @@ mod tests {
         assert_eq!(report.pods[0].reason, Some(ReasonCode::Stuck));
     }
 
+    #[tokio::test(start_paused = true)]
+    async fn a_dry_run_only_reads() {
+        let settings = samples::run(Mode::DryRun, Target::default());
+        let report = run_with(&settings, 500, |request| {
+            let writes = [Kind::Delete, Kind::Patch, Kind::Event];
+            assert!(!writes.contains(&request.kind), "{request:?}");
+            false
+        });
+        let report = report.await.expect("a report");
+        assert_eq!(report.pods[0].outcome, Some(OutcomeCode::WouldDelete));
+    }
+
     /// There is no guard here, so its proof fails.
     #[tokio::test(start_paused = true)]
     async fn a_required_guard_has_to_prove_itself_where_the_run_may_write() {
-        for (dry_run, is_asked) in [
-            (Mode::Delete, true),
-            (Mode::ServerDryRun, true),
-            (Mode::ClientDryRun, false),
-        ] {
+        for (dry_run, is_asked) in [(Mode::Delete, true), (Mode::DryRun, false)] {
             let mut settings = samples::run(dry_run, Target::default());
             settings.require_guard = true;
             let error = run_on_one(&settings).await.err();

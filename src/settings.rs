@@ -7,7 +7,6 @@ use jiff::Timestamp;
 
 use crate::{
     cli::{self, Cli, Command, Filter, OutputFormats},
-    cluster::Mode,
     codes::codes,
     decide::Policy,
     exit::{CouldNotRun, Result},
@@ -61,8 +60,8 @@ pub enum Task {
     Reap {
         /// The kubeconfig and context that name the cluster.
         target: Target,
-        /// What the run may change there.
-        mode: Mode,
+        /// Whether the run changes nothing there.
+        dry_run: bool,
         /// Whether to delete without asking the user first.
         yes: bool,
     },
@@ -73,7 +72,8 @@ impl Task {
     pub fn mode(&self) -> Mode {
         match self {
             Self::Audit { .. } => Mode::Snapshot,
-            Self::Reap { mode, .. } => *mode,
+            Self::Reap { dry_run: true, .. } => Mode::DryRun,
+            Self::Reap { dry_run: false, .. } => Mode::Delete,
         }
     }
 
@@ -96,13 +96,25 @@ impl Task {
 }
 
 codes! {
+    /// The kinds of run, by what they may change. Reports show them.
+    pub enum Mode {
+        /// The run deletes.
+        Delete = "delete",
+        /// The run only reads.
+        DryRun = "dry-run",
+        /// The run audits a saved state.
+        Snapshot = "snapshot",
+    }
+}
+
+codes! {
     /// The protection of pods that are not Terminating from the run's account.
     pub enum GuardCode {
         /// The guard refused to let this account delete a running pod.
         Proved = "proved",
         /// No guard was required: only the program itself and RBAC protect these pods.
         NotRequired = "not-required",
-        /// The run did not check the guard, because it sends no writes.
+        /// The run did not check the guard, because it only reads.
         NotAsked = "not-asked",
     }
 }
@@ -111,7 +123,7 @@ impl Settings {
     /// Returns what keeps the run's account from deleting pods that are not Terminating. `Proved`
     /// is certain, because a run that requires the guard ends without a report unless it is proved.
     pub fn guard(&self) -> GuardCode {
-        if !self.task.mode().writes() {
+        if self.task.mode() != Mode::Delete {
             GuardCode::NotAsked
         } else if self.require_guard {
             GuardCode::Proved
@@ -210,7 +222,7 @@ impl From<Cli> for Settings {
                 Some(snapshot) => Task::Audit { snapshot, now },
                 None => Task::Reap {
                     target,
-                    mode: dry_run,
+                    dry_run,
                     yes,
                 },
             },

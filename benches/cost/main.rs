@@ -235,7 +235,7 @@ fn measure_all(cluster: &'static ControlPlane, asked: &Asked) {
     let other = against
         .as_ref()
         .map(|binary| [&[binary.as_str()], &OPTIONS[..]].concat());
-    let all = [&ours[..], &["--all", "--dry-run=client"]].concat();
+    let all = [&ours[..], &["--all", "--dry-run"]].concat();
     let path = format!(
         "{}:/usr/bin:/bin",
         cluster.kubectl.parent().expect("a folder").display()

@@ -7,7 +7,6 @@ use clap::ValueEnum as _;
 use libfuzzer_sys::fuzz_target;
 use pod_reaper::{
     cli::Output,
-    cluster::Mode,
     selector::{NodeSelector, Selector},
 };
 
@@ -30,6 +29,5 @@ fuzz_target!(|data: &[u8]| {
             Ok(&selector)
         );
     }
-    let _ = Mode::from_str(text, false);
     let _ = Output::from_str(text, false);
 });

@@ -21,7 +21,7 @@ use itertools::Itertools as _;
 pub use self::options::{Common, Options, OutputFormats};
 use self::values::PODS;
 pub use self::values::{LogFormat, Output, PodName};
-use crate::{cluster::Mode, selector::regex};
+use crate::selector::regex;
 
 /// The command line and the environment, read and checked.
 #[derive(Debug)]
@@ -198,7 +198,7 @@ impl Cli {
         };
         if command != Command::Run {
             // All commands except the run only read.
-            options.dry_run = Mode::ClientDryRun;
+            options.dry_run = true;
         }
         Self {
             command,

@@ -9,7 +9,6 @@ use tracing_subscriber::filter::LevelFilter;
 
 use super::values::{self, LogFormat, Output};
 use crate::{
-    cluster::Mode,
     decide::{Policy, span},
     limits::Limits,
     selector::{NamespaceFilter, Target, path},
@@ -27,10 +26,9 @@ pub struct Options {
     #[command(flatten)]
     pub common: Common,
 
-    /// Change nothing: "server" (or true, or no value) has the API server check each delete;
-    /// "client" only reads
-    #[arg(help_heading = LIMITS, long, display_order = 0, value_enum, hide_possible_values = true, value_name = "server|client|none", num_args = 0..=1, require_equals = true, default_value = "none", default_missing_value = "server", hide_default_value = true)]
-    pub dry_run: Mode,
+    /// Only read, and say what would be deleted
+    #[arg(help_heading = LIMITS, long, display_order = 0)]
+    pub dry_run: bool,
 
     /// Do not ask before deleting; required without a terminal
     ///
@@ -40,7 +38,7 @@ pub struct Options {
 
     /// Run only if the guard proves that it stops this account from deleting a running pod. To prove
     /// that, the run requests a dry-run delete of its own pod, which the guard has to refuse.
-    /// The downward API names that pod, and the proof covers only its namespace. --dry-run=client and --snapshot skip this check
+    /// The downward API names that pod, and the proof covers only its namespace. --dry-run and --snapshot skip this check
     #[arg(help_heading = LIMITS, long)]
     pub require_guard: bool,
 

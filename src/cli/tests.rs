@@ -211,7 +211,6 @@ fn no_value_makes_a_parser_panic() {
     for _ in 0..2_000 {
         let text = any_text(&mut dice);
         let _ = span(&text);
-        let _ = Mode::from_str(&text, false);
         let _ = Output::from_str(&text, false);
         let _ = regex(&text);
         let _ = node_selector(&text);
@@ -223,19 +222,23 @@ fn no_value_makes_a_parser_panic() {
 
 #[test]
 fn a_dry_run_is_never_guessed() {
-    for (text, mode) in [
-        ("true", Mode::ServerDryRun),
-        ("server", Mode::ServerDryRun),
-        ("client", Mode::ClientDryRun),
-        ("false", Mode::Delete),
-        ("none", Mode::Delete),
+    let dry_run = |text: &str| {
+        let args = ["pod-reaper".to_owned(), format!("--dry-run={text}")];
+        Cli::try_from_args(args.map(OsString::from)).map(|cli| cli.options.dry_run)
+    };
+    for (text, expected) in [
+        ("true", true),
+        ("TRUE", true),
+        ("false", false),
+        ("False", false),
     ] {
-        assert_eq!(Mode::from_str(text, false), Ok(mode), "{text}");
+        assert_eq!(dry_run(text).ok(), Some(expected), "{text}");
     }
     for text in [
-        "", " ", "True", "TRUE", "yes", "no", "1", "0", "on", "off", " true", "Server", "all",
+        "", " ", "yes", "no", "1", "0", "on", "off", " true", "server", "client", "none", "all",
     ] {
-        assert!(Mode::from_str(text, false).is_err(), "{text:?}");
+        let error = dry_run(text).map_err(|error| error.exit_code());
+        assert_eq!(error, Err(2), "{text:?}");
     }
 }
 

@@ -4,29 +4,13 @@ use std::io::{self, IsTerminal as _};
 
 use clap::{
     ValueEnum,
-    builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
+    builder::{PossibleValuesParser, TypedValueParser},
 };
 use clap_complete::Shell;
 use jiff::Timestamp;
 use tracing_subscriber::filter::LevelFilter;
 
-use crate::{cluster::Mode, selector::is_name};
-
-/// The values of `--dry-run`.
-impl ValueEnum for Mode {
-    fn value_variants<'a>() -> &'a [Self] {
-        &[Self::Delete, Self::ServerDryRun, Self::ClientDryRun]
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        match self {
-            Self::Delete => Some(PossibleValue::new("none").alias("false")),
-            Self::ServerDryRun => Some(PossibleValue::new("server").alias("true")),
-            Self::ClientDryRun => Some(PossibleValue::new("client")),
-            Self::Snapshot => None,
-        }
-    }
-}
+use crate::selector::is_name;
 
 /// A value of `--output`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

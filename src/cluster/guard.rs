@@ -1,7 +1,7 @@
 //! Proves that the guard works: admission must refuse this account the delete of a running pod.
 //!
 //! The running pod is the pod that this program runs in. It is the only pod that a delete ever
-//! names although it is not Terminating. So the request is a server dry run, is marked as one
+//! names although it is not Terminating. So the request is a dry run, is marked as one
 //! twice, and names the UID and resource version that were just read.
 
 use std::{env, time::Duration};
@@ -9,7 +9,7 @@ use std::{env, time::Duration};
 use tokio::time::Instant;
 
 use super::{
-    Cluster, Failure, Mode, StatusKind,
+    Cluster, Failure, StatusKind,
     failure::unreadable,
     request::{Ask, object},
     write::delete,
@@ -85,8 +85,7 @@ impl Cluster {
             let why = "the run's own pod is Terminating, so the guard allows its delete, which proves nothing; the next run has another pod";
             return Err(NoProof::Never(why.to_owned()));
         }
-        let (path, dry_run) = (path.to_owned(), Mode::ServerDryRun);
-        let delete = delete(path, &own.uid, &own.resource_version, dry_run);
+        let delete = delete(path.to_owned(), &own.uid, &own.resource_version, true);
         match self.send(delete, None).await {
             Ok(_) => Err(NoProof::LetThrough),
             Err(failure) => judge(&failure),
@@ -123,7 +122,7 @@ pub fn judge(failure: &Failure) -> Result<(), NoProof> {
             "a webhook could not be called; repair it, or exempt the namespace of this pod"
         }
         Some(403) if message.contains(" cannot delete resource ") => {
-            "RBAC refused the dry-run delete before the guard saw it; grant permission to delete pods, or run with --dry-run=client"
+            "RBAC refused the dry-run delete before the guard saw it; grant permission to delete pods, or run with --dry-run"
         }
         Some(_) if message.contains(" resulted in error: ") => {
             "an expression of a policy failed; if it is the guard's, install the guard again"

@@ -658,8 +658,8 @@ async fn a_proof_permits_no_write_to_a_pod_of_another_node() {
     for (node, is_sent) in [(Some("ds06"), true), (Some("ds05"), false), (None, false)] {
         let mut pod = rules::samples::pod();
         pod.node = node.map(str::to_owned);
-        let delete = cluster.delete_pod(&pod, &proof, Mode::Delete).await;
-        let patch = cluster.fail_job_pod(&pod, &proof, Mode::Delete).await;
+        let delete = cluster.delete_pod(&pod, &proof).await;
+        let patch = cluster.fail_job_pod(&pod, &proof).await;
         assert_eq!(is_not_sent(&delete), !is_sent, "{node:?}: {delete:?}");
         assert_eq!(is_not_sent(&patch), !is_sent, "{node:?}: {patch:?}");
     }

@@ -20,7 +20,6 @@ use super::{
     request::{Response, Unless, Write, object},
 };
 use crate::{
-    codes::codes,
     facts::{NodeFacts, PodFacts, Read, Ready, ResourceVersion, Uid},
     kubernetes::{Holders, LeasesByNode, RawPod},
     outcome::Outcome,
@@ -30,28 +29,6 @@ use crate::{
 /// How long a reading of a node permits writes to its pods: 5 s, minus 0.5 s to cancel a request
 /// that is under way.
 const NODE_FRESH_FOR: Duration = Duration::from_millis(4_500);
-
-codes! {
-    /// The kinds of run, by what they may change: a write takes effect only in the first kind.
-    /// Reports show them.
-    pub enum Mode {
-        /// The API server carries each write out.
-        Delete = "delete",
-        /// The API server checks permissions, admission and preconditions, but changes nothing.
-        ServerDryRun = "server-dry-run",
-        /// The run only reads.
-        ClientDryRun = "client-dry-run",
-        /// The run audits a saved state.
-        Snapshot = "snapshot",
-    }
-}
-
-impl Mode {
-    /// Reports whether the run sends writes, which may be dry runs.
-    pub fn writes(self) -> bool {
-        matches!(self, Self::Delete | Self::ServerDryRun)
-    }
-}
 
 /// Proof that a node was NotReady when it was last read, was not a leaf node, and was the same node
 /// that was judged. Only [`Cluster::still_down`] makes a proof, and it expires.
@@ -121,9 +98,9 @@ impl Cluster {
 
     /// Force-deletes `pod`, if the pod still has the resource version that was judged. The request
     /// is sent once. `Ok` means only that the server accepted the request.
-    pub async fn delete_pod(&self, pod: &PodFacts, node: &StillDown, mode: Mode) -> Result<()> {
+    pub async fn delete_pod(&self, pod: &PodFacts, node: &StillDown) -> Result<()> {
         let path = object::<RawPod>(&pod.namespace, &pod.name);
-        let delete = delete(path, &pod.uid, &pod.resource_version, mode);
+        let delete = delete(path, &pod.uid, &pod.resource_version, false);
         self.write(delete, pod, node).await.map(drop)
     }
 
@@ -131,12 +108,7 @@ impl Cluster {
     /// pod garbage collector does before it deletes a pod: a Job with
     /// `podReplacementPolicy: Failed` removes its finalizer only then. Returns the pod's new
     /// resource version.
-    pub async fn fail_job_pod(
-        &self,
-        pod: &PodFacts,
-        node: &StillDown,
-        mode: Mode,
-    ) -> Result<ResourceVersion> {
+    pub async fn fail_job_pod(&self, pod: &PodFacts, node: &StillDown) -> Result<ResourceVersion> {
         let patch = json!({
             "metadata": {"uid": pod.uid, "resourceVersion": pod.resource_version},
             "status": {
@@ -151,21 +123,14 @@ impl Cluster {
             },
         });
         let path = object::<RawPod>(&pod.namespace, &pod.name);
-        let query = match mode {
-            Mode::Delete => "",
-            _ => "&dryRun=All",
-        };
         let patch = Write {
             method: Method::PATCH,
-            path: format!("{path}/status?fieldManager=pod-reaper{query}"),
+            path: format!("{path}/status?fieldManager=pod-reaper"),
             // A strategic merge keeps the other conditions; a plain merge would replace the list.
             content_type: "application/strategic-merge-patch+json",
             body: patch,
         };
         let response = self.write(patch, pod, node).await?;
-        if mode != Mode::Delete {
-            return Ok(pod.resource_version.clone());
-        }
         let changed = response.parse::<RawPod>()?.metadata.resource_version;
         if changed.is_empty() {
             return Err(unreadable("it has no resource version"));
@@ -194,17 +159,16 @@ pub fn delete(
     mut path: String,
     uid: &Uid,
     resource_version: &ResourceVersion,
-    mode: Mode,
+    dry_run: bool,
 ) -> Write {
-    let is_dry_run = mode != Mode::Delete;
-    if is_dry_run {
+    if dry_run {
         path += "?dryRun=All";
     }
     // This type of Kubernetes writes the kind; `DeleteParams` of `kube` does not.
     let options = DeleteOptions {
         api_version: Some("v1".to_owned()),
         kind: Some("DeleteOptions".to_owned()),
-        dry_run: is_dry_run.then(|| vec!["All".to_owned()]),
+        dry_run: dry_run.then(|| vec!["All".to_owned()]),
         grace_period_seconds: Some(0),
         preconditions: Some(Preconditions {
             uid: Some(uid.to_string()),

@@ -64,9 +64,9 @@ mod tests {
 
     use super::*;
     use crate::{
-        cluster::Mode,
         report::samples::{private_cloud, report, run},
         selector::Target,
+        settings::Mode,
     };
 
     #[test]

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use tokio::{sync::Mutex, time::Instant};
 
 use crate::{
-    cluster::{Cluster, Failure, Mode, StatusKind, StillDown},
+    cluster::{Cluster, Failure, StatusKind, StillDown},
     decide::{PodContext, Policy, Reason, ReasonCode, Verdict},
     facts::{
         ClaimFacts, Heard, NamespaceFacts, Namespaces, NodeFacts, NodeRead, PodFacts, Read,
@@ -39,7 +39,6 @@ pub struct Run<'a> {
     pub cluster: &'a Cluster,
     pub stop: &'a Stop,
     pub policy: &'a Policy,
-    pub mode: Mode,
     /// The last reading of the namespaces.
     pub namespaces: RefCell<Read<Namespaces>>,
     /// The moment at which the plan's pods were judged.
@@ -103,24 +102,19 @@ pub struct Turn<'a> {
 
 impl Turn<'_> {
     /// Deletes the pod, unless a rule now keeps the pod. `Ok` if the API server accepted the
-    /// delete, which still has to be verified. A dry run ends with `WouldDelete`.
+    /// delete, which still has to be verified.
     pub async fn take(&mut self) -> Result<(), Outcome> {
-        let (run, pod) = (self.run, &self.judged.pod);
+        let pod = &self.judged.pod;
         self.check_namespace()?;
         let PodFacts {
             name, namespace, ..
         } = pod;
         let deadline = pod.deletion_deadline();
-        let (dry_run, on) = (run.mode != Mode::Delete, &self.node.as_judged.name);
+        let on = &self.node.as_judged.name;
         tracing::info!(
-            dry_run,
             "Force-deleting pod {name} in namespace {namespace} on node {on} with deletion timestamp {deadline}"
         );
-        self.delete().await?;
-        if dry_run {
-            return Err(Outcome::WouldDelete);
-        }
-        Ok(())
+        self.delete().await
     }
 
     /// Returns `Err` with the pod's outcome if the pod's namespace is now opted out, or is not
@@ -208,7 +202,7 @@ impl Turn<'_> {
     /// first. Each try follows a fresh reading of the node. Once a try without a clear response may
     /// have taken effect, a later "not found" no longer tells who deleted the pod.
     async fn delete(&mut self) -> Result<(), Outcome> {
-        let Run { cluster, mode, .. } = *self.run;
+        let cluster = self.run.cluster;
         let mut pod = self.judged.pod.clone();
         let mut tried = 0;
         // A pod that changed gets one second chance. Our own patch changes the pod too, and adds
@@ -218,10 +212,10 @@ impl Turn<'_> {
             let proof = self.still_down(&pod).await?;
             let patching = pod.held_by_job() && !pod.finished();
             let written = if patching {
-                let patch = cluster.fail_job_pod(&pod, &proof, mode).await;
+                let patch = cluster.fail_job_pod(&pod, &proof).await;
                 patch.map(Some)
             } else {
-                let delete = cluster.delete_pod(&pod, &proof, mode).await;
+                let delete = cluster.delete_pod(&pod, &proof).await;
                 delete.map(|()| None)
             };
             let failure = match written {
@@ -232,7 +226,7 @@ impl Turn<'_> {
                 Ok(Some(resource_version)) => {
                     pod.resource_version = resource_version;
                     pod.fail();
-                    self.patched |= mode == Mode::Delete;
+                    self.patched = true;
                     second_chances += 1;
                     continue;
                 }
@@ -254,7 +248,7 @@ impl Turn<'_> {
                 let changing = "It keeps changing while it is being deleted.";
                 return Err(Outcome::Changed(changing.to_owned()));
             }
-            if mode == Mode::Delete && failure.may_have_taken_effect() {
+            if failure.may_have_taken_effect() {
                 if patching {
                     self.patched = true;
                 } else {

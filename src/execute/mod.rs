@@ -14,7 +14,7 @@ use itertools::Itertools as _;
 use tokio::sync::Mutex;
 
 use crate::{
-    cluster::{Cluster, MAX_IN_FLIGHT, Mode},
+    cluster::{Cluster, MAX_IN_FLIGHT},
     decide::Policy,
     facts::{ClusterFacts, PodFacts, Uid, Unread},
     limits::Judged,
@@ -32,7 +32,6 @@ pub async fn execute(
     cluster: &Cluster,
     stop: &Stop,
     policy: &Policy,
-    mode: Mode,
     (facts, leases): (&ClusterFacts, Option<&OtherLeases>),
     pods: &[&Judged],
     progress: &dyn Fn(),
@@ -63,7 +62,6 @@ pub async fn execute(
         cluster,
         stop,
         policy,
-        mode,
         namespaces: RefCell::new(namespaces.map_err(Unread::from)),
         now: facts.now,
         leases: leases.map(|OtherLeases { holders, at }| {

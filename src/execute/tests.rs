@@ -9,12 +9,12 @@ use pod_reaper_test_support::{
 
 use super::*;
 use crate::{
-    cluster::Mode,
     report::{
         RunRecord,
         samples::{audit, judged, run},
     },
     selector::Target,
+    settings::Mode,
 };
 
 mod unneeded;
@@ -60,8 +60,8 @@ async fn reaped_within(
     let (_signal, stop) = Stop::manual(deadline);
     let cluster = Cluster::new(server.client(), stop.clone());
     let pods = plan.reaps().collect::<Vec<_>>();
-    let (policy, mode) = (&settings.policy, Mode::Delete);
-    let outcomes = execute(&cluster, &stop, policy, mode, (&facts, None), &pods, &|| {}).await;
+    let policy = &settings.policy;
+    let outcomes = execute(&cluster, &stop, policy, (&facts, None), &pods, &|| {}).await;
     let outcomes = outcomes.into_iter();
     let codes = outcomes.map(|(uid, outcome)| (uid.to_string(), outcome.code().as_str()));
     (codes.collect(), server.lock().trace.clone())

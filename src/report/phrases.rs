@@ -6,13 +6,12 @@ use jiff::{SignedDuration, Timestamp};
 use super::{BreakerEntry, Group, NodeEntry, PodEntry, Report, notices::NoticeCode};
 use crate::{
     advice::StepKind,
-    cluster::Mode,
     decide::{ReasonCode, Verdict, heard, reported},
     exit::Exit,
     facts::{LEASES_OF_FILE, Ready},
     limits::MAX_NODES_IGNORED,
     outcome::OutcomeCode,
-    settings::GuardCode,
+    settings::{GuardCode, Mode},
     words::{self, counted, counts, human_duration, joined, listed, prefixed, sanitize},
 };
 
@@ -33,8 +32,7 @@ pub fn about(report: &Report) -> String {
             "EXPLAIN ".to_owned() + &prefixed("", report.pods.first().map(name)) + &by
         }
         Mode::Snapshot => prefixed("AUDIT of ", file),
-        Mode::ServerDryRun => "DRY RUN, checked by the API server".to_owned(),
-        Mode::ClientDryRun => "DRY RUN, reading only".to_owned(),
+        Mode::DryRun => "DRY RUN".to_owned(),
         Mode::Delete => "RUN".to_owned(),
     };
     let changed = if any_acted(report) {

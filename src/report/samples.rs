@@ -11,11 +11,10 @@ use tracing_subscriber::filter::LevelFilter;
 use super::*;
 use crate::{
     cli::{LogFormat, Output, OutputFormats},
-    cluster::Mode,
     facts::Uid,
     outcome::Outcome,
     selector::{NamespaceFilter, Target},
-    settings::{Settings, Task},
+    settings::{Mode, Settings, Task},
     source::{
         Gathered, Store,
         snapshot::{Options, Saved},
@@ -50,7 +49,7 @@ pub fn run(mode: Mode, target: Target) -> Settings {
     Settings {
         task: Task::Reap {
             target,
-            mode,
+            dry_run: mode == Mode::DryRun,
             yes: true,
         },
         ..audit()

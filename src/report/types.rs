@@ -8,14 +8,13 @@ use serde::Serializer;
 use super::notices::NoticeEntry;
 use crate::{
     advice::{Advice, Step},
-    cluster::Mode,
     decide::{Evaluation, Policy, ReasonCode, Verdict},
     exit::Exit,
     facts::{Attachment, Heard, Owner, PodFacts, ReadError, Ready, whole_seconds},
     limits::Limits,
     outcome::OutcomeCode,
     selector::NamespaceFilter,
-    settings::{GuardCode, Settings},
+    settings::{GuardCode, Mode, Settings},
 };
 
 in_json! {
@@ -26,7 +25,7 @@ in_json! {
         pub version: u8,
         /// Version of the program.
         pub program_version: &'static str,
-        /// What the run may change: `delete`, `server-dry-run`, `client-dry-run` or `snapshot`.
+        /// What the run may change: `delete`, `dry-run` or `snapshot`.
         pub mode: Mode,
         /// What `--cluster-name` calls the cluster.
         pub cluster_name: Option<String>,

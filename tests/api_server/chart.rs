@@ -181,7 +181,7 @@ fn the_chart_renders_what_kustomize_renders() {
         ),
         (
             "the dry run",
-            &format!("{OWN_NAMESPACE},options.dryRun=client,options.exitOnManual=false"),
+            &format!("{OWN_NAMESPACE},options.dryRun=true,options.exitOnManual=false"),
             kustomize(&in_repository("cronjob/overlays/dry-run")),
             7,
         ),
@@ -270,12 +270,12 @@ fn the_image_that_an_operator_names_is_in_each_kustomization() {
         let text = fs::read_to_string(&settings).expect("text");
         let mine = text.replacen(
             "env:\n",
-            "env:\n                - {name: MAX_DELETES, value: '7'}\n                - {name: DRY_RUN, value: none}\n",
+            "env:\n                - {name: MAX_DELETES, value: '7'}\n                - {name: DRY_RUN, value: 'false'}\n",
             1,
         );
         fs::write(&settings, mine).expect("our directory");
         assert_eq!(run(&[own, "prod-eu"]), Some(0));
-        for (what, dry_run) in [("", "none"), ("dry-run", "client")] {
+        for (what, dry_run) in [("", "\"false\""), ("dry-run", "\"true\"")] {
             let all = kustomize(&deploy.join(folder).join(what));
             let name = if folder == "." { "\"\"" } else { folder };
             for (variable, value) in [
@@ -600,7 +600,7 @@ fn a_release_is_installed_upgraded_rolled_back_and_removed() {
         "upgrade",
         &["--values", &value_files()["first-look"]],
     );
-    set_to("DRY_RUN", "*/10 * * * *", "client");
+    set_to("DRY_RUN", "*/10 * * * *", "true");
     let role = format!("/apis/rbac.authorization.k8s.io/v1/clusterroles/{NAME}");
     let verbs = || {
         let rules = cluster.get(&role)["rules"].clone();
@@ -613,7 +613,7 @@ fn a_release_is_installed_upgraded_rolled_back_and_removed() {
     assert!(verbs().iter().all(reads), "{:?}", verbs());
 
     release(&cluster, "rollback", &["1"]);
-    set_to("DRY_RUN", "*/10 * * * *", "none");
+    set_to("DRY_RUN", "*/10 * * * *", "false");
     assert!(verbs().contains(&json!("delete")), "{:?}", verbs());
     until("the guard is in force", || {
         is_guarded(&cluster, ACCOUNT, NAMESPACE)

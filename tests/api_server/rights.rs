@@ -38,7 +38,7 @@ fn a_role_that_lacks_the_newest_rights_is_told_what_that_costs() {
     let plain = pod(&cluster, "apps/plain: {owner: StatefulSet db}");
     make(&cluster, "Lease apps/leader: {holder: plain}");
     until_overdue();
-    let dry = short("--dry-run=client");
+    let dry = short("--dry-run");
     let mut rules = reading();
     for rule in &mut rules {
         if rule["resources"][0] == "leases" {

@@ -51,10 +51,7 @@ fn a_run_finds_what_an_audit_of_everything_finds() {
     until_overdue();
     let kinds = "nodes,namespaces,pods,pvc,pv,leases,volumeattachments,csidrivers";
     for (all, count) in [(&["--all"][..], 11), (&[], 3)] {
-        let scanned = run(
-            &cluster.kubeconfig,
-            &[&SHORT, all, &["--dry-run=client"]].concat(),
-        );
+        let scanned = run(&cluster.kubeconfig, &[&SHORT, all, &["--dry-run"]].concat());
         let saved = cluster.kubectl(["get", kinds, "-A", "-o", "json"]);
         let file = cluster.dir.join("saved.json");
         std::fs::write(&file, saved.stdout).expect("the folder is ours");

@@ -201,7 +201,7 @@ fn claims_and_owners_of_any_number_and_spelling_end_no_run() {
     until_overdue();
 
     // In addition to the bound PVCs, the plan has 64,000 PVCs.
-    let audit = measure(&cluster.kubeconfig, &["--dry-run=client"]);
+    let audit = measure(&cluster.kubeconfig, &["--dry-run"]);
     audit.ends(0, 96, "88,000 claims and odd names");
     let proxy = Proxy::to(&cluster);
     let run = measure(&proxy.kubeconfig, &[]);

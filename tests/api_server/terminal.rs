@@ -62,7 +62,7 @@ fn vault_lives(cluster: &Fresh) -> bool {
 fn it_asks_before_it_deletes_and_only_a_yes_deletes() {
     let cluster = six_nodes::after_an_hour();
 
-    let screen = at_a_terminal(&cluster, "--dry-run=client", "");
+    let screen = at_a_terminal(&cluster, "--dry-run", "");
     assert!(
         !screen.contains(QUESTION) && !screen.contains(" INFO "),
         "no question, and no line of the log: {screen}"
@@ -137,7 +137,7 @@ fn each_try_at_a_silent_server_is_shown_and_the_last_says_how_many_and_how_long(
     std::fs::write(&kubeconfig, content).expect("our folder");
     let program = env!("CARGO_BIN_EXE_pod-reaper");
     let run = format!(
-        "NO_COLOR=1 {program} --kubeconfig {} --dry-run=client; echo ends with $?",
+        "NO_COLOR=1 {program} --kubeconfig {} --dry-run; echo ends with $?",
         kubeconfig.display()
     );
     let screen = shown(&run, "");

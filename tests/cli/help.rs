@@ -31,7 +31,7 @@ fn the_help_is_a_file_to_read() {
 fn what_is_printed_of_the_program_is_the_same_whatever_a_run_is_told() {
     let told = [
         ("NAMESPACE_REGEX", "^MARKER-"),
-        ("DRY_RUN", "client"),
+        ("DRY_RUN", "true"),
         ("DRY_RUN", "maybe"),
         ("REAP_OLDER_THAN", "10"),
         ("REAP_OLDER_THAN", ""),

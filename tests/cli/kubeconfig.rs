@@ -46,7 +46,7 @@ fn the_named_cluster_is_the_one_that_is_asked() {
         );
     };
     let with_file = |name: &str| {
-        let run = reaper(&["--dry-run=client"]);
+        let run = reaper(&["--dry-run"]);
         let path = run.file(name, &kubeconfig(address, "token: MARKER"));
         (run, path)
     };

@@ -76,7 +76,7 @@ fn values_are_read_in_every_form() {
         }
         assert_eq!(setting(run, field), expected, "{args:?} {name}={value}");
     }
-    let mut run = audit(&["--output=JSON", "--dry-run=Server"]);
+    let mut run = audit(&["--output=JSON", "--dry-run=True"]);
     run.command.envs([
         ("LOG_FORMAT", "Json"),
         ("LOG_LEVEL", "INFO"),
@@ -173,7 +173,7 @@ fn manifests_of_an_older_version_end_every_command_that_has_options() {
                 apply the manifests of this version, or unset POD_REAPER_SETTINGS and set a variable for each option\n";
     for args in [
         &["--dry-run"][..],
-        &["--yes", "--dry-run=none"],
+        &["--yes", "--dry-run=false"],
         &["--snapshot", KOSMOS],
         &["explain", "vault/vault-0"],
     ] {

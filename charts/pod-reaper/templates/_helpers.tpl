@@ -143,7 +143,7 @@ containers:
   {{- end }}
   env:
   {{- range $option, $value := .root.Values.options }}
-  {{- if and (eq $option "exitOnManual") (eq $.root.Values.options.dryRun "client") }}{{ $value = false }}{{ end }}
+  {{- if and (eq $option "exitOnManual") $.root.Values.options.dryRun }}{{ $value = false }}{{ end }}
   - {name: {{ $option | snakecase | upper }}, value: {{ $value | quote }}}
   {{- end }}
   {{- if .root.Values.eager.enabled }}

@@ -132,7 +132,7 @@ fn a_pod_is_wanted_if_its_set_could_not_be_read() {
 #[tokio::test(start_paused = true)]
 async fn what_tells_whether_a_pod_is_wanted_is_read_after_all_claims() {
     let second = SCALED_DOWN.replace("db-0", "db-1").replace("pv-1", "pv-2");
-    let settings = run(Mode::ClientDryRun, Target::default());
+    let settings = run(Mode::DryRun, Target::default());
     let all = with(with(yaml(CLUSTER), yaml(SCALED_DOWN)), yaml(&second));
     let slow = |request: &Request| Fate {
         back: Duration::from_secs(u64::from(request.name == "data-db-1")),

@@ -194,7 +194,7 @@ fn every_command_can_be_copied_as_it_is() {
         kubeconfig: Some("/etc/my config".into()),
         context: Some("<b>".into()),
     };
-    let reading = run(crate::cluster::Mode::ClientDryRun, target);
+    let reading = run(crate::settings::Mode::DryRun, target);
     for report in [
         report(&reading, &private_cloud(), &[]),
         report(&audit(), &private_cloud(), &[]),

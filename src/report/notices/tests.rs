@@ -25,7 +25,7 @@ use crate::{
     stop::Stop,
 };
 
-/// Reads a case: the options of a client dry run, and objects. The objects include a dead ds06 and a
+/// Reads a case: the options of a dry run, and objects. The objects include a dead ds06 and a
 /// Ready ds05, unless the case has a node ds04.
 pub fn scene(case: &str) -> (Settings, Vec<Value>) {
     let (options, described) = case.split_once('{').expect("a mapping");
@@ -38,7 +38,7 @@ pub fn scene(case: &str) -> (Settings, Vec<Value>) {
     let mode = if options.contains("--snapshot") {
         ""
     } else {
-        " --dry-run=client"
+        " --dry-run"
     };
     let args = format!("pod-reaper{mode} {options}");
     let args = args.split_whitespace().map(Into::into);

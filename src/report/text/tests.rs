@@ -18,12 +18,11 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::{
-    cluster::Mode,
     decide::ReasonCode,
     outcome::Outcome,
     report::samples::*,
     selector::Target,
-    settings::{Settings, Task},
+    settings::{Mode, Settings, Task},
 };
 
 #[test]
@@ -204,12 +203,12 @@ fn a_dry_run_names_what_would_be_deleted() {
         Pod app/a-0: {metadata: {annotations: {pod-reaper.io/after-reap: tell somebody}}}
     ";
     let objects = objects(&yaml(cluster));
-    let mut settings = run(Mode::ServerDryRun, Target::default());
+    let mut settings = run(Mode::DryRun, Target::default());
     settings.namespaces.include = Some(regex::Regex::new("^app").expect("an expression"));
     settings.namespaces.exclude = Some(regex::Regex::new("-test$").expect("an expression"));
     let outcomes = [("uid-app-a-0", Outcome::WouldDelete)];
     expect![[r#"
-        DRY RUN, checked by the API server, judged at 2026-01-31 03:00Z. Nothing was changed.
+        DRY RUN, judged at 2026-01-31 03:00Z. Nothing was changed.
         NODES  ds06 NotReady for 2h
         PODS   1 would be deleted
         FIRST  power off ds06, unless it is about to come back: any containers still running there keep
@@ -230,8 +229,7 @@ fn a_dry_run_names_what_would_be_deleted() {
           ds06  NotReady for 2h; last heartbeat 2h ago (lease)  1 to reap
 
         pod-reaper 0.5.0. Stuck means overdue for 10m, on a node NotReady for 10m. Namespaces: matching
-        "^app", but not those matching "-test$". No guard is required: RBAC alone limits what this account
-        can delete.
+        "^app", but not those matching "-test$".
     "#]]
     .assert_eq(&write(&report(&settings, &objects, &outcomes).page(), Screen::default()));
 }
@@ -363,7 +361,7 @@ fn a_quiet_cluster() {
 #[test]
 fn lines_keep_to_the_width_except_for_a_word_that_is_longer() {
     let settings = run(
-        Mode::ClientDryRun,
+        Mode::DryRun,
         Target {
             kubeconfig: Some("/etc/a folder/config".into()),
             context: Some("prod".to_owned()),
@@ -533,7 +531,7 @@ fn pasted_commands_send_what_they_show() {
         kubeconfig: Some("/etc/my config".into()),
         context: Some("prod".to_owned()),
     };
-    let report = report(&run(Mode::ClientDryRun, target), &private_cloud(), &[]);
+    let report = report(&run(Mode::DryRun, target), &private_cloud(), &[]);
     let shell = Shell::new();
     let asked = commands(&report)
         .into_iter()
@@ -623,7 +621,7 @@ fn every_name_is_one_word_to_the_shell() {
             kubeconfig: Some(name.into()),
             context: Some(name.to_owned()),
         };
-        let report = report(&run(Mode::ClientDryRun, target), &objects, &[]);
+        let report = report(&run(Mode::DryRun, target), &objects, &[]);
         let commands = commands(&report);
         // A name that cannot be a file's gets no command that writes or reads a file, and a name
         // that Kubernetes does not allow gets no script.

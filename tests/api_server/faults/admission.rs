@@ -156,7 +156,7 @@ fn until_refused(cluster: &ControlPlane, namespace: &str, code: u16) {
     }
 }
 
-/// The run sends each delete once, in a dry run and in a real run. The other pod is deleted.
+/// The run sends each delete once. The other pod is deleted.
 #[test]
 fn what_admission_refuses_is_denied_with_its_message_and_not_retried() {
     let cluster = one_dead();
@@ -187,31 +187,29 @@ fn what_admission_refuses_is_denied_with_its_message_and_not_retried() {
         until_refused(&cluster, namespace, code);
     }
     until_overdue();
-    for (options, done) in [(&["--dry-run"][..], "would-delete"), (&[], "deleted")] {
-        let proxy = Proxy::to(&cluster);
-        let run = run_in("by-.*", &proxy.kubeconfig, DEADLINE, options);
-        run.ends(3);
-        run.says(&allowed, (REAP, Some(done)));
-        for ((namespace, code, words), judged) in cases.iter().zip(&judged) {
-            run.says(judged, (REAP, Some("denied")));
-            let says = str_of(&run.pod(judged)["outcomeDetail"]);
-            assert!(
-                says.contains(words) && says.contains(&format!("({code})")),
-                "{namespace}: {says}"
-            );
-            // The server's message may contain anything, so the run writes it to the report but not to the log.
-            assert!(!run.log.contains(words), "{namespace}: {}", run.log);
-            assert_eq!(
-                crate::uid(&cluster.get(&pod_path(namespace, "stuck-0"))),
-                *judged,
-                "{namespace}"
-            );
-        }
+    let proxy = Proxy::to(&cluster);
+    let run = run_in("by-.*", &proxy.kubeconfig, DEADLINE, &[]);
+    run.ends(3);
+    run.says(&allowed, (REAP, Some("deleted")));
+    for ((namespace, code, words), judged) in cases.iter().zip(&judged) {
+        run.says(judged, (REAP, Some("denied")));
+        let says = str_of(&run.pod(judged)["outcomeDetail"]);
+        assert!(
+            says.contains(words) && says.contains(&format!("({code})")),
+            "{namespace}: {says}"
+        );
+        // The server's message may contain anything, so the run writes it to the report but not to the log.
+        assert!(!run.log.contains(words), "{namespace}: {}", run.log);
         assert_eq!(
-            proxy.seen().iter().filter(|seen| is_delete(seen)).count(),
-            cases.len() + 1
+            crate::uid(&cluster.get(&pod_path(namespace, "stuck-0"))),
+            *judged,
+            "{namespace}"
         );
     }
+    assert_eq!(
+        proxy.seen().iter().filter(|seen| is_delete(seen)).count(),
+        cases.len() + 1
+    );
     assert!(cluster.try_get(&pod_path("by-none", "stuck-0")).is_none());
 }
 

@@ -12,7 +12,6 @@ use crate::{
 };
 use pod_reaper::facts::NamespaceFacts;
 use pod_reaper::{
-    cluster::Mode,
     decide::Verdict,
     report::{PodEntry, text},
 };
@@ -31,7 +30,7 @@ const MOST_WRITES: usize = 10;
 /// The settings and limits of a run.
 pub struct Rules {
     pub settings: Arc<Settings>,
-    pub dry_run: Mode,
+    pub dry_run: bool,
     /// The time after which the run starts no request.
     pub last_start: Instant,
     /// The time by which the run has ended.
@@ -41,7 +40,7 @@ pub struct Rules {
 impl Rules {
     pub fn new(settings: Arc<Settings>, last_start: Instant, end: Instant) -> Self {
         let dry_run = match &settings.task {
-            Task::Reap { mode, .. } => *mode,
+            Task::Reap { dry_run, .. } => *dry_run,
             Task::Audit { .. } => unreachable!("no snapshot is asked for"),
         };
         Self {
@@ -118,7 +117,6 @@ impl Watched {
 
     fn wrong_form(&self, request: &Request) -> Vec<String> {
         let (uid, version) = request.preconditions();
-        let dry = self.rules.dry_run == Mode::ServerDryRun;
         let (body, content, asked) = if request.kind == Kind::Patch {
             let said = |key: &str| {
                 let field = request.body.pointer(&format!("/status/conditions/0/{key}"));
@@ -140,37 +138,29 @@ impl Watched {
                 "metadata": {"uid": uid, "resourceVersion": version},
                 "status": {"phase": "Failed", "conditions": [condition]},
             });
-            let asked = if dry {
-                "fieldManager=pod-reaper&dryRun=All"
-            } else {
-                "fieldManager=pod-reaper"
-            };
-            (patch, "application/strategic-merge-patch+json", Some(asked))
+            (
+                patch,
+                "application/strategic-merge-patch+json",
+                Some("fieldManager=pod-reaper"),
+            )
         } else {
-            let mut options = json!({
+            let options = json!({
                 "apiVersion": "v1",
                 "kind": "DeleteOptions",
                 "gracePeriodSeconds": 0,
                 "propagationPolicy": "Background",
                 "preconditions": {"uid": uid, "resourceVersion": version},
             });
-            if dry {
-                options["dryRun"] = json!(["All"]);
-            }
-            (options, "application/json", dry.then_some("dryRun=All"))
+            (options, "application/json", None)
         };
         [
-            (
-                self.rules.dry_run == Mode::ClientDryRun,
-                "this run only reads",
-            ),
+            (self.rules.dry_run, "this run only reads"),
             (request.body != body, "its body is another"),
             (request.query.as_deref() != asked, "its query is another"),
             (
                 request.content_type != content,
                 "its content type is another",
             ),
-            (dry != request.dry_run, "a dry run changes nothing"),
         ]
         .into_iter()
         .filter(|(holds, _)| *holds)
@@ -192,18 +182,7 @@ impl Watched {
             .iter()
             .any(|finalizer| finalizer == JOB_TRACKING)
             && !pod.finished();
-        // A dry run changes nothing, so only the response shows that the step was done.
-        let mut earlier = self
-            .writes
-            .iter()
-            .filter(|write| write.kind == Kind::Patch && write.uid == pod.uid.as_str());
-        let dry_step = request.dry_run && earlier.any(|write| write.answered == Some(200));
-        let misplaced = if request.kind == Kind::Patch {
-            !job
-        } else {
-            job && !dry_step
-        };
-        if misplaced {
+        if job != (request.kind == Kind::Patch) {
             wrong.push(
                 "the Job step is for pods that only the Job controller holds, before their delete"
                     .to_owned(),
@@ -330,10 +309,7 @@ impl Watched {
             .values()
             .any(|pod| pod.facts.uid.as_str() == about);
         let wrong = [
-            (
-                self.rules.dry_run != Mode::Delete,
-                "a dry run writes no Event",
-            ),
+            (self.rules.dry_run, "a dry run writes no Event"),
             (
                 Instant::now() > self.rules.last_start,
                 "the run should have stopped",
@@ -448,7 +424,6 @@ impl Ended<'_> {
     /// The reason why a pod's outcome contradicts the cluster.
     fn untrue(&self, pod: &PodEntry) -> Option<&'static str> {
         let state = self.state;
-        let real = state.rules.dry_run != Mode::ServerDryRun;
         let writes = state
             .writes
             .iter()
@@ -480,7 +455,7 @@ impl Ended<'_> {
         let stopped = self.at >= state.rules.last_start;
         let again =
             state.received.namespace_lists > 1 && state.received.listed.contains(&pod.namespace);
-        let unlisted = !again && state.rules.dry_run != Mode::ClientDryRun;
+        let unlisted = !again && !state.rules.dry_run;
         let (holds, why) = match pod.outcome.map(OutcomeCode::as_str) {
             None => (
                 pod.verdict != Some(Verdict::Reap) && writes.is_empty(),
@@ -489,24 +464,15 @@ impl Ended<'_> {
             Some(_) if pod.verdict != Some(Verdict::Reap) => (false, "only what is reaped has one"),
             Some("failed" | "interrupted") if unlisted => (writes.is_empty(), "it was written"),
             Some(_) if unlisted => (false, "its namespace was not in a second list"),
-            Some("deleted") => (
-                real && accepted && gone.is_some(),
-                "it was not, or is still there",
-            ),
+            Some("deleted") => (accepted && gone.is_some(), "it was not, or is still there"),
             Some("gone") => (gone.is_some(), "it is still there"),
-            Some("would-delete") => {
-                let asked = state.rules.dry_run == Mode::ClientDryRun || accepted;
-                (
-                    asked && !touched && (!real || state.rules.dry_run == Mode::ClientDryRun),
-                    "the server was not asked",
-                )
-            }
-            Some("still-there") => (
-                real && accepted && seen,
-                "it was not accepted, or is not there",
+            Some("would-delete") => (
+                state.rules.dry_run && writes.is_empty(),
+                "it was written, or a run deletes",
             ),
+            Some("still-there") => (accepted && seen, "it was not accepted, or is not there"),
             Some("unverified") => (
-                real && accepted && (seen || !settled),
+                accepted && (seen || !settled),
                 "it was not accepted, or was verified",
             ),
             Some("failed") => (
@@ -697,16 +663,16 @@ impl Ended<'_> {
                 .iter()
                 .any(|finalizer| finalizer == JOB_TRACKING);
             let outcome = match dry_run {
-                Mode::Delete if by_job && lets_go_late => "still-there",
+                true => "would-delete",
+                false if by_job && lets_go_late => "still-there",
                 // Such a pod was force-deleted earlier, and disappears once the Job controller removes its finalizer, perhaps
                 // before our delete.
-                Mode::Delete if by_job && is_forced(pod) => outcomes
+                false if by_job && is_forced(pod) => outcomes
                     .get(pod.uid.as_str())
                     .copied()
                     .filter(|outcome| *outcome == "gone")
                     .unwrap_or("deleted"),
-                Mode::Delete => "deleted",
-                _ => "would-delete",
+                false => "deleted",
             };
             (pod.uid.as_str(), outcome)
         });

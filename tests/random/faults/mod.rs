@@ -32,7 +32,7 @@ struct Ran {
 /// The arguments. Only the end of the run falls on an odd number of milliseconds.
 fn args(dice: &mut Dice) -> Vec<String> {
     let mut args = options::args(dice);
-    let mode = dice.weigh(&[(12, "--yes"), (2, "--dry-run"), (1, "--dry-run=client")]);
+    let mode = dice.weigh(&[(12, "--yes"), (1, "--dry-run")]);
     let deadline = dice.weigh(&[(12, 480_001), (2, 60_002), (1, 3_001)]);
     args.extend([mode.to_owned(), format!("--deadline={deadline}ms")]);
     args

@@ -320,8 +320,8 @@ impl Cluster for Watched {
             .or(before)
             .ok_or(Refusal::NotFound)?;
         let object = pod::pod(&pod);
-        // The program must rely on the response. The response to a dry run says nothing about the pod.
-        if request.kind == Kind::Patch && !request.dry_run {
+        // The program must rely on the response.
+        if request.kind == Kind::Patch {
             pod.facts.fail();
         }
         pod.terminating = true;

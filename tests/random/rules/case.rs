@@ -26,12 +26,11 @@ impl Case {
     pub fn random(seed: u64) -> Self {
         let mut dice = Dice::new(seed);
         let mut args = options::args(&mut dice);
-        args.extend(match dice.below(4) {
+        args.extend(match dice.below(3) {
             0 => vec!["--snapshot=state.json".to_owned()],
             1 => vec!["--yes".to_owned()],
-            2 => vec!["--dry-run".to_owned()],
             _ => vec![
-                "--dry-run=client".to_owned(),
+                "--dry-run".to_owned(),
                 format!("--context=x{}", text(&mut dice)),
             ],
         });

@@ -297,7 +297,7 @@ impl<C: Cluster> State<C> {
         let malformed = fate.fault == Some(Fault::Malformed);
         let (status, body, means) = match request.kind {
             Kind::Delete | Kind::Patch => {
-                let takes_effect = !request.dry_run && fate.fault.is_none_or(Fault::takes_effect);
+                let takes_effect = fate.fault.is_none_or(Fault::takes_effect);
                 match self.cluster.write(request, takes_effect) {
                     Ok((pod, facts)) => {
                         let body =

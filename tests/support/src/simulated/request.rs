@@ -4,7 +4,7 @@ use itertools::Itertools as _;
 use std::collections::BTreeMap;
 
 use http::{header, request::Parts};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::Labels;
 
@@ -82,7 +82,6 @@ pub struct Request {
     pub query: Option<String>,
     pub content_type: String,
     pub body: Value,
-    pub dry_run: bool,
     /// Whether the server may respond from its cache.
     pub cached: bool,
     /// The maximum number of objects on a page that the request allows.
@@ -400,7 +399,6 @@ impl Request {
         } else {
             serde_json::from_slice(body).ok()?
         };
-        let dry_run = query.get("dryRun") == Some(&"All") || body["dryRun"] == json!(["All"]);
         Some(Self {
             number,
             kind,
@@ -411,7 +409,6 @@ impl Request {
             query: parts.uri.query().map(str::to_owned),
             content_type: header(header::CONTENT_TYPE).to_owned(),
             body,
-            dry_run,
             cached,
             limit: limit.unwrap_or(usize::MAX),
             page,
