@@ -16,8 +16,8 @@ use super::{
 };
 use crate::{
     facts::{
-        Containers, JOB_TRACKING, KubeletSays, LeafKind, NodeFacts, Owner, PodFacts, Query, Ready,
-        Unneeded, Unread,
+        Containers, DeletedWithPod, JOB_TRACKING, KubeletSays, LeafKind, NodeFacts, Owner,
+        PodFacts, Query, Ready, Unneeded, Unread,
     },
     words::{human_duration, joined},
 };
@@ -580,17 +580,26 @@ fn claim_goes(case: &PodContext<'_>) -> Finding {
 }
 
 fn given_up_lately(case: &PodContext<'_>) -> Finding {
-    match case.ties()?.given_up_until {
-        Some(until) if until > case.now => holds(
-            Code::NotOverdue,
-            format!(
-                "A PVC was deleted after its node failed. From {until:.0} on, a run deletes the pod, and the PVC goes with \
-                 it: until then, its data can still be kept by setting its volume to Retain."
-            ),
-        ),
-        Some(_) => seen("A PVC was given up: it was deleted after the node failed."),
-        None => seen(of_claims(case.pod, "No PVC was given up")),
+    let Some(until) = case.ties()?.given_up_until else {
+        return seen(of_claims(case.pod, "No PVC was given up"));
+    };
+    let given_up = case.pod.claims.iter();
+    let given_up = given_up.filter(|it| matches!(case.goes(it), DeletedWithPod::GivenUp(_)));
+    let names = given_up.map(|claim| match claim.bound() {
+        Some(bound) => format!("{} (volume {})", claim.name, bound.volume.name),
+        None => claim.name.clone(),
+    });
+    let deleted = format!("Deleted after the node failed: PVC {}.", names.format(", "));
+    if until <= case.now {
+        return seen(deleted);
     }
+    holds(
+        Code::NotOverdue,
+        format!(
+            "{deleted} From {until:.0} on, a run deletes the pod, and the data goes with it. Until then, you can keep the \
+             data by setting the volume to Retain."
+        ),
+    )
 }
 
 fn volume_unverified(case: &PodContext<'_>) -> Finding {

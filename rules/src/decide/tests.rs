@@ -1089,6 +1089,8 @@ fn a_claim_that_was_deleted_after_the_node_failed_is_given_up() {
             = not-overdue, reaped in 15m
         as long as the threshold: local; deleted 45m; --reap-older-than 45m; since 2h
             = stuck-on-not-ready-node, notes: 1
+        seven minutes ago, with a threshold of five: local; deleted 7m; --reap-older-than 5m
+            = not-overdue, reaped in 3m
         just before the node failed: local; deleted 60m
             = volume-unverified, pinned: data, going: data, also local-volume
         just after: local; deleted 59m 59s
