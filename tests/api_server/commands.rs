@@ -128,6 +128,19 @@ fn a_line_that_is_pasted_late_or_without_rights_deletes_nothing() {
     }
 }
 
+/// Both clusters have a node, a pod and a PVC of the same names.
+#[test]
+fn a_line_that_is_pasted_into_another_cluster_deletes_nothing() {
+    let (cluster, other) = (fresh(), fresh());
+    with_local_claim(&cluster);
+    with_local_claim(&other);
+    let delete = line(&cluster, "text");
+    let output = paste(&other, &delete);
+    assert!(!output.status.success(), "{}", shown(&output));
+    assert!(!is_deleting(&other, CLAIM));
+    assert!(!is_deleting(&cluster, CLAIM));
+}
+
 #[test]
 fn the_steps_for_finalizers_and_lost_volumes_run() {
     let cluster = fresh();
