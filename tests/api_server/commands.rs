@@ -128,14 +128,17 @@ fn a_line_that_is_pasted_late_or_without_rights_deletes_nothing() {
     }
 }
 
-/// Both clusters have a node, a pod and a PVC of the same names.
+/// Both clusters have a node, a pod and a PVC of the same names. The line names the kubeconfig, whose context may have changed.
 #[test]
 fn a_line_that_is_pasted_into_another_cluster_deletes_nothing() {
     let (cluster, other) = (fresh(), fresh());
     with_local_claim(&cluster);
     with_local_claim(&other);
+    let path = |cluster: &ControlPlane| cluster.kubeconfig.display().to_string();
     let delete = line(&cluster, "text");
-    let output = paste(&other, &delete);
+    let elsewhere = delete.replace(&path(&cluster), &path(&other));
+    assert_ne!(elsewhere, delete);
+    let output = paste(&other, &elsewhere);
     assert!(!output.status.success(), "{}", shown(&output));
     assert!(!is_deleting(&other, CLAIM));
     assert!(!is_deleting(&cluster, CLAIM));
