@@ -415,7 +415,9 @@ async fn a_node_whose_lease_is_unread_has_not_changed() {
 #[tokio::test(start_paused = true)]
 async fn the_other_leases_are_listed_again_after_a_minute() {
     let lease = |holder: &str, renewed: &str| {
-        format!("Lease shop/leader: {{spec: {{holderIdentity: {holder}, renewTime: '{renewed}'}}}}")
+        format!(
+            "Lease shop/leader: {{metadata: {{managedFields: null}}, spec: {{holderIdentity: {holder}, renewTime: '{renewed}'}}}}"
+        )
     };
     let pods = (0..300).map(|at| format!("    Pod shop/a-{at}: {{}}\n"));
     let old = lease("ds06_1", "2026-01-31T01:00:00Z");

@@ -384,7 +384,8 @@ fn lease(
     json!({
         "kind": "Lease",
         "metadata": {"namespace": space, "name": name,
-            "managedFields": [{"manager": "kubelet", "operation": "Update", "time": usual.ago(renewed)}]},
+            "managedFields": [{"manager": "kubelet", "operation": "Update", "time": usual.ago(renewed),
+                "fieldsV1": {"f:spec": {"f:renewTime": {}}}}]},
         "spec": {"holderIdentity": holder, "leaseDurationSeconds": 40, "renewTime": says},
     })
 }

@@ -83,10 +83,10 @@ impl Fault {
         ];
         let own: &[_] = match kind {
             Kind::Delete | Kind::Patch => &[
-                (4, Self::NoEffect),
-                (3, Self::Webhook),
-                (2, Self::Denied(403)),
-                (2, Self::Denied(422)),
+                (8, Self::NoEffect),
+                (8, Self::Webhook),
+                (6, Self::Denied(403)),
+                (6, Self::Denied(422)),
             ],
             kind if kind.is_list() => &[(5, Self::Malformed), (8, Self::Expired)],
             _ => &[(5, Self::Malformed)],

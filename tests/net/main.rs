@@ -1,0 +1,249 @@
+//! The net: random clusters, changes and faults, run through the whole program against the simulated server, and judged by what the
+//! server saw.
+//!
+//! Nothing here knows the program's types: the command line goes in, requests and the JSON report come out. The conditions are about
+//! the objects, as the API shows them.
+//!
+//! Everything depends on a seed. `RANDOM_SEED` is the first seed and `RANDOM_CASES` the number of seeds; a failure prints the
+//! command that repeats its case.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "figures are shown with --nocapture, and what repeats a failure"
+)]
+
+mod cluster;
+mod conditions;
+mod run;
+mod watched;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pod_reaper_test_support::simulated::{Dice, Fault};
+use serde_json::Value;
+
+use self::run::{Plan, Ran};
+
+/// The seeds of a quick run. They are enough for each case that the tests ask for.
+const FEW: u64 = 250;
+
+/// Prints how to repeat the case of this seed, unless its check passed.
+struct Repeats(u64);
+
+impl Drop for Repeats {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let (seed, thread) = (self.0, std::thread::current());
+            let test = thread.name().unwrap_or_default();
+            eprintln!(
+                "repeat it with: RANDOM_SEED={seed} RANDOM_CASES=1 cargo test --test net {test}"
+            );
+        }
+    }
+}
+
+/// Checks as many seeds as the environment says. Returns whether they are enough to include every case.
+fn for_every_seed(mut check: impl FnMut(u64)) -> bool {
+    let number = |name: &str| std::env::var(name).ok()?.parse::<u64>().ok();
+    let first = number("RANDOM_SEED").unwrap_or_default();
+    let many = number("RANDOM_CASES").unwrap_or(FEW);
+    for seed in first..first + many {
+        let repeats = Repeats(seed);
+        check(repeats.0);
+    }
+    many >= FEW
+}
+
+/// Fails with everything that is wrong about the run.
+fn hold(ran: &Ran) {
+    let wrongs = ran.wrongs();
+    assert!(
+        wrongs.is_empty(),
+        "{wrongs:#?}\nargs: {:?}\nrequests: {:#?}\ncluster: {}",
+        ran.args,
+        ran.trace,
+        serde_json::to_string_pretty(&ran.before.objects).unwrap()
+    );
+}
+
+/// Whatever fails or changes, every write is one that the rules allow, and the report says what happened.
+#[test]
+fn no_write_is_one_that_the_server_should_not_have_seen() {
+    let (mut writes, mut outcomes, mut exits) = (0, BTreeMap::new(), BTreeMap::new());
+    let (mut faults, mut changes) = (BTreeSet::new(), BTreeSet::new());
+    let enough = for_every_seed(|seed| {
+        let ran = Plan::disturbed(seed).run();
+        hold(&ran);
+        writes += ran.writes.len();
+        faults.extend(ran.faults.clone());
+        changes.extend(ran.changes.clone());
+        *exits.entry(ran.exit()).or_insert(0) += 1;
+        for pod in ran.pods() {
+            if let Some(outcome) = pod["outcome"].as_str() {
+                *outcomes.entry(outcome.to_owned()).or_insert(0) += 1;
+            }
+        }
+    });
+    println!(
+        "{writes} writes; outcomes {outcomes:?}; exit codes {exits:?}; faults {faults:?}; changes {changes:?}"
+    );
+    if enough {
+        assert!(faults.len() >= Fault::COUNT - 1, "{faults:?}");
+        assert_eq!(changes.len(), watched::CHANGES, "{changes:?}");
+        assert_eq!(exits.len(), 5, "{exits:?}");
+        for outcome in [
+            "changed",
+            "deleted",
+            "denied",
+            "failed",
+            "gone",
+            "interrupted",
+            "node-changed",
+            "node-recovered",
+            "still-there",
+        ] {
+            assert!(outcomes.contains_key(outcome), "{outcome}: {outcomes:?}");
+        }
+    }
+}
+
+/// Nothing stays that should go: without faults, every pod that the plain conditions call free is deleted.
+#[test]
+fn a_pod_that_plain_conditions_call_free_is_deleted() {
+    let (mut free, mut kept) = (0, BTreeMap::new());
+    let enough = for_every_seed(|seed| {
+        let ran = Plan::calm(seed).run();
+        hold(&ran);
+        free += ran.free().len();
+        for pod in ran.pods() {
+            let reason = pod["reason"].as_str().unwrap_or("not judged").to_owned();
+            *kept.entry(reason).or_insert(0) += 1;
+        }
+        let wrongs = ran.not_deleted();
+        assert!(
+            wrongs.is_empty(),
+            "{wrongs:#?}\nargs: {:?}\nreport: {:#}",
+            ran.args,
+            ran.report.as_ref().unwrap()
+        );
+    });
+    println!("{free} free pods; reasons {kept:?}");
+    if enough {
+        assert!(free > 100, "only {free} pods are free");
+        let reasons = [
+            "facts-unread",
+            "finalizers",
+            "host-path",
+            "kosmos-leaf",
+            "kubelet-alive",
+            "leaf-node",
+            "local-volume",
+            "mass-outage",
+            "mirror-pod",
+            "node-just-failed",
+            "node-ready",
+            "not-overdue",
+            "opted-out",
+            "over-cap",
+            "owner-kind",
+            "shared-disk",
+            "stuck-on-not-ready-node",
+            "virtual-node",
+            "volume-unverified",
+        ];
+        let missing = reasons
+            .into_iter()
+            .filter(|reason| !kept.contains_key(*reason) && *reason != "facts-unread");
+        assert_eq!(missing.collect::<Vec<_>>(), Vec::<&str>::new(), "{kept:?}");
+    }
+}
+
+/// Making reads fail never adds a write. The pods written to in a run with faults are among those of the run without.
+#[test]
+fn a_failing_read_never_adds_a_write() {
+    let (mut compared, mut lost) = (0, 0);
+    let enough = for_every_seed(|seed| {
+        let calm = Plan::calm(seed);
+        if calm.has_cap() {
+            // A pod that could not be read leaves its place under the cap to another one.
+            return;
+        }
+        let faulty = calm.clone().with_faults(seed).run();
+        let calm = calm.run();
+        hold(&faulty);
+        // A slow run judges later, so more pods may be stuck.
+        if faulty.judged_at() != calm.judged_at() {
+            return;
+        }
+        compared += 1;
+        let added = faulty
+            .written()
+            .difference(&calm.written())
+            .cloned()
+            .collect::<Vec<_>>();
+        assert!(
+            added.is_empty(),
+            "{added:?} were only written to because of {:?}\nargs: {:?}\n{:#?}",
+            faulty.faults,
+            faulty.args,
+            faulty.trace
+        );
+        lost += usize::from(faulty.written() != calm.written());
+    });
+    println!("{compared} runs compared; in {lost} of them a fault kept a pod");
+    if enough {
+        assert!(lost > 10, "only {lost}");
+    }
+}
+
+/// A file of the same state gives the same plan.
+#[test]
+fn a_file_of_the_same_state_gives_the_same_plan() {
+    let mut pods = 0;
+    for_every_seed(|seed| {
+        let plan = Plan::calm(seed).only_reads();
+        let ran = plan.clone().run();
+        let file = plan.audit();
+        let live = ran.verdicts();
+        pods += live.len();
+        // Without --all, a run does not look for pods without a node. A file shows them.
+        let file = file
+            .into_iter()
+            .filter(|(uid, _)| live.contains_key(uid) || ran.is_on_a_node(uid))
+            .collect::<BTreeMap<_, _>>();
+        assert_eq!(
+            live,
+            file,
+            "args: {:?}\n{}",
+            ran.args,
+            serde_json::to_string_pretty(&ran.before.objects).unwrap()
+        );
+    });
+    println!("{pods} pods judged alike");
+}
+
+/// A seed repeats its run, so that a failure can be looked at.
+#[test]
+fn a_seed_repeats_its_run() {
+    for seed in 0..20 {
+        let (one, other) = (Plan::disturbed(seed).run(), Plan::disturbed(seed).run());
+        assert_eq!(one.trace, other.trace);
+        let text = |ran: &Ran| {
+            ran.report
+                .as_ref()
+                .map(Value::to_string)
+                .map_err(Clone::clone)
+        };
+        assert_eq!(text(&one), text(&other));
+    }
+}
+
+/// Returns the random choices of a seed, apart from others of the same seed.
+fn dice(seed: u64, apart: u64) -> Dice {
+    Dice::new(seed.wrapping_mul(16).wrapping_add(apart))
+}

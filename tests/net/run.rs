@@ -1,0 +1,475 @@
+//! One case: a random cluster, options, faults and changes, run through the whole program.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use jiff::Timestamp;
+use pod_reaper::{cli::Cli, cluster::Cluster, run, settings::Settings, stop::Stop};
+use pod_reaper_test_support::{
+    samples,
+    simulated::{Dice, Fault, Kind, Objects, Server, Trouble},
+};
+use serde_json::Value;
+use tokio::time::{Instant, sleep_until};
+
+use crate::{
+    cluster,
+    conditions::{self, Choices, SELECTED_LEAF, holds_all, is_free, keeps_data, text},
+    dice,
+    watched::{Watched, Write},
+};
+
+/// The most requests that are under way at the same time.
+const AT_ONCE: usize = 8;
+/// The outcomes after which the pod is gone by this run.
+const DELETED: &str = "deleted";
+
+/// What to run.
+#[derive(Clone)]
+pub struct Plan {
+    seed: u64,
+    args: Vec<String>,
+    choices: Choices,
+    trouble: Trouble,
+    /// How often the cluster changes, in a thousand requests.
+    changes: usize,
+    objects: Vec<Value>,
+    /// When SIGTERM arrives, in milliseconds.
+    signal: Option<u64>,
+}
+
+/// What came of it.
+pub struct Ran {
+    pub args: Vec<String>,
+    pub before: Objects,
+    pub after: Objects,
+    pub choices: Arc<Choices>,
+    /// The JSON report, or why there is none.
+    pub report: Result<Value, String>,
+    pub writes: Vec<Write>,
+    pub trace: Vec<String>,
+    pub faults: BTreeSet<String>,
+    pub changes: BTreeSet<&'static str>,
+    gone: BTreeSet<String>,
+    wrongs: Vec<String>,
+    is_disturbed: bool,
+    changed: bool,
+}
+
+impl Plan {
+    /// Nothing fails, and nothing changes except by the run.
+    pub fn calm(seed: u64) -> Self {
+        let mut dice = dice(seed, 0);
+        let (args, choices) = options(&mut dice);
+        let trouble = Trouble {
+            faults: 0,
+            always: None,
+            after: 0,
+            latency: 5,
+        };
+        let objects = cluster::random(&mut dice);
+        Self {
+            seed,
+            args,
+            choices,
+            trouble,
+            changes: 0,
+            objects,
+            signal: None,
+        }
+    }
+
+    /// Anything may fail or change at any time, and the run may have to end.
+    pub fn disturbed(seed: u64) -> Self {
+        let mut dice = dice(seed, 1);
+        let mut plan = Self::calm(seed).with_faults(seed);
+        plan.changes = dice.pick(&[0, 30, 100, 300]);
+        if dice.permille(200) {
+            plan.trouble.faults = 0;
+        }
+        plan.signal = dice.permille(150).then(|| 2 * dice.below(400) as u64 + 1);
+        if dice.permille(100) {
+            plan.choices.dry_run = true;
+            plan.args.retain(|arg| arg != "--yes");
+            plan.args.push("--dry-run".to_owned());
+        }
+        plan
+    }
+
+    /// Requests fail at random, or all of one kind do.
+    pub fn with_faults(mut self, seed: u64) -> Self {
+        let mut dice = dice(seed, 2);
+        let kinds = Kind::all();
+        let always = dice.permille(400).then(|| {
+            let kind = if dice.permille(500) {
+                Kind::Delete
+            } else {
+                dice.pick(&kinds)
+            };
+            (kind, Fault::random(kind, &mut dice))
+        });
+        self.trouble = Trouble {
+            faults: if always.is_some() {
+                0
+            } else {
+                dice.pick(&[20, 60, 150, 350])
+            },
+            always,
+            after: dice.pick(&[0, 0, 1, 2]),
+            latency: dice.pick(&[1, 10, 40, 150]),
+        };
+        self
+    }
+
+    pub fn only_reads(mut self) -> Self {
+        self.choices.dry_run = true;
+        self.args.retain(|arg| arg != "--yes");
+        self.args.push("--dry-run".to_owned());
+        self
+    }
+
+    pub fn has_cap(&self) -> bool {
+        self.choices.cap.is_some()
+    }
+
+    fn state(&self) -> Objects {
+        Objects::new(samples::NOW.parse().unwrap(), self.objects.clone())
+    }
+
+    /// Judges the objects as a file. Returns verdict and reason by UID.
+    pub fn audit(&self) -> BTreeMap<String, [String; 2]> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(&file, self.state().saved()).unwrap();
+        let mut args = self.args.clone();
+        args.retain(|arg| {
+            !["--yes", "--dry-run"].contains(&arg.as_str()) && !arg.starts_with("--deadline")
+        });
+        args.push(format!("--snapshot={}", file.path().display()));
+        args.push(format!("--now={}", samples::NOW));
+        let settings = settings(&args);
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        let report = runtime.block_on(async {
+            let (_signal, stop) = Stop::manual(settings.deadline);
+            run::run(&settings, &stop).await
+        });
+        verdicts(&serde_json::to_value(report.unwrap()).unwrap())
+    }
+
+    /// Runs. Everything depends on the seed alone.
+    pub fn run(self) -> Ran {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .start_paused(true)
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let before = self.state();
+            let choices = Arc::new(self.choices.clone());
+            let settings = settings(&self.args);
+            let (signal, stop) = Stop::manual(settings.deadline);
+            let began = Instant::now();
+            // A part of the time is kept for requests that were already started.
+            let mut last_start =
+                began + settings.deadline - Duration::from_secs(20).min(settings.deadline / 4);
+            if let Some(at) = self.signal.map(|at| began + Duration::from_millis(at)) {
+                last_start = last_start.min(at);
+                tokio::spawn(async move {
+                    sleep_until(at).await;
+                    signal.send_replace(Some(("SIGTERM", at)));
+                    signal.closed().await;
+                });
+            } else {
+                // The sender keeps the run going.
+                tokio::spawn(async move { signal.closed().await });
+            }
+            let mut dice = dice(self.seed, 3);
+            let fates = self.trouble.clone().fates(dice.fork());
+            let watched = Watched::new(
+                before.clone(),
+                Arc::clone(&choices),
+                self.changes,
+                last_start,
+                dice.fork(),
+            );
+            let server = Server::with_faults(watched, fates).page(dice.pick(&[1, 2, 3, 500]));
+            let cluster = Cluster::new(server.client(), stop.clone());
+            let result = run::run_on(&cluster, &settings, false, &stop).await;
+            let ended = Instant::now();
+            let mut server = server.lock();
+            let mut wrongs = std::mem::take(&mut server.cluster.wrongs);
+            wrongs.extend(
+                server
+                    .not_understood
+                    .iter()
+                    .map(|it| format!("nobody should send {it}")),
+            );
+            if server.most_at_once > AT_ONCE {
+                wrongs.push(format!("{} requests at the same time", server.most_at_once));
+            }
+            if ended > began + settings.deadline {
+                wrongs.push("the run ended after its deadline".to_owned());
+            }
+            Ran {
+                args: self.args,
+                before,
+                after: server.cluster.state.clone(),
+                choices,
+                report: result
+                    .map(|report| serde_json::to_value(report).unwrap())
+                    .map_err(|error| error.to_string()),
+                trace: server.trace.clone(),
+                faults: server.faults.clone(),
+                changes: server.cluster.changes.clone(),
+                gone: std::mem::take(&mut server.cluster.gone),
+                writes: std::mem::take(&mut server.cluster.writes),
+                wrongs,
+                is_disturbed: self.trouble.is_faulty() || self.changes > 0 || self.signal.is_some(),
+                changed: self.changes > 0,
+            }
+        })
+    }
+}
+
+/// Random options, and what they mean for the conditions.
+fn options(dice: &mut Dice) -> (Vec<String>, Choices) {
+    let choices = Choices {
+        threshold: dice.pick(&[60, 600, 600, 600, 1_800]),
+        percent: dice.weigh(&[(12, 55), (3, 100), (1, 30)]),
+        cap: dice.weigh(&[(18, None), (1, Some(1)), (1, Some(2))]),
+        manual: dice.weigh(&[(12, None), (1, Some("StatefulSet")), (1, Some("Job"))]),
+        only: dice.weigh(&[(10, None), (1, Some("shop"))]),
+        dry_run: false,
+    };
+    let mut args = vec![
+        "pod-reaper".to_owned(),
+        "--yes".to_owned(),
+        format!("--reap-older-than={}s", choices.threshold),
+        format!("--max-not-ready-percent={}", choices.percent),
+        format!("--leaf-node-selector={SELECTED_LEAF}"),
+        format!("--deadline={}ms", dice.weigh(&[(12, 480_001), (1, 60_001)])),
+    ];
+    args.extend(choices.cap.map(|cap| format!("--max-deletes={cap}")));
+    args.extend(
+        choices
+            .manual
+            .map(|kind| format!("--manual-owner-kind={kind}")),
+    );
+    args.extend(
+        choices
+            .only
+            .map(|name| format!("--namespace-regex=^{name}$")),
+    );
+    args.extend(dice.permille(250).then(|| "--all".to_owned()));
+    args.extend(dice.permille(300).then(|| "--exit-on-manual".to_owned()));
+    (args, choices)
+}
+
+fn settings(args: &[String]) -> Settings {
+    Settings::from(Cli::try_from_args(args.iter().map(Into::into)).unwrap())
+}
+
+fn verdicts(report: &Value) -> BTreeMap<String, [String; 2]> {
+    let pods = report["pods"].as_array().unwrap().iter();
+    pods.map(|pod| {
+        (
+            text(&pod["uid"]).to_owned(),
+            [&pod["verdict"], &pod["reason"]].map(|it| text(it).to_owned()),
+        )
+    })
+    .collect()
+}
+
+impl Ran {
+    pub fn pods(&self) -> impl Iterator<Item = &Value> {
+        let report = self.report.iter();
+        report.flat_map(|report| report["pods"].as_array().unwrap())
+    }
+
+    pub fn exit(&self) -> u64 {
+        self.report
+            .as_ref()
+            .map_or(1, |report| report["exitCode"].as_u64().unwrap())
+    }
+
+    pub fn judged_at(&self) -> Option<Timestamp> {
+        text(&self.report.as_ref().ok()?["judgedAt"]).parse().ok()
+    }
+
+    pub fn verdicts(&self) -> BTreeMap<String, [String; 2]> {
+        self.report.as_ref().map(verdicts).unwrap_or_default()
+    }
+
+    pub fn written(&self) -> BTreeSet<String> {
+        self.writes.iter().map(|write| write.uid.clone()).collect()
+    }
+
+    fn pod(&self, uid: &str) -> Option<&Value> {
+        self.before
+            .objects
+            .iter()
+            .find(|it| it["kind"] == "Pod" && it["metadata"]["uid"] == uid)
+    }
+
+    /// Whether the pod's node existed.
+    pub fn is_on_a_node(&self, uid: &str) -> bool {
+        let pod = self.pod(uid);
+        pod.is_some_and(|pod| {
+            conditions::find(&self.before, "Node", "", text(&pod["spec"]["nodeName"])).is_some()
+        })
+    }
+
+    /// The pods that the plain conditions call free.
+    pub fn free(&self) -> Vec<&Value> {
+        let pods = self.before.objects.iter().filter(|it| it["kind"] == "Pod");
+        pods.filter(|pod| is_free(&self.before, pod, self.before.now, &self.choices))
+            .collect()
+    }
+
+    /// The free pods that are still there after a calm run.
+    pub fn not_deleted(&self) -> Vec<String> {
+        let outcome = |uid: &str| {
+            let mut pods = self.pods();
+            let pod = pods.find(|pod| pod["uid"] == uid);
+            pod.map_or("not in the report".to_owned(), |pod| {
+                format!("{} {}", text(&pod["outcome"]), text(&pod["detail"]))
+            })
+        };
+        let uids = self
+            .free()
+            .into_iter()
+            .map(|pod| text(&pod["metadata"]["uid"]));
+        uids.map(|uid| (uid, outcome(uid)))
+            .filter(|(uid, outcome)| !outcome.starts_with(DELETED) || !self.gone.contains(*uid))
+            .map(|(uid, outcome)| format!("{uid} is free, and its outcome is {outcome:?}"))
+            .collect()
+    }
+
+    /// Everything that should not be: about the writes, and about the report.
+    pub fn wrongs(&self) -> Vec<String> {
+        let mut wrongs = self.wrongs.clone();
+        let now = self.before.now;
+        if !self.changed {
+            if holds_all(&self.before, &self.choices) && !self.writes.is_empty() {
+                wrongs.push("it writes although the breaker's numbers say hold".to_owned());
+            }
+            for write in &self.writes {
+                let pod = self.pod(&write.uid);
+                // A slow run judges later: by then, a PVC may have been deleted for long enough.
+                let late = now + jiff::SignedDuration::from_mins(8);
+                let why = pod.and_then(|pod| {
+                    keeps_data(&self.before, pod, now, &self.choices).and(keeps_data(
+                        &self.before,
+                        pod,
+                        late,
+                        &self.choices,
+                    ))
+                });
+                wrongs.extend(why.map(|why| {
+                    format!("{}/{} was written to: {why}", write.namespace, write.name)
+                }));
+            }
+        }
+        if self
+            .choices
+            .cap
+            .is_some_and(|cap| self.written().len() > cap)
+        {
+            wrongs.push("more pods than --max-deletes".to_owned());
+        }
+        let claims = |state: &Objects| {
+            state
+                .objects
+                .iter()
+                .filter(|it| it["kind"] != "Pod")
+                .count()
+        };
+        if !self.changed && claims(&self.before) != claims(&self.after) {
+            wrongs.push("something other than a pod is gone".to_owned());
+        }
+        if let Ok(report) = &self.report {
+            wrongs.extend(self.wrong_report(report));
+        } else if !self.is_disturbed {
+            wrongs.push(format!(
+                "nothing failed, and there is no report: {:?}",
+                self.report
+            ));
+        }
+        wrongs
+    }
+
+    fn wrong_report(&self, report: &Value) -> Vec<String> {
+        let mut wrongs = Vec::new();
+        let in_report = |uid: &str| self.pods().find(|pod| pod["uid"] == uid);
+        for write in &self.writes {
+            if in_report(&write.uid).is_none() {
+                wrongs.push(format!(
+                    "{} was written to, and is not in the report",
+                    write.uid
+                ));
+            }
+        }
+        for pod in self.pods() {
+            let uid = text(&pod["uid"]);
+            let own = || self.writes.iter().filter(|write| write.uid == uid);
+            let accepted =
+                own().any(|write| write.kind == Kind::Delete && write.answered == Some(200));
+            let wrong = match (text(&pod["verdict"]), pod["outcome"].as_str()) {
+                ("reap", None) => Some("a pod to reap without an outcome"),
+                ("reap", Some(_)) if pod["reason"] != "stuck-on-not-ready-node" => {
+                    Some("another reason than the last rule's")
+                }
+                (verdict, Some(_)) if verdict != "reap" => Some("an outcome without the verdict"),
+                (verdict, _) if verdict != "reap" && own().next().is_some() => {
+                    Some("it was written to without the verdict")
+                }
+                (_, Some(DELETED)) if !accepted || !self.gone.contains(uid) => {
+                    Some("it was not deleted")
+                }
+                (_, Some("would-delete")) if !self.choices.dry_run => Some("this is no dry run"),
+                (_, Some("gone")) if !self.gone.contains(uid) => Some("it is not gone"),
+                _ => None,
+            };
+            wrongs.extend(wrong.map(|wrong| format!("{uid} ({}): {wrong}", pod["outcome"])));
+        }
+        let errors = report["errors"].as_array().unwrap();
+        let is_told = |pod: &Value| {
+            let metadata = &pod["metadata"];
+            let node = text(&pod["spec"]["nodeName"]);
+            let names = [
+                format!("pods of node {node}"),
+                format!(
+                    "pod {}/{}",
+                    text(&metadata["namespace"]),
+                    text(&metadata["name"])
+                ),
+            ];
+            in_report(text(&metadata["uid"])).is_some()
+                || errors
+                    .iter()
+                    .any(|error| names.iter().any(|name| error["what"] == **name))
+        };
+        let down = |pod: &Value| {
+            let node = conditions::find(&self.before, "Node", "", text(&pod["spec"]["nodeName"]));
+            node.is_some_and(|node| conditions::ready(node) != Some("True"))
+        };
+        let pods = self
+            .before
+            .objects
+            .iter()
+            .filter(|it| it["kind"] == "Pod" && !it["metadata"]["deletionTimestamp"].is_null());
+        let matches = |pod: &Value| {
+            self.choices
+                .only
+                .is_none_or(|only| pod["metadata"]["namespace"] == only)
+        };
+        let untold = pods.filter(|pod| !self.changed && down(pod) && matches(pod) && !is_told(pod));
+        wrongs.extend(untold.map(|pod| format!("{} is not in the report", pod["metadata"]["uid"])));
+        wrongs
+    }
+}
