@@ -5,7 +5,7 @@
 //! [`limits`] turns the verdicts into a plan. [`execute`] carries the plan out. [`report`]
 //! describes the result, and [`notify`] passes it on. [`run`] is this sequence, readable from top
 //! to bottom. [`questions`] reports what a run would decide, by the same rules. A module uses only
-//! modules below it. `tests/modules.rs` has their order, and checks it.
+//! modules below it. CONTRIBUTING.md has their order.
 
 pub use rules::{advice, codes, decide, facts, limits, outcome, selector, words};
 

@@ -8,7 +8,11 @@
     reason = "a test fails by panicking"
 )]
 
-use std::{collections::BTreeMap, fs, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
+};
 
 use pod_reaper::{cli::Cli, run::run, settings::Settings, stop::Stop};
 use pod_reaper_test_support::samples::{self, list, objects, with, yaml};
@@ -20,10 +24,16 @@ fn table(file: &str) -> Value {
     yaml(&fs::read_to_string(folder.join(file)).unwrap())
 }
 
-/// Judges the described cluster. Returns verdict and reason of each pod, or the exit code of a run that could not judge.
+/// Judges the described cluster. Returns verdict and reason of each pod.
 fn judge(described: &Value, options: &Value) -> Value {
+    let file = list(objects(described)).to_string();
+    judge_file(&file, options).unwrap_or_else(|error| panic!("{error}: {described}"))
+}
+
+/// Judges a file. Returns verdict and reason of each pod, or why the run could not judge.
+fn judge_file(text: &str, options: &Value) -> Result<Value, String> {
     let file = tempfile::NamedTempFile::new().unwrap();
-    fs::write(&file, list(objects(described)).to_string()).unwrap();
+    fs::write(&file, text).unwrap();
     let mut args = vec![
         "pod-reaper".to_owned(),
         format!("--snapshot={}", file.path().display()),
@@ -40,12 +50,11 @@ fn judge(described: &Value, options: &Value) -> Value {
         let (_signal, stop) = Stop::manual(settings.deadline);
         run(&settings, &stop).await
     });
-    let report =
-        serde_json::to_value(report.unwrap_or_else(|error| panic!("{error}: {described}")))
-            .unwrap();
+    let report = report.map_err(|error| error.to_string())?;
+    let report = serde_json::to_value(report).unwrap();
     let pods = report["pods"].as_array().unwrap().iter();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    pods.map(|pod| {
+    let pods = pods.map(|pod| {
         let name = format!("{}/{}", text(&pod["namespace"]), text(&pod["name"]));
         (
             name,
@@ -55,8 +64,8 @@ fn judge(described: &Value, options: &Value) -> Value {
                 text(&pod["reason"])
             )),
         )
-    })
-    .collect()
+    });
+    Ok(pods.collect())
 }
 
 /// Checks the rows of a table. A row gives one verdict, which is that of all pods, or the verdict of each pod. In the list of
@@ -130,4 +139,142 @@ fn limits() {
 #[test]
 fn expected_failures() {
     check("later.yaml");
+}
+
+/// Each mark alone makes the dead node one that stands for something else.
+#[test]
+fn every_mark_of_a_leaf_node() {
+    let marks = yaml(&fs::read_to_string("tests/data/leaf-marks.yaml").unwrap());
+    for mark in marks.as_array().unwrap() {
+        let node = with(
+            table("node.yaml")["base"].clone(),
+            json!({"Node ds06": mark}),
+        );
+        let given = judge(&node, &Value::Null)["data/db-0"].clone();
+        let codes = ["kosmos-leaf", "virtual-node", "edge-node"];
+        let wanted = codes.map(|code| json!(format!("manual {code}")));
+        assert!(wanted.contains(&given), "{mark}: {given}");
+    }
+}
+
+/// The pod that goes, beside pods that each of the objects keeps.
+const KEPT: &str = "
+    Pod data/free-0: {}
+    Pod data/skipped-0: {metadata: {annotations: {pod-reaper.io/skip: 'true'}}}
+    Pod data/held-0: {metadata: {finalizers: [example.org/hold]}}
+    Pod data/local-0: {uses: local}
+    PersistentVolume pv-local: {claim: data/local, on: ds06}
+    StatefulSet data/local: {apiVersion: apps/v1, spec: {replicas: 1}}
+    Pod data/leader-0: {node: ds07}
+    Node ds07: {}
+    Lease data/leader: {holder: leader-0}
+    Pod vk/far-0: {node: vk}
+    Node vk: {metadata: {labels: {type: virtual-kubelet}}}
+    Namespace vk: {}
+";
+
+/// Each place in the value, as a JSON pointer.
+fn places(value: &Value) -> Vec<String> {
+    let below = |key: &str, value: &Value| {
+        let key = key.replace('/', "~1");
+        let deeper = places(value).into_iter();
+        deeper
+            .map(|rest| format!("/{key}{rest}"))
+            .collect::<Vec<_>>()
+    };
+    let mut all = vec![String::new()];
+    match value {
+        Value::Object(fields) => all.extend(fields.iter().flat_map(|(key, it)| below(key, it))),
+        Value::Array(items) => {
+            all.extend(
+                (0..)
+                    .zip(items)
+                    .flat_map(|(at, it): (usize, _)| below(&at.to_string(), it)),
+            );
+        }
+        _ => {}
+    }
+    all
+}
+
+/// What cannot be read may keep pods, and never makes one go: each value of each object in turn is of another type.
+#[test]
+fn a_malformed_value_anywhere_never_adds_a_pod_to_the_plan() {
+    let described = with(table("node.yaml")["base"].clone(), yaml(KEPT));
+    let state = objects(&described);
+    let judged = |state: Vec<Value>| {
+        let judged = judge_file(&list(state).to_string(), &Value::Null).unwrap_or_default();
+        let pods = judged.as_object().cloned().unwrap_or_default();
+        let reaped = pods
+            .into_iter()
+            .filter(|(_, it)| it == "reap stuck-on-not-ready-node");
+        reaped.map(|(pod, _)| pod).collect::<BTreeSet<_>>()
+    };
+    let free = judged(state.clone());
+    assert_eq!(free.len(), 2, "{free:?}");
+    let mut tried = 0;
+    for (number, object) in state.iter().enumerate() {
+        for place in places(object).into_iter().skip(1) {
+            for malformed in [json!(5), json!({"a": 5}), json!("a")] {
+                let mut state = state.clone();
+                let value = state[number].pointer_mut(&place).unwrap();
+                // A value of the same type is not malformed.
+                if std::mem::discriminant(value) == std::mem::discriminant(&malformed) {
+                    continue;
+                }
+                *value = malformed.clone();
+                tried += 1;
+                let reaped = judged(state);
+                // A pod is known by its name here, and not if that is malformed.
+                let is_named = !place.ends_with("/name") && !place.ends_with("/namespace");
+                assert!(
+                    !is_named || reaped.is_subset(&free),
+                    "{place} of {} is {malformed}: {reaped:?}",
+                    object["metadata"]["name"]
+                );
+            }
+        }
+    }
+    assert!(tried > 500, "{tried}");
+}
+
+/// Every form in which kubectl and client libraries print objects is the same state.
+#[test]
+fn every_form_of_a_file_gives_the_same_verdicts() {
+    let state = objects(&with(table("node.yaml")["base"].clone(), yaml(KEPT)));
+    let one = list(state.clone()).to_string();
+    let alone = |indent: bool| {
+        let each = state.iter();
+        each.map(|it| {
+            if indent {
+                format!("{it:#}")
+            } else {
+                format!("{it}\n")
+            }
+        })
+        .collect::<String>()
+    };
+    let mut kinds = BTreeMap::<String, Vec<Value>>::new();
+    for object in &state {
+        let mut bare = object.clone();
+        let kind = bare.as_object_mut().unwrap().remove("kind").unwrap();
+        kinds
+            .entry(kind.as_str().unwrap().to_owned())
+            .or_default()
+            .push(bare);
+    }
+    let typed = kinds.iter().map(|(kind, items)| {
+        json!({"apiVersion": "v1", "kind": format!("{kind}List"), "items": items}).to_string()
+    });
+    let expected = judge_file(&one, &Value::Null).unwrap();
+    assert_eq!(expected.as_object().unwrap().len(), 7, "{expected}");
+    for text in [
+        alone(false),
+        alone(true),
+        typed.collect(),
+        format!("{one}\n{one}"),
+        format!(r#"{one}{{"kind": "ServiceList", "items": null}}"#),
+    ] {
+        assert_eq!(judge_file(&text, &Value::Null).unwrap(), expected, "{text}");
+    }
 }
