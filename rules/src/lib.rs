@@ -9,13 +9,6 @@ pub mod decide;
 pub mod facts;
 pub mod limits;
 pub mod outcome;
-#[cfg(any(test, feature = "testing"))]
-#[allow(
-    clippy::expect_used,
-    clippy::missing_panics_doc,
-    reason = "what is wrong here is a test's failure"
-)]
-pub mod samples;
 pub mod selector;
 pub mod words;
 

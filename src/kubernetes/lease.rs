@@ -332,7 +332,3 @@ impl Holders {
         node.hear(own.iter().filter_map(|lease| lease.heard(now)));
     }
 }
-
-#[cfg(test)]
-#[path = "lease_tests.rs"]
-mod tests;

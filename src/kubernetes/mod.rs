@@ -147,6 +147,3 @@ where
 {
     Option::deserialize(from).map(Option::unwrap_or_default)
 }
-
-#[cfg(test)]
-mod says_tests;

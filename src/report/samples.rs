@@ -1,19 +1,15 @@
 //! Sample clusters and runs for the tests of every format.
 
-use std::time::Duration;
-
 use pod_reaper_test_support::at_once;
 pub use pod_reaper_test_support::samples::{FAILED, NOW, objects, with, yaml};
-use rules::samples::{limits, policy};
 use serde_json::{Value, json};
-use tracing_subscriber::filter::LevelFilter;
 
 use super::*;
 use crate::{
-    cli::{LogFormat, Output, OutputFormats},
+    cli::Cli,
     facts::Uid,
     outcome::Outcome,
-    selector::{NamespaceFilter, Target},
+    selector::Target,
     settings::{Mode, Settings, Task},
     source::{
         Gathered, Store,
@@ -22,27 +18,8 @@ use crate::{
 };
 
 pub fn audit() -> Settings {
-    Settings {
-        command: crate::cli::Command::Run,
-        task: Task::Audit {
-            snapshot: "state.json".into(),
-            now: None,
-        },
-        filters: Vec::new(),
-        namespaces: NamespaceFilter::default(),
-        policy: policy(),
-        limits: limits(),
-        require_guard: false,
-        all: true,
-        deadline: Duration::from_mins(8),
-        exit_on_manual: false,
-        cluster_name: None,
-        form: OutputFormats {
-            output: Output::Text,
-            log_format: LogFormat::Text,
-            log_level: LevelFilter::INFO,
-        },
-    }
+    let args = ["pod-reaper", "--snapshot=state.json", "--all"].map(Into::into);
+    Settings::from(Cli::try_from_args(args).expect("options"))
 }
 
 pub fn run(mode: Mode, target: Target) -> Settings {

@@ -99,8 +99,3 @@ pub struct Gathered {
     /// The reading of the other Leases; `None` if there was none, or if this account may not list Leases.
     pub leases: Option<OtherLeases>,
 }
-
-#[cfg(test)]
-mod saved_tests;
-#[cfg(test)]
-mod tests;

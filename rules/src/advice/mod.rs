@@ -326,6 +326,3 @@ fn workload(pod: &PodFacts) -> Option<(Owner, Option<(usize, &str)>)> {
         templates.map(|templates| (owner.name.len(), templates)),
     ))
 }
-
-#[cfg(test)]
-mod tests;

@@ -257,6 +257,3 @@ impl Tally {
         self.not_ready += usize::from(!ready);
     }
 }
-
-#[cfg(test)]
-mod tests;

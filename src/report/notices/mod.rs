@@ -249,6 +249,3 @@ fn cause_of_wait(judged: &Judged, facts: &ClusterFacts) -> String {
         _ => judged.sentence(),
     }
 }
-
-#[cfg(test)]
-mod tests;
