@@ -8,11 +8,11 @@ use crate::{
     guard::it_stops_what_the_program_never_does,
     prelude::*,
     support::{
-        installed::{kubeconfig_of_pod, kustomize, variable},
+        installed::kustomize,
         transcript::{bash, ended, plays},
     },
 };
-use std::{os::unix::fs::symlink, sync::LazyLock};
+use std::sync::LazyLock;
 
 const CHART: &str = "charts/pod-reaper";
 const RELEASE: &str = "night-shift";
@@ -212,104 +212,6 @@ fn the_chart_renders_what_kustomize_renders() {
     }
 }
 
-/// However you name the image, every directory that can be applied uses that name.
-#[test]
-fn the_image_that_an_operator_names_is_in_each_kustomization() {
-    let own = "registry.example.com/tools/pod-reaper:7";
-    let images =
-        "images: [{name: pod-reaper, newName: registry.example.com/tools/pod-reaper, newTag: '7'}]";
-    let image = |what: &str, manifests: &str| {
-        let used = manifests
-            .lines()
-            .filter_map(|line| line.trim().trim_start_matches("- ").strip_prefix("image: "));
-        assert_eq!(used.collect_vec(), [own], "{what}");
-    };
-    // The image is named in the user's own kustomization, which may include the dry run as a component.
-    let dry: &[&str] = &["dry-run"];
-    for (resource, components) in [
-        ("cronjob", &[][..]),
-        ("cronjob", dry),
-        ("cronjob/base", &[]),
-        ("cronjob/overlays/dry-run", &[]),
-    ] {
-        image(resource, &kustomized(resource, components, images));
-    }
-    assert_eq!(
-        objects(&kustomized("cronjob", dry, "")),
-        objects(&kustomize(&in_repository("cronjob/overlays/dry-run"))),
-        "the component is the overlay"
-    );
-    // `scripts/deploy` writes the kustomization next to a checkout that stays unchanged. The user's additions are kept.
-    let checkout = TempDir::new().expect("a folder");
-    for name in ["cronjob", "scripts"] {
-        symlink(in_repository(name), checkout.path().join(name)).expect("a link");
-    }
-    let deploy = checkout.path().join("deploy");
-    let run = |arguments: &[&str]| {
-        let script = checkout.path().join("scripts/deploy");
-        let ended = Command::new(script).args(arguments).output();
-        ended.expect("it starts").status.code()
-    };
-    assert_eq!(run(&["localhost:5000/other:1", "prod-eu"]), Some(0));
-    let file = deploy.join("kustomization.yaml");
-    let text = fs::read_to_string(&file).expect("text");
-    let mine = text.replacen(
-        "# - ../cronjob/components/eager",
-        "- ../cronjob/components/kosmos-guard",
-        1,
-    );
-    assert_ne!(mine, text);
-    fs::write(&file, &mine).expect("our folder");
-    assert_eq!(run(&[own]), Some(0));
-    for folder in ["dry-run", "prod-eu", "prod-eu/dry-run"] {
-        image(folder, &kustomize(&deploy.join(folder)));
-    }
-    // A dry run uses the settings of the run that it predicts. None of these settings turns the dry run off.
-    for folder in [".", "prod-eu"] {
-        let settings = deploy.join(folder).join("settings/kustomization.yaml");
-        let text = fs::read_to_string(&settings).expect("text");
-        let mine = text.replacen(
-            "env:\n",
-            "env:\n                - {name: MAX_DELETES, value: '7'}\n                - {name: DRY_RUN, value: 'false'}\n",
-            1,
-        );
-        fs::write(&settings, mine).expect("our directory");
-        assert_eq!(run(&[own, "prod-eu"]), Some(0));
-        for (what, dry_run) in [("", "\"false\""), ("dry-run", "\"true\"")] {
-            let all = kustomize(&deploy.join(folder).join(what));
-            let name = if folder == "." { "\"\"" } else { folder };
-            for (variable, value) in [
-                ("MAX_DELETES", "\"7\""),
-                ("CLUSTER_NAME", name),
-                ("DRY_RUN", dry_run),
-            ] {
-                let entry = format!("- name: {variable}\n              value: {value}\n");
-                assert_eq!(all.matches(&entry).count(), 1, "{folder}/{what}: {all}");
-            }
-        }
-    }
-    assert_eq!(run(&["--help"]), Some(0));
-    let everything = kustomize(&deploy);
-    let used = everything.matches(own).count();
-    assert!(
-        used == 1 && everything.contains("name: kosmos-guard"),
-        "{everything}"
-    );
-    let values = deploy.join("image/values.yaml").display().to_string();
-    let chart = rendered(RELEASE, NAMESPACE, &["--values", &values]);
-    assert!(chart.contains(&format!("image: {own}\n")), "{chart}");
-    for wrong in [
-        &[][..],
-        &["pod-reaper"],
-        &["localhost:5000/x"],
-        &[own, "../x"],
-        &[own, "image"],
-        &[own, "settings"],
-    ] {
-        assert_eq!(run(wrong), Some(2), "{wrong:?}");
-    }
-}
-
 /// Tests which values helm and the chart refuse, which they accept, and what the chart's notes say.
 #[test]
 fn helm_refuses_values_that_cannot_work_and_the_notes_say_what_others_may_not_achieve() {
@@ -324,40 +226,6 @@ fn helm_refuses_values_that_cannot_work_and_the_notes_say_what_others_may_not_ac
             ended(bash)
         },
     );
-}
-
-/// Uses the longest release name that helm accepts.
-#[test]
-fn every_name_of_the_chart_is_short_enough() {
-    let release = format!("{}-1", "a".repeat(51));
-    let rendered = rendered(&release, NAMESPACE, &[]);
-    for (kind, name) in objects(&rendered).into_keys() {
-        let long = if kind == "CronJob" { 52 } else { 63 };
-        assert!(name.len() <= long && !name.contains("--"), "{kind} {name}");
-    }
-}
-
-/// `reapOlderThan` becomes `REAP_OLDER_THAN`.
-#[test]
-fn each_option_of_a_value_file_reaches_the_container_as_it_was_set() {
-    let mut compared = 0;
-    for (name, file) in value_files() {
-        let values = yaml(&fs::read_to_string(&file).expect("a file"));
-        let rendered = objects(&rendered(RELEASE, NAMESPACE, &["--values", &file]));
-        let cronjob = &rendered[&("CronJob".to_owned(), NAME.to_owned())];
-        let container =
-            &cronjob["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"][0];
-        let env = container["env"].as_array().expect("entries");
-        for (option, value) in values["options"].as_object().into_iter().flatten() {
-            let value = value
-                .as_str()
-                .map_or_else(|| value.to_string(), str::to_owned);
-            let entry = json!({"name": variable(option), "value": value});
-            assert!(env.contains(&entry), "{name}: {option}: {env:?}");
-            compared += 1;
-        }
-    }
-    assert!(compared > 8, "{compared}");
 }
 
 /// The kind of the Prometheus Operator, with only the fields that the chart uses: the API server refuses any other field.
@@ -444,30 +312,6 @@ fn the_default_and_two_value_files_are_applied_without_a_warning() {
     for name in IN_EACH_RUN {
         is_applied_without_a_warning(name, &["--values", &files[name]]);
     }
-}
-
-/// The alert rules name no other CronJob and no other namespace.
-#[test]
-fn the_alerts_of_a_release_are_about_its_own_cronjob() {
-    let options = ["--set=prometheusRule.enabled=true"];
-    let rendered = objects(&rendered(RELEASE, NAMESPACE, &options));
-    let rules = rendered[&("PrometheusRule".to_owned(), NAME.to_owned())]["spec"].to_string();
-    for shipped in [
-        "\\\"pod-reaper\\\"",
-        "-n pod-reaper",
-        "\"cronjob\":\"pod-reaper\"",
-        "CronJob pod-reaper",
-    ] {
-        assert!(!rules.contains(shipped), "{shipped}: {rules}");
-    }
-    // With the shipped names put back, the rules equal the shipped rules.
-    let back = rules
-        .replace(NAME, "pod-reaper")
-        .replace("\\\"ops\\\"", "\\\"pod-reaper\\\"");
-    let back = back.replace("-n ops", "-n pod-reaper");
-    let shipped = folder("cronjob/alerts.yaml");
-    let shipped = fs::read_to_string(shipped).expect("the rules");
-    assert_eq!(yaml(&back), yaml(&shipped));
 }
 
 #[test]
@@ -626,72 +470,4 @@ fn a_release_is_installed_upgraded_rolled_back_and_removed() {
         let (code, said) = rehearsed(ACCOUNT, &cluster, &pod_path(NAMESPACE, OWN));
         code == 403 && said.contains("cannot delete")
     });
-}
-
-/// The audit's pod. The test runs the container in place of a kubelet, with the pod's arguments, variables and token, which
-/// allows reading only. The audit changes nothing, and helm reports how it ended.
-#[test]
-fn helm_test_audits() {
-    let cluster = fresh();
-    one_is_stuck(&cluster);
-    install(&cluster, &[]);
-    let pod = pod_path(NAMESPACE, &format!("{NAME}-test"));
-    let audit = || {
-        let namespace = format!("--namespace={NAMESPACE}");
-        let testing = helm_command(&cluster, &["test", RELEASE, &namespace, "--timeout=120s"])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("helm starts");
-        until("the pod is there", || {
-            cluster
-                .try_get(&pod)
-                .is_some_and(|pod| pod["status"]["phase"] == "Pending")
-        });
-        let container = cluster.get(&pod)["spec"]["containers"][0].clone();
-        let image = concat!(
-            "registry.example.com/tools/pod-reaper:",
-            env!("CARGO_PKG_VERSION")
-        );
-        assert_eq!(container["image"], image);
-        let arguments = each(&container["args"]);
-        let output = binary(&kubeconfig_of_pod(&cluster, &cluster.get(&pod)))
-            .envs(variables(&cluster))
-            .args(SHORT)
-            .args(arguments.map(|word| word.as_str().expect("text")))
-            .output()
-            .expect("it starts");
-        let phase = if output.status.success() {
-            "Succeeded"
-        } else {
-            "Failed"
-        };
-        cluster.patch_status(&pod, json!({ "phase": phase }));
-        let ended = end_of(testing, Duration::from_mins(2));
-        assert_eq!(
-            ended.status.success(),
-            output.status.success(),
-            "{}",
-            shown(&ended)
-        );
-        assert!(cluster.try_get(STUCK).is_some());
-        (output.status.code(), shown(&output))
-    };
-    let (code, report) = audit();
-    assert!(
-        code == Some(0) && report.contains("REAPED: 1") && report.contains("stuck"),
-        "{report}"
-    );
-
-    let ask = |method: &str, path: &str| as_user(ACCOUNT, &cluster, method, path, &dry_run());
-    let bindings = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
-    cluster.delete(&format!("{bindings}/{NAME}"), json!({}));
-    until("the account may not look", || {
-        ask("GET", "/api/v1/nodes").0 == 403
-    });
-    let (code, report) = audit();
-    assert!(
-        code == Some(1) && report.contains("nodes is forbidden"),
-        "{code:?}: {report}"
-    );
 }

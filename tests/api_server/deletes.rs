@@ -240,24 +240,6 @@ fn every_stuck_pod_goes_and_every_other_lives() {
     assert!(note.contains("topology.kubernetes.io/zone"), "{note}");
 }
 
-#[test]
-fn a_healthy_cluster_is_one_request() {
-    let cluster = fresh();
-    make(
-        &cluster,
-        "
-        Node ready-1: {ready: 'True'}
-        Node cordoned: {ready: 'True', spec: {unschedulable: true}}
-        Pod slow: {node: ready-1}
-        ",
-    );
-    let proxy = Proxy::to(&cluster);
-    let run = run(&proxy.kubeconfig, &SHORT);
-    run.ends(0);
-    let paths = proxy.seen().into_iter().map(|seen| seen.path).collect_vec();
-    assert_eq!(paths, ["/api/v1/nodes?includeObject=None&limit=1000"]);
-}
-
 /// The number of reads must not grow with the number of nodes and Leases that have nothing to do with the failure.
 #[test]
 fn two_dead_workers_cost_these_requests() {

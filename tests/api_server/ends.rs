@@ -4,13 +4,11 @@ use crate::{
     prelude::*,
     support::{
         objects::lease_path,
-        proxy::{Clock, at, shifted},
+        proxy::{Clock, shifted},
     },
 };
 use jiff::{SignedDuration, Timestamp};
 use std::{os::unix::fs::PermissionsExt as _, sync::atomic::AtomicU32};
-
-const REAP: &str = "stuck-on-not-ready-node";
 
 /// Creates a dead node with this many stuck pods, and two Ready nodes.
 fn many_stuck(cluster: &ControlPlane, pods: usize) {
@@ -82,32 +80,6 @@ fn now_is_what_the_api_server_says() {
     assert_eq!(left(&cluster), BTreeSet::from([pods[2].clone()]));
 }
 
-/// Another API server responds to the second read of the node. Its clock is behind, ahead, or absent.
-#[test]
-fn a_second_clock_never_makes_a_delete_of_what_it_says_should_wait() {
-    let rows: [(&str, Clock, &str); 3] = [
-        ("behind", BEHIND, "node-changed"),
-        ("ahead", AHEAD, "deleted"),
-        ("absent", |_| None, "failed"),
-    ];
-    let cluster = one_dead();
-    let pods = rows.map(|(name, ..)| pod(&cluster, &format!("{name}/stuck-0: {{}}")));
-    until_overdue();
-    for ((name, clock, outcome), pod) in rows.into_iter().zip(pods) {
-        let looks = AtomicU32::new(0);
-        let proxy = Proxy::with_faults(cluster.server(), move |seen| {
-            let again = seen.path == node_path("dead") && looks.fetch_add(1, Ordering::SeqCst) > 0;
-            if again { at(clock) } else { Act::Forward }
-        });
-        let only = format!("--namespace-regex=^{name}$");
-        let run = run(&proxy.kubeconfig, &[&SHORT[..], &[&only]].concat());
-        run.says(&pod, (REAP, Some(outcome)));
-        run.ends(if outcome == "failed" { 3 } else { 0 });
-        let left = cluster.try_get(&pod_path(name, "stuck-0")).is_some();
-        assert_eq!(left, outcome != "deleted", "{name}");
-    }
-}
-
 /// At most eight requests are in progress at the same time, so at least four have not been sent.
 #[test]
 fn a_signal_lets_what_is_in_flight_finish_and_reports_the_rest() {
@@ -157,35 +129,6 @@ fn a_signal_lets_what_is_in_flight_finish_and_reports_the_rest() {
         assert_eq!(interrupted, left(&cluster), "{signal}");
         // No time is left for Events.
         assert!(!proxy.seen().iter().any(Seen::is_event), "{signal}: {log}");
-    }
-}
-
-/// By then the pods are deleted, and the exit code shows whether the report was written. A closed pipe is not a failure.
-#[test]
-fn a_report_that_cannot_be_written_changes_nothing_of_what_was_done() {
-    let full = || {
-        Stdio::from(
-            fs::File::options()
-                .write(true)
-                .open("/dev/full")
-                .expect("/dev/full"),
-        )
-    };
-    for (name, stdout, code) in [
-        ("a full disk", full as fn() -> Stdio, 3),
-        ("a closed pipe", Stdio::piped, 0),
-    ] {
-        let cluster = fresh();
-        many_stuck(&cluster, 1);
-        let mut command = binary(&cluster.kubeconfig);
-        command.args(SHORT).stdout(stdout()).stderr(Stdio::piped());
-        let mut child = command.spawn().expect("it starts");
-        // Closes the pipe before the report can be written.
-        drop(child.stdout.take());
-        let output = end_of(child, Duration::from_mins(2));
-        let log = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(code), "{name}: {log}");
-        assert_eq!(left(&cluster), BTreeSet::new(), "{name}");
     }
 }
 
@@ -240,20 +183,6 @@ fn a_write_that_has_to_wait_for_credentials_looks_at_the_node_again() {
         seen.last().expect("the verifying list").at - seen[0].at > Duration::from_secs(8),
         "it had to wait"
     );
-}
-
-/// The snapshot on standard input never ends.
-#[test]
-fn standard_input_that_never_ends_does_not_keep_a_run_from_ending() {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_pod-reaper"));
-    command
-        .args(["--snapshot", "-", "--deadline", "1s"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null());
-    let mut child = command.stderr(Stdio::null()).spawn().expect("it starts");
-    let open = child.stdin.take();
-    assert_eq!(child.wait().expect("it ends").code(), Some(1));
-    drop(open);
 }
 
 #[test]

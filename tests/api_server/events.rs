@@ -2,8 +2,6 @@
 
 use crate::{prelude::*, rights};
 
-const LIMIT_OF_A_NOTE: usize = 1_024;
-
 /// The warnings in a log. The warning about Events names the option that turns Events off.
 fn warned(log: &str) -> Vec<&str> {
     log.lines().filter(|line| line.contains("WARN")).collect()
@@ -30,13 +28,6 @@ fn events(cluster: &ControlPlane) -> Vec<Value> {
         .as_array()
         .expect("items")
         .clone()
-}
-
-fn warnings(cluster: &ControlPlane) -> usize {
-    events(cluster)
-        .iter()
-        .filter(|event| event["type"] == "Warning")
-        .count()
 }
 
 /// Creates a pod on `dead` that needs you.
@@ -124,43 +115,6 @@ fn deletes_are_reported_on_owners_and_nodes_and_what_needs_a_person_on_its_pod()
 }
 
 #[test]
-fn a_pod_that_needs_a_person_is_warned_of_once_an_hour() {
-    let cluster = one_dead();
-    let pod = held(&cluster, "held-0");
-    until_overdue();
-    let proxy = Proxy::to(&cluster);
-    for time in ["first", "second"] {
-        let run = run(&proxy.kubeconfig, &SHORT);
-        assert!(run.code == 0 && !run.log.contains("WARN"), "{}", run.log);
-        assert_eq!(warnings(&cluster), 1, "{time}");
-    }
-    // Neither run has read the other's Events, so two concurrent runs would also write only one Warning.
-    let seen = proxy.seen();
-    let asked = seen.iter().filter(|seen| seen.path.contains("/events"));
-    let asked = asked.map(Seen::is_event).collect_vec();
-    assert_eq!(asked, [true; 2], "Events are only written");
-    // A new pod gets a Warning of its own, because the earlier Warning is about another UID.
-    held(&cluster, "held-1");
-    until_overdue();
-    run(&cluster.kubeconfig, &SHORT);
-    assert_eq!(warnings(&cluster), 2);
-
-    // By default, the API server deletes an Event after an hour.
-    let first = events(&cluster)
-        .into_iter()
-        .find(|event| event["regarding"]["uid"] == pod["metadata"]["uid"])
-        .expect("a Warning");
-    let name = str_of(&first["metadata"]["name"]);
-    let path = "/apis/events.k8s.io/v1/namespaces/apps/events";
-    cluster.delete(&format!("{path}/{name}"), json!({}));
-    for time in ["first", "second"] {
-        let run = run(&cluster.kubeconfig, &SHORT);
-        assert_eq!(warnings(&cluster), 2, "{time}: {}", run.log);
-        assert!(!run.log.contains("WARN"), "{}", run.log);
-    }
-}
-
-#[test]
 fn a_dry_run_writes_none() {
     let cluster = six_nodes::after_an_hour();
     let proxy = Proxy::to(&cluster);
@@ -173,59 +127,6 @@ fn a_dry_run_writes_none() {
         .collect_vec();
     assert!(asked.is_empty(), "{asked:?}");
     assert_eq!(printed(&cluster), [""; 0]);
-}
-
-/// If any write of an Event fails, the run ends as it would without Events, and warns once.
-#[test]
-fn an_event_that_is_refused_is_one_warning() {
-    let cluster = one_dead();
-    // Each row has the response to requests with this path, or why there is no response, and how many Events are still written:
-    // one Event is about an owner, one about a node.
-    let rows = [
-        ("403", "/events", 0),
-        ("403", "namespaces/default/events", 1),
-        ("404", "/events", 0),
-        ("422", "/events", 0),
-        ("429", "/events", 0),
-        ("500", "/events", 0),
-        ("hang", "/events", 0),
-        ("close", "/events", 0),
-    ];
-    for (at, (name, place, written)) in rows.into_iter().enumerate() {
-        let stuck = format!("apps/stuck-{at}: {{owner: StatefulSet set}}");
-        let stuck = pod(&cluster, &stuck);
-        until_overdue();
-        let before = events(&cluster).len();
-        let proxy = Proxy::with_faults(cluster.server(), move |seen| match name {
-            _ if !seen.is_event() || !seen.path.contains(place) => Act::Forward,
-            "hang" => Act::Hang,
-            "close" => Act::Close,
-            code => {
-                let answer = format!(
-                    "{{kind: Status, apiVersion: v1, status: Failure, code: {code}, reason: MARKER,
-                    message: 'Internal error occurred: failed calling webhook \"w\": MARKER'}}"
-                );
-                Act::Instead(code.parse().expect("a code"), yaml(&answer))
-            }
-        });
-        let run = run(&proxy.kubeconfig, &SHORT);
-        assert_eq!(run.code, 0, "{name}: {}", run.log);
-        assert_eq!(run.reason_and_outcome(&stuck), REAPED, "{name}");
-        assert_eq!(run.report["errors"], json!([]), "{name}");
-        let [warning] = warned(&run.log)[..] else {
-            panic!("{name}: {}", run.log)
-        };
-        let code = if name.parse::<u16>().is_ok() {
-            name
-        } else {
-            ""
-        };
-        assert!(warning.contains(code), "{name}: {}", run.log);
-        assert!(!run.log.contains("MARKER"), "{name}: {}", run.log);
-        assert_eq!(events(&cluster).len() - before, written, "{name}");
-        let sent = proxy.seen().iter().filter(|seen| seen.is_event()).count();
-        assert!(sent <= 2, "{name}: sent {sent} times, it is not repeated");
-    }
 }
 
 /// RBAC forbids Events, or allows them.
@@ -263,53 +164,4 @@ fn without_the_rights_the_run_is_complete() {
         );
         assert_eq!(events(&cluster).len() - before, written, "{name}");
     }
-}
-
-/// The API server creates nothing in a namespace that is being deleted, so the run does not report a failure there.
-#[test]
-fn a_namespace_that_is_being_deleted_is_passed_over() {
-    let cluster = one_dead();
-    let stuck = pod(&cluster, "going/stuck: {}");
-    cluster.delete("/api/v1/namespaces/going", json!({}));
-    until_overdue();
-    let run = run(&cluster.kubeconfig, &SHORT);
-    assert_eq!(
-        (run.code, run.reason_and_outcome(&stuck).1),
-        (0, Some("deleted")),
-        "{}",
-        run.log
-    );
-    assert_eq!(warned(&run.log), [""; 0]);
-    let of_node = "default Normal StuckOnNotReadyNode Node dead";
-    assert_eq!(printed(&cluster), [of_node]);
-}
-
-/// Uses names of the maximum length, and more of them than a note can hold.
-#[test]
-fn the_longest_note_is_accepted() {
-    let cluster = fresh();
-    let dead = "d".repeat(253);
-    let nodes = "
-        Node ready: {ready: 'True'}
-        Node DEAD: {lease: null, metadata: {labels: {kubernetes.io/hostname: dead}}}
-    ";
-    make(&cluster, &nodes.replace("DEAD", &dead));
-    let long = "p".repeat(250);
-    for pod in 0..6 {
-        let pod = format!("Pod apps/{long}-{pod}: {{node: {dead}, owner: StatefulSet {long}}}");
-        make(&cluster, &pod);
-    }
-    until_overdue();
-    let run = run(&cluster.kubeconfig, &SHORT);
-    assert!(run.code == 0 && !run.log.contains("WARN"), "{}", run.log);
-    let events = events(&cluster);
-    let note = events
-        .iter()
-        .find(|event| event["regarding"]["kind"] == "StatefulSet")
-        .expect("the owner's");
-    let note = str_of(&note["note"]);
-    assert!(
-        note.len() <= LIMIT_OF_A_NOTE && note.contains(&long) && note.ends_with('…'),
-        "{note}"
-    );
 }

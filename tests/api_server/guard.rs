@@ -363,42 +363,6 @@ fn a_run_whose_guard_is_proved_reaps_however_it_is_installed() {
     }
 }
 
-/// If an opt-out makes the program or the guard spare a pod, it makes the other spare it too: the run does not even send the
-/// request.
-#[test]
-fn program_and_guard_read_an_opt_out_alike() {
-    let cluster = one_dead();
-    install(&cluster, DEFAULT);
-    own_pod(&cluster, "pod-reaper");
-    let values = ["yes", "", "True", "until-tuesday", "false"];
-    let pods = values.iter().enumerate().flat_map(|(at, value)| {
-        let pods = ["labels", "annotations"].map(|mark| {
-            format!(
-                "Pod apps/{mark}-{at}: {{metadata: {{{mark}: {{pod-reaper.io/skip: '{value}'}}}}}}"
-            )
-        });
-        pods.map(|pod| (*value, make(&cluster, &pod).remove(0)))
-    });
-    let pods = pods.collect_vec();
-    until_overdue();
-    for (value, pod) in &pods {
-        let path = pod_path("apps", str_of(&pod["metadata"]["name"]));
-        let denied = rehearsed(ACCOUNT, &cluster, &path).0 == 403;
-        assert_eq!(denied, *value != "false", "{value}");
-    }
-    let proxy = Proxy::to(&cluster);
-    let run = run_with(&proxy.kubeconfig_of(ACCOUNT), &of("pod-reaper"), &SHORT);
-    run.ends(0);
-    for (value, pod) in &pods {
-        let expected = if *value == "false" {
-            REAPED
-        } else {
-            ("opted-out", None)
-        };
-        run.says(&uid(pod), expected);
-    }
-}
-
 /// Runs as the account with these variables, through a proxy, and asserts that the run deletes nothing. Returns the exit code and
 /// the log.
 fn refusal(cluster: &Fresh, variables: &[(&str, &str)], options: &[&str]) -> (i32, String) {
@@ -695,75 +659,6 @@ fn webhook_without_dry_run(cluster: &ControlPlane) -> String {
     format!("{ADMISSION}/mutatingwebhookconfigurations/old")
 }
 
-/// The run waits for a guard that is not in force yet, and for an API server that has not loaded its policies.
-#[test]
-fn a_guard_that_is_not_in_force_yet_is_waited_for() {
-    let cluster = fresh();
-    one_is_stuck(&cluster);
-    install(&cluster, DEFAULT);
-    own_pod(&cluster, "pod-reaper");
-    let back = removed(
-        &cluster,
-        &format!("{ADMISSION}/validatingadmissionpolicybindings/pod-reaper-guard"),
-    );
-    until("it is not in force", || {
-        !is_guarded(&cluster, ACCOUNT, "pod-reaper")
-    });
-    let probes = AtomicUsize::new(0);
-    let server = cluster.server();
-    let proxy = Proxy::with_faults(server, move |seen| {
-        let not_ready = yaml(
-            "{kind: Status, apiVersion: v1, status: Failure, code: 403, reason: Forbidden,
-            message: 'pods \"pod-reaper-1\" is forbidden: not yet ready to handle request'}",
-        );
-        let is_probe = seen.path.contains(OWN) && seen.is_write();
-        let moved = || {
-            server.merge_patch(
-                &pod_path("pod-reaper", OWN),
-                yaml("{metadata: {labels: {a: b}}}"),
-            )
-        };
-        match is_probe.then(|| probes.fetch_add(1, Ordering::SeqCst)) {
-            Some(0) => Act::Instead(403, not_ready),
-            // The pod's kubelet updates the pod between the two requests.
-            Some(1) => {
-                moved();
-                Act::Forward
-            }
-            _ => Act::Forward,
-        }
-    });
-    let run = thread::scope(|scope| {
-        let run =
-            scope.spawn(|| run_with(&proxy.kubeconfig_of(ACCOUNT), &of("pod-reaper"), &SHORT));
-        until("nothing but the guard refused", || {
-            proxy
-                .took_effect()
-                .iter()
-                .any(|seen| seen.path.contains(OWN) && seen.is_write())
-        });
-        assert!(cluster.try_get(STUCK).is_some());
-        back();
-        run.join().expect("it does not panic")
-    });
-    assert_eq!(
-        (run.code, &run.report["summary"]["outcomes"]["deleted"]),
-        (0, &json!(1)),
-        "{}",
-        run.log
-    );
-    let seen = proxy.seen();
-    let real = seen
-        .iter()
-        .position(|seen| seen.is_change() && !seen.is_dry())
-        .expect("the delete");
-    let proof = seen
-        .iter()
-        .rposition(|seen| seen.path.contains(OWN))
-        .expect("the probe");
-    assert!(proof < real, "{seen:?}");
-}
-
 /// Other accounts with the same permissions can still delete running pods, set them to `Failed` and change them.
 #[test]
 fn it_stops_no_other_account() {
@@ -855,61 +750,4 @@ fn kosmos_guard_holds_the_node_controller() {
     let (code, answer) = as_user(controller, &cluster, "PATCH", &status, &patch);
     assert_eq!(code, 200, "{answer}");
     cluster.delete(&pod_path("apps", "taken-up"), dry_run());
-}
-
-/// The marker and an administrator's wildcards apply in the namespace in which they are granted.
-#[test]
-fn permissions_count_in_their_namespace() {
-    let cluster = one_dead();
-    install(&cluster, DEFAULT);
-    make(&cluster, "Pod apps/alive: {node: ready-1, grace: null}");
-    make(&cluster, "Pod apps/ordinary: {grace: 600}");
-    let delete = |user: &str, name: &str| rehearsed(user, &cluster, &pod_path("apps", name)).0;
-    bind(&cluster, IN_APPS, "pod-reaper", "reaper-of-apps");
-    until("it has the rights", || {
-        delete("reaper-of-apps", "ordinary") == 200
-    });
-    assert_eq!(delete("reaper-of-apps", "alive"), 403);
-    bind(&cluster, IN_APPS, "cluster-admin", ACCOUNT);
-    until("it is an administrator there", || {
-        delete(ACCOUNT, "alive") == 200
-    });
-}
-
-/// An account that is not an administrator may grant only permissions that it has, so it needs the guard permission to install
-/// the guard. With the second permission the guard does not restrict that account itself.
-#[test]
-fn installing_it_needs_both_markers() {
-    let cluster = one_dead();
-    install(&cluster, DEFAULT);
-    let shipped = cluster.get(&format!("{RBAC}/clusterroles/pod-reaper"));
-    let mut another = json!({"apiVersion": shipped["apiVersion"], "kind": "ClusterRole", "rules": shipped["rules"]});
-    another["metadata"] = yaml("{name: another-reaper}");
-    let marker = |resource: &str| json!({"apiGroups": ["pod-reaper.io"], "resources": [resource], "verbs": ["be-guarded"]});
-    let mut rules = shipped["rules"].as_array().unwrap().clone();
-    rules.push(yaml(
-        "{apiGroups: [rbac.authorization.k8s.io], resources: [clusterroles], verbs: [create]}",
-    ));
-    let without = rules
-        .iter()
-        .filter(|rule| **rule != marker("guarded"))
-        .cloned()
-        .collect_vec();
-    grant(&cluster, "without", "without", &json!(without));
-    grant(&cluster, "one", "one", &json!(rules));
-    rules.push(marker("unguarded"));
-    grant(&cluster, "both", "both", &json!(rules));
-    make(&cluster, "Pod apps/alive: {node: ready-1, grace: null}");
-    for (who, installs, deletes) in [("without", 403, 200), ("one", 201, 403), ("both", 201, 200)] {
-        let path = format!("{RBAC}/clusterroles?dryRun=All");
-        let mut says = (0, 0);
-        until(&format!("{who}: {installs}, {deletes}"), || {
-            let install = as_user(who, &cluster, "POST", &path, &another).0;
-            let delete = rehearsed(who, &cluster, &pod_path("apps", "alive")).0;
-            says = (install, delete);
-            // The permissions are in force within a second.
-            delete == 200 || install == 201
-        });
-        assert_eq!(says, (installs, deletes), "{who}");
-    }
 }

@@ -145,10 +145,6 @@ impl Measured {
             .collect()
     }
 
-    pub fn holds(&self, what: &str) {
-        self.ends(0, MOST_MEMORY, what);
-    }
-
     /// Checks that the run has this exit code and used at most this many MiB.
     pub fn ends(&self, code: i32, most_memory: u64, what: &str) {
         let Self { run, took, memory } = self;

@@ -15,18 +15,13 @@ mod ends;
 mod events;
 mod faults;
 mod guard;
-mod heard;
 mod load;
 mod manifests;
 mod pages;
-mod platforms;
 mod prelude;
 mod races;
 mod rights;
-mod scan;
 mod six_nodes;
-mod stock_rule;
-mod tenants;
 mod terminal;
 mod together;
 

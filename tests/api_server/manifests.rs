@@ -3,7 +3,7 @@
 
 use crate::{
     prelude::*,
-    support::installed::{self, BASE, DRY_RUN, as_account, install, kustomize},
+    support::installed::{self, BASE, DRY_RUN, as_account, install},
 };
 
 /// All directories that can be applied.
@@ -148,87 +148,6 @@ fn each_is_applied_without_a_warning_and_keeps_the_pod_off_leaf_nodes() {
     for what in EVERYTHING {
         assert_eq!(placement(what), base, "{what}");
     }
-}
-
-/// You read the manifests before you apply them.
-#[test]
-fn the_installation_can_be_read() {
-    let everything = kustomize(&in_repository("cronjob"));
-    let lines = everything.lines().count();
-    assert!(lines < 640, "{lines} lines");
-    let base = kustomize(&in_repository(BASE));
-    let version = format!("app.kubernetes.io/version: {}", env!("CARGO_PKG_VERSION"));
-    let versions = base.matches(&version).count();
-    assert_eq!(
-        versions,
-        base.split("\n---\n").count(),
-        "each object has it"
-    );
-    for component in ["guard", "kosmos-guard"] {
-        let file = folder(&format!("cronjob/components/{component}/{component}.yaml"));
-        let text = std::fs::read_to_string(&file).expect(&file);
-        let policies = text.matches("kind: ValidatingAdmissionPolicy\n").count();
-        let described = text.matches("kubernetes.io/description: Refuses ").count();
-        assert!(policies > 0 && policies == described, "{component}");
-    }
-}
-
-/// Applies each installation over the other, as if you moved from a dry run to the complete installation and back.
-#[test]
-fn its_pod_is_admitted_to_the_restricted_namespace_and_one_install_replaces_the_other() {
-    let cluster = fresh();
-    for what in [DRY_RUN, DEFAULT, DRY_RUN] {
-        install(&cluster, what);
-        let writes = what == DEFAULT;
-        for (verb, group, resource) in [
-            ("delete", "", "pods"),
-            ("patch", "", "pods/status"),
-            ("create", "events.k8s.io", "events"),
-        ] {
-            assert_eq!(
-                may(&cluster, verb, group, resource, ""),
-                writes,
-                "{what}: {verb}"
-            );
-        }
-        let mode = is_set_to(&settings(&cluster), "DRY_RUN");
-        let expected = if writes { "false" } else { "true" };
-        assert_eq!(mode.as_deref(), Some(expected), "{what}");
-    }
-    let namespace = cluster.get("/api/v1/namespaces/pod-reaper");
-    assert_eq!(
-        namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"],
-        "restricted"
-    );
-
-    let cronjob = cluster.get("/apis/batch/v1/namespaces/pod-reaper/cronjobs/pod-reaper");
-    let template = &cronjob["spec"]["jobTemplate"]["spec"]["template"];
-    let mut pod = json!({
-        "apiVersion": "v1", "kind": "Pod",
-        "metadata": {"name": "by-hand", "namespace": "pod-reaper", "labels": template["metadata"]["labels"]},
-        "spec": template["spec"],
-    });
-    let create = |pod: &Value, name: &str| {
-        let file = cluster.dir.join(format!("{name}.json"));
-        fs::write(&file, pod.to_string()).expect("our folder");
-        cluster.kubectl([
-            "create",
-            "--dry-run=server",
-            "--warnings-as-errors",
-            "-f",
-            &file.display().to_string(),
-        ])
-    };
-    let admitted = create(&pod, "as-shipped");
-    succeeds(&admitted);
-    // The API server enforces the profile: without this line it refuses the pod.
-    pod["spec"]["containers"][0]["securityContext"]["allowPrivilegeEscalation"] = Value::Null;
-    let refused = create(&pod, "one-line-less");
-    assert!(
-        shown(&refused).contains("violates PodSecurity \"restricted"),
-        "{}",
-        shown(&refused)
-    );
 }
 
 /// The program accepts the shipped settings, and a role without any write is enough for them.

@@ -3,10 +3,9 @@
 pub(crate) use crate::{
     REAPED, Run, SHORT, binary, claim_path, end_of,
     guard::{
-        ADMISSION, OWN, STUCK, dry_run, grant, is_guarded, of, one_is_stuck, own_pod, refusal_of,
-        rehearsed,
+        ADMISSION, OWN, STUCK, grant, is_guarded, of, one_is_stuck, own_pod, refusal_of, rehearsed,
     },
-    local_claim, one_dead, one_dead_of_three, run, short, six_nodes, stuck_with_disk,
+    one_dead, one_dead_of_three, run, short, six_nodes, stuck_with_disk,
     support::{
         ControlPlane, Fresh, fresh, in_repository,
         installed::{
@@ -18,7 +17,7 @@ pub(crate) use crate::{
             seconds_ago, str_of,
         },
         program::{run_with, shown, succeeds},
-        proxy::{Act, MARKER, Proxy, Reply, Seen},
+        proxy::{Act, MARKER, Proxy, Seen},
         samples::yaml,
     },
     uid, uid_of_entry, until_overdue,

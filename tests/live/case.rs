@@ -381,12 +381,6 @@ impl Live {
         time(&self.lease(node)["metadata"]["managedFields"][0]["time"])
     }
 
-    /// The last renewal of the node's Lease, by the node's clock.
-    #[track_caller]
-    pub fn lease_says(self, node: &str) -> Timestamp {
-        time(&self.lease(node)["spec"]["renewTime"])
-    }
-
     fn lease(self, node: &str) -> Value {
         self.get(&lease_path(node))
     }

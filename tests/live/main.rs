@@ -8,16 +8,13 @@
     reason = "tests say what is wrong by panicking"
 )]
 
-mod alerts;
 mod alive;
 mod case;
 mod deployed;
 mod leaf;
 mod node_fails;
-mod out_of_service;
 mod outage;
 mod prelude;
 mod storage;
-mod unneeded;
 
 use pod_reaper_test_support as support;

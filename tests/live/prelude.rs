@@ -1,11 +1,11 @@
 //! The items that most scenarios use.
 
 pub(crate) use crate::{
-    case::{Case, FAILING, OPTIONS, REAPED, SIX, Seen, all_are},
+    case::{Case, FAILING, REAPED, SIX, Seen, all_are},
     support::{
         ControlPlane,
-        installed::{DEFAULT, folder, install, kubectl, until},
-        objects::{annotate, each, lease_path, node_path, pod_path, str_of},
+        installed::{folder, kubectl, until},
+        objects::{annotate, each, lease_path, node_path, pod_path},
         program::{Run, commands, paste, shown},
         samples::yaml,
     },

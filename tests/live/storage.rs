@@ -1,10 +1,6 @@
 //! What deleting a pod does to its data, with the controllers that are involved.
 
-use crate::{
-    alive::destroys,
-    prelude::*,
-    unneeded::{cache, claim_of, running},
-};
+use crate::{alive::destroys, prelude::*};
 
 const CLAIM: &str = "/api/v1/namespaces/compute-hive01/persistentvolumeclaims/data-ledger-0";
 const DISK: &str = "/api/v1/persistentvolumes/disk-of-ledger";
@@ -169,3 +165,63 @@ items:
       <<: *pod
       metadata: {labels: {app: archive}}
 ";
+
+/// A set in a namespace. Its PVC is bound to a disk of ds03.
+fn cache(namespace: &str, further: &str) -> String {
+    format!(
+        "
+apiVersion: v1
+kind: List
+items:
+- {{apiVersion: v1, kind: Namespace, metadata: {{name: {namespace}}}}}
+- apiVersion: v1
+  kind: PersistentVolume
+  metadata: {{name: disk-of-{namespace}}}
+  spec:
+    storageClassName: local-path
+    capacity: {{storage: 1Gi}}
+    accessModes: [ReadWriteOnce]
+    persistentVolumeReclaimPolicy: Delete
+    claimRef: {{namespace: {namespace}, name: data-cache-0}}
+    local: {{path: /}}
+    nodeAffinity:
+      required:
+        nodeSelectorTerms:
+        - matchExpressions:
+          - {{key: kubernetes.io/hostname, operator: In, values: [ds03]}}
+- apiVersion: apps/v1
+  kind: StatefulSet
+  metadata: {{name: cache, namespace: {namespace}}}
+  spec:
+    serviceName: cache
+    {further}
+    selector: {{matchLabels: {{app: cache}}}}
+    template:
+      metadata: {{labels: {{app: cache}}}}
+      spec:
+        terminationGracePeriodSeconds: 2
+        tolerations:
+        - {{key: node.kubernetes.io/unreachable, operator: Exists, effect: NoExecute, tolerationSeconds: 1}}
+        - {{key: node.kubernetes.io/not-ready, operator: Exists, effect: NoExecute, tolerationSeconds: 1}}
+        containers:
+        - {{name: main, image: pretended, volumeMounts: [{{name: data, mountPath: /data}}]}}
+    volumeClaimTemplates:
+    - metadata: {{name: data}}
+      spec:
+        storageClassName: local-path
+        accessModes: [ReadWriteOnce]
+        resources: {{requests: {{storage: 1Gi}}}}
+"
+    )
+}
+
+fn claim_of(namespace: &str) -> String {
+    format!("/api/v1/namespaces/{namespace}/persistentvolumeclaims/data-cache-0")
+}
+
+fn running(case: &Case, namespace: &str) -> Seen {
+    case.until(&format!("the cache of {namespace} runs"), || {
+        let mut pods = case.pods_on(FAILING).into_iter();
+        pods.find(|pod| pod.namespace == namespace && pod.is_running())
+    })
+}

@@ -14,8 +14,17 @@ use std::{
     path::Path,
 };
 
-use pod_reaper::{cli::Cli, run::run, settings::Settings, stop::Stop};
-use pod_reaper_test_support::samples::{self, list, objects, with, yaml};
+use pod_reaper::{
+    cli::Cli,
+    cluster::Cluster,
+    run::{run, run_on},
+    settings::Settings,
+    stop::Stop,
+};
+use pod_reaper_test_support::{
+    samples::{self, list, objects, with, yaml},
+    simulated::{Objects, Server},
+};
 use serde_json::{Value, json};
 
 /// Reads the table of one file: the base, and each group of rows.
@@ -51,7 +60,32 @@ fn judge_file(text: &str, options: &Value) -> Result<Value, String> {
         run(&settings, &stop).await
     });
     let report = report.map_err(|error| error.to_string())?;
-    let report = serde_json::to_value(report).unwrap();
+    Ok(verdicts(&serde_json::to_value(report).unwrap()))
+}
+
+/// Judges the described cluster on a simulated API server.
+fn judge_live(described: &Value) -> Value {
+    let args = ["pod-reaper", "--dry-run"].map(Into::into);
+    let settings = Settings::from(Cli::try_from_args(args).unwrap());
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    let report = runtime.block_on(async {
+        let server = Server::new(Objects::new(
+            samples::NOW.parse().unwrap(),
+            objects(described),
+        ));
+        let (_signal, stop) = Stop::manual(settings.deadline);
+        let cluster = Cluster::new(server.client(), stop.clone());
+        run_on(&cluster, &settings, false, &stop).await.unwrap()
+    });
+    verdicts(&serde_json::to_value(report).unwrap())
+}
+
+/// Verdict and reason of each pod of a report.
+fn verdicts(report: &Value) -> Value {
     let pods = report["pods"].as_array().unwrap().iter();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let pods = pods.map(|pod| {
@@ -65,7 +99,7 @@ fn judge_file(text: &str, options: &Value) -> Result<Value, String> {
             )),
         )
     });
-    Ok(pods.collect())
+    pods.collect()
 }
 
 /// Checks the rows of a table. A row gives one verdict, which is that of all pods, or the verdict of each pod. In the list of
@@ -94,7 +128,11 @@ fn check(file: &str) {
                 .as_object_mut()
                 .unwrap()
                 .retain(|_, entry| !entry.is_null());
-            let given = judge(&described, &row["with"]);
+            let given = if file == "clock.yaml" {
+                judge_live(&described)
+            } else {
+                judge(&described, &row["with"])
+            };
             let wanted = match &row["gives"] {
                 Value::String(verdict) => given
                     .as_object()
@@ -129,6 +167,11 @@ fn life_rules() {
 #[test]
 fn storage_rules() {
     check("storage.yaml");
+}
+
+#[test]
+fn clock() {
+    check("clock.yaml");
 }
 
 #[test]
@@ -276,5 +319,50 @@ fn every_form_of_a_file_gives_the_same_verdicts() {
         format!(r#"{one}{{"kind": "ServiceList", "items": null}}"#),
     ] {
         assert_eq!(judge_file(&text, &Value::Null).unwrap(), expected, "{text}");
+    }
+}
+
+/// The PVCs of one namespace take no more than their share of the reads: 640, and 64 for each pod.
+#[test]
+fn more_pvcs_than_a_namespace_may_look_up() {
+    let pod = |number: usize, pvcs: usize| {
+        let volume = |at: usize| json!({"name": format!("v{at}"), "persistentVolumeClaim": {"claimName": format!("c{number}-{at}")}});
+        let volumes = (0..pvcs).map(volume).collect::<Vec<_>>();
+        (
+            format!("Pod data/p-{number}"),
+            json!({"spec": {"volumes": volumes}}),
+        )
+    };
+    for (sizes, verified) in [
+        (vec![64], 1),
+        (vec![65], 0),
+        (vec![64; 10], 10),
+        (vec![64; 11], 10),
+    ] {
+        let pods = sizes
+            .iter()
+            .enumerate()
+            .map(|(number, pvcs)| pod(number, *pvcs));
+        let base = with(
+            table("node.yaml")["base"].clone(),
+            json!({"Pod data/db-0": null}),
+        );
+        let mut described = with(base, pods.collect());
+        described
+            .as_object_mut()
+            .unwrap()
+            .retain(|_, entry| !entry.is_null());
+        let given = judge(&described, &Value::Null);
+        let given = given.as_object().unwrap().values();
+        let free = given
+            .clone()
+            .filter(|it| *it == "reap stuck-on-not-ready-node")
+            .count();
+        let unverified = given.filter(|it| *it == "manual volume-unverified").count();
+        assert_eq!(
+            (free, unverified),
+            (verified, sizes.len() - verified),
+            "{sizes:?}"
+        );
     }
 }

@@ -4,13 +4,10 @@ use std::{fs, net::TcpListener, path::PathBuf, process::Command};
 
 use serde_json::Value;
 
-use super::{DEADLINE, admission, run_in, run_through, stuck};
+use super::{DEADLINE, admission, run_in, stuck};
 use crate::{
     one_dead,
-    support::{
-        ControlPlane,
-        proxy::{Act, MARKER, Reply},
-    },
+    support::{ControlPlane, proxy::MARKER},
     until_overdue,
 };
 
@@ -98,26 +95,4 @@ fn without_a_trusted_server_and_accepted_credentials_the_program_cannot_run() {
         );
     });
     assert!(cluster.has_pod("apps", "stuck-0"));
-}
-
-/// The client sends neither the request nor its token to the address of a redirect.
-#[test]
-fn a_redirect_is_not_followed() {
-    let cluster = one_dead();
-    let elsewhere = TcpListener::bind("127.0.0.1:0").expect("a port");
-    elsewhere.set_nonblocking(true).expect("a listener of ours");
-    let place = format!(
-        "http://{}/api/v1/nodes",
-        elsewhere.local_addr().expect("it is bound")
-    );
-    let (run, _) = run_through(&cluster, "apps", DEADLINE, move |_, _| {
-        Act::Answer(Reply::new(302, ("Location", &place), MARKER))
-    });
-    assert_eq!((run.code, &run.report), (1, &Value::Null), "{}", run.log);
-    assert!(run.log.contains("302"), "{}", run.log);
-    // Nothing accepts connections at this address, so a connection would hang here.
-    assert_eq!(
-        elsewhere.accept().expect_err("nothing connected").kind(),
-        std::io::ErrorKind::WouldBlock
-    );
 }

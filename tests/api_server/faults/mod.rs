@@ -8,11 +8,8 @@
 
 mod admission;
 mod connection;
-mod deletes;
-mod reads;
 
 use crate::prelude::*;
-use std::collections::HashMap;
 
 const REAP: &str = "stuck-on-not-ready-node";
 /// In seconds. A read without a response takes 42 s: four tries of 10 s, and the pauses. The Leases that never respond are those
@@ -73,68 +70,8 @@ fn run_in(namespace: &str, kubeconfig: &Path, deadline: u64, options: &[&str]) -
     }
 }
 
-/// Like [`run_in`], through a proxy that acts on each request. `act` also gets the number of earlier requests with the same
-/// method and path.
-fn run_through(
-    cluster: &Fresh,
-    namespace: &str,
-    deadline: u64,
-    act: impl Fn(&Seen, usize) -> Act + Send + Sync + 'static,
-) -> (Run, Proxy) {
-    let counts = Mutex::new(HashMap::<_, usize>::new());
-    let proxy = Proxy::with_faults(cluster.server(), move |seen| {
-        let before = {
-            let mut counts = counts.lock().expect("nothing panics with it");
-            let count = counts
-                .entry((seen.method.clone(), seen.path.clone()))
-                .or_default();
-            *count += 1;
-            *count - 1
-        };
-        act(seen, before)
-    });
-    let run = run_in(namespace, &proxy.kubeconfig, deadline, &[]);
-    // Many people may be able to read Events.
-    for seen in proxy.seen().iter().filter(|seen| seen.is_event()) {
-        assert!(
-            !seen.body.to_string().contains(MARKER),
-            "a secret is printed: {}",
-            seen.body
-        );
-    }
-    (run, proxy)
-}
-
-fn status(code: u16, reason: &str, message: &str) -> Value {
-    json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason,
-        "message": message})
-}
-
-fn conflict() -> Act {
-    Act::Instead(409, status(409, "Conflict", "the object has been modified"))
-}
-
-/// A redirect to an address that the client must not contact: port 9 is the discard service.
-fn redirect() -> Act {
-    Act::Answer(Reply::new(
-        307,
-        ("Location", "http://127.0.0.1:9/MARKER"),
-        MARKER,
-    ))
-}
-
 fn is_delete(seen: &Seen) -> bool {
     seen.method == "DELETE"
-}
-
-/// A list of the node's pods: the first list finds the pods, later lists verify that they are gone.
-fn is_pod_list(seen: &Seen) -> bool {
-    seen.path.contains("fieldSelector=spec.nodeName")
-}
-
-/// Only the first list may come from the server's cache.
-fn is_first_pod_list(seen: &Seen) -> bool {
-    is_pod_list(seen) && seen.path.ends_with("&resourceVersion=0")
 }
 
 /// Runs all rows in parallel.

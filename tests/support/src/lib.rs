@@ -28,7 +28,6 @@
     reason = "advice for the users of a published library"
 )]
 
-pub mod exporter;
 pub mod installed;
 pub mod objects;
 pub mod pages;
@@ -573,16 +572,6 @@ pub fn assets() -> Result<PathBuf, String> {
         return Ok(assets.into());
     }
     build(&[])
-}
-
-/// A program that only some tests need. It is next to the servers' programs, or is built.
-pub fn program_of_its_own(name: &str) -> Result<PathBuf, String> {
-    let given = assets()?.join(name);
-    if given.exists() {
-        Ok(given)
-    } else {
-        Ok(build(&[name])?.join(name))
-    }
 }
 
 /// Runs `scripts/controlplane/build`, and returns the directory that the script prints.
