@@ -4,7 +4,7 @@ use std::{convert::Infallible, error::Error, fmt, time::Duration};
 
 use pod_reaper_test_support::{
     samples::{objects, yaml},
-    simulated::{Fate, Fault, Objects, Server},
+    simulated::{Fate, Fault, Objects, Request, Server},
 };
 
 use expect_test::expect;
@@ -599,6 +599,25 @@ async fn rows_have_the_time_of_their_first_page() {
         *count += 1;
         server.lock().cluster.now += jiff::SignedDuration::from_mins(1);
     };
+    let rows = cluster.rows::<RawNode, _, 1>("", ["Name"], add).await;
+    assert_eq!(rows, Ok((Some(Timestamp::UNIX_EPOCH), 3)));
+}
+
+/// A list whose next page has expired begins again, without what it had.
+#[tokio::test(start_paused = true)]
+async fn a_list_that_begins_again_counts_nothing_twice() {
+    let nodes = objects(&yaml("{Node ds04: {}, Node ds05: {}, Node ds06: {}}"));
+    let mut asked = 0;
+    let fate = move |_: &Request| {
+        asked += 1;
+        Fate {
+            fault: (asked == 2).then_some(Fault::Expired),
+            ..Fate::default()
+        }
+    };
+    let server = Server::with_faults(Objects::new(Timestamp::UNIX_EPOCH, nodes), fate).page(1);
+    let cluster = Cluster::new(server.client(), Stop::manual(Duration::from_mins(8)).1);
+    let add = |count: &mut usize, [_]: [&str; 1]| *count += 1;
     let rows = cluster.rows::<RawNode, _, 1>("", ["Name"], add).await;
     assert_eq!(rows, Ok((Some(Timestamp::UNIX_EPOCH), 3)));
 }

@@ -498,3 +498,78 @@ async fn the_other_leases_are_listed_again_after_a_minute() {
         );
     }
 }
+
+/// A pod that cannot be read may be the one that was deleted.
+#[tokio::test(start_paused = true)]
+async fn a_list_with_a_malformed_pod_verifies_nothing() {
+    let two = format!("{HELD}    Pod shop/free-0: {{status: {{phase: Failed}}}}");
+    let fate = |request: &Request| Fate {
+        fault: (request.kind == Kind::PodUids).then_some(Fault::Malformed),
+        ..Fate::default()
+    };
+    let (codes, _) = reaped(&two, fate).await;
+    assert!(
+        codes.iter().all(|(_, code)| *code == "unverified"),
+        "{codes:?}"
+    );
+}
+
+/// Safety rule 12: four tries of ten seconds each, and the pauses between them.
+#[tokio::test(start_paused = true)]
+async fn a_node_that_is_never_sent_costs_its_time_limit() {
+    let began = tokio::time::Instant::now();
+    let fate = |request: &Request| Fate {
+        fault: (request.kind == Kind::Node).then_some(Fault::Hangs(false)),
+        ..Fate::default()
+    };
+    let (codes, trace) = reaped("Pod shop/free-0: {}", fate).await;
+    assert_eq!(
+        codes,
+        [("uid-shop-free-0".to_owned(), "failed")],
+        "{trace:?}"
+    );
+    assert!(began.elapsed() < Duration::from_secs(45), "{trace:?}");
+}
+
+/// The machine was heard before its node failed, by a Lease that is not read again. By then, the node
+/// says that it failed earlier.
+#[tokio::test(start_paused = true)]
+async fn what_was_heard_when_a_pod_was_judged_still_keeps_it() {
+    let cluster = with(
+        yaml(CLUSTER),
+        yaml(
+            "
+            Node ds06: {since: 300, renewed: 7000}
+            Pod shop/free-0: {}
+            Lease shop/leader: {holder: ds06_1, renewed: 360}
+            ",
+        ),
+    );
+    let earlier = "Node ds06: {since: 1200}";
+    let mut settings = audit();
+    settings.policy.reap_older_than = jiff::SignedDuration::from_mins(1);
+    for (later, expected) in [("{}", "deleted"), (earlier, "node-changed")] {
+        let RunRecord { facts, plan, .. } = judged(&settings, &objects(&cluster));
+        let objects = objects(&with(cluster.clone(), yaml(later)));
+        let server = Server::new(Objects::new(facts.now, objects));
+        let (_signal, stop) = Stop::manual(Duration::from_mins(8));
+        let cluster = Cluster::new(server.client(), stop.clone());
+        let pods = plan.reaps().collect::<Vec<_>>();
+        let policy = &settings.policy;
+        let outcomes = execute(&cluster, &stop, policy, (&facts, None), &pods, &|| {}).await;
+        let codes = outcomes.values().map(|outcome| outcome.code().as_str());
+        assert_eq!(codes.collect::<Vec<_>>(), [expected], "{later}");
+    }
+}
+
+/// The namespaces are read again before the first delete.
+#[tokio::test(start_paused = true)]
+async fn a_pod_whose_namespace_is_opted_out_by_then_stays() {
+    let out = "Namespace shop: {metadata: {labels: {pod-reaper.io/skip: 'true'}}}";
+    let (codes, trace) = reaped_later("Pod shop/free-0: {}", out, |_| Fate::default()).await;
+    assert_eq!(codes, [("uid-shop-free-0".to_owned(), "opted-out")]);
+    assert!(
+        !trace.iter().any(|sent| sent.contains("DELETE")),
+        "{trace:?}"
+    );
+}

@@ -1,10 +1,5 @@
 //! Tests of the text report: its layout, and that pasted commands send what they show.
 
-#![expect(
-    clippy::needless_raw_string_hashes,
-    reason = "UPDATE_EXPECT=1 writes them"
-)]
-
 use std::{
     fs,
     os::unix::fs::PermissionsExt,
