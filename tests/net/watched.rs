@@ -94,8 +94,8 @@ impl Watched {
         let (uid, version) = request.preconditions();
         let (uid, version) = (uid.to_owned(), version.to_owned());
         let mut wrongs = form(request);
-        if self.choices.dry_run && !asks_dry_run(request) {
-            wrongs.push("a dry run changes nothing".to_owned());
+        if self.choices.dry_run {
+            wrongs.push("a dry run sends no write".to_owned());
         }
         let now = self.now();
         match self.pods.get(&(uid.clone(), version)).cloned() {
@@ -270,23 +270,19 @@ impl Watched {
     }
 }
 
-/// Says what is wrong about the form of a write: its preconditions, grace, propagation and dry run.
+/// Says what is wrong about the form of a write: its preconditions, grace and propagation.
 fn form(request: &Request) -> Vec<String> {
     let mut wrongs = Vec::new();
     let (uid, version) = request.preconditions();
     if uid.is_empty() || version.is_empty() {
         wrongs.push("it lacks a precondition".to_owned());
     }
-    let in_query = asks_dry_run(request);
     match request.kind {
         Kind::Delete => {
             if request.body["gracePeriodSeconds"] != 0
                 || request.body["propagationPolicy"] != "Background"
             {
                 wrongs.push(format!("it is no force delete: {}", request.body));
-            }
-            if in_query != (request.body["dryRun"] == json!(["All"])) {
-                wrongs.push("query and body disagree on the dry run".to_owned());
             }
         }
         Kind::Patch => {
@@ -303,11 +299,6 @@ fn form(request: &Request) -> Vec<String> {
         _ => wrongs.push("it is no write that the program may send".to_owned()),
     }
     wrongs
-}
-
-fn asks_dry_run(request: &Request) -> bool {
-    let query = request.query.as_deref();
-    query.is_some_and(|query| query.contains("dryRun=All"))
 }
 
 impl Cluster for Watched {
