@@ -15,7 +15,7 @@ use pod_reaper::{
     facts::{NodeRead, PodFacts},
     settings::Settings,
     source::{
-        Store,
+        Reader, gather,
         snapshot::{Options, Saved},
     },
 };
@@ -44,8 +44,8 @@ fn stuck() -> (Timestamp, NodeRead, PodFacts) {
     };
     let saved = Saved::read(list(objects).to_string().as_bytes(), options).unwrap();
     let settings = settings();
-    let store = Store::new(&saved, settings.wanted());
-    let mut gathered = at_once(store.gather(None)).unwrap();
+    let reader = Reader::new(&saved, settings.wanted());
+    let mut gathered = at_once(gather(&reader, None)).unwrap();
     (
         gathered.facts.now,
         gathered.facts.nodes.remove("ds06").unwrap(),

@@ -17,7 +17,7 @@ use crate::{
     report::{Report, RunRecord},
     selector::Target,
     settings::{GuardCode, Mode, Settings, Task},
-    source::{Gathered, OtherLeases, Store, snapshot},
+    source::{Gathered, OtherLeases, Reader, gather, snapshot},
     stop::Stop,
     words::{counted, human_duration, sanitize},
 };
@@ -44,7 +44,7 @@ pub async fn run(settings: &Settings, stop: &Stop) -> Result<Report> {
             );
             let saved = stop.or_stopped(saved).await?;
             log_start();
-            let gathered = Store::new(&saved, settings.wanted()).gather(None).await?;
+            let gathered = gather(&Reader::new(&saved, settings.wanted()), None).await?;
             Ok(planned(settings, gathered)?.report())
         }
         Task::Reap {
@@ -95,9 +95,13 @@ pub async fn run_on(
 /// Gathers the facts and the pods to judge. Meanwhile the run proves that the guard works: no pod
 /// is deleted before both are done.
 async fn read(cluster: &Cluster, settings: &Settings, stop: &Stop) -> Result<Gathered> {
-    let store = Store::new(cluster, settings.wanted());
-    let gathered =
-        async { tokio::try_join!(Box::pin(store.gather(None)), prove_guard(settings, cluster)) };
+    let reader = Reader::new(cluster, settings.wanted());
+    let gathered = async {
+        tokio::try_join!(
+            Box::pin(gather(&reader, None)),
+            prove_guard(settings, cluster)
+        )
+    };
     let (gathered, ()) = stop.or_stopped(gathered).await?;
     Ok(gathered)
 }

@@ -12,7 +12,7 @@ use std::{
 use http::{HeaderValue, Request, Response, header};
 use kube::{Client, client::Body};
 use libfuzzer_sys::fuzz_target;
-use pod_reaper::{cli::Cli, cluster::Cluster, settings::Settings, source::Store, stop::Stop};
+use pod_reaper::{cli::Cli, cluster::Cluster, settings::Settings, source::{Reader, Source as _, gather}, stop::Stop};
 
 const STATUS: [u16; 8] = [200, 200, 200, 404, 410, 429, 500, 503];
 const NOT_FOUND: &[u8] = br#"{"kind":"Status","reason":"NotFound"}"#;
@@ -63,9 +63,9 @@ fuzz_target!(|data: &[u8]| {
         let (_signal, stop) = Stop::manual(Duration::from_secs(480));
         let client = Client::new(tower::service_fn(serve), "default");
         let cluster = Cluster::new(client, stop);
-        let store = Store::new(&cluster, settings.wanted());
+        let reader = Reader::new(&cluster, settings.wanted());
         match question % 8 {
-            0 => drop(store.scan().await),
+            0 => drop(cluster.node_rows(&settings.wanted()).await),
             1 => drop(cluster.attachments().await),
             2 => {
                 // Objects become facts, as in a run.
@@ -74,10 +74,10 @@ fuzz_target!(|data: &[u8]| {
                 }
             }
             3 => {
-                drop(store.gather(None).await);
+                drop(gather(&reader, None).await);
             }
             4 => drop(cluster.pod_uids("n").await),
-            5 => drop(store.pod("n", "n").await),
+            5 => drop(cluster.pod("n", "n").await),
             6 => drop(cluster.namespaces().await),
             _ => drop(
                 cluster

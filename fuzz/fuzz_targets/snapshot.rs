@@ -8,7 +8,7 @@ use pod_reaper::{
     selector::NodeSelectors,
     settings::Settings,
     source::{
-        Store,
+        Reader, gather,
         snapshot::{Options, Saved},
     },
 };
@@ -37,8 +37,8 @@ fuzz_target!(|data: &[u8]| {
             let Ok(saved) = Saved::read(data, options) else {
                 continue;
             };
-            let store = Store::new(&saved, settings.wanted());
-            let _ = runtime.block_on(store.gather(None));
+            let reader = Reader::new(&saved, settings.wanted());
+            let _ = runtime.block_on(gather(&reader, None));
         }
     }
 });

@@ -85,7 +85,7 @@ impl<T> Listed<T> {
 impl Cluster {
     /// Lists all `VolumeAttachments` by node. No field selector selects them by node, but their
     /// rows name the node.
-    pub async fn attachments(&self) -> Result<BTreeMap<String, Vec<Attachment>>> {
+    pub async fn attachment_rows(&self) -> Result<BTreeMap<String, Vec<Attachment>>> {
         let add_attachment =
             |by_node: &mut BTreeMap<_, Vec<_>>, [name, driver, volume, node]: [&str; 4]| {
                 let named = !["", "<unset>"].contains(&volume);
@@ -124,7 +124,7 @@ impl Cluster {
     /// Reads the Leases outside of `kube-node-lease` that may name the nodes of `holders` or pods on
     /// them, by node; `None` if this account may not list them. Only the rows of all other Leases
     /// are read, which show the holder.
-    pub async fn leases(&self, holders: &Holders) -> Result<Option<LeasesByNode>> {
+    pub async fn leases_of(&self, holders: &Holders) -> Result<Option<LeasesByNode>> {
         type Found = (bool, BTreeMap<String, BTreeSet<LeaseName>>);
         let add_row = |(has_server, found): &mut Found, [name, holder]: [&str; 2]| {
             *has_server |= name.starts_with(RawLease::API_SERVER);
@@ -229,7 +229,7 @@ impl Cluster {
 
     /// Lists all namespaces, each with the value that opts it out, if it has one. A malformed
     /// namespace is left out, so the opt-out of its pods is treated as unread.
-    pub async fn namespaces(&self) -> Result<Namespaces> {
+    pub async fn all_namespaces(&self) -> Result<Namespaces> {
         let listed = self.list("", "", Ask::METADATA_LIST, RawNamespace::add_to);
         Ok(listed.await?.items)
     }
@@ -243,7 +243,11 @@ impl Cluster {
 
     /// Names the real nodes that a label selector selects, two at most; `leaf` are the selectors that
     /// the user gave.
-    pub async fn real_nodes(&self, selector: &str, leaf: &NodeSelectors) -> Result<Vec<String>> {
+    pub async fn real_nodes_with(
+        &self,
+        selector: &str,
+        leaf: &NodeSelectors,
+    ) -> Result<Vec<String>> {
         let path = format!("{}?limit=", collection::<RawNode>(""));
         let query = format!("&labelSelector={}", encode(selector));
         let read_page = |response: &Response, found: &mut Listed<Vec<_>>| {
@@ -267,7 +271,7 @@ impl Cluster {
 
     /// Reads a list of pods, Terminating or not, and collects them by `add`. The pods of one node
     /// may come from the cache, because a write names the resource version that was read.
-    pub async fn pods<S: Default>(
+    pub async fn pods_of<S: Default>(
         &self,
         list: &PodsOf,
         add: impl Fn(&mut S, RawPod),

@@ -20,6 +20,7 @@ use crate::{
     kubernetes::{Holders, RawNode, RawPod},
     report::samples::{audit, judged},
     selector::NodeSelectors,
+    source::Source as _,
 };
 
 use super::{
@@ -255,7 +256,7 @@ async fn leases_count_as_none_only_where_they_may_not_be_listed() {
         });
         let (_signal, stop) = Stop::manual(Duration::from_mins(8));
         let cluster = Cluster::new(server.client(), stop);
-        let leases = cluster.leases(&Holders::default()).await;
+        let leases = cluster.leases_of(&Holders::default()).await;
         leases
             .map(|leases| leases.is_some())
             .map_err(|it| it.code())
@@ -286,7 +287,7 @@ async fn a_response_that_is_not_what_was_asked_for_is_refused() {
         let cluster = answering(200, body);
         let listed = cluster.pod_uids("n").await.map(drop);
         let found = cluster.find::<RawPod>("shop", "a").await.map(drop);
-        let rows = cluster.attachments().await.map(drop);
+        let rows = cluster.attachment_rows().await.map(drop);
         [listed, found, rows].map(Result::err)
     };
     let unread = |why: &str| Some(Failure::Unreadable(why.to_owned()));
@@ -322,7 +323,7 @@ fn two_pages() -> (Server<Objects>, Cluster) {
 async fn the_first_list_of_a_nodes_pods_may_come_from_the_cache() {
     let (server, cluster) = two_pages();
     let pods = PodsOf::Node("n".to_owned());
-    let found = cluster.pods(&pods, Vec::<RawPod>::push).await;
+    let found = cluster.pods_of(&pods, Vec::<RawPod>::push).await;
     let list = "GET /api/v1/pods?limit=500&fieldSelector=spec.nodeName%3Dn";
     // The token of a continued list already contains a version.
     let pages = ["&resourceVersion=0", "&continue=l0i1"];
@@ -348,7 +349,7 @@ async fn a_list_that_is_too_large_is_given_up_and_read_in_smaller_pages() {
         (state.page, state.cluster.objects) = (usize::MAX, large.collect());
     }
     let pods = PodsOf::Node("n".to_owned());
-    let found = cluster.pods(&pods, Vec::<RawPod>::push).await;
+    let found = cluster.pods_of(&pods, Vec::<RawPod>::push).await;
     let names = found.map(|pods| pods.items.into_iter().map(|pod| pod.metadata.name));
     let expected = (0..40).map(|number| format!("pod-{number}"));
     assert!(names.expect("all are read").eq(expected));
@@ -372,7 +373,7 @@ async fn an_object_that_is_too_large_is_not_read() {
     let found = cluster.find::<RawPod>("shop", "a").await.map(drop);
     assert_eq!(found, Err(Failure::TooLarge));
     let of_node = PodsOf::Node("n".to_owned());
-    let listed = cluster.pods(&of_node, Vec::<RawPod>::push).await;
+    let listed = cluster.pods_of(&of_node, Vec::<RawPod>::push).await;
     assert_eq!(listed.map(drop), Err(Failure::TooLarge));
 }
 
@@ -411,14 +412,14 @@ async fn neither_the_verifying_list_nor_one_of_many_nodes_comes_from_the_cache()
     let (server, cluster) = two_pages();
     let uids = cluster.pod_uids("n").await.map(|uids| uids.len());
     let listed = async |pods: PodsOf| {
-        let pods = cluster.pods(&pods, Vec::<RawPod>::push).await;
+        let pods = cluster.pods_of(&pods, Vec::<RawPod>::push).await;
         pods.map(|pods| pods.items.len())
     };
     let mut settings = audit();
     settings.all = true;
-    let scan = cluster.scan(&settings.wanted()).await;
-    let scan = scan.map_err(|error| unreadable(error.to_string()));
-    let lists = scan.map(|scan| scan.pods.len());
+    let rows = cluster.node_rows(&settings.wanted()).await;
+    let rows = rows.map_err(|error| unreadable(error.to_string()));
+    let lists = rows.map(|rows| rows.pod_lists.map_or(0, |lists| lists.len()));
     let unplaced = listed(PodsOf::NoNode).await;
     let finished = listed(PodsOf::Finished).await;
     let requests = server.lock().requests.clone();

@@ -10,8 +10,8 @@ use crate::{
     cluster::{Cluster, Failure, StatusKind, StillDown},
     decide::{PodContext, Policy, Reason, ReasonCode, Verdict},
     facts::{
-        ClaimFacts, Heard, NamespaceFacts, Namespaces, NodeFacts, NodeRead, PodFacts, Read,
-        Unneeded, Unread, namespace,
+        Heard, NamespaceFacts, Namespaces, NodeFacts, NodeRead, PodFacts, Read, Unneeded, Unread,
+        namespace,
     },
     kubernetes::{Holders, LeasesByNode, RawPod, RawStatefulSet},
     limits::Judged,
@@ -369,10 +369,8 @@ impl Turn<'_> {
         }
         // A pod's volumes never change, so the facts about its PVCs are still true. If its PVCs
         // differ nevertheless, nothing is known about them, and the rules keep the pod.
-        let named = again.claims.iter().map(ClaimFacts::reference);
-        if named.eq(pod.claims.iter().map(ClaimFacts::reference)) {
-            again.claims.clone_from(&pod.claims);
-            again.set_wants.clone_from(&pod.set_wants);
+        if again.claim_names == pod.claim_names {
+            again.storage.clone_from(&pod.storage);
         }
         let known = NodeRead::Known(node);
         let reason = PodContext::new(self.run.now, self.run.policy, Some(&known), &again).decide();

@@ -57,7 +57,7 @@ pub async fn execute(
         .collect_vec();
     // The namespaces are read again right before the first delete, because the user may have taken
     // a while to confirm the deletes.
-    let namespaces = cluster.namespaces().await;
+    let namespaces = cluster.all_namespaces().await;
     let run = &Run {
         cluster,
         stop,

@@ -7,7 +7,7 @@ use serde::de::{Deserialize, Deserializer, Error as _};
 
 use super::meta::{HOSTNAME, Malformed, Meta, Written, cut};
 use crate::{
-    facts::{Heard, NamedBy, NodeFacts, Read, Renewal, SignBy},
+    facts::{Heard, Life, NamedBy, NodeFacts, Read, Renewal, SignBy},
     selector::MAX_NAME_CHARS,
 };
 
@@ -304,15 +304,22 @@ impl Holders {
     /// Adds the heartbeats that the other Leases of a node show, as known at `now`. Some of `leases`
     /// may speak for other nodes.
     pub fn hear(&self, node: &mut NodeFacts, leases: Read<Option<Vec<RawLease>>>, now: Timestamp) {
+        let forbidden = node.life.as_ref().is_some_and(|life| life.forbidden);
+        let life = |named_by| {
+            Some(Life {
+                named_by,
+                forbidden,
+            })
+        };
         let mut own = match leases {
             Err(unread) => {
-                node.named_by = Some(Err(unread));
+                node.life = life(Err(unread));
                 return;
             }
             // Anyone who may write Leases can thereby keep a node's pods, but cannot make a run
             // fail.
             Ok(None) => {
-                node.named_by = Some(Ok(BTreeSet::new()));
+                node.life = life(Ok(BTreeSet::new()));
                 let what = "perhaps one of the Leases that name it, which are too many to read";
                 node.hear([Heard {
                     by: SignBy::OtherLease,
@@ -328,7 +335,7 @@ impl Holders {
             namespace: lease.metadata.namespace.clone(),
             lease: lease.metadata.name.clone(),
         });
-        node.named_by = Some(Ok(named_by.collect()));
+        node.life = life(Ok(named_by.collect()));
         node.hear(own.iter().filter_map(|lease| lease.heard(now)));
     }
 }

@@ -371,8 +371,7 @@ impl NodeObjects {
             heard: Vec::new(),
             renewed: lease.and_then(RawLease::renewal),
             unread_lease: own.as_ref().err().cloned(),
-            named_by: None,
-            others_forbidden: false,
+            life: None,
             fenced: node.fenced(selectors, now),
             out_of_service: node.taints(OUT_OF_SERVICE).next().is_some(),
             leaf: node.leaf(selectors),
@@ -397,11 +396,13 @@ impl NodeObjects {
         let now = self.now;
         let mut facts = self.into_facts(selectors)?;
         facts.hear(judged.heard.iter().cloned());
-        facts.named_by.clone_from(&judged.named_by);
-        facts.others_forbidden = judged.others_forbidden;
+        facts.life.clone_from(&judged.life);
         // The other Leases stay unread if they could not be read when the node was judged.
         if let Some((holders, leases)) = leases
-            && matches!(facts.named_by, Some(Ok(_)))
+            && judged
+                .life
+                .as_ref()
+                .is_some_and(|life| life.named_by.is_ok())
         {
             holders.hear(&mut facts, leases, now);
         }

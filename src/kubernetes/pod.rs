@@ -16,8 +16,8 @@ use super::{
     },
 };
 use crate::facts::{
-    ClaimFacts, Containers, Deletion, Heard, Identity, MAX_CLAIMS_PER_POD, Owner, PodFacts,
-    Requirement, SignBy, StayReason,
+    ClaimName, Containers, Deletion, Heard, Identity, MAX_CLAIMS_PER_POD, Owner, PodFacts, Read,
+    Requirement, SignBy, StayReason, Unread,
 };
 
 /// The key of the taint that Kubernetes gives a node whose kubelet is silent. Kubernetes evicts
@@ -349,37 +349,45 @@ impl RawPod {
 
     /// Reports whether the pod uses a PVC.
     pub fn uses_claims(&self) -> bool {
-        self.claims().any(|claim| claim.is_ok())
+        self.claim_count() > MAX_CLAIMS_PER_POD || self.claims().any(|claim| claim.is_ok())
     }
 
-    /// Lists the PVCs that the pod uses, each an error if its name is missing. If there are more
-    /// than the limit, one entry stands for all.
-    fn claims(&self) -> impl Iterator<Item = Result<ClaimFacts, String>> {
-        let volumes = &self.spec.volumes.0;
-        let count = volumes.iter().filter(|it| it.uses_claim()).count();
-        let is_kept = count <= MAX_CLAIMS_PER_POD;
-        let any = (!is_kept).then(|| {
-            let why = format!(
+    fn claim_count(&self) -> usize {
+        let volumes = self.spec.volumes.0.iter();
+        volumes.filter(|it| it.uses_claim()).count()
+    }
+
+    /// Lists the PVCs that the pod uses, each an error if its name is missing; none if there are too
+    /// many.
+    fn claims(&self) -> impl Iterator<Item = Result<ClaimName, String>> {
+        let is_kept = self.claim_count() <= MAX_CLAIMS_PER_POD;
+        let volumes = self.spec.volumes.0.iter();
+        volumes.filter(move |_| is_kept).filter_map(|volume| {
+            let name = if let Some(claim) = &volume.persistent_volume_claim {
+                required(&claim.claim_name, "persistentVolumeClaim.claimName")
+            } else {
+                // The PVC of a generic ephemeral volume is named after the pod and the volume.
+                volume.ephemeral?;
+                let volume = required(&volume.name, "the name of a volume");
+                volume.map(|volume| format!("{}-{volume}", self.metadata.name))
+            };
+            let ephemeral = volume.persistent_volume_claim.is_none();
+            Some(name.map(|name| ClaimName { name, ephemeral }))
+        })
+    }
+
+    /// Lists the PVCs that the pod uses, unless there are too many to keep in memory.
+    fn claim_names(&self) -> Read<Vec<ClaimName>> {
+        if self.claim_count() > MAX_CLAIMS_PER_POD {
+            return Err(Unread(format!(
                 "its pod uses more than {MAX_CLAIMS_PER_POD}, and no more of a pod are looked up"
-            );
-            Ok(ClaimFacts::any(why))
-        });
-        let kept = volumes
-            .iter()
-            .filter(move |_| is_kept)
-            .filter_map(|volume| {
-                let name = if let Some(claim) = &volume.persistent_volume_claim {
-                    required(&claim.claim_name, "persistentVolumeClaim.claimName")
-                } else {
-                    // The PVC of a generic ephemeral volume is named after the pod and the volume.
-                    volume.ephemeral?;
-                    let volume = required(&volume.name, "the name of a volume");
-                    volume.map(|volume| format!("{}-{volume}", self.metadata.name))
-                };
-                let ephemeral = volume.persistent_volume_claim.is_none();
-                Some(name.map(|name| ClaimFacts::named(name, ephemeral)))
-            });
-        kept.chain(any)
+            )));
+        }
+        let mut claims = self.claims().flatten().collect_vec();
+        // If the pod names one PVC in both ways, the PVC is not treated as ephemeral.
+        claims.sort_unstable();
+        claims.dedup_by(|a, b| a.name == b.name);
+        Ok(claims)
     }
 
     /// Lists the paths of the node, apart from those of its system, that a container of the pod may
@@ -459,10 +467,6 @@ impl RawPod {
         };
         let controller = owner.filter(|owner| owner.controller).and_then(identity);
         let owner = owner.map(Owner::from);
-        let mut claims = self.claims().flatten().collect_vec();
-        // If the pod names one PVC in both ways, the PVC is not treated as ephemeral.
-        claims.sort_by(|a, b| a.reference().cmp(&b.reference()));
-        claims.dedup_by(|a, b| a.name == b.name);
         let own_disk = spec
             .volumes
             .0
@@ -479,7 +483,6 @@ impl RawPod {
             uid: metadata.uid.clone(),
             resource_version: metadata.resource_version.clone(),
             created: metadata.creation_timestamp,
-            templates: None,
             node: self.node(),
             workload: owner.as_ref().map(|owner| self.workload(owner)),
             owner,
@@ -493,13 +496,12 @@ impl RawPod {
             containers: status.containers(),
             mirror: self.mirror(),
             opted_out: metadata.opted_out(),
-            in_namespace: None,
+            in_namespace: Err(Unread("it was not looked up".to_owned())),
             after_reap: metadata.annotation("pod-reaper.io/after-reap"),
             own_disk,
             host_paths: self.host_paths(),
-            set_wants: None,
-            copies: None,
-            claims,
+            claim_names: self.claim_names(),
+            storage: None,
             finalizers: metadata.finalizers.clone(),
             stays: self.stays(),
             tolerates_silence,

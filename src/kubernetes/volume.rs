@@ -1,5 +1,7 @@
 //! PVCs, the `StatefulSet` that creates some of them, volumes, and attachments of volumes to nodes.
 
+use std::collections::BTreeSet;
+
 use itertools::Itertools as _;
 use serde_json::value::RawValue;
 
@@ -10,7 +12,7 @@ use super::{
 };
 use crate::facts::{
     AffinityTerm, Attachment, BoundClaim, ClaimDeletion, ClaimRead, ClaimState, Copies, Driver,
-    Read, Storage, Unread, VolumeFacts,
+    Place, Read, Unread, VolumeFacts,
 };
 
 /// The mode of a volume without a file system.
@@ -205,9 +207,16 @@ impl RawVolume {
 }
 
 impl RawDriver {
+    /// Adds the driver's name to `names`, unless the driver attaches volumes.
+    pub fn add_detached(names: &mut BTreeSet<String>, driver: Self) {
+        if !driver.attaches() {
+            names.insert(driver.metadata.name);
+        }
+    }
+
     /// Reports whether the driver's volumes are attached to machines, which keeps a second machine
     /// out until they are detached.
-    pub fn attaches(&self) -> bool {
+    fn attaches(&self) -> bool {
         self.spec.attach_required.unwrap_or(true)
     }
 }
@@ -269,10 +278,10 @@ impl From<RawVolume> for VolumeFacts {
         let driver = volume.driver_of_disk().map(str::to_owned);
         let RawVolume { metadata, spec } = volume;
         let storage = match (spec.local, spec.host_path) {
-            (Some(local), _) => Storage::Local(local.path),
-            (None, Some(host)) => Storage::HostPath(host.path),
-            (None, None) if spec.csi.is_strict_local() => Storage::StrictLocal,
-            (None, None) => Storage::Driver,
+            (Some(local), _) => Place::Local(local.path),
+            (None, Some(host)) => Place::HostPath(host.path),
+            (None, None) if spec.csi.is_strict_local() => Place::StrictLocal,
+            (None, None) => Place::Driver,
         };
         let terms = spec.node_affinity.required.node_selector_terms.into_iter();
         Self {
@@ -284,7 +293,7 @@ impl From<RawVolume> for VolumeFacts {
             ),
             driver: driver.map(|name| Driver {
                 name,
-                attaches: None,
+                attaches: Err(Unread("the CSI drivers were not read".to_owned())),
             }),
             affinity: terms.map(AffinityTerm::from).collect(),
         }
@@ -296,7 +305,7 @@ impl From<NodeSelectorTerm> for AffinityTerm {
         Self {
             requirements: term.match_expressions,
             fields: !term.match_fields.is_empty(),
-            satisfied_by: None,
+            ..Self::default()
         }
     }
 }

@@ -9,14 +9,15 @@ use jiff::Timestamp;
 
 use crate::{
     cli::PodName,
+    cluster::Cluster,
     decide::{Evaluation, PodContext, ReasonCode, Verdict},
     exit::{CouldNotRun, Result},
     facts::{NodeCounts, PodFacts, PodsOf, Tally, Unread},
     limits::{Judged, Limit, MAX_NODES_IGNORED},
-    questions::{ask, exit, near},
+    questions::{exit, near},
     report::{Explained, PodEntry, Report, RunRecord, tally},
-    settings::Settings,
-    source::{Gathered, Source, Store},
+    settings::{Settings, Task},
+    source::{Gathered, Reader, Source, gather, snapshot},
     stop::Stop,
     words::{human_duration, joined, prefixed},
 };
@@ -26,24 +27,38 @@ const MAX_NODES_SEARCHED: usize = 10;
 
 /// Explains the verdict about the pod `asked`.
 pub async fn run(settings: &Settings, asked: &PodName, stop: &Stop) -> Result<Report> {
-    ask(settings, stop, async |source| {
-        run_on(source, settings, asked).await
-    })
-    .await
+    let explained = async {
+        match &settings.task {
+            Task::Audit { snapshot, now } => {
+                let options = snapshot::Options {
+                    now: *now,
+                    every_pod: true,
+                };
+                let saved = snapshot::open(snapshot, options).await?;
+                run_on(&saved, settings, asked).await
+            }
+            Task::Reap { target, .. } => {
+                let cluster = Cluster::connect(target, stop).await?;
+                run_on(&cluster, settings, asked).await
+            }
+        }
+    };
+    stop.or_stopped(Box::pin(explained)).await
 }
 
 /// Explains the verdict about the pod `asked` by the facts of `source`.
-pub async fn run_on(source: Source<'_>, settings: &Settings, asked: &PodName) -> Result<Report> {
-    let store = &Store::new(source, settings.wanted());
-    let asked = &found(store, asked).await?;
-    let raw = store.pod(&asked.namespace, &asked.name).await?;
+pub async fn run_on(source: &impl Source, settings: &Settings, asked: &PodName) -> Result<Report> {
+    let reader = &Reader::new(source, settings.wanted());
+    let asked = &found(reader, asked).await?;
+    let raw = source.pod(&asked.namespace, &asked.name).await;
+    let raw = raw.map_err(|failure| source.could_not(&format!("read pod {asked}"), &failure))?;
     let Some(raw) = raw else {
-        return Err(absent(store, asked).await);
+        return Err(absent(reader, asked).await);
     };
     let pod = raw.facts();
     let terminating = pod.deletion.map(|_| pod.clone());
     let is_judged = terminating.is_some();
-    let Gathered { facts, pods, .. } = store.gather(terminating).await?;
+    let Gathered { facts, pods, .. } = gather(reader, terminating).await?;
     // A run leaves out a pod that lacks a field that a verdict needs.
     if let Some(cause) = pod.lacks.as_ref().filter(|_| is_judged) {
         let message = format!("pod {asked} could not be read: {cause}");
@@ -54,13 +69,13 @@ pub async fn run_on(source: Source<'_>, settings: &Settings, asked: &PodName) ->
 }
 
 /// Completes the name of the pod. Without a namespace, exactly one pod has to have that name.
-async fn found(store: &Store<'_>, asked: &PodName) -> Result<PodName> {
+async fn found(reader: &Reader<'_, impl Source>, asked: &PodName) -> Result<PodName> {
     let PodName { namespace, name } = asked;
     if !namespace.is_empty() {
         return Ok(asked.clone());
     }
-    let pods = store.pods_of(&PodsOf::Name(name.clone())).await;
-    let (pods, _) =
+    let pods = reader.readable_pods(&PodsOf::Name(name.clone())).await;
+    let pods =
         pods.map_err(|Unread(cause)| CouldNotRun::Source(format!("could not list pods: {cause}")))?;
     let namespaces = pods.iter().map(|pod| &pod.namespace).unique();
     match &namespaces.collect_vec()[..] {
@@ -69,7 +84,7 @@ async fn found(store: &Store<'_>, asked: &PodName) -> Result<PodName> {
             name: name.clone(),
         }),
         [] => {
-            let hint = near_on_dead_nodes(store, name).await;
+            let hint = near_on_dead_nodes(reader, name).await;
             let hint = hint.unwrap_or_else(|| "list all with: kubectl get pods -A".to_owned());
             Err(CouldNotRun::Usage(format!(
                 "there is no pod {name} in any namespace; {hint}"
@@ -84,16 +99,14 @@ async fn found(store: &Store<'_>, asked: &PodName) -> Result<PodName> {
 
 /// Returns a hint that asks whether a pod with a similar name on a NotReady node is meant. The pods of all
 /// nodes would be too many to list for a hint.
-async fn near_on_dead_nodes(store: &Store<'_>, name: &str) -> Option<String> {
-    let nodes = store.scan().await.ok()?.not_ready;
+async fn near_on_dead_nodes(reader: &Reader<'_, impl Source>, name: &str) -> Option<String> {
+    let rows = reader.source.node_rows(&reader.wanted).await;
+    let nodes = rows.ok()?.not_ready;
     let mut names = Vec::new();
     for node in nodes.into_iter().take(MAX_NODES_SEARCHED) {
         // A failed search for a hint must not hide the error.
-        let pods = store
-            .pods_of(&PodsOf::Node(node))
-            .await
-            .unwrap_or_default()
-            .0;
+        let pods = reader.readable_pods(&PodsOf::Node(node)).await;
+        let pods = pods.unwrap_or_default();
         names.extend(
             pods.iter()
                 .map(|pod| format!("{}/{}", pod.namespace, pod.name)),
@@ -104,10 +117,10 @@ async fn near_on_dead_nodes(store: &Store<'_>, name: &str) -> Option<String> {
 
 /// Returns the error that there is no such pod, with a hint about the pods that may be meant: pods
 /// with similar names in the namespace, and pods of that name in other namespaces.
-async fn absent(store: &Store<'_>, asked: &PodName) -> CouldNotRun {
+async fn absent(reader: &Reader<'_, impl Source>, asked: &PodName) -> CouldNotRun {
     let PodName { namespace, name } = asked;
     // A failed search for a hint must not hide the error.
-    let found = async |pods| store.pods_of(&pods).await.unwrap_or_default().0;
+    let found = async |pods| reader.readable_pods(&pods).await.unwrap_or_default();
     let here = found(PodsOf::Namespace(namespace.clone())).await;
     let near = near(name, here.iter().map(|pod| pod.name.as_str()));
     let elsewhere = found(PodsOf::Name(name.clone())).await;

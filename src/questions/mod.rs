@@ -4,40 +4,7 @@ pub mod explain;
 
 use itertools::Itertools as _;
 
-use crate::{
-    cluster::Cluster,
-    decide::ReasonCode,
-    exit::{Exit, Result},
-    report::Report,
-    settings::{Settings, Task},
-    source::{Source, snapshot},
-    stop::Stop,
-};
-
-/// Opens the source that the settings name, and makes a report from it.
-async fn ask(
-    settings: &Settings,
-    stop: &Stop,
-    question: impl AsyncFnOnce(Source<'_>) -> Result<Report>,
-) -> Result<Report> {
-    let asked = async {
-        match &settings.task {
-            Task::Audit { snapshot, now } => {
-                let options = snapshot::Options {
-                    now: *now,
-                    every_pod: true,
-                };
-                let saved = snapshot::open(snapshot, options).await?;
-                question((&saved).into()).await
-            }
-            Task::Reap { target, .. } => {
-                let cluster = Cluster::connect(target, stop).await?;
-                question((&cluster).into()).await
-            }
-        }
-    };
-    stop.or_stopped(Box::pin(asked)).await
-}
+use crate::{decide::ReasonCode, exit::Exit, report::Report};
 
 /// Returns the exit code of a question: it differs from 0 only if something could not be read.
 fn exit(report: &Report) -> Exit {

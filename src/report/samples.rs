@@ -12,7 +12,7 @@ use crate::{
     selector::Target,
     settings::{Mode, Settings, Task},
     source::{
-        Gathered, Store,
+        Gathered, Reader, gather,
         snapshot::{Options, Saved},
     },
 };
@@ -53,8 +53,8 @@ pub fn saved(objects: &[Value], every_pod: bool) -> Saved {
 
 /// Gathers from a snapshot. The call never waits, because every reading is in memory.
 pub fn gathered_from(saved: &Saved, settings: &Settings) -> Gathered {
-    let store = Store::new(saved, settings.wanted());
-    at_once(store.gather(None)).expect("nothing fails")
+    let reader = Reader::new(saved, settings.wanted());
+    at_once(gather(&reader, None)).expect("nothing fails")
 }
 
 /// Judges `objects`, and reports them with the `outcomes` of the pods by UID.

@@ -2,9 +2,9 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{store::Store, world::ReadyNodes};
+use super::{Reader, Source};
 use crate::{
-    facts::{NodeRead, Query, Ready},
+    facts::{NodeRead, Ready},
     words::human_duration,
 };
 
@@ -14,7 +14,16 @@ const MAX_NODES_COMPARED: usize = 3;
 /// right: a node renews its lease every 10 s.
 const MAX_RENEWAL_AGE: SignedDuration = SignedDuration::from_mins(5);
 
-impl Store<'_> {
+/// What some Ready nodes tell.
+#[derive(Debug, Clone, Default)]
+pub struct ReadyNodes {
+    /// Why the API server's clock is not trusted, as a phrase; `None` if it is trusted.
+    pub clock: Option<String>,
+    /// Whether pods can start on the first of these nodes.
+    pub room: bool,
+}
+
+impl<S: Source> Reader<'_, S> {
     /// Compares the API server's clock with the leases of some Ready nodes, until one node has just
     /// renewed its lease, also by its own clock. If there is no Ready node to compare with, the
     /// clock is trusted.
@@ -63,7 +72,7 @@ impl Store<'_> {
             "by the API server's clock, none of {asked} nodes that are Ready has renewed its lease for {} (such as {name}); {cause}",
             human_duration(now.duration_since(said))
         );
-        self.note(Query::Clock, &cause);
+        self.note("the time, to judge by", &cause);
         ReadyNodes {
             clock: Some(cause),
             ..told

@@ -1,14 +1,18 @@
-//! The source that is a cluster: each query takes one or more requests. The work grows with the
+//! The source that is a cluster: each read takes one or more requests. The work grows with the
 //! failure, not with the cluster.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Scan, Wanted};
+use super::{CountedNodes, NodeRows, Source, Wanted};
 use crate::{
-    cluster::{Cluster, Failure},
+    cluster::{Ask, Cluster, Failure, Listed},
     exit::{CouldNotRun, Result},
-    facts::PodsOf,
-    kubernetes::{KOSMOS_PREFIX, RawNode, RawPod},
+    facts::{Attachment, Namespaces, PodsOf, ReadError},
+    kubernetes::{
+        Holders, KOSMOS_PREFIX, LeasesByNode, NodeObjects, RawClaim, RawDriver, RawNode, RawPod,
+        RawStatefulSet, RawVolume,
+    },
+    selector::NodeSelectors,
 };
 
 /// The values of the Status column of pods that are not Terminating. A Terminating pod shows
@@ -21,49 +25,124 @@ const LIVING_STATUSES: &str = "Running Pending Completed Succeeded Failed Error 
 /// but a row does not show which are leaf nodes.
 const MAX_READY_NODES_KEPT: usize = 32;
 
-impl Cluster {
+/// A node whose row is not plainly `Ready` is read whole later, so a misunderstood row costs time,
+/// never safety.
+impl Source for Cluster {
     /// Reads the rows that `kubectl get nodes` prints: 0.3 MB for a cluster whose node objects are
-    /// 18 MB. A node whose row is not plainly `Ready` is read whole later, so a misunderstood row
-    /// costs time, never safety. Fails if the response does not tell the API server's time.
-    pub async fn scan(&self, wanted: &Wanted<'_>) -> Result<Scan> {
-        let add_node = |(scan, has_open): &mut (Scan, bool), [name, status, roles]: [&str; 3]| {
-            scan.facts.node_count += 1;
-            scan.nodes.insert(name.to_owned());
+    /// 18 MB. Fails if the response does not tell the API server's time.
+    async fn node_rows(&self, wanted: &Wanted<'_>) -> Result<NodeRows> {
+        let add_node = |(rows, has_open): &mut (NodeRows, bool),
+                        [name, status, roles]: [&str; 3]| {
+            rows.names.insert(name.to_owned());
             let mut words = status.split(',');
             let mut roles = roles.split(',');
             if words.next() != Some("Ready") || words.any(|word| word != "SchedulingDisabled") {
-                scan.not_ready.push(name.to_owned());
+                rows.not_ready.push(name.to_owned());
             } else {
                 let open = status == "Ready"
                     && !name.starts_with(KOSMOS_PREFIX)
                     && !roles.any(|role| ["control-plane", "master"].contains(&role));
                 if open && !*has_open {
                     *has_open = true;
-                    scan.ready.insert(0, name.to_owned());
-                } else if scan.ready.len() < MAX_READY_NODES_KEPT {
-                    scan.ready.push(name.to_owned());
+                    rows.ready.insert(0, name.to_owned());
+                } else if rows.ready.len() < MAX_READY_NODES_KEPT {
+                    rows.ready.push(name.to_owned());
                 }
             }
         };
-        let rows = self.rows::<RawNode, _, 3>("", ["Name", "Status", "Roles"], add_node);
-        let (now, (mut scan, _)) = rows
+        let read = self.rows::<RawNode, _, 3>("", ["Name", "Status", "Roles"], add_node);
+        let (now, (rows, _)) = read
             .await
             .map_err(|failure| self.could_not("list nodes", &failure))?;
-        scan.has_leases = true;
-        scan.facts.cluster_name = Some(self.name.clone());
-        scan.facts.now = now.ok_or_else(|| {
+        let now = now.ok_or_else(|| {
             let why = "the API server's response has no Date header, so there is no clock to judge by; nothing was deleted; \
                        let no proxy on the way remove it";
             CouldNotRun::Source(why.to_owned())
         })?;
-        if wanted.all {
-            scan.pods = all_pods(self).await?;
-        }
-        Ok(scan)
+        let pod_lists = if wanted.all {
+            Some(lists_of_terminating_pods(self).await?)
+        } else {
+            None
+        };
+        Ok(NodeRows {
+            now,
+            cluster_name: Some(self.name.clone()),
+            pod_lists,
+            has_leases: true,
+            ..rows
+        })
     }
 
-    /// Makes the error that ends a run because it could not do `what`, with advice.
-    pub(super) fn could_not(&self, what: &str, failure: &Failure) -> CouldNotRun {
+    async fn namespaces(&self) -> Result<Option<Namespaces>, Failure> {
+        self.all_namespaces().await.map(Some)
+    }
+
+    async fn attachments(&self) -> Result<BTreeMap<String, Vec<Attachment>>, Failure> {
+        self.attachment_rows().await
+    }
+
+    async fn node(&self, name: &str) -> Result<Option<NodeObjects>, Failure> {
+        self.node_objects(name).await
+    }
+
+    async fn pods<A: Default>(
+        &self,
+        list: &PodsOf,
+        add: impl Fn(&mut A, &RawPod),
+    ) -> Result<Listed<A>, Failure> {
+        self.pods_of(list, |all, pod| add(all, &pod)).await
+    }
+
+    async fn pod(&self, namespace: &str, name: &str) -> Result<Option<RawPod>, Failure> {
+        self.find(namespace, name).await
+    }
+
+    async fn other_leases(&self, holders: &Holders) -> Result<Option<LeasesByNode>, Failure> {
+        self.leases_of(holders).await
+    }
+
+    async fn counted_nodes(&self, leaf: &NodeSelectors) -> Result<CountedNodes, Failure> {
+        let add_node = |nodes: &mut CountedNodes, node: RawNode| {
+            let counted = node.counted_node(leaf);
+            nodes.insert(node.metadata.name, counted);
+        };
+        self.list("", "", Ask::OBJECT, add_node).await?.whole()
+    }
+
+    async fn claim(&self, namespace: &str, name: &str) -> Result<Option<RawClaim>, Failure> {
+        self.find(namespace, name).await
+    }
+
+    async fn volume(&self, name: &str) -> Result<Option<RawVolume>, Failure> {
+        self.find("", name).await
+    }
+
+    async fn real_nodes(
+        &self,
+        selector: &str,
+        leaf: &NodeSelectors,
+    ) -> Result<Vec<String>, Failure> {
+        self.real_nodes_with(selector, leaf).await
+    }
+
+    async fn detached_drivers(&self) -> Result<BTreeSet<String>, Failure> {
+        let listed = self.list("", "", Ask::OBJECT, RawDriver::add_detached);
+        listed.await?.whole()
+    }
+
+    async fn stateful_set(
+        &self,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<RawStatefulSet>, Failure> {
+        self.find(namespace, name).await
+    }
+
+    fn failed(&self, what: String, cause: String) -> Option<ReadError> {
+        Some(ReadError { what, cause })
+    }
+
+    fn could_not(&self, what: &str, failure: &Failure) -> CouldNotRun {
         let address = "check that this is the address of an API server";
         let hint = match failure.code() {
             Some(401) => {
@@ -88,7 +167,7 @@ impl Cluster {
 /// Finds the nodes with a pod that may be Terminating, by the rows of all pods: 12.6 MB for a
 /// cluster whose pod objects are 1,181 MB. If a row has an unknown status, the pods of its node are
 /// listed, so the row cannot hide a Terminating pod.
-async fn all_pods(cluster: &Cluster) -> Result<BTreeSet<PodsOf>> {
+async fn lists_of_terminating_pods(cluster: &Cluster) -> Result<BTreeSet<PodsOf>> {
     let add_list = |lists: &mut BTreeSet<_>, [status, node]: [&str; 2]| {
         let lives = LIVING_STATUSES.split(' ').any(|living| living == status);
         if !lives && !status.starts_with("Init:") {

@@ -3,45 +3,117 @@
 
 mod clock;
 mod cluster;
+mod gather;
+mod reader;
 pub mod snapshot;
-mod store;
 mod stream;
-mod world;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::Timestamp;
 use tokio::time::Instant;
 
-pub use self::store::{Source, Store};
+pub use self::{gather::gather, reader::Reader};
 use crate::{
+    cluster::{Failure, Listed},
     decide::Policy,
-    facts::{ClusterFacts, CountedNode, PodFacts, PodsOf, Unread},
-    kubernetes::{HolderPod, Holders, RawPod},
-    selector::NamespaceFilter,
+    exit::{CouldNotRun, Result},
+    facts::{Attachment, ClusterFacts, CountedNode, Namespaces, PodFacts, PodsOf, ReadError},
+    kubernetes::{Holders, LeasesByNode, NodeObjects, RawClaim, RawPod, RawStatefulSet, RawVolume},
+    selector::{NamespaceFilter, NodeSelectors},
 };
 
 /// Each node's role in the breaker's count, by the node's name.
 pub type CountedNodes = BTreeMap<String, CountedNode>;
 
-/// What a source learns from its cheapest reading of all nodes.
+/// Where facts come from: one method for each read.
+#[expect(async_fn_in_trait, reason = "the program has one thread")]
+pub trait Source {
+    /// Reads the rows of all nodes.
+    async fn node_rows(&self, wanted: &Wanted<'_>) -> Result<NodeRows>;
+
+    /// Reads all namespaces; `None` if the source has none at all, such as a file saved without
+    /// them. A malformed namespace is left out, so the opt-out of its pods is treated as unread.
+    async fn namespaces(&self) -> Result<Option<Namespaces>, Failure>;
+
+    /// Reads all `VolumeAttachments`, by the node that they name.
+    async fn attachments(&self) -> Result<BTreeMap<String, Vec<Attachment>>, Failure>;
+
+    /// Reads a node in full, with its own lease; `None` if the node does not exist.
+    async fn node(&self, name: &str) -> Result<Option<NodeObjects>, Failure>;
+
+    /// Reads a list of pods, and collects them by `add`.
+    async fn pods<A: Default>(
+        &self,
+        list: &PodsOf,
+        add: impl Fn(&mut A, &RawPod),
+    ) -> Result<Listed<A>, Failure>;
+
+    /// Reads a pod; `None` if it does not exist.
+    async fn pod(&self, namespace: &str, name: &str) -> Result<Option<RawPod>, Failure>;
+
+    /// Reads the Leases outside of `kube-node-lease` that name the nodes of `holders` or pods on
+    /// them, by node; `None` if this account may not list them.
+    async fn other_leases(&self, holders: &Holders) -> Result<Option<LeasesByNode>, Failure>;
+
+    /// Reads all nodes in full, as the breaker counts them. `leaf` are the selectors that the user
+    /// gave.
+    async fn counted_nodes(&self, leaf: &NodeSelectors) -> Result<CountedNodes, Failure>;
+
+    /// Reads a PVC; `None` if it does not exist.
+    async fn claim(&self, namespace: &str, name: &str) -> Result<Option<RawClaim>, Failure>;
+
+    /// Reads a volume; `None` if it does not exist.
+    async fn volume(&self, name: &str) -> Result<Option<RawVolume>, Failure>;
+
+    /// Names the real nodes that a label selector selects: all of them, or two if there are more.
+    async fn real_nodes(
+        &self,
+        selector: &str,
+        leaf: &NodeSelectors,
+    ) -> Result<Vec<String>, Failure>;
+
+    /// Names the CSI drivers whose volumes have no attach step.
+    async fn detached_drivers(&self) -> Result<BTreeSet<String>, Failure>;
+
+    /// Reads a `StatefulSet`; `None` if it does not exist.
+    async fn stateful_set(
+        &self,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<RawStatefulSet>, Failure>;
+
+    /// Returns the error to report for a read that failed; `None` if the source names its unreadable
+    /// objects itself.
+    fn failed(&self, what: String, cause: String) -> Option<ReadError>;
+
+    /// Makes the error that ends a run because it could not do `what`.
+    fn could_not(&self, what: &str, failure: &Failure) -> CouldNotRun;
+}
+
+/// What the rows of all nodes tell.
 #[derive(Debug, Clone, Default)]
-pub struct Scan {
-    /// The facts that this reading alone gives: the moment to judge at, the cluster's name, and the
-    /// number of nodes.
-    pub facts: ClusterFacts,
+pub struct NodeRows {
+    /// The moment to judge at.
+    pub now: Timestamp,
+    /// The name by which the program reached the cluster; `None` for a snapshot.
+    pub cluster_name: Option<String>,
     /// The names of all nodes.
-    pub nodes: BTreeSet<String>,
+    pub names: BTreeSet<String>,
     /// The nodes that are not plainly Ready.
     pub not_ready: Vec<String>,
-    /// Some Ready nodes. The first is one on which pods can start, to judge by this reading, if
-    /// there is such a node.
+    /// Some Ready nodes. The first is one on which pods can start, to judge by its row, if there is
+    /// such a node.
     pub ready: Vec<String>,
-    /// The lists of pods, apart from those of the nodes that are not plainly Ready, that may hold a
-    /// Terminating pod to be judged.
-    pub pods: BTreeSet<PodsOf>,
+    /// The lists that may hold a Terminating pod, if the pods of Ready nodes are looked at too.
+    pub pod_lists: Option<BTreeSet<PodsOf>>,
     /// Whether the source has leases of nodes, or may have some: a file may have been saved without
     /// leases.
     pub has_leases: bool,
+    /// The objects of a file that could not be read.
+    pub errors: Vec<ReadError>,
+    /// What the source cannot show, as sentences.
+    pub unseen: Vec<String>,
 }
 
 /// What to gather.
@@ -53,29 +125,6 @@ pub struct Wanted<'a> {
     pub namespaces: &'a NamespaceFilter,
     /// Whether to judge the Terminating pods of Ready nodes too.
     pub all: bool,
-}
-
-/// The pods of one list.
-#[derive(Default)]
-pub struct Pods {
-    /// All pods of a suspect node. Of any other list, the Terminating pods.
-    pub kept: Vec<PodFacts>,
-    /// Every pod of the list, as a holder of Leases.
-    pub holders: BTreeSet<HolderPod>,
-    /// Why the list could not be read, if so.
-    pub unread: Option<Unread>,
-}
-
-impl Pods {
-    /// Adds a pod. The list keeps every pod of a `suspect` node, which is NotReady: Kubernetes has
-    /// not evicted an active pod there.
-    pub fn add(&mut self, raw: &RawPod, suspect: bool) {
-        let pod = raw.facts();
-        self.holders.insert(raw.as_holder());
-        if suspect || pod.deletion.is_some() {
-            self.kept.push(pod);
-        }
-    }
 }
 
 /// The reading of the Leases that are not kubelets' own.

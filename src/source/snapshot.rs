@@ -16,11 +16,11 @@ use std::{
 use itertools::Itertools as _;
 use jiff::Timestamp;
 
-use super::{Scan, Wanted, stream};
+use super::{CountedNodes, NodeRows, Source, Wanted, stream};
 use crate::{
     cluster::{Failure, Listed},
     exit::{CouldNotRun, Result},
-    facts::{Attachment, ClusterFacts, PodsOf, ReadError, Ready, Unread},
+    facts::{Attachment, Namespaces, PodsOf, ReadError, Ready, Unread},
     kubernetes::{
         Holders, Kind, LeasesByNode, Malformed, Meta, NodeObjects, Observed, RawAttachment,
         RawClaim, RawDriver, RawLease, RawNamespace, RawNode, RawPod, RawStatefulSet, RawVolume,
@@ -415,10 +415,30 @@ impl Saved {
     }
 }
 
-/// The readings of a snapshot.
 impl Saved {
-    /// Reads all nodes.
-    pub fn scan(&self, wanted: &Wanted<'_>) -> Scan {
+    /// Finds an object; `None` if it does not exist. Fails if the kind may not have been saved.
+    fn find<T: Kept>(&self, namespace: &str, name: &str) -> Result<Option<T>, Failure> {
+        if !self.is_saved::<T>() {
+            return Err(not_saved::<T>());
+        }
+        self.proved(namespace, name)
+    }
+
+    /// Lists all objects of a kind. Fails if any of them cannot be read, because the unread object
+    /// may be the one that matters.
+    fn whole<T: Kept>(&self) -> Result<impl Iterator<Item = T>, Failure> {
+        if !self.is_saved::<T>() {
+            return Err(not_saved::<T>());
+        }
+        if self.any_malformed::<T>() {
+            return Err(could_not_read::<T>());
+        }
+        Ok(self.all::<T>().cloned())
+    }
+}
+
+impl Source for Saved {
+    async fn node_rows(&self, wanted: &Wanted<'_>) -> Result<NodeRows> {
         let named = |is_ready: bool| {
             let nodes = self.all::<RawNode>();
             nodes
@@ -430,15 +450,10 @@ impl Saved {
             Some(name) => PodsOf::Node(name),
             None => PodsOf::NoNode,
         });
-        Scan {
-            facts: ClusterFacts {
-                now: self.now,
-                node_count: self.all::<RawNode>().count(),
-                unseen: self.unseen(wanted),
-                errors: self.errors(),
-                ..ClusterFacts::default()
-            },
-            nodes: self
+        Ok(NodeRows {
+            now: self.now,
+            cluster_name: None,
+            names: self
                 .all::<RawNode>()
                 .map(|node| node.metadata.name.clone())
                 .collect(),
@@ -449,39 +464,39 @@ impl Saved {
             } else {
                 Vec::new()
             },
-            pods: lists.collect(),
+            pod_lists: Some(lists.collect()),
             has_leases: self.has_leases(),
-        }
+            errors: self.errors(),
+            unseen: self.unseen(wanted),
+        })
     }
 
-    /// Finds a node with its own lease. The file contains nodes, so a node that is not in the file
-    /// does not exist.
-    pub fn node_objects(&self, name: &str) -> Result<Option<NodeObjects>, Failure> {
+    async fn namespaces(&self) -> Result<Option<Namespaces>, Failure> {
+        let mut namespaces = Namespaces::new();
+        let all = self.all::<RawNamespace>().cloned();
+        all.for_each(|namespace| RawNamespace::add_to(&mut namespaces, namespace));
+        Ok(self.is_saved::<RawNamespace>().then_some(namespaces))
+    }
+
+    async fn attachments(&self) -> Result<BTreeMap<String, Vec<Attachment>>, Failure> {
+        let attachments = self.all::<RawAttachment>().cloned();
+        let by_node = attachments.map(RawAttachment::into_facts).into_group_map();
+        Ok(by_node.into_iter().collect())
+    }
+
+    /// The file contains nodes, so a node that is not in the file does not exist.
+    async fn node(&self, name: &str) -> Result<Option<NodeObjects>, Failure> {
         let lease = self.proved(RawLease::OF_NODES, name);
         let lease = lease.map_err(Unread::from);
         let (node, now) = (self.proved("", name)?, self.now);
         Ok(node.map(|node| NodeObjects { node, lease, now }))
     }
 
-    /// Finds an object; `None` if it does not exist. Fails if the kind may not have been saved.
-    pub fn find<T: Kept>(&self, namespace: &str, name: &str) -> Result<Option<T>, Failure> {
-        if !self.is_saved::<T>() {
-            return Err(not_saved::<T>());
-        }
-        self.proved(namespace, name)
-    }
-
-    /// Collects all objects of a kind by `add`; `None` if the file has none at all.
-    pub fn list<T: Kept, S: Default>(&self, add: impl Fn(&mut S, T)) -> Option<Listed<S>> {
-        let mut items = S::default();
-        self.all::<T>()
-            .for_each(|object| add(&mut items, object.clone()));
-        let malformed = self.malformed::<T>().collect();
-        self.is_saved::<T>().then_some(Listed { items, malformed })
-    }
-
-    /// Collects a list of pods by `add`.
-    pub fn pods<S: Default>(&self, list: &PodsOf, add: impl Fn(&mut S, &RawPod)) -> Listed<S> {
+    async fn pods<A: Default>(
+        &self,
+        list: &PodsOf,
+        add: impl Fn(&mut A, &RawPod),
+    ) -> Result<Listed<A>, Failure> {
         let is_listed = |pod: &&RawPod| match list {
             PodsOf::Node(node) => pod.node().as_ref() == Some(node),
             PodsOf::NoNode => pod.node().is_none(),
@@ -489,7 +504,7 @@ impl Saved {
             PodsOf::Namespace(namespace) => pod.metadata.namespace == *namespace,
             PodsOf::Name(name) => pod.metadata.name == *name,
         };
-        let mut items = S::default();
+        let mut items = A::default();
         let pods = self.all().filter(is_listed);
         pods.for_each(|pod| add(&mut items, pod));
         let may_be_listed = |pod: &Malformed| match list {
@@ -498,12 +513,48 @@ impl Saved {
         };
         let malformed = self.malformed::<RawPod>().filter(may_be_listed);
         let malformed = malformed.collect();
-        Listed { items, malformed }
+        Ok(Listed { items, malformed })
     }
 
-    /// Names the real nodes that a label selector selects; `leaf` are the selectors that the user
-    /// gave.
-    pub fn real_nodes(&self, selector: &str, leaf: &NodeSelectors) -> Result<Vec<String>, Failure> {
+    async fn pod(&self, namespace: &str, name: &str) -> Result<Option<RawPod>, Failure> {
+        self.find(namespace, name)
+    }
+
+    async fn other_leases(&self, holders: &Holders) -> Result<Option<LeasesByNode>, Failure> {
+        let bad = self.malformed.iter().find(|([kind, namespace, _], _)| {
+            ["", RawLease::KIND].contains(&kind.as_str()) && namespace != RawLease::OF_NODES
+        });
+        let of_node = |node: String| {
+            let others = self.all().filter(|lease| !RawLease::is_of_node(lease));
+            let named = others.filter(|lease| holders.of(lease).contains(node.as_str()));
+            let read = match bad {
+                Some((_, cause)) => Err(Unread(format!("one of them: {cause}"))),
+                None => Ok(Some(named.cloned().collect())),
+            };
+            (node, read)
+        };
+        Ok(Some(holders.nodes().into_iter().map(of_node).collect()))
+    }
+
+    async fn counted_nodes(&self, leaf: &NodeSelectors) -> Result<CountedNodes, Failure> {
+        let nodes = self.whole::<RawNode>()?;
+        let counted = nodes.map(|node| (node.metadata.name.clone(), node.counted_node(leaf)));
+        Ok(counted.collect())
+    }
+
+    async fn claim(&self, namespace: &str, name: &str) -> Result<Option<RawClaim>, Failure> {
+        self.find(namespace, name)
+    }
+
+    async fn volume(&self, name: &str) -> Result<Option<RawVolume>, Failure> {
+        self.find("", name)
+    }
+
+    async fn real_nodes(
+        &self,
+        selector: &str,
+        leaf: &NodeSelectors,
+    ) -> Result<Vec<String>, Failure> {
         let selector = selector.parse::<Selector>().map_err(Failure::Saved)?;
         let names = self
             .all::<RawNode>()
@@ -517,42 +568,39 @@ impl Saved {
         Ok(names)
     }
 
-    /// Finds the other Leases that name the nodes of `holders` or their pods, by node.
-    pub fn leases(&self, holders: &Holders) -> LeasesByNode {
-        let bad = self.malformed.iter().find(|([kind, namespace, _], _)| {
-            ["", RawLease::KIND].contains(&kind.as_str()) && namespace != RawLease::OF_NODES
-        });
-        let of_node = |node: String| {
-            let others = self.all().filter(|lease| !RawLease::is_of_node(lease));
-            let named = others.filter(|lease| holders.of(lease).contains(node.as_str()));
-            let read = match bad {
-                Some((_, cause)) => Err(Unread(format!("one of them: {cause}"))),
-                None => Ok(Some(named.cloned().collect())),
-            };
-            (node, read)
-        };
-        holders.nodes().into_iter().map(of_node).collect()
+    async fn detached_drivers(&self) -> Result<BTreeSet<String>, Failure> {
+        let mut names = BTreeSet::new();
+        let drivers = self.whole::<RawDriver>()?;
+        drivers.for_each(|driver| RawDriver::add_detached(&mut names, driver));
+        Ok(names)
     }
 
-    /// Finds all `VolumeAttachments`, by the node that they name.
-    pub fn attachments(&self) -> BTreeMap<String, Vec<Attachment>> {
-        let attachments = self.all::<RawAttachment>().cloned();
-        attachments
-            .map(RawAttachment::into_facts)
-            .into_group_map()
-            .into_iter()
-            .collect()
+    async fn stateful_set(
+        &self,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<RawStatefulSet>, Failure> {
+        self.find(namespace, name)
+    }
+
+    fn failed(&self, _: String, _: String) -> Option<ReadError> {
+        None
+    }
+
+    fn could_not(&self, what: &str, failure: &Failure) -> CouldNotRun {
+        let what = what.trim_start_matches("read ");
+        CouldNotRun::Source(format!("{what} could not be read: {failure}"))
     }
 }
 
 /// Returns the failure for a kind of which the file has an object that does not parse.
-pub fn could_not_read<T: Kind>() -> Failure {
+fn could_not_read<T: Kind>() -> Failure {
     Failure::Saved(format!("a {} of the snapshot could not be read", T::KIND))
 }
 
 /// Returns the failure for a kind of which the file has no object: that does not show that the
 /// cluster has none.
-pub fn not_saved<T: Kind>() -> Failure {
+fn not_saved<T: Kind>() -> Failure {
     let [_, plural] = T::API;
     Failure::Saved(format!(
         "the file has no {plural}: they were not saved, or there are none"

@@ -221,7 +221,8 @@ impl PodGroup<'_> {
     fn ready_copies(&self) -> Option<Step> {
         let sets = self.pods().filter(|pod| pod.of_stateful_set());
         let copies = sets.filter_map(|pod| {
-            let known = match (pod.copies, &pod.set_wants) {
+            let storage = pod.storage.as_ref()?;
+            let known = match (storage.copies, &storage.set_wants) {
                 (Some(copies), _) => copies.to_string(),
                 (None, Some(Err(Unread(why)))) => format!("not known: {why}"),
                 (None, _) => "not known".to_owned(),
@@ -328,7 +329,7 @@ impl PodGroup<'_> {
     /// Reports whether the pods' controller would start them again on their node, with all of their
     /// PVCs: none of them is being deleted.
     fn restarts_with_its_data(&self) -> bool {
-        let mut claims = self.pods().flat_map(|pod| &pod.claims);
+        let mut claims = self.pods().flat_map(PodFacts::claims);
         self.first.pod.controller.is_some() && claims.all(|claim| claim.deletion.is_none())
     }
 
@@ -523,10 +524,15 @@ impl PodGroup<'_> {
         let Some(what) = other.and_then(|sign| sign.what.as_deref()) else {
             return Vec::new();
         };
-        let named = node.named_by.iter().flatten().flatten().find(|named| {
-            let lease = format!("{}/{}", named.namespace, named.lease);
-            what.split([' ', ',']).any(|word| word == lease)
-        });
+        let named = node
+            .life
+            .iter()
+            .flat_map(|life| &life.named_by)
+            .flatten()
+            .find(|named| {
+                let lease = format!("{}/{}", named.namespace, named.lease);
+                what.split([' ', ',']).any(|word| word == lease)
+            });
         let step = named.map(|named| {
             let get = [
                 "get",

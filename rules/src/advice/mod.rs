@@ -320,7 +320,7 @@ fn by_hand() -> String {
 fn workload(pod: &PodFacts) -> Option<(Owner, Option<(usize, &str)>)> {
     let owner = pod.workload.as_ref().or(pod.owner.as_ref())?;
     let series = pod.series()?;
-    let templates = pod.templates.as_deref().filter(|_| series != *owner);
+    let templates = pod.templates().filter(|_| series != *owner);
     Some((
         series,
         templates.map(|templates| (owner.name.len(), templates)),

@@ -1,6 +1,6 @@
 //! A pod on its node at one moment: the input of the rules.
 
-use std::{cell::OnceCell, collections::BTreeSet};
+use std::cell::OnceCell;
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -8,7 +8,7 @@ use super::{
     Policy,
     reason::{NoReason, Ties},
 };
-use crate::facts::{ClusterFacts, NamespaceFacts, NodeFacts, NodeRead, PodFacts, Query, Read};
+use crate::facts::{ClusterFacts, NodeFacts, NodeRead, PodFacts, Ready, Storage};
 use crate::words::human_duration;
 
 /// A pod on its node at one moment. Each rule is a function of it.
@@ -17,11 +17,12 @@ pub struct PodContext<'a> {
     pub(super) policy: &'a Policy,
     pub(super) node: Option<&'a NodeRead>,
     pub(super) pod: &'a PodFacts,
-    /// The pod's ties, or the queries that have to be read first; computed when a rule first needs
-    /// them.
-    pub(super) ties: OnceCell<Result<Ties, BTreeSet<Query>>>,
+    /// The pod's ties; computed when a rule first needs them.
+    pub(super) ties: OnceCell<Ties>,
 }
 
+/// The text that `explain` shows for a rule whose facts were not read.
+pub const NOT_READ: &str = "What it asks about was not read.";
 pub const NOWHERE: &str = "There is no node to ask about.";
 
 impl<'a> PodContext<'a> {
@@ -82,10 +83,17 @@ impl<'a> PodContext<'a> {
         self.node.and_then(NodeRead::known)
     }
 
-    /// Returns the pod's namespace, if the namespaces were read.
-    pub(super) fn namespace(&self) -> Result<&'a Read<NamespaceFacts>, NoReason> {
-        let lacks = || NoReason::Lacks(BTreeSet::from([Query::Namespaces]));
-        self.pod.in_namespace.as_ref().ok_or_else(lacks)
+    /// Reports whether the signs of life were read that the rules need. Only a NotReady node needs
+    /// some.
+    pub(super) fn has_life(&self) -> bool {
+        let node = self.known().filter(|node| node.ready != Ready::True);
+        node.is_none_or(|node| node.life.is_some())
+    }
+
+    /// Returns the pod's storage for a rule that needs it.
+    pub(super) fn storage(&self) -> Result<&'a Storage, NoReason> {
+        let unread = || NoReason::Unknown("its storage was not read".to_owned(), NOT_READ);
+        self.pod.storage.as_ref().ok_or_else(unread)
     }
 
     /// Reports whether the pod has no node: it was never assigned one, or the node is gone.

@@ -47,7 +47,7 @@ impl NodeFacts {
     /// Reports whether the machine is alive, or may be: a heartbeat that was not read may be a sign
     /// of life.
     pub fn may_live(&self, now: Timestamp) -> bool {
-        self.named_by.is_none() || self.unread().is_some() || !self.signs_of_life(now).is_empty()
+        self.life.is_none() || self.unread().is_some() || !self.signs_of_life(now).is_empty()
     }
 
     /// Returns the fencing mark that says that the machine is known to be off; `None` if there is
@@ -61,7 +61,8 @@ impl NodeFacts {
 
     /// Returns why a Lease that may be a sign of life could not be read, as a phrase.
     pub fn unread(&self) -> Option<&Unread> {
-        let others = self.named_by.as_ref().and_then(|read| read.as_ref().err());
+        let life = self.life.as_ref();
+        let others = life.and_then(|life| life.named_by.as_ref().err());
         self.unread_lease.as_ref().or(others)
     }
 
@@ -72,7 +73,7 @@ impl NodeFacts {
     fn silent_since(&self, now: Timestamp) -> Option<Timestamp> {
         let is_known = self.ready != Ready::True
             && self.heard_by(SignBy::Lease).is_some()
-            && !self.others_forbidden
+            && !self.life.as_ref().is_some_and(|life| life.forbidden)
             && self.unread().is_none()
             && self.signs_of_life(now).is_empty();
         let last = self.last_heard().filter(|_| is_known)?;
@@ -95,7 +96,7 @@ impl PodFacts {
     /// or, if the deletion was requested later, at the request. In every other case the pod is
     /// overdue since its deletion deadline.
     pub fn overdue_since(&self, node: Option<&NodeFacts>, now: Timestamp) -> Timestamp {
-        let cut = node.filter(|node| node.named_by.is_some());
+        let cut = node.filter(|node| node.life.is_some());
         let cut = cut.and_then(|node| self.grace_cut_at(node, now));
         cut.unwrap_or(self.deletion_deadline())
     }

@@ -1,8 +1,8 @@
 //! The rules: what should be done with one Terminating pod.
 //!
 //! The rules are pure functions: they take the time and the facts as arguments and never contact
-//! the API server. `context.rs` has their input, and `rules.rs` has the table and the functions
-//! that walk through it. The first rule that applies decides; `explain` evaluates all of them. The
+//! the API server. `context.rs` has their input, and `rules.rs` has the tables and the functions
+//! that walk through them. The first rule that applies decides; `explain` evaluates all of them. The
 //! order is part of the contract: it keeps the report from printing a command that destroys a
 //! volume of a node that may come back.
 
@@ -17,7 +17,7 @@ mod volume;
 pub use self::code::{ReasonCode, Verdict};
 pub use self::context::PodContext;
 pub use self::policy::{Policy, kind, same_kind, span};
-pub use self::reason::{Reason, Stage, Tie, TieKind, Ties, heard, reported, unread_facts};
+pub use self::reason::{Reason, Tie, TieKind, Ties, heard, reported, unread_facts};
 use crate::codes::entry;
 
 entry! {

@@ -8,25 +8,19 @@ use jiff::Timestamp;
 
 use super::code::{ReasonCode, Verdict};
 use crate::{
-    facts::{Heard, Query, SignBy, Unneeded},
+    facts::{Heard, SignBy, Unneeded},
     words::{about, human_duration},
 };
 
-/// The subject of a rule. [`PodContext::queries`](super::PodContext::queries) evaluates all rules
-/// of the `Storage` stage together, because the reason names each of them that keeps the pod.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Stage {
-    /// Should the pod be judged, has its node been NotReady for long enough, and is its machine
-    /// silent?
-    Node,
-    /// Does something other than the kubelet block the deletion of the pod?
-    Finalizers,
-    /// Must the user decide before the pod may be deleted? Most of these rules are about the pod's
-    /// storage, so its PVCs have to be looked up.
-    Storage,
-    /// Nothing keeps the pod.
-    Reap,
-}
+/// The reasons that only the rules about storage give.
+const STORAGE: [ReasonCode; 6] = [
+    ReasonCode::LocalVolume,
+    ReasonCode::HostPath,
+    ReasonCode::VolumeUnverified,
+    ReasonCode::SharedDisk,
+    ReasonCode::OwnerKind,
+    ReasonCode::Stuck,
+];
 
 /// The reason that a rule gives if it applies; otherwise why it gives none.
 pub type Finding = Result<Reason, NoReason>;
@@ -38,8 +32,6 @@ pub enum NoReason {
     /// The rule needs a fact that could not be read, so the pod is kept. The first text completes
     /// "could not be read: …"; the second is a sentence for `explain`.
     Unknown(String, &'static str),
-    /// The rule needs facts that were not read yet.
-    Lacks(BTreeSet<Query>),
 }
 
 /// The reason of a pod's verdict.
@@ -47,11 +39,8 @@ pub enum NoReason {
 pub struct Reason {
     /// The kind of the reason.
     pub code: ReasonCode,
-    /// The stage of the rule that decides: the pod passed all rules of earlier stages. A rule that
-    /// lacks a fact decides too.
-    pub stage: Stage,
-    /// All reasons of the `Storage` stage for which the user has to decide. Empty if the user has
-    /// nothing to decide, or if a rule of an earlier stage leaves the pod to the user.
+    /// All reasons of the rules about storage for which the user has to decide. Empty if the user has
+    /// nothing to decide, or if an earlier rule leaves the pod to the user.
     pub asks: Vec<ReasonCode>,
     /// What the rule saw, as a sentence.
     pub sentence: String,
@@ -130,11 +119,10 @@ impl Tie {
 }
 
 impl Reason {
-    /// Returns a reason of the first stage, without ties or notes.
+    /// Returns a reason without ties or notes.
     pub fn new(code: ReasonCode, sentence: impl Into<String>) -> Self {
         Self {
             code,
-            stage: Stage::Node,
             asks: Vec::new(),
             sentence: sentence.into(),
             ties: Ties::default(),
@@ -163,7 +151,12 @@ impl Reason {
     /// did if the node is real and not opted out, has been NotReady for long enough and shows no
     /// sign of life.
     pub fn passed_the_node(&self) -> bool {
-        self.stage > Stage::Node && self.code != ReasonCode::FactsUnread
+        let is_about_the_node = match self.code {
+            ReasonCode::NotOverdue => self.ties.given_up_until.is_none(),
+            ReasonCode::Finalizers => false,
+            code => !STORAGE.contains(&code),
+        };
+        !is_about_the_node
     }
 }
 

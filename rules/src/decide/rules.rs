@@ -1,4 +1,4 @@
-//! The table of the rules in their order, and the functions that walk through it. Each rule is
+//! The rules in their order, in three tables, and the functions that walk through them. Each rule is
 //! independent of the others, so that `explain` can evaluate a late rule although an early one
 //! applies.
 
@@ -10,22 +10,21 @@ use jiff::{SignedDuration, Timestamp};
 use super::{
     Evaluation, Policy,
     code::{ReasonCode as Code, Verdict},
-    context::{NOWHERE, PodContext},
-    reason::{Finding, NoReason, Reason, Stage, TieKind},
+    context::{NOT_READ, NOWHERE, PodContext},
+    reason::{Finding, NoReason, Reason, TieKind},
     same_kind,
+    volume::{reach, selectors},
 };
 use crate::{
     facts::{
-        Containers, DeletedWithPod, JOB_TRACKING, KubeletSays, LeafKind, NodeFacts, Owner,
-        PodFacts, Query, Ready, Unneeded, Unread,
+        Containers, DeletedWithPod, Driver, JOB_TRACKING, KubeletSays, LeafKind, NodeFacts, Owner,
+        PodFacts, Read, Ready, Storage, Unneeded, Unread,
     },
     words::{human_duration, joined},
 };
 
 /// A row of the table.
 pub struct Rule {
-    /// The subject of the rule.
-    pub stage: Stage,
     /// The reasons that the rule can give.
     pub gives: &'static [Code],
     /// The question of the rule, as the report shows it.
@@ -42,131 +41,167 @@ fn seen(what: impl Into<Cow<'static, str>>) -> Finding {
     Err(NoReason::Seen(what.into()))
 }
 
-fn lacks(query: Query) -> Finding {
-    Err(NoReason::Lacks([query].into()))
-}
-
-/// The text that `explain` shows for a rule that lacks facts.
-const NOT_READ: &str = "What it asks about was not read.";
-
 macro_rules! rules {
-    ($($stage:ident: $($gives:ident)|+, $asks:literal => $finding:ident;)*) => {
-        /// The rules in the order of evaluation. The number of a rule is its position, counted from
-        /// 1.
-        pub static RULES: &[Rule] = &[$(Rule {
-            stage: Stage::$stage,
+    ($($(#[$about:meta])* $table:ident { $($($gives:ident)|+, $asks:literal => $finding:ident;)* })*) => {$(
+        $(#[$about])*
+        pub(super) const $table: &[Rule] = &[$(Rule {
             gives: &[$(Code::$gives),+],
             asks: $asks,
             finding: $finding,
         }),*];
-    };
+    )*};
 }
 
-// Each row has a stage, the reasons, the question and the function that evaluates it. No rule
-// depends on another one.
+// Each row has the reasons, the question and the function that evaluates it. No rule depends on
+// another one.
 rules! {
-    Node: MirrorPod, "Is it the mirror of a static pod?" => mirror_pod;
-    Node: OptedOut, "Is the pod, its namespace or its node opted out?" => opted_out;
-    Node: NodeGone, "Is its node gone, with no finalizer left except the Job controller's?" => node_gone;
-    Node: NodeReady, "Is its node Ready?" => node_ready;
-    Node: NotOverdue, "Is it overdue by less than --reap-older-than?" => not_overdue;
-    Node: KosmosLeaf | VirtualNode | EdgeNode | LeafNode, "Is its node a leaf node?" => leaf_node;
-    Node: FactsUnread, "Could a needed fact not be read?" => facts_unread;
-    Node: NodeJustFailed,
-        "Has its node been NotReady for less than --reap-older-than?" => node_just_failed;
-    Node: KubeletAlive, "Does its node show a sign of life?" => kubelet_alive;
-    Finalizers: Finalizers,
-        "Is it held by finalizers other than the Job controller's?" => finalizers;
-    Storage: VolumeUnverified, "Would a PVC that may be wanted go with it?" => claim_goes;
-    Storage: LocalVolume | HostPath, "Is its data on the node?" => data_on_node;
-    Storage: LocalVolume, "Is its storage out of reach of every other node?" => volume_confined;
-    Storage: NotOverdue, "Was a PVC given up too recently?" => given_up_lately;
-    Storage: VolumeUnverified, "Is a PVC or its volume unverified?" => volume_unverified;
-    Storage: SharedDisk,
-        "Could two machines write to its disk, and is its node not fenced?" => shared_disk;
-    Storage: OwnerKind,
-        "Is the kind of its owner, or of the workload above it, one of --manual-owner-kind?" => owner_kind;
-    Reap: Stuck, "Has it passed every rule above?" => nothing_keeps;
+    /// They need the nodes, the pods and the namespaces.
+    NODE_RULES {
+        MirrorPod, "Is it the mirror of a static pod?" => mirror_pod;
+        OptedOut, "Is the pod, its namespace or its node opted out?" => opted_out;
+        NodeGone, "Is its node gone, with no finalizer left except the Job controller's?" => node_gone;
+        NodeReady, "Is its node Ready?" => node_ready;
+        NotOverdue, "Was its deletion requested less than --reap-older-than ago?" => requested_lately;
+        KosmosLeaf | VirtualNode | EdgeNode | LeafNode, "Is its node a leaf node?" => leaf_node;
+        FactsUnread, "Could a needed fact not be read?" => facts_unread;
+        NodeJustFailed,
+            "Has its node been NotReady for less than --reap-older-than?" => node_just_failed;
+    }
+
+    /// They also need the signs of life.
+    LIFE_RULES {
+        NotOverdue, "Is it overdue by less than --reap-older-than?" => not_overdue;
+        KubeletAlive, "Does its node show a sign of life?" => kubelet_alive;
+        Finalizers, "Is it held by finalizers other than the Job controller's?" => finalizers;
+    }
+
+    /// They also need the storage. The reason names each of them that keeps the pod.
+    STORAGE_RULES {
+        VolumeUnverified, "Would a PVC that may be wanted go with it?" => claim_goes;
+        LocalVolume | HostPath, "Is its data on the node?" => data_on_node;
+        LocalVolume, "Is its storage out of reach of every other node?" => volume_confined;
+        NotOverdue, "Was a PVC given up too recently?" => given_up_lately;
+        VolumeUnverified, "Is a PVC or its volume unverified?" => volume_unverified;
+        SharedDisk,
+            "Could two machines write to its disk, and is its node not fenced?" => shared_disk;
+        OwnerKind,
+            "Is the kind of its owner, or of the workload above it, one of --manual-owner-kind?" => owner_kind;
+        Stuck, "Has it passed every rule above?" => nothing_keeps;
+    }
+}
+
+/// Lists all rules in their order. The number of a rule is its position, counted from 1.
+pub fn rules() -> impl Iterator<Item = &'static Rule> {
+    [NODE_RULES, LIFE_RULES, STORAGE_RULES]
+        .into_iter()
+        .flatten()
+}
+
+impl Rule {
+    /// Returns the reason if the rule applies. A rule that needs an unknown fact keeps the pod too,
+    /// with the reason `facts-unread`.
+    fn decides(&self, case: &PodContext<'_>) -> Option<Reason> {
+        match (self.finding)(case) {
+            Ok(reason) => Some(reason),
+            Err(NoReason::Unknown(what, _)) => Some(Reason::unread(&what)),
+            Err(NoReason::Seen(_)) => None,
+        }
+    }
 }
 
 impl PodContext<'_> {
-    /// Judges the pod: the first rule that applies decides.
-    pub fn decide(&self) -> Reason {
-        let mut rules = RULES.iter();
-        // A rule that needs an unknown fact decides too, and keeps the pod with the reason
-        // `facts-unread`.
-        let decided = rules.find_map(|rule| {
-            let reason = match (rule.finding)(self) {
-                Ok(reason) => reason,
-                Err(NoReason::Unknown(what, _)) => Reason::unread(&what),
-                Err(NoReason::Lacks(queries)) => {
-                    Reason::unread(&format!("{} was not read yet", queries.iter().join(", ")))
-                }
-                Err(NoReason::Seen(_)) => return None,
-            };
-            let stage = rule.stage;
-            Some(Reason { stage, ..reason })
-        });
-        let mut reason = decided.unwrap_or_else(|| Reason::unread(&self.node_unread()));
-        let cut_short = self.stuck_by_the_cut(reason.code);
-        reason.sentence += &of_the_cut(cut_short.as_ref());
-        // For pods that are reaped, the report lists the notes instead of the sentences.
-        if reason.verdict() == Verdict::Reap {
-            reason
-                .notes
-                .extend(cut_short.map(|cut| format!("its {cut}")));
+    /// Judges the pod: the first rule that applies decides. Judging stops at the first table whose
+    /// facts were not read. `None` if nothing keeps the pod so far, so that it goes on to the next
+    /// step of gathering.
+    pub fn judge(&self) -> Option<Reason> {
+        if let Some(reason) = self.first(NODE_RULES) {
+            return Some(reason);
         }
-        if reason.stage < Stage::Storage || reason.code == Code::FactsUnread {
-            return reason;
+        if !self.has_life() {
+            return None;
+        }
+        if let Some(reason) = self.first(LIFE_RULES) {
+            return Some(self.with_the_cut(reason));
+        }
+        self.pod.storage.as_ref()?;
+        self.by_storage().map(|reason| self.with_the_cut(reason))
+    }
+
+    /// Judges the pod for good: a pod that was not read to the end is kept.
+    pub fn decide(&self) -> Reason {
+        let unread = || Reason::unread("not all that the rules need was read");
+        self.judge().unwrap_or_else(unread)
+    }
+
+    fn first(&self, table: &[Rule]) -> Option<Reason> {
+        table.iter().find_map(|rule| rule.decides(self))
+    }
+
+    /// Judges the pod by the rules about storage. The reason gets the pod's ties, and the codes of
+    /// all these rules for which the user has to decide.
+    fn by_storage(&self) -> Option<Reason> {
+        let mut rules = STORAGE_RULES.iter();
+        let mut reason = rules.find_map(|rule| rule.decides(self))?;
+        if reason.code == Code::FactsUnread {
+            return Some(reason);
         }
         if let Ok(ties) = self.ties() {
             reason.ties = ties.clone();
         }
-        if reason.stage == Stage::Storage && reason.verdict() == Verdict::Manual {
-            let later_rules = rules.filter(|rule| rule.stage == Stage::Storage);
-            let others = later_rules.filter_map(|rule| (rule.finding)(self).ok());
+        if reason.verdict() == Verdict::Manual {
+            let others = rules.filter_map(|rule| (rule.finding)(self).ok());
             let own = iter::once(reason.code).chain(mem::take(&mut reason.asks));
             let asks = own.chain(others.map(|other| other.code));
             let manual = asks.filter(|code| code.verdict() == Verdict::Manual);
             reason.asks = manual.unique().collect();
         }
+        Some(reason)
+    }
+
+    /// Adds to a reason that the pod is stuck only because its grace period is cut short.
+    fn with_the_cut(&self, mut reason: Reason) -> Reason {
+        let cut_short = self.stuck_by_the_cut(reason.code);
+        reason.sentence += &of_the_cut(cut_short.as_ref());
+        // For pods that are reaped, the report lists the notes instead of the sentences.
+        if reason.verdict() == Verdict::Reap {
+            let notes = cut_short.map(|cut| format!("its {cut}"));
+            reason.notes.extend(notes);
+        }
         reason
     }
 
-    /// Returns the queries that are open before the rules can judge the pod; empty if they can. All
-    /// rules of the `Storage` stage are evaluated together, because the reason names each of them
-    /// that keeps the pod.
-    pub fn queries(&self) -> BTreeSet<Query> {
-        if let (None, Some(name)) = (self.node, &self.pod.node) {
-            return [Query::Node(name.clone())].into();
-        }
-        let mut lacks = BTreeSet::new();
-        let mut decided = None;
-        for rule in RULES {
-            if decided.is_some_and(|stage| stage != Stage::Storage || rule.stage != stage) {
-                break;
-            }
-            match (rule.finding)(self) {
-                Err(NoReason::Seen(_)) => continue,
-                Err(NoReason::Lacks(queries)) => lacks.extend(queries),
-                Ok(_) | Err(NoReason::Unknown(..)) => {}
-            }
-            decided = Some(rule.stage);
-        }
-        lacks
+    /// Returns the label selectors of the nodes that the volumes of the pod's PVCs allow, as far as
+    /// a verdict depends on these nodes.
+    pub fn selectors(&self) -> BTreeSet<String> {
+        let volumes = self.classified().map(|bound| &bound.volume);
+        volumes.flat_map(selectors).collect()
     }
 
-    /// Returns the queries that are open before every rule can say what it sees.
-    pub fn all_queries(&self) -> BTreeSet<Query> {
-        if let (None, Some(name)) = (self.node, &self.pod.node) {
-            return [Query::Node(name.clone())].into();
-        }
-        let findings = RULES.iter().map(|rule| (rule.finding)(self));
-        let lacks = findings.filter_map(|finding| match finding {
-            Err(NoReason::Lacks(queries)) => Some(queries),
-            _ => None,
-        });
-        lacks.flatten().collect()
+    /// Reports whether a verdict depends on the CSI drivers.
+    pub fn needs_drivers(&self) -> bool {
+        let node = self.known().filter(|node| node.fenced(self.now).is_none());
+        let disk = self
+            .storage()
+            .ok()
+            .map(|storage| disk_of_several(self.pod, storage));
+        node.is_some() && matches!(disk, Some(Err(_)))
+    }
+
+    /// Reports whether a verdict depends on the `StatefulSet` that controls the pod, as the one that
+    /// may want the pod again.
+    pub fn needs_set(&self) -> bool {
+        let Some(node) = self.known().filter(|_| self.pod.of_stateful_set()) else {
+            return false;
+        };
+        let mut going = self
+            .pod
+            .claims()
+            .iter()
+            .filter(|claim| claim.deletion.is_none());
+        going.any(|claim| matches!(self.goes(claim), DeletedWithPod::MayBeWanted(_)))
+            || self
+                .classified()
+                .any(|bound| reach(&bound.volume, node).is_local())
     }
 
     /// Returns the sentence about the node's paths that the pod may write to; `None` if these paths
@@ -187,16 +222,11 @@ impl PodContext<'_> {
         let threshold = self.policy.reap_older_than;
         let is_stuck = |since| self.now.duration_since(since) >= threshold;
         let depends = !is_stuck(self.pod.deletion_deadline()) && is_stuck(self.overdue_since());
-        match code {
-            // The first four rules come before the one that checks whether the pod is stuck. With
-            // `facts-unread`, the unread fact matters more.
-            Code::MirrorPod
-            | Code::OptedOut
-            | Code::NodeGone
-            | Code::NodeReady
-            | Code::FactsUnread => None,
-            _ if depends => self.grace_cut_short(),
-            _ => None,
+        // With `facts-unread`, the unread fact matters more.
+        if depends && code != Code::FactsUnread {
+            self.grace_cut_short()
+        } else {
+            None
         }
     }
 
@@ -205,33 +235,29 @@ impl PodContext<'_> {
     pub fn reaped_from(&self) -> Option<Timestamp> {
         let node = self.known()?;
         let since = node.not_ready_since(self.now)?;
-        let overdue = self.overdue_since();
+        let overdue = self.pod.grace_cut_at(node, self.now);
+        let overdue = overdue.unwrap_or(self.pod.deletion_deadline());
         let overdue = overdue.saturating_add(self.policy.reap_older_than).ok()?;
         let silent = since.saturating_add(self.policy.reap_older_than).ok()?;
         let given_up = self.ties().ok().and_then(|ties| ties.given_up_until);
         Some(overdue.max(silent).max(given_up.unwrap_or(Timestamp::MIN)))
     }
 
-    /// Evaluates every rule, in order. [`PodContext::decide`] walks through the same rules, so the
-    /// first one here that applies, or needs an unknown fact, is the one that decides. The last
-    /// rule does not check whether an earlier one applies, so its result is not shown if another
-    /// rule decides.
+    /// Evaluates every rule, in order. The first one that applies, or needs an unknown fact, is the
+    /// one that [`PodContext::judge`] finds. The last rule does not check whether an earlier one
+    /// applies, so its result is not shown if another rule decides.
     pub fn evaluate(&self) -> Vec<Evaluation> {
+        let (last, decided) = (rules().count(), self.decide());
         let mut decides = None;
-        let evaluations = RULES.iter().zip(1..).map(|(rule, number)| {
+        let evaluations = rules().zip(1..).map(|(rule, number)| {
             let (holds, seen) = match ((rule.finding)(self), decides) {
-                (_, Some(decides)) if rule.stage == Stage::Reap => {
+                (_, Some(decides)) if number == last => {
                     (Some(false), format!("Rule {decides} decides."))
                 }
-                (Ok(reason), None) => {
-                    let sentence =
-                        reason.sentence + &of_the_cut(self.stuck_by_the_cut(reason.code).as_ref());
-                    (Some(true), sentence)
-                }
+                (Ok(_), None) => (Some(true), decided.sentence.clone()),
                 (Ok(reason), Some(_)) => (Some(true), reason.sentence),
                 (Err(NoReason::Seen(seen)), _) => (Some(false), seen.into_owned()),
                 (Err(NoReason::Unknown(_, unknown)), _) => (None, unknown.to_owned()),
-                (Err(NoReason::Lacks(_)), _) => (None, NOT_READ.to_owned()),
             };
             if holds != Some(false) {
                 decides.get_or_insert(number);
@@ -260,7 +286,6 @@ fn mirror_pod(case: &PodContext<'_>) -> Finding {
 }
 
 fn opted_out(case: &PodContext<'_>) -> Finding {
-    case.namespace()?;
     let node = case.known().and_then(|node| node.opted_out.as_ref());
     let carrier = case
         .pod
@@ -317,15 +342,49 @@ fn of_the_cut(cut_short: Option<&String>) -> String {
     cut_short.map_or_else(String::new, |cut| format!(" Its {cut}."))
 }
 
+/// The deletion of a pod is overdue at the earliest from the moment at which it was requested.
+fn requested_lately(case: &PodContext<'_>) -> Finding {
+    let (pod, threshold) = (case.pod, case.policy.reap_older_than);
+    let requested = pod.deletion_requested().unwrap_or(pod.deletion_deadline());
+    let ago = case.now.duration_since(requested);
+    if ago >= threshold {
+        return seen(format!(
+            "Its deletion was requested {} ago; --reap-older-than is {}.",
+            human_duration(ago),
+            human_duration(threshold)
+        ));
+    }
+    let cut = case
+        .known()
+        .and_then(|node| pod.grace_cut_at(node, case.now));
+    let cut = cut.filter(|_| !ago.is_negative());
+    holds(
+        Code::NotOverdue,
+        match cut {
+            None => waits(case.now.duration_since(pod.deletion_deadline()), threshold),
+            Some(_) => format!(
+                "Its deletion was requested {} ago, and it is stuck {} after that at the earliest.",
+                human_duration(ago),
+                human_duration(threshold)
+            ),
+        },
+    )
+}
+
+/// Says that a pod which is overdue by `overdue` is not stuck yet.
+fn waits(overdue: SignedDuration, threshold: SignedDuration) -> String {
+    let stuck = human_duration(threshold);
+    if overdue.is_negative() {
+        let left = human_duration(-overdue);
+        format!("It is within its grace period for another {left}, and stuck {stuck} after that.")
+    } else {
+        let overdue = human_duration(overdue);
+        format!("It is overdue by {overdue}, and stuck once it is overdue by {stuck}.")
+    }
+}
+
 fn not_overdue(case: &PodContext<'_>) -> Finding {
     let threshold = case.policy.reap_older_than;
-    if let Some(node) = case.known()
-        && node.named_by.is_none()
-        && case.now.duration_since(case.pod.deletion_deadline()) < threshold
-        && case.pod.grace_cut_at(node, case.now).is_some()
-    {
-        return lacks(Query::OtherLeases);
-    }
     let overdue = case.now.duration_since(case.overdue_since());
     let (overdue_by, stuck) = (human_duration(overdue), human_duration(threshold));
     let cut_short = of_the_cut(case.grace_cut_short().as_ref());
@@ -334,14 +393,8 @@ fn not_overdue(case: &PodContext<'_>) -> Finding {
             "It is {overdue_by} overdue; --reap-older-than is {stuck}.{cut_short}"
         ));
     }
-    let sentence = if overdue.is_negative() {
-        let left = human_duration(-overdue);
-        format!("It is within its grace period for another {left}, and stuck {stuck} after that.")
-    } else {
-        format!(
-            "It is overdue by {overdue_by}, and stuck once it is overdue by {stuck}.{cut_short}"
-        )
-    };
+    // A pod within its grace period has none that is cut short.
+    let sentence = waits(overdue, threshold) + &cut_short;
     holds(Code::NotOverdue, sentence)
 }
 
@@ -395,7 +448,7 @@ fn facts_unread(case: &PodContext<'_>) -> Finding {
     let unread = match case.known() {
         None if case.nowhere() => None,
         None => Some(case.node_unread()),
-        Some(node) => match (case.namespace()?, &node.unread_lease) {
+        Some(node) => match (&case.pod.in_namespace, &node.unread_lease) {
             (Err(unread), _) => Some(format!("the namespace: {unread}")),
             // The lease shows whether the kubelet is silent. A kubelet that reports Ready=False is
             // not silent, so its lease cannot change a verdict.
@@ -439,8 +492,9 @@ fn node_just_failed(case: &PodContext<'_>) -> Finding {
 
 fn kubelet_alive(case: &PodContext<'_>) -> Finding {
     let node = case.required_node()?;
-    if node.ready != Ready::True && node.named_by.is_none() {
-        return lacks(Query::OtherLeases);
+    if !case.has_life() {
+        let unread = "the Leases that may name the node or its pods were not read";
+        return Err(NoReason::Unknown(unread.to_owned(), NOT_READ));
     }
     let signs = node.signs(case.now);
     if !signs.is_empty() {
@@ -583,7 +637,7 @@ fn given_up_lately(case: &PodContext<'_>) -> Finding {
     let Some(until) = case.ties()?.given_up_until else {
         return seen(of_claims(case.pod, "No PVC was given up"));
     };
-    let given_up = case.pod.claims.iter();
+    let given_up = case.pod.claims().iter();
     let given_up = given_up.filter(|it| matches!(case.goes(it), DeletedWithPod::GivenUp(_)));
     let names = given_up.map(|claim| match claim.bound() {
         Some(bound) => format!("{} (volume {})", claim.name, bound.volume.name),
@@ -617,19 +671,18 @@ fn volume_unverified(case: &PodContext<'_>) -> Finding {
 }
 
 fn of_claims(pod: &PodFacts, seen: &str) -> String {
-    match joined(pod.claims.iter().map(|claim| &claim.name), ", ") {
+    match joined(pod.claims().iter().map(|claim| &claim.name), ", ") {
         Some(names) => format!("{seen}: {names}."),
         None => "It uses no PVC.".to_owned(),
     }
 }
 
 fn shared_disk(case: &PodContext<'_>) -> Finding {
-    case.ties()?;
-    let what = disk_of_several(case.pod);
+    let node = case.required_node()?;
+    let what = disk_of_several(case.pod, case.storage()?);
     if matches!(what, Ok(None)) {
         return seen("It has no disk that several machines could write to at once.");
     }
-    let node = case.required_node()?;
     if let Some(mark) = node.fenced(case.now) {
         return seen(format!("Its node is known to be off: {mark}."));
     }
@@ -641,19 +694,17 @@ fn shared_disk(case: &PodContext<'_>) -> Finding {
                 what.unwrap_or_default()
             ),
         ),
-        Err(Some(Unread(why))) => Err(NoReason::Unknown(
+        Err(Unread(why)) => Err(NoReason::Unknown(
             format!("whether anything attaches its disk: {why}"),
             "It is not known whether anything attaches its disk.",
         )),
-        Err(None) => lacks(Query::Drivers),
     }
 }
 
-/// Names the disk that several machines could write to at once. The error says why the disk is not
-/// known; its value is `None` if the CSI drivers were not read.
-fn disk_of_several(pod: &PodFacts) -> Result<Option<String>, Option<Unread>> {
+/// Names the disk that several machines could write to at once.
+fn disk_of_several(pod: &PodFacts, storage: &Storage) -> Read<Option<String>> {
     let mut unread = Ok(None);
-    for claim in &pod.claims {
+    for claim in &storage.claims {
         let (name, Some(bound)) = (&claim.name, claim.bound()) else {
             continue;
         };
@@ -662,27 +713,21 @@ fn disk_of_several(pod: &PodFacts) -> Result<Option<String>, Option<Unread>> {
             return Ok(Some(what));
         }
         let volume = &bound.volume;
-        let of_driver = volume
-            .driver
-            .as_ref()
-            .and_then(|driver| match &driver.attaches {
-                Some(Ok(attaches)) => {
-                    let name = &driver.name;
-                    (!attaches).then(|| {
-                        format!(
-                            "needs no attachment (driver {name}), so nothing keeps a second machine from writing to it"
-                        )
-                    })
-                }
-                Some(Err(why)) => {
-                    unread = Err(Some(why.clone()));
-                    None
-                }
-                None => {
-                    unread = unread.clone().and(Err(None));
-                    None
-                }
-            });
+        let of_driver = match &volume.driver {
+            Some(Driver {
+                name,
+                attaches: Ok(false),
+            }) => Some(format!(
+                "needs no attachment (driver {name}), so nothing keeps a second machine from writing to it"
+            )),
+            Some(Driver {
+                attaches: Err(why), ..
+            }) => {
+                unread = Err(why.clone());
+                None
+            }
+            _ => None,
+        };
         let of_kind = volume.disk;
         let of_kind = of_kind
             .map(|disk| format!("is {disk}; nothing keeps a second machine from writing to it"));

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use expect_test::expect_file;
 
 use crate::{
-    decide::{ReasonCode, Verdict, rules::RULES},
+    decide::{ReasonCode, Verdict, rules::rules},
     outcome::OutcomeCode,
 };
 
@@ -36,8 +36,7 @@ Every Terminating pod gets a verdict and a reason. The first rule that applies d
     );
     for code in ReasonCode::ALL {
         let (verdict, means, advice) = (code.verdict(), code.means(), code.advice());
-        let rule = RULES
-            .iter()
+        let rule = rules()
             .zip(1..)
             .find(|(rule, _)| rule.gives.contains(&code));
         let by = rule.map_or("Limit".to_owned(), |(_, number)| format!("Rule {number}"));

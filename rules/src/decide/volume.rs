@@ -5,8 +5,6 @@
 //! everything in between and everything unknown. For those the report prints no command that
 //! destroys data, because the data may be elsewhere.
 
-use std::collections::BTreeSet;
-
 use itertools::Itertools as _;
 use jiff::{SignedDuration, Timestamp};
 
@@ -17,7 +15,7 @@ use super::{
 use crate::{
     facts::{
         AffinityTerm, BoundClaim, ClaimDeletion, ClaimFacts, ClaimState, DeletedWithPod, NodeFacts,
-        Query, Requirement, Storage, Unneeded, Unread, VolumeFacts,
+        Place, Requirement, Storage, Unneeded, Unread, VolumeFacts,
     },
     words::joined,
 };
@@ -26,7 +24,7 @@ use crate::{
 const TIME_TO_RETAIN: SignedDuration = SignedDuration::from_mins(10);
 
 /// The nodes from which a volume can be reached.
-enum Reach {
+pub enum Reach {
     /// From this node alone, because the volume is on it. Holds the evidence, as a phrase.
     Pinned(String),
     /// From no other node, although the volume may not be on this node.
@@ -35,8 +33,13 @@ enum Reach {
     Free,
     /// Not known. Holds the cause, as a phrase.
     Unverified(String),
-    /// The nodes that the volume's affinity allows were not read yet.
-    Lacks(BTreeSet<Query>),
+}
+
+impl Reach {
+    /// Reports whether no other node is known to reach the volume.
+    pub fn is_local(&self) -> bool {
+        matches!(self, Self::Pinned(_) | Self::Confined)
+    }
 }
 
 impl PodContext<'_> {
@@ -44,9 +47,17 @@ impl PodContext<'_> {
     /// were not looked up, the pod does not pass the rule.
     pub(super) fn ties(&self) -> Result<&Ties, NoReason> {
         let node = self.required_node()?;
-        let ties = self.ties.get_or_init(|| check(self, node));
-        ties.as_ref()
-            .map_err(|lacks| NoReason::Lacks(lacks.clone()))
+        let storage = self.storage()?;
+        Ok(self.ties.get_or_init(|| check(self, node, storage)))
+    }
+
+    /// Lists the bound PVCs whose volumes may tie the pod to its node. Nobody misses the data of the
+    /// pod's own generic ephemeral volume, or of a PVC that was given up.
+    pub(super) fn classified(&self) -> impl Iterator<Item = &BoundClaim> {
+        let claims = self.pod.claims().iter();
+        claims
+            .filter(|claim| !is_temporary(&self.goes(claim)))
+            .filter_map(ClaimFacts::bound)
     }
 
     /// Returns whether the PVC `claim`, which the pod uses, is deleted with the pod.
@@ -87,7 +98,8 @@ impl PodContext<'_> {
                 })
             }
             (None, None) => {
-                let why = match &pod.set_wants {
+                let set_wants = pod.storage.as_ref().and_then(|it| it.set_wants.as_ref());
+                let why = match set_wants {
                     _ if !pod.of_stateful_set() => {
                         "no StatefulSet controls the pod, which would say whether it is wanted again"
                     }
@@ -112,35 +124,21 @@ impl PodContext<'_> {
         let from = at.saturating_add(delay).ok()?;
         (*at > since && finalizers.is_empty()).then_some(from)
     }
-
-    /// Returns the open queries about the pod's PVCs, and about whether the PVCs that are deleted
-    /// with the pod are wanted again.
-    fn lacked(&self) -> BTreeSet<Query> {
-        let pod = self.pod;
-        let mut lacks = BTreeSet::new();
-        for claim in &pod.claims {
-            if claim.state.is_none() {
-                lacks.insert(Query::pvc(pod, &claim.name));
-            }
-            let may_be_wanted = matches!(self.goes(claim), DeletedWithPod::MayBeWanted(_));
-            if may_be_wanted && claim.deletion.is_none() && pod.set_wants.is_none() {
-                lacks.extend(Query::set(pod));
-            }
-        }
-        lacks
-    }
 }
 
-/// Returns the ties, or the queries that have to be read first.
-fn check(case: &PodContext<'_>, node: &NodeFacts) -> Result<Ties, BTreeSet<Query>> {
+/// Reports whether nobody misses the data of a PVC. Only `shared-disk` needs to know its volume.
+fn is_temporary(goes: &DeletedWithPod) -> bool {
+    matches!(goes, DeletedWithPod::Ephemeral | DeletedWithPod::GivenUp(_))
+}
+
+fn check(case: &PodContext<'_>, node: &NodeFacts, storage: &Storage) -> Ties {
     let mut ties = Ties::default();
     let pod = case.pod;
     if pod.of_stateful_set() && !pod.host_paths.is_empty() {
         let namespace = pod.unneeded().filter(|why| *why == Unneeded::Namespace);
         ties.unneeded.extend(namespace);
     }
-    let mut lacks = case.lacked();
-    for claim in &pod.claims {
+    for claim in &storage.claims {
         let name = &claim.name;
         let tie = |why, kind| Tie {
             pvc: name.clone(),
@@ -177,16 +175,13 @@ fn check(case: &PodContext<'_>, node: &NodeFacts) -> Result<Ties, BTreeSet<Query
         };
         ties.notes
             .extend(how.map(|how| format!("PVC {name} {how}, {data}")));
-        // Nobody misses the data of the pod's own generic ephemeral volume, or of a PVC that was given
-        // up. Only `shared-disk` needs to know its volume.
-        let temporary = matches!(goes, DeletedWithPod::Ephemeral | DeletedWithPod::GivenUp(_));
         let unsure = match &claim.state {
-            Some(ClaimState::Unread(unread)) => Some(unverified(unread.0.clone())),
-            _ if temporary => None,
-            Some(ClaimState::Bound(bound)) => {
-                classify(case, node, claim, bound, &mut ties, &mut lacks).map(unverified)
+            ClaimState::Unread(unread) => Some(unverified(unread.0.clone())),
+            _ if is_temporary(&goes) => None,
+            ClaimState::Bound(bound) => {
+                classify(case, node, claim, bound, &mut ties).map(unverified)
             }
-            Some(ClaimState::WithoutVolume { missing, phase }) => {
+            ClaimState::WithoutVolume { missing, phase } => {
                 let phase = phase.as_deref().unwrap_or("not set");
                 let cause = missing.as_ref().map_or_else(
                     || format!("it names no volume (phase {phase})"),
@@ -197,34 +192,25 @@ fn check(case: &PodContext<'_>, node: &NodeFacts) -> Result<Ties, BTreeSet<Query
                     ..unverified(cause)
                 })
             }
-            None | Some(ClaimState::Absent) => None,
+            ClaimState::Absent => None,
         };
         ties.all.extend(unsure);
     }
-    if lacks.is_empty() {
-        Ok(ties)
-    } else {
-        Err(lacks)
-    }
+    ties
 }
 
-/// Adds a bound PVC to `ties`, and the queries that would tell more to `lacks`. If the PVC is unverified, returns the cause instead and adds no tie.
+/// Adds a bound PVC to `ties`. If the PVC is unverified, returns the cause instead and adds no tie.
 fn classify(
     case: &PodContext<'_>,
     node: &NodeFacts,
     claim: &ClaimFacts,
     bound: &BoundClaim,
     ties: &mut Ties,
-    lacks: &mut BTreeSet<Query>,
 ) -> Option<String> {
     let volume = &bound.volume;
     let name = &volume.name;
     let reach = reach(volume, node);
-    let is_local = matches!(reach, Reach::Pinned(_) | Reach::Confined);
-    if is_local && case.pod.set_wants.is_none() {
-        lacks.extend(Query::set(case.pod));
-    }
-    if let Some(why) = case.pod.unneeded().filter(|_| is_local) {
+    if let Some(why) = case.pod.unneeded().filter(|_| reach.is_local()) {
         if !claim.owned && claim.deletion.is_none() {
             let claim = &claim.name;
             ties.notes.push(match why {
@@ -257,7 +243,6 @@ fn classify(
             "its replacement waits for a node that its volume allows: {name} needs {}",
             spell(&volume.affinity)
         )),
-        Reach::Lacks(queries) => lacks.extend(queries),
         Reach::Unverified(why) => {
             return Some(format!(
                 "it is unknown whether another node reaches its volume {name}: {why}"
@@ -267,15 +252,17 @@ fn classify(
     None
 }
 
-/// Classifies the volume by the nodes that reach it. Zones and regions are ignored: a node may come
-/// up in a zone at any time.
-fn reach(volume: &VolumeFacts, node: &NodeFacts) -> Reach {
-    if volume.storage == Storage::StrictLocal {
-        return Reach::Pinned("Longhorn, dataLocality strict-local".to_owned());
+/// Returns the terms of a volume's affinity that decide which nodes reach the volume, or the answer
+/// if these terms are not needed for it.
+fn deciding_terms(volume: &VolumeFacts) -> Result<Vec<&AffinityTerm>, Reach> {
+    if volume.storage == Place::StrictLocal {
+        return Err(Reach::Pinned(
+            "Longhorn, dataLocality strict-local".to_owned(),
+        ));
     }
     let directory = directory(volume);
     if volume.affinity.is_empty() && directory.is_none() {
-        return Reach::Free;
+        return Err(Reach::Free);
     }
     // In Kubernetes, a term without requirements matches no node, so it allows no further node.
     let has_any = |term: &&AffinityTerm| term.fields || !term.requirements.is_empty();
@@ -284,25 +271,39 @@ fn reach(volume: &VolumeFacts, node: &NodeFacts) -> Reach {
         |term: &&AffinityTerm| term.fields || term.requirements.iter().any(|it| !it.of_zone());
     // It is not known which nodes share a directory that no affinity ties to nodes.
     if terms.is_empty() || directory.is_some() && !terms.iter().all(is_left) {
-        return Reach::Confined;
+        return Err(Reach::Confined);
     }
-    let (mut lacks, mut unverified) = (BTreeSet::new(), None);
+    // A node may come up in that zone at any time.
+    if terms.iter().any(|term| term.selector() == Ok(None)) {
+        return Err(Reach::Free);
+    }
+    Ok(terms)
+}
+
+/// Returns the label selectors of the nodes that decide which nodes reach the volume.
+pub fn selectors(volume: &VolumeFacts) -> Vec<String> {
+    let terms = deciding_terms(volume).unwrap_or_default().into_iter();
+    let selectors = terms.filter_map(|term| term.selector().ok().flatten());
+    selectors.collect()
+}
+
+/// Classifies the volume by the nodes that reach it. Zones and regions are ignored: a node may come
+/// up in a zone at any time.
+pub fn reach(volume: &VolumeFacts, node: &NodeFacts) -> Reach {
+    let terms = match deciding_terms(volume) {
+        Ok(terms) => terms,
+        Err(reach) => return reach,
+    };
+    let mut unverified = None;
     for term in &terms {
-        match (term.selector(), &term.satisfied_by) {
-            // A node may come up in that zone at any time.
-            (Ok(None), _) => return Reach::Free,
-            (Err(unread), _) => unverified = Some(unread.0),
-            (Ok(Some(selector)), None) => drop(lacks.insert(Query::NodesFor(selector))),
-            (_, Some(Ok(nodes))) => {
+        match (&term.selector(), &term.satisfied_by) {
+            (Err(unread), _) | (_, Err(unread)) => unverified = Some(unread.0.clone()),
+            (_, Ok(nodes)) => {
                 if nodes.iter().any(|name| *name != node.name) {
                     return Reach::Free;
                 }
             }
-            (_, Some(Err(unread))) => unverified = Some(unread.0.clone()),
         }
-    }
-    if !lacks.is_empty() {
-        return Reach::Lacks(lacks);
     }
     if let Some(cause) = unverified {
         return Reach::Unverified(cause);
@@ -314,16 +315,16 @@ fn reach(volume: &VolumeFacts, node: &NodeFacts) -> Reach {
                 spell(&volume.affinity)
             )
         };
-        return Reach::Pinned(directory.unwrap_or_else(affinity));
+        return Reach::Pinned(directory(volume).unwrap_or_else(affinity));
     }
     Reach::Confined
 }
 
 fn directory(volume: &VolumeFacts) -> Option<String> {
     match &volume.storage {
-        Storage::Local(path) => Some(format!("local, at {path}")),
-        Storage::HostPath(path) => Some(format!("hostPath, at {path}")),
-        Storage::StrictLocal | Storage::Driver => None,
+        Place::Local(path) => Some(format!("local, at {path}")),
+        Place::HostPath(path) => Some(format!("hostPath, at {path}")),
+        Place::StrictLocal | Place::Driver => None,
     }
 }
 

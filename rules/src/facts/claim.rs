@@ -1,11 +1,62 @@
 //! A PVC, its volume, and what happens to both when the pod is deleted.
 
+use derive_more::Display;
 use jiff::Timestamp;
 use serde::Deserialize;
 
 use super::{Read, Uid, Unread};
 
-/// A PVC that a pod uses.
+/// A PVC as its pod names it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ClaimName {
+    /// The PVC's name, in the pod's namespace.
+    pub name: String,
+    /// True if a generic ephemeral volume of the pod names the PVC. Such a PVC is meant for this
+    /// pod alone.
+    pub ephemeral: bool,
+}
+
+/// The pods of a `StatefulSet`, by its status. A Ready pod is no replica of another one's data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Display)]
+#[display("{ready}/{wanted}")]
+pub struct Copies {
+    /// `status.readyReplicas`.
+    pub ready: u64,
+    /// `spec.replicas`.
+    pub wanted: u64,
+}
+
+/// What the last step of gathering read for a pod.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Storage {
+    /// The PVCs that the pod uses.
+    pub claims: Vec<ClaimFacts>,
+    /// Whether a `StatefulSet` with the controller's name, whatever its UID, wants a pod of this
+    /// name. `None` if no `StatefulSet` controls the pod, or if no verdict depends on it.
+    pub set_wants: Option<Read<bool>>,
+    /// The copies of the `StatefulSet` with the controller's name; `None` if it was not read.
+    pub copies: Option<Copies>,
+    /// The PVC templates of the pod's `StatefulSet`, if they were read. `StatefulSets` with equal
+    /// templates are one workload if their names are numbered in one series.
+    pub templates: Option<String>,
+}
+
+impl Storage {
+    /// Returns the storage of a pod whose PVCs are too many to look up; `cause` says why.
+    pub fn unread(cause: Unread) -> Self {
+        let any = ClaimName {
+            name: ANY_CLAIM.to_owned(),
+            ephemeral: false,
+        };
+        let unread = ClaimState::Unread(cause).into();
+        Self {
+            claims: vec![ClaimFacts::new(any, unread, &Uid::default())],
+            ..Self::default()
+        }
+    }
+}
+
+/// A PVC that a pod uses, as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClaimFacts {
     /// The PVC's name, in the pod's namespace.
@@ -19,8 +70,8 @@ pub struct ClaimFacts {
     pub deletion: Option<ClaimDeletion>,
     /// True if the pod owns the PVC, so that the PVC is deleted with the pod.
     pub owned: bool,
-    /// The PVC as it was read; `None` if it was not read.
-    pub state: Option<ClaimState>,
+    /// The PVC's state.
+    pub state: ClaimState,
 }
 
 /// The maximum number of PVCs of one pod that are kept in memory and looked up.
@@ -29,38 +80,22 @@ pub const MAX_CLAIMS_PER_POD: usize = 64;
 pub const ANY_CLAIM: &str = "*";
 
 impl ClaimFacts {
-    /// Returns the placeholder for the PVCs of a pod that has too many of them to look up. `cause`
-    /// is why they are not looked up.
-    pub fn any(cause: String) -> Self {
+    /// Returns the PVC that a pod with the UID `pod` calls `named`, as it was `read`.
+    pub fn new(named: ClaimName, read: ClaimRead, pod: &Uid) -> Self {
         Self {
-            state: Some(ClaimState::Unread(Unread(cause))),
-            ..Self::named(ANY_CLAIM.to_owned(), false)
-        }
-    }
-
-    /// Returns a PVC as its pod names it, before it was read. `ephemeral` is true if a generic
-    /// ephemeral volume of the pod names the PVC.
-    pub fn named(name: String, ephemeral: bool) -> Self {
-        Self {
-            name,
-            ephemeral,
+            name: named.name,
+            ephemeral: named.ephemeral,
             templated: false,
-            deletion: None,
-            owned: false,
-            state: None,
+            deletion: read.deletion,
+            owned: read.owners.contains(pod),
+            state: read.state,
         }
-    }
-
-    /// Returns how the pod refers to the PVC: its name, and whether a generic ephemeral volume of
-    /// the pod names it.
-    pub fn reference(&self) -> (&str, bool) {
-        (&self.name, self.ephemeral)
     }
 
     /// Returns the facts about the PVC and its volume, if the PVC is bound.
     pub fn bound(&self) -> Option<&BoundClaim> {
         match &self.state {
-            Some(ClaimState::Bound(bound)) => Some(bound),
+            ClaimState::Bound(bound) => Some(bound),
             _ => None,
         }
     }
@@ -167,7 +202,7 @@ pub struct VolumeFacts {
     /// `spec.persistentVolumeReclaimPolicy`.
     pub reclaim_policy: Option<String>,
     /// Where the data is.
-    pub storage: Storage,
+    pub storage: Place,
     /// The kind of disk, if two machines could write to it at once over a storage network (in-tree
     /// `fc`, `iscsi` or `flexVolume`, not read-only).
     pub disk: Option<&'static str>,
@@ -183,14 +218,13 @@ pub struct VolumeFacts {
 pub struct Driver {
     /// The driver's name.
     pub name: String,
-    /// True if the volume is attached to the pod's node, or if the driver attaches volumes at all;
-    /// `None` if that was not read.
-    pub attaches: Option<Read<bool>>,
+    /// True if the volume is attached to the pod's node, or if the driver attaches volumes at all.
+    pub attaches: Read<bool>,
 }
 
 /// Where a volume's data is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Storage {
+pub enum Place {
     /// `spec.local`, with its path.
     Local(String),
     /// `spec.hostPath`, with its path.
@@ -203,15 +237,25 @@ pub enum Storage {
 }
 
 /// A set of requirements that must all hold on a node.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AffinityTerm {
     /// The requirements on labels. A term without requirements matches no node.
     pub requirements: Vec<Requirement>,
     /// True if the term also requires a field of the node.
     pub fields: bool,
     /// Real nodes that satisfy the term if its zones and regions are ignored: all of them, or two
-    /// if there are more. `None` if the nodes were not read.
-    pub satisfied_by: Option<Read<Vec<String>>>,
+    /// if there are more.
+    pub satisfied_by: Read<Vec<String>>,
+}
+
+impl Default for AffinityTerm {
+    fn default() -> Self {
+        Self {
+            requirements: Vec::new(),
+            fields: false,
+            satisfied_by: Err(Unread("they were not looked up".to_owned())),
+        }
+    }
 }
 
 /// A requirement on one label.

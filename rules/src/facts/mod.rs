@@ -7,7 +7,6 @@
 mod claim;
 mod node;
 mod pod;
-mod query;
 
 use std::collections::BTreeMap;
 
@@ -16,18 +15,17 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize, Serializer};
 
 pub use self::claim::{
-    AffinityTerm, BoundClaim, ClaimDeletion, ClaimFacts, ClaimRead, ClaimState, DeletedWithPod,
-    Driver, MAX_CLAIMS_PER_POD, Requirement, Storage, Unneeded, VolumeFacts,
+    AffinityTerm, BoundClaim, ClaimDeletion, ClaimFacts, ClaimName, ClaimRead, ClaimState, Copies,
+    DeletedWithPod, Driver, MAX_CLAIMS_PER_POD, Place, Requirement, Storage, Unneeded, VolumeFacts,
 };
 pub use self::node::{
-    CLOCK_SKEW, FencingMark, Heard, KubeletSays, Leaf, LeafKind, NamedBy, NodeFacts, NodeRead,
-    OUT_OF_SERVICE, Ready, Renewal, SignBy, ZONE_LABELS, Zone, not_ready_since,
+    CLOCK_SKEW, FencingMark, Heard, KubeletSays, Leaf, LeafKind, Life, NamedBy, NodeFacts,
+    NodeRead, OUT_OF_SERVICE, Ready, Renewal, SignBy, ZONE_LABELS, Zone, not_ready_since,
 };
 pub use self::pod::{
-    Containers, Copies, Deletion, Identity, JOB_TRACKING, Owner, PodFacts, StayReason,
+    Containers, Deletion, Identity, JOB_TRACKING, Owner, PodFacts, PodsOf, StayReason,
     deletion_requested,
 };
-pub use self::query::{PodsOf, Query};
 use crate::codes::entry;
 
 /// A fact, or why it is not known. An unknown fact never allows a delete.

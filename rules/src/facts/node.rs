@@ -58,12 +58,9 @@ pub struct NodeFacts {
     /// Why the node's own lease could not be read, as a phrase; `None` if it was read. An unread
     /// lease may be a sign of life.
     pub unread_lease: Option<Unread>,
-    /// The other Leases that name the node or a pod on it; `None` if they were not read. The error
-    /// says why they could not be read: unread Leases may be a sign of life.
-    pub named_by: Option<Read<BTreeSet<NamedBy>>>,
-    /// True if this account may not list the other Leases. The node is then treated as having none,
-    /// but no grace period is cut short.
-    pub others_forbidden: bool,
+    /// The other Leases; `None` if gathering did not come to them. Their heartbeats are among
+    /// `heard`.
+    pub life: Option<Life>,
     /// The marks that say that the machine's power is off or its disks are disconnected.
     pub fenced: Vec<FencingMark>,
     /// True if the node carries the taint `node.kubernetes.io/out-of-service`: the pod garbage
@@ -100,7 +97,7 @@ impl NodeFacts {
     /// server's lease that could be read names the node's host.
     pub fn lacks_api_server(&self) -> bool {
         self.control_plane
-            && matches!(self.named_by, Some(Ok(_)))
+            && self.life.as_ref().is_some_and(|life| life.named_by.is_ok())
             && self.heard_by(SignBy::ApiServer).is_none()
     }
 
@@ -147,6 +144,17 @@ impl fmt::Display for Zone {
         let words = self.0.iter().flatten().map(String::as_str);
         f.write_str(&words.collect::<Vec<_>>().join("/"))
     }
+}
+
+/// What the step that looks for signs of life read of a NotReady node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Life {
+    /// The other Leases that name the node or a pod on it. The error says why they could not be
+    /// read: unread Leases may be a sign of life.
+    pub named_by: Read<BTreeSet<NamedBy>>,
+    /// True if this account may not list the other Leases. The node is then treated as having none,
+    /// but no grace period is cut short.
+    pub forbidden: bool,
 }
 
 /// A Lease whose holder names a node, its host or a pod on it.

@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     Heard, NamespaceFacts, Read, ResourceVersion, Uid,
-    claim::{BoundClaim, ClaimFacts, Unneeded, VolumeFacts},
+    claim::{BoundClaim, ClaimFacts, ClaimName, Storage, Unneeded, VolumeFacts},
 };
 use crate::codes::entry;
 
@@ -47,20 +47,14 @@ pub struct PodFacts {
     pub mirror: bool,
     /// The value of `pod-reaper.io/skip`, annotation or label, that opts the pod out, if one does.
     pub opted_out: Option<String>,
-    /// The pod's namespace; `None` before the namespaces were read.
-    pub in_namespace: Option<Read<NamespaceFacts>>,
+    /// The pod's namespace.
+    pub in_namespace: Read<NamespaceFacts>,
     /// Annotation `pod-reaper.io/after-reap`.
     pub after_reap: Option<String>,
-    /// Whether a `StatefulSet` with the controller's name, whatever its UID, wants a pod of this
-    /// name. `None` if no `StatefulSet` controls the pod, or if none was read.
-    pub set_wants: Option<Read<bool>>,
-    /// The copies of the `StatefulSet` with the controller's name; `None` if it was not read.
-    pub copies: Option<Copies>,
-    /// The PVC templates of the pod's `StatefulSet`, if they were read. `StatefulSets` with equal
-    /// templates are one workload if their names are numbered in one series.
-    pub templates: Option<String>,
-    /// The PVCs that the pod uses. Either all of them were read, or none.
-    pub claims: Vec<ClaimFacts>,
+    /// The PVCs that the pod uses. The error says that there are too many to look up.
+    pub claim_names: Read<Vec<ClaimName>>,
+    /// The pod's PVCs and its `StatefulSet`; `None` if gathering did not come to them.
+    pub storage: Option<Storage>,
     /// The pod's first volume that is a writable disk on a storage network, as a phrase; `None` if
     /// there is none.
     pub own_disk: Option<String>,
@@ -172,7 +166,7 @@ impl PodFacts {
 
     /// Returns who opts the pod out by `pod-reaper.io/skip`, the pod or its namespace, and the value.
     pub fn opts_out(&self) -> Option<(&'static str, &String)> {
-        let namespace = self.in_namespace.as_ref().and_then(|it| it.as_ref().ok());
+        let namespace = self.in_namespace.as_ref().ok();
         let of_pod = self.opted_out.as_ref().map(|value| ("The pod", value));
         let of_namespace = namespace.and_then(|it| it.opted_out.as_ref());
         of_pod.or(of_namespace.map(|value| ("Its namespace", value)))
@@ -185,14 +179,11 @@ impl PodFacts {
 
     /// Returns why nothing wants the pod again; `None` if something wants it, or may.
     pub fn unneeded(&self) -> Option<Unneeded> {
-        let namespace = self
-            .in_namespace
-            .as_ref()
-            .and_then(|read| read.as_ref().ok());
-        if namespace.is_some_and(|it| it.deleted) {
+        if self.in_namespace.as_ref().is_ok_and(|it| it.deleted) {
             return Some(Unneeded::Namespace);
         }
-        (self.of_stateful_set() && self.set_wants == Some(Ok(false))).then_some(Unneeded::Set)
+        let set_wants = self.storage.as_ref()?.set_wants.as_ref()?;
+        (self.of_stateful_set() && *set_wants == Ok(false)).then_some(Unneeded::Set)
     }
 
     /// Reports whether the pod's controller is of this kind and this API group.
@@ -211,14 +202,24 @@ impl PodFacts {
             .any(|finalizer| finalizer == JOB_TRACKING)
     }
 
+    /// Lists the pod's PVCs, if they were looked up.
+    pub fn claims(&self) -> &[ClaimFacts] {
+        self.storage.as_ref().map_or(&[], |storage| &storage.claims)
+    }
+
     /// Returns the PVC of that name, if the pod uses one.
     pub fn claim(&self, name: &str) -> Option<&ClaimFacts> {
-        self.claims.iter().find(|claim| claim.name == name)
+        self.claims().iter().find(|claim| claim.name == name)
+    }
+
+    /// Returns the PVC templates of the pod's `StatefulSet`, if they were read.
+    pub fn templates(&self) -> Option<&str> {
+        self.storage.as_ref()?.templates.as_deref()
     }
 
     /// Lists the pod's PVCs that are bound, if its PVCs were looked up.
     pub fn bound_claims(&self) -> impl Iterator<Item = &BoundClaim> {
-        self.claims.iter().filter_map(ClaimFacts::bound)
+        self.claims().iter().filter_map(ClaimFacts::bound)
     }
 
     /// Lists the volumes to which the pod's PVCs are bound, if its PVCs were looked up.
@@ -237,6 +238,26 @@ pub fn deletion_requested(deadline: Timestamp, grace_seconds: i64) -> Option<Tim
     })?
 }
 
+/// A list of pods.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Display)]
+pub enum PodsOf {
+    /// The pods of a node.
+    #[display("pods of node {_0}")]
+    Node(String),
+    /// The pods that have no node yet.
+    #[display("pods without a node")]
+    NoNode,
+    /// The pods that have finished, on any node.
+    #[display("finished pods")]
+    Finished,
+    /// The pods of a namespace.
+    #[display("pods of {_0}")]
+    Namespace(String),
+    /// The pods with one name, in any namespace.
+    #[display("pods named {_0}")]
+    Name(String),
+}
+
 /// Why a pod stays on a silent node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum StayReason {
@@ -246,16 +267,6 @@ pub enum StayReason {
     DaemonSet,
     /// The pod tolerates a silent node without a time limit.
     Tolerates,
-}
-
-/// The pods of a `StatefulSet`, by its status. A Ready pod is no replica of another one's data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Display)]
-#[display("{ready}/{wanted}")]
-pub struct Copies {
-    /// `status.readyReplicas`.
-    pub ready: u64,
-    /// `spec.replicas`.
-    pub wanted: u64,
 }
 
 entry! {
@@ -295,7 +306,7 @@ impl PodFacts {
         let Owner { kind, name } = self.workload.as_ref().or(self.owner.as_ref())?;
         let stem = name.trim_end_matches(|letter: char| letter.is_ascii_digit());
         let is_numbered =
-            stem.len() < name.len() && stem.ends_with('-') && self.templates.is_some();
+            stem.len() < name.len() && stem.ends_with('-') && self.templates().is_some();
         Some(Owner {
             kind: kind.clone(),
             name: if is_numbered {

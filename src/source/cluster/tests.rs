@@ -1,12 +1,13 @@
 //! Tests of the facts that can be gathered only from a cluster, not from a file.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, sync::mpsc, time::Duration};
 
 use jiff::Timestamp;
 use pod_reaper_test_support::{
     samples::{NOW, objects, yaml},
     simulated::{Fate, Fault, Kind, Objects, Request, Server},
 };
+use tokio::time::Instant;
 
 use crate::{
     cluster::Cluster,
@@ -14,7 +15,7 @@ use crate::{
     facts::{ClaimState, DeletedWithPod},
     report::samples::audit,
     settings::Settings,
-    source::{Gathered, Store},
+    source::{Gathered, Reader, gather},
     stop::Stop,
 };
 
@@ -36,8 +37,8 @@ fn cluster(more: &str, fate: impl FnMut(&Request) -> Fate + Send + 'static) -> C
 }
 
 async fn gathered(settings: &Settings, cluster: &Cluster) -> Gathered {
-    let store = Store::new(cluster, settings.wanted());
-    Box::pin(store.gather(None))
+    let reader = Reader::new(cluster, settings.wanted());
+    Box::pin(gather(&reader, None))
         .await
         .expect("nothing ends the run")
 }
@@ -72,13 +73,13 @@ async fn a_claim_with_more_owners_than_are_kept_is_unread() {
         let cluster = cluster(&more, |_| Fate::default());
         let gathered = gathered(&audit(), &cluster).await;
         let pod = &gathered.pods[0];
-        let claim = &pod.claims[0];
+        let claim = &pod.claims()[0];
         let settings = audit();
         let case = PodContext::of(&gathered.facts, &settings.policy, pod);
         let found = match (&claim.state, case.goes(claim)) {
-            (Some(ClaimState::Unread(_)), _) => "unread",
-            (Some(ClaimState::Bound(_)), DeletedWithPod::No) => "not owned",
-            (Some(ClaimState::Bound(_)), DeletedWithPod::MayBeWanted(_)) => "owned",
+            (ClaimState::Unread(_), _) => "unread",
+            (ClaimState::Bound(_), DeletedWithPod::No) => "not owned",
+            (ClaimState::Bound(_), DeletedWithPod::MayBeWanted(_)) => "owned",
             it => panic!("{it:?}"),
         };
         assert_eq!(found, expected, "{owners}");
@@ -116,8 +117,8 @@ async fn a_node_that_is_no_longer_ready_is_not_asked_about_the_clock() {
     let now = NOW.parse().expect("a moment");
     for (asked, room) in [(["ds05", "ds06"], true), (["ds06", "ds05"], false)] {
         let cluster = cluster("", |_| Fate::default());
-        let store = Store::new(&cluster, settings.wanted());
-        let ready_nodes = store.ready_nodes(&asked.map(str::to_owned), now).await;
+        let reader = Reader::new(&cluster, settings.wanted());
+        let ready_nodes = reader.ready_nodes(&asked.map(str::to_owned), now).await;
         assert_eq!(
             (ready_nodes.clock, ready_nodes.room),
             (None, room),
@@ -125,8 +126,8 @@ async fn a_node_that_is_no_longer_ready_is_not_asked_about_the_clock() {
         );
     }
     let cluster = cluster("", |_| Fate::default());
-    let store = Store::new(&cluster, settings.wanted());
-    let ready_nodes = store.ready_nodes(&["ds06".to_owned()], now).await;
+    let reader = Reader::new(&cluster, settings.wanted());
+    let ready_nodes = reader.ready_nodes(&["ds06".to_owned()], now).await;
     assert_eq!((ready_nodes.clock, ready_nodes.room), (None, false));
 }
 
@@ -154,5 +155,48 @@ async fn a_grace_is_cut_short_only_if_the_other_leases_could_be_read() {
         let Gathered { facts, pods, .. } = gathered(&settings, &cluster(drained, fate)).await;
         let plan = settings.limit(&facts, settings.decide(&facts, pods));
         assert_eq!(plan.pods[0].code(), expected, "{fault:?}");
+    }
+}
+
+/// A `StatefulSet` that wants a pod again wants its PVCs too. So it must not be older than the PVC that
+/// it lets go with its pod: in between, it may have been scaled up and have made the PVC again.
+#[tokio::test(start_paused = true)]
+async fn a_stateful_set_is_read_after_the_claim_that_it_lets_go() {
+    for kept in [
+        "metadata: {ownerReferences: [{apiVersion: v1, kind: Pod, name: web-0, uid: uid-data-web-0}]}",
+        "spec: {}",
+    ] {
+        let more = format!(
+            "
+    Pod web-0: {{uses: data-0}}
+    StatefulSet web: {{spec: {{replicas: 0}}}}
+    PersistentVolumeClaim data-0: {{volume: pv-1, {kept}}}
+    PersistentVolume pv-1: {{on: ds06, spec: {{local: {{path: /mnt}}}}}}
+"
+        );
+        let (sender, sent) = mpsc::channel();
+        let cluster = cluster(&more, move |request| {
+            sender
+                .send((request.kind, Instant::now()))
+                .expect("it is received");
+            let slow = [Kind::Claim, Kind::Volume, Kind::NodesWith].contains(&request.kind);
+            Fate {
+                back: if slow {
+                    Duration::from_secs(1)
+                } else {
+                    Duration::ZERO
+                },
+                ..Fate::default()
+            }
+        });
+        let settings = audit();
+        let Gathered { facts, pods, .. } = gathered(&settings, &cluster).await;
+        let plan = settings.limit(&facts, settings.decide(&facts, pods));
+        assert_eq!(plan.pods[0].code(), ReasonCode::Stuck, "{kept}");
+        let sent = sent.try_iter().collect::<BTreeMap<_, _>>();
+        for before in [Kind::Claim, Kind::Volume, Kind::NodesWith] {
+            let answered = sent[&before] + Duration::from_secs(1);
+            assert!(answered <= sent[&Kind::StatefulSet], "{before:?}, {kept}");
+        }
     }
 }
