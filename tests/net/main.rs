@@ -17,6 +17,8 @@
     reason = "figures are shown with --nocapture, and what repeats a failure"
 )]
 
+#[path = "../audit/mod.rs"]
+mod audit;
 mod cluster;
 mod conditions;
 mod run;

@@ -7,7 +7,7 @@ use std::{
 };
 
 use jiff::Timestamp;
-use pod_reaper::{cli::Cli, cluster::Cluster, run, settings::Settings, stop::Stop};
+use pod_reaper::{cluster::Cluster, run, stop::Stop};
 use pod_reaper_test_support::{
     samples,
     simulated::{Dice, Fault, Kind, Objects, Server, Trouble},
@@ -16,6 +16,7 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep_until};
 
 use crate::{
+    audit::{audit, settings},
     cluster,
     conditions::{self, Choices, SELECTED_LEAF, holds_all, is_free, keeps_data, text},
     dice,
@@ -27,7 +28,7 @@ const AT_ONCE: usize = 8;
 /// The outcomes after which the pod is gone by this run.
 const DELETED: &str = "deleted";
 
-/// What to run.
+/// A run to make.
 #[derive(Clone)]
 pub struct Plan {
     seed: u64,
@@ -41,7 +42,7 @@ pub struct Plan {
     signal: Option<u64>,
 }
 
-/// What came of it.
+/// The result of a run, with what the server saw.
 pub struct Ran {
     pub args: Vec<String>,
     pub before: Objects,
@@ -92,9 +93,7 @@ impl Plan {
         }
         plan.signal = dice.permille(150).then(|| 2 * dice.below(400) as u64 + 1);
         if dice.permille(100) {
-            plan.choices.dry_run = true;
-            plan.args.retain(|arg| arg != "--yes");
-            plan.args.push("--dry-run".to_owned());
+            plan = plan.only_reads();
         }
         plan
     }
@@ -141,24 +140,11 @@ impl Plan {
 
     /// Judges the objects as a file. Returns verdict and reason by UID.
     pub fn audit(&self) -> BTreeMap<String, [String; 2]> {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(&file, self.state().saved()).unwrap();
         let mut args = self.args.clone();
         args.retain(|arg| {
             !["--yes", "--dry-run"].contains(&arg.as_str()) && !arg.starts_with("--deadline")
         });
-        args.push(format!("--snapshot={}", file.path().display()));
-        args.push(format!("--now={}", samples::NOW));
-        let settings = settings(&args);
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .unwrap();
-        let report = runtime.block_on(async {
-            let (_signal, stop) = Stop::manual(settings.deadline);
-            run::run(&settings, &stop).await
-        });
-        verdicts(&serde_json::to_value(report.unwrap()).unwrap())
+        verdicts(&audit(&self.state().saved(), args).unwrap())
     }
 
     /// Runs. Everything depends on the seed alone.
@@ -268,10 +254,6 @@ fn options(dice: &mut Dice) -> (Vec<String>, Choices) {
     args.extend(dice.permille(250).then(|| "--all".to_owned()));
     args.extend(dice.permille(300).then(|| "--exit-on-manual".to_owned()));
     (args, choices)
-}
-
-fn settings(args: &[String]) -> Settings {
-    Settings::from(Cli::try_from_args(args.iter().map(Into::into)).unwrap())
 }
 
 fn verdicts(report: &Value) -> BTreeMap<String, [String; 2]> {

@@ -8,24 +8,23 @@
     reason = "a test fails by panicking"
 )]
 
+#[path = "../audit/mod.rs"]
+mod audit;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     path::Path,
 };
 
-use pod_reaper::{
-    cli::Cli,
-    cluster::Cluster,
-    run::{run, run_on},
-    settings::Settings,
-    stop::Stop,
-};
+use pod_reaper::{cluster::Cluster, run::run_on, stop::Stop};
 use pod_reaper_test_support::{
     samples::{self, list, objects, with, yaml},
     simulated::{Objects, Server},
 };
 use serde_json::{Value, json};
+
+use self::audit::{audit, settings};
 
 /// Reads the table of one file: the base, and each group of rows.
 fn table(file: &str) -> Value {
@@ -41,32 +40,14 @@ fn judge(described: &Value, options: &Value) -> Value {
 
 /// Judges a file. Returns verdict and reason of each pod, or why the run could not judge.
 fn judge_file(text: &str, options: &Value) -> Result<Value, String> {
-    let file = tempfile::NamedTempFile::new().unwrap();
-    fs::write(&file, text).unwrap();
-    let mut args = vec![
-        "pod-reaper".to_owned(),
-        format!("--snapshot={}", file.path().display()),
-        format!("--now={}", samples::NOW),
-    ];
-    let options = options.as_str().unwrap_or_default();
-    args.extend(options.split_whitespace().map(str::to_owned));
-    let settings = Settings::from(Cli::try_from_args(args.into_iter().map(Into::into)).unwrap());
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
-    let report = runtime.block_on(async {
-        let (_signal, stop) = Stop::manual(settings.deadline);
-        run(&settings, &stop).await
-    });
-    let report = report.map_err(|error| error.to_string())?;
-    Ok(verdicts(&serde_json::to_value(report).unwrap()))
+    let options = options.as_str().unwrap_or_default().split_whitespace();
+    let args = ["pod-reaper"].into_iter().chain(options).map(str::to_owned);
+    audit(text, args.collect()).map(|report| verdicts(&report))
 }
 
 /// Judges the described cluster on a simulated API server.
 fn judge_live(described: &Value) -> Value {
-    let args = ["pod-reaper", "--dry-run"].map(Into::into);
-    let settings = Settings::from(Cli::try_from_args(args).unwrap());
+    let settings = settings(&["pod-reaper", "--dry-run"].map(str::to_owned));
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
@@ -240,7 +221,7 @@ fn places(value: &Value) -> Vec<String> {
     all
 }
 
-/// What cannot be read may keep pods, and never makes one go: each value of each object in turn is of another type.
+/// A value that cannot be read may keep pods, and never makes one go: each value of each object in turn is of another type.
 #[test]
 fn a_malformed_value_anywhere_never_adds_a_pod_to_the_plan() {
     let described = with(table("node.yaml")["base"].clone(), yaml(KEPT));
