@@ -127,13 +127,17 @@ pub async fn gather<S: Source>(
     let needs_drivers = cases.iter().any(PodContext::needs_drivers);
     let (nodes, drivers) = tokio::join!(
         each(selectors, async |selector| reader.nodes_for(selector).await),
-        each(needs_drivers.then_some(()), async |()| {
-            reader.detached_drivers().await
-        }),
+        async {
+            if needs_drivers {
+                Some(reader.detached_drivers().await)
+            } else {
+                None
+            }
+        },
     );
     drop(cases);
     for pod in &mut due {
-        add_nodes_and_drivers(pod, &nodes, drivers.get(&()));
+        add_nodes_and_drivers(pod, &nodes, drivers.as_ref());
     }
     let on_set = due.iter();
     let on_set = on_set.filter(|pod| PodContext::of(&facts, policy, pod).needs_set());
