@@ -136,20 +136,13 @@ impl PodGroup<'_> {
         }
         if self.first.reason.asks != [ReasonCode::SharedDisk] {
             first.extend(self.one_at_a_time());
-        }
-        let can_give_all_up = self.first.reason.asks == [ReasonCode::LocalVolume]
-            && self.all.iter().all(|Judged { pod, reason, .. }| {
-                let mut ties = reason.ties.all.iter();
-                ties.all(|tie| {
-                    tie.kind == TieKind::Pinned && pod.claim(&tie.pvc).is_some_and(may_give_up)
-                })
-            });
-        if self.first.reason.asks != [ReasonCode::SharedDisk] && !can_give_all_up {
-            let stays = prefixed("", host_path.then(|| self.leaves_data(name)));
-            steps.push(Step::decide(format!(
-                "{stays}The steps to delete {them} by hand are {}.",
-                by_hand()
-            )));
+            if !self.can_be_given_up() {
+                let stays = prefixed("", host_path.then(|| self.leaves_data(name)));
+                steps.push(Step::decide(format!(
+                    "{stays}The steps to delete {them} by hand are {}.",
+                    by_hand()
+                )));
+            }
         }
         if self.pods().any(|pod| pod.controller.is_none()) {
             risks.push(format!(
@@ -180,6 +173,16 @@ impl PodGroup<'_> {
                 && judged.reason.asks_a_person()
                 && node.is_none_or(|node| !plan.by_node.contains_key(node))
         })
+    }
+
+    /// Reports whether nothing keeps the pods but PVCs that the user may give up.
+    fn can_be_given_up(&self) -> bool {
+        let mut ties = self.all.iter().flat_map(|Judged { pod, reason, .. }| {
+            let ties = reason.ties.all.iter();
+            ties.map(|tie| (tie.kind, pod.claim(&tie.pvc)))
+        });
+        self.first.reason.asks == [ReasonCode::LocalVolume]
+            && ties.all(|(kind, claim)| kind == TieKind::Pinned && claim.is_some_and(may_give_up))
     }
 
     /// Returns the sentence that the user must not decide about several pods of a `StatefulSet` at
