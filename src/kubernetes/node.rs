@@ -399,10 +399,7 @@ impl NodeObjects {
         facts.life.clone_from(&judged.life);
         // The other Leases stay unread if they could not be read when the node was judged.
         if let Some((holders, leases)) = leases
-            && judged
-                .life
-                .as_ref()
-                .is_some_and(|life| life.named_by.is_ok())
+            && judged.other_leases_were_read()
         {
             holders.hear(&mut facts, leases, now);
         }

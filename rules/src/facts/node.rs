@@ -93,11 +93,16 @@ impl NodeFacts {
         self.heard.iter().find(|heard| heard.by == by)
     }
 
+    /// Reports whether the other Leases of the node could be read.
+    pub fn other_leases_were_read(&self) -> bool {
+        self.life.as_ref().is_some_and(|life| life.named_by.is_ok())
+    }
+
     /// Reports whether it is unknown if the API server on this control plane node is alive: no API
     /// server's lease that could be read names the node's host.
     pub fn lacks_api_server(&self) -> bool {
         self.control_plane
-            && self.life.as_ref().is_some_and(|life| life.named_by.is_ok())
+            && self.other_leases_were_read()
             && self.heard_by(SignBy::ApiServer).is_none()
     }
 
@@ -146,7 +151,7 @@ impl fmt::Display for Zone {
     }
 }
 
-/// What the step that looks for signs of life read of a NotReady node.
+/// The facts about a NotReady node that the step about signs of life reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Life {
     /// The other Leases that name the node or a pod on it. The error says why they could not be
