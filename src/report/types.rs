@@ -25,7 +25,7 @@ in_json! {
         pub version: u8,
         /// Version of the program.
         pub program_version: &'static str,
-        /// What the run may change: `delete`, `dry-run` or `snapshot`.
+        /// The kind of run, by what it may change: `delete`, `dry-run` or `snapshot`.
         pub mode: Mode,
         /// What `--cluster-name` calls the cluster.
         pub cluster_name: Option<String>,

@@ -91,7 +91,7 @@ pub trait Source {
     fn could_not(&self, what: &str, failure: &Failure) -> CouldNotRun;
 }
 
-/// What the rows of all nodes tell.
+/// The facts that the rows of all nodes show.
 #[derive(Debug, Clone, Default)]
 pub struct NodeRows {
     /// The moment to judge at.
@@ -112,7 +112,7 @@ pub struct NodeRows {
     pub has_leases: bool,
     /// The objects of a file that could not be read.
     pub errors: Vec<ReadError>,
-    /// What the source cannot show, as sentences.
+    /// The facts that the source cannot show, as sentences.
     pub unseen: Vec<String>,
 }
 

@@ -10,7 +10,7 @@ use itertools::Itertools as _;
 
 use crate::{SMALL, reaper, saved};
 
-/// The small cluster with two more pods: a running pod of a Deployment that tolerates its dead node for ever, and a Terminating
+/// The small cluster with two more pods: a running pod of a Deployment that tolerates its dead node forever, and a Terminating
 /// pod on a Ready node.
 fn with_a_pod_that_stays() -> String {
     saved(&format!(

@@ -26,7 +26,7 @@ pub struct Copies {
     pub wanted: u64,
 }
 
-/// What the last step of gathering read for a pod.
+/// The facts that the last step of gathering reads for a pod.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Storage {
     /// The PVCs that the pod uses.
