@@ -88,17 +88,20 @@ fn a_line_that_is_pasted_in_time_deletes_the_claim_and_nothing_else() {
 /// Changes that may have happened before the line was pasted.
 type Since = (&'static str, fn(&ControlPlane));
 
+const CAME_BACK: [Since; 2] = [
+    ("the node is back", |cluster| {
+        node_becomes(cluster, "dead", "True", "KubeletReady");
+    }),
+    ("the node came back, and went again", |cluster| {
+        node_becomes(cluster, "dead", "True", "KubeletReady");
+        until_overdue();
+        node_becomes(cluster, "dead", "Unknown", "NodeStatusUnknown");
+    }),
+];
+
 #[test]
 fn a_line_that_is_pasted_late_or_without_rights_deletes_nothing() {
-    let cases: [Since; 4] = [
-        ("the node is back", |cluster| {
-            node_becomes(cluster, "dead", "True", "KubeletReady");
-        }),
-        ("the node came back, and went again", |cluster| {
-            node_becomes(cluster, "dead", "True", "KubeletReady");
-            until_overdue();
-            node_becomes(cluster, "dead", "Unknown", "NodeStatusUnknown");
-        }),
+    let others: [Since; 2] = [
         ("the node is gone", |cluster| {
             cluster.delete(&node_path("dead"), json!({}));
         }),
@@ -114,7 +117,7 @@ fn a_line_that_is_pasted_late_or_without_rights_deletes_nothing() {
             local_claim(cluster, "dead", "apps", CLAIM);
         }),
     ];
-    for (what, since) in cases {
+    for (what, since) in CAME_BACK.into_iter().chain(others) {
         let cluster = fresh();
         with_local_claim(&cluster);
         let delete = line(&cluster, "text");
@@ -142,6 +145,60 @@ fn a_line_that_is_pasted_into_another_cluster_deletes_nothing() {
     assert!(!output.status.success(), "{}", shown(&output));
     assert!(!is_deleting(&other, CLAIM));
     assert!(!is_deleting(&cluster, CLAIM));
+}
+
+/// A pod that a run reaps, on a dead node to which a volume is attached. Returns the line that taints the node.
+fn taint_line(cluster: &ControlPlane) -> String {
+    one_dead_of_three(cluster);
+    make(
+        cluster,
+        "{VolumeAttachment attached: {volume: pv-1, node: dead}}",
+    );
+    pod(cluster, "apps/plain-0: {node: dead}");
+    let run = next(cluster);
+    let nodes = run.report["nodes"].as_array().expect("nodes").iter();
+    let steps = nodes.flat_map(|node| node["steps"].as_array().expect("steps"));
+    let mut lines = steps.filter_map(|step| step["command"].as_str());
+    let line = lines.find(|line| line.contains(" taint nodes dead "));
+    line.expect("it is printed").to_owned()
+}
+
+fn is_tainted(cluster: &ControlPlane) -> bool {
+    let taints = cluster.get(&node_path("dead"))["spec"]["taints"].clone();
+    let taints = taints.as_array().cloned().unwrap_or_default();
+    taints
+        .iter()
+        .any(|taint| taint["key"] == "node.kubernetes.io/out-of-service")
+}
+
+#[test]
+fn the_line_that_taints_a_node_does_so_only_while_the_node_is_as_judged() {
+    for shell in SHELLS {
+        let cluster = fresh();
+        let taint = taint_line(&cluster);
+        assert!(!is_tainted(&cluster));
+        let output = paste_into(shell, &cluster, &taint);
+        assert!(output.status.success(), "{shell}: {}", shown(&output));
+        assert!(is_tainted(&cluster), "{shell}");
+        // A second paste finds the taint there, and changes nothing.
+        paste_into(shell, &cluster, &taint);
+        assert!(is_tainted(&cluster), "{shell}");
+    }
+    for (what, since) in CAME_BACK {
+        let cluster = fresh();
+        let taint = taint_line(&cluster);
+        since(&cluster);
+        let output = paste(&cluster, &taint);
+        assert!(!output.status.success(), "{what}: {}", shown(&output));
+        assert!(!is_tainted(&cluster), "{what}");
+    }
+    let (cluster, other) = (fresh(), fresh());
+    let taint = taint_line(&cluster);
+    one_dead_of_three(&other);
+    let path = |cluster: &ControlPlane| cluster.kubeconfig.display().to_string();
+    let output = paste(&other, &taint.replace(&path(&cluster), &path(&other)));
+    assert!(!output.status.success(), "{}", shown(&output));
+    assert!(!is_tainted(&other) && !is_tainted(&cluster));
 }
 
 #[test]
