@@ -16,7 +16,6 @@ mod help;
 mod kubeconfig;
 mod notices;
 mod output;
-mod policies;
 mod questions;
 mod snapshot;
 mod transcripts;
