@@ -2,16 +2,16 @@
 //! server it is tested by `tests/api_server/chart.rs`.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
 };
 
 use expect_test::expect_file;
-use pod_reaper_test_support::{installed::variable, pages, samples};
-use serde_json::Value;
+use pod_reaper_test_support::{installed::variable, samples};
+use serde_json::{Map, Value};
 
-use crate::{Ended, options_with_variables, reaper};
+use crate::reaper;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).to_owned()
@@ -29,15 +29,11 @@ fn schema() -> Value {
     serde_json::from_str(&read("charts/pod-reaper/values.schema.json")).expect("JSON")
 }
 
-/// The value files, by name.
-fn value_files() -> Vec<(String, Value)> {
+fn value_files() -> Vec<Value> {
     let entries = fs::read_dir(root().join("charts/pod-reaper/ci")).expect("a folder");
-    let paths = entries.map(|entry| entry.expect("an entry").path().display().to_string());
-    let files = paths.map(|path| {
-        let text = fs::read_to_string(&path).expect("text");
-        (path, samples::yaml(&text))
-    });
-    files.collect()
+    let paths = entries.map(|entry| entry.expect("an entry").path());
+    let texts = paths.map(|path| fs::read_to_string(path).expect("text"));
+    texts.map(|text| samples::yaml(&text)).collect()
 }
 
 /// Helm reads no file outside the chart, and kustomize none outside a component, so both have copies: Flux leaves links out of
@@ -92,46 +88,26 @@ fn env_of(values: &Value) -> BTreeMap<String, String> {
 /// The shipped options are the defaults of the program, except that a person is called. `tests/api_server/chart.rs` compares
 /// the chart with the CronJob.
 #[test]
-fn what_is_shipped_are_the_defaults() {
-    let known = options_with_variables().into_iter();
-    let known = known.map(|option| (option.variable, option.default));
-    let known = known.collect::<BTreeMap<_, _>>();
-    for (name, shipped) in env_of(&yaml("charts/pod-reaper/values.yaml")) {
-        let default = known[&name].as_deref();
-        match name.as_str() {
-            "EXIT_ON_MANUAL" => assert_eq!(shipped, "true"),
-            _ => assert_eq!(shipped, default.unwrap_or_default(), "{name}"),
-        }
-    }
-}
-
-/// With the defaults, and with each value file.
-#[test]
-fn the_program_accepts_what_the_values_set() {
-    let mut all = value_files();
-    assert!(all.len() >= 7, "{} files", all.len());
-    all.push(("values.yaml".into(), yaml("charts/pod-reaper/values.yaml")));
-    for (file, values) in all {
-        let mut run = reaper(&["--snapshot", "six-nodes.json"]);
-        for (name, value) in env_of(&values) {
+fn the_program_and_the_schema_accept_every_value_file_and_the_shipped_options_are_the_defaults() {
+    let audit = |values: &Value| {
+        let mut run = reaper(&["--snapshot", "six-nodes.json", "--output=json"]);
+        for (name, value) in env_of(values) {
             run = run.env(&name, &value);
         }
-        let Ended { code, err, .. } = run.run();
-        assert!([0, 5].contains(&code), "{file}: {code}: {err}");
-        assert!(!err.contains("no effect"), "{file}: {err}");
-    }
-}
-
-#[test]
-fn the_schema_accepts_the_defaults_and_every_value_file() {
+        let ended = run.run();
+        let is_good = [0, 5].contains(&ended.code) && !ended.err.contains("no effect");
+        assert!(is_good, "{values}: {}", ended.err);
+        ended.report()["settings"].take()
+    };
+    let shipped = yaml("charts/pod-reaper/values.yaml");
+    assert_eq!(audit(&shipped), audit(&Value::Null));
     let schema = jsonschema::validator_for(&schema()).expect("a schema");
-    let mut all = value_files();
-    all.push(("values.yaml".into(), yaml("charts/pod-reaper/values.yaml")));
-    for (file, values) in all {
+    for values in value_files().into_iter().chain([shipped]) {
+        audit(&values);
         let wrong = schema
             .iter_errors(&values)
             .map(|error| format!("{error} at {}", error.instance_path()));
-        assert_eq!(wrong.collect::<Vec<_>>(), Vec::<String>::new(), "{file}");
+        assert_eq!(wrong.collect::<Vec<_>>(), Vec::<String>::new(), "{values}");
     }
 }
 
@@ -179,110 +155,18 @@ fn the_schema_refuses_what_cannot_work() {
     }
 }
 
-/// Every object of the schema refuses names that it does not list, apart from those that Kubernetes checks itself.
-#[test]
-fn the_schema_lists_what_values_has_and_nothing_else() {
-    /// The paths of the values that a schema lists.
-    fn listed(schema: &Value, all: &Value, path: &str, of: &mut BTreeSet<String>) {
-        let schema = match schema["$ref"].as_str() {
-            Some(place) => all.pointer(&place[1..]).expect("a definition"),
-            None => schema,
-        };
-        match schema["properties"].as_object() {
-            Some(properties) if path != "resources" => {
-                assert_eq!(schema["additionalProperties"], false, "{path}");
-                for (name, property) in properties.iter().filter(|(name, _)| *name != "global") {
-                    let path = if path.is_empty() {
-                        name.clone()
-                    } else {
-                        format!("{path}.{name}")
-                    };
-                    listed(property, all, &path, of);
-                }
-            }
-            _ => drop(of.insert(path.to_owned())),
-        }
-    }
-    let schema = schema();
-    let mut in_schema = BTreeSet::new();
-    listed(&schema, &schema, "", &mut in_schema);
-    let documented = documented()
-        .into_iter()
-        .filter(|row| row.default.is_some())
-        .map(|row| row.path);
-    assert_eq!(documented.collect::<BTreeSet<_>>(), in_schema);
-}
-
-/// One value as `values.yaml` documents it.
-struct Row {
-    path: String,
-    /// Absent for a group of values.
-    default: Option<String>,
-    about: String,
-}
-
-/// Each value with a comment, in the order of the file.
-fn documented() -> Vec<Row> {
-    let values = yaml("charts/pod-reaper/values.yaml");
-    let mut rows = Vec::<Row>::new();
-    let mut about = Vec::new();
-    let mut inside: Vec<(usize, String)> = Vec::new();
-    for line in read("charts/pod-reaper/values.yaml").lines() {
-        let text = line.trim_start();
-        if let Some(comment) = text.strip_prefix("# ") {
-            about.push(comment.to_owned());
-        } else if let Some((key, _)) = text.split_once(':').filter(|_| !text.starts_with('-')) {
-            let depth = line.len() - text.len();
-            inside.retain(|(outer, _)| *outer < depth);
-            inside.push((depth, key.to_owned()));
-            let names = inside
-                .iter()
-                .map(|(_, name)| name.as_str())
-                .collect::<Vec<_>>();
-            if !about.is_empty() {
-                let value = values
-                    .pointer(&format!("/{}", names.join("/")))
-                    .expect("it is in the file");
-                let group = rows
-                    .iter_mut()
-                    .find(|row| names.join(".").starts_with(&format!("{}.", row.path)));
-                if let Some(group) = group {
-                    group.default = None;
-                }
-                let (path, default) = (names.join("."), Some(value.to_string()));
-                rows.push(Row {
-                    path,
-                    default,
-                    about: about.join(" "),
-                });
-            }
-            about.clear();
-        } else {
-            about.clear();
-        }
-    }
-    rows
-}
-
-/// The table of the values in the chart's README. `UPDATE_EXPECT=1` rewrites it.
+/// The chart's README names each value.
 #[test]
 fn the_readme_has_every_value() {
-    let rows = documented().into_iter().map(|row| {
-        let default = row
-            .default
-            .map(|default| format!("`{default}`"))
-            .unwrap_or_default();
-        format!(
-            "| `{}` | {default} | {} |\n",
-            row.path,
-            row.about.replace('|', "\\|")
-        )
-    });
-    let rows = rows.collect::<String>();
-    pages::compare(
-        "charts/pod-reaper/README.md",
-        "<!-- values: made by tests/cli/chart.rs -->\n\n| value | default | what it is |\n| --- | --- | --- |\n",
-        "\n<!-- end of values -->",
-        &rows,
-    );
+    let readme = read("charts/pod-reaper/README.md");
+    let values = yaml("charts/pod-reaper/values.yaml");
+    for (group, value) in values.as_object().expect("values") {
+        let is_named = |path: &str| readme.contains(&format!("`{path}`"));
+        let all_inside = |fields: &Map<String, Value>| {
+            let mut names = fields.keys().map(|name| format!("{group}.{name}"));
+            !fields.is_empty() && names.all(|path| is_named(&path))
+        };
+        let is_group = value.as_object().is_some_and(all_inside);
+        assert!(is_named(group) || is_group, "{group}");
+    }
 }
