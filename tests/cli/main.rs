@@ -12,15 +12,9 @@ mod at_night;
 mod book;
 mod chart;
 mod documents;
-mod help;
 mod kubeconfig;
-mod notices;
-mod output;
-mod questions;
 mod snapshot;
 mod transcripts;
-mod usage;
-mod verdicts;
 mod versions;
 
 use std::{
@@ -34,12 +28,6 @@ use std::{
 use pod_reaper_test_support::samples::{list, objects, with, yaml};
 use serde_json::Value;
 use tempfile::TempDir;
-
-/// The state after a Kosmos leaf cluster was cut off, as kubectl printed it. The path is relative to [`data`].
-const KOSMOS: &str = "kosmos-link-cut.json";
-
-/// The time at which it was saved.
-const KOSMOS_NOW: &str = "2026-11-20T22:00:36Z";
 
 fn data() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -76,48 +64,6 @@ fn reaper(args: &[&str]) -> Reaper {
         home,
         input: None,
     }
-}
-
-/// An option that has a variable, as the help shows it.
-struct Documented {
-    /// `--option`
-    long: String,
-    /// What its value is called.
-    value: String,
-    variable: String,
-    default: Option<String>,
-}
-
-/// The options of a run that have a variable.
-fn options_with_variables() -> Vec<Documented> {
-    let help = reaper(&["--help"]).run().exits(0).out;
-    let mut documented = Vec::new();
-    for text in help.split("\n      --").skip(1) {
-        let (head, rest) = text.split_once('\n').expect("its text");
-        let rest = rest.split("\n  -").next().expect("a part");
-        let Some((_, tail)) = rest.split_once("[env: ") else {
-            continue;
-        };
-        let (variable, tail) = tail.split_once(']').expect("its end");
-        let default = tail.trim_start().strip_prefix("[default: ");
-        let long = head.split([' ', '[']).next().expect("an option");
-        documented.push(Documented {
-            long: format!("--{long}"),
-            value: head[long.len()..]
-                .trim_matches([' ', '[', ']', '=', '<', '>'])
-                .to_owned(),
-            variable: variable.to_owned(),
-            default: default.map(|text| text.split(']').next().expect("a value").to_owned()),
-        });
-    }
-    documented
-}
-
-/// An audit of the Kosmos snapshot, with further arguments.
-fn audit(args: &[&str]) -> Reaper {
-    let mut reaper = reaper(&["--snapshot", KOSMOS, "--now", KOSMOS_NOW]);
-    reaper.command.args(args);
-    reaper
 }
 
 /// A run with these arguments on the small cluster, with changes in words.
@@ -178,14 +124,6 @@ impl Ended {
             "stdout:\n{}\nstderr:\n{}",
             self.out, self.err
         );
-        self
-    }
-
-    #[track_caller]
-    fn never_prints(self, secret: &str) -> Self {
-        for text in [&self.out, &self.err] {
-            assert!(!text.contains(secret), "{secret:?} was printed:\n{text}");
-        }
         self
     }
 

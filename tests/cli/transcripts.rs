@@ -12,7 +12,7 @@ const BROKEN: &str = "apiVersion: v1\nusers:\n- name: u\n  user: {token: MARKER\
 
 /// Plays a transcript in one folder. None of its commands asks the cluster of the default kubeconfig, nor that of the pod,
 /// whose address is `$ADDRESS`; no credential plugin is run, and no secret printed.
-pub fn plays(file: &str) {
+fn plays(name: &str) {
     let forbidden = Forbidden::new();
     let address = forbidden.address();
     let stage = reaper(&[]);
@@ -36,7 +36,8 @@ pub fn plays(file: &str) {
         symlink(data().join(state), home.join(state)).expect("a link");
     }
     let folders = format!("{}:{}", bin.display(), env::var("PATH").expect("a PATH"));
-    transcript::plays(&data().join(file), |command| {
+    let file = data().join("transcripts").join(name);
+    transcript::plays(&file, |command| {
         let mut bash = bash(command, &folders);
         bash.env("HOME", home)
             .env("ADDRESS", address.to_string())
@@ -55,4 +56,59 @@ pub fn plays(file: &str) {
     });
     assert!(!home.join("ran").exists(), "a plugin was run");
     forbidden.was_left_alone();
+}
+
+#[test]
+fn a_broken_kubeconfig_never_falls_back_to_another_cluster() {
+    plays("kubeconfig.txt");
+}
+
+#[test]
+fn a_run_that_may_delete_asks_or_is_told() {
+    plays("asking.txt");
+}
+
+#[test]
+fn a_wrong_value_is_refused_with_a_right_one() {
+    plays("values.txt");
+}
+
+#[test]
+fn a_setting_is_typed_or_in_a_variable() {
+    plays("settings.txt");
+}
+
+#[test]
+fn a_wrong_name_is_refused_with_a_similar_one() {
+    plays("names.txt");
+}
+
+#[test]
+fn a_file_that_holds_no_state_is_refused() {
+    plays("saved-state.txt");
+}
+
+#[test]
+fn a_snapshot_that_cannot_be_judged_is_named_with_what_to_do() {
+    plays("snapshot.txt");
+}
+
+#[test]
+fn explain_answers_as_it_should() {
+    plays("questions.txt");
+}
+
+#[test]
+fn report_and_log_go_where_they_should() {
+    plays("output.txt");
+}
+
+#[test]
+fn exit_codes_are_those_of_the_contract() {
+    plays("exit-codes.txt");
+}
+
+#[test]
+fn the_help_is_a_file_to_read() {
+    plays("help.txt");
 }
