@@ -27,7 +27,6 @@ mod watched;
 use std::collections::{BTreeMap, BTreeSet};
 
 use pod_reaper_test_support::simulated::{Dice, Fault};
-use serde_json::Value;
 
 use self::run::{Plan, Ran};
 
@@ -227,22 +226,6 @@ fn a_file_of_the_same_state_gives_the_same_plan() {
         );
     });
     println!("{pods} pods judged alike");
-}
-
-/// A seed repeats its run, so that a failure can be looked at.
-#[test]
-fn a_seed_repeats_its_run() {
-    for seed in 0..20 {
-        let (one, other) = (Plan::disturbed(seed).run(), Plan::disturbed(seed).run());
-        assert_eq!(one.trace, other.trace);
-        let text = |ran: &Ran| {
-            ran.report
-                .as_ref()
-                .map(Value::to_string)
-                .map_err(Clone::clone)
-        };
-        assert_eq!(text(&one), text(&other));
-    }
 }
 
 /// Returns the random choices of a seed, apart from others of the same seed.

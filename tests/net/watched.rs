@@ -7,9 +7,7 @@ use std::{
 };
 
 use jiff::{SignedDuration, Timestamp};
-use pod_reaper_test_support::simulated::{
-    Cluster, Content, Delivery, Dice, Kind, Objects, Refusal, Request, Resource,
-};
+use pod_reaper_test_support::simulated::{Cluster, Dice, Kind, Objects, Refusal, Request};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -51,12 +49,12 @@ pub struct Watched {
     start: Timestamp,
     version: usize,
     /// The pods that were delivered, by UID and version.
-    pods: BTreeMap<(String, String), Arc<Value>>,
+    pods: BTreeMap<(String, String), Value>,
     /// By name, the last delivered reading of a node and when it was requested; the first one is that of the plan.
-    nodes: BTreeMap<String, (Instant, Arc<Value>)>,
+    nodes: BTreeMap<String, (Instant, Value)>,
     judged: BTreeMap<String, String>,
-    leases: BTreeMap<String, (Instant, Option<Arc<Value>>)>,
-    namespaces: BTreeMap<String, Arc<Value>>,
+    leases: BTreeMap<String, (Instant, Option<Value>)>,
+    namespaces: BTreeMap<String, Value>,
 }
 
 impl Watched {
@@ -111,7 +109,7 @@ impl Watched {
                 wrongs.extend(conditions::keeps_pod(&pod, now, &self.choices).map(str::to_owned));
                 wrongs.extend(self.node_keeps(&pod, now));
                 let namespace = self.namespaces.get(&request.namespace);
-                if namespace.is_none_or(|it| conditions::is_opted_out(it)) {
+                if namespace.is_none_or(conditions::is_opted_out) {
                     wrongs.push("its namespace is opted out, or was not read".to_owned());
                 }
             }
@@ -151,7 +149,7 @@ impl Watched {
         if self.judged.get(name).map(String::as_str) != Some(text(&node["metadata"]["uid"])) {
             return Some("its node is another one than the one that was judged".to_owned());
         }
-        conditions::keeps_node(node, lease.as_deref(), now, &self.choices).map(str::to_owned)
+        conditions::keeps_node(node, lease.as_ref(), now, &self.choices).map(str::to_owned)
     }
 
     /// Changes the cluster as others may at any moment.
@@ -242,7 +240,7 @@ impl Watched {
         (!places.is_empty()).then(|| places[self.dice.below(places.len())])
     }
 
-    fn remember(&mut self, kind: Kind, asked: Instant, object: &Arc<Value>) {
+    fn remember(&mut self, kind: Kind, asked: Instant, object: &Value) {
         let metadata = &object["metadata"];
         let (name, uid) = (
             text(&metadata["name"]).to_owned(),
@@ -253,17 +251,17 @@ impl Watched {
             "Pod" if kind == Kind::PodUids => {}
             "Pod" => {
                 let version = text(&metadata["resourceVersion"]).to_owned();
-                self.pods.insert((uid, version), Arc::clone(object));
+                self.pods.insert((uid, version), object.clone());
             }
             "Node" if kind == Kind::Node => {
                 self.judged.entry(name.clone()).or_insert(uid);
-                self.nodes.insert(name, (asked, Arc::clone(object)));
+                self.nodes.insert(name, (asked, object.clone()));
             }
             "Lease" if kind == Kind::Lease => {
-                self.leases.insert(name, (asked, Some(Arc::clone(object))));
+                self.leases.insert(name, (asked, Some(object.clone())));
             }
             "Namespace" => {
-                self.namespaces.insert(name, Arc::clone(object));
+                self.namespaces.insert(name, object.clone());
             }
             _ => {}
         }
@@ -302,17 +300,13 @@ fn form(request: &Request) -> Vec<String> {
 }
 
 impl Cluster for Watched {
-    type Facts = Arc<Value>;
-
     fn now(&self) -> Timestamp {
         let elapsed = SignedDuration::try_from(self.began.elapsed()).unwrap();
         Timestamp::from_second((self.start + elapsed).as_second()).unwrap()
     }
 
-    fn objects(&self, resource: Resource, selector: &str) -> Vec<(Value, Arc<Value>)> {
-        let all = self.state.objects(resource, selector).into_iter();
-        all.map(|(object, ())| (object.clone(), Arc::new(object)))
-            .collect()
+    fn objects(&self, kind: &str) -> Vec<Value> {
+        self.state.objects(kind)
     }
 
     fn sent(&mut self, request: &Request) {
@@ -327,14 +321,10 @@ impl Cluster for Watched {
         }
     }
 
-    fn write(
-        &mut self,
-        request: &Request,
-        takes_effect: bool,
-    ) -> Result<(Value, Arc<Value>), Refusal> {
+    fn write(&mut self, request: &Request, takes_effect: bool) -> Result<Value, Refusal> {
         let (uid, _) = request.preconditions();
         let uid = uid.to_owned();
-        let (object, ()) = self.state.write(request, takes_effect)?;
+        let object = self.state.write(request, takes_effect)?;
         let is_there = self
             .state
             .objects
@@ -349,15 +339,10 @@ impl Cluster for Watched {
             write.removed = true;
             self.gone.insert(uid);
         }
-        Ok((object.clone(), Arc::new(object)))
+        Ok(object)
     }
 
-    fn answered(
-        &mut self,
-        request: &Request,
-        status: u16,
-        _: Option<pod_reaper_test_support::simulated::Fault>,
-    ) {
+    fn answered(&mut self, request: &Request, status: u16) {
         if let Some(write) = self
             .writes
             .iter_mut()
@@ -367,19 +352,12 @@ impl Cluster for Watched {
         }
     }
 
-    fn delivered(&mut self, request: &Request, delivery: Delivery<Arc<Value>>) {
-        let Delivery { asked, content, .. } = delivery;
-        match content {
-            Content::Object(object) => self.remember(request.kind, asked, &object),
-            Content::Absent if request.kind == Kind::Lease => {
-                self.leases.insert(request.name.clone(), (asked, None));
-            }
-            Content::Absent => {}
-            Content::Page { readable, .. } => {
-                for object in &readable {
-                    self.remember(request.kind, asked, object);
-                }
-            }
+    fn delivered(&mut self, request: &Request, asked: Instant, objects: Vec<Value>) {
+        if request.kind == Kind::Lease && objects.is_empty() {
+            self.leases.insert(request.name.clone(), (asked, None));
+        }
+        for object in &objects {
+            self.remember(request.kind, asked, object);
         }
     }
 }

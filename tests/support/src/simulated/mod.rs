@@ -6,7 +6,6 @@
 
 mod dice;
 mod fault;
-mod labels;
 mod objects;
 mod printed;
 mod request;
@@ -28,39 +27,17 @@ use tokio::time::{Instant, sleep};
 pub use self::{
     dice::Dice,
     fault::{Fate, Fault, Trouble},
-    labels::Labels,
     objects::Objects,
-    request::{Kind, Request, Resource},
+    request::{Kind, Request},
 };
 
 /// The objects behind the server.
 pub trait Cluster: Send + 'static {
-    /// The facts that a client can read from an object.
-    type Facts: Clone + Send;
-
     /// The server's clock, in whole seconds.
     fn now(&self) -> Timestamp;
 
-    /// All objects of a kind, in the order of a list. Objects that `selector` excludes may be missing.
-    fn objects(&self, resource: Resource, selector: &str) -> Vec<(Value, Self::Facts)>;
-
-    /// Like [`objects`](Self::objects), from a cache that may be behind.
-    fn cached(&self, resource: Resource, selector: &str) -> Vec<(Value, Self::Facts)> {
-        self.objects(resource, selector)
-    }
-
-    fn object(
-        &self,
-        resource: Resource,
-        namespace: &str,
-        name: &str,
-    ) -> Option<(Value, Self::Facts)> {
-        let is_it = |(object, _): &(Value, Self::Facts)| {
-            let metadata = &object["metadata"];
-            metadata["name"] == name && (namespace.is_empty() || metadata["namespace"] == namespace)
-        };
-        self.objects(resource, "").into_iter().find(is_it)
-    }
+    /// All objects of a kind, in the order of a list.
+    fn objects(&self, kind: &str) -> Vec<Value>;
 
     /// Called when a request is sent.
     fn sent(&mut self, _: &Request) {}
@@ -69,58 +46,18 @@ pub trait Cluster: Send + 'static {
     fn received(&mut self, _: &Request) {}
 
     /// Writes to a pod, unless `takes_effect` is false. Returns the pod after the write, or before a delete.
-    fn write(
-        &mut self,
-        request: &Request,
-        takes_effect: bool,
-    ) -> Result<(Value, Self::Facts), Refusal>;
+    fn write(&mut self, request: &Request, takes_effect: bool) -> Result<Value, Refusal>;
 
     /// Called when a status is sent to the client. A fault may have replaced the server's own status.
-    fn answered(&mut self, _: &Request, _status: u16, _fault: Option<Fault>) {}
+    fn answered(&mut self, _: &Request, _status: u16) {}
 
-    /// Called when the server's own response is sent to the client completely.
-    fn delivered(&mut self, _: &Request, _: Delivery<Self::Facts>) {}
+    /// Called when the server's own response is sent completely, with the readable objects in it. The client sent the request at
+    /// `asked`.
+    fn delivered(&mut self, _: &Request, _asked: Instant, _: Vec<Value>) {}
 }
 
-/// The reason why a write is refused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refusal {
-    NotFound,
-    WrongUid,
-    WrongVersion,
-}
-
-/// A response that a client receives.
-#[derive(Debug)]
-pub struct Delivery<F> {
-    /// The time when the client sent the request, by the test's clock.
-    pub asked: Instant,
-    /// The time of the response, by the server's clock.
-    pub now: Timestamp,
-    /// Whether the response has the server's `Date`.
-    pub dated: bool,
-    pub content: Content<F>,
-}
-
-#[derive(Debug)]
-pub enum Content<F> {
-    /// One object, read or written.
-    Object(F),
-    /// The object does not exist.
-    Absent,
-    /// The readable objects of a page, or of the whole list after its last page.
-    Page {
-        readable: Vec<F>,
-        whole: Option<Whole<F>>,
-    },
-}
-
-#[derive(Debug)]
-pub struct Whole<F> {
-    pub readable: Vec<F>,
-    /// Whether an object could not be read.
-    pub malformed: bool,
-}
+/// The status and the reason of a refused write.
+pub type Refusal = (u16, &'static str);
 
 /// The server. Clones share its state.
 pub struct Server<C: Cluster>(Arc<Mutex<State<C>>>);
@@ -141,33 +78,16 @@ pub struct State<C: Cluster> {
     at_once: usize,
     began: Instant,
     fate: Box<dyn FnMut(&Request) -> Fate + Send>,
-    lists: Vec<List<C::Facts>>,
+    /// The lists, each as it was at the time of its first page.
+    lists: Vec<Vec<Value>>,
 }
 
-/// A list at the time of its first page. All pages show the list at that time.
-struct List<F> {
-    items: Vec<(Value, F)>,
-    malformed: BTreeSet<usize>,
-}
-
-struct Answer<F> {
+struct Answer {
     status: u16,
     body: Value,
     now: Timestamp,
-    means: Means<F>,
-}
-
-/// The facts of a response, if it is delivered completely.
-enum Means<F> {
-    Nothing,
-    Object(F),
-    Absent,
-    Page {
-        list: usize,
-        from: usize,
-        to: usize,
-        malformed: Option<usize>,
-    },
+    /// The readable objects in it.
+    objects: Vec<Value>,
 }
 
 /// Counts the requests in progress, including those that the client aborts.
@@ -288,58 +208,41 @@ impl<C: Cluster> State<C> {
     }
 
     /// Responds to a request, and applies its effect.
-    fn handle(&mut self, request: &Request, fate: &Fate) -> Answer<C::Facts> {
+    fn handle(&mut self, request: &Request, fate: &Fate) -> Answer {
         self.cluster.received(request);
-        let now = self.cluster.now();
-        let Request {
-            namespace, name, ..
-        } = request;
         let malformed = fate.fault == Some(Fault::Malformed);
-        let (status, body, means) = match request.kind {
+        let refused = |(status, reason)| (status, status_object(status, reason, "no"), Vec::new());
+        let (status, body, objects) = match request.kind {
             Kind::Delete | Kind::Patch => {
                 let takes_effect = fate.fault.is_none_or(Fault::takes_effect);
-                match self.cluster.write(request, takes_effect) {
-                    Ok((pod, facts)) => {
-                        let body =
-                            json!({"kind": "PartialObjectMetadata", "metadata": pod["metadata"]});
-                        (200, body, Means::Object(facts))
+                let written = self.cluster.write(request, takes_effect);
+                written.map_or_else(refused, |pod| {
+                    let body =
+                        json!({"kind": "PartialObjectMetadata", "metadata": pod["metadata"]});
+                    (200, body, vec![pod])
+                })
+            }
+            Kind::Event => (200, json!({"kind": "PartialObjectMetadata"}), Vec::new()),
+            kind if kind.is_list() => self.page(request, fate.pick, malformed),
+            kind => {
+                let mut objects = self.cluster.objects(kind.resource()).into_iter();
+                match objects.find(|object| request.names(object)) {
+                    Some(object) => {
+                        let mut body = object.clone();
+                        if malformed {
+                            body["metadata"]["annotations"] = json!(7);
+                        }
+                        (200, body, vec![object])
                     }
-                    Err(refusal) => {
-                        let (status, reason) = refusal.status(request.kind);
-                        let message = "the pod is not as it should be";
-                        (
-                            status,
-                            status_object(status, reason, message),
-                            Means::Nothing,
-                        )
-                    }
+                    None => refused((404, "NotFound")),
                 }
             }
-            Kind::Event => (
-                200,
-                json!({"kind": "PartialObjectMetadata"}),
-                Means::Nothing,
-            ),
-            kind if kind.is_list() => self.page(request, fate.pick, malformed),
-            kind => match self.cluster.object(kind.resource(), namespace, name) {
-                Some((mut object, facts)) => {
-                    if malformed {
-                        object["metadata"]["annotations"] = json!(7);
-                    }
-                    (200, object, Means::Object(facts))
-                }
-                None => (
-                    404,
-                    status_object(404, "NotFound", "not found"),
-                    Means::Absent,
-                ),
-            },
         };
         Answer {
             status,
             body,
-            now,
-            means,
+            now: self.cluster.now(),
+            objects,
         }
     }
 
@@ -348,67 +251,33 @@ impl<C: Cluster> State<C> {
         request: &Request,
         pick: usize,
         malformed: bool,
-    ) -> (u16, Value, Means<C::Facts>) {
-        if request.labels.is_none() {
-            return (
-                400,
-                status_object(400, "BadRequest", "unable to parse requirement"),
-                Means::Nothing,
-            );
-        }
+    ) -> (u16, Value, Vec<Value>) {
         let (list, from) = request.page.unwrap_or_else(|| {
-            let (resource, selector) = (request.kind.resource(), &request.selector);
-            // A real cache ignores the limit. Here a list from the cache still has pages, as if the server's cache were not
-            // ready.
-            let objects = if request.cached {
-                self.cluster.cached(resource, selector)
-            } else {
-                self.cluster.objects(resource, selector)
-            };
-            let selected = objects
-                .into_iter()
-                .filter(|(object, _)| request.selects(object));
-            let items = selected
-                .map(|(object, facts)| (printed::item(request.kind, object), facts))
-                .collect();
-            self.lists.push(List {
-                items,
-                malformed: BTreeSet::new(),
-            });
+            let mut objects = self.cluster.objects(request.kind.resource());
+            objects.retain(|object| request.selects(object));
+            self.lists.push(objects);
             (self.lists.len() - 1, 0)
         });
-        let all = &self.lists[list].items;
-        // A list without a limit has no pages.
-        let most = if request.limit == usize::MAX {
-            usize::MAX
-        } else {
-            self.page.min(request.limit)
-        };
-        let to = from.saturating_add(most).min(all.len());
-        let mut page = all[from..to]
+        let all = &self.lists[list];
+        let to = from
+            .saturating_add(self.page.min(request.limit))
+            .min(all.len());
+        let mut readable = all[from..to].to_vec();
+        let items = readable
             .iter()
-            .map(|(item, _)| item.clone())
-            .collect_vec();
-        let malformed = (malformed && from < to).then(|| pick % (to - from));
-        if let Some(at) = malformed {
+            .map(|object| printed::item(request.kind, object));
+        let mut page = items.collect_vec();
+        if malformed && from < to {
+            let at = pick % (to - from);
             printed::spoil(&mut page[at]);
+            readable.remove(at);
         }
         let next = if to < all.len() {
             format!("l{list}i{to}")
         } else {
             String::new()
         };
-        let body = printed::list(request.kind, &next, page);
-        (
-            200,
-            body,
-            Means::Page {
-                list,
-                from,
-                to,
-                malformed: malformed.map(|at| from + at),
-            },
-        )
+        (200, printed::list(request.kind, &next, page), readable)
     }
 
     /// The response that reaches the client.
@@ -417,33 +286,19 @@ impl<C: Cluster> State<C> {
         request: &Request,
         asked: Instant,
         fault: Option<Fault>,
-        answer: Answer<C::Facts>,
+        answer: Answer,
     ) -> Response<Body> {
-        let Answer {
-            status,
-            body,
-            now,
-            means,
-        } = answer;
-        let instead = fault.and_then(|fault| fault.instead(status, &body.to_string()));
+        let body = answer.body.to_string();
+        let instead = fault.and_then(|fault| fault.instead(answer.status, &body));
         let whole = instead.is_none();
-        let (status, body) = instead.unwrap_or_else(|| (status, body.to_string()));
-        self.cluster.answered(request, status, fault);
-        let dated = fault != Some(Fault::NoDate);
-        if whole && let Some(content) = self.content(means) {
-            self.cluster.delivered(
-                request,
-                Delivery {
-                    asked,
-                    now,
-                    dated,
-                    content,
-                },
-            );
+        let (status, body) = instead.unwrap_or((answer.status, body));
+        self.cluster.answered(request, status);
+        if whole {
+            self.cluster.delivered(request, asked, answer.objects);
         }
         let mut response = Response::builder().status(status);
-        if dated {
-            let date = now.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
+        if fault != Some(Fault::NoDate) {
+            let date = answer.now.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
             response = response.header(header::DATE, date);
         }
         if let Some(Fault::Busy(_, Some(seconds))) = fault {
@@ -452,49 +307,6 @@ impl<C: Cluster> State<C> {
         response
             .body(Body::from(body.into_bytes()))
             .expect("our headers make a response")
-    }
-
-    fn content(&mut self, means: Means<C::Facts>) -> Option<Content<C::Facts>> {
-        Some(match means {
-            Means::Nothing => return None,
-            Means::Object(facts) => Content::Object(facts),
-            Means::Absent => Content::Absent,
-            Means::Page {
-                list,
-                from,
-                to,
-                malformed,
-            } => {
-                let List {
-                    items,
-                    malformed: all_malformed,
-                } = &mut self.lists[list];
-                all_malformed.extend(malformed);
-                let readable = |range: std::ops::Range<usize>| {
-                    let readable = range.filter(|at| !all_malformed.contains(at));
-                    readable.map(|at| items[at].1.clone()).collect_vec()
-                };
-                let whole = (to == items.len()).then(|| Whole {
-                    readable: readable(0..to),
-                    malformed: !all_malformed.is_empty(),
-                });
-                Content::Page {
-                    readable: readable(from..to),
-                    whole,
-                }
-            }
-        })
-    }
-}
-
-impl Refusal {
-    fn status(self, kind: Kind) -> (u16, &'static str) {
-        match self {
-            Self::NotFound => (404, "NotFound"),
-            // A patch sets the UID as a field, which cannot be changed.
-            Self::WrongUid if kind == Kind::Patch => (422, "Invalid"),
-            Self::WrongUid | Self::WrongVersion => (409, "Conflict"),
-        }
     }
 }
 

@@ -5,15 +5,12 @@ use serde_json::{Value, json};
 
 use super::Kind;
 
-/// A status in a pod's row that no current Kubernetes prints.
-const UNKNOWN_STATUS: &str = "Unheard";
-
 /// An object as an item of the list.
-pub(super) fn item(kind: Kind, object: Value) -> Value {
+pub(super) fn item(kind: Kind, object: &Value) -> Value {
     match kind {
         Kind::Namespaces | Kind::PodUids => json!({"metadata": object["metadata"]}),
-        kind if kind.is_rows() => json!({"cells": cells(kind, &object)}),
-        _ => object,
+        kind if kind.is_rows() => json!({"cells": cells(kind, object)}),
+        _ => object.clone(),
     }
 }
 
@@ -32,12 +29,10 @@ pub(super) fn list(kind: Kind, next: &str, items: Vec<Value>) -> Value {
     let metadata = json!({"continue": next});
     if !kind.is_rows() {
         let kind = match kind {
-            Kind::Nodes | Kind::NodesWith => "NodeList",
-            Kind::Pods | Kind::PodsIn => "PodList",
-            Kind::ServerLeases | Kind::LeasesNamed => "LeaseList",
-            Kind::Drivers => "CSIDriverList",
-            _ => "PartialObjectMetadataList",
+            Kind::Namespaces | Kind::PodUids => "PartialObjectMetadata",
+            kind => kind.resource(),
         };
+        let kind = format!("{kind}List");
         return json!({"kind": kind, "metadata": metadata, "items": items});
     }
     let columns = columns(kind)
@@ -56,8 +51,7 @@ fn columns(kind: Kind) -> &'static [&'static str] {
     }
 }
 
-/// The columns as Kubernetes 1.33 to 1.35 print them (pkg/printers/internalversion/printers.go). If a status depends on more than
-/// our objects have, `shows` is the status that is printed unless another one takes precedence.
+/// The columns as Kubernetes 1.33 to 1.35 print them (pkg/printers/internalversion/printers.go).
 fn cells(kind: Kind, object: &Value) -> Value {
     let name = &object["metadata"]["name"];
     let text = |value: &Value, absent: &str| value.as_str().unwrap_or(absent).to_owned();
@@ -92,14 +86,10 @@ fn node_status(node: &Value) -> String {
         .into_iter()
         .flatten()
         .find(|condition| condition["type"] == "Ready");
-    let status = match (
-        node["shows"].as_str(),
-        ready.map(|ready| ready["status"] == "True"),
-    ) {
-        (Some(shows), _) => shows,
-        (None, Some(true)) => "Ready",
-        (None, Some(false)) => "NotReady",
-        (None, None) => "Unknown",
+    let status = match ready.map(|ready| ready["status"] == "True") {
+        Some(true) => "Ready",
+        Some(false) => "NotReady",
+        None => "Unknown",
     };
     format!(
         "{status}{}",
@@ -125,17 +115,13 @@ fn roles(node: &Value) -> String {
     }
 }
 
+/// A final phase hides that the pod is Terminating.
 fn pod_status(pod: &Value) -> &str {
     let phase = pod["status"]["phase"].as_str().unwrap_or_default();
-    let shows = pod["shows"].as_str().unwrap_or(phase);
-    let terminating = !pod["metadata"]["deletionTimestamp"].is_null();
     let finished = matches!(phase, "Succeeded" | "Failed");
-    if terminating && pod["status"]["reason"] == "NodeLost" {
-        "Unknown"
-    } else if terminating && !finished && shows != UNKNOWN_STATUS {
-        "Terminating"
+    if pod["metadata"]["deletionTimestamp"].is_null() || finished {
+        phase
     } else {
-        // A final phase hides that the pod is Terminating.
-        shows
+        "Terminating"
     }
 }

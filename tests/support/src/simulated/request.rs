@@ -6,8 +6,6 @@ use std::collections::BTreeMap;
 use http::{header, request::Parts};
 use serde_json::Value;
 
-use super::Labels;
-
 /// Selects the finished pods, whose phase is none of these.
 const UNFINISHED: &str = "status.phase!=Pending,status.phase!=Running,status.phase!=Unknown";
 /// Selects the Leases that are not those of kubelets.
@@ -45,27 +43,10 @@ pub enum Kind {
     StatefulSet,
     Claim,
     Volume,
-    Claims,
-    Volumes,
     PodsIn,
     Delete,
     Patch,
     Event,
-}
-
-/// The kinds of listed objects.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Resource {
-    Nodes,
-    Leases,
-    Namespaces,
-    Pods,
-    Claims,
-    Volumes,
-    StatefulSets,
-    Attachments,
-    Events,
-    Drivers,
 }
 
 #[derive(Debug, Clone)]
@@ -76,14 +57,11 @@ pub struct Request {
     pub namespace: String,
     pub name: String,
     pub selector: String,
-    /// The label selector; `None` if it does not parse.
-    pub(super) labels: Option<Labels>,
+    /// The label selector: keys, each with the values that it may have.
+    labels: Vec<(String, Vec<String>)>,
     /// The query as it was sent.
     pub query: Option<String>,
-    pub content_type: String,
     pub body: Value,
-    /// Whether the server may respond from its cache.
-    pub cached: bool,
     /// The maximum number of objects on a page that the request allows.
     pub(super) limit: usize,
     /// The number of a list, and of the first item on this page.
@@ -100,135 +78,123 @@ enum Form {
     One,
 }
 
-/// Each kind of request: its method and path, with a label selector if it has one, its form, and the resource.
-const KINDS: [(Kind, &str, Form, Resource); 25] = {
+/// Each kind of request: its method and path, with a label selector if it has one, its form, and the kind of object.
+const KINDS: [(Kind, &str, Form, &str); 23] = {
     use Form::{Few, List, Metadata, One, Rows};
     [
-        (Kind::NodeRows, "GET /api/v1/nodes", Rows, Resource::Nodes),
-        (Kind::PodRows, "GET /api/v1/pods", Rows, Resource::Pods),
+        (Kind::NodeRows, "GET /api/v1/nodes", Rows, "Node"),
+        (Kind::PodRows, "GET /api/v1/pods", Rows, "Pod"),
         (
             Kind::AttachmentRows,
             "GET /apis/storage.k8s.io/v1/volumeattachments",
             Rows,
-            Resource::Attachments,
+            "VolumeAttachment",
         ),
-        (Kind::Nodes, "GET /api/v1/nodes", List, Resource::Nodes),
+        (Kind::Nodes, "GET /api/v1/nodes", List, "Node"),
         (
             Kind::NodesWith,
             "GET /api/v1/nodes?labelSelector",
             Few,
-            Resource::Nodes,
+            "Node",
         ),
         (
             Kind::Namespaces,
             "GET /api/v1/namespaces",
             Metadata,
-            Resource::Namespaces,
+            "Namespace",
         ),
-        (Kind::Pods, "GET /api/v1/pods", List, Resource::Pods),
-        (Kind::PodUids, "GET /api/v1/pods", Metadata, Resource::Pods),
-        (Kind::Node, "GET /api/v1/nodes/NAME", One, Resource::Nodes),
+        (Kind::Pods, "GET /api/v1/pods", List, "Pod"),
+        (Kind::PodUids, "GET /api/v1/pods", Metadata, "Pod"),
+        (Kind::Node, "GET /api/v1/nodes/NAME", One, "Node"),
         (
             Kind::Lease,
             "GET /apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/NAME",
             One,
-            Resource::Leases,
+            "Lease",
         ),
         (
             Kind::ServerLeases,
             "GET /apis/coordination.k8s.io/v1/namespaces/kube-system/leases?labelSelector",
             List,
-            Resource::Leases,
+            "Lease",
         ),
         (
             Kind::LeaseRows,
             "GET /apis/coordination.k8s.io/v1/leases",
             Rows,
-            Resource::Leases,
+            "Lease",
         ),
         (
             Kind::LeasesNamed,
             "GET /apis/coordination.k8s.io/v1/leases",
             List,
-            Resource::Leases,
+            "Lease",
         ),
         (
             Kind::OtherLease,
             "GET /apis/coordination.k8s.io/v1/namespaces/NAMESPACE/leases/NAME",
             One,
-            Resource::Leases,
+            "Lease",
         ),
         (
             Kind::Drivers,
             "GET /apis/storage.k8s.io/v1/csidrivers",
             List,
-            Resource::Drivers,
+            "CSIDriver",
         ),
         (
             Kind::Pod,
             "GET /api/v1/namespaces/NAMESPACE/pods/NAME",
             One,
-            Resource::Pods,
+            "Pod",
         ),
         (
             Kind::StatefulSet,
             "GET /apis/apps/v1/namespaces/NAMESPACE/statefulsets/NAME",
             One,
-            Resource::StatefulSets,
+            "StatefulSet",
         ),
         (
             Kind::Claim,
             "GET /api/v1/namespaces/NAMESPACE/persistentvolumeclaims/NAME",
             One,
-            Resource::Claims,
+            "PersistentVolumeClaim",
         ),
         (
             Kind::Volume,
             "GET /api/v1/persistentvolumes/NAME",
             One,
-            Resource::Volumes,
-        ),
-        (
-            Kind::Claims,
-            "GET /api/v1/persistentvolumeclaims",
-            List,
-            Resource::Claims,
-        ),
-        (
-            Kind::Volumes,
-            "GET /api/v1/persistentvolumes",
-            List,
-            Resource::Volumes,
+            "PersistentVolume",
         ),
         (
             Kind::PodsIn,
             "GET /api/v1/namespaces/NAMESPACE/pods",
             List,
-            Resource::Pods,
+            "Pod",
         ),
         (
             Kind::Delete,
             "DELETE /api/v1/namespaces/NAMESPACE/pods/NAME",
             One,
-            Resource::Pods,
+            "Pod",
         ),
         (
             Kind::Patch,
             "PATCH /api/v1/namespaces/NAMESPACE/pods/NAME/status",
             One,
-            Resource::Pods,
+            "Pod",
         ),
         (
             Kind::Event,
             "POST /apis/events.k8s.io/v1/namespaces/NAMESPACE/events",
             One,
-            Resource::Events,
+            "Event",
         ),
     ]
 };
 
 impl Kind {
-    pub fn all() -> [Self; 25] {
+    pub fn all() -> [Self; 23] {
         KINDS.map(|(kind, ..)| kind)
     }
 
@@ -249,7 +215,7 @@ impl Kind {
         self.form() != Form::One
     }
 
-    pub(super) fn resource(self) -> Resource {
+    pub(super) fn resource(self) -> &'static str {
         KINDS[self as usize].3
     }
 }
@@ -282,22 +248,23 @@ impl Request {
         )
     }
 
-    /// The node whose pods a list requests; empty for pods without a node.
-    pub fn of_node(&self) -> Option<&str> {
-        self.selector.strip_prefix(SELECTS_NODE)
+    /// Whether the object has the namespace and the name.
+    pub(super) fn names(&self, object: &Value) -> bool {
+        let metadata = &object["metadata"];
+        let is_there = self.namespace.is_empty() || metadata["namespace"] == *self.namespace;
+        is_there && metadata["name"] == *self.name
     }
 
     /// Whether the object meets all requirements of the selectors.
     pub(super) fn selects(&self, object: &Value) -> bool {
-        if !self
-            .labels
-            .as_ref()
-            .is_some_and(|labels| labels.select(object))
-        {
-            return false;
-        }
-        if !self.namespace.is_empty() && object["metadata"]["namespace"] != self.namespace.as_str()
-        {
+        let metadata = &object["metadata"];
+        let has = |(key, values): &(String, Vec<String>)| {
+            values
+                .iter()
+                .any(|value| metadata["labels"][key] == **value)
+        };
+        let is_there = self.namespace.is_empty() || metadata["namespace"] == *self.namespace;
+        if !is_there || !self.labels.iter().all(has) {
             return false;
         }
         let requirements = self
@@ -319,14 +286,9 @@ impl Request {
 
     /// Parses a request. Returns `None` if the program has no reason to send it.
     pub(super) fn read(number: usize, parts: &Parts, body: &[u8]) -> Option<Self> {
-        let header = |name| {
-            parts
-                .headers
-                .get(name)
-                .and_then(|value| value.to_str().ok())
-                .unwrap_or_default()
-        };
-        let accept = header(header::ACCEPT);
+        let accept = parts.headers.get(header::ACCEPT);
+        let accept = accept.and_then(|value| value.to_str().ok());
+        let accept = accept.unwrap_or_default();
         let (table, metadata) = (
             accept.contains("as=Table"),
             accept.contains("as=PartialObjectMetadata"),
@@ -389,11 +351,11 @@ impl Request {
             .is_some_and(|node| !node.is_empty());
         let may_be_old = kind == Kind::Pods && by_name;
         let is_first = limit == Some(OBJECTS);
-        let cached = match query.get("resourceVersion") {
-            Some(&"0") if page.is_none() && may_be_old => true,
-            None if page.is_some() || !may_be_old || !is_first => false,
+        match query.get("resourceVersion") {
+            Some(&"0") if page.is_none() && may_be_old => {}
+            None if page.is_some() || !may_be_old || !is_first => {}
             _ => return None,
-        };
+        }
         let body = if body.is_empty() {
             Value::Null
         } else {
@@ -405,15 +367,27 @@ impl Request {
             namespace: namespace.to_owned(),
             name: name.to_owned(),
             selector,
-            labels: Labels::parse(&labels.unwrap_or_default()),
+            labels: requirements(&labels.unwrap_or_default())?,
             query: parts.uri.query().map(str::to_owned),
-            content_type: header(header::CONTENT_TYPE).to_owned(),
             body,
-            cached,
             limit: limit.unwrap_or(usize::MAX),
             page,
         })
     }
+}
+
+/// Parses a label selector in the forms that the program sends: `key=value` and `key in (a,b)`.
+fn requirements(selector: &str) -> Option<Vec<(String, Vec<String>)>> {
+    let parts = selector.split("),").filter(|part| !part.is_empty());
+    let requirements = parts.map(|part| {
+        let part = part.trim_end_matches(')');
+        let (key, values) = part.split_once(" in (").or_else(|| part.split_once('='))?;
+        Some((
+            key.to_owned(),
+            values.split(',').map(str::to_owned).collect(),
+        ))
+    });
+    requirements.collect()
 }
 
 /// Decodes the `%` escapes of a query.
