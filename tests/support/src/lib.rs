@@ -465,8 +465,7 @@ impl ControlPlane {
         };
         let mut found = 0;
         for collection in collections.split_whitespace() {
-            // Servers before 1.30 have no admission policies.
-            let list = self.try_get(collection).unwrap_or(json!({"items": []}));
+            let list = self.get(collection);
             for item in each(&list["items"]) {
                 let path = item_path(collection, item);
                 let metadata = &item["metadata"];

@@ -40,10 +40,9 @@ pub const NOT_RUN: &str = "
 /// The message of a run that would ask before it deletes: pages are for users at a terminal.
 pub const NOBODY_TO_ASK: &str = "there is no terminal to ask for confirmation";
 
-/// A fenced block: its language, the number of its first line, and its lines.
+/// A fenced block: its language and its lines.
 pub struct Block {
     pub language: String,
-    pub line: usize,
     pub lines: Vec<String>,
 }
 
@@ -100,14 +99,13 @@ pub fn blocks(text: &str) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
     let mut inside = false;
     let mut indent = 0;
-    for (number, line) in text.lines().enumerate() {
+    for line in text.lines() {
         if let Some(language) = line.trim_start().strip_prefix("```") {
             inside = !inside;
             indent = line.len() - line.trim_start().len();
             if inside {
                 blocks.push(Block {
                     language: language.to_owned(),
-                    line: number + 1,
                     lines: Vec::new(),
                 });
             }

@@ -1,10 +1,9 @@
 //! An HTTP proxy between pod-reaper and the API server. It records the requests, lets a test act between two requests, and can
-//! respond with faults.
+//! change the response.
 //!
 //! The token of its kubeconfig and a header of every response are [`MARKER`], which must not be in any output.
 
 use std::{
-    fmt,
     io::{BufRead, BufReader, Read, Write},
     net::{TcpListener, TcpStream},
     path::PathBuf,
@@ -61,28 +60,13 @@ impl Seen {
 type Hook = dyn Fn(&Seen) -> Act + Send + Sync;
 
 /// The treatment of a request.
-#[derive(Clone)]
 pub enum Act {
     /// The request is passed on, and so is its response.
     Forward,
     /// The proxy responds.
     Instead(u16, Value),
-    /// The proxy responds with headers and a body that need not be JSON.
-    Answer(Reply),
-    /// The request is passed on, and the proxy responds with this.
-    After(u16, Value),
     /// The request is passed on, and its response is changed.
     Rewrite(Arc<dyn Fn(&mut Reply) + Send + Sync>),
-    /// The request is passed on, and the proxy closes the connection without a response.
-    Lose,
-    /// The request is passed on, and the proxy closes the connection in the middle of the response's body.
-    Cut,
-    /// The request is passed on, and there is no response for as long as the client waits.
-    HangAfter,
-    /// The request is not passed on, and there is no response for as long as the client waits.
-    Hang,
-    /// The request is not passed on, and the proxy closes the connection.
-    Close,
 }
 
 impl Act {
@@ -93,32 +77,11 @@ impl Act {
 }
 
 /// A response.
-#[derive(Debug, Clone)]
 pub struct Reply {
     pub status: u16,
-    /// The headers, without the body's length and type.
-    pub headers: Vec<(String, String)>,
-    pub body: Vec<u8>,
-}
-
-impl Reply {
-    /// A response with a header. Every response also gets a `Date`, unless it has its own.
-    pub fn new(status: u16, header: (&str, &str), body: impl fmt::Display) -> Self {
-        let headers = vec![(header.0.to_owned(), header.1.to_owned())];
-        Self {
-            status,
-            headers,
-            body: body.to_string().into_bytes(),
-        }
-    }
-
     /// The `Date`: the server's clock, or a changed one.
-    pub fn date(&mut self) -> Option<&mut String> {
-        self.headers
-            .iter_mut()
-            .find(|(name, _)| name == "Date")
-            .map(|(_, date)| date)
-    }
+    pub date: Option<String>,
+    pub body: Vec<u8>,
 }
 
 /// The headers that reach the API server.
@@ -190,9 +153,7 @@ impl Proxy {
             let lease = seen.path.split_once("/kube-node-lease/leases/");
             let lives = lease.is_some_and(|(_, node)| !silent.contains(&node));
             Act::rewrite(move |reply| {
-                if let Some(date) = reply.date() {
-                    *date = shifted(date, minutes);
-                }
+                reply.date = reply.date.take().map(|date| shifted(&date, minutes));
                 let mut lease: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
                 let renewed = lease["spec"]["renewTime"].as_str();
                 if let Some(renewed) = renewed.filter(|_| lives) {
@@ -267,14 +228,7 @@ impl Proxy {
 
 /// Forwards a request, and changes or removes the `Date` of the response.
 pub fn at(clock: Clock) -> Act {
-    Act::rewrite(move |reply| {
-        if let Some(date) = reply.date() {
-            match clock(date) {
-                Some(other) => *date = other,
-                None => reply.headers.retain(|(name, _)| name != "Date"),
-            }
-        }
-    })
+    Act::rewrite(move |reply| reply.date = reply.date.as_deref().and_then(clock))
 }
 
 fn held(log: &Mutex<Log>) -> MutexGuard<'_, Log> {
@@ -336,106 +290,30 @@ fn serve(
         let forward = || {
             let (status, date, body) = cluster.forward(&method, &path, headers, body);
             held(log).passed_on.push((place, status));
-            let headers = date
-                .into_iter()
-                .map(|date| ("Date".to_owned(), date))
-                .collect();
-            Reply {
-                status,
-                headers,
-                body,
-            }
+            Reply { status, date, body }
         };
-        let act = hook(&seen);
-        let cut = matches!(act, Act::Cut);
-        let reply = match act {
-            Act::Forward | Act::Cut => Some(forward()),
-            Act::Instead(status, body) => {
-                let body = body.to_string().into_bytes();
-                Some(made_here(
-                    cluster,
-                    Reply {
-                        status,
-                        headers: Vec::new(),
-                        body,
-                    },
-                ))
-            }
-            Act::Answer(reply) => Some(made_here(cluster, reply)),
-            Act::After(status, body) => {
-                let headers = forward().headers;
-                Some(Reply {
-                    status,
-                    headers,
-                    body: body.to_string().into_bytes(),
-                })
-            }
+        let Reply { status, date, body } = match hook(&seen) {
+            Act::Forward => forward(),
+            Act::Instead(status, body) => Reply {
+                status,
+                date: cluster.forward("GET", "/readyz", Vec::new(), Vec::new()).1,
+                body: body.to_string().into_bytes(),
+            },
             Act::Rewrite(change) => {
                 let mut reply = forward();
                 change(&mut reply);
-                Some(reply)
+                reply
             }
-            Act::Lose => {
-                forward();
-                None
-            }
-            Act::HangAfter => {
-                forward();
-                wait_for_end(&mut reader);
-                None
-            }
-            Act::Hang => {
-                wait_for_end(&mut reader);
-                None
-            }
-            Act::Close => None,
         };
         // The counter is updated before the response is sent, because the client's next request may follow it.
         held(log).under_way -= 1;
-        let Some(Reply {
-            status,
-            headers,
-            body,
-        }) = reply
-        else {
-            return Ok(());
-        };
+        let date = date.map_or_else(String::new, |date| format!("Date: {date}\r\n"));
+        let length = body.len();
         write!(
             writer,
-            "HTTP/1.1 {status} Answer\r\n{}: {}\r\n",
-            PLANTED.0, PLANTED.1
+            "HTTP/1.1 {status} Answer\r\nX-Planted: {MARKER}\r\n{date}Content-Type: application/json\r\n\
+             Content-Length: {length}\r\n\r\n"
         )?;
-        for (name, value) in headers {
-            write!(writer, "{name}: {value}\r\n")?;
-        }
-        write!(
-            writer,
-            "Content-Type: application/json\r\nContent-Length: {}\r\n\r\n",
-            body.len()
-        )?;
-        if cut {
-            return writer.write_all(&body[..body.len() / 2]);
-        }
         writer.write_all(&body)?;
     }
-}
-
-/// A header of every response.
-const PLANTED: (&str, &str) = ("X-Planted", MARKER);
-
-/// A response of the proxy with the server's `Date`, so that it has no other fault than the intended one.
-fn made_here(cluster: &ControlPlane, mut reply: Reply) -> Reply {
-    if reply.date().is_none() {
-        let date = cluster.forward("GET", "/readyz", Vec::new(), Vec::new()).1;
-        reply
-            .headers
-            .extend(date.map(|date| ("Date".to_owned(), date)));
-    }
-    reply
-}
-
-/// Waits until the client closes the connection.
-fn wait_for_end(reader: &mut BufReader<&TcpStream>) {
-    // A killed client may reset the connection.
-    let _ = std::io::copy(reader, &mut std::io::sink());
 }

@@ -9,8 +9,6 @@ use crate::words::Usual;
 /// The time when a node failed, and the current time.
 pub const FAILED: &str = "2026-01-31T01:00:00Z";
 pub const NOW: &str = "2026-01-31T03:00:00Z";
-/// The creation time of all objects.
-pub const MADE: &str = "2026-01-01T00:00:00Z";
 
 /// Returns `value` with `more` laid over it, object by object.
 pub fn with(mut value: Value, more: Value) -> Value {

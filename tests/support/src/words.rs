@@ -112,12 +112,8 @@ impl Usual {
             }],
             "VolumeAttachment" => vec![said.attachment()],
             "Namespace" => vec![said.laid_over(json!({"metadata": {"name": name}}))],
-            "StatefulSet" => {
-                let metadata =
-                    json!({"namespace": said.space, "name": name, "uid": format!("uid-of-{name}")});
-                vec![said.laid_over(json!({ "metadata": metadata }))]
-            }
             _ => {
+                let space = space.or((kind == "StatefulSet").then_some(said.space));
                 let metadata =
                     json!({"namespace": space, "name": name, "uid": format!("uid-of-{name}")});
                 vec![said.laid_over(json!({ "metadata": metadata }))]
@@ -176,7 +172,7 @@ impl Said<'_> {
 
     /// Returns the object: the described fields, laid over the usual ones.
     fn laid_over(self, usual: Value) -> Value {
-        let has = |field: &str| FIELDS.contains(&field) || fields_of(self.kind).contains(&field);
+        let has = |field: &str| FIELDS.contains(&field);
         if let Some(unknown) = self.words.keys().find(|field| !has(field)) {
             panic!(
                 "{} {}: {unknown} is neither a word nor a field",
@@ -349,21 +345,8 @@ impl Said<'_> {
     }
 }
 
-/// The fields of every kind, and the additional fields of some kinds, as far as tests use them.
+/// The fields of every kind.
 const FIELDS: [&str; 5] = ["apiVersion", "kind", "metadata", "spec", "status"];
-
-fn fields_of(kind: &str) -> &'static [&'static str] {
-    match kind {
-        "Event" => &[
-            "regarding",
-            "type",
-            "reason",
-            "note",
-            "deprecatedLastTimestamp",
-        ],
-        _ => &[],
-    }
-}
 
 /// The fields of a volume's spec that say where it is stored, as far as tests use them.
 const SOURCES: [&str; 5] = ["csi", "local", "hostPath", "nfs", "awsElasticBlockStore"];
