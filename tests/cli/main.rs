@@ -13,6 +13,7 @@ mod book;
 mod chart;
 mod documents;
 mod help;
+mod hostile;
 mod kubeconfig;
 mod notices;
 mod output;
