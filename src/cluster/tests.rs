@@ -12,7 +12,7 @@ use http::StatusCode;
 use jiff::Timestamp;
 use kube::client::{AuthError, Body};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
     facts::PodsOf,
@@ -279,7 +279,7 @@ fn only_the_message_of_the_guard_is_proof() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_proof_permits_no_write_to_a_pod_of_another_node() {
+async fn a_proof_permits_no_write_to_a_pod_of_another_node_and_is_none_of_a_leaf_node() {
     let (server, cluster) = serving("{Node ds06: {}}", |_| Fate::default());
     let selectors = NodeSelectors::default();
     let read = cluster.node_objects("ds06").await;
@@ -293,4 +293,7 @@ async fn a_proof_permits_no_write_to_a_pod_of_another_node() {
         let _ = cluster.fail_job_pod(&pod, &proof).await;
         assert_eq!(server.lock().requests.len() - before, writes, "{node}");
     }
+    server.lock().cluster.objects[1]["metadata"]["labels"] = json!({"kosmos.io/node": "true"});
+    let proof = cluster.still_down(&judged, &selectors, None).await;
+    assert!(proof.is_err(), "{proof:?}");
 }

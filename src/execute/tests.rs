@@ -274,6 +274,7 @@ async fn what_could_not_be_read_keeps_the_pod() {
         (FREE, (Kind::LeaseRows, ""), page, "facts-unread"),
         (FREE, (Kind::LeasesNamed, ""), refused, "facts-unread"),
         (DRAINED, (Kind::LeaseRows, ""), refused, "not-overdue"),
+        (DRAINED, (Kind::LeaseRows, ""), page, "not-overdue"),
     ] {
         let fate = move |request: &Request| Fate {
             fault: (request.kind == kind && request.selector.starts_with(selector))
@@ -288,6 +289,33 @@ async fn what_could_not_be_read_keeps_the_pod() {
             "{kind:?} {fault:?}"
         );
     }
+}
+
+/// Without the API server's clock nothing is judged.
+#[tokio::test(start_paused = true)]
+async fn without_a_date_nothing_is_deleted() {
+    let undated = |kind| {
+        move |request: &Request| Fate {
+            fault: (request.kind == kind).then_some(Fault::NoDate),
+            ..Fate::default()
+        }
+    };
+    let begun = ran(DELETE, FREE, ("{}", START), undated(Kind::NodeRows)).await;
+    assert!(begun.report.is_err(), "{:?}", begun.report);
+    assert_eq!(
+        reaped(FREE, "{}", undated(Kind::Node)).await,
+        ["db-0 failed"]
+    );
+}
+
+/// A run keeps 16 owners of an object, and one more, which shows that there are others. The pod may be one of them.
+#[tokio::test(start_paused = true)]
+async fn a_pvc_with_more_owners_than_are_kept_is_unverified() {
+    let others = "{apiVersion: v1, kind: Pod, name: x, uid: x}, ".repeat(16);
+    let owned = OWNED.replace("ownerReferences: [", &format!("ownerReferences: [{others}"));
+    let wanted = owned.replace("replicas: 0", "replicas: 1");
+    let ran = ran("--dry-run", &wanted, ("{}", START), calm).await;
+    assert_eq!(ran.pods(), ["db-0 volume-unverified"]);
 }
 
 /// A node may fail after all nodes were listed. Its silence then tells nothing about the clock.
