@@ -125,35 +125,3 @@ impl Stop {
         limit.min(end.saturating_duration_since(Instant::now()))
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test(start_paused = true)]
-    async fn the_deadline_keeps_time_back_for_what_is_in_flight() {
-        let (_sender, stop) = Stop::manual(Duration::from_mins(8));
-        tokio::time::advance(Duration::from_secs(459)).await;
-        assert_eq!(stop.reason(), None);
-        tokio::time::advance(Duration::from_secs(1)).await;
-        assert_eq!(stop.reason(), Some("the deadline"));
-        assert_eq!(stop.stopped().await, "the deadline");
-        assert_eq!(
-            stop.at_most(Duration::from_mins(1)),
-            Duration::from_secs(20)
-        );
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_signal_stops_at_once() {
-        let (sender, stop) = Stop::manual(Duration::from_mins(8));
-        sender.send_replace(Some(("SIGTERM", Instant::now())));
-        assert_eq!(stop.reason(), Some("SIGTERM"));
-        assert_eq!(stop.stopped().await, "SIGTERM");
-        tokio::time::advance(Duration::from_secs(15)).await;
-        assert_eq!(
-            stop.at_most(Duration::from_secs(10)),
-            Duration::from_secs(5)
-        );
-    }
-}

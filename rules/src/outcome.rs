@@ -112,25 +112,3 @@ impl OutcomeCode {
         !matches!(self, Self::WouldDelete | Self::Interrupted)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use itertools::Itertools as _;
-
-    use super::*;
-
-    #[test]
-    fn each_outcome_counts_as_the_contract_says() {
-        let which = |is: fn(OutcomeCode) -> bool| {
-            let mut codes = OutcomeCode::ALL.into_iter().filter(|code| is(*code));
-            codes.join(" ")
-        };
-        let failures = "denied failed still-there unverified interrupted";
-        assert_eq!(which(OutcomeCode::is_failure), failures);
-        assert_eq!(which(OutcomeCode::went_well), "deleted gone would-delete");
-        let there = "changed node-recovered node-changed opted-out denied interrupted";
-        assert_eq!(which(OutcomeCode::left_untouched), there);
-        let untouched = which(|code| !code.acted());
-        assert_eq!(untouched, "interrupted would-delete");
-    }
-}

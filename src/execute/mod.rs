@@ -135,4 +135,4 @@ fn log_outcome(pod: &PodFacts, outcome: &Outcome) {
 }
 
 #[cfg(test)]
-mod tests;
+pub mod tests;

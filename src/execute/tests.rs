@@ -1,89 +1,412 @@
-//! Tests of the deletes and of their verification.
+//! Whole runs on the simulated server, whose cluster changes while they are under way.
 
 use std::{collections::BTreeSet, time::Duration};
 
+use jiff::Timestamp;
 use pod_reaper_test_support::{
     samples::{NOW, objects, with, yaml},
-    simulated::{Fate, Fault, Kind, Objects, Request, Server},
+    simulated::{self, Fate, Fault, Kind, Objects, Refusal, Request, Server},
 };
+use serde_json::Value;
 
 use super::*;
-use crate::{
-    report::{
-        RunRecord,
-        samples::{audit, judged, run},
-    },
-    selector::Target,
-    settings::Mode,
-};
-
-mod unneeded;
+use crate::{cli::Cli, exit::CouldNotRun, run::run_on, settings::Settings};
 
 const CLUSTER: &str = "
     Node ds05: {ready: 'True'}
     Node ds06: {}
     Namespace shop: {}
 ";
-/// A Job's pod that has finished, and that the Job controller's finalizer still holds.
-const HELD: &str = "
-    Pod shop/held-0: {metadata: {finalizers: [batch.kubernetes.io/job-tracking]}, status: {phase: Failed}}
+/// The usual arguments, with which a pod is stuck after a minute.
+const DELETE: &str = "--yes --reap-older-than=1m";
+/// The moments of a change: when a run begins, and before its first delete, when it reads the namespaces again.
+pub const START: (Kind, usize) = (Kind::NodeRows, 1);
+const BEFORE_DELETES: (Kind, usize) = (Kind::Namespaces, 2);
+
+/// A cluster that becomes another one with the given request of a kind.
+struct Changing {
+    objects: Objects,
+    later: Vec<Value>,
+    kind: Kind,
+    left: usize,
+    events: Vec<Value>,
+}
+
+impl simulated::Cluster for Changing {
+    fn now(&self) -> Timestamp {
+        self.objects.now
+    }
+
+    fn objects(&self, kind: &str) -> Vec<Value> {
+        self.objects.objects(kind)
+    }
+
+    fn sent(&mut self, request: &Request) {
+        if request.kind == self.kind && self.left > 0 {
+            self.left -= 1;
+            if self.left == 0 {
+                // The pods that the run has deleted stay gone.
+                let now = std::mem::take(&mut self.objects.objects);
+                let is_there = |it: &Value| {
+                    now.iter()
+                        .any(|its| its["metadata"]["name"] == it["metadata"]["name"])
+                };
+                let later = self
+                    .later
+                    .drain(..)
+                    .filter(|it| it["kind"] != "Pod" || is_there(it));
+                self.objects.objects = later.collect();
+            }
+        }
+        if request.kind == Kind::Event {
+            self.events.push(request.body.clone());
+        }
+    }
+
+    fn write(&mut self, request: &Request, takes_effect: bool) -> Result<Value, Refusal> {
+        self.objects.write(request, takes_effect)
+    }
+}
+
+/// What came of a run: its report, what it sent and when, and its Events.
+pub struct Ran {
+    pub report: Result<Value, CouldNotRun>,
+    pub trace: Vec<String>,
+    pub events: Vec<Value>,
+}
+
+impl Ran {
+    /// The name of each pod, with its outcome, or else its reason.
+    pub fn pods(&self) -> Vec<String> {
+        let report = self.report.as_ref().expect("a report");
+        let pods = report["pods"].as_array().expect("pods").iter();
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        pods.map(|pod| {
+            let told = text(&pod["outcome"]).or(text(&pod["reason"]));
+            format!(
+                "{} {}",
+                pod["name"].as_str().expect("a name"),
+                told.expect("either")
+            )
+        })
+        .collect()
+    }
+}
+
+/// Runs with these arguments on a cluster that changes by `later` at the moment `from`. Only from then on, requests meet their `fate`.
+pub async fn ran(
+    args: &str,
+    cluster: &str,
+    (later, from): (&str, (Kind, usize)),
+    mut fate: impl FnMut(&Request) -> Fate + Send + 'static,
+) -> Ran {
+    let args = ["pod-reaper"].into_iter().chain(args.split_whitespace());
+    let settings = Settings::from(Cli::try_from_args(args.map(Into::into)).expect("options"));
+    let now = with(yaml(CLUSTER), yaml(cluster));
+    let (kind, left) = from;
+    let changing = Changing {
+        objects: Objects::new(NOW.parse().expect("a moment"), objects(&now)),
+        later: objects(&with(now, yaml(later))),
+        kind,
+        left,
+        events: Vec::new(),
+    };
+    let mut seen = 0;
+    let fates = move |request: &Request| {
+        seen += usize::from(request.kind == kind);
+        if seen < left {
+            Fate::default()
+        } else {
+            fate(request)
+        }
+    };
+    let server = Server::with_faults(changing, fates);
+    let (_signal, stop) = Stop::manual(settings.deadline);
+    let cluster = Cluster::new(server.client(), stop.clone());
+    let report = run_on(&cluster, &settings, false, &stop).await;
+    let state = server.lock();
+    Ran {
+        report: report.map(|report| serde_json::to_value(report).expect("JSON")),
+        trace: state.trace.clone(),
+        events: state.cluster.events.clone(),
+    }
+}
+
+/// Reaps the stuck pods of a cluster that changes before the first delete. Returns their outcomes.
+async fn reaped(
+    cluster: &str,
+    later: &str,
+    fate: impl FnMut(&Request) -> Fate + Send + 'static,
+) -> Vec<String> {
+    ran(DELETE, cluster, (later, BEFORE_DELETES), fate)
+        .await
+        .pods()
+}
+
+pub fn calm(_: &Request) -> Fate {
+    Fate::default()
+}
+
+/// The server refuses all requests of this kind, if there is one.
+fn refused(kind: Option<Kind>) -> impl FnMut(&Request) -> Fate + Send {
+    move |request| Fate {
+        fault: (kind == Some(request.kind)).then_some(Fault::Status(403, false, false)),
+        ..Fate::default()
+    }
+}
+
+const FREE: &str = "Pod shop/db-0: {metadata: {resourceVersion: '1'}}";
+/// Its node failed a moment after the machine was heard, by a Lease that is not read again.
+const HEARD: &str = "{Node ds06: {since: 300, renewed: 7000}, Pod shop/db-0: {}, Lease shop/leader: {holder: ds06_1, renewed: 360}}";
+/// A week of grace, which ends early on a silent node.
+const DRAINED: &str = "Pod shop/db-0: {metadata: {deletionTimestamp: '2026-02-07T02:45:00Z', deletionGracePeriodSeconds: 604800}}";
+/// Kubernetes would remove the PVC with the pod that owns it. Nothing wants either.
+const OWNED: &str = "
+    Pod shop/db-0: {uses: data}
+    PersistentVolumeClaim shop/data: {volume: pv-1, metadata: {ownerReferences: [{apiVersion: v1, kind: Pod, name: db-0, uid: uid-shop-db-0}]}}
+    PersistentVolume pv-1: {}
+    StatefulSet shop/db: {spec: {replicas: 0}}
+";
+/// The data is on the disk of the node. Nothing wants the pod again.
+const LOCAL: &str = "
+    Pod shop/db-0: {uses: data}
+    PersistentVolume pv-1: {claim: shop/data, on: ds06}
+    StatefulSet shop/db: {spec: {replicas: 0}}
+";
+/// The data is on the disk of the node. The namespace is being deleted.
+const ENDING: &str = "
+    Namespace shop: {metadata: {deletionTimestamp: '2026-01-31T01:00:00Z'}}
+    Pod shop/db-0: {uses: data}
+    PersistentVolume pv-1: {claim: shop/data, on: ds06}
+    StatefulSet shop/db: {spec: {replicas: 1}}
 ";
 
-/// Reaps the stuck pods of the cluster with `more`. Returns their outcomes by UID, and the trace.
-async fn reaped(
-    more: &str,
-    fate: impl FnMut(&Request) -> Fate + Send + 'static,
-) -> (Vec<(String, &'static str)>, Vec<String>) {
-    reaped_later(more, "{}", fate).await
-}
-
-/// Does the same as `reaped`, on a cluster that has changed by `later` since it was judged.
-async fn reaped_later(
-    more: &str,
-    later: &str,
-    fate: impl FnMut(&Request) -> Fate + Send + 'static,
-) -> (Vec<(String, &'static str)>, Vec<String>) {
-    reaped_within(Duration::from_mins(8), more, later, fate).await
-}
-
-async fn reaped_within(
-    deadline: Duration,
-    more: &str,
-    later: &str,
-    fate: impl FnMut(&Request) -> Fate + Send + 'static,
-) -> (Vec<(String, &'static str)>, Vec<String>) {
-    let cluster = with(yaml(CLUSTER), yaml(more));
-    let settings = audit();
-    let RunRecord { facts, plan, .. } = judged(&settings, &objects(&cluster));
-    let objects = objects(&with(cluster, yaml(later)));
-    let server = Server::with_faults(Objects::new(facts.now, objects), fate);
-    let (_signal, stop) = Stop::manual(deadline);
-    let cluster = Cluster::new(server.client(), stop.clone());
-    let pods = plan.reaps().collect::<Vec<_>>();
-    let policy = &settings.policy;
-    let outcomes = execute(&cluster, &stop, policy, (&facts, None), &pods, &|| {}).await;
-    let outcomes = outcomes.into_iter();
-    let codes = outcomes.map(|(uid, outcome)| (uid.to_string(), outcome.code().as_str()));
-    (codes.collect(), server.lock().trace.clone())
-}
-
+/// What changed, or could not be read again, after the pod was judged. A fact that could not be read is no change.
 #[tokio::test(start_paused = true)]
-async fn a_pod_once_seen_to_be_gone_stays_gone_though_later_reads_fail() {
-    let mut looks = 0;
-    let fate = move |request: &Request| {
-        looks += usize::from(request.kind == Kind::PodUids);
-        // The first list contains the pod that its Job still holds. All further lists fail.
-        let fails = request.kind == Kind::PodUids && looks > 1;
-        Fate {
-            fault: fails.then_some(Fault::Status(403, false, false)),
+async fn a_pod_is_judged_by_what_is_true_right_before_its_delete() {
+    let changed =
+        |spec: &str| format!("Pod shop/db-0: {{metadata: {{resourceVersion: '2'}}, spec: {spec}}}");
+    let pvc = changed("{volumes: [{name: late, persistentVolumeClaim: {claimName: late}}]}");
+    let (elsewhere, nowhere) = (changed("{nodeName: ds05}"), changed("{nodeName: null}"));
+    let set = Some(Kind::StatefulSet);
+    let lease = Some(Kind::Lease);
+    for (judged, later, fault, expected) in [
+        (FREE, changed("{}").as_str(), None, "deleted"),
+        (FREE, &pvc, None, "changed"),
+        (FREE, &elsewhere, None, "changed"),
+        (FREE, &nowhere, None, "changed"),
+        (FREE, "Node ds06: {renewed: 1}", None, "node-changed"),
+        (FREE, "{}", lease, "failed"),
+        (
+            FREE,
+            "Namespace shop: {metadata: {labels: {pod-reaper.io/skip: 'true'}}}",
+            None,
+            "opted-out",
+        ),
+        (DRAINED, "{}", None, "deleted"),
+        (DRAINED, "{}", lease, "failed"),
+        (HEARD, "{}", None, "deleted"),
+        (HEARD, "Node ds06: {since: 1200}", None, "node-changed"),
+        (OWNED, "{}", None, "deleted"),
+        (
+            OWNED,
+            "StatefulSet shop/db: {spec: {replicas: 1}}",
+            None,
+            "changed",
+        ),
+        (OWNED, "{}", set, "failed"),
+        (LOCAL, "{}", None, "deleted"),
+        (LOCAL, "StatefulSet shop/db: null", None, "deleted"),
+        (
+            LOCAL,
+            "StatefulSet shop/db: {spec: {replicas: 1}}",
+            None,
+            "changed",
+        ),
+        (
+            LOCAL,
+            "StatefulSet shop/db: {spec: {replicas: 1, ordinals: {start: 1}}}",
+            None,
+            "deleted",
+        ),
+        (
+            LOCAL,
+            "StatefulSet shop/db: {metadata: {uid: another}, spec: {replicas: 1}}",
+            None,
+            "changed",
+        ),
+        (LOCAL, "{}", set, "failed"),
+        (ENDING, "{}", None, "deleted"),
+        (ENDING, "{}", set, "deleted"),
+        (
+            ENDING,
+            "Namespace shop: {metadata: {deletionTimestamp: null}}",
+            None,
+            "changed",
+        ),
+    ] {
+        let pods = reaped(judged, later, refused(fault)).await;
+        assert_eq!(
+            pods,
+            [format!("db-0 {expected}")],
+            "{judged} {later} {fault:?}"
+        );
+    }
+}
+
+/// A read that fails keeps the pod, and only the permission to list other Leases may be missing.
+#[tokio::test(start_paused = true)]
+async fn what_could_not_be_read_keeps_the_pod() {
+    let page = Fault::Status(403, true, false);
+    let refused = Fault::Status(403, false, false);
+    let broken = Fault::Status(500, false, false);
+    for (pod, (kind, selector), fault, expected) in [
+        (
+            // With --all, finished pods are also in a list of their own.
+            "Pod shop/db-0: {phase: Failed}",
+            (Kind::Pods, "spec.nodeName=ds06"),
+            broken,
+            "facts-unread",
+        ),
+        (FREE, (Kind::LeaseRows, ""), refused, "would-delete"),
+        (FREE, (Kind::LeaseRows, ""), page, "facts-unread"),
+        (FREE, (Kind::LeasesNamed, ""), refused, "facts-unread"),
+        (DRAINED, (Kind::LeaseRows, ""), refused, "not-overdue"),
+        (DRAINED, (Kind::LeaseRows, ""), page, "not-overdue"),
+    ] {
+        let fate = move |request: &Request| Fate {
+            fault: (request.kind == kind && request.selector.starts_with(selector))
+                .then_some(fault),
+            ..Fate::default()
+        };
+        let with_lease = format!("{pod}\nLease shop/leader: {{holder: ds06_1, renewed: 7000}}");
+        let ran = ran("--dry-run --all", &with_lease, ("{}", START), fate).await;
+        assert_eq!(
+            ran.pods(),
+            [format!("db-0 {expected}")],
+            "{kind:?} {fault:?}"
+        );
+    }
+}
+
+/// Without the API server's clock nothing is judged.
+#[tokio::test(start_paused = true)]
+async fn without_a_date_nothing_is_deleted() {
+    let undated = |kind| {
+        move |request: &Request| Fate {
+            fault: (request.kind == kind).then_some(Fault::NoDate),
             ..Fate::default()
         }
     };
-    let two = format!("{HELD}    Pod shop/free-0: {{status: {{phase: Failed}}}}");
-    let (codes, _) = reaped(&two, fate).await;
-    let codes = codes.iter().map(|(uid, code)| format!("{uid} {code}"));
-    let expected = ["uid-shop-free-0 deleted", "uid-shop-held-0 unverified"];
-    assert_eq!(codes.collect::<Vec<_>>(), expected);
+    let begun = ran(DELETE, FREE, ("{}", START), undated(Kind::NodeRows)).await;
+    assert!(begun.report.is_err(), "{:?}", begun.report);
+    assert_eq!(
+        reaped(FREE, "{}", undated(Kind::Node)).await,
+        ["db-0 failed"]
+    );
+}
+
+/// A run keeps 16 owners of an object, and one more, which shows that there are others. The pod may be one of them.
+#[tokio::test(start_paused = true)]
+async fn a_pvc_with_more_owners_than_are_kept_is_unverified() {
+    let others = "{apiVersion: v1, kind: Pod, name: x, uid: x}, ".repeat(16);
+    let owned = OWNED.replace("ownerReferences: [", &format!("ownerReferences: [{others}"));
+    let wanted = owned.replace("replicas: 0", "replicas: 1");
+    let ran = ran("--dry-run", &wanted, ("{}", START), calm).await;
+    assert_eq!(ran.pods(), ["db-0 volume-unverified"]);
+}
+
+/// A node may fail after all nodes were listed. Its silence then tells nothing about the clock.
+#[tokio::test(start_paused = true)]
+async fn a_node_that_is_no_longer_ready_is_not_asked_about_the_clock() {
+    let cluster = format!("{FREE}\nNode ds04: {{ready: 'True', lease: null}}");
+    let failed = "Node ds05: {ready: Unknown, renewed: 7000}";
+    let ran = ran("--dry-run", &cluster, (failed, (Kind::Node, 1)), calm).await;
+    assert_eq!(ran.pods(), ["db-0 would-delete"]);
+}
+
+/// A StatefulSet may have made the PVC again since. So it is read after each PVC that it lets go.
+#[tokio::test(start_paused = true)]
+async fn a_stateful_set_is_read_after_the_pvcs_that_it_lets_go() {
+    for judged in [OWNED, LOCAL] {
+        let slow = |request: &Request| Fate {
+            back: Duration::from_secs(u64::from(request.kind == Kind::Claim)),
+            ..Fate::default()
+        };
+        let ran = ran("--dry-run", judged, ("{}", START), slow).await;
+        assert_eq!(ran.pods(), ["db-0 would-delete"], "{judged}");
+        let at = |path: &str| {
+            let sent = ran.trace.iter().find(|sent| sent.contains(path));
+            sent.and_then(|sent| sent.split_once(" ms")?.0.parse::<u64>().ok())
+        };
+        let of_claim = at("/persistentvolumeclaims/").expect("it is read");
+        assert_eq!(at("/statefulsets/"), Some(of_claim + 1_000), "{judged}");
+    }
+}
+
+/// A dry run sends no write and no Event. It proves no guard, unlike a run that may delete: here is none.
+#[tokio::test(start_paused = true)]
+async fn a_dry_run_only_reads() {
+    let ran = async |args| ran(args, FREE, ("{}", START), calm).await;
+    let dry = ran("--dry-run --require-guard").await;
+    assert_eq!(dry.pods(), ["db-0 would-delete"]);
+    assert!(
+        dry.trace.iter().all(|sent| sent.contains(" ms: GET ")),
+        "{:?}",
+        dry.trace
+    );
+    let unguarded = ran("--yes --require-guard").await.report;
+    assert!(
+        matches!(unguarded, Err(CouldNotRun::Unguarded(_))),
+        "{unguarded:?}"
+    );
+}
+
+/// A pod of a Job that has finished, which its finalizer still holds, and a pod that goes.
+const HELD: &str = "
+    Pod shop/free-0: {status: {phase: Failed}}
+    Pod shop/held-0: {metadata: {finalizers: [batch.kubernetes.io/job-tracking]}, status: {phase: Failed}}
+";
+
+/// A pod that was seen to be gone stays gone. A pod that cannot be read may be the one that was deleted. The looks for a pod that its
+/// Job keeps become rarer, because each makes an old API server read every pod.
+#[tokio::test(start_paused = true)]
+async fn a_list_verifies_what_it_shows() {
+    for (fault, first, pods) in [
+        (
+            Fault::Status(403, false, false),
+            2,
+            ["free-0 deleted", "held-0 unverified"],
+        ),
+        (
+            Fault::Malformed,
+            1,
+            ["free-0 unverified", "held-0 unverified"],
+        ),
+    ] {
+        let mut looks = 0;
+        let fate = move |request: &Request| {
+            looks += usize::from(request.kind == Kind::PodUids);
+            let fails = request.kind == Kind::PodUids && looks >= first;
+            Fate {
+                fault: fails.then_some(fault),
+                ..Fate::default()
+            }
+        };
+        assert_eq!(reaped(HELD, "{}", fate).await, pods, "{fault:?}");
+    }
+    let Ran { trace, .. } = ran(DELETE, HELD, ("{}", BEFORE_DELETES), calm).await;
+    let looks = trace
+        .iter()
+        .filter(|sent| sent.contains("/pods?") && !sent.contains("resourceVersion"));
+    let times = looks
+        .filter_map(|sent| sent.split_once(" ms: GET "))
+        .map(|(at, _)| at);
+    let times = times.collect::<Vec<_>>();
+    assert_eq!(
+        times,
+        ["0", "250", "750", "1750", "3750", "5750", "7750", "9750"]
+    );
 }
 
 /// A reading of the node is shared for so short a time that slow deletes still find it valid.
@@ -94,49 +417,24 @@ async fn the_node_is_read_again_before_its_reading_is_too_old_for_a_slow_delete(
         there: Duration::from_secs(if request.kind == Kind::Delete { 2 } else { 0 }),
         ..Fate::default()
     };
-    let (codes, _) = reaped(&many.collect::<String>(), fate).await;
-    assert_eq!(codes.len(), 4 * MAX_IN_FLIGHT);
-    let kept = codes.iter().filter(|(_, code)| *code != "deleted");
-    assert_eq!(kept.collect::<Vec<_>>(), Vec::<&(String, &str)>::new());
-}
-
-/// A lease that could not be read is no change. The next run judges the pod again.
-#[tokio::test(start_paused = true)]
-async fn a_node_whose_lease_cannot_be_read_again_is_a_failure_and_no_change() {
-    for (later, fault, expected) in [
-        ("{}", true, "failed"),
-        (
-            "Lease ds06: {spec: {renewTime: '2026-01-31T02:59:59Z'}}",
-            false,
-            "node-changed",
-        ),
-    ] {
-        let fate = move |request: &Request| Fate {
-            fault: (fault && request.kind == Kind::Lease)
-                .then_some(Fault::Status(403, false, false)),
-            ..Fate::default()
-        };
-        let (codes, trace) = reaped_later("Pod shop/free-0: {}", later, fate).await;
-        assert_eq!(codes, [("uid-shop-free-0".to_owned(), expected)], "{later}");
-        assert!(
-            !trace.iter().any(|sent| sent.contains("DELETE")),
-            "{trace:?}"
-        );
-    }
+    let pods = reaped(&many.collect::<String>(), "{}", fate).await;
+    assert!(pods.iter().all(|pod| pod.ends_with(" deleted")), "{pods:?}");
 }
 
 /// A heartbeat that one pod shows also applies to the node's pods whose turn comes later.
 #[tokio::test(start_paused = true)]
 async fn what_a_changed_pod_shows_of_the_machine_keeps_its_other_pods() {
     let judged = "{Pod shop/db-0: {metadata: {resourceVersion: '1'}}, Pod shop/free-0: {}}";
-    let changed = |time: &str| {
-        let written = format!("{{manager: Patroni, operation: Update, time: '{time}'}}");
-        format!("Pod shop/db-0: {{metadata: {{resourceVersion: '2', managedFields: [{written}]}}}}")
-    };
-    for (time, expected) in [
-        ("2026-01-31T02:59:59Z", ["changed", "node-changed"]),
-        ("2026-01-30T00:00:00Z", ["deleted", "deleted"]),
+    for (time, pods) in [
+        (
+            "2026-01-31T02:59:59Z",
+            ["db-0 changed", "free-0 node-changed"],
+        ),
+        ("2026-01-30T00:00:00Z", ["db-0 deleted", "free-0 deleted"]),
     ] {
+        let later = format!(
+            "Pod shop/db-0: {{metadata: {{resourceVersion: '2', managedFields: [{{manager: Patroni, operation: Update, time: '{time}'}}]}}}}"
+        );
         let mut is_first = true;
         // Before its second try, the run has read the other pod again.
         let fate = move |request: &Request| {
@@ -147,103 +445,14 @@ async fn what_a_changed_pod_shows_of_the_machine_keeps_its_other_pods() {
                 ..Fate::default()
             }
         };
-        let (codes, _) = reaped_later(judged, &changed(time), fate).await;
-        let codes = codes.iter().map(|(_, code)| *code);
-        assert_eq!(codes.collect::<Vec<_>>(), expected, "{time}");
+        assert_eq!(reaped(judged, &later, fate).await, pods, "{time}");
     }
 }
 
-/// A pod's volumes never change. If the pod had another PVC all the same, nothing would be known
-/// about that PVC.
-#[tokio::test(start_paused = true)]
-async fn a_pod_that_changed_is_judged_by_the_claims_that_it_has_now() {
-    let changed = |spec: &str| {
-        format!("Pod shop/free-0: {{metadata: {{resourceVersion: '2'}}, spec: {spec}}}")
-    };
-    let claim = "{volumes: [{name: late, persistentVolumeClaim: {claimName: late}}]}";
-    for (later, expected) in [(changed("{}"), "deleted"), (changed(claim), "changed")] {
-        let judged = "Pod shop/free-0: {metadata: {resourceVersion: '1'}}";
-        let (codes, _) = reaped_later(judged, &later, |_| Fate::default()).await;
-        assert_eq!(codes, [("uid-shop-free-0".to_owned(), expected)], "{later}");
-    }
-}
+const OF_JOB: &str = "Pod shop/job-0: {metadata: {finalizers: [batch.kubernetes.io/job-tracking]}}";
 
-/// The pod owns the PVC, so Kubernetes would remove it with the pod. When the pod was judged, nothing
-/// wanted it.
-#[tokio::test(start_paused = true)]
-async fn a_pod_stays_whose_claim_is_wanted_by_now() {
-    let unwanted = "
-        Pod shop/db-0: {uses: data-db-0}
-        PersistentVolumeClaim shop/data-db-0: {volume: pv-1, metadata: {ownerReferences: [{apiVersion: v1, kind: Pod, name: db-0, uid: uid-shop-db-0}]}}
-        PersistentVolume pv-1: {}
-        StatefulSet shop/db: {spec: {replicas: 0}}
-    ";
-    for (later, fault, expected) in [
-        ("{}", None, "deleted"),
-        (
-            "StatefulSet shop/db: {spec: {replicas: 1}}",
-            None,
-            "changed",
-        ),
-        ("{}", Some(Kind::StatefulSet), "failed"),
-    ] {
-        let fate = move |request: &Request| Fate {
-            fault: (Some(request.kind) == fault).then_some(Fault::Status(403, false, false)),
-            ..Fate::default()
-        };
-        let (codes, _) = reaped_later(unwanted, later, fate).await;
-        assert_eq!(
-            codes,
-            [("uid-shop-db-0".to_owned(), expected)],
-            "{later} {fault:?}"
-        );
-    }
-}
-
-/// Each list makes an old API server read every pod of the cluster.
-#[tokio::test(start_paused = true)]
-async fn the_looks_for_a_pod_that_its_job_keeps_become_rarer() {
-    let (codes, trace) = reaped(HELD, |_| Fate::default()).await;
-    assert_eq!(codes, [("uid-shop-held-0".to_owned(), "still-there")]);
-    let looks = trace
-        .iter()
-        .filter_map(|sent| sent.split_once(" ms: GET /api/v1/pods?"));
-    assert_eq!(
-        looks.map(|(at, _)| at).collect::<Vec<_>>(),
-        ["0", "250", "750", "1750", "3750", "5750", "7750", "9750"]
-    );
-}
-
-/// Reaps a running pod of a Job. Each of `faults` in turn affects the next request of its kind.
-/// Returns the outcome, and the requests about the pod.
-async fn reap_of_job(later: &str, faults: &[(Kind, Fault)]) -> (&'static str, Vec<String>) {
-    let running = "Pod shop/job-0: {metadata: {finalizers: [batch.kubernetes.io/job-tracking]}}";
-    let mut faults = faults.to_vec();
-    let fate = move |request: &Request| {
-        let met = faults
-            .first()
-            .is_some_and(|(kind, _)| *kind == request.kind);
-        Fate {
-            fault: met.then(|| faults.remove(0).1),
-            ..Fate::default()
-        }
-    };
-    let (codes, trace) = reaped_later(running, later, fate).await;
-    let asked = trace.iter().filter_map(|sent| {
-        let (verb, path) = sent.split_once(" ms: ")?.1.split_once(' ')?;
-        if path.contains("/pods?") {
-            return Some("LIST".to_owned());
-        }
-        path.contains("/pods/job-0").then(|| verb.to_owned())
-    });
-    let mut asked = asked.collect::<Vec<_>>();
-    // The verifying list is repeated while the Job holds the pod.
-    asked.dedup_by(|one, other| *one == "LIST" && *other == "LIST");
-    (codes[0].1, asked)
-}
-
-/// A pod that changed is judged once more, and once more after our own patch, which changes the pod
-/// too. A pod that was set to `Failed` and is not deleted is a failure, whatever keeps the pod.
+/// A pod that changed is judged once more, and once more after our own patch, which changes the pod too. A pod that was set to
+/// `Failed` and is not deleted is a failure, whatever keeps the pod.
 #[tokio::test(start_paused = true)]
 async fn the_pod_of_a_job_is_set_to_failed_before_it_is_deleted() {
     let conflict = (Kind::Delete, Fault::Status(409, false, false));
@@ -251,12 +460,12 @@ async fn the_pod_of_a_job_is_set_to_failed_before_it_is_deleted() {
     let busy = (Kind::Patch, Fault::Busy(503, None));
     let another = "Pod shop/job-0: {metadata: {uid: another}}";
     for (later, faults, outcome, asked) in [
-        ("{}", vec![], "still-there", "PATCH DELETE LIST"),
+        ("{}", vec![], "still-there", "PATCH DELETE"),
         (
             "{}",
             vec![conflict; 2],
             "still-there",
-            "PATCH DELETE GET DELETE GET DELETE LIST",
+            "PATCH DELETE GET DELETE GET DELETE",
         ),
         (
             "{}",
@@ -267,8 +476,7 @@ async fn the_pod_of_a_job_is_set_to_failed_before_it_is_deleted() {
         // The patch is refused by admission, or because another pod now has the name.
         ("{}", vec![invalid], "denied", "PATCH GET"),
         (another, vec![invalid], "changed", "PATCH GET"),
-        ("{}", vec![busy], "still-there", "PATCH PATCH DELETE LIST"),
-        // Nothing was deleted, so there is nothing to verify.
+        ("{}", vec![busy], "still-there", "PATCH PATCH DELETE"),
         ("{}", vec![busy; 4], "failed", "PATCH PATCH PATCH PATCH"),
         (
             "{}",
@@ -277,45 +485,52 @@ async fn the_pod_of_a_job_is_set_to_failed_before_it_is_deleted() {
             "PATCH DELETE DELETE DELETE DELETE",
         ),
     ] {
-        let (code, verbs) = reap_of_job(later, &faults).await;
-        assert_eq!(
-            (code, verbs.join(" ").as_str()),
-            (outcome, asked),
-            "{faults:?}"
-        );
+        let mut left = faults.clone();
+        let fate = move |request: &Request| {
+            let is_met = left.first().is_some_and(|(kind, _)| *kind == request.kind);
+            Fate {
+                fault: is_met.then(|| left.remove(0).1),
+                ..Fate::default()
+            }
+        };
+        let ran = ran(DELETE, OF_JOB, (later, BEFORE_DELETES), fate).await;
+        let verbs = ran.trace.iter().filter(|sent| sent.contains("/pods/job-0"));
+        let verbs = verbs.filter_map(|sent| sent.split_once(" ms: ")?.1.split(' ').next());
+        assert_eq!(verbs.collect::<Vec<_>>().join(" "), asked, "{faults:?}");
+        assert_eq!(ran.pods(), [format!("job-0 {outcome}")], "{faults:?}");
     }
 }
 
-/// Nothing ends the run between the patch and the delete: otherwise the Job would count a failure
-/// for a pod that still exists.
+/// Nothing ends the run between the patch and the delete: otherwise the Job would count a failure for a pod that still exists. The
+/// response to the patch may be lost. A run that has to end while it reads a node begins no delete.
 #[tokio::test(start_paused = true)]
-async fn a_pod_that_is_set_to_failed_is_deleted_though_the_run_has_to_end() {
-    // The response to the patch may be lost.
-    for fault in [None, Some(Fault::Lost(true))] {
-        let mut patches = 0;
+async fn a_run_that_has_to_end_finishes_the_pod_that_it_has_changed_and_begins_no_other() {
+    let free = "Pod shop/job-0: {}";
+    for (pod, slow, fault, outcome) in [
+        (OF_JOB, Kind::Patch, None, "still-there"),
+        (OF_JOB, Kind::Patch, Some(Fault::Lost(true)), "still-there"),
+        (free, Kind::Node, None, "interrupted"),
+    ] {
+        let mut count = 0;
         let late = move |request: &Request| {
-            patches += usize::from(request.kind == Kind::Patch);
-            let is_first = request.kind == Kind::Patch && patches == 1;
+            count += usize::from(request.kind == slow);
+            let is_first = request.kind == slow && count == 1;
             Fate {
                 back: Duration::from_secs(if is_first { 4 } else { 0 }),
                 fault: fault.filter(|_| is_first),
                 ..Fate::default()
             }
         };
-        let running =
-            "Pod shop/job-0: {metadata: {finalizers: [batch.kubernetes.io/job-tracking]}}";
-        let (codes, trace) = reaped_within(Duration::from_secs(5), running, "{}", late).await;
-        assert_eq!(codes[0].1, "still-there", "{trace:?}");
-        assert!(
-            trace.iter().any(|sent| sent.contains(": DELETE ")),
-            "{trace:?}"
-        );
+        let args = format!("{DELETE} --deadline=5s");
+        let ran = ran(&args, pod, ("{}", BEFORE_DELETES), late).await;
+        assert_eq!(ran.pods(), [format!("job-0 {outcome}")], "{:?}", ran.trace);
+        let deletes = ran.trace.iter().any(|sent| sent.contains(": DELETE "));
+        assert_eq!(deletes, pod == OF_JOB, "{:?}", ran.trace);
     }
 }
 
-/// The pod's delete takes `there` to reach the server. Each reading of the pod's node before it
-/// takes `back` on its way back. The five seconds are counted from the moment before the reading,
-/// because the response may be old when it arrives.
+/// The five seconds are counted from the moment before the reading, because the response may be old when it arrives: `back` is the
+/// way of the reading's response, and `there` that of the delete.
 #[tokio::test(start_paused = true)]
 async fn no_pod_is_deleted_by_a_reading_that_was_begun_more_than_five_seconds_ago() {
     let seconds = Duration::from_secs_f64;
@@ -324,7 +539,6 @@ async fn no_pod_is_deleted_by_a_reading_that_was_begun_more_than_five_seconds_ag
         (Kind::Node, 0.0, 5.1, "failed"),
         (Kind::Node, 4.4, 0.0, "deleted"),
         (Kind::Node, 5.1, 0.0, "failed"),
-        (Kind::Node, 3.0, 1.4, "deleted"),
         (Kind::Node, 3.0, 2.1, "failed"),
         (Kind::Lease, 3.0, 1.4, "deleted"),
         (Kind::Lease, 3.0, 2.1, "failed"),
@@ -334,187 +548,53 @@ async fn no_pod_is_deleted_by_a_reading_that_was_begun_more_than_five_seconds_ag
             back: seconds(if request.kind == slow { back } else { 0.0 }),
             ..Fate::default()
         };
-        let (codes, trace) = reaped("Pod shop/free-0: {}", fate).await;
-        let case = format!("{slow:?} {back} {there}: {trace:#?}");
-        assert_eq!(codes, [("uid-shop-free-0".to_owned(), expected)], "{case}");
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_pod_that_is_bound_to_another_node_has_changed() {
-    let judged = "Pod shop/free-0: {metadata: {resourceVersion: '1'}}";
-    for (node, expected) in [
-        ("ds06", "deleted"),
-        ("ds05", "changed"),
-        ("null", "changed"),
-    ] {
-        let later = format!(
-            "Pod shop/free-0: {{metadata: {{resourceVersion: '2'}}, spec: {{nodeName: {node}}}}}"
+        let pods = reaped(FREE, "{}", fate).await;
+        assert_eq!(
+            pods,
+            [format!("db-0 {expected}")],
+            "{slow:?} {back} {there}"
         );
-        let (codes, _) = reaped_later(judged, &later, |_| Fate::default()).await;
-        assert_eq!(codes, [("uid-shop-free-0".to_owned(), expected)], "{node}");
     }
 }
 
-/// A run that has to end while it reads the node begins no delete.
-#[tokio::test(start_paused = true)]
-async fn a_run_that_has_to_end_while_it_reads_the_node_touches_no_pod() {
-    let mut settings = run(Mode::Delete, Target::default());
-    settings.all = false;
-    let objects = objects(&with(yaml(CLUSTER), yaml("Pod shop/db-0: {}")));
-    let objects = Objects::new(NOW.parse().unwrap(), objects);
-    let (signal, stop) = Stop::manual(Duration::from_mins(8));
-    let mut readings = 0;
-    let fate = move |request: &Request| {
-        readings += usize::from(request.kind == Kind::Node && request.name == "ds06");
-        // The second reading is made right before the delete.
-        let is_last = request.kind == Kind::Node && request.name == "ds06" && readings == 2;
-        if is_last {
-            signal.send_replace(Some(("SIGTERM", tokio::time::Instant::now())));
-        }
-        Fate {
-            back: Duration::from_secs(u64::from(is_last)),
-            ..Fate::default()
-        }
-    };
-    let server = Server::with_faults(objects, fate);
-    let cluster = Cluster::new(server.client(), stop.clone());
-    let report = crate::run::run_on(&cluster, &settings, false, &stop)
-        .await
-        .unwrap();
-    assert_eq!(report.pods[0].outcome, Some(OutcomeCode::Interrupted));
-    let requests = server.lock().requests.clone();
-    assert!(
-        requests.iter().all(|sent| sent.starts_with("GET")),
-        "{requests:?}"
-    );
-}
-
-/// A Lease that could not be read again is no change, although the grace period on its node is then not
-/// cut short. The second reading is made right before the delete.
-#[tokio::test(start_paused = true)]
-async fn a_node_whose_lease_is_unread_has_not_changed() {
-    let cut = "
-        Node ds06: {}
-        Pod shop/db-0: {metadata: {deletionTimestamp: '2026-02-07T02:45:00Z', deletionGracePeriodSeconds: 604800}}
-    ";
-    for (fails, expected) in [(false, "deleted"), (true, "failed")] {
-        let fate = move |request: &Request| Fate {
-            fault: (fails && request.kind == Kind::Lease)
-                .then_some(Fault::Status(403, false, false)),
-            ..Fate::default()
-        };
-        let (outcomes, _) = reaped(cut, fate).await;
-        let outcomes = outcomes.into_iter().map(|(_, outcome)| outcome);
-        assert_eq!(outcomes.collect::<Vec<_>>(), [expected]);
-    }
-}
-
-/// The other Leases are listed again once a minute, however many nodes and pods there are. Half a
-/// minute after the run began, the Lease is renewed by `holder`.
+/// The other Leases are read again after a minute, however many pods there are. While the run deletes, `later` becomes true.
 #[tokio::test(start_paused = true)]
 async fn the_other_leases_are_listed_again_after_a_minute() {
-    let lease = |holder: &str, renewed: &str| {
-        format!(
-            "Lease shop/leader: {{metadata: {{managedFields: null}}, spec: {{holderIdentity: {holder}, renewTime: '{renewed}'}}}}"
-        )
-    };
-    let pods = (0..300).map(|at| format!("    Pod shop/a-{at}: {{}}\n"));
-    let old = lease("ds06_1", "2026-01-31T01:00:00Z");
-    let all = format!("{CLUSTER}    {old}\n{}", pods.collect::<String>());
-    for (holder, renewed, fails, then) in [
+    let pods = (0..400).map(|at| format!("    Pod shop/a-{at}: {{}}\n"));
+    let old = "Lease shop/leader: {holder: ds06_1, renewed: 7000}";
+    let all = format!("    {old}\n{}", pods.collect::<String>());
+    for (later, fails, then) in [
+        (old, false, "deleted"),
         (
-            "ds06_1",
-            "2026-01-31T01:00:00Z",
+            "Lease shop/leader: {holder: ds06_2, renewed: 1}",
             false,
-            OutcomeCode::Deleted,
+            "node-changed",
         ),
         (
-            "ds06_2",
-            "2026-01-31T02:59:59Z",
+            "Lease shop/leader: {holder: ds05_1, renewed: 1}",
             false,
-            OutcomeCode::NodeChanged,
+            "deleted",
         ),
-        (
-            "ds05_1",
-            "2026-01-31T02:59:59Z",
-            false,
-            OutcomeCode::Deleted,
-        ),
-        (
-            "ds05_1",
-            "9999-12-31T23:59:59Z",
-            false,
-            OutcomeCode::Deleted,
-        ),
-        (
-            "ds06_1",
-            "9999-12-31T23:59:59Z",
-            false,
-            OutcomeCode::NodeChanged,
-        ),
-        ("ds06_1", "2026-01-31T01:00:00Z", true, OutcomeCode::Failed),
+        (old, true, "failed"),
     ] {
-        let settings = run(Mode::Delete, Target::default());
-        let fate = move |request: &Request| {
-            let again =
-                request.kind == Kind::LeasesNamed && !request.selector.contains("metadata.name=");
-            Fate {
-                fault: (fails && again).then_some(Fault::Status(403, false, false)),
-                there: Duration::from_secs(if request.kind == Kind::Delete { 2 } else { 0 }),
-                ..Fate::default()
-            }
+        let fate = move |request: &Request| Fate {
+            fault: (fails && request.kind == Kind::LeasesNamed)
+                .then_some(Fault::Status(403, false, false)),
+            there: Duration::from_secs(if request.kind == Kind::Delete { 2 } else { 0 }),
+            ..Fate::default()
         };
-        let now = NOW.parse().unwrap();
-        let server = Server::with_faults(Objects::new(now, objects(&yaml(&all))), fate);
-        let (_signal, stop) = Stop::manual(Duration::from_mins(8));
-        let cluster = Cluster::new(server.client(), stop.clone());
-        let renews = async {
-            tokio::time::sleep(Duration::from_secs(30)).await;
-            let there = &mut server.lock().cluster.objects;
-            there.retain(|object| object["metadata"]["name"] != "leader");
-            there.extend(objects(&yaml(&lease(holder, renewed))));
-        };
-        let (report, ()) = tokio::join!(
-            crate::run::run_on(&cluster, &settings, false, &stop),
-            renews
-        );
-        let outcomes = report.unwrap().summary.outcomes;
-        let seen = outcomes.iter().filter(|(_, count)| **count > 0);
-        let seen = seen.map(|(code, _)| *code).collect::<BTreeSet<_>>();
-        let case = format!("{holder} {renewed} {fails}");
-        assert_eq!(seen, BTreeSet::from([OutcomeCode::Deleted, then]), "{case}");
-        let others = "fieldSelector=metadata.namespace%21%3Dkube-node-lease";
-        let requests = server.lock().requests.clone();
-        let lists = requests.iter().filter(|sent| {
-            sent.contains("/leases?") && sent.contains(others) && !sent.contains("includeObject")
-        });
-        // Another name is selected after the namespace.
-        let lists = lists.filter(|sent| !sent.contains("metadata.name%3D"));
-        assert!(
-            fails || lists.clone().count() == 1,
-            "{case}: {:?}",
-            lists.collect::<Vec<_>>()
+        let ran = ran(DELETE, &all, (later, (Kind::Delete, 30)), fate).await;
+        let pods = ran.pods();
+        let outcomes = pods.iter().filter_map(|pod| pod.split(' ').nth(1));
+        assert_eq!(
+            outcomes.collect::<BTreeSet<_>>(),
+            BTreeSet::from(["deleted", then]),
+            "{later} {fails}"
         );
     }
 }
 
-/// A pod that cannot be read may be the one that was deleted.
-#[tokio::test(start_paused = true)]
-async fn a_list_with_a_malformed_pod_verifies_nothing() {
-    let two = format!("{HELD}    Pod shop/free-0: {{status: {{phase: Failed}}}}");
-    let fate = |request: &Request| Fate {
-        fault: (request.kind == Kind::PodUids).then_some(Fault::Malformed),
-        ..Fate::default()
-    };
-    let (codes, _) = reaped(&two, fate).await;
-    assert!(
-        codes.iter().all(|(_, code)| *code == "unverified"),
-        "{codes:?}"
-    );
-}
-
-/// Safety rule 12: four tries of ten seconds each, and the pauses between them.
+/// Four tries of ten seconds each, and the pauses between them.
 #[tokio::test(start_paused = true)]
 async fn a_node_that_is_never_sent_costs_its_time_limit() {
     let began = tokio::time::Instant::now();
@@ -522,54 +602,38 @@ async fn a_node_that_is_never_sent_costs_its_time_limit() {
         fault: (request.kind == Kind::Node).then_some(Fault::Hangs(false)),
         ..Fate::default()
     };
-    let (codes, trace) = reaped("Pod shop/free-0: {}", fate).await;
+    assert_eq!(reaped(FREE, "{}", fate).await, ["db-0 failed"]);
+    assert!(began.elapsed() < Duration::from_secs(45));
+}
+
+/// A command for this cluster carries the cluster that the user named.
+#[tokio::test(start_paused = true)]
+async fn each_printed_command_names_the_cluster_that_was_typed() {
+    let cluster = "
+        StatefulSet shop/db: {spec: {volumeClaimTemplates: [{metadata: {name: data}}]}}
+        Pod shop/db-0: {uses: data-db-0, metadata: {labels: {apps.kubernetes.io/pod-index: '0'}}}
+        PersistentVolume pv-1: {claim: shop/data-db-0, on: ds06}
+        Pod shop/held-0: {metadata: {finalizers: [example.org/hold]}}
+        Pod shop/lost-0: {uses: lost}
+        PersistentVolumeClaim shop/lost: {volume: gone}
+    ";
+    let args = "--dry-run --kubeconfig=/etc/it's --context=a;b";
+    let report = ran(args, cluster, ("{}", START), calm)
+        .await
+        .report
+        .expect("a report");
+    let all = [&report["nodes"], &report["pods"]].map(|all| all.as_array().expect("a list"));
+    let steps = all
+        .into_iter()
+        .flatten()
+        .filter_map(|it| it["steps"].as_array());
+    let commands = steps.flatten().filter_map(|step| step["command"].as_str());
+    let commands = commands.collect::<Vec<_>>().join("\n");
+    let named = r#"kubectl --kubeconfig "/etc/it's" --context 'a;b' "#;
+    assert!(commands.contains("delete --raw"), "{commands}");
     assert_eq!(
-        codes,
-        [("uid-shop-free-0".to_owned(), "failed")],
-        "{trace:?}"
-    );
-    assert!(began.elapsed() < Duration::from_secs(45), "{trace:?}");
-}
-
-/// The machine was heard before its node failed, by a Lease that is not read again. By then, the node
-/// says that it failed earlier.
-#[tokio::test(start_paused = true)]
-async fn what_was_heard_when_a_pod_was_judged_still_keeps_it() {
-    let cluster = with(
-        yaml(CLUSTER),
-        yaml(
-            "
-            Node ds06: {since: 300, renewed: 7000}
-            Pod shop/free-0: {}
-            Lease shop/leader: {holder: ds06_1, renewed: 360}
-            ",
-        ),
-    );
-    let earlier = "Node ds06: {since: 1200}";
-    let mut settings = audit();
-    settings.policy.reap_older_than = jiff::SignedDuration::from_mins(1);
-    for (later, expected) in [("{}", "deleted"), (earlier, "node-changed")] {
-        let RunRecord { facts, plan, .. } = judged(&settings, &objects(&cluster));
-        let objects = objects(&with(cluster.clone(), yaml(later)));
-        let server = Server::new(Objects::new(facts.now, objects));
-        let (_signal, stop) = Stop::manual(Duration::from_mins(8));
-        let cluster = Cluster::new(server.client(), stop.clone());
-        let pods = plan.reaps().collect::<Vec<_>>();
-        let policy = &settings.policy;
-        let outcomes = execute(&cluster, &stop, policy, (&facts, None), &pods, &|| {}).await;
-        let codes = outcomes.values().map(|outcome| outcome.code().as_str());
-        assert_eq!(codes.collect::<Vec<_>>(), [expected], "{later}");
-    }
-}
-
-/// The namespaces are read again before the first delete.
-#[tokio::test(start_paused = true)]
-async fn a_pod_whose_namespace_is_opted_out_by_then_stays() {
-    let out = "Namespace shop: {metadata: {labels: {pod-reaper.io/skip: 'true'}}}";
-    let (codes, trace) = reaped_later("Pod shop/free-0: {}", out, |_| Fate::default()).await;
-    assert_eq!(codes, [("uid-shop-free-0".to_owned(), "opted-out")]);
-    assert!(
-        !trace.iter().any(|sent| sent.contains("DELETE")),
-        "{trace:?}"
+        commands.matches("kubectl ").count(),
+        commands.matches(named).count(),
+        "{commands}"
     );
 }

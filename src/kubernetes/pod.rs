@@ -545,27 +545,3 @@ impl RawPod {
 fn is_program(entry: &Written) -> bool {
     PROGRAMS.contains(&entry.manager.as_str())
 }
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    /// The API server accepts this year, and a controller may write it for "never".
-    #[test]
-    fn a_time_beyond_every_calendar_leaves_the_pod_readable() {
-        let pod = json!({
-            "metadata": {
-                "namespace": "shop",
-                "name": "db-0",
-                "uid": "u",
-                "managedFields": [{"manager": "a", "time": "9999-12-31T23:59:59Z"}],
-            },
-            "status": {"conditions": [{"type": "example.org/gate", "lastTransitionTime": "9999-12-31T23:59:59Z"}]},
-        });
-        let pod = serde_json::from_value::<RawPod>(pod).expect("a pod");
-        assert_eq!(pod.status.conditions[0].since(), None);
-        assert_eq!(pod.metadata.managed_fields[0].time(), None);
-    }
-}

@@ -25,8 +25,6 @@ pub mod notices;
 pub mod page;
 pub(crate) mod phrases;
 mod record;
-#[cfg(test)]
-pub(crate) mod samples;
 pub mod text;
 mod types;
 

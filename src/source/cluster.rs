@@ -185,6 +185,3 @@ async fn lists_of_terminating_pods(cluster: &Cluster) -> Result<BTreeSet<PodsOf>
     lists.insert(PodsOf::Finished);
     Ok(lists)
 }
-
-#[cfg(test)]
-mod tests;

@@ -303,6 +303,64 @@ fn every_form_of_a_file_gives_the_same_verdicts() {
     }
 }
 
+/// Each path of the host, container and CSI volume of `volumes.yaml` decides alone about its pod.
+#[test]
+fn each_volume_alone() {
+    let base = table("storage.yaml")["base"].clone();
+    let mounts = json!([{"name": "c", "volumeMounts": [{"name": "v", "mountPath": "/data"}]}]);
+    let path =
+        |path: &str, kind: &str| json!([{"name": "v", "hostPath": {"path": path, "type": kind}}]);
+    let pod = |spec: Value| json!({"Pod data/db-0": {"spec": spec}});
+    for (kind, verdicts) in table("volumes.yaml").as_object().unwrap() {
+        for (verdict, entries) in verdicts.as_object().unwrap() {
+            for entry in entries.as_array().unwrap() {
+                let words = || entry.as_str().unwrap().split_once(' ');
+                let described = match kind.as_str() {
+                    "paths" => {
+                        let (at, kind) = words().unwrap_or((entry.as_str().unwrap(), ""));
+                        pod(json!({"containers": mounts, "volumes": path(at, kind)}))
+                    }
+                    "containers" => pod(with(json!({"volumes": path("/data", "")}), entry.clone())),
+                    _ => {
+                        let csi = with(json!({"driver": "direct"}), entry.clone());
+                        let volume = json!({"claim": "data/data-db-0", "spec": {"csi": csi}});
+                        json!({"CSIDriver direct": {"spec": {"attachRequired": false}}, "PersistentVolume pv": volume,
+                            "Pod data/db-0": {"uses": "data-db-0"}, "Pod data/db-1": {"spec": {"volumes": [{"name": "v", "csi": csi}]}}})
+                    }
+                };
+                let given = judge(&with(base.clone(), described), &Value::Null);
+                let is_right = given.as_object().unwrap().values().all(|it| it == verdict);
+                assert!(is_right, "{entry}: {given}");
+            }
+        }
+    }
+}
+
+/// Paths and mounts beyond the limits, which are not kept, let no pod pass.
+#[test]
+fn more_paths_of_the_host_than_are_kept() {
+    for (mounts, verdict) in [
+        (64, "reap stuck-on-not-ready-node"),
+        (65, "manual host-path"),
+    ] {
+        let mounts = (0..mounts).map(|at| json!({"name": format!("w{at}")}));
+        let volumes = (0..40).map(
+            |at| json!({"name": format!("v{at}"), "hostPath": {"path": format!("/data/{at}")}}),
+        );
+        let containers = json!([{"volumeMounts": mounts.collect::<Value>()}, {"volumeMounts": [{"name": "v39"}]}]);
+        let spec = |containers: &Value, volumes: Value| {
+            let pod =
+                json!({"Pod data/db-0": {"spec": {"containers": containers, "volumes": volumes}}});
+            let described = with(table("storage.yaml")["base"].clone(), pod);
+            judge(&described, &Value::Null)["data/db-0"].clone()
+        };
+        let one = volumes.clone().take(1).collect::<Value>();
+        let first = containers.as_array().unwrap()[..1].iter().cloned();
+        assert_eq!(spec(&first.collect::<Value>(), one), verdict);
+        assert_eq!(spec(&containers, volumes.collect()), "manual host-path");
+    }
+}
+
 /// The PVCs of one namespace take no more than their share of the reads: 640, and 64 for each pod.
 #[test]
 fn more_pvcs_than_a_namespace_may_look_up() {

@@ -323,6 +323,3 @@ const TOGETHER: char = '\u{a0}';
 fn together(fact: &str) -> String {
     fact.replace(' ', &TOGETHER.to_string())
 }
-
-#[cfg(test)]
-mod tests;

@@ -34,7 +34,6 @@ pub mod pages;
 pub mod program;
 pub mod proxy;
 pub mod samples;
-pub mod sentences;
 pub mod simulated;
 pub mod transcript;
 pub mod words;
