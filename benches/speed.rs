@@ -5,7 +5,7 @@
     reason = "a benchmark stops where it cannot go on"
 )]
 
-use std::{hint::black_box, io::Read};
+use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use jiff::Timestamp;
@@ -14,10 +14,7 @@ use pod_reaper::{
     decide::{PodContext, ReasonCode},
     facts::{NodeRead, PodFacts},
     settings::Settings,
-    source::{
-        Reader, gather,
-        snapshot::{Options, Saved},
-    },
+    source::{Reader, gather, snapshot::Saved},
 };
 use pod_reaper_test_support::{
     at_once,
@@ -38,11 +35,8 @@ fn stuck() -> (Timestamp, NodeRead, PodFacts) {
     let objects = objects(&yaml(
         "{Node ds06: {}, Namespace impala: {}, Pod impala/catalogd-0: {}}",
     ));
-    let options = Options {
-        now: Some(NOW.parse().unwrap()),
-        ..Options::default()
-    };
-    let saved = Saved::read(list(objects).to_string().as_bytes(), options).unwrap();
+    let now = Some(NOW.parse().unwrap());
+    let saved = Saved::read(list(objects).to_string().as_bytes(), now).unwrap();
     let settings = settings();
     let reader = Reader::new(&saved, settings.wanted());
     let mut gathered = at_once(gather(&reader, None)).unwrap();
@@ -94,10 +88,7 @@ fn reading(criterion: &mut Criterion) {
         .throughput(Throughput::Bytes(text.len() as u64))
         .sample_size(10);
     group.bench_function("living pods", |bencher| {
-        bencher.iter(|| {
-            let mut text = black_box(text.as_bytes());
-            Saved::read(text.by_ref(), Options::default()).unwrap()
-        });
+        bencher.iter(|| Saved::read(black_box(text.as_bytes()), None).unwrap());
     });
     group.finish();
 }

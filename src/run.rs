@@ -35,14 +35,7 @@ pub async fn run(settings: &Settings, stop: &Stop) -> Result<Report> {
             snapshot: file,
             now,
         } => {
-            let saved = snapshot::open(
-                file,
-                snapshot::Options {
-                    now: *now,
-                    every_pod: false,
-                },
-            );
-            let saved = stop.or_stopped(saved).await?;
+            let saved = stop.or_stopped(snapshot::open(file, *now)).await?;
             log_start();
             let gathered = gather(&Reader::new(&saved, settings.wanted()), None).await?;
             Ok(planned(settings, gathered)?.report())

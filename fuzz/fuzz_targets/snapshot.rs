@@ -9,7 +9,7 @@ use pod_reaper::{
     settings::Settings,
     source::{
         Reader, gather,
-        snapshot::{Options, Saved},
+        snapshot::Saved,
     },
 };
 
@@ -32,13 +32,10 @@ fuzz_target!(|data: &[u8]| {
     };
     for (now, all) in [(None, true), (Some(Timestamp::UNIX_EPOCH), false)] {
         settings.all = all;
-        for every_pod in [false, true] {
-            let options = Options { now, every_pod };
-            let Ok(saved) = Saved::read(data, options) else {
-                continue;
-            };
-            let reader = Reader::new(&saved, settings.wanted());
-            let _ = runtime.block_on(gather(&reader, None));
-        }
+        let Ok(saved) = Saved::read(data, now) else {
+            continue;
+        };
+        let reader = Reader::new(&saved, settings.wanted());
+        let _ = runtime.block_on(gather(&reader, None));
     }
 });

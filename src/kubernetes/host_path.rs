@@ -53,13 +53,6 @@ impl Mounted {
         self.are_many() || self.0.contains(volume)
     }
 
-    /// Drops all names but those that are `kept`.
-    pub fn retain(&mut self, kept: &BTreeSet<&str>) {
-        if !self.are_many() {
-            self.0.retain(|name| kept.contains(name.as_str()));
-        }
-    }
-
     fn are_many(&self) -> bool {
         self.0.len() > MAX_CLAIMS_PER_POD
     }

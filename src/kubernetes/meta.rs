@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use serde_json::{Value, error::Category, value::RawValue};
 
-use crate::facts::{CLOCK_SKEW, ResourceVersion, Uid};
+use crate::facts::{CLOCK_SKEW, ResourceVersion, Uid, deletion_requested};
 
 /// The time after its creation within which an object gets its first writes. Some servers never
 /// renew the stamp of such a write: see [`Meta::heard`].
@@ -39,6 +39,12 @@ pub struct RawList<'a> {
 }
 
 raw! {
+    /// The kind of an object that is not parsed yet.
+    pub struct RawKind {
+        /// Empty if the object does not state it.
+        pub kind: String,
+    }
+
     /// The metadata of a list.
     pub struct ListMeta {
         /// The token of the next page; empty on the last page.
@@ -144,15 +150,6 @@ impl Meta {
         ours.for_each(|(_, value)| cut(value));
     }
 
-    /// Drops the parts that only the rules for nodes and leases use: the stamps, and the
-    /// annotations of other programs, which may have 256 KiB.
-    pub fn drop_unused(&mut self) {
-        self.managed_fields = Vec::new();
-        self.owner_references.shrink_to_fit();
-        let ours = |key: &str| key.starts_with("pod-reaper.io/") || key == MIRROR;
-        self.annotations.retain(|key, _| ours(key));
-    }
-
     /// Returns the stamp of the last write to a field, which is given as a JSON pointer into the
     /// fields of an entry; `None` if no entry has the field.
     pub fn written(&self, field: &str) -> Option<Timestamp> {
@@ -186,6 +183,18 @@ impl Meta {
         stamped.max(said.filter(believed))
     }
 
+    /// Returns the newest moment at which the API server is known to have written the object. The
+    /// `deletionTimestamp` may be in the future, so the moment of its request counts. The times of
+    /// conditions and renewals do not, because they are by a node's own clock.
+    pub fn newest(&self) -> Option<Timestamp> {
+        let requested = self
+            .deletion_timestamp
+            .zip(self.deletion_grace_period_seconds)
+            .and_then(|(deadline, grace)| deletion_requested(deadline, grace));
+        let stamps = self.managed_fields.iter().map(Written::time);
+        stamps.chain([self.creation_timestamp, requested]).max()?
+    }
+
     pub fn annotation(&self, key: &str) -> Option<String> {
         self.annotations.get(key).cloned()
     }
@@ -216,10 +225,6 @@ impl Written {
     /// [`Timestamp`].
     pub fn time(&self) -> Option<Timestamp> {
         self.time.parse().ok()
-    }
-
-    pub fn drop_fields(&mut self) {
-        self.fields_v1 = None;
     }
 
     /// Reports whether the entry's fields are at most as long as those of a program that renews a

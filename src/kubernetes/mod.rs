@@ -36,15 +36,15 @@ mod lease;
 mod marks;
 mod meta;
 mod node;
-mod observed;
 mod pod;
 mod volume;
 
 pub use self::lease::{HolderPod, Holders, LeaseName, LeasesByNode, RawLease};
 pub use self::marks::KOSMOS_PREFIX;
-pub use self::meta::{ListMeta, Malformed, Meta, RawList, RawTable, full_name, given, malformed};
+pub use self::meta::{
+    ListMeta, Malformed, Meta, RawKind, RawList, RawTable, full_name, given, malformed,
+};
 pub use self::node::{NodeObjects, RawNode};
-pub use self::observed::Observed;
 pub use self::pod::RawPod;
 pub use self::volume::{RawAttachment, RawClaim, RawDriver, RawStatefulSet, RawVolume};
 

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::{
     lease::{Holders, RawLease},
     marks::{KOSMOS_OWNER, KOSMOS_PREFIX, MARKS, Mark, Place, looks_like},
-    meta::{Condition, HOSTNAME, Meta, cut, given, required},
+    meta::{Condition, HOSTNAME, Meta, given, required},
     pod::{NOT_READY, UNREACHABLE},
 };
 use crate::{
@@ -101,21 +101,6 @@ impl RawNode {
             Some("True") => Ready::True,
             Some("False") => Ready::False,
             Some(_) => Ready::Unknown,
-        }
-    }
-
-    /// Drops the messages of all conditions except `Ready`, whose message is the only one that the facts use.
-    /// It also drops the `managedFields` of a Ready node: the rules read only those of a NotReady node.
-    pub fn drop_unused(&mut self) {
-        if self.ready() == Ready::True {
-            self.metadata.managed_fields = Vec::new();
-        }
-        for condition in &mut self.status.conditions {
-            if condition.kind == "Ready" {
-                cut(&mut condition.message);
-            } else {
-                condition.message = String::new();
-            }
         }
     }
 

@@ -1,7 +1,6 @@
 //! Pods: their fields, and their conversion to facts.
 
 use itertools::Itertools as _;
-use std::mem;
 
 use serde::de::{Deserialize, Deserializer, IgnoredAny};
 
@@ -11,8 +10,8 @@ use super::{
     host_path::{HostPath, Mounted},
     lease::HolderPod,
     meta::{
-        Condition, MAX_ITEMS_KEPT, MIRROR, Meta, OwnerReference, SKIP, Written, cut, full_name,
-        given, required,
+        Condition, MAX_ITEMS_KEPT, MIRROR, Meta, OwnerReference, Written, cut, full_name, given,
+        required,
     },
 };
 use crate::facts::{
@@ -267,47 +266,6 @@ impl RawPod {
             at,
             what: Some(format!("{program} in pod {namespace}/{name}")),
         })
-    }
-
-    /// Drops the fields that the facts do not need, because tens of thousands of pods may be in
-    /// memory.
-    pub fn drop_unused(&mut self) {
-        let mut written = mem::take(&mut self.metadata.managed_fields);
-        written.retain(is_program);
-        written.iter_mut().for_each(Written::drop_fields);
-        self.metadata.drop_unused();
-        self.metadata.managed_fields = written;
-        let kept = [SKIP, POD_TEMPLATE_HASH];
-        let labels = &mut self.metadata.labels;
-        labels.retain(|key, _| kept.contains(&key.as_str()));
-        let Status {
-            phase,
-            conditions,
-            init_container_statuses,
-            container_statuses,
-        } = mem::take(&mut self.status);
-        let terminating = self.metadata.terminating();
-        let states = |containers: Vec<Container>| {
-            let kept = containers.into_iter().filter(|_| terminating);
-            kept.take(MAX_ITEMS_KEPT).collect()
-        };
-        let condition = conditions.into_iter().find(|it| it.kind == "Ready");
-        let ready = condition.map(|Condition { kind, status, .. }| Condition {
-            kind,
-            status,
-            ..Condition::default()
-        });
-        let volumes = self.spec.volumes.0.iter();
-        let paths = volumes.filter(|it| it.host_path.is_some());
-        let kept = paths.map(|it| it.name.as_str()).collect();
-        self.spec.containers.retain(&kept);
-        self.spec.init_containers.retain(&kept);
-        self.status = Status {
-            phase,
-            conditions: ready.into_iter().collect(),
-            init_container_statuses: states(init_container_statuses),
-            container_statuses: states(container_statuses),
-        };
     }
 
     /// Returns the pod as a holder of Leases. Kubernetes names a pod of a `ReplicaSet` by the set's

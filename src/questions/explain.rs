@@ -30,11 +30,7 @@ pub async fn run(settings: &Settings, asked: &PodName, stop: &Stop) -> Result<Re
     let explained = async {
         match &settings.task {
             Task::Audit { snapshot, now } => {
-                let options = snapshot::Options {
-                    now: *now,
-                    every_pod: true,
-                };
-                let saved = snapshot::open(snapshot, options).await?;
+                let saved = snapshot::open(snapshot, *now).await?;
                 run_on(&saved, settings, asked).await
             }
             Task::Reap { target, .. } => {

@@ -6,7 +6,6 @@ mod cluster;
 mod gather;
 mod reader;
 pub mod snapshot;
-mod stream;
 
 use std::collections::{BTreeMap, BTreeSet};
 

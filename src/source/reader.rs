@@ -213,10 +213,6 @@ impl<'a, S: Source> Reader<'a, S> {
         namespace: &str,
         name: &str,
     ) -> Result<Option<RawStatefulSet>, Failure> {
-        let mut found = self.source.stateful_set(namespace, name).await;
-        if let Ok(Some(set)) = &mut found {
-            set.metadata.drop_unused();
-        }
-        found
+        self.source.stateful_set(namespace, name).await
     }
 }

@@ -8,29 +8,29 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Display,
-    fs::File,
-    io::{self, BufRead, BufReader},
+    fs,
+    io::{self, Read as _},
     path::Path,
 };
 
 use itertools::Itertools as _;
 use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::{error::Category, value::RawValue};
 
-use super::{CountedNodes, NodeRows, Source, Wanted, stream};
+use super::{CountedNodes, NodeRows, Source, Wanted};
 use crate::{
     cluster::{Failure, Listed},
     exit::{CouldNotRun, Result},
     facts::{Attachment, Namespaces, PodsOf, ReadError, Ready, Unread},
     kubernetes::{
-        Holders, Kind, LeasesByNode, Malformed, Meta, NodeObjects, Observed, RawAttachment,
-        RawClaim, RawDriver, RawLease, RawNamespace, RawNode, RawPod, RawStatefulSet, RawVolume,
+        Holders, Kind, LeasesByNode, Malformed, NodeObjects, RawAttachment, RawClaim, RawDriver,
+        RawKind, RawLease, RawList, RawNamespace, RawNode, RawPod, RawStatefulSet, RawVolume,
         full_name, malformed,
     },
     selector::{NodeSelectors, Selector},
 };
 
-/// How many bytes are read from the file at once.
-const CHUNK_BYTES: usize = 64 * 1024;
 /// The command that makes a snapshot.
 const SAVES_ONE: &str = "kubectl get no,ns,po,pvc,pv,leases,volumeattachments,csidrivers,sts -Ao json --show-managed-fields";
 
@@ -38,27 +38,14 @@ const SAVES_ONE: &str = "kubectl get no,ns,po,pvc,pv,leases,volumeattachments,cs
 pub(super) const UNDATED: &str =
     "nothing in it says when it was taken; set it with --now, such as --now 2026-01-31T03:00:00Z";
 
-/// How to read a snapshot.
-#[derive(Debug, Clone, Default)]
-pub struct Options {
-    /// The moment to judge at, if the user gives one.
-    pub now: Option<Timestamp>,
-    /// Whether to keep all pods, not only those that a run judges.
-    pub every_pod: bool,
-}
-
-/// The part of a snapshot that the rules use.
+/// A saved cluster state, held in memory as typed objects.
 #[derive(Default)]
 pub struct Saved {
-    options: Options,
+    /// Whether the user gave the moment to judge at.
+    at_given_time: bool,
     /// The moment to judge at.
     now: Timestamp,
-    /// The objects, without the fields that the rules never use. Without `every_pod`, a pod is kept only
-    /// if it is Terminating, uses a PVC, belongs to a `StatefulSet`, or is on a node that may not be
-    /// Ready.
     objects: Objects,
-    /// The namespaces that have a pod.
-    pod_namespaces: BTreeSet<String>,
     /// The newest moment at which the API server wrote an object of the file.
     newest: Option<Timestamp>,
     /// The objects that could not be read, by kind, namespace and name, each with the cause. A part
@@ -108,21 +95,27 @@ objects! {
     drivers: RawDriver,
 }
 
-/// Reads `file` in a thread of its own, because standard input (`-`) may never end.
-pub async fn open(file: &Path, options: Options) -> Result<Saved> {
+/// Reads `file` in a thread of its own, because standard input (`-`) may never end. `now` is the
+/// moment to judge at, if the user gives one.
+pub async fn open(file: &Path, now: Option<Timestamp>) -> Result<Saved> {
     let path = file.to_owned();
-    tokio::task::spawn_blocking(move || {
-        if path == Path::new("-") {
-            return Saved::read(io::stdin(), options);
-        }
-        Saved::read(
-            File::open(path).map_err(|error| unreadable(&error))?,
-            options,
-        )
-    })
-    .await
-    .map_err(in_snapshot(file))?
-    .map_err(in_snapshot(file))
+    let read = tokio::task::spawn_blocking(move || {
+        let mut text = Vec::new();
+        let read = if path == Path::new("-") {
+            io::stdin().read_to_end(&mut text).map(|_| text)
+        } else {
+            fs::read(path)
+        };
+        let text = read.map_err(|error| {
+            format!(
+                "{error}; name a file that holds what `{SAVES_ONE}` prints, or - for standard input"
+            )
+        })?;
+        Saved::read(&text, now)
+    });
+    read.await
+        .map_err(in_snapshot(file))?
+        .map_err(in_snapshot(file))
 }
 
 /// Adds the name of the file to an error about a snapshot.
@@ -130,19 +123,8 @@ pub fn in_snapshot<E: Display>(file: &Path) -> impl Fn(E) -> CouldNotRun {
     move |cause| CouldNotRun::Source(format!("--snapshot {}: {cause}", file.display()))
 }
 
-/// Keeps an object, without the fields that only the rules for nodes and leases use.
-fn keeps<T: Kept>(_: &mut Saved, object: &mut T) -> bool {
-    object.metadata().drop_unused();
-    true
-}
-
-/// Describes the error for a snapshot that cannot be read, or that is not text.
-fn unreadable(error: &io::Error) -> String {
-    format!("{error}; name a file that holds what `{SAVES_ONE}` prints, or - for standard input")
-}
-
-/// Recognizes a file that is not JSON by its first
-/// bytes. Returns its format, and what to do about it.
+/// Recognizes a file that is not JSON by its first bytes. Returns its format, and what to do about
+/// it.
 fn other_format(start: &[u8]) -> Option<&'static str> {
     let is_yaml = ["---", "apiVersion:", "items:", "kind:"]
         .iter()
@@ -156,51 +138,53 @@ fn other_format(start: &[u8]) -> Option<&'static str> {
 }
 
 impl Saved {
-    /// Reads a snapshot of any size to its end. An error says why the snapshot cannot be judged.
-    pub fn read(source: impl io::Read, options: Options) -> Result<Self, String> {
-        let mut saved = Self {
-            options,
-            ..Self::default()
-        };
-        let mut source = BufReader::with_capacity(CHUNK_BYTES, source);
-        let start = source.fill_buf().map_err(|error| unreadable(&error))?;
-        if start.is_empty() {
+    /// Reads a snapshot: one list, or several documents in a row. An error says why it cannot be
+    /// judged.
+    pub fn read(text: &[u8], now: Option<Timestamp>) -> Result<Self, String> {
+        if text.is_empty() {
             return Err(format!("it is empty; save it with `{SAVES_ONE}`"));
         }
-        if let Some(form) = other_format(start) {
+        if let Some(form) = other_format(text) {
             return Err(format!("it is {form}"));
         }
-        stream::read(source, &mut |kind, object| {
-            if let Some(text) = object {
-                saved.add(kind, text);
-            } else {
-                let why = "a field has an unexpected type";
-                saved.note_malformed(kind, Malformed::new("", why));
+        let no_state = |why: &dyn Display| {
+            format!("it has no saved cluster state ({why}); save the state with `{SAVES_ONE}`")
+        };
+        let mut saved = Self::default();
+        for document in serde_json::Deserializer::from_slice(text).into_iter::<&RawValue>() {
+            let document = document.map_err(|error| match error.classify() {
+                Category::Eof => format!(
+                    "it is cut off at line {}; save all of it again with `{SAVES_ONE}`",
+                    error.line()
+                ),
+                // The parser's error gives line and column.
+                _ => no_state(&error),
+            })?;
+            match list(document) {
+                Some(RawList { kind, items, .. }) => {
+                    let kind = kind.trim_end_matches("List");
+                    for item in items.unwrap_or_default() {
+                        if list(item).is_some() {
+                            return Err(no_state(&"a list inside another list"));
+                        }
+                        saved.add(kind, item.get());
+                    }
+                }
+                None => saved.add("", document.get()),
             }
-        })
-        .map_err(|error| match error.io_error_kind() {
-            Some(_) => unreadable(&error.into()),
-            None if error.is_eof() => format!(
-                "it is cut off at line {}; save all of it again with `{SAVES_ONE}`",
-                error.line()
-            ),
-            // The parser's error gives line and column.
-            None => format!(
-                "it has no saved cluster state ({error}); save the state with `{SAVES_ONE}`"
-            ),
-        })?;
+        }
         let lacking = |kind| format!("it holds no {kind}; save it with `{SAVES_ONE}`");
         if saved.all::<RawNode>().next().is_none() {
             return Err(lacking("nodes"));
         }
-        if saved.pod_namespaces.is_empty() && !saved.any_malformed::<RawPod>() {
+        if !saved.is_saved::<RawPod>() {
             return Err(lacking("pods"));
         }
         // Whole seconds, like the time that a server tells.
         let whole = |time: Timestamp| Timestamp::from_second(time.as_second()).unwrap_or(time);
         saved.newest = saved.newest.max(saved.renewed()).map(whole);
-        let now = saved.options.now.map(whole).or(saved.newest);
-        saved.now = now.ok_or(UNDATED)?;
+        saved.at_given_time = now.is_some();
+        saved.now = now.map(whole).or(saved.newest).ok_or(UNDATED)?;
         Ok(saved)
     }
 
@@ -222,65 +206,41 @@ impl Saved {
         self.any_malformed::<RawLease>() || self.all().any(RawLease::is_of_node)
     }
 
-    /// Adds one object. A list arrives empty, because its items are added one by one.
-    fn add(&mut self, kind: &str, text: &str) {
-        if let Ok(observed) = serde_json::from_str::<Observed>(text) {
-            self.newest = self.newest.max(observed.newest());
-        }
-        match kind {
+    /// Adds one object. `of_list` is the kind of an object that does not state its own; empty if its
+    /// list does not state it either.
+    fn add(&mut self, of_list: &str, text: &str) {
+        let Some(RawKind { kind }) = object(text) else {
+            let why = "a field has an unexpected type";
+            return self.note_malformed(of_list, Malformed::new(text, why));
+        };
+        match if kind.is_empty() { of_list } else { &kind } {
             "" => self.note_malformed("", Malformed::new(text, "it does not say its kind")),
-            "Pod" => self.keep(text, Self::keeps_pod),
-            "Node" => self.keep(text, |_, node: &mut RawNode| {
-                node.drop_unused();
-                true
-            }),
-            "Lease" => self.keep(text, |_, _: &mut RawLease| true),
-            "Namespace" => self.keep(text, keeps::<RawNamespace>),
-            "StatefulSet" => self.keep(text, keeps::<RawStatefulSet>),
-            "PersistentVolumeClaim" => self.keep(text, keeps::<RawClaim>),
-            "PersistentVolume" => self.keep(text, keeps::<RawVolume>),
-            "VolumeAttachment" => self.keep(text, keeps::<RawAttachment>),
-            "CSIDriver" => self.keep(text, keeps::<RawDriver>),
+            "Pod" => self.keep::<RawPod>(text),
+            "Node" => self.keep::<RawNode>(text),
+            "Lease" => self.keep::<RawLease>(text),
+            "Namespace" => self.keep::<RawNamespace>(text),
+            "StatefulSet" => self.keep::<RawStatefulSet>(text),
+            "PersistentVolumeClaim" => self.keep::<RawClaim>(text),
+            "PersistentVolume" => self.keep::<RawVolume>(text),
+            "VolumeAttachment" => self.keep::<RawAttachment>(text),
+            "CSIDriver" => self.keep::<RawDriver>(text),
             // The rules use no other kind.
             _ => {}
         }
     }
 
-    fn keeps_pod(&mut self, pod: &mut RawPod) -> bool {
-        self.pod_namespaces.insert(pod.metadata.namespace.clone());
-        pod.drop_unused();
-        // The nodes are already known here, because kubectl prints them first. If a node is not
-        // known to be Ready, the report has to say which of its pods were not evicted.
-        let is_down = pod.node().is_some_and(|name| {
-            let node = self.get::<RawNode>("", &name);
-            node.is_none_or(|node| node.ready() != Ready::True)
-        });
-        self.options.every_pod
-            || pod.metadata.terminating()
-            || is_down
-            || pod.uses_claims()
-            || pod.of_stateful_set()
-    }
-
-    /// Parses an object and keeps it if `keeps` says so. `keeps` also drops the fields that the
-    /// rules never use.
-    fn keep<T: Kept>(&mut self, text: &str, keeps: impl FnOnce(&mut Self, &mut T) -> bool) {
+    /// Parses an object and keeps it.
+    fn keep<T: Kept>(&mut self, text: &str) {
         let cause = match serde_json::from_str::<T>(text) {
             Ok(mut object) => {
-                let (kept, is_pod) = (keeps(self, &mut object), T::KIND == RawPod::KIND);
-                let Meta {
-                    namespace,
-                    name,
-                    uid,
-                    ..
-                } = object.metadata();
+                let meta = object.metadata();
+                self.newest = self.newest.max(meta.newest());
                 // A pod without a name is named when it is judged.
-                if is_pod || !name.is_empty() && T::NAMESPACED != namespace.is_empty() {
-                    if kept {
-                        let uid = if is_pod { uid.as_str() } else { "" };
-                        let key = (namespace.clone(), name.clone(), uid.to_owned());
-                        T::of_mut(&mut self.objects).insert(key, object);
-                    }
+                let is_pod = T::KIND == RawPod::KIND;
+                if is_pod || !meta.name.is_empty() && T::NAMESPACED != meta.namespace.is_empty() {
+                    let uid = if is_pod { meta.uid.as_str() } else { "" };
+                    let key = (meta.namespace.clone(), meta.name.clone(), uid.to_owned());
+                    T::of_mut(&mut self.objects).insert(key, object);
                     return;
                 }
                 "it lacks its name or namespace"
@@ -370,7 +330,8 @@ impl Saved {
         let bound = self.all::<RawClaim>().any(|it| it.volume_name().is_some());
         let uses_claims = self.all().any(RawPod::uses_claims);
         // Without -A, kubectl saves the pods of one namespace only, but still saves all namespaces.
-        let one = self.pod_namespaces.len() == 1 && self.all::<RawNamespace>().count() != 1;
+        let pods = self.all().map(|pod: &RawPod| &pod.metadata.namespace);
+        let one = pods.unique().count() == 1 && self.all::<RawNamespace>().count() != 1;
         [
             (
                 one && wanted.namespaces.include.is_none(),
@@ -446,10 +407,9 @@ impl Source for Saved {
                 .map(|node| node.metadata.name.clone())
                 .collect_vec()
         };
-        let lists = self.all().map(|pod: &RawPod| match pod.node() {
-            Some(name) => PodsOf::Node(name),
-            None => PodsOf::NoNode,
-        });
+        let terminating = self.all::<RawPod>();
+        let terminating = terminating.filter(|pod| pod.metadata.terminating());
+        let lists = terminating.map(|pod| pod.node().map_or(PodsOf::NoNode, PodsOf::Node));
         Ok(NodeRows {
             now: self.now,
             cluster_name: None,
@@ -459,10 +419,10 @@ impl Source for Saved {
                 .collect(),
             not_ready: named(false),
             // A moment that the user gave is not compared with the clocks of nodes.
-            ready: if self.options.now.is_none() {
-                named(true)
-            } else {
+            ready: if self.at_given_time {
                 Vec::new()
+            } else {
+                named(true)
             },
             pod_lists: Some(lists.collect()),
             has_leases: self.has_leases(),
@@ -591,6 +551,19 @@ impl Source for Saved {
         let what = what.trim_start_matches("read ");
         CouldNotRun::Source(format!("{what} could not be read: {failure}"))
     }
+}
+
+/// Reads a list; `None` if the value is anything else.
+fn list(value: &RawValue) -> Option<RawList<'_>> {
+    let list = object::<RawList<'_>>(value.get())?;
+    (list.kind.is_empty() || list.kind.ends_with("List")).then_some(list)
+}
+
+/// Parses an object; `None` if it is none. The parser alone would also read an array, as the fields
+/// in their order.
+fn object<'a, T: Deserialize<'a>>(text: &'a str) -> Option<T> {
+    let object = text.starts_with('{').then(|| serde_json::from_str(text));
+    object?.ok()
 }
 
 /// Returns the failure for a kind of which the file has an object that does not parse.
