@@ -118,6 +118,9 @@ pub const MARKS: &[Mark] = marks! {
     Virtual "vcluster" {
         Label "vcluster.loft.sh/fake-node" = "true";
     }
+    Virtual "VirtualCluster" {
+        Label "tenancy.x-k8s.io/virtualnode" = "true";
+    }
     Virtual "Virtual Kubelet" {
         Label "type" = "virtual-kubelet";
         Label "virtual-kubelet.io/provider";
@@ -203,7 +206,7 @@ mod tests {
                 LeafKind::Kosmos => "kosmos-leaf",
                 LeafKind::Virtual => "virtual-node",
                 LeafKind::Edge => "edge-node",
-                LeafKind::Selected => unreachable!("it has no maker"),
+                LeafKind::Selected | LeafKind::NeverReported => unreachable!("it has no maker"),
             };
             let marks = marks.map(looks).join("; ");
             format!("| `{code}` | {maker} | {marks} |\n")

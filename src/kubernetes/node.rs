@@ -138,7 +138,14 @@ impl RawNode {
         });
         let selecting = selectors.leaf.iter().filter(|it| self.is_selected(it));
         let selected = selecting.map(|it| (LeafKind::Selected, "", it.to_string()));
-        let found = marked.chain(named).chain(selected).collect_vec();
+        let silent = self
+            .never_reported()
+            .map(|mark| (LeafKind::NeverReported, "", mark));
+        let found = marked
+            .chain(named)
+            .chain(selected)
+            .chain(silent)
+            .collect_vec();
         let &(kind, maker, _) = found.first()?;
         // The cluster's name becomes part of commands to
         // paste, so it must be a valid name of an object.
@@ -149,6 +156,18 @@ impl RawNode {
             marks: found.into_iter().map(|(.., mark)| mark).collect(),
             cluster: cluster.filter(|cluster| is_name(cluster)),
         })
+    }
+
+    /// Returns what shows that no kubelet ever reported on the node, so that nothing is known to be
+    /// a machine there: the node controller's reason (`node_lifecycle_controller.go`), or the lack of
+    /// the version that each kubelet reports when it registers.
+    fn never_reported(&self) -> Option<String> {
+        let reason = self.ready_condition().map(|it| it.reason.as_str());
+        if reason == Some("NodeStatusNeverUpdated") {
+            return Some("Ready's reason NodeStatusNeverUpdated".to_owned());
+        }
+        let version = &self.status.node_info.kubelet_version;
+        version.is_empty().then(|| "no kubelet version".to_owned())
     }
 
     /// Reports whether a label selector selects the node.

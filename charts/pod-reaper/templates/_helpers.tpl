@@ -108,6 +108,7 @@ affinity:
         - {key: kwok.x-k8s.io/node, operator: NotIn, values: [fake]}
         - {key: type, operator: NotIn, values: [kwok, virtual-kubelet]}
         - {key: vcluster.loft.sh/fake-node, operator: NotIn, values: ["true"]}
+        - {key: tenancy.x-k8s.io/virtualnode, operator: NotIn, values: ["true"]}
         - {key: virtual-kubelet.io/provider, operator: DoesNotExist}
         - {key: openyurt.io/is-edge-worker, operator: NotIn, values: ["true"]}
         - {key: eks.amazonaws.com/compute-type, operator: NotIn, values: [hybrid]}

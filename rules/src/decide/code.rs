@@ -70,7 +70,7 @@ reasons! {
         "Do not force-delete it: Kosmos might never stop the running pod. Once you repair the link, Kosmos deletes the pod: within seconds after a short outage, later after a long one. So look first, and repair the link when the pod may stop. Only if the leaf cluster is gone for good, delete the Node, not its pods. What runs there may keep running, and Kosmos recreates the Node only when its cluster manager restarts.";
     VirtualNode = "virtual-node" => Manual,
         "Its node is a program that runs or simulates pods elsewhere (Virtual Kubelet, Liqo, \
-         interLink, KWOK or the like), and does not report: the pod may well be running.",
+         interLink, KWOK or the like), and does not report: the pod may well be running. Or no kubelet ever reported on the node, so that it is not known what it stands for.",
         "Bring that program back: it then terminates the pod. Do not force-delete the pod: it may be running, and the program may later delete its replacement by name.";
     EdgeNode = "edge-node" => Manual,
         "Its node is a machine that keeps working while it is cut off from this cluster (KubeEdge, OpenYurt, SuperEdge, \

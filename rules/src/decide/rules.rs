@@ -438,6 +438,14 @@ fn leaf_node(case: &PodContext<'_>) -> Finding {
             "matches --leaf-node-selector".to_owned(),
             link_is_cut,
         ),
+        LeafKind::NeverReported => {
+            return holds(
+                Code::VirtualNode,
+                format!(
+                    "No kubelet ever reported on its node (seen: {marks}), so that nothing shows a machine there: what it stands for may run the pod."
+                ),
+            );
+        }
     };
     let sentence =
         format!("Its node {what} (seen: {marks}). {means}: the pod is probably still running.");

@@ -305,6 +305,8 @@ pub enum LeafKind {
     Edge,
     /// A node that `--leaf-node-selector` selects.
     Selected,
+    /// A node on which no kubelet ever reported.
+    NeverReported,
 }
 
 /// Why a node is treated as a leaf node.

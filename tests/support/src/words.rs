@@ -207,7 +207,7 @@ impl Said<'_> {
         let conditions = ready.into_iter().chain(detected).collect::<Value>();
         let mut node = self.laid_over(json!({
             "metadata": {"name": name, "uid": format!("uid-{name}"), "labels": {"kubernetes.io/hostname": name}},
-            "status": {"conditions": conditions},
+            "status": {"conditions": conditions, "nodeInfo": {"kubeletVersion": "v1.34.0"}},
         }));
         for effect in ["NoSchedule", "NoExecute"] {
             let taint = taint.map(
