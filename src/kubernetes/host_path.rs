@@ -17,6 +17,7 @@ raw! {
     }
 
     struct SpecOfContainer {
+        name: String,
         volume_mounts: Vec<Mount>,
     }
 
@@ -26,35 +27,46 @@ raw! {
     }
 }
 
-/// The names of the volumes that containers mount and may write to. One name beyond the limit means
-/// that there are too many.
+/// What matters about the containers of a pod.
 #[derive(Debug, Clone, Default)]
-pub struct Mounted(BTreeSet<String>);
+pub struct Mounted {
+    /// The names of the volumes that containers mount and may write to. One name beyond the limit
+    /// means that there are too many.
+    written: BTreeSet<String>,
+    /// Whether a container is called `etcd`.
+    has_etcd: bool,
+}
 
 impl<'de> Deserialize<'de> for Mounted {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let add = |kept: &mut BTreeSet<String>, container: SpecOfContainer| {
+        let add = |kept: &mut Self, container: SpecOfContainer| {
+            kept.has_etcd |= container.name == "etcd";
             let mounts = container.volume_mounts.into_iter();
             let written = mounts.filter(|mount| !mount.read_only);
             for mut mount in written {
                 cut(&mut mount.name);
-                if kept.len() <= MAX_CLAIMS_PER_POD {
-                    kept.insert(mount.name);
+                if !kept.are_many() {
+                    kept.written.insert(mount.name);
                 }
             }
         };
-        folded(from, add).map(Self)
+        folded(from, add)
     }
 }
 
 impl Mounted {
     /// Reports whether a container may write to the volume of that name.
     pub fn writes(&self, volume: &str) -> bool {
-        self.are_many() || self.0.contains(volume)
+        self.are_many() || self.written.contains(volume)
+    }
+
+    /// Reports whether a container is called `etcd`.
+    pub fn has_etcd(&self) -> bool {
+        self.has_etcd
     }
 
     fn are_many(&self) -> bool {
-        self.0.len() > MAX_CLAIMS_PER_POD
+        self.written.len() > MAX_CLAIMS_PER_POD
     }
 }
 

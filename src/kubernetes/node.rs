@@ -109,6 +109,15 @@ impl RawNode {
         self.leaf(selectors).is_some()
     }
 
+    /// Lists the node's roles, as kubectl's column shows them.
+    pub fn roles(&self) -> impl Iterator<Item = &str> {
+        let labels = self.metadata.labels.iter();
+        labels.filter_map(|(key, value)| match key.as_str() {
+            "kubernetes.io/role" => Some(value.as_str()),
+            key => key.strip_prefix("node-role.kubernetes.io/"),
+        })
+    }
+
     /// Reports whether the node has the control-plane role.
     fn control_plane(&self) -> bool {
         CONTROL_PLANE
@@ -376,6 +385,7 @@ impl NodeObjects {
             renewed: lease.and_then(RawLease::renewal),
             unread_lease: own.as_ref().err().cloned(),
             life: None,
+            etcd: None,
             fenced: node.fenced(selectors, now),
             out_of_service: node.taints(OUT_OF_SERVICE).next().is_some(),
             leaf: node.leaf(selectors),
@@ -401,6 +411,7 @@ impl NodeObjects {
         let mut facts = self.into_facts(selectors)?;
         facts.hear(judged.heard.iter().cloned());
         facts.life.clone_from(&judged.life);
+        facts.etcd = judged.etcd;
         // The other Leases stay unread if they could not be read when the node was judged.
         if let Some((holders, leases)) = leases
             && judged.other_leases_were_read()

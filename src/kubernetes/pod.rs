@@ -293,6 +293,15 @@ impl RawPod {
         given(self.spec.node_name.clone())
     }
 
+    /// Reports whether the pod is the mirror of a static pod of etcd, as kubeadm and `OpenShift` make
+    /// it. Nobody else may write to these namespaces.
+    pub fn runs_etcd(&self) -> bool {
+        let namespaces = ["kube-system", "openshift-etcd"];
+        self.mirror()
+            && namespaces.contains(&self.metadata.namespace.as_str())
+            && self.spec.containers.has_etcd()
+    }
+
     /// Returns the pod's controller if it is of that kind of the group `apps`. Other projects, such
     /// as `OpenKruise`, also have kinds with these names.
     fn controller_of_apps(&self, kind: &str) -> Option<&OwnerReference> {

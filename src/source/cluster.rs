@@ -36,7 +36,10 @@ impl Source for Cluster {
             rows.names.insert(name.to_owned());
             let mut words = status.split(',');
             let mut roles = roles.split(',');
-            if words.next() != Some("Ready") || words.any(|word| word != "SchedulingDisabled") {
+            let is_ready =
+                words.next() == Some("Ready") && words.all(|word| word == "SchedulingDisabled");
+            rows.add_roles(name, is_ready, roles.clone());
+            if !is_ready {
                 rows.not_ready.push(name.to_owned());
             } else {
                 let open = status == "Ready"

@@ -14,8 +14,8 @@ use crate::{
     exit::Result,
     facts::{
         ClaimFacts, ClaimRead, ClaimState, ClusterFacts, DeletedWithPod, LEASES_OF_FILE, Life,
-        NamespaceFacts, Namespaces, NodeCounts, NodeFacts, NodeRead, PodFacts, PodsOf, Read, Ready,
-        Storage, Unread, namespace,
+        NamespaceFacts, Namespaces, NodeCounts, NodeFacts, NodeRead, PodFacts, PodsOf, Quorum,
+        Read, Ready, Storage, Unread, namespace,
     },
     kubernetes::{Holders, LeasesByNode, RawStatefulSet},
     limits::MAX_NODES_IGNORED,
@@ -79,6 +79,7 @@ pub async fn gather<S: Source>(
     let asked_uid = asked.as_ref().map(|pod| pod.uid.clone());
     let is_asked = |pod: &PodFacts| asked_uid.as_ref() == Some(&pod.uid);
     let mut pods = judged_pods(reader, &mut facts, &mut lists, &namespaces, asked);
+    note_etcd(&mut facts, &rows, &lists);
     let others = pods.iter().filter_map(|pod| pod.node.clone()).unique();
     let others = others.filter(|name| !facts.nodes.contains_key(name));
     let others = each(others.collect_vec(), async |name| reader.node(name).await);
@@ -264,6 +265,30 @@ fn judged_pods<S: Source>(
         is_same
     });
     found
+}
+
+/// Adds the members of etcd to the facts of the NotReady nodes that ran one: by their role, or by a
+/// static pod of etcd on them.
+fn note_etcd(facts: &mut ClusterFacts, rows: &NodeRows, lists: &BTreeMap<PodsOf, Pods>) {
+    let runs_it = |name: &String| {
+        let pods = lists.get(&PodsOf::Node(name.clone()));
+        rows.etcd.contains_key(name) || pods.is_some_and(|pods| pods.etcd)
+    };
+    let seen = rows.not_ready.iter().filter(|name| runs_it(name));
+    let seen = seen.cloned().collect_vec();
+    let mut members = if rows.etcd.is_empty() {
+        rows.control_plane.clone()
+    } else {
+        rows.etcd.clone()
+    };
+    members.extend(seen.iter().map(|name| (name.clone(), false)));
+    let quorum = Quorum {
+        ready: members.values().filter(|is_ready| **is_ready).count(),
+        members: members.len(),
+    };
+    for node in down(facts).filter(|node| seen.contains(&node.name)) {
+        node.etcd = Some(quorum);
+    }
 }
 
 /// Notes that a file has no leases, if a verdict depends on them.

@@ -106,6 +106,11 @@ pub struct NodeRows {
     pub ready: Vec<String>,
     /// The lists that may hold a Terminating pod, if the pods of Ready nodes are looked at too.
     pub pod_lists: Option<BTreeSet<PodsOf>>,
+    /// The nodes with the role of an etcd member, each with whether it is Ready.
+    pub etcd: BTreeMap<String, bool>,
+    /// The nodes with a role under which etcd runs if no node has its own role, each with whether it
+    /// is Ready. Of OpenShift's two masters and an arbiter, all three run it.
+    pub control_plane: BTreeMap<String, bool>,
     /// Whether the source has leases of nodes, or may have some: a file may have been saved without
     /// leases.
     pub has_leases: bool,
@@ -113,6 +118,26 @@ pub struct NodeRows {
     pub errors: Vec<ReadError>,
     /// The facts that the source cannot show, as sentences.
     pub unseen: Vec<String>,
+}
+
+impl NodeRows {
+    /// Notes the roles of a node, as kubectl's column shows them.
+    pub fn add_roles<'a>(
+        &mut self,
+        node: &str,
+        is_ready: bool,
+        roles: impl IntoIterator<Item = &'a str>,
+    ) {
+        for role in roles {
+            match role {
+                "etcd" => self.etcd.insert(node.to_owned(), is_ready),
+                "control-plane" | "master" | "arbiter" => {
+                    self.control_plane.insert(node.to_owned(), is_ready)
+                }
+                _ => None,
+            };
+        }
+    }
 }
 
 /// What to gather.

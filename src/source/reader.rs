@@ -33,6 +33,8 @@ pub struct Pods {
     pub kept: Vec<PodFacts>,
     /// Every pod of the list, as a holder of Leases.
     pub holders: BTreeSet<HolderPod>,
+    /// Whether etcd runs there as a static pod.
+    pub etcd: bool,
     /// Why the list could not be read, if so.
     pub unread: Option<Unread>,
 }
@@ -103,6 +105,7 @@ impl<'a, S: Source> Reader<'a, S> {
         let add = |pods: &mut Pods, raw: &RawPod| {
             let pod = raw.facts();
             pods.holders.insert(raw.as_holder());
+            pods.etcd |= raw.runs_etcd();
             if is_not_ready || pod.deletion.is_some() {
                 pods.kept.push(pod);
             }

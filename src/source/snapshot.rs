@@ -410,6 +410,11 @@ impl Source for Saved {
         let terminating = self.all::<RawPod>();
         let terminating = terminating.filter(|pod| pod.metadata.terminating());
         let lists = terminating.map(|pod| pod.node().map_or(PodsOf::NoNode, PodsOf::Node));
+        let mut rows = NodeRows::default();
+        for node in self.all::<RawNode>() {
+            let is_ready = node.ready() == Ready::True;
+            rows.add_roles(&node.metadata.name, is_ready, node.roles());
+        }
         Ok(NodeRows {
             now: self.now,
             cluster_name: None,
@@ -428,6 +433,7 @@ impl Source for Saved {
             has_leases: self.has_leases(),
             errors: self.errors(),
             unseen: self.unseen(wanted),
+            ..rows
         })
     }
 

@@ -195,14 +195,15 @@ impl Adviser<'_> {
 
     /// Reports whether the advice may print the command that sets the out-of-service taint: no
     /// limit holds the node, its machine shows no sign of life, and the node does not carry the
-    /// taint yet. The taint ends every pod there, so none may be opted out, wait for your decision
-    /// about its owner, or take a PVC along whose data may still be wanted.
+    /// taint yet. The taint ends every pod there, so none may be opted out, be on a member of etcd that
+    /// may be needed, wait for your decision about its owner, or take a PVC along whose data may still be wanted.
     fn may_taint(&self, node: &NodeFacts) -> bool {
         let is_held = self.plan.by_node.contains_key(&node.name);
         let judged = self.plan.pods.iter();
         let mut judged = judged.filter(|judged| judged.pod.node.as_ref() == Some(&node.name));
         let protects = |Judged { pod, reason, .. }: &Judged| {
             pod.opts_out().is_some()
+                || reason.code == ReasonCode::EtcdMember
                 || reason.asks.contains(&ReasonCode::OwnerKind)
                 || reason.ties.given_up_until > Some(self.facts.now)
                 || reason.ties.of_kind(TieKind::Going).next().is_some()

@@ -90,6 +90,9 @@ reasons! {
     KubeletAlive = "kubelet-alive" => Manual,
         "Its node is NotReady, but shows a sign of life: Ready is False, which only a kubelet that reports keeps so, or something on the machine wrote to the API server after the node became NotReady and less than 11 minutes ago. The containers are most likely running, unless the kubelet itself reports that they have terminated. Workloads that tolerate two copies were already replaced at the eviction, so a delete would gain nothing.",
         "Do not force-delete it: it most likely runs, and a replacement would be a duplicate. See the message of the Ready condition: if it names the network plugin (CNI) or the container runtime, repair that. If Ready is Unknown, the kubelet does not report: restart the kubelet or the container runtime. Once the node is Ready, the kubelet terminates the pod. Or power the machine off: after 11 minutes without a heartbeat, the next run judges the pod again.";
+    EtcdMember = "etcd-member" => Manual,
+        "Its node ran a member of etcd, and fewer members are on Ready nodes than a majority. The API server writes, so a majority of etcd lives: at least one of the NotReady machines does. A node ran etcd if it has the role etcd, or a static pod of etcd. The members are all nodes with that role; where no node has it, all with the role control-plane.",
+        "Do not power off any of these machines before you know which one is dead: etcd, and with it the API server, would stop. Reach each of them at its console. If etcd was reset to fewer members, delete the Node objects of the others. The pods of a machine that is marked as fenced are reaped.";
     Finalizers = "finalizers" => Manual,
         "A finalizer blocks it: a controller has work to do before the pod can be deleted.",
         "Find that controller, and have it finish. If you strip a finalizer by hand, whatever its controller had to clean up is left behind, unnoticed.";

@@ -72,6 +72,7 @@ rules! {
     LIFE_RULES {
         NotOverdue, "Is it overdue by less than --reap-older-than?" => not_overdue;
         KubeletAlive, "Does its node show a sign of life?" => kubelet_alive;
+        EtcdMember, "Did its node run etcd, of which fewer members are Ready than a majority?" => etcd_member;
         Finalizers, "Is it held by finalizers other than the Job controller's?" => finalizers;
     }
 
@@ -523,6 +524,33 @@ fn kubelet_alive(case: &PodContext<'_>) -> Finding {
         )),
         _ => seen(node.last_sign(case.now)),
     }
+}
+
+/// The API server has just renewed leases, so a majority of the members of etcd writes. If fewer
+/// nodes of members are Ready, at least one of the NotReady machines is alive.
+fn etcd_member(case: &PodContext<'_>) -> Finding {
+    let node = case.required_node()?;
+    let Some(quorum) = node.etcd else {
+        return seen("Its node is not known to have run etcd.");
+    };
+    let are = format!(
+        "{} of {} members of etcd are on Ready nodes",
+        quorum.ready, quorum.members
+    );
+    if quorum.is_met() {
+        return seen(format!("Its node ran etcd; {are}, which is a majority."));
+    }
+    if let Some(mark) = node.fenced(case.now) {
+        return seen(format!(
+            "Its node ran etcd, and is known to be off: {mark}."
+        ));
+    }
+    holds(
+        Code::EtcdMember,
+        format!(
+            "Its node ran etcd. Only {are}, and the API server still writes: at least one of the NotReady machines is alive."
+        ),
+    )
 }
 
 /// Returns the fault that the kubelet reports, as a sentence to follow others.

@@ -20,7 +20,7 @@ pub use self::claim::{
 };
 pub use self::node::{
     CLOCK_SKEW, FencingMark, Heard, KubeletSays, Leaf, LeafKind, Life, NamedBy, NodeFacts,
-    NodeRead, OUT_OF_SERVICE, Ready, Renewal, SignBy, ZONE_LABELS, Zone, not_ready_since,
+    NodeRead, OUT_OF_SERVICE, Quorum, Ready, Renewal, SignBy, ZONE_LABELS, Zone, not_ready_since,
 };
 pub use self::pod::{
     Containers, Deletion, Identity, JOB_TRACKING, Owner, PodFacts, PodsOf, StayReason,

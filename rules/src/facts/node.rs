@@ -61,6 +61,8 @@ pub struct NodeFacts {
     /// The other Leases; `None` if gathering did not come to them. Their heartbeats are among
     /// `heard`.
     pub life: Option<Life>,
+    /// The members of etcd, if the node is NotReady and ran one of them.
+    pub etcd: Option<Quorum>,
     /// The marks that say that the machine's power is off or its disks are disconnected.
     pub fenced: Vec<FencingMark>,
     /// True if the node carries the taint `node.kubernetes.io/out-of-service`: the pod garbage
@@ -160,6 +162,22 @@ pub struct Life {
     /// True if this account may not list the other Leases. The node is then treated as having none,
     /// but no grace period is cut short.
     pub forbidden: bool,
+}
+
+/// How many members of etcd there are, and how many of their nodes are Ready.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Quorum {
+    /// The members on nodes that are Ready.
+    pub ready: usize,
+    /// All members.
+    pub members: usize,
+}
+
+impl Quorum {
+    /// Reports whether the Ready members are enough for etcd to write.
+    pub fn is_met(self) -> bool {
+        self.ready > self.members / 2
+    }
 }
 
 /// A Lease whose holder names a node, its host or a pod on it.
@@ -314,7 +332,7 @@ pub enum LeafKind {
 pub struct Leaf {
     /// The kind of the first marker that was seen.
     pub kind: LeafKind,
-    /// The project or vendor whose nodes carry that marker; empty for the user's selector.
+    /// The project or vendor whose nodes carry that marker; empty if the marker is nobody's.
     pub maker: &'static str,
     /// The markers that were seen, as phrases ("label kosmos.io/node").
     pub marks: Vec<String>,
