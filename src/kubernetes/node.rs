@@ -25,6 +25,10 @@ const CONTROL_PLANE: [&str; 2] = [
     "node-role.kubernetes.io/master",
 ];
 
+/// The further taints that reserve a node for the programs of the cluster itself: those of RKE2's
+/// and Kamaji's etcd nodes, and of a pool for critical add-ons.
+const RESERVED: [&str; 2] = ["node-role.kubernetes.io/etcd", "CriticalAddonsOnly"];
+
 /// The conditions that node-problem-detector writes, on the node's
 /// own machine. `NetworkUnavailable` and Harvester's `Drained` are
 /// left out, because the control plane writes them.
@@ -126,9 +130,10 @@ impl RawNode {
     }
 
     /// Reports whether nothing keeps new pods off the node: the node is not cordoned, and no taint
-    /// of the control-plane role keeps new pods away.
+    /// reserves it for the cluster itself.
     fn is_open(&self) -> bool {
-        let mut reserved = CONTROL_PLANE.iter().flat_map(|key| self.taints(key));
+        let reserving = CONTROL_PLANE.iter().chain(&RESERVED);
+        let mut reserved = reserving.flat_map(|key| self.taints(key));
         !self.spec.unschedulable && !reserved.any(|taint| taint.effect != "PreferNoSchedule")
     }
 

@@ -44,7 +44,7 @@ impl Source for Cluster {
             } else {
                 let open = status == "Ready"
                     && !name.starts_with(KOSMOS_PREFIX)
-                    && !roles.any(|role| ["control-plane", "master"].contains(&role));
+                    && !roles.any(|role| ["control-plane", "master", "etcd"].contains(&role));
                 if open && !*has_open {
                     *has_open = true;
                     rows.ready.insert(0, name.to_owned());

@@ -232,7 +232,7 @@ pub struct CountedNode {
     /// True if the node carries the control-plane role.
     pub control_plane: bool,
     /// True if nothing keeps new pods off the node: it is not cordoned, and no taint reserves it
-    /// for the control plane.
+    /// for the cluster itself.
     pub open: bool,
     /// The zone that the node's labels name.
     pub zone: Option<Zone>,

@@ -73,7 +73,7 @@ pub struct NodeFacts {
     /// True if the node carries the control-plane role.
     pub control_plane: bool,
     /// True if nothing keeps new pods off the node: it is not cordoned, and no taint reserves it
-    /// for the control plane.
+    /// for the cluster itself.
     pub open: bool,
     /// The value of `pod-reaper.io/skip`, annotation or label, that opts the node out, if one does.
     pub opted_out: Option<String>,

@@ -158,7 +158,7 @@ impl Limit {
         match self {
             Self::MassOutage(state) | Self::Unread(state) => state.clone(),
             Self::NoRoom(Some(only)) => format!("{only} is the only node: nothing can start elsewhere"),
-            Self::NoRoom(None) => "No pod could start elsewhere: every other node is NotReady, cordoned, reserved for the control plane or a leaf node"
+            Self::NoRoom(None) => "No pod could start elsewhere: every other node is NotReady, cordoned, reserved for the cluster itself or a leaf node"
                 .to_owned(),
             Self::OverCap(most) => format!("--max-deletes is {most}"),
         }
