@@ -70,7 +70,7 @@ fuzz_target!(|data: &[u8]| {
             2 => {
                 // Objects become facts, as in a run.
                 if let Ok(Some(objects)) = cluster.node_objects("n").await {
-                    let _ = objects.into_facts(&settings.policy.node_selectors);
+                    let _ = objects.into_facts(&settings.policy);
                 }
             }
             3 => {

@@ -15,9 +15,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
+    cli::Cli,
     facts::PodsOf,
     kubernetes::{RawNode, RawPod},
-    selector::NodeSelectors,
+    settings::Settings,
 };
 
 use super::{failure::status_of, request::Response, *};
@@ -281,10 +282,11 @@ fn only_the_message_of_the_guard_is_proof() {
 #[tokio::test(start_paused = true)]
 async fn a_proof_permits_no_write_to_a_pod_of_another_node_and_is_none_of_a_leaf_node() {
     let (server, cluster) = serving("{Node ds06: {}}", |_| Fate::default());
-    let selectors = NodeSelectors::default();
+    let cli = Cli::try_from_args(["pod-reaper".into()]).expect("options");
+    let policy = Settings::from(cli).policy;
     let read = cluster.node_objects("ds06").await;
-    let judged = read.unwrap().unwrap().into_facts(&selectors).unwrap();
-    let proof = cluster.still_down(&judged, &selectors, None).await.unwrap();
+    let judged = read.unwrap().unwrap().into_facts(&policy).unwrap();
+    let proof = cluster.still_down(&judged, &policy, None).await.unwrap();
     for (node, writes) in [("ds06", 2), ("ds05", 0), ("null", 0)] {
         let pod = objects(&yaml(&format!("Pod shop/a-0: {{node: {node}}}"))).remove(0);
         let pod = serde_json::from_value::<RawPod>(pod).unwrap().facts();
@@ -294,6 +296,6 @@ async fn a_proof_permits_no_write_to_a_pod_of_another_node_and_is_none_of_a_leaf
         assert_eq!(server.lock().requests.len() - before, writes, "{node}");
     }
     server.lock().cluster.objects[1]["metadata"]["labels"] = json!({"kosmos.io/node": "true"});
-    let proof = cluster.still_down(&judged, &selectors, None).await;
+    let proof = cluster.still_down(&judged, &policy, None).await;
     assert!(proof.is_err(), "{proof:?}");
 }

@@ -20,10 +20,10 @@ use super::{
     request::{Response, Unless, Write, object},
 };
 use crate::{
+    decide::Policy,
     facts::{NodeFacts, PodFacts, Read, Ready, ResourceVersion, Uid},
     kubernetes::{Holders, LeasesByNode, RawPod},
     outcome::Outcome,
-    selector::NodeSelectors,
 };
 
 /// How long a reading of a node permits writes to its pods: 5 s, minus 0.5 s to cancel a request
@@ -58,7 +58,7 @@ impl Cluster {
     pub async fn still_down(
         &self,
         judged: &NodeFacts,
-        selectors: &NodeSelectors,
+        policy: &Policy,
         leases: Option<(&Holders, &Read<LeasesByNode>)>,
     ) -> Result<StillDown, Outcome> {
         let name = &judged.name;
@@ -77,7 +77,7 @@ impl Cluster {
             (holders, read.as_ref().map_err(Clone::clone).and_then(own))
         });
         let node = objects
-            .into_facts_again(selectors, judged, leases)
+            .into_facts_again(policy, judged, leases)
             .map_err(|cause| unread(Failure::Unreadable(cause)))?;
         if node.uid != judged.uid {
             return changed("Another node has registered under the name.");

@@ -332,7 +332,7 @@ impl Turn<'_> {
             cluster, policy, ..
         } = self.run;
         let leases = leases.as_ref().map(|(holders, read)| (*holders, &**read));
-        let fresh = cluster.still_down(self.node.as_judged, &policy.node_selectors, leases);
+        let fresh = cluster.still_down(self.node.as_judged, policy, leases);
         let fresh = fresh.await;
         *last_reading = Some((taken(&fresh, asked), fresh.clone()));
         fresh

@@ -11,6 +11,7 @@ use super::{
     pod::{NOT_READY, UNREACHABLE},
 };
 use crate::{
+    decide::Policy,
     facts::{
         CountedNode, FencingMark, Heard, KubeletSays, Leaf, LeafKind, NodeFacts, OUT_OF_SERVICE,
         Read, Ready, SignBy, ZONE_LABELS, Zone, not_ready_since,
@@ -361,7 +362,7 @@ pub struct NodeObjects {
 
 impl NodeObjects {
     /// Turns the node into facts, without any other Lease. Fails with the name of a missing field.
-    pub fn into_facts(self, selectors: &NodeSelectors) -> Result<NodeFacts, String> {
+    pub fn into_facts(self, policy: &Policy) -> Result<NodeFacts, String> {
         let Self {
             node,
             lease: own,
@@ -386,14 +387,15 @@ impl NodeObjects {
             tainted_since,
             hostname,
             zone: node.zone(),
+            silent_after: policy.silent_after(),
             heard: Vec::new(),
             renewed: lease.and_then(RawLease::renewal),
             unread_lease: own.as_ref().err().cloned(),
             life: None,
             etcd: None,
-            fenced: node.fenced(selectors, now),
+            fenced: node.fenced(&policy.node_selectors, now),
             out_of_service: node.taints(OUT_OF_SERVICE).next().is_some(),
-            leaf: node.leaf(selectors),
+            leaf: node.leaf(&policy.node_selectors),
             control_plane: node.control_plane(),
             open: node.is_open(),
             opted_out: node.metadata.opted_out(),
@@ -408,12 +410,12 @@ impl NodeObjects {
     /// read again.
     pub fn into_facts_again(
         self,
-        selectors: &NodeSelectors,
+        policy: &Policy,
         judged: &NodeFacts,
         leases: Option<(&Holders, Read<Option<Vec<RawLease>>>)>,
     ) -> Result<NodeFacts, String> {
         let now = self.now;
-        let mut facts = self.into_facts(selectors)?;
+        let mut facts = self.into_facts(policy)?;
         facts.hear(judged.heard.iter().cloned());
         facts.life.clone_from(&judged.life);
         facts.etcd = judged.etcd;

@@ -90,7 +90,7 @@ impl<'a, S: Source> Reader<'a, S> {
         if let Err(Unread(cause)) = &objects.lease {
             self.failed(format_args!("lease of {what}"), cause);
         }
-        match objects.into_facts(&self.wanted.policy.node_selectors) {
+        match objects.into_facts(self.wanted.policy) {
             Ok(node) => NodeRead::Known(node),
             Err(cause) => {
                 self.note(what, &cause);

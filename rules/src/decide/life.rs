@@ -7,12 +7,23 @@
 use itertools::Itertools as _;
 use jiff::{SignedDuration, Timestamp};
 
-use super::reason::{heard, reported};
+use super::{
+    Policy,
+    reason::{heard, reported},
+};
 use crate::facts::{ClusterFacts, Heard, NodeFacts, PodFacts, Ready, SignBy, Unread};
 
 /// The age below which a heartbeat is a sign of life, whatever its source: twice the longest
 /// interval at which any of the sources writes, plus a minute.
 const MAX_AGE_OF_A_SIGN: SignedDuration = SignedDuration::from_mins(11);
+
+impl Policy {
+    /// Returns the age below which a heartbeat is a sign of life. Who waits longer before a pod is
+    /// reaped waits longer for the machine too.
+    pub fn silent_after(&self) -> SignedDuration {
+        self.reap_older_than.max(MAX_AGE_OF_A_SIGN)
+    }
+}
 
 impl NodeFacts {
     /// Lists the evidence that the node's machine is alive at `now`: the last heartbeat of each
@@ -24,7 +35,7 @@ impl NodeFacts {
         let since = self.not_ready_since(now);
         let shows = |heard: &&Heard| {
             since.is_none_or(|since| heard.at > since)
-                && now.duration_since(heard.at) < MAX_AGE_OF_A_SIGN
+                && now.duration_since(heard.at) < self.silent_after
         };
         let heard = self.heard.iter().filter(shows);
         let heard = heard.map(|heard| heard.no_later_than(now));

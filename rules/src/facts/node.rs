@@ -51,6 +51,8 @@ pub struct NodeFacts {
     pub hostname: Option<String>,
     /// The zone that the node's labels name.
     pub zone: Option<Zone>,
+    /// The age below which a heartbeat of the node is a sign of life, by the user's choice.
+    pub silent_after: SignedDuration,
     /// The last heartbeat of each source on the node's own machine.
     pub heard: Vec<Heard>,
     /// The last renewal of the node's own lease; `None` if it was never renewed.
