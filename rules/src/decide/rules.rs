@@ -174,18 +174,17 @@ impl PodContext<'_> {
     /// Returns the label selectors of the nodes that the volumes of the pod's PVCs allow, as far as
     /// a verdict depends on these nodes.
     pub fn selectors(&self) -> BTreeSet<String> {
-        let volumes = self.classified().map(|bound| &bound.volume);
+        let volumes = self.pod.volumes();
         volumes.flat_map(selectors).collect()
     }
 
     /// Reports whether a verdict depends on the CSI drivers.
     pub fn needs_drivers(&self) -> bool {
         let node = self.known().filter(|node| node.fenced(self.now).is_none());
-        let disk = self
-            .storage()
-            .ok()
-            .map(|storage| disk_of_several(self.pod, storage));
-        node.is_some() && matches!(disk, Some(Err(_)))
+        let (Some(node), Ok(storage)) = (node, self.storage()) else {
+            return false;
+        };
+        disk_of_several(self.pod, node, storage).is_err()
     }
 
     /// Reports whether a verdict depends on the `StatefulSet` that controls the pod, as the one that
@@ -715,7 +714,7 @@ fn of_claims(pod: &PodFacts, seen: &str) -> String {
 
 fn shared_disk(case: &PodContext<'_>) -> Finding {
     let node = case.required_node()?;
-    let what = disk_of_several(case.pod, case.storage()?);
+    let what = disk_of_several(case.pod, node, case.storage()?);
     if matches!(what, Ok(None)) {
         return seen("It has no disk that several machines could write to at once.");
     }
@@ -737,13 +736,18 @@ fn shared_disk(case: &PodContext<'_>) -> Finding {
     }
 }
 
-/// Names the disk that several machines could write to at once.
-fn disk_of_several(pod: &PodFacts, storage: &Storage) -> Read<Option<String>> {
+/// Names the disk that several machines could write to at once. A volume on the node itself has no
+/// second machine, although nothing attaches it.
+fn disk_of_several(pod: &PodFacts, node: &NodeFacts, storage: &Storage) -> Read<Option<String>> {
     let mut unread = Ok(None);
     for claim in &storage.claims {
         let (name, Some(bound)) = (&claim.name, claim.bound()) else {
             continue;
         };
+        let volume = &bound.volume;
+        if reach(volume, node).is_local() {
+            continue;
+        }
         if bound.shared_disk {
             let what = format!("PVC {name} is ReadWriteMany and a raw block device");
             return Ok(Some(what));
