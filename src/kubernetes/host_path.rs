@@ -97,9 +97,12 @@ impl HostPath {
     /// Returns the path in its shortest form, if a workload may have its data there.
     pub fn of_data(self) -> Option<Self> {
         let Self { path, kind } = self;
+        // A named pipe of Windows.
+        let is_pipe = path.replace('\\', "/").starts_with("//./pipe/");
         let mut path = shortest(&path);
         let below = |system: &str| Path::new(&path).starts_with(system);
-        let of_system = path == "/"
+        let of_system = is_pipe
+            || path == "/"
             || matches!(kind.as_str(), "Socket" | "CharDevice")
             || OF_SYSTEM.into_iter().any(below)
                 && !below("/usr/local")

@@ -491,14 +491,10 @@ fn set_of(pod: &PodFacts) -> Option<Key> {
     Some((pod.namespace.clone(), owner.name.clone()))
 }
 
-/// Adds the reading of its `StatefulSet` to a pod with PVCs, if it was read for any pod.
+/// Adds the reading of its `StatefulSet` to a pod, if it was read for any pod.
 fn add_set(pod: &mut PodFacts, sets: &Sets) {
     let set = set_of(pod).and_then(|key| sets.get(&key));
-    let storage = pod
-        .storage
-        .as_mut()
-        .filter(|storage| !storage.claims.is_empty());
-    let (Some(set), Some(storage)) = (set, storage) else {
+    let (Some(set), Some(storage)) = (set, pod.storage.as_mut()) else {
         return;
     };
     let set = match set {

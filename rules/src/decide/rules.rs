@@ -13,12 +13,12 @@ use super::{
     context::{NOT_READ, NOWHERE, PodContext},
     reason::{Finding, NoReason, Reason, TieKind},
     same_kind,
-    volume::{reach, selectors},
+    volume::{reach, selectors, waits_with_a_path},
 };
 use crate::{
     facts::{
         Containers, DeletedWithPod, Driver, JOB_TRACKING, KubeletSays, LeafKind, NodeFacts, Owner,
-        PodFacts, Read, Ready, Storage, Unneeded, Unread,
+        PodFacts, Read, Ready, Storage, Unread,
     },
     words::{human_duration, joined},
 };
@@ -198,7 +198,8 @@ impl PodContext<'_> {
             .claims()
             .iter()
             .filter(|claim| claim.deletion.is_none());
-        going.any(|claim| matches!(self.goes(claim), DeletedWithPod::MayBeWanted(_)))
+        waits_with_a_path(self.pod)
+            || going.any(|claim| matches!(self.goes(claim), DeletedWithPod::MayBeWanted(_)))
             || self
                 .classified()
                 .any(|bound| reach(&bound.volume, node).is_local())
@@ -206,11 +207,10 @@ impl PodContext<'_> {
 
     /// Returns the sentence about the node's paths that the pod may write to; `None` if these paths
     /// do not keep the pod. Kubernetes replaces the pods of a Deployment at the eviction, but those
-    /// of a `StatefulSet` only once they are deleted.
+    /// of a `StatefulSet` only once they are deleted; so do the controllers of other projects.
     fn writes_to_its_node(&self) -> Option<String> {
-        let paths = joined(&self.pod.host_paths, ", ").filter(|_| self.pod.of_stateful_set())?;
-        let keeps = self.pod.unneeded() != Some(Unneeded::Namespace);
-        keeps.then(|| {
+        let paths = joined(&self.pod.host_paths, ", ").filter(|_| waits_with_a_path(self.pod))?;
+        self.pod.unneeded().is_none().then(|| {
             format!("It may write to {paths} on the dead node, by a hostPath of its own: a replacement would start without what is there.")
         })
     }
@@ -752,7 +752,6 @@ fn disk_of_several(pod: &PodFacts, node: &NodeFacts, storage: &Storage) -> Read<
             let what = format!("PVC {name} is ReadWriteMany and a raw block device");
             return Ok(Some(what));
         }
-        let volume = &bound.volume;
         let of_driver = match &volume.driver {
             Some(Driver {
                 name,
@@ -780,7 +779,8 @@ fn disk_of_several(pod: &PodFacts, node: &NodeFacts, storage: &Storage) -> Read<
         of_pod.map(|disk| format!("{disk}; nothing keeps a second machine from writing to it"));
     let of_machine = || {
         let Owner { kind, name } = pod.owner.as_ref()?;
-        let machine = kind == VIRTUAL_MACHINE || kind == "Pod" && name.starts_with(LAUNCHER_PREFIX);
+        let machine =
+            kind.ends_with(VIRTUAL_MACHINE) || kind == "Pod" && name.starts_with(LAUNCHER_PREFIX);
         machine.then(|| format!("it belongs to the virtual machine {name}"))
     };
     match of_pod.or_else(of_machine) {
@@ -789,7 +789,8 @@ fn disk_of_several(pod: &PodFacts, node: &NodeFacts, storage: &Storage) -> Read<
     }
 }
 
-/// The kind that owns `KubeVirt`'s pods. Their disks are shared, for live migration.
+/// The end of the kind that owns a virtual machine's pods, of `KubeVirt` and of programs built on it.
+/// Their disks are shared, for live migration.
 const VIRTUAL_MACHINE: &str = "VirtualMachineInstance";
 /// The name prefix of `KubeVirt`'s virt-launcher pods. The pod with which `KubeVirt` attaches a
 /// disk to a running machine has a virt-launcher pod as its owner.
@@ -829,7 +830,7 @@ fn owner_kind(case: &PodContext<'_>) -> Finding {
 fn nothing_keeps(case: &PodContext<'_>) -> Finding {
     let (node, ties) = (case.required_node()?, case.ties()?);
     let mut notes = ties.notes.clone();
-    if case.pod.of_stateful_set()
+    if waits_with_a_path(case.pod)
         && let Some(paths) = joined(&case.pod.host_paths, ", ")
     {
         let on = &node.name;

@@ -15,7 +15,7 @@ use super::{
 use crate::{
     facts::{
         AffinityTerm, BoundClaim, ClaimDeletion, ClaimFacts, ClaimState, DeletedWithPod, NodeFacts,
-        Place, Requirement, Storage, Unneeded, Unread, VolumeFacts,
+        Place, PodFacts, Requirement, Storage, Unneeded, Unread, VolumeFacts,
     },
     words::joined,
 };
@@ -131,12 +131,17 @@ fn is_temporary(goes: &DeletedWithPod) -> bool {
     matches!(goes, DeletedWithPod::Ephemeral | DeletedWithPod::GivenUp(_))
 }
 
+/// Reports whether the pod may write to a path of its node, and its controller waits for its end
+/// before it makes another one.
+pub fn waits_with_a_path(pod: &PodFacts) -> bool {
+    pod.controller.is_some() && !pod.is_replaced_early() && !pod.host_paths.is_empty()
+}
+
 fn check(case: &PodContext<'_>, node: &NodeFacts, storage: &Storage) -> Ties {
     let mut ties = Ties::default();
     let pod = case.pod;
-    if pod.of_stateful_set() && !pod.host_paths.is_empty() {
-        let namespace = pod.unneeded().filter(|why| *why == Unneeded::Namespace);
-        ties.unneeded.extend(namespace);
+    if waits_with_a_path(pod) {
+        ties.unneeded.extend(pod.unneeded());
     }
     for claim in &storage.claims {
         let name = &claim.name;

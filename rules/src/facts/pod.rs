@@ -177,6 +177,18 @@ impl PodFacts {
         self.made_by("StatefulSet", "apps")
     }
 
+    /// Reports whether the pod's controller has replaced the pod at the eviction, without waiting for
+    /// its end. Other projects have kinds with these names, which may wait.
+    pub fn is_replaced_early(&self) -> bool {
+        let kinds = [
+            ("ReplicaSet", "apps"),
+            ("DaemonSet", "apps"),
+            ("Job", "batch"),
+            ("ReplicationController", ""),
+        ];
+        kinds.iter().any(|(kind, group)| self.made_by(kind, group))
+    }
+
     /// Returns why nothing wants the pod again; `None` if something wants it, or may.
     pub fn unneeded(&self) -> Option<Unneeded> {
         if self.in_namespace.as_ref().is_ok_and(|it| it.deleted) {
