@@ -183,6 +183,11 @@ impl Meta {
         stamped.max(said.filter(believed))
     }
 
+    /// Reports whether the object has stamps of the API server.
+    pub fn has_stamps(&self) -> bool {
+        !self.managed_fields.is_empty()
+    }
+
     /// Returns the newest moment at which the API server is known to have written the object. The
     /// `deletionTimestamp` may be in the future, so the moment of its request counts. The times of
     /// conditions and renewals do not, because they are by a node's own clock.

@@ -332,7 +332,16 @@ impl Saved {
         // Without -A, kubectl saves the pods of one namespace only, but still saves all namespaces.
         let pods = self.all().map(|pod: &RawPod| &pod.metadata.namespace);
         let one = pods.unique().count() == 1 && self.all::<RawNamespace>().count() != 1;
+        let has_stamps = self.all().any(|node: &RawNode| node.metadata.has_stamps())
+            || self.all().any(|pod: &RawPod| pod.metadata.has_stamps())
+            || self
+                .all()
+                .any(|lease: &RawLease| lease.metadata.has_stamps());
         [
+            (
+                !has_stamps,
+                "managedFields (--show-managed-fields; without the API server's stamps, a wrong clock of a node is not seen)",
+            ),
             (
                 one && wanted.namespaces.include.is_none(),
                 "pods of other namespaces (-A)",

@@ -194,7 +194,7 @@ fn record() {
     evict(&cluster, 30);
     minutes(13);
     let what = "nodes,namespaces,pods,pvc,pv,leases,volumeattachments,csidrivers";
-    let output = cluster.kubectl(["get", what, "-A", "-o", "json"]);
+    let output = cluster.kubectl(["get", what, "-A", "-o", "json", "--show-managed-fields"]);
     assert!(
         output.status.success(),
         "{}",

@@ -23,7 +23,7 @@ fn what_a_snapshot_lacks_is_named_with_the_command_that_saves_all() {
             &[pod, using, claim, less],
             &[],
             Some(
-                "namespaces (whether they are opted out), leases (which show whether a node is alive), pv",
+                "managedFields (--show-managed-fields; without the API server's stamps, a wrong clock of a node is not seen), namespaces (whether they are opted out), leases (which show whether a node is alive), pv",
             ),
         ),
     ] {
