@@ -30,6 +30,9 @@ pub struct RawList<'a> {
     /// The list's kind: `List`, `PodList`, …
     #[serde(default)]
     pub kind: String,
+    /// The group and version of the list, which are also those of items that do not state theirs.
+    #[serde(default, rename = "apiVersion")]
+    pub api_version: String,
     /// The list's own metadata.
     #[serde(default)]
     pub metadata: ListMeta,
@@ -39,9 +42,12 @@ pub struct RawList<'a> {
 }
 
 raw! {
-    /// The kind of an object that is not parsed yet.
+    /// The kind of an object that is not parsed yet. Both are empty if the object does not state
+    /// them.
     pub struct RawKind {
-        /// Empty if the object does not state it.
+        /// The API's group and version.
+        pub api_version: String,
+        /// The kind, which other groups may have too.
         pub kind: String,
     }
 

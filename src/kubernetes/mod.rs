@@ -58,6 +58,15 @@ pub trait Kind: DeserializeOwned + Clone + Send + 'static {
     const NAMESPACED: bool;
 
     fn metadata(&mut self) -> &mut Meta;
+
+    /// Reports whether an object of this kind's name is of this kind: another group, such as
+    /// Longhorn's, may have a kind of the same name. `api_version` is empty if it is not stated.
+    fn is_of_group(api_version: &str) -> bool {
+        let [path, _] = Self::API;
+        let group = path.strip_prefix("/apis/").unwrap_or_default();
+        let groups = [group, api_version].map(|it| it.split_once('/').map(|(group, _)| group));
+        api_version.is_empty() || groups[0] == groups[1]
+    }
 }
 
 macro_rules! kinds {

@@ -161,16 +161,28 @@ impl Saved {
                 _ => no_state(&error),
             })?;
             match list(document) {
-                Some(RawList { kind, items, .. }) => {
-                    let kind = kind.trim_end_matches("List");
+                Some(RawList {
+                    kind,
+                    api_version,
+                    items,
+                    ..
+                }) => {
+                    let kind = kind.trim_end_matches("List").to_owned();
+                    // A plain `List` says nothing about its items.
+                    let api_version = if kind.is_empty() {
+                        String::new()
+                    } else {
+                        api_version
+                    };
+                    let of_list = RawKind { api_version, kind };
                     for item in items.unwrap_or_default() {
                         if list(item).is_some() {
                             return Err(no_state(&"a list inside another list"));
                         }
-                        saved.add(kind, item.get());
+                        saved.add(&of_list, item.get());
                     }
                 }
-                None => saved.add("", document.get()),
+                None => saved.add(&RawKind::default(), document.get()),
             }
         }
         let lacking = |kind| format!("it holds no {kind}; save it with `{SAVES_ONE}`");
@@ -208,29 +220,33 @@ impl Saved {
 
     /// Adds one object. `of_list` is the kind of an object that does not state its own; empty if its
     /// list does not state it either.
-    fn add(&mut self, of_list: &str, text: &str) {
-        let Some(RawKind { kind }) = object(text) else {
+    fn add(&mut self, of_list: &RawKind, text: &str) {
+        let Some(own) = object::<RawKind>(text) else {
             let why = "a field has an unexpected type";
-            return self.note_malformed(of_list, Malformed::new(text, why));
+            return self.note_malformed(&of_list.kind, Malformed::new(text, why));
         };
-        match if kind.is_empty() { of_list } else { &kind } {
+        let RawKind { api_version, kind } = if own.kind.is_empty() { of_list } else { &own };
+        match kind.as_str() {
             "" => self.note_malformed("", Malformed::new(text, "it does not say its kind")),
-            "Pod" => self.keep::<RawPod>(text),
-            "Node" => self.keep::<RawNode>(text),
-            "Lease" => self.keep::<RawLease>(text),
-            "Namespace" => self.keep::<RawNamespace>(text),
-            "StatefulSet" => self.keep::<RawStatefulSet>(text),
-            "PersistentVolumeClaim" => self.keep::<RawClaim>(text),
-            "PersistentVolume" => self.keep::<RawVolume>(text),
-            "VolumeAttachment" => self.keep::<RawAttachment>(text),
-            "CSIDriver" => self.keep::<RawDriver>(text),
+            "Pod" => self.keep::<RawPod>(api_version, text),
+            "Node" => self.keep::<RawNode>(api_version, text),
+            "Lease" => self.keep::<RawLease>(api_version, text),
+            "Namespace" => self.keep::<RawNamespace>(api_version, text),
+            "StatefulSet" => self.keep::<RawStatefulSet>(api_version, text),
+            "PersistentVolumeClaim" => self.keep::<RawClaim>(api_version, text),
+            "PersistentVolume" => self.keep::<RawVolume>(api_version, text),
+            "VolumeAttachment" => self.keep::<RawAttachment>(api_version, text),
+            "CSIDriver" => self.keep::<RawDriver>(api_version, text),
             // The rules use no other kind.
             _ => {}
         }
     }
 
-    /// Parses an object and keeps it.
-    fn keep<T: Kept>(&mut self, text: &str) {
+    /// Parses an object and keeps it, unless it is of another group.
+    fn keep<T: Kept>(&mut self, api_version: &str, text: &str) {
+        if !T::is_of_group(api_version) {
+            return;
+        }
         let cause = match serde_json::from_str::<T>(text) {
             Ok(mut object) => {
                 let meta = object.metadata();

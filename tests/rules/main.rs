@@ -288,7 +288,14 @@ fn every_form_of_a_file_gives_the_same_verdicts() {
             .push(bare);
     }
     let typed = kinds.iter().map(|(kind, items)| {
-        json!({"apiVersion": "v1", "kind": format!("{kind}List"), "items": items}).to_string()
+        let api_version = match kind.as_str() {
+            "Lease" => "coordination.k8s.io/v1",
+            "StatefulSet" => "apps/v1",
+            "CSIDriver" | "VolumeAttachment" => "storage.k8s.io/v1",
+            _ => "v1",
+        };
+        json!({"apiVersion": api_version, "kind": format!("{kind}List"), "items": items})
+            .to_string()
     });
     let expected = judge_file(&one, &Value::Null).unwrap();
     assert_eq!(expected.as_object().unwrap().len(), 7, "{expected}");
