@@ -64,9 +64,14 @@ impl CsiSource {
             .any(|kind| self.fs_type.starts_with(kind))
     }
 
+    /// Reports whether the volume has a file system that several machines may mount from one disk.
+    pub fn is_of_cluster(&self) -> bool {
+        OF_CLUSTER.contains(&self.fs_type.as_str())
+    }
+
     /// Reports whether the attributes name a disk that only one machine may write.
     pub fn names_a_disk(&self) -> bool {
-        self.volume_attributes.name_a_disk && !OF_CLUSTER.contains(&self.fs_type.as_str())
+        self.volume_attributes.name_a_disk && !self.is_of_cluster()
     }
 
     /// Reports whether the volume, which a pod itself declares, is a disk for one machine and is

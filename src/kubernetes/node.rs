@@ -41,14 +41,11 @@ const MONITORED: &str =
     "KernelReady NetworkingReady StorageReady ContainerRuntimeReady AcceleratedHardwareReady";
 /// The annotation with virt-handler's heartbeat.
 const VIRT_HEARTBEAT: &str = "kubevirt.io/heartbeat";
-/// The path of a node's taints in `managedFields`. An entry owns all taints, or none.
-const TAINTS_FIELD: &str = "/f:spec/f:taints";
 /// The annotation by which kube-fencing says that its
 /// fencing Job succeeded. Its other states prove nothing.
 const FENCED: &str = "annotation:fencing/state=fenced";
 /// The taint by which a cloud says that the machine is stopped.
 const SHUTDOWN: &str = "taint:node.cloudprovider.kubernetes.io/shutdown";
-const SHUTDOWN_KEY: &str = "node.cloudprovider.kubernetes.io/shutdown";
 /// The prefixes of providerIDs in the clouds where that taint is reliable: AWS EC2 and `OpenStack`.
 const SURE_CLOUDS: [&str; 2] = ["aws://", "openstack://"];
 /// The prefix of the names of Fargate's nodes, on which the taint means the opposite.
@@ -246,7 +243,11 @@ impl RawNode {
         let provider = &self.spec.provider_id;
         let sure = SURE_CLOUDS.iter().any(|cloud| provider.starts_with(cloud))
             && !self.metadata.name.starts_with(FARGATE_PREFIX);
-        let known = [Some(FENCED), sure.then_some(SHUTDOWN)];
+        let known = [
+            Some(FENCED.to_owned()),
+            Some(format!("taint:{OUT_OF_SERVICE}")),
+            sure.then(|| SHUTDOWN.to_owned()),
+        ];
         known
             .into_iter()
             .flatten()
@@ -263,8 +264,9 @@ impl RawNode {
     /// Returns a moment by which the mark that `selector` matches had certainly been set, from the
     /// API server's stamps; `None` if no stamp tells.
     fn set_by(&self, selector: &NodeSelector, now: Timestamp) -> Option<Timestamp> {
-        // The cloud's controller sets this taint only on a NotReady node, removes it once the node
-        // is Ready, and writes no time (cloud-provider, node_lifecycle_controller.go).
+        // Nobody has to give a taint the time at which it was set. Such a mark is about this failure
+        // of the node: the cloud's controller sets its taint only on a NotReady node, and removes it
+        // once the node is Ready (cloud-provider, node_lifecycle_controller.go).
         let failed = || {
             let (said, tainted) = self.transitions();
             not_ready_since(said, tainted, now)
@@ -279,10 +281,7 @@ impl RawNode {
                 .taints(key)
                 .filter_map(|taint| taint.time_added)
                 .max()
-                .or_else(|| match key.as_str() {
-                    SHUTDOWN_KEY => failed(),
-                    _ => self.metadata.written(TAINTS_FIELD),
-                }),
+                .or_else(failed),
         }
     }
 

@@ -197,7 +197,7 @@ impl RawVolume {
         } = &self.spec;
         let has = |wanted: &str| access_modes.iter().any(|mode| mode == wanted);
         let is_disk = volume_mode == BLOCK
-            || has("ReadWriteOncePod")
+            || has("ReadWriteOncePod") && !csi.is_of_cluster()
             || csi.is_of_one_machine() && !has("ReadWriteMany")
             || csi.names_a_disk();
         let only_read = access_modes.iter().all(|mode| mode == "ReadOnlyMany");
