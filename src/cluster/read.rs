@@ -14,8 +14,8 @@ use super::{
 use crate::{
     facts::{Attachment, NamespaceFacts, Namespaces, PodsOf, Uid, Unread},
     kubernetes::{
-        Holders, Kind, LeaseName, LeasesByNode, ListMeta, Malformed, NodeObjects, RawAttachment,
-        RawLease, RawList, RawNamespace, RawNode, RawPod, RawTable, malformed,
+        Holders, Kind, LeasesByNode, ListMeta, Malformed, NodeObjects, RawAttachment, RawLease,
+        RawList, RawNamespace, RawNode, RawPod, RawTable, malformed,
     },
     selector::{NodeSelectors, is_name},
 };
@@ -39,12 +39,9 @@ const GROWTH_DIVISOR: usize = 4;
 const CACHED: &str = "&resourceVersion=0";
 /// The status code for an expired continue token: the API server keeps five minutes of history.
 const EXPIRED_STATUS: u16 = 410;
-/// Selects the leases of API servers.
-const API_SERVER_LEASES: &str =
-    "&labelSelector=apiserver.kubernetes.io%2Fidentity%3Dkube-apiserver";
 /// Selects all Leases except the leases of nodes.
 const OTHER_LEASES: &str = "&fieldSelector=metadata.namespace%21%3Dkube-node-lease";
-/// The most Leases that may name one node or its pods. Each of them is read.
+/// The most Leases of one node that a run keeps. More show life.
 const MAX_LEASES_PER_NODE: usize = 64;
 /// Selects the pods whose phase is final: any phase but these three.
 const FINISHED_PODS: &str =
@@ -121,60 +118,9 @@ impl Cluster {
         Ok(Some(NodeObjects { node, lease, now }))
     }
 
-    /// Reads the Leases outside of `kube-node-lease` that may name the nodes of `holders` or pods on
-    /// them, by node; `None` if this account may not list them. Only the rows of all other Leases
-    /// are read, which show the holder.
-    pub async fn leases_of(&self, holders: &Holders) -> Result<Option<LeasesByNode>> {
-        type Found = (bool, BTreeMap<String, BTreeSet<LeaseName>>);
-        let add_row = |(has_server, found): &mut Found, [name, holder]: [&str; 2]| {
-            *has_server |= name.starts_with(RawLease::API_SERVER);
-            for (node, lease) in holders.named_by(name, holder) {
-                found.entry(node.to_owned()).or_default().insert(lease);
-            }
-        };
-        let listed = self.rows::<RawLease, _, 2>(OTHER_LEASES, ["Name", "Holder"], add_row);
-        let (has_server, found) = match listed.await {
-            Ok((_, rows)) => rows,
-            Err(failure) if failure.is(StatusKind::MayNotList) => return Ok(None),
-            Err(failure) => return Err(failure),
-        };
-        let servers = async {
-            if !has_server {
-                return Ok(Vec::new());
-            }
-            let leases = self.list(
-                RawLease::OF_API_SERVERS,
-                API_SERVER_LEASES,
-                Ask::OBJECT,
-                Vec::push,
-            );
-            leases.await?.whole()
-        };
-        let servers = servers.await?;
-        let mut by_node = BTreeMap::new();
-        for node in holders.nodes() {
-            let names = found.get(&node).into_iter().flatten();
-            let read = async {
-                if names.clone().count() > MAX_LEASES_PER_NODE {
-                    return Ok(None);
-                }
-                let mut leases = servers.clone();
-                for (namespace, name) in names {
-                    leases.extend(self.leases_called(namespace.as_deref(), name).await?);
-                }
-                Ok(Some(leases))
-            };
-            // A Lease that is listed and cannot be read may show a sign of life, whatever the
-            // cause.
-            let read: Result<_> = read.await;
-            by_node.insert(node, read.map_err(Unread::from));
-        }
-        Ok(Some(by_node))
-    }
-
-    /// Reads all Leases outside of `kube-node-lease` again, in one list, and returns by node those
-    /// that speak for the nodes of `holders`.
-    pub async fn leases_again(&self, holders: &Holders) -> Result<LeasesByNode> {
+    /// Reads all Leases outside of `kube-node-lease` in one list, and returns by node those that speak
+    /// for the nodes of `holders`.
+    pub async fn leases_of(&self, holders: &Holders) -> Result<LeasesByNode> {
         type Found = BTreeMap<String, Vec<RawLease>>;
         let add_lease = |found: &mut Found, mut lease: RawLease| {
             lease.drop_unused();
@@ -193,24 +139,6 @@ impl Cluster {
             (node, Ok(are_few.then_some(leases)))
         });
         Ok(by_node.collect())
-    }
-
-    /// Reads the Leases with this name, in one namespace or in all except that of the nodes'
-    /// leases.
-    async fn leases_called(&self, namespace: Option<&str>, name: &str) -> Result<Vec<RawLease>> {
-        let add_lease = |leases: &mut Vec<_>, mut lease: RawLease| {
-            lease.drop_unused();
-            leases.push(lease);
-        };
-        if let Some(namespace) = namespace {
-            let mut leases = Vec::new();
-            let found = self.find(namespace, name).await?.into_iter();
-            found.for_each(|lease| add_lease(&mut leases, lease));
-            return Ok(leases);
-        }
-        let query = format!("{OTHER_LEASES},metadata.name%3D{}", encode(name));
-        let leases = self.list("", &query, Ask::OBJECT, add_lease);
-        leases.await?.whole()
     }
 
     /// Lists the UIDs of all pods of `node`. The response does not come from the cache, which may

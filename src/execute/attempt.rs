@@ -62,7 +62,7 @@ impl Run<'_> {
         };
         if last.at.elapsed() >= shared_for {
             let asked = Instant::now();
-            let read = self.cluster.leases_again(holders).await;
+            let read = self.cluster.leases_of(holders).await;
             last.at = taken(&read, asked);
             last.again = Some(Arc::new(read.map_err(Unread::from)));
         }

@@ -268,11 +268,10 @@ async fn what_could_not_be_read_keeps_the_pod() {
             broken,
             "facts-unread",
         ),
-        (FREE, (Kind::LeaseRows, ""), refused, "would-delete"),
-        (FREE, (Kind::LeaseRows, ""), page, "facts-unread"),
-        (FREE, (Kind::LeasesNamed, ""), refused, "facts-unread"),
-        (DRAINED, (Kind::LeaseRows, ""), refused, "not-overdue"),
-        (DRAINED, (Kind::LeaseRows, ""), page, "not-overdue"),
+        (FREE, (Kind::OtherLeases, ""), refused, "would-delete"),
+        (FREE, (Kind::OtherLeases, ""), page, "facts-unread"),
+        (DRAINED, (Kind::OtherLeases, ""), refused, "not-overdue"),
+        (DRAINED, (Kind::OtherLeases, ""), page, "not-overdue"),
     ] {
         let fate = move |request: &Request| Fate {
             fault: (request.kind == kind && request.selector.starts_with(selector))
@@ -578,7 +577,7 @@ async fn the_other_leases_are_listed_again_after_a_minute() {
         (old, true, "failed"),
     ] {
         let fate = move |request: &Request| Fate {
-            fault: (fails && request.kind == Kind::LeasesNamed)
+            fault: (fails && request.kind == Kind::OtherLeases)
                 .then_some(Fault::Status(403, false, false)),
             there: Duration::from_secs(if request.kind == Kind::Delete { 2 } else { 0 }),
             ..Fate::default()

@@ -56,9 +56,7 @@ impl RawLease {
     /// The namespace of the nodes' leases. Each lease has the name of its node.
     pub const OF_NODES: &str = "kube-node-lease";
     /// The namespace of the API servers' leases.
-    pub const OF_API_SERVERS: &str = "kube-system";
-    /// The prefix of the names of API servers' leases.
-    pub const API_SERVER: &str = "apiserver-";
+    const OF_API_SERVERS: &str = "kube-system";
 
     pub fn is_of_node(&self) -> bool {
         self.metadata.namespace == Self::OF_NODES
@@ -112,58 +110,21 @@ impl RawLease {
         };
         Some(Heard { by, at, what })
     }
-
-    /// Returns the host's own name if this is the lease of an API server. The node's name may come
-    /// from --hostname-override.
-    fn host(&self) -> Option<&str> {
-        let label = self.metadata.labels.get(HOSTNAME)?;
-        self.is_of_api_server().then_some(label)
-    }
 }
 
-/// The kind of object that a Lease's holder is named after. The kind determines what may follow the
-/// name.
-#[derive(Clone, Copy)]
-enum HolderKind {
-    /// A node, or its host.
-    Host,
-    /// A pod. Such a holder can only hold Leases in the pod's own namespace.
-    Pod,
-    /// A pod of a `ReplicaSet`. Its name is unique in the cluster.
-    UniquePod,
-}
+/// The most characters of a pod's hostname: the pod's name, cut (`kubelet_pods.go`). Programs hold
+/// Leases by their hostname.
+const MAX_HOSTNAME_CHARS: usize = 63;
 
-/// Reports whether a holder's identity may continue with `rest` after the name of a node, host or
-/// pod.
-fn allows(kind: HolderKind, rest: &str) -> bool {
-    rest.is_empty()
-        || rest.starts_with('_')
-        || match kind {
-            HolderKind::Host => rest.strip_prefix('-').is_some_and(is_cilium_suffix),
-            HolderKind::Pod => false,
-            HolderKind::UniquePod => rest.starts_with('-'),
-        }
-}
-
-/// Reports whether cilium-operator may have appended the text to its node's name: ten letters. No
-/// name of an object has a capital, so at least one of each case is required
-/// (cilium/operator/cmd/root.go).
-fn is_cilium_suffix(text: &str) -> bool {
-    text.len() == 10
-        && text.bytes().all(|letter| letter.is_ascii_alphabetic())
-        && text.bytes().any(|letter| letter.is_ascii_uppercase())
-        && text.bytes().any(|letter| letter.is_ascii_lowercase())
-}
-
-/// Lists the names that `holder` may begin with, the longest first, each with the rest: the whole
-/// holder, and each part before a `_` or `-`. A name is at most as long as the longest name of an
-/// object, although a holder may be longer.
-fn beginnings(holder: &str) -> impl Iterator<Item = (&str, &str)> {
+/// Lists the names that `holder` may begin with, the longest first, each with the character that
+/// follows: the whole holder, and each part before a `_`, `.` or `-`. A name is at most as long as
+/// the longest name of an object, although a holder may be longer.
+fn beginnings(holder: &str) -> impl Iterator<Item = (&str, Option<char>)> {
     let names = &holder[..holder.floor_char_boundary(MAX_NAME_CHARS + 1)];
-    let parts = names.rmatch_indices(['_', '-']).map(|(at, _)| at);
+    let parts = names.rmatch_indices(['_', '.', '-']).map(|(at, _)| at);
     let whole = (names.len() == holder.len()).then_some(holder.len());
     let ends = whole.into_iter().chain(parts);
-    ends.map(|at| holder.split_at(at))
+    ends.map(|at| (&holder[..at], holder[at..].chars().next()))
 }
 
 /// A pod that may hold Leases.
@@ -201,18 +162,8 @@ pub struct Holders {
     hosts: BTreeMap<String, BTreeSet<String>>,
     /// The names of all other nodes in lower case.
     others: BTreeSet<String>,
-    /// Namespace and node of each pod, by its name, and whether the name is unique.
+    /// Namespace and node of each pod, by its hostname, and whether its name is unique.
     pods: BTreeMap<String, Vec<(String, String, bool)>>,
-}
-
-/// A Lease to read: its namespace, if it is known, and its name.
-pub type LeaseName = (Option<String>, String);
-
-/// A node that a holder names, by itself, its host or a pod.
-struct Named<'a> {
-    node: &'a str,
-    /// The pod's namespace; `None` if any namespace will do.
-    within: Option<&'a str>,
 }
 
 impl Holders {
@@ -235,7 +186,11 @@ impl Holders {
         }
         for pod in pods {
             let place = (pod.namespace.clone(), node.name.clone(), pod.is_unique);
-            self.pods.entry(pod.name.clone()).or_default().push(place);
+            let hostname = &pod.name[..pod.name.floor_char_boundary(MAX_HOSTNAME_CHARS)];
+            self.pods
+                .entry(hostname.trim_end_matches(['-', '.']).to_owned())
+                .or_default()
+                .push(place);
         }
     }
 
@@ -244,61 +199,41 @@ impl Holders {
         self.nodes.values().cloned().collect()
     }
 
-    /// Lists the nodes that `holder` may name, the longest names first. Only the name
-    /// of a node ends the list, because nobody else can choose that name: the author of a pod could
-    /// otherwise take a heartbeat away from another node.
-    fn named(&self, holder: &str, namespace: Option<&str>) -> Vec<Named<'_>> {
-        let mut found = Vec::new();
-        for (name, rest) in beginnings(holder) {
-            if allows(HolderKind::Host, rest) {
-                let host = name.to_ascii_lowercase();
-                let of = |node| Named { node, within: None };
-                if let Some(node) = self.nodes.get(&host) {
-                    found.push(of(node));
-                    return found;
-                }
-                if self.others.contains(&host) {
-                    return found;
-                }
-                let nodes = self.hosts.get(&host).into_iter().flatten();
-                found.extend(nodes.map(|node| of(node)));
-            }
-            for (within, node, is_unique) in self.pods.get(name).into_iter().flatten() {
-                let is_here = namespace.is_none_or(|namespace| namespace == within);
-                let within = if *is_unique && allows(HolderKind::UniquePod, rest) {
-                    None
-                } else if is_here && allows(HolderKind::Pod, rest) {
-                    Some(within.as_str())
-                } else {
-                    continue;
-                };
-                found.push(Named { node, within });
+    /// Lists the checked nodes that `lease` speaks for: by its label with a hostname, and by its
+    /// holder.
+    pub fn of<'a>(&'a self, lease: &RawLease) -> BTreeSet<&'a str> {
+        let label = lease.metadata.labels.get(HOSTNAME);
+        let labelled = label.map(|host| self.of_host(host));
+        let held = self.held_by(&lease.spec.holder_identity, &lease.metadata.namespace);
+        labelled.into_iter().flatten().chain(held).collect()
+    }
+
+    /// Lists the checked nodes of this name or hostname.
+    fn of_host(&self, host: &str) -> Vec<&str> {
+        let host = host.to_ascii_lowercase();
+        let by_host = self.hosts.get(&host).into_iter().flatten();
+        let nodes = by_host.chain(self.nodes.get(&host));
+        nodes.map(String::as_str).collect()
+    }
+
+    /// Lists the checked nodes for which a Lease of `holder` in `namespace` speaks. If the holder
+    /// begins with the name of a node, the longest such name alone counts: nobody else can choose
+    /// that name, but the author of a pod can choose the pod's. A pod holds Leases in its own
+    /// namespace, and a pod of a `ReplicaSet`, whose name is unique, in any.
+    fn held_by(&self, holder: &str, namespace: &str) -> Vec<&str> {
+        for (name, _) in beginnings(holder) {
+            let nodes = self.of_host(name);
+            if !nodes.is_empty() || self.others.contains(&name.to_ascii_lowercase()) {
+                return nodes;
             }
         }
-        found
-    }
-
-    /// Lists the nodes that a Lease called `lease` may name by its holder, each with the Lease to
-    /// read.
-    pub fn named_by(&self, lease: &str, holder: &str) -> impl Iterator<Item = (&str, LeaseName)> {
-        let named = self.named(holder, None).into_iter();
-        named.map(|it| {
-            let namespace = it.within.map(str::to_owned);
-            (it.node, (namespace, lease.to_owned()))
-        })
-    }
-
-    /// Lists the checked nodes that `lease` speaks for: it names a node, its host or a pod on it.
-    pub fn of<'a>(&'a self, lease: &RawLease) -> BTreeSet<&'a str> {
-        let namespace = Some(lease.metadata.namespace.as_str());
-        let named = self.named(&lease.spec.holder_identity, namespace);
-        let host = lease.host().map(str::to_ascii_lowercase);
-        let served = host.iter().flat_map(|host| {
-            let by_host = self.hosts.get(host).into_iter().flatten();
-            by_host.chain(self.nodes.get(host))
+        let pods = beginnings(holder).flat_map(|(name, next)| {
+            let pods = self.pods.get(name).into_iter().flatten();
+            pods.filter(move |(within, _, is_unique)| {
+                *is_unique || within == namespace && next != Some('-')
+            })
         });
-        let named = named.into_iter().map(|it| it.node);
-        named.chain(served.map(String::as_str)).collect()
+        pods.map(|(_, node, _)| node.as_str()).collect()
     }
 
     /// Adds the heartbeats that the other Leases of a node show, as known at `now`. Some of `leases`

@@ -39,7 +39,7 @@ mod node;
 mod pod;
 mod volume;
 
-pub use self::lease::{HolderPod, Holders, LeaseName, LeasesByNode, RawLease};
+pub use self::lease::{HolderPod, Holders, LeasesByNode, RawLease};
 pub use self::marks::KOSMOS_PREFIX;
 pub use self::meta::{
     ListMeta, Malformed, Meta, RawKind, RawList, RawTable, full_name, given, malformed,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{CountedNodes, NodeRows, Source, Wanted};
 use crate::{
-    cluster::{Ask, Cluster, Failure, Listed},
+    cluster::{Ask, Cluster, Failure, Listed, StatusKind},
     exit::{CouldNotRun, Result},
     facts::{Attachment, Namespaces, PodsOf, ReadError},
     kubernetes::{
@@ -101,7 +101,11 @@ impl Source for Cluster {
     }
 
     async fn other_leases(&self, holders: &Holders) -> Result<Option<LeasesByNode>, Failure> {
-        self.leases_of(holders).await
+        match self.leases_of(holders).await {
+            Ok(leases) => Ok(Some(leases)),
+            Err(failure) if failure.is(StatusKind::MayNotList) => Ok(None),
+            Err(failure) => Err(failure),
+        }
     }
 
     async fn counted_nodes(&self, leaf: &NodeSelectors) -> Result<CountedNodes, Failure> {

@@ -46,7 +46,6 @@ fn columns(kind: Kind) -> &'static [&'static str] {
     match kind {
         Kind::NodeRows => &["Name", "Status", "Roles", "Age", "Version"],
         Kind::PodRows => &["Name", "Ready", "Status", "Restarts", "Age", "IP", "Node"],
-        Kind::LeaseRows => &["Name", "Holder", "Age"],
         _ => &["Name", "Attacher", "PV", "Node", "Attached", "Age"],
     }
 }
@@ -60,10 +59,6 @@ fn cells(kind: Kind, object: &Value) -> Value {
         Kind::PodRows => {
             let node = text(&object["spec"]["nodeName"], "<none>");
             json!([name, "1/1", pod_status(object), "0", "1d", "<none>", node])
-        }
-        Kind::LeaseRows => {
-            let holder = text(&object["spec"]["holderIdentity"], "");
-            json!([name, holder, "1d"])
         }
         _ => {
             let spec = &object["spec"];

@@ -30,14 +30,8 @@ pub enum Kind {
     PodUids,
     Node,
     Lease,
-    /// The Leases of API servers.
-    ServerLeases,
-    /// The holders of all Leases except those of kubelets.
-    LeaseRows,
     /// The other Leases of one name.
-    LeasesNamed,
-    /// One of the other Leases.
-    OtherLease,
+    OtherLeases,
     Drivers,
     Pod,
     StatefulSet,
@@ -79,7 +73,7 @@ enum Form {
 }
 
 /// Each kind of request: its method and path, with a label selector if it has one, its form, and the kind of object.
-const KINDS: [(Kind, &str, Form, &str); 23] = {
+const KINDS: [(Kind, &str, Form, &str); 20] = {
     use Form::{Few, List, Metadata, One, Rows};
     [
         (Kind::NodeRows, "GET /api/v1/nodes", Rows, "Node"),
@@ -113,27 +107,9 @@ const KINDS: [(Kind, &str, Form, &str); 23] = {
             "Lease",
         ),
         (
-            Kind::ServerLeases,
-            "GET /apis/coordination.k8s.io/v1/namespaces/kube-system/leases?labelSelector",
-            List,
-            "Lease",
-        ),
-        (
-            Kind::LeaseRows,
-            "GET /apis/coordination.k8s.io/v1/leases",
-            Rows,
-            "Lease",
-        ),
-        (
-            Kind::LeasesNamed,
+            Kind::OtherLeases,
             "GET /apis/coordination.k8s.io/v1/leases",
             List,
-            "Lease",
-        ),
-        (
-            Kind::OtherLease,
-            "GET /apis/coordination.k8s.io/v1/namespaces/NAMESPACE/leases/NAME",
-            One,
             "Lease",
         ),
         (
@@ -194,7 +170,7 @@ const KINDS: [(Kind, &str, Form, &str); 23] = {
 };
 
 impl Kind {
-    pub fn all() -> [Self; 23] {
+    pub fn all() -> [Self; 20] {
         KINDS.map(|(kind, ..)| kind)
     }
 
@@ -327,17 +303,10 @@ impl Request {
                 selector.starts_with(SELECTS_NODE) || selector == UNFINISHED
             }
             Kind::PodsIn => selector.is_empty(),
-            Kind::LeaseRows => selector == OTHERS,
-            Kind::LeasesNamed => selector.starts_with(OTHERS),
+            Kind::OtherLeases => selector == OTHERS,
             _ => true,
         };
         let (kind, (namespace, name)) = places.next().filter(|(kind, _)| selects(*kind))?;
-        // All Leases with such labels are in this namespace.
-        let namespace = if kind == Kind::ServerLeases {
-            "kube-system"
-        } else {
-            namespace
-        };
         let page = match query.get("continue") {
             None => None,
             Some(token) => {
