@@ -90,14 +90,6 @@ fn every_test_that_a_script_names_is_there() {
         ("api_server", words("tests/run", "without_go=(--skip ", ")")),
         (
             "api_server",
-            words("tests/run", " on_api_servers --ignored ", "\n"),
-        ),
-        (
-            "api_server",
-            words("tests/run", " oldest_kubernetes --ignored ", "\n"),
-        ),
-        (
-            "api_server",
             words(
                 "tests/run",
                 "\"oldest Kubernetes\" oldest_kubernetes ",
