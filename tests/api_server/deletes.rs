@@ -167,11 +167,8 @@ fn two_dead_workers_cost_these_requests() {
     until_overdue();
     let bytes = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&bytes);
-    let proxy = Proxy::with_faults(cluster.server(), move |_| {
-        let counted = Arc::clone(&counted);
-        Act::rewrite(move |reply| {
-            counted.fetch_add(reply.body.len(), Ordering::SeqCst);
-        })
+    let proxy = Proxy::rewriting(cluster.server(), move |_, reply| {
+        counted.fetch_add(reply.body.len(), Ordering::SeqCst);
     });
     let run = run(&proxy.kubeconfig, &SHORT);
     let bytes = bytes.load(Ordering::SeqCst);

@@ -14,7 +14,7 @@ pub(crate) use crate::{
             annotate, each, make, namespace, node_becomes, node_path, pod, pod_path, str_of,
         },
         program::{run_with, shown},
-        proxy::{Act, MARKER, Proxy, Seen},
+        proxy::{MARKER, Proxy, Seen},
         samples::yaml,
     },
     uid, uid_of_entry, until_overdue,

@@ -97,18 +97,10 @@ pub fn kustomized(resource: &str, components: &[&str], lines: &str) -> String {
     kustomize(own_kustomization(resource, components, lines).path())
 }
 
-/// Applies `what`, which must cause no warning, and waits until the account has its permissions and its guard. Before 1.25 the
-/// API server does not know the CronJob's `podFailurePolicy`, and needs the flag that docs/releases.md names.
+/// Applies `what`, which must cause no warning, and waits until the account has its permissions and its guard.
 pub fn install(cluster: &ControlPlane, what: &str) {
-    if what == BASE {
-        kubectl(cluster, &["apply", "-k", &folder("cronjob/namespace")]);
-    }
-    let checked = if cluster.is_at_least(25) {
-        "--warnings-as-errors"
-    } else {
-        "--validate=false"
-    };
-    kubectl(cluster, &["apply", checked, "-k", &folder(what)]);
+    let what = folder(what);
+    kubectl(cluster, &["apply", "--warnings-as-errors", "-k", &what]);
     until("the account may read pods", || {
         may(cluster, "list", "", "pods", "")
     });

@@ -1,10 +1,9 @@
 //! An HTTP proxy between pod-reaper and the API server. It records the requests, lets a test act between two requests, and can
-//! respond with faults.
+//! change responses.
 //!
 //! The token of its kubeconfig and a header of every response are [`MARKER`], which must not be in any output.
 
 use std::{
-    fmt,
     io::{BufRead, BufReader, Read, Write},
     net::{TcpListener, TcpStream},
     path::PathBuf,
@@ -27,8 +26,6 @@ pub struct Seen {
     pub method: String,
     /// Path and query.
     pub path: String,
-    /// The `Accept` header.
-    pub accept: String,
     /// JSON, or null.
     pub body: Value,
     pub at: Instant,
@@ -58,39 +55,8 @@ impl Seen {
     }
 }
 
-type Hook = dyn Fn(&Seen) -> Act + Send + Sync;
-
-/// The treatment of a request.
-#[derive(Clone)]
-pub enum Act {
-    /// The request is passed on, and so is its response.
-    Forward,
-    /// The proxy responds.
-    Instead(u16, Value),
-    /// The proxy responds with headers and a body that need not be JSON.
-    Answer(Reply),
-    /// The request is passed on, and the proxy responds with this.
-    After(u16, Value),
-    /// The request is passed on, and its response is changed.
-    Rewrite(Arc<dyn Fn(&mut Reply) + Send + Sync>),
-    /// The request is passed on, and the proxy closes the connection without a response.
-    Lose,
-    /// The request is passed on, and the proxy closes the connection in the middle of the response's body.
-    Cut,
-    /// The request is passed on, and there is no response for as long as the client waits.
-    HangAfter,
-    /// The request is not passed on, and there is no response for as long as the client waits.
-    Hang,
-    /// The request is not passed on, and the proxy closes the connection.
-    Close,
-}
-
-impl Act {
-    /// The request is passed on, and `change` changes its response.
-    pub fn rewrite(change: impl Fn(&mut Reply) + Send + Sync + 'static) -> Self {
-        Self::Rewrite(Arc::new(change))
-    }
-}
+type Before = dyn Fn(&Seen) + Send + Sync;
+type After = dyn Fn(&Seen, &mut Reply) + Send + Sync;
 
 /// A response.
 #[derive(Debug, Clone)]
@@ -102,18 +68,8 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// A response with a header. Every response also gets a `Date`, unless it has its own.
-    pub fn new(status: u16, header: (&str, &str), body: impl fmt::Display) -> Self {
-        let headers = vec![(header.0.to_owned(), header.1.to_owned())];
-        Self {
-            status,
-            headers,
-            body: body.to_string().into_bytes(),
-        }
-    }
-
-    /// The `Date`: the server's clock, or a changed one.
-    pub fn date(&mut self) -> Option<&mut String> {
+    /// The `Date`: the server's clock.
+    fn date(&mut self) -> Option<&mut String> {
         self.headers
             .iter_mut()
             .find(|(name, _)| name == "Date")
@@ -124,11 +80,8 @@ impl Reply {
 /// The headers that reach the API server.
 const PASSED_ON: [&str; 4] = ["accept", "content-type", "user-agent", "impersonate-user"];
 
-/// Changes the `Date` of a response.
-pub type Clock = fn(&str) -> Option<String>;
-
 /// The same time by another clock, as HTTP writes it.
-pub fn shifted(date: &str, minutes: i64) -> String {
+fn shifted(date: &str, minutes: i64) -> String {
     let now: Timestamp = DateTimeParser::new().parse_timestamp(date).expect("a date");
     let then = (now + SignedDuration::from_mins(minutes)).to_zoned(TimeZone::UTC);
     then.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()
@@ -161,22 +114,15 @@ impl Proxy {
         cluster: &'static ControlPlane,
         before: impl Fn(&Seen) + Send + Sync + 'static,
     ) -> Self {
-        Self::with_faults(cluster, move |seen| {
-            before(seen);
-            Act::Forward
-        })
+        Self::with(cluster, Arc::new(before), Arc::new(|_, _| {}))
     }
 
-    /// Like [`Proxy::start`], with another clock in the responses.
-    pub fn with_clock(
+    /// Forwards all requests to `cluster`. `after` may change each response.
+    pub fn rewriting(
         cluster: &'static ControlPlane,
-        clock: Clock,
-        before: impl Fn(&Seen) + Send + Sync + 'static,
+        after: impl Fn(&Seen, &mut Reply) + Send + Sync + 'static,
     ) -> Self {
-        Self::with_faults(cluster, move |seen| {
-            before(seen);
-            at(clock)
-        })
+        Self::with(cluster, Arc::new(|_| {}), Arc::new(after))
     }
 
     /// Like [`Proxy::start`], as if this many minutes had passed. In that time, all nodes except these renewed their Leases, and
@@ -186,30 +132,24 @@ impl Proxy {
         minutes: i64,
         silent: &'static [&'static str],
     ) -> Self {
-        Self::with_faults(cluster, move |seen| {
+        Self::rewriting(cluster, move |seen, reply| {
+            if let Some(date) = reply.date() {
+                *date = shifted(date, minutes);
+            }
             let lease = seen.path.split_once("/kube-node-lease/leases/");
             let lives = lease.is_some_and(|(_, node)| !silent.contains(&node));
-            Act::rewrite(move |reply| {
-                if let Some(date) = reply.date() {
-                    *date = shifted(date, minutes);
-                }
-                let mut lease: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
-                let renewed = lease["spec"]["renewTime"].as_str();
-                if let Some(renewed) = renewed.filter(|_| lives) {
-                    let renewed: Timestamp = renewed.parse().expect("a time");
-                    let later = renewed + SignedDuration::from_mins(minutes);
-                    lease["spec"]["renewTime"] = json!(format!("{later:.6}"));
-                    reply.body = lease.to_string().into_bytes();
-                }
-            })
+            let mut lease: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
+            let renewed = lease["spec"]["renewTime"].as_str();
+            if let Some(renewed) = renewed.filter(|_| lives) {
+                let renewed: Timestamp = renewed.parse().expect("a time");
+                let later = renewed + SignedDuration::from_mins(minutes);
+                lease["spec"]["renewTime"] = json!(format!("{later:.6}"));
+                reply.body = lease.to_string().into_bytes();
+            }
         })
     }
 
-    /// Like [`Proxy::start`], with faults.
-    pub fn with_faults(
-        cluster: &'static ControlPlane,
-        act: impl Fn(&Seen) -> Act + Send + Sync + 'static,
-    ) -> Self {
+    fn with(cluster: &'static ControlPlane, before: Arc<Before>, after: Arc<After>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("it is bound");
         let kubeconfig = cluster
@@ -223,12 +163,12 @@ impl Proxy {
         std::fs::write(&kubeconfig, config).expect("the folder is ours");
         let log = Arc::new(Mutex::new(Log::default()));
         let shared = Arc::clone(&log);
-        let hook: Arc<Hook> = Arc::new(act);
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let (log, hook) = (Arc::clone(&shared), Arc::clone(&hook));
+                let log = Arc::clone(&shared);
+                let (before, after) = (Arc::clone(&before), Arc::clone(&after));
                 // The client handles a broken connection.
-                thread::spawn(move || serve(cluster, &stream, &log, &*hook));
+                thread::spawn(move || serve(cluster, &stream, &log, (&*before, &*after)));
             }
         });
         Self { kubeconfig, log }
@@ -249,7 +189,7 @@ impl Proxy {
         held(&self.log).seen.clone()
     }
 
-    /// The requests to which the API server itself responded with 2xx, even if the client got another response.
+    /// The requests to which the API server responded with 2xx.
     pub fn took_effect(&self) -> Vec<Seen> {
         let log = held(&self.log);
         let good = log
@@ -265,18 +205,6 @@ impl Proxy {
     }
 }
 
-/// Forwards a request, and changes or removes the `Date` of the response.
-pub fn at(clock: Clock) -> Act {
-    Act::rewrite(move |reply| {
-        if let Some(date) = reply.date() {
-            match clock(date) {
-                Some(other) => *date = other,
-                None => reply.headers.retain(|(name, _)| name != "Date"),
-            }
-        }
-    })
-}
-
 fn held(log: &Mutex<Log>) -> MutexGuard<'_, Log> {
     log.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -285,7 +213,7 @@ fn serve(
     cluster: &ControlPlane,
     stream: &TcpStream,
     log: &Mutex<Log>,
-    hook: &Hook,
+    (before, after): (&Before, &After),
 ) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream);
     let mut writer = stream;
@@ -300,7 +228,6 @@ fn serve(
             words.next().unwrap_or_default(),
         );
         let mut headers = Vec::new();
-        let mut accept = String::new();
         let mut length = 0;
         loop {
             let mut line = String::new();
@@ -311,9 +238,6 @@ fn serve(
             if name.eq_ignore_ascii_case("content-length") {
                 length = value.parse().expect("a number");
             } else if PASSED_ON.contains(&name.to_ascii_lowercase().as_str()) {
-                if name.eq_ignore_ascii_case("accept") {
-                    value.clone_into(&mut accept);
-                }
                 headers.push((name.to_owned(), value.to_owned()));
             }
         }
@@ -322,7 +246,6 @@ fn serve(
         let seen = Seen {
             method: method.clone(),
             path: path.clone(),
-            accept,
             body: serde_json::from_slice(&body).unwrap_or_default(),
             at: Instant::now(),
         };
@@ -333,73 +256,26 @@ fn serve(
             log.most_under_way = log.most_under_way.max(log.under_way);
             log.seen.len() - 1
         };
-        let forward = || {
-            let (status, date, body) = cluster.forward(&method, &path, headers, body);
-            held(log).passed_on.push((place, status));
-            let headers = date
-                .into_iter()
-                .map(|date| ("Date".to_owned(), date))
-                .collect();
-            Reply {
-                status,
-                headers,
-                body,
-            }
+        before(&seen);
+        let (status, date, body) = cluster.forward(&method, &path, headers, body);
+        let headers = date.map(|date| ("Date".to_owned(), date));
+        let mut reply = Reply {
+            status,
+            headers: headers.into_iter().collect(),
+            body,
         };
-        let act = hook(&seen);
-        let cut = matches!(act, Act::Cut);
-        let reply = match act {
-            Act::Forward | Act::Cut => Some(forward()),
-            Act::Instead(status, body) => {
-                let body = body.to_string().into_bytes();
-                Some(made_here(
-                    cluster,
-                    Reply {
-                        status,
-                        headers: Vec::new(),
-                        body,
-                    },
-                ))
-            }
-            Act::Answer(reply) => Some(made_here(cluster, reply)),
-            Act::After(status, body) => {
-                let headers = forward().headers;
-                Some(Reply {
-                    status,
-                    headers,
-                    body: body.to_string().into_bytes(),
-                })
-            }
-            Act::Rewrite(change) => {
-                let mut reply = forward();
-                change(&mut reply);
-                Some(reply)
-            }
-            Act::Lose => {
-                forward();
-                None
-            }
-            Act::HangAfter => {
-                forward();
-                wait_for_end(&mut reader);
-                None
-            }
-            Act::Hang => {
-                wait_for_end(&mut reader);
-                None
-            }
-            Act::Close => None,
-        };
-        // The counter is updated before the response is sent, because the client's next request may follow it.
-        held(log).under_way -= 1;
-        let Some(Reply {
+        after(&seen, &mut reply);
+        {
+            // The counter is updated before the response is sent, because the client's next request may follow it.
+            let mut log = held(log);
+            log.passed_on.push((place, status));
+            log.under_way -= 1;
+        }
+        let Reply {
             status,
             headers,
             body,
-        }) = reply
-        else {
-            return Ok(());
-        };
+        } = reply;
         write!(
             writer,
             "HTTP/1.1 {status} Answer\r\n{}: {}\r\n",
@@ -413,29 +289,9 @@ fn serve(
             "Content-Type: application/json\r\nContent-Length: {}\r\n\r\n",
             body.len()
         )?;
-        if cut {
-            return writer.write_all(&body[..body.len() / 2]);
-        }
         writer.write_all(&body)?;
     }
 }
 
 /// A header of every response.
 const PLANTED: (&str, &str) = ("X-Planted", MARKER);
-
-/// A response of the proxy with the server's `Date`, so that it has no other fault than the intended one.
-fn made_here(cluster: &ControlPlane, mut reply: Reply) -> Reply {
-    if reply.date().is_none() {
-        let date = cluster.forward("GET", "/readyz", Vec::new(), Vec::new()).1;
-        reply
-            .headers
-            .extend(date.map(|date| ("Date".to_owned(), date)));
-    }
-    reply
-}
-
-/// Waits until the client closes the connection.
-fn wait_for_end(reader: &mut BufReader<&TcpStream>) {
-    // A killed client may reset the connection.
-    let _ = std::io::copy(reader, &mut std::io::sink());
-}
