@@ -17,51 +17,6 @@ pub const STUCK: &str = "/api/v1/namespaces/apps/pods/stuck";
 /// The pod that the program treats as its own.
 pub const OWN: &str = "pod-reaper-1";
 
-/// An installation of `cronjob/`.
-struct Installed {
-    how: &'static str,
-    /// The directory that is applied.
-    manifests: String,
-    namespace: &'static str,
-    account: String,
-}
-
-/// The shipped installation, and one under other names in another namespace.
-fn installations() -> [Installed; 2] {
-    let installed = |how, lines: &str, namespace, name: &str| Installed {
-        how,
-        manifests: kustomized(DEFAULT, &[], lines),
-        namespace,
-        account: format!("system:serviceaccount:{namespace}:{name}"),
-    };
-    let renamed = "namespace: other\nnamePrefix: acme-\nnameSuffix: -eu\n";
-    [
-        installed("as shipped", "", "pod-reaper", "pod-reaper"),
-        installed("renamed", renamed, "other", "acme-pod-reaper-eu"),
-    ]
-}
-
-impl Installed {
-    /// Applies the manifests, and waits until the account has its permissions and its guard.
-    fn apply(&self, cluster: &ControlPlane) {
-        let file = cluster.dir.join("installed.yaml");
-        fs::write(&file, &self.manifests).expect("our folder");
-        let file = file.display().to_string();
-        kubectl(cluster, &["apply", "--warnings-as-errors", "-f", &file]);
-        own_pod(cluster, self.namespace);
-        let env = &cluster.get(&pod_path(self.namespace, OWN))["spec"]["containers"][0]["env"];
-        let required = yaml("{name: REQUIRE_GUARD, value: 'true'}");
-        assert!(
-            env.as_array().is_some_and(|env| env.contains(&required)),
-            "{}: {env}",
-            self.how
-        );
-        until("the guard is in force", || {
-            is_guarded(cluster, &self.account, self.namespace)
-        });
-    }
-}
-
 /// Creates the CronJob's pod, in place of the CronJob controller.
 pub fn own_pod(cluster: &ControlPlane, namespace: &str) {
     let cronjobs = cluster.get(&format!("/apis/batch/v1/namespaces/{namespace}/cronjobs"));
@@ -125,37 +80,15 @@ fn give_all_rights_on_pods(cluster: &ControlPlane, account: &str) {
     });
 }
 
-/// The path of the guard's policy, with any name prefix.
-fn policy(cluster: &ControlPlane) -> String {
-    let policies =
-        cluster.get(&format!("{ADMISSION}/validatingadmissionpolicies"))["items"].clone();
-    let names = policies
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|policy| str_of(&policy["metadata"]["name"]));
-    let ours = names
-        .filter(|name| name.contains("pod-reaper-guard"))
-        .collect_vec();
-    assert_eq!(ours.len(), 1, "{ours:?}");
-    format!("{ADMISSION}/validatingadmissionpolicies/{}", ours[0])
-}
-
 /// Sends the requests of all rows of the YAML as the account. The guard must refuse each in the words of `says`, which default to
 /// the words of its first rule. `delete` and `patch` are paths, and `fail` is the program's own patch of that pod's status.
 /// `with` is laid over the body. Returns the words.
-fn attacked(
-    cluster: &ControlPlane,
-    (how, account, policy): (&str, &str, &str),
-    rows: &str,
-    dry: &[bool],
-) -> BTreeSet<String> {
+fn attacked(cluster: &ControlPlane, account: &str, policy: &str, rows: &str) -> BTreeSet<String> {
     let mut words = BTreeSet::new();
     for row in yaml(rows).as_array().expect("a list") {
         let text = |field: &str| row[field].as_str();
-        let what = format!("{how}: {row}");
         let says = text("says").unwrap_or(REFUSAL);
-        for dry in dry {
+        for dry in [true, false] {
             let (method, mut path, mut body) = match (text("delete"), text("patch"), text("fail")) {
                 (Some(path), ..) => ("DELETE", path.to_owned(), row["with"].clone()),
                 (_, Some(path), _) => ("PATCH", path.to_owned(), row["with"].clone()),
@@ -165,17 +98,17 @@ fn attacked(
                     ("PATCH", format!("{path}/status"), patch)
                 }
             };
-            if *dry && method == "DELETE" {
+            if dry && method == "DELETE" {
                 body["dryRun"] = json!(["All"]);
-            } else if *dry {
+            } else if dry {
                 path.push_str("?dryRun=All");
             }
             let (code, answer) = as_user(account, cluster, method, &path, &body);
             let message = answer["message"].as_str().unwrap_or_default();
-            assert_eq!(code, 403, "{what}, dry {dry}: {message}");
+            assert_eq!(code, 403, "{row}, dry {dry}: {message}");
             assert!(
                 message.contains(policy) && message.contains(says),
-                "{what}, dry {dry}: {message}"
+                "{row}, dry {dry}: {message}"
             );
         }
         words.insert(says.to_owned());
@@ -183,29 +116,32 @@ fn attacked(
     words
 }
 
-/// With every installation the guard is proved, the account has the permissions that it needs, and a stuck pod is reaped. An
-/// account with more permissions can do no more.
+/// Under other names and in another namespace the guard is proved, the account has the permissions that it needs, and a stuck pod
+/// is reaped. An account with more permissions can do no more. `manifests` has a run as shipped, and `tests/cli` the same attacks.
 #[test]
 fn it_permits_what_the_program_does_and_nothing_else_however_it_is_installed() {
-    for installed in installations() {
-        let cluster = fresh();
-        one_is_stuck(&cluster);
-        installed.apply(&cluster);
-        let proxy = Proxy::to(&cluster);
-        let kubeconfig = proxy.kubeconfig_of(&installed.account);
-        let run = run_with(&kubeconfig, &of(installed.namespace), &SHORT);
-        run.ends(0);
-        let found = (
-            &run.report["guard"],
-            &run.report["summary"]["outcomes"]["deleted"],
-        );
-        assert_eq!(found, (&json!("proved"), &json!(1)), "{}", installed.how);
-        assert!(cluster.try_get(STUCK).is_none(), "{}", installed.how);
-        it_stops_attacks(&cluster, installed.how, &installed.account);
-    }
+    const NAMES: &str = "namespace: other\nnamePrefix: acme-\nnameSuffix: -eu\n";
+    const RENAMED: &str = "system:serviceaccount:other:acme-pod-reaper-eu";
+    let cluster = fresh();
+    one_is_stuck(&cluster);
+    let file = cluster.dir.join("installed.yaml");
+    fs::write(&file, kustomized(DEFAULT, &[], NAMES)).expect("our folder");
+    let file = file.display().to_string();
+    kubectl(&cluster, &["apply", "--warnings-as-errors", "-f", &file]);
+    own_pod(&cluster, "other");
+    until("the guard is in force", || {
+        is_guarded(&cluster, RENAMED, "other")
+    });
+    let proxy = Proxy::to(&cluster);
+    let run = run_with(&proxy.kubeconfig_of(RENAMED), &of("other"), &SHORT);
+    run.ends(0);
+    assert_eq!(run.report["guard"], "proved");
+    assert_eq!(run.report["summary"]["outcomes"]["deleted"], 1);
+    assert!(cluster.try_get(STUCK).is_none());
+    it_stops_attacks(&cluster, RENAMED, "acme-pod-reaper-guard-eu");
 }
 
-fn it_stops_attacks(cluster: &ControlPlane, how: &str, account: &str) {
+fn it_stops_attacks(cluster: &ControlPlane, account: &str, policy: &str) {
     give_all_rights_on_pods(cluster, account);
     make(
         cluster,
@@ -227,17 +163,16 @@ fn it_stops_attacks(cluster: &ControlPlane, how: &str, account: &str) {
     pods(&attacks["pods"]);
     let held = pod_path("apps", "held");
     let before = cluster.get("/api/v1/pods")["items"].clone();
-    let guard = (how, account, "pod-reaper-guard");
     let rows = attacks["attacks"].to_string();
     let rows = rows.replace("LONG", &"x".repeat(5_000));
-    let answers = attacked(cluster, guard, &rows, &[true, false]);
+    let answers = attacked(cluster, account, policy, &rows);
     assert_eq!(
         cluster.get("/api/v1/pods")["items"],
         before,
         "nothing has changed"
     );
     // Every validation of the policy refused a request, so removing one would not go unnoticed.
-    for validation in cluster.get(&policy(cluster))["spec"]["validations"]
+    for validation in cluster.get(&format!("{ADMISSION}/validatingadmissionpolicies/{policy}"))["spec"]["validations"]
         .as_array()
         .unwrap()
     {
