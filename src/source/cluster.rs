@@ -39,9 +39,7 @@ impl Source for Cluster {
             let is_ready =
                 words.next() == Some("Ready") && words.all(|word| word == "SchedulingDisabled");
             rows.add_roles(name, is_ready, roles.clone());
-            if !is_ready {
-                rows.not_ready.push(name.to_owned());
-            } else {
+            if is_ready {
                 let open = status == "Ready"
                     && !name.starts_with(KOSMOS_PREFIX)
                     && !roles.any(|role| ["control-plane", "master", "etcd"].contains(&role));
@@ -51,6 +49,8 @@ impl Source for Cluster {
                 } else if rows.ready.len() < MAX_READY_NODES_KEPT {
                     rows.ready.push(name.to_owned());
                 }
+            } else {
+                rows.not_ready.push(name.to_owned());
             }
         };
         let read = self.rows::<RawNode, _, 3>("", ["Name", "Status", "Roles"], add_node);

@@ -109,7 +109,7 @@ pub struct NodeRows {
     /// The nodes with the role of an etcd member, each with whether it is Ready.
     pub etcd: BTreeMap<String, bool>,
     /// The nodes with a role under which etcd runs if no node has its own role, each with whether it
-    /// is Ready. Of OpenShift's two masters and an arbiter, all three run it.
+    /// is Ready. Where `OpenShift` has two masters and an arbiter, all three run it.
     pub control_plane: BTreeMap<String, bool>,
     /// Whether the source has leases of nodes, or may have some: a file may have been saved without
     /// leases.

@@ -1,11 +1,9 @@
-//! Tests `charts/pod-reaper` with the real helm: the chart renders the same objects as kustomize, and its values are applied
-//! without a warning. A release under another name and namespace reaps and is restricted by its guard, from its installation to
-//! its removal.
+//! Tests `charts/pod-reaper` with the real helm: the chart renders the same objects as kustomize, and a release under another
+//! name and in another namespace reaps, is upgraded, and is removed.
 //!
 //! `tests/cli/chart.rs` compares the chart with its sources.
 
 use crate::{
-    guard::it_stops_what_the_program_never_does,
     prelude::*,
     support::{
         installed::kustomize,
@@ -21,9 +19,6 @@ const NAMESPACE: &str = "ops";
 const NAME: &str = "night-shift-pod-reaper";
 const ACCOUNT: &str = "system:serviceaccount:ops:night-shift-pod-reaper";
 
-const POLICIES: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies";
-const BINDINGS: &str = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings";
-
 /// The labels that only the chart's objects have.
 const OWN_LABELS: [&str; 4] = [
     "app.kubernetes.io/instance",
@@ -33,10 +28,7 @@ const OWN_LABELS: [&str; 4] = [
 ];
 
 /// All components except those that are part of the default or the dry run.
-pub const COMPONENTS: [&str; 3] = ["eager", "kosmos-guard", "prometheus-rule"];
-
-/// The value files that the normal run applies. `tests/run --values` applies all of them.
-const IN_EACH_RUN: [&str; 2] = ["everything", "first-look"];
+const COMPONENTS: [&str; 3] = ["eager", "kosmos-guard", "prometheus-rule"];
 
 /// The paths where helm would read and write its configuration.
 const NOWHERE: [&str; 5] = [
@@ -103,27 +95,11 @@ fn succeeds(mut helm: Command) -> String {
 
 /// Returns the manifests that the chart renders.
 #[track_caller]
-pub fn rendered(release: &str, namespace: &str, options: &[&str]) -> String {
+fn rendered(release: &str, namespace: &str, options: &[&str]) -> String {
     let (chart, namespace) = (folder(CHART), format!("--namespace={namespace}"));
     succeeds(offline_helm(
         &[&["template", release, &chart, &namespace], options].concat(),
     ))
-}
-
-/// The value files by name.
-fn value_files() -> BTreeMap<String, String> {
-    let entries = fs::read_dir(in_repository(CHART).join("ci")).expect("a folder");
-    let files = entries
-        .map(|entry| entry.expect("an entry").path())
-        .map(|path| {
-            let name = path
-                .file_stem()
-                .expect("a name")
-                .to_string_lossy()
-                .replace("-values", "");
-            (name, path.display().to_string())
-        });
-    files.collect()
 }
 
 /// The objects by kind and name. What only the chart has compared with `cronjob/` is removed: its labels, the pod of `helm test`,
@@ -228,97 +204,12 @@ fn helm_refuses_values_that_cannot_work_and_the_notes_say_what_others_may_not_ac
     );
 }
 
-/// The kind of the Prometheus Operator, with only the fields that the chart uses: the API server refuses any other field.
-pub fn custom_kinds(cluster: &ControlPlane) {
-    let text = "{type: string}";
-    let texts = "{type: object, additionalProperties: {type: string}}";
-    let rules = format!(
-        "{{groups: {{type: array, items: {{type: object, properties: {{
-            name: {text}, rules: {{type: array, items: {{type: object, properties: {{
-                alert: {text}, record: {text}, expr: {text}, for: {text}, labels: {texts}, annotations: {texts}}}}}}}}}}}}}}}"
-    );
-    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-    let name = "prometheusrules.monitoring.coreos.com";
-    if cluster.try_get(&format!("{definitions}/{name}")).is_none() {
-        let definition = format!(
-            "
-            apiVersion: apiextensions.k8s.io/v1
-            kind: CustomResourceDefinition
-            metadata: {{name: {name}}}
-            spec:
-                group: monitoring.coreos.com
-                scope: Namespaced
-                names: {{kind: PrometheusRule, listKind: PrometheusRuleList, plural: prometheusrules, singular: prometheusrule}}
-                versions: [{{name: v1, served: true, storage: true, schema: {{openAPIV3Schema:
-                    {{type: object, properties: {{spec: {{type: object, properties: {rules}}}}}}}}}}}]
-            "
-        );
-        cluster.create(definitions, yaml(&definition));
-    }
-    until("the kind is served", || {
-        let kind = "/apis/monitoring.coreos.com/v1/prometheusrules";
-        cluster.request("GET", kind, None).0 == 200
-    });
-}
-
-/// Applies the manifests that the chart renders with these values, server-side.
-fn is_applied_without_a_warning(what: &str, values: &[&str]) {
-    let cluster = fresh();
-    custom_kinds(&cluster);
-    restricted_namespace(&cluster);
-    let rendered = rendered(RELEASE, NAMESPACE, values);
-    let file = cluster.dir.join("rendered.yaml");
-    fs::write(&file, &rendered).expect("our folder");
-    let file = file.display().to_string();
-    let options = [
-        "--server-side",
-        "--warnings-as-errors",
-        "--validate=strict",
-        "-f",
-        &file,
-    ];
-    let applied = kubectl(
-        &cluster,
-        &[&["apply", "--field-manager=helm"], &options[..]].concat(),
-    );
-    // The pod of `helm test` is admitted too.
-    assert_eq!(
-        applied.lines().count(),
-        objects(&rendered).len() + 1,
-        "{what}: {applied}"
-    );
-    // The pod of a run is admitted too. The test creates it, because the CronJob controller does not run here.
-    own_pod(&cluster, NAMESPACE);
-    // The objects are deleted explicitly: the namespace controller does not run here, so they would outlive their namespace.
-    kubectl(
-        &cluster,
-        &["delete", "prometheusrules", "--all", "--all-namespaces"],
-    );
-}
-
 /// A namespace under the restricted Pod Security Standard, created as the chart's README says.
 fn restricted_namespace(cluster: &ControlPlane) {
     kubectl(cluster, &["create", "namespace", NAMESPACE]);
     for mode in ["enforce", "warn"] {
         let label = format!("pod-security.kubernetes.io/{mode}=restricted");
         kubectl(cluster, &["label", "namespace", NAMESPACE, &label]);
-    }
-}
-
-#[test]
-fn the_default_and_two_value_files_are_applied_without_a_warning() {
-    is_applied_without_a_warning("the default", &[]);
-    let files = value_files();
-    for name in IN_EACH_RUN {
-        is_applied_without_a_warning(name, &["--values", &files[name]]);
-    }
-}
-
-#[test]
-#[ignore = "on demand, on the newest and the oldest Kubernetes: tests/run --values"]
-fn each_value_file_is_applied_without_a_warning() {
-    for (name, file) in value_files() {
-        is_applied_without_a_warning(&name, &["--values", &file]);
     }
 }
 
@@ -337,56 +228,23 @@ fn release(cluster: &ControlPlane, command: &str, options: &[&str]) -> String {
     succeeds(helm_command(cluster, &arguments))
 }
 
-/// Installs the release as the README says, and waits until the guard is in force.
-fn install(cluster: &ControlPlane, options: &[&str]) {
-    restricted_namespace(cluster);
-    let image = [
-        "--set",
-        "image.repository=registry.example.com/tools/pod-reaper",
-    ];
-    release(cluster, "install", &[&image[..], options].concat());
-    own_pod(cluster, NAMESPACE);
-    until("the guard is in force", || {
-        is_guarded(cluster, ACCOUNT, NAMESPACE)
-    });
-}
-
-#[test]
-fn a_release_under_another_name_is_held_by_its_guards() {
-    let cluster = fresh();
-    install(&cluster, &[]);
-    it_stops_what_the_program_never_does(&cluster, "by the chart", ACCOUNT);
-}
-
-/// The variables of the CronJob's container, including those that name its own pod.
-fn variables(cluster: &ControlPlane) -> Vec<(String, String)> {
-    let own = of(NAMESPACE).into_iter().skip(1);
-    let own = own.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    let shipped = settings_of(cluster, NAMESPACE, NAME).into_iter();
-    shipped.chain(own).collect()
-}
-
-pub fn borrowed(variables: &[(String, String)]) -> Vec<(&str, &str)> {
-    let variables = variables.iter();
-    variables
-        .map(|(name, value)| (name.as_str(), value.as_str()))
-        .collect()
-}
-
 /// Runs the program with the ServiceAccount's own token and the CronJob's variables. It must reap the stuck pod.
-fn reaps(cluster: &ControlPlane, when: &str) {
-    let variables = variables(cluster);
-    let variables = borrowed(&variables);
+fn reaps(cluster: &ControlPlane) {
+    let shipped = settings_of(cluster, NAMESPACE, NAME);
+    let shipped = shipped
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_str()));
+    let variables = shipped.chain(of(NAMESPACE).into_iter().skip(1));
+    let variables = variables.collect_vec();
     assert!(
         variables.contains(&("REQUIRE_GUARD", "true")),
-        "{when}: {variables:?}"
+        "{variables:?}"
     );
-    assert!(cluster.try_get(STUCK).is_some(), "{when}");
     let run = run_with(&kubeconfig_of(cluster, NAMESPACE, NAME), &variables, &SHORT);
     run.ends(0);
-    assert_eq!(run.report["guard"], "proved", "{when}");
-    assert_eq!(run.report["summary"]["outcomes"]["deleted"], 1, "{when}");
-    assert_eq!(cluster.try_get(STUCK), None, "{when}");
+    assert_eq!(run.report["guard"], "proved");
+    assert_eq!(run.report["summary"]["outcomes"]["deleted"], 1);
+    assert_eq!(cluster.try_get(STUCK), None);
 }
 
 /// Everything that has the release's label, and the Secrets in which helm stores its revisions.
@@ -404,7 +262,10 @@ fn left(cluster: &ControlPlane) -> Vec<String> {
 fn a_release_is_installed_upgraded_rolled_back_and_removed() {
     let cluster = fresh();
     one_is_stuck(&cluster);
-    install(&cluster, &[]);
+    restricted_namespace(&cluster);
+    let image = "image.repository=registry.example.com/tools/pod-reaper";
+    release(&cluster, "install", &["--set", image]);
+    own_pod(&cluster, NAMESPACE);
     let set_to = |name: &str, schedule: &str, value: &str| {
         let path = format!("/apis/batch/v1/namespaces/{NAMESPACE}/cronjobs/{NAME}");
         assert_eq!(cluster.get(&path)["spec"]["schedule"], schedule);
@@ -412,62 +273,21 @@ fn a_release_is_installed_upgraded_rolled_back_and_removed() {
         assert_eq!(is_set_to(&set, name).as_deref(), Some(value), "{set:?}");
     };
     set_to("REAP_OLDER_THAN", "*/10 * * * *", "10m");
-    let kept = left(&cluster).into_iter();
-    assert_eq!(
-        kept.filter(|object| object.starts_with("secret/")).count(),
-        1
-    );
-
-    // If the guard's policy or binding is missing, a run refuses to start. An upgrade restores the missing object.
-    let variables = variables(&cluster);
-    let variables = borrowed(&variables);
-    let eager = ["--values", &value_files()["eager"]];
-    for kind in [POLICIES, BINDINGS] {
-        let taken_away = format!("{kind}/{NAME}-guard");
-
-        cluster.delete(&taken_away, json!({}));
-        until("the guard is out of force", || {
-            !is_guarded(&cluster, ACCOUNT, NAMESPACE)
-        });
-        let (code, log) = refusal_of(ACCOUNT, &cluster, &variables, &[]);
-        assert_eq!(code, 1, "{log}");
-        release(&cluster, "upgrade", &eager);
-        until("the guard is back", || {
-            is_guarded(&cluster, ACCOUNT, NAMESPACE)
-        });
-    }
+    let eager = folder("charts/pod-reaper/ci/eager-values.yaml");
+    release(&cluster, "upgrade", &["--values", &eager]);
     set_to("REAP_OLDER_THAN", "*/2 * * * *", "1m");
-
-    // With these values the account cannot write.
-    release(
-        &cluster,
-        "upgrade",
-        &["--values", &value_files()["first-look"]],
-    );
-    set_to("DRY_RUN", "*/10 * * * *", "true");
-    let role = format!("/apis/rbac.authorization.k8s.io/v1/clusterroles/{NAME}");
-    let verbs = || {
-        let rules = cluster.get(&role)["rules"].clone();
-        let rules = rules.as_array().expect("rules").iter();
-        let verbs = rules.flat_map(|rule| rule["verbs"].as_array().expect("verbs").clone());
-        verbs.collect_vec()
-    };
-    // The guard permission allows nothing by itself.
-    let reads = |verb: &Value| verb == "get" || verb == "list" || verb == "be-guarded";
-    assert!(verbs().iter().all(reads), "{:?}", verbs());
-
     release(&cluster, "rollback", &["1"]);
-    set_to("DRY_RUN", "*/10 * * * *", "false");
-    assert!(verbs().contains(&json!("delete")), "{:?}", verbs());
+    set_to("REAP_OLDER_THAN", "*/10 * * * *", "10m");
     until("the guard is in force", || {
         is_guarded(&cluster, ACCOUNT, NAMESPACE)
     });
-    reaps(&cluster, "after the rollback");
+    reaps(&cluster);
 
+    assert!(
+        left(&cluster)
+            .iter()
+            .any(|object| object.starts_with("secret/"))
+    );
     release(&cluster, "uninstall", &[]);
     assert_eq!(left(&cluster), Vec::<String>::new());
-    until("the account has no rights", || {
-        let (code, said) = rehearsed(ACCOUNT, &cluster, &pod_path(NAMESPACE, OWN));
-        code == 403 && said.contains("cannot delete")
-    });
 }

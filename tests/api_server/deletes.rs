@@ -5,149 +5,65 @@ use crate::{prelude::*, support::objects::in_parallel};
 const REAP: &str = "stuck-on-not-ready-node";
 
 const NODES: &str = "
-    # A node that is no place for a volume: nothing starts there while its link is cut.
-    Node edge-ready: {ready: 'True', metadata: {labels: {example.org/rack: r1, superedge.io/node-edge: enable}}}
+    Node ready-1: {ready: 'True'}
+    Node ready-2: {ready: 'True'}
+    Node ready-3: {ready: 'True'}
+    Node ready-4: {ready: 'True'}
+    Node ready-5: {ready: 'True'}
+    Node ready-6: {ready: 'True'}
+    Node ready-7: {ready: 'True'}
+    Node ready-8: {ready: 'True'}
     # The others are silent, most for an hour.
     # Its host name differs from its name: volumes may use either.
-    Node dead: {metadata: {labels: {kubernetes.io/hostname: dead.example.org, example.org/rack: r1}}}
-    Node left-alone: {metadata: {annotations: {pod-reaper.io/skip: 'true'}}}
+    Node dead: {metadata: {labels: {kubernetes.io/hostname: dead.example.org}}}
     Node by-label: {metadata: {labels: {kosmos.io/node: 'true'}}}
-    Node by-annotation: {metadata: {annotations: {kosmos-io/owned-by-cluster: one}}}
-    Node by-taint: {spec: {taints: [{key: kosmos.io/node, value: 'true', effect: NoSchedule}]}}
-    Node kosmos-two: {}
-    Node virtual: {metadata: {labels: {type: virtual-kubelet}}}
-    Node virtual-by-taint: {spec: {taints: [{key: virtual-kubelet.io/provider, value: azure, effect: NoSchedule}]}}
-    Node off: {metadata: {annotations: {fencing/state: fenced}}}
-    Node said-to-be-off: {metadata: {annotations: {example.org/off: 'yes'}}}
-    Node virt: {metadata: {annotations: {kubevirt.io/heartbeat: MINUTE_AGO}}}
-    Node off-and-alive: {metadata: {annotations: {fencing/state: fenced, kubevirt.io/heartbeat: MINUTE_AGO}}}
-    Node edge: {metadata: {annotations: {apps.openyurt.io/binding: 'true'}}}
-    Node by-selector: {metadata: {labels: {example.org/leaf: 'true'}}}
     Node says-false: {ready: 'False', renewed: 2}
     # Its row shows Unknown, which is not Ready either.
     Node says-nothing: {ready: null}
-    Node detected: {detects: KernelDeadlock}
-    Node no-detector: {detects: NetworkUnavailable}
     Node recovering: {since: 300, renewed: 2}
     # Their clocks are wrong: the server's stamp of the renewal counts, not the time that the node wrote.
     Node clock-behind: {since: 300, renewed: 2, says: 3600}
     Node clock-ahead: {says: -3600}
 ";
 
-fn nodes(cluster: &ControlPlane) {
-    for number in 1..=13 {
-        let labels = format!("{{linbit.com/hostname: ready-{number}}}");
-        let node =
-            format!("Node ready-{number}: {{ready: 'True', metadata: {{labels: {labels}}}}}");
-        make(cluster, &node);
-    }
-    make(cluster, &NODES.replace("MINUTE_AGO", &seconds_ago(60)));
-}
-
-/// The pods of the namespace `apps` by their expected reason.
+/// The pods of the namespace `apps` by their expected reason. `tests/rules` has all rules; these rows have what a real server
+/// computes: rows of tables, stamps, deletion times, and versions of what several objects refer to.
 const PODS: &str = "
 stuck-on-not-ready-node:
     set-0: {owner: StatefulSet set}
-    replica: {owner: ReplicaSet deployment-1}
-    job: {owner: Job job, spec: {restartPolicy: Never}}
-    daemon: {owner: DaemonSet daemon}
-    bare: {}
     a-week-to-stop: {grace: 604800}
-    mounts-host: {spec: {volumes: [{name: host, hostPath: {path: /var/log}}]}}
-    marked-by-kosmos-itself: {metadata: {labels: {kosmos-io/pod: 'true'}}}
     not-really-skipped: {metadata: {annotations: {pod-reaper.io/skip: 'false'}}}
     lease-from-the-future: {node: clock-ahead}
     claim-is-gone: {uses: nowhere}
-    ephemeral-is-gone: {ephemeral: own}
-    ephemeral-of-its-own: {ephemeral: own}
     network: {volume: {csi: {driver: rbd.csi.ceph.com, volumeHandle: network}}}
     attached: {volume: {csi: {driver: iscsi.csi.k8s.io, fsType: ext4, volumeHandle: x}}}
-    shared-file-system: {volume: {csi: {driver: iscsi.csi.k8s.io, volumeHandle: x}}}
-    zone: {volume: {csi: {driver: ebs.csi.aws.com, volumeHandle: zone}, nodeAffinity: {required: {nodeSelectorTerms: [
-        {matchExpressions: [{key: topology.kubernetes.io/zone, operator: In, values: [a]}]}]}}}}
-    two-nodes: {volume: {csi: {driver: linstor.csi.linbit.com, volumeHandle: x}, nodeAffinity: {required: {nodeSelectorTerms: [
-        {matchExpressions: [{key: linbit.com/hostname, operator: In, values: [dead, ready-1]}]}]}}}}
-    or-another: {volume: {csi: {driver: x.example.org, volumeHandle: x}, nodeAffinity: {required: {nodeSelectorTerms: [
-        {matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [dead]}]},
-        {matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [ready-1]}]}]}}}}
-    fenced-launcher: {node: 'off', owner: VirtualMachineInstance vm-2}
-    selected-launcher: {node: said-to-be-off, owner: VirtualMachineInstance vm-3}
-    not-the-machine-itself: {node: no-detector, owner: StatefulSet set}
-# Storage on the dead node.
 local-volume:
     local: {volume: {local: {path: /mnt/disk}, nodeAffinity: {required: {nodeSelectorTerms: [
         {matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [dead.example.org]}]}]}}}}
-    topolvm: {volume: {csi: {driver: topolvm.io, volumeHandle: x}, nodeAffinity: {required: {nodeSelectorTerms: [
-        {matchExpressions: [{key: topology.topolvm.io/node, operator: In, values: [dead]}]}]}}}}
-    openebs: {volume: {csi: {driver: local.csi.openebs.io, volumeHandle: x}, nodeAffinity: {required: {nodeSelectorTerms: [
-        {matchExpressions: [{key: openebs.io/nodename, operator: In, values: [dead]}]}]}}}}
-    by-host-name: {volume: {csi: {driver: x.example.org, volumeHandle: x}, nodeAffinity: {required: {nodeSelectorTerms: [
-        {matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [dead.example.org]}]}]}}}}
-    ephemeral: {ephemeral: own}
-    # Storage that no other node can reach: a leaf node does not count. Nobody knows which nodes share a directory.
-    host-path: {volume: {hostPath: {path: /opt/local-path-provisioner}}}
-    in-a-zone: {volume: {hostPath: {path: /srv}, nodeAffinity: {required: {nodeSelectorTerms: [
-        {matchExpressions: [{key: topology.kubernetes.io/zone, operator: In, values: [a]}]}]}}}}
-    rack: {volume: {csi: {driver: x.example.org, volumeHandle: x}, nodeAffinity: {required: {nodeSelectorTerms: [
-        {matchExpressions: [{key: example.org/rack, operator: In, values: [r1]},
-            {key: topology.kubernetes.io/zone, operator: In, values: [a]}]}]}}}}
-    nowhere-else: {volume: {csi: {driver: x.example.org, volumeHandle: x}, nodeAffinity: {required: {nodeSelectorTerms: [
-        {matchExpressions: [{key: example.org/disk, operator: In, values: [ssd]}]}]}}}}
-# Storage that cannot be verified.
 volume-unverified:
-    by-field: {volume: {csi: {driver: x.example.org, volumeHandle: x}, nodeAffinity: {required: {nodeSelectorTerms: [
-        {matchFields: [{key: metadata.name, operator: In, values: [dead]}]}]}}}}
     lost: {uses: lost}
     dangling: {uses: dangling}
-    pending: {uses: pending}
-# A disk that two machines could write.
 shared-disk:
     unattached: {volume: {csi: {driver: iscsi.csi.k8s.io, fsType: ext4, volumeHandle: x}}}
-    shared: {volume: {csi: {driver: rbd.csi.ceph.com, volumeHandle: x}, accessModes: [ReadWriteMany], volumeMode: Block}}
-    virt-launcher: {owner: VirtualMachineInstance vm-1}
-# Machines that live.
 kubelet-alive:
     kubelet-lives: {node: says-false}
-    job-lives: {node: says-false, owner: Job job}
     lease-is-fresh: {node: recovering}
     lease-looks-old: {node: clock-behind}
-    detected: {node: detected, owner: StatefulSet set}
-    virt: {node: virt, owner: VirtualMachineInstance vm-4}
-    off-and-alive: {node: off-and-alive, owner: StatefulSet set}
-# Reasons of the pod itself.
 mirror-pod:
     mirror: {metadata: {annotations: {kubernetes.io/config.mirror: abc}}}
 opted-out:
     skipped: {metadata: {annotations: {pod-reaper.io/skip: 'true'}}}
-    skipped-by-label: {metadata: {labels: {pod-reaper.io/skip: until-tuesday}}}
-    node-opted-out: {node: left-alone}
 not-overdue:
     within-grace: {node: says-false, grace: 3600}
     given-up-lately: {uses: given-up-lately}
 finalizers:
-    finalizer: {metadata: {finalizers: [example.org/backup]}}
-    job-and-finalizer: {metadata: {finalizers: [batch.kubernetes.io/job-tracking, example.org/backup]}}
-    node-gone-and-held: {node: no-such-node, metadata: {finalizers: [example.org/backup]}}
     forced-already: {grace: 0, metadata: {finalizers: [example.org/backup]}}
 owner-kind:
-    owner: {owner: Workflow flow}
     deployed: {owner: ReplicaSet web-7c9d, metadata: {labels: {pod-template-hash: 7c9d}}}
-    timed: {owner: Job backup-29412360}
-# Reasons of its node.
 node-just-failed:
     since-nobody-knows-when: {node: says-nothing}
 kosmos-leaf:
     leaf-by-label: {node: by-label}
-    leaf-by-annotation: {node: by-annotation}
-    leaf-by-taint: {node: by-taint}
-    leaf-by-name: {node: kosmos-two}
-virtual-node:
-    virtual-by-label: {node: virtual}
-    virtual-by-taint: {node: virtual-by-taint}
-edge-node:
-    edge-by-annotation: {node: edge}
-leaf-node:
-    leaf-by-selector: {node: by-selector}
 node-ready:
     node-ready: {node: ready-1}
 node-gone:
@@ -157,7 +73,7 @@ node-gone:
 #[test]
 fn every_stuck_pod_goes_and_every_other_lives() {
     let cluster = fresh();
-    nodes(&cluster);
+    make(&cluster, NODES);
     let driver = yaml("{metadata: {name: iscsi.csi.k8s.io}, spec: {attachRequired: false}}");
     cluster.create("/apis/storage.k8s.io/v1/csidrivers", driver);
     make(
@@ -165,12 +81,9 @@ fn every_stuck_pod_goes_and_every_other_lives() {
         "
         PersistentVolumeClaim lost: {volume: no-such-volume, phase: Lost}
         PersistentVolumeClaim dangling: {volume: no-such-volume, phase: Bound}
-        PersistentVolumeClaim pending: {phase: Pending}
         VolumeAttachment attached: {volume: attached}
         PersistentVolume given-up-lately: {claim: apps/given-up-lately,
             spec: {csi: {driver: x.example.org, volumeHandle: x}}}
-        PersistentVolume of-one: {on: dead, claim: apps/ephemeral-own, spec: {local: {path: /mnt/disk}}}
-        PersistentVolume of-another: {on: dead, claim: apps/ephemeral-of-its-own-own, spec: {local: {path: /mnt/disk}}}
         ",
     );
     let deleted = "given-up-lately";
@@ -184,12 +97,6 @@ fn every_stuck_pod_goes_and_every_other_lives() {
             expected.push((name.clone(), uid, reason.clone()));
         }
     }
-    let uid_of = |name: &str| &expected.iter().find(|(pod, ..)| pod == name).unwrap().1;
-    let name = "ephemeral-of-its-own";
-    let owner = json!([{"apiVersion": "v1", "kind": "Pod", "name": name, "uid": uid_of(name), "controller": true}]);
-    let path = format!("/api/v1/namespaces/apps/persistentvolumeclaims/{name}-own");
-    cluster.merge_patch(&path, json!({"metadata": {"ownerReferences": owner}}));
-
     // These pods are outside the regex, excluded, in a namespace that is opted out, or not Terminating.
     let outside = pod(&cluster, "other/outside: {}");
     let excluded = pod(&cluster, "apps-excluded/excluded: {}");
@@ -208,11 +115,7 @@ fn every_stuck_pod_goes_and_every_other_lives() {
             "--namespace-regex=^apps",
             "--namespace-exclude-regex=excluded",
         ],
-        &[
-            "--leaf-node-selector=example.org/leaf=true",
-            "--manual-owner-kind=workflow,deployments,CronJob",
-        ],
-        &["--fenced-node-selector=annotation:example.org/off=yes"],
+        &["--manual-owner-kind=deployments"],
     ];
     let run = run(&cluster.kubeconfig, &options.concat());
 
@@ -236,8 +139,6 @@ fn every_stuck_pod_goes_and_every_other_lives() {
     for unseen in [&outside, &excluded, &running] {
         assert!(left.contains(unseen) && !seen.contains(unseen));
     }
-    let note = run.pod(uid_of("zone"))["note"].as_str().unwrap_or_default();
-    assert!(note.contains("topology.kubernetes.io/zone"), "{note}");
 }
 
 /// The number of reads must not grow with the number of nodes and Leases that have nothing to do with the failure.
@@ -252,7 +153,7 @@ fn two_dead_workers_cost_these_requests() {
         );
     }
     let own_leases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
-    in_parallel(4, 0..5_000, |number| {
+    in_parallel(4, 0..500, |number| {
         let name = format!("of-node-{number}");
         let lease = json!({"metadata": {"name": name}, "spec": {"holderIdentity": name}});
         cluster.create(own_leases, lease)
@@ -266,11 +167,8 @@ fn two_dead_workers_cost_these_requests() {
     until_overdue();
     let bytes = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&bytes);
-    let proxy = Proxy::with_faults(cluster.server(), move |_| {
-        let counted = Arc::clone(&counted);
-        Act::rewrite(move |reply| {
-            counted.fetch_add(reply.body.len(), Ordering::SeqCst);
-        })
+    let proxy = Proxy::rewriting(cluster.server(), move |_, reply| {
+        counted.fetch_add(reply.body.len(), Ordering::SeqCst);
     });
     let run = run(&proxy.kubeconfig, &SHORT);
     let bytes = bytes.load(Ordering::SeqCst);
@@ -279,9 +177,7 @@ fn two_dead_workers_cost_these_requests() {
     assert_eq!(run.report["summary"]["outcomes"]["deleted"], 2);
     let seen = proxy.seen().into_iter();
     let paths = seen.map(|seen| seen.path).collect_vec();
-    // Before 1.26, API servers have no such Leases, so the run does not list them.
-    let servers = usize::from(cluster.is_at_least(26));
-    assert_eq!(paths.len(), 25 + servers, "{paths:#?}");
+    assert_eq!(paths.len(), 26, "{paths:#?}");
     let leases = paths.iter().filter(|path| path.contains("/leases"));
     let all = "/apis/coordination.k8s.io/v1/leases?includeObject=None";
     let rows = leases.clone().filter(|path| path.starts_with(all));
@@ -289,16 +185,14 @@ fn two_dead_workers_cost_these_requests() {
         .clone()
         .filter(|path| path.contains("/kube-node-lease/leases/"));
     let counts = (rows.count(), of_nodes.count(), leases.count());
-    assert_eq!(counts, (1, 5, 6 + servers), "{paths:#?}");
-    // One request deletes them all. The cleanup of the next test would delete them one by one.
-    cluster.delete(own_leases, json!({}));
+    assert_eq!(counts, (1, 5, 7), "{paths:#?}");
 }
 
 /// A patch stands in for the Job controller, which does not run here and would remove its finalizer.
 #[test]
 fn a_job_pod_is_set_to_failed_before_it_is_deleted() {
     let cluster = fresh();
-    nodes(&cluster);
+    make(&cluster, NODES);
     let tracked = |name: &str| {
         let of_job = "{owner: Job job, spec: {restartPolicy: Never},
             metadata: {finalizers: [batch.kubernetes.io/job-tracking]}}";

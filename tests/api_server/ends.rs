@@ -1,13 +1,6 @@
-//! The clock and the end of a run: a run uses the API server's time, limits the age of the node's read, and always ends.
+//! A signal ends a run, and slow credentials do not make it rely on an old reading of the node.
 
-use crate::{
-    prelude::*,
-    support::{
-        objects::lease_path,
-        proxy::{Clock, shifted},
-    },
-};
-use jiff::{SignedDuration, Timestamp};
+use crate::prelude::*;
 use std::{os::unix::fs::PermissionsExt as _, sync::atomic::AtomicU32};
 
 /// Creates a dead node with this many stuck pods, and two Ready nodes.
@@ -30,106 +23,54 @@ fn left(cluster: &ControlPlane) -> BTreeSet<String> {
     each(&list["items"]).map(uid).collect()
 }
 
-const BEHIND: Clock = |date| Some(shifted(date, -20));
-const AHEAD: Clock = |date| Some(shifted(date, 20));
-
-/// Safety rule 4. According to this machine's clock, the pods are overdue in the first run, and some are not in the second.
-#[test]
-fn now_is_what_the_api_server_says() {
-    let cluster = one_dead();
-    // Without a Lease it is unknown whether the kubelet has learned of the grace periods, so the run waits for them.
-    cluster.delete(&lease_path("dead"), json!({}));
-    // The grace periods: a second, 10 minutes and an hour.
-    let pods = [("stuck", 1), ("later", 600), ("much-later", 3600)];
-    let pods = pods.map(|(name, grace)| pod(&cluster, &format!("apps/{name}: {{grace: {grace}}}")));
-    until_overdue();
-    for (clock, reaped) in [(BEHIND, 0), (AHEAD, 2)] {
-        let proxy = Proxy::with_clock(cluster.server(), clock, |_| {});
-        if reaped > 0 {
-            // According to the Leases of the Ready nodes it is not that late, so the run waits.
-            let held = run(&proxy.kubeconfig, &SHORT);
-            held.ends(3);
-            held.says(&pods[0], ("facts-unread", None));
-            assert_eq!(held.report["breaker"]["reason"], "facts-unread");
-            let detail = held.report["breaker"]["detail"].to_string();
-            assert!(
-                detail.contains("none of 2 nodes that are Ready has renewed its lease for 20m"),
-                "{detail}"
-            );
-            assert!(!proxy.seen().iter().any(Seen::is_write));
-            let agrees = format!("{:.6}", Timestamp::now() + SignedDuration::from_mins(20));
-            let renewed = json!({"spec": {"renewTime": agrees}});
-            cluster.merge_patch(&lease_path("ready-2"), renewed);
-        }
-        let run = run(&proxy.kubeconfig, &SHORT);
-        run.ends(0);
-        for (place, pod) in pods.iter().enumerate() {
-            let goes = REAPED;
-            run.says(
-                pod,
-                if place < reaped {
-                    goes
-                } else {
-                    ("not-overdue", None)
-                },
-            );
-        }
-        let took_effect = proxy.took_effect().into_iter();
-        assert_eq!(took_effect.filter(Seen::is_change).count(), reaped);
-    }
-    assert_eq!(left(&cluster), BTreeSet::from([pods[2].clone()]));
-}
-
 /// At most eight requests are in progress at the same time, so at least four have not been sent.
 #[test]
 fn a_signal_lets_what_is_in_flight_finish_and_reports_the_rest() {
-    for signal in ["-TERM", "-INT"] {
-        let cluster = fresh();
-        many_stuck(&cluster, 12);
-        let pid = Arc::new(AtomicU32::new(0));
-        let target = Arc::clone(&pid);
-        let proxy = Proxy::start(cluster.server(), move |seen| {
-            if seen.method == "DELETE" {
-                // The signal is sent only once, because a second one would end the run before its report.
-                let pid = target.swap(0, Ordering::SeqCst);
-                if pid != 0 {
-                    Command::new("kill")
-                        .args([signal, &pid.to_string()])
-                        .status()
-                        .expect("kill");
-                }
-                thread::sleep(Duration::from_millis(1_500));
+    let cluster = fresh();
+    many_stuck(&cluster, 12);
+    let pid = Arc::new(AtomicU32::new(0));
+    let target = Arc::clone(&pid);
+    let proxy = Proxy::start(cluster.server(), move |seen| {
+        if seen.method == "DELETE" {
+            // The signal is sent only once, because a second one would end the run before its report.
+            let pid = target.swap(0, Ordering::SeqCst);
+            if pid != 0 {
+                Command::new("kill")
+                    .args(["-TERM", &pid.to_string()])
+                    .status()
+                    .expect("kill");
             }
-        });
-        let mut command = binary(&proxy.kubeconfig);
-        command
-            .args(SHORT)
-            .args(["--output", "json"])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        let child = command.spawn().expect("it starts");
-        pid.store(child.id(), Ordering::SeqCst);
-        let output = end_of(child, Duration::from_mins(2));
-        let log = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(3), "{signal}: {log}");
-        let report: Value = serde_json::from_slice(&output.stdout).expect("a report");
-        let (deleted, interrupted) = (
-            outcomes(&report, "deleted"),
-            outcomes(&report, "interrupted"),
-        );
-        assert!(
-            deleted > 0 && interrupted >= 4 && deleted + interrupted == 12,
-            "{signal}: {report}"
-        );
-        let pods = each(&report["pods"]);
-        let interrupted = pods
-            .filter(|pod| pod["outcome"] == "interrupted")
-            .map(uid_of_entry);
-        let interrupted = interrupted.collect::<BTreeSet<_>>();
-        assert_eq!(interrupted, left(&cluster), "{signal}");
-        // No time is left for Events.
-        assert!(!proxy.seen().iter().any(Seen::is_event), "{signal}: {log}");
-    }
+            thread::sleep(Duration::from_millis(1_500));
+        }
+    });
+    let mut command = binary(&proxy.kubeconfig);
+    command
+        .args(SHORT)
+        .args(["--output", "json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let child = command.spawn().expect("it starts");
+    pid.store(child.id(), Ordering::SeqCst);
+    let output = end_of(child, Duration::from_mins(2));
+    let log = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{log}");
+    let report: Value = serde_json::from_slice(&output.stdout).expect("a report");
+    let (deleted, interrupted) = (
+        outcomes(&report, "deleted"),
+        outcomes(&report, "interrupted"),
+    );
+    assert!(
+        deleted > 0 && interrupted >= 4 && deleted + interrupted == 12,
+        "{report}"
+    );
+    let pods = each(&report["pods"]);
+    let interrupted = pods
+        .filter(|pod| pod["outcome"] == "interrupted")
+        .map(uid_of_entry);
+    let interrupted = interrupted.collect::<BTreeSet<_>>();
+    assert_eq!(interrupted, left(&cluster));
+    // No time is left for Events.
+    assert!(!proxy.seen().iter().any(Seen::is_event), "{log}");
 }
 
 /// Safety rule 2: renewing the credentials takes eight seconds, right before the delete.
@@ -182,25 +123,5 @@ fn a_write_that_has_to_wait_for_credentials_looks_at_the_node_again() {
     assert!(
         seen.last().expect("the verifying list").at - seen[0].at > Duration::from_secs(8),
         "it had to wait"
-    );
-}
-
-#[test]
-fn a_run_without_a_plan_at_its_deadline_could_not_run() {
-    let cluster = six_nodes::after_an_hour();
-    let hangs = Duration::from_secs(30);
-    let proxy = Proxy::start(cluster.server(), move |_| thread::sleep(hangs));
-    let started = Instant::now();
-    let output = binary(&proxy.kubeconfig)
-        .args(SHORT)
-        .args(["--deadline", "1s"])
-        .output()
-        .expect("it starts");
-    let says = String::from_utf8(output.stderr).expect("text");
-    assert_eq!(output.status.code(), Some(1), "{says}");
-    assert!(says.contains("the deadline ended the run"), "{says}");
-    assert!(
-        started.elapsed() < hangs,
-        "the server's response is not waited for"
     );
 }

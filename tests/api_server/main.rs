@@ -10,7 +10,6 @@
 mod chart;
 mod commands;
 mod deletes;
-mod dry_run;
 mod ends;
 mod events;
 mod faults;
@@ -20,10 +19,8 @@ mod manifests;
 mod pages;
 mod prelude;
 mod races;
-mod rights;
 mod six_nodes;
 mod terminal;
-mod together;
 
 use std::{
     process::{Child, Command, Output},

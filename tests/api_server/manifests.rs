@@ -1,13 +1,10 @@
 //! Tests `cronjob/` on a real API server: the manifests are applied without a warning, the role has exactly the permissions that
-//! a run needs, and the account can do nothing else.
+//! a run needs.
 
 use crate::{
     prelude::*,
     support::installed::{self, BASE, DRY_RUN, as_account, install},
 };
-
-/// All directories that can be applied.
-const EVERYTHING: [&str; 3] = [DEFAULT, BASE, DRY_RUN];
 
 const CLUSTER_ROLE: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles/pod-reaper";
 
@@ -74,133 +71,111 @@ fn with_a_changing_pod(cluster: &'static ControlPlane) -> Proxy {
     })
 }
 
-/// A proxy that turns each delete and patch into a dry run, and hides the pods whose delete was accepted. So many runs can be
-/// made on one cluster, each as if it were the first.
-fn with_no_effect(cluster: &'static ControlPlane) -> Proxy {
-    let vault = pod_path("vault", "vault-0");
-    let gone = Mutex::new(Vec::<Value>::new());
-    Proxy::with_faults(cluster, move |seen| {
-        let gone = || gone.lock().expect("no thread has panicked");
-        if !seen.is_change() || seen.is_dry() {
-            let gone = gone().clone();
-            return Act::rewrite(move |reply| {
-                let mut list = serde_json::from_slice::<Value>(&reply.body).unwrap_or_default();
-                if let Some(items) = list["items"].as_array_mut().filter(|_| !gone.is_empty()) {
-                    items.retain(|item| !gone.contains(&item["metadata"]["uid"]));
-                    reply.body = list.to_string().into_bytes();
-                }
-            });
-        }
-        let (path, query) = seen.path.split_once('?').unwrap_or((&seen.path, ""));
-        let mut body = seen.body.clone();
-        if seen.method == "DELETE" {
-            if path == vault {
-                annotate(cluster, &vault, "example.org/touched", "once");
-            }
-            body["dryRun"] = json!(["All"]);
-        }
-        let path = format!("{path}?{query}&dryRun=All");
-        let (code, answer) = as_account(cluster, &seen.method, &path, &body);
-        if seen.method == "DELETE" && code == 200 {
-            gone().push(body["preconditions"]["uid"].clone());
-        }
-        Act::Instead(code, answer)
-    })
-}
-
-/// A unit test compares the base with the table of node markers, and `live` has the scheduler place the pod.
 #[test]
-fn each_is_applied_without_a_warning_and_keeps_the_pod_off_leaf_nodes() {
+fn each_is_applied_without_a_warning() {
     let cluster = fresh();
     // A dry run would not create the namespace.
     namespace(&cluster, "pod-reaper");
-    let apply = |how: &str, what: &str| {
-        let flags = "apply --dry-run=server --validate=strict --warnings-as-errors --output=json";
-        let arguments = flags.split(' ').chain([how, what]).collect_vec();
-        kubectl(&cluster, &arguments)
-    };
-    for component in ["guard", "kosmos-guard"] {
-        let file = folder(&format!("cronjob/components/{component}/{component}.yaml"));
-        apply("-f", &file);
-    }
-    let placement = |what: &str| {
-        let list: Value = serde_json::from_str(&apply("-k", &folder(what))).expect("a list");
-        let objects = list["items"].as_array().expect("items");
-        let mut templates = objects
-            .iter()
-            .filter_map(|object| match object["kind"].as_str() {
-                Some("CronJob") => Some(&object["spec"]["jobTemplate"]["spec"]["template"]["spec"]),
-                Some("Job") => Some(&object["spec"]["template"]["spec"]),
-                _ => None,
-            });
-        let pod = templates.next().expect("a template");
-        assert_eq!(templates.next(), None, "{what}");
-        let field = |name: &str| pod.get(name).cloned().unwrap_or_default();
-        ["affinity", "tolerations", "nodeSelector", "nodeName"].map(field)
-    };
-    let base = placement(BASE);
-    let leaf = yaml("{key: kosmos.io/node, operator: DoesNotExist}");
-    assert!(
-        base[0].to_string().contains(&leaf.to_string()),
-        "{}",
-        base[0]
-    );
-    for what in EVERYTHING {
-        assert_eq!(placement(what), base, "{what}");
+    let components =
+        ["guard", "kosmos-guard"].map(|name| format!("cronjob/components/{name}/{name}.yaml"));
+    let folders = [DEFAULT, BASE, DRY_RUN].map(|name| ("-k", name));
+    let files = components.iter().map(|file| ("-f", file.as_str()));
+    for (how, what) in folders.into_iter().chain(files) {
+        let flags = "apply --dry-run=server --validate=strict --warnings-as-errors";
+        let what = folder(what);
+        kubectl(
+            &cluster,
+            &flags.split(' ').chain([how, &what]).collect_vec(),
+        );
     }
 }
 
-/// The program accepts the shipped settings, and a role without any write is enough for them.
+/// The program accepts the shipped settings, and a role without any write is enough for them. Each permission to read is needed,
+/// and a run reports a missing one.
 #[test]
-fn the_dry_run_overlay_reports_and_is_never_refused() {
+fn the_dry_run_overlay_reports_and_each_of_its_rights_is_needed() {
     let cluster = fresh();
     everything_stuck(&cluster);
     install(&cluster, DRY_RUN);
-    for (right, _) in rights(&cluster.get(CLUSTER_ROLE)) {
-        // The guard permission allows nothing by itself.
-        let may = ["get ", "list ", "be-guarded "];
-        assert!(may.iter().any(|verb| right.starts_with(verb)), "{right}");
+    let kubeconfig = installed::kubeconfig(&cluster);
+    let shipped = settings(&cluster);
+    let variables = shipped.iter();
+    let variables = variables.map(|(name, value)| (name.as_str(), value.as_str()));
+    let run = run_with(&kubeconfig, &variables.collect_vec(), &SHORT);
+    run.is_whole();
+    assert_eq!(run.report["mode"], "dry-run");
+    assert_eq!(run.report["summary"]["outcomes"]["would-delete"], ALL);
+
+    // The account may not write.
+    let denied = run_with(&kubeconfig, &[], &SHORT);
+    denied.ends(3);
+    assert_eq!(denied.report["summary"]["outcomes"]["denied"], ALL);
+
+    // Each row has the permission, and without it the exit code and the number of pods that are not in the plan.
+    let expected = "
+        get nodes: 3, 9
+        list nodes: 1, 9
+        list namespaces: 3, 9
+        list pods: 1, 9
+        get persistentvolumeclaims: 3, 2
+        get persistentvolumes: 3, 2
+        list volumeattachments: 3, 0
+        list csidrivers: 3, 1
+        get leases: 3, 9
+        # What still renews another Lease then shows no sign of life, and the report says so.
+        list leases: 0, 0
+        # No pod owns a PVC.
+        get statefulsets: 0, 0
+        # Only a pod that has changed right before its delete is read.
+        get pods: 0, 0
+    ";
+    let expected = expected.trim().lines().map(|line| line.trim().to_owned());
+    let expected = expected.filter(|line| !line.starts_with('#'));
+    let mut seen = BTreeSet::new();
+    for (right, left) in rights(&cluster.get(CLUSTER_ROLE)) {
+        cluster.merge_patch(CLUSTER_ROLE, json!({"rules": left}));
+        let (verb, resource) = right.split_once(' ').expect("two words");
+        let group = match resource {
+            "leases" => "coordination.k8s.io",
+            "volumeattachments" | "csidrivers" => "storage.k8s.io",
+            "statefulsets" => "apps",
+            _ => "",
+        };
+        until("the right is gone", || {
+            !may(&cluster, verb, group, resource, "")
+        });
+        let output = binary(&kubeconfig)
+            .args(short("--dry-run --output json"))
+            .output()
+            .expect("it starts");
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        let planned = report["summary"]["outcomes"]["would-delete"].as_u64();
+        let missing = ALL - usize::try_from(planned.unwrap_or_default()).unwrap();
+        let code = output.status.code().unwrap_or_default();
+        seen.insert(format!("{right}: {code}, {missing}"));
     }
-    let output = binary(&installed::kubeconfig(&cluster))
-        .envs(settings(&cluster))
-        .args(SHORT)
-        .args(["--output", "json"])
-        .output()
-        .expect("it starts");
-    assert_eq!(output.status.code(), Some(0), "{}", shown(&output));
-    let report: Value = serde_json::from_slice(&output.stdout).expect("a report");
-    assert_eq!(report["mode"], "dry-run");
-    assert_eq!(report["errors"], json!([]));
-    assert_eq!(report["summary"]["outcomes"]["would-delete"], ALL);
+    assert_eq!(seen, expected.collect());
 }
 
-/// `kubectl set env`, a kustomize patch and a value of the chart change an option of the next run, each beside the components
-/// that set others. (`chart` tests the value.)
+/// `kubectl set env` and a kustomize patch change an option of the next run, beside the components that set others.
 #[test]
 fn kubectl_and_a_patch_change_an_option() {
     let cluster = fresh();
     install(&cluster, DEFAULT);
-    let is = |name: &str| is_set_to(&settings(&cluster), name);
-    assert_eq!(is("REAP_OLDER_THAN").as_deref(), Some("10m"));
-    kubectl(
-        &cluster,
-        &[
-            "set",
-            "env",
-            "cronjob/pod-reaper",
-            "--namespace=pod-reaper",
-            "REAP_OLDER_THAN=5m",
-            "MAX_DELETES=7",
-        ],
-    );
-    for (name, value) in [
+    let are = |expected: &[(&str, &str)]| {
+        let settings = settings(&cluster);
+        for (name, value) in expected {
+            let set = is_set_to(&settings, name);
+            assert_eq!(set.as_deref(), Some(*value), "{name}");
+        }
+    };
+    let set = "set env cronjob/pod-reaper --namespace=pod-reaper REAP_OLDER_THAN=5m MAX_DELETES=7";
+    kubectl(&cluster, &set.split(' ').collect_vec());
+    are(&[
         ("REAP_OLDER_THAN", "5m"),
         ("MAX_DELETES", "7"),
-        ("EXIT_ON_MANUAL", "true"),
         ("REQUIRE_GUARD", "true"),
-    ] {
-        assert_eq!(is(name).as_deref(), Some(value), "{name}");
-    }
+    ]);
     let patch = "
 patches:
 - target: {kind: CronJob, name: pod-reaper}
@@ -210,51 +185,16 @@ patches:
     metadata: {name: pod-reaper}
     spec: {jobTemplate: {spec: {template: {spec: {containers: [{name: pod-reaper, env: [{name: REAP_OLDER_THAN, value: 20m}]}]}}}}}
 ";
-    for components in [&["eager", "dry-run"], &["dry-run", "eager"]] {
-        let file = cluster.dir.join("patched.yaml");
-        fs::write(&file, kustomized(DEFAULT, components, patch)).expect("our folder");
-        let file = file.display().to_string();
-        kubectl(&cluster, &["apply", "--warnings-as-errors", "-f", &file]);
-        for (name, value) in [
-            ("REAP_OLDER_THAN", "20m"),
-            ("DEADLINE", "90s"),
-            ("DRY_RUN", "true"),
-            ("EXIT_ON_MANUAL", "false"),
-            ("REQUIRE_GUARD", "true"),
-        ] {
-            assert_eq!(is(name).as_deref(), Some(value), "{components:?}: {name}");
-        }
-    }
-}
-
-/// Before Kubernetes 1.30 there are no admission policies. Only the base is installed, so the role is the only restriction.
-#[test]
-fn the_base_alone_reaps_what_is_stuck_and_nothing_else() {
-    let cluster = six_nodes::after_an_hour();
-    until_overdue();
-    install(&cluster, BASE);
-    let pods = || {
-        let list = cluster.get("/api/v1/pods");
-        let name = |pod: &Value, field: &str| str_of(&pod["metadata"][field]).to_owned();
-        let pods = each(&list["items"]);
-        pods.map(|pod| (name(pod, "namespace"), name(pod, "name")))
-            .collect::<BTreeSet<_>>()
-    };
-    let before = pods();
-    let shipped = settings(&cluster);
-    // Two pods need you, so a run ends with 5.
-    let variables = shipped
-        .iter()
-        .map(|(name, value)| (name.as_str(), value.as_str()))
-        .chain([("EXIT_ON_MANUAL", "false")])
-        .collect_vec();
-    // Two pods need you.
-    let options = short("--exit-on-manual=false");
-    let run = run_with(&installed::kubeconfig(&cluster), &variables, &options);
-    run.is_whole();
-    let gone = before.difference(&pods()).cloned().collect::<BTreeSet<_>>();
-    let stuck = six_nodes::STUCK.map(|(namespace, name)| (namespace.to_owned(), name.to_owned()));
-    assert_eq!(gone, BTreeSet::from(stuck));
+    let file = cluster.dir.join("patched.yaml");
+    fs::write(&file, kustomized(DEFAULT, &["eager", "dry-run"], patch)).expect("our folder");
+    let file = file.display().to_string();
+    kubectl(&cluster, &["apply", "--warnings-as-errors", "-f", &file]);
+    are(&[
+        ("REAP_OLDER_THAN", "20m"),
+        ("DEADLINE", "90s"),
+        ("DRY_RUN", "true"),
+        ("REQUIRE_GUARD", "true"),
+    ]);
 }
 
 /// Runs with the guards in force. The first guard must prove itself. According to the audit log, the run uses exactly the
@@ -361,177 +301,4 @@ fn a_full_run_is_never_refused_and_uses_every_right() {
     }
     assert_eq!(used, granted);
     cluster.stop();
-}
-
-/// Every permission is needed, and a run always reports a missing one.
-#[test]
-fn without_any_one_right_the_run_reports_it() {
-    let cluster = fresh();
-    everything_stuck(&cluster);
-    install(&cluster, DEFAULT);
-    own_pod(&cluster, "pod-reaper");
-    let all = ALL;
-    // Each row has the permission, the exit code and the number of deletes without the permission, and the same two if the guard
-    // is required.
-    let expected = "
-        get nodes: 3 none, 3 none
-        list nodes: 1 none, 1 none
-        list namespaces: 3 none, 3 none
-        list pods: 1 none, 1 none
-        get pods: 3 all but one, 1 none
-        get persistentvolumeclaims: 3 all but two, 3 all but two
-        get persistentvolumes: 3 all but two, 3 all but two
-        list volumeattachments: 3 all, 3 all
-        list csidrivers: 3 all but one, 3 all but one
-        delete pods: 3 none, 1 none
-        patch pods/status: 3 all but one, 3 all but one
-        # The run warns, as `events` tests.
-        create events: 0 all, 0 all
-        get leases: 3 none, 3 none
-        # What still renews another Lease then shows no sign of life, and the report says so.
-        list leases: 0 all, 0 all
-        # No pod owns a claim.
-        get statefulsets: 0 all, 0 all
-        # This right is for the guard.
-        be-guarded guarded: 0 all, 1 none
-    ";
-    let expected = expected.trim().lines().map(|line| line.trim().to_owned());
-    let expected = expected.filter(|line| !line.starts_with('#'));
-    let mut seen = Vec::new();
-    let role = cluster.get(CLUSTER_ROLE);
-    for (right, left) in rights(&role) {
-        cluster.merge_patch(CLUSTER_ROLE, json!({"rules": left}));
-        let (verb, resource) = right.split_once(' ').expect("two words");
-        let group = match resource {
-            "leases" => "coordination.k8s.io",
-            "volumeattachments" | "csidrivers" => "storage.k8s.io",
-            "events" => "events.k8s.io",
-            "statefulsets" => "apps",
-            "guarded" => "pod-reaper.io",
-            _ => "",
-        };
-        until("the right is gone", || {
-            !may(&cluster, verb, group, resource, "")
-        });
-        let [without, guarded] = ["false", "true"].map(|require| {
-            let proxy = with_no_effect(cluster.server());
-            let kubeconfig = proxy.kubeconfig_of(ACCOUNT);
-            annotate(
-                &cluster,
-                &pod_path("vault", "vault-0"),
-                "example.org/touched",
-                "not yet",
-            );
-            let output = binary(&kubeconfig)
-                .envs([
-                    ("REQUIRE_GUARD", require),
-                    ("POD_NAMESPACE", "pod-reaper"),
-                    ("POD_NAME", OWN),
-                ])
-                .args(SHORT)
-                .args(["--output", "json"])
-                .output()
-                .expect("it starts");
-            let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
-            let deleted = report["summary"]["outcomes"]["deleted"].as_u64();
-            let deleted = match usize::try_from(deleted.unwrap_or_default()).unwrap() {
-                0 => "none",
-                some if some == all => "all",
-                some if some + 1 == all => "all but one",
-                some if some + 2 == all => "all but two",
-                _ => "some",
-            };
-            format!("{} {deleted}", output.status.code().unwrap_or_default())
-        });
-        seen.push(format!("{right}: {without}, {guarded}"));
-    }
-    assert_eq!(BTreeSet::from_iter(seen), expected.collect());
-}
-
-/// Requests that a stolen token does not permit.
-#[test]
-fn the_account_can_do_nothing_else() {
-    let cluster = fresh();
-    install(&cluster, DEFAULT);
-    let kubeconfig = installed::kubeconfig(&cluster).display().to_string();
-    // A row that names no namespace applies to all namespaces.
-    let cannot = "
-        get secrets
-        get secrets -n pod-reaper
-        list secrets
-        get configmaps -n pod-reaper
-        create pods/exec
-        get pods/exec
-        create pods/portforward
-        get pods/log
-        create pods/eviction
-        create pods/ephemeralcontainers
-        create pods -n pod-reaper
-        watch pods
-        update pods
-        patch pods
-        update pods/status
-        deletecollection pods
-        delete nodes
-        patch nodes
-        update nodes/status
-        get nodes/proxy
-        delete persistentvolumeclaims
-        deletecollection persistentvolumeclaims
-        patch persistentvolumeclaims
-        update persistentvolumeclaims/status
-        delete persistentvolumes
-        delete volumeattachments.storage.k8s.io
-        delete namespaces
-        delete jobs.batch
-        get events.events.k8s.io
-        patch events.events.k8s.io
-        create events
-        update leases.coordination.k8s.io
-        create serviceaccounts/token -n pod-reaper
-        bind clusterroles.rbac.authorization.k8s.io
-        get validatingadmissionpolicies.admissionregistration.k8s.io
-        delete validatingadmissionpolicies.admissionregistration.k8s.io
-    ";
-    let can = "
-        list nodes
-        delete pods
-        patch pods/status
-        create events.events.k8s.io
-        list leases.coordination.k8s.io
-    ";
-    // For an unknown resource, kubectl does not query the server.
-    let marked = |resource| may(&cluster, "be-guarded", "pod-reaper.io", resource, "");
-    assert_eq!((marked("guarded"), marked("unguarded")), (true, false));
-    for (all, says) in [(can, "yes"), (cannot, "no")] {
-        for asked in all.trim().lines() {
-            let mut words = asked.split_whitespace();
-            let (verb, what) = (words.next().unwrap(), words.next().unwrap());
-            // `kubectl` would treat the part after a slash as a name.
-            let (resource, subresource) = what.split_once('/').unwrap_or((what, ""));
-            let subresource = format!("--subresource={subresource}");
-            let ask = [
-                "--kubeconfig",
-                &kubeconfig,
-                "auth",
-                "can-i",
-                verb,
-                resource,
-                &subresource,
-            ];
-            let own = words.collect_vec();
-            let scope = if own.is_empty() {
-                vec!["--all-namespaces"]
-            } else {
-                own
-            };
-            let output = cluster.kubectl([&ask[..], &scope].concat());
-            let said = String::from_utf8_lossy(&output.stdout);
-            assert_eq!(
-                said.split_whitespace().next(),
-                Some(says),
-                "{asked}: {said}"
-            );
-        }
-    }
 }

@@ -2,9 +2,7 @@
 
 pub(crate) use crate::{
     REAPED, Run, SHORT, binary, claim_path, end_of,
-    guard::{
-        ADMISSION, OWN, STUCK, grant, is_guarded, of, one_is_stuck, own_pod, refusal_of, rehearsed,
-    },
+    guard::{ADMISSION, OWN, STUCK, is_guarded, of, one_is_stuck, own_pod},
     one_dead, one_dead_of_three, run, short, six_nodes, stuck_with_disk,
     support::{
         ControlPlane, Fresh, fresh, in_repository,
@@ -13,11 +11,10 @@ pub(crate) use crate::{
             kustomized, may, settings, settings_of, until,
         },
         objects::{
-            annotate, each, make, namespace, node_becomes, node_path, pod, pod_path, renew_lease,
-            seconds_ago, str_of,
+            annotate, each, make, namespace, node_becomes, node_path, pod, pod_path, str_of,
         },
-        program::{run_with, shown, succeeds},
-        proxy::{Act, MARKER, Proxy, Seen},
+        program::{run_with, shown},
+        proxy::{MARKER, Proxy, Seen},
         samples::yaml,
     },
     uid, uid_of_entry, until_overdue,
@@ -27,13 +24,12 @@ pub(crate) use serde_json::{Value, json};
 pub(crate) use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
-    io::{Read, Write},
+    io::Read,
     net::TcpListener,
-    os::unix::net::UnixStream,
     path::{Path, PathBuf},
     process::{Command, Stdio},
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
     thread,

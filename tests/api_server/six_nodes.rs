@@ -1,6 +1,4 @@
 //! The operators' case: six nodes, of which `ds06` has lost its power, and a Kosmos leaf cluster whose link is cut.
-//!
-//! The tests build it. It can also be played in real time to record the example of the README.
 
 use crate::{prelude::*, support::objects::lease_path};
 
@@ -71,22 +69,6 @@ pub fn healthy(cluster: &ControlPlane) {
     make(cluster, HEALTHY);
 }
 
-/// Cuts the power and the link.
-fn fail(cluster: &ControlPlane) {
-    for node in [DEAD, LEAF] {
-        node_becomes(cluster, node, "Unknown", "NodeStatusUnknown");
-        let mut taints = cluster.get(&node_path(node))["spec"]["taints"].take();
-        if taints.is_null() {
-            taints = json!([]);
-        }
-        for effect in ["NoSchedule", "NoExecute"] {
-            let taint = json!({"key": "node.kubernetes.io/unreachable", "effect": effect});
-            taints.as_array_mut().expect("a list").push(taint);
-        }
-        cluster.merge_patch(&node_path(node), json!({"spec": {"taints": taints}}));
-    }
-}
-
 /// Deletes all pods on the failed nodes except those of `DaemonSet`s, and the slow pod.
 pub fn evict(cluster: &ControlPlane, grace_period_seconds: i64) {
     for (namespace, name) in STUCK.into_iter().chain([LOCAL, REMOTE, SLOW]) {
@@ -131,6 +113,16 @@ fn the_case_is_judged_pod_by_pod_and_only_the_stuck_ones_go() {
     let stuck = STUCK.map(uid_of);
     let (local, remote, slow) = (uid_of(LOCAL), uid_of(REMOTE), uid_of(SLOW));
 
+    // A dry run selects the pods that the real run then deletes, changes nothing, and needs no guard.
+    let proxy = Proxy::to(&cluster);
+    let dry = run(&proxy.kubeconfig, &short("--dry-run --require-guard"));
+    dry.is_whole();
+    assert!(proxy.seen().iter().all(|seen| seen.method == "GET"));
+    assert_eq!(cluster.get("/api/v1/pods")["items"], before["items"]);
+    for uid in &stuck {
+        dry.says(uid, ("stuck-on-not-ready-node", Some("would-delete")));
+    }
+
     let run = run(&cluster.kubeconfig, &SHORT);
 
     run.ends(0);
@@ -172,34 +164,4 @@ fn the_case_is_judged_pod_by_pod_and_only_the_stuck_ones_go() {
         let end = format!("{DELETED} {name} in namespace {namespace} with deletion timestamp 20");
         assert!(run.log.contains(&end), "{}", run.log);
     }
-}
-
-#[test]
-#[ignore = "plays the case in real time, 20 minutes, and writes tests/data/six-nodes.json"]
-fn record() {
-    let cluster = fresh();
-    let minutes = |minutes: u64| {
-        // The healthy kubelets, and Kosmos until its link is cut, renew their Leases.
-        for _ in 0..minutes * 6 {
-            for node in NODES.iter().filter(|node| **node != DEAD) {
-                renew_lease(&cluster, node);
-            }
-            thread::sleep(Duration::from_secs(10));
-        }
-    };
-    healthy(&cluster);
-    minutes(1);
-    fail(&cluster);
-    minutes(5);
-    evict(&cluster, 30);
-    minutes(13);
-    let what = "nodes,namespaces,pods,pvc,pv,leases,volumeattachments,csidrivers";
-    let output = cluster.kubectl(["get", what, "-A", "-o", "json", "--show-managed-fields"]);
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/six-nodes.json");
-    fs::write(file, output.stdout).expect("the tree can be written");
 }

@@ -8,26 +8,17 @@ use std::{
 use crate::{SHORT, six_nodes, support::Fresh};
 
 /// Runs the binary at a terminal, types `answer`, and returns the content of the screen.
-fn at_a_terminal(cluster: &Fresh, options: &str, answer: &str) -> String {
+fn at_a_terminal(cluster: &Fresh, answer: &str) -> String {
     let program = env!("CARGO_BIN_EXE_pod-reaper");
     let kubeconfig = cluster.kubeconfig.display();
-    shown(
-        &format!(
-            "{program} --kubeconfig {kubeconfig} {} {options}",
-            SHORT.join(" ")
-        ),
-        answer,
-    )
-}
-
-fn shown(command: &str, answer: &str) -> String {
+    let command = format!("{program} --kubeconfig {kubeconfig} {}", SHORT.join(" "));
     let mut script = Command::new("script")
         .args([
             "--quiet",
             "--flush",
             "--return",
             "--command",
-            command,
+            &command,
             "/dev/null",
         ])
         .stdin(Stdio::piped())
@@ -49,45 +40,27 @@ fn shown(command: &str, answer: &str) -> String {
 
 const QUESTION: &str = "Force-delete these 7 pods in context ";
 
-fn vault_lives(cluster: &Fresh) -> bool {
-    cluster.has_pod("vault", "vault-0")
-}
-
 #[test]
 fn it_asks_before_it_deletes_and_only_a_yes_deletes() {
     let cluster = six_nodes::after_an_hour();
+    let vault_lives = || cluster.has_pod("vault", "vault-0");
 
-    let screen = at_a_terminal(&cluster, "--dry-run", "");
-    assert!(
-        !screen.contains(QUESTION) && !screen.contains(" INFO "),
-        "no question, and no line of the log: {screen}"
-    );
-    let screen = at_a_terminal(&cluster, "", "n\n");
+    let screen = at_a_terminal(&cluster, "n\n");
     // The pods are printed before the question, so that you know what the question is about.
     let (asked, _) = screen.split_once(QUESTION).expect("the question");
-    for (namespace, name) in six_nodes::STUCK {
-        let of_namespace = |line: &&str| line.split_whitespace().next() == Some(namespace);
-        let mut lines = asked.lines().filter(of_namespace);
-        assert!(
-            lines.any(|line| line.split_whitespace().any(|word| word == name)),
-            "{namespace}/{name} is not in {screen}"
-        );
+    for (_, name) in six_nodes::STUCK {
+        assert!(asked.contains(name), "{name} is not in {screen}");
     }
     let (_, after) = screen
         .split_once("Without a yes, nothing is deleted.")
         .expect(&screen);
     assert_eq!(after.trim(), "", "that is all: {screen}");
-    assert!(vault_lives(&cluster));
-    assert_eq!(
-        cluster.get("/apis/events.k8s.io/v1/events")["items"],
-        serde_json::json!([]),
-        "nothing was done"
-    );
-    let screen = at_a_terminal(&cluster, "", "y\n");
+    assert!(vault_lives());
+    let screen = at_a_terminal(&cluster, "y\n");
     assert!(screen.contains(QUESTION), "{screen}");
     assert!(
         screen.contains('\u{1b}'),
-        "a terminal gets colours: {screen}"
+        "a terminal gets colors: {screen}"
     );
-    assert!(!vault_lives(&cluster));
+    assert!(!vault_lives());
 }

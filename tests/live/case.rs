@@ -4,14 +4,13 @@
 
 use crate::{
     prelude::*,
-    support::{program::run_with, proxy::Proxy},
+    support::{program::run, proxy::Proxy},
 };
 use std::{
     cell::Cell,
     io::{Read, Write},
     net::TcpStream,
     ops::Deref,
-    process::Stdio,
     time::Instant,
 };
 
@@ -127,17 +126,13 @@ pub fn all_are<'a>(
 impl Case {
     /// Starts the six nodes, and waits until all workloads are Running.
     pub fn start() -> Self {
-        Self::with(&SIX, 1, &[])
+        Self::with(&SIX, 1)
     }
 
-    /// Does the same on these nodes, written as for `start --node`. Pods tolerate a failure for this many seconds. `further` are
-    /// more options of `start`.
-    pub fn with(nodes: &[&str], toleration_seconds: u32, further: &[&str]) -> Self {
-        let options: Vec<_> = nodes
-            .iter()
-            .flat_map(|node| ["--node", *node])
-            .chain(further.iter().copied())
-            .collect();
+    /// Does the same on these nodes, written as for `start --node`. Pods tolerate a failure for this many seconds.
+    pub fn with(nodes: &[&str], toleration_seconds: u32) -> Self {
+        let options = nodes.iter().flat_map(|node| ["--node", *node]);
+        let options: Vec<_> = options.collect();
         let cluster =
             ControlPlane::start_with(&options, &[]).unwrap_or_else(|message| panic!("{message}"));
         let case = Self {
@@ -163,17 +158,7 @@ impl Case {
 
     /// Does the same with another kubeconfig.
     pub fn reap_through(&self, kubeconfig: &Path, options: &[&str]) -> Run {
-        self.reap_with(kubeconfig, &[], options)
-    }
-
-    /// Does the same with variables set.
-    pub fn reap_with(
-        &self,
-        kubeconfig: &Path,
-        variables: &[(&str, &str)],
-        options: &[&str],
-    ) -> Run {
-        let done = run_with(kubeconfig, variables, options);
+        let done = run(kubeconfig, options);
         let number = self.runs.replace(self.runs.get() + 1);
         let log = format!("exit {}\n{}\n{:#}\n", done.code, done.log, done.report);
         fs::write(self.dir.join(format!("logs/pod-reaper-{number}.log")), log)
@@ -228,29 +213,11 @@ impl Case {
 }
 
 impl Live {
-    /// `kubectl apply`. Before 1.28 the API server does not know a Job's `podReplacementPolicy`.
+    /// `kubectl apply`.
     pub fn apply(self, manifests: &str) {
-        let mut kubectl = self.kubectl_command();
-        let validate = if self.is_at_least(28) {
-            "--validate=true"
-        } else {
-            "--validate=false"
-        };
-        let mut child = kubectl
-            .args(["apply", validate, "-f", "-"])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .spawn()
-            .expect("kubectl is executable");
-        let mut stdin = child.stdin.take().expect("it is piped");
-        stdin
-            .write_all(manifests.as_bytes())
-            .expect("kubectl reads it");
-        drop(stdin);
-        assert!(
-            child.wait().expect("it ends").success(),
-            "kubectl apply failed"
-        );
+        let file = self.dir.join("applied.yaml");
+        fs::write(&file, manifests).expect("the folder is ours");
+        kubectl(&self, &["apply", "-f", &file.display().to_string()]);
     }
 
     /// Suspends the kubelet while its containers keep running. For the cluster, the node is dead.
@@ -283,40 +250,25 @@ impl Live {
 
     /// Waits until `look` returns a value, and returns that value.
     #[track_caller]
-    pub fn until<T>(self, what: &str, look: impl FnMut() -> Option<T>) -> T {
-        self.within(PATIENCE, what, look)
-    }
-
-    /// Waits until the condition is true.
-    #[track_caller]
-    pub fn until_true(self, what: &str, mut holds: impl FnMut() -> bool) {
-        self.until(what, || holds().then_some(()));
-    }
-
-    /// Does the same, with another longest wait.
-    #[track_caller]
-    pub fn within<T>(
-        self,
-        patience: Duration,
-        what: &str,
-        mut look: impl FnMut() -> Option<T>,
-    ) -> T {
+    pub fn until<T>(self, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
         let started = Instant::now();
         loop {
             if let Some(seen) = look() {
                 return seen;
             }
             assert!(
-                started.elapsed() < patience,
-                "not within {patience:?}: {what}\n{}",
-                String::from_utf8_lossy(
-                    &self
-                        .kubectl(["get", "nodes,pods", "-A", "-o", "wide"])
-                        .stdout
-                )
+                started.elapsed() < PATIENCE,
+                "not within {PATIENCE:?}: {what}\n{:#?}",
+                self.pods()
             );
             thread::sleep(Duration::from_millis(200));
         }
+    }
+
+    /// Waits until the condition is true.
+    #[track_caller]
+    pub fn until_true(self, what: &str, mut holds: impl FnMut() -> bool) {
+        self.until(what, || holds().then_some(()));
     }
 
     /// All pods, by namespace and name.
@@ -349,14 +301,6 @@ impl Live {
         self.pods().into_iter().filter(is_one).collect()
     }
 
-    /// The status of the node's Ready condition.
-    pub fn ready(self, node: &str) -> String {
-        self.ready_condition(node)["status"]
-            .as_str()
-            .unwrap_or_default()
-            .to_owned()
-    }
-
     /// The last transition of the Ready condition, by the clock of the component that wrote it.
     #[track_caller]
     pub fn ready_since(self, node: &str) -> Timestamp {
@@ -378,11 +322,7 @@ impl Live {
     /// The last renewal of the node's Lease, by the server's clock.
     #[track_caller]
     pub fn lease_renewed(self, node: &str) -> Timestamp {
-        time(&self.lease(node)["metadata"]["managedFields"][0]["time"])
-    }
-
-    fn lease(self, node: &str) -> Value {
-        self.get(&lease_path(node))
+        time(&self.get(&lease_path(node))["metadata"]["managedFields"][0]["time"])
     }
 
     /// The keys of the node's taints that evict.
@@ -403,7 +343,7 @@ impl Live {
     #[track_caller]
     pub fn until_ready_is(self, status: &str, node: &str) {
         self.until_true(&format!("Ready of {node} is {status}"), || {
-            self.ready(node) == status
+            self.ready_condition(node)["status"] == status
         });
     }
 
@@ -438,19 +378,10 @@ impl Live {
     /// Waits until the last of these pods is overdue by the threshold.
     #[track_caller]
     pub fn until_stuck(self, pods: &[Seen]) {
-        let last = pods
-            .iter()
-            .filter_map(|pod| pod.deadline)
-            .max()
-            .expect("a Terminating pod");
-        self.until_overdue(last);
-    }
-
-    /// Waits until a pod that should have been gone at `due` is overdue by the threshold.
-    #[track_caller]
-    pub fn until_overdue(self, due: Timestamp) {
+        let deadlines = pods.iter().filter_map(|pod| pod.deadline);
+        let last = deadlines.max().expect("a Terminating pod");
         // One second is added, because the server's `Date` has whole seconds.
-        let stuck = due + THRESHOLD + Duration::from_secs(1);
+        let stuck = last + THRESHOLD + Duration::from_secs(1);
         self.until_true("the pods are stuck", || Timestamp::now() >= stuck);
     }
 

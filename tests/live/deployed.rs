@@ -1,10 +1,9 @@
-//! `cronjob/` with the real controllers: where its pod is placed, why a run replaces the one before, which pods the guard for
-//! Kosmos keeps, and that its removal is complete.
+//! Which pods the guard for Kosmos keeps, with the real controllers.
 
 use crate::{leaf::pin_to, prelude::*, support::installed::as_user};
 
 /// The link to a leaf cluster is cut and a node fails. The pods of the leaf nodes are not changed, those of the dead node are
-/// evicted. Without the guard all are evicted: `leaf::nodes_that_are_no_machines`.
+/// evicted. Without the guard all are evicted: `leaf::the_links_to_leaf_nodes_are_cut`.
 #[test]
 fn the_guard_keeps_the_pods_of_a_silent_leaf_node() {
     const NODE_CONTROLLER: &str = "system:serviceaccount:kube-system:node-controller";
@@ -12,7 +11,7 @@ fn the_guard_keeps_the_pods_of_a_silent_leaf_node() {
     const ONE_TO_ONE: &str = "ds05";
     const LEAF: &str = "kosmos-member1";
     let nodes = ["ds01", "ds02", "ds03", "ds04", ONE_TO_ONE, LEAF];
-    let case = Case::with(&nodes, 1, &[]);
+    let case = Case::with(&nodes, 1);
     for node in [LEAF, ONE_TO_ONE] {
         pin_to(&case, node);
     }

@@ -10,7 +10,7 @@ use crate::prelude::*;
 #[test]
 fn everything_is_down() {
     let toleration = Duration::from_secs(10);
-    let case = Case::with(&SIX, 10, &[]);
+    let case = Case::with(&SIX, 10);
     case.stop(FAILING);
     let evicted = case.until_evicted(FAILING);
     let elsewhere = case.untouched();

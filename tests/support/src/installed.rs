@@ -4,7 +4,7 @@ use itertools::Itertools as _;
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, Output},
     thread,
     time::{Duration, Instant},
 };
@@ -47,13 +47,20 @@ pub fn kubectl(cluster: &ControlPlane, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("it prints text")
 }
 
+/// Runs kustomize on a directory.
+pub fn run_kustomize(folder: &Path) -> Output {
+    let kubectl = assets().expect("the programs").join("kubectl");
+    Command::new(kubectl)
+        .arg("kustomize")
+        .arg(folder)
+        .output()
+        .expect("kubectl starts")
+}
+
 /// Returns the manifests that kustomize renders from a directory.
 #[track_caller]
 pub fn kustomize(folder: &Path) -> String {
-    let kubectl = assets().expect("the programs").join("kubectl");
-    let mut kustomize = Command::new(kubectl);
-    let output = kustomize.arg("kustomize").arg(folder).output();
-    let output = output.expect("kubectl starts");
+    let output = run_kustomize(folder);
     assert!(
         output.status.success(),
         "{}: {}",
@@ -92,11 +99,8 @@ pub fn kustomized(resource: &str, components: &[&str], lines: &str) -> String {
 
 /// Applies `what`, which must cause no warning, and waits until the account has its permissions and its guard.
 pub fn install(cluster: &ControlPlane, what: &str) {
-    if what == BASE {
-        kubectl(cluster, &["apply", "-k", &folder("cronjob/namespace")]);
-    }
-    let apply = ["apply", "--warnings-as-errors", "-k", &folder(what)];
-    kubectl(cluster, &apply);
+    let what = folder(what);
+    kubectl(cluster, &["apply", "--warnings-as-errors", "-k", &what]);
     until("the account may read pods", || {
         may(cluster, "list", "", "pods", "")
     });
@@ -279,4 +283,14 @@ pub fn variable(option: &str) -> String {
         _ => word.to_owned(),
     });
     words.collect::<String>().to_uppercase()
+}
+
+/// The chart's value of a variable: `reapOlderThan` for `REAP_OLDER_THAN`.
+pub fn option(variable: &str) -> String {
+    let (first, rest) = variable.split_once('_').unwrap_or((variable, ""));
+    let rest = rest.split_inclusive('_').map(|word| {
+        let (initial, word) = word.split_at(1.min(word.len()));
+        initial.to_owned() + &word.trim_end_matches('_').to_lowercase()
+    });
+    first.to_lowercase() + &rest.collect::<String>()
 }

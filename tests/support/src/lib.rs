@@ -399,16 +399,6 @@ impl ControlPlane {
         self.accepted("DELETE", path, Some(options))
     }
 
-    /// Whether this is Kubernetes 1.`minor` or newer.
-    pub fn is_at_least(&self, minor: u32) -> bool {
-        let version = self.get("/version");
-        version["minor"]
-            .as_str()
-            .and_then(|ours| ours.parse::<u32>().ok())
-            .expect("a number")
-            >= minor
-    }
-
     /// Runs kubectl to its end.
     pub fn kubectl<I>(&self, arguments: I) -> Output
     where

@@ -235,13 +235,6 @@ pub fn node_becomes(cluster: &ControlPlane, name: &str, status: &str, reason: &s
     cluster.patch_status(&node_path(name), json!({"conditions": [condition]}))
 }
 
-/// Renews the Lease of a node now, according to both clocks.
-pub fn renew_lease(cluster: &ControlPlane, node: &str) -> Value {
-    let path = format!("{}?fieldManager=kubelet", lease_path(node));
-    let now = seconds_ago(0).replace('Z', ".000000Z");
-    cluster.merge_patch(&path, json!({"spec": {"renewTime": now}}))
-}
-
 /// The path of a pod.
 pub fn pod_path(namespace: &str, name: &str) -> String {
     format!("/api/v1/namespaces/{namespace}/pods/{name}")

@@ -122,34 +122,6 @@ pub fn run_with(kubeconfig: &Path, variables: &[(&str, &str)], options: &[&str])
     }
 }
 
-/// Runs a subcommand with its options.
-pub fn asked(kubeconfig: &Path, question: &[&str]) -> Output {
-    let mut command = program();
-    command
-        .args(question)
-        .arg("--output=json")
-        .arg("--kubeconfig")
-        .arg(kubeconfig);
-    command.output().expect("it starts")
-}
-
-/// Does the same, and parses the result.
-pub fn ask(kubeconfig: &Path, question: &[&str]) -> Run {
-    let Output {
-        status,
-        stdout,
-        stderr,
-    } = asked(kubeconfig, question);
-    let log = String::from_utf8(stderr).expect("the log is text");
-    let report = serde_json::from_slice(&stdout)
-        .unwrap_or_else(|error| panic!("no answer ({error}), exit {status}: {log}"));
-    Run {
-        code: status.code().expect("it ended by itself"),
-        report,
-        log,
-    }
-}
-
 /// The shells into which users paste commands.
 pub const SHELLS: [&str; 3] = ["sh", "bash", "zsh"];
 

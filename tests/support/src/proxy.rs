@@ -1,5 +1,5 @@
 //! An HTTP proxy between pod-reaper and the API server. It records the requests, lets a test act between two requests, and can
-//! change the response.
+//! change responses.
 //!
 //! The token of its kubeconfig and a header of every response are [`MARKER`], which must not be in any output.
 
@@ -26,8 +26,6 @@ pub struct Seen {
     pub method: String,
     /// Path and query.
     pub path: String,
-    /// The `Accept` header.
-    pub accept: String,
     /// JSON, or null.
     pub body: Value,
     pub at: Instant,
@@ -57,41 +55,33 @@ impl Seen {
     }
 }
 
-type Hook = dyn Fn(&Seen) -> Act + Send + Sync;
-
-/// The treatment of a request.
-pub enum Act {
-    /// The request is passed on, and so is its response.
-    Forward,
-    /// The proxy responds.
-    Instead(u16, Value),
-    /// The request is passed on, and its response is changed.
-    Rewrite(Arc<dyn Fn(&mut Reply) + Send + Sync>),
-}
-
-impl Act {
-    /// The request is passed on, and `change` changes its response.
-    pub fn rewrite(change: impl Fn(&mut Reply) + Send + Sync + 'static) -> Self {
-        Self::Rewrite(Arc::new(change))
-    }
-}
+type Before = dyn Fn(&Seen) + Send + Sync;
+type After = dyn Fn(&Seen, &mut Reply) + Send + Sync;
 
 /// A response.
+#[derive(Debug, Clone)]
 pub struct Reply {
     pub status: u16,
-    /// The `Date`: the server's clock, or a changed one.
-    pub date: Option<String>,
+    /// The headers, without the body's length and type.
+    pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
+}
+
+impl Reply {
+    /// The `Date`: the server's clock.
+    fn date(&mut self) -> Option<&mut String> {
+        self.headers
+            .iter_mut()
+            .find(|(name, _)| name == "Date")
+            .map(|(_, date)| date)
+    }
 }
 
 /// The headers that reach the API server.
 const PASSED_ON: [&str; 4] = ["accept", "content-type", "user-agent", "impersonate-user"];
 
-/// Changes the `Date` of a response.
-pub type Clock = fn(&str) -> Option<String>;
-
 /// The same time by another clock, as HTTP writes it.
-pub fn shifted(date: &str, minutes: i64) -> String {
+fn shifted(date: &str, minutes: i64) -> String {
     let now: Timestamp = DateTimeParser::new().parse_timestamp(date).expect("a date");
     let then = (now + SignedDuration::from_mins(minutes)).to_zoned(TimeZone::UTC);
     then.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()
@@ -124,22 +114,15 @@ impl Proxy {
         cluster: &'static ControlPlane,
         before: impl Fn(&Seen) + Send + Sync + 'static,
     ) -> Self {
-        Self::with_faults(cluster, move |seen| {
-            before(seen);
-            Act::Forward
-        })
+        Self::with(cluster, Arc::new(before), Arc::new(|_, _| {}))
     }
 
-    /// Like [`Proxy::start`], with another clock in the responses.
-    pub fn with_clock(
+    /// Forwards all requests to `cluster`. `after` may change each response.
+    pub fn rewriting(
         cluster: &'static ControlPlane,
-        clock: Clock,
-        before: impl Fn(&Seen) + Send + Sync + 'static,
+        after: impl Fn(&Seen, &mut Reply) + Send + Sync + 'static,
     ) -> Self {
-        Self::with_faults(cluster, move |seen| {
-            before(seen);
-            at(clock)
-        })
+        Self::with(cluster, Arc::new(|_| {}), Arc::new(after))
     }
 
     /// Like [`Proxy::start`], as if this many minutes had passed. In that time, all nodes except these renewed their Leases, and
@@ -149,28 +132,24 @@ impl Proxy {
         minutes: i64,
         silent: &'static [&'static str],
     ) -> Self {
-        Self::with_faults(cluster, move |seen| {
+        Self::rewriting(cluster, move |seen, reply| {
+            if let Some(date) = reply.date() {
+                *date = shifted(date, minutes);
+            }
             let lease = seen.path.split_once("/kube-node-lease/leases/");
             let lives = lease.is_some_and(|(_, node)| !silent.contains(&node));
-            Act::rewrite(move |reply| {
-                reply.date = reply.date.take().map(|date| shifted(&date, minutes));
-                let mut lease: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
-                let renewed = lease["spec"]["renewTime"].as_str();
-                if let Some(renewed) = renewed.filter(|_| lives) {
-                    let renewed: Timestamp = renewed.parse().expect("a time");
-                    let later = renewed + SignedDuration::from_mins(minutes);
-                    lease["spec"]["renewTime"] = json!(format!("{later:.6}"));
-                    reply.body = lease.to_string().into_bytes();
-                }
-            })
+            let mut lease: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
+            let renewed = lease["spec"]["renewTime"].as_str();
+            if let Some(renewed) = renewed.filter(|_| lives) {
+                let renewed: Timestamp = renewed.parse().expect("a time");
+                let later = renewed + SignedDuration::from_mins(minutes);
+                lease["spec"]["renewTime"] = json!(format!("{later:.6}"));
+                reply.body = lease.to_string().into_bytes();
+            }
         })
     }
 
-    /// Like [`Proxy::start`], with faults.
-    pub fn with_faults(
-        cluster: &'static ControlPlane,
-        act: impl Fn(&Seen) -> Act + Send + Sync + 'static,
-    ) -> Self {
+    fn with(cluster: &'static ControlPlane, before: Arc<Before>, after: Arc<After>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("it is bound");
         let kubeconfig = cluster
@@ -184,12 +163,12 @@ impl Proxy {
         std::fs::write(&kubeconfig, config).expect("the folder is ours");
         let log = Arc::new(Mutex::new(Log::default()));
         let shared = Arc::clone(&log);
-        let hook: Arc<Hook> = Arc::new(act);
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let (log, hook) = (Arc::clone(&shared), Arc::clone(&hook));
+                let log = Arc::clone(&shared);
+                let (before, after) = (Arc::clone(&before), Arc::clone(&after));
                 // The client handles a broken connection.
-                thread::spawn(move || serve(cluster, &stream, &log, &*hook));
+                thread::spawn(move || serve(cluster, &stream, &log, (&*before, &*after)));
             }
         });
         Self { kubeconfig, log }
@@ -210,7 +189,7 @@ impl Proxy {
         held(&self.log).seen.clone()
     }
 
-    /// The requests to which the API server itself responded with 2xx, even if the client got another response.
+    /// The requests to which the API server responded with 2xx.
     pub fn took_effect(&self) -> Vec<Seen> {
         let log = held(&self.log);
         let good = log
@@ -226,11 +205,6 @@ impl Proxy {
     }
 }
 
-/// Forwards a request, and changes or removes the `Date` of the response.
-pub fn at(clock: Clock) -> Act {
-    Act::rewrite(move |reply| reply.date = reply.date.as_deref().and_then(clock))
-}
-
 fn held(log: &Mutex<Log>) -> MutexGuard<'_, Log> {
     log.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -239,7 +213,7 @@ fn serve(
     cluster: &ControlPlane,
     stream: &TcpStream,
     log: &Mutex<Log>,
-    hook: &Hook,
+    (before, after): (&Before, &After),
 ) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream);
     let mut writer = stream;
@@ -254,7 +228,6 @@ fn serve(
             words.next().unwrap_or_default(),
         );
         let mut headers = Vec::new();
-        let mut accept = String::new();
         let mut length = 0;
         loop {
             let mut line = String::new();
@@ -265,9 +238,6 @@ fn serve(
             if name.eq_ignore_ascii_case("content-length") {
                 length = value.parse().expect("a number");
             } else if PASSED_ON.contains(&name.to_ascii_lowercase().as_str()) {
-                if name.eq_ignore_ascii_case("accept") {
-                    value.clone_into(&mut accept);
-                }
                 headers.push((name.to_owned(), value.to_owned()));
             }
         }
@@ -276,7 +246,6 @@ fn serve(
         let seen = Seen {
             method: method.clone(),
             path: path.clone(),
-            accept,
             body: serde_json::from_slice(&body).unwrap_or_default(),
             at: Instant::now(),
         };
@@ -287,33 +256,42 @@ fn serve(
             log.most_under_way = log.most_under_way.max(log.under_way);
             log.seen.len() - 1
         };
-        let forward = || {
-            let (status, date, body) = cluster.forward(&method, &path, headers, body);
-            held(log).passed_on.push((place, status));
-            Reply { status, date, body }
+        before(&seen);
+        let (status, date, body) = cluster.forward(&method, &path, headers, body);
+        let headers = date.map(|date| ("Date".to_owned(), date));
+        let mut reply = Reply {
+            status,
+            headers: headers.into_iter().collect(),
+            body,
         };
-        let Reply { status, date, body } = match hook(&seen) {
-            Act::Forward => forward(),
-            Act::Instead(status, body) => Reply {
-                status,
-                date: cluster.forward("GET", "/readyz", Vec::new(), Vec::new()).1,
-                body: body.to_string().into_bytes(),
-            },
-            Act::Rewrite(change) => {
-                let mut reply = forward();
-                change(&mut reply);
-                reply
-            }
-        };
-        // The counter is updated before the response is sent, because the client's next request may follow it.
-        held(log).under_way -= 1;
-        let date = date.map_or_else(String::new, |date| format!("Date: {date}\r\n"));
-        let length = body.len();
+        after(&seen, &mut reply);
+        {
+            // The counter is updated before the response is sent, because the client's next request may follow it.
+            let mut log = held(log);
+            log.passed_on.push((place, status));
+            log.under_way -= 1;
+        }
+        let Reply {
+            status,
+            headers,
+            body,
+        } = reply;
         write!(
             writer,
-            "HTTP/1.1 {status} Answer\r\nX-Planted: {MARKER}\r\n{date}Content-Type: application/json\r\n\
-             Content-Length: {length}\r\n\r\n"
+            "HTTP/1.1 {status} Answer\r\n{}: {}\r\n",
+            PLANTED.0, PLANTED.1
+        )?;
+        for (name, value) in headers {
+            write!(writer, "{name}: {value}\r\n")?;
+        }
+        write!(
+            writer,
+            "Content-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+            body.len()
         )?;
         writer.write_all(&body)?;
     }
 }
+
+/// A header of every response.
+const PLANTED: (&str, &str) = ("X-Planted", MARKER);
