@@ -105,7 +105,6 @@ impl Turn<'_> {
     /// delete, which still has to be verified.
     pub async fn take(&mut self) -> Result<(), Outcome> {
         let pod = &self.judged.pod;
-        self.check_namespace()?;
         let PodFacts {
             name, namespace, ..
         } = pod;

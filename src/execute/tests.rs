@@ -593,6 +593,23 @@ async fn the_other_leases_are_listed_again_after_a_minute() {
     }
 }
 
+/// Stale Leases that name a node cost no request each, so that a slow server holds up neither its pods nor others'.
+#[tokio::test(start_paused = true)]
+async fn many_stale_leases_and_a_slow_server_hold_up_nobody() {
+    let leases =
+        (0..20).map(|at| format!("    Lease shop/l{at}: {{holder: ds06_{at}, renewed: 7000}}\n"));
+    let pods = "    Node ds07: {}\n    Pod shop/db-0: {}\n    Pod shop/web-0: {node: ds07}\n";
+    let cluster = format!("{pods}{}", leases.collect::<String>());
+    let fate = |_: &Request| Fate {
+        there: Duration::from_millis(300),
+        ..Fate::default()
+    };
+    let ran = ran(DELETE, &cluster, ("{}", START), fate).await;
+    assert_eq!(ran.pods(), ["db-0 deleted", "web-0 deleted"]);
+    let lists = ran.trace.iter().filter(|it| it.contains("/leases?"));
+    assert_eq!(lists.count(), 1, "{:#?}", ran.trace);
+}
+
 /// Four tries of ten seconds each, and the pauses between them.
 #[tokio::test(start_paused = true)]
 async fn a_node_that_is_never_sent_costs_its_time_limit() {
