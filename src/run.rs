@@ -34,8 +34,10 @@ pub async fn run(settings: &Settings, stop: &Stop) -> Result<Report> {
         Task::Audit {
             snapshot: file,
             now,
+            suppose_dead,
         } => {
-            let saved = stop.or_stopped(snapshot::open(file, *now)).await?;
+            let saved = snapshot::open(file, *now, suppose_dead);
+            let saved = stop.or_stopped(saved).await?;
             log_start();
             let gathered = gather(&Reader::new(&saved, settings.wanted()), None).await?;
             Ok(planned(settings, gathered)?.report())

@@ -55,6 +55,8 @@ pub enum Task {
         snapshot: PathBuf,
         /// The moment to judge at. `None` is the newest time observed in the file.
         now: Option<Timestamp>,
+        /// The nodes to suppose dead.
+        suppose_dead: Vec<String>,
     },
     /// A cluster.
     Reap {
@@ -68,6 +70,14 @@ pub enum Task {
 }
 
 impl Task {
+    /// Lists the nodes that an audit supposes dead.
+    pub fn suppose_dead(&self) -> &[String] {
+        match self {
+            Self::Audit { suppose_dead, .. } => suppose_dead,
+            Self::Reap { .. } => &[],
+        }
+    }
+
     /// Returns what the run may change.
     pub fn mode(&self) -> Mode {
         match self {
@@ -214,12 +224,17 @@ impl From<Cli> for Settings {
             form,
             snapshot,
             now,
+            suppose_dead,
             target,
         } = common;
         Self {
             command,
             task: match snapshot {
-                Some(snapshot) => Task::Audit { snapshot, now },
+                Some(snapshot) => Task::Audit {
+                    snapshot,
+                    now,
+                    suppose_dead,
+                },
                 None => Task::Reap {
                     target,
                     dry_run,

@@ -106,13 +106,14 @@ const SHORT_HELP: [&str; 9] = [
     "kubeconfig",
 ];
 /// The options without a variable, because a stray variable must not set them.
-const WITHOUT_VARIABLE: [&str; 9] = [
+const WITHOUT_VARIABLE: [&str; 10] = [
     "namespace",
     "yes",
     "all",
     "output",
     "snapshot",
     "now",
+    "suppose_dead",
     "context",
     "kubeconfig",
     "all_rules",

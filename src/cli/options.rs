@@ -93,6 +93,11 @@ pub struct Common {
     #[arg(help_heading = SOURCE, long, value_name = "RFC3339", value_parser = values::moment, requires = "snapshot")]
     pub now: Option<Timestamp>,
 
+    /// With --snapshot: audit the file as if this node had died an hour ago; repeatable. Only the pods
+    /// of these nodes are judged
+    #[arg(help_heading = SOURCE, long, value_name = "NODE", requires = "snapshot")]
+    pub suppose_dead: Vec<String>,
+
     /// The cluster.
     #[command(flatten)]
     pub target: Target,

@@ -106,6 +106,26 @@ impl RawNode {
         }
     }
 
+    /// Changes the node as Kubernetes changes one whose machine falls silent.
+    pub fn fail(&mut self, at: Timestamp) {
+        self.status.conditions.retain(|it| it.kind != "Ready");
+        self.status.conditions.push(Condition {
+            kind: "Ready".to_owned(),
+            status: "Unknown".to_owned(),
+            reason: "NodeStatusUnknown".to_owned(),
+            last_transition_time: at.to_string(),
+            ..Condition::default()
+        });
+        let taints = &mut self.spec.taints;
+        taints.retain(|taint| ![NOT_READY, UNREACHABLE].contains(&taint.key.as_str()));
+        taints.extend(["NoSchedule", "NoExecute"].map(|effect| Taint {
+            key: UNREACHABLE.to_owned(),
+            effect: effect.to_owned(),
+            time_added: Some(at),
+            ..Taint::default()
+        }));
+    }
+
     /// Reports whether the node is a leaf node.
     pub fn is_leaf(&self, selectors: &NodeSelectors) -> bool {
         self.leaf(selectors).is_some()

@@ -1,6 +1,7 @@
 //! Pods: their fields, and their conversion to facts.
 
 use itertools::Itertools as _;
+use jiff::{SignedDuration, Timestamp};
 
 use serde::de::{Deserialize, Deserializer, IgnoredAny};
 
@@ -291,6 +292,22 @@ impl RawPod {
     /// Returns the pod's node; `None` if it has none.
     pub fn node(&self) -> Option<String> {
         given(self.spec.node_name.clone())
+    }
+
+    /// Requests the deletion of the pod as Kubernetes does, once its node has been silent since `at` and
+    /// the pod no longer tolerates that. Nothing is changed if Kubernetes never evicts the pod.
+    pub fn evict(&mut self, at: Timestamp) {
+        let Tolerations([Some(tolerates), _]) = self.spec.tolerations else {
+            return;
+        };
+        if self.stays().is_some() || self.metadata.terminating() {
+            return;
+        }
+        let grace = self.spec.termination_grace_period_seconds;
+        let grace = grace.unwrap_or(DEFAULT_GRACE_SECONDS);
+        let deadline = SignedDuration::from_secs(tolerates.saturating_add(grace));
+        self.metadata.deletion_timestamp = at.saturating_add(deadline).ok();
+        self.metadata.deletion_grace_period_seconds = Some(grace);
     }
 
     /// Reports whether the pod is the mirror of a static pod of etcd, as kubeadm and `OpenShift` make

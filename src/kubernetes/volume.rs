@@ -55,7 +55,7 @@ raw! {
         /// The set's metadata.
         pub metadata: Meta,
         spec: SetSpec,
-        status: SetStatus,
+        status: Option<SetStatus>,
     }
 
     struct SetStatus {
@@ -242,13 +242,18 @@ impl RawStatefulSet {
         after_start.is_some_and(|after| replicas.is_none_or(|count| after < count))
     }
 
-    /// Returns how many of the set's pods are Ready, and how many it wants, by its own status. The API
-    /// server sets `spec.replicas` to 1 if it is not given.
-    pub fn copies(&self) -> Copies {
-        Copies {
-            ready: self.status.ready_replicas,
+    /// Returns how many of the set's pods are Ready, and how many it wants, by its own status; `None` if
+    /// it has none. The API server sets `spec.replicas` to 1 if it is not given.
+    pub fn copies(&self) -> Option<Copies> {
+        Some(Copies {
+            ready: self.status.as_ref()?.ready_replicas,
             wanted: self.spec.replicas.unwrap_or(1),
-        }
+        })
+    }
+
+    /// Drops the status, which says how many pods are Ready.
+    pub fn forget_status(&mut self) {
+        self.status = None;
     }
 
     /// Returns the set's claim templates as one text. Sets with equal texts create equal PVCs.

@@ -29,8 +29,12 @@ const MAX_NODES_SEARCHED: usize = 10;
 pub async fn run(settings: &Settings, asked: &PodName, stop: &Stop) -> Result<Report> {
     let explained = async {
         match &settings.task {
-            Task::Audit { snapshot, now } => {
-                let saved = snapshot::open(snapshot, *now).await?;
+            Task::Audit {
+                snapshot,
+                now,
+                suppose_dead,
+            } => {
+                let saved = snapshot::open(snapshot, *now, suppose_dead).await?;
                 run_on(&saved, settings, asked).await
             }
             Task::Reap { target, .. } => {

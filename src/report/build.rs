@@ -11,7 +11,7 @@ use super::{
     types::{BreakerEntry, Group, NodeEntry, PodEntry, Report, Summary},
 };
 use crate::{
-    advice::Adviser,
+    advice::{Advice, Adviser, Step},
     decide::{PodContext, ReasonCode, Verdict},
     exit::Exit,
     facts::{NodeRead, PodFacts, Ready, SignBy, Unneeded, Zone},
@@ -65,6 +65,7 @@ impl RunRecord<'_> {
             cluster_name: settings.cluster_name.clone(),
             cluster: facts.cluster_name.clone(),
             snapshot: settings.task.snapshot(),
+            suppose_dead: settings.task.suppose_dead().to_vec(),
             judged_at: facts.now,
             settings: (*settings).into(),
             guard: settings.guard(),
@@ -100,6 +101,23 @@ impl RunRecord<'_> {
         }
     }
 
+    fn advise(&self, group: &[&Judged]) -> Advice {
+        let advice = self.adviser().advise(group);
+        Advice {
+            steps: self.printed(advice.steps),
+            ..advice
+        }
+    }
+
+    /// Returns the steps as the report prints them. A node that is only supposed to be dead is alive,
+    /// so no command that changes something is printed.
+    fn printed(&self, mut steps: Vec<Step>) -> Vec<Step> {
+        if !self.settings.task.suppose_dead().is_empty() {
+            steps.iter_mut().for_each(Step::only_look);
+        }
+        steps
+    }
+
     pub(crate) fn pod(&self, judged: &Judged) -> PodEntry {
         let pod = &judged.pod;
         let outcome = self.outcomes.get(&pod.uid);
@@ -119,7 +137,7 @@ impl RunRecord<'_> {
             outcome_detail: outcome.map(Outcome::sentence),
             reaped_from: self.reaped_from(judged),
             note: self.note(judged),
-            advice: self.adviser().advise(&[judged]),
+            advice: self.advise(&[judged]),
         }
     }
 
@@ -162,7 +180,7 @@ impl RunRecord<'_> {
             is_held: is_held || self.plan.hold.is_some(),
             pods,
             detail,
-            advice: self.adviser().advise(&group),
+            advice: self.advise(&group),
         }
     }
 
@@ -208,7 +226,7 @@ impl RunRecord<'_> {
                 .leaf
                 .as_ref()
                 .map_or_else(Vec::new, |leaf| leaf.marks.clone()),
-            steps: self.adviser().advise_node(node, reaped, dead),
+            steps: self.printed(self.adviser().advise_node(node, reaped, dead)),
             ..entry
         })
     }

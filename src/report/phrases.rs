@@ -31,6 +31,11 @@ pub fn about(report: &Report) -> String {
         _ if report.explained.is_some() => {
             "EXPLAIN ".to_owned() + &prefixed("", report.pods.first().map(name)) + &by
         }
+        Mode::Snapshot if !report.suppose_dead.is_empty() => format!(
+            "IF {} HAD DIED: AUDIT of {}",
+            listed(&report.suppose_dead, NAMED_NODES),
+            file.unwrap_or_default()
+        ),
         Mode::Snapshot => prefixed("AUDIT of ", file),
         Mode::DryRun => "DRY RUN".to_owned(),
         Mode::Delete => "RUN".to_owned(),

@@ -33,6 +33,8 @@ in_json! {
         pub cluster: Option<String>,
         /// The snapshot's file name.
         pub snapshot: Option<String>,
+        /// The nodes that `--suppose-dead` names.
+        pub suppose_dead: Vec<String>,
         /// The moment that everything was judged at.
         pub judged_at: Timestamp,
         /// The settings of the run.

@@ -509,7 +509,7 @@ fn add_set(pod: &mut PodFacts, sets: &Sets) {
         return;
     };
     storage.templates = Some(set.templates());
-    storage.copies = Some(set.copies());
+    storage.copies = set.copies();
     let controller = pod.controller.as_ref();
     let is_its = controller.is_some_and(|its| its.uid == set.metadata.uid);
     for claim in &mut storage.claims {

@@ -14,7 +14,7 @@ use std::{
 };
 
 use itertools::Itertools as _;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use serde_json::{error::Category, value::RawValue};
 
@@ -33,6 +33,12 @@ use crate::{
 
 /// The command that makes a snapshot.
 const SAVES_ONE: &str = "kubectl get no,ns,po,pvc,pv,leases,volumeattachments,csidrivers,sts -Ao json --show-managed-fields";
+
+/// The time between the last sign of a machine and the moment at which its node becomes NotReady, as
+/// Kubernetes counts it by default (`--node-monitor-grace-period`).
+const UNTIL_NOT_READY: SignedDuration = SignedDuration::from_secs(40);
+/// The time since which nodes that are supposed to be dead are dead.
+const SUPPOSED_DEAD_FOR: SignedDuration = SignedDuration::from_hours(1);
 
 /// The error for a snapshot that does not tell when it was taken.
 pub(super) const UNDATED: &str =
@@ -96,8 +102,8 @@ objects! {
 }
 
 /// Reads `file` in a thread of its own, because standard input (`-`) may never end. `now` is the
-/// moment to judge at, if the user gives one.
-pub async fn open(file: &Path, now: Option<Timestamp>) -> Result<Saved> {
+/// moment to judge at, if the user gives one; `dead` are the nodes to suppose dead.
+pub async fn open(file: &Path, now: Option<Timestamp>, dead: &[String]) -> Result<Saved> {
     let path = file.to_owned();
     let read = tokio::task::spawn_blocking(move || {
         let mut text = Vec::new();
@@ -113,9 +119,14 @@ pub async fn open(file: &Path, now: Option<Timestamp>) -> Result<Saved> {
         })?;
         Saved::read(&text, now)
     });
-    read.await
+    let mut saved = read
+        .await
         .map_err(in_snapshot(file))?
-        .map_err(in_snapshot(file))
+        .map_err(in_snapshot(file))?;
+    if !dead.is_empty() {
+        saved.suppose_dead(dead)?;
+    }
+    Ok(saved)
 }
 
 /// Adds the name of the file to an error about a snapshot.
@@ -198,6 +209,37 @@ impl Saved {
         saved.at_given_time = now.is_some();
         saved.now = now.map(whole).or(saved.newest).ok_or(UNDATED)?;
         Ok(saved)
+    }
+
+    /// Changes the state as if these nodes had died when the file was saved, and it were judged an
+    /// hour later: Kubernetes has noticed, and has evicted their pods. Only these pods stay
+    /// Terminating. The Ready counts of `StatefulSets` would have changed, so they are not known.
+    fn suppose_dead(&mut self, nodes: &[String]) -> Result<()> {
+        let failed = self.now.saturating_add(UNTIL_NOT_READY).unwrap_or(self.now);
+        for name in nodes {
+            let key = (String::new(), name.clone(), String::new());
+            let Some(node) = self.objects.nodes.get_mut(&key) else {
+                let why = format!("--suppose-dead {name}: the file has no node of this name");
+                return Err(CouldNotRun::Usage(why));
+            };
+            node.fail(failed);
+        }
+        self.objects.pods.retain(|_, pod| {
+            let is_there = pod.node().is_some_and(|node| nodes.contains(&node));
+            if is_there {
+                pod.evict(failed);
+            }
+            is_there || !pod.metadata.terminating()
+        });
+        for set in self.objects.stateful_sets.values_mut() {
+            set.forget_status();
+        }
+        self.now = self
+            .now
+            .saturating_add(SUPPOSED_DEAD_FOR)
+            .unwrap_or(self.now);
+        self.at_given_time = true;
+        Ok(())
     }
 
     /// Returns the median of the times at which the Ready nodes renewed their leases, by their own

@@ -102,6 +102,13 @@ impl Step {
         }
     }
 
+    /// Drops the command if it changes something.
+    pub fn only_look(&mut self) {
+        if self.harm.is_some() || self.kind == StepKind::Keep {
+            self.command = None;
+        }
+    }
+
     /// Returns a step without a command.
     pub fn remark(what: impl Into<String>) -> Self {
         Self {
