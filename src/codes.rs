@@ -7,8 +7,8 @@
 macro_rules! entry {
     ($(#[$about:meta])* pub struct $name:ident $(as $entry:literal)? { $($fields:tt)* }) => {
         #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
-        #[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
-        $(#[cfg_attr(feature = "testing", schemars(rename = $entry))])?
+        #[cfg_attr(test, derive(schemars::JsonSchema))]
+        $(#[cfg_attr(test, schemars(rename = $entry))])?
         $(#[$about])*
         pub struct $name { $($fields)* }
     };
@@ -77,11 +77,11 @@ macro_rules! codes {
 pub use codes;
 
 /// Implements the JSON schema of an enum of `codes!`: one of its variants' codes.
-#[cfg(feature = "testing")]
+#[cfg(test)]
 #[macro_export]
 macro_rules! code_schema {
     ($name:ident) => {
-        impl $crate::schemars::JsonSchema for $name {
+        impl schemars::JsonSchema for $name {
             fn schema_name() -> std::borrow::Cow<'static, str> {
                 stringify!($name).into()
             }
@@ -90,14 +90,14 @@ macro_rules! code_schema {
                 true
             }
 
-            fn json_schema(_: &mut $crate::schemars::SchemaGenerator) -> $crate::schemars::Schema {
-                $crate::schemars::json_schema!({"enum": Self::ALL.map(Self::as_str)})
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!({"enum": Self::ALL.map(Self::as_str)})
             }
         }
     };
 }
 
-#[cfg(not(feature = "testing"))]
+#[cfg(not(test))]
 #[macro_export]
 #[doc(hidden)]
 macro_rules! code_schema {

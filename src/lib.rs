@@ -7,18 +7,24 @@
 //! to bottom. [`questions`] reports what a run would decide, by the same rules. A module uses only
 //! modules below it. CONTRIBUTING.md has their order.
 
-pub use rules::{advice, codes, decide, facts, limits, outcome, selector, words};
-
+pub mod advice;
 pub mod cli;
 pub mod cluster;
+pub mod codes;
 pub mod console;
+pub mod decide;
 mod execute;
 pub mod exit;
+pub mod facts;
 mod kubernetes;
+pub mod limits;
 pub mod notify;
+pub mod outcome;
 pub mod questions;
 pub mod report;
 pub mod run;
+pub mod selector;
 pub mod settings;
 pub mod source;
 pub mod stop;
+pub mod words;

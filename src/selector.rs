@@ -31,19 +31,19 @@ pub struct Target {
 
 /// The namespaces whose pods are looked at, as every report shows them.
 #[derive(Debug, Clone, Default, Args, Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[command(next_help_heading = "Which pods")]
 pub struct NamespaceFilter {
     /// Only namespaces whose name contains a match of this regular expression [default: all]
     #[arg(id = "namespace_regex", long = "namespace-regex", display_order = 0, value_name = "REGEX", value_parser = regex)]
     #[serde(rename = "namespaceRegex", serialize_with = "as_text")]
-    #[cfg_attr(feature = "testing", schemars(with = "Option<String>"))]
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub include: Option<Regex>,
 
     /// Leave out namespaces whose name contains a match of this regular expression
     #[arg(id = "namespace_exclude_regex", long = "namespace-exclude-regex", display_order = 4, value_name = "REGEX", value_parser = regex)]
     #[serde(rename = "namespaceExcludeRegex", serialize_with = "as_text")]
-    #[cfg_attr(feature = "testing", schemars(with = "Option<String>"))]
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub exclude: Option<Regex>,
 }
 
@@ -109,7 +109,7 @@ impl fmt::Display for NamespaceFilter {
 
 /// The user's selectors for leaf nodes and fenced nodes, in addition to the marks that nodes carry.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args, Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[command(next_help_heading = "Which pods")]
 pub struct NodeSelectors {
     /// Treat the nodes that SELECTOR matches as leaf nodes (virtual or edge nodes, whose pods may keep
@@ -118,14 +118,14 @@ pub struct NodeSelectors {
     /// separated by semicolons
     #[arg(id = "leaf_node_selector", long = "leaf-node-selector", value_name = "SELECTOR", value_delimiter = ';', value_parser = node_selector)]
     #[serde(rename = "leafNodeSelector", serialize_with = "as_typed")]
-    #[cfg_attr(feature = "testing", schemars(with = "Option<String>"))]
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub leaf: Vec<NodeSelector>,
 
     /// Treat the nodes that SELECTOR matches as known to be off (fenced). The syntax is that of
     /// --leaf-node-selector
     #[arg(id = "fenced_node_selector", long = "fenced-node-selector", value_name = "SELECTOR", value_delimiter = ';', value_parser = node_selector)]
     #[serde(rename = "fencedNodeSelector", serialize_with = "as_typed")]
-    #[cfg_attr(feature = "testing", schemars(with = "Option<String>"))]
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub fenced: Vec<NodeSelector>,
 }
 

@@ -11,7 +11,7 @@ use crate::selector::NodeSelectors;
 // The doc comment of a field is its help text, and its description in the report's schema.
 /// The user's options that affect a single pod, as every report shows them.
 #[derive(Debug, Clone, PartialEq, Args, Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[command(next_help_heading = "Which pods")]
 pub struct Policy {
@@ -20,7 +20,7 @@ pub struct Policy {
     /// grace period of the pod
     #[arg(long, display_order = 3, value_name = "DURATION", value_parser = threshold, default_value = "10m")]
     #[serde(rename = "reapOlderThanSeconds", serialize_with = "in_seconds")]
-    #[cfg_attr(feature = "testing", schemars(with = "i64"))]
+    #[cfg_attr(test, schemars(with = "i64"))]
     pub reap_older_than: SignedDuration,
 
     /// Leave pods of this kind of owner, such as StatefulSet or sts, to you; also applies to the

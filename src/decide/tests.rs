@@ -57,5 +57,5 @@ What happened to a pod whose verdict was `reap`.
         table("outcome", outcomes)
     )
     .unwrap();
-    expect_file!["../../../docs/reasons.md"].assert_eq(&page);
+    expect_file!["../../docs/reasons.md"].assert_eq(&page);
 }

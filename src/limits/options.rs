@@ -5,7 +5,7 @@ use serde::{Serialize, Serializer};
 
 /// The user's options for a run as a whole, as every report shows them.
 #[derive(Debug, Clone, PartialEq, Eq, Args, Serialize)]
-#[cfg_attr(feature = "testing", derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[command(next_help_heading = "Limits and safety")]
 pub struct Limits {
@@ -14,7 +14,7 @@ pub struct Limits {
     // for its absence.
     #[arg(long, value_name = "N", default_value = "0", value_parser = cap)]
     #[serde(serialize_with = "or_zero")]
-    #[cfg_attr(feature = "testing", schemars(with = "usize"))]
+    #[cfg_attr(test, schemars(with = "usize"))]
     pub max_deletes: std::option::Option<usize>,
 
     /// Mass-outage breaker. Delete nothing in two cases: more than 2 nodes are NotReady and make up at

@@ -230,7 +230,7 @@ fn every_link_leads_somewhere() {
         }
     }
     let named = "by-hand.md#with-kubectl-alone";
-    assert!(pages::read("rules/src/advice/mod.rs").contains(named));
+    assert!(pages::read("src/advice/mod.rs").contains(named));
     follow("docs/SUMMARY.md", named);
     assert!(wrong.is_empty(), "{wrong:#?}");
 }

@@ -15,7 +15,6 @@ fn all_files_name_one_version() {
     for (file, line) in [
         ("Cargo.lock", locked),
         ("fuzz/Cargo.lock", locked),
-        ("rules/Cargo.toml", "\nversion = \"{}\"\n"),
         ("charts/pod-reaper/Chart.yaml", "\nversion: {}\n"),
         ("charts/pod-reaper/Chart.yaml", "\nappVersion: {}\n"),
         ("cronjob/base/kustomization.yaml", "\n  newTag: {}\n"),

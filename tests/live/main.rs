@@ -5,6 +5,7 @@
     clippy::expect_used,
     clippy::panic,
     clippy::print_stderr,
+    clippy::disallowed_methods,
     reason = "tests say what is wrong by panicking"
 )]
 

@@ -14,6 +14,7 @@
     clippy::panic,
     clippy::expect_used,
     clippy::unwrap_used,
+    clippy::disallowed_methods,
     reason = "whatever fails here is the test's failure, and clippy takes only #[test] functions for tests"
 )]
 #![allow(
