@@ -4,10 +4,14 @@
 
 use crate::{
     prelude::*,
-    support::{program::run, proxy::Proxy},
+    support::{
+        program::{program, run},
+        proxy::Proxy,
+    },
 };
 use std::{
     cell::Cell,
+    collections::BTreeMap,
     io::{Read, Write},
     net::TcpStream,
     ops::Deref,
@@ -164,6 +168,24 @@ impl Case {
         fs::write(self.dir.join(format!("logs/pod-reaper-{number}.log")), log)
             .expect("the folder is ours");
         done
+    }
+
+    /// The reason of each pod that an audit of the cluster as it is now would give if this node had died, by UID.
+    pub fn supposed(&self, node: &str) -> BTreeMap<String, String> {
+        let kinds = "no,ns,po,pvc,pv,leases,volumeattachments,csidrivers,sts";
+        let saved = self.kubectl(["get", kinds, "-Ao", "json", "--show-managed-fields"]);
+        assert!(saved.status.success(), "{}", shown(&saved));
+        let file = self.dir.join("before.json");
+        fs::write(&file, saved.stdout).expect("the folder is ours");
+        let mut audit = program();
+        audit.arg("--snapshot").arg(file);
+        audit.args(["--suppose-dead", node, "--output", "json"]);
+        let output = audit.output().expect("it runs");
+        let report: Value = serde_json::from_slice(&output.stdout).expect("a report");
+        let pods = report["pods"].as_array().expect("pods").iter();
+        let text = |value: &Value| value.as_str().expect("a text").to_owned();
+        pods.map(|pod| (text(&pod["uid"]), text(&pod["reason"])))
+            .collect()
     }
 
     /// Gives up the pod's PVC by the printed command. Kubernetes keeps the PVC while the pod is there. For ten minutes the runs wait;

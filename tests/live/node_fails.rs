@@ -37,7 +37,7 @@ const FATES: [(&str, &str, Option<&str>); 7] = [
     ("vault/vault-0", "stuck-on-not-ready-node", Some("deleted")),
 ];
 
-/// The kubelet stops: Ready becomes Unknown, taints appear, pods become Terminating and stay. Before the threshold the
+/// A file that was saved before shows by --suppose-dead what the run does later. The kubelet stops: Ready becomes Unknown, taints appear, pods become Terminating and stay. Before the threshold the
 /// run waits. After it, a run reaps, and the replacements run on other nodes. The pod with the local disk needs you, and follows
 /// once a person deletes it and its PVC. The kubelet that comes back stops the old containers, and no pod of a new UID is affected.
 #[test]
@@ -50,6 +50,7 @@ fn a_kubelet_stops_and_its_pods_move() {
         .find(|pod| pod.owner_kind == "DaemonSet")
         .expect("it runs");
 
+    let supposed = case.supposed(FAILING);
     case.stop(FAILING);
     let evicted = case.until_evicted(FAILING);
     assert_eq!(
@@ -67,6 +68,11 @@ fn a_kubelet_stops_and_its_pods_move() {
 
     let reaped = case.reap("");
     assert_eq!(reaped.code, 0);
+    let reasons = evicted.iter().map(|pod| {
+        let (reason, _) = reaped.reason_and_outcome(&pod.uid);
+        (pod.uid.clone(), reason.to_owned())
+    });
+    assert_eq!(supposed, reasons.collect(), "--suppose-dead told otherwise");
     let fates = evicted
         .iter()
         .map(|pod| (pod.called(), reaped.reason_and_outcome(&pod.uid)))
