@@ -67,3 +67,40 @@ fn everything_is_down() {
     case.until_replaced(&reaped);
     assert!(is_as_before(&case.untouched()), "{:?}", case.untouched());
 }
+
+/// Two of three nodes that run etcd fall silent, and the API server still writes, so one of the two machines lives. The pods on both
+/// need you. Once one machine is known to be off, its pods go.
+#[test]
+fn two_of_three_members_of_etcd_are_down() {
+    let case = Case::start();
+    let members = [FAILING, "ds04", "ds05"];
+    for node in members {
+        let role = "node-role.kubernetes.io/etcd=true";
+        kubectl(&case, &["label", "node", node, role]);
+    }
+    for node in &members[..2] {
+        case.stop(node);
+    }
+    let evicted = case.until_evicted(FAILING);
+    case.until_ready_is("Unknown", members[1]);
+    case.until_stuck(&evicted);
+
+    let run = case.reap("");
+    run.ends(0);
+    all_are(&run, &evicted, ("etcd-member", None));
+    let report = run.report.to_string();
+    assert!(!report.contains("make sure that it is"), "{report}");
+    assert_eq!(case.evictable_on(FAILING), evicted);
+
+    kubectl(
+        &case,
+        &["annotate", "node", FAILING, "fencing/state=fenced"],
+    );
+    let run = case.reap("");
+    run.ends(0);
+    let (local, reaped): (Vec<_>, Vec<_>) = evicted
+        .into_iter()
+        .partition(|pod| pod.name == "impala-executor-000-0");
+    all_are(&run, &reaped, REAPED);
+    all_are(&run, &local, ("local-volume", None));
+}
