@@ -1,6 +1,9 @@
 //! Leases: the heartbeats of kubelets, API servers and whatever else elects a leader.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+};
 
 use jiff::Timestamp;
 use serde::de::{Deserialize, Deserializer, Error as _};
@@ -160,6 +163,9 @@ pub struct Holders {
     /// The checked nodes by their hostnames in lower case. A machine that has registered under a
     /// new name may keep its hostname.
     hosts: BTreeMap<String, BTreeSet<String>>,
+    /// The checked nodes by the first label of a fully qualified name or hostname. A machine often
+    /// calls itself by that, and its programs do.
+    shorts: BTreeMap<String, BTreeSet<String>>,
     /// The names of all other nodes in lower case.
     others: BTreeSet<String>,
     /// Namespace and node of each pod, by its hostname, and whether its name is unique.
@@ -180,6 +186,13 @@ impl Holders {
     pub fn add<'a>(&mut self, node: &NodeFacts, pods: impl IntoIterator<Item = &'a HolderPod>) {
         let name = node.name.to_ascii_lowercase();
         self.nodes.insert(name, node.name.clone());
+        for full in [Some(&node.name), node.hostname.as_ref()] {
+            let full = full.filter(|full| full.parse::<IpAddr>().is_err());
+            if let Some((first, _)) = full.and_then(|full| full.split_once('.')) {
+                let nodes = self.shorts.entry(first.to_ascii_lowercase()).or_default();
+                nodes.insert(node.name.clone());
+            }
+        }
         if let Some(host) = &node.hostname {
             let nodes = self.hosts.entry(host.to_ascii_lowercase()).or_default();
             nodes.insert(node.name.clone());
@@ -208,12 +221,18 @@ impl Holders {
         labelled.into_iter().flatten().chain(held).collect()
     }
 
-    /// Lists the checked nodes of this name or hostname.
-    fn of_host(&self, host: &str) -> Vec<&str> {
+    /// Lists the checked nodes of this name or hostname, or of its first label if `host` is all that is
+    /// said about the machine.
+    fn of_host(&self, host: &str, is_all: bool) -> Vec<&str> {
         let host = host.to_ascii_lowercase();
         let by_host = self.hosts.get(&host).into_iter().flatten();
+        let shorts = self.shorts.get(&host);
+        let short = shorts.filter(|_| is_all && !self.others.contains(&host));
         let nodes = by_host.chain(self.nodes.get(&host));
-        nodes.map(String::as_str).collect()
+        nodes
+            .chain(short.into_iter().flatten())
+            .map(String::as_str)
+            .collect()
     }
 
     /// Lists the checked nodes for which a Lease of `holder` in `namespace` speaks. If the holder
