@@ -839,6 +839,12 @@ fn nothing_keeps(case: &PodContext<'_>) -> Finding {
     if case.pod.controller.is_none() {
         notes.push("nothing brings it back: it has no controller".to_owned());
     }
+    if let Some(quorum) = node.etcd.filter(|quorum| quorum.has_no_spare()) {
+        notes.push(format!(
+            "its node ran etcd, of which {} of {} members are on Ready nodes: no spare is left",
+            quorum.ready, quorum.members
+        ));
+    }
     let signs = node.signs(case.now);
     if !signs.is_empty() {
         notes.push(format!(

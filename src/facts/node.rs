@@ -176,6 +176,11 @@ pub struct Quorum {
 }
 
 impl Quorum {
+    /// Reports whether the Ready members are exactly as many as etcd needs.
+    pub fn has_no_spare(self) -> bool {
+        self.ready == self.members / 2 + 1
+    }
+
     /// Reports whether the Ready members are enough for etcd to write.
     pub fn is_met(self) -> bool {
         self.ready > self.members / 2

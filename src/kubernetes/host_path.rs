@@ -33,14 +33,14 @@ pub struct Mounted {
     /// The names of the volumes that containers mount and may write to. One name beyond the limit
     /// means that there are too many.
     written: BTreeSet<String>,
-    /// Whether a container is called `etcd`.
+    /// Whether a container is called `etcd`, or `etcd-manager` as kops calls it.
     has_etcd: bool,
 }
 
 impl<'de> Deserialize<'de> for Mounted {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let add = |kept: &mut Self, container: SpecOfContainer| {
-            kept.has_etcd |= container.name == "etcd";
+            kept.has_etcd |= ["etcd", "etcd-manager"].contains(&container.name.as_str());
             let mounts = container.volume_mounts.into_iter();
             let written = mounts.filter(|mount| !mount.read_only);
             for mut mount in written {
@@ -60,7 +60,7 @@ impl Mounted {
         self.are_many() || self.written.contains(volume)
     }
 
-    /// Reports whether a container is called `etcd`.
+    /// Reports whether a container runs etcd, by its name.
     pub fn has_etcd(&self) -> bool {
         self.has_etcd
     }

@@ -19,11 +19,12 @@ use crate::{
     selector::{NodeSelector, NodeSelectors, Selector, is_name},
 };
 
-/// The label of the control-plane role since Kubernetes 1.20, and the label of older versions. The
-/// role's taint has the same key.
-const CONTROL_PLANE: [&str; 2] = [
+/// The label of the control-plane role since Kubernetes 1.20, the label of older versions, and that of
+/// RKE. The role's taint has the same key.
+const CONTROL_PLANE: [&str; 3] = [
     "node-role.kubernetes.io/control-plane",
     "node-role.kubernetes.io/master",
+    "node-role.kubernetes.io/controlplane",
 ];
 
 /// The further taints that reserve a node for the programs of the cluster itself: those of RKE2's

@@ -310,8 +310,8 @@ impl RawPod {
         self.metadata.deletion_grace_period_seconds = Some(grace);
     }
 
-    /// Reports whether the pod is the mirror of a static pod of etcd, as kubeadm and `OpenShift` make
-    /// it. Nobody else may write to these namespaces.
+    /// Reports whether the pod is the mirror of a static pod of etcd, as kubeadm, kops and `OpenShift`
+    /// make it. Nobody else may write to these namespaces.
     pub fn runs_etcd(&self) -> bool {
         let namespaces = ["kube-system", "openshift-etcd"];
         self.mirror()

@@ -42,7 +42,9 @@ impl Source for Cluster {
             if is_ready {
                 let open = status == "Ready"
                     && !name.starts_with(KOSMOS_PREFIX)
-                    && !roles.any(|role| ["control-plane", "master", "etcd"].contains(&role));
+                    && !roles.any(|role| {
+                        ["control-plane", "master", "controlplane", "etcd"].contains(&role)
+                    });
                 if open && !*has_open {
                     *has_open = true;
                     rows.ready.insert(0, name.to_owned());

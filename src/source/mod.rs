@@ -131,7 +131,7 @@ impl NodeRows {
         for role in roles {
             match role {
                 "etcd" => self.etcd.insert(node.to_owned(), is_ready),
-                "control-plane" | "master" | "arbiter" => {
+                "control-plane" | "master" | "controlplane" | "arbiter" => {
                     self.control_plane.insert(node.to_owned(), is_ready)
                 }
                 _ => None,
