@@ -35,7 +35,7 @@ const RESERVED: [&str; 2] = ["node-role.kubernetes.io/etcd", "CriticalAddonsOnly
 /// own machine. `NetworkUnavailable` and Harvester's `Drained` are
 /// left out, because the control plane writes them.
 const PROBLEMS: &str = "KernelDeadlock ReadonlyFilesystem KubeletUnhealthy ContainerRuntimeUnhealthy \
-    FrequentKubeletRestart FrequentContainerdRestart FrequentDockerRestart FrequentUnregisterNetDevice CorruptDockerOverlay2";
+    FrequentKubeletRestart FrequentContainerdRestart FrequentDockerRestart FrequentUnregisterNetDevice CorruptDockerOverlay2 XfsShutdown CperHardwareErrorFatal";
 /// The conditions that the node monitoring agent of EKS writes, also on the node's own machine
 /// (aws/eks-node-monitoring-agent).
 const MONITORED: &str =
