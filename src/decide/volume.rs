@@ -303,6 +303,8 @@ pub fn reach(volume: &VolumeFacts, node: &NodeFacts) -> Reach {
     for term in &terms {
         match (&term.selector(), &term.satisfied_by) {
             (Err(unread), _) | (_, Err(unread)) => unverified = Some(unread.0.clone()),
+            // Another node of the same hostname has another disk.
+            (_, Ok(_)) if directory(volume).is_some() && names_only(term, node) => {}
             (_, Ok(nodes)) => {
                 if nodes.iter().any(|name| *name != node.name) {
                     return Reach::Free;

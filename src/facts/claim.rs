@@ -274,6 +274,7 @@ impl Requirement {
     /// Reports whether the requirement is about a zone or a region. A zone or region has many
     /// nodes.
     pub fn of_zone(&self) -> bool {
-        self.key.ends_with("zone") || self.key.ends_with("region")
+        let ends = ["zone", "region", "/location", "/availability-domain"];
+        ends.iter().any(|end| self.key.ends_with(end))
     }
 }

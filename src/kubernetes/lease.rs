@@ -216,7 +216,7 @@ impl Holders {
     /// holder.
     pub fn of<'a>(&'a self, lease: &RawLease) -> BTreeSet<&'a str> {
         let label = lease.metadata.labels.get(HOSTNAME);
-        let labelled = label.map(|host| self.of_host(host));
+        let labelled = label.map(|host| self.of_host(host, true));
         let held = self.held_by(&lease.spec.holder_identity, &lease.metadata.namespace);
         labelled.into_iter().flatten().chain(held).collect()
     }
@@ -240,8 +240,8 @@ impl Holders {
     /// that name, but the author of a pod can choose the pod's. A pod holds Leases in its own
     /// namespace, and a pod of a `ReplicaSet`, whose name is unique, in any.
     fn held_by(&self, holder: &str, namespace: &str) -> Vec<&str> {
-        for (name, _) in beginnings(holder) {
-            let nodes = self.of_host(name);
+        for (name, next) in beginnings(holder) {
+            let nodes = self.of_host(name, matches!(next, None | Some('_')));
             if !nodes.is_empty() || self.others.contains(&name.to_ascii_lowercase()) {
                 return nodes;
             }

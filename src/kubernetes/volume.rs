@@ -12,7 +12,7 @@ use super::{
 };
 use crate::facts::{
     AffinityTerm, Attachment, BoundClaim, ClaimDeletion, ClaimRead, ClaimState, Copies, Driver,
-    Place, Read, Unread, VolumeFacts,
+    Place, Read, Uid, Unread, VolumeFacts,
 };
 
 /// The mode of a volume without a file system.
@@ -95,6 +95,12 @@ raw! {
         flex_volume: Option<NetworkDisk>,
         persistent_volume_reclaim_policy: Option<String>,
         node_affinity: VolumeNodeAffinity,
+        claim_ref: ClaimRef,
+    }
+
+    /// The PVC to which a volume is bound.
+    struct ClaimRef {
+        uid: String,
     }
 
     struct VolumePath {
@@ -170,6 +176,10 @@ impl RawClaim {
                 ClaimState::Unread(Unread(why))
             }
             Err(unread) => ClaimState::Unread(unread),
+            Ok(Some(volume)) if !volume.is_of(&metadata.uid) => {
+                let why = "its volume is bound to another PVC".to_owned();
+                ClaimState::Unread(Unread(why))
+            }
             Ok(Some(volume)) if !lost && missing.is_some() => {
                 bound(volume).unwrap_or_else(|why| ClaimState::Unread(Unread(why)))
             }
@@ -187,6 +197,12 @@ impl RawClaim {
 }
 
 impl RawVolume {
+    /// Reports whether the volume is bound to the PVC of this UID, as far as it says.
+    fn is_of(&self, claim: &Uid) -> bool {
+        let bound = self.spec.claim_ref.uid.as_str();
+        bound.is_empty() || bound == claim.as_str()
+    }
+
     /// Returns the CSI driver, if the volume is a writable disk for one machine.
     pub fn driver_of_disk(&self) -> Option<&str> {
         let VolumeSpec {
@@ -222,9 +238,11 @@ impl RawDriver {
 }
 
 impl RawStatefulSet {
-    /// Reports whether the set wants a pod of that name, so that it would create another.
+    /// Reports whether the set wants a pod of that name, so that it would create another. A set that is
+    /// deleted without its pods (`--cascade=orphan`) leaves them to somebody who wants them.
     pub fn wants(&self, pod: &str) -> bool {
-        self.numbers(pod) && !self.metadata.terminating()
+        let orphans = self.metadata.finalizers.iter().any(|it| it == "orphan");
+        self.numbers(pod) && (orphans || !self.metadata.terminating())
     }
 
     /// Reports whether the pod's ordinal is one of those that the set wants: as many as it has
