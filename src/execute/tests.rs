@@ -610,6 +610,21 @@ async fn many_stale_leases_and_a_slow_server_hold_up_nobody() {
     assert_eq!(lists.count(), 1, "{:#?}", ran.trace);
 }
 
+/// The nodes that a volume allows are asked of the server.
+#[tokio::test(start_paused = true)]
+async fn a_volume_that_another_node_reaches_lets_its_pod_go() {
+    for (node, outcome) in [("ds05", "deleted"), ("ds06", "local-volume")] {
+        let cluster = format!(
+            "StatefulSet shop/db: {{spec: {{replicas: 1}}}}\nPod shop/db-0: {{uses: data}}\nPersistentVolume pv: {{claim: shop/data, on: {node}}}"
+        );
+        let ran = ran(DELETE, &cluster, ("{}", START), |_: &Request| {
+            Fate::default()
+        })
+        .await;
+        assert_eq!(ran.pods(), [format!("db-0 {outcome}")], "{:?}", ran.trace);
+    }
+}
+
 /// Four tries of ten seconds each, and the pauses between them.
 #[tokio::test(start_paused = true)]
 async fn a_node_that_is_never_sent_costs_its_time_limit() {
