@@ -5,6 +5,7 @@ use std::{
     net::IpAddr,
 };
 
+use itertools::Itertools as _;
 use jiff::Timestamp;
 use serde::de::{Deserialize, Deserializer, Error as _};
 
@@ -216,23 +217,28 @@ impl Holders {
     /// holder.
     pub fn of<'a>(&'a self, lease: &RawLease) -> BTreeSet<&'a str> {
         let label = lease.metadata.labels.get(HOSTNAME);
-        let labelled = label.map(|host| self.of_host(host, true));
+        let labelled = label.into_iter();
+        let labelled =
+            labelled.flat_map(|host| self.of_host(host).chain(self.of_first_label(host)));
         let held = self.held_by(&lease.spec.holder_identity, &lease.metadata.namespace);
-        labelled.into_iter().flatten().chain(held).collect()
+        labelled.chain(held).collect()
     }
 
-    /// Lists the checked nodes of this name or hostname, or of its first label if `host` is all that is
-    /// said about the machine.
-    fn of_host(&self, host: &str, is_all: bool) -> Vec<&str> {
+    /// Lists the checked nodes of this name or hostname.
+    fn of_host(&self, host: &str) -> impl Iterator<Item = &str> {
         let host = host.to_ascii_lowercase();
         let by_host = self.hosts.get(&host).into_iter().flatten();
-        let shorts = self.shorts.get(&host);
-        let short = shorts.filter(|_| is_all && !self.others.contains(&host));
         let nodes = by_host.chain(self.nodes.get(&host));
-        nodes
-            .chain(short.into_iter().flatten())
-            .map(String::as_str)
-            .collect()
+        nodes.map(String::as_str)
+    }
+
+    /// Lists the checked nodes whose fully qualified name begins with this label; none if it is the
+    /// name of another node.
+    fn of_first_label(&self, label: &str) -> impl Iterator<Item = &str> {
+        let label = label.to_ascii_lowercase();
+        let is_other = self.others.contains(&label);
+        let nodes = self.shorts.get(&label).filter(|_| !is_other);
+        nodes.into_iter().flatten().map(String::as_str)
     }
 
     /// Lists the checked nodes for which a Lease of `holder` in `namespace` speaks. If the holder
@@ -241,7 +247,11 @@ impl Holders {
     /// namespace, and a pod of a `ReplicaSet`, whose name is unique, in any.
     fn held_by(&self, holder: &str, namespace: &str) -> Vec<&str> {
         for (name, next) in beginnings(holder) {
-            let nodes = self.of_host(name, matches!(next, None | Some('_')));
+            // A pod's name may begin with the first label and a hyphen.
+            let is_whole = matches!(next, None | Some('_'));
+            let first = is_whole.then(|| self.of_first_label(name));
+            let nodes = self.of_host(name).chain(first.into_iter().flatten());
+            let nodes = nodes.collect_vec();
             if !nodes.is_empty() || self.others.contains(&name.to_ascii_lowercase()) {
                 return nodes;
             }

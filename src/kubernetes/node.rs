@@ -19,17 +19,15 @@ use crate::{
     selector::{NodeSelector, NodeSelectors, Selector, is_name},
 };
 
-/// The label of the control-plane role since Kubernetes 1.20, the label of older versions, and that of
-/// RKE. The role's taint has the same key.
-const CONTROL_PLANE: [&str; 3] = [
-    "node-role.kubernetes.io/control-plane",
-    "node-role.kubernetes.io/master",
-    "node-role.kubernetes.io/controlplane",
-];
+/// The prefix of the labels that give a node a role. The taint of a role has the same key.
+const ROLE: &str = "node-role.kubernetes.io/";
+/// The names of the control-plane role: since Kubernetes 1.20, before, and in RKE.
+pub const CONTROL_PLANE: [&str; 3] = ["control-plane", "master", "controlplane"];
+/// The role of a node that runs a member of etcd.
+pub const ETCD: &str = "etcd";
 
-/// The further taints that reserve a node for the programs of the cluster itself: those of RKE2's
-/// and Kamaji's etcd nodes, and of a pool for critical add-ons.
-const RESERVED: [&str; 2] = ["node-role.kubernetes.io/etcd", "CriticalAddonsOnly"];
+/// The taint of a pool for critical add-ons.
+const CRITICAL_ADDONS: &str = "CriticalAddonsOnly";
 
 /// The conditions that node-problem-detector writes, on the node's
 /// own machine. `NetworkUnavailable` and Harvester's `Drained` are
@@ -137,23 +135,24 @@ impl RawNode {
         let labels = self.metadata.labels.iter();
         labels.filter_map(|(key, value)| match key.as_str() {
             "kubernetes.io/role" => Some(value.as_str()),
-            key => key.strip_prefix("node-role.kubernetes.io/"),
+            key => role(key),
         })
     }
 
     /// Reports whether the node has the control-plane role.
     fn control_plane(&self) -> bool {
-        CONTROL_PLANE
-            .iter()
-            .any(|key| self.metadata.labels.contains_key(*key))
+        let mut roles = self.metadata.labels.keys().filter_map(|key| role(key));
+        roles.any(|role| CONTROL_PLANE.contains(&role))
     }
 
     /// Reports whether nothing keeps new pods off the node: the node is not cordoned, and no taint
     /// reserves it for the cluster itself.
     fn is_open(&self) -> bool {
-        let reserving = CONTROL_PLANE.iter().chain(&RESERVED);
-        let mut reserved = reserving.flat_map(|key| self.taints(key));
-        !self.spec.unschedulable && !reserved.any(|taint| taint.effect != "PreferNoSchedule")
+        let reserves = |taint: &Taint| {
+            taint.key == CRITICAL_ADDONS || role(&taint.key).is_some_and(is_of_cluster)
+        };
+        let mut kept_off = self.spec.taints.iter().filter(|taint| reserves(taint));
+        !self.spec.unschedulable && !kept_off.any(|taint| taint.effect != "PreferNoSchedule")
     }
 
     /// Returns the marks of a leaf node, from the table, the node's name and the user's selectors;
@@ -447,6 +446,17 @@ impl NodeObjects {
         }
         Ok(facts)
     }
+}
+
+/// Returns the role that the key of a label or taint names.
+fn role(key: &str) -> Option<&str> {
+    key.strip_prefix(ROLE)
+}
+
+/// Reports whether nodes of the role are for the programs of the cluster itself: the control plane, or
+/// etcd as on nodes of RKE2 and Kamaji.
+pub fn is_of_cluster(role: &str) -> bool {
+    role == ETCD || CONTROL_PLANE.contains(&role)
 }
 
 /// Finds the cause that the kubelet reports in the message of a `Ready` condition. The kubelet joins

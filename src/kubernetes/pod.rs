@@ -289,6 +289,12 @@ impl RawPod {
         }
     }
 
+    /// Returns the pod's own grace period, in seconds.
+    fn own_grace_seconds(&self) -> i64 {
+        let seconds = self.spec.termination_grace_period_seconds;
+        seconds.unwrap_or(DEFAULT_GRACE_SECONDS)
+    }
+
     /// Returns the pod's node; `None` if it has none.
     pub fn node(&self) -> Option<String> {
         given(self.spec.node_name.clone())
@@ -303,8 +309,7 @@ impl RawPod {
         if self.stays().is_some() || self.metadata.terminating() {
             return;
         }
-        let grace = self.spec.termination_grace_period_seconds;
-        let grace = grace.unwrap_or(DEFAULT_GRACE_SECONDS);
+        let grace = self.own_grace_seconds();
         let deadline = SignedDuration::from_secs(tolerates.saturating_add(grace));
         self.metadata.deletion_timestamp = at.saturating_add(deadline).ok();
         self.metadata.deletion_grace_period_seconds = Some(grace);
@@ -472,8 +477,7 @@ impl RawPod {
             owner,
             controller,
             deletion,
-            own_grace_seconds: (spec.termination_grace_period_seconds)
-                .unwrap_or(DEFAULT_GRACE_SECONDS),
+            own_grace_seconds: self.own_grace_seconds(),
             phase: status.phase.chars().take(MAX_PHASE_CHARS).collect(),
             ready: status.phase == "Running"
                 && status.condition("Ready").is_none_or(Condition::holds),

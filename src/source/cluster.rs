@@ -10,7 +10,7 @@ use crate::{
     facts::{Attachment, Namespaces, PodsOf, ReadError},
     kubernetes::{
         Holders, KOSMOS_PREFIX, LeasesByNode, NodeObjects, RawClaim, RawDriver, RawNode, RawPod,
-        RawStatefulSet, RawVolume,
+        RawStatefulSet, RawVolume, is_of_cluster,
     },
     selector::NodeSelectors,
 };
@@ -42,9 +42,7 @@ impl Source for Cluster {
             if is_ready {
                 let open = status == "Ready"
                     && !name.starts_with(KOSMOS_PREFIX)
-                    && !roles.any(|role| {
-                        ["control-plane", "master", "controlplane", "etcd"].contains(&role)
-                    });
+                    && !roles.any(is_of_cluster);
                 if open && !*has_open {
                     *has_open = true;
                     rows.ready.insert(0, name.to_owned());

@@ -18,7 +18,10 @@ use crate::{
     decide::Policy,
     exit::{CouldNotRun, Result},
     facts::{Attachment, ClusterFacts, CountedNode, Namespaces, PodFacts, PodsOf, ReadError},
-    kubernetes::{Holders, LeasesByNode, NodeObjects, RawClaim, RawPod, RawStatefulSet, RawVolume},
+    kubernetes::{
+        CONTROL_PLANE, ETCD, Holders, LeasesByNode, NodeObjects, RawClaim, RawPod, RawStatefulSet,
+        RawVolume,
+    },
     selector::{NamespaceFilter, NodeSelectors},
 };
 
@@ -129,13 +132,11 @@ impl NodeRows {
         roles: impl IntoIterator<Item = &'a str>,
     ) {
         for role in roles {
-            match role {
-                "etcd" => self.etcd.insert(node.to_owned(), is_ready),
-                "control-plane" | "master" | "controlplane" | "arbiter" => {
-                    self.control_plane.insert(node.to_owned(), is_ready)
-                }
-                _ => None,
-            };
+            if role == ETCD {
+                self.etcd.insert(node.to_owned(), is_ready);
+            } else if role == "arbiter" || CONTROL_PLANE.contains(&role) {
+                self.control_plane.insert(node.to_owned(), is_ready);
+            }
         }
     }
 }
