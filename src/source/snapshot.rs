@@ -171,7 +171,7 @@ impl Saved {
                 // The parser's error gives line and column.
                 _ => no_state(&error),
             })?;
-            match list(document) {
+            match list(document.get()) {
                 Some(RawList {
                     kind,
                     api_version,
@@ -187,13 +187,14 @@ impl Saved {
                     };
                     let of_list = RawKind { api_version, kind };
                     for item in items.unwrap_or_default() {
-                        if list(item).is_some() {
-                            return Err(no_state(&"a list inside another list"));
-                        }
-                        saved.add(&of_list, item.get());
+                        saved
+                            .add(&of_list, item.get())
+                            .map_err(|why| no_state(&why))?;
                     }
                 }
-                None => saved.add(&RawKind::default(), document.get()),
+                None => saved
+                    .add(&RawKind::default(), document.get())
+                    .map_err(|why| no_state(&why))?,
             }
         }
         let lacking = |kind| format!("it holds no {kind}; save it with `{SAVES_ONE}`");
@@ -261,12 +262,16 @@ impl Saved {
     }
 
     /// Adds one object. `of_list` is the kind of an object that does not state its own; empty if its
-    /// list does not state it either.
-    fn add(&mut self, of_list: &RawKind, text: &str) {
+    /// list does not state it either. Fails if the object is a list itself.
+    fn add(&mut self, of_list: &RawKind, text: &str) -> Result<(), &'static str> {
         let Some(own) = object::<RawKind>(text) else {
             let why = "a field has an unexpected type";
-            return self.note_malformed(&of_list.kind, Malformed::new(text, why));
+            self.note_malformed(&of_list.kind, Malformed::new(text, why));
+            return Ok(());
         };
+        if may_be_list(&own.kind) && list(text).is_some() {
+            return Err("a list inside another list");
+        }
         let RawKind { api_version, kind } = if own.kind.is_empty() { of_list } else { &own };
         match kind.as_str() {
             "" => self.note_malformed("", Malformed::new(text, "it does not say its kind")),
@@ -282,6 +287,7 @@ impl Saved {
             // The rules use no other kind.
             _ => {}
         }
+        Ok(())
     }
 
     /// Parses an object and keeps it, unless it is of another group.
@@ -627,9 +633,13 @@ impl Source for Saved {
 }
 
 /// Reads a list; `None` if the value is anything else.
-fn list(value: &RawValue) -> Option<RawList<'_>> {
-    let list = object::<RawList<'_>>(value.get())?;
-    (list.kind.is_empty() || list.kind.ends_with("List")).then_some(list)
+fn list(text: &str) -> Option<RawList<'_>> {
+    object::<RawList<'_>>(text).filter(|list| may_be_list(&list.kind))
+}
+
+/// Reports whether a value of this kind is a list, if it has items.
+fn may_be_list(kind: &str) -> bool {
+    kind.is_empty() || kind.ends_with("List")
 }
 
 /// Parses an object; `None` if it is none. The parser alone would also read an array, as the fields
