@@ -18,8 +18,8 @@ use crate::facts::{ClusterFacts, Heard, NodeFacts, PodFacts, Ready, SignBy, Unre
 const MAX_AGE_OF_A_SIGN: SignedDuration = SignedDuration::from_mins(11);
 
 impl Policy {
-    /// Returns the age below which a heartbeat is a sign of life. Who waits longer before a pod is
-    /// reaped waits longer for the machine too.
+    /// Returns the age below which a heartbeat is a sign of life. A threshold that is
+    /// longer than eleven minutes counts for the machine too.
     pub fn silent_after(&self) -> SignedDuration {
         self.reap_older_than.max(MAX_AGE_OF_A_SIGN)
     }

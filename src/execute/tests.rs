@@ -68,7 +68,7 @@ impl simulated::Cluster for Changing {
     }
 }
 
-/// What came of a run: its report, what it sent and when, and its Events.
+/// A run that has ended: its report, the requests that it sent and when, and its Events.
 pub struct Ran {
     pub report: Result<Value, CouldNotRun>,
     pub trace: Vec<String>,
@@ -288,7 +288,7 @@ async fn what_could_not_be_read_keeps_the_pod() {
     }
 }
 
-/// Without the API server's clock nothing is judged.
+/// A run judges nothing without the API server's clock.
 #[tokio::test(start_paused = true)]
 async fn without_a_date_nothing_is_deleted() {
     let undated = |kind| {
@@ -610,7 +610,7 @@ async fn many_stale_leases_and_a_slow_server_hold_up_nobody() {
     assert_eq!(lists.count(), 1, "{:#?}", ran.trace);
 }
 
-/// The nodes that a volume allows are asked of the server.
+/// The API server names the nodes that a volume allows.
 #[tokio::test(start_paused = true)]
 async fn a_volume_that_another_node_reaches_lets_its_pod_go() {
     for (node, outcome) in [("ds05", "deleted"), ("ds06", "local-volume")] {

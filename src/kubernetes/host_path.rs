@@ -27,7 +27,7 @@ raw! {
     }
 }
 
-/// What matters about the containers of a pod.
+/// The facts about the containers of a pod that a rule needs.
 #[derive(Debug, Clone, Default)]
 pub struct Mounted {
     /// The names of the volumes that containers mount and may write to. One name beyond the limit

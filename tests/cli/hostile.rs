@@ -62,7 +62,7 @@ fn text_from_the_cluster_steers_no_terminal() {
     }
 }
 
-/// The policy of the page allows no script but its own. A name that looks like markup is text all the same.
+/// The policy of the page allows only its own script. A name that looks like markup is text all the same.
 #[test]
 fn a_name_that_looks_like_markup_shows_as_text() {
     let name = "\"'><img src=x onerror=alert(1)></code>";
