@@ -7,7 +7,6 @@
 //! to bottom. [`questions`] reports what a run would decide, by the same rules. A module uses only
 //! modules below it. CONTRIBUTING.md has their order.
 
-pub mod advice;
 pub mod cli;
 pub mod cluster;
 pub mod codes;

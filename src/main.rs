@@ -50,13 +50,7 @@ fn start(settings: &Settings) -> Result<Exit> {
 /// Performs the command and writes its report.
 async fn perform(settings: &Settings, stop: &Stop) -> Result<Exit> {
     let report = match &settings.command {
-        Command::Explain { pod, all_rules } => {
-            let mut report = explain::run(settings, pod, stop).await?;
-            if let Some(explained) = &mut report.explained {
-                explained.all_rules = *all_rules;
-            }
-            report
-        }
+        Command::Explain(pod) => explain::run(settings, pod, stop).await?,
         // `main` has already printed this script.
         Command::Completions(shell) => {
             return Ok(output::write_script(&cli::completions(*shell)));

@@ -47,7 +47,7 @@ pub enum Command {
     /// Deletes and reports.
     Run,
     /// Explains the verdict on a pod.
-    Explain { pod: PodName, all_rules: bool },
+    Explain(PodName),
     /// Prints a completion script, for which no cluster is needed.
     Completions(Shell),
 }
@@ -77,9 +77,6 @@ enum Typed {
         /// The pod's name, if its kind is a word of its own
         #[arg(hide = true, value_parser = values::pod_name)]
         name: Option<PodName>,
-        /// Show what each of the rules finds, in order
-        #[arg(long)]
-        all_rules: bool,
         #[command(flatten)]
         common: Common,
     },
@@ -106,7 +103,7 @@ const SHORT_HELP: [&str; 9] = [
     "kubeconfig",
 ];
 /// The options without a variable, because a stray variable must not set them.
-const WITHOUT_VARIABLE: [&str; 10] = [
+const WITHOUT_VARIABLE: [&str; 9] = [
     "namespace",
     "yes",
     "all",
@@ -116,7 +113,6 @@ const WITHOUT_VARIABLE: [&str; 10] = [
     "suppose_dead",
     "context",
     "kubeconfig",
-    "all_rules",
 ];
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -184,16 +180,11 @@ impl Cli {
     fn new(subcommand: Option<Typed>, mut options: Options) -> Self {
         let command = match subcommand {
             None => Command::Run,
-            Some(Typed::Explain {
-                pod,
-                name,
-                all_rules,
-                common,
-            }) => {
+            Some(Typed::Explain { pod, name, common }) => {
                 options.common = common;
                 // `checked` examines the word before the name.
                 let pod = name.unwrap_or(pod);
-                Command::Explain { pod, all_rules }
+                Command::Explain(pod)
             }
             Some(Typed::Completions { shell }) => Command::Completions(shell),
         };
@@ -212,7 +203,7 @@ impl Cli {
     /// `--snapshot` turns off. `Err` is the message. `typed` is the command line alone, or that of the subcommand, if any.
     fn checked(mut self, typed: &ArgMatches) -> Result<Self, String> {
         let common = &mut self.options.common;
-        if let Command::Explain { pod, .. } = &mut self.command {
+        if let Command::Explain(pod) = &mut self.command {
             let PodName { namespace, .. } = pod;
             // kubectl prints a pod as POD or pod/POD. In these forms, `-n` gives the pod's
             // namespace and is no filter.

@@ -35,8 +35,8 @@ pub async fn write(report: Report, form: &OutputFormats, stop: &Stop) -> Exit {
             }
             // A user who has just declined at the terminal has seen enough.
             (Output::Text, _) if report.declined && io::stdout().is_terminal() => String::new(),
-            (Output::Text, _) => text::write(&report.page(), terminal::screen()),
-            (Output::Html, _) => html::write(&report.page()),
+            (Output::Text, _) => text::write(&report.document, terminal::screen()),
+            (Output::Html, _) => html::write(&report.document),
         };
         out.write_all(text.as_bytes())?;
         out.flush()

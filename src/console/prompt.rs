@@ -50,7 +50,7 @@ fn is_yes(answer: &str) -> bool {
 }
 
 fn question(place: &str, report: &Report) -> String {
-    let listed = text::write(&report::question(report), text::Screen::default());
+    let listed = text::write(&report::question(&report.document), text::Screen::default());
     let these = match report.summary.verdicts[&Verdict::Reap] {
         1 => "this pod".to_owned(),
         pods => format!("these {pods} pods"),

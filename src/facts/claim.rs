@@ -4,7 +4,7 @@ use derive_more::Display;
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use super::{Read, Uid, Unread};
+use super::{Owner, Read, Uid, Unread};
 
 /// A PVC as its pod names it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,9 +36,6 @@ pub struct Storage {
     pub set_wants: Option<Read<bool>>,
     /// The copies of the `StatefulSet` with the controller's name; `None` if it was not read.
     pub copies: Option<Copies>,
-    /// The PVC templates of the pod's `StatefulSet`, if they were read. `StatefulSets` with equal
-    /// templates are one workload if their names are numbered in one series.
-    pub templates: Option<String>,
 }
 
 impl Storage {
@@ -68,6 +65,8 @@ pub struct ClaimFacts {
     pub templated: bool,
     /// The deletion of the PVC, if it was requested. Such a PVC only waits for the pods that use it.
     pub deletion: Option<ClaimDeletion>,
+    /// The PVC's first owner.
+    pub owner: Option<Owner>,
     /// True if the pod owns the PVC, so that the PVC is deleted with the pod.
     pub owned: bool,
     /// The PVC's state.
@@ -87,6 +86,7 @@ impl ClaimFacts {
             ephemeral: named.ephemeral,
             templated: false,
             deletion: read.deletion,
+            owner: read.owner,
             owned: read.owners.contains(pod),
             state: read.state,
         }
@@ -144,6 +144,8 @@ pub enum Unneeded {
 /// The result of looking up a PVC.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClaimRead {
+    /// The PVC's first owner.
+    pub owner: Option<Owner>,
     /// The UIDs of the PVC's owners.
     pub owners: Vec<Uid>,
     /// The deletion of the PVC, if it was requested.
@@ -157,6 +159,7 @@ impl From<ClaimState> for ClaimRead {
     /// found.
     fn from(state: ClaimState) -> Self {
         Self {
+            owner: None,
             owners: Vec::new(),
             deletion: None,
             state,

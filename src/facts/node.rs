@@ -70,6 +70,8 @@ pub struct NodeFacts {
     /// True if the node carries the taint `node.kubernetes.io/out-of-service`: the pod garbage
     /// collector deletes its Terminating pods.
     pub out_of_service: bool,
+    /// True if the node's deletion was requested.
+    pub is_deleted: bool,
     /// The leaf node's markers, if the node stands for something other than one machine.
     pub leaf: Option<Leaf>,
     /// True if the node carries the control-plane role.

@@ -1,11 +1,13 @@
 //! A pod, Terminating or not, and its owners.
 
+use std::collections::BTreeMap;
+
 use derive_more::Display;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
     Heard, NamespaceFacts, Read, ResourceVersion, Uid,
-    claim::{BoundClaim, ClaimFacts, ClaimName, Storage, Unneeded, VolumeFacts},
+    claim::{BoundClaim, ClaimFacts, ClaimName, Copies, Storage, Unneeded, VolumeFacts},
 };
 use crate::codes::entry;
 
@@ -37,10 +39,10 @@ pub struct PodFacts {
     pub own_grace_seconds: i64,
     /// `metadata.finalizers`.
     pub finalizers: Vec<String>,
+    /// The managers that set finalizers, by finalizer, as `managedFields` has them.
+    pub finalizers_set_by: BTreeMap<String, String>,
     /// `status.phase`.
     pub phase: String,
-    /// True if the pod runs and does not report that it is not Ready.
-    pub ready: bool,
     /// The states of the pod's containers, as its kubelet last reported them.
     pub containers: Containers,
     /// True if the pod mirrors a static pod.
@@ -108,24 +110,16 @@ pub struct Containers {
 /// The Job controller's finalizer, the only one that the program can have released.
 pub const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
 
-/// The finalizers of controllers that only wait until the pod has finished: Kueue's for pod groups,
-/// and that of Argo Workflows.
-const UNTIL_IT_HAS_FINISHED: [&str; 2] = ["kueue.x-k8s.io/managed", "workflows.argoproj.io/status"];
-
 impl PodFacts {
-    /// Lists the finalizers that their controllers remove once the pod has finished; empty if it
-    /// has finished.
-    pub fn waits_for_its_end(&self) -> impl Iterator<Item = &str> {
+    /// Lists the finalizers other than the Job controller's.
+    pub fn finalizers_of_others(&self) -> impl Iterator<Item = &str> {
         let finalizers = self.finalizers.iter().map(String::as_str);
-        finalizers.filter(|name| !self.finished() && UNTIL_IT_HAS_FINISHED.contains(name))
+        finalizers.filter(|name| *name != JOB_TRACKING)
     }
 
-    /// Reports whether the pod has a finalizer that is neither the Job controller's nor one that
-    /// its controller removes once the pod has finished.
-    pub fn is_held_by_others(&self) -> bool {
-        let ours = |name: &&str| *name == JOB_TRACKING || UNTIL_IT_HAS_FINISHED.contains(name);
-        let mut finalizers = self.finalizers.iter().map(String::as_str);
-        finalizers.any(|name| !ours(&name))
+    /// Returns the copies of the pod's `StatefulSet`, if they were read.
+    pub fn copies(&self) -> Option<Copies> {
+        self.storage.as_ref()?.copies
     }
 
     /// Returns the time at which the deletion was requested, if it is known.
@@ -152,11 +146,6 @@ impl PodFacts {
     /// Reports whether the pod has not finished and its deletion was not requested.
     pub fn is_active(&self) -> bool {
         self.deletion.is_none() && !self.finished()
-    }
-
-    /// Reports whether the pod does its work: it is Ready and not Terminating.
-    pub fn serves(&self) -> bool {
-        self.ready && self.deletion.is_none()
     }
 
     /// Returns the controller that created the pod and creates another one when the pod is gone.
@@ -222,11 +211,6 @@ impl PodFacts {
     /// Returns the PVC of that name, if the pod uses one.
     pub fn claim(&self, name: &str) -> Option<&ClaimFacts> {
         self.claims().iter().find(|claim| claim.name == name)
-    }
-
-    /// Returns the PVC templates of the pod's `StatefulSet`, if they were read.
-    pub fn templates(&self) -> Option<&str> {
-        self.storage.as_ref()?.templates.as_deref()
     }
 
     /// Lists the pod's PVCs that are bound, if its PVCs were looked up.
@@ -308,24 +292,5 @@ impl Identity {
         self.api_version
             .split_once('/')
             .map_or("", |(group, _)| group)
-    }
-}
-
-impl PodFacts {
-    /// Returns the workload, together with its numbered siblings if the PVC templates are known:
-    /// `impala-executor-000` and `-001` become `impala-executor-*`.
-    pub fn series(&self) -> Option<Owner> {
-        let Owner { kind, name } = self.workload.as_ref().or(self.owner.as_ref())?;
-        let stem = name.trim_end_matches(|letter: char| letter.is_ascii_digit());
-        let is_numbered =
-            stem.len() < name.len() && stem.ends_with('-') && self.templates().is_some();
-        Some(Owner {
-            kind: kind.clone(),
-            name: if is_numbered {
-                format!("{stem}*")
-            } else {
-                name.clone()
-            },
-        })
     }
 }

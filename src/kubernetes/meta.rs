@@ -171,6 +171,28 @@ impl Meta {
             .max()
     }
 
+    /// Returns the managers that set the finalizers, by finalizer.
+    pub fn finalizers_set_by(&self) -> BTreeMap<String, String> {
+        let set = |entry: &Written| {
+            let fields = serde_json::from_str::<Value>(entry.fields_v1.as_ref()?.get()).ok()?;
+            let set = fields.pointer("/f:metadata/f:finalizers")?.as_object()?;
+            let names = self.finalizers.iter();
+            let names = names.filter(|name| set.contains_key(&format!("v:\"{name}\"")));
+            let mut manager = entry.manager.clone();
+            cut(&mut manager);
+            Some(
+                names
+                    .map(|name| (name.clone(), manager.clone()))
+                    .collect::<Vec<_>>(),
+            )
+        };
+        self.managed_fields
+            .iter()
+            .filter_map(set)
+            .flatten()
+            .collect()
+    }
+
     /// Returns the last heartbeat of a field's writer, as known at `now`: the later of the API
     /// server's stamp and `said`, the writer's own time. The stamp is right whatever the writer's
     /// clock says. But servers from 1.19 to 1.24 keep the stamp of the object's creation, because a
@@ -249,12 +271,6 @@ impl Written {
 /// Cuts a text to `MAX_TEXT_BYTES` bytes. Nothing in Kubernetes writes a longer one.
 pub fn cut(text: &mut String) {
     text.truncate(text.floor_char_boundary(MAX_TEXT_BYTES));
-}
-
-impl Condition {
-    pub fn holds(&self) -> bool {
-        self.status == "True"
-    }
 }
 
 /// Describes an error of the parser, without the parsed text, which may contain anything.

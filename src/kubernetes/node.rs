@@ -414,6 +414,7 @@ impl NodeObjects {
             etcd: None,
             fenced: node.fenced(&policy.node_selectors, now),
             out_of_service: node.taints(OUT_OF_SERVICE).next().is_some(),
+            is_deleted: node.metadata.terminating(),
             leaf: node.leaf(&policy.node_selectors),
             control_plane: node.control_plane(),
             open: node.is_open(),

@@ -1,5 +1,7 @@
 //! Pods: their fields, and their conversion to facts.
 
+use std::collections::BTreeMap;
+
 use itertools::Itertools as _;
 use jiff::{SignedDuration, Timestamp};
 
@@ -223,10 +225,6 @@ impl Toleration {
 }
 
 impl Status {
-    fn condition(&self, kind: &str) -> Option<&Condition> {
-        self.conditions.iter().find(|it| it.kind == kind)
-    }
-
     /// Counts the containers by their states.
     fn containers(&self) -> Containers {
         let (init, all) = (&self.init_container_statuses, &self.container_statuses);
@@ -479,8 +477,6 @@ impl RawPod {
             deletion,
             own_grace_seconds: self.own_grace_seconds(),
             phase: status.phase.chars().take(MAX_PHASE_CHARS).collect(),
-            ready: status.phase == "Running"
-                && status.condition("Ready").is_none_or(Condition::holds),
             containers: status.containers(),
             mirror: self.mirror(),
             opted_out: metadata.opted_out(),
@@ -491,6 +487,11 @@ impl RawPod {
             claim_names: self.claim_names(),
             storage: None,
             finalizers: metadata.finalizers.clone(),
+            finalizers_set_by: if metadata.terminating() && !metadata.finalizers.is_empty() {
+                metadata.finalizers_set_by()
+            } else {
+                BTreeMap::new()
+            },
             stays: self.stays(),
             tolerates_silence,
             tolerates_not_ready,

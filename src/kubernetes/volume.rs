@@ -12,7 +12,7 @@ use super::{
 };
 use crate::facts::{
     AffinityTerm, Attachment, BoundClaim, ClaimDeletion, ClaimRead, ClaimState, Copies, Driver,
-    Place, Read, Uid, Unread, VolumeFacts,
+    Owner, Place, Read, Uid, Unread, VolumeFacts,
 };
 
 /// The mode of a volume without a file system.
@@ -189,6 +189,7 @@ impl RawClaim {
             },
         };
         ClaimRead {
+            owner: metadata.owner_references.first().map(Owner::from),
             owners,
             deletion,
             state,
@@ -272,18 +273,6 @@ impl RawStatefulSet {
     /// Drops the status, which says how many pods are Ready.
     pub fn forget_status(&mut self) {
         self.status = None;
-    }
-
-    /// Returns the set's claim templates as one text. Sets with equal texts create equal PVCs.
-    pub fn templates(&self) -> String {
-        self.spec
-            .volume_claim_templates
-            .iter()
-            .map(|template| {
-                let spec = template.spec.as_ref().map_or("", |spec| spec.get());
-                format!("{}={spec}", template.metadata.name)
-            })
-            .join(";")
     }
 
     /// Reports whether the set still wants the pod, and creates a PVC of that name for the pod.

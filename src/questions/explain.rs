@@ -10,12 +10,12 @@ use jiff::Timestamp;
 use crate::{
     cli::PodName,
     cluster::Cluster,
-    decide::{Evaluation, PodContext, ReasonCode, Verdict},
+    decide::{Evaluation, ReasonCode},
     exit::{CouldNotRun, Result},
     facts::{NodeCounts, PodFacts, PodsOf, Tally, Unread},
     limits::{Judged, Limit, MAX_NODES_IGNORED},
-    questions::{exit, near},
-    report::{Explained, PodEntry, Report, RunRecord, tally},
+    questions::near,
+    report::{Report, RunRecord, explain},
     settings::{Settings, Task},
     source::{Gathered, Reader, Source, gather, snapshot},
     stop::Stop,
@@ -65,7 +65,28 @@ pub async fn run_on(source: &impl Source, settings: &Settings, asked: &PodName) 
         return Err(CouldNotRun::Source(message));
     }
     let plan = settings.limit(&facts, settings.decide(&facts, pods));
-    Ok(explain(&pod, &RunRecord::new(settings, facts, plan)))
+    let run = RunRecord::new(settings, facts, plan);
+    let judged = run
+        .plan
+        .pods
+        .iter()
+        .find(|judged| judged.pod.uid == pod.uid);
+    let is_selected = settings.namespaces.matches(&pod.namespace);
+    let left_out = || {
+        format!(
+            "Its namespace {} is left out. The run looks at these namespaces: {}.",
+            pod.namespace, settings.namespaces
+        )
+    };
+    let judged = match judged {
+        None => Err(not_terminating(&pod, run.facts.now)),
+        Some(_) if !is_selected => Err(left_out()),
+        Some(judged) => Ok(judged),
+    };
+    let limits = judged
+        .as_ref()
+        .map_or_else(|_| Vec::new(), |judged| limits(&run, judged));
+    Ok(explain(&run, &pod, judged, limits))
 }
 
 /// Completes the name of the pod. Without a namespace, exactly one pod has to have that name.
@@ -139,64 +160,6 @@ async fn absent(reader: &Reader<'_, impl Source>, asked: &PodName) -> CouldNotRu
         }
     };
     CouldNotRun::Usage(format!("there is no pod {asked}; {hint}"))
-}
-
-/// Reports the pod alone, with what each rule and limit saw of it.
-fn explain(pod: &PodFacts, run: &RunRecord<'_>) -> Report {
-    let RunRecord {
-        settings,
-        facts,
-        plan,
-        ..
-    } = run;
-    let mut pods = plan.pods.iter();
-    let judged = pods.find(|judged| judged.pod.uid == pod.uid);
-    let selected = judged.filter(|_| settings.namespaces.matches(&pod.namespace));
-    let mut rules = judged.map_or_else(Vec::new, |judged| {
-        PodContext::of(facts, &settings.policy, &judged.pod).evaluate()
-    });
-    if selected.is_none_or(|judged| judged.limit.is_some()) {
-        for rule in &mut rules {
-            rule.decides = false;
-        }
-    }
-    let explained = Explained {
-        phase: pod.phase.clone(),
-        created: pod.created,
-        rules,
-        limits: selected.map_or_else(Vec::new, |judged| limits(run, judged)),
-        all_rules: false,
-    };
-    let mut report = run.report();
-    let entry = judged.map(|judged| run.pod(judged)).unwrap_or_default();
-    let entry = match (judged, selected) {
-        (_, Some(_)) => entry,
-        (None, _) => PodEntry {
-            detail: not_terminating(pod, facts.now),
-            ..PodEntry::from(pod)
-        },
-        (Some(_), None) => PodEntry {
-            deletion_requested: entry.deletion_requested,
-            deletion_deadline: entry.deletion_deadline,
-            overdue_seconds: entry.overdue_seconds,
-            detail: format!(
-                "Its namespace {} is left out. The run looks at these namespaces: {}.",
-                pod.namespace, settings.namespaces
-            ),
-            ..PodEntry::from(pod)
-        },
-    };
-    report
-        .nodes
-        .retain(|node| Some(&node.name) == entry.node.as_ref());
-    report.summary.pods = usize::from(entry.verdict.is_some());
-    report.summary.verdicts = tally(Verdict::ALL, entry.verdict.into_iter());
-    report.pods = vec![entry];
-    // Groups and notices are about the whole run.
-    (report.groups, report.notices) = (Vec::new(), Vec::new());
-    report.explained = Some(explained);
-    report.exit = exit(&report);
-    report
 }
 
 fn not_terminating(pod: &PodFacts, now: Timestamp) -> String {

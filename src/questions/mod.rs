@@ -4,18 +4,6 @@ pub mod explain;
 
 use itertools::Itertools as _;
 
-use crate::{decide::ReasonCode, exit::Exit, report::Report};
-
-/// Returns the exit code of a question: it differs from 0 only if something could not be read.
-fn exit(report: &Report) -> Exit {
-    let mut pods = report.pods.iter();
-    if report.errors.is_empty() && !pods.any(|pod| pod.reason == Some(ReasonCode::FactsUnread)) {
-        Exit::Done
-    } else {
-        Exit::Incomplete
-    }
-}
-
 /// Returns a hint that asks whether one of the up to three `known` names most similar to `name` is
 /// meant; `None` if no known name is similar. A known name may have its namespace before it.
 fn near<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {

@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 
 use itertools::Itertools as _;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use super::{
-    notices,
+    notices, page,
     record::RunRecord,
-    types::{BreakerEntry, Group, NodeEntry, PodEntry, Report, Summary},
+    todo::{About, Step, Todo},
+    types::{BreakerEntry, NodeEntry, PodEntry, Report, Summary},
 };
 use crate::{
-    advice::{Advice, Adviser, Step},
     decide::{PodContext, ReasonCode, Verdict},
     exit::Exit,
     facts::{NodeRead, PodFacts, Ready, SignBy, Unneeded, Zone},
@@ -22,7 +22,10 @@ use crate::{
 
 /// Version of the JSON output. New fields keep the number; a field that changes its meaning needs a
 /// new number.
-pub const VERSION: u8 = 2;
+pub const VERSION: u8 = 3;
+
+/// The time after which Kubernetes detaches a volume from a dead node (`maxWaitForUnmountDuration`).
+const DETACH_TIME_LIMIT: SignedDuration = SignedDuration::from_mins(6);
 
 impl RunRecord<'_> {
     /// Builds the report of the run so far.
@@ -38,20 +41,6 @@ impl RunRecord<'_> {
             .iter()
             .map(|judged| self.pod(judged))
             .collect_vec();
-        let adviser = self.adviser();
-        let groups = adviser
-            .alike(&plan.pods)
-            .into_iter()
-            .map(|pods| self.group(pods))
-            .sorted_by_cached_key(|group| {
-                let pod = &pods[group.pods[0]];
-                let owner = pod.owner.as_ref();
-                (
-                    pod.node.as_deref().map(natural),
-                    pod.namespace.clone(),
-                    owner.map(|owner| (owner.kind.clone(), natural(&owner.name))),
-                )
-            });
         let nodes = facts
             .nodes
             .iter()
@@ -69,10 +58,7 @@ impl RunRecord<'_> {
             judged_at: facts.now,
             settings: (*settings).into(),
             guard: settings.guard(),
-            breaker: BreakerEntry::of(plan).map(|entry| BreakerEntry {
-                steps: adviser.while_held().into_iter().collect(),
-                ..entry
-            }),
+            breaker: BreakerEntry::of(plan),
             summary: Summary {
                 nodes: facts.node_count,
                 nodes_not_ready: nodes.len(),
@@ -82,40 +68,21 @@ impl RunRecord<'_> {
             },
             nodes,
             pods,
-            groups: groups.collect(),
+            steps: self.steps(self.todos_of_run(), &About::default()),
             errors: facts.errors.clone(),
             unseen: facts.unseen.clone(),
-            incomplete: facts.incomplete.clone(),
             declined: self.declined,
             notices: notices::of_run(self),
+            document: page::document(self),
             explained: None,
             exit: self.exit(),
         }
     }
 
-    pub(crate) fn adviser(&self) -> Adviser<'_> {
-        Adviser {
-            facts: &self.facts,
-            plan: &self.plan,
-            kubectl: &self.kubectl,
-        }
-    }
-
-    fn advise(&self, group: &[&Judged]) -> Advice {
-        let advice = self.adviser().advise(group);
-        Advice {
-            steps: self.printed(advice.steps),
-            ..advice
-        }
-    }
-
-    /// Returns the steps as the report prints them. A node that is only supposed to be dead is alive,
-    /// so no command that changes something is printed.
-    fn printed(&self, mut steps: Vec<Step>) -> Vec<Step> {
-        if !self.settings.task.suppose_dead().is_empty() {
-            steps.iter_mut().for_each(Step::only_look);
-        }
-        steps
+    /// Writes things to do as steps, the most urgent first.
+    pub(crate) fn steps(&self, todos: Vec<Todo>, about: &About<'_>) -> Vec<Step> {
+        let todos = todos.into_iter().sorted().dedup();
+        todos.map(|todo| self.step(&todo, about)).collect()
     }
 
     pub(crate) fn pod(&self, judged: &Judged) -> PodEntry {
@@ -136,8 +103,9 @@ impl RunRecord<'_> {
             outcome: outcome.map(Outcome::code),
             outcome_detail: outcome.map(Outcome::sentence),
             reaped_from: self.reaped_from(judged),
-            note: self.note(judged),
-            advice: self.advise(&[judged]),
+            ready_copies: pod.copies().map(|copies| copies.to_string()),
+            note: joined(self.notes(judged), "; ").filter(|_| judged.limit.is_none()),
+            steps: self.steps(self.todos_of(judged), &About::of(judged)),
         }
     }
 
@@ -147,7 +115,7 @@ impl RunRecord<'_> {
         pods.any(|judged| judged.code() == ReasonCode::FactsUnread)
     }
 
-    fn exit(&self) -> Exit {
+    pub(crate) fn exit(&self) -> Exit {
         let any = |test: fn(&Judged) -> bool| self.plan.pods.iter().any(test);
         let failed = |outcome: &Outcome| outcome.code().is_failure();
         if any(|judged| judged.code() == ReasonCode::MassOutage) {
@@ -162,25 +130,6 @@ impl RunRecord<'_> {
             Exit::Manual
         } else {
             Exit::Done
-        }
-    }
-
-    fn group(&self, pods: Vec<usize>) -> Group {
-        let group = pods.iter().map(|index| &self.plan.pods[*index]);
-        let group = group.collect_vec();
-        let mut detail = group[0].sentence();
-        if !group.iter().map(|judged| judged.sentence()).all_equal() {
-            detail += " The others likewise.";
-        }
-        let first = group[0];
-        let node = first.pod.node.as_ref();
-        let limit = node.and_then(|node| self.plan.by_node.get(node));
-        let is_held = limit.is_some() && first.reason.asks_a_person();
-        Group {
-            is_held: is_held || self.plan.hold.is_some(),
-            pods,
-            detail,
-            advice: self.advise(&group),
         }
     }
 
@@ -204,8 +153,6 @@ impl RunRecord<'_> {
         let Some(node) = known else {
             return Some(entry);
         };
-        let reaped = here().any(|judged| judged.verdict() == Verdict::Reap);
-        let dead = here().any(|judged| judged.reason.passed_the_node());
         let lease = node
             .heard_by(SignBy::Lease)
             .map(|lease| lease.no_later_than(now).at);
@@ -226,7 +173,6 @@ impl RunRecord<'_> {
                 .leaf
                 .as_ref()
                 .map_or_else(Vec::new, |leaf| leaf.marks.clone()),
-            steps: self.printed(self.adviser().advise_node(node, reaped, dead)),
             ..entry
         })
     }
@@ -250,47 +196,86 @@ impl RunRecord<'_> {
                 said.map(|note| format!("its annotation pod-reaper.io/after-reap says: '{note}'")),
             );
             notes.extend(reason.notes.iter().cloned());
-            notes.extend(self.detaches_late(pod));
         }
         notes
     }
 
-    /// Joins the notes of a pod that this run reaps; `None` if a limit makes the pod wait.
-    pub(crate) fn note(&self, judged: &Judged) -> Option<String> {
-        joined(self.notes(judged), "; ").filter(|_| judged.limit.is_none())
+    /// Reports whether a volume of the pod is attached to its node, so that another node gets it only 6
+    /// minutes after the delete (`VolumeAttachment`). Kubernetes detaches at once if the node has the
+    /// taint `out-of-service`, and nothing waits for the volume if the namespace is being deleted.
+    pub(crate) fn detaches_late(&self, pod: &PodFacts) -> bool {
+        let facts = &self.facts;
+        let node = facts.known_node(pod).filter(|node| !node.out_of_service);
+        let attached = node.and_then(|node| facts.attachments.get(&node.name));
+        let attached = attached
+            .into_iter()
+            .flatten()
+            .filter_map(|it| it.volume.as_ref());
+        pod.unneeded() != Some(Unneeded::Namespace)
+            && attached
+                .into_iter()
+                .any(|name| pod.volumes().any(|volume| volume.name == *name))
     }
 
-    /// Names the volumes that are still attached to the pod's node, as a phrase: the replacement waits
-    /// for them. `None` if no volume is attached, if the pod's namespace is being deleted, or if the
-    /// node has the taint `out-of-service`, because Kubernetes then detaches the volumes immediately.
-    pub(crate) fn detaches_late(&self, pod: &PodFacts) -> Option<String> {
-        if pod.unneeded() == Some(Unneeded::Namespace) {
-            return None;
+    /// Returns the moment by which the volumes of pods that are deleted now are detached, as text.
+    pub(crate) fn detached_at(&self) -> String {
+        clock(
+            self.facts
+                .now
+                .saturating_add(DETACH_TIME_LIMIT)
+                .unwrap_or(self.facts.now),
+        )
+    }
+
+    /// Reports whether this run deleted a pod on the node, or may have.
+    pub(crate) fn was_acted_on(&self, node: &str) -> bool {
+        let pods = self.plan.pods.iter();
+        let mut pods = pods.filter(|judged| judged.pod.node.as_deref() == Some(node));
+        pods.any(|judged| {
+            self.outcomes
+                .get(&judged.pod.uid)
+                .is_some_and(|outcome| outcome.code().acted() && !outcome.code().left_untouched())
+        })
+    }
+
+    /// Returns how bad it is that the pod is down. The Ready pods of its `StatefulSet` are its
+    /// `status.readyReplicas`, which does not count this pod.
+    pub(crate) fn damage(&self, judged: &Judged) -> Damage {
+        match judged.pod.copies() {
+            Some(copies) if copies.ready == 0 => Damage::NoOtherReady,
+            None => Damage::NotKnown,
+            Some(copies) if copies.ready * 2 < copies.wanted => Damage::FewReady,
+            Some(_) => Damage::ManyReady,
         }
-        let facts = &self.facts;
-        let node = facts.known_node(pod).filter(|node| !node.out_of_service)?;
-        let attached = facts.attachments.get(&node.name)?;
-        let is_attached = |name: &&String| {
-            let name = Some(*name);
-            attached
-                .iter()
-                .any(|attachment| attachment.volume.as_ref() == name)
-        };
-        let volumes = pod.volumes().map(|volume| &volume.name);
-        let volumes = joined(volumes.filter(is_attached), ", ")?;
-        Some(format!(
-            "its replacement may have to wait until {volumes} is detached from {}, 6 minutes after this pod is gone",
-            node.name
-        ))
+    }
+
+    /// Sorts pods, the worst damage first.
+    pub(crate) fn by_damage<'a>(&self, mut pods: Vec<&'a Judged>) -> Vec<&'a Judged> {
+        pods.sort_by_cached_key(|judged| {
+            let pod = &judged.pod;
+            (
+                self.damage(judged),
+                pod.namespace.clone(),
+                natural(&pod.name),
+                pod.uid.clone(),
+            )
+        });
+        pods
     }
 }
 
-impl Report {
-    /// Reports whether a limit holds the whole run.
-    pub fn is_held(&self) -> bool {
-        let breaker = self.breaker.as_ref();
-        breaker.is_some_and(|breaker| breaker.zones.is_empty())
-    }
+/// How bad it is that a pod is down, the worst first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Damage {
+    NoOtherReady,
+    NotKnown,
+    FewReady,
+    ManyReady,
+}
+
+/// Spells a moment of the day.
+pub(crate) fn clock(at: Timestamp) -> String {
+    at.strftime("%RZ").to_string()
 }
 
 impl BreakerEntry {
@@ -307,7 +292,6 @@ impl BreakerEntry {
             detail: holds.iter().map(|hold| hold.state()).join("; "),
             zones: plan.zones.keys().map(Zone::to_string).collect(),
             held: plan.pods.iter().filter(is_held).count(),
-            steps: Vec::new(),
         })
     }
 }

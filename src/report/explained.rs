@@ -1,135 +1,267 @@
-//! Lays the report of one explained pod out as a page: the verdict with the rule that decides, the
-//! facts that led to the verdict, and the steps.
-
-use std::iter;
-
-use itertools::Itertools as _;
+//! Explains one pod: its facts, what happens by itself, what to do, and what each rule saw.
 
 use super::{
-    Explained, PodEntry, Report,
-    layout::words,
-    page::{Block, Entry, Page, Section, Tone, advised, filled, paragraphs, unread_sections},
-    phrases,
+    build::{clock, tally},
+    document::{Document, Kind, Line, Section, Tone},
+    record::RunRecord,
+    todo::{Step, Todo, When},
+    types::{Explained, PodEntry, Report},
 };
 use crate::{
-    decide::{Evaluation, ReasonCode},
-    words::prefixed,
+    decide::{Evaluation, PodContext, ReasonCode, Verdict},
+    exit::Exit,
+    facts::{NodeRead, PodFacts},
+    limits::Judged,
+    words::{about, human_duration, joined, prefixed},
 };
 
-/// Returns the page of the report, whose only pod is `pod`.
-pub fn page(report: &Report, pod: &PodEntry, explained: &Explained) -> Page {
-    let verdict = match (pod.verdict, pod.reason) {
-        (Some(verdict), Some(reason)) => format!("{verdict} [{reason}]"),
-        _ => "none, no run judges it".to_owned(),
-    };
-    Page {
-        headline: format!("{}: {verdict}", phrases::name(pod)),
-        about: phrases::about(report),
-        cluster: prefixed("", phrases::cluster(report)),
-        settings: phrases::settings(report),
-        head: Vec::new(),
-        sections: sections(report, pod, explained, &verdict),
-        words: words(report),
+/// Reports the pod alone, with what each rule and limit saw of it. `judged` is its verdict; the error says why
+/// no run judges it, as sentences.
+pub fn explain(
+    run: &RunRecord<'_>,
+    pod: &PodFacts,
+    judged: Result<&Judged, String>,
+    limits: Vec<Evaluation>,
+) -> Report {
+    let judged = judged.as_ref();
+    let in_plan = run.plan.pods.iter().find(|it| it.pod.uid == pod.uid);
+    let mut rules = in_plan.map_or_else(Vec::new, |it| {
+        PodContext::of(&run.facts, &run.settings.policy, &it.pod).evaluate()
+    });
+    if judged.map_or(true, |judged| judged.limit.is_some()) {
+        for rule in &mut rules {
+            rule.decides = false;
+        }
     }
+    let entry = match judged {
+        Ok(judged) => run.pod(judged),
+        Err(why) => PodEntry {
+            deletion_requested: pod.deletion_requested(),
+            deletion_deadline: pod.deletion.map(|its| its.deadline),
+            overdue_seconds: in_plan.map(|it| run.facts.overdue(&it.pod).as_secs()),
+            detail: why.clone(),
+            ..PodEntry::from(pod)
+        },
+    };
+    let mut report = run.report();
+    report
+        .nodes
+        .retain(|node| Some(&node.name) == entry.node.as_ref());
+    report.summary.pods = usize::from(entry.verdict.is_some());
+    report.summary.verdicts = tally(Verdict::ALL, entry.verdict.into_iter());
+    report.document = document(run, &entry, judged.ok().copied(), &rules, &limits);
+    // A question differs from 0 only if something could not be read.
+    let is_unread = entry.reason == Some(ReasonCode::FactsUnread) || !report.errors.is_empty();
+    report.exit = if is_unread {
+        Exit::Incomplete
+    } else {
+        Exit::Done
+    };
+    report.pods = vec![entry];
+    (report.notices, report.steps) = (Vec::new(), Vec::new());
+    report.explained = Some(Explained {
+        phase: pod.phase.clone(),
+        created: pod.created,
+        rules,
+        limits,
+    });
+    report
 }
 
-fn sections(report: &Report, pod: &PodEntry, explained: &Explained, verdict: &str) -> Vec<Section> {
-    let Explained { rules, limits, .. } = explained;
-    let mut decides = rules.iter().chain(limits);
-    let by = decides.find(|rule| rule.decides).map(|rule| {
-        let by = rule.number.map(|number| format!("rule {number}"));
-        let by = by.as_deref().unwrap_or("a limit of the run");
-        format!(", by {by} ({})", rule.asks)
-    });
-    let owner = pod.owner.as_ref();
-    let entry = Entry::of_pod(&pod.namespace, &pod.name, owner, pod.node.as_ref());
-    let state = match pod.overdue_seconds {
-        None => "not Terminating".to_owned(),
-        Some(overdue) => format!("Terminating, {}", phrases::overdue(overdue)),
-    };
-    let columns = iter::once(&entry.name).chain(entry.filled_columns());
-    let from = pod.reaped_from.map(|from| {
-        let time = from.duration_since(report.judged_at).as_secs().max(0);
-        let (from, time) = (from.strftime("%F %TZ"), phrases::seconds(time));
-        Block::paragraph(
-            Tone::Plain,
-            format!("A run may reap it from {from} on, in {time}."),
-        )
-    });
-    let about = [
-        Block::paragraph(Tone::Strong, columns.chain([&state]).join("  ")),
-        Block::paragraph(Tone::Plain, &pod.detail),
-    ];
-    let incomplete = report.incomplete.as_ref();
-    let incomplete = incomplete.map(|why| Block::labelled("INCOMPLETE", Tone::Bad, why));
-    let about = incomplete.into_iter().chain(about);
-    let note = pod.note.as_ref();
-    let note = note.map(|note| Block::labelled("Note", Tone::Caution, note));
-    let mut advice = advised(&pod.advice).chain(note).collect_vec();
-    if advice.is_empty() {
-        advice = paragraphs(pod.reason.map(ReasonCode::advice));
-    }
-    let strong = |id, heading: &str, blocks| Section::new(id, heading, Tone::Strong, blocks);
-    let heading = format!("Verdict: {verdict}{}", prefixed("", by));
-    let why = "Why (--all-rules shows what every rule saw)";
-    let mut sections = vec![
-        strong("verdict", &heading, about.chain(from).collect()),
-        strong("facts", why, facts(explained)),
-        strong("steps", "What to do", advice),
-    ];
-    if explained.all_rules {
-        let all = |rules: &[Evaluation]| rules.iter().map(rule).collect();
-        let of_rules = "Rules (in order; the first that applies decides)";
-        let of_limits = "Limits of the run (they only ever turn reap into wait)";
-        sections.push(strong("rules", of_rules, all(rules)));
-        sections.push(strong("limits", of_limits, all(limits)));
-    }
-    sections.extend(unread_sections(&report.errors, &report.unseen));
-    filled(sections)
-}
-
-/// Lists the facts that led to the decision, as the rules saw them: about time, the node and the
-/// storage, in this order, and then all others. The rule that decides is left out, because the
-/// verdict says what that rule saw. `--all-rules` shows each rule in a section of its own.
-fn facts(explained: &Explained) -> Vec<Block> {
-    let Explained { rules, limits, .. } = explained;
-    let decides = rules.iter().find(|rule| rule.decides);
-    let decides = decides.and_then(|rule| rule.number).unwrap_or(usize::MAX);
-    let subject = |rule: &Evaluation| match rule.gives? {
-        ReasonCode::NotOverdue | ReasonCode::NodeJustFailed => Some(0),
-        ReasonCode::NodeReady | ReasonCode::KubeletAlive => Some(1),
-        ReasonCode::LocalVolume => Some(2),
-        _ => None,
-    };
-    let was_asked = |rule: &Evaluation| rule.number.is_some_and(|number| number < decides);
-    let rules = rules
+fn document(
+    run: &RunRecord<'_>,
+    entry: &PodEntry,
+    judged: Option<&Judged>,
+    rules: &[Evaluation],
+    limits: &[Evaluation],
+) -> Document {
+    let name = format!("{}/{}", entry.namespace, entry.name);
+    let decides = rules
         .iter()
-        .chain(limits)
-        .filter(|rule| !rule.decides && !explained.all_rules)
-        .filter(|rule| rule.holds != Some(false) || subject(rule).is_some() && was_asked(rule))
-        .sorted_by_key(|rule| (subject(rule).is_none(), subject(rule)));
-    // Several rules may see the same fact, such as that there is no PVC.
-    paragraphs(rules.map(|rule| rule.seen.clone()).unique())
+        .find(|rule| rule.decides)
+        .and_then(|rule| rule.number);
+    let by = match decides {
+        Some(number) => format!(", rule {number} of {}", rules.len()),
+        None if judged.is_some_and(|judged| judged.limit.is_some()) => {
+            ", by a limit of the run".to_owned()
+        }
+        None => String::new(),
+    };
+    let verdict = match (entry.verdict, entry.reason) {
+        (Some(Verdict::Manual), Some(code)) => format!("NEEDS YOU  [{code}]{by}"),
+        (Some(verdict), Some(code)) => format!("{}  [{code}]{by}", verdict.as_str().to_uppercase()),
+        _ => "NO RUN JUDGES IT".to_owned(),
+    };
+    let head = |heading: &str, text: Option<String>| {
+        Section::of_texts(Kind::Head, heading, Tone::Plain, text)
+    };
+    let (now, later): (Vec<_>, Vec<_>) = entry
+        .steps
+        .iter()
+        .enumerate()
+        .partition(|(_, step)| step.when == When::Now);
+    let source = run
+        .settings
+        .task
+        .snapshot()
+        .map(|file| format!("EXPLAIN from {file}"));
+    let sections = [
+        Section::of_texts(Kind::Head, "NOTE", Tone::Bad, run.facts.incomplete.clone()),
+        head("why", Some(entry.detail.clone())),
+        head("its data", judged.and_then(data)),
+        head("its node", judged.map(|judged| node(run, judged))),
+        head("the pod", judged.map(|judged| pod(run, judged))),
+        head("by itself", judged.map(|judged| by_itself(run, judged))),
+        head("afterwards", entry.note.clone()),
+        steps("DO", Tone::Bad, &now),
+        steps("CAN WAIT UNTIL MORNING", Tone::Plain, &later),
+        of_rules("RULES", rules),
+        of_rules("LIMITS", limits),
+        Section::of_texts(
+            Kind::List,
+            "NOT READ",
+            Tone::Bad,
+            run.facts
+                .errors
+                .iter()
+                .map(|error| format!("{}: {}", error.what, error.cause)),
+        ),
+        Section::of_texts(
+            Kind::List,
+            "NOT SEEN",
+            Tone::Plain,
+            run.facts.unseen.clone(),
+        ),
+    ];
+    Document {
+        title: format!("{name} · {verdict}"),
+        headline: format!("{name}  {verdict}"),
+        about: format!(
+            "{}{}",
+            source.as_deref().unwrap_or("EXPLAIN"),
+            run.facts.now.strftime(" at %F %RZ")
+        ),
+        sections: sections
+            .into_iter()
+            .filter(|section| !section.lines.is_empty())
+            .collect(),
+    }
 }
 
-fn rule(rule: &Evaluation) -> Block {
-    let holds = match rule.holds {
-        Some(true) => "yes",
-        Some(false) => "no",
-        None => "?",
-    };
-    let number = rule.number.map(|number| format!("{number}. "));
-    let decides = if rule.decides { ", decides" } else { "" };
-    let tone = match (rule.decides, rule.holds) {
-        (true, _) => Tone::Strong,
-        (false, Some(false)) => Tone::Quiet,
-        (false, _) => Tone::Plain,
-    };
-    Block::Entry(Entry {
-        name: prefixed("", number) + rule.asks,
-        columns: vec![format!("{holds}{decides}")],
+fn steps(heading: &str, tone: Tone, steps: &[(usize, &Step)]) -> Section {
+    let lines = steps.iter().map(|(place, step)| Line::Step {
+        number: place + 1,
+        text: step.what.clone(),
+        command: step.command.clone(),
+        harms: step.harms,
+    });
+    Section {
+        kind: Kind::Steps,
+        heading: heading.to_owned(),
         tone,
-        blocks: vec![Block::paragraph(Tone::Quiet, &rule.seen)],
-        ..Entry::default()
-    })
+        lines: lines.collect(),
+    }
+}
+
+/// Says where the pod's data is: by the affinity of its volumes, its `hostPath`, and the status of its
+/// `StatefulSet`.
+fn data(judged: &Judged) -> Option<String> {
+    let Judged { pod, reason, .. } = judged;
+    let storage = pod.storage.as_ref()?;
+    let ties = joined(&reason.ties.all, "; ");
+    let paths = joined(&pod.host_paths, ", ").map(|paths| format!("paths of its node: {paths}"));
+    let ready = pod.copies().zip(pod.owner.as_ref());
+    let ready =
+        ready.map(|(copies, owner)| format!("{} {}: {copies} Ready", owner.kind, owner.name));
+    let all = joined(ties.into_iter().chain(paths).chain(ready), ". ");
+    Some(all.unwrap_or_else(|| {
+        format!(
+            "{} PVCs, none of which keeps it on its node",
+            storage.claims.len()
+        )
+    }))
+}
+
+fn node(run: &RunRecord<'_>, judged: &Judged) -> String {
+    let (facts, now) = (&run.facts, run.facts.now);
+    let limit = human_duration(run.settings.policy.reap_older_than);
+    let Some(name) = &judged.pod.node else {
+        return "none".to_owned();
+    };
+    match facts.nodes.get(name) {
+        Some(NodeRead::Known(node)) => {
+            let since = node
+                .not_ready_since(now)
+                .filter(|_| node.ready != crate::facts::Ready::True);
+            let time = since.map(|since| {
+                format!(
+                    "NotReady for {} (limit {limit}), ",
+                    about(now.duration_since(since))
+                )
+            });
+            format!("{name}: {}{}", prefixed("", time), node.last_sign(now))
+        }
+        Some(NodeRead::Gone) => format!("{name} no longer exists"),
+        Some(NodeRead::Unread(_)) | None => format!("{name} was not read"),
+    }
+}
+
+fn pod(run: &RunRecord<'_>, judged: &Judged) -> String {
+    let limit = human_duration(run.settings.policy.reap_older_than);
+    let overdue = run.facts.overdue(&judged.pod);
+    if overdue.is_negative() {
+        format!(
+            "Terminating, within its grace period for another {}",
+            about(-overdue)
+        )
+    } else {
+        format!(
+            "Terminating, overdue for {} (limit {limit})",
+            about(overdue)
+        )
+    }
+}
+
+fn by_itself(run: &RunRecord<'_>, judged: &Judged) -> String {
+    let todos = run.todos_of(judged);
+    let node = judged.pod.node.as_deref().unwrap_or("its node");
+    match judged.verdict() {
+        _ if run.reaped_from(judged).is_some() => prefixed(
+            "A run may delete it from ",
+            run.reaped_from(judged)
+                .map(|from| format!("{} on.", clock(from))),
+        ),
+        Verdict::Reap => "The next run deletes it.".to_owned(),
+        Verdict::Manual if todos.contains(&Todo::Look) || todos.contains(&Todo::BringBack) => {
+            format!("If {node} comes back, it restarts with its data. Otherwise nothing happens.")
+        }
+        Verdict::Manual => "Nothing happens to it.".to_owned(),
+        verdict => verdict.means().to_owned(),
+    }
+}
+
+/// Lists rules by number and first code, with what the deciding one saw. JSON has what each one saw.
+fn of_rules(heading: &str, rules: &[Evaluation]) -> Section {
+    let said = rules.iter().map(|rule| {
+        let holds = match rule.holds {
+            Some(true) => "yes",
+            Some(false) => "no",
+            None => "?",
+        };
+        let name = rule.gives.map_or(rule.asks, ReasonCode::as_str);
+        let number = prefixed("", rule.number.map(|number| format!("{number} ")));
+        let text = if rule.decides {
+            format!("{number}{name} {}: {}", holds.to_uppercase(), rule.seen)
+        } else {
+            format!("{number}{name} {holds}")
+        };
+        (String::new(), vec![text])
+    });
+    let names = Some(Line::Names(said.collect())).filter(|_| !rules.is_empty());
+    Section {
+        kind: Kind::List,
+        heading: heading.to_owned(),
+        tone: Tone::Quiet,
+        lines: names.into_iter().collect(),
+    }
 }

@@ -1,7 +1,7 @@
 //! The report: the one value that every output format shows.
 //!
 //! Its fields are the JSON that `--output json` writes (docs/json.md). For people, the report
-//! becomes a page, which text and HTML draw. A writer returns a string and does not know where the
+//! becomes one document, which text and HTML write. A writer returns a string and does not know where the
 //! string goes.
 
 /// Declares types of the JSON output. docs/json.md and the schemas document the same fields.
@@ -18,34 +18,31 @@ macro_rules! in_json {
 }
 
 mod build;
+mod document;
 mod explained;
 pub mod html;
-mod layout;
-pub mod notices;
-pub mod page;
-pub(crate) mod phrases;
+mod kubectl;
+mod notices;
+mod page;
 mod record;
 pub mod text;
+mod todo;
 mod types;
 
-pub(crate) use self::build::tally;
-pub(crate) use self::layout::question;
-use self::page::Page;
+use jiff::SignedDuration;
+
+pub use self::document::Document;
+pub(crate) use self::explained::explain;
+pub(crate) use self::page::question;
 pub use self::record::RunRecord;
 pub use self::types::{
-    BreakerEntry, Explained, Group, NodeEntry, PodEntry, Report, SettingsEntry, Summary,
+    BreakerEntry, Explained, NodeEntry, PodEntry, Report, SettingsEntry, Summary,
 };
 
-impl Report {
-    /// Returns the page for the formats that people read.
-    pub fn page(&self) -> Page {
-        if let (Some(explained), [pod]) = (&self.explained, &self.pods[..]) {
-            explained::page(self, pod, explained)
-        } else {
-            layout::page(self)
-        }
-    }
-}
+/// The most names that a list shows unless each of them was or would be deleted.
+pub const NAMES: usize = 30;
+/// A pod on a Ready node hangs if it is overdue for so long: its kubelet lives, and should have ended it.
+pub const HANGS: SignedDuration = SignedDuration::from_hours(1);
 
 #[cfg(test)]
 mod tests;

@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::Serializer;
 
-use super::notices::NoticeEntry;
+use super::{document::Document, todo::Step};
 use crate::{
-    advice::{Advice, Step},
     decide::{Evaluation, Policy, ReasonCode, Verdict},
     exit::Exit,
     facts::{Attachment, Heard, Owner, PodFacts, ReadError, Ready, whole_seconds},
@@ -50,21 +49,20 @@ in_json! {
         /// Every Terminating pod that was looked at, the longest overdue first. In explain: the
         /// one pod.
         pub pods: Vec<PodEntry>,
-        /// The pods that need you, grouped by the steps that they share.
-        #[serde(skip)]
-        pub groups: Vec<Group>,
+        /// What to do about the run as a whole.
+        pub steps: Vec<Step>,
         /// What could not be read.
         pub errors: Vec<ReadError>,
         /// What the source does not show, as sentences.
         pub unseen: Vec<String>,
-        /// Why the verdicts may be wrong, as sentences, if the source lacks what all of them need.
-        #[serde(skip)]
-        pub incomplete: Option<String>,
         /// You were asked at the prompt, and declined the deletes.
         #[serde(skip)]
         pub declined: bool,
-        /// What you should know besides the verdicts. No notice changes the exit code.
-        pub notices: Vec<NoticeEntry>,
+        /// What you should know besides the verdicts, as sentences. None changes the exit code.
+        pub notices: Vec<String>,
+        /// The report for people.
+        #[serde(skip)]
+        pub document: Document,
         /// What each rule and limit saw of the one pod of `explain`; null in every other report.
         pub explained: Option<Explained>,
         /// The counts of nodes, pods and outcomes.
@@ -100,8 +98,6 @@ in_json! {
         pub zones: Vec<String>,
         /// How many pods it held.
         pub held: usize,
-        /// What you can do: compare the nodes, and say which of them are off.
-        pub steps: Vec<Step>,
     }
 
     /// A node.
@@ -143,8 +139,6 @@ in_json! {
         pub pods: BTreeMap<Verdict, usize>,
         /// Volumes still attached to it.
         pub volume_attachments: Vec<Attachment>,
-        /// What you should do about the node.
-        pub steps: Vec<Step>,
     }
 
     /// A pod.
@@ -181,11 +175,13 @@ in_json! {
         pub outcome_detail: Option<String>,
         /// From when on a run may reap it; null if it waits for more than time.
         pub reaped_from: Option<Timestamp>,
+        /// The Ready pods of its `StatefulSet` and how many there are to be (`readyReplicas` and
+        /// `replicas`), such as `2/3`; null if they were not read.
+        pub ready_copies: Option<String>,
         /// What to remember once the pod is reaped.
         pub note: Option<String>,
-        /// What you should do about the pod.
-        #[serde(flatten)]
-        pub advice: Advice,
+        /// What you should do about the pod, the most urgent first.
+        pub steps: Vec<Step>,
     }
 
     /// What the rules and limits saw of one pod.
@@ -198,9 +194,6 @@ in_json! {
         pub rules: Vec<Evaluation>,
         /// The limits of the whole run, for a pod that a run looks at.
         pub limits: Vec<Evaluation>,
-        /// Every rule is to be shown to people too.
-        #[serde(skip)]
-        pub all_rules: bool,
     }
 
     /// The counts of a report.
@@ -216,19 +209,6 @@ in_json! {
         /// The pods with the verdict `reap` by outcome; every outcome is there.
         pub outcomes: BTreeMap<OutcomeCode, usize>,
     }
-}
-
-/// Pods that need you, with the same reason, namespace, node and workload.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Group {
-    /// The indexes of the pods in the report's list; at least one.
-    pub pods: Vec<usize>,
-    /// The reason as a sentence.
-    pub detail: String,
-    /// What to do about all of the pods.
-    pub advice: Advice,
-    /// Whether the breaker holds the run or the node's zone. The report then asks for nothing.
-    pub is_held: bool,
 }
 
 /// Writes the status of the `Ready` condition, and `unread` for a node that could not be read.

@@ -508,7 +508,6 @@ fn add_set(pod: &mut PodFacts, sets: &Sets) {
     let Some(set) = set else {
         return;
     };
-    storage.templates = Some(set.templates());
     storage.copies = set.copies();
     let controller = pod.controller.as_ref();
     let is_its = controller.is_some_and(|its| its.uid == set.metadata.uid);

@@ -13,13 +13,12 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 use crate::{
-    advice,
     cluster::{CONTROLLER, Cluster, Event, Failure, MAX_IN_FLIGHT, Reference, StatusKind},
     decide::{Reason, ReasonCode, TieKind, Verdict},
     facts::PodFacts,
     limits::Judged,
     outcome::{Outcome, OutcomeCode},
-    report::{RunRecord, page::NAMES},
+    report::RunRecord,
     stop::Stop,
     words::{counted, joined, listed, sanitize},
 };
@@ -28,6 +27,8 @@ use crate::{
 const MAX_NOTE_BYTES: usize = 1_024;
 /// The API's limit for the name of the instance that reports an Event, in bytes.
 const MAX_INSTANCE_BYTES: usize = 128;
+/// The most names of pods in a note.
+const NAMES: usize = 10;
 /// The time limit for all Events of a run, because the report waits for them.
 const EVENTS_TIME_LIMIT: Duration = Duration::from_secs(20);
 
@@ -179,8 +180,10 @@ fn node_note(name: &str, deleted: usize, manual: usize) -> String {
         0 => "none needs you".to_owned(),
         manual => counted(manual, "needs you", "need you"),
     };
-    let power_off = advice::power_off(name).what;
-    format!("Force-deleted {pods} stuck Terminating here; {persons}. {power_off}")
+    format!(
+        "Force-deleted {pods} stuck Terminating here; {persons}. Unless {name} is about to come back, make sure that it is powered off: any containers \
+         still running there keep running alongside the pods that replace them."
+    )
 }
 
 fn manual_note(pod: &PodFacts, reason: &Reason) -> String {

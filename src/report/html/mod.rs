@@ -1,9 +1,8 @@
-//! Writes a page as one HTML file, for a browser, a mail or a printer.
+//! Writes a document as one HTML file, for a browser, a mail or a printer.
 //!
 //! The file loads nothing. Its content security policy allows only its own style and script, by
 //! their digests, so a script that got through the escaping could still not run. The script only
-//! adds copy buttons, a search and filters: mail readers strip it, and no content depends on it. No
-//! element has a `style` attribute, because the policy would refuse it.
+//! adds copy buttons and a search: mail readers strip it, and no content depends on it.
 
 use std::fmt;
 
@@ -12,10 +11,7 @@ use askama::{
     filters::{Escaper, Html},
 };
 
-use super::{
-    page::{Block, PODS, Page, Section},
-    phrases,
-};
+use super::document::{Document, Kind, Line, Section, Tone};
 use crate::words::sanitize;
 
 const STYLE: &str = include_str!("style.css");
@@ -23,40 +19,28 @@ const SCRIPT: &str = include_str!("script.js");
 /// The content security policy with the digests of the style and the script. A test writes this
 /// file.
 const POLICY: &str = include_str!("policy.txt");
+/// A list of more names is folded.
+const UNFOLDED: usize = 30;
 
 /// Writes `page` as HTML.
-pub fn write(page: &Page) -> String {
-    Document { page }.to_string() + "\n"
+pub fn write(page: &Document) -> String {
+    Page { page }.to_string() + "\n"
 }
 
 #[derive(Template)]
 #[template(path = "html/page.html")]
-struct Document<'a> {
-    page: &'a Page,
+struct Page<'a> {
+    page: &'a Document,
 }
 
-impl Document<'_> {
-    /// Lists the sections. Those that say what is wrong come first.
-    fn sections(&self) -> Vec<&Section> {
-        let mut sections = self.page.sections.iter().collect::<Vec<_>>();
-        sections.sort_by_key(|section| match section.id {
-            "breaker" => 0,
-            "nodes" => 1,
-            _ => 2,
+impl Section {
+    /// Reports whether the page folds the section: a long list, but never what needs you.
+    fn is_folded(&self) -> bool {
+        let names = self.lines.iter().map(|line| match line {
+            Line::Names(groups) => groups.iter().map(|(_, names)| names.len()).sum(),
+            _ => 0,
         });
-        sections
-    }
-}
-
-#[derive(Template)]
-#[template(path = "html/blocks.html")]
-struct Blocks<'a> {
-    all: &'a [Block],
-}
-
-impl<'a> Blocks<'a> {
-    fn of(all: &'a [Block]) -> Self {
-        Self { all }
+        self.kind == Kind::List && self.tone != Tone::Bad && names.sum::<usize>() > UNFOLDED
     }
 }
 

@@ -1,11 +1,14 @@
-//! The kubectl commands that advice prints for the user to paste.
+//! The kubectl commands that a report prints for the user to paste.
+//!
+//! Two of them destroy something: the delete of a PVC, and the out-of-service taint. Both begin with a check
+//! that the node is still as it was judged, and do nothing otherwise.
 
 use std::{borrow::Cow, path::Path};
 
 use itertools::Itertools as _;
 
 use crate::{
-    facts::{NodeFacts, Ready, Uid},
+    facts::{NodeFacts, OUT_OF_SERVICE, Ready, Uid},
     selector::Target,
     words::prefixed,
 };
@@ -13,14 +16,15 @@ use crate::{
 impl Target {
     /// Returns the options that point kubectl, or this program, at the cluster, each preceded by a
     /// space.
-    pub fn options(&self) -> String {
+    fn options(&self) -> String {
         let file = self.kubeconfig.as_ref().map(|file| quoted_path(file));
         let context = self.context.as_deref().map(quoted);
         prefixed(" --kubeconfig ", file) + &prefixed(" --context ", context)
     }
 
     pub(super) fn command(&self, words: &[&str]) -> String {
-        format!("kubectl{} {}", self.options(), all_quoted(words))
+        let words = words.iter().map(|word| quoted(word)).join(" ");
+        format!("kubectl{} {words}", self.options())
     }
 
     /// Returns the command that deletes a PVC of a pod on `node`. It does nothing if the node is no
@@ -42,9 +46,17 @@ impl Target {
         )
     }
 
+    /// Returns the command that sets the out-of-service taint. It does nothing if the node is no
+    /// longer as it was judged.
+    pub(super) fn taint(&self, node: &NodeFacts) -> String {
+        let taint = format!("{OUT_OF_SERVICE}=nodeshutdown:NoExecute");
+        let taint = self.command(&["taint", "nodes", &node.name, &taint]);
+        format!("{} && {taint}", self.still_as_judged(node))
+    }
+
     /// Returns a shell condition. It is true while the node is still the one that was judged and
     /// its Ready condition has not changed since.
-    pub(super) fn still_as_judged(&self, node: &NodeFacts) -> String {
+    fn still_as_judged(&self, node: &NodeFacts) -> String {
         let status = r#"jsonpath={.metadata.uid}{range .status.conditions[?(@.type=="Ready")]}/{.status}/{.lastTransitionTime}{end}"#;
         let mut judged = node.uid.to_string();
         if node.ready != Ready::Absent {
@@ -57,12 +69,8 @@ impl Target {
 }
 
 /// Returns a path as one word of a shell command.
-pub fn quoted_path(path: &Path) -> String {
+fn quoted_path(path: &Path) -> String {
     quoted(&path.to_string_lossy())
-}
-
-fn all_quoted(words: &[&str]) -> String {
-    words.iter().map(|word| quoted(word)).join(" ")
 }
 
 fn quoted(word: &str) -> String {

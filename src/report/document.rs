@@ -1,0 +1,98 @@
+//! The document: what a report says to people, before it becomes text or HTML.
+
+use crate::codes::codes;
+
+/// A report for people. Every writer shows all of it, in this order.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Document {
+    /// The title of a page: a few words.
+    pub title: String,
+    /// What is down.
+    pub headline: String,
+    /// The kind of run, the cluster or file, and the moment.
+    pub about: String,
+    /// The sections, the most urgent first. None is empty.
+    pub sections: Vec<Section>,
+}
+
+/// A heading with what stands under it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Section {
+    /// What the section is for.
+    pub kind: Kind,
+    /// The heading, such as `DATA` or `LEFTOVERS: 2`.
+    pub heading: String,
+    /// How much it matters.
+    pub tone: Tone,
+    /// What stands under the heading.
+    pub lines: Vec<Line>,
+}
+
+/// A line of a section.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Line {
+    /// A paragraph.
+    Text(String),
+    /// A thing to do.
+    Step {
+        /// Its number. The steps of a document are numbered through.
+        number: usize,
+        /// What to do.
+        text: String,
+        /// What to paste; one line.
+        command: Option<String>,
+        /// True if the command discards data or ends pods.
+        harms: bool,
+    },
+    /// Names that belong together, each group with what they have in common; no writer breaks a name.
+    Names(Vec<(String, Vec<String>)>),
+}
+
+codes! {
+    /// The kinds of sections. Writers separate them.
+    #[derive(Default)]
+    pub enum Kind {
+        /// What is wrong, what was done, and what happens next.
+        #[default]
+        Head = "head",
+        /// What to do, and what never to do.
+        Steps = "steps",
+        /// Lists of pods and nodes.
+        List = "list",
+        /// How the report came about.
+        Foot = "foot",
+    }
+}
+
+codes! {
+    /// How much a section matters, which decides its color.
+    #[derive(Default)]
+    pub enum Tone {
+        /// It is normal text.
+        #[default]
+        Plain = "plain",
+        /// It explains.
+        Quiet = "quiet",
+        /// It went well.
+        Good = "good",
+        /// It may hurt.
+        Bad = "bad",
+    }
+}
+
+impl Section {
+    /// Returns a section of paragraphs.
+    pub fn of_texts(
+        kind: Kind,
+        heading: impl Into<String>,
+        tone: Tone,
+        texts: impl IntoIterator<Item = String>,
+    ) -> Self {
+        Self {
+            kind,
+            heading: heading.into(),
+            tone,
+            lines: texts.into_iter().map(Line::Text).collect(),
+        }
+    }
+}

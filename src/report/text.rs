@@ -1,0 +1,206 @@
+//! Writes a document as text.
+//!
+//! Lines have at most 110 columns. A longer word, usually a name, is not broken, so that it can be
+//! copied. A command stays on one line, so that it can be pasted.
+
+use anstyle::{AnsiColor, Style};
+use textwrap::{Options, WordSeparator, WordSplitter};
+
+use super::document::{Document, Kind, Line, Section, Tone};
+use crate::words::sanitize;
+
+/// The width of a text, except on a narrower terminal.
+const COLUMNS: usize = 110;
+/// The least width of a text: in a narrower one, nearly every word would have a line of its own.
+const FEWEST_COLUMNS: usize = 40;
+/// The most lines of a paragraph: a text of others may be long, and JSON has all of it.
+const LINES: usize = 8;
+/// The column at which the paragraphs of the head begin.
+const LABEL: usize = 7;
+/// Stands for a space within a name or its remark, at which no line ends.
+const TOGETHER: char = '\u{a0}';
+
+/// The properties of the terminal, file or pipe that a text is written for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Screen {
+    /// Whether to write ANSI escapes for colors.
+    pub colour: bool,
+    /// The width in columns.
+    pub columns: usize,
+}
+
+impl Default for Screen {
+    /// Returns the screen of a file, a pipe or a log.
+    fn default() -> Self {
+        Self {
+            colour: false,
+            columns: COLUMNS,
+        }
+    }
+}
+
+impl Screen {
+    /// Returns the screen of a terminal that is `columns` wide; 0 means that the width is
+    /// not known.
+    pub fn of_terminal(colour: bool, columns: usize) -> Self {
+        let columns = match columns {
+            0 => COLUMNS,
+            columns => columns.clamp(FEWEST_COLUMNS, COLUMNS),
+        };
+        Self { colour, columns }
+    }
+}
+
+/// Writes `document` as text for `screen`.
+pub fn write(document: &Document, screen: Screen) -> String {
+    let mut text = Text {
+        text: String::new(),
+        screen,
+    };
+    text.title(&sanitize(&document.headline), &sanitize(&document.about));
+    let mut before = Kind::Head;
+    for section in &document.sections {
+        if section.kind != before && !text.text.is_empty() {
+            text.text.push('\n');
+        }
+        before = section.kind;
+        text.section(section);
+    }
+    text.text
+}
+
+/// The lines written so far.
+struct Text {
+    text: String,
+    screen: Screen,
+}
+
+impl Text {
+    /// Writes what is down at the left, and what the report is about at the right.
+    fn title(&mut self, headline: &str, about: &str) {
+        if headline.is_empty() {
+            return;
+        }
+        let columns = self.screen.columns;
+        if headline.chars().count() + about.chars().count() + 2 > columns {
+            self.paragraph("", "", Tone::Bad, headline);
+            self.line(&format!("{about:>columns$}"), Tone::Quiet);
+        } else {
+            let left = columns - about.chars().count();
+            self.line(&format!("{headline:<left$}{about}"), Tone::Bad);
+        }
+    }
+
+    fn section(&mut self, section: &Section) {
+        let tone = section.tone;
+        let heading = sanitize(&section.heading);
+        let is_list = section.kind == Kind::List;
+        let indent = " ".repeat(if is_list { 2 } else { LABEL });
+        let mut before = format!("{heading:<width$}", width = LABEL - 2) + "  ";
+        if section.kind == Kind::Foot {
+            before.clear();
+        }
+        for line in &section.lines {
+            match line {
+                Line::Text(text) => {
+                    let rest = if before.is_empty() { "" } else { &indent };
+                    let first = std::mem::take(&mut before);
+                    self.paragraph(&first, rest, tone, text);
+                    if section.kind != Kind::Foot {
+                        before.clone_from(&indent);
+                    }
+                }
+                Line::Step {
+                    number,
+                    text,
+                    command,
+                    ..
+                } => {
+                    self.heading(&mut before, tone);
+                    self.paragraph(&format!("{number:>2}  "), "    ", Tone::Plain, text);
+                    if let Some(command) = command {
+                        self.line(&format!("    {}", sanitize(command)), Tone::Plain);
+                    }
+                }
+                Line::Names(groups) => {
+                    let names = spelled(groups);
+                    let length = before.chars().count() + names.chars().count();
+                    if length > self.screen.columns {
+                        self.heading(&mut before, tone);
+                        before.clone_from(&indent);
+                    }
+                    let first = std::mem::take(&mut before);
+                    self.wrapped(&first, &indent, Tone::Plain, &names, usize::MAX);
+                }
+            }
+        }
+    }
+
+    /// Writes the heading on a line of its own, unless it was written.
+    fn heading(&mut self, before: &mut String, tone: Tone) {
+        let heading = std::mem::take(before);
+        if !heading.trim().is_empty() {
+            self.line(&heading, tone);
+        }
+    }
+
+    fn paragraph(&mut self, first: &str, rest: &str, tone: Tone, text: &str) {
+        let most = LINES.saturating_mul(COLUMNS).div_ceil(self.screen.columns);
+        self.wrapped(first, rest, tone, &sanitize(text), most);
+    }
+
+    /// Writes a wrapped paragraph. Color is added after wrapping, which would count the escapes as
+    /// columns.
+    fn wrapped(&mut self, first: &str, rest: &str, tone: Tone, text: &str, most: usize) {
+        let options = Options::new(self.screen.columns)
+            .initial_indent(first)
+            .subsequent_indent(rest)
+            .break_words(false)
+            .word_separator(WordSeparator::AsciiSpace)
+            .word_splitter(WordSplitter::NoHyphenation);
+        let lines = textwrap::wrap(text, options);
+        let is_cut = lines.len() > most;
+        for line in &lines[..if is_cut { most - 1 } else { lines.len() }] {
+            self.line(&line.replace(TOGETHER, " "), tone);
+        }
+        if is_cut {
+            self.line(&format!("{rest}[...] --output=json has the rest"), tone);
+        }
+    }
+
+    fn line(&mut self, line: &str, tone: Tone) {
+        let style = match tone {
+            Tone::Plain => Style::new(),
+            Tone::Quiet => Style::new().dimmed(),
+            Tone::Good => AnsiColor::Green.on_default(),
+            Tone::Bad => AnsiColor::Red.on_default().bold(),
+        };
+        let style = if self.screen.colour {
+            style
+        } else {
+            Style::new()
+        };
+        self.text
+            .push_str(&format!("{style}{}{style:#}\n", line.trim_end()));
+    }
+}
+
+/// Spells the groups one after the other. A name and its remark stay together, and so do a group
+/// and its first name.
+fn spelled(groups: &[(String, Vec<String>)]) -> String {
+    let groups = groups.iter().map(|(of, names)| {
+        let names = names
+            .iter()
+            .map(|name| sanitize(name).replace(' ', &TOGETHER.to_string()));
+        let names = names.collect::<Vec<_>>().join(", ");
+        if of.is_empty() {
+            names
+        } else {
+            format!(
+                "{}{TOGETHER}{names}",
+                sanitize(of).replace(' ', &TOGETHER.to_string())
+            )
+        }
+    });
+    groups.collect::<Vec<_>>().join(" · ")
+}
