@@ -131,7 +131,7 @@ impl PodGroup<'_> {
         }
         steps.extend(self.ready_copies());
         // A PVC that may be wanted comes first: the pod must not go before its data is safe.
-        if self.first.reason.code == ReasonCode::LocalVolume {
+        if self.first.reason.code() == ReasonCode::LocalVolume {
             steps.extend(self.deletes(node));
         }
         if self.first.reason.asks != [ReasonCode::SharedDisk] {
@@ -399,10 +399,10 @@ impl PodGroup<'_> {
         let kubectl = self.adviser.kubectl;
         let get = |options: &[&str]| self.get_pods(kubectl, options);
         let known = self.adviser.facts.known_node(pod);
-        let first = known.filter(|_| reason.code == ReasonCode::KubeletAlive);
+        let first = known.filter(|_| reason.code() == ReasonCode::KubeletAlive);
         let first = first.and_then(repair_first).map(str::to_owned);
         let waiting = self.waiting_for_its_end();
-        let mut steps = if reason.code == ReasonCode::Finalizers {
+        let mut steps = if reason.code() == ReasonCode::Finalizers {
             vec![
                 Step::new(
                     "See what set the finalizers (under managedFields, the manager of each f:finalizers), and look at its log.",
@@ -424,7 +424,7 @@ impl PodGroup<'_> {
             steps.push(Step::new(see, describe));
             steps
         };
-        if reason.code == ReasonCode::KosmosLeaf {
+        if reason.code() == ReasonCode::KosmosLeaf {
             let log = "logs -n kosmos-system deployment/clustertree-cluster-manager --tail=50";
             let see = "See why Kosmos does not reach the leaf cluster. If kosmos-guard is not installed, install it for the next time.";
             steps.push(Step::new(
@@ -434,7 +434,7 @@ impl PodGroup<'_> {
             let cluster = known.and_then(|node| node.leaf.as_ref()?.cluster.as_deref());
             steps.extend(cluster.map(|cluster| self.in_leaf_cluster(cluster)));
         }
-        let is_alive = reason.code == ReasonCode::KubeletAlive;
+        let is_alive = reason.code() == ReasonCode::KubeletAlive;
         let ended = known.is_some_and(|node| is_alive && node.ready == Ready::False)
             && pod.containers.terminated > 0
             && pod.containers.running + pod.containers.waiting == 0;
@@ -442,10 +442,10 @@ impl PodGroup<'_> {
             "Do not force-delete it: its containers have terminated, and the kubelet confirms that once the node is Ready. Or power \
              the machine off: after 11 minutes without a heartbeat, the next run judges the pod again."
         } else {
-            reason.code.advice()
+            reason.code().advice()
         };
         let mut risk = risk.to_owned();
-        if pod_is_far(reason.code) {
+        if pod_is_far(reason.code()) {
             risk += &self.second_copies();
         }
         if let Some(advice) = waiting {

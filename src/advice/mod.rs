@@ -210,7 +210,7 @@ impl Adviser<'_> {
         let mut judged = judged.filter(|judged| judged.pod.node.as_ref() == Some(&node.name));
         let protects = |Judged { pod, reason, .. }: &Judged| {
             pod.opts_out().is_some()
-                || reason.code == ReasonCode::EtcdMember
+                || reason.code() == ReasonCode::EtcdMember
                 || reason.asks.contains(&ReasonCode::OwnerKind)
                 || reason.ties.given_up_until > Some(self.facts.now)
                 || reason.ties.of_kind(TieKind::Going).next().is_some()

@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     context::PodContext,
-    reason::{NoReason, Tie, TieKind, Ties},
+    reason::{NoCause, Tie, TieKind, Ties},
 };
 use crate::{
     facts::{
@@ -45,7 +45,7 @@ impl Reach {
 impl PodContext<'_> {
     /// Returns how the pod's PVCs tie the pod to its node, for a rule that needs the ties. If PVCs
     /// were not looked up, the pod does not pass the rule.
-    pub(super) fn ties(&self) -> Result<&Ties, NoReason> {
+    pub(super) fn ties(&self) -> Result<&Ties, NoCause> {
         let node = self.required_node()?;
         let storage = self.storage()?;
         Ok(self.ties.get_or_init(|| check(self, node, storage)))

@@ -273,7 +273,7 @@ impl Turn<'_> {
         // A fact that could not be read is no change, so the outcome is a failure. If a node's
         // lease could not be read, the node is not treated as off, and a shared disk then keeps the
         // pod.
-        let unread = match reason.code {
+        let unread = match reason.code() {
             ReasonCode::FactsUnread => true,
             // Without the leases, no grace period is cut short.
             ReasonCode::NotOverdue | ReasonCode::SharedDisk => unread_leases,
@@ -286,9 +286,9 @@ impl Turn<'_> {
             }
             _ if unread => Err(Outcome::Failed(format!(
                 "node {} could not be judged again: {}",
-                as_judged.name, reason.sentence
+                as_judged.name, reason
             ))),
-            _ => Err(Outcome::NodeChanged(reason.sentence)),
+            _ => Err(Outcome::NodeChanged(reason.to_string())),
         }
     }
 
@@ -376,7 +376,7 @@ impl Turn<'_> {
         if reason.verdict() == Verdict::Reap {
             Ok(again)
         } else {
-            Err(changed(&reason.sentence))
+            Err(changed(&reason.to_string()))
         }
     }
 }

@@ -23,7 +23,7 @@ pub use self::node::{
     NodeRead, OUT_OF_SERVICE, Quorum, Ready, Renewal, SignBy, ZONE_LABELS, Zone, not_ready_since,
 };
 pub use self::pod::{
-    Containers, Deletion, Identity, JOB_TRACKING, Owner, PodFacts, PodsOf, StayReason,
+    Containers, Deletion, Identity, JOB_TRACKING, OptOut, Owner, PodFacts, PodsOf, StayReason,
     deletion_requested,
 };
 use crate::codes::entry;

@@ -105,6 +105,21 @@ pub struct Containers {
     pub waiting: usize,
 }
 
+impl Containers {
+    /// Returns the number of containers that are counted.
+    pub fn count(self) -> usize {
+        self.running + self.terminated + self.waiting
+    }
+}
+
+/// An object that opts a pod out by `pod-reaper.io/skip`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OptOut {
+    Pod,
+    Namespace,
+    Node,
+}
+
 /// The Job controller's finalizer, the only one that the program can have released.
 pub const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
 
@@ -164,12 +179,12 @@ impl PodFacts {
         self.owner.as_ref().filter(|_| self.controller.is_some())
     }
 
-    /// Returns who opts the pod out by `pod-reaper.io/skip`, the pod or its namespace, and the value.
-    pub fn opts_out(&self) -> Option<(&'static str, &String)> {
+    /// Returns what opts the pod out by `pod-reaper.io/skip`, the pod or its namespace, and the value.
+    pub fn opts_out(&self) -> Option<(OptOut, &String)> {
         let namespace = self.in_namespace.as_ref().ok();
-        let of_pod = self.opted_out.as_ref().map(|value| ("The pod", value));
+        let of_pod = self.opted_out.as_ref().map(|value| (OptOut::Pod, value));
         let of_namespace = namespace.and_then(|it| it.opted_out.as_ref());
-        of_pod.or(of_namespace.map(|value| ("Its namespace", value)))
+        of_pod.or(of_namespace.map(|value| (OptOut::Namespace, value)))
     }
 
     /// Reports whether an `apps` `StatefulSet` controls the pod.

@@ -80,7 +80,7 @@ impl Judged {
     /// reason.
     pub fn code(&self) -> ReasonCode {
         let limit = self.limit.as_ref();
-        limit.map_or(self.reason.code, Limit::code)
+        limit.map_or_else(|| self.reason.code(), Limit::code)
     }
 
     /// Returns the sentence that explains the verdict: that of the limit if one is set, otherwise
@@ -88,7 +88,7 @@ impl Judged {
     pub fn sentence(&self) -> String {
         self.limit
             .as_ref()
-            .map_or_else(|| self.reason.sentence.clone(), Limit::sentence)
+            .map_or_else(|| self.reason.to_string(), Limit::sentence)
     }
 }
 

@@ -249,7 +249,7 @@ impl RunRecord<'_> {
             notes.extend(
                 said.map(|note| format!("its annotation pod-reaper.io/after-reap says: '{note}'")),
             );
-            notes.extend(reason.notes.iter().cloned());
+            notes.extend(reason.notes().map(|note| note.to_string()));
             notes.extend(self.detaches_late(pod));
         }
         notes

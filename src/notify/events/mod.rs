@@ -187,9 +187,9 @@ fn manual_note(pod: &PodFacts, reason: &Reason) -> String {
     // The causes of an unverified volume may contain the API server's messages, which are not meant
     // for everybody who may read Events. So the note names only the PVCs.
     let unverified = reason.ties.of_kind(TieKind::Unverified);
-    let unverified = unverified.filter(|_| reason.code == ReasonCode::VolumeUnverified);
+    let unverified = unverified.filter(|_| reason.code() == ReasonCode::VolumeUnverified);
     let why = match joined(unverified.map(|tie| &tie.pvc), ", ") {
-        None => &reason.sentence,
+        None => &reason.to_string(),
         Some(claims) => {
             &format!("It is unverified whether its storage is on the dead node: {claims}.")
         }
