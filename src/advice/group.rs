@@ -4,8 +4,11 @@ use itertools::Itertools as _;
 
 use super::{AFTER_A_POWER_CYCLE, Advice, Adviser, Step, StepKind, UNLESS_CHANGED, by_hand};
 use crate::{
-    decide::{ReasonCode, Tie, TieKind, Verdict},
-    facts::{ClaimFacts, KubeletSays, NodeFacts, PodFacts, Ready, SignBy, Unread, VolumeFacts},
+    decide::{ReasonCode, Tie, Verdict},
+    facts::{
+        ClaimFacts, KubeletSays, NodeFacts, PodFacts, Ready, SetFacts, SignBy, Storage, Unread,
+        VolumeFacts,
+    },
     limits::Judged,
     selector::{Target, is_name},
     words::{joined, listed, prefixed},
@@ -64,7 +67,8 @@ impl PodGroup<'_> {
             ReasonCode::HostPath,
         ]
         .map(|code| self.is(code));
-        let is_unverified = self.ties(TieKind::Unverified).next().is_some();
+        let is_unverified =
+            self.ties(Tie::is_unverified).next().is_some() || self.too_many_claims().is_some();
         let (mut first, mut about_node, mut risks) = (Vec::new(), Vec::new(), Vec::new());
         let mut steps = self.keep_data(name);
         let is_deleted = !steps.is_empty();
@@ -82,7 +86,7 @@ impl PodGroup<'_> {
                 ));
             }
             first.extend(self.replaced_already(name));
-        } else if (local || host_path) && self.first.pod.unneeded().is_some() {
+        } else if (local || host_path) && self.first.unneeded().is_some() {
             first.push(format!(
                 "Nothing wants {them} again. If {name} comes back, its kubelet ends {them}."
             ));
@@ -177,12 +181,12 @@ impl PodGroup<'_> {
 
     /// Reports whether nothing keeps the pods but PVCs that the user may give up.
     fn can_be_given_up(&self) -> bool {
-        let mut ties = self.all.iter().flat_map(|Judged { pod, reason, .. }| {
-            let ties = reason.ties.all.iter();
-            ties.map(|tie| (tie.kind, pod.claim(&tie.pvc)))
+        let mut ties = self.all.iter().flat_map(|judged| {
+            let ties = judged.reason.ties.iter().filter(|tie| tie.keeps());
+            ties.map(|tie| (tie.is_pinned(), judged.claim(&tie.pvc)))
         });
         self.first.reason.asks == [ReasonCode::LocalVolume]
-            && ties.all(|(kind, claim)| kind == TieKind::Pinned && claim.is_some_and(may_give_up))
+            && ties.all(|(is_pinned, claim)| is_pinned && claim.is_some_and(may_give_up))
     }
 
     /// Returns the sentence that the user must not decide about several pods of a `StatefulSet` at
@@ -198,9 +202,10 @@ impl PodGroup<'_> {
     /// Returns the steps that delete the PVCs whose volumes are on the node, if a `StatefulSet`
     /// makes them again.
     fn deletes(&self, node: &NodeFacts) -> Vec<Step> {
-        let deletes = self.all.iter().flat_map(|Judged { pod, reason, .. }| {
-            let pinned = reason.ties.of_kind(TieKind::Pinned);
-            let claims = pinned.filter_map(|tie| pod.claim(&tie.pvc));
+        let deletes = self.all.iter().flat_map(|judged| {
+            let pod = &judged.pod;
+            let pinned = judged.reason.ties.iter().filter(|tie| tie.is_pinned());
+            let claims = pinned.filter_map(|tie| judged.claim(&tie.pvc));
             let named = |claim: &&ClaimFacts| is_name(&pod.namespace) && is_name(&claim.name);
             claims
                 .filter(|claim| may_give_up(claim))
@@ -222,15 +227,17 @@ impl PodGroup<'_> {
     /// Returns the step that says how many copies of the pods' `StatefulSets` are Ready, if the pods'
     /// data is on the node. The count is the set's own (`status.readyReplicas`).
     fn ready_copies(&self) -> Option<Step> {
-        let sets = self.pods().filter(|pod| pod.of_stateful_set());
-        let copies = sets.filter_map(|pod| {
-            let storage = pod.storage.as_ref()?;
-            let known = match (storage.copies, &storage.set_wants) {
-                (Some(copies), _) => copies.to_string(),
-                (None, Some(Err(Unread(why)))) => format!("not known: {why}"),
-                (None, _) => "not known".to_owned(),
+        let sets = self.all.iter().filter(|it| it.pod.of_stateful_set());
+        let copies = sets.filter_map(|judged| {
+            let known = match &judged.storage.as_ref()?.set {
+                Some(Ok(SetFacts {
+                    copies: Some(copies),
+                    ..
+                })) => copies.to_string(),
+                Some(Err(why)) => format!("not known: {why}"),
+                _ => "not known".to_owned(),
             };
-            Some(format!("{} {known}", pod.owner.as_ref()?))
+            Some(format!("{} {known}", judged.pod.owner.as_ref()?))
         });
         let copies = copies.unique().collect_vec();
         let is_local = self.is(ReasonCode::LocalVolume) && !copies.is_empty();
@@ -288,7 +295,7 @@ impl PodGroup<'_> {
     pub fn replaced_already(&self, node: &str) -> Option<String> {
         let is_renamed = |pod: &PodFacts| pod.made_by("ReplicaSet", "apps");
         let is_pinned = self.is(ReasonCode::LocalVolume) && self.pods().all(is_renamed);
-        let pinned = self.ties(TieKind::Pinned).filter(|_| is_pinned);
+        let pinned = self.ties(Tie::is_pinned).filter(|_| is_pinned);
         let of_pins = pinned.map(|tie| tie.pvc.as_str());
         let names = of_pins.sorted().dedup().collect_vec();
         if names.is_empty() {
@@ -300,8 +307,8 @@ impl PodGroup<'_> {
             _ => "The replacements exist already, and stay Pending",
         };
         let is_deleted = |name: &str| {
-            self.pods()
-                .any(|pod| pod.claim(name).is_some_and(|it| it.deletion.is_some()))
+            let mut all = self.all.iter();
+            all.any(|judged| judged.claim(name).is_some_and(|it| it.deletion.is_some()))
         };
         let what = if names.iter().any(|name| is_deleted(name)) {
             format!("Once the old pod is gone, create {pvcs} again, since no controller does.")
@@ -319,9 +326,9 @@ impl PodGroup<'_> {
     /// Returns the steps that save the data of PVCs that somebody deleted before the node failed. When
     /// the node comes back, the last act of its kubelet would destroy that data.
     pub fn keep_data(&self, node: &str) -> Vec<Step> {
-        let going = self.all.iter().flat_map(|Judged { pod, reason, .. }| {
-            let going = reason.ties.of_kind(TieKind::Going);
-            going.filter_map(|tie| pod.claim(&tie.pvc))
+        let going = self.all.iter().flat_map(|judged| {
+            let going = judged.reason.ties.iter().filter(|tie| tie.goes());
+            going.filter_map(|tie| judged.claim(&tie.pvc))
         });
         let deleted = going.filter(|claim| claim.deletion.is_some());
         let steps = deleted
@@ -332,21 +339,28 @@ impl PodGroup<'_> {
     /// Reports whether the pods' controller would start them again on their node, with all of their
     /// PVCs: none of them is being deleted.
     fn restarts_with_its_data(&self) -> bool {
-        let mut claims = self.pods().flat_map(PodFacts::claims);
+        let storage = self.all.iter().filter_map(|it| it.storage.as_ref());
+        let mut claims = storage.flat_map(Storage::claims);
         self.first.pod.controller.is_some() && claims.all(|claim| claim.deletion.is_none())
     }
 
-    /// Lists the ties of this kind.
-    fn ties(&self, kind: TieKind) -> impl Iterator<Item = &Tie> {
-        let all = self.all.iter();
-        all.flat_map(move |judged| judged.reason.ties.of_kind(kind))
+    /// Lists the ties that `is` selects.
+    fn ties(&self, is: fn(&Tie) -> bool) -> impl Iterator<Item = &Tie> {
+        let ties = self.all.iter().flat_map(|judged| &judged.reason.ties);
+        ties.filter(move |tie| is(tie))
+    }
+
+    /// Returns why the PVCs of a pod were not looked up; `None` if they were.
+    fn too_many_claims(&self) -> Option<&Unread> {
+        let mut storage = self.all.iter().filter_map(|it| it.storage.as_ref());
+        storage.find_map(|storage| storage.claims.as_ref().err())
     }
 
     fn see_volumes(&self) -> Vec<Step> {
         let kubectl = self.adviser.kubectl;
         let mut steps = Vec::new();
-        for tie in self.ties(TieKind::Confined) {
-            let (Tie { pvc, why, .. }, volume) = (tie, tie.volume());
+        for tie in self.ties(Tie::is_confined) {
+            let (pvc, volume, why) = (&tie.pvc, tie.volume(), tie.why());
             let what = format!("See where the data of PVC {pvc} is: volume {volume} {why}.");
             let describe = ["describe", "pv", volume];
             steps.push(Step::new(what, kubectl.command(&describe)));
@@ -358,7 +372,8 @@ impl PodGroup<'_> {
                 self.them()
             )));
         }
-        for Tie { pvc, why, .. } in self.ties(TieKind::Unverified) {
+        for tie in self.ties(Tie::is_unverified) {
+            let (pvc, why) = (&tie.pvc, tie.why());
             let what = format!("See PVC {pvc}, and where its volume is: {why}.");
             let get = ["get", "pvc", pvc, "-n", self.namespace(), "-o", "wide"];
             // A name that no PVC can have is only in the pod, so the command shows the pod.
@@ -369,8 +384,13 @@ impl PodGroup<'_> {
             };
             steps.push(Step::new(what, command));
         }
-        // If a pod uses too many PVCs, one placeholder stands for all of them.
-        steps.dedup();
+        if let Some(why) = self.too_many_claims() {
+            let what = format!(
+                "See the PVCs of {}, and where their volumes are: {why}.",
+                self.them()
+            );
+            steps.push(Step::new(what, self.get_pods(kubectl, &["-o", "yaml"])));
+        }
         steps
     }
 

@@ -14,8 +14,8 @@ use self::group::PodGroup;
 pub use self::kubectl::quoted_path;
 use crate::{
     codes::entry,
-    decide::{ReasonCode, TieKind, Verdict},
-    facts::{Attachment, ClusterFacts, NodeFacts, OUT_OF_SERVICE, Owner, PodFacts},
+    decide::{ReasonCode, Verdict},
+    facts::{Attachment, ClusterFacts, NodeFacts, OUT_OF_SERVICE, Owner, Storage},
     limits::{Judged, Limit, Plan},
     selector::Target,
     words::counted,
@@ -152,7 +152,7 @@ impl Adviser<'_> {
             // Sentences about volumes and owners differ only in names, so they do not separate
             // groups.
             let says = Some(judged.sentence()).filter(|_| !decides);
-            let of = decides.then(|| (workload(pod), &judged.reason.asks));
+            let of = decides.then(|| (workload(judged), &judged.reason.asks));
             let key = (judged.code(), &pod.namespace, &pod.node, says, of);
             groups.entry(key).or_default().push(place);
         }
@@ -212,8 +212,10 @@ impl Adviser<'_> {
             pod.opts_out().is_some()
                 || reason.code() == ReasonCode::EtcdMember
                 || reason.asks.contains(&ReasonCode::OwnerKind)
-                || reason.ties.given_up_until > Some(self.facts.now)
-                || reason.ties.of_kind(TieKind::Going).next().is_some()
+                || reason
+                    .ties
+                    .iter()
+                    .any(|tie| tie.goes() || tie.given_up_from() > Some(self.facts.now))
         };
         let active = self.facts.active.get(&node.name);
         let mut active = active.into_iter().flatten();
@@ -325,10 +327,12 @@ fn by_hand() -> String {
 /// Returns what users would call one workload: the pod's owner, or its series of numbered owners. A
 /// series comes with the length of the owners' names and with their PVC templates, which are equal.
 /// `None` if the pod has no owner.
-fn workload(pod: &PodFacts) -> Option<(Owner, Option<(usize, &str)>)> {
+fn workload(judged: &Judged) -> Option<(Owner, Option<(usize, &str)>)> {
+    let pod = &judged.pod;
+    let templates = judged.storage.as_ref().and_then(Storage::templates);
     let owner = pod.workload.as_ref().or(pod.owner.as_ref())?;
-    let series = pod.series()?;
-    let templates = pod.templates().filter(|_| series != *owner);
+    let series = pod.series(templates)?;
+    let templates = templates.filter(|_| series != *owner);
     Some((
         series,
         templates.map(|templates| (owner.name.len(), templates)),

@@ -6,9 +6,9 @@ use jiff::Timestamp;
 
 use super::{
     Policy,
-    reason::{GraceCut, Missing, NoCause, Seen, Ties},
+    reason::{GraceCut, Missing, NoCause, Seen, Tie},
 };
-use crate::facts::{ClusterFacts, NodeFacts, NodeRead, PodFacts, Ready, Storage};
+use crate::facts::{ClusterFacts, NodeFacts, NodeRead, PodFacts, Ready, Storage, Unneeded};
 
 /// A pod on its node at one moment. Each rule is a function of it.
 pub struct PodContext<'a> {
@@ -16,14 +16,21 @@ pub struct PodContext<'a> {
     pub(super) policy: &'a Policy,
     pub(super) node: Option<&'a NodeRead>,
     pub(super) pod: &'a PodFacts,
+    pub(super) storage: Option<&'a Storage>,
     /// The pod's ties; computed when a rule first needs them.
-    pub(super) ties: OnceCell<Ties>,
+    pub(super) ties: OnceCell<Vec<Tie>>,
 }
 
 impl<'a> PodContext<'a> {
-    /// Returns the context of `pod` among `facts`, at the moment of the facts.
-    pub fn of(facts: &'a ClusterFacts, policy: &'a Policy, pod: &'a PodFacts) -> Self {
-        Self::new(facts.now, policy, facts.node_of(pod), pod)
+    /// Returns the context of `pod` among `facts`, at the moment of the facts. There is no `storage`
+    /// if gathering did not come to it.
+    pub fn of(
+        facts: &'a ClusterFacts,
+        policy: &'a Policy,
+        pod: &'a PodFacts,
+        storage: Option<&'a Storage>,
+    ) -> Self {
+        Self::new(facts.now, policy, facts.node_of(pod), pod, storage)
     }
 
     /// Returns the context of `pod` at `now`. `node` is the result of reading the pod's node;
@@ -33,12 +40,14 @@ impl<'a> PodContext<'a> {
         policy: &'a Policy,
         node: Option<&'a NodeRead>,
         pod: &'a PodFacts,
+        storage: Option<&'a Storage>,
     ) -> Self {
         Self {
             now,
             policy,
             node,
             pod,
+            storage,
             ties: OnceCell::new(),
         }
     }
@@ -82,9 +91,13 @@ impl<'a> PodContext<'a> {
     }
 
     /// Returns the pod's storage for a rule that needs it.
-    pub(super) fn storage(&self) -> Result<&'a Storage, NoCause> {
-        let storage = self.pod.storage.as_ref();
-        storage.ok_or(NoCause::Missing(Missing::Storage))
+    pub(super) fn required_storage(&self) -> Result<&'a Storage, NoCause> {
+        self.storage.ok_or(NoCause::Missing(Missing::Storage))
+    }
+
+    /// Returns why nothing wants the pod again; `None` if something wants it, or may.
+    pub(super) fn unneeded(&self) -> Option<Unneeded> {
+        self.pod.unneeded(self.storage)
     }
 
     /// Reports whether the pod has no node: it was never assigned one, or the node is gone.

@@ -6,7 +6,8 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::code::{ReasonCode, Verdict};
 use crate::facts::{
-    Containers, Heard, KubeletSays, Leaf, LeafKind, OptOut, Owner, Quorum, Ready, Unneeded, Unread,
+    AffinityTerm, ClaimDeletion, Containers, Heard, KubeletSays, Leaf, LeafKind, OptOut, Owner,
+    Place, Quorum, Ready, Unneeded, Unread,
 };
 
 /// The result of a rule: the cause that it gives if it applies.
@@ -29,9 +30,8 @@ pub struct Reason {
     /// All reasons of the rules about storage for which the user has to decide. Empty if the user has
     /// nothing to decide, or if an earlier rule leaves the pod to the user.
     pub asks: Vec<ReasonCode>,
-    /// How the PVCs of the pod tie the pod to its node; empty if a rule before those about PVCs
-    /// decided.
-    pub ties: Ties,
+    /// The ties between the pod and its PVCs; empty if a rule before those about PVCs decided.
+    pub ties: Vec<Tie>,
     /// The cut of the grace period, if the pod is stuck only because of it.
     pub grace_cut: Option<GraceCut>,
 }
@@ -90,18 +90,21 @@ pub enum Cause {
     /// No other node is known to reach the volumes of these PVCs.
     Confined(Vec<Tie>),
     /// These PVCs were given up, and the pod waits until that time.
-    GivenUp {
-        claims: Vec<GivenUp>,
-        until: Timestamp,
-    },
+    GivenUp { ties: Vec<Tie>, until: Timestamp },
     /// It is unverified whether these PVCs tie the pod to the node.
     Unverified(Vec<Tie>),
+    /// The pod has more PVCs than are looked up.
+    TooManyClaims(Unread),
     /// Two machines could write to this disk.
     SharedDisk(SharedDisk),
     /// The kind of this owner is one of `--manual-owner-kind`.
     OwnerKind(Owner),
-    /// No rule keeps the pod.
-    Stuck(Vec<Note>),
+    /// No rule keeps the pod. What let it pass because nothing wants it or its PVCs again must still
+    /// be so when it is deleted.
+    Stuck {
+        unneeded: BTreeSet<Unneeded>,
+        notes: Vec<Note>,
+    },
 }
 
 /// What a rule that does not apply saw, for `explain`.
@@ -164,8 +167,10 @@ pub enum Seen {
     Unheld { by_job: bool },
     /// None of these PVCs gives the rule its cause.
     Claims { none: NoTie, claims: Vec<String> },
+    /// The pod has more PVCs than are looked up.
+    ClaimsUnread(Unread),
     /// These PVCs were given up long enough ago.
-    GivenUp(Vec<GivenUp>),
+    GivenUp(Vec<Tie>),
     /// No disk has several machines that could write to it.
     NoSharedDisk,
     /// The node is known to be off by this mark.
@@ -216,7 +221,7 @@ pub enum Missing {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Note {
     /// What becomes of a PVC.
-    Claim(String),
+    Claim(Tie),
     /// What the pod wrote to these paths stays on its node.
     PathsStay { paths: Vec<String>, node: String },
     /// The pod has no controller.
@@ -235,13 +240,6 @@ pub struct GraceCut {
     pub grace: SignedDuration,
     /// For how long after the request the machine was heard; zero if it was silent before.
     pub heard_for: SignedDuration,
-}
-
-/// A PVC that somebody gave up, and its volume.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GivenUp {
-    pub pvc: String,
-    pub volume: Option<String>,
 }
 
 /// A disk to which two machines could write at once.
@@ -267,60 +265,131 @@ pub enum SharedDisk {
     VirtualMachine(String),
 }
 
-/// Everything that ties a pod to its node through the pod's PVCs.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Ties {
-    /// The ties, in the order of the PVCs. One PVC may have two ties.
-    pub all: Vec<Tie>,
-    /// Why nothing needs the pod or its PVCs again: only the causes that let the pod pass a rule. Each
-    /// cause must still apply when the pod is deleted.
-    pub unneeded: BTreeSet<Unneeded>,
-    /// The time until which PVCs that were given up keep the pod; `None` if there are none.
-    pub given_up_until: Option<Timestamp>,
-    /// Notes about PVCs to show once the pod is reaped, as phrases.
-    pub notes: Vec<String>,
-}
-
-/// A tie between a pod and its node through one PVC.
+/// What one PVC means for a delete of its pod. A PVC has up to two ties: one because it is deleted with
+/// the pod, and one by where its data is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tie {
     /// The PVC's name.
     pub pvc: String,
-    /// The name of the volume that the PVC is bound to; `None` only if the tie is unverified.
+    /// The name of the volume that the PVC names, if it does.
     pub volume: Option<String>,
-    /// The evidence, as a phrase. For a pinned PVC, it is how the volume is tied to the node
-    /// ("local, at /mnt/d1"). For a confined PVC, it is a clause that follows the volume's name.
-    /// For an unverified PVC, it is what is wrong or unknown.
-    pub why: String,
-    /// How firmly the PVC ties the pod to its node.
+    /// What the PVC means.
     pub kind: TieKind,
 }
 
-/// How firmly a PVC ties a pod to its node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What a PVC means for a delete of its pod. The first four kinds keep the pod.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TieKind {
     /// The volume is on the dead node, or has an affinity to that node alone.
-    Pinned,
+    Pinned(Location),
     /// No other node can reach the volume, although the data may be somewhere other than on the
     /// dead node.
-    Confined,
+    Confined(Location),
     /// It could not be verified that the PVC does not tie the pod to the node.
-    Unverified,
+    Unverified(Doubt),
     /// The PVC would go with the pod, and may be wanted again.
-    Going,
+    Goes(Wanted),
+    /// Somebody gave the PVC up by deleting it after the node failed. The pod may be deleted `from`
+    /// that time on.
+    GivenUp { from: Timestamp, retained: bool },
+    /// The PVC belongs to the pod's own generic ephemeral volume.
+    Ephemeral { retained: bool },
+    /// The PVC goes with the pod, and nothing wants it again.
+    Unwanted { why: Unneeded, retained: bool },
+    /// The PVC goes with the pod, but its volume stays, by its reclaim policy `Retain`.
+    Retained,
+    /// No other node reaches the volume, but nothing wants the pod again. `goes` says whether the PVC
+    /// is deleted with the pod, or being deleted.
+    Unneeded { why: Unneeded, goes: bool },
+    /// Another node reaches the volume, but not every node.
+    Elsewhere(Vec<AffinityTerm>),
 }
 
-impl Ties {
-    /// Lists the ties of this kind.
-    pub fn of_kind(&self, kind: TieKind) -> impl Iterator<Item = &Tie> + Clone {
-        self.all.iter().filter(move |tie| tie.kind == kind)
-    }
+/// Where the data of a volume is that no other node is known to reach.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Location {
+    /// The kind of storage.
+    pub storage: Place,
+    /// `spec.nodeAffinity.required`.
+    pub affinity: Vec<AffinityTerm>,
+}
+
+/// Why it is unverified whether a PVC ties its pod to the node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Doubt {
+    /// The PVC or its volume could not be read.
+    Unread(Unread),
+    /// The PVC names no volume. Holds its phase.
+    NoVolume(Option<String>),
+    /// The volume does not exist.
+    VolumeGone,
+    /// It is unknown which nodes reach the volume.
+    Nodes(Unread),
+}
+
+/// Why a PVC that goes with its pod may be wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Wanted {
+    /// The PVC was deleted before the node failed, or finalizers hold it.
+    Deleted(ClaimDeletion),
+    /// The pod owns the PVC, and no `StatefulSet` controls the pod.
+    OwnedWithoutSet,
+    /// The pod owns the PVC, and its `StatefulSet` wants the pod again.
+    OwnedAndWanted,
+    /// The pod owns the PVC, and its `StatefulSet` was not read. Holds the cause, if a read failed.
+    OwnedAndSetUnread(Option<Unread>),
 }
 
 impl Tie {
     /// Returns the name of the volume; empty if there is none.
     pub fn volume(&self) -> &str {
         self.volume.as_deref().unwrap_or_default()
+    }
+
+    /// Reports whether the volume is known to be on the pod's node.
+    pub fn is_pinned(&self) -> bool {
+        matches!(self.kind, TieKind::Pinned(_))
+    }
+
+    /// Reports whether no other node reaches the volume, although it may be elsewhere.
+    pub fn is_confined(&self) -> bool {
+        matches!(self.kind, TieKind::Confined(_))
+    }
+
+    /// Reports whether it is unverified where the data is.
+    pub fn is_unverified(&self) -> bool {
+        matches!(self.kind, TieKind::Unverified(_))
+    }
+
+    /// Reports whether the PVC would go with the pod, and may be wanted.
+    pub fn goes(&self) -> bool {
+        matches!(self.kind, TieKind::Goes(_))
+    }
+
+    /// Reports whether the tie keeps the pod, whatever the time.
+    pub fn keeps(&self) -> bool {
+        self.is_pinned() || self.is_confined() || self.is_unverified() || self.goes()
+    }
+
+    /// Returns the time from which the pod may be deleted with a PVC that was given up.
+    pub fn given_up_from(&self) -> Option<Timestamp> {
+        match self.kind {
+            TieKind::GivenUp { from, .. } => Some(from),
+            _ => None,
+        }
+    }
+
+    /// Returns why nothing wants the pod or the PVC again, if the pod passes a rule by that.
+    pub fn unneeded(&self) -> Option<Unneeded> {
+        match self.kind {
+            TieKind::Unwanted { why, .. } | TieKind::Unneeded { why, .. } => Some(why),
+            _ => None,
+        }
+    }
+
+    /// Reports whether the tie is worth a note once the pod is reaped.
+    pub(super) fn is_noted(&self) -> bool {
+        !self.keeps() && !matches!(self.kind, TieKind::Unneeded { goes: true, .. })
     }
 }
 
@@ -330,7 +399,7 @@ impl Reason {
         Self {
             cause,
             asks: Vec::new(),
-            ties: Ties::default(),
+            ties: Vec::new(),
             grace_cut: None,
         }
     }
@@ -365,7 +434,8 @@ impl Reason {
             | Cause::Unverified(_)
             | Cause::SharedDisk(_)
             | Cause::OwnerKind(_)
-            | Cause::Stuck(_) => true,
+            | Cause::TooManyClaims(_)
+            | Cause::Stuck { .. } => true,
             Cause::Mirror
             | Cause::OptedOut { .. }
             | Cause::NodeGone(_)
@@ -383,7 +453,7 @@ impl Reason {
     /// Lists the notes to remember once the pod is reaped; none if the pod is not to be reaped.
     pub fn notes(&self) -> impl Iterator<Item = Note> {
         let notes = match &self.cause {
-            Cause::Stuck(notes) => &notes[..],
+            Cause::Stuck { notes, .. } => &notes[..],
             _ => &[],
         };
         let reaps = self.verdict() == Verdict::Reap;
@@ -414,12 +484,14 @@ impl Cause {
             Self::Alive { .. } => ReasonCode::KubeletAlive,
             Self::EtcdMember(_) => ReasonCode::EtcdMember,
             Self::Finalizers(_) => ReasonCode::Finalizers,
-            Self::ClaimsGo(_) | Self::Unverified(_) => ReasonCode::VolumeUnverified,
+            Self::ClaimsGo(_) | Self::Unverified(_) | Self::TooManyClaims(_) => {
+                ReasonCode::VolumeUnverified
+            }
             Self::Pinned { .. } | Self::Confined(_) => ReasonCode::LocalVolume,
             Self::HostPath(_) => ReasonCode::HostPath,
             Self::SharedDisk(_) => ReasonCode::SharedDisk,
             Self::OwnerKind(_) => ReasonCode::OwnerKind,
-            Self::Stuck(_) => ReasonCode::Stuck,
+            Self::Stuck { .. } => ReasonCode::Stuck,
         }
     }
 

@@ -2,7 +2,7 @@
 //! independent of the others, so that `explain` can evaluate a late rule although an early one
 //! applies.
 
-use std::{collections::BTreeSet, iter};
+use std::iter;
 
 use itertools::Itertools as _;
 use jiff::{SignedDuration, Timestamp};
@@ -12,15 +12,12 @@ use super::{
     code::{ReasonCode as Code, Verdict},
     context::PodContext,
     reason::{
-        Cause, Finding, GivenUp, GraceCut, Missing, NoCause, NoTie, Note, Reason, Seen, SharedDisk,
-        TieKind,
+        Cause, Finding, GraceCut, Missing, NoCause, NoTie, Note, Reason, Seen, SharedDisk, Tie,
     },
     same_kind,
-    volume::{reach, selectors, waits_with_a_path},
+    volume::{reach, waits_with_a_path},
 };
-use crate::facts::{
-    DeletedWithPod, Driver, JOB_TRACKING, NodeFacts, OptOut, Owner, PodFacts, Read, Ready, Storage,
-};
+use crate::facts::{JOB_TRACKING, NodeFacts, OptOut, Owner, PodFacts, Read, Ready, Storage};
 
 /// A row of the table.
 pub struct Rule {
@@ -141,7 +138,7 @@ impl PodContext<'_> {
     /// Judges the pod by the rules about storage; `None` if the storage was not read. The reason gets
     /// the pod's ties, and the codes of all these rules for which the user has to decide.
     fn judge_by_storage(&self) -> Option<Reason> {
-        self.pod.storage.as_ref()?;
+        self.storage?;
         let mut rules = STORAGE_RULES.iter();
         let cause = rules.find_map(|rule| rule.decides(self))?;
         if matches!(cause, Cause::Unread(_)) {
@@ -157,50 +154,25 @@ impl PodContext<'_> {
         }
         Some(Reason {
             asks,
-            ties: self.ties().cloned().unwrap_or_default(),
+            ties: self.ties().map(<[Tie]>::to_vec).unwrap_or_default(),
             ..Reason::new(cause)
         })
-    }
-
-    /// Returns the label selectors of the nodes that the volumes of the pod's PVCs allow, as far as
-    /// a verdict depends on these nodes.
-    pub fn selectors(&self) -> BTreeSet<String> {
-        let volumes = self.pod.volumes();
-        volumes.flat_map(selectors).collect()
     }
 
     /// Reports whether a verdict depends on the CSI drivers.
     pub fn needs_drivers(&self) -> bool {
         let node = self.known().filter(|node| node.fenced(self.now).is_none());
-        let (Some(node), Ok(storage)) = (node, self.storage()) else {
+        let (Some(node), Some(storage)) = (node, self.storage) else {
             return false;
         };
         disk_of_several(self.pod, node, storage).is_err()
-    }
-
-    /// Reports whether a verdict depends on the `StatefulSet` that controls the pod, as the one that
-    /// may want the pod again.
-    pub fn needs_set(&self) -> bool {
-        let Some(node) = self.known().filter(|_| self.pod.of_stateful_set()) else {
-            return false;
-        };
-        let mut going = self
-            .pod
-            .claims()
-            .iter()
-            .filter(|claim| claim.deletion.is_none());
-        waits_with_a_path(self.pod)
-            || going.any(|claim| matches!(self.goes(claim), DeletedWithPod::MayBeWanted(_)))
-            || self
-                .classified()
-                .any(|bound| reach(&bound.volume, node).is_local())
     }
 
     /// Lists the node's paths that the pod may write to and that keep the pod. Kubernetes replaces
     /// the pods of a Deployment at the eviction, but those of a `StatefulSet` only once they are
     /// deleted; so do the controllers of other projects.
     fn paths_that_keep(&self) -> &[String] {
-        if waits_with_a_path(self.pod) && self.pod.unneeded().is_none() {
+        if waits_with_a_path(self.pod) && self.unneeded().is_none() {
             &self.pod.host_paths
         } else {
             &[]
@@ -230,8 +202,11 @@ impl PodContext<'_> {
         let overdue = overdue.unwrap_or(self.pod.deletion_deadline());
         let overdue = overdue.saturating_add(self.policy.reap_older_than).ok()?;
         let silent = since.saturating_add(self.policy.reap_older_than).ok()?;
-        let given_up = self.ties().ok().and_then(|ties| ties.given_up_until);
-        Some(overdue.max(silent).max(given_up.unwrap_or(Timestamp::MIN)))
+        let given_up = self.ties().ok().and_then(given_up_until);
+        [Some(overdue), Some(silent), given_up]
+            .into_iter()
+            .flatten()
+            .max()
     }
 
     /// Evaluates every rule, in order. The first one that applies, or needs an unknown fact, is the
@@ -462,71 +437,71 @@ fn held_by(pod: &PodFacts) -> impl Iterator<Item = &String> {
     pod.finalizers.iter().filter(|name| *name != JOB_TRACKING)
 }
 
-/// Says that no PVC of the pod gives a rule its cause.
-fn no_claim(case: &PodContext<'_>, none: NoTie) -> Finding {
-    let claims = case.pod.claims().iter();
-    let claims = claims.map(|claim| claim.name.clone()).collect();
-    seen(Seen::Claims { none, claims })
+/// Returns the ties that `is` selects, for a rule that they give its cause. The error says that the pod
+/// has none.
+fn ties_that(
+    case: &PodContext<'_>,
+    is: fn(&Tie) -> bool,
+    none: NoTie,
+) -> Result<Vec<Tie>, NoCause> {
+    let ties = case.ties()?.iter().filter(|tie| is(tie)).cloned();
+    let ties = ties.collect_vec();
+    if !ties.is_empty() {
+        return Ok(ties);
+    }
+    Err(NoCause::Seen(match &case.required_storage()?.claims {
+        Err(why) => Seen::ClaimsUnread(why.clone()),
+        Ok(claims) => Seen::Claims {
+            none,
+            claims: claims.iter().map(|claim| claim.name.clone()).collect(),
+        },
+    }))
 }
 
 fn claim_goes(case: &PodContext<'_>) -> Finding {
-    let ties = case.ties()?.of_kind(TieKind::Going).cloned().collect_vec();
-    if ties.is_empty() {
-        return no_claim(case, NoTie::Goes);
-    }
-    Ok(Cause::ClaimsGo(ties))
+    ties_that(case, Tie::goes, NoTie::Goes).map(Cause::ClaimsGo)
 }
 
 fn data_on_node(case: &PodContext<'_>) -> Finding {
-    let pinned = case.ties()?.of_kind(TieKind::Pinned).cloned();
-    let (ties, paths) = (pinned.collect_vec(), case.paths_that_keep().to_vec());
-    if !ties.is_empty() {
-        Ok(Cause::Pinned { ties, paths })
-    } else if !paths.is_empty() {
-        Ok(Cause::HostPath(paths))
-    } else {
-        no_claim(case, NoTie::Pinned)
+    let paths = case.paths_that_keep().to_vec();
+    match ties_that(case, Tie::is_pinned, NoTie::Pinned) {
+        Ok(ties) => Ok(Cause::Pinned { ties, paths }),
+        Err(NoCause::Seen(Seen::Claims { .. } | Seen::ClaimsUnread(_))) if !paths.is_empty() => {
+            Ok(Cause::HostPath(paths))
+        }
+        Err(none) => Err(none),
     }
 }
 
 fn volume_confined(case: &PodContext<'_>) -> Finding {
-    let confined = case.ties()?.of_kind(TieKind::Confined).cloned();
-    let ties = confined.collect_vec();
-    if ties.is_empty() {
-        return no_claim(case, NoTie::Confined);
-    }
-    Ok(Cause::Confined(ties))
+    ties_that(case, Tie::is_confined, NoTie::Confined).map(Cause::Confined)
+}
+
+/// Returns the time until which PVCs that were given up keep the pod; `None` if there are none.
+fn given_up_until(ties: &[Tie]) -> Option<Timestamp> {
+    ties.iter().filter_map(Tie::given_up_from).max()
 }
 
 fn given_up_lately(case: &PodContext<'_>) -> Finding {
-    let Some(until) = case.ties()?.given_up_until else {
-        return no_claim(case, NoTie::GivenUp);
-    };
-    let given_up = case.pod.claims().iter();
-    let given_up = given_up.filter(|it| matches!(case.goes(it), DeletedWithPod::GivenUp(_)));
-    let claims = given_up.map(|claim| GivenUp {
-        pvc: claim.name.clone(),
-        volume: claim.bound().map(|bound| bound.volume.name.clone()),
-    });
-    let claims = claims.collect();
-    if until <= case.now {
-        return seen(Seen::GivenUp(claims));
+    let is_given_up = |tie: &Tie| tie.given_up_from().is_some();
+    let ties = ties_that(case, is_given_up, NoTie::GivenUp)?;
+    match given_up_until(&ties).filter(|until| *until > case.now) {
+        Some(until) => Ok(Cause::GivenUp { ties, until }),
+        None => seen(Seen::GivenUp(ties)),
     }
-    Ok(Cause::GivenUp { claims, until })
 }
 
 fn volume_unverified(case: &PodContext<'_>) -> Finding {
-    let unverified = case.ties()?.of_kind(TieKind::Unverified).cloned();
-    let ties = unverified.collect_vec();
-    if ties.is_empty() {
-        return no_claim(case, NoTie::Unverified);
+    case.required_node()?;
+    if let Err(why) = &case.required_storage()?.claims {
+        return Ok(Cause::TooManyClaims(why.clone()));
     }
-    Ok(Cause::Unverified(ties))
+    ties_that(case, Tie::is_unverified, NoTie::Unverified).map(Cause::Unverified)
 }
 
 fn shared_disk(case: &PodContext<'_>) -> Finding {
     let node = case.required_node()?;
-    let disk = disk_of_several(case.pod, node, case.storage()?);
+    let disk = disk_of_several(case.pod, node, case.required_storage()?);
     if matches!(disk, Ok(None)) {
         return seen(Seen::NoSharedDisk);
     }
@@ -548,39 +523,29 @@ fn disk_of_several(
     storage: &Storage,
 ) -> Read<Option<SharedDisk>> {
     let mut unread = Ok(None);
-    for claim in &storage.claims {
+    for claim in storage.claims() {
         let Some(bound) = claim.bound() else {
             continue;
         };
-        let volume = &bound.volume;
-        if reach(volume, node).is_local() {
+        if reach(claim, bound, node).is_local() {
             continue;
         }
-        let (pvc, volume_name) = (claim.name.clone(), volume.name.clone());
+        let (pvc, volume) = (claim.name.clone(), bound.volume.name.clone());
         if bound.shared_disk {
             return Ok(Some(SharedDisk::RawBlock { pvc }));
         }
-        if let Some(kind) = volume.disk {
-            return Ok(Some(SharedDisk::Network {
-                pvc,
-                volume: volume_name,
-                kind,
-            }));
+        if let Some(kind) = bound.volume.disk {
+            return Ok(Some(SharedDisk::Network { pvc, volume, kind }));
         }
-        match &volume.driver {
-            Some(Driver {
-                name,
-                attaches: Ok(false),
-            }) => {
+        match (bound.volume.driver.clone(), &claim.attaches) {
+            (Some(driver), Some(Ok(false))) => {
                 return Ok(Some(SharedDisk::Unattached {
                     pvc,
-                    volume: volume_name,
-                    driver: name.clone(),
+                    volume,
+                    driver,
                 }));
             }
-            Some(Driver {
-                attaches: Err(why), ..
-            }) => unread = Err(why.clone()),
+            (_, Some(Err(why))) => unread = Err(why.clone()),
             _ => {}
         }
     }
@@ -636,10 +601,16 @@ fn nothing_keeps(case: &PodContext<'_>) -> Finding {
     });
     let no_controller = case.pod.controller.is_none().then_some(Note::NoController);
     let no_spare = node.etcd.filter(|quorum| quorum.has_no_spare());
-    let of_claims = ties.notes.iter().cloned().map(Note::Claim);
+    let of_claims = ties.iter().filter(|tie| tie.is_noted()).cloned();
     let notes = of_claims
+        .map(Note::Claim)
         .chain(paths_stay)
         .chain(no_controller)
         .chain(no_spare.map(Note::NoSpare));
-    Ok(Cause::Stuck(notes.collect()))
+    let of_paths = case.unneeded().filter(|_| waits_with_a_path(case.pod));
+    let unneeded = ties.iter().filter_map(Tie::unneeded).chain(of_paths);
+    Ok(Cause::Stuck {
+        unneeded: unneeded.collect(),
+        notes: notes.collect(),
+    })
 }

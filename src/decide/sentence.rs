@@ -6,10 +6,14 @@ use itertools::Itertools as _;
 use jiff::Timestamp;
 
 use super::reason::{
-    Cause, GivenUp, GraceCut, Missing, NoTie, Note, Reason, Seen, SharedDisk, Tie, TieKind,
+    Cause, Doubt, GraceCut, Location, Missing, NoTie, Note, Reason, Seen, SharedDisk, Tie, TieKind,
+    Wanted,
 };
 use crate::{
-    facts::{Containers, Heard, KubeletSays, Leaf, LeafKind, OptOut, SignBy},
+    facts::{
+        AffinityTerm, Containers, Heard, KubeletSays, Leaf, LeafKind, OptOut, Place, Requirement,
+        SignBy, Unneeded,
+    },
     words::{about, human_duration, joined},
 };
 
@@ -147,11 +151,11 @@ impl Display for Cause {
                 "No other node is known to reach its storage: {}.",
                 ties.iter().join("; ")
             ),
-            Self::GivenUp { claims, until } => write!(
+            Self::GivenUp { ties, until } => write!(
                 f,
                 "{} From {until:.0} on, a run deletes the pod, and the data goes with it. Until then, you can keep the data by \
                  setting the volume to Retain.",
-                deleted(claims)
+                deleted(ties)
             ),
             Self::Unverified(ties) => write!(
                 f,
@@ -166,7 +170,11 @@ impl Display for Cause {
                 f,
                 "It belongs to {owner}, and --manual-owner-kind names that kind."
             ),
-            Self::Stuck(_) => f.write_str(
+            Self::TooManyClaims(why) => write!(
+                f,
+                "It is unverified what a delete would do to its data: {why}."
+            ),
+            Self::Stuck { .. } => f.write_str(
                 "It is stuck Terminating on a NotReady node and nothing keeps it there.",
             ),
         }
@@ -258,7 +266,8 @@ impl Display for Seen {
                 };
                 write!(f, "{none}: {}.", claims.join(", "))
             }
-            Self::GivenUp(claims) => f.write_str(&deleted(claims)),
+            Self::GivenUp(ties) => f.write_str(&deleted(ties)),
+            Self::ClaimsUnread(why) => write!(f, "Its PVCs were not looked up: {why}."),
             Self::NoSharedDisk => {
                 f.write_str("It has no disk that several machines could write to at once.")
             }
@@ -318,7 +327,7 @@ impl Missing {
 impl Display for Note {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Claim(note) => f.write_str(note),
+            Self::Claim(tie) => tie.fmt(f),
             Self::PathsStay { paths, node } => {
                 write!(f, "what it wrote to {} stays on {node}", paths.join(", "))
             }
@@ -350,24 +359,129 @@ impl Display for GraceCut {
     }
 }
 
+/// A phrase: what keeps the pod, or what to remember once it is reaped.
 impl Display for Tie {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let (pvc, volume, why) = (&self.pvc, self.volume(), &self.why);
-        match self.kind {
-            TieKind::Pinned => write!(f, "PVC {pvc} is bound to volume {volume} ({why})"),
-            TieKind::Confined => write!(f, "PVC {pvc} is bound to volume {volume}, which {why}"),
-            TieKind::Unverified | TieKind::Going => write!(f, "PVC {pvc}: {why}"),
+        let (pvc, volume, why) = (&self.pvc, self.volume(), self.why());
+        let data = |retained: bool| {
+            if retained {
+                "its volume stays, by its reclaim policy Retain"
+            } else {
+                "data included"
+            }
+        };
+        match &self.kind {
+            TieKind::Pinned(_) => write!(f, "PVC {pvc} is bound to volume {volume} ({why})"),
+            TieKind::Confined(_) => write!(f, "PVC {pvc} is bound to volume {volume}, which {why}"),
+            TieKind::Unverified(_) | TieKind::Goes(_) => write!(f, "PVC {pvc}: {why}"),
+            TieKind::GivenUp { retained, .. } => write!(
+                f,
+                "PVC {pvc} was deleted after the node failed, and disappears with its last pod, {}",
+                data(*retained)
+            ),
+            TieKind::Ephemeral { retained } => write!(
+                f,
+                "PVC {pvc} belongs to the pod alone and is deleted with it, {}",
+                data(*retained)
+            ),
+            TieKind::Unwanted { retained, .. } => write!(
+                f,
+                "PVC {pvc} is deleted with the pod, and nothing wants it again, {}",
+                data(*retained)
+            ),
+            TieKind::Retained => {
+                write!(f, "PVC {pvc} is deleted with its last pod, {}", data(true))
+            }
+            TieKind::Unneeded {
+                why: Unneeded::Namespace,
+                ..
+            } => write!(f, "PVC {pvc} is deleted with its namespace"),
+            TieKind::Unneeded {
+                why: Unneeded::Set, ..
+            } => write!(
+                f,
+                "PVC {pvc} stays, with its data on volume {volume}: no StatefulSet wants the pod again"
+            ),
+            TieKind::Elsewhere(terms) => write!(
+                f,
+                "its replacement waits for a node that its volume allows: {volume} needs {}",
+                spell(terms)
+            ),
         }
     }
 }
 
-impl Display for GivenUp {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.pvc)?;
-        match &self.volume {
-            Some(volume) => write!(f, " (volume {volume})"),
-            None => Ok(()),
+impl Tie {
+    /// Returns the evidence of a tie that keeps the pod, as a phrase; empty for other ties. For a
+    /// pinned PVC, it is how the volume is tied to the node ("local, at /mnt/d1"). For a confined
+    /// PVC, it is a clause that follows the volume's name.
+    pub fn why(&self) -> String {
+        match &self.kind {
+            TieKind::Pinned(location) => match &location.storage {
+                Place::StrictLocal => "Longhorn, dataLocality strict-local".to_owned(),
+                Place::Driver => format!(
+                    "reachable only from this node, by {}",
+                    spell(&location.affinity)
+                ),
+                directory => of_directory(directory),
+            },
+            TieKind::Confined(Location { storage, affinity }) => {
+                let mut requirements = affinity.iter().flat_map(|term| &term.requirements);
+                let is_bound = requirements.any(|requirement| !requirement.of_zone());
+                if matches!(storage, Place::Driver) || is_bound {
+                    format!("needs {}", spell(affinity))
+                } else {
+                    let directory = of_directory(storage);
+                    format!("is a directory that other nodes may share ({directory})")
+                }
+            }
+            TieKind::Unverified(Doubt::Unread(why)) => why.to_string(),
+            TieKind::Unverified(Doubt::NoVolume(phase)) => {
+                let phase = phase.as_deref().unwrap_or("not set");
+                format!("it names no volume (phase {phase})")
+            }
+            TieKind::Unverified(Doubt::VolumeGone) => {
+                format!("its volume {} does not exist", self.volume())
+            }
+            TieKind::Unverified(Doubt::Nodes(why)) => format!(
+                "it is unknown whether another node reaches its volume {}: {why}",
+                self.volume()
+            ),
+            TieKind::Goes(wanted) => wanted.to_string(),
+            _ => String::new(),
         }
+    }
+}
+
+impl Display for Wanted {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let why = match self {
+            Self::Deleted(deletion) => {
+                let at = deletion.at;
+                return match joined(&deletion.finalizers, ", ") {
+                    Some(finalizers) => write!(
+                        f,
+                        "it was deleted at {at:.0}, and goes once its last pod and the finalizers {finalizers} are gone"
+                    ),
+                    None => write!(
+                        f,
+                        "it was deleted at {at:.0}, before its node became NotReady, and goes with its last pod"
+                    ),
+                };
+            }
+            Self::OwnedWithoutSet => {
+                "no StatefulSet controls the pod, which would say whether it is wanted again"
+            }
+            Self::OwnedAndWanted => "its StatefulSet wants the pod again",
+            Self::OwnedAndSetUnread(None) => "its StatefulSet was not read",
+            Self::OwnedAndSetUnread(Some(why)) => {
+                &format!("its StatefulSet could not be read: {why}")
+            }
+        };
+        write!(
+            f,
+            "the pod owns it, so that it goes with the pod, and {why}"
+        )
     }
 }
 
@@ -441,11 +555,46 @@ fn writes_to(paths: &[String]) -> String {
     )
 }
 
-fn deleted(claims: &[GivenUp]) -> String {
-    format!(
-        "Deleted after the node failed: PVC {}.",
-        claims.iter().join(", ")
-    )
+fn deleted(given_up: &[Tie]) -> String {
+    let names = given_up.iter().map(|tie| match &tie.volume {
+        Some(volume) => format!("{} (volume {volume})", tie.pvc),
+        None => tie.pvc.clone(),
+    });
+    format!("Deleted after the node failed: PVC {}.", names.format(", "))
+}
+
+/// Formats a directory of a node as a phrase.
+fn of_directory(place: &Place) -> String {
+    match place {
+        Place::Local(path) => format!("local, at {path}"),
+        Place::HostPath(path) => format!("hostPath, at {path}"),
+        Place::StrictLocal | Place::Driver => String::new(),
+    }
+}
+
+/// Formats terms as a phrase: "zone in (a, b) or zone in (c)".
+fn spell(terms: &[AffinityTerm]) -> String {
+    let term = |term: &AffinityTerm| {
+        let requirements = term.requirements.iter().map(|requirement| {
+            let Requirement {
+                key,
+                operator,
+                values,
+            } = requirement;
+            match operator.as_str() {
+                "Exists" | "DoesNotExist" => format!("{key} {operator}"),
+                _ if *values == [""] => format!("{key} {operator} (\"\")"),
+                _ => format!("{key} {operator} ({})", values.join(", ")),
+            }
+        });
+        let fields = term.fields.then(|| "a field of the node".to_owned());
+        requirements.chain(fields).join(" and ")
+    };
+    let mut terms = terms.iter().map(term).filter(|term| !term.is_empty());
+    match terms.join(" or ").as_str() {
+        "" => "what no node has".to_owned(),
+        terms => terms.to_owned(),
+    }
 }
 
 /// Counts the containers in each state, as a phrase.

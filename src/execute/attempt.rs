@@ -1,14 +1,14 @@
 //! One pod's turn: the run reads the pod's node again, deletes the pod, and turns each response of
 //! the API server into an outcome.
 
-use std::{cell::RefCell, sync::Arc, time::Duration};
+use std::{cell::RefCell, collections::BTreeSet, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use tokio::{sync::Mutex, time::Instant};
 
 use crate::{
     cluster::{Cluster, Failure, StatusKind, StillDown},
-    decide::{PodContext, Policy, Reason, ReasonCode, Verdict},
+    decide::{Cause, PodContext, Policy, Reason, ReasonCode, Verdict},
     facts::{
         Heard, NamespaceFacts, Namespaces, NodeFacts, NodeRead, PodFacts, Read, Unneeded, Unread,
         namespace,
@@ -269,7 +269,9 @@ impl Turn<'_> {
         node.hear(self.node.heard.borrow().iter().cloned());
         let unread_leases = node.unread().is_some();
         let known = NodeRead::Known(node);
-        let reason = PodContext::new(now, self.run.policy, Some(&known), pod).decide();
+        let storage = self.judged.storage.as_ref();
+        let case = PodContext::new(now, self.run.policy, Some(&known), pod, storage);
+        let reason = case.decide();
         // A fact that could not be read is no change, so the outcome is a failure. If a node's
         // lease could not be read, the node is not treated as off, and a shared disk then keeps the
         // pod.
@@ -296,7 +298,11 @@ impl Turn<'_> {
     /// a rule because of them. The proof of the node is older than these readings, so a write that
     /// the proof permits follows them within five seconds.
     async fn still_unneeded(&self, pod: &PodFacts, reason: &Reason) -> Result<(), Outcome> {
-        for &why in &reason.ties.unneeded {
+        let unneeded = match &reason.cause {
+            Cause::Stuck { unneeded, .. } => unneeded,
+            _ => &BTreeSet::new(),
+        };
+        for &why in unneeded {
             match self.wanted_again(pod, why).await {
                 Ok(false) => {}
                 Ok(true) => {
@@ -368,11 +374,11 @@ impl Turn<'_> {
         }
         // A pod's volumes never change, so the facts about its PVCs are still true. If its PVCs
         // differ nevertheless, nothing is known about them, and the rules keep the pod.
-        if again.claim_names == pod.claim_names {
-            again.storage.clone_from(&pod.storage);
-        }
-        let known = NodeRead::Known(node);
-        let reason = PodContext::new(self.run.now, self.run.policy, Some(&known), &again).decide();
+        let storage = self.judged.storage.as_ref();
+        let storage = storage.filter(|_| again.claim_names == pod.claim_names);
+        let (known, Run { now, policy, .. }) = (NodeRead::Known(node), self.run);
+        let case = PodContext::new(*now, policy, Some(&known), &again, storage);
+        let reason = case.decide();
         if reason.verdict() == Verdict::Reap {
             Ok(again)
         } else {

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 pub use self::claim::{
     AffinityTerm, BoundClaim, ClaimDeletion, ClaimFacts, ClaimName, ClaimRead, ClaimState, Copies,
-    DeletedWithPod, Driver, MAX_CLAIMS_PER_POD, Place, Requirement, Storage, Unneeded, VolumeFacts,
+    MAX_CLAIMS_PER_POD, Place, Requirement, SetFacts, Storage, Unneeded, VolumeFacts,
 };
 pub use self::node::{
     CLOCK_SKEW, FencingMark, Heard, KubeletSays, Leaf, LeafKind, Life, NamedBy, NodeFacts,

@@ -5,7 +5,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     Heard, NamespaceFacts, Read, ResourceVersion, Uid,
-    claim::{BoundClaim, ClaimFacts, ClaimName, Storage, Unneeded, VolumeFacts},
+    claim::{ClaimName, SetFacts, Storage, Unneeded},
 };
 use crate::codes::entry;
 
@@ -53,8 +53,6 @@ pub struct PodFacts {
     pub after_reap: Option<String>,
     /// The PVCs that the pod uses. The error says that there are too many to look up.
     pub claim_names: Read<Vec<ClaimName>>,
-    /// The pod's PVCs and its `StatefulSet`; `None` if gathering did not come to them.
-    pub storage: Option<Storage>,
     /// The pod's first volume that is a writable disk on a storage network, as a phrase; `None` if
     /// there is none.
     pub own_disk: Option<String>,
@@ -204,13 +202,14 @@ impl PodFacts {
         kinds.iter().any(|(kind, group)| self.made_by(kind, group))
     }
 
-    /// Returns why nothing wants the pod again; `None` if something wants it, or may.
-    pub fn unneeded(&self) -> Option<Unneeded> {
+    /// Returns why nothing wants the pod again, by its namespace and its `storage`; `None` if
+    /// something wants it, or may.
+    pub fn unneeded(&self, storage: Option<&Storage>) -> Option<Unneeded> {
         if self.in_namespace.as_ref().is_ok_and(|it| it.deleted) {
             return Some(Unneeded::Namespace);
         }
-        let set_wants = self.storage.as_ref()?.set_wants.as_ref()?;
-        (self.of_stateful_set() && *set_wants == Ok(false)).then_some(Unneeded::Set)
+        let set = storage?.set.as_ref().filter(|_| self.of_stateful_set())?;
+        matches!(set, Ok(SetFacts { wants: false, .. })).then_some(Unneeded::Set)
     }
 
     /// Reports whether the pod's controller is of this kind and this API group.
@@ -227,31 +226,6 @@ impl PodFacts {
         self.finalizers
             .iter()
             .any(|finalizer| finalizer == JOB_TRACKING)
-    }
-
-    /// Lists the pod's PVCs, if they were looked up.
-    pub fn claims(&self) -> &[ClaimFacts] {
-        self.storage.as_ref().map_or(&[], |storage| &storage.claims)
-    }
-
-    /// Returns the PVC of that name, if the pod uses one.
-    pub fn claim(&self, name: &str) -> Option<&ClaimFacts> {
-        self.claims().iter().find(|claim| claim.name == name)
-    }
-
-    /// Returns the PVC templates of the pod's `StatefulSet`, if they were read.
-    pub fn templates(&self) -> Option<&str> {
-        self.storage.as_ref()?.templates.as_deref()
-    }
-
-    /// Lists the pod's PVCs that are bound, if its PVCs were looked up.
-    pub fn bound_claims(&self) -> impl Iterator<Item = &BoundClaim> {
-        self.claims().iter().filter_map(ClaimFacts::bound)
-    }
-
-    /// Lists the volumes to which the pod's PVCs are bound, if its PVCs were looked up.
-    pub fn volumes(&self) -> impl Iterator<Item = &VolumeFacts> {
-        self.bound_claims().map(|claim| &claim.volume)
     }
 }
 
@@ -327,13 +301,12 @@ impl Identity {
 }
 
 impl PodFacts {
-    /// Returns the workload, together with its numbered siblings if the PVC templates are known:
+    /// Returns the workload, together with its numbered siblings if the PVC `templates` are known:
     /// `impala-executor-000` and `-001` become `impala-executor-*`.
-    pub fn series(&self) -> Option<Owner> {
+    pub fn series(&self, templates: Option<&str>) -> Option<Owner> {
         let Owner { kind, name } = self.workload.as_ref().or(self.owner.as_ref())?;
         let stem = name.trim_end_matches(|letter: char| letter.is_ascii_digit());
-        let is_numbered =
-            stem.len() < name.len() && stem.ends_with('-') && self.templates().is_some();
+        let is_numbered = stem.len() < name.len() && stem.ends_with('-') && templates.is_some();
         Some(Owner {
             kind: kind.clone(),
             name: if is_numbered {

@@ -11,8 +11,8 @@ use super::{
     pod::{NetworkDisk, NodeSelectorTerm, RequiredTerms, written_by_several},
 };
 use crate::facts::{
-    AffinityTerm, Attachment, BoundClaim, ClaimDeletion, ClaimRead, ClaimState, Copies, Driver,
-    Place, Read, Uid, Unread, VolumeFacts,
+    AffinityTerm, Attachment, BoundClaim, ClaimDeletion, ClaimRead, ClaimState, Copies, Place,
+    Read, Uid, Unread, VolumeFacts,
 };
 
 /// The mode of a volume without a file system.
@@ -314,10 +314,7 @@ impl From<RawVolume> for VolumeFacts {
             disk: written_by_several(
                 [&spec.fc, &spec.iscsi, &spec.flex_volume].map(Option::as_ref),
             ),
-            driver: driver.map(|name| Driver {
-                name,
-                attaches: Err(Unread("the CSI drivers were not read".to_owned())),
-            }),
+            driver,
             affinity: terms.map(AffinityTerm::from).collect(),
         }
     }
@@ -328,7 +325,6 @@ impl From<NodeSelectorTerm> for AffinityTerm {
         Self {
             requirements: term.match_expressions,
             fields: !term.match_fields.is_empty(),
-            ..Self::default()
         }
     }
 }

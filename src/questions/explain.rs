@@ -153,7 +153,13 @@ fn explain(pod: &PodFacts, run: &RunRecord<'_>) -> Report {
     let judged = pods.find(|judged| judged.pod.uid == pod.uid);
     let selected = judged.filter(|_| settings.namespaces.matches(&pod.namespace));
     let mut rules = judged.map_or_else(Vec::new, |judged| {
-        PodContext::of(facts, &settings.policy, &judged.pod).evaluate()
+        PodContext::of(
+            facts,
+            &settings.policy,
+            &judged.pod,
+            judged.storage.as_ref(),
+        )
+        .evaluate()
     });
     if selected.is_none_or(|judged| judged.limit.is_some()) {
         for rule in &mut rules {

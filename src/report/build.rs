@@ -14,7 +14,7 @@ use crate::{
     advice::{Advice, Adviser, Step},
     decide::{PodContext, ReasonCode, Verdict},
     exit::Exit,
-    facts::{NodeRead, PodFacts, Ready, SignBy, Unneeded, Zone},
+    facts::{NodeRead, Ready, SignBy, Storage, Unneeded, Zone},
     limits::{Judged, Limit, Plan},
     outcome::{Outcome, OutcomeCode},
     words::{joined, natural},
@@ -235,7 +235,8 @@ impl RunRecord<'_> {
     /// nothing else.
     pub(crate) fn reaped_from(&self, judged: &Judged) -> Option<Timestamp> {
         let waits = [ReasonCode::NotOverdue, ReasonCode::NodeJustFailed].contains(&judged.code());
-        let case = PodContext::of(&self.facts, &self.settings.policy, &judged.pod);
+        let (policy, storage) = (&self.settings.policy, judged.storage.as_ref());
+        let case = PodContext::of(&self.facts, policy, &judged.pod, storage);
         case.reaped_from().filter(|_| waits)
     }
 
@@ -250,7 +251,7 @@ impl RunRecord<'_> {
                 said.map(|note| format!("its annotation pod-reaper.io/after-reap says: '{note}'")),
             );
             notes.extend(reason.notes().map(|note| note.to_string()));
-            notes.extend(self.detaches_late(pod));
+            notes.extend(self.detaches_late(judged));
         }
         notes
     }
@@ -263,8 +264,9 @@ impl RunRecord<'_> {
     /// Names the volumes that are still attached to the pod's node, as a phrase: the replacement waits
     /// for them. `None` if no volume is attached, if the pod's namespace is being deleted, or if the
     /// node has the taint `out-of-service`, because Kubernetes then detaches the volumes immediately.
-    pub(crate) fn detaches_late(&self, pod: &PodFacts) -> Option<String> {
-        if pod.unneeded() == Some(Unneeded::Namespace) {
+    pub(crate) fn detaches_late(&self, judged: &Judged) -> Option<String> {
+        let pod = &judged.pod;
+        if judged.unneeded() == Some(Unneeded::Namespace) {
             return None;
         }
         let facts = &self.facts;
@@ -276,7 +278,8 @@ impl RunRecord<'_> {
                 .iter()
                 .any(|attachment| attachment.volume.as_ref() == name)
         };
-        let volumes = pod.volumes().map(|volume| &volume.name);
+        let volumes = judged.storage.iter().flat_map(Storage::volumes);
+        let volumes = volumes.map(|volume| &volume.name);
         let volumes = joined(volumes.filter(is_attached), ", ")?;
         Some(format!(
             "its replacement may have to wait until {volumes} is detached from {}, 6 minutes after this pod is gone",
