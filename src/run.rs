@@ -105,18 +105,22 @@ async fn read(cluster: &Cluster, settings: &Settings, stop: &Stop) -> Result<Gat
 fn planned(settings: &Settings, gathered: Gathered) -> Result<RunRecord<'_>> {
     let Gathered { facts, pods, .. } = gathered;
     settings.check_filters(&facts)?;
-    log_counts(&pods);
+    log_counts(pods.iter().map(|(pod, _)| pod));
     let judged = settings.decide(&facts, pods);
     let plan = settings.limit(&facts, judged);
     Ok(RunRecord::new(settings, facts, plan))
 }
 
 /// Logs how many pods are to be judged, in total and in each namespace.
-fn log_counts(pods: &[PodFacts]) {
-    let by_namespace = pods.iter().counts_by(|pod| &pod.namespace);
+fn log_counts<'a>(pods: impl Iterator<Item = &'a PodFacts>) {
+    let by_namespace = pods.counts_by(|pod| &pod.namespace);
     tracing::info!(
         "{} in {}",
-        counted(pods.len(), "Terminating pod", "Terminating pods"),
+        counted(
+            by_namespace.values().sum(),
+            "Terminating pod",
+            "Terminating pods"
+        ),
         counted(by_namespace.len(), "namespace", "namespaces")
     );
     for (namespace, count) in by_namespace.into_iter().sorted_unstable() {

@@ -10,7 +10,7 @@ use crate::{
     codes::codes,
     decide::Policy,
     exit::{CouldNotRun, Result},
-    facts::{ClusterFacts, PodFacts},
+    facts::{ClusterFacts, PodFacts, Storage},
     limits::{Judged, Limits, Plan},
     selector::{NamespaceFilter, Target},
     source::Wanted,
@@ -143,7 +143,11 @@ impl Settings {
     }
 
     /// Judges every pod by the rules.
-    pub fn decide(&self, facts: &ClusterFacts, pods: Vec<PodFacts>) -> Vec<Judged> {
+    pub fn decide(
+        &self,
+        facts: &ClusterFacts,
+        pods: Vec<(PodFacts, Option<Storage>)>,
+    ) -> Vec<Judged> {
         Judged::by_rules(facts, pods, &self.policy)
     }
 

@@ -23,7 +23,7 @@ pub use self::failure::{Failure, StatusKind, root};
 pub use self::guard::REFUSAL;
 pub use self::read::Listed;
 pub use self::request::{Ask, USER_AGENT};
-pub use self::write::StillDown;
+pub use self::write::{NodeAgain, NotDown, Permit};
 use crate::stop::Stop;
 
 /// The most requests that are under way simultaneously. The API server's priority and fairness

@@ -1,9 +1,9 @@
 //! Tests of reading responses and judging failures, without a real server.
 
-use std::{convert::Infallible, time::Duration};
+use std::{collections::BTreeSet, convert::Infallible, time::Duration};
 
 use pod_reaper_test_support::{
-    samples::{objects, yaml},
+    samples::{NOW, objects, yaml},
     simulated::{Fate, Fault, Objects, Request, Server},
 };
 
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::{
     cli::Cli,
-    facts::PodsOf,
+    facts::{Life, NamespaceFacts, PodsOf, Storage},
     kubernetes::{RawNode, RawPod},
     settings::Settings,
 };
@@ -280,22 +280,36 @@ fn only_the_message_of_the_guard_is_proof() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_proof_permits_no_write_to_a_pod_of_another_node_and_is_none_of_a_leaf_node() {
+async fn a_node_permits_no_write_to_a_pod_of_another_node_and_a_leaf_node_none_at_all() {
     let (server, cluster) = serving("{Node ds06: {}}", |_| Fate::default());
+    server.lock().cluster.now = NOW.parse().expect("a moment");
     let cli = Cli::try_from_args(["pod-reaper".into()]).expect("options");
     let policy = Settings::from(cli).policy;
     let read = cluster.node_objects("ds06").await;
-    let judged = read.unwrap().unwrap().into_facts(&policy).unwrap();
-    let proof = cluster.still_down(&judged, &policy, None).await.unwrap();
+    let mut judged = read.unwrap().unwrap().into_facts(&policy).unwrap();
+    judged.life = Some(Life {
+        named_by: Ok(BTreeSet::new()),
+        forbidden: false,
+    });
+    let again = cluster.read_node_again(&judged, &policy, None);
+    let again = again.await.unwrap();
+    let storage = Storage {
+        claims: Ok(Vec::new()),
+        set: None,
+    };
     for (node, writes) in [("ds06", 2), ("ds05", 0), ("null", 0)] {
         let pod = objects(&yaml(&format!("Pod shop/a-0: {{node: {node}}}"))).remove(0);
-        let pod = serde_json::from_value::<RawPod>(pod).unwrap().facts();
+        let mut pod = serde_json::from_value::<RawPod>(pod).unwrap().facts();
+        pod.in_namespace = Ok(NamespaceFacts::default());
         let before = server.lock().requests.len();
-        let _ = cluster.delete_pod(&pod, &proof).await;
-        let _ = cluster.fail_job_pod(&pod, &proof).await;
+        let permit = again.permit(&policy, (&pod, Some(&storage)), [], false);
+        if let Ok(permit) = permit {
+            let _ = cluster.delete_pod(&permit).await;
+            let _ = cluster.fail_job_pod(&permit).await;
+        }
         assert_eq!(server.lock().requests.len() - before, writes, "{node}");
     }
     server.lock().cluster.objects[1]["metadata"]["labels"] = json!({"kosmos.io/node": "true"});
-    let proof = cluster.still_down(&judged, &policy, None).await;
-    assert!(proof.is_err(), "{proof:?}");
+    let again = cluster.read_node_again(&judged, &policy, None).await;
+    assert!(matches!(again, Err(NotDown::Leaf)), "{again:?}");
 }

@@ -2,11 +2,11 @@
 //! `Failed`.
 //!
 //! Each write names the object's UID and resource version. The API server refuses it if the object
-//! has been replaced or changed since it was judged. Each write also requires a [`StillDown`]:
-//! proof that the pod's node was NotReady a moment ago. [`delete`] also makes the guard's probe, a
-//! dry run, which needs no proof.
+//! has been replaced or changed since it was judged. Each write also requires a [`Permit`]: the rules
+//! said `reap` of this pod by a reading of its node a moment ago. [`delete`] also makes the guard's
+//! probe, a dry run, which needs no permit.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use http::Method;
 use jiff::Timestamp;
@@ -20,57 +20,117 @@ use super::{
     request::{Response, Unless, Write, object},
 };
 use crate::{
-    decide::Policy,
-    facts::{NodeFacts, PodFacts, Read, Ready, ResourceVersion, Uid},
+    decide::{Cause, PodContext, Policy, Reason},
+    facts::{
+        Heard, NodeFacts, NodeRead, PodFacts, Read, Ready, ResourceVersion, Storage, Uid, Unneeded,
+    },
     kubernetes::{Holders, LeasesByNode, RawPod},
-    outcome::Outcome,
 };
 
 /// How long a reading of a node permits writes to its pods: 5 s, minus 0.5 s to cancel a request
 /// that is under way.
 const NODE_FRESH_FOR: Duration = Duration::from_millis(4_500);
 
-/// Proof that a node was NotReady when it was last read, was not a leaf node, and was the same node
-/// that was judged. Only [`Cluster::still_down`] makes a proof, and it expires.
+/// A node as it was read again: it was NotReady, no leaf node, and the same node that was judged. Only
+/// [`Cluster::read_node_again`] makes this value.
 #[derive(Debug, Clone)]
-pub struct StillDown {
+pub struct NodeAgain {
     node: NodeFacts,
     /// The moment of the response, by the API server's clock.
     now: Timestamp,
     /// The moment before the request was sent, by our own clock.
     at: Instant,
-    /// Whether a write is sent although the run has to end, because the run has already changed the
-    /// pod.
-    pub goes_on: bool,
 }
 
-impl StillDown {
-    /// Returns the node as it was read, and the moment of the response.
-    pub fn read(&self) -> (&NodeFacts, Timestamp) {
-        (&self.node, self.now)
+/// Why a node that was read again permits no write to its pods.
+#[derive(Debug, Clone)]
+pub enum NotDown {
+    /// It could not be read.
+    Unread(Failure),
+    /// It does not exist any more.
+    Gone,
+    /// Another node has its name.
+    Replaced,
+    /// It is Ready.
+    Ready,
+    /// It carries the mark of a leaf node.
+    Leaf,
+}
+
+/// The permission to write to one pod. Only [`NodeAgain::permit`] makes it, and it expires.
+#[derive(Debug)]
+pub struct Permit {
+    /// The path of the pod.
+    path: String,
+    uid: Uid,
+    resource_version: ResourceVersion,
+    /// What let the pod pass because nothing wants it or its PVCs again.
+    unneeded: BTreeSet<Unneeded>,
+    /// The moment of the node's reading, by the API server's clock.
+    now: Timestamp,
+    /// The moment before the node was read, by our own clock.
+    at: Instant,
+    /// Whether a write is sent although the run has to end, because the run has already changed the
+    /// pod.
+    goes_on: bool,
+}
+
+impl NodeAgain {
+    /// Judges `pod` by this reading of its node. `heard` are heartbeats of the machine that were seen
+    /// since the pod was judged first. The error is the reason that keeps the pod.
+    pub fn permit(
+        &self,
+        policy: &Policy,
+        (pod, storage): (&PodFacts, Option<&Storage>),
+        heard: impl IntoIterator<Item = Heard>,
+        goes_on: bool,
+    ) -> Result<Permit, Box<Reason>> {
+        let mut node = self.node.clone();
+        node.hear(heard);
+        let is_its_node = pod.node.as_ref() == Some(&node.name);
+        let known = NodeRead::Known(node);
+        let read = Some(&known).filter(|_| is_its_node);
+        let reason = PodContext::new(self.now, policy, read, pod, storage).decide();
+        match reason.cause {
+            Cause::Stuck { unneeded, .. } => Ok(Permit {
+                path: object::<RawPod>(&pod.namespace, &pod.name),
+                uid: pod.uid.clone(),
+                resource_version: pod.resource_version.clone(),
+                unneeded,
+                now: self.now,
+                at: self.at,
+                goes_on,
+            }),
+            _ => Err(Box::new(reason)),
+        }
+    }
+
+    /// Reports whether Leases of the node could not be read.
+    pub fn lacks_leases(&self) -> bool {
+        self.node.unread().is_some()
+    }
+}
+
+impl Permit {
+    /// Returns what let the pod pass because nothing wants it or its PVCs again. It must still be so.
+    pub fn unneeded(&self) -> &BTreeSet<Unneeded> {
+        &self.unneeded
     }
 }
 
 impl Cluster {
     /// Reads a node again, with its own lease, after it was `judged`. `leases` are the other Leases
-    /// and their possible holders, if they were read again. An error is the outcome of the node's
-    /// pods.
-    pub async fn still_down(
+    /// and their possible holders, if they were read again.
+    pub async fn read_node_again(
         &self,
         judged: &NodeFacts,
         policy: &Policy,
         leases: Option<(&Holders, &Read<LeasesByNode>)>,
-    ) -> Result<StillDown, Outcome> {
+    ) -> Result<NodeAgain, NotDown> {
         let name = &judged.name;
-        let changed = |how: &str| Err(Outcome::NodeChanged(how.to_owned()));
-        let unread = |failure: Failure| {
-            Outcome::Failed(format!("node {name} could not be read again: {failure}"))
-        };
         let at = Instant::now();
         let read = self.node_objects(name).await;
-        let Some(objects) = read.map_err(unread)? else {
-            return changed("The node no longer exists.");
-        };
+        let objects = read.map_err(NotDown::Unread)?.ok_or(NotDown::Gone)?;
         let now = objects.now;
         let leases = leases.map(|(holders, read)| {
             let own = |all: &LeasesByNode| all.get(name).cloned().unwrap_or(Ok(Some(Vec::new())));
@@ -78,39 +138,38 @@ impl Cluster {
         });
         let node = objects
             .into_facts_again(policy, judged, leases)
-            .map_err(|cause| unread(Failure::Unreadable(cause)))?;
+            .map_err(|cause| NotDown::Unread(Failure::Unreadable(cause)))?;
         if node.uid != judged.uid {
-            return changed("Another node has registered under the name.");
+            return Err(NotDown::Replaced);
         }
         if node.ready == Ready::True {
-            return Err(Outcome::NodeRecovered);
+            return Err(NotDown::Ready);
         }
         if node.leaf.is_some() {
-            return changed("The node carries the mark of a leaf node.");
+            return Err(NotDown::Leaf);
         }
-        Ok(StillDown {
-            node,
-            now,
-            at,
-            goes_on: false,
-        })
+        Ok(NodeAgain { node, now, at })
     }
 
-    /// Force-deletes `pod`, if the pod still has the resource version that was judged. The request
-    /// is sent once. `Ok` means only that the server accepted the request.
-    pub async fn delete_pod(&self, pod: &PodFacts, node: &StillDown) -> Result<()> {
-        let path = object::<RawPod>(&pod.namespace, &pod.name);
-        let delete = delete(path, &pod.uid, &pod.resource_version, false);
-        self.write(delete, pod, node).await.map(drop)
+    /// Force-deletes the pod of the permit, if it still has the resource version that was judged. The
+    /// request is sent once. `Ok` means only that the server accepted the request.
+    pub async fn delete_pod(&self, permit: &Permit) -> Result<()> {
+        let delete = delete(
+            permit.path.clone(),
+            &permit.uid,
+            &permit.resource_version,
+            false,
+        );
+        self.write(delete, permit).await.map(drop)
     }
 
     /// Sets the phase of a pod that only the Job controller's finalizer holds to `Failed`, as the
     /// pod garbage collector does before it deletes a pod: a Job with
     /// `podReplacementPolicy: Failed` removes its finalizer only then. Returns the pod's new
     /// resource version.
-    pub async fn fail_job_pod(&self, pod: &PodFacts, node: &StillDown) -> Result<ResourceVersion> {
+    pub async fn fail_job_pod(&self, permit: &Permit) -> Result<ResourceVersion> {
         let patch = json!({
-            "metadata": {"uid": pod.uid, "resourceVersion": pod.resource_version},
+            "metadata": {"uid": permit.uid, "resourceVersion": permit.resource_version},
             "status": {
                 "phase": "Failed",
                 "conditions": [{
@@ -118,11 +177,11 @@ impl Cluster {
                     "status": "True",
                     "reason": "DeletionByPodReaper",
                     "message": "The pod was stuck Terminating on a node that is not ready",
-                    "lastTransitionTime": node.now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+                    "lastTransitionTime": permit.now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
                 }],
             },
         });
-        let path = object::<RawPod>(&pod.namespace, &pod.name);
+        let path = &permit.path;
         let patch = Write {
             method: Method::PATCH,
             path: format!("{path}/status?fieldManager=pod-reaper"),
@@ -130,7 +189,7 @@ impl Cluster {
             content_type: "application/strategic-merge-patch+json",
             body: patch,
         };
-        let response = self.write(patch, pod, node).await?;
+        let response = self.write(patch, permit).await?;
         let changed = response.parse::<RawPod>()?.metadata.resource_version;
         if changed.is_empty() {
             return Err(unreadable("it has no resource version"));
@@ -138,16 +197,11 @@ impl Cluster {
         Ok(changed)
     }
 
-    /// Sends a write for `pod`, if `node` proves that the pod's own node is down.
-    async fn write(&self, write: Write, pod: &PodFacts, node: &StillDown) -> Result<Response> {
-        if pod.node.as_ref() != Some(&node.node.name) {
-            return Err(Failure::NotSent(
-                "the pod is on a node that was not looked at",
-            ));
-        }
+    /// Sends a write that `permit` allows, unless the permit expires first.
+    async fn write(&self, write: Write, permit: &Permit) -> Result<Response> {
         let unless = Unless {
-            after: node.at + NODE_FRESH_FOR,
-            stopped: !node.goes_on,
+            after: permit.at + NODE_FRESH_FOR,
+            stopped: !permit.goes_on,
         };
         self.send(write, Some(unless)).await
     }

@@ -2,14 +2,13 @@
 
 use std::cell::OnceCell;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
 use super::{
     Policy,
-    reason::{NoReason, Ties},
+    reason::{GraceCut, Missing, NoCause, Seen, Tie},
 };
-use crate::facts::{ClusterFacts, NodeFacts, NodeRead, PodFacts, Ready, Storage};
-use crate::words::human_duration;
+use crate::facts::{ClusterFacts, NodeFacts, NodeRead, PodFacts, Ready, Storage, Unneeded};
 
 /// A pod on its node at one moment. Each rule is a function of it.
 pub struct PodContext<'a> {
@@ -17,18 +16,21 @@ pub struct PodContext<'a> {
     pub(super) policy: &'a Policy,
     pub(super) node: Option<&'a NodeRead>,
     pub(super) pod: &'a PodFacts,
+    pub(super) storage: Option<&'a Storage>,
     /// The pod's ties; computed when a rule first needs them.
-    pub(super) ties: OnceCell<Ties>,
+    pub(super) ties: OnceCell<Vec<Tie>>,
 }
 
-/// The text that `explain` shows for a rule whose facts were not read.
-pub const NOT_READ: &str = "What it asks about was not read.";
-pub const NOWHERE: &str = "There is no node to ask about.";
-
 impl<'a> PodContext<'a> {
-    /// Returns the context of `pod` among `facts`, at the moment of the facts.
-    pub fn of(facts: &'a ClusterFacts, policy: &'a Policy, pod: &'a PodFacts) -> Self {
-        Self::new(facts.now, policy, facts.node_of(pod), pod)
+    /// Returns the context of `pod` among `facts`, at the moment of the facts. There is no `storage`
+    /// if gathering did not come to it.
+    pub fn of(
+        facts: &'a ClusterFacts,
+        policy: &'a Policy,
+        pod: &'a PodFacts,
+        storage: Option<&'a Storage>,
+    ) -> Self {
+        Self::new(facts.now, policy, facts.node_of(pod), pod, storage)
     }
 
     /// Returns the context of `pod` at `now`. `node` is the result of reading the pod's node;
@@ -38,12 +40,14 @@ impl<'a> PodContext<'a> {
         policy: &'a Policy,
         node: Option<&'a NodeRead>,
         pod: &'a PodFacts,
+        storage: Option<&'a Storage>,
     ) -> Self {
         Self {
             now,
             policy,
             node,
             pod,
+            storage,
             ties: OnceCell::new(),
         }
     }
@@ -51,12 +55,12 @@ impl<'a> PodContext<'a> {
     /// Returns the pod's node for a rule that needs it. The error distinguishes a node that does
     /// not exist from one that could not be read. If the node could not be read, the pod does not
     /// pass the rule.
-    pub(super) fn required_node(&self) -> Result<&'a NodeFacts, NoReason> {
+    pub(super) fn required_node(&self) -> Result<&'a NodeFacts, NoCause> {
         self.known().ok_or_else(|| {
             if self.nowhere() {
-                NoReason::Seen(NOWHERE.into())
+                NoCause::Seen(Seen::Nowhere)
             } else {
-                NoReason::Unknown(self.node_unread(), "Its node could not be read.")
+                NoCause::Missing(self.node_unread())
             }
         })
     }
@@ -65,18 +69,14 @@ impl<'a> PodContext<'a> {
         self.pod.overdue_since(self.known(), self.now)
     }
 
-    /// Says that the grace period is cut short, as a phrase after "its"; `None` if it is not.
-    pub(super) fn grace_cut_short(&self) -> Option<String> {
+    /// Returns by what the grace period is cut short; `None` if it is not.
+    pub(super) fn grace_cut_short(&self) -> Option<GraceCut> {
         let (since, deadline) = (self.overdue_since(), self.pod.deletion_deadline());
         let requested = self.pod.deletion_requested().filter(|_| since < deadline)?;
-        let grace = human_duration(deadline.duration_since(requested));
-        let silent = match since.duration_since(requested) {
-            SignedDuration::ZERO => "before its deletion was requested".to_owned(),
-            after => format!("{} after its deletion was requested", human_duration(after)),
-        };
-        Some(format!(
-            "grace period of {grace} is cut short: its node fell silent {silent}"
-        ))
+        Some(GraceCut {
+            grace: deadline.duration_since(requested),
+            heard_for: since.duration_since(requested),
+        })
     }
 
     pub(super) fn known(&self) -> Option<&'a NodeFacts> {
@@ -91,9 +91,13 @@ impl<'a> PodContext<'a> {
     }
 
     /// Returns the pod's storage for a rule that needs it.
-    pub(super) fn storage(&self) -> Result<&'a Storage, NoReason> {
-        let unread = || NoReason::Unknown("its storage was not read".to_owned(), NOT_READ);
-        self.pod.storage.as_ref().ok_or_else(unread)
+    pub(super) fn required_storage(&self) -> Result<&'a Storage, NoCause> {
+        self.storage.ok_or(NoCause::Missing(Missing::Storage))
+    }
+
+    /// Returns why nothing wants the pod again; `None` if something wants it, or may.
+    pub(super) fn unneeded(&self) -> Option<Unneeded> {
+        self.pod.unneeded(self.storage)
     }
 
     /// Reports whether the pod has no node: it was never assigned one, or the node is gone.
@@ -101,30 +105,33 @@ impl<'a> PodContext<'a> {
         self.pod.node.is_none() || matches!(self.node, Some(NodeRead::Gone))
     }
 
-    /// Returns why the node is not known, as a phrase.
-    pub(super) fn node_unread(&self) -> String {
-        let why = match self.node {
-            Some(NodeRead::Unread(unread)) => &unread.0,
-            _ => "it was not looked up",
-        };
-        format!("the node: {why}")
+    /// Returns why the node is not known.
+    pub(super) fn node_unread(&self) -> Missing {
+        Missing::Node(match self.node {
+            Some(NodeRead::Unread(unread)) => Some(unread.clone()),
+            _ => None,
+        })
     }
 
     pub(super) fn node_name(&self) -> &'a str {
         self.pod.node.as_deref().unwrap_or("its node")
     }
 
-    /// Says whether the pod's node is Ready, as a sentence.
-    pub(super) fn ready(&self) -> String {
-        let name = self.node_name();
+    /// Returns what is known about the `Ready` condition of the pod's node.
+    pub(super) fn ready(&self) -> Seen {
+        let node = self.node_name().to_owned();
         match self.known() {
-            Some(node) => {
-                let reason = node.ready_reason.as_ref();
-                let reason = reason.map_or_else(String::new, |reason| format!(" ({reason})"));
-                format!("Node {name}'s Ready is {}{reason}.", node.ready)
-            }
-            None if self.nowhere() => NOWHERE.to_owned(),
-            None => format!("It is not known whether {name} is Ready."),
+            Some(NodeFacts {
+                ready,
+                ready_reason: reason,
+                ..
+            }) => Seen::Ready {
+                node,
+                ready: *ready,
+                reason: reason.clone(),
+            },
+            None if self.nowhere() => Seen::Nowhere,
+            None => Seen::ReadyUnknown(node),
         }
     }
 }

@@ -4,13 +4,9 @@
 //! A silent machine may be dead; a machine with a recent heartbeat is not. The last heartbeat of a
 //! dead machine is older than the moment at which its node became NotReady.
 
-use itertools::Itertools as _;
 use jiff::{SignedDuration, Timestamp};
 
-use super::{
-    Policy,
-    reason::{heard, reported},
-};
+use super::{Policy, sentence::last_heartbeat};
 use crate::facts::{ClusterFacts, Heard, NodeFacts, PodFacts, Ready, SignBy, Unread};
 
 /// The age below which a heartbeat is a sign of life, whatever its source: twice the longest
@@ -47,12 +43,6 @@ impl NodeFacts {
             what: None,
         });
         heard.chain(kubelet).collect()
-    }
-
-    /// Returns the signs of life as a phrase.
-    pub(super) fn signs(&self, now: Timestamp) -> String {
-        let signs = self.signs_of_life(now);
-        signs.iter().map(|sign| reported(sign, now)).join(", ")
     }
 
     /// Reports whether the machine is alive, or may be: a heartbeat that was not read may be a sign
@@ -93,11 +83,7 @@ impl NodeFacts {
 
     /// Returns the age and the source of the machine's last heartbeat, as a sentence.
     pub fn last_sign(&self, now: Timestamp) -> String {
-        let Some(last) = self.last_heard() else {
-            return "No heartbeat of its machine is known.".to_owned();
-        };
-        let when = heard(&last.no_later_than(now), now);
-        format!("The last heartbeat of its machine was {when}.")
+        last_heartbeat(self.last_heard(), now)
     }
 }
 

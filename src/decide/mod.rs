@@ -12,12 +12,17 @@ mod life;
 mod policy;
 mod reason;
 mod rules;
+mod sentence;
 mod volume;
 
 pub use self::code::{ReasonCode, Verdict};
 pub use self::context::PodContext;
 pub use self::policy::{Policy, kind, same_kind, span};
-pub use self::reason::{Reason, Tie, TieKind, Ties, heard, reported, unread_facts};
+pub use self::reason::{
+    Cause, Doubt, GraceCut, Location, Missing, Note, Reason, Seen, SharedDisk, Tie, TieKind, Wanted,
+};
+pub use self::sentence::{heard, reported, unread_facts};
+pub use self::volume::selectors;
 use crate::codes::entry;
 
 entry! {

@@ -10,14 +10,11 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     context::PodContext,
-    reason::{NoReason, Tie, TieKind, Ties},
+    reason::{Doubt, Location, NoCause, Tie, TieKind, Wanted},
 };
-use crate::{
-    facts::{
-        AffinityTerm, BoundClaim, ClaimDeletion, ClaimFacts, ClaimState, DeletedWithPod, NodeFacts,
-        Place, PodFacts, Requirement, Storage, Unneeded, Unread, VolumeFacts,
-    },
-    words::joined,
+use crate::facts::{
+    AffinityTerm, BoundClaim, ClaimDeletion, ClaimFacts, ClaimState, NodeFacts, Place, PodFacts,
+    Read, Unneeded, Unread, VolumeFacts,
 };
 
 /// The time that is left, after a PVC was deleted, to set its volume to `Retain`.
@@ -25,92 +22,97 @@ const TIME_TO_RETAIN: SignedDuration = SignedDuration::from_mins(10);
 
 /// The nodes from which a volume can be reached.
 pub enum Reach {
-    /// From this node alone, because the volume is on it. Holds the evidence, as a phrase.
-    Pinned(String),
+    /// From this node alone, because the volume is on it.
+    Pinned,
     /// From no other node, although the volume may not be on this node.
     Confined,
     /// From other nodes too.
     Free,
-    /// Not known. Holds the cause, as a phrase.
-    Unverified(String),
+    /// Not known.
+    Unverified(Unread),
 }
 
 impl Reach {
     /// Reports whether no other node is known to reach the volume.
     pub fn is_local(&self) -> bool {
-        matches!(self, Self::Pinned(_) | Self::Confined)
+        matches!(self, Self::Pinned | Self::Confined)
     }
 }
 
 impl PodContext<'_> {
-    /// Returns how the pod's PVCs tie the pod to its node, for a rule that needs the ties. If PVCs
-    /// were not looked up, the pod does not pass the rule.
-    pub(super) fn ties(&self) -> Result<&Ties, NoReason> {
+    /// Returns the ties between the pod and its PVCs, for a rule that needs them.
+    pub(super) fn ties(&self) -> Result<&[Tie], NoCause> {
         let node = self.required_node()?;
-        let storage = self.storage()?;
-        Ok(self.ties.get_or_init(|| check(self, node, storage)))
+        let storage = self.required_storage()?;
+        let ties = self.ties.get_or_init(|| {
+            let claims = storage.claims().iter();
+            claims.flat_map(|claim| self.ties_to(claim, node)).collect()
+        });
+        Ok(ties)
     }
 
-    /// Lists the bound PVCs whose volumes may tie the pod to its node. Nobody misses the data of the
-    /// pod's own generic ephemeral volume, or of a PVC that was given up.
-    pub(super) fn classified(&self) -> impl Iterator<Item = &BoundClaim> {
-        let claims = self.pod.claims().iter();
-        claims
-            .filter(|claim| !is_temporary(&self.goes(claim)))
-            .filter_map(ClaimFacts::bound)
+    /// Returns the ties between the pod and one of its PVCs: why the PVC is deleted with the pod, if it
+    /// is, and how its data ties the pod to the node, if it does.
+    pub(super) fn ties_to(
+        &self,
+        claim: &ClaimFacts,
+        node: &NodeFacts,
+    ) -> impl Iterator<Item = Tie> {
+        let volume = match &claim.state {
+            ClaimState::Bound(bound) => Some(&bound.volume.name),
+            ClaimState::WithoutVolume { missing, .. } => missing.as_ref(),
+            ClaimState::Unread(_) | ClaimState::Absent => None,
+        };
+        let going = self.going(claim);
+        let data = self.data(claim, node, going.as_ref());
+        let (pvc, volume) = (claim.name.clone(), volume.cloned());
+        let kinds = [going, data].into_iter().flatten();
+        kinds.map(move |kind| Tie {
+            pvc: pvc.clone(),
+            volume: volume.clone(),
+            kind,
+        })
     }
 
-    /// Returns whether the PVC `claim`, which the pod uses, is deleted with the pod.
+    /// Returns why the PVC `claim` is deleted with the pod; `None` if it stays. It goes if the pod owns
+    /// it by UID, or if its deletion was requested and only waits for the pod: Kubernetes deletes a
+    /// PVC with its last owner, and with the last pod that uses it.
     ///
     /// When a `StatefulSet` with `whenScaled: Delete` is scaled down, it makes the pod the owner of
     /// the pod's PVCs. It reverts that only once the pod is gone. So a `StatefulSet` that wants the
     /// pod again wants its PVCs too.
-    pub fn goes(&self, claim: &ClaimFacts) -> DeletedWithPod {
-        let pod = self.pod;
-        let unneeded = pod.unneeded();
-        let policy = claim
+    fn going(&self, claim: &ClaimFacts) -> Option<TieKind> {
+        let unneeded = self.unneeded();
+        let retained = claim
             .bound()
-            .and_then(|it| it.volume.reclaim_policy.as_deref());
+            .is_some_and(|bound| bound.volume.reclaim_policy.as_deref() == Some("Retain"));
         if claim.owned && claim.ephemeral {
-            return DeletedWithPod::Ephemeral;
+            return Some(TieKind::Ephemeral { retained });
         }
         if !claim.owned && claim.deletion.is_none() {
-            return DeletedWithPod::No;
+            return None;
         }
-        if unneeded == Some(Unneeded::Namespace) {
-            return DeletedWithPod::Unwanted(Unneeded::Namespace);
+        if let Some(why @ Unneeded::Namespace) = unneeded {
+            return Some(TieKind::Unwanted { why, retained });
         }
         if let Some(from) = self.given_up_from(claim) {
-            return DeletedWithPod::GivenUp(from);
+            return Some(TieKind::GivenUp { from, retained });
         }
-        match (&claim.deletion, unneeded) {
-            (None, Some(why)) => DeletedWithPod::Unwanted(why),
-            _ if policy == Some("Retain") => DeletedWithPod::Retained,
-            (Some(ClaimDeletion { at, finalizers }), _) => {
-                let held = joined(finalizers, ", ");
-                DeletedWithPod::MayBeWanted(match held {
-                    Some(finalizers) => format!(
-                        "it was deleted at {at:.0}, and goes once its last pod and the finalizers {finalizers} are gone"
-                    ),
-                    None => format!(
-                        "it was deleted at {at:.0}, before its node became NotReady, and goes with its last pod"
-                    ),
-                })
-            }
-            (None, None) => {
-                let set_wants = pod.storage.as_ref().and_then(|it| it.set_wants.as_ref());
-                let why = match set_wants {
-                    _ if !pod.of_stateful_set() => {
-                        "no StatefulSet controls the pod, which would say whether it is wanted again"
-                    }
-                    Some(Ok(_)) => "its StatefulSet wants the pod again",
-                    Some(Err(Unread(why))) => &format!("its StatefulSet could not be read: {why}"),
-                    None => "its StatefulSet was not read",
-                };
-                DeletedWithPod::MayBeWanted(format!(
-                    "the pod owns it, so that it goes with the pod, and {why}"
-                ))
-            }
+        Some(match (&claim.deletion, unneeded) {
+            (None, Some(why)) => TieKind::Unwanted { why, retained },
+            _ if retained => TieKind::Retained,
+            (Some(deletion), _) => TieKind::Goes(Wanted::Deleted(deletion.clone())),
+            (None, None) => TieKind::Goes(self.wanted_by_set()),
+        })
+    }
+
+    /// Returns why a PVC that the pod owns may be wanted, by the `StatefulSet` that controls the pod.
+    fn wanted_by_set(&self) -> Wanted {
+        match self.storage.and_then(|it| it.set.as_ref()) {
+            _ if !self.pod.of_stateful_set() => Wanted::OwnedWithoutSet,
+            Some(Ok(_)) => Wanted::OwnedAndWanted,
+            Some(Err(why)) => Wanted::OwnedAndSetUnread(Some(why.clone())),
+            None => Wanted::OwnedAndSetUnread(None),
         }
     }
 
@@ -124,11 +126,85 @@ impl PodContext<'_> {
         let from = at.saturating_add(delay).ok()?;
         (*at > since && finalizers.is_empty()).then_some(from)
     }
+
+    /// Returns how the data of the PVC `claim` ties the pod to `node`; `None` if it does not. `going`
+    /// is why the PVC goes with the pod: nobody misses the data of the pod's own generic ephemeral
+    /// volume, or of a PVC that was given up.
+    fn data(
+        &self,
+        claim: &ClaimFacts,
+        node: &NodeFacts,
+        going: Option<&TieKind>,
+    ) -> Option<TieKind> {
+        let bound = match &claim.state {
+            ClaimState::Unread(why) => {
+                return Some(TieKind::Unverified(Doubt::Unread(why.clone())));
+            }
+            _ if is_temporary(going) => return None,
+            ClaimState::Absent => return None,
+            ClaimState::WithoutVolume { missing, phase } => {
+                return Some(TieKind::Unverified(match missing {
+                    Some(_) => Doubt::VolumeGone,
+                    None => Doubt::NoVolume(phase.clone()),
+                }));
+            }
+            ClaimState::Bound(bound) => bound,
+        };
+        let VolumeFacts {
+            storage, affinity, ..
+        } = &bound.volume;
+        let location = || Location {
+            storage: storage.clone(),
+            affinity: affinity.clone(),
+        };
+        match (reach(claim, bound, node), self.unneeded()) {
+            (Reach::Pinned | Reach::Confined, Some(why)) => Some(TieKind::Unneeded {
+                why,
+                goes: claim.owned || claim.deletion.is_some(),
+            }),
+            (Reach::Pinned, None) => Some(TieKind::Pinned(location())),
+            (Reach::Confined, None) => Some(TieKind::Confined(location())),
+            (Reach::Free, None) if !affinity.is_empty() => {
+                Some(TieKind::Elsewhere(affinity.clone()))
+            }
+            // A pod that nothing wants again gets no replacement.
+            (Reach::Free, _) => None,
+            (Reach::Unverified(why), _) => Some(TieKind::Unverified(Doubt::Nodes(why))),
+        }
+    }
+
+    /// Reports whether a PVC goes with the pod that may be wanted, and whose deletion nobody requested.
+    pub fn fears_for_a_claim(&self) -> bool {
+        let mut claims = self.storage.iter().flat_map(|storage| storage.claims());
+        claims.any(|claim| self.fears_for(claim))
+    }
+
+    fn fears_for(&self, claim: &ClaimFacts) -> bool {
+        claim.deletion.is_none() && matches!(self.going(claim), Some(TieKind::Goes(_)))
+    }
+
+    /// Reports whether a verdict depends on the `StatefulSet` that controls the pod, as the one that
+    /// may want the pod again.
+    pub fn needs_set(&self) -> bool {
+        let node = self.known().filter(|_| self.pod.of_stateful_set());
+        let (Some(node), Some(storage)) = (node, self.storage) else {
+            return false;
+        };
+        let depends = |claim: &ClaimFacts| {
+            let is_local = |bound| reach(claim, bound, node).is_local();
+            self.fears_for(claim)
+                || !is_temporary(self.going(claim).as_ref()) && claim.bound().is_some_and(is_local)
+        };
+        waits_with_a_path(self.pod) || storage.claims().iter().any(depends)
+    }
 }
 
 /// Reports whether nobody misses the data of a PVC. Only `shared-disk` needs to know its volume.
-fn is_temporary(goes: &DeletedWithPod) -> bool {
-    matches!(goes, DeletedWithPod::Ephemeral | DeletedWithPod::GivenUp(_))
+fn is_temporary(going: Option<&TieKind>) -> bool {
+    matches!(
+        going,
+        Some(TieKind::Ephemeral { .. } | TieKind::GivenUp { .. })
+    )
 }
 
 /// Reports whether the pod may write to a path of its node, and its controller waits for its end
@@ -137,214 +213,75 @@ pub fn waits_with_a_path(pod: &PodFacts) -> bool {
     pod.controller.is_some() && !pod.is_replaced_early() && !pod.host_paths.is_empty()
 }
 
-fn check(case: &PodContext<'_>, node: &NodeFacts, storage: &Storage) -> Ties {
-    let mut ties = Ties::default();
-    let pod = case.pod;
-    if waits_with_a_path(pod) {
-        ties.unneeded.extend(pod.unneeded());
-    }
-    for claim in &storage.claims {
-        let name = &claim.name;
-        let tie = |why, kind| Tie {
-            pvc: name.clone(),
-            volume: claim.bound().map(|bound| bound.volume.name.clone()),
-            why,
-            kind,
-        };
-        let unverified = |why| tie(why, TieKind::Unverified);
-        let goes = case.goes(claim);
-        let how = match &goes {
-            DeletedWithPod::No => None,
-            DeletedWithPod::MayBeWanted(why) => {
-                ties.all.push(tie(why.clone(), TieKind::Going));
-                None
-            }
-            DeletedWithPod::Ephemeral => Some("belongs to the pod alone and is deleted with it"),
-            DeletedWithPod::GivenUp(from) => {
-                ties.given_up_until = ties.given_up_until.max(Some(*from));
-                Some("was deleted after the node failed, and disappears with its last pod")
-            }
-            DeletedWithPod::Unwanted(why) => {
-                ties.unneeded.insert(*why);
-                Some("is deleted with the pod, and nothing wants it again")
-            }
-            DeletedWithPod::Retained => Some("is deleted with its last pod"),
-        };
-        let stays = claim
-            .bound()
-            .is_some_and(|bound| bound.volume.reclaim_policy.as_deref() == Some("Retain"));
-        let data = if stays {
-            "its volume stays, by its reclaim policy Retain"
-        } else {
-            "data included"
-        };
-        ties.notes
-            .extend(how.map(|how| format!("PVC {name} {how}, {data}")));
-        let unsure = match &claim.state {
-            ClaimState::Unread(unread) => Some(unverified(unread.0.clone())),
-            _ if is_temporary(&goes) => None,
-            ClaimState::Bound(bound) => {
-                classify(case, node, claim, bound, &mut ties).map(unverified)
-            }
-            ClaimState::WithoutVolume { missing, phase } => {
-                let phase = phase.as_deref().unwrap_or("not set");
-                let cause = missing.as_ref().map_or_else(
-                    || format!("it names no volume (phase {phase})"),
-                    |volume| format!("its volume {volume} does not exist"),
-                );
-                Some(Tie {
-                    volume: missing.clone(),
-                    ..unverified(cause)
-                })
-            }
-            ClaimState::Absent => None,
-        };
-        ties.all.extend(unsure);
-    }
-    ties
-}
-
-/// Adds a bound PVC to `ties`. If the PVC is unverified, returns the cause instead and adds no tie.
-fn classify(
-    case: &PodContext<'_>,
-    node: &NodeFacts,
-    claim: &ClaimFacts,
-    bound: &BoundClaim,
-    ties: &mut Ties,
-) -> Option<String> {
-    let volume = &bound.volume;
-    let name = &volume.name;
-    let reach = reach(volume, node);
-    if let Some(why) = case.pod.unneeded().filter(|_| reach.is_local()) {
-        if !claim.owned && claim.deletion.is_none() {
-            let claim = &claim.name;
-            ties.notes.push(match why {
-                Unneeded::Namespace => format!("PVC {claim} is deleted with its namespace"),
-                Unneeded::Set => format!(
-                    "PVC {claim} stays, with its data on volume {name}: no StatefulSet wants the pod again"
-                ),
-            });
-        }
-        ties.unneeded.insert(why);
-        return None;
-    }
-    let tie = |why, kind| Tie {
-        pvc: claim.name.clone(),
-        volume: Some(name.clone()),
-        why,
-        kind,
-    };
-    match reach {
-        Reach::Pinned(bond) => {
-            ties.all.push(tie(bond, TieKind::Pinned));
-        }
-        Reach::Confined => {
-            let why = confined_by(volume);
-            ties.all.push(tie(why, TieKind::Confined));
-        }
-        // A pod that nothing wants again gets no replacement.
-        Reach::Free if volume.affinity.is_empty() || case.pod.unneeded().is_some() => {}
-        Reach::Free => ties.notes.push(format!(
-            "its replacement waits for a node that its volume allows: {name} needs {}",
-            spell(&volume.affinity)
-        )),
-        Reach::Unverified(why) => {
-            return Some(format!(
-                "it is unknown whether another node reaches its volume {name}: {why}"
-            ));
-        }
-    }
-    None
-}
-
-/// Returns the terms of a volume's affinity that decide which nodes reach the volume, or the answer
-/// if these terms are not needed for it.
-fn deciding_terms(volume: &VolumeFacts) -> Result<Vec<&AffinityTerm>, Reach> {
+/// Returns the terms of a volume's affinity that decide which nodes reach the volume, each with its
+/// place in the affinity; or the answer, if these terms are not needed for it.
+fn deciding_terms(volume: &VolumeFacts) -> Result<Vec<(usize, &AffinityTerm)>, Reach> {
     if volume.storage == Place::StrictLocal {
-        return Err(Reach::Pinned(
-            "Longhorn, dataLocality strict-local".to_owned(),
-        ));
+        return Err(Reach::Pinned);
     }
-    let directory = directory(volume);
-    if volume.affinity.is_empty() && directory.is_none() {
+    let is_directory = is_directory(volume);
+    if volume.affinity.is_empty() && !is_directory {
         return Err(Reach::Free);
     }
     // In Kubernetes, a term without requirements matches no node, so it allows no further node.
-    let has_any = |term: &&AffinityTerm| term.fields || !term.requirements.is_empty();
-    let terms = volume.affinity.iter().filter(has_any).collect_vec();
-    let is_left =
-        |term: &&AffinityTerm| term.fields || term.requirements.iter().any(|it| !it.of_zone());
+    let has_any = |(_, term): &(usize, &AffinityTerm)| term.fields || !term.requirements.is_empty();
+    let terms = volume.affinity.iter().enumerate().filter(has_any);
+    let terms = terms.collect_vec();
+    let is_left = |(_, term): &(usize, &AffinityTerm)| {
+        term.fields || term.requirements.iter().any(|it| !it.of_zone())
+    };
     // It is not known which nodes share a directory that no affinity ties to nodes.
-    if terms.is_empty() || directory.is_some() && !terms.iter().all(is_left) {
+    if terms.is_empty() || is_directory && !terms.iter().all(is_left) {
         return Err(Reach::Confined);
     }
     // A node may come up in that zone at any time.
-    if terms.iter().any(|term| term.selector() == Ok(None)) {
+    if terms.iter().any(|(_, term)| term.selector() == Ok(None)) {
         return Err(Reach::Free);
     }
     Ok(terms)
 }
 
 /// Returns the label selectors of the nodes that decide which nodes reach the volume.
-pub fn selectors(volume: &VolumeFacts) -> Vec<String> {
+pub fn selectors(volume: &VolumeFacts) -> impl Iterator<Item = String> {
     let terms = deciding_terms(volume).unwrap_or_default().into_iter();
-    let selectors = terms.filter_map(|term| term.selector().ok().flatten());
-    selectors.collect()
+    terms.filter_map(|(_, term)| term.selector().ok().flatten())
 }
 
-/// Classifies the volume by the nodes that reach it. Zones and regions are ignored: a node may come
-/// up in a zone at any time.
-pub fn reach(volume: &VolumeFacts, node: &NodeFacts) -> Reach {
+/// Classifies the volume of a PVC by the nodes that reach it. Zones and regions are ignored: a node may
+/// come up in a zone at any time.
+pub fn reach(claim: &ClaimFacts, bound: &BoundClaim, node: &NodeFacts) -> Reach {
+    let volume = &bound.volume;
     let terms = match deciding_terms(volume) {
         Ok(terms) => terms,
         Err(reach) => return reach,
     };
     let mut unverified = None;
-    for term in &terms {
-        match (&term.selector(), &term.satisfied_by) {
-            (Err(unread), _) | (_, Err(unread)) => unverified = Some(unread.0.clone()),
+    for (place, term) in &terms {
+        let allowed = claim.allowed.get(*place).map(Read::as_ref);
+        match (term.selector(), allowed) {
+            (Err(why), _) => unverified = Some(why),
+            (_, None) => unverified = Some(Unread("they were not looked up".to_owned())),
+            (_, Some(Err(why))) => unverified = Some(why.clone()),
             // Another node of the same hostname has another disk.
-            (_, Ok(_)) if directory(volume).is_some() && names_only(term, node) => {}
-            (_, Ok(nodes)) => {
+            (_, Some(Ok(_))) if is_directory(volume) && names_only(term, node) => {}
+            (_, Some(Ok(nodes))) => {
                 if nodes.iter().any(|name| *name != node.name) {
                     return Reach::Free;
                 }
             }
         }
     }
-    if let Some(cause) = unverified {
-        return Reach::Unverified(cause);
+    if let Some(why) = unverified {
+        return Reach::Unverified(why);
     }
-    if terms.iter().all(|term| names_only(term, node)) {
-        let affinity = || {
-            format!(
-                "reachable only from this node, by {}",
-                spell(&volume.affinity)
-            )
-        };
-        return Reach::Pinned(directory(volume).unwrap_or_else(affinity));
+    if terms.iter().all(|(_, term)| names_only(term, node)) {
+        return Reach::Pinned;
     }
     Reach::Confined
 }
 
-fn directory(volume: &VolumeFacts) -> Option<String> {
-    match &volume.storage {
-        Place::Local(path) => Some(format!("local, at {path}")),
-        Place::HostPath(path) => Some(format!("hostPath, at {path}")),
-        Place::StrictLocal | Place::Driver => None,
-    }
-}
-
-fn confined_by(volume: &VolumeFacts) -> String {
-    let is_bound = volume.affinity.iter().any(|term| {
-        term.requirements
-            .iter()
-            .any(|requirement| !requirement.of_zone())
-    });
-    match directory(volume).filter(|_| !is_bound) {
-        Some(directory) => format!("is a directory that other nodes may share ({directory})"),
-        None => format!("needs {}", spell(&volume.affinity)),
-    }
+fn is_directory(volume: &VolumeFacts) -> bool {
+    matches!(volume.storage, Place::Local(_) | Place::HostPath(_))
 }
 
 /// Reports whether `term` of a volume's affinity names this node and no other. Drivers use label
@@ -357,29 +294,4 @@ fn names_only(term: &AffinityTerm, node: &NodeFacts) -> bool {
         let names = requirement.operator == "In" && !requirement.of_zone();
         names && !values.is_empty() && values.iter().all(is_name)
     })
-}
-
-/// Formats terms as a phrase: "zone in (a, b) or zone in (c)".
-fn spell(terms: &[AffinityTerm]) -> String {
-    let term = |term: &AffinityTerm| {
-        let requirements = term.requirements.iter().map(|requirement| {
-            let Requirement {
-                key,
-                operator,
-                values,
-            } = requirement;
-            match operator.as_str() {
-                "Exists" | "DoesNotExist" => format!("{key} {operator}"),
-                _ if *values == [""] => format!("{key} {operator} (\"\")"),
-                _ => format!("{key} {operator} ({})", values.join(", ")),
-            }
-        });
-        let fields = term.fields.then(|| "a field of the node".to_owned());
-        requirements.chain(fields).join(" and ")
-    };
-    let mut terms = terms.iter().map(term).filter(|term| !term.is_empty());
-    match terms.join(" or ").as_str() {
-        "" => "what no node has".to_owned(),
-        terms => terms.to_owned(),
-    }
 }

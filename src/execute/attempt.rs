@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use tokio::{sync::Mutex, time::Instant};
 
 use crate::{
-    cluster::{Cluster, Failure, StatusKind, StillDown},
-    decide::{PodContext, Policy, Reason, ReasonCode, Verdict},
+    cluster::{Cluster, Failure, NodeAgain, NotDown, Permit, StatusKind},
+    decide::{PodContext, Policy, ReasonCode, Verdict},
     facts::{
         Heard, NamespaceFacts, Namespaces, NodeFacts, NodeRead, PodFacts, Read, Unneeded, Unread,
         namespace,
@@ -51,7 +51,7 @@ pub struct Run<'a> {
 impl Run<'_> {
     /// Reads the other Leases again if the last reading is old. Returns `None` as long as the pods
     /// were judged by the last reading.
-    async fn leases_again(&self) -> Option<(&Holders, Arc<Read<LeasesByNode>>)> {
+    async fn read_leases_again(&self) -> Option<(&Holders, Arc<Read<LeasesByNode>>)> {
         let (holders, last) = self.leases.as_ref()?;
         let mut last = last.lock().await;
         let has_failed = last.again.as_ref().is_some_and(|read| read.is_err());
@@ -85,7 +85,7 @@ pub struct Node<'a> {
     pub heard: RefCell<Vec<Heard>>,
     /// The time and the result of the node's last reading. The lock is held while the node is read
     /// again, so that the node's other pods wait for that reading and share it.
-    pub last_reading: Mutex<Option<(Instant, Result<StillDown, Outcome>)>>,
+    pub last_reading: Mutex<Option<(Instant, Result<NodeAgain, NotDown>)>>,
 }
 
 /// The turn of one pod of the plan.
@@ -114,44 +114,6 @@ impl Turn<'_> {
             "Force-deleting pod {name} in namespace {namespace} on node {on} with deletion timestamp {deadline}"
         );
         self.delete().await
-    }
-
-    /// Returns `Err` with the pod's outcome if the pod's namespace is now opted out, or is not
-    /// known.
-    fn check_namespace(&self) -> Result<(), Outcome> {
-        match namespace(&self.run.namespaces.borrow(), &self.judged.pod.namespace) {
-            Ok(NamespaceFacts {
-                opted_out: None, ..
-            }) => Ok(()),
-            Ok(_) => Err(Outcome::OptedOut),
-            Err(Unread(why)) => {
-                let why = format!("its namespace could not be read again: {why}");
-                Err(Outcome::Failed(why))
-            }
-        }
-    }
-
-    /// Reports whether something wants the pod or its PVCs again. When the pod was judged, nothing
-    /// did, for the cause `why`.
-    async fn wanted_again(&self, pod: &PodFacts, why: Unneeded) -> Result<bool, Failure> {
-        let (cluster, namespace) = (self.run.cluster, &pod.namespace);
-        Ok(match why {
-            Unneeded::Namespace => {
-                let read = cluster.namespace(namespace).await?;
-                let is_wanted = !read.as_ref().is_some_and(|it| it.deleted);
-                // The namespace may have been opted out since. The opt-out applies to all of its
-                // pods.
-                if let (Some(facts), Ok(all)) = (read, &mut *self.run.namespaces.borrow_mut()) {
-                    all.insert(namespace.clone(), facts);
-                }
-                is_wanted
-            }
-            Unneeded::Set => {
-                let name = pod.owner.as_ref().map_or("", |owner| &owner.name);
-                let set = cluster.find::<RawStatefulSet>(namespace, name).await?;
-                set.is_some_and(|set| set.wants(&pod.name))
-            }
-        })
     }
 
     /// Returns `Err` with the pod's outcome if the run has to end and may not begin anything new.
@@ -208,13 +170,13 @@ impl Turn<'_> {
         // one.
         let mut second_chances = 1;
         loop {
-            let proof = self.still_down(&pod).await?;
+            let permit = self.permit(&pod).await?;
             let patching = pod.held_by_job() && !pod.finished();
             let written = if patching {
-                let patch = cluster.fail_job_pod(&pod, &proof).await;
+                let patch = cluster.fail_job_pod(&permit).await;
                 patch.map(Some)
             } else {
-                let delete = cluster.delete_pod(&pod, &proof).await;
+                let delete = cluster.delete_pod(&permit).await;
                 delete.map(|()| None)
             };
             let failure = match written {
@@ -237,7 +199,7 @@ impl Turn<'_> {
             // admission. Reading the pod again tells the two cases apart.
             if second_chances > 0 && (conflict || patching && failure.code() == Some(422)) {
                 second_chances -= 1;
-                let again = self.look_again(&pod).await?;
+                let again = self.read_pod_again(&pod).await?;
                 if conflict {
                     pod = again;
                     continue;
@@ -258,88 +220,133 @@ impl Turn<'_> {
         }
     }
 
-    /// Judges `pod` by a fresh reading of its node. Returns the proof that a write needs. `Err` is
-    /// the pod's outcome if the pod may no longer be deleted.
-    async fn still_down(&self, pod: &PodFacts) -> Result<StillDown, Outcome> {
-        let as_judged = self.node.as_judged;
-        let mut proof = self.fresh().await?;
-        proof.goes_on = self.patched;
-        let (node, now) = proof.read();
-        let mut node = node.clone();
-        node.hear(self.node.heard.borrow().iter().cloned());
-        let unread_leases = node.unread().is_some();
-        let known = NodeRead::Known(node);
-        let reason = PodContext::new(now, self.run.policy, Some(&known), pod).decide();
-        // A fact that could not be read is no change, so the outcome is a failure. If a node's
-        // lease could not be read, the node is not treated as off, and a shared disk then keeps the
-        // pod.
-        let unread = match reason.code {
-            ReasonCode::FactsUnread => true,
-            // Without the leases, no grace period is cut short.
-            ReasonCode::NotOverdue | ReasonCode::SharedDisk => unread_leases,
-            _ => false,
-        };
-        match reason.verdict() {
-            Verdict::Reap => {
-                self.still_unneeded(pod, &reason).await?;
-                Ok(proof)
+    /// Reads the pod's node again, judges the pod by it, and reads again what the verdict relies on.
+    /// Returns the permission to write to the pod. `Err` is the pod's outcome if the pod may no longer
+    /// be deleted. The readings after that of the node are newer than the permit.
+    async fn permit(&self, pod: &PodFacts) -> Result<Permit, Outcome> {
+        let node = self.read_node_again().await?;
+        let storage = self.judged.storage.as_ref();
+        let heard = self.node.heard.borrow().clone();
+        let permit = node.permit(self.run.policy, (pod, storage), heard, self.patched);
+        let permit = permit.map_err(|reason| {
+            // A fact that could not be read is no change, so the outcome is a failure. If a node's
+            // lease could not be read, the node is not treated as off, and a shared disk then keeps
+            // the pod.
+            let is_unread = match reason.code() {
+                ReasonCode::FactsUnread => true,
+                // Without the leases, no grace period is cut short.
+                ReasonCode::NotOverdue | ReasonCode::SharedDisk => node.lacks_leases(),
+                _ => false,
+            };
+            if is_unread {
+                let name = &self.node.as_judged.name;
+                Outcome::Failed(format!("node {name} could not be judged again: {reason}"))
+            } else {
+                Outcome::NodeChanged(reason.to_string())
             }
-            _ if unread => Err(Outcome::Failed(format!(
-                "node {} could not be judged again: {}",
-                as_judged.name, reason.sentence
-            ))),
-            _ => Err(Outcome::NodeChanged(reason.sentence)),
+        })?;
+        for &why in permit.unneeded() {
+            self.check_unneeded(pod, why).await?;
         }
-    }
-
-    /// Reads the objects again that show that nothing needs the pod or its PVCs, if the pod passed
-    /// a rule because of them. The proof of the node is older than these readings, so a write that
-    /// the proof permits follows them within five seconds.
-    async fn still_unneeded(&self, pod: &PodFacts, reason: &Reason) -> Result<(), Outcome> {
-        for &why in &reason.ties.unneeded {
-            match self.wanted_again(pod, why).await {
-                Ok(false) => {}
-                Ok(true) => {
-                    let why = match why {
-                        Unneeded::Namespace => "Its namespace is not being deleted any more.",
-                        Unneeded::Set => "A StatefulSet now wants the pod again.",
-                    };
-                    return Err(Outcome::Changed(why.to_owned()));
-                }
-                Err(failure) => {
-                    let why = format!(
-                        "whether something wants it or its PVCs could not be read again: {failure}"
-                    );
-                    return Err(Outcome::Failed(why));
-                }
-            }
-        }
-        self.check_namespace()
+        self.check_namespace()?;
+        Ok(permit)
     }
 
     /// Reads the node, or returns the last reading if it is recent. `Err` is the pod's outcome.
-    async fn fresh(&self) -> Result<StillDown, Outcome> {
+    async fn read_node_again(&self) -> Result<NodeAgain, Outcome> {
         let mut last_reading = self.node.last_reading.lock().await;
-        if let Some((at, fresh)) = &*last_reading
-            && at.elapsed() < NODE_SHARED_FOR
-        {
-            return fresh.clone();
+        let recent = last_reading.as_ref();
+        let recent = recent.filter(|(at, _)| at.elapsed() < NODE_SHARED_FOR);
+        let read = if let Some((_, read)) = recent {
+            read.clone()
+        } else {
+            let leases = self.run.read_leases_again().await;
+            let leases = leases.as_ref().map(|(holders, read)| (*holders, &**read));
+            let asked = Instant::now();
+            let Run {
+                cluster, policy, ..
+            } = self.run;
+            let read = cluster.read_node_again(self.node.as_judged, policy, leases);
+            let read = read.await;
+            *last_reading = Some((taken(&read, asked), read.clone()));
+            read
+        };
+        let name = &self.node.as_judged.name;
+        read.map_err(|why| match why {
+            NotDown::Unread(failure) => {
+                Outcome::Failed(format!("node {name} could not be read again: {failure}"))
+            }
+            NotDown::Ready => Outcome::NodeRecovered,
+            NotDown::Gone => Outcome::NodeChanged("The node no longer exists.".to_owned()),
+            NotDown::Replaced => {
+                Outcome::NodeChanged("Another node has registered under the name.".to_owned())
+            }
+            NotDown::Leaf => {
+                Outcome::NodeChanged("The node carries the mark of a leaf node.".to_owned())
+            }
+        })
+    }
+
+    /// Reads the object again that showed, by `why`, that nothing wants the pod or its PVCs. `Err` is
+    /// the pod's outcome if something wants them now, or if the object could not be read.
+    async fn check_unneeded(&self, pod: &PodFacts, why: Unneeded) -> Result<(), Outcome> {
+        let is_wanted = match why {
+            Unneeded::Namespace => self.read_namespace_again(&pod.namespace).await.map(|it| {
+                let is_deleted = it.is_some_and(|it| it.deleted);
+                !is_deleted
+            }),
+            Unneeded::Set => {
+                let name = pod.owner.as_ref().map_or("", |owner| &owner.name);
+                let find = self
+                    .run
+                    .cluster
+                    .find::<RawStatefulSet>(&pod.namespace, name);
+                find.await
+                    .map(|set| set.is_some_and(|set| set.wants(&pod.name)))
+            }
+        };
+        match (is_wanted, why) {
+            (Ok(false), _) => Ok(()),
+            (Ok(true), Unneeded::Namespace) => Err(Outcome::Changed(
+                "Its namespace is not being deleted any more.".to_owned(),
+            )),
+            (Ok(true), Unneeded::Set) => Err(Outcome::Changed(
+                "A StatefulSet now wants the pod again.".to_owned(),
+            )),
+            (Err(failure), _) => Err(Outcome::Failed(format!(
+                "whether something wants it or its PVCs could not be read again: {failure}"
+            ))),
         }
-        let leases = self.run.leases_again().await;
-        let asked = Instant::now();
-        let Run {
-            cluster, policy, ..
-        } = self.run;
-        let leases = leases.as_ref().map(|(holders, read)| (*holders, &**read));
-        let fresh = cluster.still_down(self.node.as_judged, policy, leases);
-        let fresh = fresh.await;
-        *last_reading = Some((taken(&fresh, asked), fresh.clone()));
-        fresh
+    }
+
+    /// Reads a namespace again, for all pods: it may have been opted out since. `None` if it does not
+    /// exist.
+    async fn read_namespace_again(&self, name: &str) -> Result<Option<NamespaceFacts>, Failure> {
+        let read = self.run.cluster.namespace(name).await?;
+        if let (Some(facts), Ok(all)) = (&read, &mut *self.run.namespaces.borrow_mut()) {
+            all.insert(name.to_owned(), facts.clone());
+        }
+        Ok(read)
+    }
+
+    /// Returns `Err` with the pod's outcome if the pod's namespace is now opted out, or is not
+    /// known.
+    fn check_namespace(&self) -> Result<(), Outcome> {
+        match namespace(&self.run.namespaces.borrow(), &self.judged.pod.namespace) {
+            Ok(NamespaceFacts {
+                opted_out: None, ..
+            }) => Ok(()),
+            Ok(_) => Err(Outcome::OptedOut),
+            Err(Unread(why)) => {
+                let why = format!("its namespace could not be read again: {why}");
+                Err(Outcome::Failed(why))
+            }
+        }
     }
 
     /// Reads a pod that has changed, and judges it again by the node's facts of the plan.
-    /// `still_down` checks whether the node has changed.
-    async fn look_again(&self, pod: &PodFacts) -> Result<PodFacts, Outcome> {
+    /// `permit` checks whether the node has changed.
+    async fn read_pod_again(&self, pod: &PodFacts) -> Result<PodFacts, Outcome> {
         let changed = |why: &str| Outcome::Changed(why.to_owned());
         let raw = self
             .run
@@ -368,15 +375,15 @@ impl Turn<'_> {
         }
         // A pod's volumes never change, so the facts about its PVCs are still true. If its PVCs
         // differ nevertheless, nothing is known about them, and the rules keep the pod.
-        if again.claim_names == pod.claim_names {
-            again.storage.clone_from(&pod.storage);
-        }
-        let known = NodeRead::Known(node);
-        let reason = PodContext::new(self.run.now, self.run.policy, Some(&known), &again).decide();
+        let storage = self.judged.storage.as_ref();
+        let storage = storage.filter(|_| again.claim_names == pod.claim_names);
+        let (known, Run { now, policy, .. }) = (NodeRead::Known(node), self.run);
+        let case = PodContext::new(*now, policy, Some(&known), &again, storage);
+        let reason = case.decide();
         if reason.verdict() == Verdict::Reap {
             Ok(again)
         } else {
-            Err(changed(&reason.sentence))
+            Err(changed(&reason.to_string()))
         }
     }
 }

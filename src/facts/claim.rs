@@ -27,29 +27,39 @@ pub struct Copies {
 }
 
 /// The facts that the last step of gathering reads for a pod.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Storage {
-    /// The PVCs that the pod uses.
-    pub claims: Vec<ClaimFacts>,
-    /// Whether a `StatefulSet` with the controller's name, whatever its UID, wants a pod of this
-    /// name. `None` if no `StatefulSet` controls the pod, or if no verdict depends on it.
-    pub set_wants: Option<Read<bool>>,
-    /// The copies of the `StatefulSet` with the controller's name; `None` if it was not read.
+    /// The PVCs that the pod uses. The error says that there are too many to look up.
+    pub claims: Read<Vec<ClaimFacts>>,
+    /// The `StatefulSet` with the controller's name, whatever its UID. `None` if no `StatefulSet`
+    /// controls the pod, or if no verdict depends on it.
+    pub set: Option<Read<SetFacts>>,
+}
+
+/// What a `StatefulSet` means for one of its pods.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SetFacts {
+    /// True if it wants a pod of this name. A set that does not exist wants none.
+    pub wants: bool,
+    /// Its copies; `None` if it does not say.
     pub copies: Option<Copies>,
 }
 
 impl Storage {
-    /// Returns the storage of a pod whose PVCs are too many to look up; `cause` says why.
-    pub fn unread(cause: Unread) -> Self {
-        let any = ClaimName {
-            name: ANY_CLAIM.to_owned(),
-            ephemeral: false,
-        };
-        let unread = ClaimState::Unread(cause).into();
-        Self {
-            claims: vec![ClaimFacts::new(any, unread, &Uid::default())],
-            ..Self::default()
-        }
+    /// Lists the PVCs that were looked up.
+    pub fn claims(&self) -> &[ClaimFacts] {
+        self.claims.as_ref().map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns the PVC of that name, if the pod uses one.
+    pub fn claim(&self, name: &str) -> Option<&ClaimFacts> {
+        self.claims().iter().find(|claim| claim.name == name)
+    }
+
+    /// Lists the volumes to which the PVCs are bound.
+    pub fn volumes(&self) -> impl Iterator<Item = &VolumeFacts> {
+        let bound = self.claims().iter().filter_map(ClaimFacts::bound);
+        bound.map(|bound| &bound.volume)
     }
 }
 
@@ -71,27 +81,18 @@ pub struct ClaimFacts {
     pub owned: bool,
     /// The PVC's state.
     pub state: ClaimState,
+    /// The real nodes that satisfy each term of the volume's affinity if zones and regions are
+    /// ignored, in the order of the terms: all of them, or two if there are more.
+    pub allowed: Vec<Read<Vec<String>>>,
+    /// True if the volume is attached to the pod's node, or if its driver attaches volumes at all;
+    /// `None` if the volume has no driver of a disk.
+    pub attaches: Option<Read<bool>>,
 }
 
 /// The maximum number of PVCs of one pod that are kept in memory and looked up.
 pub const MAX_CLAIMS_PER_POD: usize = 64;
-/// The name that stands for any PVC of a namespace. No PVC can have this name.
-pub const ANY_CLAIM: &str = "*";
 
 impl ClaimFacts {
-    /// Returns the PVC that a pod with the UID `pod` calls `named`, as it was `read`.
-    pub fn new(named: ClaimName, read: ClaimRead, pod: &Uid) -> Self {
-        Self {
-            name: named.name,
-            ephemeral: named.ephemeral,
-            templated: false,
-            deletion: read.deletion,
-            owner: read.owner,
-            owned: read.owners.contains(pod),
-            state: read.state,
-        }
-    }
-
     /// Returns the facts about the PVC and its volume, if the PVC is bound.
     pub fn bound(&self) -> Option<&BoundClaim> {
         match &self.state {
@@ -109,26 +110,6 @@ pub struct ClaimDeletion {
     pub at: Timestamp,
     /// The finalizers except `kubernetes.io/pvc-protection`, which waits for the pods.
     pub finalizers: Vec<String>,
-}
-
-/// Whether a PVC is deleted with its pod. It is if the pod owns it by UID, or if its deletion was
-/// requested and only waits for the pod. Kubernetes deletes a PVC with its last owner, and with the
-/// last pod that uses it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum DeletedWithPod {
-    /// The PVC stays.
-    No,
-    /// The PVC belongs to the pod's own generic ephemeral volume. It ties the pod to nothing.
-    Ephemeral,
-    /// The PVC is deleted, and nothing wants it again. Holds why.
-    Unwanted(Unneeded),
-    /// The PVC is deleted, but its volume stays, by its reclaim policy `Retain`.
-    Retained,
-    /// Somebody gave the PVC up by deleting it after the node failed. Holds the time from which the
-    /// pod may be deleted.
-    GivenUp(Timestamp),
-    /// The PVC is deleted, but something may want it again. Holds the cause, as a phrase.
-    MayBeWanted(String),
 }
 
 /// Why nothing needs a pod or its PVCs again. Each cause is a fact that may change before the pod is
@@ -209,20 +190,11 @@ pub struct VolumeFacts {
     /// The kind of disk, if two machines could write to it at once over a storage network (in-tree
     /// `fc`, `iscsi` or `flexVolume`, not read-only).
     pub disk: Option<&'static str>,
-    /// The CSI driver, if the volume is a writable disk for one machine. Only attaching keeps a
-    /// second machine from writing to such a disk.
-    pub driver: Option<Driver>,
+    /// The name of the CSI driver, if the volume is a writable disk for one machine. Only attaching
+    /// keeps a second machine from writing to such a disk.
+    pub driver: Option<String>,
     /// `spec.nodeAffinity.required`: a node must satisfy one of these terms.
     pub affinity: Vec<AffinityTerm>,
-}
-
-/// The CSI driver of a disk for one machine.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Driver {
-    /// The driver's name.
-    pub name: String,
-    /// True if the volume is attached to the pod's node, or if the driver attaches volumes at all.
-    pub attaches: Read<bool>,
 }
 
 /// Where a volume's data is.
@@ -246,19 +218,6 @@ pub struct AffinityTerm {
     pub requirements: Vec<Requirement>,
     /// True if the term also requires a field of the node.
     pub fields: bool,
-    /// Real nodes that satisfy the term if its zones and regions are ignored: all of them, or two
-    /// if there are more.
-    pub satisfied_by: Read<Vec<String>>,
-}
-
-impl Default for AffinityTerm {
-    fn default() -> Self {
-        Self {
-            requirements: Vec::new(),
-            fields: false,
-            satisfied_by: Err(Unread("they were not looked up".to_owned())),
-        }
-    }
 }
 
 /// A requirement on one label.

@@ -16,14 +16,14 @@ use serde::{Deserialize, Serialize, Serializer};
 
 pub use self::claim::{
     AffinityTerm, BoundClaim, ClaimDeletion, ClaimFacts, ClaimName, ClaimRead, ClaimState, Copies,
-    DeletedWithPod, Driver, MAX_CLAIMS_PER_POD, Place, Requirement, Storage, Unneeded, VolumeFacts,
+    MAX_CLAIMS_PER_POD, Place, Requirement, SetFacts, Storage, Unneeded, VolumeFacts,
 };
 pub use self::node::{
     CLOCK_SKEW, FencingMark, Heard, KubeletSays, Leaf, LeafKind, Life, NamedBy, NodeFacts,
     NodeRead, OUT_OF_SERVICE, Quorum, Ready, Renewal, SignBy, ZONE_LABELS, Zone, not_ready_since,
 };
 pub use self::pod::{
-    Containers, Deletion, Identity, JOB_TRACKING, Owner, PodFacts, PodsOf, StayReason,
+    Containers, Deletion, Identity, JOB_TRACKING, OptOut, Owner, PodFacts, PodsOf, StayReason,
     deletion_requested,
 };
 use crate::codes::entry;

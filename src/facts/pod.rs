@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::{
     Heard, NamespaceFacts, Read, ResourceVersion, Uid,
-    claim::{BoundClaim, ClaimFacts, ClaimName, Copies, Storage, Unneeded, VolumeFacts},
+    claim::{ClaimName, SetFacts, Storage, Unneeded},
 };
 use crate::codes::entry;
 
@@ -55,8 +55,6 @@ pub struct PodFacts {
     pub after_reap: Option<String>,
     /// The PVCs that the pod uses. The error says that there are too many to look up.
     pub claim_names: Read<Vec<ClaimName>>,
-    /// The pod's PVCs and its `StatefulSet`; `None` if gathering did not come to them.
-    pub storage: Option<Storage>,
     /// The pod's first volume that is a writable disk on a storage network, as a phrase; `None` if
     /// there is none.
     pub own_disk: Option<String>,
@@ -107,6 +105,21 @@ pub struct Containers {
     pub waiting: usize,
 }
 
+impl Containers {
+    /// Returns the number of containers that are counted.
+    pub fn count(self) -> usize {
+        self.running + self.terminated + self.waiting
+    }
+}
+
+/// An object that opts a pod out by `pod-reaper.io/skip`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OptOut {
+    Pod,
+    Namespace,
+    Node,
+}
+
 /// The Job controller's finalizer, the only one that the program can have released.
 pub const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
 
@@ -115,11 +128,6 @@ impl PodFacts {
     pub fn finalizers_of_others(&self) -> impl Iterator<Item = &str> {
         let finalizers = self.finalizers.iter().map(String::as_str);
         finalizers.filter(|name| *name != JOB_TRACKING)
-    }
-
-    /// Returns the copies of the pod's `StatefulSet`, if they were read.
-    pub fn copies(&self) -> Option<Copies> {
-        self.storage.as_ref()?.copies
     }
 
     /// Returns the time at which the deletion was requested, if it is known.
@@ -153,12 +161,12 @@ impl PodFacts {
         self.owner.as_ref().filter(|_| self.controller.is_some())
     }
 
-    /// Returns who opts the pod out by `pod-reaper.io/skip`, the pod or its namespace, and the value.
-    pub fn opts_out(&self) -> Option<(&'static str, &String)> {
+    /// Returns what opts the pod out by `pod-reaper.io/skip`, the pod or its namespace, and the value.
+    pub fn opts_out(&self) -> Option<(OptOut, &String)> {
         let namespace = self.in_namespace.as_ref().ok();
-        let of_pod = self.opted_out.as_ref().map(|value| ("The pod", value));
+        let of_pod = self.opted_out.as_ref().map(|value| (OptOut::Pod, value));
         let of_namespace = namespace.and_then(|it| it.opted_out.as_ref());
-        of_pod.or(of_namespace.map(|value| ("Its namespace", value)))
+        of_pod.or(of_namespace.map(|value| (OptOut::Namespace, value)))
     }
 
     /// Reports whether an `apps` `StatefulSet` controls the pod.
@@ -178,13 +186,14 @@ impl PodFacts {
         kinds.iter().any(|(kind, group)| self.made_by(kind, group))
     }
 
-    /// Returns why nothing wants the pod again; `None` if something wants it, or may.
-    pub fn unneeded(&self) -> Option<Unneeded> {
+    /// Returns why nothing wants the pod again, by its namespace and its `storage`; `None` if
+    /// something wants it, or may.
+    pub fn unneeded(&self, storage: Option<&Storage>) -> Option<Unneeded> {
         if self.in_namespace.as_ref().is_ok_and(|it| it.deleted) {
             return Some(Unneeded::Namespace);
         }
-        let set_wants = self.storage.as_ref()?.set_wants.as_ref()?;
-        (self.of_stateful_set() && *set_wants == Ok(false)).then_some(Unneeded::Set)
+        let set = storage?.set.as_ref().filter(|_| self.of_stateful_set())?;
+        matches!(set, Ok(SetFacts { wants: false, .. })).then_some(Unneeded::Set)
     }
 
     /// Reports whether the pod's controller is of this kind and this API group.
@@ -201,26 +210,6 @@ impl PodFacts {
         self.finalizers
             .iter()
             .any(|finalizer| finalizer == JOB_TRACKING)
-    }
-
-    /// Lists the pod's PVCs, if they were looked up.
-    pub fn claims(&self) -> &[ClaimFacts] {
-        self.storage.as_ref().map_or(&[], |storage| &storage.claims)
-    }
-
-    /// Returns the PVC of that name, if the pod uses one.
-    pub fn claim(&self, name: &str) -> Option<&ClaimFacts> {
-        self.claims().iter().find(|claim| claim.name == name)
-    }
-
-    /// Lists the pod's PVCs that are bound, if its PVCs were looked up.
-    pub fn bound_claims(&self) -> impl Iterator<Item = &BoundClaim> {
-        self.claims().iter().filter_map(ClaimFacts::bound)
-    }
-
-    /// Lists the volumes to which the pod's PVCs are bound, if its PVCs were looked up.
-    pub fn volumes(&self) -> impl Iterator<Item = &VolumeFacts> {
-        self.bound_claims().map(|claim| &claim.volume)
     }
 }
 

@@ -367,7 +367,7 @@ impl RawPod {
     fn claim_names(&self) -> Read<Vec<ClaimName>> {
         if self.claim_count() > MAX_CLAIMS_PER_POD {
             return Err(Unread(format!(
-                "its pod uses more than {MAX_CLAIMS_PER_POD}, and no more of a pod are looked up"
+                "it uses more than {MAX_CLAIMS_PER_POD} PVCs, and no more of a pod are looked up"
             )));
         }
         let mut claims = self.claims().flatten().collect_vec();
@@ -485,7 +485,6 @@ impl RawPod {
             own_disk,
             host_paths: self.host_paths(),
             claim_names: self.claim_names(),
-            storage: None,
             finalizers: metadata.finalizers.clone(),
             finalizers_set_by: if metadata.terminating() && !metadata.finalizers.is_empty() {
                 metadata.finalizers_set_by()

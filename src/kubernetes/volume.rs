@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use itertools::Itertools as _;
 use serde_json::value::RawValue;
 
 use super::{
@@ -11,8 +10,8 @@ use super::{
     pod::{NetworkDisk, NodeSelectorTerm, RequiredTerms, written_by_several},
 };
 use crate::facts::{
-    AffinityTerm, Attachment, BoundClaim, ClaimDeletion, ClaimRead, ClaimState, Copies, Driver,
-    Owner, Place, Read, Uid, Unread, VolumeFacts,
+    AffinityTerm, Attachment, BoundClaim, ClaimDeletion, ClaimRead, ClaimState, Copies, Owner,
+    Place, Read, Uid, Unread, VolumeFacts,
 };
 
 /// The mode of a volume without a file system.
@@ -303,10 +302,7 @@ impl From<RawVolume> for VolumeFacts {
             disk: written_by_several(
                 [&spec.fc, &spec.iscsi, &spec.flex_volume].map(Option::as_ref),
             ),
-            driver: driver.map(|name| Driver {
-                name,
-                attaches: Err(Unread("the CSI drivers were not read".to_owned())),
-            }),
+            driver,
             affinity: terms.map(AffinityTerm::from).collect(),
         }
     }
@@ -317,7 +313,6 @@ impl From<NodeSelectorTerm> for AffinityTerm {
         Self {
             requirements: term.match_expressions,
             fields: !term.match_fields.is_empty(),
-            ..Self::default()
         }
     }
 }

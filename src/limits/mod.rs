@@ -9,7 +9,10 @@ use std::collections::BTreeMap;
 
 use crate::{
     decide::{PodContext, Policy, Reason, ReasonCode, Verdict, unread_facts},
-    facts::{ClusterFacts, CountedNode, NodeCounts, PodFacts, Tally, Unread, Zone},
+    facts::{
+        ClaimFacts, ClusterFacts, Copies, CountedNode, NodeCounts, PodFacts, Storage, Tally,
+        Unneeded, Unread, VolumeFacts, Zone,
+    },
     words::natural,
 };
 
@@ -24,6 +27,8 @@ pub const MAX_NODES_IGNORED: usize = 2;
 pub struct Judged {
     /// The pod.
     pub pod: PodFacts,
+    /// The pod's storage, if gathering came to it.
+    pub storage: Option<Storage>,
     /// The reason that the rules give.
     pub reason: Reason,
     /// The limit that turns `reap` into `wait`; set only if the rules say `reap`.
@@ -58,13 +63,38 @@ pub struct Plan {
 
 impl Judged {
     /// Judges every pod by the rules. No limit is set yet.
-    pub fn by_rules(facts: &ClusterFacts, pods: Vec<PodFacts>, policy: &Policy) -> Vec<Self> {
-        let judge = |pod: PodFacts| Self {
-            reason: PodContext::of(facts, policy, &pod).decide(),
+    pub fn by_rules(
+        facts: &ClusterFacts,
+        pods: Vec<(PodFacts, Option<Storage>)>,
+        policy: &Policy,
+    ) -> Vec<Self> {
+        let judge = |(pod, storage): (PodFacts, Option<Storage>)| Self {
+            reason: PodContext::of(facts, policy, &pod, storage.as_ref()).decide(),
             pod,
+            storage,
             limit: None,
         };
         pods.into_iter().map(judge).collect()
+    }
+
+    /// Returns the PVC of that name, if the pod uses one and its storage was read.
+    pub fn claim(&self, name: &str) -> Option<&ClaimFacts> {
+        self.storage.as_ref()?.claim(name)
+    }
+
+    /// Returns the copies of the pod's `StatefulSet`, if they were read.
+    pub fn copies(&self) -> Option<Copies> {
+        self.storage.as_ref()?.set.as_ref()?.as_ref().ok()?.copies
+    }
+
+    /// Lists the volumes to which the pod's PVCs are bound, if they were read.
+    pub fn volumes(&self) -> impl Iterator<Item = &VolumeFacts> {
+        self.storage.iter().flat_map(Storage::volumes)
+    }
+
+    /// Returns why nothing wants the pod again; `None` if something wants it, or may.
+    pub fn unneeded(&self) -> Option<Unneeded> {
+        self.pod.unneeded(self.storage.as_ref())
     }
 
     /// Returns the verdict: `wait` if a limit is set, otherwise the verdict of the rules.
@@ -80,7 +110,7 @@ impl Judged {
     /// reason.
     pub fn code(&self) -> ReasonCode {
         let limit = self.limit.as_ref();
-        limit.map_or(self.reason.code, Limit::code)
+        limit.map_or_else(|| self.reason.code(), Limit::code)
     }
 
     /// Returns the sentence that explains the verdict: that of the limit if one is set, otherwise
@@ -88,7 +118,7 @@ impl Judged {
     pub fn sentence(&self) -> String {
         self.limit
             .as_ref()
-            .map_or_else(|| self.reason.sentence.clone(), Limit::sentence)
+            .map_or_else(|| self.reason.to_string(), Limit::sentence)
     }
 }
 

@@ -12,9 +12,9 @@ use super::{
     types::{BreakerEntry, NodeEntry, PodEntry, Report, Summary},
 };
 use crate::{
-    decide::{PodContext, ReasonCode, Verdict},
+    decide::{Note, PodContext, ReasonCode, TieKind, Verdict},
     exit::Exit,
-    facts::{NodeRead, PodFacts, Ready, SignBy, Unneeded, Zone},
+    facts::{NodeRead, Ready, SignBy, Unneeded, Zone},
     limits::{Judged, Limit, Plan},
     outcome::{Outcome, OutcomeCode},
     words::{joined, natural},
@@ -103,7 +103,7 @@ impl RunRecord<'_> {
             outcome: outcome.map(Outcome::code),
             outcome_detail: outcome.map(Outcome::sentence),
             reaped_from: self.reaped_from(judged),
-            ready_copies: pod.copies().map(|copies| copies.to_string()),
+            ready_copies: judged.copies().map(|copies| copies.to_string()),
             note: joined(self.notes(judged), "; ").filter(|_| judged.limit.is_none()),
             steps: self.steps(self.todos_of(judged), &About::of(judged)),
         }
@@ -181,7 +181,8 @@ impl RunRecord<'_> {
     /// nothing else.
     pub(crate) fn reaped_from(&self, judged: &Judged) -> Option<Timestamp> {
         let waits = [ReasonCode::NotOverdue, ReasonCode::NodeJustFailed].contains(&judged.code());
-        let case = PodContext::of(&self.facts, &self.settings.policy, &judged.pod);
+        let (policy, storage) = (&self.settings.policy, judged.storage.as_ref());
+        let case = PodContext::of(&self.facts, policy, &judged.pod, storage);
         case.reaped_from().filter(|_| waits)
     }
 
@@ -192,29 +193,42 @@ impl RunRecord<'_> {
         if reason.verdict() == Verdict::Reap {
             // The pod's author may write a text that looks like a note of ours.
             let said = pod.after_reap.iter().map(|note| note.replace('\'', "\""));
-            notes.extend(
-                said.map(|note| format!("its annotation pod-reaper.io/after-reap says: '{note}'")),
-            );
-            notes.extend(reason.notes.iter().cloned());
+            notes.extend(said.map(|note| format!("'{note}' (its own note)")));
+            notes.extend(self.worth_noting(judged).map(|note| note.to_string()));
         }
         notes
+    }
+
+    /// Lists the notes of the rules that are worth reading once the pod is reaped. Its replacement waits
+    /// for a node that its volume allows only if no such node is Ready: all NotReady nodes were read.
+    fn worth_noting(&self, judged: &Judged) -> impl Iterator<Item = Note> {
+        let is_down = |name: &String| self.facts.nodes.contains_key(name);
+        let allowed = |pvc: &str| judged.claim(pvc).map_or(&[][..], |claim| &claim.allowed);
+        judged.reason.notes().filter(move |note| match note {
+            Note::Claim(tie) if matches!(tie.kind, TieKind::Elsewhere(_)) => {
+                let nodes = allowed(&tie.pvc).iter().flatten().flatten();
+                let mut nodes = nodes.peekable();
+                nodes.peek().is_some() && nodes.all(is_down)
+            }
+            _ => true,
+        })
     }
 
     /// Reports whether a volume of the pod is attached to its node, so that another node gets it only 6
     /// minutes after the delete (`VolumeAttachment`). Kubernetes detaches at once if the node has the
     /// taint `out-of-service`, and nothing waits for the volume if the namespace is being deleted.
-    pub(crate) fn detaches_late(&self, pod: &PodFacts) -> bool {
-        let facts = &self.facts;
+    pub(crate) fn detaches_late(&self, judged: &Judged) -> bool {
+        let (facts, pod) = (&self.facts, &judged.pod);
         let node = facts.known_node(pod).filter(|node| !node.out_of_service);
         let attached = node.and_then(|node| facts.attachments.get(&node.name));
         let attached = attached
             .into_iter()
             .flatten()
             .filter_map(|it| it.volume.as_ref());
-        pod.unneeded() != Some(Unneeded::Namespace)
+        judged.unneeded() != Some(Unneeded::Namespace)
             && attached
                 .into_iter()
-                .any(|name| pod.volumes().any(|volume| volume.name == *name))
+                .any(|name| judged.volumes().any(|volume| volume.name == *name))
     }
 
     /// Returns the moment by which the volumes of pods that are deleted now are detached, as text.
@@ -241,7 +255,7 @@ impl RunRecord<'_> {
     /// Returns how bad it is that the pod is down. The Ready pods of its `StatefulSet` are its
     /// `status.readyReplicas`, which does not count this pod.
     pub(crate) fn damage(&self, judged: &Judged) -> Damage {
-        match judged.pod.copies() {
+        match judged.copies() {
             Some(copies) if copies.ready == 0 => Damage::NoOtherReady,
             None => Damage::NotKnown,
             Some(copies) if copies.ready * 2 < copies.wanted => Damage::FewReady,

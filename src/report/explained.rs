@@ -26,7 +26,13 @@ pub fn explain(
     let judged = judged.as_ref();
     let in_plan = run.plan.pods.iter().find(|it| it.pod.uid == pod.uid);
     let mut rules = in_plan.map_or_else(Vec::new, |it| {
-        PodContext::of(&run.facts, &run.settings.policy, &it.pod).evaluate()
+        PodContext::of(
+            &run.facts,
+            &run.settings.policy,
+            &it.pod,
+            it.storage.as_ref(),
+        )
+        .evaluate()
     });
     if judged.map_or(true, |judged| judged.limit.is_some()) {
         for rule in &mut rules {
@@ -167,17 +173,17 @@ fn steps(heading: &str, tone: Tone, steps: &[(usize, &Step)]) -> Section {
 /// `StatefulSet`.
 fn data(judged: &Judged) -> Option<String> {
     let Judged { pod, reason, .. } = judged;
-    let storage = pod.storage.as_ref()?;
-    let ties = joined(&reason.ties.all, "; ");
+    let storage = judged.storage.as_ref()?;
+    let ties = joined(&reason.ties, "; ");
     let paths = joined(&pod.host_paths, ", ").map(|paths| format!("paths of its node: {paths}"));
-    let ready = pod.copies().zip(pod.owner.as_ref());
+    let ready = judged.copies().zip(pod.owner.as_ref());
     let ready =
         ready.map(|(copies, owner)| format!("{} {}: {copies} Ready", owner.kind, owner.name));
     let all = joined(ties.into_iter().chain(paths).chain(ready), ". ");
     Some(all.unwrap_or_else(|| {
         format!(
             "{} PVCs, none of which keeps it on its node",
-            storage.claims.len()
+            storage.claims().len()
         )
     }))
 }

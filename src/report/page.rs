@@ -15,9 +15,9 @@ use super::{
     todo::{Todo, Todos, When, full_name, named},
 };
 use crate::{
-    decide::{ReasonCode, TieKind, Verdict, reported},
+    decide::{ReasonCode, Tie, Verdict, reported},
     exit::Exit,
-    facts::{KubeletSays, LeafKind, NodeFacts, NodeRead, PodFacts, Ready},
+    facts::{KubeletSays, LeafKind, NodeFacts, NodeRead, Ready},
     limits::{Judged, Limit},
     outcome::OutcomeCode,
     settings::{GuardCode, Mode},
@@ -452,12 +452,13 @@ impl<'a> Page<'a> {
         Section::of_texts(Kind::Head, "HELD", Tone::Bad, texts)
     }
 
-    fn effect(&self, pod: &PodFacts) -> Effect {
+    fn effect(&self, judged: &Judged) -> Effect {
+        let pod = &judged.pod;
         // `status.volumesAttached` is not asked: a VolumeAttachment, or a disk for one node.
-        let waits_for_a_disk =
-            self.run.detaches_late(pod) || pod.volumes().any(|volume| volume.driver.is_some());
+        let waits_for_a_disk = self.run.detaches_late(judged)
+            || judged.volumes().any(|volume| volume.driver.is_some());
         match (&pod.owner, &pod.controller) {
-            _ if pod.unneeded().is_some() => Effect::Leftover,
+            _ if judged.unneeded().is_some() => Effect::Leftover,
             (None, _) => Effect::GoneForGood,
             (Some(_), None) => Effect::UpToOwner,
             _ if pod.is_replaced_early() && !waits_for_a_disk && !pod.held_by_job() => {
@@ -481,11 +482,7 @@ impl<'a> Page<'a> {
             Effect::GoneForGood,
             Effect::UpToOwner,
         ];
-        let count = |effect| {
-            pods.iter()
-                .filter(|it| self.effect(&it.pod) == effect)
-                .count()
-        };
+        let count = |effect| pods.iter().filter(|it| self.effect(it) == effect).count();
         all.map(|effect| (effect, count(effect)))
             .into_iter()
             .filter(|(_, count)| *count > 0)
@@ -503,7 +500,7 @@ impl<'a> Page<'a> {
         if !deleted.is_empty() {
             let late = deleted
                 .iter()
-                .filter(|it| self.run.detaches_late(&it.pod))
+                .filter(|it| self.run.detaches_late(it))
                 .count();
             let late = (late > 0).then(|| {
                 format!(
@@ -564,13 +561,13 @@ impl<'a> Page<'a> {
         };
         let have = |pods: &[&Judged]| if pods.len() == 1 { "has" } else { "have" };
         let local = run.by_damage(self.judged().filter(Self::is_local).collect());
-        let with_tie = |kind| {
+        let with_tie = |is: fn(&Tie) -> bool| {
             self.judged()
-                .filter(move |it| it.reason.ties.of_kind(kind).next().is_some())
+                .filter(move |it| it.reason.ties.iter().any(is))
         };
         let mut texts = Vec::new();
         // A PVC's deletionTimestamp, before NotReady-since.
-        let going = with_tie(TieKind::Going).collect_vec();
+        let going = with_tie(Tie::goes).collect_vec();
         if !going.is_empty() {
             texts.push(format!("{}: a PVC that may be wanted goes with the pod; its deletion is not new, or the pod owns it.", named(&going)));
         }
@@ -622,7 +619,7 @@ impl<'a> Page<'a> {
         let others = [with(Damage::FewReady), with(Damage::ManyReady)].concat();
         let least = others
             .iter()
-            .filter_map(|it| it.pod.copies())
+            .filter_map(|it| it.copies())
             .min_by(|a, b| (a.ready * b.wanted).cmp(&(b.ready * a.wanted)));
         if let Some(least) = least {
             let more = if others.len() > 1 {
@@ -638,7 +635,7 @@ impl<'a> Page<'a> {
             ));
         }
         // The PVC or its volume could not be read, or is Lost.
-        let unverified = with_tie(TieKind::Unverified)
+        let unverified = with_tie(Tie::is_unverified)
             .filter(|it| it.verdict() == Verdict::Manual && !Self::is_local(it))
             .collect_vec();
         if !unverified.is_empty() {
@@ -665,8 +662,10 @@ impl<'a> Page<'a> {
             let until = judged
                 .reason
                 .ties
-                .given_up_until
-                .filter(|until| *until > facts.now);
+                .iter()
+                .filter_map(Tie::given_up_from)
+                .max();
+            let until = until.filter(|until| *until > facts.now);
             texts.extend(until.map(|until| format!(
                 "{}: its PVC was deleted; set its volume to Retain before {} if you want the data.", full_name(&judged.pod), clock(until)
             )));
@@ -693,7 +692,7 @@ impl<'a> Page<'a> {
         let unread = of_dead
             .iter()
             .copied()
-            .filter(|it| it.pod.storage.is_none() && it.code() != ReasonCode::KubeletAlive)
+            .filter(|it| it.storage.is_none() && it.code() != ReasonCode::KubeletAlive)
             .collect_vec();
         let first = unread.iter().filter_map(|it| run.reaped_from(it)).min();
         if let Some(first) = first {
@@ -918,11 +917,11 @@ impl<'a> Page<'a> {
     fn reaped(&self, effect: Effect, heading: &str) -> Section {
         let pods = self
             .gone()
-            .filter(|it| self.effect(&it.pod) == effect)
+            .filter(|it| self.effect(it) == effect)
             .collect_vec();
         let late = pods
             .iter()
-            .filter(|it| self.run.detaches_late(&it.pod))
+            .filter(|it| self.run.detaches_late(it))
             .collect_vec();
         let note = match effect {
             Effect::Restart => match &late[..] {
@@ -1022,7 +1021,7 @@ impl<'a> Page<'a> {
             format!(
                 "{}{} [{}]",
                 full_name(&it.pod),
-                prefixed(" ", it.pod.copies()),
+                prefixed(" ", it.copies()),
                 it.code()
             )
         });

@@ -7,8 +7,11 @@ use itertools::Itertools as _;
 use super::{build::Damage, record::RunRecord};
 use crate::{
     codes::{codes, entry},
-    decide::{ReasonCode, TieKind, Verdict},
-    facts::{ClaimFacts, KubeletSays, LeafKind, NodeFacts, Owner, PodFacts, Ready, SignBy},
+    decide::{ReasonCode, Tie, TieKind, Verdict, Wanted},
+    facts::{
+        ClaimFacts, KubeletSays, LeafKind, NodeFacts, NodeRead, Owner, PodFacts, Ready, SignBy,
+        Storage,
+    },
     limits::{Judged, Limit},
     outcome::OutcomeCode,
     selector::{Target, is_name},
@@ -246,14 +249,13 @@ impl RunRecord<'_> {
     /// member of etcd is never powered off.
     pub fn todos_of(&self, judged: &Judged) -> Vec<Todo> {
         let Judged { pod, reason, .. } = judged;
-        let ties = |kind| reason.ties.of_kind(kind);
-        let claims = |kind| ties(kind).filter_map(|tie| pod.claim(&tie.pvc));
-        let deleted = claims(TieKind::Going).filter(|claim| claim.deletion.is_some());
+        let deleted = |tie: &&Tie| matches!(tie.kind, TieKind::Goes(Wanted::Deleted(_)));
+        let deleted = reason.ties.iter().filter(deleted);
         let mut todos = deleted
-            .filter_map(|claim| {
+            .filter_map(|tie| {
                 Some(Todo::Retain {
-                    claim: claim.name.clone(),
-                    volume: claim.bound()?.volume.name.clone(),
+                    claim: tie.pvc.clone(),
+                    volume: judged.claim(&tie.pvc)?.bound()?.volume.name.clone(),
                 })
             })
             .collect_vec();
@@ -264,12 +266,12 @@ impl RunRecord<'_> {
         }
         let node = self.facts.known_node(pod);
         let is_at_rest = matches!(
-            reason.code,
+            reason.code(),
             ReasonCode::LocalVolume | ReasonCode::HostPath | ReasonCode::Stuck
         );
         let may_taint = node.is_some_and(|node| is_at_rest && self.may_taint(node));
         let hangs = || self.facts.on_ready_node(pod) && self.facts.overdue(pod) >= super::HANGS;
-        match (judged.verdict(), reason.code) {
+        match (judged.verdict(), reason.code()) {
             _ if self.is_held(judged) => {}
             (Verdict::Reap, _) if self.may_run_twice(pod) => todos.extend(self.off(node)),
             (Verdict::Leave, ReasonCode::NodeReady) if hangs() => todos.push(Todo::AskKubelet),
@@ -310,8 +312,9 @@ impl RunRecord<'_> {
         let Judged { pod, reason, .. } = judged;
         let asks = |code| reason.asks.contains(&code);
         let mut todos = self.off(node);
-        let stays = pod.claims().iter().all(|claim| claim.deletion.is_none());
-        let is_wanted = pod.unneeded().is_none() && pod.controller.is_some();
+        let claims = judged.storage.iter().flat_map(Storage::claims);
+        let stays = claims.into_iter().all(|claim| claim.deletion.is_none());
+        let is_wanted = judged.unneeded().is_none() && pod.controller.is_some();
         let is_local = asks(ReasonCode::LocalVolume) || asks(ReasonCode::HostPath);
         if is_local && stays && is_wanted && node.is_some_and(|node| !self.was_acted_on(&node.name))
         {
@@ -334,35 +337,33 @@ impl RunRecord<'_> {
         if asks(ReasonCode::HostPath) {
             todos.push(Todo::CopyPaths(pod.host_paths.iter().join(", ")));
         }
-        for tie in &reason.ties.all {
-            let (claim, why) = (tie.pvc.clone(), tie.why.clone());
-            todos.push(match (tie.kind, pod.claim(&claim)) {
-                (TieKind::Confined, _) => Todo::SeeReach {
+        for tie in &reason.ties {
+            let (claim, its) = (tie.pvc.clone(), judged.claim(&tie.pvc));
+            todos.extend(match (&tie.kind, its) {
+                (TieKind::Confined(_), _) => Some(Todo::SeeReach {
                     volume: tie.volume().to_owned(),
-                    why,
-                },
-                (TieKind::Unverified, _) => Todo::SeeVolume { claim, why },
-                (_, Some(its)) if its.deletion.is_some() => {
-                    let finalizers = its.deletion.iter().flat_map(|it| &it.finalizers);
-                    match joined(finalizers, ", ") {
-                        Some(finalizers) => Todo::HeldClaim { claim, finalizers },
-                        None => continue,
-                    }
-                }
-                (TieKind::Pinned, Some(its)) if may_give_up(pod, its) => Todo::GiveUp(ClaimKey {
-                    namespace: pod.namespace.clone(),
-                    claim,
+                    why: tie.to_string(),
                 }),
-                (
-                    _,
-                    Some(ClaimFacts {
-                        owner: Some(owner), ..
-                    }),
-                ) => Todo::LeaveToOperator {
+                (TieKind::Unverified(_), _) => Some(Todo::SeeVolume {
                     claim,
-                    owner: owner.clone(),
-                },
-                _ => Todo::CreateAgain(claim),
+                    why: tie.to_string(),
+                }),
+                (TieKind::Goes(Wanted::Deleted(deletion)), _) => {
+                    let finalizers = joined(&deletion.finalizers, ", ");
+                    finalizers.map(|finalizers| Todo::HeldClaim { claim, finalizers })
+                }
+                (TieKind::Pinned(_), Some(its)) if its.deletion.is_some() => None,
+                (TieKind::Pinned(_), Some(its)) if may_give_up(pod, its) => {
+                    Some(Todo::GiveUp(ClaimKey {
+                        namespace: pod.namespace.clone(),
+                        claim,
+                    }))
+                }
+                (TieKind::Pinned(_), its) => Some(match its.and_then(|its| its.owner.clone()) {
+                    Some(owner) => Todo::LeaveToOperator { claim, owner },
+                    None => Todo::CreateAgain(claim),
+                }),
+                _ => None,
             });
         }
         todos
@@ -488,16 +489,16 @@ impl RunRecord<'_> {
             Todo::GiveUpEach => (format!("Only if {nodes} is lost for good: give up their data, one pod at a time, and wait for Ready in between: {pods} (pod-reaper explain POD)."), None),
             Todo::LeaveToOperator { claim, owner } => (format!("Only if {nodes} is lost for good: PVC {claim} of {pods} belongs to {owner}, whose operator replaces it."), None),
             Todo::CreateAgain(claim) => (format!("Only if {nodes} is lost for good: nobody makes PVC {claim} of {pods} again. Delete it, and create it again once a run has deleted the pod."), None),
-            Todo::SeeVolume { claim, why } if is_name(claim) => (format!("{pods}: see PVC {claim}: {why}."), run(&["get", "pvc", "-n", namespace, claim, "-o", "wide"])),
+            Todo::SeeVolume { claim, why } if is_name(claim) => (format!("{pods}: see its storage. {why}."), run(&["get", "pvc", "-n", namespace, claim, "-o", "wide"])),
             Todo::SeeVolume { why, .. } => (format!("{pods}: see its PVCs: {why}."), first.and_then(|pod| run(&["get", "pod", "-n", namespace, &pod.name, "-o", "yaml"]))),
-            Todo::SeeReach { volume, why } => (format!("{pods}: see where its data is. Volume {volume} {why}; a node that it allows lets the next run reap."), run(&["describe", "pv", volume])),
+            Todo::SeeReach { volume, why } => (format!("{pods}: see where its data is. {why}. A Ready node that it allows lets the next run reap."), run(&["describe", "pv", volume])),
             Todo::HeldClaim { claim, finalizers } => (format!("{pods}: finalizer {finalizers} holds its PVC {claim}, which is being deleted. Repair the controller of the finalizer."), run(&["get", "pvc", "-n", namespace, claim, "-o", "yaml", "--show-managed-fields"])),
             Todo::CopyPaths(paths) => (format!("{pods} keeps data in {paths} on the disk of {nodes}. Only if that may be lost, delete the pod by hand (book: Data on a dead node)."), None),
             Todo::DecideAboutOwner => (format!("{pods}: --manual-owner-kind leaves it to you. Once {nodes} is off, delete it by hand (book: Data on a dead node)."), None),
             Todo::ReleaseFinalizer { finalizer, manager } => {
                 let by = prefixed(", set by ", manager.as_ref());
                 let held = format!("{pods} is held by finalizer {finalizer}{by}: repair its controller.");
-                match first.and_then(|pod| self.facts.node_of(pod)).and_then(|read| read.known()) {
+                match first.and_then(|pod| self.facts.node_of(pod)).and_then(NodeRead::known) {
                     None if first.is_some_and(|pod| pod.node.is_some()) => (format!("{held} Node {nodes} no longer exists."), None),
                     None => (held, None),
                     Some(_) => {
@@ -539,9 +540,7 @@ impl RunRecord<'_> {
                 .is_some_and(|node| about.nodes.contains(&node))
         };
         let reaped = || self.plan.reaps().filter(of_nodes);
-        let volumes = reaped()
-            .filter(|judged| self.detaches_late(&judged.pod))
-            .count();
+        let volumes = reaped().filter(|judged| self.detaches_late(judged)).count();
         let acted = about.nodes.iter().any(|node| self.was_acted_on(node));
         match (acted, reaped().count(), volumes) {
             (_, 0, _) => format!(
@@ -573,7 +572,7 @@ impl RunRecord<'_> {
         let its = about
             .pods
             .first()
-            .and_then(|judged| judged.pod.claim(claim)?.bound());
+            .and_then(|judged| judged.claim(claim)?.bound());
         let data = match its.and_then(|bound| bound.volume.reclaim_policy.as_deref()) {
             Some("Retain") => "its volume stays, by its reclaim policy Retain",
             _ => "its volume is destroyed",
@@ -605,10 +604,13 @@ impl RunRecord<'_> {
         let mut judged = judged.filter(|judged| judged.pod.node.as_ref() == Some(&node.name));
         let protects = |Judged { pod, reason, .. }: &Judged| {
             pod.opts_out().is_some()
-                || reason.code == ReasonCode::EtcdMember
+                || reason.code() == ReasonCode::EtcdMember
                 || reason.asks.contains(&ReasonCode::OwnerKind)
-                || reason.ties.given_up_until > Some(self.facts.now)
-                || reason.ties.of_kind(TieKind::Going).next().is_some()
+                || reason
+                    .ties
+                    .iter()
+                    .any(|tie| tie.given_up_from() > Some(self.facts.now))
+                || reason.ties.iter().any(Tie::goes)
         };
         let active = self.facts.active.get(&node.name);
         let mut active = active.into_iter().flatten();

@@ -10,12 +10,12 @@ use tokio::time::Instant;
 use super::{Gathered, NodeRows, OtherLeases, Reader, Source, Wanted, reader::Pods};
 use crate::{
     cluster::{Failure, MAX_IN_FLIGHT},
-    decide::PodContext,
+    decide::{PodContext, selectors},
     exit::Result,
     facts::{
-        ClaimFacts, ClaimRead, ClaimState, ClusterFacts, DeletedWithPod, LEASES_OF_FILE, Life,
+        ClaimFacts, ClaimName, ClaimRead, ClaimState, ClusterFacts, LEASES_OF_FILE, Life,
         NamespaceFacts, Namespaces, NodeCounts, NodeFacts, NodeRead, PodFacts, PodsOf, Quorum,
-        Read, Ready, Storage, Unread, namespace,
+        Read, Ready, SetFacts, Storage, Unread, namespace,
     },
     kubernetes::{Holders, LeasesByNode, RawStatefulSet},
     limits::MAX_NODES_IGNORED,
@@ -95,10 +95,11 @@ pub async fn gather<S: Source>(
 
     // 3. Signs of life, the clock and the breaker's count, if anything may be reaped.
     let goes_on = |facts: &ClusterFacts, pod: &PodFacts| {
-        is_asked(pod) || PodContext::of(facts, policy, pod).judge().is_none()
+        is_asked(pod) || PodContext::of(facts, policy, pod, None).judge().is_none()
     };
     if !pods.iter().any(|pod| goes_on(&facts, pod)) {
-        return Ok(gathered(reader, facts, pods, None));
+        let pods = pods.into_iter().map(|pod| (pod, None));
+        return Ok(gathered(reader, facts, pods.collect(), None));
     }
     let (holders, at) = (holders(&rows, &facts, &lists), Instant::now());
     let (ready_nodes, leases) = tokio::join!(
@@ -114,20 +115,24 @@ pub async fn gather<S: Source>(
 
     // 4. The storage of what nothing keeps: all PVCs with their volumes first, then what tells
     //    whether they are wanted. So a StatefulSet is read after the PVC that it lets go.
-    let (mut due, mut pods) = pods
+    let (mut due, kept) = pods
         .into_iter()
         .partition::<Vec<_>, _>(|pod| goes_on(&facts, pod) && facts.known_node(pod).is_some());
-    let keys = admitted(&facts, &mut due, is_asked);
-    let claims = each(keys, async |key| reader.claim(&key.0, &key.1).await).await;
-    for pod in &mut due {
-        add_claims(pod, &claims, &facts);
-    }
-    let cases = due.iter().map(|pod| PodContext::of(&facts, policy, pod));
-    let cases = cases.collect_vec();
-    let selectors = cases.iter().flat_map(PodContext::selectors).unique();
-    let needs_drivers = cases.iter().any(PodContext::needs_drivers);
+    let claims = each(admitted(&facts, &mut due, is_asked), async |key| {
+        reader.claim(&key.0, &key.1).await
+    });
+    let mut read = StorageReads {
+        claims: claims.await,
+        ..StorageReads::default()
+    };
+    let needs_drivers = due.iter().any(|pod| {
+        let storage = read.storage_of(pod, &facts);
+        PodContext::of(&facts, policy, pod, Some(&storage)).needs_drivers()
+    });
     let (nodes, drivers) = tokio::join!(
-        each(selectors, async |selector| reader.nodes_for(selector).await),
+        each(read.selectors(), async |selector| reader
+            .nodes_for(selector)
+            .await),
         async {
             if needs_drivers {
                 Some(reader.detached_drivers().await)
@@ -136,19 +141,23 @@ pub async fn gather<S: Source>(
             }
         },
     );
-    drop(cases);
-    for pod in &mut due {
-        add_nodes_and_drivers(pod, &nodes, drivers.as_ref());
-    }
-    let on_set = due.iter();
-    let on_set = on_set.filter(|pod| PodContext::of(&facts, policy, pod).needs_set());
-    let keys = on_set.filter_map(set_of).unique();
-    let sets = each(keys, async |key| reader.stateful_set(&key.0, &key.1).await).await;
-    for pod in &mut due {
-        add_set(pod, &sets);
-    }
-    note_unread_sets(reader, &facts, &due, &sets);
-    pods.extend(due);
+    (read.nodes, read.detached_drivers) = (nodes, drivers);
+    let on_set = due.iter().filter(|pod| {
+        let storage = read.storage_of(pod, &facts);
+        PodContext::of(&facts, policy, pod, Some(&storage)).needs_set()
+    });
+    let keys = on_set.filter_map(set_of).unique().collect_vec();
+    read.sets = each(keys, async |key| reader.stateful_set(&key.0, &key.1).await).await;
+    let due = due.into_iter().map(|pod| {
+        let storage = read.storage_of(&pod, &facts);
+        (pod, Some(storage))
+    });
+    let due = due.collect_vec();
+    note_unread_sets(reader, &due, &read.sets, |pod, storage| {
+        PodContext::of(&facts, policy, pod, Some(storage)).fears_for_a_claim()
+    });
+    let kept = kept.into_iter().map(|pod| (pod, None));
+    let pods = kept.chain(due).collect();
     let leases = leases_at.map(|at| OtherLeases { holders, at });
     Ok(gathered(reader, facts, pods, leases))
 }
@@ -180,7 +189,7 @@ fn facts_of(rows: &NodeRows) -> ClusterFacts {
 fn gathered<S>(
     reader: &Reader<'_, S>,
     mut facts: ClusterFacts,
-    pods: Vec<PodFacts>,
+    pods: Vec<(PodFacts, Option<Storage>)>,
     leases: Option<OtherLeases>,
 ) -> Gathered {
     facts.errors = reader.errors.take().into_iter().collect();
@@ -409,78 +418,102 @@ fn admitted(
     keys.into_iter().unique().collect()
 }
 
-/// Adds the PVCs to a pod, as they were read.
-fn add_claims(pod: &mut PodFacts, claims: &BTreeMap<Key, ClaimRead>, facts: &ClusterFacts) {
-    let names = match &pod.claim_names {
-        Ok(names) => names,
-        Err(unread) => {
-            pod.storage = Some(Storage::unread(unread.clone()));
-            return;
-        }
-    };
-    let attachments = pod
-        .node
-        .as_ref()
-        .and_then(|node| facts.attachments.get(node));
-    let attached = attachments
-        .into_iter()
-        .flatten()
-        .filter_map(|it| it.volume.as_ref());
-    let attached = attached.collect::<BTreeSet<_>>();
-    let unread = || ClaimState::Unread(Unread("it was not looked up".to_owned())).into();
-    let claims = names.iter().map(|named| {
-        let read = claims
-            .get(&(pod.namespace.clone(), named.name.clone()))
-            .cloned();
-        let mut claim = ClaimFacts::new(named.clone(), read.unwrap_or_else(unread), &pod.uid);
-        if let ClaimState::Bound(bound) = &mut claim.state
-            && attached.contains(&bound.volume.name)
-        {
-            bound
-                .volume
-                .driver
-                .iter_mut()
-                .for_each(|driver| driver.attaches = Ok(true));
-        }
-        claim
-    });
-    pod.storage = Some(Storage {
-        claims: claims.collect(),
-        ..Storage::default()
-    });
+/// What the step about storage has read so far.
+#[derive(Default)]
+struct StorageReads {
+    claims: BTreeMap<Key, ClaimRead>,
+    /// The real nodes that a label selector selects.
+    nodes: BTreeMap<String, Read<Vec<String>>>,
+    /// The CSI drivers that attach nothing; `None` if no verdict depends on them.
+    detached_drivers: Option<Read<BTreeSet<String>>>,
+    sets: Sets,
 }
 
-/// Adds to a pod's volumes the nodes that they allow, and whether their drivers attach them.
-fn add_nodes_and_drivers(
-    pod: &mut PodFacts,
-    nodes: &BTreeMap<String, Read<Vec<String>>>,
-    detached: Option<&Read<BTreeSet<String>>>,
-) {
-    let claims = pod
-        .storage
-        .iter_mut()
-        .flat_map(|storage| &mut storage.claims);
-    for claim in claims {
-        let ClaimState::Bound(bound) = &mut claim.state else {
-            continue;
-        };
-        for term in &mut bound.volume.affinity {
-            if let Ok(Some(selector)) = term.selector()
-                && let Some(read) = nodes.get(&selector)
-            {
-                term.satisfied_by.clone_from(read);
-            }
+impl StorageReads {
+    /// Lists the label selectors of the nodes that the volumes allow, as far as a verdict depends on
+    /// these nodes.
+    fn selectors(&self) -> BTreeSet<String> {
+        let bound = self.claims.values().filter_map(|claim| match &claim.state {
+            ClaimState::Bound(bound) => Some(&bound.volume),
+            _ => None,
+        });
+        bound.flat_map(selectors).collect()
+    }
+
+    /// Returns the storage of a pod. What was not read is unread in it.
+    fn storage_of(&self, pod: &PodFacts, facts: &ClusterFacts) -> Storage {
+        let set = set_of(pod).and_then(|key| self.sets.get(&key));
+        let set_of_pod = set.and_then(|read| read.as_ref().ok()?.as_ref());
+        let controller = pod.controller.as_ref();
+        let maker =
+            set_of_pod.filter(|set| controller.is_some_and(|its| its.uid == set.metadata.uid));
+        let node = pod.node.as_ref();
+        let attachments = node.and_then(|node| facts.attachments.get(node));
+        let attached = attachments.into_iter().flatten();
+        let attached = attached.filter_map(|it| it.volume.as_deref()).collect();
+        let claims = pod.claim_names.as_ref().map_err(Unread::clone);
+        let claims = claims.map(|names| {
+            let claims = names.iter().map(|named| {
+                let templated = maker.is_some_and(|set| set.makes(&named.name, &pod.name));
+                self.claim_of(pod, named, templated, &attached)
+            });
+            claims.collect()
+        });
+        Storage {
+            claims,
+            set: set.map(|read| match read {
+                Ok(Some(set)) => Ok(SetFacts {
+                    wants: set.wants(&pod.name),
+                    copies: set.copies(),
+                }),
+                Ok(None) => Ok(SetFacts::default()),
+                Err(failure) => Err(failure.clone().into()),
+            }),
         }
-        let driver = bound
-            .volume
-            .driver
-            .as_mut()
-            .filter(|driver| driver.attaches.is_err());
-        if let (Some(driver), Some(detached)) = (driver, detached) {
-            driver.attaches = match detached {
-                Ok(detached) => Ok(!detached.contains(&driver.name)),
-                Err(unread) => Err(unread.clone()),
-            };
+    }
+
+    /// Returns the PVC that a pod calls `named`. `attached` are the volumes that are attached to its
+    /// node.
+    fn claim_of(
+        &self,
+        pod: &PodFacts,
+        named: &ClaimName,
+        templated: bool,
+        attached: &BTreeSet<&str>,
+    ) -> ClaimFacts {
+        let unread = || Unread("it was not looked up".to_owned());
+        let key = (pod.namespace.clone(), named.name.clone());
+        let read = self.claims.get(&key).cloned();
+        let read = read.unwrap_or_else(|| ClaimState::Unread(unread()).into());
+        let volume = match &read.state {
+            ClaimState::Bound(bound) => Some(&bound.volume),
+            _ => None,
+        };
+        let terms = volume.into_iter().flat_map(|volume| &volume.affinity);
+        let allowed = terms.map(|term| {
+            let selector = term.selector()?;
+            let nodes = selector.and_then(|selector| self.nodes.get(&selector).cloned());
+            nodes.unwrap_or_else(|| Err(Unread("they were not looked up".to_owned())))
+        });
+        let attaches = volume.and_then(|volume| {
+            let driver = volume.driver.as_ref()?;
+            Some(match &self.detached_drivers {
+                _ if attached.contains(volume.name.as_str()) => Ok(true),
+                Some(Ok(detached)) => Ok(!detached.contains(driver)),
+                Some(Err(why)) => Err(why.clone()),
+                None => Err(Unread("the CSI drivers were not read".to_owned())),
+            })
+        });
+        ClaimFacts {
+            name: named.name.clone(),
+            ephemeral: named.ephemeral,
+            templated,
+            owner: read.owner,
+            owned: read.owners.contains(&pod.uid),
+            allowed: allowed.collect(),
+            attaches,
+            deletion: read.deletion,
+            state: read.state,
         }
     }
 }
@@ -491,49 +524,25 @@ fn set_of(pod: &PodFacts) -> Option<Key> {
     Some((pod.namespace.clone(), owner.name.clone()))
 }
 
-/// Adds the reading of its `StatefulSet` to a pod, if it was read for any pod.
-fn add_set(pod: &mut PodFacts, sets: &Sets) {
-    let set = set_of(pod).and_then(|key| sets.get(&key));
-    let (Some(set), Some(storage)) = (set, pod.storage.as_mut()) else {
-        return;
-    };
-    let set = match set {
-        Ok(set) => set.as_ref(),
-        Err(failure) => {
-            storage.set_wants = Some(Err(failure.clone().into()));
-            return;
-        }
-    };
-    storage.set_wants = Some(Ok(set.is_some_and(|set| set.wants(&pod.name))));
-    let Some(set) = set else {
-        return;
-    };
-    storage.copies = set.copies();
-    let controller = pod.controller.as_ref();
-    let is_its = controller.is_some_and(|its| its.uid == set.metadata.uid);
-    for claim in &mut storage.claims {
-        claim.templated = is_its && set.makes(&claim.name, &pod.name);
-    }
-}
-
-/// Notes the `StatefulSets` that could not be read although a verdict depends on them. No verdict
-/// depends on them for a PVC that stays: its pod needs you in any case.
+/// Notes the `StatefulSets` that could not be read although a verdict depends on them, as `depends`
+/// says of a pod. No verdict depends on them for a PVC that stays: its pod needs you in any case.
 fn note_unread_sets<S: Source>(
     reader: &Reader<'_, S>,
-    facts: &ClusterFacts,
-    pods: &[PodFacts],
+    pods: &[(PodFacts, Option<Storage>)],
     sets: &Sets,
+    depends: impl Fn(&PodFacts, &Storage) -> bool,
 ) {
-    for pod in pods {
+    for (pod, storage) in pods {
         let Some(key) = set_of(pod) else {
             continue;
         };
         let (Some(Err(failure)), (namespace, name)) = (sets.get(&key), &key) else {
             continue;
         };
-        let case = PodContext::of(facts, reader.wanted.policy, pod);
-        let mut claims = pod.claims().iter().filter(|claim| claim.deletion.is_none());
-        if claims.any(|claim| matches!(case.goes(claim), DeletedWithPod::MayBeWanted(_))) {
+        if storage
+            .as_ref()
+            .is_some_and(|storage| depends(pod, storage))
+        {
             reader.failed(format_args!("StatefulSet {namespace}/{name}"), failure);
         }
     }

@@ -17,7 +17,9 @@ use crate::{
     cluster::{Failure, Listed},
     decide::Policy,
     exit::{CouldNotRun, Result},
-    facts::{Attachment, ClusterFacts, CountedNode, Namespaces, PodFacts, PodsOf, ReadError},
+    facts::{
+        Attachment, ClusterFacts, CountedNode, Namespaces, PodFacts, PodsOf, ReadError, Storage,
+    },
     kubernetes::{
         CONTROL_PLANE, ETCD, Holders, LeasesByNode, NodeObjects, RawClaim, RawPod, RawStatefulSet,
         RawVolume,
@@ -166,10 +168,10 @@ pub struct OtherLeases {
 pub struct Gathered {
     /// The facts about the cluster.
     pub facts: ClusterFacts,
-    /// The Terminating pods in matching namespaces, with everything that a rule needs to know about
-    /// their PVCs. They are kept apart from the facts because the plan takes them over: there may
+    /// The Terminating pods in matching namespaces, each with its storage if gathering came to it.
+    /// They are kept apart from the facts because the plan takes them over: there may
     /// be tens of thousands of pods, so they must not be copied.
-    pub pods: Vec<PodFacts>,
+    pub pods: Vec<(PodFacts, Option<Storage>)>,
     /// The reading of the other Leases; `None` if there was none, or if this account may not list Leases.
     pub leases: Option<OtherLeases>,
 }

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use crate::{
     cluster::{CONTROLLER, Cluster, Event, Failure, MAX_IN_FLIGHT, Reference, StatusKind},
-    decide::{Reason, ReasonCode, TieKind, Verdict},
+    decide::{Reason, ReasonCode, Verdict},
     facts::PodFacts,
     limits::Judged,
     outcome::{Outcome, OutcomeCode},
@@ -189,10 +189,10 @@ fn node_note(name: &str, deleted: usize, manual: usize) -> String {
 fn manual_note(pod: &PodFacts, reason: &Reason) -> String {
     // The causes of an unverified volume may contain the API server's messages, which are not meant
     // for everybody who may read Events. So the note names only the PVCs.
-    let unverified = reason.ties.of_kind(TieKind::Unverified);
-    let unverified = unverified.filter(|_| reason.code == ReasonCode::VolumeUnverified);
+    let unverified = reason.ties.iter().filter(|tie| tie.is_unverified());
+    let unverified = unverified.filter(|_| reason.code() == ReasonCode::VolumeUnverified);
     let why = match joined(unverified.map(|tie| &tie.pvc), ", ") {
-        None => &reason.sentence,
+        None => &reason.to_string(),
         Some(claims) => {
             &format!("It is unverified whether its storage is on the dead node: {claims}.")
         }
