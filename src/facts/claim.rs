@@ -75,6 +75,8 @@ pub struct ClaimFacts {
     pub templated: bool,
     /// The deletion of the PVC, if it was requested. Such a PVC only waits for the pods that use it.
     pub deletion: Option<ClaimDeletion>,
+    /// The finalizers except `kubernetes.io/pvc-protection`. They hold the PVC if it is deleted.
+    pub finalizers: Vec<String>,
     /// The PVC's first owner.
     pub owner: Option<Owner>,
     /// True if the pod owns the PVC, so that the PVC is deleted with the pod.
@@ -125,6 +127,8 @@ pub enum Unneeded {
 /// The result of looking up a PVC.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClaimRead {
+    /// The finalizers except `kubernetes.io/pvc-protection`.
+    pub finalizers: Vec<String>,
     /// The PVC's first owner.
     pub owner: Option<Owner>,
     /// The UIDs of the PVC's owners.
@@ -140,6 +144,7 @@ impl From<ClaimState> for ClaimRead {
     /// found.
     fn from(state: ClaimState) -> Self {
         Self {
+            finalizers: Vec::new(),
             owner: None,
             owners: Vec::new(),
             deletion: None,

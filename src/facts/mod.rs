@@ -11,7 +11,7 @@ mod pod;
 use std::collections::BTreeMap;
 
 use derive_more::{Deref, Display, From};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize, Serializer};
 
 pub use self::claim::{
@@ -99,6 +99,10 @@ pub struct ClusterFacts {
     /// The number of Terminating pods on Ready nodes that are left out, if the source shows such
     /// pods without a request for them.
     pub on_ready_nodes: usize,
+    /// The active pods that a pod controls, by its UID, if all pods were listed.
+    pub owned_by_pods: BTreeMap<Uid, Vec<String>>,
+    /// What waits for a node that no longer exists, if all pods were listed.
+    pub strays: Vec<Stray>,
     /// Why the API server's clock is not trusted, as a sentence, if the leases of Ready nodes
     /// contradict it.
     pub clock: Option<String>,
@@ -140,6 +144,25 @@ impl ClusterFacts {
         self.known_node(pod)
             .is_some_and(|node| node.ready == Ready::True)
     }
+}
+
+/// A pod on a Ready node hangs if it is overdue for so long: its kubelet lives, and should have ended it.
+pub const HANGS: SignedDuration = SignedDuration::from_hours(1);
+
+/// Something that waits for a node that no longer exists.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stray {
+    /// A pod whose PVC can only be used on such a node.
+    Pending {
+        namespace: String,
+        pod: String,
+        pod_uid: Uid,
+        claim: String,
+        claim_uid: Uid,
+        volume: String,
+    },
+    /// A `VolumeAttachment` to such a node.
+    Attachment { node: String, attachment: String },
 }
 
 /// The namespaces, by name.

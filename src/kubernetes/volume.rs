@@ -145,14 +145,11 @@ impl RawClaim {
         } = self;
         let many = spec.access_modes.iter().any(|mode| mode == "ReadWriteMany");
         let foreign = |name: &&String| *name != PVC_PROTECTION;
+        let finalizers = metadata.finalizers.iter().filter(foreign).cloned();
+        let finalizers = finalizers.collect::<Vec<_>>();
         let deletion = metadata.deletion_timestamp.map(|at| ClaimDeletion {
             at,
-            finalizers: metadata
-                .finalizers
-                .iter()
-                .filter(foreign)
-                .cloned()
-                .collect(),
+            finalizers: finalizers.clone(),
         });
         let missing = given(spec.volume_name);
         let lost = status.phase == "Lost";
@@ -188,6 +185,7 @@ impl RawClaim {
             },
         };
         ClaimRead {
+            finalizers,
             owner: metadata.owner_references.first().map(Owner::from),
             owners,
             deletion,

@@ -210,6 +210,8 @@ impl RunRecord<'_> {
                 let mut nodes = nodes.peekable();
                 nodes.peek().is_some() && nodes.all(is_down)
             }
+            // The list of such pods says it.
+            Note::NoController => false,
             _ => true,
         })
     }

@@ -36,11 +36,35 @@ impl Target {
         claim: &str,
         uid: &Uid,
     ) -> String {
+        format!(
+            "{} && {}",
+            self.still_as_judged(node),
+            self.delete_by_uid(namespace, claim, uid)
+        )
+    }
+
+    /// Returns the command that deletes a PVC of a Pending pod. It does nothing if the pod is another one or is no
+    /// longer Pending, or if the PVC is another one.
+    pub(super) fn delete_unused_claim(
+        &self,
+        (namespace, pod, uid): (&str, &str, &Uid),
+        claim: &str,
+        claim_uid: &Uid,
+    ) -> String {
+        let status = "jsonpath={.metadata.uid}/{.status.phase}";
+        let get = self.command(&["get", "pod", "-n", namespace, pod, "-o", status]);
+        format!(
+            "{get} | grep -qxF -- {} && {}",
+            quoted(&format!("{uid}/Pending")),
+            self.delete_by_uid(namespace, claim, claim_uid)
+        )
+    }
+
+    fn delete_by_uid(&self, namespace: &str, claim: &str, uid: &Uid) -> String {
         let options = format!(r#"{{"preconditions":{{"uid":"{uid}"}}}}"#);
         let path = format!("/api/v1/namespaces/{namespace}/persistentvolumeclaims/{claim}");
         format!(
-            "{} && echo {} | {}",
-            self.still_as_judged(node),
+            "echo {} | {}",
             quoted(&options),
             self.command(&["delete", "--raw", &path, "-f", "-"])
         )

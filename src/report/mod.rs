@@ -29,8 +29,6 @@ pub mod text;
 mod todo;
 mod types;
 
-use jiff::SignedDuration;
-
 pub use self::document::Document;
 pub(crate) use self::explained::explain;
 pub(crate) use self::page::question;
@@ -41,8 +39,5 @@ pub use self::types::{
 
 /// The most names that a list shows unless each of them was or would be deleted.
 pub const NAMES: usize = 30;
-/// A pod on a Ready node hangs if it is overdue for so long: its kubelet lives, and should have ended it.
-pub const HANGS: SignedDuration = SignedDuration::from_hours(1);
-
 #[cfg(test)]
 mod tests;

@@ -81,6 +81,7 @@ pub fn document(run: &RunRecord<'_>) -> Document {
         page.reaped(Effect::GoneForGood, "GONE FOR GOOD"),
         page.reaped(Effect::UpToOwner, "UP TO THEIR OWNERS"),
         page.not_deleted(),
+        page.goes_too(),
         page.afterwards(),
         page.waits(),
         page.needs_you(),
@@ -735,7 +736,7 @@ impl<'a> Page<'a> {
                         format!("clears {}", counted(count, "leftover", "leftovers"))
                     }
                     Effect::GoneForGood => format!("deletes {pods} that nothing starts again"),
-                    Effect::UpToOwner => format!("leaves {pods} to the owner"),
+                    Effect::UpToOwner => format!("deletes {pods} that the owner may start again"),
                 }
             });
             let nodes = planned
@@ -975,6 +976,17 @@ impl<'a> Page<'a> {
         }
     }
 
+    /// Lists the active pods that a deleted pod controls, which are deleted with it.
+    fn goes_too(&self) -> Section {
+        let owned = self.gone().filter_map(|it| {
+            let names = self.run.facts.owned_by_pods.get(&it.pod.uid)?;
+            Some((full_name(&it.pod), names.clone()))
+        });
+        let owned = owned.collect_vec();
+        let count = owned.iter().map(|(_, names)| names.len()).sum();
+        list("DELETED WITH THEIR OWNER", count, None, owned)
+    }
+
     fn afterwards(&self) -> Section {
         let pods = self
             .with_verdict(Verdict::Reap)
@@ -1077,7 +1089,10 @@ impl<'a> Page<'a> {
             "pod-reaper {} · stuck after {} · {}{guard} · why: pod-reaper explain POD · also on Ready nodes: --all",
             env!("CARGO_PKG_VERSION"),
             human_duration(settings.policy.reap_older_than),
-            settings.namespaces
+            match settings.namespaces.to_string().as_str() {
+                "all" => "all namespaces",
+                filter => filter,
+            }
         );
         Section::of_texts(Kind::Foot, "", Tone::Quiet, [text])
     }

@@ -9,8 +9,8 @@ use crate::{
     codes::{codes, entry},
     decide::{ReasonCode, Tie, TieKind, Verdict, Wanted},
     facts::{
-        ClaimFacts, KubeletSays, LeafKind, NodeFacts, NodeRead, Owner, PodFacts, Ready, SignBy,
-        Storage,
+        ClaimFacts, HANGS, KubeletSays, LeafKind, NodeFacts, NodeRead, Owner, PodFacts, Ready,
+        SignBy, Storage, Stray,
     },
     limits::{Judged, Limit},
     outcome::OutcomeCode,
@@ -50,9 +50,9 @@ pub enum Todo {
     PowerOff,
     BringBack,
     Fence,
-    DownUntil,
     NoSpareMember,
     LookInLeaf(Option<String>),
+    DownUntil,
     StartAgain(&'static str),
     RepairLink,
     AskWhatItIs,
@@ -63,6 +63,7 @@ pub enum Todo {
     // From here on, it can wait until morning.
     GiveUp(ClaimKey),
     GiveUpEach,
+    OneAtATime,
     LeaveToOperator {
         claim: String,
         owner: Owner,
@@ -92,6 +93,7 @@ pub enum Todo {
         lease: String,
     },
     SeeLinkLog,
+    SeeStray(Stray),
     /// Only for somebody who asks about one pod: a report has it where nothing else helps.
     TaintNode,
 }
@@ -209,6 +211,38 @@ impl RunRecord<'_> {
                 },
             );
         }
+        let of_node = |todo: &Todo| {
+            matches!(
+                todo,
+                Todo::LeaveToOperator { .. } | Todo::CreateAgain(_) | Todo::CopyPaths(_)
+            )
+        };
+        let others = all.iter().filter(|(todo, _)| of_node(todo));
+        let others = others
+            .flat_map(|(_, about)| about.pods.clone())
+            .unique_by(|it| it.pod.uid.to_string());
+        let of_one = others
+            .into_group_map_by(|it| {
+                (
+                    &it.pod.namespace,
+                    it.pod.owner.as_ref().map(ToString::to_string),
+                )
+            })
+            .into_values();
+        let several = of_one.filter(|pods| pods.len() > 1).flatten().collect_vec();
+        if !several.is_empty() {
+            all.entry(Todo::OneAtATime)
+                .or_default()
+                .pods
+                .extend(several);
+        }
+        // If only one pod is there to wait for, the look at its node says so.
+        if all
+            .get(&Todo::Look)
+            .is_some_and(|about| about.pods.len() == 1)
+        {
+            all.remove(&Todo::DownUntil);
+        }
         let of_limits = [Todo::ReachOne, Todo::MakeRoom];
         for (todo, about) in &mut all {
             about.pods = self.by_damage(std::mem::take(&mut about.pods));
@@ -238,6 +272,7 @@ impl RunRecord<'_> {
             Some(Limit::Unread(what)) => todos.push(Todo::SeeUnknown(what.clone())),
             Some(Limit::OverCap(_)) | None => {}
         }
+        todos.extend(facts.strays.iter().cloned().map(Todo::SeeStray));
         let errors = facts.errors.iter();
         let errors = errors.filter(|_| facts.incomplete.is_none());
         todos.extend(errors.map(|it| Todo::SeeUnread(it.what.clone(), it.cause.clone())));
@@ -270,7 +305,7 @@ impl RunRecord<'_> {
             ReasonCode::LocalVolume | ReasonCode::HostPath | ReasonCode::Stuck
         );
         let may_taint = node.is_some_and(|node| is_at_rest && self.may_taint(node));
-        let hangs = || self.facts.on_ready_node(pod) && self.facts.overdue(pod) >= super::HANGS;
+        let hangs = || self.facts.on_ready_node(pod) && self.facts.overdue(pod) >= HANGS;
         match (judged.verdict(), reason.code()) {
             _ if self.is_held(judged) => {}
             (Verdict::Reap, _) if self.may_run_twice(pod) => todos.extend(self.off(node)),
@@ -425,6 +460,11 @@ impl RunRecord<'_> {
             [name] => self.facts.known(name),
             _ => None,
         };
+        let restart = if about.pods.len() == 1 {
+            "restarts there with its"
+        } else {
+            "restart there with their"
+        };
         let first = about.pods.first().map(|judged| &judged.pod);
         let namespace = first.map_or("", |pod| &pod.namespace);
         let run = |words: &[&str]| Some(self.kubectl.command(words));
@@ -464,12 +504,15 @@ impl RunRecord<'_> {
             }
             Todo::HaveYouSeenItOff => (format!("Have you SEEN {nodes} off? If not, POWER IT OFF NOW: earlier runs deleted pods there, and their replacements run."), None),
             Todo::LookAtControlPlane => (format!("Look at {nodes} before you power one off: several control-plane nodes are NotReady, and no etcd was seen there."), None),
-            Todo::Look => (format!("Look at the console of {nodes}. If it boots, wait: {pods} restarts there with its data."), None),
+            Todo::Look => (format!("Look at the console of {nodes}. If it boots, wait: {pods} {restart} data."), None),
             Todo::PowerOff => (self.power_off(about), None),
-            Todo::BringBack => (format!("Bring {nodes} or its disk back: {pods} restarts there with its data."), None),
+            Todo::BringBack => (format!("Bring {nodes} or its disk back: {pods} {restart} data."), None),
             Todo::Fence => {
                 harms = true;
-                (format!("{pods}: two machines would write to one disk if {nodes} still runs. Once you have SEEN it off, say so: annotation fencing/state=fenced, or {TAINT}. The next run reaps."), taint())
+                (
+                    format!("{pods}: two machines would write to one disk if {nodes} still runs. Once you have SEEN it off, say so by annotation fencing/state=fenced; the next run reaps. Or by the taint: {TAINT}."),
+                    taint(),
+                )
             }
             Todo::DownUntil => (format!("{pods} is down until {nodes} or its disk is back. Discard nothing."), None),
             Todo::NoSpareMember => (format!("etcd has no spare member left: bring {nodes} back."), None),
@@ -487,6 +530,7 @@ impl RunRecord<'_> {
             Todo::SeeUnread(what, why) => (format!("Not read: {what}: {why}"), None),
             Todo::GiveUp(key) => self.give_up(key, about, &mut harms),
             Todo::GiveUpEach => (format!("Only if {nodes} is lost for good: give up their data, one pod at a time, and wait for Ready in between: {pods} (pod-reaper explain POD)."), None),
+            Todo::OneAtATime => (format!("{pods} belong together: one pod at a time, and wait for Ready in between."), None),
             Todo::LeaveToOperator { claim, owner } => (format!("Only if {nodes} is lost for good: PVC {claim} of {pods} belongs to {owner}, whose operator replaces it."), None),
             Todo::CreateAgain(claim) => (format!("Only if {nodes} is lost for good: nobody makes PVC {claim} of {pods} again. Delete it, and create it again once a run has deleted the pod."), None),
             Todo::SeeVolume { claim, why } if is_name(claim) => (format!("{pods}: see its storage. {why}."), run(&["get", "pvc", "-n", namespace, claim, "-o", "wide"])),
@@ -512,6 +556,16 @@ impl RunRecord<'_> {
             Todo::AskKubelet => (format!("{pods} hangs on a Ready node: see the log of the kubelet of {nodes}."), None),
             Todo::SeeLease { namespace, lease } => (format!("The Lease that shows that {nodes} is alive:"), run(&["get", "lease", "-n", namespace, lease, "-o", "yaml"])),
             Todo::SeeLinkLog => ("See why Kosmos does not reach the leaf cluster.".to_owned(), run(&["logs", "-n", "kosmos-system", "deployment/clustertree-cluster-manager", "--tail=50"])),
+            Todo::SeeStray(Stray::Attachment { node, attachment }) => (
+                format!("VolumeAttachment {attachment} names {node}, which no longer exists: until it is gone, no other node gets the volume."),
+                run(&["describe", "volumeattachment", attachment]),
+            ),
+            Todo::SeeStray(Stray::Pending { namespace, pod, pod_uid, claim, claim_uid, volume }) => {
+                harms = true;
+                let what = format!("{namespace}/{pod} is Pending: volume {volume} of its PVC {claim} can only be used on a node that no longer exists. Only if its data is lost for good, delete the PVC:");
+                let named = is_name(namespace) && is_name(claim);
+                (what, named.then(|| self.kubectl.delete_unused_claim((namespace, pod, pod_uid), claim, claim_uid)))
+            }
             Todo::TaintNode => {
                 harms = true;
                 (format!("To move all of {nodes} at once, once you have SEEN it off: {TAINT}."), taint())
@@ -540,9 +594,11 @@ impl RunRecord<'_> {
                 .is_some_and(|node| about.nodes.contains(&node))
         };
         let reaped = || self.plan.reaps().filter(of_nodes);
-        let volumes = reaped().filter(|judged| self.detaches_late(judged)).count();
+        let attached = reaped()
+            .filter(|judged| self.detaches_late(judged))
+            .collect_vec();
         let acted = about.nodes.iter().any(|node| self.was_acted_on(node));
-        match (acted, reaped().count(), volumes) {
+        match (acted, reaped().count(), attached.len()) {
             (_, 0, _) => format!(
                 "If {nodes} does not boot, power it off before you give anything up; its disk keeps its data."
             ),
@@ -557,7 +613,8 @@ impl RunRecord<'_> {
                 self.detached_at()
             ),
             (false, ..) => format!(
-                "If {nodes} does not boot, POWER IT OFF before the next run; its disk keeps its data. If it still runs, {volumes} of its volumes have two writers 6 minutes after the run."
+                "If {nodes} does not boot, POWER IT OFF before the next run; its disk keeps its data. If it still runs, the volumes of {} have two writers 6 minutes after the run.",
+                named(&attached)
             ),
         }
     }
@@ -588,8 +645,14 @@ impl RunRecord<'_> {
                 .delete_claim(node, &key.namespace, claim, &bound.uid)
         });
         *harms = true;
+        let held = about
+            .pods
+            .first()
+            .and_then(|judged| joined(&judged.claim(claim)?.finalizers, ", "));
+        let held = held.map(|held| format!(" Finalizer {held} keeps the PVC, and the pod with it, until its controller releases it."));
         let what = format!(
-            "Only if {nodes} is lost for good, give up the data of {pods}: delete its PVC ({data}). Ten minutes later a run deletes the pod, and the StatefulSet makes both again, empty."
+            "Only if {nodes} is lost for good, give up the data of {pods}: delete its PVC ({data}). Ten minutes later a run deletes the pod, and the StatefulSet makes both again, empty.{}",
+            prefixed("", held)
         );
         (what, command)
     }

@@ -7,13 +7,15 @@ use futures_util::{StreamExt as _, stream};
 use itertools::Itertools as _;
 use tokio::time::Instant;
 
-use super::{Gathered, NodeRows, OtherLeases, Reader, Source, Wanted, reader::Pods};
+use super::{
+    Gathered, NodeRows, OtherLeases, Reader, Source, Wanted, reader::Pods, strays::strays,
+};
 use crate::{
     cluster::{Failure, MAX_IN_FLIGHT},
     decide::{PodContext, selectors},
     exit::Result,
     facts::{
-        ClaimFacts, ClaimName, ClaimRead, ClaimState, ClusterFacts, LEASES_OF_FILE, Life,
+        ClaimFacts, ClaimName, ClaimRead, ClaimState, ClusterFacts, HANGS, LEASES_OF_FILE, Life,
         NamespaceFacts, Namespaces, NodeCounts, NodeFacts, NodeRead, PodFacts, PodsOf, Quorum,
         Read, Ready, SetFacts, Storage, Unread, namespace,
     },
@@ -86,12 +88,18 @@ pub async fn gather<S: Source>(
     facts.nodes.extend(others.await);
     if !all {
         let found = pods.len();
-        pods.retain(|pod| is_asked(pod) || !facts.on_ready_node(pod));
+        // A file shows these pods too; one that hangs for long is named.
+        let hangs = |pod: &PodFacts| facts.overdue(pod) >= HANGS && rows.pod_lists.is_some();
+        pods.retain(|pod| is_asked(pod) || !facts.on_ready_node(pod) || hangs(pod));
         // Only a source that shows the pods of Ready nodes tells how many there are.
         facts.on_ready_nodes = rows.pod_lists.as_ref().map_or(0, |_| found - pods.len());
     }
     facts.unmatched_namespaces = unmatched(reader.wanted, &namespaces, &pods);
     note_missing_leases(reader, &mut facts, &rows, &pods);
+    if rows.pod_lists.is_some() {
+        let strays = strays(reader, &rows.names, &facts.attachments).await;
+        (facts.owned_by_pods, facts.strays) = strays;
+    }
 
     // 3. Signs of life, the clock and the breaker's count, if anything may be reaped.
     let goes_on = |facts: &ClusterFacts, pod: &PodFacts| {
@@ -508,6 +516,7 @@ impl StorageReads {
             name: named.name.clone(),
             ephemeral: named.ephemeral,
             templated,
+            finalizers: read.finalizers,
             owner: read.owner,
             owned: read.owners.contains(&pod.uid),
             allowed: allowed.collect(),

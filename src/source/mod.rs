@@ -6,6 +6,7 @@ mod cluster;
 mod gather;
 mod reader;
 pub mod snapshot;
+mod strays;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -52,6 +53,9 @@ pub trait Source {
         list: &PodsOf,
         add: impl Fn(&mut A, &RawPod),
     ) -> Result<Listed<A>, Failure>;
+
+    /// Lists all pods, if that costs nothing.
+    fn pods_at_hand(&self) -> Vec<PodFacts>;
 
     /// Reads a pod; `None` if it does not exist.
     async fn pod(&self, namespace: &str, name: &str) -> Result<Option<RawPod>, Failure>;

@@ -555,6 +555,10 @@ impl Source for Saved {
         Ok(Listed { items, malformed })
     }
 
+    fn pods_at_hand(&self) -> Vec<PodFacts> {
+        self.all::<RawPod>().map(RawPod::facts).collect()
+    }
+
     async fn pod(&self, namespace: &str, name: &str) -> Result<Option<RawPod>, Failure> {
         self.find(namespace, name)
     }
