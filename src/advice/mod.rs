@@ -315,9 +315,9 @@ pub fn power_off(name: &str) -> Step {
 /// build of a release does, otherwise by its title.
 fn by_hand() -> String {
     match option_env!("POD_REAPER_BOOK") {
-        Some(book) => format!("at {book}/by-hand.md#with-kubectl-alone"),
+        Some(book) => format!("at {book}/data.md#with-kubectl-alone"),
         None => {
-            "on the page \"By hand\" of the documentation, under \"With kubectl alone\"".to_owned()
+            "on the page \"Data on the dead node\" of the documentation, under \"With kubectl alone\"".to_owned()
         }
     }
 }
