@@ -1,8 +1,8 @@
-//! The documentation page that is generated from the tables of codes.
+//! The part of docs/reasons.md that is generated from the tables of codes.
 
 use std::fmt::Write;
 
-use expect_test::expect_file;
+use pod_reaper_test_support::pages;
 
 use crate::{
     decide::{ReasonCode, Verdict, rules::rules},
@@ -23,28 +23,14 @@ fn table<'a>(of: &str, rows: impl IntoIterator<Item = (&'a str, &'a str)>) -> St
 fn the_page_of_reasons_is_current() {
     let verdicts = Verdict::ALL.map(|verdict| (verdict.as_str(), verdict.means()));
     let outcomes = OutcomeCode::ALL.map(|code| (code.as_str(), code.means()));
-    let mut page = format!(
-        "\
-# Reasons and outcomes
-
-Every Terminating pod gets a verdict and a reason. The first rule that applies decides; [How it decides](decisions.md) explains the words.
-
-{}
-## Reasons
-",
-        table("verdict", verdicts)
-    );
+    let mut page = format!("{}\n## Reasons\n", table("verdict", verdicts));
     for code in ReasonCode::ALL {
-        let (verdict, means, advice) = (code.verdict(), code.means(), code.advice());
+        let (verdict, means) = (code.verdict(), code.means());
         let rule = rules()
             .zip(1..)
             .find(|(rule, _)| rule.gives.contains(&code));
         let by = rule.map_or("Limit".to_owned(), |(_, number)| format!("Rule {number}"));
-        write!(
-            page,
-            "\n### `{code}`\n\n{by}, `{verdict}`. {means}\n\n**Do:** {advice}\n"
-        )
-        .unwrap();
+        write!(page, "\n### `{code}`\n\n{by}, `{verdict}`. {means}\n").unwrap();
     }
     write!(
         page,
@@ -57,5 +43,10 @@ What happened to a pod whose verdict was `reap`.
         table("outcome", outcomes)
     )
     .unwrap();
-    expect_file!["../../docs/reasons.md"].assert_eq(&page);
+    pages::compare(
+        "docs/reasons.md",
+        "<!-- reasons: made of src/decide -->\n",
+        "<!-- end of reasons -->",
+        &page,
+    );
 }

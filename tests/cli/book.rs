@@ -136,7 +136,7 @@ contexts:
 ";
     let mut wrong = Vec::new();
     let pages = pages::for_users().into_iter();
-    for page in pages.chain(["CONTRIBUTING.md".to_owned()]) {
+    for page in pages.chain(["CONTRIBUTING.md".to_owned(), "tests/README.md".to_owned()]) {
         let blocks = pages::blocks(&pages::read(&page)).into_iter();
         let commands = blocks.filter(|block| block.language == "sh");
         for command in commands.flat_map(|block| pages::commands(&block)) {
@@ -198,7 +198,7 @@ fn links_and_anchors(text: &str) -> (Vec<String>, BTreeSet<String>) {
     (links, anchors)
 }
 
-/// Also those of the alerts, and the one page that the program names.
+/// Also those of the alerts, and the pages that the program names.
 #[test]
 fn every_link_leads_somewhere() {
     let mut wrong = Vec::new();
@@ -229,9 +229,15 @@ fn every_link_leads_somewhere() {
             follow("docs/alerts.md", &format!("#{}", anchor.trim_matches('"')));
         }
     }
-    let named = "by-hand.md#with-kubectl-alone";
-    assert!(pages::read("src/advice/mod.rs").contains(named));
-    follow("docs/SUMMARY.md", named);
+    // The reports of a release name pages of the book by their address.
+    let sources = Command::new("grep")
+        .args(["-rhoE", r"/[a-z-]+\.md#[a-z0-9-]+", "src"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .expect("grep");
+    for named in String::from_utf8(sources.stdout).expect("text").lines() {
+        follow("docs/SUMMARY.md", named.trim_start_matches('/'));
+    }
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
@@ -246,11 +252,52 @@ fn the_book_has_every_page_of_its_folder() {
     }
 }
 
+/// The files that a contributor is sent to, also after a rename.
+#[test]
+fn the_pages_for_contributors_name_files_that_there_are() {
+    let mut lost = Vec::new();
+    for page in ["CONTRIBUTING.md", "tests/README.md", "tests/live/README.md"] {
+        let text = pages::read(page);
+        for event in Parser::new_ext(&text, Options::ENABLE_TABLES) {
+            let Event::Code(quoted) = event else { continue };
+            let name = quoted.split(' ').next().unwrap_or_default();
+            let is_ours = [
+                "src/", "tests/", "scripts/", "cronjob/", "docs/", "release/", "fuzz/",
+            ]
+            .iter()
+            .any(|start| name.starts_with(start));
+            if is_ours && !pages::path(name).exists() {
+                lost.push(format!("{page}: {name}"));
+            }
+        }
+    }
+    assert!(lost.is_empty(), "{lost:#?}");
+}
+
+/// A reason that the page about the rules or the page for the night leaves out would be looked for there in vain.
+#[test]
+fn each_reason_has_its_place() {
+    let reasons = pages::read("docs/reasons.md");
+    let (rules, night) = (
+        pages::read("docs/decisions.md"),
+        pages::read("docs/three-in-the-morning.md"),
+    );
+    let mut missing = Vec::new();
+    for part in reasons.split("\n### ").skip(1) {
+        let (code, rest) = part.split_once('\n').expect("a heading");
+        if !rules.contains(code) {
+            missing.push(format!("decisions: {code}"));
+        }
+        if rest.contains(", `manual`.") && !night.contains(code) {
+            missing.push(format!("three-in-the-morning: {code}"));
+        }
+    }
+    assert!(missing.is_empty(), "{missing:#?}");
+}
+
 /// Options of other programs that the pages name apart from their commands.
-const FOREIGN: [&str; 12] = [
+const FOREIGN: [&str; 11] = [
     "--show-managed-fields",
-    // Of 0.2.0.
-    "--unreachable-only",
     "--insecure-ignore-tlog",
     "--wait",
     "--node-monitor-grace-period",

@@ -24,11 +24,12 @@ pub const NOT_RUN: &str = "
     kubectl delete -k: needs the namespace controller; tests/live/deployed.rs runs it
     kubectl logs: needs a kubelet; tests/real-node reads the logs of the CronJob's pod
     until kubectl logs: needs a kubelet; tests/real-node waits for this log
-    kubectl wait: needs a kubelet and controllers
+    kubectl get configmap: needs a run that has deleted pods
     kubectl pod-reaper: the same binary as a plugin; tests/cli runs it under that name
     kubectl taint: printed by the program; tests/api_server/commands.rs runs it
     ln -s: tests/cli runs it where the program is found
     docker: release/test builds the Dockerfile by buildah
+    kind load: needs kind; tests/real-node imports the image into containerd
     cosign: needs a published artefact
     helm: tests/api_server/chart.rs installs, tests, upgrades, rolls back and uninstalls the chart
     tar xzf: needs a release; tests/real-node installs one
@@ -64,7 +65,9 @@ pub fn all() -> Vec<String> {
         "CONTRIBUTING.md",
         "SECURITY.md",
         "CHANGELOG.md",
+        "tests/README.md",
         "tests/live/README.md",
+        "tests/security.md",
         "charts/pod-reaper/README.md",
         "release/README.md",
         "cronjob/README.md",
