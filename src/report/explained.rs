@@ -1,5 +1,7 @@
 //! Explains one pod: its facts, what happens by itself, what to do, and what each rule saw.
 
+use jiff::Timestamp;
+
 use super::{
     build::{clock, tally},
     document::{Document, Kind, Line, Section, Tone},
@@ -8,9 +10,9 @@ use super::{
     types::{Explained, PodEntry, Report},
 };
 use crate::{
-    decide::{Evaluation, PodContext, ReasonCode, Verdict},
+    decide::{Evaluation, PodContext, ReasonCode, Verdict, heard},
     exit::Exit,
-    facts::{NodeRead, PodFacts},
+    facts::{NodeFacts, NodeRead, PodFacts, Ready},
     limits::Judged,
     words::{about, human_duration, joined, prefixed},
 };
@@ -198,17 +200,24 @@ fn node(run: &RunRecord<'_>, judged: &Judged) -> String {
         Some(NodeRead::Known(node)) => {
             let since = node
                 .not_ready_since(now)
-                .filter(|_| node.ready != crate::facts::Ready::True);
+                .filter(|_| node.ready != Ready::True);
             let time = since.map(|since| {
                 format!(
                     "NotReady for {} (limit {limit}), ",
                     about(now.duration_since(since))
                 )
             });
-            format!("{name}: {}{}", prefixed("", time), node.last_sign(now))
+            format!("{name}: {}{}", prefixed("", time), heard_last(node, now))
         }
         Some(NodeRead::Gone) => format!("{name} no longer exists"),
         Some(NodeRead::Unread(_)) | None => format!("{name} was not read"),
+    }
+}
+
+fn heard_last(node: &NodeFacts, now: Timestamp) -> String {
+    match node.last_heard() {
+        Some(last) => format!("last heartbeat {}", heard(&last.no_later_than(now), now)),
+        None => "no heartbeat is known".to_owned(),
     }
 }
 
@@ -246,7 +255,7 @@ fn by_itself(run: &RunRecord<'_>, judged: &Judged) -> String {
     }
 }
 
-/// Lists rules by number and first code, with what the deciding one saw. JSON has what each one saw.
+/// Lists rules by number and first code. JSON has what each one saw.
 fn of_rules(heading: &str, rules: &[Evaluation]) -> Section {
     let said = rules.iter().map(|rule| {
         let holds = match rule.holds {
@@ -256,11 +265,12 @@ fn of_rules(heading: &str, rules: &[Evaluation]) -> Section {
         };
         let name = rule.gives.map_or(rule.asks, ReasonCode::as_str);
         let number = prefixed("", rule.number.map(|number| format!("{number} ")));
-        let text = if rule.decides {
-            format!("{number}{name} {}: {}", holds.to_uppercase(), rule.seen)
+        let holds = if rule.decides {
+            holds.to_uppercase()
         } else {
-            format!("{number}{name} {holds}")
+            holds.to_owned()
         };
+        let text = format!("{number}{name} {holds}");
         (String::new(), vec![text])
     });
     let names = Some(Line::Names(said.collect())).filter(|_| !rules.is_empty());

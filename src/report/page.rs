@@ -26,6 +26,8 @@ use crate::{
 
 /// The most names in a sentence.
 const NAMED: usize = 3;
+/// The most pods of a machine that is alive that are named.
+const FEW: usize = 10;
 /// The most steps that are asked for at night.
 const AT_NIGHT: usize = 3;
 /// Nodes that fail within this time of each other fail together. The node controller may notice one
@@ -951,15 +953,7 @@ impl<'a> Page<'a> {
                     .map(|owners| format!("({owners}: an owner that is no controller)"))
             }
         };
-        let groups = pods
-            .iter()
-            .map(|it| (it.pod.namespace.clone(), it.pod.name.clone()))
-            .into_group_map();
-        let groups = groups.into_iter().sorted().map(|(namespace, mut names)| {
-            names.sort_by_cached_key(|name| natural(name));
-            (namespace, names)
-        });
-        list(heading, pods.len(), note, groups.collect())
+        list(heading, pods.len(), note, grouped(&pods))
     }
 
     fn not_deleted(&self) -> Section {
@@ -1051,15 +1045,18 @@ impl<'a> Page<'a> {
         }
     }
 
+    /// Lists the pods of machines that are alive; many of them by number, because none needs you by itself.
     fn alive(&self) -> Section {
-        let pods = self
-            .with_verdict(Verdict::Manual)
-            .filter(|it| it.code() == ReasonCode::KubeletAlive);
-        by_namespace(
-            "NEEDS YOU",
-            Some("[kubelet-alive] (names: --output=json)".to_owned()),
-            pods,
-        )
+        let pods = self.with_verdict(Verdict::Manual);
+        let pods = pods
+            .filter(|it| it.code() == ReasonCode::KubeletAlive)
+            .collect_vec();
+        let note = |more: &str| Some(format!("[kubelet-alive]{more}"));
+        if pods.len() > FEW {
+            let note = note(" (names: --output=json)");
+            return by_namespace("NEEDS YOU", note, pods.into_iter());
+        }
+        list("NEEDS YOU", pods.len(), note(""), grouped(&pods))
     }
 
     fn left_alone(&self) -> Section {
@@ -1122,6 +1119,17 @@ fn list(
         tone: Tone::Plain,
         lines: note.into_iter().chain(names).collect(),
     }
+}
+
+/// Names pods, grouped by namespace.
+fn grouped(pods: &[&Judged]) -> Vec<(String, Vec<String>)> {
+    let names = pods.iter().map(|it| (&it.pod.namespace, &it.pod.name));
+    let groups = names.into_group_map().into_iter().sorted();
+    let groups = groups.map(|(namespace, names)| {
+        let names = names.into_iter().sorted_by_cached_key(|name| natural(name));
+        (namespace.clone(), names.cloned().collect())
+    });
+    groups.collect()
 }
 
 /// Counts pods by namespace.

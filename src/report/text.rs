@@ -15,7 +15,7 @@ const COLUMNS: usize = 110;
 const FEWEST_COLUMNS: usize = 40;
 /// The most lines of a paragraph: a text of others may be long, and JSON has all of it.
 const LINES: usize = 8;
-/// The column at which the paragraphs of the head begin.
+/// The least column at which the paragraphs of the head begin.
 const LABEL: usize = 7;
 /// Stands for a space within a name or its remark, at which no line ends.
 const TOGETHER: char = '\u{a0}';
@@ -53,9 +53,13 @@ impl Screen {
 
 /// Writes `document` as text for `screen`.
 pub fn write(document: &Document, screen: Screen) -> String {
+    let heads = document.sections.iter();
+    let heads = heads.filter(|section| section.kind == Kind::Head);
+    let label = heads.map(|section| section.heading.len() + 2).max();
     let mut text = Text {
         text: String::new(),
         screen,
+        label: label.unwrap_or_default().max(LABEL),
     };
     text.title(&sanitize(&document.headline), &sanitize(&document.about));
     let mut before = Kind::Head;
@@ -73,6 +77,8 @@ pub fn write(document: &Document, screen: Screen) -> String {
 struct Text {
     text: String,
     screen: Screen,
+    /// The column at which the paragraphs of the head begin.
+    label: usize,
 }
 
 impl Text {
@@ -95,8 +101,8 @@ impl Text {
         let tone = section.tone;
         let heading = sanitize(&section.heading);
         let is_list = section.kind == Kind::List;
-        let indent = " ".repeat(if is_list { 2 } else { LABEL });
-        let mut before = format!("{heading:<width$}", width = LABEL - 2) + "  ";
+        let indent = " ".repeat(if is_list { 2 } else { self.label });
+        let mut before = format!("{heading:<width$}", width = self.label - 2) + "  ";
         if section.kind == Kind::Foot {
             before.clear();
         }

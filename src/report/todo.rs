@@ -25,7 +25,7 @@ const NAMED: usize = 3;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Todo {
     /// The filter matches no namespace.
-    CorrectFilter(String),
+    CorrectFilter,
     /// The file has no leases.
     SaveWithLeases,
     /// The kubelet would destroy the data of this deleted PVC.
@@ -262,7 +262,7 @@ impl RunRecord<'_> {
     pub fn todos_of_run(&self) -> Vec<Todo> {
         let facts = &self.facts;
         let mut todos = Vec::new();
-        todos.extend(self.settings.unmatched(facts).map(Todo::CorrectFilter));
+        todos.extend(self.settings.unmatched(facts).map(|_| Todo::CorrectFilter));
         todos.extend(facts.incomplete.as_ref().map(|_| Todo::SaveWithLeases));
         match self.plan.hold.as_ref().or(self.plan.zones.values().next()) {
             Some(Limit::MassOutage(_)) => {
@@ -476,7 +476,10 @@ impl RunRecord<'_> {
         const TAINT: &str = "the out-of-service taint ends every pod there that does not tolerate it; remove it only after the machine was powered off and on again";
         let mut harms = false;
         let (what, command) = match todo {
-            Todo::CorrectFilter(why) => (format!("Correct the namespace filter, and run again: {why}."), None),
+            Todo::CorrectFilter => (
+                "Correct the namespace filter, and run again.".to_owned(),
+                None,
+            ),
             Todo::SaveWithLeases => ("Save the file again, with leases, before you act (command under NOT SEEN).".to_owned(), None),
             Todo::Retain { claim, volume } => (
                 format!("{pods}: set volume {volume} to Retain before {nodes} comes back. PVC {claim} is being deleted, and the kubelet destroys the data as it ends the pod."),

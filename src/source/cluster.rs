@@ -7,7 +7,7 @@ use super::{CountedNodes, NodeRows, Source, Wanted};
 use crate::{
     cluster::{Ask, Cluster, Failure, Listed, StatusKind},
     exit::{CouldNotRun, Result},
-    facts::{Attachment, Namespaces, PodsOf, ReadError},
+    facts::{Attachment, Namespaces, PodFacts, PodsOf, ReadError},
     kubernetes::{
         Holders, KOSMOS_PREFIX, LeasesByNode, NodeObjects, RawClaim, RawDriver, RawNode, RawPod,
         RawStatefulSet, RawVolume, is_of_cluster,

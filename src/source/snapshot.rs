@@ -22,7 +22,7 @@ use super::{CountedNodes, NodeRows, Source, Wanted};
 use crate::{
     cluster::{Failure, Listed},
     exit::{CouldNotRun, Result},
-    facts::{Attachment, Namespaces, PodsOf, ReadError, Ready, Unread},
+    facts::{Attachment, Namespaces, PodFacts, PodsOf, ReadError, Ready, Unread},
     kubernetes::{
         Holders, Kind, LeasesByNode, Malformed, NodeObjects, RawAttachment, RawClaim, RawDriver,
         RawKind, RawLease, RawList, RawNamespace, RawNode, RawPod, RawStatefulSet, RawVolume,

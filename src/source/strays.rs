@@ -18,7 +18,12 @@ pub(super) async fn strays<S: Source>(
     attachments: &BTreeMap<String, Vec<Attachment>>,
 ) -> (BTreeMap<Uid, Vec<String>>, Vec<Stray>) {
     let (mut owned, mut pending) = (BTreeMap::<_, Vec<_>>::new(), Vec::new());
-    for pod in reader.source.pods_at_hand().into_iter().filter(PodFacts::is_active) {
+    for pod in reader
+        .source
+        .pods_at_hand()
+        .into_iter()
+        .filter(PodFacts::is_active)
+    {
         if let Some(its) = pod.controller.as_ref().filter(|_| pod.made_by("Pod", "")) {
             owned.entry(its.uid.clone()).or_default().push(pod.name);
         } else if pod.node.is_none() {

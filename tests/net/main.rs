@@ -215,8 +215,7 @@ fn a_file_of_the_same_state_gives_the_same_plan() {
         // Without --all, a run does not look for pods without a node, or on a Ready one. A file shows them.
         let file = file
             .into_iter()
-            .filter(|(uid, _)| live.contains_key(uid) || ran.is_on_a_node(uid))
-            .filter(|(uid, [_, reason])| live.contains_key(uid) || reason != "node-ready")
+            .filter(|(uid, _)| live.contains_key(uid) || ran.is_on_a_failed_node(uid))
             .collect::<BTreeMap<_, _>>();
         assert_eq!(
             live,

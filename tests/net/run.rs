@@ -298,11 +298,17 @@ impl Ran {
             .find(|it| it["kind"] == "Pod" && it["metadata"]["uid"] == uid)
     }
 
-    /// Whether the pod's node existed.
-    pub fn is_on_a_node(&self, uid: &str) -> bool {
-        let pod = self.pod(uid);
-        pod.is_some_and(|pod| {
-            conditions::find(&self.before, "Node", "", text(&pod["spec"]["nodeName"])).is_some()
+    /// Whether the pod's node existed and was not Ready.
+    pub fn is_on_a_failed_node(&self, uid: &str) -> bool {
+        let node = self.pod(uid).and_then(|pod| {
+            conditions::find(&self.before, "Node", "", text(&pod["spec"]["nodeName"]))
+        });
+        node.is_some_and(|node| {
+            let mut conditions = node["status"]["conditions"]
+                .as_array()
+                .into_iter()
+                .flatten();
+            !conditions.any(|it| it["type"] == "Ready" && it["status"] == "True")
         })
     }
 
