@@ -4,12 +4,11 @@ use itertools::Itertools as _;
 
 use super::{AFTER_A_POWER_CYCLE, Advice, Adviser, Step, StepKind, UNLESS_CHANGED, by_hand};
 use crate::{
-    decide::{ReasonCode, Tie, Verdict},
     facts::{
         ClaimFacts, KubeletSays, NodeFacts, PodFacts, Ready, SetFacts, SignBy, Storage, Unread,
         VolumeFacts,
     },
-    limits::Judged,
+    judge::{Judged, ReasonCode, Tie, Verdict},
     selector::{Target, is_name},
     words::{joined, listed, prefixed},
 };

@@ -14,9 +14,8 @@ use self::group::PodGroup;
 pub use self::kubectl::quoted_path;
 use crate::{
     codes::entry,
-    decide::{ReasonCode, Verdict},
     facts::{Attachment, ClusterFacts, NodeFacts, OUT_OF_SERVICE, Owner, Storage},
-    limits::{Judged, Limit, Plan},
+    judge::{Judged, Limit, Plan, ReasonCode, Verdict},
     selector::Target,
     words::counted,
 };

@@ -20,10 +20,10 @@ use super::{
     request::{Response, Unless, Write, object},
 };
 use crate::{
-    decide::{Cause, PodContext, Policy, Reason},
     facts::{
         Heard, NodeFacts, NodeRead, PodFacts, Read, Ready, ResourceVersion, Storage, Uid, Unneeded,
     },
+    judge::{Cause, PodContext, Policy, Reason},
     kubernetes::{Holders, LeasesByNode, RawPod},
 };
 

@@ -10,10 +10,9 @@ use jiff::Timestamp;
 use crate::{
     cli::PodName,
     cluster::Cluster,
-    decide::{Evaluation, PodContext, ReasonCode, Verdict},
     exit::{CouldNotRun, Result},
     facts::{NodeCounts, PodFacts, PodsOf, Tally, Unread},
-    limits::{Judged, Limit, MAX_NODES_IGNORED},
+    judge::{Evaluation, Judged, Limit, MAX_NODES_IGNORED, PodContext, ReasonCode, Verdict},
     questions::{exit, near},
     report::{Explained, PodEntry, Report, RunRecord, tally},
     settings::{Settings, Task},

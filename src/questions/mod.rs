@@ -4,7 +4,7 @@ pub mod explain;
 
 use itertools::Itertools as _;
 
-use crate::{decide::ReasonCode, exit::Exit, report::Report};
+use crate::{exit::Exit, judge::ReasonCode, report::Report};
 
 /// Returns the exit code of a question: it differs from 0 only if something could not be read.
 fn exit(report: &Report) -> Exit {

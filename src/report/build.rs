@@ -12,10 +12,9 @@ use super::{
 };
 use crate::{
     advice::{Advice, Adviser, Step},
-    decide::{PodContext, ReasonCode, Verdict},
     exit::Exit,
     facts::{NodeRead, Ready, SignBy, Storage, Unneeded, Zone},
-    limits::{Judged, Limit, Plan},
+    judge::{Judged, Limit, Plan, PodContext, ReasonCode, Verdict},
     outcome::{Outcome, OutcomeCode},
     words::{joined, natural},
 };

@@ -12,7 +12,7 @@ use super::{
     phrases,
 };
 use crate::{
-    decide::{Evaluation, ReasonCode},
+    judge::{Evaluation, ReasonCode},
     words::prefixed,
 };
 

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     advice::{self, Step, StepKind},
-    decide::{ReasonCode, Verdict},
+    judge::{ReasonCode, Verdict},
     outcome::OutcomeCode,
     words::{joined, listed, natural, prefixed},
 };

@@ -3,8 +3,8 @@
 use crate::{
     advice::{Advice, Step},
     codes::codes,
-    decide::Verdict,
     facts::{Owner, ReadError},
+    judge::Verdict,
     words::prefixed,
 };
 

@@ -6,10 +6,9 @@ use jiff::{SignedDuration, Timestamp};
 use super::{BreakerEntry, Group, NodeEntry, PodEntry, Report, notices::NoticeCode};
 use crate::{
     advice::StepKind,
-    decide::{ReasonCode, Verdict, heard, reported},
     exit::Exit,
     facts::{LEASES_OF_FILE, Ready},
-    limits::MAX_NODES_IGNORED,
+    judge::{MAX_NODES_IGNORED, ReasonCode, Verdict, heard, reported},
     outcome::OutcomeCode,
     settings::{GuardCode, Mode},
     words::{self, counted, counts, human_duration, joined, listed, prefixed, sanitize},

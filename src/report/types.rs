@@ -8,10 +8,9 @@ use serde::Serializer;
 use super::notices::NoticeEntry;
 use crate::{
     advice::{Advice, Step},
-    decide::{Evaluation, Policy, ReasonCode, Verdict},
     exit::Exit,
     facts::{Attachment, Heard, Owner, PodFacts, ReadError, Ready, whole_seconds},
-    limits::Limits,
+    judge::{Evaluation, Limits, Policy, ReasonCode, Verdict},
     outcome::OutcomeCode,
     selector::NamespaceFilter,
     settings::{GuardCode, Mode, Settings},

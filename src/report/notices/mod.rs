@@ -8,9 +8,8 @@ use jiff::SignedDuration;
 
 use crate::{
     codes::codes,
-    decide::{ReasonCode, Verdict},
     facts::{ClusterFacts, PodFacts, Ready, StayReason},
-    limits::{Judged, Limit},
+    judge::{Judged, Limit, ReasonCode, Verdict},
     report::{page::NAMES, record::RunRecord},
     words::{counted, human_duration, listed, prefixed},
 };

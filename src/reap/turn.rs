@@ -8,13 +8,12 @@ use tokio::{sync::Mutex, time::Instant};
 
 use crate::{
     cluster::{Cluster, Failure, NodeAgain, NotDown, Permit, StatusKind},
-    decide::{PodContext, Policy, ReasonCode, Verdict},
     facts::{
         Heard, NamespaceFacts, Namespaces, NodeFacts, NodeRead, PodFacts, Read, Unneeded, Unread,
         namespace,
     },
+    judge::{Judged, PodContext, Policy, ReasonCode, Verdict},
     kubernetes::{Holders, LeasesByNode, RawPod, RawStatefulSet},
-    limits::Judged,
     outcome::{Outcome, OutcomeCode},
     stop::Stop,
 };

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use expect_test::expect_file;
 
 use crate::{
-    decide::{ReasonCode, Verdict, rules::rules},
+    judge::{ReasonCode, Verdict, rules::rules},
     outcome::OutcomeCode,
 };
 

@@ -22,6 +22,14 @@ pub enum NoCause {
     Missing(Missing),
 }
 
+pub(super) fn seen(what: Seen) -> Finding {
+    Err(NoCause::Seen(what))
+}
+
+pub(super) fn missing(fact: Missing) -> Finding {
+    Err(NoCause::Missing(fact))
+}
+
 /// The reason of a pod's verdict. Its `Display` is the sentence.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reason {
