@@ -143,7 +143,7 @@ pub(super) fn not_overdue(case: &PodContext<'_>) -> Finding {
 pub(super) fn kubelet_alive(case: &PodContext<'_>) -> Finding {
     let node = case.required_node()?;
     if !case.has_life() {
-        return missing(Missing::OtherLeases(None));
+        return missing(Missing::Life);
     }
     let signs = node.signs_of_life(case.now);
     if !signs.is_empty() {
@@ -158,7 +158,7 @@ pub(super) fn kubelet_alive(case: &PodContext<'_>) -> Finding {
         });
     }
     match node.unread() {
-        Some(why) if node.ready != Ready::True => missing(Missing::OtherLeases(Some(why.clone()))),
+        Some(why) if node.ready != Ready::True => missing(Missing::OtherLeases(why.clone())),
         _ => seen(Seen::LastHeard {
             heard: node.last_heard().cloned(),
             now: case.now,
@@ -185,8 +185,11 @@ pub(super) fn etcd_member(case: &PodContext<'_>) -> Finding {
 pub(super) fn finalizers(case: &PodContext<'_>) -> Finding {
     let finalizers = held_by(case.pod).cloned().collect_vec();
     if finalizers.is_empty() {
-        let by_job = case.pod.held_by_job();
-        return seen(Seen::Unheld { by_job });
+        return seen(if case.pod.held_by_job() {
+            Seen::HeldByJob
+        } else {
+            Seen::Unheld
+        });
     }
     Ok(Cause::Finalizers(finalizers))
 }

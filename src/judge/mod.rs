@@ -17,16 +17,16 @@ mod reason;
 mod rules;
 mod sentence;
 mod storage;
+mod tie;
 
 pub use self::code::{ReasonCode, Verdict};
 pub use self::context::PodContext;
 pub use self::limits::{Judged, Limit, MAX_NODES_IGNORED, Plan};
 pub use self::policy::{Limits, Policy, kind, same_kind, span};
-pub use self::reason::{
-    Cause, Doubt, GraceCut, Location, Missing, Note, Reason, Seen, SharedDisk, Tie, TieKind, Wanted,
-};
+pub use self::reason::{Cause, GraceCut, Missing, Note, Reason, Seen, SharedDisk};
 pub use self::sentence::{heard, reported, unread_facts};
 pub use self::storage::selectors;
+pub use self::tie::{Doubt, Location, Owned, Tie, TieKind, Wanted};
 use crate::codes::entry;
 
 entry! {

@@ -16,11 +16,12 @@ use super::{
         facts_unread, leaf_node, mirror_pod, node_gone, node_just_failed, node_ready, opted_out,
         requested_lately,
     },
-    reason::{Cause, Finding, GraceCut, Missing, NoCause, Reason, Seen, Tie},
+    reason::{Cause, Finding, GraceCut, Missing, NoCause, Reason, Seen},
     storage::{
         claim_goes, data_on_node, given_up_lately, given_up_until, nothing_keeps, owner_kind,
         shared_disk, volume_confined, volume_unverified,
     },
+    tie::Tie,
 };
 
 /// A row of the table.

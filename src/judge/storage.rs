@@ -11,11 +11,9 @@ use jiff::{SignedDuration, Timestamp};
 use super::{
     Policy,
     context::PodContext,
-    reason::{
-        Cause, Doubt, Finding, Location, Missing, NoCause, NoTie, Note, Seen, SharedDisk, Tie,
-        TieKind, Wanted, missing, seen,
-    },
+    reason::{Cause, Finding, Missing, NoCause, NoTie, Note, Seen, SharedDisk, missing, seen},
     same_kind,
+    tie::{Doubt, Location, Owned, Tie, TieKind, Wanted},
 };
 use crate::facts::{
     AffinityTerm, BoundClaim, ClaimDeletion, ClaimFacts, ClaimState, NodeFacts, Owner, Place,
@@ -106,18 +104,21 @@ impl PodContext<'_> {
         Some(match (&claim.deletion, unneeded) {
             (None, Some(why)) => TieKind::Unwanted { why, retained },
             _ if retained => TieKind::Retained,
-            (Some(deletion), _) => TieKind::Goes(Wanted::Deleted(deletion.clone())),
-            (None, None) => TieKind::Goes(self.wanted_by_set()),
+            (Some(deletion), _) if deletion.finalizers.is_empty() => {
+                TieKind::Goes(Wanted::Deleted(deletion.at))
+            }
+            (Some(deletion), _) => TieKind::Goes(Wanted::DeletedAndHeld(deletion.clone())),
+            (None, None) => TieKind::Goes(Wanted::Owned(self.wanted_by_set())),
         })
     }
 
     /// Returns why a PVC that the pod owns may be wanted, by the `StatefulSet` that controls the pod.
-    fn wanted_by_set(&self) -> Wanted {
+    fn wanted_by_set(&self) -> Owned {
         match self.storage.and_then(|it| it.set.as_ref()) {
-            _ if !self.pod.of_stateful_set() => Wanted::OwnedWithoutSet,
-            Some(Ok(_)) => Wanted::OwnedAndWanted,
-            Some(Err(why)) => Wanted::OwnedAndSetUnread(Some(why.clone())),
-            None => Wanted::OwnedAndSetUnread(None),
+            _ if !self.pod.of_stateful_set() => Owned::WithoutSet,
+            Some(Ok(_)) => Owned::SetWantsPod,
+            Some(Err(why)) => Owned::SetUnread(why.clone()),
+            None => Owned::SetNotRead,
         }
     }
 
@@ -149,7 +150,7 @@ impl PodContext<'_> {
             ClaimState::Absent => return None,
             ClaimState::WithoutVolume { missing, phase } => {
                 return Some(TieKind::Unverified(match missing {
-                    Some(_) => Doubt::VolumeGone,
+                    Some(volume) => Doubt::VolumeGone(volume.clone()),
                     None => Doubt::NoVolume(phase.clone()),
                 }));
             }
@@ -174,7 +175,10 @@ impl PodContext<'_> {
             }
             // A pod that nothing wants again gets no replacement.
             (Reach::Free, _) => None,
-            (Reach::Unverified(why), _) => Some(TieKind::Unverified(Doubt::Nodes(why))),
+            (Reach::Unverified(why), _) => Some(TieKind::Unverified(Doubt::Nodes {
+                volume: bound.volume.name.clone(),
+                why,
+            })),
         }
     }
 
