@@ -1,8 +1,8 @@
 //! Force-deletes pods stuck Terminating on NotReady Kubernetes nodes, and tells the user what to do
 //! about the rest.
 //!
-//! Data flows one way. [`source`] gathers facts and pods. [`decide`] gives each pod a verdict.
-//! [`limits`] turns the verdicts into a plan. [`execute`] carries the plan out. [`report`]
+//! Data flows one way. [`source`] gathers facts and pods. [`judge`] gives each pod a verdict,
+//! and turns the verdicts into a plan by the limits of the run. [`reap`] carries the plan out. [`report`]
 //! describes the result, and [`notify`] passes it on. [`run`] is this sequence, readable from top
 //! to bottom. [`questions`] reports what a run would decide, by the same rules. A module uses only
 //! modules below it. CONTRIBUTING.md has their order.
@@ -11,15 +11,14 @@ pub mod cli;
 pub mod cluster;
 pub mod codes;
 pub mod console;
-pub mod decide;
-mod execute;
 pub mod exit;
 pub mod facts;
+pub mod judge;
 mod kubernetes;
-pub mod limits;
 pub mod notify;
 pub mod outcome;
 pub mod questions;
+mod reap;
 pub mod report;
 pub mod run;
 pub mod selector;

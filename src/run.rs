@@ -9,11 +9,11 @@ use tokio::time::Instant;
 use crate::{
     cluster::Cluster,
     console::{prompt, terminal::status},
-    execute::execute,
     exit::{CouldNotRun, Result},
     facts::PodFacts,
     notify::events,
     outcome::Outcome,
+    reap::reap,
     report::{Report, RunRecord},
     selector::Target,
     settings::{GuardCode, Mode, Settings, Task},
@@ -172,7 +172,7 @@ async fn act_and_verify(
         status(&format!("{} of {} pods", done.get(), pods.len()));
     };
     let (policy, judged_by) = (&run.settings.policy, (&run.facts, leases));
-    run.outcomes = execute(cluster, stop, policy, judged_by, &pods, &progress).await;
+    run.outcomes = reap(cluster, stop, policy, judged_by, &pods, &progress).await;
     status("");
     // Events carry the API server's time: this machine's clock may be wrong.
     let elapsed = SignedDuration::try_from(start.elapsed()).unwrap_or_default();

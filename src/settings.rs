@@ -8,10 +8,9 @@ use jiff::Timestamp;
 use crate::{
     cli::{self, Cli, Command, Filter, OutputFormats},
     codes::codes,
-    decide::Policy,
     exit::{CouldNotRun, Result},
     facts::{ClusterFacts, PodFacts, Storage},
-    limits::{Judged, Limits, Plan},
+    judge::{Judged, Limits, Plan, Policy},
     selector::{NamespaceFilter, Target},
     source::Wanted,
     words::{counted, joined},

@@ -9,8 +9,7 @@ use tracing_subscriber::filter::LevelFilter;
 
 use super::values::{self, LogFormat, Output};
 use crate::{
-    decide::{Policy, span},
-    limits::Limits,
+    judge::{Limits, Policy, span},
     selector::{NamespaceFilter, Target, path},
 };
 

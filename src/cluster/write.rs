@@ -3,8 +3,8 @@
 //!
 //! Each write names the object's UID and resource version. The API server refuses it if the object
 //! has been replaced or changed since it was judged. Each write also requires a [`Permit`]: the rules
-//! said `reap` of this pod by a reading of its node a moment ago. [`delete`] also makes the guard's
-//! probe, a dry run, which needs no permit.
+//! said `reap` of this pod by a reading of its node a moment ago. [`delete`] also makes dry runs: the one
+//! before a Job's pod is set to `Failed`, and the guard's probe, which needs no permit.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -20,10 +20,10 @@ use super::{
     request::{Response, Unless, Write, object},
 };
 use crate::{
-    decide::{Cause, PodContext, Policy, Reason},
     facts::{
         Heard, NodeFacts, NodeRead, PodFacts, Read, Ready, ResourceVersion, Storage, Uid, Unneeded,
     },
+    judge::{Cause, PodContext, Policy, Reason},
     kubernetes::{Holders, LeasesByNode, RawPod},
 };
 
@@ -149,6 +149,18 @@ impl Cluster {
             return Err(NotDown::Leaf);
         }
         Ok(NodeAgain { node, now, at })
+    }
+
+    /// Asks the API server for a dry run of the delete, so that admission can refuse it. `Ok` means that
+    /// the server would accept the delete.
+    pub async fn dry_run_delete(&self, permit: &Permit) -> Result<()> {
+        let delete = delete(
+            permit.path.clone(),
+            &permit.uid,
+            &permit.resource_version,
+            true,
+        );
+        self.write(delete, permit).await.map(drop)
     }
 
     /// Force-deletes the pod of the permit, if it still has the resource version that was judged. The

@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::{
-    decide::Verdict,
+    judge::Verdict,
     report::{self, Report, text},
     stop::Stop,
 };

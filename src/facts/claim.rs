@@ -73,8 +73,9 @@ pub struct ClaimFacts {
     pub ephemeral: bool,
     /// True if a template of the pod's `StatefulSet` makes the PVC again.
     pub templated: bool,
-    /// The deletion of the PVC, if it was requested. Such a PVC only waits for the pods that use it.
-    pub deletion: Option<ClaimDeletion>,
+    /// `metadata.deletionTimestamp`: when the deletion was requested. Such a PVC only waits for the pods that use it,
+    /// and for its finalizers.
+    pub deletion: Option<Timestamp>,
     /// The finalizers except `kubernetes.io/pvc-protection`. They hold the PVC if it is deleted.
     pub finalizers: Vec<String>,
     /// The PVC's first owner.
@@ -104,16 +105,6 @@ impl ClaimFacts {
     }
 }
 
-/// The requested deletion of a PVC. Kubernetes completes it once no pod uses the PVC and no finalizer
-/// is left.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ClaimDeletion {
-    /// `metadata.deletionTimestamp`: when the deletion was requested.
-    pub at: Timestamp,
-    /// The finalizers except `kubernetes.io/pvc-protection`, which waits for the pods.
-    pub finalizers: Vec<String>,
-}
-
 /// Why nothing needs a pod or its PVCs again. Each cause is a fact that may change before the pod is
 /// deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -133,8 +124,8 @@ pub struct ClaimRead {
     pub owner: Option<Owner>,
     /// The UIDs of the PVC's owners.
     pub owners: Vec<Uid>,
-    /// The deletion of the PVC, if it was requested.
-    pub deletion: Option<ClaimDeletion>,
+    /// `metadata.deletionTimestamp`.
+    pub deletion: Option<Timestamp>,
     /// The PVC's state.
     pub state: ClaimState,
 }

@@ -2,6 +2,7 @@
 
 use std::{cmp::Reverse, collections::BTreeSet, fmt};
 
+use derive_more::Display;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Read, Uid, Unread, whole_seconds};
@@ -169,7 +170,8 @@ pub struct Life {
 }
 
 /// How many members of etcd there are, and how many of their nodes are Ready.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Display)]
+#[display("{ready} of {members}")]
 pub struct Quorum {
     /// The members on nodes that are Ready.
     pub ready: usize,

@@ -113,10 +113,13 @@ impl Containers {
 }
 
 /// An object that opts a pod out by `pod-reaper.io/skip`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Display)]
 pub enum OptOut {
+    #[display("The pod")]
     Pod,
+    #[display("Its namespace")]
     Namespace,
+    #[display("Its node")]
     Node,
 }
 

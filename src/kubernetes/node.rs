@@ -11,11 +11,11 @@ use super::{
     pod::{NOT_READY, UNREACHABLE},
 };
 use crate::{
-    decide::Policy,
     facts::{
         CountedNode, FencingMark, Heard, KubeletSays, Leaf, LeafKind, NodeFacts, OUT_OF_SERVICE,
         Read, Ready, SignBy, ZONE_LABELS, Zone, not_ready_since,
     },
+    judge::Policy,
     selector::{NodeSelector, NodeSelectors, Selector, is_name},
 };
 

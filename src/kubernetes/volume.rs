@@ -10,8 +10,8 @@ use super::{
     pod::{NetworkDisk, NodeSelectorTerm, RequiredTerms, written_by_several},
 };
 use crate::facts::{
-    AffinityTerm, Attachment, BoundClaim, ClaimDeletion, ClaimRead, ClaimState, Copies, Owner,
-    Place, Read, Uid, Unread, VolumeFacts,
+    AffinityTerm, Attachment, BoundClaim, ClaimRead, ClaimState, Copies, Owner, Place, Read, Uid,
+    Unread, VolumeFacts,
 };
 
 /// The mode of a volume without a file system.
@@ -146,11 +146,8 @@ impl RawClaim {
         let many = spec.access_modes.iter().any(|mode| mode == "ReadWriteMany");
         let foreign = |name: &&String| *name != PVC_PROTECTION;
         let finalizers = metadata.finalizers.iter().filter(foreign).cloned();
-        let finalizers = finalizers.collect::<Vec<_>>();
-        let deletion = metadata.deletion_timestamp.map(|at| ClaimDeletion {
-            at,
-            finalizers: finalizers.clone(),
-        });
+        let finalizers = finalizers.collect();
+        let deletion = metadata.deletion_timestamp;
         let missing = given(spec.volume_name);
         let lost = status.phase == "Lost";
         let owners = metadata

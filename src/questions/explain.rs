@@ -10,10 +10,10 @@ use jiff::Timestamp;
 use crate::{
     cli::PodName,
     cluster::Cluster,
-    decide::{Evaluation, ReasonCode},
     exit::{CouldNotRun, Result},
     facts::{NodeCounts, PodFacts, PodsOf, Tally, Unread},
-    limits::{Judged, Limit, MAX_NODES_IGNORED},
+    judge::{Evaluation, ReasonCode},
+    judge::{Judged, Limit, MAX_NODES_IGNORED},
     questions::near,
     report::{Report, RunRecord, explain},
     settings::{Settings, Task},

@@ -12,10 +12,10 @@ use super::{
     types::{BreakerEntry, NodeEntry, PodEntry, Report, Summary},
 };
 use crate::{
-    decide::{Note, PodContext, ReasonCode, TieKind, Verdict},
     exit::Exit,
     facts::{NodeRead, Ready, SignBy, Unneeded, Zone},
-    limits::{Judged, Limit, Plan},
+    judge::{Judged, Limit, Plan},
+    judge::{Note, PodContext, ReasonCode, TieKind, Verdict},
     outcome::{Outcome, OutcomeCode},
     words::{joined, natural},
 };

@@ -10,10 +10,9 @@ use super::{
     types::{Explained, PodEntry, Report},
 };
 use crate::{
-    decide::{Evaluation, PodContext, ReasonCode, Verdict, heard},
     exit::Exit,
     facts::{NodeFacts, NodeRead, PodFacts, Ready},
-    limits::Judged,
+    judge::{Evaluation, Judged, PodContext, ReasonCode, Verdict, heard},
     words::{about, human_duration, joined, prefixed},
 };
 

@@ -11,9 +11,9 @@ use super::{
     todo::{full_name, named},
 };
 use crate::{
-    decide::{ReasonCode, Verdict},
     facts::{NodeFacts, PodFacts, Ready, StayReason},
-    limits::{Judged, Limit},
+    judge::{Judged, Limit},
+    judge::{ReasonCode, Verdict},
     words::{human_duration, listed, prefixed},
 };
 

@@ -15,10 +15,10 @@ use super::{
     todo::{Todo, Todos, When, full_name, named},
 };
 use crate::{
-    decide::{ReasonCode, Tie, Verdict, reported},
     exit::Exit,
     facts::{KubeletSays, LeafKind, NodeFacts, NodeRead, Ready},
-    limits::{Judged, Limit},
+    judge::{Judged, Limit},
+    judge::{ReasonCode, Tie, Verdict, reported},
     outcome::OutcomeCode,
     settings::{GuardCode, Mode},
     words::{about, counted, human_duration, joined, listed, natural, prefixed},

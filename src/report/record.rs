@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::{
     facts::{ClusterFacts, Uid},
-    limits::Plan,
+    judge::Plan,
     outcome::Outcome,
     selector::Target,
     settings::Settings,

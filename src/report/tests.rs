@@ -7,7 +7,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings, js
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{decide::Verdict, exit::Exit, outcome::OutcomeCode};
+use crate::{exit::Exit, judge::Verdict, outcome::OutcomeCode};
 
 fn codes(codes: impl IntoIterator<Item = impl Into<Value>>) -> Value {
     json!({"enum": codes.into_iter().map(Into::into).collect::<Vec<Value>>()})

@@ -7,12 +7,12 @@ use itertools::Itertools as _;
 use super::{build::Damage, record::RunRecord};
 use crate::{
     codes::{codes, entry},
-    decide::{ReasonCode, Tie, TieKind, Verdict, Wanted},
     facts::{
         ClaimFacts, HANGS, KubeletSays, LeafKind, NodeFacts, NodeRead, Owner, PodFacts, Ready,
         SignBy, Storage, Stray,
     },
-    limits::{Judged, Limit},
+    judge::{Judged, Limit},
+    judge::{ReasonCode, Tie, TieKind, Verdict, Wanted},
     outcome::OutcomeCode,
     selector::{Target, is_name},
     words::{about, joined, listed, natural, prefixed},
@@ -284,7 +284,12 @@ impl RunRecord<'_> {
     /// member of etcd is never powered off.
     pub fn todos_of(&self, judged: &Judged) -> Vec<Todo> {
         let Judged { pod, reason, .. } = judged;
-        let deleted = |tie: &&Tie| matches!(tie.kind, TieKind::Goes(Wanted::Deleted(_)));
+        let deleted = |tie: &&Tie| {
+            matches!(
+                tie.kind,
+                TieKind::Goes(Wanted::Deleted(_) | Wanted::DeletedAndHeld { .. })
+            )
+        };
         let deleted = reason.ties.iter().filter(deleted);
         let mut todos = deleted
             .filter_map(|tie| {
@@ -383,9 +388,9 @@ impl RunRecord<'_> {
                     claim,
                     why: tie.to_string(),
                 }),
-                (TieKind::Goes(Wanted::Deleted(deletion)), _) => {
-                    let finalizers = joined(&deletion.finalizers, ", ");
-                    finalizers.map(|finalizers| Todo::HeldClaim { claim, finalizers })
+                (TieKind::Goes(Wanted::DeletedAndHeld { finalizers, .. }), _) => {
+                    let finalizers = finalizers.join(", ");
+                    Some(Todo::HeldClaim { claim, finalizers })
                 }
                 (TieKind::Pinned(_), Some(its)) if its.deletion.is_some() => None,
                 (TieKind::Pinned(_), Some(its)) if may_give_up(pod, its) => {

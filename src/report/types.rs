@@ -7,10 +7,9 @@ use serde::Serializer;
 
 use super::{document::Document, todo::Step};
 use crate::{
-    decide::{Evaluation, Policy, ReasonCode, Verdict},
     exit::Exit,
     facts::{Attachment, Heard, Owner, PodFacts, ReadError, Ready, whole_seconds},
-    limits::Limits,
+    judge::{Evaluation, Limits, Policy, ReasonCode, Verdict},
     outcome::OutcomeCode,
     selector::NamespaceFilter,
     settings::{GuardCode, Mode, Settings},

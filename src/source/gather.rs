@@ -12,15 +12,14 @@ use super::{
 };
 use crate::{
     cluster::{Failure, MAX_IN_FLIGHT},
-    decide::{PodContext, selectors},
     exit::Result,
     facts::{
         ClaimFacts, ClaimName, ClaimRead, ClaimState, ClusterFacts, HANGS, LEASES_OF_FILE, Life,
         NamespaceFacts, Namespaces, NodeCounts, NodeFacts, NodeRead, PodFacts, PodsOf, Quorum,
         Read, Ready, SetFacts, Storage, Unread, namespace,
     },
+    judge::{MAX_NODES_IGNORED, PodContext, selectors},
     kubernetes::{Holders, LeasesByNode, RawStatefulSet},
-    limits::MAX_NODES_IGNORED,
     selector::is_name,
 };
 

@@ -16,11 +16,11 @@ use tokio::time::Instant;
 pub use self::{gather::gather, reader::Reader};
 use crate::{
     cluster::{Failure, Listed},
-    decide::Policy,
     exit::{CouldNotRun, Result},
     facts::{
         Attachment, ClusterFacts, CountedNode, Namespaces, PodFacts, PodsOf, ReadError, Storage,
     },
+    judge::Policy,
     kubernetes::{
         CONTROL_PLANE, ETCD, Holders, LeasesByNode, NodeObjects, RawClaim, RawPod, RawStatefulSet,
         RawVolume,

@@ -7,8 +7,8 @@ use itertools::Itertools as _;
 
 use super::{Reader, Source};
 use crate::{
-    decide::selectors,
     facts::{Attachment, ClaimState, PodFacts, Read, Stray, Uid},
+    judge::selectors,
 };
 
 /// Lists the active pods that a pod controls, by its UID, and what waits for a node that is not among `nodes`.

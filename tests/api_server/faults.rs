@@ -126,7 +126,7 @@ fn until_refused(cluster: &ControlPlane, namespace: &str, code: u16) {
     });
 }
 
-/// The run sends each delete once. The other pod is deleted.
+/// The run sends each delete once. The other pod is deleted. A Job's pod whose delete is refused is not set to `Failed`.
 #[test]
 fn what_admission_refuses_is_denied_with_its_message_and_not_retried() {
     let cluster = one_dead();
@@ -137,6 +137,11 @@ fn what_admission_refuses_is_denied_with_its_message_and_not_retried() {
         ("by-no-webhook", 500, "failed calling webhook"),
     ];
     let judged = cases.map(|(namespace, ..)| stuck(&cluster, namespace, "stuck-0"));
+    let of_jobs = cases.map(|(namespace, ..)| {
+        let of_job = "{owner: Job job, spec: {restartPolicy: Never},
+            metadata: {finalizers: [batch.kubernetes.io/job-tracking]}}";
+        pod(&cluster, &format!("{namespace}/job-0: {of_job}"))
+    });
     let allowed = stuck(&cluster, "by-none", "stuck-0");
     policy(&cluster, "by-policy", None);
     policy(&cluster, "by-policy-forbidden", Some("Forbidden"));
@@ -160,9 +165,14 @@ fn what_admission_refuses_is_denied_with_its_message_and_not_retried() {
         assert!(!run.log.contains(words), "{namespace}: {}", run.log);
         assert!(cluster.has_pod(namespace, "stuck-0"));
     }
+    for ((namespace, ..), of_job) in cases.iter().zip(&of_jobs) {
+        run.says(of_job, (REAP, Some("denied")));
+        let of_job = cluster.get(&pod_path(namespace, "job-0"));
+        assert_ne!(of_job["status"]["phase"], "Failed");
+    }
     let seen = proxy.seen().into_iter();
     let deletes = seen.filter(|seen| seen.method == "DELETE");
-    assert_eq!(deletes.count(), cases.len() + 1);
+    assert_eq!(deletes.count(), 2 * cases.len() + 1);
 }
 
 /// An address on which nothing listens.

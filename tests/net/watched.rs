@@ -117,6 +117,12 @@ impl Watched {
         if self.writes.iter().all(|write| write.uid != uid) && Instant::now() > self.last_start {
             wrongs.push("the run may not begin anything new".to_owned());
         }
+        let is_allowed = |write: &Write| {
+            write.uid == uid && write.kind == Kind::DryRun && write.answered == Some(200)
+        };
+        if request.kind == Kind::Patch && !self.writes.iter().any(is_allowed) {
+            wrongs.push("no dry run showed that the delete is allowed".to_owned());
+        }
         let which = format!(
             "{:?} of {}/{} ({uid})",
             request.kind, request.namespace, request.name
@@ -276,7 +282,7 @@ fn form(request: &Request) -> Vec<String> {
         wrongs.push("it lacks a precondition".to_owned());
     }
     match request.kind {
-        Kind::Delete => {
+        Kind::Delete | Kind::DryRun => {
             if request.body["gracePeriodSeconds"] != 0
                 || request.body["propagationPolicy"] != "Background"
             {
@@ -310,7 +316,7 @@ impl Cluster for Watched {
     }
 
     fn sent(&mut self, request: &Request) {
-        if request.kind.writes() {
+        if request.kind.writes() || request.kind == Kind::DryRun {
             self.judge(request);
         }
     }

@@ -14,9 +14,8 @@ use tokio::time::Instant;
 
 use crate::{
     cluster::{CONTROLLER, Cluster, Event, Failure, MAX_IN_FLIGHT, Reference, StatusKind},
-    decide::{Reason, ReasonCode, Verdict},
     facts::PodFacts,
-    limits::Judged,
+    judge::{Judged, Reason, ReasonCode, Verdict},
     outcome::{Outcome, OutcomeCode},
     report::RunRecord,
     stop::Stop,

@@ -10,7 +10,7 @@ use pod_reaper_test_support::simulated::{Fate, Fault, Kind, Request};
 use serde_json::Value;
 
 use super::*;
-use crate::execute::tests::{START, ran};
+use crate::reap::tests::{START, ran};
 
 /// Pods of one owner share an Event. A pod has none of its own unless it needs you, or has no owner; a pod that was not verified to be
 /// gone has none at all.

@@ -213,8 +213,9 @@ impl<C: Cluster> State<C> {
         let malformed = fate.fault == Some(Fault::Malformed);
         let refused = |(status, reason)| (status, status_object(status, reason, "no"), Vec::new());
         let (status, body, objects) = match request.kind {
-            Kind::Delete | Kind::Patch => {
-                let takes_effect = fate.fault.is_none_or(Fault::takes_effect);
+            Kind::Delete | Kind::Patch | Kind::DryRun => {
+                let takes_effect =
+                    request.kind.writes() && fate.fault.is_none_or(Fault::takes_effect);
                 let written = self.cluster.write(request, takes_effect);
                 written.map_or_else(refused, |pod| {
                     let body =

@@ -41,6 +41,8 @@ pub enum Kind {
     Delete,
     Patch,
     Event,
+    /// A dry run of a delete.
+    DryRun,
 }
 
 #[derive(Debug, Clone)]
@@ -73,7 +75,7 @@ enum Form {
 }
 
 /// Each kind of request: its method and path, with a label selector if it has one, its form, and the kind of object.
-const KINDS: [(Kind, &str, Form, &str); 20] = {
+const KINDS: [(Kind, &str, Form, &str); 21] = {
     use Form::{Few, List, Metadata, One, Rows};
     [
         (Kind::NodeRows, "GET /api/v1/nodes", Rows, "Node"),
@@ -166,11 +168,12 @@ const KINDS: [(Kind, &str, Form, &str); 20] = {
             One,
             "Event",
         ),
+        (Kind::DryRun, "", One, "Pod"),
     ]
 };
 
 impl Kind {
-    pub fn all() -> [Self; 20] {
+    pub fn all() -> [Self; 21] {
         KINDS.map(|(kind, ..)| kind)
     }
 
@@ -213,7 +216,7 @@ fn place<'a>(pattern: &str, request: &'a str) -> Option<(&'a str, &'a str)> {
 impl Request {
     /// UID and resource version that a write carries.
     pub fn preconditions(&self) -> (&str, &str) {
-        let at = if self.kind == Kind::Delete {
+        let at = if matches!(self.kind, Kind::Delete | Kind::DryRun) {
             &self.body["preconditions"]
         } else {
             &self.body["metadata"]
@@ -329,6 +332,16 @@ impl Request {
             Value::Null
         } else {
             serde_json::from_slice(body).ok()?
+        };
+        // A dry run says so in the body and in the query.
+        let dry_run = (
+            query.get("dryRun") == Some(&"All"),
+            body["dryRun"] == serde_json::json!(["All"]),
+        );
+        let kind = match (kind, dry_run) {
+            (kind, (false, false)) => kind,
+            (Kind::Delete, (true, true)) => Kind::DryRun,
+            _ => return None,
         };
         Some(Self {
             number,

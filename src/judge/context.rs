@@ -6,9 +6,10 @@ use jiff::Timestamp;
 
 use super::{
     Policy,
-    reason::{GraceCut, Missing, NoCause, Seen, Tie},
+    reason::{GraceCut, Missing, NoCause, Seen},
+    tie::Tie,
 };
-use crate::facts::{ClusterFacts, NodeFacts, NodeRead, PodFacts, Ready, Storage, Unneeded};
+use crate::facts::{ClusterFacts, NodeFacts, NodeRead, PodFacts, Ready, Storage, Unneeded, Unread};
 
 /// A pod on its node at one moment. Each rule is a function of it.
 pub struct PodContext<'a> {
@@ -108,8 +109,8 @@ impl<'a> PodContext<'a> {
     /// Returns why the node is not known.
     pub(super) fn node_unread(&self) -> Missing {
         Missing::Node(match self.node {
-            Some(NodeRead::Unread(unread)) => Some(unread.clone()),
-            _ => None,
+            Some(NodeRead::Unread(unread)) => unread.clone(),
+            _ => Unread("it was not looked up".to_owned()),
         })
     }
 

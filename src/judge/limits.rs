@@ -1,14 +1,10 @@
 //! The limits of a whole run: the mass-outage breaker and the cap. They turn `reap` into `wait`,
 //! never back.
 
-mod options;
-
-pub use self::options::Limits;
-
 use std::collections::BTreeMap;
 
+use super::{Limits, PodContext, Policy, Reason, ReasonCode, Verdict, unread_facts};
 use crate::{
-    decide::{PodContext, Policy, Reason, ReasonCode, Verdict, unread_facts},
     facts::{
         ClaimFacts, ClusterFacts, Copies, CountedNode, NodeCounts, PodFacts, Storage, Tally,
         Unneeded, Unread, VolumeFacts, Zone,

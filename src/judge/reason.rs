@@ -1,13 +1,27 @@
-//! A reason: why a pod gets its verdict, as data. `sentence.rs` has the sentences.
+//! A reason: why a pod gets its verdict. Each variant has what a rule saw, as data, below its sentence.
+//! `sentence.rs` has the parts of sentences that need more than a line.
 
 use std::collections::BTreeSet;
 
+use derive_more::Display;
+use itertools::Itertools as _;
 use jiff::{SignedDuration, Timestamp};
 
-use super::code::{ReasonCode, Verdict};
-use crate::facts::{
-    AffinityTerm, ClaimDeletion, Containers, Heard, KubeletSays, Leaf, LeafKind, OptOut, Owner,
-    Place, Quorum, Ready, Unneeded, Unread,
+use super::{
+    code::{ReasonCode, Verdict},
+    sentence::{
+        KEEPS_NOBODY_OUT, containers_run, deleted, gone, kubelet_reports, last_heartbeat, none_of,
+        not_ready_for, of_leaf, of_the_cut, owned_by, signs_of_life, silent_from, stuck_later,
+        treated_as_true, unread_facts, writes_to,
+    },
+    tie::Tie,
+};
+use crate::{
+    facts::{
+        Containers, Heard, KubeletSays, Leaf, LeafKind, OptOut, Owner, Quorum, Ready, Unneeded,
+        Unread,
+    },
+    words::{human_duration, joined, prefixed},
 };
 
 /// The result of a rule: the cause that it gives if it applies.
@@ -22,8 +36,17 @@ pub enum NoCause {
     Missing(Missing),
 }
 
+pub(super) fn seen(what: Seen) -> Finding {
+    Err(NoCause::Seen(what))
+}
+
+pub(super) fn missing(fact: Missing) -> Finding {
+    Err(NoCause::Missing(fact))
+}
+
 /// The reason of a pod's verdict. Its `Display` is the sentence.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Display)]
+#[display("{cause}{}", of_the_cut(*grace_cut))]
 pub struct Reason {
     /// What the rule that decides saw.
     pub cause: Cause,
@@ -37,39 +60,53 @@ pub struct Reason {
 }
 
 /// What a rule that applies saw.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Display)]
 pub enum Cause {
     /// The pod mirrors a static pod.
+    #[display(
+        "It mirrors a static pod, which its node's kubelet owns; deleting the mirror does not stop that."
+    )]
     Mirror,
     /// `pod-reaper.io/skip` has a value that opts the pod out.
+    #[display("{by} is opted out by pod-reaper.io/skip.{}", treated_as_true(value))]
     OptedOut { by: OptOut, value: String },
     /// The node does not exist any more; `None` if the pod was never assigned to one.
+    #[display("{}; the pod garbage collector takes care of it.", gone(_0.as_deref()))]
     NodeGone(Option<String>),
     /// The node is Ready.
+    #[display(
+        "Its node is Ready: the kubelet there is stopping it; if it does not, look at that kubelet."
+    )]
     NodeReady,
     /// The deletion was requested less than the threshold ago, on a node that cuts the grace period
     /// short.
+    #[display("Its deletion was requested {} ago, and it is stuck {} after that at the earliest.", human_duration(*ago), human_duration(*threshold))]
     RequestedLately {
         ago: SignedDuration,
         threshold: SignedDuration,
     },
     /// The pod is overdue by less than the threshold. The time is negative within the grace period.
+    #[display("{}{}", stuck_later(*overdue, *threshold), of_the_cut(*grace_cut))]
     NotOverdue {
         overdue: SignedDuration,
         threshold: SignedDuration,
         grace_cut: Option<GraceCut>,
     },
     /// The node is a leaf node.
+    #[display("{}", of_leaf(_0))]
     Leaf(Leaf),
     /// A fact that a rule needs could not be read.
+    #[display("{}", unread_facts(&_0.to_string()))]
     Unread(Missing),
     /// The node has been NotReady for this time, which is less than the threshold; `None` if the node
     /// does not say since when.
+    #[display("{}", not_ready_for(*time, *threshold))]
     NodeJustFailed {
         time: Option<SignedDuration>,
         threshold: SignedDuration,
     },
     /// The machine is alive at `now`. The kubelet's reports are there only if they are current.
+    #[display("The node's Ready is {ready}, but its machine is alive: {}.{}{}", signs_of_life(signs, *now), kubelet_reports(*kubelet_says), containers_run(*containers))]
     Alive {
         ready: Ready,
         signs: Vec<Heard>,
@@ -78,29 +115,48 @@ pub enum Cause {
         containers: Option<Containers>,
     },
     /// The node ran a member of etcd that may be needed.
+    #[display(
+        "Its node ran etcd. Only {_0} members of etcd are on Ready nodes, and the API server still writes: at least one of the NotReady machines is alive."
+    )]
     EtcdMember(Quorum),
     /// These finalizers hold the pod.
+    #[display("It is held by {} {}: a controller still has work to do before the pod can be deleted.", if _0.len() == 1 { "finalizer" } else { "finalizers" }, _0.join(", "))]
     Finalizers(Vec<String>),
     /// PVCs that may be wanted would go with the pod.
+    #[display("A PVC that may be wanted would go with it: {}.", _0.iter().join("; "))]
     ClaimsGo(Vec<Tie>),
     /// PVCs are on the node; the pod may also write to these paths of the node.
+    #[display("Its storage is on the dead node: {}.{}", ties.iter().join("; "), prefixed(" ", writes_to(paths)))]
     Pinned { ties: Vec<Tie>, paths: Vec<String> },
     /// The pod may write to these paths of the node.
+    #[display("{}", writes_to(_0).unwrap_or_default())]
     HostPath(Vec<String>),
     /// No other node is known to reach the volumes of these PVCs.
+    #[display("No other node is known to reach its storage: {}.", _0.iter().join("; "))]
     Confined(Vec<Tie>),
     /// These PVCs were given up, and the pod waits until that time.
+    #[display(
+        "{} From {until:.0} on, a run deletes the pod, and the data goes with it. Until then, you can keep the data by setting the volume to Retain.",
+        deleted(ties)
+    )]
     GivenUp { ties: Vec<Tie>, until: Timestamp },
     /// It is unverified whether these PVCs tie the pod to the node.
+    #[display("It is unverified what a delete would do to its data: {}.", _0.iter().join("; "))]
     Unverified(Vec<Tie>),
     /// The pod has more PVCs than are looked up.
+    #[display("It is unverified what a delete would do to its data: {_0}.")]
     TooManyClaims(Unread),
     /// Two machines could write to this disk.
+    #[display(
+        "Two machines could write to its disk at the same time ({_0}), and its node is not known to be off."
+    )]
     SharedDisk(SharedDisk),
     /// The kind of this owner is one of `--manual-owner-kind`.
+    #[display("It belongs to {_0}, and --manual-owner-kind names that kind.")]
     OwnerKind(Owner),
     /// No rule keeps the pod. What let it pass because nothing wants it or its PVCs again must still
     /// be so when it is deleted.
+    #[display("It is stuck Terminating on a NotReady node and nothing keeps it there.")]
     Stuck {
         unneeded: BTreeSet<Unneeded>,
         notes: Vec<Note>,
@@ -108,133 +164,193 @@ pub enum Cause {
 }
 
 /// What a rule that does not apply saw, for `explain`.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Display)]
 pub enum Seen {
     /// The pod mirrors no static pod.
+    #[display("It does not carry the annotation kubernetes.io/config.mirror.")]
     NoMirror,
     /// Nothing opts the pod out.
+    #[display("Nothing opts it out by pod-reaper.io/skip, as far as could be read.")]
     NoOptOut,
     /// The pod has no node.
+    #[display("There is no node to ask about.")]
     Nowhere,
     /// The node exists.
+    #[display("Node {_0} exists.")]
     NodeExists(String),
     /// It is not known whether the node exists.
+    #[display("It is not known whether {_0} exists.")]
     NodeUnknown(String),
     /// The node is gone, but finalizers hold the pod.
+    #[display("Its node is gone, but the garbage collector cannot remove what finalizers hold.")]
     GoneAndHeld,
     /// The status of the node's `Ready` condition, with its reason.
+    #[display("Node {node}'s Ready is {ready}{}.", reason.iter().map(|reason| format!(" ({reason})")).join(""))]
     Ready {
         node: String,
         ready: Ready,
         reason: Option<String>,
     },
     /// It is not known whether the node is Ready.
+    #[display("It is not known whether {_0} is Ready.")]
     ReadyUnknown(String),
     /// The deletion was requested long enough ago.
+    #[display("Its deletion was requested {} ago; --reap-older-than is {}.", human_duration(*ago), human_duration(*threshold))]
     Requested {
         ago: SignedDuration,
         threshold: SignedDuration,
     },
     /// It is not known whether the node carries a mark of a leaf node.
+    #[display("It is not known whether {_0} carries a mark.")]
     LeafUnknown(String),
     /// The node is no leaf node.
+    #[display(
+        "Node {_0} carries no mark of a virtual or edge node, nor does --leaf-node-selector select it."
+    )]
     NoLeaf(String),
     /// The node, the namespace and the lease were read.
+    #[display("The node, the namespace and, where needed, the lease were read.")]
     AllRead,
     /// The node has been NotReady for long enough.
+    #[display("Its node has been NotReady for {}; --reap-older-than is {}.", human_duration(*time), human_duration(*threshold))]
     NotReadyFor {
         time: SignedDuration,
         threshold: SignedDuration,
     },
     /// The pod is overdue for long enough.
+    #[display("It is {} overdue; --reap-older-than is {}.{}", human_duration(*overdue), human_duration(*threshold), of_the_cut(*grace_cut))]
     Overdue {
         overdue: SignedDuration,
         threshold: SignedDuration,
         grace_cut: Option<GraceCut>,
     },
     /// The machine's last heartbeat, at `now` no sign of life.
+    #[display("{}", last_heartbeat(heard.as_ref(), *now))]
     LastHeard {
         heard: Option<Heard>,
         now: Timestamp,
     },
     /// The node is not known to have run etcd.
+    #[display("Its node is not known to have run etcd.")]
     NoEtcd,
     /// Enough members of etcd are Ready.
+    #[display("Its node ran etcd; {_0} members of etcd are on Ready nodes, which is a majority.")]
     EtcdMajority(Quorum),
     /// The node ran etcd, and is known to be off by this mark.
+    #[display("Its node ran etcd, and is known to be off: {_0}.")]
     EtcdFenced(String),
-    /// No finalizer holds the pod, except that of the Job controller.
-    Unheld { by_job: bool },
+    /// The Job controller's finalizer alone holds the pod.
+    #[display(
+        "Its only finalizer is the Job controller's, which is released when the pod is reaped."
+    )]
+    HeldByJob,
+    /// No finalizer holds the pod.
+    #[display("It has no finalizer.")]
+    Unheld,
     /// None of these PVCs gives the rule its cause.
+    #[display("{}", none_of(*none, claims))]
     Claims { none: NoTie, claims: Vec<String> },
     /// The pod has more PVCs than are looked up.
+    #[display("Its PVCs were not looked up: {_0}.")]
     ClaimsUnread(Unread),
     /// These PVCs were given up long enough ago.
+    #[display("{}", deleted(_0))]
     GivenUp(Vec<Tie>),
     /// No disk has several machines that could write to it.
+    #[display("It has no disk that several machines could write to at once.")]
     NoSharedDisk,
     /// The node is known to be off by this mark.
+    #[display("Its node is known to be off: {_0}.")]
     Fenced(String),
     /// No kind of these owners, each above the one before, is one of `named`.
+    #[display("It belongs to {}; --manual-owner-kind names {}.", owned_by(owners), joined(named, ", ").as_deref().unwrap_or("no kind"))]
     OtherOwners {
         owners: Vec<String>,
         named: Vec<String>,
     },
     /// The rule with this number decides.
+    #[display("Rule {_0} decides.")]
     DecidedBy(usize),
 }
 
-/// What no PVC of a pod does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What no PVC of a pod does. Its `Display` begins a sentence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Display)]
 pub enum NoTie {
-    /// No PVC that may be wanted goes with the pod.
+    #[display("No PVC that may be wanted would go with it")]
     Goes,
-    /// No PVC is on the node.
+    #[display("No PVC that could be read keeps it on the node")]
     Pinned,
-    /// No PVC is out of reach of all other nodes.
+    #[display("No PVC that could be read is confined to the node")]
     Confined,
-    /// No PVC was given up.
+    #[display("No PVC was given up")]
     GivenUp,
-    /// Every PVC was read.
+    #[display("Each PVC was read")]
     Unverified,
 }
 
-/// A fact that a rule needs and that could not be read.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A fact that a rule needs and that could not be read. Its `Display` is a phrase with the cause.
+#[derive(Debug, Clone, PartialEq, Eq, Display)]
 pub enum Missing {
-    /// The node; `None` if it was not looked up.
-    Node(Option<Unread>),
+    #[display("the node: {_0}")]
+    Node(Unread),
+    #[display("the namespace: {_0}")]
     Namespace(Unread),
     /// The node's own lease.
+    #[display("the node's lease: {_0}")]
     Lease(Unread),
-    /// The other Leases; `None` if gathering did not come to them.
-    OtherLeases(Option<Unread>),
-    /// The storage: gathering did not come to it.
+    /// The other Leases.
+    #[display("the Leases that may name the node or its pods: {_0}")]
+    OtherLeases(Unread),
+    /// Gathering did not come to the other Leases.
+    #[display("the Leases that may name the node or its pods were not read")]
+    Life,
+    /// Gathering did not come to the storage.
+    #[display("its storage was not read")]
     Storage,
     /// Whether anything attaches the pod's disk.
+    #[display("whether anything attaches its disk: {_0}")]
     Attachment(Unread),
     /// A fact of a later step of gathering.
+    #[display("not all that the rules need was read")]
     LaterStep,
 }
 
+impl Missing {
+    /// Says what a rule did not see, as a sentence for `explain`.
+    pub(super) fn seen(&self) -> &'static str {
+        match self {
+            Self::Node(_) => "Its node could not be read.",
+            Self::OtherLeases(_) => "Not all Leases that may show life could be read.",
+            Self::Attachment(_) => "It is not known whether anything attaches its disk.",
+            _ => "What it asks about was not read.",
+        }
+    }
+}
+
 /// Something to remember once the pod is reaped. Its `Display` is a phrase.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Display)]
 pub enum Note {
     /// What becomes of a PVC.
+    #[display("{_0}")]
     Claim(Tie),
     /// What the pod wrote to these paths stays on its node.
+    #[display("what it wrote to {} stays on {node}", paths.join(", "))]
     PathsStay { paths: Vec<String>, node: String },
     /// The pod has no controller.
+    #[display("nothing brings it back: it has no controller")]
     NoController,
     /// The pod's node ran etcd, of which no member may fail any more.
+    #[display("its node ran etcd, of which {_0} members are on Ready nodes: no spare is left")]
     NoSpare(Quorum),
     /// The grace period is cut short.
+    #[display("its {_0}")]
     GraceCut(GraceCut),
 }
 
 /// A grace period that ends early because the node is silent. Its `Display` is a phrase to follow
 /// "its".
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Display)]
+#[display("grace period of {} is cut short: its node fell silent {}", human_duration(*grace), silent_from(*heard_for))]
 pub struct GraceCut {
     /// The whole grace period.
     pub grace: SignedDuration,
@@ -243,154 +359,34 @@ pub struct GraceCut {
 }
 
 /// A disk to which two machines could write at once.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Display)]
 pub enum SharedDisk {
     /// The PVC is `ReadWriteMany` and a raw block device.
+    #[display("PVC {pvc} is ReadWriteMany and a raw block device")]
     RawBlock { pvc: String },
     /// The volume is a disk of this kind on a storage network.
+    #[display("volume {volume} of PVC {pvc} is {kind}; {}", KEEPS_NOBODY_OUT)]
     Network {
         pvc: String,
         volume: String,
         kind: &'static str,
     },
     /// The CSI driver of the volume's disk attaches nothing.
+    #[display(
+        "volume {volume} of PVC {pvc} needs no attachment (driver {driver}), so {}",
+        KEEPS_NOBODY_OUT
+    )]
     Unattached {
         pvc: String,
         volume: String,
         driver: String,
     },
     /// A volume in the pod itself, as a phrase.
+    #[display("{_0}; {}", KEEPS_NOBODY_OUT)]
     OfPod(String),
     /// A disk of a virtual machine.
+    #[display("it belongs to the virtual machine {_0}")]
     VirtualMachine(String),
-}
-
-/// What one PVC means for a delete of its pod. A PVC has up to two ties: one because it is deleted with
-/// the pod, and one by where its data is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tie {
-    /// The PVC's name.
-    pub pvc: String,
-    /// The name of the volume that the PVC names, if it does.
-    pub volume: Option<String>,
-    /// What the PVC means.
-    pub kind: TieKind,
-}
-
-/// What a PVC means for a delete of its pod. The first four kinds keep the pod.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TieKind {
-    /// The volume is on the dead node, or has an affinity to that node alone.
-    Pinned(Location),
-    /// No other node can reach the volume, although the data may be somewhere other than on the
-    /// dead node.
-    Confined(Location),
-    /// It could not be verified that the PVC does not tie the pod to the node.
-    Unverified(Doubt),
-    /// The PVC would go with the pod, and may be wanted again.
-    Goes(Wanted),
-    /// Somebody gave the PVC up by deleting it after the node failed. The pod may be deleted `from`
-    /// that time on.
-    GivenUp { from: Timestamp, retained: bool },
-    /// The PVC belongs to the pod's own generic ephemeral volume.
-    Ephemeral { retained: bool },
-    /// The PVC goes with the pod, and nothing wants it again.
-    Unwanted { why: Unneeded, retained: bool },
-    /// The PVC goes with the pod, but its volume stays, by its reclaim policy `Retain`.
-    Retained,
-    /// No other node reaches the volume, but nothing wants the pod again. `goes` says whether the PVC
-    /// is deleted with the pod, or being deleted.
-    Unneeded { why: Unneeded, goes: bool },
-    /// Another node reaches the volume, but not every node.
-    Elsewhere(Vec<AffinityTerm>),
-}
-
-/// Where the data of a volume is that no other node is known to reach.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Location {
-    /// The kind of storage.
-    pub storage: Place,
-    /// `spec.nodeAffinity.required`.
-    pub affinity: Vec<AffinityTerm>,
-}
-
-/// Why it is unverified whether a PVC ties its pod to the node.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Doubt {
-    /// The PVC or its volume could not be read.
-    Unread(Unread),
-    /// The PVC names no volume. Holds its phase.
-    NoVolume(Option<String>),
-    /// The volume does not exist.
-    VolumeGone,
-    /// It is unknown which nodes reach the volume.
-    Nodes(Unread),
-}
-
-/// Why a PVC that goes with its pod may be wanted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Wanted {
-    /// The PVC was deleted before the node failed, or finalizers hold it.
-    Deleted(ClaimDeletion),
-    /// The pod owns the PVC, and no `StatefulSet` controls the pod.
-    OwnedWithoutSet,
-    /// The pod owns the PVC, and its `StatefulSet` wants the pod again.
-    OwnedAndWanted,
-    /// The pod owns the PVC, and its `StatefulSet` was not read. Holds the cause, if a read failed.
-    OwnedAndSetUnread(Option<Unread>),
-}
-
-impl Tie {
-    /// Returns the name of the volume; empty if there is none.
-    pub fn volume(&self) -> &str {
-        self.volume.as_deref().unwrap_or_default()
-    }
-
-    /// Reports whether the volume is known to be on the pod's node.
-    pub fn is_pinned(&self) -> bool {
-        matches!(self.kind, TieKind::Pinned(_))
-    }
-
-    /// Reports whether no other node reaches the volume, although it may be elsewhere.
-    pub fn is_confined(&self) -> bool {
-        matches!(self.kind, TieKind::Confined(_))
-    }
-
-    /// Reports whether it is unverified where the data is.
-    pub fn is_unverified(&self) -> bool {
-        matches!(self.kind, TieKind::Unverified(_))
-    }
-
-    /// Reports whether the PVC would go with the pod, and may be wanted.
-    pub fn goes(&self) -> bool {
-        matches!(self.kind, TieKind::Goes(_))
-    }
-
-    /// Reports whether the tie keeps the pod, whatever the time.
-    pub fn keeps(&self) -> bool {
-        self.is_pinned() || self.is_confined() || self.is_unverified() || self.goes()
-    }
-
-    /// Returns the time from which the pod may be deleted with a PVC that was given up.
-    pub fn given_up_from(&self) -> Option<Timestamp> {
-        match self.kind {
-            TieKind::GivenUp { from, .. } => Some(from),
-            _ => None,
-        }
-    }
-
-    /// Returns why nothing wants the pod or the PVC again, if the pod passes a rule by that.
-    pub fn unneeded(&self) -> Option<Unneeded> {
-        match self.kind {
-            TieKind::Unwanted { why, .. } | TieKind::Unneeded { why, .. } => Some(why),
-            _ => None,
-        }
-    }
-
-    /// Reports whether the tie is worth a note once the pod is reaped.
-    pub(super) fn is_noted(&self) -> bool {
-        !self.keeps() && !matches!(self.kind, TieKind::Unneeded { goes: true, .. })
-    }
 }
 
 impl Reason {

@@ -450,7 +450,7 @@ async fn what_a_changed_pod_shows_of_the_machine_keeps_its_other_pods() {
 
 const OF_JOB: &str = "Pod shop/job-0: {metadata: {finalizers: [batch.kubernetes.io/job-tracking]}}";
 
-/// A pod that changed is judged once more, and once more after our own patch, which changes the pod too. A pod that was set to
+/// A dry run of the delete comes first, so that a webhook which refuses the delete leaves no pod that is set to `Failed`. A pod that changed is judged once more, and once more after our own patch, which changes the pod too. A pod that was set to
 /// `Failed` and is not deleted is a failure, whatever keeps the pod.
 #[tokio::test(start_paused = true)]
 async fn the_pod_of_a_job_is_set_to_failed_before_it_is_deleted() {
@@ -459,30 +459,65 @@ async fn the_pod_of_a_job_is_set_to_failed_before_it_is_deleted() {
     let busy = (Kind::Patch, Fault::Busy(503, None));
     let another = "Pod shop/job-0: {metadata: {uid: another}}";
     for (later, faults, outcome, asked) in [
-        ("{}", vec![], "still-there", "PATCH DELETE"),
+        ("{}", vec![], "still-there", "DRY-RUN PATCH DELETE"),
         (
             "{}",
             vec![conflict; 2],
             "still-there",
-            "PATCH DELETE GET DELETE GET DELETE",
+            "DRY-RUN PATCH DELETE GET DELETE GET DELETE",
         ),
         (
             "{}",
             vec![conflict; 3],
             "failed",
-            "PATCH DELETE GET DELETE GET DELETE",
+            "DRY-RUN PATCH DELETE GET DELETE GET DELETE",
         ),
         // The patch is refused by admission, or because another pod now has the name.
-        ("{}", vec![invalid], "denied", "PATCH GET"),
-        (another, vec![invalid], "changed", "PATCH GET"),
-        ("{}", vec![busy], "still-there", "PATCH PATCH DELETE"),
-        ("{}", vec![busy; 4], "failed", "PATCH PATCH PATCH PATCH"),
+        ("{}", vec![invalid], "denied", "DRY-RUN PATCH GET"),
+        (
+            "{}",
+            vec![busy],
+            "still-there",
+            "DRY-RUN PATCH PATCH DELETE",
+        ),
+        (
+            "{}",
+            vec![busy; 4],
+            "failed",
+            "DRY-RUN PATCH PATCH PATCH PATCH",
+        ),
         (
             "{}",
             vec![(Kind::Delete, Fault::Busy(429, None)); 4],
             "failed",
-            "PATCH DELETE DELETE DELETE DELETE",
+            "DRY-RUN PATCH DELETE DELETE DELETE DELETE",
         ),
+        // A delete that is refused leaves the pod as it is.
+        (
+            "{}",
+            vec![(Kind::DryRun, Fault::Denied(403))],
+            "denied",
+            "DRY-RUN",
+        ),
+        (
+            "{}",
+            vec![(Kind::DryRun, Fault::Webhook)],
+            "denied",
+            "DRY-RUN",
+        ),
+        (
+            "{}",
+            vec![(Kind::DryRun, Fault::Busy(503, None))],
+            "still-there",
+            "DRY-RUN DRY-RUN PATCH DELETE",
+        ),
+        (
+            "{}",
+            vec![(Kind::DryRun, Fault::Lost(true)); 4],
+            "failed",
+            "DRY-RUN DRY-RUN DRY-RUN DRY-RUN",
+        ),
+        (another, vec![], "changed", "DRY-RUN GET"),
     ] {
         let mut left = faults.clone();
         let fate = move |request: &Request| {
@@ -494,7 +529,10 @@ async fn the_pod_of_a_job_is_set_to_failed_before_it_is_deleted() {
         };
         let ran = ran(DELETE, OF_JOB, (later, BEFORE_DELETES), fate).await;
         let verbs = ran.trace.iter().filter(|sent| sent.contains("/pods/job-0"));
-        let verbs = verbs.filter_map(|sent| sent.split_once(" ms: ")?.1.split(' ').next());
+        let verbs = verbs.filter_map(|sent| match sent.split_once(" ms: ")?.1.split(' ').next() {
+            Some("DELETE") if sent.contains("dryRun=All") => Some("DRY-RUN"),
+            verb => verb,
+        });
         assert_eq!(verbs.collect::<Vec<_>>().join(" "), asked, "{faults:?}");
         assert_eq!(ran.pods(), [format!("job-0 {outcome}")], "{faults:?}");
     }

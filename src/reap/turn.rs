@@ -8,13 +8,12 @@ use tokio::{sync::Mutex, time::Instant};
 
 use crate::{
     cluster::{Cluster, Failure, NodeAgain, NotDown, Permit, StatusKind},
-    decide::{PodContext, Policy, ReasonCode, Verdict},
     facts::{
         Heard, NamespaceFacts, Namespaces, NodeFacts, NodeRead, PodFacts, Read, Unneeded, Unread,
         namespace,
     },
+    judge::{Judged, PodContext, Policy, ReasonCode, Verdict},
     kubernetes::{Holders, LeasesByNode, RawPod, RawStatefulSet},
-    limits::Judged,
     outcome::{Outcome, OutcomeCode},
     stop::Stop,
 };
@@ -86,6 +85,15 @@ pub struct Node<'a> {
     /// The time and the result of the node's last reading. The lock is held while the node is read
     /// again, so that the node's other pods wait for that reading and share it.
     pub last_reading: Mutex<Option<(Instant, Result<NodeAgain, NotDown>)>>,
+}
+
+/// A write of a pod's turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    /// A dry run of the delete, before a Job's pod is set to `Failed`.
+    DryRun,
+    SetToFailed,
+    Delete,
 }
 
 /// The turn of one pod of the plan.
@@ -160,7 +168,7 @@ impl Turn<'_> {
     }
 
     /// Deletes the pod. If the Job controller's finalizer holds the pod, the pod's status is patched
-    /// first. Each try follows a fresh reading of the node. Once a try without a clear response may
+    /// first, once a dry run has shown that nothing refuses the delete. Each try follows a fresh reading of the node. Once a try without a clear response may
     /// have taken effect, a later "not found" no longer tells who deleted the pod.
     async fn delete(&mut self) -> Result<(), Outcome> {
         let cluster = self.run.cluster;
@@ -169,17 +177,27 @@ impl Turn<'_> {
         // A pod that changed gets one second chance. Our own patch changes the pod too, and adds
         // one.
         let mut second_chances = 1;
+        // Whether the API server would accept the delete of the pod as it is.
+        let mut is_accepted = false;
         loop {
             let permit = self.permit(&pod).await?;
-            let patching = pod.held_by_job() && !pod.finished();
-            let written = if patching {
-                let patch = cluster.fail_job_pod(&permit).await;
-                patch.map(Some)
+            let step = if !pod.held_by_job() || pod.finished() {
+                Step::Delete
+            } else if is_accepted {
+                Step::SetToFailed
             } else {
-                let delete = cluster.delete_pod(&permit).await;
-                delete.map(|()| None)
+                Step::DryRun
+            };
+            let written = match step {
+                Step::DryRun => cluster.dry_run_delete(&permit).await.map(|()| None),
+                Step::SetToFailed => cluster.fail_job_pod(&permit).await.map(Some),
+                Step::Delete => cluster.delete_pod(&permit).await.map(|()| None),
             };
             let failure = match written {
+                Ok(None) if step == Step::DryRun => {
+                    is_accepted = true;
+                    continue;
+                }
                 Ok(None) => {
                     self.unsure = None;
                     return Ok(());
@@ -197,11 +215,13 @@ impl Turn<'_> {
             let conflict = failure.code() == Some(409);
             // The API server responds with 422 to a patch with another pod's UID, but so may
             // admission. Reading the pod again tells the two cases apart.
-            if second_chances > 0 && (conflict || patching && failure.code() == Some(422)) {
+            if second_chances > 0
+                && (conflict || step == Step::SetToFailed && failure.code() == Some(422))
+            {
                 second_chances -= 1;
                 let again = self.read_pod_again(&pod).await?;
                 if conflict {
-                    pod = again;
+                    (pod, is_accepted) = (again, false);
                     continue;
                 }
             }
@@ -209,12 +229,12 @@ impl Turn<'_> {
                 let changing = "It keeps changing while it is being deleted.";
                 return Err(Outcome::Changed(changing.to_owned()));
             }
-            if failure.may_have_taken_effect() {
-                if patching {
-                    self.patched = true;
-                } else {
+            match step {
+                Step::SetToFailed if failure.may_have_taken_effect() => self.patched = true,
+                Step::Delete if failure.may_have_taken_effect() => {
                     self.unsure = Some(failure.clone());
                 }
+                _ => {}
             }
             self.pause(&mut tried, &failure).await?;
         }

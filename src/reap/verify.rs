@@ -5,8 +5,8 @@ use std::{collections::BTreeSet, time::Duration};
 use tokio::time::Instant;
 
 use super::{
-    attempt::{Run, Turn},
     log_outcome,
+    turn::{Run, Turn},
 };
 use crate::{
     facts::{PodFacts, Uid},

@@ -2,27 +2,31 @@
 //!
 //! The rules are pure functions: they take the time and the facts as arguments and never contact
 //! the API server. `context.rs` has their input, and `rules.rs` has the tables and the functions
-//! that walk through them. The first rule that applies decides; `explain` evaluates all of them. The
+//! that walk through them; the rules themselves are in `node.rs`, `life.rs` and `storage.rs`. `limits.rs`
+//! has the limits of a whole run. The first rule that applies decides; `explain` evaluates all of them. The
 //! order is part of the contract: it keeps the report from printing a command that destroys a
 //! volume of a node that may come back.
 
 mod code;
 mod context;
 mod life;
+mod limits;
+mod node;
 mod policy;
 mod reason;
 mod rules;
 mod sentence;
-mod volume;
+mod storage;
+mod tie;
 
 pub use self::code::{ReasonCode, Verdict};
 pub use self::context::PodContext;
-pub use self::policy::{Policy, kind, same_kind, span};
-pub use self::reason::{
-    Cause, Doubt, GraceCut, Location, Missing, Note, Reason, Seen, SharedDisk, Tie, TieKind, Wanted,
-};
+pub use self::limits::{Judged, Limit, MAX_NODES_IGNORED, Plan};
+pub use self::policy::{Limits, Policy, kind, same_kind, span};
+pub use self::reason::{Cause, GraceCut, Missing, Note, Reason, Seen, SharedDisk};
 pub use self::sentence::{heard, reported, unread_facts};
-pub use self::volume::selectors;
+pub use self::storage::selectors;
+pub use self::tie::{Doubt, Location, Owned, Tie, TieKind, Wanted};
 use crate::codes::entry;
 
 entry! {

@@ -4,7 +4,7 @@
 //! that made the plan have judged the pod by that reading. A failure with one pod becomes that
 //! pod's outcome and does not stop the other pods.
 
-mod attempt;
+mod turn;
 mod verify;
 
 use std::{cell::RefCell, collections::BTreeMap};
@@ -15,20 +15,19 @@ use tokio::sync::Mutex;
 
 use crate::{
     cluster::{Cluster, MAX_IN_FLIGHT},
-    decide::Policy,
     facts::{ClusterFacts, PodFacts, Uid, Unread},
-    limits::Judged,
+    judge::{Judged, Policy},
     outcome::{Outcome, OutcomeCode},
     source::OtherLeases,
     stop::Stop,
     words::sanitize,
 };
 
-use self::attempt::{LastLeases, Node, Run, Turn};
+use self::turn::{LastLeases, Node, Run, Turn};
 
 /// Deletes `pods` node by node, in their order within each node. Returns each pod's outcome, by
 /// UID. `facts` and `leases` are what the pods were judged by. `progress` is called once for each pod.
-pub async fn execute(
+pub async fn reap(
     cluster: &Cluster,
     stop: &Stop,
     policy: &Policy,

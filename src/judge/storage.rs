@@ -1,4 +1,4 @@
-//! How a pod's storage ties the pod to its node.
+//! How a pod's storage ties the pod to its node, and the rules that need the storage.
 //!
 //! A volume on the node itself is lost with the node, and only the user may delete its PVC. If some
 //! other node can reach the volume, the replacement can start there. The user also decides about
@@ -9,12 +9,15 @@ use itertools::Itertools as _;
 use jiff::{SignedDuration, Timestamp};
 
 use super::{
+    Policy,
     context::PodContext,
-    reason::{Doubt, Location, NoCause, Tie, TieKind, Wanted},
+    reason::{Cause, Finding, Missing, NoCause, NoTie, Note, Seen, SharedDisk, missing, seen},
+    same_kind,
+    tie::{Doubt, Location, Owned, Tie, TieKind, Wanted},
 };
 use crate::facts::{
-    AffinityTerm, BoundClaim, ClaimDeletion, ClaimFacts, ClaimState, NodeFacts, Place, PodFacts,
-    Read, Unneeded, Unread, VolumeFacts,
+    AffinityTerm, BoundClaim, ClaimFacts, ClaimState, NodeFacts, Owner, Place, PodFacts, Read,
+    Storage, Unneeded, Unread, VolumeFacts,
 };
 
 /// The time that is left, after a PVC was deleted, to set its volume to `Retain`.
@@ -98,21 +101,25 @@ impl PodContext<'_> {
         if let Some(from) = self.given_up_from(claim) {
             return Some(TieKind::GivenUp { from, retained });
         }
-        Some(match (&claim.deletion, unneeded) {
+        Some(match (claim.deletion, unneeded) {
             (None, Some(why)) => TieKind::Unwanted { why, retained },
             _ if retained => TieKind::Retained,
-            (Some(deletion), _) => TieKind::Goes(Wanted::Deleted(deletion.clone())),
-            (None, None) => TieKind::Goes(self.wanted_by_set()),
+            (Some(at), _) if claim.finalizers.is_empty() => TieKind::Goes(Wanted::Deleted(at)),
+            (Some(at), _) => TieKind::Goes(Wanted::DeletedAndHeld {
+                at,
+                finalizers: claim.finalizers.clone(),
+            }),
+            (None, None) => TieKind::Goes(Wanted::Owned(self.wanted_by_set())),
         })
     }
 
     /// Returns why a PVC that the pod owns may be wanted, by the `StatefulSet` that controls the pod.
-    fn wanted_by_set(&self) -> Wanted {
+    fn wanted_by_set(&self) -> Owned {
         match self.storage.and_then(|it| it.set.as_ref()) {
-            _ if !self.pod.of_stateful_set() => Wanted::OwnedWithoutSet,
-            Some(Ok(_)) => Wanted::OwnedAndWanted,
-            Some(Err(why)) => Wanted::OwnedAndSetUnread(Some(why.clone())),
-            None => Wanted::OwnedAndSetUnread(None),
+            _ if !self.pod.of_stateful_set() => Owned::WithoutSet,
+            Some(Ok(_)) => Owned::SetWantsPod,
+            Some(Err(why)) => Owned::SetUnread(why.clone()),
+            None => Owned::SetNotRead,
         }
     }
 
@@ -120,11 +127,11 @@ impl PodContext<'_> {
     /// was deleted after the node failed, and nothing but pods keeps it. Until then its volume can
     /// still be set to `Retain`. `None` for any other PVC.
     fn given_up_from(&self, claim: &ClaimFacts) -> Option<Timestamp> {
-        let ClaimDeletion { at, finalizers } = claim.deletion.as_ref()?;
+        let at = claim.deletion?;
         let since = self.known()?.not_ready_since(self.now)?;
         let delay = self.policy.reap_older_than.max(TIME_TO_RETAIN);
         let from = at.saturating_add(delay).ok()?;
-        (*at > since && finalizers.is_empty()).then_some(from)
+        (at > since && claim.finalizers.is_empty()).then_some(from)
     }
 
     /// Returns how the data of the PVC `claim` ties the pod to `node`; `None` if it does not. `going`
@@ -144,7 +151,7 @@ impl PodContext<'_> {
             ClaimState::Absent => return None,
             ClaimState::WithoutVolume { missing, phase } => {
                 return Some(TieKind::Unverified(match missing {
-                    Some(_) => Doubt::VolumeGone,
+                    Some(volume) => Doubt::VolumeGone(volume.clone()),
                     None => Doubt::NoVolume(phase.clone()),
                 }));
             }
@@ -169,7 +176,30 @@ impl PodContext<'_> {
             }
             // A pod that nothing wants again gets no replacement.
             (Reach::Free, _) => None,
-            (Reach::Unverified(why), _) => Some(TieKind::Unverified(Doubt::Nodes(why))),
+            (Reach::Unverified(why), _) => Some(TieKind::Unverified(Doubt::Nodes {
+                volume: bound.volume.name.clone(),
+                why,
+            })),
+        }
+    }
+
+    /// Reports whether a verdict depends on the CSI drivers.
+    pub fn needs_drivers(&self) -> bool {
+        let node = self.known().filter(|node| node.fenced(self.now).is_none());
+        let (Some(node), Some(storage)) = (node, self.storage) else {
+            return false;
+        };
+        disk_of_several(self.pod, node, storage).is_err()
+    }
+
+    /// Lists the node's paths that the pod may write to and that keep the pod. Kubernetes replaces
+    /// the pods of a Deployment at the eviction, but those of a `StatefulSet` only once they are
+    /// deleted; so do the controllers of other projects.
+    pub(super) fn paths_that_keep(&self) -> &[String] {
+        if waits_with_a_path(self.pod) && self.unneeded().is_none() {
+            &self.pod.host_paths
+        } else {
+            &[]
         }
     }
 
@@ -293,5 +323,183 @@ fn names_only(term: &AffinityTerm, node: &NodeFacts) -> bool {
         let values = &requirement.values;
         let names = requirement.operator == "In" && !requirement.of_zone();
         names && !values.is_empty() && values.iter().all(is_name)
+    })
+}
+
+/// Returns the ties that `is` selects, for a rule that they give its cause. The error says that the pod
+/// has none.
+fn ties_that(
+    case: &PodContext<'_>,
+    is: fn(&Tie) -> bool,
+    none: NoTie,
+) -> Result<Vec<Tie>, NoCause> {
+    let ties = case.ties()?.iter().filter(|tie| is(tie)).cloned();
+    let ties = ties.collect_vec();
+    if !ties.is_empty() {
+        return Ok(ties);
+    }
+    Err(NoCause::Seen(match &case.required_storage()?.claims {
+        Err(why) => Seen::ClaimsUnread(why.clone()),
+        Ok(claims) => Seen::Claims {
+            none,
+            claims: claims.iter().map(|claim| claim.name.clone()).collect(),
+        },
+    }))
+}
+
+pub(super) fn claim_goes(case: &PodContext<'_>) -> Finding {
+    ties_that(case, Tie::goes, NoTie::Goes).map(Cause::ClaimsGo)
+}
+
+pub(super) fn data_on_node(case: &PodContext<'_>) -> Finding {
+    let paths = case.paths_that_keep().to_vec();
+    match ties_that(case, Tie::is_pinned, NoTie::Pinned) {
+        Ok(ties) => Ok(Cause::Pinned { ties, paths }),
+        Err(NoCause::Seen(Seen::Claims { .. } | Seen::ClaimsUnread(_))) if !paths.is_empty() => {
+            Ok(Cause::HostPath(paths))
+        }
+        Err(none) => Err(none),
+    }
+}
+
+pub(super) fn volume_confined(case: &PodContext<'_>) -> Finding {
+    ties_that(case, Tie::is_confined, NoTie::Confined).map(Cause::Confined)
+}
+
+/// Returns the time until which PVCs that were given up keep the pod; `None` if there are none.
+pub(super) fn given_up_until(ties: &[Tie]) -> Option<Timestamp> {
+    ties.iter().filter_map(Tie::given_up_from).max()
+}
+
+pub(super) fn given_up_lately(case: &PodContext<'_>) -> Finding {
+    let is_given_up = |tie: &Tie| tie.given_up_from().is_some();
+    let ties = ties_that(case, is_given_up, NoTie::GivenUp)?;
+    match given_up_until(&ties).filter(|until| *until > case.now) {
+        Some(until) => Ok(Cause::GivenUp { ties, until }),
+        None => seen(Seen::GivenUp(ties)),
+    }
+}
+
+pub(super) fn volume_unverified(case: &PodContext<'_>) -> Finding {
+    case.required_node()?;
+    if let Err(why) = &case.required_storage()?.claims {
+        return Ok(Cause::TooManyClaims(why.clone()));
+    }
+    ties_that(case, Tie::is_unverified, NoTie::Unverified).map(Cause::Unverified)
+}
+
+pub(super) fn shared_disk(case: &PodContext<'_>) -> Finding {
+    let node = case.required_node()?;
+    let disk = disk_of_several(case.pod, node, case.required_storage()?);
+    if matches!(disk, Ok(None)) {
+        return seen(Seen::NoSharedDisk);
+    }
+    if let Some(mark) = node.fenced(case.now) {
+        return seen(Seen::Fenced(mark.to_owned()));
+    }
+    match disk {
+        Ok(Some(disk)) => Ok(Cause::SharedDisk(disk)),
+        Ok(None) => seen(Seen::NoSharedDisk),
+        Err(why) => missing(Missing::Attachment(why)),
+    }
+}
+
+/// Returns the disk that several machines could write to at once. A volume on the node itself has no
+/// second machine, although nothing attaches it.
+fn disk_of_several(
+    pod: &PodFacts,
+    node: &NodeFacts,
+    storage: &Storage,
+) -> Read<Option<SharedDisk>> {
+    let mut unread = Ok(None);
+    for claim in storage.claims() {
+        let Some(bound) = claim.bound() else {
+            continue;
+        };
+        if reach(claim, bound, node).is_local() {
+            continue;
+        }
+        let (pvc, volume) = (claim.name.clone(), bound.volume.name.clone());
+        if bound.shared_disk {
+            return Ok(Some(SharedDisk::RawBlock { pvc }));
+        }
+        if let Some(kind) = bound.volume.disk {
+            return Ok(Some(SharedDisk::Network { pvc, volume, kind }));
+        }
+        match (bound.volume.driver.clone(), &claim.attaches) {
+            (Some(driver), Some(Ok(false))) => {
+                return Ok(Some(SharedDisk::Unattached {
+                    pvc,
+                    volume,
+                    driver,
+                }));
+            }
+            (_, Some(Err(why))) => unread = Err(why.clone()),
+            _ => {}
+        }
+    }
+    let of_pod = pod.own_disk.clone().map(SharedDisk::OfPod);
+    let of_machine = || {
+        let Owner { kind, name } = pod.owner.as_ref()?;
+        let machine =
+            kind.ends_with(VIRTUAL_MACHINE) || kind == "Pod" && name.starts_with(LAUNCHER_PREFIX);
+        machine.then(|| SharedDisk::VirtualMachine(name.clone()))
+    };
+    match of_pod.or_else(of_machine) {
+        None => unread,
+        found => Ok(found),
+    }
+}
+
+/// The end of the kind that owns a virtual machine's pods, of `KubeVirt` and of programs built on it.
+/// Their disks are shared, for live migration.
+const VIRTUAL_MACHINE: &str = "VirtualMachineInstance";
+/// The name prefix of `KubeVirt`'s virt-launcher pods. The pod with which `KubeVirt` attaches a
+/// disk to a running machine has a virt-launcher pod as its owner.
+const LAUNCHER_PREFIX: &str = "virt-launcher-";
+
+pub(super) fn owner_kind(case: &PodContext<'_>) -> Finding {
+    let Policy {
+        manual_owner_kinds, ..
+    } = case.policy;
+    let PodFacts {
+        owner, workload, ..
+    } = case.pod;
+    // The pod's owner, and the workload above it if the workload is another object.
+    let owners = owner
+        .iter()
+        .chain(workload.iter().filter(|_| workload != owner));
+    let flagged = |owner: &&Owner| {
+        let mut kinds = manual_owner_kinds.iter();
+        kinds.any(|kind| same_kind(kind, &owner.kind))
+    };
+    match owners.clone().find(flagged) {
+        Some(owner) => Ok(Cause::OwnerKind(owner.clone())),
+        None => seen(Seen::OtherOwners {
+            owners: owners.map(|owner| owner.kind.clone()).collect(),
+            named: manual_owner_kinds.clone(),
+        }),
+    }
+}
+
+pub(super) fn nothing_keeps(case: &PodContext<'_>) -> Finding {
+    let (node, ties) = (case.required_node()?, case.ties()?);
+    let paths_stay = waits_with_a_path(case.pod).then(|| Note::PathsStay {
+        paths: case.pod.host_paths.clone(),
+        node: node.name.clone(),
+    });
+    let no_controller = case.pod.controller.is_none().then_some(Note::NoController);
+    let no_spare = node.etcd.filter(|quorum| quorum.has_no_spare());
+    let of_claims = ties.iter().filter(|tie| tie.is_noted()).cloned();
+    let notes = of_claims
+        .map(Note::Claim)
+        .chain(paths_stay)
+        .chain(no_controller)
+        .chain(no_spare.map(Note::NoSpare));
+    let of_paths = case.unneeded().filter(|_| waits_with_a_path(case.pod));
+    let unneeded = ties.iter().filter_map(Tie::unneeded).chain(of_paths);
+    Ok(Cause::Stuck {
+        unneeded: unneeded.collect(),
+        notes: notes.collect(),
     })
 }

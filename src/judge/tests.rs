@@ -5,7 +5,7 @@ use std::fmt::Write;
 use pod_reaper_test_support::pages;
 
 use crate::{
-    decide::{ReasonCode, Verdict, rules::rules},
+    judge::{ReasonCode, Verdict, rules::rules},
     outcome::OutcomeCode,
 };
 
@@ -45,7 +45,7 @@ What happened to a pod whose verdict was `reap`.
     .unwrap();
     pages::compare(
         "docs/reasons.md",
-        "<!-- reasons: made of src/decide -->\n",
+        "<!-- reasons: made of src/judge -->\n",
         "<!-- end of reasons -->",
         &page,
     );

@@ -1,0 +1,241 @@
+//! The parts of sentences about reasons that need more than a line, and the phrases about heartbeats.
+
+use itertools::Itertools as _;
+use jiff::{SignedDuration, Timestamp};
+
+use super::{
+    reason::{GraceCut, NoTie},
+    tie::Tie,
+};
+use crate::{
+    facts::{
+        AffinityTerm, Containers, Heard, KubeletSays, Leaf, LeafKind, Place, Requirement, SignBy,
+    },
+    words::{about, human_duration, joined},
+};
+
+/// Why two machines could write to a disk.
+pub(super) const KEEPS_NOBODY_OUT: &str = "nothing keeps a second machine from writing to it";
+
+/// Says what a leaf node is.
+pub(super) fn of_leaf(leaf: &Leaf) -> String {
+    let (maker, marks) = (leaf.maker, leaf.marks.join(", "));
+    let link_is_cut = "There, NotReady usually means that the link is cut";
+    let (what, means) = match leaf.kind {
+        LeafKind::Kosmos => (
+            leaf.cluster.as_ref().map_or_else(
+                || "is a Kosmos leaf node and stands for another cluster".to_owned(),
+                |cluster| format!("stands for the Kosmos leaf cluster {cluster}"),
+            ),
+            link_is_cut,
+        ),
+        LeafKind::Virtual => (
+            format!("is a virtual node of {maker}, not a machine"),
+            "There, NotReady means that the program that runs its pods does not report",
+        ),
+        LeafKind::Edge => (
+            format!("is an edge node of {maker}"),
+            "It keeps working without its cluster, so NotReady means that the link is cut",
+        ),
+        LeafKind::Selected => ("matches --leaf-node-selector".to_owned(), link_is_cut),
+        LeafKind::NeverReported => {
+            return format!(
+                "No kubelet ever reported on its node (seen: {marks}), so that nothing shows a machine there: what it stands for \
+                 may run the pod."
+            );
+        }
+    };
+    format!("Its node {what} (seen: {marks}). {means}: the pod is probably still running.")
+}
+
+/// Says that the grace period is cut short, as a sentence to follow others; empty if it is not.
+pub(super) fn of_the_cut(cut: Option<GraceCut>) -> String {
+    cut.map_or_else(String::new, |cut| format!(" Its {cut}."))
+}
+
+/// Says that the pod may write to these paths; `None` if there are none.
+pub(super) fn writes_to(paths: &[String]) -> Option<String> {
+    let paths = joined(paths, ", ")?;
+    Some(format!(
+        "It may write to {paths} on the dead node, by a hostPath of its own: a replacement would start without what is there."
+    ))
+}
+
+/// Names the PVCs that were given up.
+pub(super) fn deleted(given_up: &[Tie]) -> String {
+    let names = given_up.iter().map(|tie| match &tie.volume {
+        Some(volume) => format!("{} (volume {volume})", tie.pvc),
+        None => tie.pvc.clone(),
+    });
+    format!("Deleted after the node failed: PVC {}.", names.format(", "))
+}
+
+/// Formats a directory of a node as a phrase.
+pub(super) fn of_directory(place: &Place) -> String {
+    match place {
+        Place::Local(path) => format!("local, at {path}"),
+        Place::HostPath(path) => format!("hostPath, at {path}"),
+        Place::StrictLocal | Place::Driver => String::new(),
+    }
+}
+
+/// Formats terms as a phrase: "zone in (a, b) or zone in (c)".
+pub(super) fn spell(terms: &[AffinityTerm]) -> String {
+    let term = |term: &AffinityTerm| {
+        let requirements = term.requirements.iter().map(|requirement| {
+            let Requirement {
+                key,
+                operator,
+                values,
+            } = requirement;
+            match operator.as_str() {
+                "Exists" | "DoesNotExist" => format!("{key} {operator}"),
+                _ if *values == [""] => format!("{key} {operator} (\"\")"),
+                _ => format!("{key} {operator} ({})", values.join(", ")),
+            }
+        });
+        let fields = term.fields.then(|| "a field of the node".to_owned());
+        requirements.chain(fields).join(" and ")
+    };
+    let mut terms = terms.iter().map(term).filter(|term| !term.is_empty());
+    match terms.join(" or ").as_str() {
+        "" => "what no node has".to_owned(),
+        terms => terms.to_owned(),
+    }
+}
+
+/// Says whether the pod's containers run, as a sentence to follow others. `counts` is what the kubelet
+/// reports, if it does.
+pub(super) fn containers_run(counts: Option<Containers>) -> String {
+    let Some(counts) = counts else {
+        return " The pod's containers most likely still run.".to_owned();
+    };
+    let counts = [
+        (counts.running, "running"),
+        (counts.terminated, "terminated"),
+        (counts.waiting, "waiting"),
+    ];
+    let seen = counts.into_iter().filter(|(count, _)| *count > 0);
+    let states = seen
+        .map(|(count, state)| format!("{count} {state}"))
+        .join(", ");
+    format!(" The kubelet's last report on the pod's containers: {states}.")
+}
+
+/// Says what the kubelet reports, as a sentence to follow others.
+pub(super) fn kubelet_reports(fault: Option<KubeletSays>) -> &'static str {
+    match fault {
+        Some(KubeletSays::ShuttingDown) => " Its kubelet says that the node is shutting down.",
+        Some(KubeletSays::Runtime) => " Its kubelet says that the container runtime does not work.",
+        Some(KubeletSays::Network) => {
+            " Its kubelet says that the network plugin (CNI) is not ready."
+        }
+        None => "",
+    }
+}
+
+/// Lists signs of life as a phrase.
+pub(super) fn signs_of_life(signs: &[Heard], now: Timestamp) -> String {
+    signs.iter().map(|sign| reported(sign, now)).join(", ")
+}
+
+/// Says that a pod is not stuck yet, by how long it is `overdue`.
+pub(super) fn stuck_later(overdue: SignedDuration, threshold: SignedDuration) -> String {
+    let stuck = human_duration(threshold);
+    if overdue.is_negative() {
+        let left = human_duration(-overdue);
+        format!("It is within its grace period for another {left}, and stuck {stuck} after that.")
+    } else {
+        let overdue = human_duration(overdue);
+        format!("It is overdue by {overdue}, and stuck once it is overdue by {stuck}.")
+    }
+}
+
+/// Says since when the machine was silent, by how long it was heard after the deletion was requested.
+pub(super) fn silent_from(heard_for: SignedDuration) -> String {
+    if heard_for.is_zero() {
+        "before its deletion was requested".to_owned()
+    } else {
+        let after = human_duration(heard_for);
+        format!("{after} after its deletion was requested")
+    }
+}
+
+/// Says that the node just failed, by how long it has been NotReady, if that is known.
+pub(super) fn not_ready_for(time: Option<SignedDuration>, threshold: SignedDuration) -> String {
+    match time {
+        None => "The node is NotReady, but does not say since when.".to_owned(),
+        Some(time) => format!(
+            "The node has been NotReady for only {}; --reap-older-than is {}.",
+            human_duration(time),
+            human_duration(threshold)
+        ),
+    }
+}
+
+/// Says that the value of `pod-reaper.io/skip` is unusual, as a sentence to follow others.
+pub(super) fn treated_as_true(value: &str) -> String {
+    if value == "true" {
+        return String::new();
+    }
+    format!(" Its value {value:?} is neither true nor false, and is treated as true.")
+}
+
+/// Says that the pod has no node, as a clause.
+pub(super) fn gone(node: Option<&str>) -> String {
+    match node {
+        Some(node) => format!("Node {node} no longer exists"),
+        None => "It was never assigned to a node".to_owned(),
+    }
+}
+
+/// Says what none of the PVCs does.
+pub(super) fn none_of(none: NoTie, claims: &[String]) -> String {
+    match joined(claims, ", ") {
+        Some(claims) => format!("{none}: {claims}."),
+        None => "It uses no PVC.".to_owned(),
+    }
+}
+
+/// Names the kinds of owners, each above the one before.
+pub(super) fn owned_by(kinds: &[String]) -> String {
+    let kinds = kinds.iter().map(|kind| format!("a {kind}"));
+    joined(kinds, ", which belongs to ").unwrap_or_else(|| "no owner".to_owned())
+}
+
+/// Formats the last heartbeat of a machine, its age and its source, as a sentence.
+pub(super) fn last_heartbeat(last: Option<&Heard>, now: Timestamp) -> String {
+    let Some(last) = last else {
+        return "No heartbeat of its machine is known.".to_owned();
+    };
+    let when = heard(&last.no_later_than(now), now);
+    format!("The last heartbeat of its machine was {when}.")
+}
+
+/// Formats a heartbeat with its age: "its kubelet renewed its lease 4s ago".
+pub fn reported(Heard { by, at, what }: &Heard, now: Timestamp) -> String {
+    let age = human_duration(now.duration_since(*at));
+    let what = what.as_deref().unwrap_or("something on it");
+    match by {
+        SignBy::OtherLease => format!("{what}, was renewed {age} ago"),
+        SignBy::Program => format!("{what} wrote to its own pod {age} ago"),
+        SignBy::Lease => format!("its kubelet renewed its lease {age} ago"),
+        SignBy::ApiServer => format!("its API server renewed its lease {age} ago"),
+        SignBy::Kubelet => "its kubelet reports that itself".to_owned(),
+        by => format!("{by} reported {age} ago"),
+    }
+}
+
+/// Formats the age and the source of a heartbeat: "4s ago (lease)".
+pub fn heard(Heard { by, at, .. }: &Heard, now: Timestamp) -> String {
+    format!("{} ago ({by})", about(now.duration_since(*at)))
+}
+
+/// Formats the sentence about a needed fact that could not be read; `what` names the fact and the
+/// cause.
+pub fn unread_facts(what: &str) -> String {
+    format!(
+        "A fact that the decision needs could not be read: {}.",
+        what.trim_end_matches('.')
+    )
+}

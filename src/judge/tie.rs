@@ -1,0 +1,251 @@
+//! The ties between a pod and its PVCs, as data, each with its sentence.
+
+use std::fmt::{self, Formatter};
+
+use derive_more::Display;
+use jiff::Timestamp;
+
+use super::sentence::{of_directory, spell};
+use crate::facts::{AffinityTerm, Place, Unneeded, Unread};
+
+/// What one PVC means for a delete of its pod. A PVC has up to two ties: one because it is deleted with
+/// the pod, and one by where its data is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tie {
+    /// The PVC's name.
+    pub pvc: String,
+    /// The name of the volume that the PVC names, if it does.
+    pub volume: Option<String>,
+    /// What the PVC means.
+    pub kind: TieKind,
+}
+
+/// What a PVC means for a delete of its pod. The first four kinds keep the pod.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TieKind {
+    /// The volume is on the dead node, or has an affinity to that node alone.
+    Pinned(Location),
+    /// No other node can reach the volume, although the data may be somewhere other than on the
+    /// dead node.
+    Confined(Location),
+    /// It could not be verified that the PVC does not tie the pod to the node.
+    Unverified(Doubt),
+    /// The PVC would go with the pod, and may be wanted again.
+    Goes(Wanted),
+    /// Somebody gave the PVC up by deleting it after the node failed. The pod may be deleted `from`
+    /// that time on.
+    GivenUp { from: Timestamp, retained: bool },
+    /// The PVC belongs to the pod's own generic ephemeral volume.
+    Ephemeral { retained: bool },
+    /// The PVC goes with the pod, and nothing wants it again.
+    Unwanted { why: Unneeded, retained: bool },
+    /// The PVC goes with the pod, but its volume stays, by its reclaim policy `Retain`.
+    Retained,
+    /// No other node reaches the volume, but nothing wants the pod again. `goes` says whether the PVC
+    /// is deleted with the pod, or being deleted.
+    Unneeded { why: Unneeded, goes: bool },
+    /// Another node reaches the volume, but not every node.
+    Elsewhere(Vec<AffinityTerm>),
+}
+
+/// Where the data of a volume is that no other node is known to reach.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Location {
+    /// The kind of storage.
+    pub storage: Place,
+    /// `spec.nodeAffinity.required`.
+    pub affinity: Vec<AffinityTerm>,
+}
+
+/// Why it is unverified whether a PVC ties its pod to the node. Its `Display` is a phrase about the
+/// PVC.
+#[derive(Debug, Clone, PartialEq, Eq, Display)]
+pub enum Doubt {
+    /// The PVC or its volume could not be read.
+    #[display("{_0}")]
+    Unread(Unread),
+    /// The PVC names no volume. Holds its phase.
+    #[display("it names no volume (phase {})", _0.as_deref().unwrap_or("not set"))]
+    NoVolume(Option<String>),
+    /// The PVC names this volume, which does not exist.
+    #[display("its volume {_0} does not exist")]
+    VolumeGone(String),
+    /// It is unknown which nodes reach the volume.
+    #[display("it is unknown whether another node reaches its volume {volume}: {why}")]
+    Nodes { volume: String, why: Unread },
+}
+
+/// Why a PVC that goes with its pod may be wanted. Its `Display` is a phrase about the PVC.
+#[derive(Debug, Clone, PartialEq, Eq, Display)]
+pub enum Wanted {
+    /// The PVC was deleted before the node failed.
+    #[display(
+        "it was deleted at {_0:.0}, before its node became NotReady, and goes with its last pod"
+    )]
+    Deleted(Timestamp),
+    /// The PVC was deleted, and finalizers hold it.
+    #[display(
+        "it was deleted at {at:.0}, and goes once its last pod and the finalizers {} are gone",
+        finalizers.join(", ")
+    )]
+    DeletedAndHeld {
+        at: Timestamp,
+        finalizers: Vec<String>,
+    },
+    /// The pod owns the PVC.
+    #[display("the pod owns it, so that it goes with the pod, and {_0}")]
+    Owned(Owned),
+}
+
+/// Why a PVC that its pod owns may be wanted. Its `Display` is a clause.
+#[derive(Debug, Clone, PartialEq, Eq, Display)]
+pub enum Owned {
+    /// The pod is not a `StatefulSet`'s.
+    #[display("no StatefulSet controls the pod, which would say whether it is wanted again")]
+    WithoutSet,
+    /// The `StatefulSet` wants the pod.
+    #[display("its StatefulSet wants the pod again")]
+    SetWantsPod,
+    /// Gathering did not come to the `StatefulSet`.
+    #[display("its StatefulSet was not read")]
+    SetNotRead,
+    /// The `StatefulSet` could not be read.
+    #[display("its StatefulSet could not be read: {_0}")]
+    SetUnread(Unread),
+}
+
+impl Tie {
+    /// Returns the name of the volume; empty if there is none.
+    pub fn volume(&self) -> &str {
+        self.volume.as_deref().unwrap_or_default()
+    }
+
+    /// Reports whether the volume is known to be on the pod's node.
+    pub fn is_pinned(&self) -> bool {
+        matches!(self.kind, TieKind::Pinned(_))
+    }
+
+    /// Reports whether no other node reaches the volume, although it may be elsewhere.
+    pub fn is_confined(&self) -> bool {
+        matches!(self.kind, TieKind::Confined(_))
+    }
+
+    /// Reports whether it is unverified where the data is.
+    pub fn is_unverified(&self) -> bool {
+        matches!(self.kind, TieKind::Unverified(_))
+    }
+
+    /// Reports whether the PVC would go with the pod, and may be wanted.
+    pub fn goes(&self) -> bool {
+        matches!(self.kind, TieKind::Goes(_))
+    }
+
+    /// Reports whether the tie keeps the pod, whatever the time.
+    pub fn keeps(&self) -> bool {
+        self.is_pinned() || self.is_confined() || self.is_unverified() || self.goes()
+    }
+
+    /// Returns the time from which the pod may be deleted with a PVC that was given up.
+    pub fn given_up_from(&self) -> Option<Timestamp> {
+        match self.kind {
+            TieKind::GivenUp { from, .. } => Some(from),
+            _ => None,
+        }
+    }
+
+    /// Returns why nothing wants the pod or the PVC again, if the pod passes a rule by that.
+    pub fn unneeded(&self) -> Option<Unneeded> {
+        match self.kind {
+            TieKind::Unwanted { why, .. } | TieKind::Unneeded { why, .. } => Some(why),
+            _ => None,
+        }
+    }
+
+    /// Reports whether the tie is worth a note once the pod is reaped.
+    pub(super) fn is_noted(&self) -> bool {
+        !self.keeps() && !matches!(self.kind, TieKind::Unneeded { goes: true, .. })
+    }
+}
+
+/// A phrase: what keeps the pod, or what to remember once it is reaped.
+impl fmt::Display for Tie {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let (pvc, volume, why) = (&self.pvc, self.volume(), self.why());
+        let data = |retained: bool| {
+            if retained {
+                "its volume stays, by its reclaim policy Retain"
+            } else {
+                "data included"
+            }
+        };
+        match &self.kind {
+            TieKind::Pinned(_) => write!(f, "PVC {pvc} is bound to volume {volume} ({why})"),
+            TieKind::Confined(_) => write!(f, "PVC {pvc} is bound to volume {volume}, which {why}"),
+            TieKind::Unverified(_) | TieKind::Goes(_) => write!(f, "PVC {pvc}: {why}"),
+            TieKind::GivenUp { retained, .. } => write!(
+                f,
+                "PVC {pvc} was deleted after the node failed, and disappears with its last pod, {}",
+                data(*retained)
+            ),
+            TieKind::Ephemeral { retained } => write!(
+                f,
+                "PVC {pvc} belongs to the pod alone and is deleted with it, {}",
+                data(*retained)
+            ),
+            TieKind::Unwanted { retained, .. } => write!(
+                f,
+                "PVC {pvc} is deleted with the pod, and nothing wants it again, {}",
+                data(*retained)
+            ),
+            TieKind::Retained => {
+                write!(f, "PVC {pvc} is deleted with its last pod, {}", data(true))
+            }
+            TieKind::Unneeded {
+                why: Unneeded::Namespace,
+                ..
+            } => write!(f, "PVC {pvc} is deleted with its namespace"),
+            TieKind::Unneeded {
+                why: Unneeded::Set, ..
+            } => write!(
+                f,
+                "PVC {pvc} stays, with its data on volume {volume}: no StatefulSet wants the pod again"
+            ),
+            TieKind::Elsewhere(terms) => write!(
+                f,
+                "its replacement waits for a node that its volume allows: {volume} needs {}",
+                spell(terms)
+            ),
+        }
+    }
+}
+
+impl Tie {
+    /// Returns the evidence of a tie that keeps the pod, as a phrase; empty for other ties. For a
+    /// pinned PVC, it is how the volume is tied to the node ("local, at /mnt/d1"). For a confined
+    /// PVC, it is a clause that follows the volume's name.
+    pub fn why(&self) -> String {
+        match &self.kind {
+            TieKind::Pinned(location) => match &location.storage {
+                Place::StrictLocal => "Longhorn, dataLocality strict-local".to_owned(),
+                Place::Driver => format!(
+                    "reachable only from this node, by {}",
+                    spell(&location.affinity)
+                ),
+                directory => of_directory(directory),
+            },
+            TieKind::Confined(Location { storage, affinity }) => {
+                let mut requirements = affinity.iter().flat_map(|term| &term.requirements);
+                let is_bound = requirements.any(|requirement| !requirement.of_zone());
+                if matches!(storage, Place::Driver) || is_bound {
+                    format!("needs {}", spell(affinity))
+                } else {
+                    let directory = of_directory(storage);
+                    format!("is a directory that other nodes may share ({directory})")
+                }
+            }
+            TieKind::Unverified(doubt) => doubt.to_string(),
+            TieKind::Goes(wanted) => wanted.to_string(),
+            _ => String::new(),
+        }
+    }
+}
