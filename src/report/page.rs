@@ -697,12 +697,15 @@ impl<'a> Page<'a> {
             .copied()
             .filter(|it| it.storage.is_none() && it.code() != ReasonCode::KubeletAlive)
             .collect_vec();
-        let first = unread.iter().filter_map(|it| run.reaped_from(it)).min();
-        if let Some(first) = first {
+        let waiting = unread.iter().copied();
+        let waiting = waiting
+            .filter(|it| run.reaped_from(it).is_some())
+            .collect_vec();
+        if let Some(first) = waiting.iter().filter_map(|it| run.reaped_from(it)).min() {
             texts.push(format!(
                 "Not known before {}: {}.",
                 clock(first),
-                named(&unread)
+                named(&waiting)
             ));
         } else if texts.is_empty() && unread.is_empty() && !of_dead.is_empty() {
             texts.push(format!("None on {}.", on(&of_dead)));

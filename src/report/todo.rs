@@ -150,7 +150,6 @@ impl<'a> About<'a> {
         }
     }
 
-    /// Names the first pods.
     fn pods(&self) -> String {
         named(&self.pods)
     }
@@ -160,10 +159,12 @@ impl<'a> About<'a> {
     }
 }
 
-/// Names the first of the pods.
+/// Names a few pods, and counts many: the lists name them.
 pub fn named(pods: &[&Judged]) -> String {
-    let names = pods.iter().map(|it| full_name(&it.pod)).collect_vec();
-    listed(&names, NAMED)
+    if pods.len() > NAMED {
+        return format!("{} pods", pods.len());
+    }
+    pods.iter().map(|it| full_name(&it.pod)).join(", ")
 }
 
 /// Returns the pod's namespace and name.
@@ -537,7 +538,7 @@ impl RunRecord<'_> {
             Todo::SeeOutcome(code, why) => (format!("See why {pods} was not deleted [{code}]: {why}"), None),
             Todo::SeeUnread(what, why) => (format!("Not read: {what}: {why}"), None),
             Todo::GiveUp(key) => self.give_up(key, about, &mut harms),
-            Todo::GiveUpEach => (format!("Only if {nodes} is lost for good: give up their data, one pod at a time, and wait for Ready in between: {pods} (pod-reaper explain POD)."), None),
+            Todo::GiveUpEach => (format!("Only if {nodes} is lost for good: give up the data of {pods}, one at a time, and wait for Ready in between (pod-reaper explain POD)."), None),
             Todo::OneAtATime => (format!("{pods} belong together: one pod at a time, and wait for Ready in between."), None),
             Todo::LeaveToOperator { claim, owner } => (format!("Only if {nodes} is lost for good: PVC {claim} of {pods} belongs to {owner}, whose operator replaces it."), None),
             Todo::CreateAgain(claim) => (format!("Only if {nodes} is lost for good: nobody makes PVC {claim} of {pods} again. Delete it, and create it again once a run has deleted the pod."), None),
@@ -556,8 +557,8 @@ impl RunRecord<'_> {
                     Some(_) => {
                         harms = true;
                         let off = node.filter(|node| self.off(Some(node)).contains(&Todo::PowerOff));
-                        let off = off.map_or_else(|| format!("once {nodes} is off, set the taint"), |_| format!("power off {nodes}, then set the taint"));
-                        (format!("{held} If that ran on {nodes}, or waits for the end of the pod: {off}. {}.", capitalized(TAINT)), taint())
+                        let off = off.map_or("once it is off", |_| "power it off, then");
+                        (format!("{held} If that ran on {nodes}, or waits for the end of the pod: {off} set the out-of-service taint."), taint())
                     }
                 }
             }
@@ -724,9 +725,4 @@ fn about_time(time: jiff::SignedDuration) -> String {
         0 => format!("{} minutes", seconds / 60),
         _ => about(time),
     }
-}
-
-fn capitalized(text: &str) -> String {
-    let (first, rest) = text.split_at(1);
-    first.to_uppercase() + rest
 }

@@ -113,6 +113,76 @@ fn no_leases() -> String {
     .concat()
 }
 
+/// Forty nodes, of which one has failed with 25 pods of many kinds.
+fn one_of_forty() -> String {
+    let mut cluster = String::new();
+    for number in 1..=40 {
+        let state = if number == 17 {
+            "since: 1080, renewed: 1120"
+        } else {
+            "ready: 'True'"
+        };
+        cluster += &format!("Node node{number:02}: {{{state}}}\n");
+    }
+    let set = |namespace: &str, name: &str, [ready, wanted]: [usize; 2]| {
+        let templates = "volumeClaimTemplates: [{metadata: {name: data}}]";
+        let status = format!("status: {{replicas: {wanted}, readyReplicas: {ready}}}");
+        format!(
+            "StatefulSet {namespace}/{name}: {{apiVersion: apps/v1, spec: {{replicas: {wanted}, {templates}}}, {status}}}\n"
+        )
+    };
+    let stuck = |pod: &str, more: &str| {
+        format!("Pod {pod}: {{node: node17, grace: 30, overdue: 700, {more}}}\n")
+    };
+    for namespace in "cache git kafka minio ml monitoring payments search shop vault zk".split(' ')
+    {
+        cluster += &format!("Namespace {namespace}: {{}}\n");
+    }
+    let local = [
+        ("payments", "pg-main", 0, [0, 1]),
+        ("cache", "redis-node", 1, [2, 3]),
+        ("kafka", "kafka", 2, [2, 3]),
+        ("minio", "pool", 3, [3, 4]),
+        ("search", "es-data", 1, [2, 3]),
+        ("zk", "zookeeper", 0, [2, 3]),
+    ];
+    for (namespace, name, number, ready) in local {
+        let (pod, claim) = (format!("{name}-{number}"), format!("data-{name}-{number}"));
+        cluster += &set(namespace, name, ready);
+        cluster += &stuck(&format!("{namespace}/{pod}"), &format!("uses: {claim}"));
+        let spec = "spec: {local: {path: /d1}, persistentVolumeReclaimPolicy: Delete}";
+        cluster += &format!(
+            "PersistentVolume local-{pod}: {{claim: {namespace}/{claim}, on: node17, {spec}}}\n"
+        );
+    }
+    let attached = [
+        ("git", "gitea-0", "StatefulSet gitea"),
+        ("kafka", "strimzi-broker-4", "StrimziPodSet strimzi-broker"),
+        ("monitoring", "prometheus-0", "StatefulSet prometheus"),
+        ("payments", "cnpg-orders-2", "Cluster cnpg-orders"),
+        ("payments", "rabbitmq-1", "StatefulSet rabbitmq"),
+        ("vault", "vault-2", "StatefulSet vault"),
+    ];
+    for (namespace, pod, owner) in attached {
+        let uses = format!("uses: {pod}, owner: {owner}");
+        cluster += &stuck(&format!("{namespace}/{pod}"), &uses);
+        cluster += &format!("PersistentVolume pv-{pod}: {{claim: {namespace}/{pod}}}\n");
+        cluster += &format!("VolumeAttachment csi-{pod}: {{node: node17, volume: pv-{pod}}}\n");
+    }
+    for namespace in [
+        "cache", "git", "git", "ml", "ml", "ml", "shop", "shop", "shop", "shop", "shop",
+    ] {
+        let number = cluster.len();
+        cluster += &stuck(
+            &format!("{namespace}/web-58d-{number}"),
+            "owner: ReplicaSet web-58d",
+        );
+    }
+    cluster += "Pod impala/batch-ui-0: {node: node17, grace: 30, overdue: 240}\n";
+    let held = "owner: StatefulSet backup-agent, metadata: {finalizers: [example.com/backup]}";
+    cluster + &stuck("vault/backup-agent-0", held)
+}
+
 #[test]
 fn each_state_is_a_file_to_read() {
     let mut zone = String::new();
@@ -163,6 +233,7 @@ fn each_state_is_a_file_to_read() {
         ("30-pods", anywhere(1, 6, 30)),
         ("300-pods", anywhere(1, 6, 300)),
         ("20-nodes", anywhere(20, 200, 6)),
+        ("one-of-forty", one_of_forty()),
         ("volumes", executors(50)),
         ("six-sets", sets(&SIX, &[])),
         ("last-copy", sets(&SIX[..3], &["kafka"])),
