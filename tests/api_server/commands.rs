@@ -3,7 +3,7 @@
 
 use crate::{
     prelude::*,
-    support::program::{SHELLS, paste, paste_into},
+    support::program::{SHELLS, commands, paste, paste_into, program, succeeds},
 };
 use std::process::Output;
 
@@ -49,8 +49,7 @@ fn printed((part, differs, _): Line) -> (Fresh, String) {
     until_overdue();
     let run = run(&cluster.kubeconfig, &SHORT);
     let report = &run.report;
-    let judged = each(&report["nodes"]).chain(each(&report["pods"]));
-    let mut steps = judged.flat_map(|judged| each(&judged["steps"]));
+    let mut steps = each(&report["pods"]).flat_map(|judged| each(&judged["steps"]));
     let line = steps.find_map(|step| step["command"].as_str().filter(|line| line.contains(part)));
     let line = line.unwrap_or_else(|| panic!("no {part}: {report:#}"));
     (cluster, line.to_owned())
@@ -124,4 +123,60 @@ fn a_line_deletes_no_claim_that_was_made_anew() {
     let output = paste(&cluster, &text);
     assert!(!output.status.success(), "{}", shown(&output));
     assert!(!is_deleting(&cluster));
+}
+
+/// A PVC that was deleted before the node failed: the line only ever keeps its data, in time, late and twice.
+#[test]
+fn a_line_keeps_the_volume_of_a_deleted_claim() {
+    let cluster = one_dead();
+    let uid = stuck_with_disk(&cluster, "dead");
+    cluster.delete(&claim_path("apps", CLAIM), json!({}));
+    node_becomes(&cluster, "dead", "Unknown", "NodeStatusUnknown");
+    until_overdue();
+    let judged = run(&cluster.kubeconfig, &SHORT);
+    let lines = commands(&judged, &uid);
+    let line = lines.iter().find(|line| line.contains(" patch pv "));
+    let line = line.unwrap_or_else(|| panic!("{:#}", judged.report));
+    for _ in 0..2 {
+        succeeds(&paste(&cluster, line));
+        let volume = cluster.get("/api/v1/persistentvolumes/pv-apps-disk-db-0");
+        assert_eq!(volume["spec"]["persistentVolumeReclaimPolicy"], "Retain");
+    }
+}
+
+/// A pod that is Pending for a volume of a node that no longer exists, as an audit of a saved state shows it.
+#[test]
+fn a_line_deletes_the_claim_of_a_pending_pod_and_of_no_other() {
+    let cluster = one_dead();
+    stuck_with_disk(&cluster, "dead");
+    let pod = pod_path("apps", "db-0");
+    cluster.delete(&pod, json!({"gracePeriodSeconds": 0}));
+    cluster.delete(&node_path("dead"), json!({}));
+    make(
+        &cluster,
+        "Pod apps/db-0: {node: null, grace: null, phase: Pending, owner: StatefulSet db, uses: disk-db-0}",
+    );
+    let save = "get no,ns,po,pvc,pv,leases,volumeattachments,csidrivers,sts -Ao json --show-managed-fields";
+    let saved = cluster.kubectl(save.split(' '));
+    fs::write(cluster.dir.join("saved.json"), saved.stdout).unwrap();
+    let mut audit = program();
+    let audit = audit.args(["--snapshot", "saved.json", "--output=json"]);
+    let audit = audit.current_dir(&cluster.dir).output().unwrap();
+    let report = serde_json::from_slice::<Value>(&audit.stdout).unwrap();
+    let mut lines = each(&report["steps"]).filter_map(|step| step["command"].as_str());
+    let line = lines.find(|line| line.contains(" delete --raw "));
+    let line = line.unwrap_or_else(|| panic!("{report:#}"));
+    // The line of a file names no cluster.
+    let kubeconfig = cluster.kubeconfig.display();
+    let line = &format!("export KUBECONFIG={kubeconfig}; {line}");
+    cluster.patch_status(&pod, json!({"phase": "Running"}));
+    let late = paste(&cluster, line);
+    assert!(
+        !late.status.success() && !is_deleting(&cluster),
+        "{}",
+        shown(&late)
+    );
+    cluster.patch_status(&pod, json!({"phase": "Pending"}));
+    succeeds(&paste(&cluster, line));
+    assert!(is_deleting(&cluster));
 }

@@ -111,7 +111,10 @@ fn the_plugins_of_k9s_answer() {
         .replace("$NAME", "huebackend-0")
         .replace("$CONTEXT", "test");
     let (success, said) = typed(&cluster, &line, workplace.path());
-    assert!(success && said.starts_with("VERDICT: "), "{line}\n{said}");
+    assert!(
+        success && said.starts_with("compute-hive01/huebackend-0"),
+        "{line}\n{said}"
+    );
     assert_eq!(plugins.len(), 1);
 }
 

@@ -200,9 +200,8 @@ impl Case {
         };
         let before = is_kept();
         let printed = commands(run, &pod.uid);
-        let [delete] = &printed[..] else {
-            panic!("{printed:?}")
-        };
+        let delete = printed.iter().find(|line| line.contains(" delete --raw "));
+        let delete = delete.unwrap_or_else(|| panic!("{printed:?}"));
         // A second person pastes it too.
         for _ in 0..2 {
             let output = paste(self, delete);
