@@ -110,19 +110,23 @@ pub async fn open(file: &Path, now: Option<Timestamp>, dead: &[String]) -> Resul
         let read = if path == Path::new("-") {
             io::stdin().read_to_end(&mut text).map(|_| text)
         } else {
-            fs::read(path)
+            fs::read(&path)
         };
         let text = read.map_err(|error| {
-            format!(
-                "{error}; name a file that holds what `{SAVES_ONE}` prints, or - for standard input"
-            )
+            let remedy = format!(
+                "name a file that holds what `{SAVES_ONE}` prints, or - for standard input"
+            );
+            match error.kind() {
+                io::ErrorKind::NotFound => CouldNotRun::Usage(format!(
+                    "--snapshot {}: there is no such file; {remedy}",
+                    path.display()
+                )),
+                _ => in_snapshot(&path)(format!("{error}; {remedy}")),
+            }
         })?;
-        Saved::read(&text, now)
+        Saved::read(&text, now).map_err(in_snapshot(&path))
     });
-    let mut saved = read
-        .await
-        .map_err(in_snapshot(file))?
-        .map_err(in_snapshot(file))?;
+    let mut saved = read.await.map_err(in_snapshot(file))??;
     if !dead.is_empty() {
         saved.suppose_dead(dead)?;
     }
