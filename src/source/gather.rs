@@ -7,9 +7,9 @@ use futures_util::{StreamExt as _, stream};
 use itertools::Itertools as _;
 use tokio::time::Instant;
 
-use super::{Gathered, NodeRows, OtherLeases, Reader, Source, Wanted, reader::Pods};
+use super::{Gathered, NodeRows, NotRead, OtherLeases, Reader, Source, Wanted, reader::Pods};
 use crate::{
-    cluster::{Failure, MAX_IN_FLIGHT},
+    cluster::MAX_IN_FLIGHT,
     exit::Result,
     facts::{
         ClaimFacts, ClaimName, ClaimRead, ClaimState, ClusterFacts, LEASES_OF_FILE, Life,
@@ -29,7 +29,7 @@ const MAX_PVCS_OF_NAMESPACE: usize = 640;
 /// A namespace, and the name of an object in it.
 type Key = (String, String);
 /// The `StatefulSets` that were read.
-type Sets = BTreeMap<Key, Result<Option<RawStatefulSet>, Failure>>;
+type Sets = BTreeMap<Key, Result<Option<RawStatefulSet>, NotRead>>;
 
 /// Gathers the facts that the rules and the limits need. `asked` is a Terminating pod that
 /// `explain` takes through all steps, whatever its node and namespace.
