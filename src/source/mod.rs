@@ -3,6 +3,7 @@
 
 mod clock;
 mod cluster;
+mod fill;
 mod gather;
 mod reader;
 pub mod snapshot;
