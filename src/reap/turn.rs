@@ -168,8 +168,9 @@ impl Turn<'_> {
     }
 
     /// Deletes the pod. If the Job controller's finalizer holds the pod, the pod's status is patched
-    /// first, once a dry run has shown that nothing refuses the delete. Each try follows a fresh reading of the node. Once a try without a clear response may
-    /// have taken effect, a later "not found" no longer tells who deleted the pod.
+    /// first, once a dry run has shown that nothing refuses the delete. Each try has a permit of its
+    /// own. Once a try without a clear response may have taken effect, a later "not found" no longer
+    /// tells who deleted the pod.
     async fn delete(&mut self) -> Result<(), Outcome> {
         let cluster = self.run.cluster;
         let mut pod = self.judged.pod.clone();
@@ -242,7 +243,7 @@ impl Turn<'_> {
 
     /// Reads the pod's node again, judges the pod by it, and reads again what the verdict relies on.
     /// Returns the permission to write to the pod. `Err` is the pod's outcome if the pod may no longer
-    /// be deleted. The readings after that of the node are newer than the permit.
+    /// be deleted. The permit expires by the time of the node's reading, which is the oldest of them.
     async fn permit(&self, pod: &PodFacts) -> Result<Permit, Outcome> {
         let node = self.read_node_again().await?;
         let storage = self.judged.storage.as_ref();
