@@ -114,6 +114,7 @@ impl<'a, S: Source> Reader<'a, S> {
             Ok(mut listed) => {
                 let unreadable = listed.malformed.iter().filter_map(HolderPod::of_malformed);
                 listed.items.holders.extend(unreadable);
+                listed.items.etcd |= listed.malformed.iter().any(RawPod::may_run_etcd);
                 Ok(self.readable(list, listed))
             }
             Err(failure) if failure.failure().is_some_and(Failure::forbids) => {
