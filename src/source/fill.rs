@@ -109,7 +109,7 @@ pub(super) fn note_etcd(facts: &mut ClusterFacts, rows: &NodeRows, lists: &BTree
         ready: members.values().filter(|is_ready| **is_ready).count(),
         members: members.len(),
     };
-    for node in down(facts).filter(|node| seen.contains(&node.name)) {
+    for node in not_ready_nodes(facts).filter(|node| seen.contains(&node.name)) {
         node.etcd = Some(quorum);
     }
 }
@@ -137,7 +137,7 @@ pub(super) fn note_missing_leases<S: Source>(
 }
 
 /// Lists the known nodes that are NotReady.
-fn down(facts: &mut ClusterFacts) -> impl Iterator<Item = &mut NodeFacts> {
+fn not_ready_nodes(facts: &mut ClusterFacts) -> impl Iterator<Item = &mut NodeFacts> {
     facts.nodes.values_mut().filter_map(|node| match node {
         NodeRead::Known(node) if node.ready != Ready::True => Some(node),
         _ => None,
@@ -173,7 +173,7 @@ pub(super) fn hear(
         );
     }
     let (now, mut leases) = (facts.now, leases.unwrap_or_default());
-    for node in down(facts) {
+    for node in not_ready_nodes(facts) {
         // The Leases were read by name in all namespaces, and for all API servers.
         let own = leases.remove(&node.name).unwrap_or(Ok(Some(Vec::new())));
         // A pod that was not listed may hold a Lease.

@@ -58,8 +58,8 @@ pub async fn gather<S: Source>(
     let (namespaces, attachments, nodes, lists) = tokio::join!(
         reader.namespaces(),
         reader.attachments(),
-        each(rows.not_ready.clone(), async |name| reader.node(name).await),
-        each(lists.collect::<BTreeSet<_>>(), async |list| {
+        read_each(rows.not_ready.clone(), async |name| reader.node(name).await),
+        read_each(lists.collect::<BTreeSet<_>>(), async |list| {
             reader.pods(list, is_not_ready(list)).await
         }),
     );
@@ -72,7 +72,7 @@ pub async fn gather<S: Source>(
     note_etcd(&mut facts, &rows, &lists);
     let others = pods.iter().filter_map(|pod| pod.node.clone()).unique();
     let others = others.filter(|name| !facts.nodes.contains_key(name));
-    let others = each(others.collect_vec(), async |name| reader.node(name).await);
+    let others = read_each(others.collect_vec(), async |name| reader.node(name).await);
     facts.nodes.extend(others.await);
     if !all {
         let found = pods.len();
@@ -114,7 +114,7 @@ pub async fn gather<S: Source>(
     let (mut due, kept) = pods
         .into_iter()
         .partition::<Vec<_>, _>(|pod| goes_on(&facts, pod) && facts.known_node(pod).is_some());
-    let claims = each(admitted(&facts, &mut due, is_asked), async |key| {
+    let claims = read_each(admitted(&facts, &mut due, is_asked), async |key| {
         reader.claim(&key.0, &key.1).await
     });
     let mut read = StorageReads {
@@ -126,7 +126,7 @@ pub async fn gather<S: Source>(
         PodContext::of(&facts, policy, pod, Some(&storage)).needs_drivers()
     });
     let (nodes, drivers) = tokio::join!(
-        each(read.selectors(), async |selector| reader
+        read_each(read.selectors(), async |selector| reader
             .nodes_for(selector)
             .await),
         async {
@@ -143,7 +143,7 @@ pub async fn gather<S: Source>(
         PodContext::of(&facts, policy, pod, Some(&storage)).needs_set()
     });
     let keys = on_set.filter_map(set_of).unique().collect_vec();
-    read.sets = each(keys, async |key| reader.stateful_set(&key.0, &key.1).await).await;
+    read.sets = read_each(keys, async |key| reader.stateful_set(&key.0, &key.1).await).await;
     let due = due.into_iter().map(|pod| {
         let storage = read.storage_of(&pod, &facts);
         (pod, Some(storage))
@@ -159,7 +159,7 @@ pub async fn gather<S: Source>(
 }
 
 /// Reads each of `what`, in this order.
-async fn each<T: Ord, R>(
+async fn read_each<T: Ord, R>(
     what: impl IntoIterator<Item = T>,
     read: impl AsyncFn(&T) -> R,
 ) -> BTreeMap<T, R> {
