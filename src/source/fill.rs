@@ -104,7 +104,17 @@ pub(super) fn note_etcd(facts: &mut ClusterFacts, rows: &NodeRows, lists: &BTree
     } else {
         rows.etcd.clone()
     };
-    members.extend(seen.iter().map(|name| (name.clone(), false)));
+    // Without a role of its own, etcd may run on a node whose pods could not be listed.
+    let may_run_it = |name: &&String| {
+        let pods = lists.get(&PodsOf::Node((*name).clone()));
+        rows.etcd.is_empty() && pods.is_none_or(|pods| pods.unread.is_some())
+    };
+    let unlisted = rows.not_ready.iter().filter(may_run_it);
+    members.extend(
+        seen.iter()
+            .chain(unlisted)
+            .map(|name| (name.clone(), false)),
+    );
     let quorum = Quorum {
         ready: members.values().filter(|is_ready| **is_ready).count(),
         members: members.len(),
