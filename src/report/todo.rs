@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 
 use itertools::Itertools as _;
 
-use super::{build::Damage, record::RunRecord};
+use super::{build::Damage, page::State, record::RunRecord};
 use crate::{
     codes::{codes, entry},
     facts::{
-        ClaimFacts, HANGS, KubeletSays, LeafKind, NodeFacts, Owner, PodFacts, Ready, SignBy,
-        Storage, Stray,
+        HANGS, KubeletSays, LeafKind, NodeFacts, Owner, PodFacts, Ready, SignBy, Storage, Stray,
     },
     judge::{Judged, Limit},
     judge::{ReasonCode, Tie, TieKind, Verdict, Wanted},
@@ -63,9 +62,11 @@ pub enum Todo {
     /// Something could not be read: what, and why.
     SeeUnread(String, String),
     // From here on, it can wait until morning.
-    GiveUp(ClaimKey),
     GiveUpEach,
-    OneAtATime,
+    GiveUp {
+        namespace: String,
+        claim: String,
+    },
     LeaveToOperator {
         claim: String,
         owner: Owner,
@@ -98,13 +99,6 @@ pub enum Todo {
     SeeStray(Stray),
     /// Only for somebody who asks about one pod: a report has it where nothing else helps.
     TaintNode,
-}
-
-/// A PVC that somebody may give up by deleting it.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ClaimKey {
-    pub namespace: String,
-    pub claim: String,
 }
 
 codes! {
@@ -178,16 +172,22 @@ pub fn full_name(pod: &PodFacts) -> String {
 
 impl Todo {
     fn when(&self) -> When {
-        if *self
-            < Self::GiveUp(ClaimKey {
-                namespace: String::new(),
-                claim: String::new(),
-            })
-        {
+        if *self < Self::GiveUpEach {
             When::Now
         } else {
             When::Later
         }
+    }
+
+    /// Reports whether the data of its pod is given up by it.
+    fn is_last_resort(&self) -> bool {
+        matches!(
+            self,
+            Self::GiveUp { .. }
+                | Self::LeaveToOperator { .. }
+                | Self::CreateAgain(_)
+                | Self::CopyPaths(_)
+        )
     }
 }
 
@@ -195,7 +195,7 @@ impl RunRecord<'_> {
     /// Lists what to do about the whole run: for each pod, for the limits and for what was not read.
     pub fn todos(&self) -> Todos<'_> {
         let mut all = Todos::new();
-        for judged in &self.plan.pods {
+        for judged in self.by_damage(self.plan.pods.iter().collect()) {
             for todo in self.todos_of(judged) {
                 all.entry(todo).or_default().pods.push(judged);
             }
@@ -203,37 +203,13 @@ impl RunRecord<'_> {
         for todo in self.todos_of_run() {
             all.entry(todo).or_default();
         }
-        // At most one command that discards data stands in a report.
-        let is_give_up = |todo: &Todo| matches!(todo, Todo::GiveUp(_));
-        if all.keys().filter(|todo| is_give_up(todo)).count() > 1 {
-            let several = all.extract_if(.., |todo, _| is_give_up(todo));
-            let pods = several.flat_map(|(_, about)| about.pods).collect();
-            all.insert(Todo::GiveUpEach, About::of(pods));
-        }
-        let of_node = |todo: &Todo| {
-            matches!(
-                todo,
-                Todo::LeaveToOperator { .. } | Todo::CreateAgain(_) | Todo::CopyPaths(_)
-            )
-        };
-        let others = all.iter().filter(|(todo, _)| of_node(todo));
-        let others = others
-            .flat_map(|(_, about)| about.pods.clone())
-            .unique_by(|it| it.pod.uid.to_string());
-        let of_one = others
-            .into_group_map_by(|it| {
-                (
-                    &it.pod.namespace,
-                    it.pod.owner.as_ref().map(ToString::to_string),
-                )
-            })
-            .into_values();
-        let several = of_one.filter(|pods| pods.len() > 1).flatten().collect_vec();
-        if !several.is_empty() {
-            all.entry(Todo::OneAtATime)
-                .or_default()
-                .pods
-                .extend(several);
+        // Data is given up one pod at a time: a report has the command only if one pod needs it.
+        let last = all.iter().filter(|(todo, _)| todo.is_last_resort());
+        let last = last.flat_map(|(_, about)| about.pods.clone());
+        let last = last.unique_by(|it| it.pod.uid.as_str()).collect_vec();
+        if last.len() > 1 {
+            all.retain(|todo, _| !todo.is_last_resort());
+            all.entry(Todo::GiveUpEach).or_default().pods = self.by_damage(last);
         }
         // If only one pod is there to wait for, the look at its node says so.
         if all
@@ -243,7 +219,7 @@ impl RunRecord<'_> {
             all.remove(&Todo::DownUntil);
         }
         for about in all.values_mut() {
-            *about = About::of(self.by_damage(std::mem::take(&mut about.pods)));
+            *about = About::of(std::mem::take(&mut about.pods));
         }
         let held = self.facts.known_nodes();
         let held = held.filter(|node| node.ready != Ready::True && node.leaf.is_none());
@@ -391,11 +367,12 @@ impl RunRecord<'_> {
                     Some(Todo::HeldClaim { claim, finalizers })
                 }
                 (TieKind::Pinned(_), Some(its)) if its.deletion.is_some() => None,
-                (TieKind::Pinned(_), Some(its)) if may_give_up(pod, its) => {
-                    Some(Todo::GiveUp(ClaimKey {
+                // The template of the `StatefulSet` makes the PVC again.
+                (TieKind::Pinned(_), Some(its)) if its.templated && pod.of_stateful_set() => {
+                    Some(Todo::GiveUp {
                         namespace: pod.namespace.clone(),
                         claim,
-                    }))
+                    })
                 }
                 (TieKind::Pinned(_), its) => Some(match its.and_then(|its| its.owner.clone()) {
                     Some(owner) => Todo::LeaveToOperator { claim, owner },
@@ -409,16 +386,10 @@ impl RunRecord<'_> {
 
     /// Lists what to do about the machine of a pod that starts elsewhere.
     fn off(&self, node: Option<&NodeFacts>) -> Vec<Todo> {
-        let now = self.facts.now;
-        let is_suspect = |node: &NodeFacts| {
-            node.leaf.is_none()
-                && !node.may_live(now)
-                && node.fenced(now).is_none()
-                && !node.out_of_service
-                && !node.is_deleted
-                && node.etcd.is_none_or(|members| members.is_met())
+        let is_suspect = |node: &&NodeFacts| {
+            State::of(node, self.facts.now) == State::Down && !node.out_of_service
         };
-        let Some(node) = node.filter(|node| is_suspect(node)) else {
+        let Some(node) = node.filter(is_suspect) else {
             return Vec::new();
         };
         let down = self
@@ -461,7 +432,7 @@ impl RunRecord<'_> {
         let harms = matches!(
             todo,
             Todo::Fence
-                | Todo::GiveUp(_)
+                | Todo::GiveUp { .. }
                 | Todo::ReleaseFinalizer { .. }
                 | Todo::SeeStray(Stray::Pending { .. })
                 | Todo::TaintNode
@@ -524,9 +495,8 @@ impl RunRecord<'_> {
             Todo::AskWhatItIs => format!("Find out what {nodes} stands for: no kubelet ever reported there, so {pods} may run."),
             Todo::SeeOutcome(code, why) => format!("See why {pods} was not deleted [{code}]: {why}"),
             Todo::SeeUnread(what, why) => format!("Not read: {what}: {why}"),
-            Todo::GiveUp(key) => self.give_up(key, about),
+            Todo::GiveUp { claim, .. } => self.give_up(claim, about),
             Todo::GiveUpEach => format!("Only if {nodes} is lost for good: give up the data of {pods}, one at a time, and wait for Ready in between (pod-reaper explain POD)."),
-            Todo::OneAtATime => format!("{pods} belong together: one pod at a time, and wait for Ready in between."),
             Todo::LeaveToOperator { claim, owner } => format!("Only if {nodes} is lost for good: PVC {claim} of {pods} belongs to {owner}, whose operator replaces it."),
             Todo::CreateAgain(claim) => format!("Only if {nodes} is lost for good: nobody makes PVC {claim} of {pods} again. Delete it, and create it again once a run has deleted the pod."),
             Todo::SeeVolume { why, .. } => format!("{pods}: see its storage. {why}."),
@@ -634,7 +604,7 @@ impl RunRecord<'_> {
                         .delete_unused_claim((namespace, pod, pod_uid), claim, claim_uid)
                 })
             }
-            Todo::GiveUp(ClaimKey { namespace, claim }) => {
+            Todo::GiveUp { namespace, claim } => {
                 let uid = &first?.claim(claim)?.bound()?.uid;
                 let node = self.facts.known_node(&first?.pod)?;
                 let is_named = is_name(namespace) && is_name(claim);
@@ -685,7 +655,7 @@ impl RunRecord<'_> {
         }
     }
 
-    fn give_up(&self, ClaimKey { claim, .. }: &ClaimKey, about: &About<'_>) -> String {
+    fn give_up(&self, claim: &str, about: &About<'_>) -> String {
         let (pods, nodes) = (about.pods(), about.nodes());
         let its = about.pods.first().and_then(|judged| judged.claim(claim));
         let policy = its.and_then(|its| its.bound()?.volume.reclaim_policy.as_deref());
@@ -746,12 +716,6 @@ impl RunRecord<'_> {
             pod.phase == "Pending" && pod.containers.running + pod.containers.terminated == 0;
         !untouched && !never_started && !pod.finished() && !pod.made_by("DaemonSet", "apps")
     }
-}
-
-/// Reports whether the report may ask to delete the PVC: the template of the pod's `StatefulSet` makes it
-/// again.
-fn may_give_up(pod: &PodFacts, claim: &ClaimFacts) -> bool {
-    claim.templated && pod.of_stateful_set()
 }
 
 fn about_time(time: jiff::SignedDuration) -> String {

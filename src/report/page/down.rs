@@ -19,7 +19,7 @@ const TOGETHER: SignedDuration = SignedDuration::from_mins(1);
 
 /// The state of a node that is not Ready, the most urgent first.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum State<'a> {
+pub enum State<'a> {
     Unread,
     NeededMember,
     Down,
@@ -58,24 +58,27 @@ fn state<'a>(run: &'a RunRecord<'_>, name: &str, read: &'a NodeRead) -> Option<S
             return needs_you.then_some(State::Gone);
         }
     };
-    if node.ready == Ready::True {
-        return None;
+    (node.ready != Ready::True).then(|| State::of(node, now))
+}
+
+impl<'a> State<'a> {
+    pub fn of(node: &'a NodeFacts, now: Timestamp) -> Self {
+        if let Some(leaf) = &node.leaf {
+            Self::Leaf(leaf.kind, leaf.maker, leaf.cluster.as_deref())
+        } else if !node.signs_of_life(now).is_empty() {
+            Self::Alive(node.kubelet_says.filter(|_| node.ready == Ready::False))
+        } else if node.may_live(now) {
+            Self::NotLookedAt
+        } else if let Some(mark) = node.fenced(now) {
+            Self::Fenced(mark)
+        } else if node.etcd.is_some_and(|members| !members.is_met()) {
+            Self::NeededMember
+        } else if node.is_deleted {
+            Self::BeingDeleted
+        } else {
+            Self::Down
+        }
     }
-    Some(if let Some(leaf) = &node.leaf {
-        State::Leaf(leaf.kind, leaf.maker, leaf.cluster.as_deref())
-    } else if !node.signs_of_life(now).is_empty() {
-        State::Alive(node.kubelet_says.filter(|_| node.ready == Ready::False))
-    } else if node.may_live(now) {
-        State::NotLookedAt
-    } else if let Some(mark) = node.fenced(now) {
-        State::Fenced(mark)
-    } else if node.etcd.is_some_and(|members| !members.is_met()) {
-        State::NeededMember
-    } else if node.is_deleted {
-        State::BeingDeleted
-    } else {
-        State::Down
-    })
 }
 
 impl Page<'_> {

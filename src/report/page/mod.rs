@@ -7,7 +7,8 @@ mod lists;
 
 use itertools::Itertools as _;
 
-use self::{down::State, lists::Effect};
+pub(super) use self::down::State;
+use self::lists::Effect;
 use super::{
     build::Damage,
     document::{Document, Kind, Section, Tone},
