@@ -324,7 +324,7 @@ codes! {
 }
 
 /// The kind of thing that a leaf node stands for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LeafKind {
     /// A leaf cluster of Kosmos.
     Kosmos,

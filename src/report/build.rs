@@ -105,7 +105,7 @@ impl RunRecord<'_> {
             reaped_from: self.reaped_from(judged),
             ready_copies: judged.copies().map(|copies| copies.to_string()),
             note: joined(self.notes(judged), "; ").filter(|_| judged.limit.is_none()),
-            steps: self.steps(self.todos_of(judged), &About::of(judged)),
+            steps: self.steps(self.todos_of(judged), &About::of(vec![judged])),
         }
     }
 

@@ -1,5 +1,6 @@
 //! The document: what a report says to people, before it becomes text or HTML.
 
+use super::todo::Step;
 use crate::codes::codes;
 
 /// A report for people. Every writer shows all of it, in this order.
@@ -33,17 +34,8 @@ pub struct Section {
 pub enum Line {
     /// A paragraph.
     Text(String),
-    /// A thing to do.
-    Step {
-        /// Its number. The steps of a document are numbered through.
-        number: usize,
-        /// What to do.
-        text: String,
-        /// What to paste; one line.
-        command: Option<String>,
-        /// True if the command discards data or ends pods.
-        harms: bool,
-    },
+    /// A thing to do and its number. The steps of a document are numbered through.
+    Step(usize, Step),
     /// Names that belong together, each group with what they have in common; no writer breaks a name.
     Names(Vec<(String, Vec<String>)>),
 }
@@ -80,7 +72,28 @@ codes! {
     }
 }
 
+impl Document {
+    /// Leaves out sections without lines.
+    pub fn without_empty(mut self) -> Self {
+        self.sections.retain(|section| !section.lines.is_empty());
+        self
+    }
+}
+
 impl Section {
+    /// Returns a section of numbered steps.
+    pub fn of_steps(heading: &str, tone: Tone, steps: Vec<(usize, Step)>) -> Self {
+        let steps = steps.into_iter();
+        Self {
+            kind: Kind::Steps,
+            heading: heading.to_owned(),
+            tone,
+            lines: steps
+                .map(|(number, step)| Line::Step(number, step))
+                .collect(),
+        }
+    }
+
     /// Returns a section of paragraphs.
     pub fn of_texts(
         kind: Kind,

@@ -102,11 +102,8 @@ fn document(
     let head = |heading: &str, text: Option<String>| {
         Section::of_texts(Kind::Head, heading, Tone::Plain, text)
     };
-    let (now, later): (Vec<_>, Vec<_>) = entry
-        .steps
-        .iter()
-        .enumerate()
-        .partition(|(_, step)| step.when == When::Now);
+    let steps = (1..).zip(entry.steps.iter().cloned());
+    let (now, later) = steps.partition::<Vec<(usize, Step)>, _>(|(_, step)| step.when == When::Now);
     let source = run
         .settings
         .task
@@ -120,8 +117,8 @@ fn document(
         head("the pod", judged.map(|judged| pod(run, judged))),
         head("by itself", judged.map(|judged| by_itself(run, judged))),
         head("afterwards", entry.note.clone()),
-        steps("DO", Tone::Bad, &now),
-        steps("CAN WAIT UNTIL MORNING", Tone::Plain, &later),
+        Section::of_steps("DO", Tone::Bad, now),
+        Section::of_steps("CAN WAIT UNTIL MORNING", Tone::Plain, later),
         of_rules("RULES", rules),
         of_rules("LIMITS", limits),
         Section::of_texts(
@@ -148,26 +145,9 @@ fn document(
             source.as_deref().unwrap_or("EXPLAIN"),
             run.facts.now.strftime(" at %F %RZ")
         ),
-        sections: sections
-            .into_iter()
-            .filter(|section| !section.lines.is_empty())
-            .collect(),
+        sections: sections.into(),
     }
-}
-
-fn steps(heading: &str, tone: Tone, steps: &[(usize, &Step)]) -> Section {
-    let lines = steps.iter().map(|(place, step)| Line::Step {
-        number: place + 1,
-        text: step.what.clone(),
-        command: step.command.clone(),
-        harms: step.harms,
-    });
-    Section {
-        kind: Kind::Steps,
-        heading: heading.to_owned(),
-        tone,
-        lines: lines.collect(),
-    }
+    .without_empty()
 }
 
 /// Says where the pod's data is: by the affinity of its volumes, its `hostPath`, and the status of its

@@ -8,7 +8,7 @@ use jiff::SignedDuration;
 
 use super::{
     record::RunRecord,
-    todo::{full_name, named},
+    todo::{About, full_name},
 };
 use crate::{
     facts::{NodeFacts, PodFacts, Ready, StayReason},
@@ -139,7 +139,10 @@ fn long_waits(run: &RunRecord<'_>) -> Vec<String> {
             }
             (None, _) => pods[0].sentence(),
         };
-        format!("Still waiting, for up to {time}: {}. {why}", named(&pods))
+        format!(
+            "Still waiting, for up to {time}: {}. {why}",
+            About::of(pods).pods()
+        )
     });
     notices.collect()
 }

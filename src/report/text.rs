@@ -116,15 +116,10 @@ impl Text {
                         before.clone_from(&indent);
                     }
                 }
-                Line::Step {
-                    number,
-                    text,
-                    command,
-                    ..
-                } => {
+                Line::Step(number, step) => {
                     self.heading(&mut before, tone);
-                    self.paragraph(&format!("{number:>2}  "), "    ", Tone::Plain, text);
-                    if let Some(command) = command {
+                    self.paragraph(&format!("{number:>2}  "), "    ", Tone::Plain, &step.what);
+                    if let Some(command) = &step.command {
                         self.line(&format!("    {}", sanitize(command)), Tone::Plain);
                     }
                 }

@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 
 use itertools::Itertools as _;
 
-use super::{build::Damage, record::RunRecord};
+use super::{build::Damage, page::State, record::RunRecord};
 use crate::{
     codes::{codes, entry},
     facts::{
-        ClaimFacts, HANGS, KubeletSays, LeafKind, NodeFacts, NodeRead, Owner, PodFacts, Ready,
-        SignBy, Storage, Stray,
+        HANGS, KubeletSays, LeafKind, NodeFacts, Owner, PodFacts, Ready, SignBy, Storage, Stray,
     },
     judge::{Judged, Limit},
     judge::{ReasonCode, Tie, TieKind, Verdict, Wanted},
@@ -20,6 +19,8 @@ use crate::{
 
 /// The most names in a sentence.
 const NAMED: usize = 3;
+/// Stands for a leaf cluster whose name is not known.
+const LEAF_CLUSTER: &str = "the leaf cluster";
 
 /// A thing to do. The order is that of urgency.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -61,9 +62,11 @@ pub enum Todo {
     /// Something could not be read: what, and why.
     SeeUnread(String, String),
     // From here on, it can wait until morning.
-    GiveUp(ClaimKey),
     GiveUpEach,
-    OneAtATime,
+    GiveUp {
+        namespace: String,
+        claim: String,
+    },
     LeaveToOperator {
         claim: String,
         owner: Owner,
@@ -96,13 +99,6 @@ pub enum Todo {
     SeeStray(Stray),
     /// Only for somebody who asks about one pod: a report has it where nothing else helps.
     TaintNode,
-}
-
-/// A PVC that somebody may give up by deleting it.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ClaimKey {
-    pub namespace: String,
-    pub claim: String,
 }
 
 codes! {
@@ -142,29 +138,31 @@ pub struct About<'a> {
 pub type Todos<'a> = BTreeMap<Todo, About<'a>>;
 
 impl<'a> About<'a> {
-    /// Returns what a step about one pod is about.
-    pub fn of(judged: &'a Judged) -> Self {
+    /// Returns pods with their nodes.
+    pub fn of(pods: Vec<&'a Judged>) -> Self {
+        let nodes = pods.iter().filter_map(|it| it.pod.node.as_deref()).unique();
         Self {
-            pods: vec![judged],
-            nodes: judged.pod.node.as_deref().into_iter().collect(),
+            nodes: nodes.sorted_by_cached_key(|name| natural(name)).collect(),
+            pods,
         }
     }
 
-    fn pods(&self) -> String {
-        named(&self.pods)
+    /// Names a few pods, and counts many: the lists name them.
+    pub fn pods(&self) -> String {
+        match self.pods.len() {
+            many if many > NAMED => format!("{many} pods"),
+            _ => self.pods.iter().map(|it| full_name(&it.pod)).join(", "),
+        }
     }
 
-    fn nodes(&self) -> String {
+    pub fn nodes(&self) -> String {
         listed(&self.nodes, NAMED)
     }
-}
 
-/// Names a few pods, and counts many: the lists name them.
-pub fn named(pods: &[&Judged]) -> String {
-    if pods.len() > NAMED {
-        return format!("{} pods", pods.len());
+    /// Writes a sentence with the pods and their nodes, if there are any pods.
+    pub fn say(&self, sentence: impl Fn(&str, &str) -> String) -> Option<String> {
+        (!self.pods.is_empty()).then(|| sentence(&self.pods(), &self.nodes()))
     }
-    pods.iter().map(|it| full_name(&it.pod)).join(", ")
 }
 
 /// Returns the pod's namespace and name.
@@ -174,16 +172,22 @@ pub fn full_name(pod: &PodFacts) -> String {
 
 impl Todo {
     fn when(&self) -> When {
-        if *self
-            < Self::GiveUp(ClaimKey {
-                namespace: String::new(),
-                claim: String::new(),
-            })
-        {
+        if *self < Self::GiveUpEach {
             When::Now
         } else {
             When::Later
         }
+    }
+
+    /// Reports whether the data of its pod is given up by it.
+    fn is_last_resort(&self) -> bool {
+        matches!(
+            self,
+            Self::GiveUp { .. }
+                | Self::LeaveToOperator { .. }
+                | Self::CreateAgain(_)
+                | Self::CopyPaths(_)
+        )
     }
 }
 
@@ -191,7 +195,7 @@ impl RunRecord<'_> {
     /// Lists what to do about the whole run: for each pod, for the limits and for what was not read.
     pub fn todos(&self) -> Todos<'_> {
         let mut all = Todos::new();
-        for judged in &self.plan.pods {
+        for judged in self.by_damage(self.plan.pods.iter().collect()) {
             for todo in self.todos_of(judged) {
                 all.entry(todo).or_default().pods.push(judged);
             }
@@ -199,43 +203,13 @@ impl RunRecord<'_> {
         for todo in self.todos_of_run() {
             all.entry(todo).or_default();
         }
-        // At most one command that discards data stands in a report.
-        let is_give_up = |todo: &Todo| matches!(todo, Todo::GiveUp(_));
-        if all.keys().filter(|todo| is_give_up(todo)).count() > 1 {
-            let several = all.extract_if(.., |todo, _| is_give_up(todo));
-            let pods = several.flat_map(|(_, about)| about.pods).collect_vec();
-            all.insert(
-                Todo::GiveUpEach,
-                About {
-                    pods,
-                    ..About::default()
-                },
-            );
-        }
-        let of_node = |todo: &Todo| {
-            matches!(
-                todo,
-                Todo::LeaveToOperator { .. } | Todo::CreateAgain(_) | Todo::CopyPaths(_)
-            )
-        };
-        let others = all.iter().filter(|(todo, _)| of_node(todo));
-        let others = others
-            .flat_map(|(_, about)| about.pods.clone())
-            .unique_by(|it| it.pod.uid.to_string());
-        let of_one = others
-            .into_group_map_by(|it| {
-                (
-                    &it.pod.namespace,
-                    it.pod.owner.as_ref().map(ToString::to_string),
-                )
-            })
-            .into_values();
-        let several = of_one.filter(|pods| pods.len() > 1).flatten().collect_vec();
-        if !several.is_empty() {
-            all.entry(Todo::OneAtATime)
-                .or_default()
-                .pods
-                .extend(several);
+        // Data is given up one pod at a time: a report has the command only if one pod needs it.
+        let last = all.iter().filter(|(todo, _)| todo.is_last_resort());
+        let last = last.flat_map(|(_, about)| about.pods.clone());
+        let last = last.unique_by(|it| it.pod.uid.as_str()).collect_vec();
+        if last.len() > 1 {
+            all.retain(|todo, _| !todo.is_last_resort());
+            all.entry(Todo::GiveUpEach).or_default().pods = self.by_damage(last);
         }
         // If only one pod is there to wait for, the look at its node says so.
         if all
@@ -244,18 +218,17 @@ impl RunRecord<'_> {
         {
             all.remove(&Todo::DownUntil);
         }
-        let of_limits = [Todo::ReachOne, Todo::MakeRoom];
-        for (todo, about) in &mut all {
-            about.pods = self.by_damage(std::mem::take(&mut about.pods));
-            let held = self.facts.known_nodes().filter(|node| {
-                of_limits.contains(todo) && node.ready != Ready::True && node.leaf.is_none()
-            });
-            let nodes = about.pods.iter().filter_map(|it| it.pod.node.as_deref());
-            let nodes = nodes.chain(held.map(|node| node.name.as_str()));
-            about.nodes = nodes
-                .unique()
-                .sorted_by_cached_key(|name| natural(name))
-                .collect();
+        for about in all.values_mut() {
+            *about = About::of(std::mem::take(&mut about.pods));
+        }
+        let held = self.facts.known_nodes();
+        let held = held.filter(|node| node.ready != Ready::True && node.leaf.is_none());
+        let held = held
+            .map(|node| node.name.as_str())
+            .sorted_by_cached_key(|name| natural(name));
+        for todo in [Todo::ReachOne, Todo::MakeRoom] {
+            all.entry(todo)
+                .and_modify(|about| about.nodes = held.clone().collect());
         }
         all
     }
@@ -394,11 +367,12 @@ impl RunRecord<'_> {
                     Some(Todo::HeldClaim { claim, finalizers })
                 }
                 (TieKind::Pinned(_), Some(its)) if its.deletion.is_some() => None,
-                (TieKind::Pinned(_), Some(its)) if may_give_up(pod, its) => {
-                    Some(Todo::GiveUp(ClaimKey {
+                // The template of the `StatefulSet` makes the PVC again.
+                (TieKind::Pinned(_), Some(its)) if its.templated && pod.of_stateful_set() => {
+                    Some(Todo::GiveUp {
                         namespace: pod.namespace.clone(),
                         claim,
-                    }))
+                    })
                 }
                 (TieKind::Pinned(_), its) => Some(match its.and_then(|its| its.owner.clone()) {
                     Some(owner) => Todo::LeaveToOperator { claim, owner },
@@ -412,16 +386,10 @@ impl RunRecord<'_> {
 
     /// Lists what to do about the machine of a pod that starts elsewhere.
     fn off(&self, node: Option<&NodeFacts>) -> Vec<Todo> {
-        let now = self.facts.now;
-        let is_suspect = |node: &NodeFacts| {
-            node.leaf.is_none()
-                && !node.may_live(now)
-                && node.fenced(now).is_none()
-                && !node.out_of_service
-                && !node.is_deleted
-                && node.etcd.is_none_or(|members| members.is_met())
+        let is_suspect = |node: &&NodeFacts| {
+            State::of(node, self.facts.now) == State::Down && !node.out_of_service
         };
-        let Some(node) = node.filter(|node| is_suspect(node)) else {
+        let Some(node) = node.filter(is_suspect) else {
             return Vec::new();
         };
         let down = self
@@ -461,43 +429,42 @@ impl RunRecord<'_> {
 
     /// Writes a thing to do as a step.
     pub fn step(&self, todo: &Todo, about: &About<'_>) -> Step {
-        let (pods, nodes) = (about.pods(), about.nodes());
-        let node = match &about.nodes[..] {
-            [name] => self.facts.known(name),
-            _ => None,
-        };
-        let restart = if about.pods.len() == 1 {
-            "restarts there with its"
-        } else {
-            "restart there with their"
-        };
-        let first = about.pods.first().map(|judged| &judged.pod);
-        let namespace = first.map_or("", |pod| &pod.namespace);
-        let run = |words: &[&str]| Some(self.kubectl.command(words));
-        // A taint that ends more than the report says is not printed.
-        let taint = || {
-            node.filter(|node| self.may_taint(node))
-                .map(|node| self.kubectl.taint(node))
-        };
+        let harms = matches!(
+            todo,
+            Todo::Fence
+                | Todo::GiveUp { .. }
+                | Todo::ReleaseFinalizer { .. }
+                | Todo::SeeStray(Stray::Pending { .. })
+                | Todo::TaintNode
+        );
+        let changes = harms || matches!(todo, Todo::Retain { .. });
+        // A node that is only supposed to be dead is alive.
+        let is_supposed = !self.settings.task.suppose_dead().is_empty();
+        let command = self
+            .command(todo, about)
+            .filter(|_| !changes || !is_supposed);
+        Step {
+            when: todo.when(),
+            what: self.sentence(todo, about),
+            harms: harms && command.is_some(),
+            command,
+        }
+    }
+
+    fn sentence(&self, todo: &Todo, about: &About<'_>) -> String {
         const TAINT: &str = "the out-of-service taint ends every pod there that does not tolerate it; remove it only after the machine was powered off and on again";
-        let mut harms = false;
-        let (what, command) = match todo {
-            Todo::CorrectFilter => (
-                "Correct the namespace filter, and run again.".to_owned(),
-                None,
-            ),
-            Todo::SaveWithLeases => ("Save the file again, with leases, before you act (command under NOT SEEN).".to_owned(), None),
-            Todo::Retain { claim, volume } => (
-                format!("{pods}: set volume {volume} to Retain before {nodes} comes back. PVC {claim} is being deleted, and the kubelet destroys the data as it ends the pod."),
-                run(&["patch", "pv", volume, "-p", r#"{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}"#]),
-            ),
-            Todo::ReachOne => (format!("Reach one of {nodes} by ssh or at its console."), None),
-            Todo::RepairNetwork => ("If it runs, repair the network and delete nothing: the kubelets end their pods themselves.".to_owned(), None),
-            Todo::IfAllAreOff => ("If they are off for good: the out-of-service taint on each that you have SEEN off (pod-reaper explain POD).".to_owned(), None),
-            Todo::MakeRoom => (format!("Bring {nodes} back, or add a node on which pods can start."), None),
-            Todo::SeeUnknown(what) => (format!("See why this is not known, and run again: {what}."), None),
-            Todo::ReachMembers => (format!("Reach {nodes} at the console. At least one of them runs, and is cut off or has lost its API server."), None),
-            Todo::ForgetMembers => ("If you reset etcd to fewer members, delete the Node objects of the others.".to_owned(), None),
+        let (pods, nodes) = (about.pods(), about.nodes());
+        match todo {
+            Todo::CorrectFilter => "Correct the namespace filter, and run again.".to_owned(),
+            Todo::SaveWithLeases => "Save the file again, with leases, before you act (command under NOT SEEN).".to_owned(),
+            Todo::Retain { claim, volume } => format!("{pods}: set volume {volume} to Retain before {nodes} comes back. PVC {claim} is being deleted, and the kubelet destroys the data as it ends the pod."),
+            Todo::ReachOne => format!("Reach one of {nodes} by ssh or at its console."),
+            Todo::RepairNetwork => "If it runs, repair the network and delete nothing: the kubelets end their pods themselves.".to_owned(),
+            Todo::IfAllAreOff => "If they are off for good: the out-of-service taint on each that you have SEEN off (pod-reaper explain POD).".to_owned(),
+            Todo::MakeRoom => format!("Bring {nodes} back, or add a node on which pods can start."),
+            Todo::SeeUnknown(what) => format!("See why this is not known, and run again: {what}."),
+            Todo::ReachMembers => format!("Reach {nodes} at the console. At least one of them runs, and is cut off or has lost its API server."),
+            Todo::ForgetMembers => "If you reset etcd to fewer members, delete the Node objects of the others.".to_owned(),
             Todo::Repair(says) => {
                 let what = match says {
                     Some(KubeletSays::Runtime) => "restart the container runtime. Then its kubelet ends the pods.",
@@ -505,89 +472,151 @@ impl RunRecord<'_> {
                     Some(KubeletSays::ShuttingDown) => "wait until the machine has shut down.",
                     None => "see why the kubelet does not report Ready: restart it or the container runtime. Then it ends the pods.",
                 };
-                (format!("On {nodes}, {what}"), None)
+                format!("On {nodes}, {what}")
             }
             Todo::OrPowerOff => {
                 let silent = about_time(self.settings.policy.silent_after());
-                (format!("Or power off {nodes}: after {silent} of silence the next run takes over."), None)
+                format!("Or power off {nodes}: after {silent} of silence the next run takes over.")
             }
-            Todo::HaveYouSeenItOff => (format!("Have you SEEN {nodes} off? If not, POWER IT OFF NOW: earlier runs deleted pods there, and their replacements run."), None),
-            Todo::LookAtControlPlane => (format!("Look at {nodes} before you power one off: several control-plane nodes are NotReady, and no etcd was seen there."), None),
-            Todo::Look => (format!("Look at the console of {nodes}. If it boots, wait: {pods} {restart} data."), None),
-            Todo::PowerOff => (self.power_off(about), None),
-            Todo::BringBack => (format!("Bring {nodes} or its disk back: {pods} {restart} data."), None),
-            Todo::Fence => {
-                harms = true;
-                (
-                    format!("{pods}: two machines would write to one disk if {nodes} still runs. Once you have SEEN it off, say so by annotation fencing/state=fenced; the next run reaps. Or by the taint: {TAINT}."),
-                    taint(),
-                )
-            }
-            Todo::DownUntil => (format!("{pods} is down until {nodes} or its disk is back. Discard nothing."), None),
-            Todo::NoSpareMember => (format!("etcd has no spare member left: bring {nodes} back."), None),
+            Todo::HaveYouSeenItOff => format!("Have you SEEN {nodes} off? If not, POWER IT OFF NOW: earlier runs deleted pods there, and their replacements run."),
+            Todo::LookAtControlPlane => format!("Look at {nodes} before you power one off: several control-plane nodes are NotReady, and no etcd was seen there."),
+            Todo::Look => format!("Look at the console of {nodes}. If it boots, wait for {pods} to restart with the data there."),
+            Todo::PowerOff => self.power_off(about),
+            Todo::BringBack => format!("Bring {nodes} or its disk back, for {pods} to restart with the data there."),
+            Todo::Fence => format!("{pods}: two machines would write to one disk if {nodes} still runs. Once you have SEEN it off, say so by annotation fencing/state=fenced; the next run reaps. Or by the taint: {TAINT}."),
+            Todo::DownUntil => format!("{pods} is down until {nodes} or its disk is back. Discard nothing."),
+            Todo::NoSpareMember => format!("etcd has no spare member left: bring {nodes} back."),
             Todo::LookInLeaf(cluster) => {
-                let cluster = cluster.as_deref().unwrap_or("the leaf cluster");
-                let there = Target { kubeconfig: Some(format!("{cluster}.kubeconfig").into()), context: None };
-                let names = about.pods.iter().filter(|it| it.pod.namespace == namespace).map(|it| it.pod.name.as_str());
-                let get = ["get", "pod", "-n", namespace].into_iter().chain(names).chain(["-o", "wide"]).collect_vec();
-                (format!("{pods}: look for it in {cluster} BEFORE you repair the link. The repair stops it."), Some(there.command(&get)))
+                let cluster = cluster.as_deref().unwrap_or(LEAF_CLUSTER);
+                format!("{pods}: look for it in {cluster} BEFORE you repair the link. The repair stops it.")
             }
-            Todo::StartAgain(maker) => (format!("Bring {maker} behind {nodes} back: it then ends {pods}."), None),
-            Todo::RepairLink => (format!("Repair the link to {nodes}: what runs there then ends {pods}."), None),
-            Todo::AskWhatItIs => (format!("Find out what {nodes} stands for: no kubelet ever reported there, so {pods} may run."), None),
-            Todo::SeeOutcome(code, why) => (format!("See why {pods} was not deleted [{code}]: {why}"), None),
-            Todo::SeeUnread(what, why) => (format!("Not read: {what}: {why}"), None),
-            Todo::GiveUp(key) => self.give_up(key, about, &mut harms),
-            Todo::GiveUpEach => (format!("Only if {nodes} is lost for good: give up the data of {pods}, one at a time, and wait for Ready in between (pod-reaper explain POD)."), None),
-            Todo::OneAtATime => (format!("{pods} belong together: one pod at a time, and wait for Ready in between."), None),
-            Todo::LeaveToOperator { claim, owner } => (format!("Only if {nodes} is lost for good: PVC {claim} of {pods} belongs to {owner}, whose operator replaces it."), None),
-            Todo::CreateAgain(claim) => (format!("Only if {nodes} is lost for good: nobody makes PVC {claim} of {pods} again. Delete it, and create it again once a run has deleted the pod."), None),
-            Todo::SeeVolume { claim, why } if is_name(claim) => (format!("{pods}: see its storage. {why}."), run(&["get", "pvc", "-n", namespace, claim, "-o", "wide"])),
-            Todo::SeeVolume { why, .. } => (format!("{pods}: see its PVCs: {why}."), first.and_then(|pod| run(&["get", "pod", "-n", namespace, &pod.name, "-o", "yaml"]))),
-            Todo::SeeReach { volume, why } => (format!("{pods}: see where its data is. {why}. A Ready node that it allows lets the next run reap."), run(&["describe", "pv", volume])),
-            Todo::HeldClaim { claim, finalizers } => (format!("{pods}: finalizer {finalizers} holds its PVC {claim}, which is being deleted. Repair the controller of the finalizer."), run(&["get", "pvc", "-n", namespace, claim, "-o", "yaml", "--show-managed-fields"])),
-            Todo::CopyPaths(paths) => (format!("{pods} keeps data in {paths} on the disk of {nodes}. Only if that may be lost, delete the pod by hand (book: Data on a dead node)."), None),
-            Todo::DecideAboutOwner => (format!("{pods}: --manual-owner-kind leaves it to you. Once {nodes} is off, delete it by hand (book: Data on a dead node)."), None),
+            Todo::StartAgain(maker) => format!("Bring {maker} behind {nodes} back: it then ends {pods}."),
+            Todo::RepairLink => format!("Repair the link to {nodes}: what runs there then ends {pods}."),
+            Todo::AskWhatItIs => format!("Find out what {nodes} stands for: no kubelet ever reported there, so {pods} may run."),
+            Todo::SeeOutcome(code, why) => format!("See why {pods} was not deleted [{code}]: {why}"),
+            Todo::SeeUnread(what, why) => format!("Not read: {what}: {why}"),
+            Todo::GiveUp { claim, .. } => self.give_up(claim, about),
+            Todo::GiveUpEach => format!("Only if {nodes} is lost for good: give up the data of {pods}, one at a time, and wait for Ready in between (pod-reaper explain POD)."),
+            Todo::LeaveToOperator { claim, owner } => format!("Only if {nodes} is lost for good: PVC {claim} of {pods} belongs to {owner}, whose operator replaces it."),
+            Todo::CreateAgain(claim) => format!("Only if {nodes} is lost for good: nobody makes PVC {claim} of {pods} again. Delete it, and create it again once a run has deleted the pod."),
+            Todo::SeeVolume { why, .. } => format!("{pods}: see its storage. {why}."),
+            Todo::SeeReach { why, .. } => format!("{pods}: see where its data is. {why}. A Ready node that it allows lets the next run reap."),
+            Todo::HeldClaim { claim, finalizers } => format!("{pods}: finalizer {finalizers} holds its PVC {claim}, which is being deleted. Repair the controller of the finalizer."),
+            Todo::CopyPaths(paths) => format!("{pods} keeps data in {paths} on the disk of {nodes}. Only if that may be lost, delete the pod by hand (book: Data on a dead node)."),
+            Todo::DecideAboutOwner => format!("{pods}: --manual-owner-kind leaves it to you. Once {nodes} is off, delete it by hand (book: Data on a dead node)."),
             Todo::ReleaseFinalizer { finalizer, manager } => {
                 let by = prefixed(", set by ", manager.as_ref());
-                let held = format!("{pods} is held by finalizer {finalizer}{by}: repair its controller.");
-                match first.and_then(|pod| self.facts.node_of(pod)).and_then(NodeRead::known) {
-                    None if first.is_some_and(|pod| pod.node.is_some()) => (format!("{held} Node {nodes} no longer exists."), None),
-                    None => (held, None),
-                    Some(_) => {
-                        harms = true;
-                        let off = node.filter(|node| self.off(Some(node)).contains(&Todo::PowerOff));
-                        let off = off.map_or("once it is off", |_| "power it off, then");
-                        (format!("{held} If that ran on {nodes}, or waits for the end of the pod: {off} set the out-of-service taint."), taint())
+                let off = match &about.nodes[..] {
+                    [] => String::new(),
+                    [name, ..] => match self.facts.known(name) {
+                        None => format!(" Node {nodes} no longer exists."),
+                        Some(node) => {
+                            let off = if self.off(Some(node)).contains(&Todo::PowerOff) { "power it off, then" } else { "once it is off" };
+                            format!(" If that ran on {nodes}, or waits for the end of the pod: {off} set the out-of-service taint.")
+                        }
                     }
-                }
+                };
+                format!("{pods} is held by finalizer {finalizer}{by}: repair its controller.{off}")
             }
-            Todo::AskKubelet => (format!("{pods} hangs on a Ready node: see the log of the kubelet of {nodes}."), None),
-            Todo::SeeLease { namespace, lease } => (format!("The Lease that shows that {nodes} is alive:"), run(&["get", "lease", "-n", namespace, lease, "-o", "yaml"])),
-            Todo::SeeLinkLog => ("See why Kosmos does not reach the leaf cluster.".to_owned(), run(&["logs", "-n", "kosmos-system", "deployment/clustertree-cluster-manager", "--tail=50"])),
-            Todo::SeeStray(Stray::Attachment { node, attachment }) => (
-                format!("VolumeAttachment {attachment} names {node}, which no longer exists: until it is gone, no other node gets the volume."),
-                run(&["describe", "volumeattachment", attachment]),
-            ),
-            Todo::SeeStray(Stray::Pending { namespace, pod, pod_uid, claim, claim_uid, volume }) => {
-                harms = true;
-                let what = format!("{namespace}/{pod} is Pending: volume {volume} of its PVC {claim} can only be used on a node that no longer exists. Only if its data is lost for good, delete the PVC:");
-                let named = is_name(namespace) && is_name(claim);
-                (what, named.then(|| self.kubectl.delete_unused_claim((namespace, pod, pod_uid), claim, claim_uid)))
+            Todo::AskKubelet => format!("{pods} hangs on a Ready node: see the log of the kubelet of {nodes}."),
+            Todo::SeeLease { .. } => format!("The Lease that shows that {nodes} is alive:"),
+            Todo::SeeLinkLog => "See why Kosmos does not reach the leaf cluster.".to_owned(),
+            Todo::SeeStray(Stray::Attachment { node, attachment }) => format!("VolumeAttachment {attachment} names {node}, which no longer exists: until it is gone, no other node gets the volume."),
+            Todo::SeeStray(Stray::Pending { namespace, pod, claim, volume, .. }) => format!("{namespace}/{pod} is Pending: volume {volume} of its PVC {claim} can only be used on a node that no longer exists. Only if its data is lost for good, delete the PVC:"),
+            Todo::TaintNode => format!("To move all of {nodes} at once, once you have SEEN it off: {TAINT}."),
+        }
+    }
+
+    /// Returns what to paste.
+    fn command(&self, todo: &Todo, about: &About<'_>) -> Option<String> {
+        let first = about.pods.first();
+        let namespace = first.map_or("", |it| &it.pod.namespace);
+        let run = |words: &[&str]| Some(self.kubectl.command(words));
+        match todo {
+            Todo::Retain { volume, .. } => run(&[
+                "patch",
+                "pv",
+                volume,
+                "-p",
+                r#"{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}"#,
+            ]),
+            Todo::LookInLeaf(cluster) => {
+                let cluster = cluster.as_deref().unwrap_or(LEAF_CLUSTER);
+                let there = Target {
+                    kubeconfig: Some(format!("{cluster}.kubeconfig").into()),
+                    context: None,
+                };
+                let here = about.pods.iter().filter(|it| it.pod.namespace == namespace);
+                let names = here.map(|it| it.pod.name.as_str());
+                let get = ["get", "pod", "-n", namespace]
+                    .into_iter()
+                    .chain(names)
+                    .chain(["-o", "wide"]);
+                Some(there.command(&get.collect_vec()))
             }
-            Todo::TaintNode => {
-                harms = true;
-                (format!("To move all of {nodes} at once, once you have SEEN it off: {TAINT}."), taint())
+            Todo::SeeVolume { claim, .. } if is_name(claim) => {
+                run(&["get", "pvc", "-n", namespace, claim, "-o", "wide"])
             }
-        };
-        // A node that is only supposed to be dead is alive.
-        let changes = harms || matches!(todo, Todo::Retain { .. });
-        let command = command.filter(|_| !changes || self.settings.task.suppose_dead().is_empty());
-        Step {
-            when: todo.when(),
-            harms: harms && command.is_some(),
-            what,
-            command,
+            Todo::SeeVolume { .. } => run(&[
+                "get",
+                "pod",
+                "-n",
+                namespace,
+                &first?.pod.name,
+                "-o",
+                "yaml",
+            ]),
+            Todo::SeeReach { volume, .. } => run(&["describe", "pv", volume]),
+            Todo::HeldClaim { claim, .. } => run(&[
+                "get",
+                "pvc",
+                "-n",
+                namespace,
+                claim,
+                "-o",
+                "yaml",
+                "--show-managed-fields",
+            ]),
+            Todo::SeeLease { namespace, lease } => {
+                run(&["get", "lease", "-n", namespace, lease, "-o", "yaml"])
+            }
+            Todo::SeeLinkLog => run(&[
+                "logs",
+                "-n",
+                "kosmos-system",
+                "deployment/clustertree-cluster-manager",
+                "--tail=50",
+            ]),
+            Todo::SeeStray(Stray::Attachment { attachment, .. }) => {
+                run(&["describe", "volumeattachment", attachment])
+            }
+            Todo::SeeStray(Stray::Pending {
+                namespace,
+                pod,
+                pod_uid,
+                claim,
+                claim_uid,
+                ..
+            }) => {
+                let is_named = is_name(namespace) && is_name(claim);
+                is_named.then(|| {
+                    self.kubectl
+                        .delete_unused_claim((namespace, pod, pod_uid), claim, claim_uid)
+                })
+            }
+            Todo::GiveUp { namespace, claim } => {
+                let uid = &first?.claim(claim)?.bound()?.uid;
+                let node = self.facts.known_node(&first?.pod)?;
+                let is_named = is_name(namespace) && is_name(claim);
+                is_named.then(|| self.kubectl.delete_claim(node, namespace, claim, uid))
+            }
+            // A taint that ends more than the report says is not printed.
+            Todo::Fence | Todo::ReleaseFinalizer { .. } | Todo::TaintNode => {
+                let name = about.nodes.iter().exactly_one().ok()?;
+                let node = self.facts.known(name).filter(|node| self.may_taint(node))?;
+                Some(self.kubectl.taint(node))
+            }
+            _ => None,
         }
     }
 
@@ -595,75 +624,51 @@ impl RunRecord<'_> {
     /// of their pods, and then attached elsewhere (`VolumeAttachment`).
     fn power_off(&self, about: &About<'_>) -> String {
         let nodes = about.nodes();
-        let of_nodes = |judged: &&Judged| {
-            judged
-                .pod
+        let is_here = |it: &&Judged| {
+            it.pod
                 .node
                 .as_deref()
-                .is_some_and(|node| about.nodes.contains(&node))
+                .is_some_and(|name| about.nodes.contains(&name))
         };
-        let reaped = || self.plan.reaps().filter(of_nodes);
-        let attached = reaped()
-            .filter(|judged| self.detaches_late(judged))
+        let reaped = self.plan.reaps().filter(is_here).collect_vec();
+        let attached = reaped
+            .iter()
+            .copied()
+            .filter(|it| self.detaches_late(it))
             .collect_vec();
-        let acted = about.nodes.iter().any(|node| self.was_acted_on(node));
-        match (acted, reaped().count(), attached.len()) {
-            (_, 0, _) => format!(
+        if reaped.is_empty() {
+            format!(
                 "If {nodes} does not boot, power it off before you give anything up; its disk keeps its data."
-            ),
-            (true, _, 0) => format!(
-                "Power {nodes} off: if it still runs, its containers run beside their replacements."
-            ),
-            (false, _, 0) => {
-                format!("Power {nodes} off unless it boots: its containers may still run.")
-            }
-            (true, ..) => format!(
+            )
+        } else if attached.is_empty() {
+            format!("Power {nodes} off unless it boots: its old containers may still run.")
+        } else if about.nodes.iter().any(|node| self.was_acted_on(node)) {
+            format!(
                 "POWER {nodes} OFF BEFORE {}. Then its volumes are attached elsewhere; if {nodes} still runs, two machines write to them. Waiting for {nodes} is no longer safe.",
                 self.detached_at()
-            ),
-            (false, ..) => format!(
+            )
+        } else {
+            format!(
                 "If {nodes} does not boot, POWER IT OFF before the next run; its disk keeps its data. If it still runs, the volumes of {} have two writers 6 minutes after the run.",
-                named(&attached)
-            ),
+                About::of(attached).pods()
+            )
         }
     }
 
-    fn give_up(
-        &self,
-        key: &ClaimKey,
-        about: &About<'_>,
-        harms: &mut bool,
-    ) -> (String, Option<String>) {
-        let (pods, nodes, claim) = (about.pods(), about.nodes(), &key.claim);
-        let its = about
-            .pods
-            .first()
-            .and_then(|judged| judged.claim(claim)?.bound());
-        let data = match its.and_then(|bound| bound.volume.reclaim_policy.as_deref()) {
+    fn give_up(&self, claim: &str, about: &About<'_>) -> String {
+        let (pods, nodes) = (about.pods(), about.nodes());
+        let its = about.pods.first().and_then(|judged| judged.claim(claim));
+        let policy = its.and_then(|its| its.bound()?.volume.reclaim_policy.as_deref());
+        let data = match policy {
             Some("Retain") => "its volume stays, by its reclaim policy Retain",
             _ => "its volume is destroyed",
         };
-        let node = about
-            .pods
-            .first()
-            .and_then(|judged| self.facts.known_node(&judged.pod));
-        let named = is_name(&key.namespace) && is_name(claim);
-        let command = its.zip(node).filter(|_| named);
-        let command = command.map(|(bound, node)| {
-            self.kubectl
-                .delete_claim(node, &key.namespace, claim, &bound.uid)
-        });
-        *harms = true;
-        let held = about
-            .pods
-            .first()
-            .and_then(|judged| joined(&judged.claim(claim)?.finalizers, ", "));
+        let held = its.and_then(|its| joined(&its.finalizers, ", "));
         let held = held.map(|held| format!(" Finalizer {held} keeps the PVC, and the pod with it, until its controller releases it."));
-        let what = format!(
+        format!(
             "Only if {nodes} is lost for good, give up the data of {pods}: delete its PVC ({data}). Ten minutes later a run deletes the pod, and the StatefulSet makes both again, empty.{}",
             prefixed("", held)
-        );
-        (what, command)
+        )
     }
 
     /// Reports whether the report may print the command that sets the out-of-service taint: no
@@ -711,12 +716,6 @@ impl RunRecord<'_> {
             pod.phase == "Pending" && pod.containers.running + pod.containers.terminated == 0;
         !untouched && !never_started && !pod.finished() && !pod.made_by("DaemonSet", "apps")
     }
-}
-
-/// Reports whether the report may ask to delete the PVC: the template of the pod's `StatefulSet` makes it
-/// again.
-fn may_give_up(pod: &PodFacts, claim: &ClaimFacts) -> bool {
-    claim.templated && pod.of_stateful_set()
 }
 
 fn about_time(time: jiff::SignedDuration) -> String {

@@ -1,0 +1,251 @@
+//! The head: what is wrong, what was done, which data is at risk, and what happens by itself.
+
+use itertools::Itertools as _;
+use jiff::Timestamp;
+
+use super::{NAMED, Page, lists::Effect};
+use crate::{
+    facts::Ready,
+    judge::{Judged, Limit, ReasonCode, Tie, Verdict},
+    outcome::OutcomeCode,
+    report::{
+        build::{Damage, clock},
+        document::{Kind, Section, Tone},
+        todo::{About, full_name},
+    },
+    settings::Mode,
+    words::{joined, listed, prefixed},
+};
+
+impl<'a> Page<'a> {
+    pub(super) fn head(&self) -> Vec<Section> {
+        let section =
+            |heading, tone, texts: Vec<String>| Section::of_texts(Kind::Head, heading, tone, texts);
+        vec![
+            section("NOTE", Tone::Bad, self.incomplete()),
+            section("HELD", Tone::Bad, self.held()),
+            section("DONE", Tone::Good, self.done()),
+            section("DATA", Tone::Bad, self.data()),
+            section("NEXT", Tone::Plain, self.next()),
+        ]
+    }
+
+    fn incomplete(&self) -> Vec<String> {
+        let none = self.run.settings.unmatched(&self.run.facts);
+        let none = none.map(|why| format!("No pod was judged: {why}."));
+        self.run
+            .facts
+            .incomplete
+            .iter()
+            .cloned()
+            .chain(none)
+            .collect()
+    }
+
+    fn held(&self) -> Vec<String> {
+        let plan = &self.run.plan;
+        let mut texts = Vec::from_iter(plan.hold.as_ref().map(|limit| match limit {
+            Limit::MassOutage(state) => format!("Nothing is deleted: {state}. That many nodes are rarely dead: look at network, power, API server."),
+            Limit::Unread(what) => format!("Nothing is deleted, because this is not known: {what}."),
+            Limit::NoRoom(_) | Limit::OverCap(_) => format!("Nothing is deleted: {}.", limit.state()),
+        }));
+        let zones = plan.zones.iter();
+        texts.extend(
+            zones.map(|(zone, limit)| {
+                format!("Nothing is deleted in zone {zone}: {}.", limit.state())
+            }),
+        );
+        let members = self.with_code(ReasonCode::EtcdMember);
+        let first = members.pods.first();
+        let etcd = first.and_then(|it| self.run.facts.known_node(&it.pod)?.etcd);
+        texts.extend(etcd.map(|etcd| {
+            format!(
+                "At least one of {} is alive: etcd needs {} of {} members. Members on Ready nodes: {}. Pods that stay: {}.",
+                members.nodes(), etcd.members / 2 + 1, etcd.members, etcd.ready, members.pods.len()
+            )
+        }));
+        texts
+    }
+
+    /// Counts pods by what becomes of them.
+    fn counted(&self, pods: &About<'_>) -> String {
+        let effects = Effect::ALL.map(|effect| {
+            let count = pods
+                .pods
+                .iter()
+                .filter(|it| self.effect(it) == effect)
+                .count();
+            (count > 0).then(|| format!("{effect} {count}"))
+        });
+        format!(
+            "{} ({})",
+            pods.pods.len(),
+            effects.into_iter().flatten().join(", ")
+        )
+    }
+
+    fn done(&self) -> Vec<String> {
+        let with = |code| self.pods(|it| self.outcome(it) == Some(code));
+        let deleted = with(OutcomeCode::Deleted);
+        let late = self.pods(|it| {
+            self.outcome(it) == Some(OutcomeCode::Deleted) && self.run.detaches_late(it)
+        });
+        let outcomes = self.run.outcomes.values().map(|it| it.code());
+        let failed = outcomes
+            .filter(|code| code.acted() && !code.went_well())
+            .counts();
+        let failed = failed
+            .into_iter()
+            .sorted()
+            .map(|(code, count)| format!("{count} {code}"));
+        let texts = [
+            deleted.say(|_, _| {
+                format!(
+                    "Pods force-deleted, verified gone: {}.",
+                    self.counted(&deleted)
+                )
+            }),
+            late.say(|pods, _| {
+                format!(
+                    "The volumes of {pods} are detached at {}.",
+                    self.run.detached_at()
+                )
+            }),
+            with(OutcomeCode::Gone)
+                .say(|pods, _| format!("Gone before the run came to it: {pods}.")),
+            joined(failed, ", ").map(|failed| format!("Not deleted: {failed}.")),
+        ];
+        texts.into_iter().flatten().collect()
+    }
+
+    /// Lists the pods whose data is, or may be, on their node alone (the affinity of a volume, or a
+    /// `hostPath`), by how bad it is that they are down.
+    pub(super) fn local(&self, damage: Damage) -> About<'a> {
+        self.pods(|it| is_local(it) && self.run.damage(it) == damage)
+    }
+
+    /// Says which data is at risk. Each sentence names the field that proves it in a comment.
+    fn data(&self) -> Vec<String> {
+        let (run, facts) = (self.run, &self.run.facts);
+        // A PVC's deletionTimestamp, before NotReady-since.
+        let goes = self.pods(|it| it.reason.ties.iter().any(Tie::goes));
+        let goes = goes.say(|pods, _| format!("{pods}: a PVC that may be wanted goes with the pod; its deletion is not new, or the pod owns it."));
+        if run.plan.hold.is_some() {
+            // The affinity of the volumes; a held run deletes nothing.
+            let held = self.pods(is_local);
+            let held = held.say(|_, _| {
+                format!(
+                    "Pods with data on these nodes: {}. Nothing is lost while you look.",
+                    held.pods.len()
+                )
+            });
+            return goes.into_iter().chain(held).collect();
+        }
+        let alone = self.local(Damage::NoOtherReady);
+        let others = self.pods(|it| is_local(it) && run.damage(it) >= Damage::FewReady);
+        let copies = others.pods.iter().filter_map(|it| it.copies());
+        let least = copies.min_by(|a, b| (a.ready * b.wanted).cmp(&(b.ready * a.wanted)));
+        let given_up = |it: &Judged| {
+            let until = it.reason.ties.iter().filter_map(Tie::given_up_from).max();
+            until.filter(|until| *until > facts.now)
+        };
+        let of_dead = |it: &Judged| {
+            let node = facts.known_node(&it.pod);
+            node.is_some_and(|node| node.ready != Ready::True && node.leaf.is_none())
+        };
+        let unread = |it: &Judged| {
+            of_dead(it) && it.storage.is_none() && it.code() != ReasonCode::KubeletAlive
+        };
+        let texts = [
+            goes,
+            // The volume's affinity or the pod's hostPath; status.readyReplicas is 0.
+            alone.say(|_, nodes| {
+                let names = alone.pods.iter().map(|it| full_name(&it.pod)).collect_vec();
+                format!("{}: data on {nodes}; no other pod of its StatefulSet is Ready.", listed(&names, NAMED))
+            }),
+            // The affinity or hostPath; no StatefulSet counts the others, or it was not read.
+            self.local(Damage::NotKnown).say(|pods, nodes| format!("{pods}: data on {nodes}; whether other pods are Ready is not known.")),
+            // The affinity or hostPath; status.readyReplicas and spec.replicas, of which the least share is named.
+            others.say(|pods, nodes| format!("{pods}: data on {nodes}; Ready are {} or more. Whether they hold this data, only you know.", prefixed("", least))),
+            // The PVC or its volume could not be read, or is Lost.
+            self.pods(|it| it.verdict() == Verdict::Manual && !is_local(it) && it.reason.ties.iter().any(Tie::is_unverified))
+                .say(|pods, nodes| format!("{pods}: whether data is on {nodes} is not known.")),
+            // The driver's attachRequired, or the kind of the volume.
+            self.pods(|it| it.reason.asks.contains(&ReasonCode::SharedDisk))
+                .say(|pods, nodes| format!("{pods}: two machines would write to one disk if {nodes} still runs.")),
+            // A PVC's deletionTimestamp, after NotReady-since.
+            self.from(given_up).map(|(from, pods)| format!("{pods}: its PVC was deleted; set its volume to Retain before {from} if you want the data.")),
+            // Ready is False, or a lease was renewed.
+            self.with_code(ReasonCode::KubeletAlive).say(|pods, nodes| format!("Not at risk on {nodes}. Most likely still running there: {pods}.")),
+            self.from(|it| run.reaped_from(it).filter(|_| unread(it))).map(|(from, pods)| format!("Not known before {from}: {pods}.")),
+        ];
+        let mut texts = texts.into_iter().flatten().collect_vec();
+        if texts.is_empty() && self.pods(unread).pods.is_empty() {
+            texts.extend(
+                self.pods(of_dead)
+                    .say(|_, nodes| format!("None on {nodes}.")),
+            );
+        }
+        texts
+    }
+
+    /// Names the pods that have such a moment, and the first of their moments.
+    fn from(&self, moment: impl Fn(&Judged) -> Option<Timestamp>) -> Option<(String, String)> {
+        let pods = self.pods(|it| moment(it).is_some());
+        let first = pods.pods.iter().filter_map(|it| moment(it)).min()?;
+        Some((clock(first), pods.pods()))
+    }
+
+    /// Says what happens by itself, and when.
+    fn next(&self) -> Vec<String> {
+        let (run, plan) = (self.run, &self.run.plan);
+        let held = self.pods(|it| it.limit.is_some()).pods.len();
+        let by_limit = plan.hold.as_ref().or(plan.zones.values().next()).map(|limit| match limit {
+            Limit::MassOutage(_) => format!(
+                "As soon as fewer than {}% are down, runs go on by themselves. Pods that are due: {held}.",
+                run.settings.limits.max_not_ready_percent
+            ),
+            Limit::NoRoom(_) => format!("As soon as a node has room, runs go on by themselves. Pods that are due: {held}."),
+            Limit::Unread(_) | Limit::OverCap(_) => "The next run looks again.".to_owned(),
+        });
+        let planned = self.pods(|it| it.verdict() == Verdict::Reap && !self.acted());
+        let who = match run.settings.task.mode() {
+            Mode::Delete => "The next run",
+            Mode::DryRun | Mode::Snapshot => "A run",
+        };
+        let capped = self.pods(|it| matches!(it.limit, Some(Limit::OverCap(_))));
+        let alive = self.with_code(ReasonCode::KubeletAlive);
+        let manual = self.pods(|it| it.verdict() == Verdict::Manual);
+        let texts = [
+            by_limit,
+            planned.say(|_, nodes| {
+                format!(
+                    "{who} force-deletes pods: {}. It does not wait for {nodes}.",
+                    self.counted(&planned)
+                )
+            }),
+            capped.say(|_, _| {
+                format!(
+                    "Left for later runs by --max-deletes: {}.",
+                    capped.pods.len()
+                )
+            }),
+            self.from(|it| run.reaped_from(it))
+                .map(|(from, pods)| format!("From {from} on, a run may take: {pods}.")),
+            alive.say(|pods, _| {
+                format!("Runs leave {pods} alone for as long as the machine writes.")
+            }),
+        ];
+        let mut texts = texts.into_iter().flatten().collect_vec();
+        if texts.is_empty() {
+            texts.extend(manual.say(|_, _| "Nothing happens by itself.".to_owned()));
+        }
+        texts
+    }
+}
+
+fn is_local(judged: &Judged) -> bool {
+    let asks = |code| judged.reason.asks.contains(&code);
+    judged.verdict() == Verdict::Manual
+        && (asks(ReasonCode::LocalVolume) || asks(ReasonCode::HostPath))
+}

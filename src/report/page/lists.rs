@@ -1,0 +1,267 @@
+//! The lists below what to do: nodes and pods by what becomes of them.
+
+use itertools::Itertools as _;
+
+use super::{NAMED, Page};
+use crate::{
+    codes::codes,
+    judge::{Judged, Limit, ReasonCode, Verdict},
+    outcome::OutcomeCode,
+    report::{
+        NAMES,
+        build::clock,
+        document::{Kind, Line, Section, Tone},
+        todo::{About, full_name},
+    },
+    words::{joined, natural, prefixed},
+};
+
+/// The most pods of a machine that is alive that are named.
+const FEW: usize = 10;
+
+codes! {
+    /// What becomes of a pod that is deleted. Nobody read its replacement.
+    pub enum Effect {
+        /// Its controller waits for the delete, or its replacement for a volume.
+        Restart = "restart elsewhere",
+        /// Its controller did not wait for the delete, or nothing wants it again.
+        Leftover = "leftovers",
+        /// It has no owner.
+        GoneForGood = "gone for good" => "(no owner starts them again)",
+        /// Its owner is no controller.
+        UpToOwner = "up to their owners",
+    }
+}
+
+/// Names that belong together, with what they have in common.
+type Group = (String, Vec<String>);
+
+impl<'a> Page<'a> {
+    /// Lists nodes and pods, those that were deleted first.
+    pub(super) fn lists(&self) -> Vec<Section> {
+        let mut lists = vec![self.down(), self.held_pods()];
+        lists.extend(Effect::ALL.map(|effect| self.reaped(effect)));
+        lists.extend([
+            self.not_deleted(),
+            self.goes_too(),
+            self.afterwards(),
+            self.waits(),
+            self.needs_you(),
+            self.alive(),
+            self.left_alone(),
+        ]);
+        lists
+    }
+
+    pub(super) fn effect(&self, judged: &Judged) -> Effect {
+        let pod = &judged.pod;
+        // `status.volumesAttached` is not asked: a VolumeAttachment, or a disk for one node.
+        let waits_for_a_disk = self.run.detaches_late(judged)
+            || judged.volumes().any(|volume| volume.driver.is_some());
+        match (&pod.owner, &pod.controller) {
+            _ if judged.unneeded().is_some() => Effect::Leftover,
+            (None, _) => Effect::GoneForGood,
+            (Some(_), None) => Effect::UpToOwner,
+            _ if pod.is_replaced_early() && !waits_for_a_disk && !pod.held_by_job() => {
+                Effect::Leftover
+            }
+            _ => Effect::Restart,
+        }
+    }
+
+    /// Lists the pods that were deleted, or would be.
+    pub(super) fn gone(&self, is: impl Fn(&Judged) -> bool) -> About<'a> {
+        self.pods(|it| {
+            it.verdict() == Verdict::Reap
+                && self.outcome(it).is_none_or(OutcomeCode::went_well)
+                && is(it)
+        })
+    }
+
+    fn down(&self) -> Section {
+        let many = self.down.iter().filter(|(_, names)| names.len() > NAMED);
+        let names = many.flat_map(|(_, names)| names).map(ToString::to_string);
+        let names = names.collect_vec();
+        list("DOWN", names.len(), None, [(String::new(), cut(names))])
+    }
+
+    fn held_pods(&self) -> Section {
+        let held = self.pods(|it| {
+            let limit = it.limit.as_ref();
+            limit.is_some_and(|limit| !matches!(limit, Limit::OverCap(_)))
+        });
+        list("HELD", held.pods.len(), None, counts(&held))
+    }
+
+    fn reaped(&self, effect: Effect) -> Section {
+        let pods = self.gone(|it| self.effect(it) == effect);
+        let note = match effect {
+            Effect::Restart => {
+                let late = self.gone(|it| self.effect(it) == effect && self.run.detaches_late(it));
+                late.say(|pods, _| {
+                    format!("(up to 6 minutes later, once the volume is detached: {pods})")
+                })
+            }
+            Effect::UpToOwner => {
+                let owners = pods.pods.iter().filter_map(|it| it.pod.owner.as_ref());
+                joined(owners.map(ToString::to_string).unique(), ", ")
+                    .map(|owners| format!("({owners}: an owner that is no controller)"))
+            }
+            Effect::Leftover | Effect::GoneForGood => joined([effect.means()], ""),
+        };
+        let heading = effect.as_str().to_uppercase();
+        list(&heading, pods.pods.len(), note, grouped(&pods))
+    }
+
+    fn not_deleted(&self) -> Section {
+        let failed = |it: &Judged| self.outcome(it).filter(|code| !code.went_well());
+        let pods = self.pods(|it| failed(it).is_some());
+        let names = remarked(&pods, |it| prefixed(" [", failed(it)) + "]");
+        Section {
+            tone: Tone::Bad,
+            ..list(
+                "NOT DELETED",
+                names.len(),
+                None,
+                names.into_iter().map(alone),
+            )
+        }
+    }
+
+    /// Lists the active pods that a deleted pod controls, which are deleted with it.
+    fn goes_too(&self) -> Section {
+        let owners = self.gone(|_| true).pods.into_iter();
+        let owned = owners.filter_map(|it| {
+            let names = self.run.facts.owned_by_pods.get(&it.pod.uid)?;
+            Some((full_name(&it.pod), names.clone()))
+        });
+        let owned = owned.collect_vec();
+        let count = owned.iter().map(|(_, names)| names.len()).sum();
+        list("DELETED WITH THEIR OWNER", count, None, owned)
+    }
+
+    fn afterwards(&self) -> Section {
+        let pods = self.pods(|it| {
+            it.verdict() == Verdict::Reap
+                && !self.outcome(it).is_some_and(OutcomeCode::left_untouched)
+        });
+        let notes = pods.pods.into_iter();
+        let notes = notes.filter_map(|it| Some((joined(self.run.notes(it), "; ")?, it)));
+        let texts = notes
+            .into_group_map()
+            .into_iter()
+            .map(|(note, pods)| format!("{}: {note}", About::of(pods).pods()));
+        Section::of_texts(Kind::List, "AFTERWARDS", Tone::Plain, texts.sorted())
+    }
+
+    fn waits(&self) -> Section {
+        let pods = self.pods(|it| {
+            let limit = it.limit.as_ref();
+            it.verdict() == Verdict::Wait
+                && limit.is_none_or(|limit| matches!(limit, Limit::OverCap(_)))
+        });
+        rows("WAITS", &pods, |it| match self.run.reaped_from(it) {
+            Some(from) => format!(" until {}", clock(from)),
+            None => code(it),
+        })
+    }
+
+    /// Lists the pods that need you, but for those of a machine that is alive.
+    fn needs_you(&self) -> Section {
+        let pods = self
+            .pods(|it| it.verdict() == Verdict::Manual && it.code() != ReasonCode::KubeletAlive);
+        let heading = match self.run.plan.hold {
+            Some(_) => "WOULD NEED YOU",
+            None => "NEEDS YOU",
+        };
+        Section {
+            tone: Tone::Bad,
+            ..rows(heading, &pods, |it| prefixed(" ", it.copies()) + &code(it))
+        }
+    }
+
+    /// Lists the pods of machines that are alive; many of them by number, because none needs you by itself.
+    fn alive(&self) -> Section {
+        let pods = self.with_code(ReasonCode::KubeletAlive);
+        let count = pods.pods.len();
+        let (note, names) = if count > FEW {
+            ("[kubelet-alive] (names: --output=json)", counts(&pods))
+        } else {
+            ("[kubelet-alive]", grouped(&pods))
+        };
+        list("NEEDS YOU", count, Some(note.to_owned()), names)
+    }
+
+    fn left_alone(&self) -> Section {
+        let pods = self.pods(|it| it.verdict() == Verdict::Leave);
+        rows("LEFT ALONE", &pods, |it| {
+            prefixed(" on ", it.pod.node.as_ref()) + &code(it)
+        })
+    }
+}
+
+fn list(
+    heading: &str,
+    count: usize,
+    note: Option<String>,
+    groups: impl IntoIterator<Item = Group>,
+) -> Section {
+    let mut lines = Vec::new();
+    if count > 0 {
+        lines.extend(note.map(Line::Text));
+        lines.push(Line::Names(groups.into_iter().collect()));
+    }
+    Section {
+        kind: Kind::List,
+        heading: format!("{heading}: {count}"),
+        tone: Tone::Plain,
+        lines,
+    }
+}
+
+/// Lists pods that no run deletes, each with a remark.
+fn rows(heading: &str, pods: &About<'_>, remark: impl Fn(&Judged) -> String) -> Section {
+    let names = cut(remarked(pods, remark)).into_iter().map(alone);
+    list(heading, pods.pods.len(), None, names)
+}
+
+fn remarked(pods: &About<'_>, remark: impl Fn(&Judged) -> String) -> Vec<String> {
+    let names = pods.pods.iter();
+    names.map(|it| full_name(&it.pod) + &remark(it)).collect()
+}
+
+fn code(judged: &Judged) -> String {
+    format!(" [{}]", judged.code())
+}
+
+fn alone(name: String) -> Group {
+    (String::new(), vec![name])
+}
+
+/// Cuts a list of names that cannot hurt.
+fn cut(mut names: Vec<String>) -> Vec<String> {
+    let more = names.len().saturating_sub(NAMES);
+    if more > 0 {
+        names.truncate(NAMES);
+        names.push(format!("and {more} more"));
+    }
+    names
+}
+
+/// Names pods, grouped by namespace.
+fn grouped(pods: &About<'_>) -> Vec<Group> {
+    let names = pods.pods.iter().map(|it| (&it.pod.namespace, &it.pod.name));
+    let groups = names.into_group_map().into_iter().sorted();
+    let groups = groups.map(|(namespace, names)| {
+        let names = names.into_iter().sorted_by_cached_key(|name| natural(name));
+        (namespace.clone(), names.cloned().collect())
+    });
+    groups.collect()
+}
+
+/// Counts pods by namespace.
+fn counts(pods: &About<'_>) -> Vec<Group> {
+    let counts = grouped(pods).into_iter();
+    let counts = counts.map(|(namespace, names)| format!("{namespace} {}", names.len()));
+    vec![(String::new(), counts.collect())]
+}

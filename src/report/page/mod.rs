@@ -1,0 +1,218 @@
+//! Lays a run's report out for people: what is down, what was done, which data is at risk, what
+//! happens by itself, what to do, and then the lists. The worst comes first.
+
+mod down;
+mod head;
+mod lists;
+
+use itertools::Itertools as _;
+
+pub(super) use self::down::State;
+use self::lists::Effect;
+use super::{
+    build::Damage,
+    document::{Document, Kind, Section, Tone},
+    notices,
+    record::RunRecord,
+    todo::{About, Step, Todo, Todos, When},
+};
+use crate::{
+    exit::Exit,
+    judge::{Judged, ReasonCode, Verdict},
+    outcome::OutcomeCode,
+    settings::{GuardCode, Mode},
+    words::{human_duration, joined, listed, prefixed},
+};
+
+/// The most names in a sentence.
+const NAMED: usize = 3;
+/// The most steps that are asked for at night.
+const AT_NIGHT: usize = 3;
+
+/// A run with everything that the document says about it.
+struct Page<'a> {
+    run: &'a RunRecord<'a>,
+    /// Every Terminating pod that was looked at, the worst damage first.
+    pods: Vec<&'a Judged>,
+    /// The nodes that are not Ready, or gone, the most urgent first.
+    down: Vec<(State<'a>, Vec<&'a str>)>,
+    todos: Todos<'a>,
+}
+
+/// Returns the document of a run.
+pub fn document(run: &RunRecord<'_>) -> Document {
+    let mut todos = run.todos();
+    todos.remove(&Todo::TaintNode);
+    let page = Page {
+        run,
+        pods: run.by_damage(run.plan.pods.iter().collect()),
+        down: down::nodes(run),
+        todos,
+    };
+    let worth_knowing = |heading, texts| Section::of_texts(Kind::List, heading, Tone::Plain, texts);
+    let mut sections = page.head();
+    sections.extend(page.steps());
+    sections.push(page.never());
+    sections.extend(page.lists());
+    sections.push(worth_knowing("WORTH KNOWING", notices::of_run(run)));
+    sections.push(worth_knowing("NOT SEEN", run.facts.unseen.clone()));
+    sections.push(page.foot());
+    Document {
+        title: page.title(),
+        headline: page.headline(),
+        about: page.about(),
+        sections,
+    }
+    .without_empty()
+}
+
+/// Returns what the user sees before the deletes: the pods, what to remember, and what to power off.
+pub fn question(report: &Document) -> Document {
+    let headings = Effect::ALL.map(|effect| effect.as_str().to_uppercase());
+    let is_asked = |section: &&Section| {
+        let heading = section.heading.split(':').next().unwrap_or_default();
+        ["DATA", "AFTERWARDS"].contains(&heading) || headings.iter().any(|it| it == heading)
+    };
+    Document {
+        headline: report.headline.clone(),
+        sections: report.sections.iter().filter(is_asked).cloned().collect(),
+        ..Document::default()
+    }
+}
+
+impl<'a> Page<'a> {
+    /// Lists the pods of which `is` holds, with their nodes.
+    fn pods(&self, is: impl Fn(&Judged) -> bool) -> About<'a> {
+        About::of(self.pods.iter().copied().filter(|it| is(it)).collect())
+    }
+
+    fn with_code(&self, code: ReasonCode) -> About<'a> {
+        self.pods(|it| it.code() == code)
+    }
+
+    fn outcome(&self, judged: &Judged) -> Option<OutcomeCode> {
+        Some(self.run.outcomes.get(&judged.pod.uid)?.code())
+    }
+
+    /// Reports whether the run deleted a pod, or tried to.
+    fn acted(&self) -> bool {
+        let mut outcomes = self.run.outcomes.values();
+        outcomes.any(|outcome| outcome.code().acted())
+    }
+
+    fn title(&self) -> String {
+        let down = self.down.iter().filter(|(state, _)| *state != State::Gone);
+        let names = down.flat_map(|(_, names)| names).collect_vec();
+        let needs = self.pods(|it| it.verdict() == Verdict::Manual);
+        let count =
+            |about: &About<'_>, what| about.say(|_, _| format!("{} {what}", about.pods.len()));
+        let parts = [
+            (!names.is_empty()).then(|| format!("{} down", listed(&names, NAMED))),
+            count(&self.local(Damage::NoOtherReady), "without another Ready"),
+            count(&needs, "need you"),
+        ];
+        let parts = joined(parts.into_iter().flatten(), " · ");
+        parts.unwrap_or_else(|| "no pod needs you".to_owned()) + &prefixed(" · ", self.place())
+    }
+
+    fn place(&self) -> Option<&'a String> {
+        self.run
+            .settings
+            .cluster_name
+            .as_ref()
+            .or(self.run.facts.cluster_name.as_ref())
+    }
+
+    fn about(&self) -> String {
+        let at = self.run.facts.now.strftime("%F %RZ");
+        let place = prefixed(" ", self.place());
+        let exit = match self.run.exit() {
+            Exit::Done => String::new(),
+            exit => format!(", exit {}", exit.code()),
+        };
+        let settings = self.run.settings;
+        let file = settings.task.snapshot().map(|file| {
+            if file == "-" {
+                "standard input".to_owned()
+            } else {
+                file
+            }
+        });
+        match settings.task.mode() {
+            Mode::Snapshot => format!("AUDIT of {}{place} at {at}{exit}", prefixed("", file)),
+            Mode::DryRun => format!("DRY RUN{place} {at}, nothing was changed{exit}"),
+            Mode::Delete if self.acted() => format!("RUN{place} {at}{exit}"),
+            Mode::Delete => format!("RUN{place} {at}, nothing was changed{exit}"),
+        }
+    }
+
+    /// Lists what to do: at night as much as fits, the rest in the morning.
+    fn steps(&self) -> [Section; 2] {
+        let steps = self
+            .todos
+            .iter()
+            .map(|(todo, about)| self.run.step(todo, about));
+        let is_calm = self.todos.keys().all(|todo| *todo == Todo::PowerOff)
+            && !self.gone(|_| true).pods.is_empty()
+            && self
+                .gone(|it| self.effect(it) != Effect::Leftover)
+                .pods
+                .is_empty()
+            && self
+                .pods(|it| it.verdict() == Verdict::Manual || it.limit.is_some())
+                .pods
+                .is_empty();
+        if is_calm {
+            let text = steps.map(|step| step.what).join(" ");
+            let text = format!("Nothing is urgent. {text}");
+            return [
+                Section::of_texts(Kind::Steps, "NOW", Tone::Plain, [text]),
+                Section::default(),
+            ];
+        }
+        let (now, later) = (1..)
+            .zip(steps)
+            .partition::<Vec<(usize, Step)>, _>(|(number, step)| {
+                *number <= AT_NIGHT && step.when == When::Now
+            });
+        [
+            Section::of_steps("NOW", Tone::Bad, now),
+            Section::of_steps("CAN WAIT UNTIL MORNING", Tone::Plain, later),
+        ]
+    }
+
+    fn never(&self) -> Section {
+        let is_alive =
+            |it: &Judged| [ReasonCode::EtcdMember, ReasonCode::KubeletAlive].contains(&it.code());
+        let alive = self.pods(is_alive);
+        let others = self.pods(|it| it.verdict() == Verdict::Manual && !is_alive(it));
+        let members = self.todos.get(&Todo::ReachMembers);
+        let breaker = self.todos.get(&Todo::ReachOne);
+        let texts = [
+            members.map(|about| format!("power off one of {} before you know which one is dead: etcd, and with it the API server, would stop.", about.nodes.join(", "))),
+            breaker.map(|_| "--max-not-ready-percent=100 or a force delete before you know that they are off.".to_owned()),
+            alive.say(|_, _| "force-delete pods on a machine that is alive: they would run twice.".to_owned()),
+            others.say(|_, _| "force-delete a pod that needs you, strip a finalizer, or delete a VolumeAttachment.".to_owned()),
+        ];
+        Section::of_texts(Kind::Steps, "NEVER", Tone::Bad, texts.into_iter().flatten())
+    }
+
+    fn foot(&self) -> Section {
+        let settings = self.run.settings;
+        let guard = match settings.guard() {
+            GuardCode::Proved => " · the guard is proved",
+            GuardCode::NotRequired => " · no guard",
+            GuardCode::NotAsked => "",
+        };
+        let text = format!(
+            "pod-reaper {} · stuck after {} · {}{guard} · why: pod-reaper explain POD · also on Ready nodes: --all",
+            env!("CARGO_PKG_VERSION"),
+            human_duration(settings.policy.reap_older_than),
+            match settings.namespaces.to_string().as_str() {
+                "all" => "all namespaces",
+                filter => filter,
+            }
+        );
+        Section::of_texts(Kind::Foot, "", Tone::Quiet, [text])
+    }
+}
