@@ -109,6 +109,11 @@ pub async fn gather<S: Source>(
         facts.node_counts = reader.node_counts().await;
     }
     facts.clock = ready_nodes.clock;
+    // Nodes in containers have the boot ID of their host (kind, LXC).
+    for node in down(&mut facts) {
+        let is_shared = |id: &mut String| ready_nodes.boot_ids.contains(id);
+        drop(node.boot_id.take_if(is_shared));
+    }
     let leases_at = leases.as_ref().map(|_| at);
     hear(&mut facts, &holders, leases, &lists);
 
@@ -154,7 +159,7 @@ pub async fn gather<S: Source>(
 }
 
 /// Reads each of `what`, in this order.
-async fn each<T: Ord, R>(
+pub(super) async fn each<T: Ord, R>(
     what: impl IntoIterator<Item = T>,
     read: impl AsyncFn(&T) -> R,
 ) -> BTreeMap<T, R> {
