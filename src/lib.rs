@@ -16,6 +16,7 @@ pub mod decide;
 mod execute;
 pub mod exit;
 pub mod facts;
+pub mod history;
 mod kubernetes;
 pub mod limits;
 pub mod notify;

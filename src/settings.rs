@@ -42,6 +42,8 @@ pub struct Settings {
     pub exit_on_manual: bool,
     /// The cluster's name in reports.
     pub cluster_name: Option<String>,
+    /// The namespace of the history.
+    pub history_namespace: String,
     /// The formats of the report and the log.
     pub form: OutputFormats,
 }
@@ -213,6 +215,7 @@ impl From<Cli> for Settings {
             all,
             exit_on_manual,
             cluster_name,
+            history_namespace,
         } = options;
         // `namespace` is already part of `namespaces`.
         let cli::Common {
@@ -250,6 +253,7 @@ impl From<Cli> for Settings {
             deadline,
             exit_on_manual,
             cluster_name,
+            history_namespace,
             form,
         }
     }

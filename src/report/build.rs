@@ -15,6 +15,7 @@ use crate::{
     decide::{PodContext, ReasonCode, Verdict},
     exit::Exit,
     facts::{NodeRead, PodFacts, Ready, SignBy, Unneeded, Zone},
+    history::RememberedNode,
     limits::{Judged, Limit, Plan},
     outcome::{Outcome, OutcomeCode},
     words::{joined, natural},
@@ -83,6 +84,7 @@ impl RunRecord<'_> {
             nodes,
             pods,
             groups: groups.collect(),
+            history: self.history.clone(),
             errors: facts.errors.clone(),
             unseen: facts.unseen.clone(),
             incomplete: facts.incomplete.clone(),
@@ -157,7 +159,9 @@ impl RunRecord<'_> {
             || self.outcomes.values().any(failed)
         {
             Exit::Incomplete
-        } else if self.settings.exit_on_manual && any(|judged| judged.verdict() == Verdict::Manual)
+        } else if self.settings.exit_on_manual
+            && (any(|judged| judged.verdict() == Verdict::Manual)
+                || self.history.nodes.iter().any(RememberedNode::needs_you))
         {
             Exit::Manual
         } else {

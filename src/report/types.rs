@@ -11,6 +11,7 @@ use crate::{
     decide::{Evaluation, Policy, ReasonCode, Verdict},
     exit::Exit,
     facts::{Attachment, Heard, Owner, PodFacts, ReadError, Ready, whole_seconds},
+    history::History,
     limits::Limits,
     outcome::OutcomeCode,
     selector::NamespaceFilter,
@@ -53,6 +54,8 @@ in_json! {
         /// The pods that need you, grouped by the steps that they share.
         #[serde(skip)]
         pub groups: Vec<Group>,
+        /// What earlier runs did, and what became of the nodes.
+        pub history: History,
         /// What could not be read.
         pub errors: Vec<ReadError>,
         /// What the source does not show, as sentences.

@@ -3,14 +3,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use tokio::time::timeout;
+
 use super::{CountedNodes, NodeRows, Source, Wanted};
 use crate::{
-    cluster::{Ask, Cluster, Failure, Listed, StatusKind},
+    cluster::{Ask, Cluster, Failure, Listed, REQUEST_TIME_LIMIT, StatusKind},
     exit::{CouldNotRun, Result},
     facts::{Attachment, Namespaces, PodsOf, ReadError},
+    history::CONFIG_MAP,
     kubernetes::{
-        Holders, KOSMOS_PREFIX, LeasesByNode, NodeObjects, RawClaim, RawDriver, RawNode, RawPod,
-        RawStatefulSet, RawVolume, is_of_cluster,
+        Holders, KOSMOS_PREFIX, LeasesByNode, NodeObjects, RawClaim, RawConfigMap, RawDriver,
+        RawNode, RawPod, RawStatefulSet, RawVolume, is_of_cluster,
     },
     selector::NodeSelectors,
 };
@@ -143,6 +146,12 @@ impl Source for Cluster {
         name: &str,
     ) -> Result<Option<RawStatefulSet>, Failure> {
         self.find(namespace, name).await
+    }
+
+    async fn history(&self, namespace: &str) -> Result<Option<RawConfigMap>, Failure> {
+        let limit = REQUEST_TIME_LIMIT;
+        let found = timeout(limit, self.find(namespace, CONFIG_MAP)).await;
+        found.unwrap_or(Err(Failure::Timeout(limit)))
     }
 
     fn failed(&self, what: String, cause: String) -> Option<ReadError> {

@@ -4,6 +4,7 @@
 mod clock;
 mod cluster;
 mod gather;
+mod history;
 mod reader;
 pub mod snapshot;
 
@@ -12,15 +13,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-pub use self::{gather::gather, reader::Reader};
+pub use self::{gather::gather, history::recall, reader::Reader};
 use crate::{
     cluster::{Failure, Listed},
     decide::Policy,
     exit::{CouldNotRun, Result},
     facts::{Attachment, ClusterFacts, CountedNode, Namespaces, PodFacts, PodsOf, ReadError},
     kubernetes::{
-        CONTROL_PLANE, ETCD, Holders, LeasesByNode, NodeObjects, RawClaim, RawPod, RawStatefulSet,
-        RawVolume,
+        CONTROL_PLANE, ETCD, Holders, LeasesByNode, NodeObjects, RawClaim, RawConfigMap, RawPod,
+        RawStatefulSet, RawVolume,
     },
     selector::{NamespaceFilter, NodeSelectors},
 };
@@ -84,6 +85,9 @@ pub trait Source {
         namespace: &str,
         name: &str,
     ) -> Result<Option<RawStatefulSet>, Failure>;
+
+    /// Reads the `ConfigMap` of the history; `None` if it does not exist.
+    async fn history(&self, namespace: &str) -> Result<Option<RawConfigMap>, Failure>;
 
     /// Returns the error to report for a read that failed; `None` if the source names its unreadable
     /// objects itself.

@@ -41,6 +41,9 @@ pub enum Kind {
     Delete,
     Patch,
     Event,
+    /// The history, and a write to it.
+    History,
+    Note,
 }
 
 #[derive(Debug, Clone)]
@@ -73,7 +76,7 @@ enum Form {
 }
 
 /// Each kind of request: its method and path, with a label selector if it has one, its form, and the kind of object.
-const KINDS: [(Kind, &str, Form, &str); 20] = {
+const KINDS: [(Kind, &str, Form, &str); 22] = {
     use Form::{Few, List, Metadata, One, Rows};
     [
         (Kind::NodeRows, "GET /api/v1/nodes", Rows, "Node"),
@@ -166,11 +169,23 @@ const KINDS: [(Kind, &str, Form, &str); 20] = {
             One,
             "Event",
         ),
+        (
+            Kind::History,
+            "GET /api/v1/namespaces/NAMESPACE/configmaps/NAME",
+            One,
+            "ConfigMap",
+        ),
+        (
+            Kind::Note,
+            "PATCH /api/v1/namespaces/NAMESPACE/configmaps/NAME",
+            One,
+            "ConfigMap",
+        ),
     ]
 };
 
 impl Kind {
-    pub fn all() -> [Self; 20] {
+    pub fn all() -> [Self; 22] {
         KINDS.map(|(kind, ..)| kind)
     }
 
