@@ -13,6 +13,7 @@ pub mod codes;
 pub mod console;
 pub mod exit;
 pub mod facts;
+pub mod history;
 pub mod judge;
 mod kubernetes;
 pub mod notify;

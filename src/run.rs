@@ -10,14 +10,16 @@ use crate::{
     cluster::Cluster,
     console::{prompt, terminal::status},
     exit::{CouldNotRun, Result},
-    facts::PodFacts,
-    notify::events,
+    facts::{ClusterFacts, PodFacts},
+    history::{History, Notes},
+    kubernetes::RawConfigMap,
+    notify::{events, history},
     outcome::Outcome,
     reap::reap,
     report::{Report, RunRecord},
     selector::Target,
     settings::{GuardCode, Mode, Settings, Task},
-    source::{Gathered, OtherLeases, Reader, gather, snapshot},
+    source::{Gathered, NotRead, OtherLeases, Reader, Source, gather, recall, snapshot},
     stop::Stop,
     words::{counted, human_duration, sanitize},
 };
@@ -40,7 +42,10 @@ pub async fn run(settings: &Settings, stop: &Stop) -> Result<Report> {
             let saved = stop.or_stopped(saved).await?;
             log_start();
             let gathered = gather(&Reader::new(&saved, settings.wanted()), None).await?;
-            Ok(planned(settings, gathered)?.report())
+            let read = saved.history(&settings.history_namespace).await;
+            let (_, history) = remembered(&saved, settings, read, &gathered.facts).await;
+            let run = planned(settings, gathered)?;
+            Ok(RunRecord { history, ..run }.report())
         }
         Task::Reap {
             target,
@@ -80,25 +85,46 @@ pub async fn run_on(
     ask: bool,
     stop: &Stop,
 ) -> Result<Report> {
-    let mut gathered = read(cluster, settings, stop).await?;
+    let (mut gathered, (notes, history)) = read(cluster, settings, stop).await?;
     let leases = gathered.leases.take();
-    let mut run = planned(settings, gathered)?;
+    let mut run = RunRecord {
+        history,
+        notes,
+        ..planned(settings, gathered)?
+    };
     act_and_verify(&mut run, leases.as_ref(), cluster, ask, stop).await;
     Ok(run.report())
 }
 
-/// Gathers the facts and the pods to judge. Meanwhile the run proves that the guard works: no pod
-/// is deleted before both are done.
-async fn read(cluster: &Cluster, settings: &Settings, stop: &Stop) -> Result<Gathered> {
+/// Gathers the facts and the pods to judge, and what earlier runs noted. Meanwhile the run proves that
+/// the guard works: no pod is deleted before all of this is done.
+async fn read(
+    cluster: &Cluster,
+    settings: &Settings,
+    stop: &Stop,
+) -> Result<(Gathered, (Option<Notes>, History))> {
     let reader = Reader::new(cluster, settings.wanted());
-    let gathered = async {
-        tokio::try_join!(
+    let read = async {
+        let (gathered, (), history) = tokio::try_join!(
             Box::pin(gather(&reader, None)),
-            prove_guard(settings, cluster)
-        )
+            prove_guard(settings, cluster),
+            async { Ok(cluster.history(&settings.history_namespace).await) },
+        )?;
+        let remembered = remembered(cluster, settings, history, &gathered.facts).await;
+        Ok((gathered, remembered))
     };
-    let (gathered, ()) = stop.or_stopped(gathered).await?;
-    Ok(gathered)
+    stop.or_stopped(read).await
+}
+
+/// Finds out what became of the nodes that earlier runs noted. `read` is the reading of the notes.
+async fn remembered<S: Source>(
+    source: &S,
+    settings: &Settings,
+    read: Result<Option<RawConfigMap>, NotRead>,
+    facts: &ClusterFacts,
+) -> (Option<Notes>, History) {
+    let of = (settings.history_namespace.as_str(), read);
+    recall((source, &settings.policy), of, facts).await
 }
 
 /// Decides about the pods that were gathered, and applies the limits of the run.
@@ -171,15 +197,16 @@ async fn act_and_verify(
         done.set(done.get() + 1);
         status(&format!("{} of {} pods", done.get(), pods.len()));
     };
+    // By the API server's clock: this machine's clock may be wrong.
+    let now = run.facts.now;
+    let at = || {
+        let elapsed = SignedDuration::from_secs(start.elapsed().as_secs().cast_signed());
+        now.saturating_add(elapsed).unwrap_or(now)
+    };
+    let begun = history::before(cluster, run, at()).await;
     let (policy, judged_by) = (&run.settings.policy, (&run.facts, leases));
     run.outcomes = reap(cluster, stop, policy, judged_by, &pods, &progress).await;
     status("");
-    // Events carry the API server's time: this machine's clock may be wrong.
-    let elapsed = SignedDuration::try_from(start.elapsed()).unwrap_or_default();
-    let at = run
-        .facts
-        .now
-        .saturating_add(elapsed)
-        .unwrap_or(run.facts.now);
-    events::write(cluster, stop, run, at).await;
+    history::after(cluster, run, begun, at()).await;
+    events::write(cluster, stop, run, at()).await;
 }

@@ -41,6 +41,8 @@ pub struct Settings {
     pub exit_on_manual: bool,
     /// The cluster's name in reports.
     pub cluster_name: Option<String>,
+    /// The namespace of the history.
+    pub history_namespace: String,
     /// The formats of the report and the log.
     pub form: OutputFormats,
 }
@@ -216,6 +218,7 @@ impl From<Cli> for Settings {
             all,
             exit_on_manual,
             cluster_name,
+            history_namespace,
         } = options;
         // `namespace` is already part of `namespaces`.
         let cli::Common {
@@ -253,6 +256,7 @@ impl From<Cli> for Settings {
             deadline,
             exit_on_manual,
             cluster_name,
+            history_namespace,
             form,
         }
     }

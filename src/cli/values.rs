@@ -1,6 +1,9 @@
 //! The values of options. Each parser's error says what to write.
 
-use std::io::{self, IsTerminal as _};
+use std::{
+    env,
+    io::{self, IsTerminal as _},
+};
 
 use clap::{
     ValueEnum,
@@ -102,6 +105,13 @@ pub fn usual_log_level() -> &'static str {
     } else {
         "info"
     }
+}
+
+/// Returns the default of `--history-namespace`: the namespace of the run's own pod, by the downward API.
+pub fn usual_history_namespace() -> String {
+    let own = env::var("POD_NAMESPACE").ok();
+    own.filter(|name| is_name(name))
+        .unwrap_or_else(|| "pod-reaper".to_owned())
 }
 
 /// Returns a parser of `--log-level`.

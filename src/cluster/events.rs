@@ -19,7 +19,7 @@ use super::{
     failure::Result,
     request::{Unless, Write, encode},
 };
-use crate::facts::{NodeFacts, PodFacts, Uid};
+use crate::facts::{PodFacts, Uid};
 
 /// The name of this program as the writer of Events.
 pub const CONTROLLER: &str = "pod-reaper";
@@ -135,8 +135,8 @@ impl Reference {
         }
     }
 
-    pub fn node(node: &NodeFacts) -> Self {
-        Self::core("Node", None, &node.name, &node.uid)
+    pub fn node(name: &str, uid: &Uid) -> Self {
+        Self::core("Node", None, name, uid)
     }
 
     pub fn pod(pod: &PodFacts) -> Self {

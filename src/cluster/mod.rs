@@ -8,6 +8,7 @@ mod connect;
 mod events;
 mod failure;
 mod guard;
+mod history;
 mod read;
 mod request;
 mod write;
@@ -22,7 +23,7 @@ pub use self::events::{CONTROLLER, Event, Reference};
 pub use self::failure::{Failure, StatusKind, root};
 pub use self::guard::REFUSAL;
 pub use self::read::Listed;
-pub use self::request::{Ask, USER_AGENT};
+pub use self::request::{Ask, REQUEST_TIME_LIMIT, USER_AGENT};
 pub use self::write::{NodeAgain, NotDown, Permit};
 use crate::stop::Stop;
 

@@ -2,7 +2,7 @@
 
 use derive_more::Display;
 use jiff::Timestamp;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::{Owner, Read, Uid, Unread};
 
@@ -17,7 +17,8 @@ pub struct ClaimName {
 }
 
 /// The pods of a `StatefulSet`, by its status. A Ready pod is no replica of another one's data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Display)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Display, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[display("{ready}/{wanted}")]
 pub struct Copies {
     /// `status.readyReplicas`.

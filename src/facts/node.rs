@@ -36,6 +36,9 @@ pub struct NodeFacts {
     pub name: String,
     /// `metadata.uid`. A node that was deleted and registered again has a different UID.
     pub uid: Uid,
+    /// `status.nodeInfo.bootID`, which changes when the machine boots; `None` if it is empty, or if
+    /// another machine has the same.
+    pub boot_id: Option<String>,
     /// Status of the `Ready` condition.
     pub ready: Ready,
     /// Reason of the `Ready` condition, such as `NodeStatusUnknown`.

@@ -4,7 +4,7 @@
 //! malformed object does not make its whole list unreadable. No other part of an object is ever
 //! kept, above all no environment value.
 
-use std::{fmt, marker::PhantomData};
+use std::{collections::BTreeMap, fmt, marker::PhantomData};
 
 use crate::facts::{NamespaceFacts, Namespaces};
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, SeqAccess, Visitor};
@@ -95,6 +95,7 @@ kinds! {
     RawAttachment = "VolumeAttachment" "/apis/storage.k8s.io/v1" "volumeattachments" false,
     RawDriver = "CSIDriver" "/apis/storage.k8s.io/v1" "csidrivers" false,
     RawStatefulSet = "StatefulSet" "/apis/apps/v1" "statefulsets" true,
+    RawConfigMap = "ConfigMap" "/api/v1" "configmaps" true,
 }
 
 raw! {
@@ -102,6 +103,16 @@ raw! {
     pub struct RawNamespace {
         /// The namespace's metadata.
         pub metadata: Meta,
+    }
+}
+
+raw! {
+    /// A `ConfigMap`.
+    pub struct RawConfigMap {
+        /// Its metadata.
+        pub metadata: Meta,
+        /// Its values that are text.
+        pub data: BTreeMap<String, String>,
     }
 }
 

@@ -66,6 +66,8 @@ raw! {
 
     struct NodeInfo {
         kubelet_version: String,
+        #[serde(rename = "bootID")]
+        boot_id: String,
         #[serde(rename = "machineID")]
         machine_id: String,
         #[serde(rename = "systemUUID")]
@@ -399,6 +401,7 @@ impl NodeObjects {
         let ready_condition = node.ready_condition();
         let mut facts = NodeFacts {
             uid: required(&node.metadata.uid, "metadata.uid")?,
+            boot_id: given(node.status.node_info.boot_id.clone()),
             ready: node.ready(),
             ready_reason: ready_condition.and_then(|it| given(it.reason.clone())),
             kubelet_says: ready_condition.and_then(|it| kubelet_says(&it.message)),

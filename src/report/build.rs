@@ -14,6 +14,7 @@ use super::{
 use crate::{
     exit::Exit,
     facts::{NodeRead, Ready, SignBy, Unneeded, Zone},
+    history::RememberedNode,
     judge::{Judged, Limit, Plan},
     judge::{Note, PodContext, ReasonCode, TieKind, Verdict},
     outcome::{Outcome, OutcomeCode},
@@ -69,6 +70,7 @@ impl RunRecord<'_> {
             nodes,
             pods,
             steps: self.steps(self.todos_of_run(), &About::default()),
+            history: self.history.clone(),
             errors: facts.errors.clone(),
             unseen: facts.unseen.clone(),
             declined: self.declined,
@@ -125,7 +127,9 @@ impl RunRecord<'_> {
             || self.outcomes.values().any(failed)
         {
             Exit::Incomplete
-        } else if self.settings.exit_on_manual && any(|judged| judged.verdict() == Verdict::Manual)
+        } else if self.settings.exit_on_manual
+            && (any(|judged| judged.verdict() == Verdict::Manual)
+                || self.history.nodes.iter().any(RememberedNode::needs_you))
         {
             Exit::Manual
         } else {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::{
     facts::{ClusterFacts, Uid},
+    history::{History, Notes},
     judge::Plan,
     outcome::Outcome,
     selector::Target,
@@ -19,6 +20,10 @@ pub struct RunRecord<'a> {
     /// The outcomes of the pods to reap, by UID. Empty for a snapshot and an
     /// explanation, and before the run has acted.
     pub outcomes: BTreeMap<Uid, Outcome>,
+    /// What earlier runs did.
+    pub history: History,
+    /// The notes for later runs, as they are in the cluster; `None` if nothing can be noted.
+    pub notes: Option<Notes>,
     /// The cluster that the printed kubectl commands have to reach.
     pub kubectl: Target,
     /// Whether the user was asked and did not agree to the deletes.
@@ -33,6 +38,8 @@ impl<'a> RunRecord<'a> {
             facts,
             plan,
             outcomes: BTreeMap::new(),
+            history: History::default(),
+            notes: None,
             kubectl: settings.task.target(),
             declined: false,
         }

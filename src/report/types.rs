@@ -9,6 +9,7 @@ use super::{document::Document, todo::Step};
 use crate::{
     exit::Exit,
     facts::{Attachment, Heard, Owner, PodFacts, ReadError, Ready, whole_seconds},
+    history::History,
     judge::{Evaluation, Limits, Policy, ReasonCode, Verdict},
     outcome::OutcomeCode,
     selector::NamespaceFilter,
@@ -50,6 +51,8 @@ in_json! {
         pub pods: Vec<PodEntry>,
         /// What to do about the run as a whole.
         pub steps: Vec<Step>,
+        /// What earlier runs did, and what became of the nodes.
+        pub history: History,
         /// What could not be read.
         pub errors: Vec<ReadError>,
         /// What the source does not show, as sentences.

@@ -1,5 +1,7 @@
 //! Checks the API server's clock against the leases of Ready nodes.
 
+use std::collections::BTreeSet;
+
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Reader, Source};
@@ -21,6 +23,8 @@ pub struct ReadyNodes {
     pub clock: Option<String>,
     /// Whether pods can start on the first of these nodes.
     pub room: bool,
+    /// The boot IDs of these nodes.
+    pub boot_ids: BTreeSet<String>,
 }
 
 impl<S: Source> Reader<'_, S> {
@@ -46,6 +50,7 @@ impl<S: Source> Reader<'_, S> {
                 continue;
             }
             told.room |= place == 0 && node.open;
+            told.boot_ids.extend(node.boot_id);
             asked += usize::from(node.renewed.is_some() || node.unread_lease.is_some());
             let Some((said, renewed)) = node.renewed.and_then(|it| Some((it.said?, it))) else {
                 unread = node.unread_lease.or(unread);

@@ -3,14 +3,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use tokio::time::timeout;
+
 use super::{CountedNodes, NodeRows, NotRead, Source, Wanted};
 use crate::{
-    cluster::{Ask, Cluster, Failure, Listed, StatusKind},
+    cluster::{Ask, Cluster, Failure, Listed, REQUEST_TIME_LIMIT, StatusKind},
     exit::{CouldNotRun, Result},
     facts::{Attachment, Namespaces, PodFacts, PodsOf, ReadError},
+    history::CONFIG_MAP,
     kubernetes::{
-        Holders, KOSMOS_PREFIX, LeasesByNode, NodeObjects, RawClaim, RawDriver, RawNode, RawPod,
-        RawStatefulSet, RawVolume, is_of_cluster,
+        Holders, KOSMOS_PREFIX, LeasesByNode, NodeObjects, RawClaim, RawConfigMap, RawDriver,
+        RawNode, RawPod, RawStatefulSet, RawVolume, is_of_cluster,
     },
     selector::NodeSelectors,
 };
@@ -148,6 +151,12 @@ impl Source for Cluster {
         name: &str,
     ) -> Result<Option<RawStatefulSet>, NotRead> {
         Ok(self.find(namespace, name).await?)
+    }
+
+    async fn history(&self, namespace: &str) -> Result<Option<RawConfigMap>, NotRead> {
+        let limit = REQUEST_TIME_LIMIT;
+        let found = timeout(limit, self.find(namespace, CONFIG_MAP)).await;
+        Ok(found.unwrap_or(Err(Failure::Timeout(limit)))?)
     }
 
     fn failed(&self, what: String, cause: String) -> Option<ReadError> {

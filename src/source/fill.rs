@@ -147,7 +147,7 @@ pub(super) fn note_missing_leases<S: Source>(
 }
 
 /// Lists the known nodes that are NotReady.
-fn not_ready_nodes(facts: &mut ClusterFacts) -> impl Iterator<Item = &mut NodeFacts> {
+pub(super) fn not_ready_nodes(facts: &mut ClusterFacts) -> impl Iterator<Item = &mut NodeFacts> {
     facts.nodes.values_mut().filter_map(|node| match node {
         NodeRead::Known(node) if node.ready != Ready::True => Some(node),
         _ => None,

@@ -10,8 +10,8 @@ use tokio::time::Instant;
 use super::{
     Gathered, NodeRows, OtherLeases, Reader, Source, Wanted,
     fill::{
-        StorageReads, admitted, hear, holders, judged_pods, note_etcd, note_missing_leases,
-        note_unread_sets, set_of,
+        StorageReads, admitted, hear, holders, judged_pods, not_ready_nodes, note_etcd,
+        note_missing_leases, note_unread_sets, set_of,
     },
     strays::strays,
 };
@@ -106,6 +106,11 @@ pub async fn gather<S: Source>(
         facts.node_counts = reader.node_counts().await;
     }
     facts.clock = ready_nodes.clock;
+    // Nodes in containers have the boot ID of their host (kind, LXC).
+    for node in not_ready_nodes(&mut facts) {
+        let is_shared = |id: &mut String| ready_nodes.boot_ids.contains(id);
+        drop(node.boot_id.take_if(is_shared));
+    }
     let leases_at = leases.as_ref().map(|_| at);
     hear(&mut facts, &holders, leases, &lists);
 
@@ -159,7 +164,7 @@ pub async fn gather<S: Source>(
 }
 
 /// Reads each of `what`, in this order.
-async fn read_each<T: Ord, R>(
+pub(super) async fn read_each<T: Ord, R>(
     what: impl IntoIterator<Item = T>,
     read: impl AsyncFn(&T) -> R,
 ) -> BTreeMap<T, R> {

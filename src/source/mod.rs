@@ -5,6 +5,7 @@ mod clock;
 mod cluster;
 mod fill;
 mod gather;
+mod history;
 mod reader;
 pub mod snapshot;
 mod strays;
@@ -14,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use tokio::time::Instant;
 
-pub use self::{gather::gather, reader::Reader};
+pub use self::{gather::gather, history::recall, reader::Reader};
 use crate::{
     cluster::{Failure, Listed},
     exit::{CouldNotRun, Result},
@@ -24,8 +25,8 @@ use crate::{
     },
     judge::Policy,
     kubernetes::{
-        CONTROL_PLANE, ETCD, Holders, LeasesByNode, NodeObjects, RawClaim, RawPod, RawStatefulSet,
-        RawVolume,
+        CONTROL_PLANE, ETCD, Holders, LeasesByNode, NodeObjects, RawClaim, RawConfigMap, RawPod,
+        RawStatefulSet, RawVolume,
     },
     selector::{NamespaceFilter, NodeSelectors},
 };
@@ -119,6 +120,9 @@ pub trait Source {
         namespace: &str,
         name: &str,
     ) -> Result<Option<RawStatefulSet>, NotRead>;
+
+    /// Reads the `ConfigMap` of the history; `None` if it does not exist.
+    async fn history(&self, namespace: &str) -> Result<Option<RawConfigMap>, NotRead>;
 
     /// Returns the error to report for a read that failed; `None` if the source names its unreadable
     /// objects itself.

@@ -23,10 +23,11 @@ use crate::{
     cluster::Listed,
     exit::{CouldNotRun, Result},
     facts::{Attachment, Namespaces, PodFacts, PodsOf, ReadError, Ready, Unread},
+    history::CONFIG_MAP,
     kubernetes::{
-        Holders, Kind, LeasesByNode, Malformed, NodeObjects, RawAttachment, RawClaim, RawDriver,
-        RawKind, RawLease, RawList, RawNamespace, RawNode, RawPod, RawStatefulSet, RawVolume,
-        full_name, malformed,
+        Holders, Kind, LeasesByNode, Malformed, NodeObjects, RawAttachment, RawClaim, RawConfigMap,
+        RawDriver, RawKind, RawLease, RawList, RawNamespace, RawNode, RawPod, RawStatefulSet,
+        RawVolume, full_name, malformed,
     },
     selector::{NodeSelectors, Selector},
 };
@@ -57,6 +58,9 @@ pub struct Saved {
     /// The objects that could not be read, by kind, namespace and name, each with the cause. A part
     /// of the key that could not be read is empty.
     malformed: BTreeMap<[String; 3], String>,
+    /// The history of each namespace. It decides nothing, so it is no object of a kind that may lack,
+    /// or tell the time.
+    histories: BTreeMap<String, Result<RawConfigMap, &'static str>>,
 }
 
 /// The objects of one kind, by namespace, name and (for pods only) UID.
@@ -239,6 +243,8 @@ impl Saved {
         for set in self.objects.stateful_sets.values_mut() {
             set.forget_status();
         }
+        // No run has reaped anything of a node that is only supposed to be dead.
+        self.histories.clear();
         self.now = self
             .now
             .saturating_add(SUPPOSED_DEAD_FOR)
@@ -288,6 +294,14 @@ impl Saved {
             "PersistentVolume" => self.keep::<RawVolume>(api_version, text),
             "VolumeAttachment" => self.keep::<RawAttachment>(api_version, text),
             "CSIDriver" => self.keep::<RawDriver>(api_version, text),
+            RawConfigMap::KIND if RawConfigMap::is_of_group(api_version) => {
+                let named = Malformed::new(text, "");
+                if named.name == CONFIG_MAP {
+                    let read = serde_json::from_str(text);
+                    let read = read.map_err(|error| malformed(&error));
+                    self.histories.insert(named.namespace, read);
+                }
+            }
             // The rules use no other kind.
             _ => {}
         }
@@ -628,6 +642,11 @@ impl Source for Saved {
         name: &str,
     ) -> Result<Option<RawStatefulSet>, NotRead> {
         self.find(namespace, name)
+    }
+
+    async fn history(&self, namespace: &str) -> Result<Option<RawConfigMap>, NotRead> {
+        let read = self.histories.get(namespace).cloned().transpose();
+        read.map_err(|cause| NotRead::File(cause.to_owned()))
     }
 
     fn failed(&self, _: String, _: String) -> Option<ReadError> {

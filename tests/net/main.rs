@@ -21,6 +21,7 @@
 mod audit;
 mod cluster;
 mod conditions;
+mod history;
 mod run;
 mod watched;
 
@@ -28,7 +29,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pod_reaper_test_support::simulated::{Dice, Fault};
 
-use self::run::{Plan, Ran};
+use self::{
+    history::Memory,
+    run::{Plan, Ran},
+};
 
 /// The seeds of a quick run. They are enough for each case that the tests ask for.
 const FEW: u64 = 250;
@@ -78,7 +82,7 @@ fn no_write_is_one_that_the_server_should_not_have_seen() {
     let (mut writes, mut outcomes, mut exits) = (0, BTreeMap::new(), BTreeMap::new());
     let (mut faults, mut changes) = (BTreeSet::new(), BTreeSet::new());
     let enough = for_every_seed(|seed| {
-        let ran = Plan::disturbed(seed).run();
+        let ran = Plan::disturbed(seed).remembers_anything(seed).run();
         hold(&ran);
         writes += ran.writes.len();
         faults.extend(ran.faults.clone());
@@ -206,6 +210,56 @@ fn a_failing_read_never_adds_a_write() {
     if enough {
         assert!(lost > 10, "only {lost}");
     }
+}
+
+/// Whatever the history says, and whatever fails about it, the same pods are judged, deleted and reported alike. It can only add
+/// words, and exit code 5.
+#[test]
+fn a_history_changes_no_verdict_and_no_delete() {
+    let (mut deleted, mut remembered, mut unread) = (0, 0, 0);
+    let enough = for_every_seed(|seed| {
+        let any = Plan::calm(seed).remembers_anything(seed).run();
+        hold(&any);
+        let none = Plan::calm(seed).remembers(Memory::default()).run();
+        assert_eq!(any.outcomes(), none.outcomes(), "{:#?}", any.trace);
+        assert_eq!(any.written(), none.written(), "{:#?}", any.trace);
+        let exits = (none.exit(), any.exit());
+        assert!(exits.0 == exits.1 || exits == (0, 5), "{exits:?}");
+        let report = any.report.as_ref().unwrap();
+        let said = report["history"].to_string();
+        // serde_json escapes them.
+        assert!(!said.contains("\\u00"), "{said}");
+        deleted += any.written().len();
+        remembered += report["history"]["nodes"].as_array().unwrap().len();
+        unread += usize::from(report["history"]["unread"].is_string());
+        assert_eq!(report["errors"], none.report.as_ref().unwrap()["errors"]);
+    });
+    println!("{deleted} deleted; {remembered} nodes remembered; {unread} histories with a fault");
+    if enough {
+        assert!(deleted > 100 && remembered > 50 && unread > 50);
+    }
+}
+
+/// A node is noted before the first delete, and every deleted pod after it. A dry run notes nothing.
+#[test]
+fn whatever_is_deleted_is_noted() {
+    let mut noted = 0;
+    let enough = for_every_seed(|seed| {
+        let ran = Plan::calm(seed).run();
+        for (node, pods) in ran.nodes_of_deleted() {
+            noted += pods.len();
+            let wrong = history::wrong_note(&ran.after, node, &pods);
+            assert_eq!(wrong, None, "{:#?}", ran.trace);
+        }
+        let first = |verb: &str| ran.trace.iter().position(|sent| sent.contains(verb));
+        if let Some(delete) = first(": DELETE ") {
+            assert!(first("configmaps/pod-reaper-history?fieldManager").unwrap() < delete);
+            let report = &ran.after.history().unwrap()["data"]["last-report"];
+            assert_eq!(report.is_string(), !ran.nodes_of_deleted().is_empty());
+        }
+    });
+    println!("{noted} pods noted");
+    assert!(!enough || noted > 100, "{noted}");
 }
 
 /// A file of the same state gives the same plan.

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use pod_reaper::{cluster::Cluster, run, stop::Stop};
 use pod_reaper_test_support::{
     samples,
-    simulated::{Dice, Fault, Kind, Objects, Server, Trouble},
+    simulated::{Dice, Fate, Fault, Kind, Objects, Request, Server, Trouble},
 };
 use serde_json::Value;
 use tokio::time::{Instant, sleep_until};
@@ -20,6 +20,7 @@ use crate::{
     cluster,
     conditions::{self, Choices, SELECTED_LEAF, holds_all, is_free, keeps_data, text},
     dice,
+    history::{self, Memory},
     watched::{Watched, Write},
 };
 
@@ -42,6 +43,7 @@ pub struct Plan {
     objects: Vec<Value>,
     /// When SIGTERM arrives, in milliseconds.
     signal: Option<u64>,
+    history: Memory,
 }
 
 /// The result of a run, with what the server saw.
@@ -75,7 +77,8 @@ impl Plan {
             after: 0,
             latency: 5,
         };
-        let objects = cluster::random(&mut dice);
+        let mut objects = cluster::random(&mut dice);
+        history::boot(&mut objects, &mut dice);
         Self {
             seed,
             args,
@@ -84,6 +87,7 @@ impl Plan {
             changes: 0,
             objects,
             signal: None,
+            history: Memory::empty(),
         }
     }
 
@@ -144,8 +148,21 @@ impl Plan {
         self.choices.cap.is_some()
     }
 
+    /// Another history than an empty one.
+    pub fn remembers(mut self, history: Memory) -> Self {
+        self.history = history;
+        self
+    }
+
+    /// Any history.
+    pub fn remembers_anything(self, seed: u64) -> Self {
+        let history = Memory::random(&self.state(), &mut dice(seed, 4));
+        self.remembers(history)
+    }
+
     fn state(&self) -> Objects {
-        Objects::new(samples::NOW.parse().unwrap(), self.objects.clone())
+        let objects = self.objects.iter().cloned().chain(self.history.object());
+        Objects::new(samples::NOW.parse().unwrap(), objects)
     }
 
     /// Judges the objects as a file. Returns verdict and reason by UID.
@@ -185,7 +202,15 @@ impl Plan {
                 tokio::spawn(async move { signal.closed().await });
             }
             let mut dice = dice(self.seed, 3);
-            let fates = self.trouble.clone().fates(dice.fork());
+            let mut fates = self.trouble.clone().fates(dice.fork());
+            let fault = self.history.fault;
+            let fates = move |request: &Request| match request.kind {
+                Kind::History | Kind::Note if fault.is_some() => Fate {
+                    fault,
+                    ..Fate::default()
+                },
+                _ => fates(request),
+            };
             let watched = Watched::new(
                 before.clone(),
                 Arc::clone(&choices),
@@ -301,8 +326,30 @@ impl Ran {
         self.report.as_ref().map(verdicts).unwrap_or_default()
     }
 
+    /// Verdict, reason and outcome of each pod.
+    pub fn outcomes(&self) -> BTreeMap<&str, [&str; 3]> {
+        let pods = self.pods();
+        pods.map(|pod| {
+            let said = [&pod["verdict"], &pod["reason"], &pod["outcome"]];
+            (text(&pod["uid"]), said.map(text))
+        })
+        .collect()
+    }
+
     pub fn written(&self) -> BTreeSet<String> {
         self.writes.iter().map(|write| write.uid.clone()).collect()
+    }
+
+    /// The nodes of deleted pods, each with the names of these pods.
+    pub fn nodes_of_deleted(&self) -> Vec<(&Value, Vec<&str>)> {
+        let nodes = self.before.objects.iter().filter(|it| it["kind"] == "Node");
+        let deleted = nodes.map(|node| {
+            let here = self
+                .pods()
+                .filter(|pod| pod["outcome"] == DELETED && pod["node"] == node["metadata"]["name"]);
+            (node, here.map(|pod| text(&pod["name"])).collect::<Vec<_>>())
+        });
+        deleted.filter(|(_, pods)| !pods.is_empty()).collect()
     }
 
     fn pod(&self, uid: &str) -> Option<&Value> {

@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use itertools::Itertools as _;
 use jiff::{SignedDuration, Timestamp};
 use pod_reaper_test_support::simulated::{Cluster, Dice, Kind, Objects, Refusal, Request};
 use serde_json::{Value, json};
@@ -321,6 +322,13 @@ impl Cluster for Watched {
     fn sent(&mut self, request: &Request) {
         if request.kind.writes() || request.kind == Kind::DryRun {
             self.judge(request);
+        }
+        if request.kind == Kind::Note {
+            let fields = request.body.as_object().map(|it| it.keys().join(" "));
+            let is_ours = request.name == "pod-reaper-history" && request.namespace == "pod-reaper";
+            if self.choices.dry_run || !is_ours || fields.as_deref() != Some("data") {
+                self.wrongs.push(format!("no such note: {}", request.body));
+            }
         }
     }
 

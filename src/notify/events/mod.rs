@@ -3,7 +3,7 @@
 //!
 //! A run writes the Events after it has verified the deletes. They change neither an outcome nor the exit
 //! code. There is one Event for each owner of deleted pods on a node, one for each of these nodes, and one
-//! for each pod that needs you.
+//! for each pod that needs you. A node that came back without a reboot gets one too.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -15,11 +15,12 @@ use tokio::time::Instant;
 use crate::{
     cluster::{CONTROLLER, Cluster, Event, Failure, MAX_IN_FLIGHT, Reference, StatusKind},
     facts::PodFacts,
+    history::RememberedNode,
     judge::{Judged, Reason, ReasonCode, Verdict},
     outcome::{Outcome, OutcomeCode},
     report::RunRecord,
     stop::Stop,
-    words::{counted, joined, listed, sanitize},
+    words::{counted, joined, listed, prefixed, sanitize},
 };
 
 /// The API's limit for an Event's note, in bytes.
@@ -43,6 +44,7 @@ pub async fn write(cluster: &Cluster, stop: &Stop, run: &RunRecord<'_>, at: Time
     let events = deletions(run)
         .into_iter()
         .chain(warnings(run))
+        .chain(returns(run))
         .collect_vec();
     let all = events.len();
     let mut written = 0;
@@ -98,7 +100,8 @@ fn manual<'a>(run: &'a RunRecord<'_>) -> impl Iterator<Item = &'a Judged> {
 }
 
 fn reference(run: &RunRecord<'_>, name: &str) -> Option<Reference> {
-    run.facts.known(name).map(Reference::node)
+    let node = run.facts.known(name)?;
+    Some(Reference::node(&node.name, &node.uid))
 }
 
 /// Returns one Event for each owner and node of deleted pods, and one for each of these nodes.
@@ -146,6 +149,34 @@ fn warnings(run: &RunRecord<'_>) -> impl Iterator<Item = Event> {
             note: manual_note(pod, &judged.reason),
         }
     })
+}
+
+/// Returns one Event for each node whose return needs you.
+fn returns(run: &RunRecord<'_>) -> impl Iterator<Item = Event> {
+    let nodes = run.history.nodes.iter().filter(|node| node.needs_you());
+    nodes.map(|node| Event {
+        is_warning: true,
+        reason: camel_case(node.now.state.as_str()),
+        action: camel_case(Verdict::Manual.as_str()),
+        regarding: Reference::node(&node.noted.node, &node.uid),
+        related: None,
+        note: return_note(node),
+    })
+}
+
+fn return_note(RememberedNode { noted, now, .. }: &RememberedNode) -> String {
+    let until = prefixed(" until about ", now.ready_since);
+    let pods = noted.pods.iter();
+    let names = pods.map(|pod| format!("{}/{}", pod.namespace, pod.name));
+    let mut names = listed(&names.collect_vec(), NAMES);
+    if names.is_empty() {
+        "pods that a run has not named".clone_into(&mut names);
+    }
+    let head = format!(
+        "Ready again, and not rebooted. Containers of pods that were force-deleted from {} on may have run here{until}, beside their replacements: {names}",
+        noted.first_reap
+    );
+    fit(&head, "")
 }
 
 /// Spells a code of the report as in Events: `local-volume` becomes `LocalVolume`.

@@ -82,7 +82,7 @@ impl Fault {
             (1, Self::Status(302, true, false)),
         ];
         let own: &[_] = match kind {
-            Kind::Delete | Kind::Patch | Kind::DryRun => &[
+            Kind::Delete | Kind::Patch | Kind::DryRun | Kind::Note => &[
                 (8, Self::NoEffect),
                 (8, Self::Webhook),
                 (6, Self::Denied(403)),

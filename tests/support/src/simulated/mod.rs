@@ -45,7 +45,7 @@ pub trait Cluster: Send + 'static {
     /// Called when the request reaches the server, before the response.
     fn received(&mut self, _: &Request) {}
 
-    /// Writes to a pod, unless `takes_effect` is false. Returns the pod after the write, or before a delete.
+    /// Writes to a pod or to the history, unless `takes_effect` is false. Returns the object after the write, or before a delete.
     fn write(&mut self, request: &Request, takes_effect: bool) -> Result<Value, Refusal>;
 
     /// Called when a status is sent to the client. A fault may have replaced the server's own status.
@@ -213,9 +213,9 @@ impl<C: Cluster> State<C> {
         let malformed = fate.fault == Some(Fault::Malformed);
         let refused = |(status, reason)| (status, status_object(status, reason, "no"), Vec::new());
         let (status, body, objects) = match request.kind {
-            Kind::Delete | Kind::Patch | Kind::DryRun => {
+            Kind::Delete | Kind::Patch | Kind::DryRun | Kind::Note => {
                 let takes_effect =
-                    request.kind.writes() && fate.fault.is_none_or(Fault::takes_effect);
+                    request.kind != Kind::DryRun && fate.fault.is_none_or(Fault::takes_effect);
                 let written = self.cluster.write(request, takes_effect);
                 written.map_or_else(refused, |pod| {
                     let body =

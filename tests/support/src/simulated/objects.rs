@@ -27,6 +27,33 @@ impl Objects {
     }
 }
 
+impl Objects {
+    /// The history, if there is one.
+    pub fn history(&self) -> Option<&Value> {
+        self.objects.iter().find(|it| it["kind"] == "ConfigMap")
+    }
+
+    fn note(&mut self, data: &Value, takes_effect: bool) -> Result<Value, Refusal> {
+        let mut objects = self.objects.iter_mut();
+        let history = objects.find(|it| it["kind"] == "ConfigMap");
+        let history = history.ok_or((404, "NotFound"))?;
+        for (key, value) in data
+            .as_object()
+            .into_iter()
+            .flatten()
+            .filter(|_| takes_effect)
+        {
+            let kept = history["data"].as_object_mut().ok_or((422, "Invalid"))?;
+            if value.is_null() {
+                kept.remove(key);
+            } else {
+                kept.insert(key.clone(), value.clone());
+            }
+        }
+        Ok(history.clone())
+    }
+}
+
 impl Cluster for Objects {
     fn now(&self) -> Timestamp {
         self.now
@@ -38,6 +65,9 @@ impl Cluster for Objects {
     }
 
     fn write(&mut self, request: &Request, takes_effect: bool) -> Result<Value, Refusal> {
+        if request.kind == Kind::Note {
+            return self.note(&request.body["data"], takes_effect);
+        }
         let mut objects = self.objects.iter();
         let at = objects.position(|object| object["kind"] == "Pod" && request.names(object));
         let at = at.ok_or((404, "NotFound"))?;

@@ -43,6 +43,9 @@ pub enum Kind {
     Event,
     /// A dry run of a delete.
     DryRun,
+    /// The history, and a write to it.
+    History,
+    Note,
 }
 
 #[derive(Debug, Clone)]
@@ -75,7 +78,7 @@ enum Form {
 }
 
 /// Each kind of request: its method and path, with a label selector if it has one, its form, and the kind of object.
-const KINDS: [(Kind, &str, Form, &str); 21] = {
+const KINDS: [(Kind, &str, Form, &str); 23] = {
     use Form::{Few, List, Metadata, One, Rows};
     [
         (Kind::NodeRows, "GET /api/v1/nodes", Rows, "Node"),
@@ -169,11 +172,23 @@ const KINDS: [(Kind, &str, Form, &str); 21] = {
             "Event",
         ),
         (Kind::DryRun, "", One, "Pod"),
+        (
+            Kind::History,
+            "GET /api/v1/namespaces/NAMESPACE/configmaps/NAME",
+            One,
+            "ConfigMap",
+        ),
+        (
+            Kind::Note,
+            "PATCH /api/v1/namespaces/NAMESPACE/configmaps/NAME",
+            One,
+            "ConfigMap",
+        ),
     ]
 };
 
 impl Kind {
-    pub fn all() -> [Self; 21] {
+    pub fn all() -> [Self; 23] {
         KINDS.map(|(kind, ..)| kind)
     }
 

@@ -1,0 +1,293 @@
+//! What runs remember for a week: the nodes whose pods they reaped, in one `ConfigMap`.
+//!
+//! Others may write to the `ConfigMap`, so its texts are checked when they are read. Nothing here causes or permits a
+//! delete.
+
+use std::collections::BTreeMap;
+
+use itertools::{Either, Itertools as _};
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::{
+    codes::codes,
+    facts::{Copies, NodeFacts, Uid},
+    selector::is_name,
+};
+
+/// The name of the `ConfigMap`.
+pub const CONFIG_MAP: &str = "pod-reaper-history";
+/// Its key with the text of the last run that deleted something. All other keys are UIDs of nodes.
+pub const LAST_REPORT: &str = "last-report";
+const MAX_REPORT_BYTES: usize = 100_000;
+/// The most bytes of all keys and values; Kubernetes accepts twice as many.
+const MAX_BYTES: usize = 512 << 10;
+const MAX_NODES: usize = 100;
+const MAX_PODS: usize = 50;
+/// The most bytes of a value that is read: [`MAX_PODS`] pods with the longest names have fewer.
+const MAX_BYTES_READ: usize = 64 << 10;
+/// How long a node is remembered after its last reap.
+const KEPT: SignedDuration = SignedDuration::from_hours(7 * 24);
+/// A newer version may mean something else by the same fields.
+const VERSION: u8 = 1;
+
+/// What is noted about nodes, by their UIDs.
+pub type Notes = BTreeMap<Uid, Noted>;
+
+/// Declares types of the `ConfigMap` and of the JSON output.
+macro_rules! remembered {
+    ($($(#[$about:meta])* pub struct $name:ident $fields:tt)*) => {$(
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+        #[cfg_attr(test, derive(schemars::JsonSchema))]
+        #[serde(rename_all = "camelCase")]
+        $(#[$about])*
+        pub struct $name $fields
+    )*};
+}
+
+remembered! {
+    /// The value of a node's key.
+    pub struct Noted {
+        /// Version of this form.
+        pub version: u8,
+        /// The node's name.
+        pub node: String,
+        /// The boot ID of its machine when its pods were reaped; empty if that tells nothing, as on
+        /// machines that share one.
+        #[serde(rename = "bootID")]
+        pub boot_id: String,
+        /// When the first pod was reaped.
+        pub first_reap: Timestamp,
+        /// When the last pod was reaped.
+        pub last_reap: Timestamp,
+        /// The reaped pods, those with a volume first. If there are none, and no `more`, a run ended
+        /// before it could note which it had deleted.
+        pub pods: Vec<Reaped>,
+        /// The number of further pods.
+        pub more: usize,
+        /// The node's return, once a run has told it; null before.
+        pub told: Option<Return>,
+    }
+
+    /// A reaped pod.
+    pub struct Reaped {
+        /// Its namespace.
+        pub namespace: String,
+        /// Its name.
+        pub name: String,
+        /// The kind of its owner; null if it had none.
+        pub owner_kind: Option<String>,
+        /// A volume of the pod was attached to the node.
+        pub attached: bool,
+        /// When it was reaped.
+        pub at: Timestamp,
+    }
+
+    /// What became of a node.
+    pub struct Return {
+        /// Whether it is back.
+        pub state: NodeState,
+        /// Since when it has been Ready, by its own clock; null if it is not, or if it has no such time.
+        pub ready_since: Option<Timestamp>,
+    }
+}
+
+codes! {
+    /// What became of a node whose pods were reaped.
+    #[derive(Deserialize)]
+    pub enum NodeState {
+        /// It is not Ready.
+        Down = "down",
+        /// It is Ready, and its machine was not rebooted in between.
+        BackSameBoot = "back-same-boot",
+        /// It is Ready, and its machine was rebooted in between.
+        BackRebooted = "back-rebooted",
+        /// It is Ready, and its boot ID tells nothing.
+        Unknown = "unknown",
+    }
+}
+
+/// What earlier runs did, as far as it could be read.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct History {
+    /// The nodes whose pods were reaped in the last 7 days, the last reap first. A node that was
+    /// deleted since, has registered anew, or could not be read is left out.
+    pub nodes: Vec<RememberedNode>,
+    /// What could not be read or noted, as a sentence; null if nothing failed.
+    pub unread: Option<String>,
+}
+
+/// A node whose pods were reaped.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct RememberedNode {
+    /// Its UID.
+    #[cfg_attr(test, schemars(with = "String"))]
+    pub uid: Uid,
+    /// What was noted about it.
+    #[serde(flatten)]
+    pub noted: Noted,
+    /// What became of it.
+    #[serde(flatten)]
+    pub now: Return,
+    /// The `StatefulSets` of the noted pods, while the node is down.
+    pub sets: Vec<RememberedSet>,
+}
+
+/// A `StatefulSet` whose pods were reaped.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct RememberedSet {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// How many of its pods are Ready, and how many it wants; null if that is not known.
+    pub copies: Option<Copies>,
+}
+
+impl RememberedNode {
+    /// Reports whether the reaped pods may have run on beside their replacements, and no run has told
+    /// it yet.
+    pub fn needs_you(&self) -> bool {
+        self.now.state == NodeState::BackSameBoot && self.noted.told.is_none()
+    }
+
+    /// Returns the node's return, if this run is the first to tell it.
+    pub fn first_told(&self) -> Option<&Return> {
+        let is_back = self.now.state != NodeState::Down;
+        (is_back && self.noted.told.is_none()).then_some(&self.now)
+    }
+}
+
+impl Noted {
+    /// Reports whether the node is still remembered at `now`.
+    pub fn is_kept(&self, now: Timestamp) -> bool {
+        now.duration_since(self.last_reap) < KEPT
+    }
+
+    /// Notes `pods`. Those with a volume are kept first, because two machines may have written to it.
+    pub fn add(&mut self, pods: Vec<Reaped>) {
+        self.pods.extend(pods);
+        self.pods.sort_by_key(|pod| (!pod.attached, pod.at));
+        let kept = self.pods.len().min(MAX_PODS);
+        self.drop_pods(kept);
+    }
+
+    fn drop_pods(&mut self, kept: usize) {
+        self.more = self.more.saturating_add(self.pods.len() - kept);
+        self.pods.truncate(kept);
+    }
+
+    fn text(&self) -> String {
+        json!(self).to_string()
+    }
+
+    /// Reads the value of the key `uid`. Its names are those of objects, so that they do no harm in a
+    /// report or a request.
+    fn parse(uid: &str, text: &str) -> Result<Self, &'static str> {
+        if text.len() > MAX_BYTES_READ {
+            return Err("it is too large");
+        }
+        let is_ours = |noted: &Self| {
+            let pods = || noted.pods.iter();
+            let names = pods().flat_map(|pod| [&pod.namespace, &pod.name]);
+            let mut names = names.chain([&noted.node]).map(String::as_str).chain([uid]);
+            let kinds = pods().filter_map(|pod| pod.owner_kind.as_ref());
+            let mut words = kinds.chain([&noted.boot_id]);
+            noted.version == VERSION && names.all(is_name) && words.all(|word| is_word(word))
+        };
+        let noted = serde_json::from_str(text).ok().filter(is_ours);
+        noted.ok_or("it is malformed, or of a newer version")
+    }
+}
+
+/// Reports whether a kind or a boot ID can be noted. The API server checks neither.
+pub fn is_word(text: &str) -> bool {
+    let inner = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
+    text.len() <= MAX_WORD_BYTES && text.chars().all(inner)
+}
+
+/// Kubernetes' own kinds, and UUIDs, are shorter.
+const MAX_WORD_BYTES: usize = 63;
+
+/// Reads the values of the `ConfigMap`. Returns also why entries could not be read.
+pub fn parse(data: &BTreeMap<String, String>) -> (Notes, Vec<&'static str>) {
+    let entries = data.iter().filter(|(key, _)| *key != LAST_REPORT);
+    entries.partition_map(|(key, text)| match Noted::parse(key, text) {
+        Ok(noted) => Either::Left((Uid::from(key.clone()), noted)),
+        Err(cause) => Either::Right(cause),
+    })
+}
+
+/// Notes that pods of `node` are about to be reaped. A node that was back since the last reap, or whose
+/// machine was rebooted, is noted anew. Returns its note.
+pub fn begin<'a>(notes: &'a mut Notes, node: &NodeFacts, at: Timestamp) -> &'a mut Noted {
+    let boot_id = node.boot_id.clone().filter(|id| is_word(id));
+    let fresh = Noted {
+        version: VERSION,
+        node: node.name.clone(),
+        boot_id: boot_id.unwrap_or_default(),
+        first_reap: at,
+        last_reap: at,
+        pods: Vec::new(),
+        more: 0,
+        told: None,
+    };
+    let known = notes
+        .entry(node.uid.clone())
+        .or_insert_with(|| fresh.clone());
+    let tells_nothing = known.boot_id.is_empty() || fresh.boot_id.is_empty();
+    if known.told.is_some() || !tells_nothing && known.boot_id != fresh.boot_id {
+        *known = fresh;
+    } else {
+        known.last_reap = at;
+        if tells_nothing {
+            known.boot_id.clear();
+        }
+    }
+    known
+}
+
+/// Drops what is too old or too much: the pods of the nodes that were reaped first, then these nodes.
+pub fn fit(notes: &mut Notes, now: Timestamp) {
+    notes.retain(|_, noted| noted.is_kept(now));
+    let size = |(uid, noted): (&Uid, &Noted)| uid.len() + noted.text().len();
+    let mut left = notes.iter().map(size).sum::<usize>();
+    let mut oldest = notes.keys().cloned().collect_vec();
+    oldest.sort_by_key(|uid| notes[uid].last_reap);
+    for uid in &oldest {
+        if left > MAX_BYTES - MAX_REPORT_BYTES
+            && let Some(noted) = notes.get_mut(uid)
+        {
+            left -= size((uid, noted));
+            noted.drop_pods(0);
+            left += size((uid, noted));
+        }
+    }
+    for uid in &oldest {
+        if left > MAX_BYTES - MAX_REPORT_BYTES || notes.len() > MAX_NODES {
+            left -= notes.remove(uid).map_or(0, |noted| size((uid, &noted)));
+        }
+    }
+}
+
+/// Returns the keys of the `ConfigMap` that differ, as a merge patch has them.
+pub fn changes(before: &Notes, after: &Notes) -> BTreeMap<String, Value> {
+    let gone = before.keys().filter(|uid| !after.contains_key(*uid));
+    let gone = gone.map(|uid| (uid.to_string(), Value::Null));
+    let new = after
+        .iter()
+        .filter(|(uid, noted)| before.get(*uid) != Some(noted));
+    gone.chain(new.map(|(uid, noted)| (uid.to_string(), json!(noted.text()))))
+        .collect()
+}
+
+/// Shortens a report to what is kept of it.
+pub fn shortened(mut report: String) -> String {
+    report.truncate(report.floor_char_boundary(MAX_REPORT_BYTES));
+    report
+}

@@ -1,0 +1,125 @@
+//! Notes what a run does, for the next reports.
+
+use itertools::Itertools as _;
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::{
+    cluster::{Cluster, Failure},
+    facts::Uid,
+    history::{self, CONFIG_MAP, LAST_REPORT, Notes, Reaped},
+    outcome::Outcome,
+    report::{
+        RunRecord,
+        text::{self, Screen},
+    },
+};
+
+/// Notes the nodes whose pods are about to be deleted, so that a run that is killed leaves a trace.
+/// Returns the notes as they are then. If this fails, the run goes on, and [`after`] tries again.
+pub async fn before(cluster: &Cluster, run: &RunRecord<'_>, at: Timestamp) -> Option<Notes> {
+    let known = run.notes.as_ref()?;
+    let mut notes = known.clone();
+    let reaps = run.plan.reaps();
+    let nodes = reaps.filter_map(|judged| run.facts.known_node(&judged.pod));
+    for node in nodes.unique_by(|node| &node.name) {
+        history::begin(&mut notes, node, at);
+    }
+    let written = write(cluster, run, known, (notes, at), None).await;
+    Some(written.unwrap_or_else(|_| known.clone()))
+}
+
+/// Notes the outcomes, the nodes whose return this run is the first to tell, and the report of a run that
+/// deleted something. `begun` are the notes that [`before`] left.
+pub async fn after(
+    cluster: &Cluster,
+    run: &mut RunRecord<'_>,
+    begun: Option<Notes>,
+    at: Timestamp,
+) {
+    let is_deleted = |uid: &Uid| {
+        let outcome = run.outcomes.get(uid);
+        matches!(outcome, Some(Outcome::Deleted | Outcome::Unverified(_)))
+    };
+    let deletes = run.plan.reaps().any(|judged| is_deleted(&judged.pod.uid));
+    let namespace = &run.settings.history_namespace;
+    let (Some(known), Some(begun)) = (&run.notes, begun) else {
+        if deletes {
+            let why = format!(
+                "Later reports will not know of these deletes: this account can read no ConfigMap {namespace}/{CONFIG_MAP}"
+            );
+            run.history.unread.get_or_insert(why);
+        }
+        return;
+    };
+    let mut notes = begun.clone();
+    let by_node = run
+        .plan
+        .reaps()
+        .into_group_map_by(|judged| &judged.pod.node);
+    for judged in by_node.into_values() {
+        let Some(node) = run.facts.known_node(&judged[0].pod) else {
+            continue;
+        };
+        let attachments = run.facts.attachments.get(&node.name);
+        let is_attached = |volume: &String| {
+            let mut all = attachments.into_iter().flatten();
+            all.any(|attachment| attachment.volume.as_ref() == Some(volume))
+        };
+        let pods = judged.into_iter();
+        let pods = pods.filter(|judged| is_deleted(&judged.pod.uid));
+        let pods = pods.map(|judged| Reaped {
+            namespace: judged.pod.namespace.clone(),
+            name: judged.pod.name.clone(),
+            owner_kind: judged
+                .pod
+                .owner
+                .as_ref()
+                .map(|owner| owner.kind.clone())
+                .filter(|kind| history::is_word(kind)),
+            attached: judged.volumes().any(|volume| is_attached(&volume.name)),
+            at,
+        });
+        let pods = pods.collect_vec();
+        if !pods.is_empty() {
+            // The note before the deletes may have failed.
+            history::begin(&mut notes, node, at).add(pods);
+        } else if let Some(noted) = known.get(&node.uid) {
+            notes.insert(node.uid.clone(), noted.clone());
+        } else {
+            notes.remove(&node.uid);
+        }
+    }
+    for node in &run.history.nodes {
+        if let (Some(told), Some(noted)) = (node.first_told(), notes.get_mut(&node.uid)) {
+            noted.told = Some(told.clone());
+        }
+    }
+    let report = deletes.then(|| text::write(&run.report().document, Screen::default()));
+    let report = report.map(|text| json!(history::shortened(text)));
+    let written = write(cluster, run, &begun, (notes, at), report).await;
+    if let Err(why) = written {
+        let why = format!(
+            "Later reports may not know what this run did: ConfigMap {namespace}/{CONFIG_MAP} could not be written: {why}"
+        );
+        run.history.unread = Some(why);
+    }
+}
+
+/// Writes what differs from the notes `as_they_are`, if anything does. Returns the notes as they are then.
+async fn write(
+    cluster: &Cluster,
+    run: &RunRecord<'_>,
+    as_they_are: &Notes,
+    (mut notes, at): (Notes, Timestamp),
+    report: Option<Value>,
+) -> Result<Notes, Failure> {
+    history::fit(&mut notes, at);
+    let mut data = history::changes(as_they_are, &notes);
+    data.extend(report.map(|report| (LAST_REPORT.to_owned(), report)));
+    if !data.is_empty() {
+        let namespace = &run.settings.history_namespace;
+        cluster.note(namespace, &data).await?;
+    }
+    Ok(notes)
+}
