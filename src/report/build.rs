@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     exit::Exit,
-    facts::{NodeRead, Ready, SignBy, Unneeded, Zone},
+    facts::{NodeRead, Ready, Unneeded, Zone},
     judge::{Judged, Limit, Plan},
     judge::{Note, PodContext, ReasonCode, TieKind, Verdict},
     outcome::{Outcome, OutcomeCode},
@@ -109,19 +109,13 @@ impl RunRecord<'_> {
         }
     }
 
-    /// Reports whether some pod lacks a fact that its verdict needs, because it could not be read.
-    pub(crate) fn lacks_facts(&self) -> bool {
-        let mut pods = self.plan.pods.iter();
-        pods.any(|judged| judged.code() == ReasonCode::FactsUnread)
-    }
-
     pub(crate) fn exit(&self) -> Exit {
         let any = |test: fn(&Judged) -> bool| self.plan.pods.iter().any(test);
         let failed = |outcome: &Outcome| outcome.code().is_failure();
         if any(|judged| judged.code() == ReasonCode::MassOutage) {
             Exit::Held
         } else if !self.facts.errors.is_empty()
-            || self.lacks_facts()
+            || any(|judged| judged.code() == ReasonCode::FactsUnread)
             || self.outcomes.values().any(failed)
         {
             Exit::Incomplete
@@ -140,39 +134,31 @@ impl RunRecord<'_> {
             return None;
         }
         let now = self.facts.now;
-        let since = |moment: Timestamp| now.duration_since(moment).as_secs();
-        let of_node = |judged: &&Judged| judged.pod.node.as_deref() == Some(name);
-        let here = || self.plan.pods.iter().filter(of_node);
+        let here = self.pods_on(name);
         let attached = self.facts.attachments.get(name);
         let entry = NodeEntry {
             name: name.to_owned(),
-            pods: tally(Verdict::ALL, here().map(Judged::verdict)),
+            pods: tally(Verdict::ALL, here.map(Judged::verdict)),
             volume_attachments: attached.cloned().unwrap_or_default(),
             ..NodeEntry::default()
         };
         let Some(node) = known else {
             return Some(entry);
         };
-        let lease = node
-            .heard_by(SignBy::Lease)
-            .map(|lease| lease.no_later_than(now).at);
-        let not_ready_since = node.not_ready_since(now);
         Some(NodeEntry {
             zone: node.zone.as_ref().map(Zone::to_string),
             ready: Some(node.ready),
             reason: node.ready_reason.clone(),
-            since: not_ready_since,
-            not_ready_seconds: not_ready_since.map(since),
-            lease_renewed: lease,
-            lease_age_seconds: lease.map(since),
+            since: node.not_ready_since(now),
             signs_of_life: node.signs_of_life(now),
             last_heard: node.last_heard().map(|heard| heard.no_later_than(now)),
             fenced: node.fenced(now).map(str::to_owned),
             out_of_service: node.out_of_service,
             leaf_marks: node
                 .leaf
-                .as_ref()
-                .map_or_else(Vec::new, |leaf| leaf.marks.clone()),
+                .iter()
+                .flat_map(|leaf| leaf.marks.clone())
+                .collect(),
             ..entry
         })
     }
@@ -245,13 +231,21 @@ impl RunRecord<'_> {
 
     /// Reports whether this run deleted a pod on the node, or may have.
     pub(crate) fn was_acted_on(&self, node: &str) -> bool {
-        let pods = self.plan.pods.iter();
-        let mut pods = pods.filter(|judged| judged.pod.node.as_deref() == Some(node));
-        pods.any(|judged| {
-            self.outcomes
-                .get(&judged.pod.uid)
-                .is_some_and(|outcome| outcome.code().acted() && !outcome.code().left_untouched())
+        self.pods_on(node).any(|judged| {
+            let code = self.outcome(judged);
+            code.is_some_and(|code| code.acted() && !code.left_untouched())
         })
+    }
+
+    /// Lists the Terminating pods of a node.
+    pub(crate) fn pods_on(&self, node: &str) -> impl Iterator<Item = &Judged> {
+        let pods = self.plan.pods.iter();
+        pods.filter(move |judged| judged.pod.node.as_deref() == Some(node))
+    }
+
+    /// Returns what became of the pod, if the run came to it.
+    pub(crate) fn outcome(&self, judged: &Judged) -> Option<OutcomeCode> {
+        Some(self.outcomes.get(&judged.pod.uid)?.code())
     }
 
     /// Returns how bad it is that the pod is down. The Ready pods of its `StatefulSet` are its

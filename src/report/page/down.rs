@@ -52,9 +52,7 @@ fn state<'a>(run: &'a RunRecord<'_>, name: &str, read: &'a NodeRead) -> Option<S
         NodeRead::Known(node) => node,
         NodeRead::Unread(_) => return Some(State::Unread),
         NodeRead::Gone => {
-            let mut pods = run.plan.pods.iter();
-            let needs_you = pods
-                .any(|it| it.verdict() == Verdict::Manual && it.pod.node.as_deref() == Some(name));
+            let needs_you = run.pods_on(name).any(|it| it.verdict() == Verdict::Manual);
             return needs_you.then_some(State::Gone);
         }
     };

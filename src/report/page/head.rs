@@ -85,10 +85,10 @@ impl<'a> Page<'a> {
     }
 
     fn done(&self) -> Vec<String> {
-        let with = |code| self.pods(|it| self.outcome(it) == Some(code));
+        let with = |code| self.pods(|it| self.run.outcome(it) == Some(code));
         let deleted = with(OutcomeCode::Deleted);
         let late = self.pods(|it| {
-            self.outcome(it) == Some(OutcomeCode::Deleted) && self.run.detaches_late(it)
+            self.run.outcome(it) == Some(OutcomeCode::Deleted) && self.run.detaches_late(it)
         });
         let outcomes = self.run.outcomes.values().map(|it| it.code());
         let failed = outcomes

@@ -73,7 +73,7 @@ impl<'a> Page<'a> {
     pub(super) fn gone(&self, is: impl Fn(&Judged) -> bool) -> About<'a> {
         self.pods(|it| {
             it.verdict() == Verdict::Reap
-                && self.outcome(it).is_none_or(OutcomeCode::went_well)
+                && self.run.outcome(it).is_none_or(OutcomeCode::went_well)
                 && is(it)
         })
     }
@@ -114,7 +114,7 @@ impl<'a> Page<'a> {
     }
 
     fn not_deleted(&self) -> Section {
-        let failed = |it: &Judged| self.outcome(it).filter(|code| !code.went_well());
+        let failed = |it: &Judged| self.run.outcome(it).filter(|code| !code.went_well());
         let pods = self.pods(|it| failed(it).is_some());
         let names = remarked(&pods, |it| prefixed(" [", failed(it)) + "]");
         Section {
@@ -143,7 +143,10 @@ impl<'a> Page<'a> {
     fn afterwards(&self) -> Section {
         let pods = self.pods(|it| {
             it.verdict() == Verdict::Reap
-                && !self.outcome(it).is_some_and(OutcomeCode::left_untouched)
+                && !self
+                    .run
+                    .outcome(it)
+                    .is_some_and(OutcomeCode::left_untouched)
         });
         let notes = pods.pods.into_iter();
         let notes = notes.filter_map(|it| Some((joined(self.run.notes(it), "; ")?, it)));

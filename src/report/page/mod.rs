@@ -19,7 +19,6 @@ use super::{
 use crate::{
     exit::Exit,
     judge::{Judged, ReasonCode, Verdict},
-    outcome::OutcomeCode,
     settings::{GuardCode, Mode},
     words::{human_duration, joined, listed, prefixed},
 };
@@ -88,10 +87,6 @@ impl<'a> Page<'a> {
 
     fn with_code(&self, code: ReasonCode) -> About<'a> {
         self.pods(|it| it.code() == code)
-    }
-
-    fn outcome(&self, judged: &Judged) -> Option<OutcomeCode> {
-        Some(self.run.outcomes.get(&judged.pod.uid)?.code())
     }
 
     /// Reports whether the run deleted a pod, or tried to.

@@ -6,8 +6,7 @@ use jiff::SignedDuration;
 use super::{About, Todo, Todos};
 use crate::{
     facts::{HANGS, LeafKind, NodeFacts, PodFacts, Ready, SignBy, Storage},
-    judge::{Judged, Limit},
-    judge::{ReasonCode, Tie, TieKind, Verdict, Wanted},
+    judge::{Judged, Limit, ReasonCode, Tie, TieKind, Verdict, Wanted},
     report::{build::Damage, page::State, record::RunRecord},
     words::{about, natural},
 };
@@ -103,14 +102,13 @@ impl RunRecord<'_> {
                 })
             })
             .collect_vec();
-        if let Some(outcome) = self.outcomes.get(&pod.uid)
-            && outcome.code().is_failure()
-        {
-            todos.push(Todo::SeeOutcome {
-                code: outcome.code(),
-                why: outcome.sentence(),
-            });
-        }
+        let outcome = self.outcomes.get(&pod.uid);
+        let failure = outcome.filter(|outcome| outcome.code().is_failure());
+        todos.extend(failure.map(|outcome| Todo::SeeOutcome {
+            code: outcome.code(),
+            why: outcome.sentence(),
+        }));
+        let is_untouched = outcome.is_some_and(|outcome| outcome.code().left_untouched());
         let node = self.facts.known_node(pod);
         let is_at_rest = matches!(
             reason.code(),
@@ -120,7 +118,9 @@ impl RunRecord<'_> {
         let hangs = || self.facts.on_ready_node(pod) && self.facts.overdue(pod) >= HANGS;
         match (judged.verdict(), reason.code()) {
             _ if self.is_held(judged) => {}
-            (Verdict::Reap, _) if self.may_run_twice(pod) => todos.extend(self.off(node)),
+            (Verdict::Reap, _) if may_run_twice(pod) && !is_untouched => {
+                todos.extend(self.off(node))
+            }
             (Verdict::Leave, ReasonCode::NodeReady) if hangs() => todos.push(Todo::AskKubelet),
             (Verdict::Manual, ReasonCode::EtcdMember) => {
                 todos.extend([Todo::ReachMembers, Todo::ForgetMembers]);
@@ -140,11 +140,8 @@ impl RunRecord<'_> {
             (Verdict::Manual, _) => match node.and_then(|node| node.leaf.as_ref()) {
                 Some(leaf) => todos.extend(match leaf.kind {
                     LeafKind::Kosmos => {
-                        let cluster = leaf
-                            .cluster
-                            .as_deref()
-                            .unwrap_or("the leaf cluster")
-                            .to_owned();
+                        let cluster = leaf.cluster.as_deref();
+                        let cluster = cluster.unwrap_or("the leaf cluster").to_owned();
                         vec![Todo::LookInLeaf { cluster }, Todo::SeeLinkLog]
                     }
                     LeafKind::Virtual => vec![Todo::StartAgain { maker: leaf.maker }],
@@ -278,8 +275,6 @@ impl RunRecord<'_> {
     /// may be needed, wait for your decision about its owner, or take a PVC along whose data may still be wanted.
     pub(super) fn may_taint(&self, node: &NodeFacts) -> bool {
         let is_held = self.plan.by_node.contains_key(&node.name);
-        let judged = self.plan.pods.iter();
-        let mut judged = judged.filter(|judged| judged.pod.node.as_ref() == Some(&node.name));
         let protects = |Judged { pod, reason, .. }: &Judged| {
             pod.opts_out().is_some()
                 || reason.code() == ReasonCode::EtcdMember
@@ -287,8 +282,7 @@ impl RunRecord<'_> {
                 || reason
                     .ties
                     .iter()
-                    .any(|tie| tie.given_up_from() > Some(self.facts.now))
-                || reason.ties.iter().any(Tie::goes)
+                    .any(|tie| tie.goes() || tie.given_up_from() > Some(self.facts.now))
         };
         let active = self.facts.active.get(&node.name);
         let mut active = active.into_iter().flatten();
@@ -296,7 +290,7 @@ impl RunRecord<'_> {
             && !node.may_live(self.facts.now)
             && !node.out_of_service
             && node.opted_out.is_none()
-            && !judged.any(protects)
+            && !self.pods_on(&node.name).any(protects)
             && !active.any(|pod| pod.opts_out().is_some())
     }
 
@@ -305,18 +299,14 @@ impl RunRecord<'_> {
         let node = judged.pod.node.as_ref();
         node.is_some_and(|node| self.plan.by_node.contains_key(node))
     }
+}
 
-    /// Reports whether the pod's containers may run beside a replacement: it was started, and its
-    /// controller starts it on another node.
-    fn may_run_twice(&self, pod: &PodFacts) -> bool {
-        let untouched = self
-            .outcomes
-            .get(&pod.uid)
-            .is_some_and(|it| it.code().left_untouched());
-        let never_started =
-            pod.phase == "Pending" && pod.containers.running + pod.containers.terminated == 0;
-        !untouched && !never_started && !pod.finished() && !pod.made_by("DaemonSet", "apps")
-    }
+/// Reports whether the pod's containers may run beside a replacement: it was started, and its
+/// controller starts it on another node.
+fn may_run_twice(pod: &PodFacts) -> bool {
+    let never_started =
+        pod.phase == "Pending" && pod.containers.running + pod.containers.terminated == 0;
+    !never_started && !pod.finished() && !pod.made_by("DaemonSet", "apps")
 }
 
 fn about_time(time: SignedDuration) -> String {
