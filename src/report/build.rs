@@ -8,15 +8,14 @@ use jiff::{SignedDuration, Timestamp};
 use super::{
     notices, page,
     record::RunRecord,
-    todo::{About, Step, Todo},
+    todo::About,
     types::{BreakerEntry, NodeEntry, PodEntry, Report, Summary},
 };
 use crate::{
     exit::Exit,
-    facts::{NodeRead, Ready, SignBy, Unneeded, Zone},
+    facts::{NodeRead, Ready, Unneeded, Zone},
     history::RememberedNode,
-    judge::{Judged, Limit, Plan},
-    judge::{Note, PodContext, ReasonCode, TieKind, Verdict},
+    judge::{Judged, Limit, Note, Plan, PodContext, ReasonCode, TieKind, Verdict},
     outcome::{Outcome, OutcomeCode},
     words::{joined, natural},
 };
@@ -69,7 +68,11 @@ impl RunRecord<'_> {
             },
             nodes,
             pods,
-            steps: self.steps(self.todos_of_run(), &About::default()),
+            steps: self
+                .todos_of_run()
+                .iter()
+                .map(|(todo, about)| self.step(todo, about))
+                .collect(),
             history: self.history.clone(),
             errors: facts.errors.clone(),
             unseen: facts.unseen.clone(),
@@ -81,15 +84,11 @@ impl RunRecord<'_> {
         }
     }
 
-    /// Writes things to do as steps, the most urgent first.
-    pub(crate) fn steps(&self, todos: Vec<Todo>, about: &About<'_>) -> Vec<Step> {
-        let todos = todos.into_iter().sorted().dedup();
-        todos.map(|todo| self.step(&todo, about)).collect()
-    }
-
     pub(crate) fn pod(&self, judged: &Judged) -> PodEntry {
         let pod = &judged.pod;
         let outcome = self.outcomes.get(&pod.uid);
+        let about = About::of(vec![judged]);
+        let todos = self.todos_of(judged).into_iter().sorted().dedup();
         PodEntry {
             namespace: pod.namespace.clone(),
             name: pod.name.clone(),
@@ -107,14 +106,8 @@ impl RunRecord<'_> {
             reaped_from: self.reaped_from(judged),
             ready_copies: judged.copies().map(|copies| copies.to_string()),
             note: joined(self.notes(judged), "; ").filter(|_| judged.limit.is_none()),
-            steps: self.steps(self.todos_of(judged), &About::of(vec![judged])),
+            steps: todos.map(|todo| self.step(&todo, &about)).collect(),
         }
-    }
-
-    /// Reports whether some pod lacks a fact that its verdict needs, because it could not be read.
-    pub(crate) fn lacks_facts(&self) -> bool {
-        let mut pods = self.plan.pods.iter();
-        pods.any(|judged| judged.code() == ReasonCode::FactsUnread)
     }
 
     pub(crate) fn exit(&self) -> Exit {
@@ -123,7 +116,7 @@ impl RunRecord<'_> {
         if any(|judged| judged.code() == ReasonCode::MassOutage) {
             Exit::Held
         } else if !self.facts.errors.is_empty()
-            || self.lacks_facts()
+            || any(|judged| judged.code() == ReasonCode::FactsUnread)
             || self.outcomes.values().any(failed)
         {
             Exit::Incomplete
@@ -144,39 +137,31 @@ impl RunRecord<'_> {
             return None;
         }
         let now = self.facts.now;
-        let since = |moment: Timestamp| now.duration_since(moment).as_secs();
-        let of_node = |judged: &&Judged| judged.pod.node.as_deref() == Some(name);
-        let here = || self.plan.pods.iter().filter(of_node);
+        let here = self.pods_on(name);
         let attached = self.facts.attachments.get(name);
         let entry = NodeEntry {
             name: name.to_owned(),
-            pods: tally(Verdict::ALL, here().map(Judged::verdict)),
+            pods: tally(Verdict::ALL, here.map(Judged::verdict)),
             volume_attachments: attached.cloned().unwrap_or_default(),
             ..NodeEntry::default()
         };
         let Some(node) = known else {
             return Some(entry);
         };
-        let lease = node
-            .heard_by(SignBy::Lease)
-            .map(|lease| lease.no_later_than(now).at);
-        let not_ready_since = node.not_ready_since(now);
         Some(NodeEntry {
             zone: node.zone.as_ref().map(Zone::to_string),
             ready: Some(node.ready),
             reason: node.ready_reason.clone(),
-            since: not_ready_since,
-            not_ready_seconds: not_ready_since.map(since),
-            lease_renewed: lease,
-            lease_age_seconds: lease.map(since),
+            since: node.not_ready_since(now),
             signs_of_life: node.signs_of_life(now),
             last_heard: node.last_heard().map(|heard| heard.no_later_than(now)),
             fenced: node.fenced(now).map(str::to_owned),
             out_of_service: node.out_of_service,
             leaf_marks: node
                 .leaf
-                .as_ref()
-                .map_or_else(Vec::new, |leaf| leaf.marks.clone()),
+                .iter()
+                .flat_map(|leaf| leaf.marks.clone())
+                .collect(),
             ..entry
         })
     }
@@ -249,38 +234,21 @@ impl RunRecord<'_> {
 
     /// Reports whether this run deleted a pod on the node, or may have.
     pub(crate) fn was_acted_on(&self, node: &str) -> bool {
-        let pods = self.plan.pods.iter();
-        let mut pods = pods.filter(|judged| judged.pod.node.as_deref() == Some(node));
-        pods.any(|judged| {
-            self.outcomes
-                .get(&judged.pod.uid)
-                .is_some_and(|outcome| outcome.code().acted() && !outcome.code().left_untouched())
+        self.pods_on(node).any(|judged| {
+            let code = self.outcome(judged);
+            code.is_some_and(|code| code.acted() && !code.left_untouched())
         })
     }
 
-    /// Returns how bad it is that the pod is down. The Ready pods of its `StatefulSet` are its
-    /// `status.readyReplicas`, which does not count this pod.
-    pub(crate) fn damage(&self, judged: &Judged) -> Damage {
-        match judged.copies() {
-            Some(copies) if copies.ready == 0 => Damage::NoOtherReady,
-            None => Damage::NotKnown,
-            Some(copies) if copies.ready * 2 < copies.wanted => Damage::FewReady,
-            Some(_) => Damage::ManyReady,
-        }
+    /// Lists the Terminating pods of a node.
+    pub(crate) fn pods_on(&self, node: &str) -> impl Iterator<Item = &Judged> {
+        let pods = self.plan.pods.iter();
+        pods.filter(move |judged| judged.pod.node.as_deref() == Some(node))
     }
 
-    /// Sorts pods, the worst damage first.
-    pub(crate) fn by_damage<'a>(&self, mut pods: Vec<&'a Judged>) -> Vec<&'a Judged> {
-        pods.sort_by_cached_key(|judged| {
-            let pod = &judged.pod;
-            (
-                self.damage(judged),
-                pod.namespace.clone(),
-                natural(&pod.name),
-                pod.uid.clone(),
-            )
-        });
-        pods
+    /// Returns what became of the pod, if the run came to it.
+    pub(crate) fn outcome(&self, judged: &Judged) -> Option<OutcomeCode> {
+        Some(self.outcomes.get(&judged.pod.uid)?.code())
     }
 }
 
@@ -291,6 +259,33 @@ pub(crate) enum Damage {
     NotKnown,
     FewReady,
     ManyReady,
+}
+
+impl Damage {
+    /// Returns how bad it is that the pod is down. The Ready pods of its `StatefulSet` are its
+    /// `status.readyReplicas`, which does not count this pod.
+    pub(crate) fn of(judged: &Judged) -> Self {
+        match judged.copies() {
+            Some(copies) if copies.ready == 0 => Self::NoOtherReady,
+            None => Self::NotKnown,
+            Some(copies) if copies.ready * 2 < copies.wanted => Self::FewReady,
+            Some(_) => Self::ManyReady,
+        }
+    }
+}
+
+/// Sorts pods, the worst damage first.
+pub(crate) fn by_damage(mut pods: Vec<&Judged>) -> Vec<&Judged> {
+    pods.sort_by_cached_key(|judged| {
+        let pod = &judged.pod;
+        (
+            Damage::of(judged),
+            pod.namespace.clone(),
+            natural(&pod.name),
+            pod.uid.clone(),
+        )
+    });
+    pods
 }
 
 /// Spells a moment of the day.

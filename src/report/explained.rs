@@ -1,7 +1,5 @@
 //! Explains one pod: its facts, what happens by itself, what to do, and what each rule saw.
 
-use jiff::Timestamp;
-
 use super::{
     build::{clock, tally},
     document::{Document, Kind, Line, Section, Tone},
@@ -11,7 +9,7 @@ use super::{
 };
 use crate::{
     exit::Exit,
-    facts::{NodeFacts, NodeRead, PodFacts, Ready},
+    facts::{NodeRead, PodFacts, Ready},
     judge::{Evaluation, Judged, PodContext, ReasonCode, Verdict, heard},
     words::{about, human_duration, joined, prefixed},
 };
@@ -24,7 +22,6 @@ pub fn explain(
     judged: Result<&Judged, String>,
     limits: Vec<Evaluation>,
 ) -> Report {
-    let judged = judged.as_ref();
     let in_plan = run.plan.pods.iter().find(|it| it.pod.uid == pod.uid);
     let mut rules = in_plan.map_or_else(Vec::new, |it| {
         PodContext::of(
@@ -35,28 +32,31 @@ pub fn explain(
         )
         .evaluate()
     });
-    if judged.map_or(true, |judged| judged.limit.is_some()) {
+    let (judged, entry) = match judged {
+        Ok(judged) => (Some(judged), run.pod(judged)),
+        Err(why) => {
+            let entry = PodEntry {
+                deletion_requested: pod.deletion_requested(),
+                deletion_deadline: pod.deletion.map(|its| its.deadline),
+                overdue_seconds: in_plan.map(|it| run.facts.overdue(&it.pod).as_secs()),
+                detail: why,
+                ..PodEntry::from(pod)
+            };
+            (None, entry)
+        }
+    };
+    if judged.is_none_or(|judged| judged.limit.is_some()) {
         for rule in &mut rules {
             rule.decides = false;
         }
     }
-    let entry = match judged {
-        Ok(judged) => run.pod(judged),
-        Err(why) => PodEntry {
-            deletion_requested: pod.deletion_requested(),
-            deletion_deadline: pod.deletion.map(|its| its.deadline),
-            overdue_seconds: in_plan.map(|it| run.facts.overdue(&it.pod).as_secs()),
-            detail: why.clone(),
-            ..PodEntry::from(pod)
-        },
-    };
     let mut report = run.report();
     report
         .nodes
         .retain(|node| Some(&node.name) == entry.node.as_ref());
     report.summary.pods = usize::from(entry.verdict.is_some());
     report.summary.verdicts = tally(Verdict::ALL, entry.verdict.into_iter());
-    report.document = document(run, &entry, judged.ok().copied(), &rules, &limits);
+    report.document = document(run, &entry, judged, &rules, &limits);
     // A question differs from 0 only if something could not be read.
     let is_unread = entry.reason == Some(ReasonCode::FactsUnread) || !report.errors.is_empty();
     report.exit = if is_unread {
@@ -104,11 +104,7 @@ fn document(
     };
     let steps = (1..).zip(entry.steps.iter().cloned());
     let (now, later) = steps.partition::<Vec<(usize, Step)>, _>(|(_, step)| step.when == When::Now);
-    let source = run
-        .settings
-        .task
-        .snapshot()
-        .map(|file| format!("EXPLAIN from {file}"));
+    let source = prefixed(" from ", run.settings.task.snapshot());
     let sections = [
         Section::of_texts(Kind::Head, "NOTE", Tone::Bad, run.facts.incomplete.clone()),
         head("why", Some(entry.detail.clone())),
@@ -140,11 +136,7 @@ fn document(
     Document {
         title: format!("{name} · {verdict}"),
         headline: format!("{name}  {verdict}"),
-        about: format!(
-            "{}{}",
-            source.as_deref().unwrap_or("EXPLAIN"),
-            run.facts.now.strftime(" at %F %RZ")
-        ),
+        about: format!("EXPLAIN{source}{}", run.facts.now.strftime(" at %F %RZ")),
         sections: sections.into(),
     }
     .without_empty()
@@ -180,23 +172,18 @@ fn node(run: &RunRecord<'_>, judged: &Judged) -> String {
             let since = node
                 .not_ready_since(now)
                 .filter(|_| node.ready != Ready::True);
-            let time = since.map(|since| {
-                format!(
-                    "NotReady for {} (limit {limit}), ",
-                    about(now.duration_since(since))
-                )
+            let time = since.map(|since| about(now.duration_since(since)));
+            let time = time.map(|time| format!("NotReady for {time} (limit {limit}), "));
+            let last = node
+                .last_heard()
+                .map(|last| heard(&last.no_later_than(now), now));
+            let last = last.map_or("no heartbeat is known".to_owned(), |last| {
+                format!("last heartbeat {last}")
             });
-            format!("{name}: {}{}", prefixed("", time), heard_last(node, now))
+            format!("{name}: {}{last}", prefixed("", time))
         }
         Some(NodeRead::Gone) => format!("{name} no longer exists"),
         Some(NodeRead::Unread(_)) | None => format!("{name} was not read"),
-    }
-}
-
-fn heard_last(node: &NodeFacts, now: Timestamp) -> String {
-    match node.last_heard() {
-        Some(last) => format!("last heartbeat {}", heard(&last.no_later_than(now), now)),
-        None => "no heartbeat is known".to_owned(),
     }
 }
 
@@ -219,18 +206,16 @@ fn pod(run: &RunRecord<'_>, judged: &Judged) -> String {
 fn by_itself(run: &RunRecord<'_>, judged: &Judged) -> String {
     let todos = run.todos_of(judged);
     let node = judged.pod.node.as_deref().unwrap_or("its node");
-    match judged.verdict() {
-        _ if run.reaped_from(judged).is_some() => prefixed(
-            "A run may delete it from ",
-            run.reaped_from(judged)
-                .map(|from| format!("{} on.", clock(from))),
-        ),
-        Verdict::Reap => "The next run deletes it.".to_owned(),
-        Verdict::Manual if todos.contains(&Todo::Look) || todos.contains(&Todo::BringBack) => {
+    match (run.reaped_from(judged), judged.verdict()) {
+        (Some(from), _) => format!("A run may delete it from {} on.", clock(from)),
+        (None, Verdict::Reap) => "The next run deletes it.".to_owned(),
+        (None, Verdict::Manual)
+            if todos.contains(&Todo::Look) || todos.contains(&Todo::BringBack) =>
+        {
             format!("If {node} comes back, it restarts with its data. Otherwise nothing happens.")
         }
-        Verdict::Manual => "Nothing happens to it.".to_owned(),
-        verdict => verdict.means().to_owned(),
+        (None, Verdict::Manual) => "Nothing happens to it.".to_owned(),
+        (None, verdict) => verdict.means().to_owned(),
     }
 }
 
@@ -238,19 +223,14 @@ fn by_itself(run: &RunRecord<'_>, judged: &Judged) -> String {
 fn of_rules(heading: &str, rules: &[Evaluation]) -> Section {
     let said = rules.iter().map(|rule| {
         let holds = match rule.holds {
+            Some(true) if rule.decides => "YES",
             Some(true) => "yes",
             Some(false) => "no",
             None => "?",
         };
-        let name = rule.gives.map_or(rule.asks, ReasonCode::as_str);
         let number = prefixed("", rule.number.map(|number| format!("{number} ")));
-        let holds = if rule.decides {
-            holds.to_uppercase()
-        } else {
-            holds.to_owned()
-        };
-        let text = format!("{number}{name} {holds}");
-        (String::new(), vec![text])
+        let name = rule.gives.map_or(rule.asks, ReasonCode::as_str);
+        (String::new(), vec![format!("{number}{name} {holds}")])
     });
     let names = Some(Line::Names(said.collect())).filter(|_| !rules.is_empty());
     Section {

@@ -8,7 +8,7 @@ use serde::Serializer;
 use super::{document::Document, todo::Step};
 use crate::{
     exit::Exit,
-    facts::{Attachment, Heard, Owner, PodFacts, ReadError, Ready, whole_seconds},
+    facts::{Attachment, Heard, Owner, PodFacts, ReadError, Ready},
     history::History,
     judge::{Evaluation, Limits, Policy, ReasonCode, Verdict},
     outcome::OutcomeCode,
@@ -118,13 +118,6 @@ in_json! {
         /// future) or the time in its `NoSchedule` taint, whichever is later; null if neither has
         /// one.
         pub since: Option<Timestamp>,
-        /// For how long the node has been NotReady, in seconds.
-        pub not_ready_seconds: Option<i64>,
-        /// When its lease was last renewed.
-        #[serde(serialize_with = "whole_seconds")]
-        pub lease_renewed: Option<Timestamp>,
-        /// How long ago the lease was renewed, in seconds.
-        pub lease_age_seconds: Option<i64>,
         /// The signs that its machine lives although it is not Ready; empty if there are none.
         pub signs_of_life: Vec<Heard>,
         /// The last time its machine was heard, a sign of life or not; null if it never was.

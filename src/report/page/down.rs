@@ -52,9 +52,7 @@ fn state<'a>(run: &'a RunRecord<'_>, name: &str, read: &'a NodeRead) -> Option<S
         NodeRead::Known(node) => node,
         NodeRead::Unread(_) => return Some(State::Unread),
         NodeRead::Gone => {
-            let mut pods = run.plan.pods.iter();
-            let needs_you = pods
-                .any(|it| it.verdict() == Verdict::Manual && it.pod.node.as_deref() == Some(name));
+            let needs_you = run.pods_on(name).any(|it| it.verdict() == Verdict::Manual);
             return needs_you.then_some(State::Gone);
         }
     };
@@ -103,14 +101,9 @@ impl Page<'_> {
             },
         );
         let hang = self.todos.get(&Todo::AskKubelet);
-        said.extend(hang.map(|about| {
-            let count = about.pods.len();
-            counted(
-                count,
-                "POD HANGS ON READY NODES.",
-                "PODS HANG ON READY NODES.",
-            )
-        }));
+        said.extend(
+            hang.map(|about| format!("PODS THAT HANG ON READY NODES: {}.", about.pods.len())),
+        );
         if self.pods.is_empty() && run.settings.unmatched(facts).is_none() {
             said.push("No pod is stuck.".to_owned());
         }
