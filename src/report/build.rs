@@ -14,7 +14,7 @@ use super::{
 use crate::{
     exit::Exit,
     facts::{NodeRead, Ready, Unneeded, Zone},
-    history::RememberedNode,
+    history::{NodeState, RememberedNode},
     judge::{Judged, Limit, Note, Plan, PodContext, ReasonCode, TieKind, Verdict},
     outcome::{Outcome, OutcomeCode},
     words::{joined, natural},
@@ -230,6 +230,16 @@ impl RunRecord<'_> {
                 .saturating_add(DETACH_TIME_LIMIT)
                 .unwrap_or(self.facts.now),
         )
+    }
+
+    /// Returns from when on the volumes of pods that earlier runs deleted may be in use on other nodes, while
+    /// the node is still down; `None` if it had none.
+    pub(crate) fn volumes_moved_at(&self, node: &str) -> Option<Timestamp> {
+        let mut nodes = self.history.nodes.iter();
+        let its = nodes.find(|it| it.noted.node == node && it.now.state == NodeState::Down)?;
+        let attached = its.noted.pods.iter().filter(|pod| pod.attached);
+        let last = attached.map(|pod| pod.at).max()?;
+        last.saturating_add(DETACH_TIME_LIMIT).ok()
     }
 
     /// Reports whether this run deleted a pod on the node, or may have.

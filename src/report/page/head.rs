@@ -60,8 +60,8 @@ impl<'a> Page<'a> {
         let etcd = first.and_then(|it| self.run.facts.known_node(&it.pod)?.etcd);
         texts.extend(etcd.map(|etcd| {
             format!(
-                "At least one of {} is alive: etcd needs {} of {} members. Members on Ready nodes: {}. Pods that stay: {}.",
-                members.nodes(), etcd.members / 2 + 1, etcd.members, etcd.ready, members.pods.len()
+                "The API server writes, so {} of {} members of etcd live. On Ready nodes: {}. At least one of {} is alive. Pods that stay: {}.",
+                etcd.members / 2 + 1, etcd.members, etcd.ready, members.nodes(), members.pods.len()
             )
         }));
         texts
@@ -176,7 +176,7 @@ impl<'a> Page<'a> {
             self.from(given_up).map(|(from, pods)| format!("{pods}: its PVC was deleted; set its volume to Retain before {from} if you want the data.")),
             // Ready is False, or a lease was renewed.
             self.with_code(ReasonCode::KubeletAlive).say(|pods, nodes| format!("Not at risk on {nodes}. Most likely still running there: {pods}.")),
-            self.from(|it| run.reaped_from(it).filter(|_| unread(it))).map(|(from, pods)| format!("Not known before {from}: {pods}.")),
+            self.from(|it| run.reaped_from(it).filter(|_| unread(it))).map(|(from, pods)| format!("Not known before {from}, when it is read: {pods}.")),
         ];
         let mut texts = texts.into_iter().flatten().collect_vec();
         if texts.is_empty() && self.pods(unread).pods.is_empty() {

@@ -174,7 +174,7 @@ impl<'a> Page<'a> {
         let members = self.todos.get(&Todo::ReachMembers);
         let breaker = self.todos.get(&Todo::ReachOne);
         let texts = [
-            members.map(|about| format!("power off one of {} before you know which one is dead: etcd, and with it the API server, would stop.", about.nodes.join(", "))),
+            members.map(|about| format!("power off {} before you know which one is dead: etcd, and with it the API server, would stop.", about.nodes.join(" or "))),
             breaker.map(|_| "--max-not-ready-percent=100 or a force delete before you know that they are off.".to_owned()),
             alive.say(|_, _| "force-delete pods on a machine that is alive: they would run twice.".to_owned()),
             others.say(|_, _| "force-delete a pod that needs you, strip a finalizer, or delete a VolumeAttachment.".to_owned()),

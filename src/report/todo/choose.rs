@@ -8,11 +8,12 @@ use crate::{
     facts::{HANGS, LeafKind, NodeFacts, PodFacts, Quorum, Ready, SignBy, Storage},
     judge::{Judged, Limit, ReasonCode, Tie, TieKind, Verdict, Wanted},
     report::{
-        build::{Damage, by_damage},
+        NAMES,
+        build::{Damage, by_damage, clock},
         page::State,
         record::RunRecord,
     },
-    words::{about, natural},
+    words::{about, listed, natural},
 };
 
 impl RunRecord<'_> {
@@ -60,6 +61,15 @@ impl RunRecord<'_> {
             Some(Limit::Unread(what)) => todos.push(Todo::SeeUnknown { what: what.clone() }),
             Some(Limit::OverCap(_)) | None => {}
         }
+        let back = self.history.nodes.iter().filter(|node| node.needs_you());
+        todos.extend(back.map(|node| {
+            let pods = node.noted.pods.iter();
+            let names = pods.map(|it| format!("{}/{}", it.namespace, it.name));
+            Todo::CheckForTwoWriters {
+                node: node.noted.node.clone(),
+                names: listed(&names.collect_vec(), NAMES),
+            }
+        }));
         let strays = facts.strays.iter().cloned();
         todos.extend(strays.map(|stray| Todo::SeeStray { stray }));
         let errors = facts.errors.iter();
@@ -164,8 +174,11 @@ impl RunRecord<'_> {
         let stays = claims.into_iter().all(|claim| claim.deletion.is_none());
         let is_wanted = judged.unneeded().is_none() && pod.controller.is_some();
         let is_local = asks(ReasonCode::LocalVolume) || asks(ReasonCode::HostPath);
-        if is_local && stays && is_wanted && node.is_some_and(|node| !self.was_acted_on(&node.name))
-        {
+        // Once another machine may write to its volumes, nobody waits for this one.
+        let may_wait = |node: &NodeFacts| {
+            !self.was_acted_on(&node.name) && self.volumes_moved_at(&node.name).is_none()
+        };
+        if is_local && stays && is_wanted && node.is_some_and(may_wait) {
             // A machine that is known to be off is not looked at.
             todos.push(if todos.contains(&Todo::PowerOff) {
                 Todo::Look
@@ -233,8 +246,13 @@ impl RunRecord<'_> {
             .known_nodes()
             .filter(|it| it.ready != Ready::True);
         let unsure = |it: &&NodeFacts| it.control_plane && it.etcd.is_none() && it.leaf.is_none();
+        let moved = self.volumes_moved_at(&node.name);
         let mut todos = vec![if node.control_plane && down.filter(unsure).count() > 1 {
             Todo::LookAtControlPlane
+        } else if let Some(moved) = moved.filter(|_| !self.was_acted_on(&node.name)) {
+            Todo::HaveYouSeenItOff {
+                since: clock(moved),
+            }
         } else {
             Todo::PowerOff
         }];

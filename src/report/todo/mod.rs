@@ -55,35 +55,37 @@ todos! { |run, about, pods, nodes|
     Retain { claim: String, volume: String } => "{pods}: set volume {volume} to Retain before {nodes} comes back. PVC {claim} is being deleted, and the kubelet destroys the data as it ends the pod.";
     ReachOne => "Reach one of {nodes} by ssh or at its console.";
     RepairNetwork => "If it runs, repair the network and delete nothing: the kubelets end their pods themselves.";
-    IfAllAreOff => "If they are off for good: the out-of-service taint on each that you have SEEN off (pod-reaper explain POD).";
+    IfAllAreOff => "If they are off for good: set the out-of-service taint on each that you have SEEN off (pod-reaper explain POD has the command).";
     MakeRoom => "Bring {nodes} back, or add a node on which pods can start.";
     /// A limit holds because of something unknown.
     SeeUnknown { what: String } => "See why this is not known, and run again: {what}.";
     ReachMembers => "Reach {nodes} at the console. At least one of them runs, and is cut off or has lost its API server.";
-    ForgetMembers => "If you reset etcd to fewer members, delete the Node objects of the others.";
+    ForgetMembers => "Reset etcd to fewer members only by its runbook. Then delete the Node object of each removed member that you have SEEN off.";
     Repair { says: Option<KubeletSays> } = format!("On {nodes}, {}", match says {
         Some(KubeletSays::Runtime) => "restart the container runtime. Then its kubelet ends the pods.",
         Some(KubeletSays::Network) => "repair the network plugin (CNI). Then its kubelet ends the pods.",
         Some(KubeletSays::ShuttingDown) => "wait until the machine has shut down.",
         None => "see why the kubelet does not report Ready: restart it or the container runtime. Then it ends the pods.",
     });
-    OrPowerOff { silent: String } => "Or power off {nodes}: after {silent} of silence the next run takes over.";
-    HaveYouSeenItOff => "Have you SEEN {nodes} off? If not, POWER IT OFF NOW: earlier runs deleted pods there, and their replacements run.";
+    OrPowerOff { silent: String } => "Only if that fails, power {nodes} off, which stops what runs there: after {silent} of silence the next run takes over.";
+    HaveYouSeenItOff { since: String } => "Have you SEEN {nodes} off? If not, POWER IT OFF NOW: its volumes may be in use on other nodes since {since}.";
     LookAtControlPlane => "Look at {nodes} before you power one off: several control-plane nodes are NotReady, and no etcd was seen there.";
-    Look => "Look at the console of {nodes}. If it boots, wait for {pods} to restart with the data there.";
+    Look => "Look at the console of {nodes}. If it is booting, wait for what needs its disk: {pods}.";
     PowerOff = run.power_off(about);
-    BringBack => "Bring {nodes} or its disk back, for {pods} to restart with the data there.";
-    Fence => "{pods}: two machines would write to one disk if {nodes} still runs. Once you have SEEN it off, say so by annotation fencing/state=fenced; the next run reaps. Or by the taint: {TAINT}.";
+    BringBack => "Bring {nodes} or its disk back, for what needs it: {pods}.";
+    Fence => "{pods}: two machines would write to one disk if {nodes} is still on. Once you have SEEN it off, say so by annotation fencing/state=fenced, and the next run reaps; or by the taint: {TAINT}.";
     NoSpareMember => "etcd has no spare member left: bring {nodes} back.";
-    LookInLeaf { cluster: String } => "{pods}: look for it in {cluster} BEFORE you repair the link. The repair stops it.";
-    DownUntil => "{pods} is down until {nodes} or its disk is back. Discard nothing.";
+    LookInLeaf { cluster: String } => "Look in {cluster} for {pods} BEFORE you repair the link: the repair stops it.";
+    /// A machine came back without a reboot after its pods were reaped.
+    CheckForTwoWriters { node: String, names: String } => "Check for two writers, since pods of {node} may have run beside their replacements: {names}.";
+    DownUntil => "{pods}: only {nodes} or its disk brings it back. Discard nothing.";
     StartAgain { maker: &'static str } => "Bring {maker} behind {nodes} back: it then ends {pods}.";
     RepairLink => "Repair the link to {nodes}: what runs there then ends {pods}.";
     AskWhatItIs => "Find out what {nodes} stands for: no kubelet ever reported there, so {pods} may run.";
     SeeOutcome { code: OutcomeCode, why: String } => "See why {pods} was not deleted [{code}]: {why}";
     SeeUnread { what: String, why: String } => "Not read: {what}: {why}";
     /// The first that can wait until morning.
-    GiveUpEach => "Only if {nodes} is lost for good: give up the data of {pods}, one at a time, and wait for Ready in between (pod-reaper explain POD).";
+    GiveUpEach => "Only if {nodes} is lost for good: give up data one pod at a time, where no other pod is Ready last, and wait for Ready in between (pod-reaper explain POD has the command).";
     GiveUp { namespace: String, claim: String } = give_up(claim, about);
     LeaveToOperator { claim: String, owner: Owner } => "Only if {nodes} is lost for good: PVC {claim} of {pods} belongs to {owner}, whose operator replaces it.";
     CreateAgain { claim: String } => "Only if {nodes} is lost for good: nobody makes PVC {claim} of {pods} again. Delete it, and create it again once a run has deleted the pod.";
@@ -95,21 +97,21 @@ todos! { |run, about, pods, nodes|
     ReleaseFinalizer { finalizer: String, manager: Option<String> } = {
         let by = prefixed(", set by ", manager.as_ref());
         let off = about.nodes.first().map(|name| match run.facts.known(name) {
-            Some(_) => format!(" If that ran on {nodes}, or waits for the end of the pod: once it is off, set the out-of-service taint."),
+            Some(_) => format!(" If that ran on {nodes}, or waits for the end of the pod: once {nodes} is off, set the out-of-service taint, which ends every pod there."),
             None => format!(" Node {name} no longer exists."),
         });
         let off = prefixed("", off);
         format!("{pods} is held by finalizer {finalizer}{by}: repair its controller.{off}")
     };
     AskKubelet => "{pods} hangs on a Ready node: see the log of the kubelet of {nodes}.";
-    SeeLease { namespace: String, lease: String } => "The Lease that shows that {nodes} is alive:";
+    SeeLease { namespace: String, lease: String } => "See the Lease that shows that {nodes} is alive.";
     SeeLinkLog => "See why Kosmos does not reach the leaf cluster.";
     SeeStray { stray: Stray } = match stray {
         Stray::Attachment { node, attachment } => format!("VolumeAttachment {attachment} names {node}, which no longer exists: until it is gone, no other node gets the volume."),
         Stray::Pending { namespace, pod, claim, volume, .. } => format!("{namespace}/{pod} is Pending: volume {volume} of its PVC {claim} can only be used on a node that no longer exists. Only if its data is lost for good, delete the PVC:"),
     };
     /// Only for somebody who asks about one pod.
-    TaintNode => "To move all of {nodes} at once, once you have SEEN it off: {TAINT}.";
+    TaintNode => "To move all pods of {nodes} at once, if you have SEEN it off: {TAINT}. A pod whose data is on {nodes} stays Pending.";
 }
 
 codes! {

@@ -151,18 +151,18 @@ impl RunRecord<'_> {
             .collect_vec();
         if reaped.is_empty() {
             format!(
-                "If {nodes} does not boot, power it off before you give anything up; its disk keeps its data."
+                "If {nodes} is not booting, power it off before you give anything up; its disk keeps its data."
             )
         } else if attached.is_empty() {
-            format!("Power {nodes} off unless it boots: its old containers may still run.")
+            format!("Power {nodes} off unless it is booting: its old containers may still run.")
         } else if about.nodes.iter().any(|node| self.was_acted_on(node)) {
             format!(
-                "POWER {nodes} OFF BEFORE {}. Then its volumes are attached elsewhere; if {nodes} still runs, two machines write to them. Waiting for {nodes} is no longer safe.",
+                "POWER {nodes} OFF BEFORE {}. Then its volumes are attached elsewhere; if {nodes} is still on, two machines write to them. Waiting for {nodes} is no longer safe.",
                 self.detached_at()
             )
         } else {
             format!(
-                "If {nodes} does not boot, POWER IT OFF before the next run; its disk keeps its data. If it still runs, the volumes of {} have two writers 6 minutes after the run.",
+                "If {nodes} is not booting, POWER IT OFF before the next run; its disk keeps its data. If {nodes} is still on 6 minutes after the run, two machines write to the attached volumes of {}.",
                 About::of(attached).pods()
             )
         }
@@ -180,7 +180,7 @@ pub(super) fn give_up(claim: &str, about: &About<'_>) -> String {
     let held = its.and_then(|its| joined(&its.finalizers, ", "));
     let held = held.map(|held| format!(" Finalizer {held} keeps the PVC, and the pod with it, until its controller releases it."));
     format!(
-        "Only if {nodes} is lost for good, give up the data of {pods}: delete its PVC ({data}). Ten minutes later a run deletes the pod, and the StatefulSet makes both again, empty.{}",
+        "Only if {nodes} is lost for good, give up the data of {pods}: delete its PVC ({data}; nobody checks for another copy). Ten minutes later a run deletes the pod, and the StatefulSet makes both again, empty.{}",
         prefixed("", held)
     )
 }
