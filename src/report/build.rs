@@ -8,14 +8,13 @@ use jiff::{SignedDuration, Timestamp};
 use super::{
     notices, page,
     record::RunRecord,
-    todo::{About, Step, Todo},
+    todo::About,
     types::{BreakerEntry, NodeEntry, PodEntry, Report, Summary},
 };
 use crate::{
     exit::Exit,
     facts::{NodeRead, Ready, Unneeded, Zone},
-    judge::{Judged, Limit, Plan},
-    judge::{Note, PodContext, ReasonCode, TieKind, Verdict},
+    judge::{Judged, Limit, Note, Plan, PodContext, ReasonCode, TieKind, Verdict},
     outcome::{Outcome, OutcomeCode},
     words::{joined, natural},
 };
@@ -68,7 +67,11 @@ impl RunRecord<'_> {
             },
             nodes,
             pods,
-            steps: self.steps(self.todos_of_run(), &About::default()),
+            steps: self
+                .todos_of_run()
+                .iter()
+                .map(|(todo, about)| self.step(todo, about))
+                .collect(),
             errors: facts.errors.clone(),
             unseen: facts.unseen.clone(),
             declined: self.declined,
@@ -79,15 +82,11 @@ impl RunRecord<'_> {
         }
     }
 
-    /// Writes things to do as steps, the most urgent first.
-    pub(crate) fn steps(&self, todos: Vec<Todo>, about: &About<'_>) -> Vec<Step> {
-        let todos = todos.into_iter().sorted().dedup();
-        todos.map(|todo| self.step(&todo, about)).collect()
-    }
-
     pub(crate) fn pod(&self, judged: &Judged) -> PodEntry {
         let pod = &judged.pod;
         let outcome = self.outcomes.get(&pod.uid);
+        let about = About::of(vec![judged]);
+        let todos = self.todos_of(judged).into_iter().sorted().dedup();
         PodEntry {
             namespace: pod.namespace.clone(),
             name: pod.name.clone(),
@@ -105,7 +104,7 @@ impl RunRecord<'_> {
             reaped_from: self.reaped_from(judged),
             ready_copies: judged.copies().map(|copies| copies.to_string()),
             note: joined(self.notes(judged), "; ").filter(|_| judged.limit.is_none()),
-            steps: self.steps(self.todos_of(judged), &About::of(vec![judged])),
+            steps: todos.map(|todo| self.step(&todo, &about)).collect(),
         }
     }
 
@@ -247,31 +246,6 @@ impl RunRecord<'_> {
     pub(crate) fn outcome(&self, judged: &Judged) -> Option<OutcomeCode> {
         Some(self.outcomes.get(&judged.pod.uid)?.code())
     }
-
-    /// Returns how bad it is that the pod is down. The Ready pods of its `StatefulSet` are its
-    /// `status.readyReplicas`, which does not count this pod.
-    pub(crate) fn damage(&self, judged: &Judged) -> Damage {
-        match judged.copies() {
-            Some(copies) if copies.ready == 0 => Damage::NoOtherReady,
-            None => Damage::NotKnown,
-            Some(copies) if copies.ready * 2 < copies.wanted => Damage::FewReady,
-            Some(_) => Damage::ManyReady,
-        }
-    }
-
-    /// Sorts pods, the worst damage first.
-    pub(crate) fn by_damage<'a>(&self, mut pods: Vec<&'a Judged>) -> Vec<&'a Judged> {
-        pods.sort_by_cached_key(|judged| {
-            let pod = &judged.pod;
-            (
-                self.damage(judged),
-                pod.namespace.clone(),
-                natural(&pod.name),
-                pod.uid.clone(),
-            )
-        });
-        pods
-    }
 }
 
 /// How bad it is that a pod is down, the worst first.
@@ -281,6 +255,33 @@ pub(crate) enum Damage {
     NotKnown,
     FewReady,
     ManyReady,
+}
+
+impl Damage {
+    /// Returns how bad it is that the pod is down. The Ready pods of its `StatefulSet` are its
+    /// `status.readyReplicas`, which does not count this pod.
+    pub(crate) fn of(judged: &Judged) -> Self {
+        match judged.copies() {
+            Some(copies) if copies.ready == 0 => Self::NoOtherReady,
+            None => Self::NotKnown,
+            Some(copies) if copies.ready * 2 < copies.wanted => Self::FewReady,
+            Some(_) => Self::ManyReady,
+        }
+    }
+}
+
+/// Sorts pods, the worst damage first.
+pub(crate) fn by_damage(mut pods: Vec<&Judged>) -> Vec<&Judged> {
+    pods.sort_by_cached_key(|judged| {
+        let pod = &judged.pod;
+        (
+            Damage::of(judged),
+            pod.namespace.clone(),
+            natural(&pod.name),
+            pod.uid.clone(),
+        )
+    });
+    pods
 }
 
 /// Spells a moment of the day.

@@ -74,6 +74,7 @@ codes! {
 
 impl Document {
     /// Leaves out sections without lines.
+    #[must_use]
     pub fn without_empty(mut self) -> Self {
         self.sections.retain(|section| !section.lines.is_empty());
         self

@@ -22,7 +22,6 @@ pub fn explain(
     judged: Result<&Judged, String>,
     limits: Vec<Evaluation>,
 ) -> Report {
-    let judged = judged.as_ref();
     let in_plan = run.plan.pods.iter().find(|it| it.pod.uid == pod.uid);
     let mut rules = in_plan.map_or_else(Vec::new, |it| {
         PodContext::of(
@@ -33,28 +32,31 @@ pub fn explain(
         )
         .evaluate()
     });
-    if judged.map_or(true, |judged| judged.limit.is_some()) {
+    let (judged, entry) = match judged {
+        Ok(judged) => (Some(judged), run.pod(judged)),
+        Err(why) => {
+            let entry = PodEntry {
+                deletion_requested: pod.deletion_requested(),
+                deletion_deadline: pod.deletion.map(|its| its.deadline),
+                overdue_seconds: in_plan.map(|it| run.facts.overdue(&it.pod).as_secs()),
+                detail: why,
+                ..PodEntry::from(pod)
+            };
+            (None, entry)
+        }
+    };
+    if judged.is_none_or(|judged| judged.limit.is_some()) {
         for rule in &mut rules {
             rule.decides = false;
         }
     }
-    let entry = match judged {
-        Ok(judged) => run.pod(judged),
-        Err(why) => PodEntry {
-            deletion_requested: pod.deletion_requested(),
-            deletion_deadline: pod.deletion.map(|its| its.deadline),
-            overdue_seconds: in_plan.map(|it| run.facts.overdue(&it.pod).as_secs()),
-            detail: why.clone(),
-            ..PodEntry::from(pod)
-        },
-    };
     let mut report = run.report();
     report
         .nodes
         .retain(|node| Some(&node.name) == entry.node.as_ref());
     report.summary.pods = usize::from(entry.verdict.is_some());
     report.summary.verdicts = tally(Verdict::ALL, entry.verdict.into_iter());
-    report.document = document(run, &entry, judged.ok().copied(), &rules, &limits);
+    report.document = document(run, &entry, judged, &rules, &limits);
     // A question differs from 0 only if something could not be read.
     let is_unread = entry.reason == Some(ReasonCode::FactsUnread) || !report.errors.is_empty();
     report.exit = if is_unread {

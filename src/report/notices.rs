@@ -12,8 +12,7 @@ use super::{
 };
 use crate::{
     facts::{NodeFacts, PodFacts, Ready, StayReason},
-    judge::{Judged, Limit},
-    judge::{ReasonCode, Verdict},
+    judge::{Judged, Limit, ReasonCode, Verdict},
     words::{human_duration, listed, prefixed},
 };
 

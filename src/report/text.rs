@@ -57,25 +57,25 @@ pub fn write(document: &Document, screen: Screen) -> String {
     let heads = heads.filter(|section| section.kind == Kind::Head);
     let label = heads.map(|section| section.heading.len() + 2).max();
     let mut text = Text {
-        text: String::new(),
+        written: String::new(),
         screen,
         label: label.unwrap_or_default().max(LABEL),
     };
     text.title(&sanitize(&document.headline), &sanitize(&document.about));
     let mut before = Kind::Head;
     for section in &document.sections {
-        if section.kind != before && !text.text.is_empty() {
-            text.text.push('\n');
+        if section.kind != before && !text.written.is_empty() {
+            text.written.push('\n');
         }
         before = section.kind;
         text.section(section);
     }
-    text.text
+    text.written
 }
 
 /// The lines written so far.
 struct Text {
-    text: String,
+    written: String,
     screen: Screen,
     /// The column at which the paragraphs of the head begin.
     label: usize,
@@ -181,7 +181,7 @@ impl Text {
         } else {
             Style::new()
         };
-        self.text
+        self.written
             .push_str(&format!("{style}{}{style:#}\n", line.trim_end()));
     }
 }

@@ -101,14 +101,9 @@ impl Page<'_> {
             },
         );
         let hang = self.todos.get(&Todo::AskKubelet);
-        said.extend(hang.map(|about| {
-            let count = about.pods.len();
-            counted(
-                count,
-                "POD HANGS ON READY NODES.",
-                "PODS HANG ON READY NODES.",
-            )
-        }));
+        said.extend(
+            hang.map(|about| format!("PODS THAT HANG ON READY NODES: {}.", about.pods.len())),
+        );
         if self.pods.is_empty() && run.settings.unmatched(facts).is_none() {
             said.push("No pod is stuck.".to_owned());
         }

@@ -14,7 +14,7 @@ use crate::{
         todo::{About, full_name},
     },
     settings::Mode,
-    words::{joined, listed, prefixed},
+    words::{listed, prefixed},
 };
 
 impl<'a> Page<'a> {
@@ -87,17 +87,16 @@ impl<'a> Page<'a> {
     fn done(&self) -> Vec<String> {
         let with = |code| self.pods(|it| self.run.outcome(it) == Some(code));
         let deleted = with(OutcomeCode::Deleted);
-        let late = self.pods(|it| {
-            self.run.outcome(it) == Some(OutcomeCode::Deleted) && self.run.detaches_late(it)
+        let late = deleted
+            .pods
+            .iter()
+            .copied()
+            .filter(|it| self.run.detaches_late(it));
+        let late = About::of(late.collect());
+        let failed = self.pods(|it| {
+            let code = self.run.outcome(it);
+            code.is_some_and(|code| code.acted() && !code.went_well())
         });
-        let outcomes = self.run.outcomes.values().map(|it| it.code());
-        let failed = outcomes
-            .filter(|code| code.acted() && !code.went_well())
-            .counts();
-        let failed = failed
-            .into_iter()
-            .sorted()
-            .map(|(code, count)| format!("{count} {code}"));
         let texts = [
             deleted.say(|_, _| {
                 format!(
@@ -113,7 +112,7 @@ impl<'a> Page<'a> {
             }),
             with(OutcomeCode::Gone)
                 .say(|pods, _| format!("Gone before the run came to it: {pods}.")),
-            joined(failed, ", ").map(|failed| format!("Not deleted: {failed}.")),
+            failed.say(|pods, _| format!("Not deleted: {pods}.")),
         ];
         texts.into_iter().flatten().collect()
     }
@@ -121,7 +120,7 @@ impl<'a> Page<'a> {
     /// Lists the pods whose data is, or may be, on their node alone (the affinity of a volume, or a
     /// `hostPath`), by how bad it is that they are down.
     pub(super) fn local(&self, damage: Damage) -> About<'a> {
-        self.pods(|it| is_local(it) && self.run.damage(it) == damage)
+        self.pods(|it| is_local(it) && Damage::of(it) == damage)
     }
 
     /// Says which data is at risk. Each sentence names the field that proves it in a comment.
@@ -142,7 +141,7 @@ impl<'a> Page<'a> {
             return goes.into_iter().chain(held).collect();
         }
         let alone = self.local(Damage::NoOtherReady);
-        let others = self.pods(|it| is_local(it) && run.damage(it) >= Damage::FewReady);
+        let others = self.pods(|it| is_local(it) && Damage::of(it) >= Damage::FewReady);
         let copies = others.pods.iter().filter_map(|it| it.copies());
         let least = copies.min_by(|a, b| (a.ready * b.wanted).cmp(&(b.ready * a.wanted)));
         let given_up = |it: &Judged| {
@@ -166,7 +165,7 @@ impl<'a> Page<'a> {
             // The affinity or hostPath; no StatefulSet counts the others, or it was not read.
             self.local(Damage::NotKnown).say(|pods, nodes| format!("{pods}: data on {nodes}; whether other pods are Ready is not known.")),
             // The affinity or hostPath; status.readyReplicas and spec.replicas, of which the least share is named.
-            others.say(|pods, nodes| format!("{pods}: data on {nodes}; Ready are {} or more. Whether they hold this data, only you know.", prefixed("", least))),
+            others.say(|pods, nodes| format!("{pods}: data on {nodes}; {} or more Ready. Whether they hold this data, only you know.", prefixed("", least))),
             // The PVC or its volume could not be read, or is Lost.
             self.pods(|it| it.verdict() == Verdict::Manual && !is_local(it) && it.reason.ties.iter().any(Tie::is_unverified))
                 .say(|pods, nodes| format!("{pods}: whether data is on {nodes} is not known.")),

@@ -82,7 +82,12 @@ impl<'a> Page<'a> {
         let many = self.down.iter().filter(|(_, names)| names.len() > NAMED);
         let names = many.flat_map(|(_, names)| names).map(ToString::to_string);
         let names = names.collect_vec();
-        list("DOWN", names.len(), None, [(String::new(), cut(names))])
+        list(
+            "DOWN",
+            names.len(),
+            None,
+            [(String::new(), cut(names, NAMES))],
+        )
     }
 
     fn held_pods(&self) -> Section {
@@ -116,15 +121,11 @@ impl<'a> Page<'a> {
     fn not_deleted(&self) -> Section {
         let failed = |it: &Judged| self.run.outcome(it).filter(|code| !code.went_well());
         let pods = self.pods(|it| failed(it).is_some());
-        let names = remarked(&pods, |it| prefixed(" [", failed(it)) + "]");
         Section {
             tone: Tone::Bad,
-            ..list(
-                "NOT DELETED",
-                names.len(),
-                None,
-                names.into_iter().map(alone),
-            )
+            ..rows("NOT DELETED", usize::MAX, &pods, |it| {
+                prefixed(" [", failed(it)) + "]"
+            })
         }
     }
 
@@ -163,7 +164,7 @@ impl<'a> Page<'a> {
             it.verdict() == Verdict::Wait
                 && limit.is_none_or(|limit| matches!(limit, Limit::OverCap(_)))
         });
-        rows("WAITS", &pods, |it| match self.run.reaped_from(it) {
+        rows("WAITS", NAMES, &pods, |it| match self.run.reaped_from(it) {
             Some(from) => format!(" until {}", clock(from)),
             None => code(it),
         })
@@ -179,7 +180,9 @@ impl<'a> Page<'a> {
         };
         Section {
             tone: Tone::Bad,
-            ..rows(heading, &pods, |it| prefixed(" ", it.copies()) + &code(it))
+            ..rows(heading, NAMES, &pods, |it| {
+                prefixed(" ", it.copies()) + &code(it)
+            })
         }
     }
 
@@ -197,7 +200,7 @@ impl<'a> Page<'a> {
 
     fn left_alone(&self) -> Section {
         let pods = self.pods(|it| it.verdict() == Verdict::Leave);
-        rows("LEFT ALONE", &pods, |it| {
+        rows("LEFT ALONE", NAMES, &pods, |it| {
             prefixed(" on ", it.pod.node.as_ref()) + &code(it)
         })
     }
@@ -222,30 +225,29 @@ fn list(
     }
 }
 
-/// Lists pods that no run deletes, each with a remark.
-fn rows(heading: &str, pods: &About<'_>, remark: impl Fn(&Judged) -> String) -> Section {
-    let names = cut(remarked(pods, remark)).into_iter().map(alone);
+/// Lists at most `most` pods, each with a remark.
+fn rows(
+    heading: &str,
+    most: usize,
+    pods: &About<'_>,
+    remark: impl Fn(&Judged) -> String,
+) -> Section {
+    let names = pods.pods.iter().map(|it| full_name(&it.pod) + &remark(it));
+    let names = cut(names.collect(), most)
+        .into_iter()
+        .map(|name| (String::new(), vec![name]));
     list(heading, pods.pods.len(), None, names)
-}
-
-fn remarked(pods: &About<'_>, remark: impl Fn(&Judged) -> String) -> Vec<String> {
-    let names = pods.pods.iter();
-    names.map(|it| full_name(&it.pod) + &remark(it)).collect()
 }
 
 fn code(judged: &Judged) -> String {
     format!(" [{}]", judged.code())
 }
 
-fn alone(name: String) -> Group {
-    (String::new(), vec![name])
-}
-
 /// Cuts a list of names that cannot hurt.
-fn cut(mut names: Vec<String>) -> Vec<String> {
-    let more = names.len().saturating_sub(NAMES);
+fn cut(mut names: Vec<String>, most: usize) -> Vec<String> {
+    let more = names.len().saturating_sub(most);
     if more > 0 {
-        names.truncate(NAMES);
+        names.truncate(most);
         names.push(format!("and {more} more"));
     }
     names

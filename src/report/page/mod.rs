@@ -10,7 +10,7 @@ use itertools::Itertools as _;
 pub(super) use self::down::State;
 use self::lists::Effect;
 use super::{
-    build::Damage,
+    build::{Damage, by_damage},
     document::{Document, Kind, Section, Tone},
     notices,
     record::RunRecord,
@@ -44,7 +44,7 @@ pub fn document(run: &RunRecord<'_>) -> Document {
     todos.remove(&Todo::TaintNode);
     let page = Page {
         run,
-        pods: run.by_damage(run.plan.pods.iter().collect()),
+        pods: by_damage(run.plan.pods.iter().collect()),
         down: down::nodes(run),
         todos,
     };
@@ -111,11 +111,8 @@ impl<'a> Page<'a> {
     }
 
     fn place(&self) -> Option<&'a String> {
-        self.run
-            .settings
-            .cluster_name
-            .as_ref()
-            .or(self.run.facts.cluster_name.as_ref())
+        let named = self.run.settings.cluster_name.as_ref();
+        named.or(self.run.facts.cluster_name.as_ref())
     }
 
     fn about(&self) -> String {
@@ -126,15 +123,10 @@ impl<'a> Page<'a> {
             exit => format!(", exit {}", exit.code()),
         };
         let settings = self.run.settings;
-        let file = settings.task.snapshot().map(|file| {
-            if file == "-" {
-                "standard input".to_owned()
-            } else {
-                file
-            }
-        });
+        let file = settings.task.snapshot().unwrap_or_default();
+        let file = if file == "-" { "standard input" } else { &file };
         match settings.task.mode() {
-            Mode::Snapshot => format!("AUDIT of {}{place} at {at}{exit}", prefixed("", file)),
+            Mode::Snapshot => format!("AUDIT of {file}{place} at {at}{exit}"),
             Mode::DryRun => format!("DRY RUN{place} {at}, nothing was changed{exit}"),
             Mode::Delete if self.acted() => format!("RUN{place} {at}{exit}"),
             Mode::Delete => format!("RUN{place} {at}, nothing was changed{exit}"),
@@ -147,16 +139,14 @@ impl<'a> Page<'a> {
             .todos
             .iter()
             .map(|(todo, about)| self.run.step(todo, about));
-        let is_calm = self.todos.keys().all(|todo| *todo == Todo::PowerOff)
-            && !self.gone(|_| true).pods.is_empty()
+        let gone = self.gone(|_| true).pods;
+        let is_calm = !gone.is_empty()
+            && gone.iter().all(|it| self.effect(it) == Effect::Leftover)
             && self
-                .gone(|it| self.effect(it) != Effect::Leftover)
                 .pods
-                .is_empty()
-            && self
-                .pods(|it| it.verdict() == Verdict::Manual || it.limit.is_some())
-                .pods
-                .is_empty();
+                .iter()
+                .all(|it| it.verdict() != Verdict::Manual && it.limit.is_none())
+            && self.todos.keys().all(|todo| *todo == Todo::PowerOff);
         if is_calm {
             let text = steps.map(|step| step.what).join(" ");
             let text = format!("Nothing is urgent. {text}");

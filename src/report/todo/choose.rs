@@ -5,9 +5,13 @@ use jiff::SignedDuration;
 
 use super::{About, Todo, Todos};
 use crate::{
-    facts::{HANGS, LeafKind, NodeFacts, PodFacts, Ready, SignBy, Storage},
+    facts::{HANGS, LeafKind, NodeFacts, PodFacts, Quorum, Ready, SignBy, Storage},
     judge::{Judged, Limit, ReasonCode, Tie, TieKind, Verdict, Wanted},
-    report::{build::Damage, page::State, record::RunRecord},
+    report::{
+        build::{Damage, by_damage},
+        page::State,
+        record::RunRecord,
+    },
     words::{about, natural},
 };
 
@@ -15,13 +19,10 @@ impl RunRecord<'_> {
     /// Lists what to do about the whole run: for each pod, for the limits and for what was not read.
     pub fn todos(&self) -> Todos<'_> {
         let mut all = Todos::new();
-        for judged in self.by_damage(self.plan.pods.iter().collect()) {
+        for judged in by_damage(self.plan.pods.iter().collect()) {
             for todo in self.todos_of(judged) {
                 all.entry(todo).or_default().pods.push(judged);
             }
-        }
-        for todo in self.todos_of_run() {
-            all.entry(todo).or_default();
         }
         // Data is given up one pod at a time: a report has the command only if one pod needs it.
         let last = all.iter().filter(|(todo, _)| todo.is_last_resort());
@@ -29,7 +30,7 @@ impl RunRecord<'_> {
         let last = last.unique_by(|it| it.pod.uid.as_str()).collect_vec();
         if last.len() > 1 {
             all.retain(|todo, _| !todo.is_last_resort());
-            all.entry(Todo::GiveUpEach).or_default().pods = self.by_damage(last);
+            all.entry(Todo::GiveUpEach).or_default().pods = by_damage(last);
         }
         // If only one pod is there to wait for, the look at its node says so.
         if all
@@ -41,19 +42,12 @@ impl RunRecord<'_> {
         for about in all.values_mut() {
             *about = About::of(std::mem::take(&mut about.pods));
         }
-        let held = self.facts.known_nodes();
-        let held = held.filter(|node| node.ready != Ready::True && node.leaf.is_none());
-        let held = held
-            .map(|node| node.name.as_str())
-            .sorted_by_cached_key(|name| natural(name));
-        for todo in [Todo::ReachOne, Todo::MakeRoom] {
-            all.entry(todo)
-                .and_modify(|about| about.nodes = held.clone().collect());
-        }
+        all.extend(self.todos_of_run());
         all
     }
 
-    pub fn todos_of_run(&self) -> Vec<Todo> {
+    /// Lists what to do about the limits, and about what was not read.
+    pub fn todos_of_run(&self) -> Todos<'_> {
         let facts = &self.facts;
         let mut todos = Vec::new();
         todos.extend(self.settings.unmatched(facts).map(|_| Todo::CorrectFilter));
@@ -66,20 +60,25 @@ impl RunRecord<'_> {
             Some(Limit::Unread(what)) => todos.push(Todo::SeeUnknown { what: what.clone() }),
             Some(Limit::OverCap(_)) | None => {}
         }
-        todos.extend(
-            facts
-                .strays
-                .iter()
-                .cloned()
-                .map(|stray| Todo::SeeStray { stray }),
-        );
+        let strays = facts.strays.iter().cloned();
+        todos.extend(strays.map(|stray| Todo::SeeStray { stray }));
         let errors = facts.errors.iter();
         let errors = errors.filter(|_| facts.incomplete.is_none());
         todos.extend(errors.map(|it| Todo::SeeUnread {
             what: it.what.clone(),
             why: it.cause.clone(),
         }));
+        let down = facts.known_nodes();
+        let down = down.filter(|node| node.ready != Ready::True && node.leaf.is_none());
+        let down = down.map(|node| node.name.as_str());
+        let about = About {
+            pods: Vec::new(),
+            nodes: down.sorted_by_cached_key(|name| natural(name)).collect(),
+        };
         todos
+            .into_iter()
+            .map(|todo| (todo, about.clone()))
+            .collect()
     }
 
     /// Lists what to do about one pod, and about its node because of it. Nothing in the list
@@ -119,14 +118,14 @@ impl RunRecord<'_> {
         match (judged.verdict(), reason.code()) {
             _ if self.is_held(judged) => {}
             (Verdict::Reap, _) if may_run_twice(pod) && !is_untouched => {
-                todos.extend(self.off(node))
+                todos.extend(self.off(node));
             }
             (Verdict::Leave, ReasonCode::NodeReady) if hangs() => todos.push(Todo::AskKubelet),
             (Verdict::Manual, ReasonCode::EtcdMember) => {
                 todos.extend([Todo::ReachMembers, Todo::ForgetMembers]);
             }
             (Verdict::Manual, ReasonCode::KubeletAlive) => {
-                todos.extend(node.into_iter().flat_map(|node| self.repair(node)))
+                todos.extend(node.into_iter().flat_map(|node| self.repair(node)));
             }
             (Verdict::Manual, ReasonCode::Finalizers) => {
                 todos.extend(
@@ -174,7 +173,7 @@ impl RunRecord<'_> {
                 Todo::BringBack
             });
         }
-        if is_local && self.damage(judged) == Damage::NoOtherReady {
+        if is_local && Damage::of(judged) == Damage::NoOtherReady {
             todos.push(Todo::DownUntil);
         }
         if asks(ReasonCode::SharedDisk) {
@@ -239,7 +238,7 @@ impl RunRecord<'_> {
         } else {
             Todo::PowerOff
         }];
-        if node.etcd.is_some_and(|members| members.has_no_spare()) {
+        if node.etcd.is_some_and(Quorum::has_no_spare) {
             todos.push(Todo::NoSpareMember);
         }
         todos

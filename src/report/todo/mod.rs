@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use itertools::Itertools as _;
 
+use self::write::give_up;
 use super::record::RunRecord;
 use crate::{
     codes::{codes, entry},
@@ -83,7 +84,7 @@ todos! { |run, about, pods, nodes|
     SeeUnread { what: String, why: String } => "Not read: {what}: {why}";
     /// The first that can wait until morning.
     GiveUpEach => "Only if {nodes} is lost for good: give up the data of {pods}, one at a time, and wait for Ready in between (pod-reaper explain POD).";
-    GiveUp { namespace: String, claim: String } = run.give_up(claim, about);
+    GiveUp { namespace: String, claim: String } = give_up(claim, about);
     LeaveToOperator { claim: String, owner: Owner } => "Only if {nodes} is lost for good: PVC {claim} of {pods} belongs to {owner}, whose operator replaces it.";
     CreateAgain { claim: String } => "Only if {nodes} is lost for good: nobody makes PVC {claim} of {pods} again. Delete it, and create it again once a run has deleted the pod.";
     SeeVolume { claim: String, why: String } => "{pods}: see its storage. {why}.";

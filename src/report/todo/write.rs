@@ -167,20 +167,20 @@ impl RunRecord<'_> {
             )
         }
     }
+}
 
-    pub(super) fn give_up(&self, claim: &str, about: &About<'_>) -> String {
-        let (pods, nodes) = (about.pods(), about.nodes());
-        let its = about.pods.first().and_then(|judged| judged.claim(claim));
-        let policy = its.and_then(|its| its.bound()?.volume.reclaim_policy.as_deref());
-        let data = match policy {
-            Some("Retain") => "its volume stays, by its reclaim policy Retain",
-            _ => "its volume is destroyed",
-        };
-        let held = its.and_then(|its| joined(&its.finalizers, ", "));
-        let held = held.map(|held| format!(" Finalizer {held} keeps the PVC, and the pod with it, until its controller releases it."));
-        format!(
-            "Only if {nodes} is lost for good, give up the data of {pods}: delete its PVC ({data}). Ten minutes later a run deletes the pod, and the StatefulSet makes both again, empty.{}",
-            prefixed("", held)
-        )
-    }
+pub(super) fn give_up(claim: &str, about: &About<'_>) -> String {
+    let (pods, nodes) = (about.pods(), about.nodes());
+    let its = about.pods.first().and_then(|judged| judged.claim(claim));
+    let policy = its.and_then(|its| its.bound()?.volume.reclaim_policy.as_deref());
+    let data = match policy {
+        Some("Retain") => "its volume stays, by its reclaim policy Retain",
+        _ => "its volume is destroyed",
+    };
+    let held = its.and_then(|its| joined(&its.finalizers, ", "));
+    let held = held.map(|held| format!(" Finalizer {held} keeps the PVC, and the pod with it, until its controller releases it."));
+    format!(
+        "Only if {nodes} is lost for good, give up the data of {pods}: delete its PVC ({data}). Ten minutes later a run deletes the pod, and the StatefulSet makes both again, empty.{}",
+        prefixed("", held)
+    )
 }
