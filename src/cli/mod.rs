@@ -118,8 +118,9 @@ const EXIT_CODES: &str = "\
 Exit codes:
   0  success, also if no pod was stuck
   1  could not run: no connection, no permission to list nodes or pods, no guard although one is
-     required, unreadable snapshot
-  2  wrong usage, including a missing context, a broken kubeconfig, and no --yes without a terminal
+     required, a file that is no saved state
+  2  wrong usage, including a missing file or context, a broken kubeconfig, and no --yes without a
+     terminal
   3  finished, but something could not be deleted, verified, read or reported
   4  the mass-outage breaker held at least one pod
   5  with --exit-on-manual: something needs you";
@@ -141,11 +142,7 @@ impl Cli {
         let typed = command.try_get_matches_from_mut(&args);
         let typed = typed.map_err(|error| match error.kind() {
             // The help shows the variables.
-            ErrorKind::DisplayHelp => shown
-                .clone()
-                .try_get_matches_from(&args)
-                .err()
-                .unwrap_or(error),
+            ErrorKind::DisplayHelp => help(shown.clone(), &args).unwrap_or(error),
             _ => clarify(error, &args, &mut command, false),
         })?;
         if let Some((_, explain)) = typed.subcommand()
@@ -204,10 +201,20 @@ impl Cli {
     fn checked(mut self, typed: &ArgMatches) -> Result<Self, String> {
         let common = &mut self.options.common;
         if let Command::Explain(pod) = &mut self.command {
-            let PodName { namespace, .. } = pod;
+            let PodName { namespace, name } = pod;
             // kubectl prints a pod as POD or pod/POD. In these forms, `-n` gives the pod's
             // namespace and is no filter.
             let bare = namespace.is_empty() || PODS.contains(&namespace.as_str());
+            if let Some(other) = common
+                .namespace
+                .as_ref()
+                .filter(|it| !bare && *it != namespace)
+            {
+                return Err(format!(
+                    "{namespace}/{} is not in namespace {other}; leave -n out",
+                    name
+                ));
+            }
             *namespace = common
                 .namespace
                 .take_if(|_| bare)
@@ -250,6 +257,24 @@ impl Cli {
             .collect();
         Ok(self)
     }
+}
+
+/// Returns the help that `args` ask for. `--help` lists all options in the brief form of `-h`, which shows
+/// the most common ones; the page of the options has the rest.
+fn help(mut command: clap::Command, args: &[OsString]) -> Option<Error> {
+    let is_whole = args.iter().any(|arg| arg == "--help");
+    if is_whole {
+        let all = |arg: Arg| arg.hide_short_help(false);
+        command = command.mut_args(all).after_help(EXIT_CODES);
+    }
+    let brief = |arg: &OsString| {
+        if arg == "--help" {
+            OsString::from("-h")
+        } else {
+            arg.clone()
+        }
+    };
+    command.try_get_matches_from(args.iter().map(brief)).err()
 }
 
 /// Builds the whole command line. `program` is the name that the program was called by.

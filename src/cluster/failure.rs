@@ -75,9 +75,6 @@ pub enum Failure {
     /// A write was not sent, for this reason.
     #[error("not sent: {0}")]
     NotSent(&'static str),
-    /// Nothing was requested: the object is in a file, and cannot be read there.
-    #[error("{0}")]
-    Saved(String),
 }
 
 /// Makes the failure for a response that is not what was requested.
@@ -134,7 +131,7 @@ impl Failure {
             // between, or after the write.
             Self::Status { code, .. } => matches!(code, 500..=599) && !self.is(StatusKind::Webhook),
             Self::Timeout(_) | Self::Transport(_) | Self::Unreadable(_) | Self::TooLarge => true,
-            Self::NotSent(_) | Self::Saved(_) => false,
+            Self::NotSent(_) => false,
         }
     }
 
@@ -142,7 +139,7 @@ impl Failure {
     /// or is overloaded.
     pub fn is_hopeless(&self) -> bool {
         match self {
-            Self::Unreadable(_) | Self::TooLarge | Self::Saved(_) => false,
+            Self::Unreadable(_) | Self::TooLarge => false,
             other => other.code().is_none_or(|code| code == 429 || code >= 500),
         }
     }

@@ -281,7 +281,8 @@ impl Cluster {
     /// Reads the pages of a list, one after the other, until `read_page` returns no query for the
     /// next page. The request for a page is made of the path up to the limit, the most objects on a
     /// page, and the rest of the query. If the token of a page has expired, the list starts again,
-    /// once. If a page is too large, smaller pages are requested.
+    /// once. If a page is too large, smaller pages are requested. Once a page was read, the account
+    /// may list, so a refusal is a failure of the server like any other.
     async fn pages<S: Default>(
         &self,
         (path, most, query): (&str, usize, &str),
@@ -289,7 +290,7 @@ impl Cluster {
         read_page: impl Fn(&Response, &mut S) -> Result<Option<String>>,
     ) -> Result<S> {
         let (mut all, mut next, mut restarted) = (S::default(), String::new(), false);
-        let (mut limit, mut in_pages) = (most, false);
+        let (mut limit, mut in_pages, mut may_list) = (most, false, false);
         loop {
             // A token contains the version that it continues. Even a cached list may have a next
             // page: a server whose cache is not ready responds with pages.
@@ -299,7 +300,11 @@ impl Cluster {
             } else {
                 query.trim_end_matches(CACHED)
             };
-            let response = match self.get(&format!("{path}{limit}{rest}{next}"), ask).await {
+            let mut response = self.get(&format!("{path}{limit}{rest}{next}"), ask).await;
+            if may_list && let Err(Failure::Status { kind, .. }) = &mut response {
+                *kind = StatusKind::Other;
+            }
+            let response = match response {
                 Err(failure)
                     if failure.code() == Some(EXPIRED_STATUS) && !next.is_empty() && !restarted =>
                 {
@@ -318,7 +323,7 @@ impl Cluster {
             let Some(token) = read_page(&response, &mut all)? else {
                 return Ok(all);
             };
-            next = token;
+            (next, may_list) = (token, true);
         }
     }
 }

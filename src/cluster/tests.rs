@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use crate::{
     cli::Cli,
     facts::{Life, NamespaceFacts, PodsOf, Storage},
-    kubernetes::{RawNode, RawPod},
+    kubernetes::{Holders, RawNode, RawPod},
     settings::Settings,
 };
 
@@ -238,6 +238,35 @@ async fn rows_have_the_time_of_their_first_page_and_none_counts_twice() {
         };
         let rows = cluster.rows::<RawNode, _, 1>("", ["Name"], add).await;
         assert_eq!(rows, Ok((Some(Timestamp::UNIX_EPOCH), 3)));
+    }
+}
+
+/// Only a refusal of the first request says that the account may not list: Leases then count as none. Whoever was sent a page may
+/// list, so a later refusal leaves the list unread, also if the list began again.
+#[tokio::test(start_paused = true)]
+async fn a_refusal_after_a_page_is_no_missing_permission() {
+    let refused = Some(Fault::Status(403, false, false));
+    for (faults, may_not_list) in [
+        ([refused, None, None], true),
+        ([None, refused, None], false),
+        ([None, Some(Fault::Expired), refused], false),
+    ] {
+        let mut left = faults.into_iter();
+        let fate = move |_: &Request| Fate {
+            fault: left.next().flatten(),
+            ..Fate::default()
+        };
+        let leases = "{Lease a/a: {holder: ds06}, Lease b/b: {holder: ds06}}";
+        let (server, cluster) = serving(leases, fate);
+        let _server = server.page(1);
+        let read = cluster.leases_of(&Holders::default()).await;
+        let failure = read.expect_err("it is refused");
+        assert_eq!(failure.code(), Some(403));
+        assert_eq!(
+            failure.is(StatusKind::MayNotList),
+            may_not_list,
+            "{faults:?}"
+        );
     }
 }
 

@@ -11,7 +11,7 @@ use itertools::Itertools as _;
 use super::{
     Policy,
     context::PodContext,
-    reason::{Cause, Finding, Missing, Seen, missing, seen},
+    reason::{Cause, Finding, Missing, Seen, does_not_apply, lacks_fact},
     sentence::last_heartbeat,
 };
 use crate::facts::{ClusterFacts, Heard, JOB_TRACKING, NodeFacts, PodFacts, Ready, SignBy, Unread};
@@ -126,7 +126,7 @@ pub(super) fn not_overdue(case: &PodContext<'_>) -> Finding {
     let overdue = case.now.duration_since(case.overdue_since());
     let grace_cut = case.grace_cut_short();
     if overdue >= threshold {
-        return seen(Seen::Overdue {
+        return does_not_apply(Seen::Overdue {
             overdue,
             threshold,
             grace_cut,
@@ -143,7 +143,7 @@ pub(super) fn not_overdue(case: &PodContext<'_>) -> Finding {
 pub(super) fn kubelet_alive(case: &PodContext<'_>) -> Finding {
     let node = case.required_node()?;
     if !case.has_life() {
-        return missing(Missing::Life);
+        return lacks_fact(Missing::Life);
     }
     let signs = node.signs_of_life(case.now);
     if !signs.is_empty() {
@@ -158,8 +158,8 @@ pub(super) fn kubelet_alive(case: &PodContext<'_>) -> Finding {
         });
     }
     match node.unread() {
-        Some(why) if node.ready != Ready::True => missing(Missing::OtherLeases(why.clone())),
-        _ => seen(Seen::LastHeard {
+        Some(why) if node.ready != Ready::True => lacks_fact(Missing::OtherLeases(why.clone())),
+        _ => does_not_apply(Seen::LastHeard {
             heard: node.last_heard().cloned(),
             now: case.now,
         }),
@@ -171,13 +171,13 @@ pub(super) fn kubelet_alive(case: &PodContext<'_>) -> Finding {
 pub(super) fn etcd_member(case: &PodContext<'_>) -> Finding {
     let node = case.required_node()?;
     let Some(quorum) = node.etcd else {
-        return seen(Seen::NoEtcd);
+        return does_not_apply(Seen::NoEtcd);
     };
     if quorum.is_met() {
-        return seen(Seen::EtcdMajority(quorum));
+        return does_not_apply(Seen::EtcdMajority(quorum));
     }
     match node.fenced(case.now) {
-        Some(mark) => seen(Seen::EtcdFenced(mark.to_owned())),
+        Some(mark) => does_not_apply(Seen::EtcdFenced(mark.to_owned())),
         None => Ok(Cause::EtcdMember(quorum)),
     }
 }
@@ -185,7 +185,7 @@ pub(super) fn etcd_member(case: &PodContext<'_>) -> Finding {
 pub(super) fn finalizers(case: &PodContext<'_>) -> Finding {
     let finalizers = held_by(case.pod).cloned().collect_vec();
     if finalizers.is_empty() {
-        return seen(if case.pod.held_by_job() {
+        return does_not_apply(if case.pod.held_by_job() {
             Seen::HeldByJob
         } else {
             Seen::Unheld

@@ -130,9 +130,9 @@ impl Plan {
                 pod.uid.clone(),
             )
         });
-        let hold = hold(facts, limits.max_not_ready_percent);
+        let hold = limit_of_run(facts, limits.max_not_ready_percent);
         let zones = match hold {
-            None => zones(&facts.node_counts, limits.max_not_ready_percent),
+            None => limits_of_zones(&facts.node_counts, limits.max_not_ready_percent),
             Some(_) => BTreeMap::new(),
         };
         let by_node = facts.known_nodes().filter_map(|node| {
@@ -206,7 +206,7 @@ impl Limit {
     }
 }
 
-fn hold(facts: &ClusterFacts, max_percent: u8) -> Option<Limit> {
+fn limit_of_run(facts: &ClusterFacts, max_percent: u8) -> Option<Limit> {
     if let Some(clock) = &facts.clock {
         return Some(Limit::Unread(format!("the time: {clock}")));
     }
@@ -226,7 +226,7 @@ fn hold(facts: &ClusterFacts, max_percent: u8) -> Option<Limit> {
     }
 }
 
-fn zones(node_counts: &NodeCounts, max_percent: u8) -> BTreeMap<Zone, Limit> {
+fn limits_of_zones(node_counts: &NodeCounts, max_percent: u8) -> BTreeMap<Zone, Limit> {
     let NodeCounts::Counted { zones, .. } = node_counts else {
         return BTreeMap::new();
     };

@@ -5,7 +5,7 @@ use jiff::SignedDuration;
 use super::{
     context::PodContext,
     life::held_by,
-    reason::{Cause, Finding, Missing, Seen, seen},
+    reason::{Cause, Finding, Missing, Seen, does_not_apply},
 };
 use crate::facts::{OptOut, Ready};
 
@@ -13,7 +13,7 @@ pub(super) fn mirror_pod(case: &PodContext<'_>) -> Finding {
     if case.pod.mirror {
         Ok(Cause::Mirror)
     } else {
-        seen(Seen::NoMirror)
+        does_not_apply(Seen::NoMirror)
     }
 }
 
@@ -25,28 +25,28 @@ pub(super) fn opted_out(case: &PodContext<'_>) -> Finding {
             by,
             value: value.clone(),
         }),
-        None => seen(Seen::NoOptOut),
+        None => does_not_apply(Seen::NoOptOut),
     }
 }
 
 pub(super) fn node_gone(case: &PodContext<'_>) -> Finding {
     if !case.nowhere() {
         let name = case.node_name().to_owned();
-        return seen(match case.known() {
+        return does_not_apply(match case.known() {
             Some(_) => Seen::NodeExists(name),
             None => Seen::NodeUnknown(name),
         });
     }
     // Finalizers block the deletion of the pod, whoever requests it.
     if held_by(case.pod).next().is_some() {
-        return seen(Seen::GoneAndHeld);
+        return does_not_apply(Seen::GoneAndHeld);
     }
     Ok(Cause::NodeGone(case.pod.node.clone()))
 }
 
 pub(super) fn node_ready(case: &PodContext<'_>) -> Finding {
     if case.known().is_none_or(|node| node.ready != Ready::True) {
-        return seen(case.ready());
+        return does_not_apply(case.ready());
     }
     Ok(Cause::NodeReady)
 }
@@ -57,7 +57,7 @@ pub(super) fn requested_lately(case: &PodContext<'_>) -> Finding {
     let requested = pod.deletion_requested().unwrap_or(pod.deletion_deadline());
     let ago = case.now.duration_since(requested);
     if ago >= threshold {
-        return seen(Seen::Requested { ago, threshold });
+        return does_not_apply(Seen::Requested { ago, threshold });
     }
     let cut = case
         .known()
@@ -75,11 +75,11 @@ pub(super) fn requested_lately(case: &PodContext<'_>) -> Finding {
 pub(super) fn leaf_node(case: &PodContext<'_>) -> Finding {
     let name = || case.node_name().to_owned();
     match case.known() {
-        None if case.nowhere() => seen(Seen::Nowhere),
-        None => seen(Seen::LeafUnknown(name())),
+        None if case.nowhere() => does_not_apply(Seen::Nowhere),
+        None => does_not_apply(Seen::LeafUnknown(name())),
         Some(node) => match &node.leaf {
             Some(leaf) => Ok(Cause::Leaf(leaf.clone())),
-            None => seen(Seen::NoLeaf(name())),
+            None => does_not_apply(Seen::NoLeaf(name())),
         },
     }
 }
@@ -100,7 +100,7 @@ pub(super) fn facts_unread(case: &PodContext<'_>) -> Finding {
     };
     match unread {
         Some(fact) => Ok(Cause::Unread(fact)),
-        None => seen(Seen::AllRead),
+        None => does_not_apply(Seen::AllRead),
     }
 }
 
@@ -109,7 +109,7 @@ pub(super) fn node_just_failed(case: &PodContext<'_>) -> Finding {
     if node.ready == Ready::True {
         // The transition time of a Ready node says since when the node is Ready, not since when it
         // is NotReady.
-        return seen(case.ready());
+        return does_not_apply(case.ready());
     }
     let threshold = case.policy.reap_older_than;
     let Some(since) = node.not_ready_since(case.now) else {
@@ -121,7 +121,7 @@ pub(super) fn node_just_failed(case: &PodContext<'_>) -> Finding {
     let passed = case.now.duration_since(since);
     let time = passed.max(SignedDuration::ZERO);
     if passed >= threshold {
-        return seen(Seen::NotReadyFor { time, threshold });
+        return does_not_apply(Seen::NotReadyFor { time, threshold });
     }
     Ok(Cause::NodeJustFailed {
         time: Some(time),

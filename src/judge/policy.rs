@@ -19,7 +19,7 @@ pub struct Policy {
     /// How long a pod must be overdue (past its deletion deadline), and its node NotReady, before a run
     /// reaps (force-deletes) the pod. If the node shows no sign of life, a run does not wait for the
     /// grace period of the pod
-    #[arg(long, display_order = 3, value_name = "DURATION", value_parser = threshold, default_value = "10m")]
+    #[arg(long, display_order = 3, value_name = "DURATION", value_parser = parse_threshold, default_value = "10m")]
     #[serde(rename = "reapOlderThanSeconds", serialize_with = "in_seconds")]
     #[cfg_attr(test, schemars(with = "i64"))]
     pub reap_older_than: SignedDuration,
@@ -44,7 +44,7 @@ pub struct Limits {
     /// Maximum number of pods to delete in one run, the longest overdue first; 0 is no limit
     // With the full path `std::option::Option`, clap takes `None` for a value of the option, not
     // for its absence.
-    #[arg(long, value_name = "N", default_value = "0", value_parser = cap)]
+    #[arg(long, value_name = "N", default_value = "0", value_parser = parse_cap)]
     #[serde(serialize_with = "or_zero")]
     #[cfg_attr(test, schemars(with = "usize"))]
     pub max_deletes: std::option::Option<usize>,
@@ -52,7 +52,7 @@ pub struct Limits {
     /// Mass-outage breaker. Delete nothing in two cases: more than 2 nodes are NotReady and make up at
     /// least this percentage of all nodes or of the workers; or no other node could start a pod. If
     /// only one zone reaches the percentage, only its pods wait. 100 turns the breaker off
-    #[arg(long, value_name = "1-100", default_value_t = 55, value_parser = percent)]
+    #[arg(long, value_name = "1-100", default_value_t = 55, value_parser = parse_percent)]
     pub max_not_ready_percent: u8,
 }
 
@@ -101,7 +101,7 @@ pub fn span(text: &str) -> Result<Duration, String> {
     ))
 }
 
-fn threshold(text: &str) -> Result<SignedDuration, String> {
+fn parse_threshold(text: &str) -> Result<SignedDuration, String> {
     let span = span(text)?;
     Ok(SignedDuration::try_from(span).unwrap_or(SignedDuration::MAX))
 }
@@ -146,13 +146,13 @@ fn or_zero<S: Serializer>(cap: &Option<usize>, to: S) -> Result<S::Ok, S::Error>
     cap.unwrap_or(0).serialize(to)
 }
 
-fn cap(text: &str) -> Result<Option<usize>, &'static str> {
+fn parse_cap(text: &str) -> Result<Option<usize>, &'static str> {
     let count = text.trim().parse().ok();
     let count = count.ok_or("write a whole number such as 50; 0 is no limit")?;
     Ok((count > 0).then_some(count))
 }
 
-fn percent(text: &str) -> Result<u8, &'static str> {
+fn parse_percent(text: &str) -> Result<u8, &'static str> {
     let percent = text.trim().parse().ok();
     percent
         .filter(|percent| (1..=100).contains(percent))

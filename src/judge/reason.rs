@@ -10,9 +10,9 @@ use jiff::{SignedDuration, Timestamp};
 use super::{
     code::{ReasonCode, Verdict},
     sentence::{
-        KEEPS_NOBODY_OUT, containers_run, deleted, gone, kubelet_reports, last_heartbeat, none_of,
+        KEEPS_NOBODY_OUT, containers_run, deleted, kubelet_reports, last_heartbeat, none_of,
         not_ready_for, of_leaf, of_the_cut, owned_by, signs_of_life, silent_from, stuck_later,
-        treated_as_true, unread_facts, writes_to,
+        treated_as_true, unread_facts, without_node, writes_to,
     },
     tie::Tie,
 };
@@ -36,11 +36,11 @@ pub enum NoCause {
     Missing(Missing),
 }
 
-pub(super) fn seen(what: Seen) -> Finding {
+pub(super) fn does_not_apply(what: Seen) -> Finding {
     Err(NoCause::Seen(what))
 }
 
-pub(super) fn missing(fact: Missing) -> Finding {
+pub(super) fn lacks_fact(fact: Missing) -> Finding {
     Err(NoCause::Missing(fact))
 }
 
@@ -71,7 +71,7 @@ pub enum Cause {
     #[display("{by} is opted out by pod-reaper.io/skip.{}", treated_as_true(value))]
     OptedOut { by: OptOut, value: String },
     /// The node does not exist any more; `None` if the pod was never assigned to one.
-    #[display("{}; the pod garbage collector takes care of it.", gone(_0.as_deref()))]
+    #[display("{}; the pod garbage collector takes care of it.", without_node(_0.as_deref()))]
     NodeGone(Option<String>),
     /// The node is Ready.
     #[display(

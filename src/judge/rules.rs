@@ -11,16 +11,9 @@ use super::{
     Evaluation,
     code::{ReasonCode as Code, Verdict},
     context::PodContext,
-    life::{etcd_member, finalizers, kubelet_alive, not_overdue},
-    node::{
-        facts_unread, leaf_node, mirror_pod, node_gone, node_just_failed, node_ready, opted_out,
-        requested_lately,
-    },
+    life, node,
     reason::{Cause, Finding, GraceCut, Missing, NoCause, Reason, Seen},
-    storage::{
-        claim_goes, data_on_node, given_up_lately, given_up_until, nothing_keeps, owner_kind,
-        shared_disk, volume_confined, volume_unverified,
-    },
+    storage,
     tie::Tie,
 };
 
@@ -34,7 +27,7 @@ pub struct Rule {
 }
 
 macro_rules! rules {
-    ($($(#[$about:meta])* $table:ident { $($($gives:ident)|+, $asks:literal => $finding:ident;)* })*) => {$(
+    ($($(#[$about:meta])* $table:ident { $($($gives:ident)|+, $asks:literal => $finding:path;)* })*) => {$(
         $(#[$about])*
         pub(super) const $table: &[Rule] = &[$(Rule {
             gives: &[$(Code::$gives),+],
@@ -49,37 +42,37 @@ macro_rules! rules {
 rules! {
     /// They need the nodes, the pods and the namespaces.
     NODE_RULES {
-        MirrorPod, "Is it the mirror of a static pod?" => mirror_pod;
-        OptedOut, "Is the pod, its namespace or its node opted out?" => opted_out;
-        NodeGone, "Is its node gone, with no finalizer left except the Job controller's?" => node_gone;
-        NodeReady, "Is its node Ready?" => node_ready;
-        NotOverdue, "Was its deletion requested less than --reap-older-than ago?" => requested_lately;
-        KosmosLeaf | VirtualNode | EdgeNode | LeafNode, "Is its node a leaf node?" => leaf_node;
-        FactsUnread, "Could a needed fact not be read?" => facts_unread;
+        MirrorPod, "Is it the mirror of a static pod?" => node::mirror_pod;
+        OptedOut, "Is the pod, its namespace or its node opted out?" => node::opted_out;
+        NodeGone, "Is its node gone, with no finalizer left except the Job controller's?" => node::node_gone;
+        NodeReady, "Is its node Ready?" => node::node_ready;
+        NotOverdue, "Was its deletion requested less than --reap-older-than ago?" => node::requested_lately;
+        KosmosLeaf | VirtualNode | EdgeNode | LeafNode, "Is its node a leaf node?" => node::leaf_node;
+        FactsUnread, "Could a needed fact not be read?" => node::facts_unread;
         NodeJustFailed,
-            "Has its node been NotReady for less than --reap-older-than?" => node_just_failed;
+            "Has its node been NotReady for less than --reap-older-than?" => node::node_just_failed;
     }
 
     /// They also need the signs of life.
     LIFE_RULES {
-        NotOverdue, "Is it overdue by less than --reap-older-than?" => not_overdue;
-        KubeletAlive, "Does its node show a sign of life?" => kubelet_alive;
-        EtcdMember, "Did its node run etcd, of which fewer members are Ready than a majority?" => etcd_member;
-        Finalizers, "Is it held by finalizers other than the Job controller's?" => finalizers;
+        NotOverdue, "Is it overdue by less than --reap-older-than?" => life::not_overdue;
+        KubeletAlive, "Does its node show a sign of life?" => life::kubelet_alive;
+        EtcdMember, "Did its node run etcd, of which fewer members are Ready than a majority?" => life::etcd_member;
+        Finalizers, "Is it held by finalizers other than the Job controller's?" => life::finalizers;
     }
 
     /// They also need the storage. The reason names each of them that keeps the pod.
     STORAGE_RULES {
-        VolumeUnverified, "Would a PVC that may be wanted go with it?" => claim_goes;
-        LocalVolume | HostPath, "Is its data on the node?" => data_on_node;
-        LocalVolume, "Is its storage out of reach of every other node?" => volume_confined;
-        NotOverdue, "Was a PVC given up too recently?" => given_up_lately;
-        VolumeUnverified, "Is a PVC or its volume unverified?" => volume_unverified;
+        VolumeUnverified, "Would a PVC that may be wanted go with it?" => storage::claim_goes;
+        LocalVolume | HostPath, "Is its data on the node?" => storage::data_on_node;
+        LocalVolume, "Is its storage out of reach of every other node?" => storage::volume_confined;
+        NotOverdue, "Was a PVC given up too recently?" => storage::given_up_lately;
+        VolumeUnverified, "Is a PVC or its volume unverified?" => storage::volume_unverified;
         SharedDisk,
-            "Could two machines write to its disk, and is its node not fenced?" => shared_disk;
+            "Could two machines write to its disk, and is its node not fenced?" => storage::shared_disk;
         OwnerKind,
-            "Is the kind of its owner, or of the workload above it, one of --manual-owner-kind?" => owner_kind;
-        Stuck, "Has it passed every rule above?" => nothing_keeps;
+            "Is the kind of its owner, or of the workload above it, one of --manual-owner-kind?" => storage::owner_kind;
+        Stuck, "Has it passed every rule above?" => storage::nothing_keeps;
     }
 }
 
@@ -179,7 +172,7 @@ impl PodContext<'_> {
         let overdue = overdue.unwrap_or(self.pod.deletion_deadline());
         let overdue = overdue.saturating_add(self.policy.reap_older_than).ok()?;
         let silent = since.saturating_add(self.policy.reap_older_than).ok()?;
-        let given_up = self.ties().ok().and_then(given_up_until);
+        let given_up = self.ties().ok().and_then(storage::given_up_until);
         [Some(overdue), Some(silent), given_up]
             .into_iter()
             .flatten()

@@ -80,7 +80,7 @@ pub(super) fn of_directory(place: &Place) -> String {
 }
 
 /// Formats terms as a phrase: "zone in (a, b) or zone in (c)".
-pub(super) fn spell(terms: &[AffinityTerm]) -> String {
+pub(super) fn spelled_terms(terms: &[AffinityTerm]) -> String {
     let term = |term: &AffinityTerm| {
         let requirements = term.requirements.iter().map(|requirement| {
             let Requirement {
@@ -182,7 +182,7 @@ pub(super) fn treated_as_true(value: &str) -> String {
 }
 
 /// Says that the pod has no node, as a clause.
-pub(super) fn gone(node: Option<&str>) -> String {
+pub(super) fn without_node(node: Option<&str>) -> String {
     match node {
         Some(node) => format!("Node {node} no longer exists"),
         None => "It was never assigned to a node".to_owned(),

@@ -11,7 +11,9 @@ use jiff::{SignedDuration, Timestamp};
 use super::{
     Policy,
     context::PodContext,
-    reason::{Cause, Finding, Missing, NoCause, NoTie, Note, Seen, SharedDisk, missing, seen},
+    reason::{
+        Cause, Finding, Missing, NoCause, NoTie, Note, Seen, SharedDisk, does_not_apply, lacks_fact,
+    },
     same_kind,
     tie::{Doubt, Location, Owned, Tie, TieKind, Wanted},
 };
@@ -66,8 +68,8 @@ impl PodContext<'_> {
             ClaimState::WithoutVolume { missing, .. } => missing.as_ref(),
             ClaimState::Unread(_) | ClaimState::Absent => None,
         };
-        let going = self.going(claim);
-        let data = self.data(claim, node, going.as_ref());
+        let going = self.why_it_goes(claim);
+        let data = self.tie_by_data(claim, node, going.as_ref());
         let (pvc, volume) = (claim.name.clone(), volume.cloned());
         let kinds = [going, data].into_iter().flatten();
         kinds.map(move |kind| Tie {
@@ -84,7 +86,7 @@ impl PodContext<'_> {
     /// When a `StatefulSet` with `whenScaled: Delete` is scaled down, it makes the pod the owner of
     /// the pod's PVCs. It reverts that only once the pod is gone. So a `StatefulSet` that wants the
     /// pod again wants its PVCs too.
-    fn going(&self, claim: &ClaimFacts) -> Option<TieKind> {
+    fn why_it_goes(&self, claim: &ClaimFacts) -> Option<TieKind> {
         let unneeded = self.unneeded();
         let retained = claim
             .bound()
@@ -137,7 +139,7 @@ impl PodContext<'_> {
     /// Returns how the data of the PVC `claim` ties the pod to `node`; `None` if it does not. `going`
     /// is why the PVC goes with the pod: nobody misses the data of the pod's own generic ephemeral
     /// volume, or of a PVC that was given up.
-    fn data(
+    fn tie_by_data(
         &self,
         claim: &ClaimFacts,
         node: &NodeFacts,
@@ -164,7 +166,7 @@ impl PodContext<'_> {
             storage: storage.clone(),
             affinity: affinity.clone(),
         };
-        match (reach(claim, bound, node), self.unneeded()) {
+        match (volume_reach(claim, bound, node), self.unneeded()) {
             (Reach::Pinned | Reach::Confined, Some(why)) => Some(TieKind::Unneeded {
                 why,
                 goes: claim.owned || claim.deletion.is_some(),
@@ -210,7 +212,7 @@ impl PodContext<'_> {
     }
 
     fn fears_for(&self, claim: &ClaimFacts) -> bool {
-        claim.deletion.is_none() && matches!(self.going(claim), Some(TieKind::Goes(_)))
+        claim.deletion.is_none() && matches!(self.why_it_goes(claim), Some(TieKind::Goes(_)))
     }
 
     /// Reports whether a verdict depends on the `StatefulSet` that controls the pod, as the one that
@@ -221,9 +223,10 @@ impl PodContext<'_> {
             return false;
         };
         let depends = |claim: &ClaimFacts| {
-            let is_local = |bound| reach(claim, bound, node).is_local();
+            let is_local = |bound| volume_reach(claim, bound, node).is_local();
             self.fears_for(claim)
-                || !is_temporary(self.going(claim).as_ref()) && claim.bound().is_some_and(is_local)
+                || !is_temporary(self.why_it_goes(claim).as_ref())
+                    && claim.bound().is_some_and(is_local)
         };
         waits_with_a_path(self.pod) || storage.claims().iter().any(depends)
     }
@@ -279,7 +282,7 @@ pub fn selectors(volume: &VolumeFacts) -> impl Iterator<Item = String> {
 
 /// Classifies the volume of a PVC by the nodes that reach it. Zones and regions are ignored: a node may
 /// come up in a zone at any time.
-pub fn reach(claim: &ClaimFacts, bound: &BoundClaim, node: &NodeFacts) -> Reach {
+pub fn volume_reach(claim: &ClaimFacts, bound: &BoundClaim, node: &NodeFacts) -> Reach {
     let volume = &bound.volume;
     let terms = match deciding_terms(volume) {
         Ok(terms) => terms,
@@ -376,7 +379,7 @@ pub(super) fn given_up_lately(case: &PodContext<'_>) -> Finding {
     let ties = ties_that(case, is_given_up, NoTie::GivenUp)?;
     match given_up_until(&ties).filter(|until| *until > case.now) {
         Some(until) => Ok(Cause::GivenUp { ties, until }),
-        None => seen(Seen::GivenUp(ties)),
+        None => does_not_apply(Seen::GivenUp(ties)),
     }
 }
 
@@ -392,15 +395,15 @@ pub(super) fn shared_disk(case: &PodContext<'_>) -> Finding {
     let node = case.required_node()?;
     let disk = disk_of_several(case.pod, node, case.required_storage()?);
     if matches!(disk, Ok(None)) {
-        return seen(Seen::NoSharedDisk);
+        return does_not_apply(Seen::NoSharedDisk);
     }
     if let Some(mark) = node.fenced(case.now) {
-        return seen(Seen::Fenced(mark.to_owned()));
+        return does_not_apply(Seen::Fenced(mark.to_owned()));
     }
     match disk {
         Ok(Some(disk)) => Ok(Cause::SharedDisk(disk)),
-        Ok(None) => seen(Seen::NoSharedDisk),
-        Err(why) => missing(Missing::Attachment(why)),
+        Ok(None) => does_not_apply(Seen::NoSharedDisk),
+        Err(why) => lacks_fact(Missing::Attachment(why)),
     }
 }
 
@@ -416,7 +419,7 @@ fn disk_of_several(
         let Some(bound) = claim.bound() else {
             continue;
         };
-        if reach(claim, bound, node).is_local() {
+        if volume_reach(claim, bound, node).is_local() {
             continue;
         }
         let (pvc, volume) = (claim.name.clone(), bound.volume.name.clone());
@@ -475,7 +478,7 @@ pub(super) fn owner_kind(case: &PodContext<'_>) -> Finding {
     };
     match owners.clone().find(flagged) {
         Some(owner) => Ok(Cause::OwnerKind(owner.clone())),
-        None => seen(Seen::OtherOwners {
+        None => does_not_apply(Seen::OtherOwners {
             owners: owners.map(|owner| owner.kind.clone()).collect(),
             named: manual_owner_kinds.clone(),
         }),

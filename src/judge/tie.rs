@@ -5,7 +5,7 @@ use std::fmt::{self, Formatter};
 use derive_more::Display;
 use jiff::Timestamp;
 
-use super::sentence::{of_directory, spell};
+use super::sentence::{of_directory, spelled_terms};
 use crate::facts::{AffinityTerm, Place, Unneeded, Unread};
 
 /// What one PVC means for a delete of its pod. A PVC has up to two ties: one because it is deleted with
@@ -213,7 +213,7 @@ impl fmt::Display for Tie {
             TieKind::Elsewhere(terms) => write!(
                 f,
                 "its replacement waits for a node that its volume allows: {volume} needs {}",
-                spell(terms)
+                spelled_terms(terms)
             ),
         }
     }
@@ -229,7 +229,7 @@ impl Tie {
                 Place::StrictLocal => "Longhorn, dataLocality strict-local".to_owned(),
                 Place::Driver => format!(
                     "reachable only from this node, by {}",
-                    spell(&location.affinity)
+                    spelled_terms(&location.affinity)
                 ),
                 directory => of_directory(directory),
             },
@@ -237,7 +237,7 @@ impl Tie {
                 let mut requirements = affinity.iter().flat_map(|term| &term.requirements);
                 let is_bound = requirements.any(|requirement| !requirement.of_zone());
                 if matches!(storage, Place::Driver) || is_bound {
-                    format!("needs {}", spell(affinity))
+                    format!("needs {}", spelled_terms(affinity))
                 } else {
                     let directory = of_directory(storage);
                     format!("is a directory that other nodes may share ({directory})")

@@ -13,8 +13,8 @@ use super::{
     host_path::{HostPath, Mounted},
     lease::HolderPod,
     meta::{
-        Condition, MAX_ITEMS_KEPT, MIRROR, Meta, OwnerReference, Written, cut, full_name, given,
-        required,
+        Condition, MAX_ITEMS_KEPT, MIRROR, Malformed, Meta, OwnerReference, Written, cut,
+        full_name, given, required,
     },
 };
 use crate::facts::{
@@ -41,6 +41,8 @@ const POD_TEMPLATE_HASH: &str = "pod-template-hash";
 /// Programs that run in a pod and write to that pod, by the manager that `managedFields` names:
 /// Patroni writes every 10 s (patroni/dcs/kubernetes.py).
 const PROGRAMS: [&str; 1] = ["Patroni"];
+/// The namespaces of static pods of etcd.
+const ETCD_NAMESPACES: [&str; 2] = ["kube-system", "openshift-etcd"];
 /// The most characters of a name before the random characters that Kubernetes appends, and the
 /// number of random characters (`apiserver/pkg/storage/names/generate.go`).
 const MAX_BASE_CHARS: usize = 58;
@@ -316,10 +318,15 @@ impl RawPod {
     /// Reports whether the pod is the mirror of a static pod of etcd, as kubeadm, kops and `OpenShift`
     /// make it. Nobody else may write to these namespaces.
     pub fn runs_etcd(&self) -> bool {
-        let namespaces = ["kube-system", "openshift-etcd"];
         self.mirror()
-            && namespaces.contains(&self.metadata.namespace.as_str())
+            && ETCD_NAMESPACES.contains(&self.metadata.namespace.as_str())
             && self.spec.containers.has_etcd()
+    }
+
+    /// Reports whether a pod that could not be read may be such a mirror, by its name. All of them
+    /// are named after etcd, and a member that is overlooked would let the node's pods go.
+    pub fn may_run_etcd(pod: &Malformed) -> bool {
+        ETCD_NAMESPACES.contains(&pod.namespace.as_str()) && pod.name.starts_with("etcd")
     }
 
     /// Returns the pod's controller if it is of that kind of the group `apps`. Other projects, such

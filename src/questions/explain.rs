@@ -105,7 +105,14 @@ async fn found(reader: &Reader<'_, impl Source>, asked: &PodName) -> Result<PodN
             name: name.clone(),
         }),
         [] => {
-            let hint = near_on_dead_nodes(reader, name).await;
+            let rows = reader.source.node_rows(&reader.wanted).await?;
+            if rows.names.contains(name) {
+                return Err(CouldNotRun::Usage(format!(
+                    "{name} is a node, and explain takes a pod; list the pods of the node with: kubectl get pods -A \
+                     --field-selector spec.nodeName={name}"
+                )));
+            }
+            let hint = near_on_dead_nodes(reader, rows.not_ready, name).await;
             let hint = hint.unwrap_or_else(|| "list all with: kubectl get pods -A".to_owned());
             Err(CouldNotRun::Usage(format!(
                 "there is no pod {name} in any namespace; {hint}"
@@ -120,9 +127,11 @@ async fn found(reader: &Reader<'_, impl Source>, asked: &PodName) -> Result<PodN
 
 /// Returns a hint that asks whether a pod with a similar name on a NotReady node is meant. The pods of all
 /// nodes would be too many to list for a hint.
-async fn near_on_dead_nodes(reader: &Reader<'_, impl Source>, name: &str) -> Option<String> {
-    let rows = reader.source.node_rows(&reader.wanted).await;
-    let nodes = rows.ok()?.not_ready;
+async fn near_on_dead_nodes(
+    reader: &Reader<'_, impl Source>,
+    nodes: Vec<String>,
+    name: &str,
+) -> Option<String> {
     let mut names = Vec::new();
     for node in nodes.into_iter().take(MAX_NODES_SEARCHED) {
         // A failed search for a hint must not hide the error.

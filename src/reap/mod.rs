@@ -86,7 +86,7 @@ pub async fn reap(
     let mut sent = stream::iter(turns)
         .map(|mut turn| async move {
             let sent = match turn.may_begin() {
-                Ok(()) => turn.take().await,
+                Ok(()) => turn.force_delete().await,
                 ended => ended,
             };
             progress();
@@ -97,7 +97,7 @@ pub async fn reap(
     while let Some((turn, sent)) = sent.next().await {
         match sent {
             Err(outcome) if turn.unsure.is_none() => {
-                let outcome = turn.in_full(outcome);
+                let outcome = turn.with_patch_told(outcome);
                 log_outcome(&turn.judged.pod, &outcome);
                 outcomes.insert(turn.judged.pod.uid.clone(), outcome);
             }

@@ -450,7 +450,8 @@ async fn what_a_changed_pod_shows_of_the_machine_keeps_its_other_pods() {
 
 const OF_JOB: &str = "Pod shop/job-0: {metadata: {finalizers: [batch.kubernetes.io/job-tracking]}}";
 
-/// A dry run of the delete comes first, so that a webhook which refuses the delete leaves no pod that is set to `Failed`. A pod that changed is judged once more, and once more after our own patch, which changes the pod too. A pod that was set to
+/// A dry run of the delete comes first, so that a webhook which refuses the delete leaves no pod that is set to `Failed`. A pod that
+/// changed is judged once more, and once more after our own patch, which changes the pod too. A pod that was set to
 /// `Failed` and is not deleted is a failure, whatever keeps the pod.
 #[tokio::test(start_paused = true)]
 async fn the_pod_of_a_job_is_set_to_failed_before_it_is_deleted() {

@@ -62,7 +62,7 @@ impl Run<'_> {
         if last.at.elapsed() >= shared_for {
             let asked = Instant::now();
             let read = self.cluster.leases_of(holders).await;
-            last.at = taken(&read, asked);
+            last.at = age_counts_from(&read, asked);
             last.again = Some(Arc::new(read.map_err(Unread::from)));
         }
         Some((holders, last.again.clone()?))
@@ -71,7 +71,7 @@ impl Run<'_> {
 
 /// Returns the moment from which the age of a reading counts: when it was `asked` for. The age of a
 /// failure counts from the moment when it came. Otherwise each pod would wait for a failure of its own.
-fn taken<T, E>(read: &Result<T, E>, asked: Instant) -> Instant {
+fn age_counts_from<T, E>(read: &Result<T, E>, asked: Instant) -> Instant {
     read.as_ref().map_or_else(|_| Instant::now(), |_| asked)
 }
 
@@ -111,7 +111,7 @@ pub struct Turn<'a> {
 impl Turn<'_> {
     /// Deletes the pod, unless a rule now keeps the pod. `Ok` if the API server accepted the
     /// delete, which still has to be verified.
-    pub async fn take(&mut self) -> Result<(), Outcome> {
+    pub async fn force_delete(&mut self) -> Result<(), Outcome> {
         let pod = &self.judged.pod;
         let PodFacts {
             name, namespace, ..
@@ -132,7 +132,7 @@ impl Turn<'_> {
 
     /// Adds to an `outcome` that did not go well that this turn has set the pod to `Failed`, because
     /// the user has to know.
-    pub fn in_full(&self, outcome: Outcome) -> Outcome {
+    pub fn with_patch_told(&self, outcome: Outcome) -> Outcome {
         let code = outcome.code();
         let is_accepted = matches!(code, OutcomeCode::StillThere | OutcomeCode::Unverified);
         if !self.patched || code.went_well() || is_accepted {
@@ -150,7 +150,11 @@ impl Turn<'_> {
 
     /// Pauses before the next try. `Err` is the pod's outcome if there is no next try: another try is
     /// of no use, or the run has to end and this turn has not patched the pod.
-    async fn pause(&self, tried: &mut u32, failure: &Failure) -> Result<(), Outcome> {
+    async fn pause_before_next_try(
+        &self,
+        tried: &mut u32,
+        failure: &Failure,
+    ) -> Result<(), Outcome> {
         *tried += 1;
         let Some(pause) = failure.pause(*tried) else {
             return Err(match failure.denial() {
@@ -168,8 +172,9 @@ impl Turn<'_> {
     }
 
     /// Deletes the pod. If the Job controller's finalizer holds the pod, the pod's status is patched
-    /// first, once a dry run has shown that nothing refuses the delete. Each try follows a fresh reading of the node. Once a try without a clear response may
-    /// have taken effect, a later "not found" no longer tells who deleted the pod.
+    /// first, once a dry run has shown that nothing refuses the delete. Each try has a permit of its
+    /// own. Once a try without a clear response may have taken effect, a later "not found" no longer
+    /// tells who deleted the pod.
     async fn delete(&mut self) -> Result<(), Outcome> {
         let cluster = self.run.cluster;
         let mut pod = self.judged.pod.clone();
@@ -236,13 +241,13 @@ impl Turn<'_> {
                 }
                 _ => {}
             }
-            self.pause(&mut tried, &failure).await?;
+            self.pause_before_next_try(&mut tried, &failure).await?;
         }
     }
 
     /// Reads the pod's node again, judges the pod by it, and reads again what the verdict relies on.
     /// Returns the permission to write to the pod. `Err` is the pod's outcome if the pod may no longer
-    /// be deleted. The readings after that of the node are newer than the permit.
+    /// be deleted. The permit expires by the time of the node's reading, which is the oldest of them.
     async fn permit(&self, pod: &PodFacts) -> Result<Permit, Outcome> {
         let node = self.read_node_again().await?;
         let storage = self.judged.storage.as_ref();
@@ -288,7 +293,7 @@ impl Turn<'_> {
             } = self.run;
             let read = cluster.read_node_again(self.node.as_judged, policy, leases);
             let read = read.await;
-            *last_reading = Some((taken(&read, asked), read.clone()));
+            *last_reading = Some((age_counts_from(&read, asked), read.clone()));
             read
         };
         let name = &self.node.as_judged.name;

@@ -67,7 +67,7 @@ impl Run<'_> {
                     "{cause}; whether it is gone could not be read: {failure}"
                 )),
             };
-            let outcome = turn.in_full(outcome);
+            let outcome = turn.with_patch_told(outcome);
             log_outcome(pod, &outcome);
             (pod.uid.clone(), outcome)
         });

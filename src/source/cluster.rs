@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{CountedNodes, NodeRows, Source, Wanted};
+use super::{CountedNodes, NodeRows, NotRead, Source, Wanted};
 use crate::{
     cluster::{Ask, Cluster, Failure, Listed, StatusKind},
     exit::{CouldNotRun, Result},
@@ -56,7 +56,7 @@ impl Source for Cluster {
         let read = self.rows::<RawNode, _, 3>("", ["Name", "Status", "Roles"], add_node);
         let (now, (rows, _)) = read
             .await
-            .map_err(|failure| self.could_not("list nodes", &failure))?;
+            .map_err(|failure| self.could_not("list nodes", &failure.into()))?;
         let now = now.ok_or_else(|| {
             let why = "the API server's response has no Date header, so there is no clock to judge by; nothing was deleted; \
                        let no proxy on the way remove it";
@@ -76,24 +76,24 @@ impl Source for Cluster {
         })
     }
 
-    async fn namespaces(&self) -> Result<Option<Namespaces>, Failure> {
-        self.all_namespaces().await.map(Some)
+    async fn namespaces(&self) -> Result<Option<Namespaces>, NotRead> {
+        Ok(Some(self.all_namespaces().await?))
     }
 
-    async fn attachments(&self) -> Result<BTreeMap<String, Vec<Attachment>>, Failure> {
-        self.attachment_rows().await
+    async fn attachments(&self) -> Result<BTreeMap<String, Vec<Attachment>>, NotRead> {
+        Ok(self.attachment_rows().await?)
     }
 
-    async fn node(&self, name: &str) -> Result<Option<NodeObjects>, Failure> {
-        self.node_objects(name).await
+    async fn node(&self, name: &str) -> Result<Option<NodeObjects>, NotRead> {
+        Ok(self.node_objects(name).await?)
     }
 
     async fn pods<A: Default>(
         &self,
         list: &PodsOf,
         add: impl Fn(&mut A, &RawPod),
-    ) -> Result<Listed<A>, Failure> {
-        self.pods_of(list, |all, pod| add(all, &pod)).await
+    ) -> Result<Listed<A>, NotRead> {
+        Ok(self.pods_of(list, |all, pod| add(all, &pod)).await?)
     }
 
     fn pods_at_hand(&self) -> Vec<PodFacts> {
@@ -101,62 +101,63 @@ impl Source for Cluster {
         Vec::new()
     }
 
-    async fn pod(&self, namespace: &str, name: &str) -> Result<Option<RawPod>, Failure> {
-        self.find(namespace, name).await
+    async fn pod(&self, namespace: &str, name: &str) -> Result<Option<RawPod>, NotRead> {
+        Ok(self.find(namespace, name).await?)
     }
 
-    async fn other_leases(&self, holders: &Holders) -> Result<Option<LeasesByNode>, Failure> {
+    async fn other_leases(&self, holders: &Holders) -> Result<Option<LeasesByNode>, NotRead> {
         match self.leases_of(holders).await {
             Ok(leases) => Ok(Some(leases)),
             Err(failure) if failure.is(StatusKind::MayNotList) => Ok(None),
-            Err(failure) => Err(failure),
+            Err(failure) => Err(failure.into()),
         }
     }
 
-    async fn counted_nodes(&self, leaf: &NodeSelectors) -> Result<CountedNodes, Failure> {
+    async fn counted_nodes(&self, leaf: &NodeSelectors) -> Result<CountedNodes, NotRead> {
         let add_node = |nodes: &mut CountedNodes, node: RawNode| {
             let counted = node.counted_node(leaf);
             nodes.insert(node.metadata.name, counted);
         };
-        self.list("", "", Ask::OBJECT, add_node).await?.whole()
+        Ok(self.list("", "", Ask::OBJECT, add_node).await?.whole()?)
     }
 
-    async fn claim(&self, namespace: &str, name: &str) -> Result<Option<RawClaim>, Failure> {
-        self.find(namespace, name).await
+    async fn claim(&self, namespace: &str, name: &str) -> Result<Option<RawClaim>, NotRead> {
+        Ok(self.find(namespace, name).await?)
     }
 
-    async fn volume(&self, name: &str) -> Result<Option<RawVolume>, Failure> {
-        self.find("", name).await
+    async fn volume(&self, name: &str) -> Result<Option<RawVolume>, NotRead> {
+        Ok(self.find("", name).await?)
     }
 
     async fn real_nodes(
         &self,
         selector: &str,
         leaf: &NodeSelectors,
-    ) -> Result<Vec<String>, Failure> {
-        self.real_nodes_with(selector, leaf).await
+    ) -> Result<Vec<String>, NotRead> {
+        Ok(self.real_nodes_with(selector, leaf).await?)
     }
 
-    async fn detached_drivers(&self) -> Result<BTreeSet<String>, Failure> {
+    async fn detached_drivers(&self) -> Result<BTreeSet<String>, NotRead> {
         let listed = self.list("", "", Ask::OBJECT, RawDriver::add_detached);
-        listed.await?.whole()
+        Ok(listed.await?.whole()?)
     }
 
     async fn stateful_set(
         &self,
         namespace: &str,
         name: &str,
-    ) -> Result<Option<RawStatefulSet>, Failure> {
-        self.find(namespace, name).await
+    ) -> Result<Option<RawStatefulSet>, NotRead> {
+        Ok(self.find(namespace, name).await?)
     }
 
     fn failed(&self, what: String, cause: String) -> Option<ReadError> {
         Some(ReadError { what, cause })
     }
 
-    fn could_not(&self, what: &str, failure: &Failure) -> CouldNotRun {
+    fn could_not(&self, what: &str, cause: &NotRead) -> CouldNotRun {
         let address = "check that this is the address of an API server";
-        let hint = match failure.code() {
+        let failure = cause.failure();
+        let hint = match failure.and_then(Failure::code) {
             Some(401) => {
                 "the credentials are not accepted, or have expired: log in again, or choose others with --context or --kubeconfig"
             }
@@ -164,13 +165,13 @@ impl Source for Cluster {
                 "grant that permission to the account that runs this, or choose another with --context or --kubeconfig"
             }
             Some(404) => address,
-            None if matches!(failure, Failure::Unreadable(_)) => address,
+            None if matches!(failure, Some(Failure::Unreadable(_))) => address,
             _ => {
                 "if `kubectl get nodes` fails too, the cause is the API server or the network path to it"
             }
         };
         CouldNotRun::Source(format!(
-            "could not {what} of {}: {failure}; {hint}",
+            "could not {what} of {}: {cause}; {hint}",
             self.address
         ))
     }
@@ -192,7 +193,7 @@ async fn lists_of_terminating_pods(cluster: &Cluster) -> Result<BTreeSet<PodsOf>
     let rows = cluster.rows::<RawPod, _, 2>("", ["Status", "Node"], add_list);
     let (_, mut lists) = rows
         .await
-        .map_err(|failure| cluster.could_not("list pods", &failure))?;
+        .map_err(|failure| cluster.could_not("list pods", &failure.into()))?;
     // The row of a finished pod does not show whether the pod is Terminating.
     lists.insert(PodsOf::Finished);
     Ok(lists)

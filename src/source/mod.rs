@@ -3,6 +3,7 @@
 
 mod clock;
 mod cluster;
+mod fill;
 mod gather;
 mod reader;
 pub mod snapshot;
@@ -19,6 +20,7 @@ use crate::{
     exit::{CouldNotRun, Result},
     facts::{
         Attachment, ClusterFacts, CountedNode, Namespaces, PodFacts, PodsOf, ReadError, Storage,
+        Unread,
     },
     judge::Policy,
     kubernetes::{
@@ -31,6 +33,33 @@ use crate::{
 /// Each node's role in the breaker's count, by the node's name.
 pub type CountedNodes = BTreeMap<String, CountedNode>;
 
+/// Why a source could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotRead {
+    /// The request to the cluster failed.
+    #[error(transparent)]
+    Cluster(#[from] Failure),
+    /// The file does not have it, or has it in a form that cannot be read.
+    #[error("{0}")]
+    File(String),
+}
+
+impl From<NotRead> for Unread {
+    fn from(cause: NotRead) -> Self {
+        Self(cause.to_string())
+    }
+}
+
+impl NotRead {
+    /// Returns the failure of the request; `None` if the source is a file.
+    pub fn failure(&self) -> Option<&Failure> {
+        match self {
+            Self::Cluster(failure) => Some(failure),
+            Self::File(_) => None,
+        }
+    }
+}
+
 /// Where facts come from: one method for each read.
 #[expect(async_fn_in_trait, reason = "the program has one thread")]
 pub trait Source {
@@ -39,64 +68,64 @@ pub trait Source {
 
     /// Reads all namespaces; `None` if the source has none at all, such as a file saved without
     /// them. A malformed namespace is left out, so the opt-out of its pods is treated as unread.
-    async fn namespaces(&self) -> Result<Option<Namespaces>, Failure>;
+    async fn namespaces(&self) -> Result<Option<Namespaces>, NotRead>;
 
     /// Reads all `VolumeAttachments`, by the node that they name.
-    async fn attachments(&self) -> Result<BTreeMap<String, Vec<Attachment>>, Failure>;
+    async fn attachments(&self) -> Result<BTreeMap<String, Vec<Attachment>>, NotRead>;
 
     /// Reads a node in full, with its own lease; `None` if the node does not exist.
-    async fn node(&self, name: &str) -> Result<Option<NodeObjects>, Failure>;
+    async fn node(&self, name: &str) -> Result<Option<NodeObjects>, NotRead>;
 
     /// Reads a list of pods, and collects them by `add`.
     async fn pods<A: Default>(
         &self,
         list: &PodsOf,
         add: impl Fn(&mut A, &RawPod),
-    ) -> Result<Listed<A>, Failure>;
+    ) -> Result<Listed<A>, NotRead>;
 
     /// Lists all pods, if that costs nothing.
     fn pods_at_hand(&self) -> Vec<PodFacts>;
 
     /// Reads a pod; `None` if it does not exist.
-    async fn pod(&self, namespace: &str, name: &str) -> Result<Option<RawPod>, Failure>;
+    async fn pod(&self, namespace: &str, name: &str) -> Result<Option<RawPod>, NotRead>;
 
     /// Reads the Leases outside of `kube-node-lease` that name the nodes of `holders` or pods on
     /// them, by node; `None` if this account may not list them.
-    async fn other_leases(&self, holders: &Holders) -> Result<Option<LeasesByNode>, Failure>;
+    async fn other_leases(&self, holders: &Holders) -> Result<Option<LeasesByNode>, NotRead>;
 
     /// Reads all nodes in full, as the breaker counts them. `leaf` are the selectors that the user
     /// gave.
-    async fn counted_nodes(&self, leaf: &NodeSelectors) -> Result<CountedNodes, Failure>;
+    async fn counted_nodes(&self, leaf: &NodeSelectors) -> Result<CountedNodes, NotRead>;
 
     /// Reads a PVC; `None` if it does not exist.
-    async fn claim(&self, namespace: &str, name: &str) -> Result<Option<RawClaim>, Failure>;
+    async fn claim(&self, namespace: &str, name: &str) -> Result<Option<RawClaim>, NotRead>;
 
     /// Reads a volume; `None` if it does not exist.
-    async fn volume(&self, name: &str) -> Result<Option<RawVolume>, Failure>;
+    async fn volume(&self, name: &str) -> Result<Option<RawVolume>, NotRead>;
 
     /// Names the real nodes that a label selector selects: all of them, or two if there are more.
     async fn real_nodes(
         &self,
         selector: &str,
         leaf: &NodeSelectors,
-    ) -> Result<Vec<String>, Failure>;
+    ) -> Result<Vec<String>, NotRead>;
 
     /// Names the CSI drivers whose volumes have no attach step.
-    async fn detached_drivers(&self) -> Result<BTreeSet<String>, Failure>;
+    async fn detached_drivers(&self) -> Result<BTreeSet<String>, NotRead>;
 
     /// Reads a `StatefulSet`; `None` if it does not exist.
     async fn stateful_set(
         &self,
         namespace: &str,
         name: &str,
-    ) -> Result<Option<RawStatefulSet>, Failure>;
+    ) -> Result<Option<RawStatefulSet>, NotRead>;
 
     /// Returns the error to report for a read that failed; `None` if the source names its unreadable
     /// objects itself.
     fn failed(&self, what: String, cause: String) -> Option<ReadError>;
 
     /// Makes the error that ends a run because it could not do `what`.
-    fn could_not(&self, what: &str, failure: &Failure) -> CouldNotRun;
+    fn could_not(&self, what: &str, cause: &NotRead) -> CouldNotRun;
 }
 
 /// The facts that the rows of all nodes show.

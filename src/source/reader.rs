@@ -7,7 +7,7 @@ use std::{
     fmt::Display,
 };
 
-use super::{Source, Wanted};
+use super::{NotRead, Source, Wanted};
 use crate::{
     cluster::{Failure, Listed},
     exit::Result,
@@ -114,9 +114,12 @@ impl<'a, S: Source> Reader<'a, S> {
             Ok(mut listed) => {
                 let unreadable = listed.malformed.iter().filter_map(HolderPod::of_malformed);
                 listed.items.holders.extend(unreadable);
+                listed.items.etcd |= listed.malformed.iter().any(RawPod::may_run_etcd);
                 Ok(self.readable(list, listed))
             }
-            Err(failure) if failure.forbids() => Err(self.source.could_not("list pods", &failure)),
+            Err(failure) if failure.failure().is_some_and(Failure::forbids) => {
+                Err(self.source.could_not("list pods", &failure))
+            }
             Err(failure) => Ok(Pods {
                 unread: Some(self.failed(list, failure)),
                 ..Pods::default()
@@ -179,8 +182,8 @@ impl<'a, S: Source> Reader<'a, S> {
             Some(volume) => {
                 let found = self.source.volume(volume).await;
                 found.map_err(|failure| match failure {
-                    Failure::Saved(cause) => Unread(cause),
-                    failure => Unread(format!("its volume {volume}: {failure}")),
+                    NotRead::File(cause) => Unread(cause),
+                    NotRead::Cluster(failure) => Unread(format!("its volume {volume}: {failure}")),
                 })
             }
         };
@@ -195,7 +198,7 @@ impl<'a, S: Source> Reader<'a, S> {
     pub(super) async fn nodes_for(&self, selector: &str) -> Read<Vec<String>> {
         let leaf = &self.wanted.policy.node_selectors;
         let nodes = self.source.real_nodes(selector, leaf).await;
-        nodes.map_err(|failure| match failure.code() {
+        nodes.map_err(|failure| match failure.failure().and_then(Failure::code) {
             // The API server refuses this selector every time, so no reading has failed.
             Some(400) => failure.into(),
             _ => self.failed(
@@ -215,7 +218,7 @@ impl<'a, S: Source> Reader<'a, S> {
         &self,
         namespace: &str,
         name: &str,
-    ) -> Result<Option<RawStatefulSet>, Failure> {
+    ) -> Result<Option<RawStatefulSet>, NotRead> {
         self.source.stateful_set(namespace, name).await
     }
 }

@@ -18,9 +18,9 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use serde_json::{error::Category, value::RawValue};
 
-use super::{CountedNodes, NodeRows, Source, Wanted};
+use super::{CountedNodes, NodeRows, NotRead, Source, Wanted};
 use crate::{
-    cluster::{Failure, Listed},
+    cluster::Listed,
     exit::{CouldNotRun, Result},
     facts::{Attachment, Namespaces, PodFacts, PodsOf, ReadError, Ready, Unread},
     kubernetes::{
@@ -110,19 +110,23 @@ pub async fn open(file: &Path, now: Option<Timestamp>, dead: &[String]) -> Resul
         let read = if path == Path::new("-") {
             io::stdin().read_to_end(&mut text).map(|_| text)
         } else {
-            fs::read(path)
+            fs::read(&path)
         };
         let text = read.map_err(|error| {
-            format!(
-                "{error}; name a file that holds what `{SAVES_ONE}` prints, or - for standard input"
-            )
+            let remedy = format!(
+                "name a file that holds what `{SAVES_ONE}` prints, or - for standard input"
+            );
+            match error.kind() {
+                io::ErrorKind::NotFound => CouldNotRun::Usage(format!(
+                    "--snapshot {}: there is no such file; {remedy}",
+                    path.display()
+                )),
+                _ => in_snapshot(&path)(format!("{error}; {remedy}")),
+            }
         })?;
-        Saved::read(&text, now)
+        Saved::read(&text, now).map_err(in_snapshot(&path))
     });
-    let mut saved = read
-        .await
-        .map_err(in_snapshot(file))?
-        .map_err(in_snapshot(file))?;
+    let mut saved = read.await.map_err(in_snapshot(file))??;
     if !dead.is_empty() {
         saved.suppose_dead(dead)?;
     }
@@ -350,7 +354,7 @@ impl Saved {
 
     /// Finds an object; `None` only if the file proves that it does not exist. A malformed object
     /// of that name, or without a name, may be the one.
-    fn proved<T: Kept>(&self, namespace: &str, name: &str) -> Result<Option<T>, Failure> {
+    fn proved<T: Kept>(&self, namespace: &str, name: &str) -> Result<Option<T>, NotRead> {
         let may_be = |bad: &str, wanted: &str| bad.is_empty() || bad == wanted;
         let bad = self
             .malformed
@@ -364,7 +368,7 @@ impl Saved {
             (None, Some((_, cause))) => {
                 let kind = T::KIND;
                 let why = format!("the snapshot's {kind} could not be read: {cause}");
-                Err(Failure::Saved(why))
+                Err(NotRead::File(why))
             }
             (found, _) => Ok(found.cloned()),
         }
@@ -451,7 +455,7 @@ impl Saved {
 
 impl Saved {
     /// Finds an object; `None` if it does not exist. Fails if the kind may not have been saved.
-    fn find<T: Kept>(&self, namespace: &str, name: &str) -> Result<Option<T>, Failure> {
+    fn find<T: Kept>(&self, namespace: &str, name: &str) -> Result<Option<T>, NotRead> {
         if !self.is_saved::<T>() {
             return Err(not_saved::<T>());
         }
@@ -460,7 +464,7 @@ impl Saved {
 
     /// Lists all objects of a kind. Fails if any of them cannot be read, because the unread object
     /// may be the one that matters.
-    fn whole<T: Kept>(&self) -> Result<impl Iterator<Item = T>, Failure> {
+    fn whole<T: Kept>(&self) -> Result<impl Iterator<Item = T>, NotRead> {
         if !self.is_saved::<T>() {
             return Err(not_saved::<T>());
         }
@@ -510,21 +514,21 @@ impl Source for Saved {
         })
     }
 
-    async fn namespaces(&self) -> Result<Option<Namespaces>, Failure> {
+    async fn namespaces(&self) -> Result<Option<Namespaces>, NotRead> {
         let mut namespaces = Namespaces::new();
         let all = self.all::<RawNamespace>().cloned();
         all.for_each(|namespace| RawNamespace::add_to(&mut namespaces, namespace));
         Ok(self.is_saved::<RawNamespace>().then_some(namespaces))
     }
 
-    async fn attachments(&self) -> Result<BTreeMap<String, Vec<Attachment>>, Failure> {
+    async fn attachments(&self) -> Result<BTreeMap<String, Vec<Attachment>>, NotRead> {
         let attachments = self.all::<RawAttachment>().cloned();
         let by_node = attachments.map(RawAttachment::into_facts).into_group_map();
         Ok(by_node.into_iter().collect())
     }
 
     /// The file contains nodes, so a node that is not in the file does not exist.
-    async fn node(&self, name: &str) -> Result<Option<NodeObjects>, Failure> {
+    async fn node(&self, name: &str) -> Result<Option<NodeObjects>, NotRead> {
         let lease = self.proved(RawLease::OF_NODES, name);
         let lease = lease.map_err(Unread::from);
         let (node, now) = (self.proved("", name)?, self.now);
@@ -535,7 +539,7 @@ impl Source for Saved {
         &self,
         list: &PodsOf,
         add: impl Fn(&mut A, &RawPod),
-    ) -> Result<Listed<A>, Failure> {
+    ) -> Result<Listed<A>, NotRead> {
         let is_listed = |pod: &&RawPod| match list {
             PodsOf::Node(node) => pod.node().as_ref() == Some(node),
             PodsOf::NoNode => pod.node().is_none(),
@@ -559,11 +563,11 @@ impl Source for Saved {
         self.all::<RawPod>().map(RawPod::facts).collect()
     }
 
-    async fn pod(&self, namespace: &str, name: &str) -> Result<Option<RawPod>, Failure> {
+    async fn pod(&self, namespace: &str, name: &str) -> Result<Option<RawPod>, NotRead> {
         self.find(namespace, name)
     }
 
-    async fn other_leases(&self, holders: &Holders) -> Result<Option<LeasesByNode>, Failure> {
+    async fn other_leases(&self, holders: &Holders) -> Result<Option<LeasesByNode>, NotRead> {
         let bad = self.malformed.iter().find(|([kind, namespace, _], _)| {
             ["", RawLease::KIND].contains(&kind.as_str()) && namespace != RawLease::OF_NODES
         });
@@ -579,17 +583,17 @@ impl Source for Saved {
         Ok(Some(holders.nodes().into_iter().map(of_node).collect()))
     }
 
-    async fn counted_nodes(&self, leaf: &NodeSelectors) -> Result<CountedNodes, Failure> {
+    async fn counted_nodes(&self, leaf: &NodeSelectors) -> Result<CountedNodes, NotRead> {
         let nodes = self.whole::<RawNode>()?;
         let counted = nodes.map(|node| (node.metadata.name.clone(), node.counted_node(leaf)));
         Ok(counted.collect())
     }
 
-    async fn claim(&self, namespace: &str, name: &str) -> Result<Option<RawClaim>, Failure> {
+    async fn claim(&self, namespace: &str, name: &str) -> Result<Option<RawClaim>, NotRead> {
         self.find(namespace, name)
     }
 
-    async fn volume(&self, name: &str) -> Result<Option<RawVolume>, Failure> {
+    async fn volume(&self, name: &str) -> Result<Option<RawVolume>, NotRead> {
         self.find("", name)
     }
 
@@ -597,8 +601,8 @@ impl Source for Saved {
         &self,
         selector: &str,
         leaf: &NodeSelectors,
-    ) -> Result<Vec<String>, Failure> {
-        let selector = selector.parse::<Selector>().map_err(Failure::Saved)?;
+    ) -> Result<Vec<String>, NotRead> {
+        let selector = selector.parse::<Selector>().map_err(NotRead::File)?;
         let names = self
             .all::<RawNode>()
             .filter(|node| node.is_labelled(&selector) && !node.is_leaf(leaf))
@@ -611,7 +615,7 @@ impl Source for Saved {
         Ok(names)
     }
 
-    async fn detached_drivers(&self) -> Result<BTreeSet<String>, Failure> {
+    async fn detached_drivers(&self) -> Result<BTreeSet<String>, NotRead> {
         let mut names = BTreeSet::new();
         let drivers = self.whole::<RawDriver>()?;
         drivers.for_each(|driver| RawDriver::add_detached(&mut names, driver));
@@ -622,7 +626,7 @@ impl Source for Saved {
         &self,
         namespace: &str,
         name: &str,
-    ) -> Result<Option<RawStatefulSet>, Failure> {
+    ) -> Result<Option<RawStatefulSet>, NotRead> {
         self.find(namespace, name)
     }
 
@@ -630,9 +634,9 @@ impl Source for Saved {
         None
     }
 
-    fn could_not(&self, what: &str, failure: &Failure) -> CouldNotRun {
+    fn could_not(&self, what: &str, cause: &NotRead) -> CouldNotRun {
         let what = what.trim_start_matches("read ");
-        CouldNotRun::Source(format!("{what} could not be read: {failure}"))
+        CouldNotRun::Source(format!("{what} could not be read: {cause}"))
     }
 }
 
@@ -654,15 +658,15 @@ fn object<'a, T: Deserialize<'a>>(text: &'a str) -> Option<T> {
 }
 
 /// Returns the failure for a kind of which the file has an object that does not parse.
-fn could_not_read<T: Kind>() -> Failure {
-    Failure::Saved(format!("a {} of the snapshot could not be read", T::KIND))
+fn could_not_read<T: Kind>() -> NotRead {
+    NotRead::File(format!("a {} of the snapshot could not be read", T::KIND))
 }
 
 /// Returns the failure for a kind of which the file has no object: that does not show that the
 /// cluster has none.
-fn not_saved<T: Kind>() -> Failure {
+fn not_saved<T: Kind>() -> NotRead {
     let [_, plural] = T::API;
-    Failure::Saved(format!(
+    NotRead::File(format!(
         "the file has no {plural}: they were not saved, or there are none"
     ))
 }

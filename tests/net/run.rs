@@ -25,6 +25,8 @@ use crate::{
 
 /// The most requests that are under way at the same time.
 const AT_ONCE: usize = 8;
+/// RBAC refuses.
+const REFUSED: Fault = Fault::Status(403, false, false);
 /// The outcomes after which the pod is gone by this run.
 const DELETED: &str = "deleted";
 
@@ -54,6 +56,8 @@ pub struct Ran {
     pub trace: Vec<String>,
     pub faults: BTreeSet<String>,
     pub changes: BTreeSet<&'static str>,
+    /// Whether RBAC refused the list of the other Leases before the server had sent a page of it.
+    pub may_not_list_leases: bool,
     gone: BTreeSet<String>,
     wrongs: Vec<String>,
     is_disturbed: bool,
@@ -127,6 +131,12 @@ impl Plan {
         self.choices.dry_run = true;
         self.args.retain(|arg| arg != "--yes");
         self.args.push("--dry-run".to_owned());
+        self
+    }
+
+    /// The account may not list Leases.
+    pub fn without_leases(mut self) -> Self {
+        self.trouble.always = Some((Kind::OtherLeases, REFUSED));
         self
     }
 
@@ -212,6 +222,10 @@ impl Plan {
                 trace: server.trace.clone(),
                 faults: server.faults.clone(),
                 changes: server.cluster.changes.clone(),
+                may_not_list_leases: !server.cluster.lists_leases
+                    && server.trace.iter().any(|sent| {
+                        sent.contains("/leases?") && sent.ends_with(&format!(" {REFUSED:?}"))
+                    }),
                 gone: std::mem::take(&mut server.cluster.gone),
                 writes: std::mem::take(&mut server.cluster.writes),
                 wrongs,

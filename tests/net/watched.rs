@@ -42,6 +42,8 @@ pub struct Watched {
     pub gone: BTreeSet<String>,
     /// The last moment at which the run may begin something new.
     pub last_start: Instant,
+    /// Whether a page of the other Leases was delivered.
+    pub lists_leases: bool,
     /// How often the cluster changes, in a thousand requests.
     rate: usize,
     dice: Dice,
@@ -74,6 +76,7 @@ impl Watched {
             changes: BTreeSet::new(),
             gone: BTreeSet::new(),
             last_start,
+            lists_leases: false,
             rate,
             dice,
             began: Instant::now(),
@@ -359,6 +362,7 @@ impl Cluster for Watched {
     }
 
     fn delivered(&mut self, request: &Request, asked: Instant, objects: Vec<Value>) {
+        self.lists_leases |= request.kind == Kind::OtherLeases;
         if request.kind == Kind::Lease && objects.is_empty() {
             self.leases.insert(request.name.clone(), (asked, None));
         }
