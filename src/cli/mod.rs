@@ -211,8 +211,7 @@ impl Cli {
                 .filter(|it| !bare && *it != namespace)
             {
                 return Err(format!(
-                    "{namespace}/{} is not in namespace {other}; leave -n out",
-                    name
+                    "{namespace}/{name} is not in namespace {other}; leave -n out"
                 ));
             }
             *namespace = common
