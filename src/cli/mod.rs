@@ -52,8 +52,8 @@ pub enum Command {
     Completions(Shell),
 }
 
-/// Force-deletes pods stuck Terminating on NotReady nodes, and reports those that need you to
-/// decide.
+/// Force-deletes pods stuck Terminating on NotReady nodes, never their data, and reports those that need
+/// you. Without --dry-run it deletes; at a terminal it asks first.
 ///
 /// Run it by hand, from a CronJob, or as an audit that changes nothing (--dry-run, --snapshot). The
 /// report goes to standard output, the log to standard error. An option can also be set by the
@@ -69,7 +69,7 @@ struct Line {
 
 #[derive(Debug, Subcommand)]
 enum Typed {
-    /// Show the verdict on this pod, the rule that decides and what to do; only reads
+    /// Show the verdict on a pod, the rule that decides and what to do; only reads
     Explain {
         /// The pod, as NAMESPACE/POD, POD, pod/POD or pod POD. Add -n NAMESPACE if several pods have that name
         #[arg(value_name = "POD", value_parser = values::pod_name)]
@@ -119,8 +119,7 @@ Exit codes:
   0  success, also if no pod was stuck
   1  could not run: no connection, no permission to list nodes or pods, no guard although one is
      required, a file that is no saved state
-  2  wrong usage, including a missing file or context, a broken kubeconfig, and no --yes without a
-     terminal
+  2  wrong usage, a missing file or context, a broken kubeconfig, or neither --yes nor a terminal
   3  finished, but something could not be deleted, verified, read or reported
   4  the mass-outage breaker held at least one pod
   5  with --exit-on-manual: something needs you";
@@ -211,8 +210,7 @@ impl Cli {
                 .filter(|it| !bare && *it != namespace)
             {
                 return Err(format!(
-                    "{namespace}/{} is not in namespace {other}; leave -n out",
-                    name
+                    "{namespace}/{name} is not in namespace {other}; leave -n out"
                 ));
             }
             *namespace = common

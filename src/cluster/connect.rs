@@ -276,12 +276,7 @@ fn read(paths: &[PathBuf]) -> Result<Kubeconfig, String> {
         let both = Kubeconfig::merge(merged.unwrap_or_default(), next);
         merged = Some(both.map_err(|error| wrong(&error))?);
     }
-    merged.ok_or_else(|| {
-        format!(
-            "{}: there is no such file; name one that exists",
-            list(paths)
-        )
-    })
+    merged.ok_or_else(|| format!("{}: there is no such file; check the path", list(paths)))
 }
 
 fn list(paths: &[PathBuf]) -> String {

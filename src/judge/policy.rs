@@ -41,7 +41,7 @@ pub struct Policy {
 #[serde(rename_all = "camelCase")]
 #[command(next_help_heading = "Limits and safety")]
 pub struct Limits {
-    /// Maximum number of pods to delete in one run, the longest overdue first; 0 is no limit
+    /// Maximum number of pods to delete in one run, the longest overdue first; 0 means no limit
     // With the full path `std::option::Option`, clap takes `None` for a value of the option, not
     // for its absence.
     #[arg(long, value_name = "N", default_value = "0", value_parser = parse_cap)]

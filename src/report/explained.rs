@@ -104,6 +104,8 @@ fn document(
     };
     let steps = (1..).zip(entry.steps.iter().cloned());
     let (now, later) = steps.partition::<Vec<(usize, Step)>, _>(|(_, step)| step.when == When::Now);
+    let never = (entry.verdict == Some(Verdict::Manual))
+        .then_some("force-delete it, strip a finalizer, or delete a VolumeAttachment.");
     let source = prefixed(" from ", run.settings.task.snapshot());
     let sections = [
         Section::of_texts(Kind::Head, "NOTE", Tone::Bad, run.facts.incomplete.clone()),
@@ -115,6 +117,7 @@ fn document(
         head("afterwards", entry.note.clone()),
         Section::of_steps("DO", Tone::Bad, now),
         Section::of_steps("CAN WAIT UNTIL MORNING", Tone::Plain, later),
+        Section::of_texts(Kind::Steps, "NEVER", Tone::Bad, never.map(str::to_owned)),
         of_rules("RULES", rules),
         of_rules("LIMITS", limits),
         Section::of_texts(
@@ -147,7 +150,8 @@ fn document(
 fn data(judged: &Judged) -> Option<String> {
     let Judged { pod, reason, .. } = judged;
     let storage = judged.storage.as_ref()?;
-    let ties = joined(&reason.ties, "; ");
+    // The reason names the ties that keep the pod.
+    let ties = joined(reason.ties.iter().filter(|tie| !tie.keeps()), "; ");
     let paths = joined(&pod.host_paths, ", ").map(|paths| format!("paths of its node: {paths}"));
     let ready = judged.copies().zip(pod.owner.as_ref());
     let ready =
@@ -221,7 +225,10 @@ fn by_itself(run: &RunRecord<'_>, judged: &Judged) -> String {
 
 /// Lists rules by number and first code. JSON has what each one saw.
 fn of_rules(heading: &str, rules: &[Evaluation]) -> Section {
-    let said = rules.iter().map(|rule| {
+    // The rules after the one that decides were not asked.
+    let asked = rules.iter().position(|rule| rule.decides);
+    let asked = asked.map_or(rules, |place| &rules[..=place]);
+    let said = asked.iter().map(|rule| {
         let holds = match rule.holds {
             Some(true) if rule.decides => "YES",
             Some(true) => "yes",

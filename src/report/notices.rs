@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     facts::{NodeFacts, PodFacts, Ready, StayReason},
+    history::{CONFIG_MAP, NodeState, RememberedNode},
     judge::{Judged, Limit, ReasonCode, Verdict},
     words::{human_duration, listed, prefixed},
 };
@@ -55,7 +56,23 @@ pub fn of_run(run: &RunRecord<'_>) -> Vec<String> {
     notices.extend(unknown);
     notices.extend(long_waits(run));
     notices.extend(elsewhere);
+    notices.extend(run.history.nodes.iter().filter_map(came_back));
+    notices.extend(run.history.unread.clone());
     notices
+}
+
+/// Says that a node came back whose pods were reaped, unless that needs you.
+fn came_back(node: &RememberedNode) -> Option<String> {
+    let name = &node.noted.node;
+    let at = prefixed(" at ", node.now.ready_since.map(|at| at.strftime("%F %RZ")));
+    match node.now.state {
+        NodeState::BackSameBoot if !node.needs_you() => Some(format!(
+            "{name} came back{at} without a reboot: pods that were deleted from {} on may have run there beside their replacements (from ConfigMap {CONFIG_MAP}, for 7 days).",
+            node.noted.first_reap.strftime("%F %RZ")
+        )),
+        NodeState::BackRebooted => Some(format!("{name} was rebooted before it came back{at}.")),
+        _ => None,
+    }
 }
 
 /// Says which pods Kubernetes should have evicted from a dead node, and why it has not. Static pods and

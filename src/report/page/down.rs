@@ -85,6 +85,15 @@ impl Page<'_> {
         let supposed = joined(run.settings.task.suppose_dead(), ", ");
         let supposed = supposed.map(|names| format!("IF {names} HAD DIED:"));
         let mut said = Vec::from_iter(supposed);
+        let back = run.history.nodes.iter().filter(|node| node.needs_you());
+        said.extend(back.map(|node| {
+            let at = node.now.ready_since.map(|at| at.strftime("%F %RZ"));
+            format!(
+                "{} CAME BACK{}, NOT REBOOTED.",
+                node.noted.node,
+                prefixed(" AT ", at)
+            )
+        }));
         said.extend(
             self.down
                 .iter()

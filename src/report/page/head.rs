@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use super::{NAMED, Page, lists::Effect};
 use crate::{
     facts::Ready,
+    history::{CONFIG_MAP, NodeState, RememberedNode, RememberedSet},
     judge::{Judged, Limit, ReasonCode, Tie, Verdict},
     outcome::OutcomeCode,
     report::{
@@ -14,7 +15,7 @@ use crate::{
         todo::{About, full_name},
     },
     settings::Mode,
-    words::{listed, prefixed},
+    words::{joined, listed, prefixed},
 };
 
 impl<'a> Page<'a> {
@@ -84,6 +85,31 @@ impl<'a> Page<'a> {
         )
     }
 
+    /// Says what earlier runs did to nodes that are down, or that came back without a reboot, from the
+    /// history.
+    fn earlier(&self) -> Vec<String> {
+        let nodes = self.run.history.nodes.iter();
+        let nodes = nodes.filter(|node| node.now.state == NodeState::Down || node.needs_you());
+        let said = nodes.flat_map(|RememberedNode { noted, sets, .. }| {
+            let (name, from) = (&noted.node, noted.first_reap.strftime("%F %RZ"));
+            let earlier = match noted.pods.len().saturating_add(noted.more) {
+                0 => format!("Earlier: a run ended while it deleted pods of {name}; which ones is not known."),
+                count => format!("Earlier: pods of {name} force-deleted from {from} on: {count} (from ConfigMap {CONFIG_MAP})."),
+            };
+            let is_back = |set: &&RememberedSet| set.copies.is_some_and(|it| it.ready >= it.wanted);
+            let (back, others): (Vec<_>, Vec<_>) = sets.iter().partition(is_back);
+            let others = others.iter().map(|set| {
+                let copies = set.copies.map_or("not known".to_owned(), |it| it.to_string());
+                format!("{}/{} {copies}", set.namespace, set.name)
+            });
+            let others = listed(&others.collect_vec(), NAMED);
+            let others = prefixed("; not: ", Some(others).filter(|others| !others.is_empty()));
+            let ready = format!("StatefulSets that are Ready again: {} of {}{others}.", back.len(), sets.len());
+            [Some(earlier), (!sets.is_empty()).then_some(ready)]
+        });
+        said.flatten().collect()
+    }
+
     fn done(&self) -> Vec<String> {
         let with = |code| self.pods(|it| self.run.outcome(it) == Some(code));
         let deleted = with(OutcomeCode::Deleted);
@@ -114,7 +140,10 @@ impl<'a> Page<'a> {
                 .say(|pods, _| format!("Gone before the run came to it: {pods}.")),
             failed.say(|pods, _| format!("Not deleted: {pods}.")),
         ];
-        texts.into_iter().flatten().collect()
+        self.earlier()
+            .into_iter()
+            .chain(texts.into_iter().flatten())
+            .collect()
     }
 
     /// Lists the pods whose data is, or may be, on their node alone (the affinity of a volume, or a
@@ -155,7 +184,17 @@ impl<'a> Page<'a> {
         let unread = |it: &Judged| {
             of_dead(it) && it.storage.is_none() && it.code() != ReasonCode::KubeletAlive
         };
+        // The boot ID of the node, and the time of its Ready condition.
+        let back = run.history.nodes.iter().filter(|node| node.needs_you());
+        let back = back.map(|node| {
+            let until = node.now.ready_since.map(|at| at.strftime("%F %RZ"));
+            format!(
+                "Containers of pods that were deleted MAY have run on {}{}, beside their replacements.",
+                node.noted.node, prefixed(" until about ", until)
+            )
+        });
         let texts = [
+            joined(back, " "),
             goes,
             // The volume's affinity or the pod's hostPath; status.readyReplicas is 0.
             alone.say(|_, nodes| {
@@ -165,7 +204,7 @@ impl<'a> Page<'a> {
             // The affinity or hostPath; no StatefulSet counts the others, or it was not read.
             self.local(Damage::NotKnown).say(|pods, nodes| format!("{pods}: data on {nodes}; whether other pods are Ready is not known.")),
             // The affinity or hostPath; status.readyReplicas and spec.replicas, of which the least share is named.
-            others.say(|pods, nodes| format!("{pods}: data on {nodes}; {} or more Ready. Whether they hold this data, only you know.", prefixed("", least))),
+            others.say(|pods, nodes| format!("{pods}: data on {nodes}. Ready in each StatefulSet: {} or more; whether they hold it, only you know.", prefixed("", least))),
             // The PVC or its volume could not be read, or is Lost.
             self.pods(|it| it.verdict() == Verdict::Manual && !is_local(it) && it.reason.ties.iter().any(Tie::is_unverified))
                 .say(|pods, nodes| format!("{pods}: whether data is on {nodes} is not known.")),
