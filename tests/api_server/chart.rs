@@ -153,25 +153,25 @@ fn the_chart_renders_what_kustomize_renders() {
             "the default",
             OWN_NAMESPACE,
             kustomize(&in_repository("cronjob")),
-            7,
+            10,
         ),
         (
             "the dry run",
             &format!("{OWN_NAMESPACE},options.dryRun=true,options.exitOnManual=false"),
             kustomize(&in_repository("cronjob/overlays/dry-run")),
-            7,
+            10,
         ),
         (
             "without the guard",
             "guard.enabled=false",
             kustomize(&in_repository("cronjob/base")),
-            4,
+            7,
         ),
         (
             "everything",
             &everything,
             self::kustomized("cronjob", &COMPONENTS, &images),
-            10,
+            13,
         ),
     ] {
         let rendered = rendered("pod-reaper", "pod-reaper", &["--set", values]);
@@ -273,15 +273,21 @@ fn a_release_is_installed_upgraded_rolled_back_and_removed() {
         assert_eq!(is_set_to(&set, name).as_deref(), Some(value), "{set:?}");
     };
     set_to("REAP_OLDER_THAN", "*/10 * * * *", "10m");
+    let history = format!("/api/v1/namespaces/{NAMESPACE}/configmaps/pod-reaper-history");
+    let noted = json!({"data": {"last-report": "something"}});
+    cluster.merge_patch(&history, noted.clone());
     let eager = folder("charts/pod-reaper/ci/eager-values.yaml");
     release(&cluster, "upgrade", &["--values", &eager]);
     set_to("REAP_OLDER_THAN", "*/2 * * * *", "1m");
     release(&cluster, "rollback", &["1"]);
     set_to("REAP_OLDER_THAN", "*/10 * * * *", "10m");
+    assert_eq!(cluster.get(&history)["data"], noted["data"]);
     until("the guard is in force", || {
         is_guarded(&cluster, ACCOUNT, NAMESPACE)
     });
     reaps(&cluster);
+    let report = &cluster.get(&history)["data"]["last-report"];
+    assert!(str_of(report).contains("force-deleted"), "{report}");
 
     assert!(
         left(&cluster)

@@ -82,7 +82,7 @@ fn nodes_die(failure: &Failure) {
     });
     let proxy = Proxy::to(&cluster);
     measured("nothing wrong", &proxy, &[]);
-    assert_eq!(proxy.seen().len(), 1);
+    assert_eq!(proxy.seen().len(), 2);
 
     in_parallel(BUILDERS, 0..failure.dead, |node| {
         make(&cluster, &format!("Node dead-{node}: {{{of_node}}}"));

@@ -8,6 +8,10 @@ use crate::{
 
 const CLUSTER_ROLE: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles/pod-reaper";
 
+/// The role of the history, and its `ConfigMap`.
+const ROLE: &str = "/apis/rbac.authorization.k8s.io/v1/namespaces/pod-reaper/roles/pod-reaper";
+const HISTORY: &str = "/api/v1/namespaces/pod-reaper/configmaps/pod-reaper-history";
+
 /// Each permission that a role grants, as the verb and the resource with its subresource, and the role's rules without that
 /// permission.
 fn rights(role: &Value) -> Vec<(String, Value)> {
@@ -155,6 +159,50 @@ fn the_dry_run_overlay_reports_and_each_of_its_rights_is_needed() {
         seen.insert(format!("{right}: {code}, {missing}"));
     }
     assert_eq!(seen, expected.collect());
+
+    let of_history = rights(&cluster.get(ROLE)).into_iter();
+    let of_history = of_history.map(|(right, _)| right).collect_vec();
+    assert_eq!(of_history, ["get configmaps"]);
+}
+
+/// However the manifests are applied again, the history keeps what runs have noted. The account may change only this object.
+#[test]
+fn the_history_outlives_an_update_of_the_manifests() {
+    let cluster = fresh();
+    install(&cluster, DEFAULT);
+    let noted = json!({"data": {"last-report": "something", "uid-1": "{}"}});
+    until("the account may write it", || {
+        as_account(&cluster, "PATCH", HISTORY, &noted).0 == 200
+    });
+    let folder = folder(DEFAULT);
+    for how in [
+        "",
+        "--server-side --force-conflicts",
+        "--server-side --force-conflicts",
+        "",
+    ] {
+        let how = how.split_whitespace();
+        let apply = ["apply", "--warnings-as-errors", "-k", &folder];
+        kubectl(
+            &cluster,
+            &apply.into_iter().chain(how.clone()).collect_vec(),
+        );
+        assert_eq!(cluster.get(HISTORY)["data"], noted["data"], "{how:?}");
+    }
+    let configmaps = "/api/v1/namespaces/pod-reaper/configmaps";
+    let other = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "other"}});
+    cluster.create(configmaps, other.clone());
+    for (verb, path) in [
+        ("PATCH", format!("{configmaps}/other")),
+        ("GET", format!("{configmaps}/other")),
+        ("GET", configmaps.to_owned()),
+        ("PUT", HISTORY.to_owned()),
+        ("DELETE", HISTORY.to_owned()),
+        ("POST", configmaps.to_owned()),
+    ] {
+        let (status, _) = as_account(&cluster, verb, &path, &other);
+        assert_eq!(status, 403, "{verb} {path}");
+    }
 }
 
 /// `kubectl set env` and a kustomize patch change an option of the next run, beside the components that set others.
@@ -213,7 +261,8 @@ fn a_full_run_is_never_refused_and_uses_every_right() {
     stuck_with_disk(cluster, six_nodes::DEAD);
     let job_pod = everything_stuck(cluster);
     install(cluster, DEFAULT);
-    let granted = rights(&cluster.get(CLUSTER_ROLE)).into_iter();
+    let roles = [CLUSTER_ROLE, ROLE].map(|path| rights(&cluster.get(path)));
+    let granted = roles.into_iter().flatten();
     let granted = granted.map(|(right, _)| right).collect::<BTreeSet<_>>();
     own_pod(cluster, "pod-reaper");
     let shipped = settings(cluster);
@@ -257,6 +306,8 @@ fn a_full_run_is_never_refused_and_uses_every_right() {
     let outcomes = &real.report["summary"]["outcomes"];
     assert_eq!(outcomes["deleted"], ALL, "{outcomes}");
     real.says(&job_pod, REAPED);
+    let noted = &cluster.get(HISTORY)["data"];
+    assert!(str_of(&noted["last-report"]).contains("vault-0"), "{noted}");
 
     // Sends one more request that every account may send. Once the log has this request, it also has the earlier ones.
     as_account(cluster, "GET", "/version", &Value::Null);
