@@ -35,7 +35,7 @@ const WORKLOADS: &str = include_str!("workloads.yaml");
 
 /// A cluster for one scenario, which stops at the scenario's end. If the scenario fails, the logs are kept.
 pub struct Case {
-    live: Live,
+    pub live: Live,
     runs: Cell<usize>,
 }
 
@@ -50,7 +50,7 @@ impl Deref for Case {
 /// The cluster, with actions and observations. The value is kept to the end of the test program, because a proxy's threads may
 /// use it. The servers stop earlier.
 #[derive(Clone, Copy)]
-pub struct Live(&'static ControlPlane);
+pub struct Live(pub &'static ControlPlane);
 
 impl Deref for Live {
     type Target = ControlPlane;

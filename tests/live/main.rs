@@ -12,6 +12,7 @@
 mod alive;
 mod case;
 mod deployed;
+mod history;
 mod leaf;
 mod node_fails;
 mod outage;
