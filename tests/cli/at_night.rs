@@ -3,6 +3,8 @@
 use expect_test::expect_file;
 use pod_reaper_test_support::samples::NOW;
 
+use serde_json::json;
+
 use crate::{reaper, saved};
 
 /// A node in words, with more of them. It is Ready, or has failed half an hour ago.
@@ -183,6 +185,29 @@ fn one_of_forty() -> String {
     cluster + &stuck("vault/backup-agent-0", held)
 }
 
+/// A node of which an earlier run deleted pods; `node` says how it is now.
+fn remembered(node: &str) -> String {
+    let reaped = |namespace: &str, name: &str, attached: bool| json!({"namespace": namespace, "name": name, "ownerKind": "StatefulSet", "attached": attached, "at": "2026-01-31T02:40:00Z"});
+    let pods = [
+        reaped("git", "gitea-0", true),
+        reaped("kafka", "broker-4", true),
+        reaped("shop", "web-1", false),
+    ];
+    let note = json!({"version": 1, "node": "ds01", "bootID": "boot-1", "firstReap": "2026-01-31T02:40:00Z",
+        "lastReap": "2026-01-31T02:40:00Z", "pods": pods, "more": 0, "told": null});
+    let history = json!({"data": {"uid-ds01": note.to_string()}});
+    let status = "status: {nodeInfo: {bootID: boot-1}}";
+    [
+        format!("Node ds01: {{{node}, {status}}}\n"),
+        "Node ds02: {ready: 'True'}\nNode ds03: {ready: 'True'}\n".to_owned(),
+        "StatefulSet git/gitea: {apiVersion: apps/v1, spec: {replicas: 1}, status: {replicas: 1, readyReplicas: 0}}\n".to_owned(),
+        "StatefulSet kafka/broker: {apiVersion: apps/v1, spec: {replicas: 5}, status: {replicas: 5, readyReplicas: 5}}\n".to_owned(),
+        "Namespace vault: {}\nPod vault/vault-0: {node: ds01, grace: 30, overdue: 700}\n".to_owned(),
+        format!("ConfigMap pod-reaper/pod-reaper-history: {history}\n"),
+    ]
+    .concat()
+}
+
 #[test]
 fn each_state_is_a_file_to_read() {
     let mut zone = String::new();
@@ -234,6 +259,8 @@ fn each_state_is_a_file_to_read() {
         ("300-pods", anywhere(1, 6, 300)),
         ("20-nodes", anywhere(20, 200, 6)),
         ("one-of-forty", one_of_forty()),
+        ("remembered", remembered("since: 1800, renewed: 1860")),
+        ("back", remembered("ready: 'True', since: 600")),
         ("volumes", executors(50)),
         ("six-sets", sets(&SIX, &[])),
         ("last-copy", sets(&SIX[..3], &["kafka"])),

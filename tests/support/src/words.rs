@@ -346,7 +346,7 @@ impl Said<'_> {
 }
 
 /// The fields of every kind.
-const FIELDS: [&str; 5] = ["apiVersion", "kind", "metadata", "spec", "status"];
+const FIELDS: [&str; 6] = ["apiVersion", "kind", "metadata", "spec", "status", "data"];
 
 /// The fields of a volume's spec that say where it is stored, as far as tests use them.
 const SOURCES: [&str; 5] = ["csi", "local", "hostPath", "nfs", "awsElasticBlockStore"];
