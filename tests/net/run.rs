@@ -7,7 +7,7 @@ use std::{
 };
 
 use jiff::Timestamp;
-use pod_reaper::{cluster::Cluster, run, stop::Stop};
+use pod_reaper::{cluster::Cluster, report::text::Screen, run, stop::Stop};
 use pod_reaper_test_support::{
     samples,
     simulated::{Dice, Fate, Fault, Kind, Objects, Request, Server, Trouble},
@@ -235,6 +235,13 @@ impl Plan {
             }
             if ended > began + settings.deadline {
                 wrongs.push("the run ended after its deadline".to_owned());
+            }
+            // Each pod that was or would be deleted is in the report for people.
+            if let Ok(report) = &result {
+                let said = pod_reaper::report::text::write(&report.document, Screen::default());
+                let told = report.pods.iter().filter(|pod| pod.outcome.is_some());
+                let untold = told.filter(|pod| !said.contains(&pod.name));
+                wrongs.extend(untold.map(|pod| format!("{} is not in the text", pod.name)));
             }
             Ran {
                 args: self.args,
