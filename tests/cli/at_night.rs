@@ -292,3 +292,44 @@ fn each_state_is_a_file_to_read() {
             .assert_eq(&lines.collect::<String>());
     }
 }
+
+/// The out-of-service taint ends every pod on the node, so it is printed only if nothing that it would harm can be there.
+#[test]
+fn the_taint_is_printed_only_where_all_that_it_ends_is_known() {
+    let held = "metadata: {finalizers: [example.com/backup]}";
+    let state = |more: &str| {
+        let ready = node("ds02", true, "") + &node("ds03", true, "");
+        let pods = pod("ds01", "held-0", held) + more;
+        format!(
+            "Namespace impala: {{}}\n{}{ready}{pods}",
+            node("ds01", false, "")
+        )
+    };
+    let prints = |more: &str, options: &[&str]| {
+        let audit = ["--snapshot", "-", "--now", NOW, "--log-level", "off"];
+        let report = reaper(&[&audit[..], options].concat()).input(saved(&state(more)));
+        report.run().out.contains(" taint nodes ds01 ")
+    };
+    assert!(prints("", &[]));
+    let active = "Pod impala/stays: {node: ds01, grace: null, owner: DaemonSet stays";
+    for (what, more, options) in [
+        ("a namespace is left out", "", &["-n", "impala"][..]),
+        (
+            "PVCs were not read",
+            &pod("ds01", "other-0", &format!("{held}, uses: data")),
+            &[],
+        ),
+        (
+            "an active pod uses a PVC",
+            &format!("{active}, uses: data}}\n"),
+            &[],
+        ),
+        (
+            "an active pod is opted out",
+            &format!("{active}, metadata: {{annotations: {{pod-reaper.io/skip: 'true'}}}}}}\n"),
+            &[],
+        ),
+    ] {
+        assert!(!prints(more, options), "{what}");
+    }
+}

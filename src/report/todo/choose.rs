@@ -290,10 +290,21 @@ impl RunRecord<'_> {
     /// limit holds the node, its machine shows no sign of life, and the node does not carry the
     /// taint yet. The taint ends every pod there, so none may be opted out, be on a member of etcd that
     /// may be needed, wait for your decision about its owner, or take a PVC along whose data may still be wanted.
+    /// Nothing of this is known of pods in namespaces that are left out, and of pods whose PVCs were not read.
     pub(super) fn may_taint(&self, node: &NodeFacts) -> bool {
         let is_held = self.plan.by_node.contains_key(&node.name);
-        let protects = |Judged { pod, reason, .. }: &Judged| {
+        let filter = &self.settings.namespaces;
+        let sees_all = filter.include.is_none() && filter.exclude.is_none();
+        let has_claims =
+            |pod: &PodFacts| pod.claim_names.as_ref().map_or(true, |all| !all.is_empty());
+        let protects = |Judged {
+                            pod,
+                            reason,
+                            storage,
+                            ..
+                        }: &Judged| {
             pod.opts_out().is_some()
+                || storage.is_none() && has_claims(pod)
                 || reason.code() == ReasonCode::EtcdMember
                 || reason.asks.contains(&ReasonCode::OwnerKind)
                 || reason
@@ -304,11 +315,12 @@ impl RunRecord<'_> {
         let active = self.facts.active.get(&node.name);
         let mut active = active.into_iter().flatten();
         !is_held
+            && sees_all
             && !node.may_live(self.facts.now)
             && !node.out_of_service
             && node.opted_out.is_none()
             && !self.pods_on(&node.name).any(protects)
-            && !active.any(|pod| pod.opts_out().is_some())
+            && !active.any(|pod| pod.opts_out().is_some() || has_claims(pod))
     }
 
     /// Reports whether a limit holds the pod's node, so that nothing but keeping data is asked for.
