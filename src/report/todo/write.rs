@@ -157,12 +157,12 @@ impl RunRecord<'_> {
             format!("Power {nodes} off unless it is booting: its old containers may still run.")
         } else if about.nodes.iter().any(|node| self.was_acted_on(node)) {
             format!(
-                "POWER {nodes} OFF BEFORE {}. Then its volumes are attached elsewhere; if {nodes} is still on, two machines write to them. Waiting for {nodes} is no longer safe.",
+                "POWER {nodes} OFF BEFORE {}. Then its volumes are attached elsewhere; if {nodes} is still on, two machines may write to them. Waiting for {nodes} is no longer safe.",
                 self.detached_at()
             )
         } else {
             format!(
-                "If {nodes} is not booting, POWER IT OFF before the next run; its disk keeps its data. If {nodes} is still on 6 minutes after the run, two machines write to the attached volumes of {}.",
+                "If {nodes} is not booting, POWER IT OFF before the next run; its disk keeps its data. If {nodes} is still on 6 minutes after the run, two machines may write to the attached volumes of {}.",
                 About::of(attached).pods()
             )
         }
