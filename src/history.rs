@@ -291,3 +291,6 @@ pub fn shortened(mut report: String) -> String {
     report.truncate(report.floor_char_boundary(MAX_REPORT_BYTES));
     report
 }
+
+#[cfg(test)]
+mod tests;

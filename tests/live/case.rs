@@ -6,7 +6,7 @@ use crate::{
     prelude::*,
     support::{
         program::{program, run},
-        proxy::Proxy,
+        proxy::{self, Proxy, Reply},
     },
 };
 use std::{
@@ -35,7 +35,7 @@ const WORKLOADS: &str = include_str!("workloads.yaml");
 
 /// A cluster for one scenario, which stops at the scenario's end. If the scenario fails, the logs are kept.
 pub struct Case {
-    pub live: Live,
+    live: Live,
     runs: Cell<usize>,
 }
 
@@ -50,7 +50,7 @@ impl Deref for Case {
 /// The cluster, with actions and observations. The value is kept to the end of the test program, because a proxy's threads may
 /// use it. The servers stop earlier.
 #[derive(Clone, Copy)]
-pub struct Live(pub &'static ControlPlane);
+pub struct Live(&'static ControlPlane);
 
 impl Deref for Live {
     type Target = ControlPlane;
@@ -225,6 +225,14 @@ impl Case {
             self.try_get(claim)
                 .filter(|found| found["metadata"]["uid"] != before["uid"])
         });
+    }
+
+    /// A proxy to the API server that changes responses.
+    pub fn rewriting(
+        &self,
+        after: impl Fn(&proxy::Seen, &mut Reply) + Send + Sync + 'static,
+    ) -> Proxy {
+        Proxy::rewriting(self.live.0, after)
     }
 
     /// A proxy to the API server as it will be in this many minutes, if the failing node is silent until then.

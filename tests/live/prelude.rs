@@ -1,7 +1,7 @@
 //! The items that most scenarios use.
 
 pub(crate) use crate::{
-    case::{Case, FAILING, REAPED, SIX, Seen, all_are},
+    case::{Case, FAILING, OPTIONS, REAPED, SIX, Seen, all_are},
     support::{
         ControlPlane,
         installed::{folder, kubectl, until},

@@ -1,0 +1,163 @@
+use super::*;
+use crate::{cli::Cli, kubernetes::NodeObjects};
+
+const MINUTE: SignedDuration = SignedDuration::from_mins(1);
+
+fn at(minutes: i32) -> Timestamp {
+    "2026-11-28T12:00:00Z".parse::<Timestamp>().unwrap() + MINUTE * minutes
+}
+
+fn node(uid: &str, boot_id: &str) -> NodeFacts {
+    let node = json!({"metadata": {"name": "ds06", "uid": uid}, "status": {"nodeInfo": {"bootID": boot_id}}});
+    let objects = NodeObjects {
+        node: serde_json::from_value(node).unwrap(),
+        lease: Ok(None),
+        now: at(0),
+    };
+    let cli = Cli::try_from_args(["pod-reaper".into()]).unwrap();
+    objects.into_facts(&cli.options.common.policy).unwrap()
+}
+
+fn pod(number: usize, attached: bool) -> Reaped {
+    Reaped {
+        namespace: "impala-impala01".to_owned(),
+        name: format!("hiveserver2-7c9d8b6f5-{number:05}"),
+        owner_kind: Some("ReplicaSet".to_owned()),
+        attached,
+        at: at(0),
+    }
+}
+
+/// Notes of nodes that were reaped one minute after the other, with fifty pods each.
+fn many(nodes: i32, rename: fn(&mut Reaped)) -> Notes {
+    let mut notes = Notes::new();
+    for number in 0..nodes {
+        let uid = format!("0a1b2c3d-0000-4000-8000-{number:012}");
+        let mut pods = (0..MAX_PODS).map(|number| pod(number, true)).collect_vec();
+        pods.iter_mut().for_each(rename);
+        let node = node(&uid, "0a1b2c3d-0000-4000-8000-0a1b2c3d4e5f");
+        begin(&mut notes, &node, at(number)).add(pods);
+    }
+    notes
+}
+
+fn bytes(notes: &Notes) -> usize {
+    let texts = notes
+        .iter()
+        .map(|(uid, noted)| uid.len() + noted.text().len());
+    texts.sum()
+}
+
+/// What was reaped first goes first: of too many nodes the oldest; of too many bytes first the pods of the oldest, then these nodes.
+#[test]
+fn the_oldest_goes_first() {
+    let most = MAX_BYTES - MAX_REPORT_BYTES;
+    let usual: fn(&mut Reaped) = |_| {};
+    let longest: fn(&mut Reaped) = |pod| pod.name = "x".repeat(253);
+    // Nodes and kilobytes before; nodes left; those with their pods; those without.
+    let mut seen = Vec::new();
+    for (nodes, rename) in [(10, usual), (100, usual), (120, usual), (100, longest)] {
+        let mut notes = many(nodes, rename);
+        let before = bytes(&notes);
+        fit(&mut notes, at(nodes));
+        assert!(bytes(&notes) <= most);
+        let newest = notes.values().map(|noted| noted.last_reap).max();
+        assert_eq!(newest, Some(at(nodes - 1)));
+        let (bare, whole): (Vec<_>, Vec<_>) =
+            notes.values().partition(|noted| noted.pods.is_empty());
+        assert!(
+            whole
+                .iter()
+                .all(|whole| bare.iter().all(|bare| bare.last_reap < whole.last_reap))
+        );
+        assert!(bare.iter().all(|noted| noted.more == MAX_PODS));
+        seen.push((nodes, before / 1_000, notes.len(), whole.len(), bare.len()));
+    }
+    let expected = [
+        (10, 71, 10, 10, 0),
+        (100, 711, 100, 58, 42),
+        (120, 853, 100, 57, 43),
+        (100, 1_841, 100, 22, 78),
+    ];
+    assert_eq!(seen, expected);
+    // Even if all pods are dropped, too many bytes may be left.
+    let mut notes = many(100, usual);
+    for noted in notes.values_mut() {
+        noted.node = "x".repeat(10_000);
+    }
+    fit(&mut notes, at(100));
+    assert!(bytes(&notes) <= most && !notes.is_empty());
+}
+
+#[test]
+fn a_node_is_remembered_for_a_week() {
+    let mut notes = many(1, |_| {});
+    let week = 7 * 24 * 60;
+    fit(&mut notes, at(week - 1));
+    assert_eq!(notes.len(), 1);
+    fit(&mut notes, at(week));
+    assert_eq!(notes.len(), 0);
+}
+
+/// Of more than fifty pods, those with a volume are named.
+#[test]
+fn pods_with_volumes_are_named_first() {
+    let mut notes = Notes::new();
+    let pods = (0..60).map(|number| pod(number, number >= 55)).collect();
+    let noted = begin(&mut notes, &node("uid", ""), at(0));
+    noted.add(pods);
+    assert_eq!((noted.pods.len(), noted.more), (50, 10));
+    assert!(noted.pods[..5].iter().all(|pod| pod.attached) && !noted.pods[5].attached);
+}
+
+/// A later run of one outage adds to the note. A node that was back is noted anew, as is one whose machine was rebooted. A boot ID
+/// that once told nothing tells nothing until then.
+#[test]
+fn a_new_outage_is_a_new_note() {
+    let (same, told) = (NodeState::BackSameBoot, NodeState::Unknown);
+    for (was, is, returned, adds, boot_id) in [
+        ("a", "a", None, true, "a"),
+        ("a", "b", None, false, "b"),
+        ("a", "a", Some(same), false, "a"),
+        ("", "a", Some(told), false, "a"),
+        ("", "a", None, true, ""),
+        ("a", "", None, true, ""),
+        ("a", "not a boot ID", None, true, ""),
+    ] {
+        let mut notes = Notes::new();
+        let first = begin(&mut notes, &node("uid", was), at(0));
+        first.add(vec![pod(1, true)]);
+        first.told = returned.map(|state| Return {
+            state,
+            ready_since: None,
+        });
+        let later = begin(&mut notes, &node("uid", is), at(10)).clone();
+        let expected = if adds { (at(0), 1) } else { (at(10), 0) };
+        assert_eq!((later.first_reap, later.pods.len()), expected, "{was} {is}");
+        assert_eq!(
+            (later.last_reap, later.boot_id.as_str()),
+            (at(10), boot_id),
+            "{was} {is}"
+        );
+        assert_eq!(later.told, None);
+    }
+}
+
+/// A patch has only the keys that differ, and what it writes is read alike.
+#[test]
+fn only_what_differs_is_written() {
+    let before = many(3, |_| {});
+    let mut after = before.clone();
+    assert_eq!(changes(&before, &after).len(), 0);
+    let (gone, _) = after.pop_first().unwrap();
+    begin(&mut after, &node("uid-4", "b"), at(9));
+    let patch = changes(&before, &after);
+    assert_eq!(patch.keys().collect_vec(), [gone.as_str(), "uid-4"]);
+    assert_eq!(patch[gone.as_str()], Value::Null);
+    let whole = changes(&Notes::new(), &after).into_iter();
+    let mut data = whole
+        .map(|(uid, text)| (uid, text.as_str().unwrap().to_owned()))
+        .collect::<BTreeMap<_, _>>();
+    data.insert(LAST_REPORT.to_owned(), "a report".to_owned());
+    assert_eq!(parse(&data), (after, Vec::new()));
+}
