@@ -120,6 +120,20 @@ pub fn wrong_note(objects: &Objects, node: &Value, deleted: &[&str]) -> Option<S
     let uid = text(&node["metadata"]["uid"]);
     let note = objects.history()?["data"][uid].as_str()?;
     let note = serde_json::from_str::<Value>(note).unwrap_or_default();
+    let id = |node: &Value| text(&node["status"]["nodeInfo"]["bootID"]).to_owned();
+    let nodes = objects.objects.iter().filter(|it| it["kind"] == "Node");
+    let is_ready = |node: &&Value| ready(node) == Some("True");
+    let same = nodes.filter(is_ready).map(|ready| id(ready) == id(node));
+    let same = same.collect::<Vec<_>>();
+    let noted = text(&note["bootID"]);
+    // Some of the Ready nodes are compared.
+    let is_wrong = match noted {
+        "" => !id(node).is_empty() && !same.contains(&true),
+        noted => noted != id(node) || !same.contains(&false),
+    };
+    if is_wrong {
+        return Some(format!("its boot ID is {noted:?}"));
+    }
     let pods = note["pods"].as_array().into_iter().flatten();
     let named = pods.map(|pod| text(&pod["name"])).collect::<Vec<_>>();
     let missing = deleted.iter().find(|name| !named.contains(name))?;

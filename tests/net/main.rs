@@ -225,6 +225,9 @@ fn a_history_changes_no_verdict_and_no_delete() {
         assert_eq!(any.written(), none.written(), "{:#?}", any.trace);
         let exits = (none.exit(), any.exit());
         assert!(exits.0 == exits.1 || exits == (0, 5), "{exits:?}");
+        let in_file = [Plan::calm(seed).remembers_anything(seed), Plan::calm(seed)];
+        let [in_file, no_file] = in_file.map(|plan| plan.audit());
+        assert_eq!(in_file, no_file);
         let report = any.report.as_ref().unwrap();
         let said = report["history"].to_string();
         // serde_json escapes them.
