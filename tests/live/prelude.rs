@@ -5,7 +5,7 @@ pub(crate) use crate::{
     support::{
         ControlPlane,
         installed::{folder, kubectl, until},
-        objects::{annotate, each, lease_path, node_path, pod_path, str_of},
+        objects::{annotate, each, lease_path, node_path, pod_path},
         program::{Run, commands, paste, shown},
         samples::yaml,
     },
