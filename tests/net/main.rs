@@ -216,6 +216,7 @@ fn a_failing_read_never_adds_a_write() {
 /// words, and exit code 5.
 #[test]
 fn a_history_changes_no_verdict_and_no_delete() {
+    const POWER_OFF: [&str; 3] = ["power ", "powered off", "turn off"];
     let (mut deleted, mut remembered, mut unread) = (0, 0, 0);
     let enough = for_every_seed(|seed| {
         let any = Plan::calm(seed).remembers_anything(seed).run();
@@ -223,6 +224,12 @@ fn a_history_changes_no_verdict_and_no_delete() {
         let none = Plan::calm(seed).remembers(Memory::default()).run();
         assert_eq!(any.outcomes(), none.outcomes(), "{:#?}", any.trace);
         assert_eq!(any.written(), none.written(), "{:#?}", any.trace);
+        let [any_says, none_says] = [&any, &none].map(|ran| {
+            POWER_OFF
+                .iter()
+                .any(|words| ran.said.to_lowercase().contains(words))
+        });
+        assert!(none_says || !any_says, "{}", any.said);
         let exits = (none.exit(), any.exit());
         assert!(exits.0 == exits.1 || exits == (0, 5), "{exits:?}");
         let in_file = [Plan::calm(seed).remembers_anything(seed), Plan::calm(seed)];

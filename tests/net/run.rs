@@ -54,6 +54,8 @@ pub struct Ran {
     pub choices: Arc<Choices>,
     /// The JSON report, or why there is none.
     pub report: Result<Value, String>,
+    /// The report for people; empty if there is none.
+    pub said: String,
     pub writes: Vec<Write>,
     pub trace: Vec<String>,
     pub faults: BTreeSet<String>,
@@ -237,8 +239,9 @@ impl Plan {
                 wrongs.push("the run ended after its deadline".to_owned());
             }
             // Each pod that was or would be deleted is in the report for people.
+            let mut said = String::new();
             if let Ok(report) = &result {
-                let said = pod_reaper::report::text::write(&report.document, Screen::default());
+                said = pod_reaper::report::text::write(&report.document, Screen::default());
                 let told = report.pods.iter().filter(|pod| pod.outcome.is_some());
                 let untold = told.filter(|pod| !said.contains(&pod.name));
                 wrongs.extend(untold.map(|pod| format!("{} is not in the text", pod.name)));
@@ -251,6 +254,7 @@ impl Plan {
                 report: result
                     .map(|report| serde_json::to_value(report).unwrap())
                     .map_err(|error| error.to_string()),
+                said,
                 trace: server.trace.clone(),
                 faults: server.faults.clone(),
                 changes: server.cluster.changes.clone(),
