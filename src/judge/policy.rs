@@ -60,17 +60,6 @@ fn in_seconds<S: Serializer>(span: &SignedDuration, to: S) -> Result<S::Ok, S::E
     to.serialize_i64(span.as_secs())
 }
 
-/// The kinds of owners that are built into Kubernetes.
-const BUILT_IN: [&str; 7] = [
-    "StatefulSet",
-    "Deployment",
-    "ReplicaSet",
-    "DaemonSet",
-    "Job",
-    "CronJob",
-    "ReplicationController",
-];
-
 /// Reports whether two words name the same kind, ignoring case and plural. A plural or another case
 /// in `--manual-owner-kind` must not lead to deleted pods.
 pub fn same_kind(one: &str, other: &str) -> bool {
@@ -106,12 +95,13 @@ fn parse_threshold(text: &str) -> Result<SignedDuration, String> {
     Ok(SignedDuration::try_from(span).unwrap_or(SignedDuration::MAX))
 }
 
-/// kubectl's short names of built-in kinds.
-const SHORT_KINDS: [(&str, &str); 6] = [
+/// The kinds of owners that are built into Kubernetes, with kubectl's short names.
+const BUILT_IN: [(&str, &str); 7] = [
     ("sts", "StatefulSet"),
     ("deploy", "Deployment"),
     ("rs", "ReplicaSet"),
     ("ds", "DaemonSet"),
+    ("", "Job"),
     ("cj", "CronJob"),
     ("rc", "ReplicationController"),
 ];
@@ -120,24 +110,27 @@ const SHORT_KINDS: [(&str, &str); 6] = [
 /// kind that no owner has would protect nothing.
 pub fn kind(text: &str) -> Result<String, String> {
     let kind = text.trim();
-    let mut short = SHORT_KINDS.iter();
-    if let Some((_, kind)) = short.find(|(short, _)| short.eq_ignore_ascii_case(kind)) {
-        return Ok((*kind).to_owned());
-    }
     if kind.is_empty() {
         return Err("it is empty; write a kind such as StatefulSet".to_owned());
     }
-    let is_slip = |known: &&&str| {
+    let mut named = BUILT_IN.iter();
+    if let Some((_, kind)) = named.find(|(short, _)| short.eq_ignore_ascii_case(kind)) {
+        return Ok((*kind).to_owned());
+    }
+    let mut known = BUILT_IN.iter().map(|(_, known)| *known);
+    if known.clone().any(|known| same_kind(known, kind)) {
+        return Ok(kind.to_owned());
+    }
+    let is_slip = |known: &&str| {
         // In a short name, two letters would be half of it.
         let most = if known.len() < 8 { 1 } else { 2 };
-        !same_kind(known, kind)
-            && strsim::osa_distance(&known.to_lowercase(), &kind.to_lowercase()) <= most
+        strsim::osa_distance(&known.to_lowercase(), &kind.to_lowercase()) <= most
     };
-    match BUILT_IN.iter().find(is_slip) {
-        Some(known) if !BUILT_IN.iter().any(|it| same_kind(it, kind)) => Err(format!(
+    match known.find(is_slip) {
+        Some(known) => Err(format!(
             "it is not a known kind, and would protect nothing; did you mean {known}?"
         )),
-        _ => Ok(kind.to_owned()),
+        None => Ok(kind.to_owned()),
     }
 }
 
